@@ -1,0 +1,217 @@
+/* Limits and the algorithms that decide them.
+ *
+ * Concept. A `struct weir_limit` is a limit made ready for deciding ("compiled"): immutable, shared
+ * by all threads. A state is what one key of one limit has used: a `struct weir_cell` of 16 bytes,
+ * or, for the algorithms that need more, a span of `limit->span_words` 64-bit words. All zero bytes
+ * are a fresh state. Nothing here allocates, reads a clock, or calls anything but mem*.
+ *
+ * Notation: N = rate, W = window_ns, B = burst, c = cost, t = now, T = W/N (exact, a rational).
+ *
+ *   algorithm        a cost c is admitted iff                               state
+ *   fixed_window     count(floor(t/W)) + c <= N                             cell
+ *   sliding_window   S = 1: k[i] + floor(k[i-1]*(W-e)/W) + c <= N           cell (see below)
+ *                    S > 1: S+1 counters of segments of w = W/S             span
+ *   sliding_log      sum of costs in (t-W, t] + c <= N                      span
+ *   token_bucket     level >= c, level refills N per W up to B              cell
+ *   gcra             max(TAT,t) + c*T - t <= B*T                            cell
+ *   leaky_bucket     level + c <= B, level leaks N per W                    cell
+ *   leaky_queue      delay = max(next,t)-t; delay + (c-1)*T <= B*T          cell
+ *   concurrency      costs of leases in flight + c <= N                     span
+ *
+ * token_bucket, gcra and leaky_bucket are one function of time (ITU-T I.371, "virtual scheduling"
+ * is the "continuous-state leaky bucket"), so all three keep the theoretical arrival time TAT:
+ * cell.a whole nanoseconds, cell.b the remainder in units of 1/denom ns. leaky_queue is a gcra of
+ * depth B + 1 that tells its delay. The sliding window with S = 1 is Cloudflare's two counters
+ * (2017, "How we built rate limiting capable of scaling to millions of domains"), with S = 60
+ * Figma's (2017, "An alternative approach to rate limiting").
+ *
+ * Arithmetic is exact over the whole range: integers, 128 bits wide where a product needs it.
+ *
+ * Time. t is nanoseconds since the epoch, below 2^62. It should not decrease for one state. Where
+ * it does, nothing is credited: windows and logs decide at the latest time that the state has seen
+ * (to the start of its segment), buckets find the same TAT further away.
+ *
+ * Threads: no state of its own. A state has one writer at a time; that is the caller's business.
+ */
+#ifndef WEIR_LIMIT_H
+#define WEIR_LIMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/error.h>
+
+enum weir_algorithm {
+    WEIR_FIXED_WINDOW,
+    WEIR_SLIDING_WINDOW,
+    WEIR_SLIDING_LOG,
+    WEIR_TOKEN_BUCKET,
+    WEIR_GCRA,
+    WEIR_LEAKY_BUCKET,
+    WEIR_LEAKY_QUEUE,
+    WEIR_CONCURRENCY,
+};
+
+/* "Never": no wait makes it admissible. Also how a time beyond the range is told. */
+#define WEIR_NEVER UINT64_MAX
+
+#define WEIR_WINDOW_MIN_NS UINT64_C(1000000)                    /* 1 ms */
+#define WEIR_WINDOW_MAX_NS (UINT64_C(366) * 86400 * 1000000000) /* 366 days */
+#define WEIR_RATE_MAX ((UINT64_C(1) << 32) - 1)                 /* windows, log, concurrency */
+#define WEIR_BUCKET_MAX (UINT64_C(1) << 40)                     /* N and B of buckets */
+#define WEIR_DEPTH_MAX_NS (UINT64_C(1) << 62)                   /* B*W/N of buckets */
+#define WEIR_LOG_MAX 10000                                      /* N of sliding_log */
+#define WEIR_LEASES_MAX 10000                                   /* leases in flight of one key */
+#define WEIR_SEGMENTS_MAX 120
+
+/* What a user says. Zeros are the defaults where there is one. */
+struct weir_limit_spec {
+    enum weir_algorithm algorithm;
+    uint64_t rate; /* N: requests per window; 0 denies every cost above 0; concurrency: leases */
+    uint64_t window_ns; /* W; the life of a lease for concurrency */
+    uint64_t burst;     /* B, buckets only; 0: the same as rate */
+    uint32_t segments;  /* S, sliding_window only, must divide W; 0: 1 */
+    bool strict;        /* sliding_window only: the oldest segment counts in full */
+};
+
+/* Compiled. Read what is above the line; below it is the algorithms' own. */
+struct weir_limit {
+    struct weir_limit_spec spec; /* with its defaults filled in */
+    uint64_t capacity;           /* the largest cost ever admitted: N; B; B + 1 for leaky_queue */
+    uint32_t span_words;         /* 0: the state is a cell; else words of its span */
+    uint16_t id;                 /* what the table that interned it calls its parameters; 0: none */
+    bool packs;                  /* a cell that weir_cell_pack can put into 12 bytes */
+    /* ------------------------------------------------------------------------------------- */
+    uint8_t index_bits;             /* windows: bits of the packed window index */
+    uint8_t count_bits;             /* windows: bits of each packed counter */
+    uint64_t denom;                 /* buckets: N / gcd(N, W) */
+    uint64_t period_ns, period_rem; /* buckets: T = period_ns + period_rem / denom */
+    uint64_t depth_ns, depth_rem;   /* buckets: capacity * T */
+    uint64_t segment_ns;            /* windows: w = W / S */
+};
+
+/* Compiles `spec` into `limit` (the caller's; copy it freely). `limit->id` becomes 0.
+ * Errors: WEIR_ERR_RANGE when the spec is outside the ranges above; `reason` (may be NULL) names
+ * the field, its value and the range; for segments that do not divide W, the nearest number that
+ * does. */
+int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec,
+                    struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* The name in rules files ("leaky_bucket" for both leaky algorithms); static storage. */
+const char *weir_algorithm_name(enum weir_algorithm algorithm);
+
+/* Buckets: a = TAT in ns, b = its remainder / denom. fixed_window: a = window index, b = count.
+ * sliding_window with S = 1: a = window index, b = k[i] | k[i-1] << 32. */
+struct weir_cell {
+    uint64_t a, b;
+};
+
+/* What a client may be told of one limit; describes the state after the decision. */
+struct weir_report {
+    uint64_t limit;          /* the capacity */
+    uint64_t remaining;      /* the largest cost that would be admitted now */
+    uint64_t retry_after_ns; /* 0 if allowed; else the smallest d such that the same cost is
+                                admitted at t + d and denied at t + d - 1; or WEIR_NEVER */
+    uint64_t reset_after_ns; /* the smallest d such that the state at t + d equals a fresh one */
+};
+
+/* What a charge or a lease needs beside its cost. */
+struct weir_lease {
+    uint64_t id;    /* never 0; chosen by the caller, unique among those in flight of one key */
+    uint64_t owner; /* 0: none; ended together by weir_span_end_owner */
+};
+
+/* --- States in a cell ---------------------------------------------------------------------- */
+
+/* Whether a cost is admitted at `now`. Changes nothing. *delay_ns (never NULL) is how long an
+ * admitted request of a leaky_queue has to wait, rounded up; 0 for the others and when denied. */
+bool weir_cell_test(const struct weir_limit *limit, const struct weir_cell *cell, uint64_t now_ns,
+                    uint64_t cost, uint64_t *delay_ns);
+
+/* Charges a cost whether it is admitted or not (a debit): counters saturate at 2^32 - 1 (at the
+ * packed width where that is smaller), buckets go into debt, at most to a TAT of 2^63 - 1 ns. */
+void weir_cell_charge(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                      uint64_t cost);
+
+/* Charges a denied cost (`on_deny: charge`): windows count in full, buckets stop at empty. */
+void weir_cell_charge_denied(const struct weir_limit *limit, struct weir_cell *cell,
+                             uint64_t now_ns, uint64_t cost);
+
+/* Gives a cost back that was charged at `charged_at_ns`: only to the window or bucket that was
+ * charged, at most what is there; nothing when that has expired. */
+void weir_cell_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                      uint64_t charged_at_ns, uint64_t cost);
+
+/* The report of a decision on `cost` whose state afterwards is `cell`. */
+void weir_cell_report(const struct weir_limit *limit, const struct weir_cell *cell, uint64_t now_ns,
+                      uint64_t cost, bool allowed, struct weir_report *report);
+
+/* The first time at which the state equals a fresh one; <= now_ns means it is fresh. */
+uint64_t weir_cell_fresh_at(const struct weir_limit *limit, const struct weir_cell *cell);
+
+/* Carries what was used under `from` over to `to`, in units (see weir_limit_converts). A bucket's
+ * debt is rounded down to the new limit's 1/denom ns. */
+void weir_cell_convert(const struct weir_limit *from, const struct weir_limit *to,
+                       struct weir_cell *cell, uint64_t now_ns);
+
+/* Packs a cell of a limit with `packs` into 12 bytes, without loss; and back. */
+void weir_cell_pack(const struct weir_limit *limit, const struct weir_cell *cell,
+                    uint32_t packed[3]);
+void weir_cell_unpack(const struct weir_limit *limit, const uint32_t packed[3],
+                      struct weir_cell *cell);
+
+/* --- States in a span ----------------------------------------------------------------------- */
+
+/* A change to a span is a list of words to write, so that a store can journal it before it touches
+ * shared memory. word < limit->span_words, each at most once. */
+#define WEIR_EDITS_MAX 64
+struct weir_edits {
+    uint32_t count;
+    uint32_t word[WEIR_EDITS_MAX];
+    uint64_t value[WEIR_EDITS_MAX];
+};
+
+bool weir_span_test(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+                    uint64_t cost);
+
+/* As weir_cell_charge; the change goes to `edits` and `span` stays as it is. `lease` is read for
+ * concurrency only; a debit that finds no room for its lease charges nothing. */
+void weir_span_charge(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+                      uint64_t cost, const struct weir_lease *lease, struct weir_edits *edits);
+
+void weir_span_refund(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+                      uint64_t charged_at_ns, uint64_t cost, struct weir_edits *edits);
+
+/* Concurrency: ends a lease, or one batch (WEIR_EDITS_MAX) of an owner's. Returns how many ended.
+ */
+uint32_t weir_span_release(const struct weir_limit *limit, const uint64_t *span, uint64_t lease_id,
+                           struct weir_edits *edits);
+uint32_t weir_span_end_owner(const struct weir_limit *limit, const uint64_t *span, uint64_t owner,
+                             struct weir_edits *edits);
+
+void weir_span_report(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+                      uint64_t cost, bool allowed, struct weir_report *report);
+
+uint64_t weir_span_fresh_at(const struct weir_limit *limit, const uint64_t *span);
+
+/* Writes to `out` (to->span_words words, zeroed by this call) what `span` has used under `from`.
+ * For a lower N of a log or of leases, entries beyond the new room merge into the newest. */
+void weir_span_convert(const struct weir_limit *from, const uint64_t *span,
+                       const struct weir_limit *to, uint64_t *out);
+
+/* Writes the edits to a span in plain memory. */
+void weir_edits_apply(const struct weir_edits *edits, uint64_t *span);
+
+/* --- Either ---------------------------------------------------------------------------------- */
+
+/* Whether a state of `from` keeps its meaning, in units, under `to`: the same algorithm, and for
+ * windows the same W, S and strict, for a log the same W. Otherwise `to` starts fresh. */
+bool weir_limit_converts(const struct weir_limit *from, const struct weir_limit *to);
+
+/* One decision on a state in plain memory: `state` is a cell, or a span of limit->span_words words.
+ * Charges iff admitted. Returns whether it was; fills `report` and *delay_ns where not NULL.
+ * `lease` may be NULL except for concurrency. */
+bool weir_decide(const struct weir_limit *limit, void *state, uint64_t now_ns, uint64_t cost,
+                 const struct weir_lease *lease, struct weir_report *report, uint64_t *delay_ns);
+
+#endif

@@ -1,0 +1,47 @@
+/* Network addresses: text to bits, prefixes, CIDR membership.
+ *
+ * Addresses are compared as bits, never as text. IPv4-mapped IPv6 (::ffff:0:0/96, RFC 4291 2.5.5.2)
+ * folds to IPv4 however it is written; 2001:db8::1.2.3.4 does not. Zone ids are refused.
+ */
+#ifndef WEIR_CORE_ADDRESS_H
+#define WEIR_CORE_ADDRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* family 4 (bytes[0..3]) or 6, in network order, unused bytes zero; 0 when unknown. */
+struct weir_address {
+    uint8_t family;
+    uint8_t bytes[16];
+};
+
+/* Addresses whose first `bits` bits equal those of `address`. */
+struct weir_cidr {
+    struct weir_address address;
+    uint8_t bits; /* 0..32 or 0..128 */
+};
+
+/* The longest text that weir_address_format writes, its NUL included ("…/128"). */
+#define WEIR_ADDRESS_TEXT_MAX 50
+
+/* Parses the whole text as one address, without port or brackets. Returns 0 or WEIR_ERR_SYNTAX. */
+int weir_address_parse(struct weir_address *address, const char *text, size_t size)
+    __attribute__((warn_unused_result));
+
+/* Folds ::ffff:a.b.c.d to IPv4, by bits. */
+void weir_address_fold(struct weir_address *address);
+
+/* "10.0.0.0/8", "::1/128", or a plain address (all bits). Host bits must be zero.
+ * Returns 0 or WEIR_ERR_SYNTAX. */
+int weir_cidr_parse(struct weir_cidr *cidr, const char *text, size_t size)
+    __attribute__((warn_unused_result));
+bool weir_cidr_contains(const struct weir_cidr *cidr, const struct weir_address *address);
+
+/* Keeps the first `bits` bits and zeroes the rest. */
+void weir_address_mask(struct weir_address *address, uint8_t bits);
+
+/* Canonical text (RFC 5952). Returns its length; writes a NUL. */
+size_t weir_address_format(const struct weir_address *address, char text[WEIR_ADDRESS_TEXT_MAX]);
+
+#endif

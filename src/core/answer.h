@@ -1,0 +1,37 @@
+/* An answer: what a client is told of a finished decision. Made by the engine from a decision and
+ * its rules, written by the codecs; plain data, so that a codec needs neither. */
+#ifndef WEIR_CORE_ANSWER_H
+#define WEIR_CORE_ANSWER_H
+
+#include "core/check.h"
+
+/* Dialects of rate-limit headers, bits of a set. */
+enum weir_header_dialect {
+    WEIR_HEADERS_DRAFT =
+        1, /* RateLimit, RateLimit-Policy: draft-ietf-httpapi-ratelimit-headers-08..11 */
+    WEIR_HEADERS_DRAFT_03 = 2, /* RateLimit-Limit, -Remaining, -Reset (seconds) */
+    WEIR_HEADERS_X_EPOCH = 4,  /* X-RateLimit-*, reset as seconds since the epoch */
+    WEIR_HEADERS_X_DELTA = 8,  /* X-RateLimit-*, reset in seconds */
+};
+
+struct weir_answer_limit {
+    struct weir_bytes name;
+    const struct weir_limit *limit; /* NULL: a state-less check (always deny) */
+    struct weir_report report;
+    uint64_t cost;
+    bool allowed, shadow, unlimited;
+};
+
+struct weir_answer {
+    bool allowed;
+    int16_t denied_by;       /* index into limits; -1: none */
+    uint64_t retry_after_ns; /* of denied_by; 0 when allowed */
+    uint64_t delay_ns;
+    uint64_t now_ns;         /* the decision's time */
+    struct weir_bytes lease; /* the token to release with; data == NULL: none */
+    uint8_t source;          /* enum weir_source */
+    uint16_t count;
+    struct weir_answer_limit limits[WEIR_CHECKS_MAX];
+};
+
+#endif

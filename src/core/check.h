@@ -1,0 +1,104 @@
+/* Checks and decisions: where every front end and every store meet.
+ *
+ * A check is one limit, one key, one cost. A decision is one verdict for up to WEIR_CHECKS_MAX of
+ * them. The front end's side (rules, commands, descriptors) fills the checks; a store fills the
+ * outcomes; what a client is told is computed from an outcome only when somebody asks.
+ *
+ * Ownership: the engine owns decisions, in a fixed pool per worker; checks and outcomes point into
+ * the same pool entry. A check's `limit` belongs to a generation of the rules that the decision
+ * pins. `key` points into the pool entry too and lives as long as the decision.
+ */
+#ifndef WEIR_CORE_CHECK_H
+#define WEIR_CORE_CHECK_H
+
+#include <weir/bytes.h>
+#include <weir/limit.h>
+
+/* Limits that one request may meet; the rules loader and the codecs refuse more. */
+#define WEIR_CHECKS_MAX 32
+
+enum weir_check_flag {
+    WEIR_CHECK_SHADOW = 1,         /* decides and reports, never denies the request */
+    WEIR_CHECK_CHARGE_ON_DENY = 2, /* `on_deny: charge`: charged whatever the outcome */
+    WEIR_CHECK_UNLIMITED = 4,      /* always admitted; has no state */
+    WEIR_CHECK_ALWAYS_DENY = 8,    /* `on_missing: deny`: always denied; has no state */
+};
+
+enum weir_store_failure { WEIR_FAIL_LOCAL, WEIR_FAIL_OPEN, WEIR_FAIL_CLOSED };
+
+struct weir_check {
+    const struct weir_limit *limit;
+    uint64_t hash[2]; /* keyed hash of the typed tuple (limit name, key values) */
+    uint64_t cost;
+    struct weir_bytes key;  /* the tuple's text, for Redis, logs and /top; the table ignores it */
+    uint32_t rule;          /* index of the limit in its rules; UINT32_MAX for limits in commands */
+    uint8_t flags;          /* enum weir_check_flag */
+    uint8_t on_store_error; /* enum weir_store_failure */
+};
+
+enum weir_op {
+    WEIR_OP_DECIDE,
+    WEIR_OP_PEEK,   /* the real verdict, nothing charged */
+    WEIR_OP_DEBIT,  /* charges although it may exceed the capacity; the verdict is "allowed" */
+    WEIR_OP_REFUND, /* gives back what was charged at `charged_at_ns`; "allowed" */
+};
+
+enum weir_policy {
+    WEIR_POLICY_ALL,   /* all checks are charged or none is */
+    WEIR_POLICY_EACH,  /* every check on its own; denied if any non-shadow one is */
+    WEIR_POLICY_QUOTA, /* as EACH, but denied only if every non-shadow check is */
+};
+
+enum weir_verdict { WEIR_PENDING, WEIR_ALLOWED, WEIR_DENIED };
+
+/* Where a verdict came from. */
+enum weir_source {
+    WEIR_SOURCE_STORE,
+    WEIR_SOURCE_LOCAL,  /* on_store_error: local */
+    WEIR_SOURCE_OPEN,   /* on_store_error: open: nothing was decided or charged */
+    WEIR_SOURCE_CLOSED, /* on_store_error: closed */
+};
+
+/* What a store says of one check. `verdict` is the limit's own (a shadow check may be DENIED in an
+ * allowed decision). Either `cell` is the state after the decision, or, for states in spans and for
+ * stores elsewhere, `report` is already made (`reported`). */
+struct weir_outcome {
+    uint64_t delay_ns;
+    union {
+        struct weir_cell cell;
+        struct weir_report report;
+    };
+    uint8_t verdict; /* WEIR_ALLOWED or WEIR_DENIED */
+    bool reported;
+    bool charged;
+};
+
+struct weir_decision {
+    struct weir_check *checks;
+    struct weir_outcome *outcomes;
+    uint64_t now_ns;         /* set by the store: the time at which it was decided */
+    uint64_t charged_at_ns;  /* in: WEIR_OP_REFUND only */
+    struct weir_lease lease; /* in: for concurrency checks; id chosen by the engine */
+    uint64_t deadline_ns;    /* in: when an asynchronous store gives up; 0: none */
+    uint64_t delay_ns;       /* out: the longest delay of an admitted leaky_queue */
+    void *owner;             /* the front end's; the store leaves it alone */
+    void *store_data;        /* the store's while it is pending */
+    uint16_t count;          /* of checks and outcomes: 0..WEIR_CHECKS_MAX; 0 is allowed */
+    uint16_t denied_by;      /* out, engine: index of the check to blame; UINT16_MAX: none */
+    uint8_t op, policy;      /* in: enum weir_op, enum weir_policy */
+    uint8_t verdict;         /* out: enum weir_verdict */
+    uint8_t source;          /* out: enum weir_source */
+    int8_t error;            /* out: 0, or the enum weir_err that made `source` not STORE */
+};
+
+/* The report of check `i` of a finished decision, made from its outcome. */
+void weir_decision_report(const struct weir_decision *decision, uint16_t i,
+                          struct weir_report *report);
+
+/* Finds the check to blame for a denial: the denying, non-shadow check with the longest retry
+ * (never is longest; ties in the order of `rule`). Returns its index and sets *retry_after_ns;
+ * UINT16_MAX and 0 when none denies. Under WEIR_POLICY_ALL and EACH this is also the request's
+ * retry. */
+uint16_t weir_decision_blame(const struct weir_decision *decision, uint64_t *retry_after_ns);
+
+#endif

@@ -1,0 +1,43 @@
+/* A request as the rules see it: attributes, a cost. Filled by a front end, read by the rules.
+ *
+ * Names are interned when the rules load (weir_rules_attribute), so a front end stores a value by
+ * its number and drops what no rule reads. Values point into the front end's buffers; nothing is
+ * copied. Derived attributes (path captures, prefixes of the address, user / org / plan) are not in
+ * here: the rules make them when a limit that matched needs them.
+ */
+#ifndef WEIR_RULES_REQUEST_H
+#define WEIR_RULES_REQUEST_H
+
+#include <stdbool.h>
+
+#include <weir/bytes.h>
+
+#include "core/address.h"
+
+/* Attributes that one rules file may name, the fixed ones included. */
+#define WEIR_ATTRIBUTES_MAX 256
+
+/* The attributes every rules file has, by fixed numbers. */
+enum weir_attribute {
+    WEIR_ATTR_METHOD,
+    WEIR_ATTR_PATH,      /* raw, as in the request line; the rules normalise it */
+    WEIR_ATTR_HOST,      /* raw; the rules lower-case it and cut the port */
+    WEIR_ATTR_CLIENT_IP, /* not in `values`: see `client` */
+    WEIR_ATTR_USER,      /* given in a trusted request's attributes; identify overrides */
+    WEIR_ATTR_ORG,
+    WEIR_ATTR_PLAN,
+    WEIR_ATTR_FIRST_NAMED, /* header.*, and any other name: from here on */
+};
+
+struct weir_request {
+    struct weir_address client;
+    uint64_t cost;  /* 1 unless the request says otherwise; multiplies a limit's `cost` */
+    uint16_t count; /* values[0..count) are set; those beyond are absent */
+    struct weir_bytes values[WEIR_ATTRIBUTES_MAX]; /* data == NULL: absent */
+};
+
+/* Makes a request empty: no attribute, no client, cost 1. `count` is that of the rules
+ * (weir_rules_attribute_count). */
+void weir_request_clear(struct weir_request *request, uint16_t count);
+
+#endif

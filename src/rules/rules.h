@@ -1,0 +1,119 @@
+/* Rules: a rules file, validated, compiled, immutable; and what a request means under it.
+ *
+ * weir_rules_load reads and checks one file (and the keys file that it names), collecting every
+ * error; weir_rules_checks turns a request into 0..WEIR_CHECKS_MAX checks. Limits are found through
+ * an index by path, method, host, literals and CIDR tries, so that the cost depends on the limits
+ * that match, not on those that don't.
+ *
+ * Threads: immutable after loading, but for weir_rules_prepare; shared by all workers. Reference
+ * counted: a decision pins its generation.
+ */
+#ifndef WEIR_RULES_RULES_H
+#define WEIR_RULES_RULES_H
+
+#include "core/answer.h"
+#include "core/check.h"
+#include "rules/request.h"
+
+struct weir_rules;
+
+/* One problem in a file: "file:line:column: message" when printed. */
+struct weir_problem {
+    char *file; /* owned by the list */
+    uint32_t line, column;
+    char *message;
+};
+
+/* All problems of one load, in the order of file and line; grows up to WEIR_PROBLEMS_MAX, then says
+ * how many more there are. */
+#define WEIR_PROBLEMS_MAX 1000
+struct weir_problems {
+    struct weir_problem *list;
+    uint32_t count, dropped;
+};
+void weir_problems_free(struct weir_problems *problems);
+
+/* The `server:` and `state:` part, for the daemon; strings are owned by the rules, NULL when
+ * absent. (Fields for listeners, headers dialects, trusted proxies etc.: see struct below.) */
+struct weir_listener_settings {
+    const char *address; /* "127.0.0.1:8080", "[::1]:8080", "unix:/path", "off", NULL when absent */
+    bool open, trusted, trusted_set, proxy_protocol;
+    const char *token; /* password or token that a caller must give */
+};
+struct weir_settings {
+    struct weir_listener_settings http, redis, grpc, admin;
+    uint32_t workers; /* 0: auto */
+    const struct weir_cidr *trusted_proxies;
+    uint32_t trusted_proxy_count;
+    bool trust_unix;        /* `unix` in trusted_proxies */
+    const char *state_file; /* NULL: private memory */
+    uint64_t state_bytes;
+    uint32_t headers; /* enum weir_header_dialect bits (core/answer.h); default DRAFT | X_DELTA */
+};
+
+/* Loads a file. On error returns WEIR_ERR_RULES with `problems` filled (the caller frees them), or
+ * WEIR_ERR_MEMORY; *rules is NULL then. A file that cannot be read is a problem too (line 0).
+ * On success the caller owns one reference. */
+int weir_rules_load(struct weir_rules **rules, const char *path, struct weir_problems *problems)
+    __attribute__((warn_unused_result));
+
+/* The same from memory; `name` stands in messages, `folder` is where `keys:` is looked up. */
+int weir_rules_parse(struct weir_rules **rules, const char *name, const char *folder,
+                     const char *text, size_t size, struct weir_problems *problems)
+    __attribute__((warn_unused_result));
+
+struct weir_rules *weir_rules_ref(struct weir_rules *rules);
+void weir_rules_unref(struct weir_rules *rules);
+
+const struct weir_settings *weir_rules_settings(const struct weir_rules *rules);
+
+/* Makes every limit known to a store, once, before the rules are shared. `prepare` sets limit->id;
+ * `name` is the limit's name in the file, for messages. Stops at the first error and returns it. */
+typedef int (*weir_rules_prepare_fn)(void *context, struct weir_limit *limit, const char *name);
+int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, void *context)
+    __attribute__((warn_unused_result));
+
+/* The number of an attribute that some rule reads, or -1. Names: "method", "header.x-api-key"
+ * (header names lower-cased), any other for the attributes of a check request. O(1). */
+int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_t size);
+/* The same for a header's field name of any case, without its "header." prefix. */
+int weir_rules_header(const struct weir_rules *rules, const char *name, size_t size);
+uint16_t weir_rules_attribute_count(const struct weir_rules *rules);
+
+/* What one limit of the file is, for reports; index = order in the file. */
+struct weir_rule_info {
+    const char *name;
+    const struct weir_limit *limit; /* NULL when it comes from the caller's plan (`rate: plan`) */
+    const char *const *key;         /* attribute names, key_count of them */
+    uint32_t key_count;
+    bool shadow;
+};
+uint32_t weir_rules_count(const struct weir_rules *rules);
+void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info);
+int weir_rules_find(const struct weir_rules *rules, const char *name,
+                    size_t size); /* index or -1 */
+
+/* Working memory of one evaluation: normalised path, captures, key texts. Pool entries embed one.
+ */
+#define WEIR_SCRATCH_BYTES 16384
+struct weir_scratch {
+    uint32_t used;
+    char bytes[WEIR_SCRATCH_BYTES];
+};
+
+/* What a request is under the rules. */
+struct weir_identity {
+    struct weir_bytes user, org, plan; /* data == NULL: none */
+};
+
+/* Fills `checks` (room for WEIR_CHECKS_MAX) with the limits that apply, in the order of the file,
+ * checks of the same limit and key merged. Keys are hashed with `secret`. Key texts and derived
+ * values stand in `scratch`. `identity` may be NULL. Allocates nothing.
+ * Returns the number of checks. Errors: WEIR_ERR_SYNTAX (a bad encoding in path or host; `reason`
+ * names the field), WEIR_ERR_TOO_LARGE (more than WEIR_CHECKS_MAX limits, or scratch exhausted). */
+int weir_rules_checks(const struct weir_rules *rules, const struct weir_request *request,
+                      const uint64_t secret[2], struct weir_scratch *scratch,
+                      struct weir_check *checks, struct weir_identity *identity,
+                      struct weir_reason *reason) __attribute__((warn_unused_result));
+
+#endif

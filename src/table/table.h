@@ -1,0 +1,130 @@
+/* The table: the bounded, shared, crash-safe memory of what every key has used.
+ *
+ * One flat region of a fixed byte size without pointers, in private memory or in a file mapped by
+ * several processes:
+ *
+ *   +--------+---------------+----------+------------+-------------------------+
+ *   | header | parameters    | owners   | buckets    | spans                   |
+ *   +--------+---------------+----------+------------+-------------------------+
+ *   header      version, layout checksum, secret, clock anchor, high-water mark
+ *   parameters  interned struct weir_limit, so that the freshness of a state and a changed limit
+ * are known after a restart; each with its own overflow state owners      one slot a thread: a
+ * generation, a redo journal, counters buckets     128 bytes: a lock word and six slots, each a
+ * 48-bit tag, a 16-bit parameter id and 12 bytes of state (or the offset of a span) spans states
+ * that need more, in size classes
+ *
+ *   bucket (two adjacent cache lines)
+ *   0      4      8            32          44          56                            128
+ *   | lock | free | tag_lo[6]  | tag_hi[6] | param[6]  | state[6][3]                  |
+ *
+ * A key has two candidate buckets. It is found by its tag in either (the second is looked at only
+ * when the first does not have it), and put into the first unless that is nearly full, then into
+ * the less loaded. A false match has a probability of 12 * 2^-48 < 2^-44 a lookup.
+ *
+ * A slot whose state equals a fresh one is free: no sweeper, no rehash. When both buckets are full
+ * the slot nearest to fresh goes, never one that is denying; when all are denying, one of them with
+ * the same parameters becomes an overflow state that it shares with the newcomers of its bucket
+ * (and where none has the same parameters, newcomers share the overflow state of their parameters).
+ * So a flood of new keys pardons nobody.
+ *
+ * Atomicity. A decision locks the buckets of all its checks in address order, evaluates, writes the
+ * new words to its owner's redo journal, marks it committed, applies it, unlocks. A lock word names
+ * an owner slot and its generation. Who waits too long asks whether that owner lives (an open file
+ * description lock held per slot; in private memory owners are threads of this process and always
+ * live); if not, it redoes a committed journal, raises the generation, and takes the lock over. A
+ * process may die at any instruction. Power loss is not promised.
+ *
+ * Memory: bytes / 128 * 6 slots; 28.4 bytes a key at 75 % fill.
+ * Threads: a struct weir_table is shared by all threads; a struct weir_table_owner belongs to one.
+ */
+#ifndef WEIR_TABLE_TABLE_H
+#define WEIR_TABLE_TABLE_H
+
+#include <stddef.h>
+
+#include "core/check.h"
+
+#define WEIR_TABLE_BYTES_MIN (UINT64_C(1) << 18)
+#define WEIR_TABLE_BYTES_MAX (UINT64_C(1) << 42)
+#define WEIR_TABLE_OWNERS_MAX 256   /* threads attached at one time, of all processes */
+#define WEIR_TABLE_PARAMS_MAX 16384 /* distinct limits (by their parameters) of one region */
+
+struct weir_table;
+struct weir_table_owner;
+
+/* Zero is the default everywhere. */
+struct weir_table_options {
+    const char *path;      /* a file that outlives the process; NULL: private memory */
+    uint64_t bytes;        /* the whole region; 0: 64 MiB */
+    uint32_t span_percent; /* share of the region for spans; 0: 6; at most 90 */
+    uint32_t
+        params_max;     /* distinct limits; 0: chosen from `bytes`, at most WEIR_TABLE_PARAMS_MAX */
+    bool reset;         /* overwrite a damaged or foreign file (--reset-state) */
+    uint64_t wall_ns;   /* the wall clock now: t0 of a region that nobody else has open */
+    uint64_t boot_ns;   /* CLOCK_BOOTTIME now */
+    uint64_t secret[2]; /* for tests: the secret of a new region; 0, 0: random */
+};
+
+/* Opens or creates. An existing file of another size is copied, as far as it fits, into a new
+ * region that takes its place (only when nobody else has it open). Errors: WEIR_ERR_RANGE,
+ * WEIR_ERR_IO, WEIR_ERR_MEMORY, WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED (both without `reset`; the file
+ * is left as it is), WEIR_ERR_BUSY (another size, or reset, while in use). */
+int weir_table_open(struct weir_table **table, const struct weir_table_options *options,
+                    struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Detach all owners first. */
+void weir_table_close(struct weir_table *table);
+
+/* The secret that keys are hashed with; never shown to a peer. */
+const uint64_t *weir_table_secret(const struct weir_table *table);
+
+/* Time of the region for a reading of CLOCK_BOOTTIME: t0 + elapsed, the same for all processes on
+ * it. weir_table_mark raises the high-water mark that the next t0 starts from; call it once a turn.
+ */
+uint64_t weir_table_time(const struct weir_table *table, uint64_t boot_ns);
+void weir_table_mark(struct weir_table *table, uint64_t now_ns);
+
+/* Gives a limit its id in this region and reserves its overflow state. Takes no lock that a
+ * decision takes. Errors: WEIR_ERR_FULL (parameters, or no span left for its overflow state). */
+int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
+    __attribute__((warn_unused_result));
+
+/* Errors: WEIR_ERR_FULL (no free owner slot), WEIR_ERR_IO, WEIR_ERR_MEMORY. */
+int weir_table_attach(struct weir_table *table, struct weir_table_owner **owner)
+    __attribute__((warn_unused_result));
+void weir_table_detach(struct weir_table_owner *owner);
+
+/* Decides a batch at one time: hashes are prefetched first, then each decision is made atomically,
+ * in order. All checks carry interned limits. Fills outcomes, `verdict`, `delay_ns`, `now_ns`.
+ * Never fails, never blocks longer than other owners hold their locks, never allocates. */
+void weir_table_submit(struct weir_table_owner *owner, uint64_t now_ns,
+                       struct weir_decision *const *decisions, size_t count);
+
+/* Errors: WEIR_ERR_NOT_FOUND. */
+int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id);
+int weir_table_reset(struct weir_table_owner *owner, const uint64_t hash[2]);
+
+/* Ends all leases of one lease owner (see struct weir_lease); walks the spans. Returns how many. */
+uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_owner);
+
+struct weir_table_stats {
+    uint64_t bytes, slots, slots_used; /* a slot in use may hold a state that is fresh by now */
+    uint64_t keys; /* states that are not fresh at now_ns; estimated by sampling when large */
+    uint64_t span_bytes, span_bytes_used;
+    uint64_t params, params_max, owners;
+    uint64_t inserts;    /* keys that got a slot */
+    uint64_t evictions;  /* slots taken from a state that was not fresh (live) but not denying */
+    uint64_t overflows;  /* decisions on a shared overflow state */
+    uint64_t reclaimed;  /* slots reused because their state was fresh */
+    uint64_t recoveries; /* dead owners cleaned up */
+    uint64_t lock_waits; /* locks that were not free at once */
+};
+
+void weir_table_stats(const struct weir_table *table, uint64_t now_ns,
+                      struct weir_table_stats *stats);
+
+/* Checks every invariant that holds while nobody decides; for tests. Returns 0 or WEIR_ERR_DAMAGED.
+ */
+int weir_table_validate(const struct weir_table *table, struct weir_reason *reason);
+
+#endif

@@ -1,0 +1,53 @@
+/* The JSON of /v1/check and of replayed traces: a parser for one fixed schema (RFC 8259), in place.
+ *
+ *   {"method","path","host","ip","headers":{},"attributes":{},"cost","dry_run","t"}
+ *
+ * All optional, in any order; an unknown or repeated key is an error, so that a typing mistake
+ * never turns a limit off. Strings are unescaped in place (so `text` is written to); they must be
+ * valid UTF-8 and hold no NUL. Values of attributes may be strings, integers or booleans (their
+ * JSON text is the value). `t` is seconds since the epoch, a number or a string, exact to the
+ * nanosecond.
+ */
+#ifndef WEIR_WIRE_CHECK_JSON_H
+#define WEIR_WIRE_CHECK_JSON_H
+
+#include <stdbool.h>
+#include <weir/bytes.h>
+#include <weir/error.h>
+
+#define WEIR_CHECK_JSON_PAIRS_MAX 64 /* headers, and attributes, of one check */
+#define WEIR_CHECK_JSON_BATCH_MAX 1000
+
+struct weir_check_pair {
+    struct weir_bytes name, value;
+};
+
+struct weir_check_json {
+    struct weir_bytes method, path, host, ip; /* data == NULL: absent */
+    uint64_t cost;                            /* 1 when absent */
+    uint64_t t_ns;                            /* with has_t */
+    bool dry_run, has_t;
+    uint16_t header_count, attribute_count;
+    struct weir_check_pair headers[WEIR_CHECK_JSON_PAIRS_MAX];
+    struct weir_check_pair attributes[WEIR_CHECK_JSON_PAIRS_MAX];
+};
+
+/* A cursor over a text that is one check or an array of them. */
+struct weir_check_cursor {
+    char *text, *at, *end;
+    bool array, started, done;
+    uint32_t index;
+};
+void weir_check_cursor_init(struct weir_check_cursor *cursor, char *text, size_t size);
+
+/* Reads the next check. Returns 1, 0 at the (well-formed) end, or WEIR_ERR_SYNTAX / WEIR_ERR_RANGE
+ * / WEIR_ERR_TOO_LARGE with `reason` naming the field and the byte ("cost: not an unsigned integer,
+ * at byte 31"). An empty array is legal. */
+int weir_check_cursor_next(struct weir_check_cursor *cursor, struct weir_check_json *check,
+                           struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* {"lease":"..."} of /v1/release. Returns 0 or an error as above. */
+int weir_release_json_parse(char *text, size_t size, struct weir_bytes *lease,
+                            struct weir_reason *reason) __attribute__((warn_unused_result));
+
+#endif
