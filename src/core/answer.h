@@ -18,6 +18,9 @@ struct weir_answer_limit {
     struct weir_bytes name;
     const struct weir_limit *limit; /* NULL: a state-less check (always deny) */
     struct weir_report report;
+    uint64_t next_ns; /* until a cost of 1 is admitted: 0 while remaining > 0, WEIR_NEVER when N =
+                         0. Filled by the engine; report.retry_after_ns is for the request's own
+                         cost and is 0 when it was allowed */
     uint64_t cost;
     bool allowed, shadow, unlimited;
 };
