@@ -25,23 +25,26 @@ struct weir_cidr {
 /* The longest text that weir_address_format writes, its NUL included ("…/128"). */
 #define WEIR_ADDRESS_TEXT_MAX 50
 
-/* Parses the whole text as one address, without port or brackets. Returns 0 or WEIR_ERR_SYNTAX. */
+/* Parses the whole text as one address, without port or brackets; IPv4 as four decimal numbers
+ * without leading zeros. The result is folded. Returns 0, or WEIR_ERR_SYNTAX with *address as it
+ * was. */
 int weir_address_parse(struct weir_address *address, const char *text, size_t size)
     __attribute__((warn_unused_result));
 
 /* Folds ::ffff:a.b.c.d to IPv4, by bits. */
 void weir_address_fold(struct weir_address *address);
 
-/* "10.0.0.0/8", "::1/128", or a plain address (all bits). Host bits must be zero.
- * Returns 0 or WEIR_ERR_SYNTAX. */
+/* "10.0.0.0/8", "::1/128", or a plain address (all bits). Host bits must be zero. Folds as well:
+ * "::ffff:10.0.0.0/104" is 10.0.0.0/8. Returns 0 or WEIR_ERR_SYNTAX. */
 int weir_cidr_parse(struct weir_cidr *cidr, const char *text, size_t size)
     __attribute__((warn_unused_result));
+/* An address of the other family (or of none) is never contained: "::/0" holds no IPv4. */
 bool weir_cidr_contains(const struct weir_cidr *cidr, const struct weir_address *address);
 
 /* Keeps the first `bits` bits and zeroes the rest. */
 void weir_address_mask(struct weir_address *address, uint8_t bits);
 
-/* Canonical text (RFC 5952). Returns its length; writes a NUL. */
+/* Canonical text (RFC 5952), empty for family 0. Returns its length; writes a NUL. */
 size_t weir_address_format(const struct weir_address *address, char text[WEIR_ADDRESS_TEXT_MAX]);
 
 #endif

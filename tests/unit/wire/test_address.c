@@ -1,0 +1,288 @@
+/* core/address: text to bits and back, prefixes, CIDR membership. */
+#include "unit_wire.h"
+
+#include <arpa/inet.h>
+
+#include "core/address.h"
+
+static int parse(struct weir_address *address, const char *text)
+{
+    return weir_address_parse(address, text, strlen(text));
+}
+
+static void assert_canonical(const char *text, const char *expected)
+{
+    struct weir_address address;
+    char out[WEIR_ADDRESS_TEXT_MAX];
+    assert_int_equal(parse(&address, text), 0);
+    size_t size = weir_address_format(&address, out);
+    assert_string_equal(out, expected);
+    assert_int_equal(size, strlen(expected));
+}
+
+static void every_way_to_write_an_address_gives_its_canonical_text(void **state)
+{
+    static const char *const cases[][2] = {
+        {"0.0.0.0", "0.0.0.0"},
+        {"255.255.255.255", "255.255.255.255"},
+        {"192.0.2.10", "192.0.2.10"},
+        {"::", "::"},
+        {"::1", "::1"},
+        {"1::", "1::"},
+        {"0:0:0:0:0:0:0:0", "::"},
+        {"2001:0DB8:0000:0000:0000:0000:0002:0001", "2001:db8::2:1"},
+        {"2001:db8:0:1:1:1:1:1", "2001:db8:0:1:1:1:1:1"},
+        {"2001:0:0:1:0:0:0:1", "2001:0:0:1::1"},
+        {"2001:db8:0:0:1:0:0:1", "2001:db8::1:0:0:1"},
+        {"2001:db8::1.2.3.4", "2001:db8::102:304"},
+        {"::1.2.3.4", "::102:304"},
+        {"1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:0"},
+        {"::2:3:4:5:6:7:8", "0:2:3:4:5:6:7:8"},
+        {"1:2:3:4:5:6:1.2.3.4", "1:2:3:4:5:6:102:304"},
+        {"fe80::", "fe80::"},
+        {"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_canonical(cases[i][0], cases[i][1]);
+    }
+}
+
+static void a_mapped_address_folds_to_ipv4_however_it_is_written(void **state)
+{
+    assert_canonical("::ffff:1.2.3.4", "1.2.3.4");
+    assert_canonical("::FFFF:102:304", "1.2.3.4");
+    assert_canonical("0:0:0:0:0:ffff:0102:0304", "1.2.3.4");
+    assert_canonical("0:0::ffff:1.2.3.4", "1.2.3.4");
+    assert_canonical("::fffe:1.2.3.4", "::fffe:102:304");
+    assert_canonical("::1:ffff:1.2.3.4", "::1:ffff:102:304");
+}
+
+static void an_unfolded_mapped_address_is_written_with_dots(void **state)
+{
+    struct weir_address address = {.family = 6, .bytes = {[10] = 0xff, 0xff, 10, 0, 0, 1}};
+    char out[WEIR_ADDRESS_TEXT_MAX];
+    weir_address_format(&address, out);
+    assert_string_equal(out, "::ffff:10.0.0.1");
+    weir_address_fold(&address);
+    weir_address_format(&address, out);
+    assert_string_equal(out, "10.0.0.1");
+}
+
+static void what_is_no_address_is_refused_and_changes_nothing(void **state)
+{
+    static const char *const cases[] = {
+        "",
+        " ",
+        "1",
+        "1.2.3",
+        "1.2.3.4.",
+        ".1.2.3.4",
+        "1.2.3.4.5",
+        "1.2.3.256",
+        "01.2.3.4",
+        "1.2.3.00",
+        "1.2.3.0x1",
+        "1..2.3",
+        "1.2.3.4 ",
+        " 1.2.3.4",
+        "1.2.3.-4",
+        "1.2.3.+4",
+        "99999999999.2.3.4",
+        ":",
+        ":::",
+        "1",
+        "1:",
+        ":1",
+        "1:2:3:4:5:6:7",
+        "1:2:3:4:5:6:7:8:9",
+        "1:2:3:4:5:6:7:8::",
+        "1:2:3:4::5:6:7:8",
+        "::1::",
+        "1::2::3",
+        "12345::",
+        "g::",
+        "::g",
+        "::1%eth0",
+        "fe80::1%1",
+        "[::1]",
+        "[::1]:80",
+        "1.2.3.4:80",
+        "::1.2.3",
+        "::1.2.3.4.5",
+        "::1.2.3.256",
+        "1:2:3:4:5:6:7:1.2.3.4",
+        "::1.2.3.4:5",
+        "1.2.3.4::",
+        "::ffff:1.2.3.4/96",
+        "localhost",
+        "unknown",
+        "_hidden",
+        "0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000",
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct weir_address address = {.family = 4, .bytes = {9, 9, 9, 9}};
+        if (parse(&address, cases[i]) != WEIR_ERR_SYNTAX) {
+            fail_msg("accepted \"%s\"", cases[i]);
+        }
+        assert_int_equal(address.bytes[0], 9);
+    }
+    struct weir_address address;
+    assert_int_equal(weir_address_parse(&address, "1.2.3.4\0", 8), WEIR_ERR_SYNTAX);
+    assert_int_equal(weir_address_parse(&address, "::1\0", 4), WEIR_ERR_SYNTAX);
+}
+
+/* Addresses with many zero groups, so that runs of them are common. */
+static void random_address(struct random_source *random, struct weir_address *address)
+{
+    memset(address, 0, sizeof *address);
+    address->family = random_below(random, 4) == 0 ? 4 : 6;
+    for (int i = 0; i < (address->family == 4 ? 4 : 16); i++) {
+        address->bytes[i] = random_below(random, 3) == 0 ? (uint8_t)random_next(random) : 0;
+    }
+}
+
+static void random_addresses_read_back_as_libc_and_weir_wrote_them(void **state)
+{
+    struct random_source random = {1};
+    for (int i = 0; i < 200000; i++) {
+        struct weir_address address, back;
+        char text[WEIR_ADDRESS_TEXT_MAX], theirs[INET6_ADDRSTRLEN];
+        random_address(&random, &address);
+        weir_address_fold(&address);
+        size_t size = weir_address_format(&address, text);
+        assert_int_equal(weir_address_parse(&back, text, size), 0);
+        assert_memory_equal(&back, &address, sizeof back);
+        inet_ntop(address.family == 4 ? AF_INET : AF_INET6, address.bytes, theirs, sizeof theirs);
+        assert_int_equal(parse(&back, theirs), 0);
+        assert_memory_equal(&back, &address, sizeof back);
+    }
+}
+
+static void random_texts_are_accepted_exactly_when_inet_pton_accepts_them(void **state)
+{
+    static const char alphabet[] = "0123456789abf::::..%";
+    struct random_source random = {2};
+    unsigned accepted = 0;
+    for (int i = 0; i < 400000; i++) {
+        struct weir_address address;
+        uint8_t theirs[16];
+        char text[24];
+        size_t size = random_below(&random, sizeof text);
+        for (size_t j = 0; j < size; j++) {
+            text[j] = alphabet[random_below(&random, sizeof alphabet - 1)];
+        }
+        text[size] = '\0';
+        bool ours = weir_address_parse(&address, text, size) == 0;
+        bool libc = inet_pton(strchr(text, ':') != NULL ? AF_INET6 : AF_INET, text, theirs) == 1;
+        if (ours != libc) {
+            fail_msg("\"%s\": weir %d, libc %d", text, ours, libc);
+        }
+        accepted += ours;
+    }
+    assert_true(accepted > 100);
+}
+
+static bool contains(const char *cidr_text, const char *address_text)
+{
+    struct weir_cidr cidr;
+    struct weir_address address;
+    assert_int_equal(weir_cidr_parse(&cidr, cidr_text, strlen(cidr_text)), 0);
+    assert_int_equal(parse(&address, address_text), 0);
+    return weir_cidr_contains(&cidr, &address);
+}
+
+static void a_cidr_contains_its_first_and_last_address_and_not_their_neighbours(void **state)
+{
+    assert_true(contains("10.0.0.0/8", "10.0.0.0"));
+    assert_true(contains("10.0.0.0/8", "10.255.255.255"));
+    assert_false(contains("10.0.0.0/8", "9.255.255.255"));
+    assert_false(contains("10.0.0.0/8", "11.0.0.0"));
+    assert_true(contains("10.1.2.4/30", "10.1.2.7"));
+    assert_false(contains("10.1.2.4/30", "10.1.2.8"));
+    assert_false(contains("10.1.2.4/30", "10.1.2.3"));
+    assert_true(contains("10.1.2.4", "10.1.2.4"));
+    assert_false(contains("10.1.2.4/32", "10.1.2.5"));
+    assert_true(contains("0.0.0.0/0", "255.1.2.3"));
+    assert_true(contains("::/0", "ffff::"));
+    assert_true(contains("2001:db8:0:fff0::/60", "2001:db8:0:ffff:ffff::"));
+    assert_false(contains("2001:db8:0:fff0::/60", "2001:db8:1:0::"));
+    assert_true(contains("::1/128", "::1"));
+    assert_false(contains("::1", "::2"));
+    assert_true(contains("::/1", "7fff::"));
+    assert_false(contains("::/1", "8000::"));
+}
+
+static void families_never_mix_but_mapped_prefixes_fold(void **state)
+{
+    assert_false(contains("::/0", "1.2.3.4"));
+    assert_false(contains("0.0.0.0/0", "::1"));
+    assert_true(contains("::ffff:10.0.0.0/104", "10.9.8.7"));
+    assert_false(contains("::ffff:10.0.0.0/104", "11.9.8.7"));
+    assert_true(contains("::ffff:0:0/96", "255.255.255.255"));
+    assert_true(contains("10.0.0.0/8", "::ffff:a01:203"));
+    struct weir_cidr cidr;
+    struct weir_address none = {0};
+    assert_int_equal(weir_cidr_parse(&cidr, "0.0.0.0/0", 9), 0);
+    assert_false(weir_cidr_contains(&cidr, &none));
+}
+
+static void a_cidr_with_host_bits_or_a_bad_length_is_refused(void **state)
+{
+    static const char *const cases[] = {
+        "10.0.0.1/8",
+        "10.0.0.0/33",
+        "10.0.0.0/",
+        "10.0.0.0/08",
+        "10.0.0.0/+8",
+        "10.0.0.0/8/8",
+        "10.0.0.0/8 ",
+        "/8",
+        "",
+        "10/8",
+        "::1/127",
+        "::/129",
+        "::/-1",
+        "::/1x",
+        "::/999999999999",
+        "::ffff:0:0/95",
+        "::ffff:10.0.0.0/102",
+        "fe80::%1/64",
+        "10.0.0.0/255.0.0.0",
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct weir_cidr cidr;
+        if (weir_cidr_parse(&cidr, cases[i], strlen(cases[i])) != WEIR_ERR_SYNTAX) {
+            fail_msg("accepted \"%s\"", cases[i]);
+        }
+    }
+}
+
+static void masking_keeps_exactly_the_first_bits(void **state)
+{
+    for (unsigned bits = 0; bits <= 130; bits++) {
+        struct weir_address address = {.family = 6};
+        memset(address.bytes, 0xff, sizeof address.bytes);
+        weir_address_mask(&address, (uint8_t)bits);
+        for (unsigned bit = 0; bit < 128; bit++) {
+            unsigned set = address.bytes[bit / 8] >> (7 - bit % 8) & 1;
+            assert_int_equal(set, bit < bits);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_way_to_write_an_address_gives_its_canonical_text),
+        cmocka_unit_test(a_mapped_address_folds_to_ipv4_however_it_is_written),
+        cmocka_unit_test(an_unfolded_mapped_address_is_written_with_dots),
+        cmocka_unit_test(what_is_no_address_is_refused_and_changes_nothing),
+        cmocka_unit_test(random_addresses_read_back_as_libc_and_weir_wrote_them),
+        cmocka_unit_test(random_texts_are_accepted_exactly_when_inet_pton_accepts_them),
+        cmocka_unit_test(a_cidr_contains_its_first_and_last_address_and_not_their_neighbours),
+        cmocka_unit_test(families_never_mix_but_mapped_prefixes_fold),
+        cmocka_unit_test(a_cidr_with_host_bits_or_a_bad_length_is_refused),
+        cmocka_unit_test(masking_keeps_exactly_the_first_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
