@@ -1,0 +1,278 @@
+"""The algorithms, one class each, over exact integers.
+
+A state answers only obvious questions, always about one moment `t` in nanoseconds:
+
+    admits(t, cost)     would the cost be admitted, were nothing else to happen until t?
+    is_fresh(t)         is the state at t the same as one that was never used?
+    delay(t, cost)      how long an admitted cost has to wait (the queue only)
+    charge(t, cost)     the cost is used up
+    charge_denied(t, c) the cost was denied and is charged nevertheless (`on_deny: charge`)
+
+What a client is told (remaining, retry, reset) is found by searching for the smallest time or the
+largest cost for which the answer is yes: straight from the definition, with no formula to get
+wrong. A state may offer a guess to shorten the search; the guess is proven before it is used.
+"""
+
+NEVER = -1
+TIME_END = 1 << 64
+COUNTER_MAX = (1 << 32) - 1
+
+
+class FixedWindow:
+    """count of window floor(t/W); count + c <= N."""
+
+    def __init__(self, limit, window):
+        self.capacity = limit
+        self.limit, self.window = limit, window
+        self.index, self.count = 0, 0
+
+    def used(self, t):
+        return self.count if t // self.window == self.index else 0
+
+    def admits(self, t, cost):
+        return self.used(t) + cost <= self.limit
+
+    def is_fresh(self, t):
+        return self.used(t) == 0
+
+    def delay(self, t, cost):
+        return 0
+
+    def charge(self, t, cost):
+        self.index, self.count = t // self.window, min(self.used(t) + cost, COUNTER_MAX)
+
+    charge_denied = charge
+
+    def moments(self, t):
+        """Times at which the answers may change."""
+        return [(self.index + 1) * self.window]
+
+
+class SlidingWindow:
+    """S+1 counters of segments of w = W/S; the oldest is weighted by what still overlaps the
+    window, or counts in full when strict."""
+
+    def __init__(self, limit, window, segments=1, strict=False):
+        assert window % segments == 0
+        self.capacity = limit
+        self.limit, self.segments, self.strict = limit, segments, strict
+        self.width = window // segments
+        self.counts = {}
+
+    def used(self, t):
+        newest, offset = divmod(t, self.width)
+        oldest = newest - self.segments
+        total = 0
+        for index, count in self.counts.items():
+            if oldest < index <= newest:
+                total += count
+            elif index == oldest:
+                left = self.width if self.strict else self.width - offset
+                total += count * left // self.width
+        return total
+
+    def admits(self, t, cost):
+        return self.used(t) + cost <= self.limit
+
+    def is_fresh(self, t):
+        oldest = t // self.width - self.segments
+        return not any(index >= oldest and count for index, count in self.counts.items())
+
+    def delay(self, t, cost):
+        return 0
+
+    def charge(self, t, cost):
+        newest = t // self.width
+        self.counts = {i: k for i, k in self.counts.items() if i >= newest - self.segments}
+        self.counts[newest] = min(self.counts.get(newest, 0) + cost, COUNTER_MAX)
+
+    charge_denied = charge
+
+    def moments(self, t):
+        times = []
+        for index in self.counts:
+            times += [(index + self.segments) * self.width, (index + self.segments + 1) * self.width]
+        return times
+
+
+class SlidingLog:
+    """The admission times in (t-W, t] with their costs; sum + c <= N. At most N entries: a charge
+    of a denied cost that finds no room joins the newest entry."""
+
+    def __init__(self, limit, window):
+        self.capacity = limit
+        self.limit, self.window = limit, window
+        self.entries = []
+
+    def used(self, t):
+        return sum(cost for time, cost in self.entries if time > t - self.window)
+
+    def admits(self, t, cost):
+        return self.used(t) + cost <= self.limit
+
+    def is_fresh(self, t):
+        return all(time <= t - self.window for time, _ in self.entries)
+
+    def delay(self, t, cost):
+        return 0
+
+    def charge(self, t, cost):
+        self.entries = [entry for entry in self.entries if entry[0] > t - self.window]
+        if cost == 0:
+            return
+        if self.entries and (self.entries[-1][0] == t or len(self.entries) == self.limit):
+            last_cost = self.entries.pop()[1]
+            self.entries.append((t, min(last_cost + cost, COUNTER_MAX)))
+        elif self.limit:
+            self.entries.append((t, min(cost, COUNTER_MAX)))
+
+    charge_denied = charge
+
+    def moments(self, t):
+        return [time + self.window for time, _ in self.entries]
+
+
+class Bucket:
+    """token_bucket, gcra and leaky_bucket as a meter. The level is counted in pieces of 1/W of a
+    token (N pieces come in every nanosecond), so that nothing is ever rounded."""
+
+    def __init__(self, limit, window, burst):
+        self.capacity = burst if limit else 0
+        self.rate, self.window = limit, window
+        self.full = self.capacity * window
+        self.level, self.time = self.full, 0
+
+    def level_at(self, t):
+        return min(self.full, self.level + (t - self.time) * self.rate)
+
+    def admits(self, t, cost):
+        return self.level_at(t) >= cost * self.window
+
+    def is_fresh(self, t):
+        return self.level_at(t) == self.full
+
+    def delay(self, t, cost):
+        return 0
+
+    def charge(self, t, cost):
+        self.level, self.time = self.level_at(t) - cost * self.window, t
+
+    def charge_denied(self, t, cost):
+        self.level, self.time = max(self.level_at(t) - cost * self.window, 0), t
+
+    def moments(self, t):
+        if not self.rate:
+            return []
+        return [self.time + -(-(self.full - self.level) // self.rate)]
+
+
+class Queue:
+    """leaky_bucket with `queue: true`: the time at which the next slot is free, in pieces of 1/N
+    of a nanosecond; T = W/N is then W pieces."""
+
+    def __init__(self, limit, window, burst):
+        self.capacity = burst + 1 if limit else 0
+        self.rate, self.window, self.burst = limit, window, burst
+        self.next = 0
+
+    def wait(self, t):
+        return max(self.next, t * self.rate) - t * self.rate
+
+    def admits(self, t, cost):
+        if not self.rate:
+            return cost == 0
+        return self.wait(t) + (cost - 1) * self.window <= self.burst * self.window
+
+    def is_fresh(self, t):
+        return self.wait(t) == 0
+
+    def delay(self, t, cost):
+        return -(-self.wait(t) // self.rate) if self.rate else 0
+
+    def charge(self, t, cost):
+        self.next = max(self.next, t * self.rate) + cost * self.window
+
+    def charge_denied(self, t, cost):
+        if self.rate:
+            self.next = max(self.next, t * self.rate + self.capacity * self.window)
+
+    def moments(self, t):
+        return [-(-self.next // self.rate)] if self.rate else []
+
+
+class Concurrency:
+    """Leases in flight, each with its cost and the time at which it ends by itself."""
+
+    def __init__(self, limit, life):
+        self.capacity = limit
+        self.limit, self.life = limit, life
+        self.leases = []
+
+    def used(self, t):
+        return sum(cost for expiry, cost in self.leases if expiry > t)
+
+    def admits(self, t, cost):
+        return self.used(t) + cost <= self.limit
+
+    def is_fresh(self, t):
+        return all(expiry <= t for expiry, _ in self.leases)
+
+    def delay(self, t, cost):
+        return 0
+
+    def charge(self, t, cost):
+        self.leases = [lease for lease in self.leases if lease[0] > t]
+        if cost:
+            self.leases.append((t + self.life, cost))
+
+    def moments(self, t):
+        return [expiry for expiry, _ in self.leases]
+
+
+def first_time(holds, t, guesses):
+    """The smallest time >= t at which `holds` is true; once true it stays true. None: never."""
+    if holds(t):
+        return t
+    if not holds(TIME_END):
+        return None
+    times = [t] + sorted(guess for guess in guesses if t < guess < TIME_END) + [TIME_END]
+    low, high = 0, len(times) - 1
+    while high - low > 1:  # between which two of the guesses is it?
+        middle = (low + high) // 2
+        if holds(times[middle]):
+            high = middle
+        else:
+            low = middle
+    low, high = times[low], times[high]
+    if not holds(high - 1):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def remaining(state, t):
+    """The largest cost that would be admitted now."""
+    low, high = 0, state.capacity + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if state.admits(t, middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def retry_after(state, t, cost):
+    if cost > state.capacity:
+        return NEVER
+    time = first_time(lambda at: state.admits(at, cost), t, state.moments(t))
+    return NEVER if time is None else time - t
+
+
+def reset_after(state, t):
+    return first_time(state.is_fresh, t, state.moments(t)) - t

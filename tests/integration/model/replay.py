@@ -1,0 +1,92 @@
+"""Requests through limits: one atomic decision each, at a time that never goes back."""
+
+import json
+from decimal import Decimal
+
+from . import algorithms
+from .rules import COST_MAX
+
+
+class Replay:
+    def __init__(self, limits):
+        self.limits = limits
+        self.now = 0
+        self.count = 0
+
+    def decide(self, t, attributes, cost=1, dry_run=False):
+        """One request; returns the object that one line of `--decisions` holds."""
+        self.now = max(self.now, t)
+        self.count += 1
+        checks = []
+        for limit in self.limits:
+            if limit.matches(attributes):
+                check = self.check(limit, attributes, min(cost * limit.cost, COST_MAX))
+                if check:
+                    checks.append(check)
+        allowed = all(check["allowed"] or check["limit"].shadow for check in checks)
+        if not dry_run:
+            for check in checks:
+                self.settle(check, allowed)
+        return {"n": self.count, "allowed": allowed,
+                "limits": [self.report(check) for check in checks]}
+
+    def check(self, limit, attributes, cost):
+        """What one limit says, before anything is charged; None where it does not apply."""
+        if limit.unlimited:
+            return {"limit": limit, "state": None, "cost": cost, "allowed": True, "delay": 0}
+        key = limit.key_of(attributes)
+        if key is None and limit.on_missing == "deny":
+            return {"limit": limit, "state": None, "cost": cost, "allowed": False, "delay": 0}
+        if key is None:
+            return None
+        state = limit.state(key)
+        allowed = state.admits(self.now, cost)
+        delay = state.delay(self.now, cost) if allowed else 0
+        return {"limit": limit, "state": state, "cost": cost, "allowed": allowed, "delay": delay}
+
+    def settle(self, check, request_allowed):
+        """Charges a check as its limit and the request's verdict ask."""
+        state, limit = check["state"], check["limit"]
+        if state is None:
+            return
+        if check["allowed"] and (request_allowed or limit.charge_on_deny):
+            state.charge(self.now, check["cost"])
+        elif limit.charge_on_deny:
+            state.charge_denied(self.now, check["cost"])
+
+    def report(self, check):
+        state, limit = check["state"], check["limit"]
+        line = {"name": limit.name, "allowed": check["allowed"], "delay_ns": check["delay"]}
+        if limit.unlimited:
+            return line | {"remaining": None, "retry_after_ns": 0, "reset_after_ns": 0}
+        if state is None:
+            return line | {"remaining": 0, "retry_after_ns": algorithms.NEVER,
+                           "reset_after_ns": 0}
+        retry = 0
+        if not check["allowed"]:
+            retry = algorithms.retry_after(state, self.now, check["cost"])
+        return line | {"remaining": algorithms.remaining(state, self.now),
+                       "retry_after_ns": retry,
+                       "reset_after_ns": algorithms.reset_after(state, self.now)}
+
+
+def parse_time(value):
+    """Seconds, a number or a string, to nanoseconds, exactly."""
+    nanoseconds = Decimal(value) * 10**9
+    if nanoseconds != int(nanoseconds):
+        raise ValueError(f"{value} is finer than a nanosecond")
+    return int(nanoseconds)
+
+
+def parse_json_line(text):
+    """One line of a trace -> (t, attributes, cost, dry_run)."""
+    request = json.loads(text, parse_float=Decimal)
+    attributes = dict(request.get("attributes", {}))
+    for name, value in request.get("headers", {}).items():
+        attributes["header." + name.lower()] = value
+    for name, attribute in (("method", "method"), ("path", "path"), ("host", "host"),
+                            ("ip", "client.ip")):
+        if name in request:
+            attributes[attribute] = request[name]
+    return (parse_time(request["t"]), attributes, request.get("cost", 1),
+            request.get("dry_run", False))

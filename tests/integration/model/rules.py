@@ -1,0 +1,89 @@
+"""The part of a rules file that the model understands."""
+
+import re
+
+import yaml
+
+from . import algorithms
+
+UNITS_NS = {
+    "ms": 10**6, "s": 10**9, "sec": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9,
+    "hour": 3600 * 10**9, "d": 86400 * 10**9, "day": 86400 * 10**9, "w": 604800 * 10**9,
+    "week": 604800 * 10**9,
+}
+KNOWN = {"name", "match", "key", "algorithm", "rate", "burst", "segments", "strict", "queue",
+         "limit", "life", "cost", "shadow", "on_deny", "on_missing"}
+COST_MAX = (1 << 64) - 1
+
+
+def parse_duration(text):
+    number, unit = re.fullmatch(r"(\d*)([a-z]+)", text).groups()
+    return int(number or 1) * UNITS_NS[unit]
+
+
+def parse_rate(text):
+    """'N/unit', 'N/Kunit', either with ' burst B' -> (N, W, B or None)."""
+    count, period, burst = re.fullmatch(r"(\d+)/(\d*[a-z]+)(?: burst (\d+))?", text).groups()
+    return int(count), parse_duration(period), int(burst) if burst else None
+
+
+class Limit:
+    """One limit of the file: whom it applies to, under which key, and how it decides."""
+
+    def __init__(self, entry):
+        unknown = set(entry) - KNOWN
+        if unknown:
+            raise ValueError(f"the model does not know {unknown}")
+        self.entry = entry
+        self.name = entry["name"]
+        self.match = entry.get("match", {})
+        self.key = entry.get("key", [])
+        self.cost = entry.get("cost", 1)
+        self.shadow = entry.get("shadow", False)
+        self.charge_on_deny = entry.get("on_deny", "none") == "charge"
+        self.on_missing = entry.get("on_missing", "skip")
+        self.algorithm = entry.get("algorithm", "sliding_window")
+        self.unlimited = entry.get("rate") == "unlimited"
+        self.states = {}
+
+    def matches(self, attributes):
+        return all(attributes.get(name) == value for name, value in self.match.items())
+
+    def key_of(self, attributes):
+        """The key's values, or None where one is missing."""
+        values = tuple(attributes.get(name) for name in self.key)
+        if None in values:
+            return "shared" if self.on_missing == "shared" else None
+        return values
+
+    def new_state(self):
+        entry = self.entry
+        if self.algorithm == "concurrency":
+            return algorithms.Concurrency(entry["limit"], parse_duration(entry["life"]))
+        limit, window, burst = parse_rate(entry["rate"])
+        burst = entry.get("burst", burst)
+        if self.algorithm == "fixed_window":
+            return algorithms.FixedWindow(limit, window)
+        if self.algorithm == "sliding_window":
+            return algorithms.SlidingWindow(limit, window, entry.get("segments", 1),
+                                            entry.get("strict", False))
+        if self.algorithm == "sliding_log":
+            return algorithms.SlidingLog(limit, window)
+        burst = limit if burst is None else burst
+        if self.algorithm == "leaky_bucket" and entry.get("queue", False):
+            return algorithms.Queue(limit, window, burst)
+        if self.algorithm in ("token_bucket", "gcra", "leaky_bucket"):
+            return algorithms.Bucket(limit, window, burst)
+        raise ValueError(f"the model does not know the algorithm {self.algorithm}")
+
+    def state(self, key):
+        if key not in self.states:
+            self.states[key] = self.new_state()
+        return self.states[key]
+
+
+def load_rules(text):
+    document = yaml.safe_load(text)
+    if set(document) - {"version", "limits"}:
+        raise ValueError("the model reads `version` and `limits` only")
+    return [Limit(entry) for entry in document["limits"]]
