@@ -7,42 +7,72 @@
  * their deadline passes (then on_store_error decides). The front end gives each one back
  * (weir_engine_release) when its answer is written.
  *
- * Memory: a fixed pool of decisions; taking one from an empty pool returns NULL and the front end
- * answers "overloaded". Threads: one engine per worker; the rules are swapped by weir_engine_rules
- * between turns.
+ *   FREE --take--> TAKEN --queue--> QUEUED --run--> PENDING --store, deadline--> FINISHED
+ *    ^                |                |  \--- decided at once --> done ---------^   |
+ *    +----release-----+-----cancel-----+--------cancel-----+---------release--------+
+ *
+ * on_store_error. When the store fails or is late, each check is settled by its own rule: `open`
+ * admits it uncharged, `closed` denies it, `local` checks are decided together, atomically, by the
+ * local store (which charges them only when nothing closed denies the request). The parts combine
+ * as the decision's policy says; `error` keeps the reason and `source` names the strongest part:
+ * closed, if a check that can deny was closed; else local, if one was decided there; else open.
+ * What a store that failed may have charged stays charged: nothing is sent twice.
+ *
+ * `done` is called from weir_engine_run and from the store's own callback, never from any other
+ * function of this header. Inside it every function here may be called but weir_engine_run,
+ * weir_engine_set_rules and weir_engine_close. What it queues while weir_engine_run is at work is
+ * decided by that same call, up to a limit of rounds; what it queues from a store's callback waits
+ * for the next run.
+ *
+ * Memory: a fixed pool of decisions, about 20 KiB each, reserved at once but touched only as far as
+ * they are used together; the one given back last is taken first, while the cache still holds it.
+ * Taking one from an empty pool returns NULL and the front end answers "overloaded".
+ * Threads: one engine per worker; the rules are swapped by weir_engine_set_rules between turns.
+ * Other threads may call weir_engine_find_counters and read what it returns, and use
+ * weir_engine_offenders.
  */
 #ifndef WEIR_ENGINE_ENGINE_H
 #define WEIR_ENGINE_ENGINE_H
 
 #include "core/answer.h"
 #include "core/check.h"
+#include "engine/offenders.h"
 #include "rules/rules.h"
 #include "store/store.h"
 
 struct weir_engine;
 
-/* Called once for every queued decision, from weir_engine_run or from the store's own callback
- * (weir_engine then has filled verdict, denied_by, source). decision->owner is the front end's. */
+/* Called once for every queued decision that was not cancelled, from weir_engine_run or from the
+ * store's own callback (weir_engine then has filled verdict, denied_by, source). decision->owner is
+ * the front end's. */
 typedef void (*weir_engine_done)(void *context, struct weir_decision *decision);
+
+#define WEIR_ENGINE_DECISIONS_MAX 65536 /* 1.3 GiB of address space a worker */
 
 struct weir_engine_options {
     struct weir_store *store; /* borrowed */
-    struct weir_store *local; /* where on_store_error: local decides; NULL: denies nothing */
-    struct weir_rules *rules; /* one reference is taken */
+    struct weir_store *local; /* where on_store_error: local decides, always at once; borrowed;
+                                 NULL: such checks are admitted uncharged */
+    struct weir_rules *rules; /* one reference is taken; may be NULL until the first request */
     const uint64_t *secret;   /* what keys are hashed with; 2 words, borrowed */
-    uint32_t decisions;       /* pool size; 0: 4096 */
+    uint32_t decisions;       /* pool size; 0: 4096; at most WEIR_ENGINE_DECISIONS_MAX */
     uint64_t deadline_ns;     /* of a pending decision; 0: 20 ms */
-    uint64_t lease_seed;      /* lease ids are drawn from it */
+    uint64_t lease_seed;      /* lease ids are drawn from it; another for every engine of a table */
     weir_engine_done done;
     void *done_context;
 };
 
+/* Errors: WEIR_ERR_MEMORY; WEIR_ERR_RANGE (decisions). */
 int weir_engine_open(struct weir_engine **engine, const struct weir_engine_options *options)
     __attribute__((warn_unused_result));
+
+/* Cancels what is pending, without calling `done`, and frees all. The stores stay open. */
 void weir_engine_close(struct weir_engine *engine);
 
-/* Swaps the rules; decisions already made from the old ones keep them pinned. */
-void weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules);
+/* Swaps the rules (one reference is taken); decisions already made from the old ones keep them
+ * pinned. Every limit must have been made known to the stores before (weir_rules_prepare).
+ * Errors: WEIR_ERR_MEMORY (the old rules stay). */
+int weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules);
 struct weir_rules *weir_engine_rules(const struct weir_engine *engine);
 
 /* An empty decision of the pool (count 0, WEIR_OP_DECIDE, WEIR_POLICY_ALL), with room for
@@ -56,7 +86,17 @@ int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *de
                             const struct weir_request *request, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 const struct weir_identity *weir_engine_identity(const struct weir_decision *decision);
+/* The rules that its checks were made from; NULL for checks of commands. */
 const struct weir_rules *weir_decision_rules(const struct weir_decision *decision);
+
+/* For commands that carry their own limits: copies bytes (a key's text) to live as long as the
+ * decision. data == NULL when its working memory is used up. */
+struct weir_bytes weir_decision_keep(struct weir_decision *decision, struct weir_bytes bytes);
+
+/* For commands: merges checks of the same limit and key into the first of them, adding their costs
+ * (at most UINT64_MAX). place[i] (may be NULL) becomes where check i went. The rules have done it
+ * for theirs. */
+void weir_decision_merge(struct weir_decision *decision, uint8_t place[WEIR_CHECKS_MAX]);
 
 /* What a client may be told of a finished decision; names point into its rules, the lease token
  * into `answer_lease`, both valid until the decision is released. */
@@ -64,28 +104,51 @@ const struct weir_rules *weir_decision_rules(const struct weir_decision *decisio
 void weir_engine_answer(const struct weir_decision *decision, struct weir_answer *answer,
                         char answer_lease[WEIR_LEASE_TOKEN_MAX]);
 
-/* Ends the leases of a token made by weir_engine_answer. Errors: WEIR_ERR_SYNTAX,
- * WEIR_ERR_NOT_FOUND. */
+/* Ends the leases of a token made by weir_engine_answer. Errors: WEIR_ERR_SYNTAX (not a token),
+ * WEIR_ERR_NOT_FOUND (unknown, expired, or ended already), and those of the store. */
 int weir_engine_release_lease(struct weir_engine *engine, uint64_t now_ns, struct weir_bytes token)
     __attribute__((warn_unused_result));
 
-/* Queues a decision for the next run. */
+/* Queues a decision for the next run. Its deadline_ns, where the front end left it 0, becomes the
+ * time of that run and the engine's deadline. */
 void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decision);
 
 /* Decides what was queued, at one time; also fails decisions whose deadline has passed. Returns
- * when to call again at the latest (the next deadline; WEIR_NEVER: none). */
+ * when to call again at the latest (now_ns: at once; the next deadline; WEIR_NEVER: none). */
 uint64_t weir_engine_run(struct weir_engine *engine, uint64_t now_ns);
 
 /* The front end no longer wants the answer (its connection is gone): `done` is not called for it
- * and it returns to the pool by itself. */
+ * and it returns to the pool by itself. In any state but FREE; in TAKEN and FINISHED the same as
+ * weir_engine_release. */
 void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decision);
 
-struct weir_engine_counters { /* per limit of the rules file, this worker's; index = rule */
-    uint64_t allowed, denied, shadow_denied;
+/* How many decisions are at the store. */
+uint32_t weir_engine_pending(const struct weir_engine *engine);
+
+/* Per limit of the rules file, this worker's: the limit's own verdicts on WEIR_OP_DECIDE. Written
+ * by the worker alone; reading while it runs gives values that are each some moment's. */
+struct weir_engine_counters {
+    _Atomic uint64_t allowed, denied, shadow_denied;
 };
-/* Counters survive a change of rules by the limit's name. Sum over workers for the metrics; reading
- * while the worker runs gives values that are each some moment's (relaxed atomics). */
+/* Counters survive a change of rules by the limit's name; the pointer is valid until the engine is
+ * closed, and the counters are this limit's while the rules have it. weir_engine_counters is for
+ * the worker's own thread (index = rule of its current rules; NULL beyond them);
+ * weir_engine_find_counters for any thread: NULL when the worker's rules have no such limit. Sum
+ * over workers for metrics. */
 const struct weir_engine_counters *weir_engine_counters(const struct weir_engine *engine,
                                                         uint32_t rule);
+const struct weir_engine_counters *weir_engine_find_counters(struct weir_engine *engine,
+                                                             const char *name, size_t size);
+
+/* Why decisions were not the store's, since the engine was opened. */
+struct weir_engine_failures {
+    _Atomic uint64_t late, failed;        /* the deadline passed; the store said no */
+    _Atomic uint64_t open, closed, local; /* decisions by their source */
+    _Atomic uint64_t exhausted;           /* takes from an empty pool */
+};
+const struct weir_engine_failures *weir_engine_failures(const struct weir_engine *engine);
+
+/* This worker's sketch of the keys denied most. */
+struct weir_offenders *weir_engine_offenders(const struct weir_engine *engine);
 
 #endif
