@@ -1,0 +1,139 @@
+/* weir serve: the command line of the daemon; the work is in server/. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "server/server.h"
+
+enum serve_option {
+    OPT_CONFIG = 256,
+    OPT_HTTP,
+    OPT_REDIS,
+    OPT_GRPC,
+    OPT_ADMIN,
+    OPT_WORKERS,
+    OPT_WATCH,
+    OPT_RESET_STATE,
+    OPT_LOG_FORMAT,
+};
+
+static const struct option long_options[] = {
+    {"config", required_argument, NULL, OPT_CONFIG},
+    {"http", required_argument, NULL, OPT_HTTP},
+    {"redis", required_argument, NULL, OPT_REDIS},
+    {"grpc", required_argument, NULL, OPT_GRPC},
+    {"admin", required_argument, NULL, OPT_ADMIN},
+    {"workers", required_argument, NULL, OPT_WORKERS},
+    {"watch", no_argument, NULL, OPT_WATCH},
+    {"reset-state", no_argument, NULL, OPT_RESET_STATE},
+    {"log-format", required_argument, NULL, OPT_LOG_FORMAT},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static void print_help(void)
+{
+    puts("Usage: weir serve [OPTION]...\n"
+         "Run the server. Options override the rules file.\n\n"
+         "  -c, --config=FILE       rules file; without one there are no limits\n"
+         "      --http=ADDRESS      decisions over HTTP (default " WEIR_HTTP_ADDRESS_DEFAULT ")\n"
+         "      --redis=ADDRESS     decisions over the Redis protocol (not supported yet)\n"
+         "      --grpc=ADDRESS      decisions over Envoy's gRPC (not supported yet)\n"
+         "      --admin=ADDRESS     health, metrics, state (default " WEIR_ADMIN_ADDRESS_DEFAULT
+         ")\n"
+         "      --workers=N         threads that decide; 'auto' (the default): one a core\n"
+         "      --watch             reload when the rules file changes (SIGHUP always does)\n"
+         "      --reset-state       overwrite a state file that is damaged or foreign\n"
+         "      --log-format=FORMAT 'text' (key=value, the default) or 'json'\n"
+         "  -h, --help              print this and exit\n\n"
+         "ADDRESS is HOST:PORT, [IPV6]:PORT, unix:/PATH, or 'off'. Port 0 picks a free one; the\n"
+         "log names it. SIGTERM finishes what is in flight and exits.");
+}
+
+static int usage_error(const char *format, const char *value)
+{
+    fputs("weir: ", stderr);
+    fprintf(stderr, format, value);
+    fputs("\nTry 'weir serve --help'.\n", stderr);
+    return WEIR_EXIT_USAGE;
+}
+
+/* 0 for "auto". Returns 0 or -1. */
+static int parse_workers(const char *text, uint32_t *workers)
+{
+    *workers = 0;
+    if (!strcmp(text, "auto"))
+        return 0;
+    char *end;
+    errno = 0;
+    unsigned long number = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || number < 1 || number > WEIR_WORKERS_MAX)
+        return -1;
+    *workers = (uint32_t)number;
+    return 0;
+}
+
+static int take_option(int option, const char *value, struct weir_server_options *options)
+{
+    switch (option) {
+    case 'c':
+    case OPT_CONFIG:
+        options->config = value;
+        return 0;
+    case OPT_HTTP:
+        options->http = value;
+        return 0;
+    case OPT_REDIS:
+        options->redis = value;
+        return 0;
+    case OPT_GRPC:
+        options->grpc = value;
+        return 0;
+    case OPT_ADMIN:
+        options->admin = value;
+        return 0;
+    case OPT_WORKERS:
+        if (parse_workers(value, &options->workers) < 0)
+            return usage_error("--workers is 'auto' or a number from 1 to 128, not '%s'", value);
+        return 0;
+    case OPT_WATCH:
+        options->watch = true;
+        return 0;
+    case OPT_RESET_STATE:
+        options->reset_state = true;
+        return 0;
+    case OPT_LOG_FORMAT:
+        if (strcmp(value, "text") && strcmp(value, "json"))
+            return usage_error("--log-format is 'text' or 'json', not '%s'", value);
+        options->log_format = strcmp(value, "json") ? WEIR_LOG_TEXT : WEIR_LOG_JSON;
+        return 0;
+    default: /* getopt has said what is wrong */
+        fputs("Try 'weir serve --help'.\n", stderr);
+        return WEIR_EXIT_USAGE;
+    }
+}
+
+int weir_command_serve(int argc, char **argv)
+{
+    struct weir_server_options options = {0};
+    static char program[] = "weir"; /* what getopt puts before its messages */
+    argv[0] = program;
+    int option;
+    while ((option = getopt_long(argc, argv, "c:h", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            print_help();
+            return 0;
+        }
+        int status = take_option(option, optarg, &options);
+        if (status)
+            return status;
+    }
+    if (optind < argc)
+        return usage_error("unexpected argument '%s'", argv[optind]);
+    if (options.watch && !options.config)
+        return usage_error("%s needs --config", "--watch");
+    return weir_server_run(&options);
+}
