@@ -1,0 +1,71 @@
+"""Adds up test results: tally.py FILE...
+
+Each file is meson's log of one run (one JSON object a line) or pytest's JUnit XML. A cmocka program
+counts with its cases, any other test of meson's as one. A file that is missing, empty or unreadable
+is one failure: a run that left no results is never a success. The last line printed reads
+"N passed, N failed[, N skipped]"; exit status 1 when anything failed or nothing passed.
+"""
+import json
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+CMOCKA_PASSED = re.compile(r"^\[  PASSED  \] (\d+) test", re.M)
+CMOCKA_FAILED = re.compile(r"^\[  FAILED  \] [^\n]*?(\d+) test\(s\), listed below", re.M)
+CMOCKA_SKIPPED = re.compile(r"^\[  SKIPPED \] [^\n]*?(\d+) test\(s\), listed below", re.M)
+
+
+def total(pattern, text):
+    return sum(int(number) for number in pattern.findall(text))
+
+
+def meson_log(path):
+    passed = failed = skipped = 0
+    with open(path, encoding="utf-8") as log:
+        for line in log:
+            test = json.loads(line)
+            output = (test.get("stdout") or "") + (test.get("stderr") or "")
+            if test["result"] in ("OK", "EXPECTEDFAIL"):
+                cases = total(CMOCKA_PASSED, output)
+                skips = total(CMOCKA_SKIPPED, output)
+                passed += cases if cases or skips else 1
+                skipped += skips
+            elif test["result"] == "SKIP":
+                skipped += 1
+            else:
+                passed += total(CMOCKA_PASSED, output)
+                failed += max(1, total(CMOCKA_FAILED, output))
+                print(f"   {test['result']}: {test['name']}")
+    return passed, failed, skipped
+
+
+def junit_xml(path):
+    passed = failed = skipped = 0
+    for suite in ElementTree.parse(path).getroot().iter("testsuite"):
+        bad = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+        left_out = int(suite.get("skipped", 0))
+        failed += bad
+        skipped += left_out
+        passed += int(suite.get("tests", 0)) - bad - left_out
+    return passed, failed, skipped
+
+
+def main(paths):
+    totals = [0, 0, 0]
+    for path in paths:
+        try:
+            counts = junit_xml(path) if path.endswith(".xml") else meson_log(path)
+            if not any(counts):
+                raise ValueError("no test ran")
+        except (OSError, ValueError, KeyError, ElementTree.ParseError) as error:
+            print(f"   {path}: {error}")
+            counts = (0, 1, 0)
+        print("   {}: {} passed, {} failed, {} skipped".format(path, *counts))
+        totals = [a + b for a, b in zip(totals, counts)]
+    passed, failed, skipped = totals
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    return 0 if passed and not failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
