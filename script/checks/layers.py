@@ -1,0 +1,74 @@
+"""Checks that no layer includes upwards: layers.py FILE...
+
+What a layer may include: its own headers, those of the layers below, the public headers, and of
+third parties only what the layer was given them for. The headers that tell of a layer's libraries
+are listed; anything else with a folder in its name that is not a system header is refused.
+"""
+import re
+import sys
+
+BELOW = {
+    "core": set(),
+    "table": {"core"},
+    "rules": {"core"},
+    "store": {"core", "table"},
+    "engine": {"core", "rules", "store"},
+    "library": {"core", "table", "rules", "store", "engine"},
+    "wire": {"core"},
+    "client": {"core", "wire"},
+    "server": {"core", "table", "rules", "store", "engine", "wire"},
+}
+BELOW["cli"] = set(BELOW) | {"cli"}
+
+LIBRARIES = {
+    "yaml.h": {"rules"},
+    "uv.h": {"store", "server", "cli"},
+    "jansson.h": {"server", "cli"},
+    "openssl/": {"rules", "store", "server", "cli"},
+    "nghttp2/": {"server", "cli"},
+    "protobuf-c/": {"wire"},
+    "curl/": {"client", "cli"},
+}
+
+# The core is freestanding: what a freestanding compiler has, and mem*.
+CORE_SYSTEM = {"limits.h", "stdbool.h", "stddef.h", "stdint.h", "string.h"}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+
+
+def complaint(layer, quote, header):
+    if header.startswith("weir/"):
+        return None
+    if quote == '"':
+        other = header.split("/")[0] if "/" in header else layer
+        if other == layer or other in BELOW[layer]:
+            return None
+        return f"{layer} must not include {header}"
+    for start, layers in LIBRARIES.items():
+        if header.startswith(start) and layer not in layers:
+            return f"{layer} must not use <{header}>"
+    if layer == "core" and header not in CORE_SYSTEM:
+        return f"core is freestanding and must not use <{header}>"
+    return None
+
+
+def main(paths):
+    bad = 0
+    for path in paths:
+        layer = path.split("/")[1]
+        if layer not in BELOW:
+            print(f"{path}: no layer '{layer}' in the table of layers.py")
+            bad += 1
+            continue
+        with open(path, encoding="utf-8") as source:
+            for number, line in enumerate(source, 1):
+                match = INCLUDE.match(line)
+                message = complaint(layer, *match.groups()) if match else None
+                if message:
+                    print(f"{path}:{number}: {message}")
+                    bad += 1
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

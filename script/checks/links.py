@@ -1,0 +1,50 @@
+"""Checks that what Markdown files link to exists: links.py FILE...
+
+Relative links must name a file or folder of the repository, and a #fragment a heading of the file
+that it points into. Links to other sites are left alone: lint needs no network.
+"""
+import os
+import re
+import sys
+
+LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)|!\[[^\]\n]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^(```|~~~).*?^\1", re.M | re.S)
+CODE = re.compile(r"`[^`\n]*`")
+HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.M)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def anchors(path):
+    """As GitHub makes them: lower case, punctuation dropped, spaces to hyphens."""
+    names = set()
+    for heading in HEADING.findall(FENCE.sub("", read(path))):
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+        names.add(re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-"))
+    return names
+
+
+def main(paths):
+    bad = 0
+    for path in paths:
+        text = CODE.sub("", FENCE.sub("", read(path)))
+        for match in LINK.finditer(text):
+            target = match.group(1) or match.group(2)
+            if re.match(r"[a-z][a-z0-9+.-]*:", target):
+                continue
+            name, _, fragment = target.partition("#")
+            file = os.path.normpath(os.path.join(os.path.dirname(path), name)) if name else path
+            if not os.path.exists(file):
+                print(f"{path}: {target} does not exist")
+                bad += 1
+            elif fragment and file.endswith(".md") and fragment not in anchors(file):
+                print(f"{path}: {file} has no heading #{fragment}")
+                bad += 1
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
