@@ -86,7 +86,10 @@ struct weir_rule_info {
     const struct weir_limit *limit; /* NULL when it comes from the caller's plan (`rate: plan`) */
     const char *const *key;         /* attribute names, key_count of them */
     uint32_t key_count;
+    enum weir_algorithm algorithm;
     bool shadow;
+    bool by_plan;   /* `rate: plan` */
+    bool unlimited; /* `rate: unlimited`; limit is NULL */
 };
 uint32_t weir_rules_count(const struct weir_rules *rules);
 void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info);
@@ -107,8 +110,10 @@ struct weir_identity {
 };
 
 /* Fills `checks` (room for WEIR_CHECKS_MAX) with the limits that apply, in the order of the file,
- * checks of the same limit and key merged. Keys are hashed with `secret`. Key texts and derived
- * values stand in `scratch`. `identity` may be NULL. Allocates nothing.
+ * at most one for each limit. Keys are hashed with `secret`. Key texts and derived values stand in
+ * `scratch`. A check that needs no state (WEIR_CHECK_UNLIMITED, WEIR_CHECK_ALWAYS_DENY) has no
+ * `limit`. `identity` (may be NULL) gets who the caller is as far as a limit needed to know: all
+ * absent when none did. Allocates nothing.
  * Returns the number of checks. Errors: WEIR_ERR_SYNTAX (a bad encoding in path or host; `reason`
  * names the field), WEIR_ERR_TOO_LARGE (more than WEIR_CHECKS_MAX limits, or scratch exhausted). */
 int weir_rules_checks(const struct weir_rules *rules, const struct weir_request *request,
