@@ -115,10 +115,18 @@ struct weir_report {
     uint64_t reset_after_ns; /* the smallest d such that the state at t + d equals a fresh one */
 };
 
-/* What a charge or a lease needs beside its cost. */
+/* A lease of a concurrency limit. */
 struct weir_lease {
     uint64_t id;    /* never 0; chosen by the caller, unique among those in flight of one key */
     uint64_t owner; /* 0: none; ended together by weir_span_end_owner */
+};
+
+/* One use of a state, for the calls that need more than five arguments (which is all that BPF
+ * passes). Zero where a call does not read it. */
+struct weir_use {
+    uint64_t now_ns, cost;
+    uint64_t charged_at_ns;  /* refunds only */
+    struct weir_lease lease; /* concurrency only: charges, and refunds of a part of a lease */
 };
 
 /* --- States in a cell ---------------------------------------------------------------------- */
@@ -142,9 +150,9 @@ void weir_cell_charge_denied(const struct weir_limit *limit, struct weir_cell *c
 void weir_cell_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                       uint64_t charged_at_ns, uint64_t cost);
 
-/* The report of a decision on `cost` whose state afterwards is `cell`. */
-void weir_cell_report(const struct weir_limit *limit, const struct weir_cell *cell, uint64_t now_ns,
-                      uint64_t cost, bool allowed, struct weir_report *report);
+/* The report of a decision on `use->cost` whose state afterwards is `cell`. */
+void weir_cell_report(const struct weir_limit *limit, const struct weir_cell *cell,
+                      const struct weir_use *use, bool allowed, struct weir_report *report);
 
 /* The first time at which the state equals a fresh one; <= now_ns means it is fresh. */
 uint64_t weir_cell_fresh_at(const struct weir_limit *limit, const struct weir_cell *cell);
@@ -174,13 +182,15 @@ struct weir_edits {
 bool weir_span_test(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
                     uint64_t cost);
 
-/* As weir_cell_charge; the change goes to `edits` and `span` stays as it is. `lease` is read for
- * concurrency only; a debit that finds no room for its lease charges nothing. */
-void weir_span_charge(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
-                      uint64_t cost, const struct weir_lease *lease, struct weir_edits *edits);
+/* As weir_cell_charge (and, since windows count in full, as weir_cell_charge_denied); the change
+ * goes to `edits`, which this call empties first, and `span` stays as it is. A debit that finds no
+ * room for its lease charges nothing. */
+void weir_span_charge(const struct weir_limit *limit, const uint64_t *span,
+                      const struct weir_use *use, struct weir_edits *edits);
 
-void weir_span_refund(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
-                      uint64_t charged_at_ns, uint64_t cost, struct weir_edits *edits);
+/* As weir_cell_refund. Concurrency: gives back a part of the lease `use->lease.id`. */
+void weir_span_refund(const struct weir_limit *limit, const uint64_t *span,
+                      const struct weir_use *use, struct weir_edits *edits);
 
 /* Concurrency: ends a lease, or one batch (WEIR_EDITS_MAX) of an owner's. Returns how many ended.
  */
@@ -189,8 +199,8 @@ uint32_t weir_span_release(const struct weir_limit *limit, const uint64_t *span,
 uint32_t weir_span_end_owner(const struct weir_limit *limit, const uint64_t *span, uint64_t owner,
                              struct weir_edits *edits);
 
-void weir_span_report(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
-                      uint64_t cost, bool allowed, struct weir_report *report);
+void weir_span_report(const struct weir_limit *limit, const uint64_t *span,
+                      const struct weir_use *use, bool allowed, struct weir_report *report);
 
 uint64_t weir_span_fresh_at(const struct weir_limit *limit, const uint64_t *span);
 
@@ -209,9 +219,8 @@ void weir_edits_apply(const struct weir_edits *edits, uint64_t *span);
 bool weir_limit_converts(const struct weir_limit *from, const struct weir_limit *to);
 
 /* One decision on a state in plain memory: `state` is a cell, or a span of limit->span_words words.
- * Charges iff admitted. Returns whether it was; fills `report` and *delay_ns where not NULL.
- * `lease` may be NULL except for concurrency. */
-bool weir_decide(const struct weir_limit *limit, void *state, uint64_t now_ns, uint64_t cost,
-                 const struct weir_lease *lease, struct weir_report *report, uint64_t *delay_ns);
+ * Charges iff admitted. Returns whether it was; fills `report` and *delay_ns where not NULL. */
+bool weir_decide(const struct weir_limit *limit, void *state, const struct weir_use *use,
+                 struct weir_report *report, uint64_t *delay_ns);
 
 #endif
