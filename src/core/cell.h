@@ -1,0 +1,57 @@
+/* The weir_cell_* functions of weir/limit.h as inline ones, for the table's loop. Each dispatches
+ * on the algorithm with one branch: windows or buckets. */
+#ifndef WEIR_CORE_CELL_H
+#define WEIR_CORE_CELL_H
+
+#include "core/bucket.h"
+#include "core/window.h"
+
+/* fixed_window = 0 and sliding_window = 1 come first in enum weir_algorithm. */
+WIDE_INLINE bool cell_is_window(const struct weir_limit *limit)
+{
+    return limit->spec.algorithm <= WEIR_SLIDING_WINDOW;
+}
+
+WIDE_INLINE bool cell_test(const struct weir_limit *limit, const struct weir_cell *cell,
+                           uint64_t now_ns, uint64_t cost, uint64_t *delay_ns)
+{
+    if (cell_is_window(limit)) {
+        *delay_ns = 0;
+        return window_test(limit, cell, now_ns, cost);
+    }
+    return bucket_test(limit, cell, now_ns, cost, delay_ns);
+}
+
+WIDE_INLINE void cell_charge(const struct weir_limit *limit, struct weir_cell *cell,
+                             uint64_t now_ns, uint64_t cost)
+{
+    if (cell_is_window(limit))
+        window_charge(limit, cell, now_ns, cost);
+    else
+        bucket_charge(limit, cell, now_ns, cost);
+}
+
+WIDE_INLINE uint64_t cell_fresh_at(const struct weir_limit *limit, const struct weir_cell *cell)
+{
+    return cell_is_window(limit) ? window_fresh_at(limit, cell) : bucket_fresh_at(cell);
+}
+
+WIDE_INLINE void cell_pack(const struct weir_limit *limit, const struct weir_cell *cell,
+                           uint32_t packed[3])
+{
+    if (cell_is_window(limit))
+        window_pack(limit, cell, packed);
+    else
+        bucket_pack(cell, packed);
+}
+
+WIDE_INLINE void cell_unpack(const struct weir_limit *limit, const uint32_t packed[3],
+                             struct weir_cell *cell)
+{
+    if (cell_is_window(limit))
+        window_unpack(limit, packed, cell);
+    else
+        bucket_unpack(packed, cell);
+}
+
+#endif

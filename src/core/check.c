@@ -1,0 +1,46 @@
+/* see check.h */
+#include "core/check.h"
+
+#include <stddef.h>
+
+void weir_decision_report(const struct weir_decision *decision, uint16_t i,
+                          struct weir_report *report)
+{
+    const struct weir_check *check = &decision->checks[i];
+    const struct weir_outcome *outcome = &decision->outcomes[i];
+    bool allowed = outcome->verdict == WEIR_ALLOWED;
+
+    if (check->flags & WEIR_CHECK_UNLIMITED) {
+        *report = (struct weir_report){UINT64_MAX, UINT64_MAX, 0, 0};
+    } else if (check->flags & WEIR_CHECK_ALWAYS_DENY) {
+        *report = (struct weir_report){0, 0, allowed ? 0 : WEIR_NEVER, 0};
+    } else if (outcome->reported) {
+        *report = outcome->report;
+    } else {
+        struct weir_use use = {.now_ns = decision->now_ns, .cost = check->cost};
+
+        weir_cell_report(check->limit, &outcome->cell, &use, allowed, report);
+    }
+}
+
+uint16_t weir_decision_blame(const struct weir_decision *decision, uint64_t *retry_after_ns)
+{
+    uint16_t blamed = UINT16_MAX;
+
+    *retry_after_ns = 0;
+    for (uint16_t i = 0; i < decision->count; i++) {
+        struct weir_report report;
+
+        if (decision->outcomes[i].verdict != WEIR_DENIED ||
+            (decision->checks[i].flags & WEIR_CHECK_SHADOW))
+            continue;
+        weir_decision_report(decision, i, &report);
+        if (blamed == UINT16_MAX || report.retry_after_ns > *retry_after_ns ||
+            (report.retry_after_ns == *retry_after_ns &&
+             decision->checks[i].rule < decision->checks[blamed].rule)) {
+            blamed = i;
+            *retry_after_ns = report.retry_after_ns;
+        }
+    }
+    return blamed;
+}

@@ -1,0 +1,77 @@
+/* see siphash.h */
+#include "core/siphash.h"
+
+#define SIPHASH_INLINE static inline __attribute__((always_inline))
+
+struct siphash {
+    uint64_t v0, v1, v2, v3;
+};
+
+SIPHASH_INLINE uint64_t siphash_rotate(uint64_t x, int bits)
+{
+    return x << bits | x >> (64 - bits);
+}
+
+SIPHASH_INLINE void siphash_round(struct siphash *s)
+{
+    s->v0 += s->v1;
+    s->v1 = siphash_rotate(s->v1, 13) ^ s->v0;
+    s->v0 = siphash_rotate(s->v0, 32);
+    s->v2 += s->v3;
+    s->v3 = siphash_rotate(s->v3, 16) ^ s->v2;
+    s->v0 += s->v3;
+    s->v3 = siphash_rotate(s->v3, 21) ^ s->v0;
+    s->v2 += s->v1;
+    s->v1 = siphash_rotate(s->v1, 17) ^ s->v2;
+    s->v2 = siphash_rotate(s->v2, 32);
+}
+
+SIPHASH_INLINE uint64_t siphash_load(const uint8_t *bytes, size_t size)
+{
+    uint64_t word = 0;
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (size == 8) {
+        __builtin_memcpy(&word, bytes, 8);
+        return word;
+    }
+#endif
+    for (size_t i = 0; i < size; i++)
+        word |= (uint64_t)bytes[i] << (8 * i);
+    return word;
+}
+
+void weir_siphash128(const uint64_t secret[2], const void *data, size_t size, uint64_t hash[2])
+{
+    const uint8_t *bytes = data;
+    struct siphash s = {
+        /* "somepseudorandomlygeneratedbytes" */
+        secret[0] ^ UINT64_C(0x736f6d6570736575),
+        secret[1] ^ UINT64_C(0x646f72616e646f6d) ^ 0xee,
+        secret[0] ^ UINT64_C(0x6c7967656e657261),
+        secret[1] ^ UINT64_C(0x7465646279746573),
+    };
+    size_t left = size;
+
+    for (; left >= 8; left -= 8, bytes += 8) {
+        uint64_t word = siphash_load(bytes, 8);
+
+        s.v3 ^= word;
+        siphash_round(&s);
+        s.v0 ^= word;
+    }
+    uint64_t last = (uint64_t)size << 56 | siphash_load(bytes, left);
+
+    s.v3 ^= last;
+    siphash_round(&s);
+    s.v0 ^= last;
+
+    s.v2 ^= 0xee;
+    for (int i = 0; i < 3; i++)
+        siphash_round(&s);
+    hash[0] = s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+    s.v1 ^= 0xdd;
+    for (int i = 0; i < 3; i++)
+        siphash_round(&s);
+    hash[1] = s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+}

@@ -1,0 +1,141 @@
+/* Window counters that fit a cell: fixed_window, and sliding_window with one segment.
+ *
+ *   cell.a   the index of the newest window that was charged, floor(t / W)
+ *   cell.b   fixed: its count; sliding: its count | the count of the window before << 32
+ *
+ * A time before window cell.a is taken for its start (see weir/limit.h, "Time"). Counters saturate
+ * at 2^count_bits - 1: 2^32 - 1, or what a packed cell holds.
+ *
+ * Inline for the table's loop: one division (t / W) a decision; the weighted estimate is compared
+ * as products, and only where the previous window in full would not fit.
+ */
+#ifndef WEIR_CORE_WINDOW_H
+#define WEIR_CORE_WINDOW_H
+
+#include <weir/limit.h>
+
+#include "core/wide.h"
+
+/* The two windows as seen at one time. */
+struct window_view {
+    uint64_t index, elapsed_ns;
+    uint32_t current, previous; /* previous: 0 for fixed_window */
+};
+
+static inline void window_view(const struct weir_limit *limit, const struct weir_cell *cell,
+                               uint64_t now_ns, struct window_view *view)
+{
+    uint64_t index = now_ns / limit->segment_ns;
+    uint64_t elapsed_ns = now_ns - index * limit->segment_ns;
+
+    if (index < cell->a) {
+        index = cell->a;
+        elapsed_ns = 0;
+    }
+    uint64_t gone = index - cell->a;
+
+    view->index = index;
+    view->elapsed_ns = elapsed_ns;
+    view->current = gone == 0 ? (uint32_t)cell->b : 0;
+    view->previous = gone == 0 ? (uint32_t)(cell->b >> 32) : gone == 1 ? (uint32_t)cell->b : 0;
+    if (limit->spec.algorithm == WEIR_FIXED_WINDOW)
+        view->previous = 0;
+}
+
+/* Whether floor(count * (w - e) / w) <= room, for count > room: exactly when
+ * count * (w - e) < (room + 1) * w. */
+WIDE_INLINE bool window_weight_fits(uint64_t count, uint64_t left_ns, uint64_t room,
+                                    uint64_t segment_ns)
+{
+    return wide_less(wide_multiply(count, left_ns), wide_multiply(room + 1, segment_ns));
+}
+
+static inline bool window_test(const struct weir_limit *limit, const struct weir_cell *cell,
+                               uint64_t now_ns, uint64_t cost)
+{
+    struct window_view view;
+    uint64_t rate = limit->spec.rate;
+
+    window_view(limit, cell, now_ns, &view);
+    if (cost > rate || view.current > rate - cost)
+        return false;
+
+    uint64_t room = rate - cost - view.current;
+
+    if (view.previous <= room)
+        return true;
+    if (limit->spec.strict)
+        return false;
+    return window_weight_fits(view.previous, limit->segment_ns - view.elapsed_ns, room,
+                              limit->segment_ns);
+}
+
+static inline void window_charge(const struct weir_limit *limit, struct weir_cell *cell,
+                                 uint64_t now_ns, uint64_t cost)
+{
+    struct window_view view;
+    uint64_t most = (UINT64_C(1) << limit->count_bits) - 1;
+
+    if (cost == 0)
+        return;
+    window_view(limit, cell, now_ns, &view);
+    view.current = (uint32_t)(cost > most - view.current ? most : view.current + cost);
+    cell->a = view.index;
+    cell->b = view.current | (uint64_t)view.previous << 32;
+}
+
+void window_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                   uint64_t charged_at_ns, uint64_t cost);
+void window_report(const struct weir_limit *limit, const struct weir_cell *cell,
+                   const struct weir_use *use, bool allowed, struct weir_report *report);
+void window_convert(const struct weir_limit *to, struct weir_cell *cell);
+
+static inline uint64_t window_fresh_at(const struct weir_limit *limit, const struct weir_cell *cell)
+{
+    uint64_t windows = limit->spec.algorithm == WEIR_FIXED_WINDOW ? 1 : 2;
+
+    if ((uint32_t)cell->b != 0)
+        return (cell->a + windows) * limit->segment_ns;
+    return cell->b != 0 ? (cell->a + 1) * limit->segment_ns : 0;
+}
+
+/* 96 bits. fixed_window: 64 of the index, 32 of the count. sliding_window: the index and the
+ * current count share 64 bits, the index above; what it has above those stands over the previous
+ * count in the last word:
+ *
+ *   | packed[2]                      | packed[1..0]                     |
+ *   | index high  | previous (bits)  | index low      | current (bits)  |     bits = count_bits
+ */
+static inline void window_pack(const struct weir_limit *limit, const struct weir_cell *cell,
+                               uint32_t packed[3])
+{
+    uint64_t low = cell->a, high = (uint32_t)cell->b;
+
+    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW) {
+        uint32_t bits = limit->count_bits;
+
+        low = cell->a << bits | (uint32_t)cell->b;
+        high = (cell->a >> (64 - bits)) << bits | cell->b >> 32;
+    }
+    packed[0] = (uint32_t)low;
+    packed[1] = (uint32_t)(low >> 32);
+    packed[2] = (uint32_t)high;
+}
+
+static inline void window_unpack(const struct weir_limit *limit, const uint32_t packed[3],
+                                 struct weir_cell *cell)
+{
+    uint64_t low = packed[0] | (uint64_t)packed[1] << 32, high = packed[2];
+
+    cell->a = low;
+    cell->b = high;
+    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW) {
+        uint32_t bits = limit->count_bits;
+        uint64_t mask = (UINT64_C(1) << bits) - 1;
+
+        cell->a = low >> bits | (high >> bits) << (64 - bits);
+        cell->b = (low & mask) | (high & mask) << 32;
+    }
+}
+
+#endif
