@@ -155,7 +155,7 @@ static void limit_init_packing(struct weir_limit *limit)
     uint64_t top = LIMIT_TIME_MAX_NS / limit->segment_ns;
     uint32_t counters = limit->spec.algorithm == WEIR_FIXED_WINDOW ? 1 : 2;
 
-    limit->index_bits = (uint8_t)(64 - __builtin_clzll(top));
+    limit->index_bits = (uint8_t)(64 - wide_leading_zeros(top));
     uint32_t bits = (96u - limit->index_bits) / counters;
 
     limit->count_bits = (uint8_t)(bits < 32 ? bits : 32);

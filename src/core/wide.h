@@ -55,6 +55,24 @@ WIDE_INLINE bool wide_less(struct wide a, struct wide b)
     return a.hi != b.hi ? a.hi < b.hi : a.lo < b.lo;
 }
 
+/* Leading zero bits of x > 0. clang 14 crashes on __builtin_clzll for BPF. */
+WIDE_INLINE int wide_leading_zeros(uint64_t x)
+{
+#ifdef WIDE_NATIVE_PRODUCT
+    return __builtin_clzll(x);
+#else
+    int zeros = 0;
+
+    for (int half = 32; half > 0; half /= 2) {
+        if (x >> (64 - half) == 0) {
+            x <<= half;
+            zeros += half;
+        }
+    }
+    return zeros;
+#endif
+}
+
 /* One step of the schoolbook division: a digit of (remainder:next) / divisor. The divisor's top bit
  * is set, remainder < divisor, next < 2^32. The estimate is at most 2 too large. */
 static inline uint64_t wide_digit(uint64_t *remainder, uint64_t next, uint64_t divisor)
@@ -81,7 +99,7 @@ static inline uint64_t wide_divide(uint64_t hi, uint64_t lo, uint64_t divisor, u
         *remainder = lo - quotient * divisor;
         return quotient;
     }
-    int shift = __builtin_clzll(divisor);
+    int shift = wide_leading_zeros(divisor);
 
     if (shift > 0) {
         divisor <<= shift;
