@@ -1,0 +1,92 @@
+/* see weir_engine_answer in engine.h */
+#include "engine/engine.h"
+#include "engine/generation.h"
+#include "engine/pool.h"
+#include "engine/ticket.h"
+
+_Static_assert(WEIR_TICKET_TEXT_MAX < WEIR_LEASE_TOKEN_MAX, "a token and its NUL fit");
+
+/* When a cost of 1 is admitted. Of a cell this is exact. Of a state elsewhere only the report is
+ * known: exact for a denied cost of 1, else the earlier of two times that are late enough. */
+static uint64_t next_ns(const struct weir_check *check, const struct weir_outcome *outcome,
+                        const struct weir_report *report, uint64_t now_ns)
+{
+    if (report->remaining > 0)
+        return 0;
+    if (report->limit == 0 || (check->flags & WEIR_CHECK_ALWAYS_DENY) != 0)
+        return WEIR_NEVER;
+    if (!outcome->reported) {
+        struct weir_use use = {.now_ns = now_ns, .cost = 1};
+        struct weir_report one;
+        weir_cell_report(check->limit, &outcome->cell, &use, false, &one);
+        return one.retry_after_ns;
+    }
+    bool denied = outcome->verdict == WEIR_DENIED && check->cost >= 1;
+    if (denied && (check->cost == 1 || report->retry_after_ns < report->reset_after_ns))
+        return report->retry_after_ns;
+    return report->reset_after_ns;
+}
+
+static void answer_limit(const struct weir_decision *decision, uint16_t i,
+                         struct weir_answer_limit *limit)
+{
+    const struct weir_generation *generation = weir_entry_of(decision)->generation;
+    const struct weir_check *check = &decision->checks[i];
+    limit->name = generation != NULL && check->rule < generation->count
+                      ? generation->views[check->rule].name
+                      : (struct weir_bytes){"", 0};
+    limit->limit = check->limit;
+    limit->cost = check->cost;
+    limit->allowed = decision->outcomes[i].verdict != WEIR_DENIED;
+    limit->shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
+    limit->unlimited = (check->flags & WEIR_CHECK_UNLIMITED) != 0;
+    weir_decision_report(decision, i, &limit->report);
+    limit->next_ns = next_ns(check, &decision->outcomes[i], &limit->report, decision->now_ns);
+}
+
+/* The request's retry. Under QUOTA one admitted check is enough, so the soonest counts. */
+static uint64_t retry_after(const struct weir_decision *decision, const struct weir_answer *answer)
+{
+    if (answer->denied_by < 0)
+        return 0;
+    uint64_t retry_ns = answer->limits[answer->denied_by].report.retry_after_ns;
+    for (uint16_t i = 0; decision->policy == WEIR_POLICY_QUOTA && i < answer->count; i++) {
+        const struct weir_answer_limit *limit = &answer->limits[i];
+        if (!limit->shadow && !limit->allowed && limit->report.retry_after_ns < retry_ns)
+            retry_ns = limit->report.retry_after_ns;
+    }
+    return retry_ns;
+}
+
+static struct weir_bytes write_lease(const struct weir_decision *decision, char *text)
+{
+    struct weir_ticket ticket = {.id = decision->lease.id,
+                                 .local = decision->source == WEIR_SOURCE_LOCAL};
+    for (uint16_t i = 0; i < decision->count; i++) {
+        const struct weir_check *check = &decision->checks[i];
+        if (!decision->outcomes[i].charged || check->limit == NULL || check->cost == 0 ||
+            check->limit->spec.algorithm != WEIR_CONCURRENCY)
+            continue;
+        ticket.hash[ticket.count][0] = check->hash[0];
+        ticket.hash[ticket.count++][1] = check->hash[1];
+    }
+    if (ticket.count == 0)
+        return (struct weir_bytes){NULL, 0};
+    return (struct weir_bytes){text, weir_ticket_write(&ticket, text)};
+}
+
+void weir_engine_answer(const struct weir_decision *decision, struct weir_answer *answer,
+                        char answer_lease[WEIR_LEASE_TOKEN_MAX])
+{
+    answer->allowed = decision->verdict != WEIR_DENIED;
+    answer->denied_by = decision->denied_by == UINT16_MAX ? -1 : (int16_t)decision->denied_by;
+    answer->delay_ns = decision->delay_ns;
+    answer->now_ns = decision->now_ns;
+    answer->source = decision->source;
+    answer->count = decision->count;
+    for (uint16_t i = 0; i < decision->count; i++)
+        answer_limit(decision, i, &answer->limits[i]);
+    answer->retry_after_ns = retry_after(decision, answer);
+    bool charges = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_DEBIT;
+    answer->lease = charges ? write_lease(decision, answer_lease) : (struct weir_bytes){NULL, 0};
+}

@@ -1,0 +1,44 @@
+/* What a decision becomes when its store cannot decide it: `on_store_error` of each check.
+ *
+ *   open    admitted, not charged
+ *   closed  denied, not charged
+ *   local   decided by the local store, all such checks of the decision as one atomic decision
+ *
+ * Under WEIR_POLICY_ALL the parts are joined without breaking all-or-nothing: when a closed check
+ * denies the request, the local part is only peeked at, so that nothing is charged for a request
+ * that will not pass. Shadow checks never deny. Checks without a state keep their verdict.
+ *
+ *   closed (not shadow)   local part   verdict             source
+ *   yes                   peeked       denied              closed
+ *   no                    denies       denied              local
+ *   no                    allows       allowed, charged    local
+ *   no                    none         allowed             open
+ *
+ * Under EACH and QUOTA every check stands on its own, as it does at a store; `source` is closed
+ * only where the whole is denied.
+ *
+ * What is told of an open check is the limit when fresh; of a closed one that nothing remains, to
+ * be tried again after WEIR_FAILURE_RETRY_NS: nobody knows when the store will be back, and "never"
+ * would be a lie.
+ */
+#ifndef WEIR_ENGINE_FAILURE_H
+#define WEIR_ENGINE_FAILURE_H
+
+#include "store/store.h"
+
+#define WEIR_FAILURE_RETRY_NS UINT64_C(1000000000)
+
+/* Working memory for the local part. */
+struct weir_failure {
+    struct weir_decision part;
+    struct weir_check checks[WEIR_CHECKS_MAX];
+    struct weir_outcome outcomes[WEIR_CHECKS_MAX];
+    uint8_t place[WEIR_CHECKS_MAX]; /* of each check of the part in the whole */
+};
+
+/* Settles `decision`: fills outcomes, verdict, delay_ns, now_ns, source, error. `local` may be
+ * NULL: its checks are then open. */
+void weir_failure_settle(struct weir_failure *failure, struct weir_store *local, uint64_t now_ns,
+                         struct weir_decision *decision, int error);
+
+#endif

@@ -1,0 +1,93 @@
+/* see generation.h */
+#include "engine/generation.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct weir_tally_block {
+    struct weir_tally_block *next;
+    struct weir_tally tallies[];
+};
+
+void weir_tallies_close(struct weir_tallies *tallies)
+{
+    while (tallies->blocks != NULL) {
+        struct weir_tally_block *block = tallies->blocks;
+        tallies->blocks = block->next;
+        free(block);
+    }
+}
+
+/* Makes sure that `count` tallies are free. */
+static int tallies_reserve(struct weir_tallies *tallies, uint32_t count)
+{
+    uint32_t have = 0;
+    for (const struct weir_tally *t = tallies->free; t != NULL && have < count; t = t->next_free)
+        have++;
+    if (have >= count)
+        return 0;
+    struct weir_tally_block *block =
+        calloc(1, sizeof *block + (count - have) * sizeof *block->tallies);
+    if (block == NULL)
+        return WEIR_ERR_MEMORY;
+    block->next = tallies->blocks;
+    tallies->blocks = block;
+    for (uint32_t i = 0; i < count - have; i++) {
+        block->tallies[i].next_free = tallies->free;
+        tallies->free = &block->tallies[i];
+    }
+    return 0;
+}
+
+static struct weir_tally *tally_take(struct weir_tallies *tallies)
+{
+    struct weir_tally *tally = tallies->free;
+    tallies->free = tally->next_free;
+    atomic_store_explicit(&tally->counters.allowed, 0, memory_order_relaxed);
+    atomic_store_explicit(&tally->counters.denied, 0, memory_order_relaxed);
+    atomic_store_explicit(&tally->counters.shadow_denied, 0, memory_order_relaxed);
+    return tally;
+}
+
+int weir_generation_open(struct weir_generation **generation, struct weir_rules *rules,
+                         const struct weir_generation *before, struct weir_tallies *tallies)
+{
+    uint32_t count = weir_rules_count(rules);
+    struct weir_generation *g = malloc(sizeof *g + count * sizeof *g->views);
+    if (g == NULL)
+        return WEIR_ERR_MEMORY;
+    if (tallies_reserve(tallies, count) < 0) {
+        free(g);
+        return WEIR_ERR_MEMORY;
+    }
+    g->rules = weir_rules_ref(rules);
+    g->pins = 1;
+    g->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct weir_rule_info info;
+        weir_rules_info(rules, i, &info);
+        size_t size = strlen(info.name);
+        int old = before != NULL ? weir_rules_find(before->rules, info.name, size) : -1;
+        g->views[i].name = (struct weir_bytes){info.name, size};
+        g->views[i].tally = old >= 0 ? before->views[old].tally : tally_take(tallies);
+        g->views[i].tally->generations++;
+    }
+    *generation = g;
+    return 0;
+}
+
+void weir_generation_unpin(struct weir_generation *generation, struct weir_tallies *tallies)
+{
+    if (--generation->pins > 0)
+        return;
+    for (uint32_t i = 0; i < generation->count; i++) {
+        struct weir_tally *tally = generation->views[i].tally;
+        if (--tally->generations == 0) {
+            tally->next_free = tallies->free;
+            tallies->free = tally;
+        }
+    }
+    weir_rules_unref(generation->rules);
+    free(generation);
+}

@@ -1,0 +1,50 @@
+/* A generation: one engine's hold on one version of the rules, and its counters.
+ *
+ * Decisions pin the generation that their checks were made from, with a plain count of this
+ * worker's own; the shared reference count of the rules is touched once a generation, not once a
+ * decision. Counters belong to limits by name: a new generation takes those of the one before for
+ * the names that both have. Their memory is kept until the engine closes (at most what the largest
+ * set of names that were pinned at one time needed), so that another thread may read a counter
+ * whose limit is just going away.
+ */
+#ifndef WEIR_ENGINE_GENERATION_H
+#define WEIR_ENGINE_GENERATION_H
+
+#include "engine/engine.h"
+
+/* One limit's counters; an engine has its own blocks of them, so no two workers write one line. */
+struct weir_tally {
+    struct weir_engine_counters counters;
+    uint32_t generations; /* that have a limit of this name; 0: on the free list */
+    struct weir_tally *next_free;
+};
+
+struct weir_tally_block;
+
+/* All tallies of one engine. */
+struct weir_tallies {
+    struct weir_tally *free;
+    struct weir_tally_block *blocks;
+};
+void weir_tallies_close(struct weir_tallies *tallies);
+
+struct weir_generation {
+    struct weir_rules *rules;
+    uint32_t pins; /* decisions, and 1 for being the current one */
+    uint32_t count;
+    struct weir_rule_view {
+        struct weir_bytes name;
+        struct weir_tally *tally;
+    } views[]; /* index = rule */
+};
+
+/* Makes the generation of `rules` (a reference is taken), with one pin. `before` (may be NULL) is
+ * where counters continue. Errors: WEIR_ERR_MEMORY. */
+int weir_generation_open(struct weir_generation **generation, struct weir_rules *rules,
+                         const struct weir_generation *before, struct weir_tallies *tallies)
+    __attribute__((warn_unused_result));
+
+/* Gives one pin back; the last one frees it. */
+void weir_generation_unpin(struct weir_generation *generation, struct weir_tallies *tallies);
+
+#endif

@@ -1,0 +1,63 @@
+/* The pool: a fixed number of decisions of one worker, with the memory that each works in.
+ *
+ * Free entries are a stack: the one given back last is taken first, so that a worker with few
+ * decisions in flight touches few cache lines and few pages, whatever the size of the pool.
+ * Entries that were never taken are not even on the stack: their pages stay untouched.
+ *
+ *   entry   | decision | links, state | checks[32] | outcomes[32] | identity | scratch, 16 KiB |
+ *
+ * A decision of three checks touches the start of each part, about 12 cache lines. The distance
+ * between two entries is an odd number of lines, so that the starts of neighbours fall into
+ * different sets of the cache.
+ *
+ * Threads: one owner.
+ */
+#ifndef WEIR_ENGINE_POOL_H
+#define WEIR_ENGINE_POOL_H
+
+#include "core/check.h"
+#include "rules/rules.h"
+
+enum weir_entry_state {
+    WEIR_ENTRY_FREE,
+    WEIR_ENTRY_TAKEN,     /* the front end fills it */
+    WEIR_ENTRY_QUEUED,    /* waits for a run */
+    WEIR_ENTRY_DECIDED,   /* decided in this run, `done` not yet called */
+    WEIR_ENTRY_PENDING,   /* at the store, in the list of deadlines */
+    WEIR_ENTRY_FINISHED,  /* `done` was called; the front end holds it */
+    WEIR_ENTRY_CANCELLED, /* was QUEUED or DECIDED: dropped when the run comes to it */
+};
+
+struct weir_generation;
+
+struct weir_entry {
+    struct weir_decision decision;      /* first: the public pointer is the entry's */
+    struct weir_generation *generation; /* pinned; NULL: checks of a command */
+    struct weir_entry *previous, *next; /* of the free stack or the list of deadlines */
+    uint8_t state;
+    struct weir_check checks[WEIR_CHECKS_MAX];
+    struct weir_outcome outcomes[WEIR_CHECKS_MAX];
+    struct weir_identity identity;
+    struct weir_scratch scratch;
+};
+
+struct weir_pool {
+    char *memory;
+    struct weir_entry *free;
+    uint32_t touched, size; /* entries [touched, size) were never taken */
+};
+
+/* Errors: WEIR_ERR_MEMORY. */
+int weir_pool_open(struct weir_pool *pool, uint32_t size) __attribute__((warn_unused_result));
+void weir_pool_close(struct weir_pool *pool);
+
+/* An entry in TAKEN with an empty decision, or NULL. */
+struct weir_entry *weir_pool_take(struct weir_pool *pool);
+void weir_pool_give(struct weir_pool *pool, struct weir_entry *entry);
+
+static inline struct weir_entry *weir_entry_of(const struct weir_decision *decision)
+{
+    return (struct weir_entry *)decision;
+}
+
+#endif
