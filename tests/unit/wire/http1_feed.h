@@ -38,7 +38,7 @@ static inline void parse_whole(struct parsed *parsed, const char *text, size_t s
  * piece ends at the guard page. */
 static inline char *text_in_pieces(const char *text, size_t size, const size_t *ends, size_t count)
 {
-    struct parsed *parsed = calloc(1, sizeof *parsed);
+    struct parsed *parsed = memory_new(sizeof *parsed);
     char *data = guarded.end, *described;
     size_t have = 0;
     for (size_t i = 0; i < count && parsed->taken == 0; i++) {
@@ -57,7 +57,7 @@ static inline char *text_in_pieces(const char *text, size_t size, const size_t *
 /* The text in one piece, in two at every place, and byte by byte: always the same. */
 static inline void assert_same_however_split(const char *text, size_t size)
 {
-    size_t *ends = malloc((size + 2) * sizeof *ends);
+    size_t *ends = memory_new((size + 2) * sizeof *ends);
     ends[0] = size;
     char *whole = text_in_pieces(text, size, ends, 1);
     for (size_t at = 0; at <= size; at++) {
@@ -81,7 +81,7 @@ static inline void assert_same_however_split(const char *text, size_t size)
 
 static inline void assert_refused_bytes(const char *text, size_t size, uint16_t status)
 {
-    struct parsed *parsed = malloc(sizeof *parsed);
+    struct parsed *parsed = memory_new(sizeof *parsed);
     parse_whole(parsed, text, size);
     if (parsed->taken >= 0 || parsed->parser.status != status) {
         fail_msg("taken %ld, status %u (wanted %u): %.*s", parsed->taken, parsed->parser.status,
@@ -104,7 +104,7 @@ static inline void assert_refused(const char *text, uint16_t status)
 
 static inline void assert_accepted(const char *text)
 {
-    struct parsed *parsed = malloc(sizeof *parsed);
+    struct parsed *parsed = memory_new(sizeof *parsed);
     parse_whole(parsed, text, strlen(text));
     if (parsed->taken != (long)strlen(text)) {
         fail_msg("taken %ld, %s: %s", parsed->taken,

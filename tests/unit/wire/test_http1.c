@@ -222,7 +222,7 @@ static void a_host_is_one_and_a_host(void **state)
 
 static void heads_have_limits_in_fields_and_bytes(void **state)
 {
-    char *text = malloc(2 * WEIR_HTTP1_HEAD_MAX);
+    char *text = memory_new(2 * WEIR_HTTP1_HEAD_MAX);
     struct parsed parsed;
     for (unsigned fields = WEIR_HTTP1_FIELDS_MAX; fields <= WEIR_HTTP1_FIELDS_MAX + 1; fields++) {
         size_t size = (size_t)sprintf(text, "GET / HTTP/1.1\r\nHost: a\r\n");

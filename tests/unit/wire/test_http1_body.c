@@ -31,7 +31,7 @@ static void a_body_beyond_the_limit_is_413_as_soon_as_it_is_announced(void **sta
     assert_refused(POST "Content-Length: 1048577\r\nTransfer-Encoding: chunked\r\n\r\n", 400);
 
     size_t head = strlen(POST "Content-Length: 1048576\r\n\r\n"), size = head + WEIR_HTTP1_BODY_MAX;
-    char *text = malloc(size + 1);
+    char *text = memory_new(size + 1);
     memset(text, 'x', size);
     memcpy(text, POST "Content-Length: 1048576\r\n\r\n", head);
     struct parsed parsed;
@@ -167,7 +167,7 @@ static void framing_of_chunks_is_bounded(void **state)
 {
     static const char head[] = POST "Transfer-Encoding: chunked\r\n\r\n";
     size_t size = sizeof head - 1 + WEIR_CHUNKED_FRAMING_MAX + 1;
-    char *text = malloc(size);
+    char *text = memory_new(size);
     static const char fills[] = {'0', ';'};
     for (size_t i = 0; i < sizeof fills; i++) {
         struct parsed parsed;
@@ -184,7 +184,7 @@ static void framing_of_chunks_is_bounded(void **state)
 static void every_megabyte_in_any_chunks_fits_the_stated_request_size(void **state)
 {
     static const char head[] = POST "Transfer-Encoding: chunked\r\n\r\n";
-    char *text = malloc(WEIR_HTTP1_REQUEST_MAX);
+    char *text = memory_new(WEIR_HTTP1_REQUEST_MAX);
     size_t size = sizeof head - 1;
     memcpy(text, head, size);
     for (size_t body = 0; body < WEIR_HTTP1_BODY_MAX; body += 128) {

@@ -36,6 +36,16 @@ static inline uint64_t random_below(struct random_source *random, uint64_t bound
     return random_next(random) % bound;
 }
 
+/* Memory for a test; the caller frees it. */
+static inline void *memory_new(size_t size)
+{
+    void *memory = calloc(1, size);
+    if (memory == NULL) {
+        abort();
+    }
+    return memory;
+}
+
 /* A region of memory followed by a page that must not be touched. */
 struct guarded {
     char *start, *end;
