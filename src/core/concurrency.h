@@ -1,11 +1,26 @@
+/* concurrency: leases in flight, ended by their id, their owner's end, or their expiry; see
+ * entries.h for the layout.
+ *
+ * A lease expires at its admission + life. A limit that is reloaded with a shorter life takes
+ * leases that expire before older ones, so the list is kept in the order of expiry, not of
+ * admission. Where time goes backwards a lease is simply further from its expiry.
+ *
+ * Memory: 32 * N + 16 bytes, N at most WEIR_LEASES_MAX. Edits of a charge: at most 9.
+ */
 #ifndef WEIR_CORE_CONCURRENCY_H
 #define WEIR_CORE_CONCURRENCY_H
 
-#include <weir/limit.h>
+#include "core/span_change.h"
 
-static inline uint32_t concurrency_words(const struct weir_limit *limit)
-{
-    return 2 + 4 * (uint32_t)(limit->spec.rate > 0 ? limit->spec.rate : 1);
-}
+bool concurrency_test(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+                      uint64_t cost);
+void concurrency_charge(const struct weir_limit *limit, const struct span_change *change,
+                        const struct weir_use *use);
+void concurrency_refund(const struct weir_limit *limit, const struct span_change *change,
+                        const struct weir_use *use);
+uint32_t concurrency_release(const struct weir_limit *limit, const struct span_change *change,
+                             uint64_t lease_id);
+uint32_t concurrency_end_owner(const struct weir_limit *limit, const struct span_change *change,
+                               uint64_t owner);
 
 #endif

@@ -4,8 +4,7 @@
 #include <weir/limit.h>
 
 #include "core/bucket.h"
-#include "core/concurrency.h"
-#include "core/log.h"
+#include "core/entries.h"
 #include "core/reason.h"
 #include "core/segments.h"
 
@@ -224,10 +223,8 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
         err = limit_init_bucket(&made, reason);
     } else {
         made.capacity = spec->rate;
-        if (spec->algorithm == WEIR_SLIDING_LOG)
-            made.span_words = log_words(&made);
-        else if (spec->algorithm == WEIR_CONCURRENCY)
-            made.span_words = concurrency_words(&made);
+        if (spec->algorithm == WEIR_SLIDING_LOG || spec->algorithm == WEIR_CONCURRENCY)
+            made.span_words = entries_words(&made);
         else
             err = limit_init_window(&made, reason);
     }

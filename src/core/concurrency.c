@@ -1,0 +1,113 @@
+/* see concurrency.h */
+#include "core/concurrency.h"
+
+#include "core/entries.h"
+
+/* Words of a lease behind those of an entry. */
+enum { LEASE_ID = 2, LEASE_OWNER = 3 };
+
+bool concurrency_test(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+                      uint64_t cost)
+{
+    const struct span_change read_only = {.span = span};
+    struct entries list;
+    uint32_t first;
+
+    if (cost > limit->spec.rate)
+        return false;
+    entries_load(limit, &read_only, &list);
+    if (list.sum <= limit->spec.rate - cost) /* even if nothing has expired */
+        return true;
+    return entries_live(&read_only, &list, now_ns, &first) <= limit->spec.rate - cost;
+}
+
+void concurrency_charge(const struct weir_limit *limit, const struct span_change *change,
+                        const struct weir_use *use)
+{
+    struct entries list;
+
+    if (use->cost == 0)
+        return;
+    entries_load(limit, change, &list);
+    entries_purge(change, &list, use->now_ns);
+
+    uint32_t n = entries_insert(change, &list, use->now_ns + limit->spec.window_ns, use->cost);
+
+    if (n == 0) /* then nothing was purged either */
+        return;
+    span_write(change, entries_word(&list, n) + LEASE_ID, use->lease.id);
+    span_write(change, entries_word(&list, n) + LEASE_OWNER, use->lease.owner);
+    entries_store(change, &list);
+}
+
+/* The newest lease with this id; 0: none. */
+static uint32_t concurrency_find(const struct span_change *change, const struct entries *list,
+                                 uint64_t lease_id, struct entry *entry)
+{
+    uint32_t n = list->tail;
+
+    while (n != 0) {
+        entries_read(change, list, n, entry);
+        if (span_read(change, entries_word(list, n) + LEASE_ID) == lease_id)
+            break;
+        n = entry->previous;
+    }
+    return n;
+}
+
+void concurrency_refund(const struct weir_limit *limit, const struct span_change *change,
+                        const struct weir_use *use)
+{
+    struct entries list;
+    struct entry entry;
+
+    if (use->cost == 0)
+        return;
+    entries_load(limit, change, &list);
+    uint32_t n = concurrency_find(change, &list, use->lease.id, &entry);
+
+    if (n == 0 || entry.expiry_ns <= use->now_ns)
+        return;
+    entries_give_back(change, &list, n, use->cost);
+    entries_store(change, &list);
+}
+
+uint32_t concurrency_release(const struct weir_limit *limit, const struct span_change *change,
+                             uint64_t lease_id)
+{
+    struct entries list;
+    struct entry entry;
+
+    entries_load(limit, change, &list);
+    uint32_t n = concurrency_find(change, &list, lease_id, &entry);
+
+    if (n == 0)
+        return 0;
+    entries_unlink(change, &list, n);
+    entries_store(change, &list);
+    return 1;
+}
+
+uint32_t concurrency_end_owner(const struct weir_limit *limit, const struct span_change *change,
+                               uint64_t owner)
+{
+    struct entries list;
+    struct entry entry;
+    uint32_t ended = 0;
+
+    if (owner == 0)
+        return 0;
+    entries_load(limit, change, &list);
+    for (uint32_t n = list.head; n != 0; n = entry.next) {
+        if (change->edits->count + ENTRIES_UNLINK_EDITS + ENTRIES_HEADER_WORDS > WEIR_EDITS_MAX)
+            break;
+        entries_read(change, &list, n, &entry);
+        if (span_read(change, entries_word(&list, n) + LEASE_OWNER) != owner)
+            continue;
+        entries_unlink(change, &list, n);
+        ended++;
+    }
+    if (ended > 0)
+        entries_store(change, &list);
+    return ended;
+}

@@ -1,0 +1,276 @@
+/* see entries.h */
+#include "core/entries.h"
+
+void entries_load(const struct weir_limit *limit, const struct span_change *change,
+                  struct entries *list)
+{
+    uint64_t header = span_read(change, 0);
+
+    list->sum = span_read(change, 1);
+    list->stride = entries_stride(limit);
+    list->capacity = entries_capacity(limit);
+    list->head = header & 0xffff;
+    list->tail = header >> 16 & 0xffff;
+    list->free = header >> 32 & 0xffff;
+    list->taken = (uint32_t)(header >> 48);
+}
+
+void entries_store(const struct span_change *change, const struct entries *list)
+{
+    span_write(change, 0,
+               list->head | (uint64_t)list->tail << 16 | (uint64_t)list->free << 32 |
+                   (uint64_t)list->taken << 48);
+    span_write(change, 1, list->sum);
+}
+
+void entries_read(const struct span_change *change, const struct entries *list, uint32_t n,
+                  struct entry *entry)
+{
+    uint32_t word = entries_word(list, n);
+    uint64_t links = span_read(change, word + 1);
+
+    entry->expiry_ns = span_read(change, word);
+    entry->cost = (uint32_t)links;
+    entry->next = links >> 32 & 0xffff;
+    entry->previous = (uint32_t)(links >> 48);
+}
+
+static void entries_write_links(const struct span_change *change, const struct entries *list,
+                                uint32_t n, const struct entry *entry)
+{
+    span_write(change, entries_word(list, n) + 1,
+               entry->cost | (uint64_t)entry->next << 32 | (uint64_t)entry->previous << 48);
+}
+
+static void entries_set_next(const struct span_change *change, struct entries *list, uint32_t n,
+                             uint32_t next)
+{
+    struct entry entry;
+
+    if (n == 0) {
+        list->head = next;
+        return;
+    }
+    entries_read(change, list, n, &entry);
+    entry.next = next;
+    entries_write_links(change, list, n, &entry);
+}
+
+static void entries_set_previous(const struct span_change *change, struct entries *list, uint32_t n,
+                                 uint32_t previous)
+{
+    struct entry entry;
+
+    if (n == 0) {
+        list->tail = previous;
+        return;
+    }
+    entries_read(change, list, n, &entry);
+    entry.previous = previous;
+    entries_write_links(change, list, n, &entry);
+}
+
+static void entries_clear(struct entries *list)
+{
+    list->sum = 0;
+    list->head = list->tail = list->free = list->taken = 0;
+}
+
+uint64_t entries_live(const struct span_change *change, const struct entries *list, uint64_t now_ns,
+                      uint32_t *first)
+{
+    struct entry entry;
+    uint64_t sum = list->sum;
+
+    *first = 0;
+    if (list->tail == 0)
+        return 0;
+    entries_read(change, list, list->tail, &entry);
+    if (entry.expiry_ns <= now_ns)
+        return 0;
+    for (*first = list->head;; *first = entry.next) { /* ends at the tail */
+        entries_read(change, list, *first, &entry);
+        if (entry.expiry_ns > now_ns)
+            return sum;
+        sum -= entry.cost;
+    }
+}
+
+void entries_purge(const struct span_change *change, struct entries *list, uint64_t now_ns)
+{
+    uint32_t first;
+    uint64_t live = entries_live(change, list, now_ns, &first);
+    struct entry entry;
+
+    if (first == 0) {
+        entries_clear(list);
+        return;
+    }
+    if (first == list->head)
+        return;
+    /* The expired ones are a chain already: hang it before the free ones. */
+    entries_read(change, list, first, &entry);
+    entries_set_next(change, list, entry.previous, list->free);
+    entries_set_previous(change, list, first, 0);
+    list->free = list->head;
+    list->head = first;
+    list->sum = live;
+}
+
+static uint32_t entries_take(const struct span_change *change, struct entries *list)
+{
+    struct entry entry;
+    uint32_t n = list->free;
+
+    if (n == 0)
+        return list->taken < list->capacity ? ++list->taken : 0;
+    entries_read(change, list, n, &entry);
+    list->free = entry.next;
+    return n;
+}
+
+uint32_t entries_insert(const struct span_change *change, struct entries *list, uint64_t expiry_ns,
+                        uint64_t cost)
+{
+    uint32_t n = entries_take(change, list);
+    struct entry entry, before;
+
+    if (n == 0)
+        return 0;
+    entry.cost = cost < UINT32_MAX ? cost : UINT32_MAX;
+    entry.next = 0;
+    entry.previous = list->tail;
+    while (entry.previous != 0) {
+        entries_read(change, list, entry.previous, &before);
+        if (before.expiry_ns <= expiry_ns)
+            break;
+        entry.next = entry.previous;
+        entry.previous = before.previous;
+    }
+    span_write(change, entries_word(list, n), expiry_ns);
+    entries_write_links(change, list, n, &entry);
+    entries_set_next(change, list, entry.previous, n);
+    entries_set_previous(change, list, entry.next, n);
+    list->sum += entry.cost;
+    return n;
+}
+
+void entries_unlink(const struct span_change *change, struct entries *list, uint32_t n)
+{
+    struct entry entry;
+
+    entries_read(change, list, n, &entry);
+    entries_set_next(change, list, entry.previous, entry.next);
+    entries_set_previous(change, list, entry.next, entry.previous);
+    list->sum -= entry.cost;
+    entry.next = list->free;
+    entries_write_links(change, list, n, &entry);
+    list->free = n;
+    if (list->head == 0)
+        entries_clear(list);
+}
+
+void entries_give_back(const struct span_change *change, struct entries *list, uint32_t n,
+                       uint64_t cost)
+{
+    struct entry entry;
+
+    entries_read(change, list, n, &entry);
+    if (cost >= entry.cost) {
+        entries_unlink(change, list, n);
+        return;
+    }
+    entry.cost -= cost;
+    list->sum -= cost;
+    entries_write_links(change, list, n, &entry);
+}
+
+void entries_add_to_tail(const struct span_change *change, struct entries *list, uint64_t expiry_ns,
+                         uint64_t cost)
+{
+    struct entry entry;
+
+    entries_read(change, list, list->tail, &entry);
+    if (cost > UINT32_MAX - entry.cost)
+        cost = UINT32_MAX - entry.cost;
+    entry.cost += cost;
+    list->sum += cost;
+    span_write(change, entries_word(list, list->tail), expiry_ns);
+    entries_write_links(change, list, list->tail, &entry);
+}
+
+/* When enough has expired for `room` to be what is left in use: the expiry of the entry that goes
+ * last until then. Something live is in the way. */
+static uint64_t entries_retry_at(const struct span_change *change, const struct entries *list,
+                                 uint32_t first, uint64_t excess)
+{
+    struct entry entry;
+
+    for (uint32_t n = first;; n = entry.next) {
+        entries_read(change, list, n, &entry);
+        if (entry.cost >= excess || entry.next == 0)
+            return entry.expiry_ns;
+        excess -= entry.cost;
+    }
+}
+
+void entries_report(const struct weir_limit *limit, const uint64_t *span,
+                    const struct weir_use *use, uint64_t at_ns, struct weir_report *report)
+{
+    const struct span_change read_only = {.span = span};
+    struct entries list;
+    uint32_t first;
+    uint64_t rate = limit->spec.rate, fresh_at_ns = entries_fresh_at(limit, span);
+
+    entries_load(limit, &read_only, &list);
+    uint64_t used = entries_live(&read_only, &list, at_ns, &first);
+
+    report->limit = rate;
+    report->remaining = used < rate ? rate - used : 0;
+    report->reset_after_ns = fresh_at_ns > use->now_ns ? fresh_at_ns - use->now_ns : 0;
+    report->retry_after_ns = 0;
+    if (use->cost > rate)
+        report->retry_after_ns = WEIR_NEVER;
+    else if (used + use->cost > rate)
+        report->retry_after_ns =
+            entries_retry_at(&read_only, &list, first, used + use->cost - rate) - use->now_ns;
+}
+
+uint64_t entries_fresh_at(const struct weir_limit *limit, const uint64_t *span)
+{
+    const struct span_change read_only = {.span = span};
+    struct entries list;
+    struct entry entry;
+
+    entries_load(limit, &read_only, &list);
+    if (list.tail == 0)
+        return 0;
+    entries_read(&read_only, &list, list.tail, &entry);
+    return entry.expiry_ns;
+}
+
+/* In order. Where there is less room, the oldest keep their entries and all the others become one,
+ * which expires with the newest: nothing is forgotten, and nothing expires early. */
+void entries_convert(const struct weir_limit *from, const uint64_t *span,
+                     const struct weir_limit *to, uint64_t *out)
+{
+    const struct span_change source = {.span = span}, target = {.span = out, .plain = out};
+    struct entries old, new;
+    struct entry entry;
+
+    entries_load(from, &source, &old);
+    entries_load(to, &target, &new);
+    for (uint32_t n = old.head; n != 0; n = entry.next) {
+        entries_read(&source, &old, n, &entry);
+
+        uint32_t copy = entries_insert(&target, &new, entry.expiry_ns, entry.cost);
+
+        if (copy == 0) {
+            entries_add_to_tail(&target, &new, entry.expiry_ns, entry.cost);
+            copy = new.tail;
+        }
+        for (uint32_t i = 2; i < old.stride; i++)
+            out[entries_word(&new, copy) + i] = span[entries_word(&old, n) + i];
+    }
+    entries_store(&target, &new);
+}

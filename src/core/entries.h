@@ -1,0 +1,98 @@
+/* What sliding_log and concurrency keep: costs that expire, in the order of their expiry.
+ *
+ * A doubly linked list in a span, so that entries leave from its middle (refunds, released leases)
+ * and expired ones leave together, all with a few words written:
+ *
+ *   word 0       head | tail << 16 | free << 32 | taken << 48: entries are numbered from 1, and 0
+ *                is none; `free` heads the chain of those given back; those above `taken` were
+ *                never used
+ *   word 1       the sum of the costs in the list, expired or not
+ *   entry n      word 0: expiry in ns
+ *                word 1: cost (32 bits, saturating) | next << 32 | previous << 48
+ *                leases only: word 2: id, word 3: owner
+ *
+ * An entry counts while its expiry > t. The running sum makes a decision look at the expired
+ * entries only, and a charge unlinks those. No entry has cost 0. All zero words are an empty list.
+ */
+#ifndef WEIR_CORE_ENTRIES_H
+#define WEIR_CORE_ENTRIES_H
+
+#include "core/span_change.h"
+
+#define ENTRIES_HEADER_WORDS 2
+#define ENTRIES_LOG_STRIDE 2
+#define ENTRIES_LEASE_STRIDE 4
+
+/* Most words that one entries_unlink writes, the header's two not counted. */
+#define ENTRIES_UNLINK_EDITS 3
+
+struct entries {
+    uint64_t sum;
+    uint32_t stride, capacity;
+    uint32_t head, tail, free, taken;
+};
+
+/* One entry, by value. */
+struct entry {
+    uint64_t expiry_ns, cost;
+    uint32_t next, previous;
+};
+
+/* A limit of N = 0 has room for one entry, for debits. */
+static inline uint32_t entries_capacity(const struct weir_limit *limit)
+{
+    return limit->spec.rate > 0 ? (uint32_t)limit->spec.rate : 1;
+}
+
+static inline uint32_t entries_stride(const struct weir_limit *limit)
+{
+    return limit->spec.algorithm == WEIR_CONCURRENCY ? ENTRIES_LEASE_STRIDE : ENTRIES_LOG_STRIDE;
+}
+
+static inline uint32_t entries_words(const struct weir_limit *limit)
+{
+    return ENTRIES_HEADER_WORDS + entries_stride(limit) * entries_capacity(limit);
+}
+
+static inline uint32_t entries_word(const struct entries *list, uint32_t n)
+{
+    return ENTRIES_HEADER_WORDS + (n - 1) * list->stride;
+}
+
+void entries_load(const struct weir_limit *limit, const struct span_change *change,
+                  struct entries *list);
+void entries_store(const struct span_change *change, const struct entries *list);
+void entries_read(const struct span_change *change, const struct entries *list, uint32_t n,
+                  struct entry *entry);
+
+/* The sum of the costs that have not expired at `now_ns`; *first becomes the first of them. */
+uint64_t entries_live(const struct span_change *change, const struct entries *list, uint64_t now_ns,
+                      uint32_t *first);
+
+/* Unlinks what has expired. */
+void entries_purge(const struct span_change *change, struct entries *list, uint64_t now_ns);
+
+/* Takes a free entry and links it behind all that do not expire later. Returns its number; 0 when
+ * none is free. The words of a lease are the caller's. */
+uint32_t entries_insert(const struct span_change *change, struct entries *list, uint64_t expiry_ns,
+                        uint64_t cost);
+
+void entries_unlink(const struct span_change *change, struct entries *list, uint32_t n);
+
+/* Gives back at most what the entry has, and unlinks it when that was all. */
+void entries_give_back(const struct span_change *change, struct entries *list, uint32_t n,
+                       uint64_t cost);
+
+/* Adds to the newest entry and makes it expire at `expiry_ns`, not before its old expiry. */
+void entries_add_to_tail(const struct span_change *change, struct entries *list, uint64_t expiry_ns,
+                         uint64_t cost);
+
+/* The parts of weir_span_report, _fresh_at and _convert that log and leases share. `at_ns` is the
+ * time of the decision, use->now_ns what retry and reset count from. */
+void entries_report(const struct weir_limit *limit, const uint64_t *span,
+                    const struct weir_use *use, uint64_t at_ns, struct weir_report *report);
+uint64_t entries_fresh_at(const struct weir_limit *limit, const uint64_t *span);
+void entries_convert(const struct weir_limit *from, const uint64_t *span,
+                     const struct weir_limit *to, uint64_t *out);
+
+#endif
