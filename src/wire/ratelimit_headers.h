@@ -2,21 +2,36 @@
  *
  * Sources: draft-ietf-httpapi-ratelimit-headers-08 to -11 (RateLimit, RateLimit-Policy), serialised
  * as RFC 9651 lists of strings with parameters; -03 for the three single fields; RFC 9110 10.2.3
- * for Retry-After. q = N, r = min(remaining, q), t = seconds until 1 is admitted when r = 0, else
- * ceil(r*W/N) for buckets and reset_after for windows; w is left out where W is no whole number of
- * seconds. Integers are clamped to 999,999,999,999,999. Seconds are rounded up.
- * Shadow and unlimited limits are not told. The single-limit dialects tell the tightest limit: the
- * denying one, else the one with the least remaining.
+ * for Retry-After.
+ *
+ * draft: one list member a limit, in the order of the answer. q = N; qu = "concurrent-requests" for
+ * concurrency; w = W, left out for concurrency and where W is no whole number of seconds.
+ * r = min(remaining, q). t is the effective window of -11: when r = 0, the seconds until 1 is
+ * admitted (left out for "never"); else ceil(r*W/N) for buckets, so that r/t stays at the sustained
+ * rate, reset_after for windows, and nothing for concurrency, whose leases end when they end.
+ * The other dialects tell one limit, the tightest: the one to blame for a denial, else the one with
+ * the least remaining: its capacity, remaining, and reset_after (x-epoch: the time of it).
+ *
+ * Seconds are rounded up; integers are clamped to 999,999,999,999,999 (RFC 9651 3.3.1). Not told
+ * are shadow and unlimited limits, checks without a limit, and names that no structured string can
+ * hold (beyond printable ASCII) or longer than WEIR_RATELIMIT_NAME_MAX.
  */
 #ifndef WEIR_WIRE_RATELIMIT_HEADERS_H
 #define WEIR_WIRE_RATELIMIT_HEADERS_H
 
 #include "core/answer.h"
 
-#define WEIR_RATELIMIT_HEADERS_MAX 8192
+/* As long as names in a rules file may be. */
+#define WEIR_RATELIMIT_NAME_MAX 64
+
+/* Room that is always enough: WEIR_CHECKS_MAX limits, twice an escaped name (2 * 64 + 2 bytes) with
+ * its parameters (at most 80), and 1 KiB for the fields that come once. */
+#define WEIR_RATELIMIT_HEADERS_MAX (WEIR_CHECKS_MAX * 2 * (2 * WEIR_RATELIMIT_NAME_MAX + 82) + 1024)
 
 /* Writes the fields as "Name: value\r\n" lines, Retry-After (denials with a finite wait) included.
- * `wall_s` is the wall clock, for x-epoch. Returns the length (0: nothing to tell). */
+ * `dialects` is a set of enum weir_header_dialect, in which x-epoch takes the place of x-delta;
+ * `wall_s` is the wall clock in seconds, rounded up, for x-epoch; `out` has
+ * WEIR_RATELIMIT_HEADERS_MAX bytes. Returns the length (0: nothing to tell). */
 size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer *answer,
                                     uint64_t wall_s, char *out);
 

@@ -1,0 +1,44 @@
+/* Answers for the tests of what writes them. */
+#ifndef ANSWER_MAKE_H
+#define ANSWER_MAKE_H
+
+#include "unit_wire.h"
+
+#include "core/answer.h"
+
+#define SECOND UINT64_C(1000000000)
+
+/* Limits of the answers made; as many as an answer may hold. */
+struct answer_limits {
+    struct weir_limit limits[WEIR_CHECKS_MAX];
+};
+
+static inline void answer_start(struct weir_answer *answer)
+{
+    memset(answer, 0, sizeof *answer);
+    answer->allowed = true;
+    answer->denied_by = -1;
+}
+
+/* Adds a limit of N per W with a report whose figures the caller sets. */
+static inline struct weir_answer_limit *answer_add(struct weir_answer *answer,
+                                                   struct answer_limits *limits, const char *name,
+                                                   enum weir_algorithm algorithm, uint64_t rate,
+                                                   uint64_t window_ns)
+{
+    struct weir_limit *limit = &limits->limits[answer->count];
+    struct weir_answer_limit *told = &answer->limits[answer->count++];
+    memset(limit, 0, sizeof *limit);
+    limit->spec.algorithm = algorithm;
+    limit->spec.rate = rate;
+    limit->spec.window_ns = window_ns;
+    limit->capacity = rate;
+    told->name = (struct weir_bytes){name, strlen(name)};
+    told->limit = limit;
+    told->allowed = true;
+    told->cost = 1;
+    told->report.limit = rate;
+    return told;
+}
+
+#endif
