@@ -226,6 +226,7 @@ static void integers_are_clamped_to_fifteen_digits(void **state)
 static const char *field(const char *fields, const char *name, size_t *size)
 {
     const char *at = strstr(fields, name);
+    *size = 0;
     if (at == NULL) {
         return NULL;
     }
@@ -240,7 +241,7 @@ static void the_longest_answer_fits_and_any_answer_reads_back(void **state)
     struct random_source random = {4};
     for (int round = 0; round < 2000; round++) {
         struct structured_list policies, quotas;
-        size_t size;
+        size_t size = 0;
         answer_start(&answer);
         for (unsigned i = 0, count = 1 + (unsigned)random_below(&random, 32); i < count; i++) {
             size_t length = 1 + random_below(&random, WEIR_RATELIMIT_NAME_MAX);
