@@ -1,21 +1,18 @@
 /* weir: finds the subcommand and runs it. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
-
-static int command_version(int argc, char **argv)
-{
-    (void)argc;
-    (void)argv;
-    puts("weir " WEIR_VERSION);
-    return 0;
-}
+#include "cli/options.h"
 
 /* In the order that --help shows them. */
 static const struct weir_command commands[] = {
     {"serve", "run the server", weir_command_serve},
-    {"version", "print the version", command_version},
+    {"validate", "check rules files", weir_command_validate},
+    {"replay", "run a recorded trace through the rules", weir_command_replay},
+    {"explain", "say which limits a request meets, and why", weir_command_explain},
+    {"version", "print the version", weir_command_version},
 };
 
 static void print_usage(FILE *out)
@@ -38,7 +35,7 @@ int main(int argc, char **argv)
     const char *name = argv[1];
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
         print_usage(stdout);
-        return 0;
+        return cli_finish(EXIT_SUCCESS);
     }
     if (!strcmp(name, "--version") || !strcmp(name, "-V"))
         name = "version";
@@ -46,6 +43,5 @@ int main(int argc, char **argv)
         if (!strcmp(name, commands[i].name))
             return commands[i].run(argc - 1, argv + 1);
     }
-    fprintf(stderr, "weir: unknown command '%s'\nTry 'weir --help'.\n", name);
-    return WEIR_EXIT_USAGE;
+    return cli_usage_error(NULL, "unknown command '%s'", name);
 }

@@ -1,0 +1,239 @@
+/* see explain.h */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/explain.h"
+#include "cli/options.h"
+#include "cli/replay_request.h"
+#include "cli/rules_file.h"
+#include "engine/engine.h"
+#include "rules/explain.h"
+#include "server/clock.h"
+#include "table/table.h"
+
+/* A key's text is cut here. */
+#define KEY_TEXT_MAX 400
+#define NS_PER_MS UINT64_C(1000000)
+
+struct explain {
+    const struct explain_options *options;
+    struct weir_rules *rules;
+    struct weir_table *table;
+    struct weir_store *store;
+    struct weir_engine *engine;
+    struct weir_decision *decision; /* the peek */
+    struct weir_request request;
+    struct weir_scratch scratch;
+    struct weir_check checks[WEIR_CHECKS_MAX];
+    struct weir_identity identity;
+    struct weir_explanation *explanations; /* one for each limit */
+    bool decided;
+};
+
+static int fail(const char *what, int error, const struct weir_reason *reason)
+{
+    const char *text = reason->text[0] != '\0' ? reason->text : weir_error_text(error);
+    if (what != NULL)
+        cli_error("%s: %s", what, text);
+    else
+        cli_error("%s", text);
+    return -1;
+}
+
+/* Opens the table: the given state file as large as it is, or fresh private memory. */
+static int open_table(struct explain *explain)
+{
+    struct weir_table_options options = {.wall_ns = weir_clock_wall_ns(),
+                                         .boot_ns = weir_clock_boot_ns()};
+    const char *path = explain->options->state;
+    struct stat file;
+    if (path != NULL) {
+        if (stat(path, &file) < 0) { /* explaining makes no state file */
+            cli_error("%s: %s", path, strerror(errno));
+            return -1;
+        }
+        options.path = path;
+        options.bytes = (uint64_t)file.st_size;
+    }
+    struct weir_reason reason = {{0}};
+    int error = weir_table_open(&explain->table, &options, &reason);
+    return error < 0 ? fail(path, error, &reason) : 0;
+}
+
+static int prepare_limit(void *context, struct weir_limit *limit, const char *name)
+{
+    struct weir_store *store = context;
+    return store->ops->prepare(store, limit);
+}
+
+static void take_decision(void *context, struct weir_decision *decision)
+{
+    struct explain *explain = context;
+    explain->decided = true;
+}
+
+static int open_engine(struct explain *explain)
+{
+    struct weir_reason none = {{0}};
+    int error = weir_store_embedded_open(&explain->store, explain->table);
+    if (error == 0)
+        error = weir_rules_prepare(explain->rules, prepare_limit, explain->store);
+    if (error == 0) {
+        struct weir_engine_options options = {.store = explain->store,
+                                              .rules = explain->rules,
+                                              .secret = weir_table_secret(explain->table),
+                                              .decisions = 1,
+                                              .done = take_decision,
+                                              .done_context = explain};
+        error = weir_engine_open(&explain->engine, &options);
+    }
+    return error < 0 ? fail(explain->options->state, error, &none) : 0;
+}
+
+/* Explains the matching, and peeks at the states. Returns the number of checks or -1. */
+static int evaluate(struct explain *explain)
+{
+    struct weir_reason reason = {{0}};
+    const uint64_t *secret = weir_table_secret(explain->table);
+    int count =
+        weir_rules_explain(explain->rules, &explain->request, secret, &explain->scratch,
+                           explain->checks, &explain->identity, explain->explanations, &reason);
+    if (count < 0)
+        return fail("request", count, &reason);
+    explain->decision = weir_engine_take(explain->engine);
+    if (explain->decision == NULL)
+        return fail(NULL, WEIR_ERR_MEMORY, &reason);
+    int error =
+        weir_engine_apply_rules(explain->engine, explain->decision, &explain->request, &reason);
+    if (error < 0)
+        return fail("request", error, &reason);
+    explain->decision->op = WEIR_OP_PEEK;
+    weir_engine_queue(explain->engine, explain->decision);
+    weir_engine_run(explain->engine, weir_table_time(explain->table, weir_clock_boot_ns()));
+    return explain->decided ? count : fail(NULL, WEIR_ERR_STORE, &reason);
+}
+
+static void print_identity(const char *name, struct weir_bytes value)
+{
+    if (value.data == NULL)
+        return;
+    printf("%s ", name);
+    cli_print_text(stdout, value.data, value.size, KEY_TEXT_MAX);
+    putchar('\n');
+}
+
+/* Rounded up to milliseconds, so that waiting as told works. */
+static void print_wait(const char *what, uint64_t wait_ns)
+{
+    uint64_t wait_ms = wait_ns / NS_PER_MS + (wait_ns % NS_PER_MS > 0);
+    if (wait_ns == WEIR_NEVER)
+        printf(", %s: never", what);
+    else if (wait_ns > 0)
+        printf(", %s %" PRIu64 ".%03" PRIu64 " s", what, wait_ms / 1000, wait_ms % 1000);
+}
+
+/* What one limit that applies says. */
+static void print_check(const struct weir_decision *decision, uint16_t i)
+{
+    const struct weir_check *check = &decision->checks[i];
+    bool allowed = decision->outcomes[i].verdict == WEIR_ALLOWED;
+    printf("    key    ");
+    cli_print_text(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
+    printf("\n    cost   %" PRIu64 "\n    now    %s", check->cost, allowed ? "allows" : "denies");
+    if (check->flags & WEIR_CHECK_UNLIMITED) {
+        puts(": unlimited");
+        return;
+    }
+    if (check->flags & WEIR_CHECK_ALWAYS_DENY) {
+        puts(": an attribute of its key is missing (on_missing: deny)");
+        return;
+    }
+    struct weir_report report;
+    weir_decision_report(decision, i, &report);
+    printf(": %" PRIu64 " of %" PRIu64 " remaining", report.remaining, report.limit);
+    print_wait("retry after", report.retry_after_ns);
+    print_wait("fresh after", report.reset_after_ns);
+    print_wait("delayed by", decision->outcomes[i].delay_ns);
+    if (check->flags & WEIR_CHECK_SHADOW)
+        printf(" (shadow: denies nobody)");
+    putchar('\n');
+}
+
+static void print_answer(const struct explain *explain)
+{
+    const struct weir_decision *decision = explain->decision;
+    print_identity("user", explain->identity.user);
+    print_identity("org ", explain->identity.org);
+    print_identity("plan", explain->identity.plan);
+    for (uint32_t i = 0; i < weir_rules_count(explain->rules); i++) {
+        const struct weir_explanation *explanation = &explain->explanations[i];
+        struct weir_rule_info info;
+        weir_rules_info(explain->rules, i, &info);
+        char text[WEIR_EXPLANATION_TEXT_MAX];
+        weir_explanation_text(explain->rules, explanation, text);
+        printf("%s: %s\n", info.name, text);
+        if (explanation->check >= 0 && explanation->check < decision->count)
+            print_check(decision, (uint16_t)explanation->check);
+    }
+    uint64_t retry_ns = 0;
+    uint16_t blamed = weir_decision_blame(decision, &retry_ns);
+    if (decision->verdict == WEIR_ALLOWED || blamed == UINT16_MAX) {
+        puts(decision->verdict == WEIR_ALLOWED ? "The request is allowed."
+                                               : "The request is denied.");
+        return;
+    }
+    struct weir_rule_info info;
+    weir_rules_info(explain->rules, decision->checks[blamed].rule, &info);
+    printf("The request is denied by %s", info.name);
+    print_wait("retry after", retry_ns);
+    puts(".");
+}
+
+static void close_explain(struct explain *explain)
+{
+    if (explain->engine != NULL)
+        weir_engine_close(explain->engine);
+    if (explain->store != NULL)
+        explain->store->ops->close(explain->store);
+    if (explain->table != NULL)
+        weir_table_close(explain->table);
+    weir_rules_unref(explain->rules);
+    free(explain->explanations);
+    free(explain);
+}
+
+static int explain_request(struct explain *explain)
+{
+    struct weir_reason reason = {{0}};
+    if (cli_load_rules(&explain->rules, explain->options->config) < 0)
+        return -1;
+    explain->explanations =
+        calloc((size_t)weir_rules_count(explain->rules) + 1, sizeof *explain->explanations);
+    if (explain->explanations == NULL)
+        return fail(NULL, WEIR_ERR_MEMORY, &reason);
+    int error =
+        replay_request_fill(&explain->request, explain->rules, &explain->options->check, &reason);
+    if (error < 0)
+        return fail("request", error, &reason);
+    if (open_table(explain) < 0 || open_engine(explain) < 0 || evaluate(explain) < 0)
+        return -1;
+    print_answer(explain);
+    return 0;
+}
+
+int explain_run(const struct explain_options *options)
+{
+    struct explain *explain = calloc(1, sizeof *explain);
+    if (explain == NULL) {
+        cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
+        return EXIT_FAILURE;
+    }
+    explain->options = options;
+    int result = explain_request(explain);
+    close_explain(explain);
+    return cli_finish(result < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}

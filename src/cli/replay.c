@@ -1,0 +1,143 @@
+/* see replay.h */
+#include "cli/replay.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "table/table.h"
+
+/* 9 million keys; memory that no key touches costs nothing. */
+#define STATE_BYTES_DEFAULT (UINT64_C(256) << 20)
+#define KEYS_MAX_DEFAULT 10000000 /* 0.5 to 1 GB, reached only by a trace with so many keys */
+#define TOP_DEFAULT 5
+#define TOP_MAX 10000
+
+static const char help[] =
+    "Usage: weir replay --config=FILE [OPTION]... TRACE...\n"
+    "Run a recorded trace through the rules, in virtual time, and report who would have been\n"
+    "limited. A TRACE is an access log (common or combined format) or has one JSON object a\n"
+    "line; '-' is standard input.\n"
+    "\n"
+    "  -c, --config=FILE       the rules file\n"
+    "  -f, --format=FORMAT     auto (the default: by each file's first line), jsonl, common,\n"
+    "                          combined\n"
+    "  -d, --decisions=FILE    write every decision as a line of JSON; with '-' they go to\n"
+    "                          standard output and the report to standard error\n"
+    "      --compare           print each algorithm beside an exact log for the same limits\n"
+    "      --top=N             most denied keys to print for each limit (5)\n"
+    "      --skip-bad          exit with 0 although lines were malformed\n"
+    "      --state-size=SIZE   bytes of the state table, as 512MiB or 4GiB (256MiB)\n"
+    "      --max-keys=N        distinct keys to count, over all limits (10000000)\n"
+    "  -h, --help              print this and exit\n"
+    "\n"
+    "JSON lines look like {\"t\": 1700000000.123456789, \"method\": \"GET\", \"path\": \"/\",\n"
+    "\"host\": \"example.org\", \"ip\": \"192.0.2.1\", \"headers\": {}, \"attributes\": {},\n"
+    "\"cost\": 1, \"dry_run\": false}; all but t may be left out. Malformed lines are reported "
+    "and\n"
+    "left out, and make the exit status 1.\n";
+
+enum {
+    OPT_COMPARE = 256,
+    OPT_TOP,
+    OPT_SKIP_BAD,
+    OPT_STATE_SIZE,
+    OPT_MAX_KEYS,
+};
+
+static const struct option long_options[] = {
+    {"config", required_argument, NULL, 'c'},
+    {"format", required_argument, NULL, 'f'},
+    {"decisions", required_argument, NULL, 'd'},
+    {"compare", no_argument, NULL, OPT_COMPARE},
+    {"top", required_argument, NULL, OPT_TOP},
+    {"skip-bad", no_argument, NULL, OPT_SKIP_BAD},
+    {"state-size", required_argument, NULL, OPT_STATE_SIZE},
+    {"max-keys", required_argument, NULL, OPT_MAX_KEYS},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static bool parse_format(const char *text, enum replay_format *format)
+{
+    static const struct {
+        const char *name;
+        enum replay_format format;
+    } formats[] = {{"auto", REPLAY_AUTO},
+                   {"jsonl", REPLAY_JSONL},
+                   {"common", REPLAY_ACCESS_LOG},
+                   {"combined", REPLAY_ACCESS_LOG}};
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        if (strcmp(text, formats[i].name) == 0) {
+            *format = formats[i].format;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Takes one option. Returns 0 or the exit status. */
+static int take_option(int option, const char *value, struct replay_options *options)
+{
+    switch (option) {
+    case 'c':
+        options->config = value;
+        return 0;
+    case 'd':
+        options->decisions = value;
+        return 0;
+    case 'f':
+        if (!parse_format(value, &options->format))
+            return cli_usage_error("replay", "--format: auto, jsonl, common or combined, not '%s'",
+                                   value);
+        return 0;
+    case OPT_COMPARE:
+        options->compare = true;
+        return 0;
+    case OPT_SKIP_BAD:
+        options->skip_bad = true;
+        return 0;
+    case OPT_TOP:
+        if (!cli_parse_count(value, TOP_MAX, &options->top))
+            return cli_usage_error("replay", "--top: a number of 0 to %d, not '%s'", TOP_MAX,
+                                   value);
+        return 0;
+    case OPT_MAX_KEYS:
+        if (!cli_parse_count(value, UINT32_MAX, &options->keys_max))
+            return cli_usage_error("replay", "--max-keys: not a number: '%s'", value);
+        return 0;
+    case OPT_STATE_SIZE:
+        if (!cli_parse_size(value, &options->state_bytes) ||
+            options->state_bytes < WEIR_TABLE_BYTES_MIN ||
+            options->state_bytes > WEIR_TABLE_BYTES_MAX)
+            return cli_usage_error("replay", "--state-size: 256KiB to 4TiB, not '%s'", value);
+        return 0;
+    default: /* getopt has said what is wrong */
+        return cli_try_help("replay");
+    }
+}
+
+int weir_command_replay(int argc, char **argv)
+{
+    struct replay_options options = {
+        .state_bytes = STATE_BYTES_DEFAULT, .keys_max = KEYS_MAX_DEFAULT, .top = TOP_DEFAULT};
+    static char program[] = "weir"; /* what getopt puts before its messages */
+    argv[0] = program;
+    int option;
+    while ((option = getopt_long(argc, argv, "c:f:d:h", long_options, NULL)) != -1) {
+        if (option == 'h')
+            return cli_help(help);
+        int status = take_option(option, optarg, &options);
+        if (status != 0)
+            return status;
+    }
+    if (options.config == NULL)
+        return cli_usage_error("replay", "--config is missing");
+    if (optind == argc)
+        return cli_usage_error("replay", "no trace was given");
+    options.traces = (const char *const *)(argv + optind);
+    options.trace_count = (size_t)(argc - optind);
+    return replay_run(&options);
+}

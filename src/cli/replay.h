@@ -1,0 +1,32 @@
+/* `weir replay`: a recorded trace through the rules, in virtual time.
+ *
+ * The same engine, rules, algorithms and table as the server's, with the trace as the only clock: t
+ * is the greatest time seen so far. Nothing is random (keys are hashed with a fixed secret), so
+ * that a replay always gives the same result. Unlike a server it stands on a table of its own in
+ * private memory, and what it counts keys with grows with their number (replay_tally.h).
+ *
+ * This header is what replay.c (the command line) asks of replay_run.c (the run).
+ */
+#ifndef WEIR_CLI_REPLAY_H
+#define WEIR_CLI_REPLAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/replay_trace.h"
+
+struct replay_options {
+    const char *config;
+    const char *decisions; /* NULL: none; "-": standard output, and the report goes to stderr */
+    const char *const *traces;
+    size_t trace_count;
+    enum replay_format format;
+    uint64_t state_bytes, keys_max, top;
+    bool compare, skip_bad;
+};
+
+/* Replays and reports. Returns the exit status. */
+int replay_run(const struct replay_options *options);
+
+#endif

@@ -1,0 +1,288 @@
+/* see replay.h */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "cli/replay.h"
+#include "cli/replay_compare.h"
+#include "cli/replay_decisions.h"
+#include "cli/replay_report.h"
+#include "cli/replay_request.h"
+#include "cli/rules_file.h"
+#include "engine/engine.h"
+#include "store/store.h"
+#include "table/table.h"
+
+/* Malformed lines that are told one by one; the others are counted. */
+#define MALFORMED_TOLD_MAX 10
+/* The core's range of times: below 2^62 ns, in the year 2116. */
+#define TIME_MAX_NS (UINT64_C(1) << 62)
+/* One decision at a time is in use. */
+#define POOL_DECISIONS 4
+
+struct replay {
+    const struct replay_options *options;
+    struct weir_rules *rules;
+    struct weir_table *table;
+    struct weir_store *store;
+    struct weir_engine *engine;
+    struct replay_trace *trace;
+    struct replay_tally *tally;
+    struct replay_compare *compare;     /* NULL: not asked for */
+    struct replay_decisions *decisions; /* NULL: not asked for */
+    struct replay_totals totals;
+    struct replay_request request; /* the current line's */
+    uint64_t now_ns;
+    int error; /* of the engine's callback: WEIR_ERR_MEMORY */
+};
+
+/* A fixed secret, so that the same trace meets the same buckets in every run. */
+static const uint64_t key_secret[2] = {UINT64_C(0x7765697220726570), UINT64_C(0x6c61792073656372)};
+
+/* How much of the table goes to states that do not fit into a slot: nothing beyond the default
+ * where no limit has such states, nearly everything where all of them do. */
+static uint32_t span_percent(const struct weir_rules *rules)
+{
+    uint32_t large = 0, count = weir_rules_count(rules);
+    for (uint32_t i = 0; i < count; i++) {
+        struct weir_rule_info info;
+        weir_rules_info(rules, i, &info);
+        large +=
+            info.limit == NULL ? info.by_plan : info.limit->span_words > 0 || !info.limit->packs;
+    }
+    if (large == 0)
+        return 0;
+    return large == count ? 90 : 60;
+}
+
+static int prepare_limit(void *context, struct weir_limit *limit, const char *name)
+{
+    struct weir_store *store = context;
+    int error = store->ops->prepare(store, limit);
+    if (error < 0)
+        cli_error("limit '%s' does not fit into --state-size: %s", name, weir_error_text(error));
+    return error;
+}
+
+static int count_limit(struct replay *replay, const struct weir_check *check, bool allowed)
+{
+    char name[REPLAY_NAME_MAX(WEIR_SCRATCH_BYTES)];
+    struct weir_bytes key = check->key;
+    if (!allowed)
+        key = replay_request_name(&replay->request, key, name);
+    return replay_tally_add(replay->tally, check->rule, check->hash, key, allowed);
+}
+
+/* Counts and writes a decision; the engine calls it from within weir_engine_run. */
+static void take_decision(void *context, struct weir_decision *decision)
+{
+    struct replay *replay = context;
+    if (replay->decisions != NULL)
+        replay_decisions_add(replay->decisions, replay->totals.lines, replay->rules, decision);
+    if (replay->request.dry_run) {
+        replay->totals.dry_runs++;
+    } else {
+        replay->totals.allowed += decision->verdict == WEIR_ALLOWED;
+        replay->totals.denied += decision->verdict != WEIR_ALLOWED;
+    }
+    for (uint16_t i = 0; i < decision->count && !replay->request.dry_run; i++) {
+        const struct weir_check *check = &decision->checks[i];
+        bool allowed = decision->outcomes[i].verdict == WEIR_ALLOWED;
+        if (count_limit(replay, check, allowed) < 0 ||
+            (replay->compare != NULL &&
+             replay_compare_add(replay->compare, check, replay->now_ns) < 0))
+            replay->error = WEIR_ERR_MEMORY;
+    }
+    weir_engine_release(replay->engine, decision);
+}
+
+static void tell_malformed(struct replay *replay, const struct replay_line *line,
+                           const struct weir_reason *reason)
+{
+    if (replay->totals.malformed++ < MALFORMED_TOLD_MAX)
+        cli_error("%s:%" PRIu64 ": %s", line->file, line->number, reason->text);
+}
+
+/* Takes virtual time on to the line's. */
+static void move_time(struct replay *replay, uint64_t t_ns)
+{
+    struct replay_totals *totals = &replay->totals;
+    if (totals->allowed + totals->denied + totals->dry_runs == 0)
+        totals->first_ns = t_ns;
+    if (t_ns < replay->now_ns)
+        totals->backwards++;
+    else
+        replay->now_ns = t_ns;
+    totals->last_ns = replay->now_ns;
+}
+
+/* Decides one line. Returns 0, or a negative error that ends the replay. */
+static int replay_line(struct replay *replay, const struct replay_line *line)
+{
+    struct weir_reason reason = {{0}};
+    replay->totals.lines++;
+    if (replay_request_parse(&replay->request, replay->rules, line, &reason) < 0) {
+        tell_malformed(replay, line, &reason);
+        return 0;
+    }
+    if (replay->request.t_ns >= TIME_MAX_NS) {
+        snprintf(reason.text, sizeof reason.text, "t: not before the year 2116");
+        tell_malformed(replay, line, &reason);
+        return 0;
+    }
+    struct weir_decision *decision = weir_engine_take(replay->engine);
+    if (decision == NULL)
+        return WEIR_ERR_FULL;
+    if (weir_engine_apply_rules(replay->engine, decision, &replay->request.request, &reason) < 0) {
+        weir_engine_release(replay->engine, decision);
+        tell_malformed(replay, line, &reason);
+        return 0;
+    }
+    if (replay->request.dry_run)
+        decision->op = WEIR_OP_PEEK;
+    move_time(replay, replay->request.t_ns);
+    weir_engine_queue(replay->engine, decision);
+    weir_engine_run(replay->engine, replay->now_ns);
+    return replay->error;
+}
+
+/* Reads the whole trace. Returns 0 or -1 after telling why. */
+static int replay_lines(struct replay *replay)
+{
+    struct replay_line line;
+    const char *file = NULL;
+    int got, failure = 0;
+    while ((got = replay_trace_next(replay->trace, &line, &file, &failure)) > 0) {
+        int error = replay_line(replay, &line);
+        if (error < 0) {
+            cli_error("%s:%" PRIu64 ": %s", line.file, line.number, weir_error_text(error));
+            return -1;
+        }
+    }
+    if (got < 0) {
+        cli_error("%s: %s", file, strerror(failure));
+        return -1;
+    }
+    uint64_t malformed = replay->totals.malformed;
+    if (malformed > MALFORMED_TOLD_MAX)
+        cli_error("%" PRIu64 " more lines were malformed", malformed - MALFORMED_TOLD_MAX);
+    return 0;
+}
+
+static int open_engine(struct replay *replay)
+{
+    struct weir_table_options table = {.bytes = replay->options->state_bytes,
+                                       .span_percent = span_percent(replay->rules),
+                                       .secret = {key_secret[0], key_secret[1]}};
+    struct weir_reason reason = {{0}};
+    int error = weir_table_open(&replay->table, &table, &reason);
+    if (error < 0) {
+        cli_error("%s", reason.text[0] != '\0' ? reason.text : weir_error_text(error));
+        return error;
+    }
+    error = weir_store_embedded_open(&replay->store, replay->table);
+    if (error == 0 && weir_rules_prepare(replay->rules, prepare_limit, replay->store) < 0)
+        return WEIR_ERR_FULL; /* prepare_limit has told it */
+    if (error == 0) {
+        struct weir_engine_options options = {.store = replay->store,
+                                              .rules = replay->rules,
+                                              .secret = weir_table_secret(replay->table),
+                                              .decisions = POOL_DECISIONS,
+                                              .lease_seed = 1,
+                                              .done = take_decision,
+                                              .done_context = replay};
+        error = weir_engine_open(&replay->engine, &options);
+    }
+    if (error < 0)
+        cli_error("%s", weir_error_text(error));
+    return error;
+}
+
+/* Opens everything. Returns 0 or -1 after telling why. */
+static int open_replay(struct replay *replay)
+{
+    const struct replay_options *options = replay->options;
+    if (cli_load_rules(&replay->rules, options->config) < 0 || open_engine(replay) < 0)
+        return -1;
+    replay->trace = replay_trace_open(options->traces, options->trace_count, options->format);
+    replay->tally = replay_tally_open(weir_rules_count(replay->rules), options->keys_max);
+    if (options->compare)
+        replay->compare = replay_compare_open(replay->rules);
+    if (replay->trace == NULL || replay->tally == NULL ||
+        (options->compare && replay->compare == NULL)) {
+        cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
+        return -1;
+    }
+    if (options->decisions != NULL) {
+        replay->decisions = replay_decisions_open(options->decisions);
+        if (replay->decisions == NULL) {
+            cli_error("%s: %s", options->decisions, strerror(errno));
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Writes what is left of the decisions. Returns 0 or -1 after telling why. */
+static int close_decisions(struct replay *replay)
+{
+    if (replay->decisions == NULL)
+        return 0;
+    int failure = replay_decisions_close(replay->decisions);
+    replay->decisions = NULL;
+    if (failure == 0)
+        return 0;
+    cli_error("%s: %s", replay->options->decisions, strerror(failure));
+    return -1;
+}
+
+static void close_replay(struct replay *replay)
+{
+    replay_compare_close(replay->compare);
+    replay_tally_close(replay->tally);
+    replay_trace_close(replay->trace);
+    if (replay->engine != NULL)
+        weir_engine_close(replay->engine);
+    if (replay->store != NULL)
+        replay->store->ops->close(replay->store);
+    if (replay->table != NULL)
+        weir_table_close(replay->table);
+    weir_rules_unref(replay->rules);
+    free(replay);
+}
+
+static void report(const struct replay *replay)
+{
+    const struct replay_options *options = replay->options;
+    bool to_stderr = options->decisions != NULL && strcmp(options->decisions, "-") == 0;
+    FILE *out = to_stderr ? stderr : stdout;
+    replay_report_print(out, &replay->totals, replay->rules, replay->tally, options->top);
+    if (replay->compare != NULL)
+        replay_compare_print(replay->compare, out);
+    struct weir_table_stats stats;
+    weir_table_stats(replay->table, replay->now_ns, &stats);
+    replay_report_losses(out, &stats);
+}
+
+int replay_run(const struct replay_options *options)
+{
+    struct replay *replay = calloc(1, sizeof *replay);
+    if (replay == NULL) {
+        cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
+        return EXIT_FAILURE;
+    }
+    replay->options = options;
+    int status = EXIT_FAILURE;
+    if (open_replay(replay) == 0 && replay_lines(replay) == 0) {
+        report(replay);
+        if (replay->totals.malformed == 0 || options->skip_bad)
+            status = EXIT_SUCCESS;
+    }
+    if (close_decisions(replay) < 0)
+        status = EXIT_FAILURE;
+    close_replay(replay);
+    return cli_finish(status);
+}
