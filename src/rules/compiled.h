@@ -1,0 +1,125 @@
+/* What a rules file becomes: the structures that the loader fills and that evaluation reads.
+ *
+ * Everything here is immutable once loaded and lives in the arena of its struct weir_rules, but for
+ * the tables that own their memory (words, tries, index, keys).
+ */
+#ifndef WEIR_RULES_COMPILED_H
+#define WEIR_RULES_COMPILED_H
+
+#include <stdatomic.h>
+
+#include "rules/address_trie.h"
+#include "rules/arena.h"
+#include "rules/index.h"
+#include "rules/keys.h"
+#include "rules/path_trie.h"
+#include "rules/rules.h"
+#include "rules/words.h"
+
+#define RULES_PARTS_MAX 32 /* parts of one `match`; the index keeps them in a 32-bit set */
+#define RULES_KEY_MAX 8    /* attributes of one key: its tuple has to fit a fixed buffer */
+#define RULES_NAME_MAX 64  /* of a limit, a plan */
+#define RULES_ATTRIBUTE_NAME_MAX 128
+#define RULES_GLOBS_MAX 64   /* limits that only a glob can find: each is tried on every request */
+#define RULES_SOURCES_MAX 16 /* of `identify` */
+
+enum rules_part_kind {
+    RULES_PART_VALUES,  /* an attribute: literals and globs */
+    RULES_PART_PATH,    /* patterns */
+    RULES_PART_ADDRESS, /* prefixes of client.ip */
+    RULES_PART_CAPTURE, /* a segment that a pattern named: globs */
+};
+
+/* One part of a `match`: any of its values has to hold. A literal, a pattern, a prefix is an
+ * "atom": a number that is the same wherever the same thing stands in the file, so that whether it
+ * holds is found once a request. */
+struct rules_part {
+    uint8_t kind;
+    bool globs; /* some value is one: the index cannot use the part */
+    uint16_t attribute;
+    uint32_t count;
+    const uint32_t *atoms;           /* RULES_NONE for a glob */
+    const struct weir_bytes *values; /* globs where the atom is RULES_NONE */
+    const int8_t *segments;          /* CAPTURE: its segment in each pattern of the limit, or -1 */
+    const char *name, *wanted;       /* "method", "GET, HEAD": for people */
+};
+
+enum rules_source { RULES_FROM_ATTRIBUTE, RULES_FROM_ADDRESS, RULES_FROM_CAPTURE };
+
+/* An attribute of a key. */
+struct rules_key_part {
+    uint8_t source;
+    uint8_t bits4, bits6; /* ADDRESS: the prefix kept */
+    bool secret;          /* shown only as SHA-256 */
+    uint16_t attribute;
+    uint8_t label_size;
+    const char *label;      /* in key texts: the name without a prefix length */
+    const char *name;       /* as in the file */
+    const int8_t *segments; /* CAPTURE: as in struct rules_part */
+};
+
+enum rules_missing { RULES_SKIP, RULES_SHARED, RULES_DENY, RULES_INSTEAD };
+
+struct rules_plan_limit {
+    struct weir_limit limit;
+    bool unlimited;
+};
+
+struct rules_rule {
+    const char *name;
+    const struct rules_part *parts; /* those about the caller last: they may cost a SHA-256 */
+    const struct rules_key_part *key;
+    const char *const *key_names;
+    const uint32_t *unless;             /* ascending */
+    struct weir_limit *limit;           /* NULL: unlimited or by plan */
+    struct rules_plan_limit *plans;     /* by plan: one for each */
+    struct rules_key_part instead;      /* on_missing: an attribute */
+    const struct rules_part *path_part; /* NULL: none */
+    uint64_t cost;
+    uint32_t part_count, key_count, unless_count;
+    uint8_t name_size, missing, on_store_error, algorithm;
+    uint8_t flags; /* of its checks */
+};
+
+/* Where `identify` looks. */
+struct rules_identify {
+    bool address; /* client.ip; else an attribute, looked up in the keys */
+    uint8_t bits4, bits6;
+    uint16_t attribute;
+};
+
+struct weir_rules {
+    atomic_uint references;
+    struct rules_arena arena;
+    struct weir_settings settings;
+
+    struct rules_rule *rules;
+    uint32_t rule_count;
+    struct rules_words rule_names;
+
+    const char *attribute_names[WEIR_ATTRIBUTES_MAX];
+    struct rules_words attributes;
+    uint16_t attribute_count;
+
+    const char **plan_names;
+    struct rules_words plans;
+    uint32_t plan_count, default_plan; /* RULES_NONE: no default */
+
+    struct rules_identify identify[RULES_SOURCES_MAX];
+    uint32_t identify_count;
+    struct rules_keys keys;
+
+    uint32_t atom_count;
+    struct rules_words literals; /* (attribute, value) -> atom */
+    struct rules_path_trie paths;
+    struct rules_address_trie addresses;
+    struct rules_index index;
+};
+
+/* The attributes that identify makes: user, org, plan. */
+static inline bool rules_about_caller(uint16_t attribute)
+{
+    return attribute >= WEIR_ATTR_USER && attribute <= WEIR_ATTR_PLAN;
+}
+
+#endif
