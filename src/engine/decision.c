@@ -30,7 +30,10 @@ struct weir_bytes weir_decision_keep(struct weir_decision *decision, struct weir
 
 static bool same_state(const struct weir_check *a, const struct weir_check *b)
 {
-    return a->hash[0] == b->hash[0] && a->hash[1] == b->hash[1] && a->limit == b->limit;
+    bool same_limit =
+        a->limit == b->limit || (a->limit != NULL && b->limit != NULL && a->limit->id != 0 &&
+                                 a->limit->id == b->limit->id);
+    return same_limit && a->hash[0] == b->hash[0] && a->hash[1] == b->hash[1];
 }
 
 void weir_decision_merge(struct weir_decision *decision, uint8_t place[WEIR_CHECKS_MAX])

@@ -1,0 +1,271 @@
+/* see fake_store.h */
+#include "fake_store.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool has_state(const struct weir_check *check)
+{
+    return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0;
+}
+
+static bool is_shadow(const struct weir_check *check)
+{
+    return (check->flags & WEIR_CHECK_SHADOW) != 0;
+}
+
+static size_t state_bytes(const struct weir_limit *limit)
+{
+    return limit->span_words > 0 ? limit->span_words * sizeof(uint64_t) : sizeof(struct weir_cell);
+}
+
+/* The state of a check's key, fresh when it is new. */
+static struct fake_state *find_state(struct fake_store *fake, const struct weir_check *check)
+{
+    for (uint32_t i = 0; i < fake->state_count; i++)
+        if (memcmp(fake->states[i].hash, check->hash, sizeof check->hash) == 0)
+            return &fake->states[i];
+    assert(fake->state_count < FAKE_KEYS_MAX);
+    struct fake_state *state = &fake->states[fake->state_count++];
+    memcpy(state->hash, check->hash, sizeof state->hash);
+    state->limit = check->limit;
+    state->memory = calloc(1, state_bytes(check->limit));
+    assert(state->memory != NULL);
+    return state;
+}
+
+static bool test_state(const struct fake_state *state, uint64_t now_ns, uint64_t cost,
+                       uint64_t *delay_ns)
+{
+    *delay_ns = 0;
+    if (state->limit->span_words > 0)
+        return weir_span_test(state->limit, state->memory, now_ns, cost);
+    return weir_cell_test(state->limit, (struct weir_cell *)state->memory, now_ns, cost, delay_ns);
+}
+
+static void charge_state(struct fake_state *state, const struct weir_use *use, bool admitted)
+{
+    if (state->limit->span_words > 0) {
+        struct weir_edits edits;
+        weir_span_charge(state->limit, state->memory, use, &edits);
+        weir_edits_apply(&edits, state->memory);
+    } else if (admitted) {
+        weir_cell_charge(state->limit, (struct weir_cell *)state->memory, use->now_ns, use->cost);
+    } else {
+        weir_cell_charge_denied(state->limit, (struct weir_cell *)state->memory, use->now_ns,
+                                use->cost);
+    }
+}
+
+static void refund_state(struct fake_state *state, const struct weir_use *use)
+{
+    if (state->limit->span_words > 0) {
+        struct weir_edits edits;
+        weir_span_refund(state->limit, state->memory, use, &edits);
+        weir_edits_apply(&edits, state->memory);
+    } else {
+        weir_cell_refund(state->limit, (struct weir_cell *)state->memory, use->now_ns,
+                         use->charged_at_ns, use->cost);
+    }
+}
+
+/* Every check's own verdict, before anything is charged. */
+static void judge(struct fake_store *fake, uint64_t now_ns, struct weir_decision *d)
+{
+    bool settles = d->op == WEIR_OP_DEBIT || d->op == WEIR_OP_REFUND;
+    for (uint16_t i = 0; i < d->count; i++) {
+        const struct weir_check *check = &d->checks[i];
+        struct weir_outcome *outcome = &d->outcomes[i];
+        *outcome = (struct weir_outcome){.verdict = WEIR_ALLOWED};
+        if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0)
+            outcome->verdict = settles ? WEIR_ALLOWED : WEIR_DENIED;
+        if (!has_state(check) || settles)
+            continue;
+        struct fake_state *state = find_state(fake, check);
+        if (!test_state(state, now_ns, check->cost, &outcome->delay_ns))
+            outcome->verdict = WEIR_DENIED;
+    }
+}
+
+static bool denied_as_a_whole(const struct weir_decision *d)
+{
+    uint16_t can_deny = 0, denying = 0;
+    for (uint16_t i = 0; i < d->count; i++) {
+        can_deny += !is_shadow(&d->checks[i]);
+        denying += !is_shadow(&d->checks[i]) && d->outcomes[i].verdict == WEIR_DENIED;
+    }
+    return d->policy == WEIR_POLICY_QUOTA ? can_deny > 0 && denying == can_deny : denying > 0;
+}
+
+/* Charges one check as its verdict and that of the whole say. */
+static void settle(struct fake_state *state, struct weir_decision *d, uint16_t i, bool denied)
+{
+    const struct weir_check *check = &d->checks[i];
+    struct weir_outcome *outcome = &d->outcomes[i];
+    struct weir_use use = {.now_ns = d->now_ns,
+                           .cost = check->cost,
+                           .charged_at_ns = d->charged_at_ns,
+                           .lease = d->lease};
+    bool admitted = outcome->verdict == WEIR_ALLOWED;
+    bool charge_on_deny = (check->flags & WEIR_CHECK_CHARGE_ON_DENY) != 0;
+    if (d->op == WEIR_OP_REFUND)
+        refund_state(state, &use);
+    else if (d->op != WEIR_OP_PEEK &&
+             ((admitted && (!denied || d->policy != WEIR_POLICY_ALL)) || charge_on_deny)) {
+        charge_state(state, &use, admitted);
+        outcome->charged = true;
+    }
+    if (state->limit->span_words > 0) {
+        outcome->reported = true;
+        weir_span_report(state->limit, state->memory, &use, admitted, &outcome->report);
+    } else {
+        memcpy(&outcome->cell, state->memory, sizeof outcome->cell);
+    }
+}
+
+void fake_store_decide(struct fake_store *fake, uint64_t now_ns, struct weir_decision *d)
+{
+    d->now_ns = now_ns;
+    d->delay_ns = 0;
+    judge(fake, now_ns, d);
+    bool denied = denied_as_a_whole(d);
+    d->verdict = denied ? WEIR_DENIED : WEIR_ALLOWED;
+    for (uint16_t i = 0; i < d->count; i++) {
+        if (has_state(&d->checks[i]))
+            settle(find_state(fake, &d->checks[i]), d, i, denied);
+        if (!denied && !is_shadow(&d->checks[i]) && d->outcomes[i].delay_ns > d->delay_ns)
+            d->delay_ns = d->outcomes[i].delay_ns;
+    }
+}
+
+static int fake_prepare(struct weir_store *store, struct weir_limit *limit)
+{
+    limit->id = 1;
+    return 0;
+}
+
+static size_t fake_submit(struct weir_store *store, uint64_t now_ns,
+                          struct weir_decision *const *decisions, size_t count)
+{
+    struct fake_store *fake = (struct fake_store *)store;
+    size_t pending = 0;
+    fake->submits++;
+    if (count > fake->largest_batch)
+        fake->largest_batch = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        fake->seen++;
+        if (fake->later_every == 0 || fake->seen % fake->later_every != 0) {
+            fake_store_decide(fake, now_ns, decisions[i]);
+            continue;
+        }
+        assert(fake->pending_count < FAKE_PENDING_MAX);
+        fake->asked_ns[fake->pending_count] = now_ns;
+        fake->pending[fake->pending_count++] = decisions[i];
+        pending++;
+    }
+    return pending;
+}
+
+static void fake_flush(struct weir_store *store)
+{
+    ((struct fake_store *)store)->flushes++;
+}
+
+static struct weir_decision *take_pending(struct fake_store *fake, uint32_t index,
+                                          uint64_t *asked_ns)
+{
+    assert(index < fake->pending_count);
+    struct weir_decision *decision = fake->pending[index];
+    *asked_ns = fake->asked_ns[index];
+    uint32_t after = --fake->pending_count - index;
+    memmove(&fake->pending[index], &fake->pending[index + 1], after * sizeof *fake->pending);
+    memmove(&fake->asked_ns[index], &fake->asked_ns[index + 1], after * sizeof *fake->asked_ns);
+    return decision;
+}
+
+static void fake_cancel(struct weir_store *store, struct weir_decision *decision)
+{
+    struct fake_store *fake = (struct fake_store *)store;
+    uint64_t asked_ns;
+    uint32_t index = 0;
+    while (index < fake->pending_count && fake->pending[index] != decision)
+        index++;
+    (void)take_pending(fake, index, &asked_ns);
+    fake->cancels++;
+}
+
+static int fake_release(struct weir_store *store, uint64_t now_ns, const uint64_t hash[2],
+                        uint64_t lease_id)
+{
+    struct fake_store *fake = (struct fake_store *)store;
+    for (uint32_t i = 0; i < fake->state_count; i++) {
+        struct fake_state *state = &fake->states[i];
+        struct weir_edits edits;
+        if (memcmp(state->hash, hash, sizeof state->hash) != 0 || state->limit->span_words == 0)
+            continue;
+        fake->releases++;
+        uint32_t ended = weir_span_release(state->limit, state->memory, lease_id, &edits);
+        weir_edits_apply(&edits, state->memory);
+        return ended > 0 ? 0 : WEIR_ERR_NOT_FOUND;
+    }
+    return WEIR_ERR_NOT_FOUND;
+}
+
+static int fake_reset(struct weir_store *store, const uint64_t hash[2])
+{
+    struct fake_store *fake = (struct fake_store *)store;
+    for (uint32_t i = 0; i < fake->state_count; i++) {
+        if (memcmp(fake->states[i].hash, hash, sizeof fake->states[i].hash) != 0)
+            continue;
+        memset(fake->states[i].memory, 0, state_bytes(fake->states[i].limit));
+        return 0;
+    }
+    return WEIR_ERR_NOT_FOUND;
+}
+
+static void fake_close(struct weir_store *store)
+{
+    fake_store_close((struct fake_store *)store);
+}
+
+static const struct weir_store_ops fake_ops = {
+    .name = "fake",
+    .prepare = fake_prepare,
+    .submit = fake_submit,
+    .flush = fake_flush,
+    .cancel = fake_cancel,
+    .release = fake_release,
+    .reset = fake_reset,
+    .close = fake_close,
+};
+
+struct fake_store *fake_store_open(void)
+{
+    struct fake_store *fake = calloc(1, sizeof *fake);
+    assert(fake != NULL);
+    fake->base.ops = &fake_ops;
+    return fake;
+}
+
+void fake_store_close(struct fake_store *fake)
+{
+    for (uint32_t i = 0; i < fake->state_count; i++)
+        free(fake->states[i].memory);
+    free(fake);
+}
+
+void fake_store_answer(struct fake_store *fake, uint32_t index)
+{
+    uint64_t asked_ns;
+    struct weir_decision *decision = take_pending(fake, index, &asked_ns);
+    fake_store_decide(fake, asked_ns, decision);
+    fake->base.done(fake->base.done_context, decision, 0);
+}
+
+void fake_store_fail(struct fake_store *fake, uint32_t index, int error)
+{
+    uint64_t asked_ns;
+    struct weir_decision *decision = take_pending(fake, index, &asked_ns);
+    fake->base.done(fake->base.done_context, decision, error);
+}

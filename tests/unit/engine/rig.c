@@ -1,0 +1,106 @@
+/* see rig.h */
+#include "rig.h"
+
+#include <string.h>
+
+#include "core/siphash.h"
+
+static const uint64_t secret[2] = {1, 2};
+
+static void done(void *context, struct weir_decision *decision)
+{
+    struct rig *rig = context;
+    assert_true(rig->done_count < sizeof rig->done / sizeof *rig->done);
+    assert_true(decision->verdict == WEIR_ALLOWED || decision->verdict == WEIR_DENIED);
+    rig->done[rig->done_count++] = decision;
+    if (rig->on_done != NULL)
+        rig->on_done(rig, decision);
+    if (!rig->keep)
+        weir_engine_release(rig->engine, decision);
+}
+
+static void open_with(struct rig *rig, uint32_t decisions, bool with_local,
+                      struct weir_rules *rules)
+{
+    memset(rig, 0, sizeof *rig);
+    rig->store = fake_store_open();
+    rig->local = fake_store_open();
+    rig->keep = true;
+    struct weir_engine_options options = {
+        .store = &rig->store->base,
+        .local = with_local ? &rig->local->base : NULL,
+        .rules = rules,
+        .secret = secret,
+        .decisions = decisions,
+        .deadline_ns = DEADLINE,
+        .lease_seed = 42,
+        .done = done,
+        .done_context = rig,
+    };
+    assert_int_equal(weir_engine_open(&rig->engine, &options), 0);
+}
+
+void rig_open(struct rig *rig, uint32_t decisions, bool with_local)
+{
+    open_with(rig, decisions, with_local, NULL);
+}
+
+void rig_open_rules(struct rig *rig, struct weir_rules *rules)
+{
+    open_with(rig, 0, false, rules);
+}
+
+void rig_close(struct rig *rig)
+{
+    weir_engine_close(rig->engine);
+    fake_store_close(rig->store);
+    fake_store_close(rig->local);
+}
+
+struct weir_rules *rig_rules(const char *text)
+{
+    struct weir_rules *rules;
+    struct weir_problems problems = {0};
+    int err = weir_rules_parse(&rules, "rules.yaml", ".", text, strlen(text), &problems);
+    if (err < 0 && problems.count > 0)
+        print_error("line %u: %s\n", problems.list[0].line, problems.list[0].message);
+    assert_int_equal(err, 0);
+    weir_problems_free(&problems);
+    return rules;
+}
+
+struct weir_limit rig_limit(enum weir_algorithm algorithm, uint64_t rate, uint64_t window_ns)
+{
+    struct weir_limit_spec spec = {.algorithm = algorithm, .rate = rate, .window_ns = window_ns};
+    struct weir_limit limit;
+    assert_int_equal(weir_limit_init(&limit, &spec, NULL), 0);
+    return limit;
+}
+
+struct weir_decision *rig_take(struct rig *rig, uintptr_t owner)
+{
+    struct weir_decision *decision = weir_engine_take(rig->engine);
+    assert_non_null(decision);
+    decision->owner = (void *)owner;
+    return decision;
+}
+
+struct weir_check *rig_check(struct weir_decision *decision, const struct weir_limit *limit,
+                             const char *key, uint64_t cost)
+{
+    assert_true(decision->count < WEIR_CHECKS_MAX);
+    struct weir_check *check = &decision->checks[decision->count++];
+    *check = (struct weir_check){
+        .limit = limit, .cost = cost, .key = {key, strlen(key)}, .rule = UINT32_MAX};
+    weir_siphash128(secret, key, strlen(key), check->hash);
+    return check;
+}
+
+struct weir_decision *rig_queue(struct rig *rig, uintptr_t owner, const struct weir_limit *limit,
+                                const char *key, uint64_t cost)
+{
+    struct weir_decision *decision = rig_take(rig, owner);
+    rig_check(decision, limit, key, cost);
+    weir_engine_queue(rig->engine, decision);
+    return decision;
+}

@@ -1,0 +1,54 @@
+/* An engine on a fake store, with what its tests need: limits, checks by name, and the order in
+ * which decisions were reported. */
+#ifndef TESTS_ENGINE_RIG_H
+#define TESTS_ENGINE_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "engine/engine.h"
+#include "fake_store.h"
+
+#define SECOND UINT64_C(1000000000)
+#define START (UINT64_C(1700000000) * SECOND)
+#define DEADLINE (SECOND / 50)
+
+struct rig {
+    struct weir_engine *engine;
+    struct fake_store *store, *local;
+    struct weir_decision *done[4096]; /* in the order of `done` */
+    uint32_t done_count;
+    bool keep; /* `done` leaves the decision to the test; else it releases it */
+    void (*on_done)(struct rig *rig, struct weir_decision *decision); /* may be NULL */
+};
+
+/* Opens an engine without rules; `local` NULL in its options unless with_local. */
+void rig_open(struct rig *rig, uint32_t decisions, bool with_local);
+void rig_close(struct rig *rig);
+
+/* The same with rules, parsed from `text`. */
+struct weir_rules *rig_rules(const char *text);
+void rig_open_rules(struct rig *rig, struct weir_rules *rules);
+
+struct weir_limit rig_limit(enum weir_algorithm algorithm, uint64_t rate, uint64_t window_ns);
+
+/* A decision with an owner and no check yet; must not fail. */
+struct weir_decision *rig_take(struct rig *rig, uintptr_t owner);
+
+/* Adds a check on the key with this text (and a hash of it). */
+struct weir_check *rig_check(struct weir_decision *decision, const struct weir_limit *limit,
+                             const char *key, uint64_t cost);
+
+/* Take, one check, queue. */
+struct weir_decision *rig_queue(struct rig *rig, uintptr_t owner, const struct weir_limit *limit,
+                                const char *key, uint64_t cost);
+
+static inline uintptr_t owner_of(const struct weir_decision *decision)
+{
+    return (uintptr_t)decision->owner;
+}
+
+#endif

@@ -1,0 +1,273 @@
+/* What a client is told: reports, blame, retries, the next admission, leases. */
+#include <string.h>
+
+#include "rig.h"
+
+static struct weir_answer answer;
+static char lease[WEIR_LEASE_TOKEN_MAX];
+
+static void run_and_answer(struct rig *rig, struct weir_decision *decision, uint64_t now_ns)
+{
+    weir_engine_queue(rig->engine, decision);
+    weir_engine_run(rig->engine, now_ns);
+    weir_engine_answer(decision, &answer, lease);
+}
+
+static void an_allowed_answer_tells_the_state_after_the_decision(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, false);
+    struct weir_limit limit = rig_limit(WEIR_FIXED_WINDOW, 10, SECOND);
+    struct weir_decision *d = rig_take(&rig, 0);
+    rig_check(d, &limit, "k", 4);
+    run_and_answer(&rig, d, START + 1);
+    assert_true(answer.allowed);
+    assert_int_equal(answer.denied_by, -1);
+    assert_int_equal(answer.retry_after_ns, 0);
+    assert_int_equal(answer.now_ns, START + 1);
+    assert_int_equal(answer.count, 1);
+    assert_null(answer.lease.data);
+    const struct weir_answer_limit *l = &answer.limits[0];
+    assert_ptr_equal(l->limit, &limit);
+    assert_int_equal(l->name.size, 0); /* a command's limit */
+    assert_int_equal(l->cost, 4);
+    assert_true(l->allowed && !l->shadow && !l->unlimited);
+    assert_int_equal(l->report.limit, 10);
+    assert_int_equal(l->report.remaining, 6);
+    assert_int_equal(l->report.reset_after_ns, SECOND - 1);
+    assert_int_equal(l->next_ns, 0);
+    rig_close(&rig);
+}
+
+static void a_denial_blames_the_longest_retry_and_ties_go_to_the_first_rule(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, false);
+    struct weir_limit second = rig_limit(WEIR_FIXED_WINDOW, 0, SECOND);
+    struct weir_limit one = rig_limit(WEIR_FIXED_WINDOW, 1, SECOND);
+    struct weir_limit minute = rig_limit(WEIR_FIXED_WINDOW, 1, 60 * SECOND);
+    struct weir_decision *d = rig_take(&rig, 0);
+    for (int i = 0; i < 2; i++) { /* the second finds both windows full */
+        d = rig_take(&rig, 0);
+        rig_check(d, &one, "a", 1)->rule = 2;
+        rig_check(d, &minute, "b", 1)->rule = 1;
+        rig_check(d, &minute, "c", 1)->rule = 0;
+        run_and_answer(&rig, d, START);
+    }
+    assert_false(answer.allowed);
+    assert_int_equal(answer.denied_by, 2);
+    assert_int_equal(answer.retry_after_ns, 60 * SECOND - START % (60 * SECOND));
+    d = rig_take(&rig, 0);
+    rig_check(d, &minute, "b", 1);
+    rig_check(d, &second, "z", 1);
+    run_and_answer(&rig, d, START);
+    assert_int_equal(answer.denied_by, 1); /* never is longest */
+    assert_true(answer.retry_after_ns == WEIR_NEVER);
+    assert_true(answer.limits[1].next_ns == WEIR_NEVER);
+    rig_close(&rig);
+}
+
+static void a_shadow_check_reports_its_own_verdict_and_is_never_blamed(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, false);
+    struct weir_limit none = rig_limit(WEIR_FIXED_WINDOW, 0, SECOND);
+    struct weir_limit some = rig_limit(WEIR_FIXED_WINDOW, 5, SECOND);
+    struct weir_decision *d = rig_take(&rig, 0);
+    rig_check(d, &none, "a", 1)->flags = WEIR_CHECK_SHADOW;
+    rig_check(d, &some, "b", 1);
+    run_and_answer(&rig, d, START);
+    assert_true(answer.allowed);
+    assert_int_equal(answer.denied_by, -1);
+    assert_true(answer.limits[0].shadow && !answer.limits[0].allowed);
+    assert_true(answer.limits[0].report.retry_after_ns == WEIR_NEVER);
+    assert_int_equal(answer.limits[1].report.remaining, 4);
+    rig_close(&rig);
+}
+
+static void under_each_the_request_waits_for_the_last_and_under_quota_for_the_first(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, false);
+    struct weir_limit quick = rig_limit(WEIR_FIXED_WINDOW, 1, SECOND);
+    struct weir_limit slow = rig_limit(WEIR_FIXED_WINDOW, 1, 3600 * SECOND);
+    for (int policy = WEIR_POLICY_EACH; policy <= WEIR_POLICY_QUOTA; policy++) {
+        struct weir_decision *d;
+        for (int i = 0; i < 2; i++) {
+            d = rig_take(&rig, 0);
+            d->policy = (uint8_t)policy;
+            rig_check(d, &quick, "a", 1)->rule = 0;
+            rig_check(d, &slow, "b", 1)->rule = 1;
+            run_and_answer(&rig, d, START);
+        }
+        assert_false(answer.allowed);
+        assert_int_equal(answer.denied_by, 1);
+        assert_int_equal(answer.retry_after_ns, policy == WEIR_POLICY_QUOTA
+                                                    ? SECOND
+                                                    : 3600 * SECOND - START % (3600 * SECOND));
+    }
+    rig_close(&rig);
+}
+
+static void next_is_when_a_cost_of_one_is_admitted_whatever_was_asked(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, false);
+    struct weir_limit limit = rig_limit(WEIR_GCRA, 10, SECOND);
+    struct weir_decision *d = rig_take(&rig, 0);
+    rig_check(d, &limit, "k", 10);
+    run_and_answer(&rig, d, START);
+    assert_true(answer.allowed);
+    assert_int_equal(answer.limits[0].report.remaining, 0);
+    assert_int_equal(answer.limits[0].report.retry_after_ns, 0);
+    assert_int_equal(answer.limits[0].next_ns, SECOND / 10);
+    d = rig_take(&rig, 0);
+    rig_check(d, &limit, "k", 5);
+    run_and_answer(&rig, d, START + 1);
+    assert_false(answer.allowed);
+    assert_int_equal(answer.limits[0].report.retry_after_ns, SECOND / 2 - 1);
+    assert_int_equal(answer.limits[0].next_ns, SECOND / 10 - 1);
+    rig_close(&rig);
+}
+
+static void next_of_a_state_that_only_reported_is_never_too_early(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, false);
+    struct weir_limit limit = rig_limit(WEIR_SLIDING_LOG, 2, SECOND);
+    for (int i = 0; i < 3; i++) {
+        struct weir_decision *d = rig_take(&rig, 0);
+        rig_check(d, &limit, "k", 1);
+        run_and_answer(&rig, d, START + (uint64_t)i);
+        static const uint64_t next[] = {0, SECOND, SECOND - 2}; /* exact once it denies 1 */
+        assert_int_equal(answer.limits[0].next_ns, next[i]);
+    }
+    rig_close(&rig);
+}
+
+static void checks_without_a_state_are_told_as_what_they_are(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, false);
+    struct weir_decision *d = rig_take(&rig, 0);
+    rig_check(d, NULL, "u", 1)->flags = WEIR_CHECK_UNLIMITED;
+    rig_check(d, NULL, "d", 1)->flags = WEIR_CHECK_ALWAYS_DENY;
+    run_and_answer(&rig, d, START);
+    assert_false(answer.allowed);
+    assert_int_equal(answer.denied_by, 1);
+    assert_true(answer.limits[0].unlimited && answer.limits[0].allowed);
+    assert_int_equal(answer.limits[0].next_ns, 0);
+    assert_null(answer.limits[1].limit);
+    assert_true(answer.limits[1].next_ns == WEIR_NEVER);
+    rig_close(&rig);
+}
+
+static void a_lease_is_given_for_what_was_charged_and_ends_once(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, false);
+    struct weir_limit slots = rig_limit(WEIR_CONCURRENCY, 1, 30 * SECOND);
+    struct weir_limit rate = rig_limit(WEIR_GCRA, 10, SECOND);
+    struct weir_decision *d = rig_take(&rig, 0);
+    rig_check(d, &rate, "r", 1);
+    rig_check(d, &slots, "a", 1);
+    rig_check(d, &slots, "b", 1);
+    run_and_answer(&rig, d, START);
+    assert_true(answer.allowed);
+    assert_non_null(answer.lease.data);
+    char token[WEIR_LEASE_TOKEN_MAX];
+    struct weir_bytes text = {token, answer.lease.size};
+    memcpy(token, answer.lease.data, answer.lease.size);
+
+    d = rig_take(&rig, 0);
+    rig_check(d, &slots, "a", 1);
+    run_and_answer(&rig, d, START + 1);
+    assert_false(answer.allowed);
+    assert_null(answer.lease.data);
+
+    assert_int_equal(weir_engine_release_lease(rig.engine, START + 2, text), 0);
+    assert_int_equal(rig.store->releases, 2);
+    assert_int_equal(weir_engine_release_lease(rig.engine, START + 3, text), WEIR_ERR_NOT_FOUND);
+    d = rig_take(&rig, 0);
+    rig_check(d, &slots, "a", 1);
+    run_and_answer(&rig, d, START + 4);
+    assert_true(answer.allowed);
+    text.size--;
+    assert_int_equal(weir_engine_release_lease(rig.engine, START, text), WEIR_ERR_SYNTAX);
+    rig_close(&rig);
+}
+
+static void peeking_and_a_cost_of_zero_give_no_lease(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, false);
+    struct weir_limit slots = rig_limit(WEIR_CONCURRENCY, 1, 30 * SECOND);
+    struct weir_decision *d = rig_take(&rig, 0);
+    d->op = WEIR_OP_PEEK;
+    rig_check(d, &slots, "a", 1);
+    run_and_answer(&rig, d, START);
+    assert_true(answer.allowed);
+    assert_null(answer.lease.data);
+    d = rig_take(&rig, 0);
+    rig_check(d, &slots, "a", 0);
+    run_and_answer(&rig, d, START);
+    assert_true(answer.allowed);
+    assert_null(answer.lease.data);
+    rig_close(&rig);
+}
+
+static void a_lease_of_the_local_store_is_released_there(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, true);
+    struct weir_limit slots = rig_limit(WEIR_CONCURRENCY, 1, 30 * SECOND);
+    rig.store->later_every = 1;
+    struct weir_decision *d = rig_take(&rig, 0);
+    rig_check(d, &slots, "a", 1);
+    weir_engine_queue(rig.engine, d);
+    weir_engine_run(rig.engine, START);
+    fake_store_fail(rig.store, 0, WEIR_ERR_STORE);
+    weir_engine_answer(d, &answer, lease);
+    assert_int_equal(answer.source, WEIR_SOURCE_LOCAL);
+    assert_int_equal(weir_engine_release_lease(rig.engine, START, answer.lease), 0);
+    assert_int_equal(rig.local->releases, 1);
+    assert_int_equal(rig.store->releases, 0);
+    rig_close(&rig);
+}
+
+static void the_largest_lease_fits_its_buffer(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, false);
+    struct weir_limit slots = rig_limit(WEIR_CONCURRENCY, 1, 30 * SECOND);
+    struct weir_decision *d = rig_take(&rig, 0);
+    static char keys[WEIR_CHECKS_MAX][2];
+    for (int i = 0; i < WEIR_CHECKS_MAX; i++) {
+        keys[i][0] = (char)('A' + i);
+        rig_check(d, &slots, keys[i], 1);
+    }
+    run_and_answer(&rig, d, START);
+    assert_true(answer.allowed);
+    assert_int_equal(answer.lease.size, 695);
+    assert_int_equal(weir_engine_release_lease(rig.engine, START, answer.lease), 0);
+    assert_int_equal(rig.store->releases, WEIR_CHECKS_MAX);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_allowed_answer_tells_the_state_after_the_decision),
+        cmocka_unit_test(a_denial_blames_the_longest_retry_and_ties_go_to_the_first_rule),
+        cmocka_unit_test(a_shadow_check_reports_its_own_verdict_and_is_never_blamed),
+        cmocka_unit_test(under_each_the_request_waits_for_the_last_and_under_quota_for_the_first),
+        cmocka_unit_test(next_is_when_a_cost_of_one_is_admitted_whatever_was_asked),
+        cmocka_unit_test(next_of_a_state_that_only_reported_is_never_too_early),
+        cmocka_unit_test(checks_without_a_state_are_told_as_what_they_are),
+        cmocka_unit_test(a_lease_is_given_for_what_was_charged_and_ends_once),
+        cmocka_unit_test(peeking_and_a_cost_of_zero_give_no_lease),
+        cmocka_unit_test(a_lease_of_the_local_store_is_released_there),
+        cmocka_unit_test(the_largest_lease_fits_its_buffer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

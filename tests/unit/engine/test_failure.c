@@ -1,0 +1,283 @@
+/* on_store_error: what a decision becomes when its store cannot decide it. */
+#include <string.h>
+
+#include "engine/failure.h"
+#include "rig.h"
+
+struct parts {
+    struct rig rig;
+    struct weir_limit two, ten, queue;
+};
+
+/* Queues a decision of up to three checks, each described by two letters: how it fails (o, c, l)
+ * and what it is (. ordinary, s shadow, d always deny, u unlimited), on keys k0, k1, k2 of a limit
+ * of two a second, and lets the store fail. */
+static struct weir_decision *settle_failed(struct parts *p, uint8_t op, uint8_t policy,
+                                           const char *checks)
+{
+    static const char *const keys[] = {"k0", "k1", "k2"};
+    struct weir_decision *d = rig_take(&p->rig, 0);
+    d->op = op;
+    d->policy = policy;
+    for (int i = 0; checks[2 * i] != '\0'; i++) {
+        struct weir_check *check = rig_check(d, &p->two, keys[i], 1);
+        check->rule = (uint32_t)i;
+        check->on_store_error = checks[2 * i] == 'o'   ? WEIR_FAIL_OPEN
+                                : checks[2 * i] == 'c' ? WEIR_FAIL_CLOSED
+                                                       : WEIR_FAIL_LOCAL;
+        switch (checks[2 * i + 1]) {
+        case 's':
+            check->flags = WEIR_CHECK_SHADOW;
+            break;
+        case 'd':
+            check->flags = WEIR_CHECK_ALWAYS_DENY;
+            check->limit = NULL;
+            break;
+        case 'u':
+            check->flags = WEIR_CHECK_UNLIMITED;
+            check->limit = NULL;
+            break;
+        default:
+            break;
+        }
+    }
+    weir_engine_queue(p->rig.engine, d);
+    weir_engine_run(p->rig.engine, START);
+    fake_store_fail(p->rig.store, 0, WEIR_ERR_STORE);
+    assert_int_equal(d->error, WEIR_ERR_STORE);
+    assert_int_equal(d->now_ns, START);
+    return d;
+}
+
+static void open_parts(struct parts *p, bool with_local)
+{
+    rig_open(&p->rig, 0, with_local);
+    p->rig.store->later_every = 1;
+    p->two = rig_limit(WEIR_FIXED_WINDOW, 2, SECOND);
+    p->ten = rig_limit(WEIR_FIXED_WINDOW, 10, SECOND);
+    p->queue = rig_limit(WEIR_LEAKY_QUEUE, 2, SECOND);
+}
+
+/* How much of a key's two is used at the local store. */
+static uint64_t used(struct parts *p, const char *key)
+{
+    struct weir_check checks[1];
+    struct weir_outcome outcomes[1];
+    struct weir_decision d = {.checks = checks, .outcomes = outcomes, .op = WEIR_OP_PEEK};
+    struct weir_report report;
+    rig_check(&d, &p->two, key, 0);
+    fake_store_decide(p->rig.local, START, &d);
+    weir_decision_report(&d, 0, &report);
+    return 2 - report.remaining;
+}
+
+static void open_admits_uncharged_and_reports_a_fresh_limit(void **state)
+{
+    struct parts p;
+    open_parts(&p, true);
+    struct weir_decision *d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "o.");
+    struct weir_report report;
+    weir_decision_report(d, 0, &report);
+    assert_int_equal(d->verdict, WEIR_ALLOWED);
+    assert_int_equal(d->source, WEIR_SOURCE_OPEN);
+    assert_int_equal(d->denied_by, UINT16_MAX);
+    assert_false(d->outcomes[0].charged);
+    assert_int_equal(report.limit, 2);
+    assert_int_equal(report.remaining, 2);
+    assert_int_equal(used(&p, "k0"), 0);
+    rig_close(&p.rig);
+}
+
+static void closed_denies_and_asks_to_come_back_in_a_second(void **state)
+{
+    struct parts p;
+    open_parts(&p, true);
+    struct weir_decision *d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "c.");
+    struct weir_report report;
+    weir_decision_report(d, 0, &report);
+    assert_int_equal(d->verdict, WEIR_DENIED);
+    assert_int_equal(d->source, WEIR_SOURCE_CLOSED);
+    assert_int_equal(d->denied_by, 0);
+    assert_int_equal(report.remaining, 0);
+    assert_int_equal(report.retry_after_ns, WEIR_FAILURE_RETRY_NS);
+    rig_close(&p.rig);
+}
+
+static void local_is_decided_and_charged_at_the_local_store(void **state)
+{
+    struct parts p;
+    open_parts(&p, true);
+    for (uint64_t i = 0; i < 2; i++) {
+        struct weir_decision *d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "l.");
+        assert_int_equal(d->verdict, WEIR_ALLOWED);
+        assert_int_equal(d->source, WEIR_SOURCE_LOCAL);
+        assert_true(d->outcomes[0].charged);
+        assert_int_equal(used(&p, "k0"), i + 1);
+    }
+    struct weir_decision *d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "l.");
+    assert_int_equal(d->verdict, WEIR_DENIED);
+    assert_int_equal(d->source, WEIR_SOURCE_LOCAL);
+    assert_int_equal(d->denied_by, 0);
+    rig_close(&p.rig);
+}
+
+static void local_without_a_local_store_is_open(void **state)
+{
+    struct parts p;
+    open_parts(&p, false);
+    struct weir_decision *d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "l.");
+    assert_int_equal(d->verdict, WEIR_ALLOWED);
+    assert_int_equal(d->source, WEIR_SOURCE_OPEN);
+    rig_close(&p.rig);
+}
+
+static void local_checks_of_one_decision_are_all_or_nothing(void **state)
+{
+    struct parts p;
+    open_parts(&p, true);
+    for (int i = 0; i < 2; i++)
+        settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "l.");
+    struct weir_decision *d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "l.l.o.");
+    assert_int_equal(d->verdict, WEIR_DENIED);
+    assert_int_equal(d->source, WEIR_SOURCE_LOCAL);
+    assert_int_equal(d->denied_by, 0);
+    assert_int_equal(d->outcomes[1].verdict, WEIR_ALLOWED);
+    assert_int_equal(d->outcomes[2].verdict, WEIR_ALLOWED);
+    assert_int_equal(used(&p, "k1"), 0);
+    rig_close(&p.rig);
+}
+
+static void a_closed_check_keeps_the_local_ones_from_being_charged(void **state)
+{
+    struct parts p;
+    open_parts(&p, true);
+    struct weir_decision *d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "o.l.c.");
+    assert_int_equal(d->verdict, WEIR_DENIED);
+    assert_int_equal(d->source, WEIR_SOURCE_CLOSED);
+    assert_int_equal(d->denied_by, 2);
+    assert_int_equal(d->outcomes[1].verdict, WEIR_ALLOWED);
+    assert_false(d->outcomes[1].charged);
+    assert_int_equal(used(&p, "k1"), 0);
+    rig_close(&p.rig);
+}
+
+static void a_closed_shadow_check_denies_nobody(void **state)
+{
+    struct parts p;
+    open_parts(&p, true);
+    struct weir_decision *d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "csl.");
+    assert_int_equal(d->verdict, WEIR_ALLOWED);
+    assert_int_equal(d->source, WEIR_SOURCE_LOCAL);
+    assert_int_equal(d->outcomes[0].verdict, WEIR_DENIED);
+    assert_int_equal(used(&p, "k1"), 1);
+    rig_close(&p.rig);
+}
+
+static void checks_without_a_state_keep_their_verdict(void **state)
+{
+    struct parts p;
+    open_parts(&p, true);
+    struct weir_decision *d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "cul.");
+    assert_int_equal(d->verdict, WEIR_ALLOWED);
+    assert_int_equal(d->source, WEIR_SOURCE_LOCAL);
+    d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "odl.");
+    assert_int_equal(d->verdict, WEIR_DENIED);
+    assert_int_equal(d->source, WEIR_SOURCE_LOCAL);
+    assert_int_equal(d->denied_by, 0);
+    assert_int_equal(used(&p, "k1"), 1); /* of the first; the second was denied as a whole */
+    rig_close(&p.rig);
+}
+
+static void peeking_charges_nothing_anywhere(void **state)
+{
+    struct parts p;
+    open_parts(&p, true);
+    struct weir_decision *d = settle_failed(&p, WEIR_OP_PEEK, WEIR_POLICY_ALL, "l.o.");
+    assert_int_equal(d->verdict, WEIR_ALLOWED);
+    assert_int_equal(used(&p, "k0"), 0);
+    rig_close(&p.rig);
+}
+
+static void under_each_every_check_stands_on_its_own(void **state)
+{
+    struct parts p;
+    open_parts(&p, true);
+    struct weir_decision *d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_EACH, "c.l.o.");
+    assert_int_equal(d->verdict, WEIR_DENIED);
+    assert_int_equal(d->source, WEIR_SOURCE_CLOSED);
+    assert_int_equal(used(&p, "k1"), 1);
+    rig_close(&p.rig);
+}
+
+static void under_quota_one_admitted_check_is_enough(void **state)
+{
+    struct parts p;
+    open_parts(&p, true);
+    struct weir_decision *d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_QUOTA, "c.o.");
+    assert_int_equal(d->verdict, WEIR_ALLOWED);
+    assert_int_equal(d->source, WEIR_SOURCE_OPEN);
+    d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_QUOTA, "c.c.");
+    assert_int_equal(d->verdict, WEIR_DENIED);
+    assert_int_equal(d->source, WEIR_SOURCE_CLOSED);
+    rig_close(&p.rig);
+}
+
+static void a_delay_counts_only_where_the_request_goes_on_and_is_not_shadow(void **state)
+{
+    struct parts p;
+    open_parts(&p, true);
+    for (int i = 0; i < 3; i++) {
+        struct weir_decision *d = rig_take(&p.rig, 0);
+        rig_check(d, &p.queue, "q", 1)->flags = i == 2 ? WEIR_CHECK_SHADOW : 0;
+        weir_engine_queue(p.rig.engine, d);
+        weir_engine_run(p.rig.engine, START);
+        fake_store_fail(p.rig.store, 0, WEIR_ERR_STORE);
+        assert_int_equal(d->verdict, WEIR_ALLOWED);
+        assert_int_equal(d->outcomes[0].delay_ns, (uint64_t)i * SECOND / 2);
+        assert_int_equal(d->delay_ns, i == 1 ? SECOND / 2 : 0);
+    }
+    rig_close(&p.rig);
+}
+
+static void a_deadline_settles_every_decision_by_its_own_rule(void **state)
+{
+    struct parts p;
+    open_parts(&p, true);
+    static const uint8_t rules[] = {WEIR_FAIL_OPEN, WEIR_FAIL_CLOSED, WEIR_FAIL_LOCAL};
+    static const uint8_t sources[] = {WEIR_SOURCE_OPEN, WEIR_SOURCE_CLOSED, WEIR_SOURCE_LOCAL};
+    for (uintptr_t i = 0; i < 3; i++)
+        rig_queue(&p.rig, i, &p.ten, "k", 1)->checks[0].on_store_error = rules[i];
+    weir_engine_run(p.rig.engine, START);
+    weir_engine_run(p.rig.engine, START + DEADLINE);
+    assert_int_equal(p.rig.done_count, 3);
+    for (uintptr_t i = 0; i < 3; i++) {
+        assert_int_equal(owner_of(p.rig.done[i]), i);
+        assert_int_equal(p.rig.done[i]->source, sources[i]);
+        assert_int_equal(p.rig.done[i]->error, WEIR_ERR_DEADLINE);
+        assert_int_equal(p.rig.done[i]->now_ns, START + DEADLINE);
+    }
+    const struct weir_engine_failures *f = weir_engine_failures(p.rig.engine);
+    assert_int_equal(f->late, 3);
+    assert_true(f->open == 1 && f->closed == 1 && f->local == 1);
+    rig_close(&p.rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(open_admits_uncharged_and_reports_a_fresh_limit),
+        cmocka_unit_test(closed_denies_and_asks_to_come_back_in_a_second),
+        cmocka_unit_test(local_is_decided_and_charged_at_the_local_store),
+        cmocka_unit_test(local_without_a_local_store_is_open),
+        cmocka_unit_test(local_checks_of_one_decision_are_all_or_nothing),
+        cmocka_unit_test(a_closed_check_keeps_the_local_ones_from_being_charged),
+        cmocka_unit_test(a_closed_shadow_check_denies_nobody),
+        cmocka_unit_test(checks_without_a_state_keep_their_verdict),
+        cmocka_unit_test(peeking_charges_nothing_anywhere),
+        cmocka_unit_test(under_each_every_check_stands_on_its_own),
+        cmocka_unit_test(under_quota_one_admitted_check_is_enough),
+        cmocka_unit_test(a_delay_counts_only_where_the_request_goes_on_and_is_not_shadow),
+        cmocka_unit_test(a_deadline_settles_every_decision_by_its_own_rule),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
