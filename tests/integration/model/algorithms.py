@@ -96,8 +96,8 @@ class SlidingWindow:
 
 
 class SlidingLog:
-    """The admission times in (t-W, t] with their costs; sum + c <= N. At most N entries: a charge
-    of a denied cost that finds no room joins the newest entry."""
+    """The admission times in (t-W, t] with their costs; sum + c <= N. At most N entries (one for
+    N = 0): a charge of a denied cost that finds no room joins the newest entry."""
 
     def __init__(self, limit, window):
         self.capacity = limit
@@ -120,11 +120,10 @@ class SlidingLog:
         self.entries = [entry for entry in self.entries if entry[0] > t - self.window]
         if cost == 0:
             return
-        if self.entries and (self.entries[-1][0] == t or len(self.entries) == self.limit):
-            last_cost = self.entries.pop()[1]
-            self.entries.append((t, min(last_cost + cost, COUNTER_MAX)))
-        elif self.limit:
-            self.entries.append((t, min(cost, COUNTER_MAX)))
+        room = max(self.limit, 1)
+        if self.entries and (self.entries[-1][0] == t or len(self.entries) == room):
+            cost += self.entries.pop()[1]
+        self.entries.append((t, min(cost, COUNTER_MAX)))
 
     charge_denied = charge
 

@@ -76,6 +76,10 @@ class Limit:
             return algorithms.Bucket(limit, window, burst)
         raise ValueError(f"the model does not know the algorithm {self.algorithm}")
 
+    def new_state_or_none(self):
+        """None for a limit that keeps no state."""
+        return None if self.unlimited else self.new_state()
+
     def state(self, key):
         if key not in self.states:
             self.states[key] = self.new_state()
