@@ -1,28 +1,44 @@
-/* Answers as JSON: the body of /v1/check, and problem details (RFC 9457). */
+/* Answers as JSON: the body of /v1/check, and problem details (RFC 9457).
+ *
+ *   {"allowed":false,"denied_by":"login","retry_after_ms":12000,"delay_ms":0,"lease":"...",
+ *    "limits":[{"name":"login","algorithm":"sliding_log","allowed":false,"shadow":false,
+ *               "limit":5,"remaining":0,"retry_after_ms":12000,"reset_after_ms":60000}]}
+ *
+ * Milliseconds are rounded up, so that waiting as told works; "never" is null. "lease" stands there
+ * only where the answer has one. A limit that is unlimited has null for limit and remaining; one
+ * that is no limit of an algorithm has null for that. Limits stand in the order of the answer.
+ */
 #ifndef WEIR_WIRE_ANSWER_JSON_H
 #define WEIR_WIRE_ANSWER_JSON_H
 
 #include "core/answer.h"
+#include "wire/json_string.h"
 
-/* Room that is always enough for one answer with names of at most 64 bytes. */
-#define WEIR_ANSWER_JSON_MAX 16384
+/* What the rules loader admits as a name; a longer one is a programmer's error here. */
+#define WEIR_ANSWER_NAME_MAX 64
 
-/* Writes one answer; `out` has WEIR_ANSWER_JSON_MAX bytes. Returns the length. Milliseconds are
- * rounded up; "never" is null. */
+/* Room that is always enough for one answer: WEIR_CHECKS_MAX limits of 626 bytes (a name of 64
+ * bytes, all escaped, is 386; the rest at most 240), and as much again for denied_by and a lease of
+ * 1 KiB. */
+#define WEIR_ANSWER_JSON_MAX 32768
+
+/* Writes one answer; `out` has WEIR_ANSWER_JSON_MAX bytes. Returns the length. */
 size_t weir_answer_json_write(const struct weir_answer *answer, char *out);
 
-/* The draft's problem types. */
+/* The problem types of draft-ietf-httpapi-ratelimit-headers-11, section 6. */
 enum weir_problem_type {
     WEIR_PROBLEM_QUOTA_EXCEEDED,   /* 429, with "violated-policies" */
     WEIR_PROBLEM_REDUCED_CAPACITY, /* 503 */
     WEIR_PROBLEM_BLANK,            /* about:blank, the title is the status text */
 };
-#define WEIR_PROBLEM_JSON_MAX 4096
+
+/* Room that is always enough: 32 names and a detail of WEIR_REASON_MAX, all escaped. */
+#define WEIR_PROBLEM_JSON_MAX 16384
+
+/* Writes problem details; `out` has WEIR_PROBLEM_JSON_MAX bytes. `detail` may be NULL and is cut at
+ * WEIR_REASON_MAX - 1 bytes; `answer` is read for WEIR_PROBLEM_QUOTA_EXCEEDED only, may be NULL,
+ * and names the limits that deny. Returns the length. */
 size_t weir_problem_json_write(enum weir_problem_type type, unsigned status, const char *detail,
                                const struct weir_answer *answer, char *out);
-
-/* Writes `text` as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. Returns the length,
- * at most 6 * size + 2. */
-size_t weir_json_string_write(const char *text, size_t size, char *out);
 
 #endif

@@ -1,0 +1,225 @@
+/* wire/answer_json and wire/json_string: what clients read, byte for byte. */
+#include "answer_make.h"
+
+#include "wire/answer_json.h"
+#include "wire/utf8.h"
+
+static struct weir_answer answer;
+static struct answer_limits limits;
+
+static const char *written(void)
+{
+    static char copy[WEIR_ANSWER_JSON_MAX + 1];
+    struct guarded guarded = guarded_new(WEIR_ANSWER_JSON_MAX);
+    size_t size = weir_answer_json_write(&answer, guarded.start);
+    memcpy(copy, guarded.start, size);
+    copy[size] = '\0';
+    guarded_free(&guarded);
+    return copy;
+}
+
+static const char *problem(enum weir_problem_type type, unsigned status, const char *detail)
+{
+    static char copy[WEIR_PROBLEM_JSON_MAX + 1];
+    struct guarded guarded = guarded_new(WEIR_PROBLEM_JSON_MAX);
+    size_t size = weir_problem_json_write(type, status, detail, &answer, guarded.start);
+    memcpy(copy, guarded.start, size);
+    copy[size] = '\0';
+    guarded_free(&guarded);
+    return copy;
+}
+
+static void an_answer_without_limits_is_allowed(void **state)
+{
+    answer_start(&answer);
+    assert_string_equal(written(), "{\"allowed\":true,\"denied_by\":null,\"retry_after_ms\":0,"
+                                   "\"delay_ms\":0,\"limits\":[]}");
+}
+
+static void a_denial_names_its_limit_and_rounds_times_up(void **state)
+{
+    answer_start(&answer);
+    struct weir_answer_limit *told =
+        answer_add(&answer, &limits, "login", WEIR_SLIDING_LOG, 5, 60 * SECOND);
+    told->allowed = false;
+    told->report = (struct weir_report){5, 0, 12 * SECOND - 999999, 60 * SECOND};
+    told = answer_add(&answer, &limits, "api", WEIR_LEAKY_QUEUE, 10, SECOND);
+    told->shadow = true;
+    told->report = (struct weir_report){UINT64_MAX, UINT64_MAX, 0, 1};
+    answer.allowed = false;
+    answer.denied_by = 0;
+    answer.retry_after_ns = 12 * SECOND - 999999;
+    answer.delay_ns = 1000001;
+    assert_string_equal(
+        written(),
+        "{\"allowed\":false,\"denied_by\":\"login\",\"retry_after_ms\":12000,\"delay_ms\":2,"
+        "\"limits\":[{\"name\":\"login\",\"algorithm\":\"sliding_log\",\"allowed\":false,"
+        "\"shadow\":false,\"limit\":5,\"remaining\":0,\"retry_after_ms\":12000,"
+        "\"reset_after_ms\":60000},"
+        "{\"name\":\"api\",\"algorithm\":\"leaky_bucket\",\"allowed\":true,\"shadow\":true,"
+        "\"limit\":18446744073709551615,\"remaining\":18446744073709551615,\"retry_after_ms\":0,"
+        "\"reset_after_ms\":1}]}");
+}
+
+static void never_and_unlimited_are_null(void **state)
+{
+    answer_start(&answer);
+    struct weir_answer_limit *told = answer_add(&answer, &limits, "free", WEIR_GCRA, 1, SECOND);
+    told->unlimited = true;
+    told = answer_add(&answer, &limits, "must", WEIR_GCRA, 1, SECOND);
+    told->limit = NULL;
+    told->allowed = false;
+    told->report = (struct weir_report){0, 0, WEIR_NEVER, 0};
+    answer.allowed = false;
+    answer.denied_by = 1;
+    answer.retry_after_ns = WEIR_NEVER;
+    assert_string_equal(
+        written(),
+        "{\"allowed\":false,\"denied_by\":\"must\",\"retry_after_ms\":null,\"delay_ms\":0,"
+        "\"limits\":[{\"name\":\"free\",\"algorithm\":\"gcra\",\"allowed\":true,\"shadow\":false,"
+        "\"limit\":null,\"remaining\":null,\"retry_after_ms\":0,\"reset_after_ms\":0},"
+        "{\"name\":\"must\",\"algorithm\":null,\"allowed\":false,\"shadow\":false,"
+        "\"limit\":0,\"remaining\":0,\"retry_after_ms\":null,\"reset_after_ms\":0}]}");
+}
+
+static void a_lease_is_told_where_there_is_one(void **state)
+{
+    answer_start(&answer);
+    answer.lease = (struct weir_bytes){"abc-123", 7};
+    assert_string_equal(written(), "{\"allowed\":true,\"denied_by\":null,\"retry_after_ms\":0,"
+                                   "\"delay_ms\":0,\"lease\":\"abc-123\",\"limits\":[]}");
+}
+
+static void the_longest_answer_fits_its_room(void **state)
+{
+    static char name[WEIR_ANSWER_NAME_MAX + 1], lease[1024];
+    memset(name, 1, WEIR_ANSWER_NAME_MAX); /* six bytes each */
+    memset(lease, 1, sizeof lease);
+    answer_start(&answer);
+    for (int i = 0; i < WEIR_CHECKS_MAX; i++) {
+        struct weir_answer_limit *told =
+            answer_add(&answer, &limits, name, WEIR_SLIDING_WINDOW, 1, SECOND);
+        told->allowed = false;
+        told->report = (struct weir_report){UINT64_MAX, UINT64_MAX, WEIR_NEVER - 1, WEIR_NEVER - 1};
+    }
+    answer.allowed = false;
+    answer.denied_by = 0;
+    answer.retry_after_ns = WEIR_NEVER - 1;
+    answer.delay_ns = WEIR_NEVER - 1;
+    answer.lease = (struct weir_bytes){lease, sizeof lease};
+    assert_true(strlen(written()) > WEIR_ANSWER_JSON_MAX / 2);
+    char detail[1000];
+    memset(detail, 2, sizeof detail - 1);
+    detail[sizeof detail - 1] = '\0';
+    assert_true(strlen(problem(WEIR_PROBLEM_QUOTA_EXCEEDED, 429, detail)) < WEIR_PROBLEM_JSON_MAX);
+}
+
+static void problems_carry_the_types_of_the_draft(void **state)
+{
+    answer_start(&answer);
+    answer_add(&answer, &limits, "daily", WEIR_GCRA, 1, SECOND)->allowed = false;
+    answer_add(&answer, &limits, "fine", WEIR_GCRA, 1, SECOND);
+    struct weir_answer_limit *shadow = answer_add(&answer, &limits, "shadow", WEIR_GCRA, 1, SECOND);
+    shadow->shadow = true;
+    shadow->allowed = false;
+    answer_add(&answer, &limits, "monthly", WEIR_GCRA, 1, SECOND)->allowed = false;
+    assert_string_equal(
+        problem(WEIR_PROBLEM_QUOTA_EXCEEDED, 429, NULL),
+        "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\","
+        "\"title\":\"Request cannot be satisfied as assigned quota has been exceeded\","
+        "\"status\":429,\"violated-policies\":[\"daily\",\"monthly\"]}");
+    assert_string_equal(
+        problem(WEIR_PROBLEM_REDUCED_CAPACITY, 503, "a \"store\" is down"),
+        "{\"type\":\"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity\","
+        "\"title\":\"Request cannot be satisfied due to temporary server capacity constraints\","
+        "\"status\":503,\"detail\":\"a \\\"store\\\" is down\"}");
+    assert_string_equal(problem(WEIR_PROBLEM_BLANK, 400, "cost: not a number"),
+                        "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,"
+                        "\"detail\":\"cost: not a number\"}");
+    assert_string_equal(problem(WEIR_PROBLEM_BLANK, 599, NULL),
+                        "{\"type\":\"about:blank\",\"title\":\"Unknown\",\"status\":599}");
+}
+
+static void assert_string(const char *text, size_t size, const char *expected)
+{
+    char out[512];
+    size_t length = weir_json_string_write(text, size, out);
+    out[length] = '\0';
+    assert_string_equal(out, expected);
+}
+
+static void strings_are_escaped_as_json_asks(void **state)
+{
+    assert_string("", 0, "\"\"");
+    assert_string("a\"b\\c/", 6, "\"a\\\"b\\\\c/\"");
+    assert_string("\b\t\n\v\f\r\0\x1f\x7f", 9, "\"\\b\\t\\n\\u000b\\f\\r\\u0000\\u001f\x7f\"");
+    assert_string("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9,
+                  "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
+}
+
+#define FFFD "\xef\xbf\xbd"
+
+static void bytes_that_are_no_utf8_become_replacement_characters(void **state)
+{
+    assert_string("\xff", 1, "\"" FFFD "\"");
+    assert_string("\xc3", 1, "\"" FFFD "\"");
+    assert_string("\xc3(", 2, "\"" FFFD "(\"");
+    assert_string("\xc0\x80", 2, "\"" FFFD FFFD "\"");
+    assert_string("\xe0\x80\x80", 3, "\"" FFFD FFFD FFFD "\"");
+    assert_string("\xed\xa0\x80", 3, "\"" FFFD FFFD FFFD "\"");
+    assert_string("\xf4\x90\x80\x80", 4, "\"" FFFD FFFD FFFD FFFD "\"");
+    assert_string("\xf0\x8f\xbf\xbf", 4, "\"" FFFD FFFD FFFD FFFD "\"");
+    assert_string("\xe2\x82", 2, "\"" FFFD FFFD "\"");
+}
+
+/* Encodes as RFC 3629 says, for any number. */
+static size_t encode(uint32_t code, char out[4])
+{
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    size_t size = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = size - 1; i > 0; i--) {
+        out[i] = (char)(0x80 | (code & 0x3f));
+        code >>= 6;
+    }
+    out[0] = (char)(0xf00 >> size | code);
+    return size;
+}
+
+static void every_character_of_unicode_is_utf8_and_nothing_else(void **state)
+{
+    char text[4];
+    for (uint32_t code = 0; code < 0x200000; code++) {
+        size_t size = encode(code, text);
+        bool valid = code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+        assert_int_equal(weir_utf8_size(text, size), valid ? size : 0);
+        if (valid && size > 1) {
+            assert_int_equal(weir_utf8_size(text, size - 1), 0);
+        }
+    }
+    unsigned valid_pairs = 0;
+    for (uint32_t pair = 0; pair < 0x10000; pair++) {
+        text[0] = (char)(pair >> 8);
+        text[1] = (char)pair;
+        valid_pairs += weir_utf8_size(text, 2) == 2;
+    }
+    assert_int_equal(valid_pairs, 0x800 - 0x80);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_answer_without_limits_is_allowed),
+        cmocka_unit_test(a_denial_names_its_limit_and_rounds_times_up),
+        cmocka_unit_test(never_and_unlimited_are_null),
+        cmocka_unit_test(a_lease_is_told_where_there_is_one),
+        cmocka_unit_test(the_longest_answer_fits_its_room),
+        cmocka_unit_test(problems_carry_the_types_of_the_draft),
+        cmocka_unit_test(strings_are_escaped_as_json_asks),
+        cmocka_unit_test(bytes_that_are_no_utf8_become_replacement_characters),
+        cmocka_unit_test(every_character_of_unicode_is_utf8_and_nothing_else),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
