@@ -39,7 +39,11 @@ struct weir_reason {
     char text[WEIR_REASON_MAX];
 };
 
+#pragma GCC visibility push(default)
+
 /* The text of an error code; "unknown error" for any other number. Static storage. */
 const char *weir_error_text(int err);
+
+#pragma GCC visibility pop
 
 #endif

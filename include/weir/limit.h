@@ -41,6 +41,8 @@
 
 #include <weir/error.h>
 
+#pragma GCC visibility push(default)
+
 enum weir_algorithm {
     WEIR_FIXED_WINDOW,
     WEIR_SLIDING_WINDOW,
@@ -222,5 +224,7 @@ bool weir_limit_converts(const struct weir_limit *from, const struct weir_limit 
  * Charges iff admitted. Returns whether it was; fills `report` and *delay_ns where not NULL. */
 bool weir_decide(const struct weir_limit *limit, void *state, const struct weir_use *use,
                  struct weir_report *report, uint64_t *delay_ns);
+
+#pragma GCC visibility pop
 
 #endif

@@ -1,19 +1,30 @@
 /* weir as a library: open a rules file, check requests, close.
  *
  * One struct weir may be used by any number of threads at the same time; it is internally locked
- * where it has to be. State lives in private memory or in a file shared with other processes
- * (weir_options).
+ * where it has to be, and a check waits for nobody but a thread that is at the same counter. State
+ * lives in private memory or in a file shared with other processes (weir_options, or `state:` in
+ * the rules file).
  *
  *     struct weir *weir;
  *     struct weir_reason reason;
- *     if (weir_open(&weir, "weir.yaml", NULL, &reason) < 0) ... reason.text ...
- *     struct weir_attribute_value request[] = {{"method", "POST"}, {"path", "/login"},
- *                                              {"client.ip", "192.0.2.1"}};
+ *     if (weir_open(&weir, "weir.yaml", NULL, &reason) < 0)
+ *         ... reason.text ...
+ *     struct weir_attribute_value request[] = {
+ *         {"method", "POST"}, {"path", "/login"}, {"client.ip", "192.0.2.1"}};
  *     struct weir_answer_summary answer;
- *     if (weir_check(weir, request, 3, 1, &answer) == 0 && !answer.allowed) ...
- * answer.retry_after_ns ... weir_close(weir);
+ *     if (weir_check(weir, request, 3, 1, &answer) == 0 && !answer.allowed)
+ *         ... answer.retry_after_ns ...
+ *     weir_close(weir);
  *
- * The bare algorithms are in <weir/limit.h>.
+ * Time is the kernel's CLOCK_BOOTTIME on top of the wall clock at the first start: setting the
+ * clock changes no decision. The bare algorithms, for callers that keep state and time themselves,
+ * are in <weir/limit.h>.
+ *
+ * Fork: what a process has opened is its own. In a child every function but weir_close returns
+ * WEIR_ERR_UNSUPPORTED, and weir_close does nothing; open again there. With a state file both then
+ * count on the same state.
+ *
+ * Memory: the state, plus about 100 KiB for each processor that checks at the same time.
  */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
@@ -22,6 +33,8 @@
 
 #include <weir/error.h>
 #include <weir/limit.h>
+
+#pragma GCC visibility push(default)
 
 struct weir;
 
@@ -32,39 +45,54 @@ struct weir_options {
     uint64_t state_bytes; /* 0: the rules file's, else 64 MiB */
 };
 
-/* Errors: WEIR_ERR_RULES (reason: the first problem), WEIR_ERR_MEMORY, and those of the state file.
- */
+/* Opens a rules file. The caller owns *weir (NULL on errors). `options` may be NULL.
+ * Errors: WEIR_ERR_RULES (reason: the first problem, as "file:line:column: message"),
+ * WEIR_ERR_MEMORY, WEIR_ERR_FULL (more limits, or more processes on one state file, than the state
+ * has room for); of the state file WEIR_ERR_RANGE, WEIR_ERR_IO, WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED,
+ * WEIR_ERR_BUSY (see reason). */
 int weir_open(struct weir **weir, const char *rules_file, const struct weir_options *options,
               struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* No other thread may be in a call on it. NULL is let pass. State in a file stays. */
 void weir_close(struct weir *weir);
 
-/* One attribute of a request: "method", "path", "host", "client.ip", "header.<name>", or any name
- * that the rules read; others are ignored. */
+/* One attribute of a request: "method", "path", "host", "client.ip", "header.<name>" (of any case),
+ * or any name that the rules read; others are ignored. A NULL value is an absent attribute; of the
+ * same name the last one counts. Borrowed for the call. */
 struct weir_attribute_value {
     const char *name, *value;
 };
 
-struct weir_answer_summary {
-    bool allowed;
-    char denied_by[65];      /* the limit's name, empty when allowed */
-    uint64_t retry_after_ns; /* 0 when allowed; WEIR_NEVER */
-    uint64_t delay_ns;       /* how long to hold the request before it goes on */
-    uint64_t remaining;      /* of the tightest limit; WEIR_NEVER where no limit applies */
-    struct weir_lease_token {
-        char text[1024]; /* empty where no concurrency limit gave a lease */
-    } lease;
+/* What a lease is ended with; a NUL-terminated text, safe in URLs and headers. */
+struct weir_lease_token {
+    char text[1024];
 };
 
-/* Decides one request at the time now. A denial is no error. Errors: WEIR_ERR_SYNTAX (a malformed
- * path, host or address), WEIR_ERR_TOO_LARGE. */
+struct weir_answer_summary {
+    bool allowed;
+    char denied_by[65];            /* the limit's name, empty when allowed */
+    uint64_t retry_after_ns;       /* 0 when allowed; WEIR_NEVER */
+    uint64_t delay_ns;             /* how long to hold the request before it goes on */
+    uint64_t remaining;            /* of the tightest limit; WEIR_NEVER where no limit applies */
+    struct weir_lease_token lease; /* empty where no concurrency limit gave a lease */
+};
+
+/* Decides one request at the time now: `count` attributes and a cost (usually 1), all limits that
+ * match as one atomic decision. A denial is no error. Errors: WEIR_ERR_SYNTAX (a malformed path,
+ * host or address), WEIR_ERR_TOO_LARGE (more than 32 limits match, or the keys are too long
+ * together), WEIR_ERR_UNSUPPORTED (in a child, see above). */
 int weir_check(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
                uint64_t cost, struct weir_answer_summary *answer)
     __attribute__((warn_unused_result));
 
-/* Ends a lease. Errors: WEIR_ERR_SYNTAX, WEIR_ERR_NOT_FOUND (unknown, or ended already). */
+/* Ends a lease. Errors: WEIR_ERR_SYNTAX, WEIR_ERR_NOT_FOUND (unknown, expired, or ended already),
+ * WEIR_ERR_UNSUPPORTED. */
 int weir_release(struct weir *weir, const struct weir_lease_token *lease);
 
-/* Reads the rules file again; the old rules stay when it has errors. State is kept. */
+/* Reads the rules file again; the old rules stay when it has errors. State is kept; `state:` is not
+ * read again. Errors: as weir_open. */
 int weir_reload(struct weir *weir, struct weir_reason *reason) __attribute__((warn_unused_result));
+
+#pragma GCC visibility pop
 
 #endif
