@@ -1,0 +1,324 @@
+/* see include/weir/weir.h */
+#include <weir/weir.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "library/lanes.h"
+
+#define MARK_EVERY_NS UINT64_C(1000000) /* the mark's line is shared: raised once a millisecond */
+
+_Static_assert(sizeof((struct weir_lease_token){{0}}.text) >= WEIR_LEASE_TOKEN_MAX,
+               "every token of the engine fits");
+
+struct weir {
+    struct weir_lanes lanes;
+    struct weir_table *table;
+    char *rules_file;
+    pthread_mutex_t reloading;
+    /* A page that the kernel zeroes in a child (MADV_WIPEONFORK): tells it that the table's owner
+     * slots are its parent's, for the price of a load. */
+    unsigned char *ours;
+    size_t page_size;
+};
+
+static uint64_t read_clock(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* --- Rules -------------------------------------------------------------------------------------
+ */
+
+static void explain(struct weir_reason *reason, const struct weir_problems *problems)
+{
+    if (problems->count == 0)
+        return;
+    const struct weir_problem *first = &problems->list[0];
+    uint32_t more = problems->count - 1 + problems->dropped;
+    char place[32] = "", others[32] = "";
+    if (first->line > 0)
+        snprintf(place, sizeof place, "%u:%u:", first->line, first->column);
+    if (more > 0)
+        snprintf(others, sizeof others, " (and %u more)", more);
+    snprintf(reason->text, sizeof reason->text, "%.100s:%s %.100s%s", first->file, place,
+             first->message, others);
+}
+
+static int load(struct weir_rules **rules, const char *file, struct weir_reason *reason)
+{
+    struct weir_problems problems = {0};
+    int err = weir_rules_load(rules, file, &problems);
+    if (err < 0)
+        explain(reason, &problems);
+    weir_problems_free(&problems);
+    return err;
+}
+
+struct preparing {
+    struct weir_table *table;
+    struct weir_reason *reason;
+};
+
+static int intern(void *context, struct weir_limit *limit, const char *name)
+{
+    const struct preparing *preparing = context;
+    int err = weir_table_intern(preparing->table, limit);
+    if (err < 0)
+        snprintf(preparing->reason->text, sizeof preparing->reason->text,
+                 "limit %.64s: no room for it in the state", name);
+    return err;
+}
+
+static int prepare(struct weir_rules *rules, struct weir_table *table, struct weir_reason *reason)
+{
+    struct preparing preparing = {table, reason};
+    return weir_rules_prepare(rules, intern, &preparing);
+}
+
+/* --- Opening -----------------------------------------------------------------------------------
+ */
+
+static int open_table(struct weir *weir, const struct weir_settings *settings,
+                      const struct weir_options *options, struct weir_reason *reason)
+{
+    struct weir_table_options table = {
+        .path = options->state_file != NULL ? options->state_file : settings->state_file,
+        .bytes = options->state_bytes != 0 ? options->state_bytes : settings->state_bytes,
+        .wall_ns = read_clock(CLOCK_REALTIME),
+        .boot_ns = read_clock(CLOCK_BOOTTIME),
+    };
+    return weir_table_open(&weir->table, &table, reason);
+}
+
+static int open_guard(struct weir *weir)
+{
+    weir->page_size = (size_t)sysconf(_SC_PAGESIZE);
+    weir->ours =
+        mmap(NULL, weir->page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (weir->ours == MAP_FAILED)
+        return WEIR_ERR_MEMORY;
+    if (madvise(weir->ours, weir->page_size, MADV_WIPEONFORK) != 0) {
+        munmap(weir->ours, weir->page_size);
+        return WEIR_ERR_UNSUPPORTED;
+    }
+    *weir->ours = 1;
+    return 0;
+}
+
+static int open_state(struct weir *weir, struct weir_rules *rules,
+                      const struct weir_options *options, struct weir_reason *reason)
+{
+    int err = open_table(weir, weir_rules_settings(rules), options, reason);
+    if (err < 0)
+        return err;
+    err = prepare(rules, weir->table, reason);
+    if (err < 0)
+        goto close_table;
+    err = open_guard(weir);
+    if (err < 0)
+        goto close_table;
+    err = weir_lanes_open(&weir->lanes, weir->table, rules);
+    if (err < 0)
+        goto close_guard;
+    return 0;
+
+close_guard:
+    munmap(weir->ours, weir->page_size);
+close_table:
+    weir_table_close(weir->table);
+    return err;
+}
+
+static int open_all(struct weir *weir, const char *rules_file, const struct weir_options *options,
+                    struct weir_reason *reason)
+{
+    struct weir_rules *rules;
+    weir->rules_file = strdup(rules_file);
+    if (weir->rules_file == NULL)
+        return WEIR_ERR_MEMORY;
+    int err = load(&rules, rules_file, reason);
+    if (err == 0) {
+        err = open_state(weir, rules, options, reason);
+        weir_rules_unref(rules); /* the lanes hold it */
+    }
+    if (err < 0)
+        free(weir->rules_file);
+    return err;
+}
+
+int weir_open(struct weir **weir, const char *rules_file, const struct weir_options *options,
+              struct weir_reason *reason)
+{
+    static const struct weir_options defaults = {NULL, 0};
+    struct weir_reason unwanted;
+    if (reason == NULL)
+        reason = &unwanted;
+    reason->text[0] = '\0';
+    *weir = NULL;
+    struct weir *w = aligned_alloc(128, (sizeof *w + 127) / 128 * 128);
+    int err = WEIR_ERR_MEMORY;
+    if (w != NULL)
+        err = open_all(w, rules_file, options != NULL ? options : &defaults, reason);
+    if (err < 0) {
+        if (reason->text[0] == '\0')
+            snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+        free(w);
+        return err;
+    }
+    pthread_mutex_init(&w->reloading, NULL);
+    *weir = w;
+    return 0;
+}
+
+static bool is_ours(const struct weir *weir)
+{
+    return *(volatile unsigned char *)weir->ours != 0;
+}
+
+void weir_close(struct weir *weir)
+{
+    if (weir == NULL || !is_ours(weir))
+        return;
+    weir_lanes_close(&weir->lanes);
+    weir_table_close(weir->table);
+    munmap(weir->ours, weir->page_size);
+    pthread_mutex_destroy(&weir->reloading);
+    free(weir->rules_file);
+    free(weir);
+}
+
+int weir_reload(struct weir *weir, struct weir_reason *reason)
+{
+    struct weir_reason unwanted;
+    if (reason == NULL)
+        reason = &unwanted;
+    reason->text[0] = '\0';
+    if (!is_ours(weir))
+        return WEIR_ERR_UNSUPPORTED;
+    struct weir_rules *rules;
+    pthread_mutex_lock(&weir->reloading);
+    int err = load(&rules, weir->rules_file, reason);
+    if (err == 0) {
+        err = prepare(rules, weir->table, reason);
+        if (err == 0)
+            err = weir_lanes_set_rules(&weir->lanes, rules);
+        weir_rules_unref(rules);
+    }
+    pthread_mutex_unlock(&weir->reloading);
+    if (err < 0 && reason->text[0] == '\0')
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+    return err;
+}
+
+/* --- Checking ----------------------------------------------------------------------------------
+ */
+
+#define HEADER_PREFIX "header."
+
+static int find_attribute(const struct weir_rules *rules, const char *name)
+{
+    size_t prefix = sizeof HEADER_PREFIX - 1;
+    if (strncasecmp(name, HEADER_PREFIX, prefix) == 0)
+        return weir_rules_header(rules, name + prefix, strlen(name + prefix));
+    return weir_rules_attribute(rules, name, strlen(name));
+}
+
+static int fill_request(struct weir_request *request, const struct weir_rules *rules,
+                        const struct weir_attribute_value *attributes, size_t count)
+{
+    weir_request_clear(request, weir_rules_attribute_count(rules));
+    for (size_t i = 0; i < count; i++) {
+        const char *value = attributes[i].value;
+        int attribute = find_attribute(rules, attributes[i].name);
+        if (attribute < 0 || value == NULL)
+            continue;
+        size_t size = strlen(value);
+        if (attribute != WEIR_ATTR_CLIENT_IP)
+            request->values[attribute] = (struct weir_bytes){value, size};
+        else if (weir_address_parse(&request->client, value, size) < 0)
+            return WEIR_ERR_SYNTAX;
+    }
+    return 0;
+}
+
+static void summarise(const struct weir_decision *decision, struct weir_answer_summary *summary)
+{
+    struct weir_answer answer;
+    weir_engine_answer(decision, &answer, summary->lease.text);
+    summary->lease.text[answer.lease.data != NULL ? answer.lease.size : 0] = '\0';
+    summary->allowed = answer.allowed;
+    summary->retry_after_ns = answer.retry_after_ns;
+    summary->delay_ns = answer.delay_ns;
+    summary->remaining = WEIR_NEVER;
+    for (uint16_t i = 0; i < answer.count; i++) {
+        const struct weir_answer_limit *limit = &answer.limits[i];
+        if (!limit->shadow && !limit->unlimited && limit->report.remaining < summary->remaining)
+            summary->remaining = limit->report.remaining;
+    }
+    summary->denied_by[0] = '\0';
+    if (answer.denied_by >= 0) {
+        struct weir_bytes name = answer.limits[answer.denied_by].name;
+        snprintf(summary->denied_by, sizeof summary->denied_by, "%.*s", (int)name.size, name.data);
+    }
+}
+
+static uint64_t lane_now(struct weir *weir, struct weir_lane *lane)
+{
+    uint64_t now_ns = weir_table_time(weir->table, read_clock(CLOCK_BOOTTIME));
+    if (now_ns - lane->marked_ns >= MARK_EVERY_NS) {
+        weir_table_mark(weir->table, now_ns);
+        lane->marked_ns = now_ns;
+    }
+    return now_ns;
+}
+
+static int check_in(struct weir *weir, struct weir_lane *lane,
+                    const struct weir_attribute_value *attributes, size_t count, uint64_t cost,
+                    struct weir_answer_summary *answer)
+{
+    struct weir_request request;
+    int err = fill_request(&request, weir_engine_rules(lane->engine), attributes, count);
+    if (err < 0)
+        return err;
+    request.cost = cost;
+    struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
+    err = weir_engine_apply_rules(lane->engine, decision, &request, NULL);
+    if (err == 0) {
+        weir_engine_queue(lane->engine, decision);
+        weir_engine_run(lane->engine, lane_now(weir, lane));
+        summarise(decision, answer);
+    }
+    weir_engine_release(lane->engine, decision);
+    return err;
+}
+
+int weir_check(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
+               uint64_t cost, struct weir_answer_summary *answer)
+{
+    if (!is_ours(weir))
+        return WEIR_ERR_UNSUPPORTED;
+    struct weir_lane *lane = weir_lanes_enter(&weir->lanes);
+    int err = check_in(weir, lane, attributes, count, cost, answer);
+    weir_lanes_leave(lane);
+    return err;
+}
+
+int weir_release(struct weir *weir, const struct weir_lease_token *lease)
+{
+    if (!is_ours(weir))
+        return WEIR_ERR_UNSUPPORTED;
+    struct weir_bytes token = {lease->text, strnlen(lease->text, sizeof lease->text)};
+    struct weir_lane *lane = weir_lanes_enter(&weir->lanes);
+    int err = weir_engine_release_lease(lane->engine, lane_now(weir, lane), token);
+    weir_lanes_leave(lane);
+    return err;
+}
