@@ -1,0 +1,214 @@
+/* Lines of traces as requests. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/replay_request.h"
+
+static struct weir_rules *rules;
+static struct replay_request parsed;
+static char buffer[4096]; /* values stand in it until the next line */
+
+static int load_rules(void **state)
+{
+    static const char text[] = "version: 1\n"
+                               "limits:\n"
+                               "  - name: all\n"
+                               "    match: { header.user-agent: 'x*', header.referer: 'y*' }\n"
+                               "    key: [user, color, client.ip]\n"
+                               "    rate: 1/s\n";
+    struct weir_problems problems = {0};
+    int error = weir_rules_parse(&rules, "rules", ".", text, sizeof text - 1, &problems);
+    weir_problems_free(&problems);
+    return error;
+}
+
+static int unload_rules(void **state)
+{
+    weir_rules_unref(rules);
+    return 0;
+}
+
+static int parse(enum replay_format format, const char *text, struct weir_reason *reason)
+{
+    snprintf(buffer, sizeof buffer, "%s", text);
+    struct replay_line line = {
+        .text = buffer, .size = strlen(buffer), .file = "test", .number = 1, .format = format};
+    *reason = (struct weir_reason){{0}};
+    return replay_request_parse(&parsed, rules, &line, reason);
+}
+
+static void expect(enum replay_format format, const char *text)
+{
+    struct weir_reason reason;
+    if (parse(format, text, &reason) < 0)
+        fail_msg("%s: %s", text, reason.text);
+}
+
+static void expect_refusal(enum replay_format format, const char *text, const char *field)
+{
+    struct weir_reason reason;
+    assert_true(parse(format, text, &reason) < 0);
+    if (strncmp(reason.text, field, strlen(field)) != 0)
+        fail_msg("%s: '%s' does not begin with '%s'", text, reason.text, field);
+}
+
+static void expect_value(int attribute, const char *value)
+{
+    assert_true(attribute >= 0);
+    struct weir_bytes found = parsed.request.values[attribute];
+    if (value == NULL) {
+        assert_null(found.data);
+        return;
+    }
+    assert_int_equal(found.size, strlen(value));
+    assert_memory_equal(found.data, value, found.size);
+}
+
+static void expect_named(const char *attribute, const char *value)
+{
+    expect_value(weir_rules_attribute(rules, attribute, strlen(attribute)), value);
+}
+
+static void a_json_line_gives_its_attributes_time_and_cost(void **state)
+{
+    expect(REPLAY_JSONL,
+           "{\"t\": 1700000000.123456789, \"method\": \"GET\", \"path\": \"/a\", \"host\": \"h\", "
+           "\"ip\": \"::ffff:192.0.2.1\", \"headers\": {\"User-Agent\": \"x1\", \"Other\": \"z\"}, "
+           "\"attributes\": {\"user\": \"alice\", \"color\": \"red\", \"other\": 1}, \"cost\": 7, "
+           "\"dry_run\": true}");
+    assert_true(parsed.t_ns == UINT64_C(1700000000123456789));
+    assert_true(parsed.dry_run);
+    assert_int_equal(parsed.request.cost, 7);
+    assert_int_equal(parsed.request.client.family, 4);
+    assert_memory_equal(parsed.request.client.bytes, "\xc0\x00\x02\x01", 4);
+    expect_value(WEIR_ATTR_METHOD, "GET");
+    expect_value(WEIR_ATTR_PATH, "/a");
+    expect_value(WEIR_ATTR_HOST, "h");
+    expect_value(WEIR_ATTR_USER, "alice");
+    expect_named("header.user-agent", "x1");
+    expect_named("header.referer", NULL);
+    expect_named("color", "red");
+}
+
+static void a_line_with_nothing_but_its_time_is_a_request(void **state)
+{
+    expect(REPLAY_JSONL, "{\"t\": \"1\"}");
+    assert_true(parsed.t_ns == UINT64_C(1000000000));
+    assert_false(parsed.dry_run);
+    assert_int_equal(parsed.request.cost, 1);
+    assert_int_equal(parsed.request.client.family, 0);
+    expect_value(WEIR_ATTR_METHOD, NULL);
+    expect_named("color", NULL);
+}
+
+static void malformed_json_lines_are_refused_with_the_field(void **state)
+{
+    expect_refusal(REPLAY_JSONL, "{}", "t");
+    expect_refusal(REPLAY_JSONL, "{\"t\": 1, \"ip\": \"localhost\"}", "ip");
+    expect_refusal(REPLAY_JSONL, "{\"t\": 1, \"cost\": -1}", "cost");
+    expect_refusal(REPLAY_JSONL, "[{\"t\": 1}]", "line");
+    expect_refusal(REPLAY_JSONL, "[]", "line");
+    expect_refusal(REPLAY_JSONL, "{\"t\": 1, \"attributes\": {\"path\": \"/b\"}}", "attributes");
+    expect_refusal(REPLAY_JSONL,
+                   "{\"t\": 1, \"headers\": {\"User-Agent\": \"x\", \"user-agent\": \"y\"}}",
+                   "headers");
+    expect_refusal(REPLAY_JSONL, "{\"t\": 1, \"typo\": 1}", "");
+    expect_refusal(REPLAY_JSONL, "{\"t\": 1} {\"t\": 2}", "");
+    expect_refusal(REPLAY_JSONL, "{\"t\": 1", "");
+}
+
+static void a_combined_line_gives_its_headers_and_user(void **state)
+{
+    expect(REPLAY_ACCESS_LOG,
+           "2001:db8::1 - alice [07/Mar/2004:16:05:49 -0800] \"GET /a?b HTTP/1.1\""
+           " 401 12846 \"y2\" \"x2\"");
+    assert_true(parsed.t_ns == UINT64_C(1078704349) * 1000000000);
+    expect_value(WEIR_ATTR_METHOD, "GET");
+    expect_value(WEIR_ATTR_PATH, "/a?b");
+    expect_value(WEIR_ATTR_USER, "alice");
+    expect_named("header.user-agent", "x2");
+    expect_named("header.referer", "y2");
+    assert_int_equal(parsed.request.client.family, 6);
+    assert_null(parsed.host_name.data);
+}
+
+static void a_common_line_has_neither_headers_nor_user(void **state)
+{
+    expect(REPLAY_ACCESS_LOG,
+           "192.0.2.1 - - [07/Mar/2004:16:05:49 +0000] \"GET / HTTP/1.0\" 200 -");
+    expect_value(WEIR_ATTR_USER, NULL);
+    expect_named("header.user-agent", NULL);
+    expect_named("header.referer", NULL);
+    assert_false(parsed.dry_run);
+    assert_int_equal(parsed.request.cost, 1);
+    expect_refusal(REPLAY_ACCESS_LOG, "192.0.2.1 - -", "line");
+}
+
+static void parse_host(const char *host)
+{
+    char text[400];
+    snprintf(text, sizeof text, "%s - - [07/Mar/2004:16:05:49 +0000] \"GET / HTTP/1.0\" 200 -",
+             host);
+    expect(REPLAY_ACCESS_LOG, text);
+}
+
+static void a_host_name_stands_for_an_address_and_a_prefix_of_its_own(void **state)
+{
+    parse_host("one.example.org");
+    struct weir_address one = parsed.request.client;
+    assert_int_equal(one.family, 6);
+    assert_int_equal(one.bytes[0], 0xfc);
+    parse_host("two.example.org");
+    assert_memory_not_equal(parsed.request.client.bytes, one.bytes, 8);
+    parse_host("one.example.org");
+    assert_memory_equal(parsed.request.client.bytes, one.bytes, 16);
+}
+
+static void expect_name(const char *before, const char *address, const char *after)
+{
+    char key[256], expected[256], out[REPLAY_NAME_MAX(sizeof key)];
+    snprintf(key, sizeof key, "%s%s%s", before, address, after);
+    snprintf(expected, sizeof expected, "%sone.example.org%s", before, after);
+    struct weir_bytes shown =
+        replay_request_name(&parsed, (struct weir_bytes){key, strlen(key)}, out);
+    assert_int_equal(shown.size, strlen(expected));
+    assert_memory_equal(shown.data, expected, shown.size);
+}
+
+static void reports_show_the_name_instead_of_its_address(void **state)
+{
+    char address[WEIR_ADDRESS_TEXT_MAX];
+    parse_host("one.example.org");
+    struct weir_address masked = parsed.request.client;
+    weir_address_format(&masked, address);
+    expect_name("", address, "");
+    expect_name("alice, ", address, ", red");
+    weir_address_mask(&masked, 64);
+    weir_address_format(&masked, address);
+    expect_name("", address, "/64");
+    const struct weir_bytes other = {"2001:db8::1 bed", 15};
+    char out[REPLAY_NAME_MAX(15)];
+    assert_ptr_equal(replay_request_name(&parsed, other, out).data, other.data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_json_line_gives_its_attributes_time_and_cost),
+        cmocka_unit_test(a_line_with_nothing_but_its_time_is_a_request),
+        cmocka_unit_test(malformed_json_lines_are_refused_with_the_field),
+        cmocka_unit_test(a_combined_line_gives_its_headers_and_user),
+        cmocka_unit_test(a_common_line_has_neither_headers_nor_user),
+        cmocka_unit_test(a_host_name_stands_for_an_address_and_a_prefix_of_its_own),
+        cmocka_unit_test(reports_show_the_name_instead_of_its_address),
+    };
+    return cmocka_run_group_tests(tests, load_rules, unload_rules);
+}
