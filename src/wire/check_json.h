@@ -5,8 +5,13 @@
  * All optional, in any order; an unknown or repeated key is an error, so that a typing mistake
  * never turns a limit off. Strings are unescaped in place (so `text` is written to); they must be
  * valid UTF-8 and hold no NUL. Values of attributes may be strings, integers or booleans (their
- * JSON text is the value). `t` is seconds since the epoch, a number or a string, exact to the
- * nanosecond.
+ * JSON text is the value). Names of headers are compared without case when looking for repeats.
+ * `t` is seconds since the epoch, a number or a string, exact to the nanosecond: a tenth decimal
+ * other than 0 is an error, and so is an exponent. `cost` is an integer up to 2^64 - 1, written as
+ * one: 1.0 and 1e3 are errors. null is a value like any other wrong one.
+ *
+ * Memory: none but the caller's. Strings point into the text. A batch is read check by check; an
+ * error may come after many good ones, so decide nothing before the end has been seen.
  */
 #ifndef WEIR_WIRE_CHECK_JSON_H
 #define WEIR_WIRE_CHECK_JSON_H
@@ -15,8 +20,8 @@
 #include <weir/bytes.h>
 #include <weir/error.h>
 
-#define WEIR_CHECK_JSON_PAIRS_MAX 64 /* headers, and attributes, of one check */
-#define WEIR_CHECK_JSON_BATCH_MAX 1000
+#define WEIR_CHECK_JSON_PAIRS_MAX 64   /* headers, and attributes, of one check */
+#define WEIR_CHECK_JSON_BATCH_MAX 1000 /* checks of one array; with http1.h's body, 1 KiB each */
 
 struct weir_check_pair {
     struct weir_bytes name, value;
@@ -41,12 +46,13 @@ struct weir_check_cursor {
 void weir_check_cursor_init(struct weir_check_cursor *cursor, char *text, size_t size);
 
 /* Reads the next check. Returns 1, 0 at the (well-formed) end, or WEIR_ERR_SYNTAX / WEIR_ERR_RANGE
- * / WEIR_ERR_TOO_LARGE with `reason` naming the field and the byte ("cost: not an unsigned integer,
- * at byte 31"). An empty array is legal. */
+ * (a number) / WEIR_ERR_TOO_LARGE (pairs or checks) with `reason` (may be NULL) naming the field
+ * and the byte, counted from 0: "cost: not an unsigned integer, at byte 31"; in an array "[3].cost:
+ * ...". An empty array is legal. */
 int weir_check_cursor_next(struct weir_check_cursor *cursor, struct weir_check_json *check,
                            struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* {"lease":"..."} of /v1/release. Returns 0 or an error as above. */
+/* {"lease":"..."} of /v1/release, nothing else. Returns 0 or an error as above. */
 int weir_release_json_parse(char *text, size_t size, struct weir_bytes *lease,
                             struct weir_reason *reason) __attribute__((warn_unused_result));
 

@@ -1,0 +1,349 @@
+/* See json_scan.h. */
+#include "wire/json_scan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "wire/utf8.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+#define SECONDS_END ((UINT64_C(1) << 62) / NS_PER_S) /* limit.h: times are below 2^62 ns */
+
+int json_scan_fail(const struct json_scan *scan, int err, const char *at, const char *what)
+{
+    if (scan->reason != NULL) {
+        char element[16] = "";
+        if (scan->index >= 0) {
+            snprintf(element, sizeof element, "[%d]%s", (int)scan->index,
+                     scan->field != NULL ? "." : ": ");
+        }
+        snprintf(scan->reason->text, sizeof scan->reason->text, "%s%s%s%s, at byte %zu", element,
+                 scan->field != NULL ? scan->field : "", scan->field != NULL ? ": " : "", what,
+                 (size_t)(at - scan->text));
+    }
+    return err;
+}
+
+static int syntax(const struct json_scan *scan, const char *at, const char *what)
+{
+    return json_scan_fail(scan, WEIR_ERR_SYNTAX, at, what);
+}
+
+char json_scan_peek(struct json_scan *scan)
+{
+    while (scan->at < scan->end &&
+           (*scan->at == ' ' || *scan->at == '\t' || *scan->at == '\n' || *scan->at == '\r')) {
+        scan->at++;
+    }
+    return scan->at < scan->end ? *scan->at : '\0';
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The four digits after \u; -1 when they are not. */
+static int32_t unit_read(const char *at, const char *end)
+{
+    int32_t unit = 0;
+    if (end - at < 4) {
+        return -1;
+    }
+    for (int i = 0; i < 4; i++) {
+        int digit = hex_value(at[i]);
+        if (digit < 0) {
+            return -1;
+        }
+        unit = unit << 4 | digit;
+    }
+    return unit;
+}
+
+/* Reads what follows \u at *at, one unit or a pair of surrogates (RFC 8259 section 7). Returns the
+ * character, -1 when it is none, or 0, which no string may hold. */
+static int32_t character_read(char **at, const char *end)
+{
+    int32_t unit = unit_read(*at, end);
+    if (unit < 0 || (unit & 0xfc00) == 0xdc00) {
+        return -1;
+    }
+    *at += 4;
+    if ((unit & 0xfc00) != 0xd800) {
+        return unit;
+    }
+    if (end - *at < 6 || (*at)[0] != '\\' || (*at)[1] != 'u') {
+        return -1;
+    }
+    int32_t low = unit_read(*at + 2, end);
+    if ((low & 0xfc00) != 0xdc00 || low < 0) {
+        return -1;
+    }
+    *at += 6;
+    return 0x10000 + ((unit & 0x3ff) << 10 | (low & 0x3ff));
+}
+
+/* At most four bytes, for at least six of text: it never overtakes what is being read. */
+static char *character_write(char *out, int32_t code)
+{
+    if (code < 0x80) {
+        *out++ = (char)code;
+        return out;
+    }
+    if (code < 0x800) {
+        *out++ = (char)(0xc0 | code >> 6);
+    } else {
+        if (code < 0x10000) {
+            *out++ = (char)(0xe0 | code >> 12);
+        } else {
+            *out++ = (char)(0xf0 | code >> 18);
+            *out++ = (char)(0x80 | (code >> 12 & 0x3f));
+        }
+        *out++ = (char)(0x80 | (code >> 6 & 0x3f));
+    }
+    *out++ = (char)(0x80 | (code & 0x3f));
+    return out;
+}
+
+/* Unescapes what follows a backslash at *at. Returns where the text goes on, NULL for no escape. */
+static char *escape_read(char **at, const char *end, char *out)
+{
+    static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+    const char *letter = *at < end && **at != '\0' ? strchr(letters, **at) : NULL;
+    if (letter != NULL) {
+        (*at)++;
+        *out++ = values[letter - letters];
+        return out;
+    }
+    if (*at == end || **at != 'u') {
+        return NULL;
+    }
+    (*at)++;
+    int32_t code = character_read(at, end);
+    return code <= 0 ? NULL : character_write(out, code);
+}
+
+static bool is_plain(char c)
+{
+    return (signed char)c >= 0x20 && c != '"' && c != '\\';
+}
+
+int json_scan_string(struct json_scan *scan, struct weir_bytes *value)
+{
+    if (json_scan_peek(scan) != '"') {
+        return syntax(scan, scan->at, "not a string");
+    }
+    char *at = scan->at + 1, *start = at;
+    while (at < scan->end && is_plain(*at)) {
+        at++;
+    }
+    char *out = at;
+    while (at < scan->end && *at != '"') {
+        if (is_plain(*at)) {
+            *out++ = *at++;
+        } else if (*at == '\\') {
+            char *escape = at++;
+            out = escape_read(&at, scan->end, out);
+            if (out == NULL) {
+                return syntax(scan, escape, "a bad escape in a string");
+            }
+        } else if ((unsigned char)*at < 0x20) {
+            return syntax(scan, at, "a control character in a string");
+        } else {
+            size_t size = weir_utf8_size(at, (size_t)(scan->end - at));
+            if (size == 0) {
+                return syntax(scan, at, "a string is not UTF-8");
+            }
+            memmove(out, at, size);
+            out += size;
+            at += size;
+        }
+    }
+    if (at == scan->end) {
+        return syntax(scan, at, "an unfinished string");
+    }
+    *value = (struct weir_bytes){start, (size_t)(out - start)};
+    scan->at = at + 1;
+    return 0;
+}
+
+/* Whether the text goes on with a word, which it then takes. */
+static bool word_take(struct json_scan *scan, const char *word, size_t size)
+{
+    if ((size_t)(scan->end - scan->at) < size || memcmp(scan->at, word, size) != 0) {
+        return false;
+    }
+    scan->at += size;
+    return true;
+}
+
+int json_scan_bool(struct json_scan *scan, bool *value)
+{
+    (void)json_scan_peek(scan);
+    *value = word_take(scan, "true", 4);
+    if (!*value && !word_take(scan, "false", 5)) {
+        return syntax(scan, scan->at, "not a boolean");
+    }
+    return 0;
+}
+
+/* The end of a JSON integer without sign at `at`; `at` itself when there is none, or when it goes
+ * on as another kind of number. */
+static const char *integer_end(const char *at, const char *end)
+{
+    const char *start = at;
+    while (at < end && *at >= '0' && *at <= '9') {
+        at++;
+    }
+    bool leading_zero = at - start > 1 && *start == '0';
+    bool goes_on = at < end && (*at == '.' || *at == 'e' || *at == 'E');
+    return leading_zero || goes_on ? start : at;
+}
+
+int json_scan_unsigned(struct json_scan *scan, uint64_t *value)
+{
+    (void)json_scan_peek(scan);
+    const char *end = integer_end(scan->at, scan->end);
+    if (end == scan->at) {
+        return syntax(scan, scan->at, "not an unsigned integer");
+    }
+    uint64_t n = 0;
+    for (const char *at = scan->at; at < end; at++) {
+        if (__builtin_mul_overflow(n, 10, &n) ||
+            __builtin_add_overflow(n, (uint64_t)(*at - '0'), &n)) {
+            return json_scan_fail(scan, WEIR_ERR_RANGE, scan->at,
+                                  "larger than 18446744073709551615");
+        }
+    }
+    *value = n;
+    scan->at += end - scan->at;
+    return 0;
+}
+
+/* digits [ "." digits ], all of [at, end). Returns 0 or an error, its text in *what. */
+static int seconds_read(const char *at, const char *end, uint64_t *ns, const char **what)
+{
+    uint64_t whole = 0, part = 0, unit = NS_PER_S;
+    const char *start = at;
+
+    *what = "not seconds since the epoch, as in 1700000000.123456789";
+    for (; at < end && *at >= '0' && *at <= '9'; at++) {
+        whole = whole < SECONDS_END ? whole * 10 + (uint64_t)(*at - '0') : SECONDS_END;
+    }
+    if (at == start || (at - start > 1 && *start == '0')) {
+        return WEIR_ERR_SYNTAX;
+    }
+    bool too_fine = false;
+    if (at < end && *at == '.') {
+        const char *point = at++;
+        for (; at < end && *at >= '0' && *at <= '9'; at++) {
+            unit /= 10;
+            part += unit * (uint64_t)(*at - '0');
+            too_fine |= unit == 0 && *at != '0';
+        }
+        if (at == point + 1) {
+            return WEIR_ERR_SYNTAX;
+        }
+    }
+    if (at != end) {
+        return WEIR_ERR_SYNTAX;
+    }
+    if (whole >= SECONDS_END || too_fine) {
+        *what = too_fine ? "finer than a nanosecond" : "beyond the year 2116";
+        return WEIR_ERR_RANGE;
+    }
+    *ns = whole * NS_PER_S + part;
+    return 0;
+}
+
+int json_scan_seconds(struct json_scan *scan, uint64_t *ns)
+{
+    struct weir_bytes text;
+    const char *what;
+    char first = json_scan_peek(scan);
+    char *start = scan->at;
+
+    if (first == '"') {
+        int err = json_scan_string(scan, &text);
+        if (err < 0) {
+            return err;
+        }
+    } else {
+        char *at = start;
+        while (at < scan->end && ((*at >= '0' && *at <= '9') || *at == '.' || *at == '-' ||
+                                  *at == '+' || *at == 'e' || *at == 'E')) {
+            at++;
+        }
+        text = (struct weir_bytes){start, (size_t)(at - start)};
+        scan->at = at;
+    }
+    int err = seconds_read(text.data, text.data + text.size, ns, &what);
+    return err < 0 ? json_scan_fail(scan, err, start, what) : 0;
+}
+
+int json_scan_scalar(struct json_scan *scan, struct weir_bytes *value)
+{
+    char first = json_scan_peek(scan);
+    char *start = scan->at;
+
+    if (first == '"') {
+        return json_scan_string(scan, value);
+    }
+    if (!word_take(scan, "true", 4) && !word_take(scan, "false", 5)) {
+        const char *digits = start + (first == '-');
+        const char *end = integer_end(digits, scan->end);
+        if (end == digits) {
+            return syntax(scan, start, "not a string, an integer or a boolean");
+        }
+        scan->at += end - start;
+    }
+    *value = (struct weir_bytes){start, (size_t)(scan->at - start)};
+    return 0;
+}
+
+int json_scan_object(struct json_scan *scan)
+{
+    if (json_scan_peek(scan) != '{') {
+        return syntax(scan, scan->at, "not an object");
+    }
+    scan->at++;
+    return 0;
+}
+
+int json_scan_member(struct json_scan *scan, uint32_t count, struct weir_bytes *name)
+{
+    char next = json_scan_peek(scan);
+    if (next == '}') {
+        scan->at++;
+        return 0;
+    }
+    if (count > 0) {
+        if (next != ',') {
+            return syntax(scan, scan->at, "a comma or a closing brace is missing");
+        }
+        scan->at++;
+        next = json_scan_peek(scan);
+    }
+    if (next != '"') {
+        return syntax(scan, scan->at, "a member's name is missing");
+    }
+    int err = json_scan_string(scan, name);
+    if (err < 0) {
+        return err;
+    }
+    if (json_scan_peek(scan) != ':') {
+        return syntax(scan, scan->at, "a colon is missing");
+    }
+    scan->at++;
+    return 1;
+}
+
+int json_scan_end(struct json_scan *scan)
+{
+    (void)json_scan_peek(scan);
+    return scan->at < scan->end ? syntax(scan, scan->at, "something follows the end") : 0;
+}

@@ -1,0 +1,514 @@
+/* wire/check_json and wire/json_scan: checks, batches, releases, and every way to get them wrong.
+ */
+#include "unit_wire.h"
+
+#include "wire/check_json.h"
+#include "wire/json_string.h"
+
+static struct guarded guarded;
+static struct weir_check_json check;
+static struct weir_check_cursor cursor;
+static struct weir_reason reason;
+
+static int room_open(void **state)
+{
+    guarded = guarded_new(1 << 20);
+    return 0;
+}
+
+static int room_close(void **state)
+{
+    guarded_free(&guarded);
+    return 0;
+}
+
+static int first_of(const char *text, size_t size)
+{
+    weir_check_cursor_init(&cursor, guarded_put(&guarded, text, size), size);
+    reason.text[0] = '\0';
+    return weir_check_cursor_next(&cursor, &check, &reason);
+}
+
+static void assert_one(const char *text)
+{
+    int got = first_of(text, strlen(text));
+    if (got != 1) {
+        fail_msg("%s: %s", text, reason.text);
+    }
+    assert_int_equal(weir_check_cursor_next(&cursor, NULL, NULL), 0);
+}
+
+static void assert_error_bytes(const char *text, size_t size, int err, const char *message)
+{
+    int got = first_of(text, size);
+    if (got != err || strcmp(reason.text, message) != 0) {
+        fail_msg("%.*s: %d, \"%s\", not \"%s\"", (int)size, text, got, reason.text, message);
+    }
+    /* a reason is not needed */
+    weir_check_cursor_init(&cursor, guarded_put(&guarded, text, size), size);
+    assert_int_equal(weir_check_cursor_next(&cursor, &check, NULL), err);
+}
+
+static void assert_error(const char *text, int err, const char *message)
+{
+    assert_error_bytes(text, strlen(text), err, message);
+}
+
+static void an_empty_object_is_a_check_with_its_defaults(void **state)
+{
+    memset(&check, 0xff, sizeof check);
+    assert_one(" {\t}\r\n ");
+    assert_null(check.method.data);
+    assert_null(check.path.data);
+    assert_null(check.host.data);
+    assert_null(check.ip.data);
+    assert_int_equal(check.cost, 1);
+    assert_false(check.dry_run);
+    assert_false(check.has_t);
+    assert_int_equal(check.header_count, 0);
+    assert_int_equal(check.attribute_count, 0);
+}
+
+static void every_field_is_read_in_any_order(void **state)
+{
+    assert_one("{\"t\": \"1700000000.123456789\", \"dry_run\" : true, \"cost\":0, \"ip\":\"::1\","
+               "\"attributes\":{\"user\":\"u1\",\"n\":-12,\"on\":true,\"off\":false,\"z\":0},"
+               "\"headers\":{\"X-Api-Key\":\"\",\"Accept\":\"*/*\"},"
+               "\"host\":\"a\", \"path\":\"/p?q\", \"method\":\"GET\"}");
+    assert_bytes(check.method, "GET");
+    assert_bytes(check.path, "/p?q");
+    assert_bytes(check.host, "a");
+    assert_bytes(check.ip, "::1");
+    assert_int_equal(check.cost, 0);
+    assert_true(check.dry_run);
+    assert_true(check.has_t);
+    assert_int_equal(check.t_ns, UINT64_C(1700000000123456789));
+    assert_int_equal(check.header_count, 2);
+    assert_bytes(check.headers[0].name, "X-Api-Key");
+    assert_bytes(check.headers[0].value, "");
+    assert_bytes(check.headers[1].value, "*/*");
+    assert_int_equal(check.attribute_count, 5);
+    assert_bytes(check.attributes[0].value, "u1");
+    assert_bytes(check.attributes[1].value, "-12");
+    assert_bytes(check.attributes[2].value, "true");
+    assert_bytes(check.attributes[3].value, "false");
+    assert_bytes(check.attributes[4].name, "z");
+    assert_bytes(check.attributes[4].value, "0");
+}
+
+static void strings_are_unescaped(void **state)
+{
+    assert_one("{\"path\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20AC\\ud83d\\ude00z\","
+               "\"h\\u006fst\":\"\\u007f\"}");
+    assert_bytes(check.path, "\"\\/\b\f\n\r\tA\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z");
+    assert_bytes(check.host, "\x7f");
+    assert_one("{\"path\":\"\xc3\xa9\\n\xe2\x82\xac\xf0\x9f\x98\x80\"}");
+    assert_bytes(check.path, "\xc3\xa9\n\xe2\x82\xac\xf0\x9f\x98\x80");
+    assert_one("{\"path\":\"\\uffff\\ud800\\udc00\\udbff\\udfff\"}");
+    assert_bytes(check.path, "\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf");
+}
+
+static void strings_that_are_none_are_refused(void **state)
+{
+    static const char *const escapes[] = {
+        "\\a",      "\\x41",      "\\u12",          "\\u123g", "\\U0041",        "\\ud800",
+        "\\ud800x", "\\ud800\\n", "\\ud800\\ud800", "\\udc00", "\\ud800\\u0041", "\\u0000",
+        "\\'",      "\\0"};
+    for (size_t i = 0; i < sizeof escapes / sizeof escapes[0]; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"path\":\"%s\"}", escapes[i]);
+        assert_error(text, WEIR_ERR_SYNTAX, "path: a bad escape in a string, at byte 9");
+    }
+    static const char *const broken[] = {
+        "\xff", "\xc3(", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\x80"};
+    for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"path\":\"a%s\"}", broken[i]);
+        assert_error(text, WEIR_ERR_SYNTAX, "path: a string is not UTF-8, at byte 10");
+    }
+    assert_error("{\"path\":\"a\nb\"}", WEIR_ERR_SYNTAX,
+                 "path: a control character in a string, at byte 10");
+    assert_error_bytes("{\"path\":\"a\0b\"}", 14, WEIR_ERR_SYNTAX,
+                       "path: a control character in a string, at byte 10");
+    assert_error("{\"path\":\"abc", WEIR_ERR_SYNTAX, "path: an unfinished string, at byte 12");
+    assert_error("{\"path\":\"abc\\", WEIR_ERR_SYNTAX,
+                 "path: a bad escape in a string, at byte 12");
+    assert_error("{\"path\":\"\\ud83d\\ude0", WEIR_ERR_SYNTAX,
+                 "path: a bad escape in a string, at byte 9");
+}
+
+static void a_cost_is_an_integer_written_as_one(void **state)
+{
+    assert_one("{\"cost\":18446744073709551615}");
+    assert_true(check.cost == UINT64_MAX);
+    assert_error("{\"cost\":18446744073709551616}", WEIR_ERR_RANGE,
+                 "cost: larger than 18446744073709551615, at byte 8");
+    assert_error("{\"cost\":99999999999999999999999}", WEIR_ERR_RANGE,
+                 "cost: larger than 18446744073709551615, at byte 8");
+    static const char *const costs[] = {"1.0", "1e3", "1E3", "-1",   "+1",   "01",  "0x1", "\"1\"",
+                                        ".5",  "1.",  "",    "null", "true", "[1]", "{}",  "-0"};
+    for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"cost\":%s}", costs[i]);
+        if (strcmp(costs[i], "0x1") == 0) {
+            assert_error(text, WEIR_ERR_SYNTAX, "a comma or a closing brace is missing, at byte 9");
+        } else {
+            assert_error(text, WEIR_ERR_SYNTAX, "cost: not an unsigned integer, at byte 8");
+        }
+    }
+}
+
+static void a_time_is_exact_to_the_nanosecond(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t ns;
+    } cases[] = {
+        {"0", 0},
+        {"0.000000001", 1},
+        {"1700000000", UINT64_C(1700000000000000000)},
+        {"1700000000.5", UINT64_C(1700000000500000000)},
+        {"1700000000.123456789", UINT64_C(1700000000123456789)},
+        {"1700000000.12345678900000", UINT64_C(1700000000123456789)},
+        {"4611686017.999999999", UINT64_C(4611686017999999999)},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"t\":%s}", cases[i].text);
+        assert_one(text);
+        assert_true(check.has_t);
+        assert_int_equal(check.t_ns, cases[i].ns);
+        snprintf(text, sizeof text, "{\"t\":\"%s\"}", cases[i].text);
+        assert_one(text);
+        assert_int_equal(check.t_ns, cases[i].ns);
+    }
+    assert_error("{\"t\":1.1234567891}", WEIR_ERR_RANGE, "t: finer than a nanosecond, at byte 5");
+    assert_error("{\"t\":\"1.0000000001\"}", WEIR_ERR_RANGE,
+                 "t: finer than a nanosecond, at byte 5");
+    assert_error("{\"t\":4611686018}", WEIR_ERR_RANGE, "t: beyond the year 2116, at byte 5");
+    assert_error("{\"t\":18446744073709551616000000000}", WEIR_ERR_RANGE,
+                 "t: beyond the year 2116, at byte 5");
+    static const char *const times[] = {"-1",
+                                        "1e9",
+                                        "1.5e9",
+                                        "01",
+                                        "1.",
+                                        ".5",
+                                        "\"\"",
+                                        "\" 1\"",
+                                        "\"1s\"",
+                                        "+1",
+                                        "1..2",
+                                        "true",
+                                        "null",
+                                        "[]",
+                                        "\"-1\"",
+                                        "1-2",
+                                        "\"2023-11-14T22:13:20Z\""};
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"t\":%s}", times[i]);
+        assert_error(text, WEIR_ERR_SYNTAX,
+                     "t: not seconds since the epoch, as in 1700000000.123456789, at byte 5");
+    }
+}
+
+static void a_mistyped_or_repeated_field_is_an_error(void **state)
+{
+    assert_error("{\"methd\":\"GET\"}", WEIR_ERR_SYNTAX, "unknown field \"methd\", at byte 1");
+    assert_error("{\"\":1}", WEIR_ERR_SYNTAX, "unknown field \"\", at byte 1");
+    assert_error("{\"Cost\":1}", WEIR_ERR_SYNTAX, "unknown field \"Cost\", at byte 1");
+    assert_error("{\"a\\n\\\"\xc3\xa9\":1}", WEIR_ERR_SYNTAX,
+                 "unknown field \"a?\"??\", at byte 1");
+    assert_error("{\"0123456789012345678901234567890123456789\":1}", WEIR_ERR_SYNTAX,
+                 "unknown field \"01234567890123456789012345678901...\", at byte 1");
+    assert_error("{\"cost\":1, \"cost\":1}", WEIR_ERR_SYNTAX,
+                 "repeated field \"cost\", at byte 11");
+    assert_error("{\"cost\":1,\"c\\u006fst\":1}", WEIR_ERR_SYNTAX,
+                 "repeated field \"cost\", at byte 10");
+    assert_error("{\"headers\":{\"A\":\"1\",\"a\":\"2\"}}", WEIR_ERR_SYNTAX,
+                 "headers: a repeated name \"a\", at byte 20");
+    assert_error("{\"attributes\":{\"a\":1,\"a\":2}}", WEIR_ERR_SYNTAX,
+                 "attributes: a repeated name \"a\", at byte 21");
+    assert_error("{\"attributes\":{\"\":1}}", WEIR_ERR_SYNTAX,
+                 "attributes: an empty name \"\", at byte 15");
+    assert_one("{\"attributes\":{\"a\":1,\"A\":2}}");
+}
+
+static void values_of_the_wrong_kind_are_errors(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"{\"method\":1}", "method: not a string, at byte 10"},
+        {"{\"method\":null}", "method: not a string, at byte 10"},
+        {"{\"dry_run\":1}", "dry_run: not a boolean, at byte 11"},
+        {"{\"dry_run\":\"true\"}", "dry_run: not a boolean, at byte 11"},
+        {"{\"dry_run\":TRUE}", "dry_run: not a boolean, at byte 11"},
+        {"{\"dry_run\":tru", "dry_run: not a boolean, at byte 11"},
+        {"{\"headers\":[]}", "headers: not an object, at byte 11"},
+        {"{\"headers\":{\"a\":1}}", "headers: not a string, at byte 16"},
+        {"{\"headers\":{\"a\":{}}}", "headers: not a string, at byte 16"},
+        {"{\"attributes\":{\"a\":1.5}}",
+         "attributes: not a string, an integer or a boolean, at byte 19"},
+        {"{\"attributes\":{\"a\":-}}",
+         "attributes: not a string, an integer or a boolean, at byte 19"},
+        {"{\"attributes\":{\"a\":null}}",
+         "attributes: not a string, an integer or a boolean, at byte 19"},
+        {"{\"attributes\":{\"a\":[1]}}",
+         "attributes: not a string, an integer or a boolean, at byte 19"},
+        {"{\"attributes\":\"x\"}", "attributes: not an object, at byte 14"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_error(cases[i].text, WEIR_ERR_SYNTAX, cases[i].message);
+    }
+}
+
+static void what_is_no_json_is_refused(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"", "not an object, at byte 0"},
+        {"  ", "not an object, at byte 2"},
+        {"1", "not an object, at byte 0"},
+        {"\"a\"", "not an object, at byte 0"},
+        {"null", "not an object, at byte 0"},
+        {"{", "a member's name is missing, at byte 1"},
+        {"{,}", "a member's name is missing, at byte 1"},
+        {"{\"cost\"}", "a colon is missing, at byte 7"},
+        {"{\"cost\" 1}", "a colon is missing, at byte 8"},
+        {"{\"cost\":1 \"t\":1}", "a comma or a closing brace is missing, at byte 10"},
+        {"{\"cost\":1,}", "a member's name is missing, at byte 10"},
+        {"{\"cost\":1,,}", "a member's name is missing, at byte 10"},
+        {"{'cost':1}", "a member's name is missing, at byte 1"},
+        {"{cost:1}", "a member's name is missing, at byte 1"},
+        {"{}{}", "something follows the end, at byte 2"},
+        {"{} x", "something follows the end, at byte 3"},
+        {"{},", "something follows the end, at byte 2"},
+        {"{}]", "something follows the end, at byte 2"},
+        {"/**/{}", "not an object, at byte 0"},
+        {"\xef\xbb\xbf{}", "not an object, at byte 0"},
+        {"[", "[0]: not an object, at byte 1"},
+        {"[,]", "[0]: not an object, at byte 1"},
+        {"[[]]", "[0]: not an object, at byte 1"},
+        {"[] []", "something follows the end, at byte 3"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_error(cases[i].text, WEIR_ERR_SYNTAX, cases[i].message);
+    }
+    assert_error_bytes("{}\0", 3, WEIR_ERR_SYNTAX, "something follows the end, at byte 2");
+    assert_error_bytes("\0", 1, WEIR_ERR_SYNTAX, "not an object, at byte 0");
+}
+
+static void a_bomb_of_brackets_costs_nothing(void **state)
+{
+    size_t size = 1 << 20;
+    char *text = memory_new(size);
+    memset(text, '[', size);
+    assert_error_bytes(text, size, WEIR_ERR_SYNTAX, "[0]: not an object, at byte 1");
+    memcpy(text, "{\"attributes\":{\"a\":", 19);
+    assert_error_bytes(text, size, WEIR_ERR_SYNTAX,
+                       "attributes: not a string, an integer or a boolean, at byte 19");
+    free(text);
+}
+
+static void a_batch_is_read_check_by_check(void **state)
+{
+    static const char text[] = " [ {\"cost\":1} ,{\"cost\":2,\"host\":\"h\"},{} ] ";
+    assert_int_equal(first_of(text, sizeof text - 1), 1);
+    assert_true(cursor.array);
+    assert_int_equal(check.cost, 1);
+    assert_int_equal(weir_check_cursor_next(&cursor, &check, &reason), 1);
+    assert_int_equal(check.cost, 2);
+    assert_bytes(check.host, "h");
+    assert_int_equal(weir_check_cursor_next(&cursor, &check, &reason), 1);
+    assert_int_equal(check.cost, 1);
+    assert_null(check.host.data);
+    assert_int_equal(cursor.index, 3);
+    assert_int_equal(weir_check_cursor_next(&cursor, &check, &reason), 0);
+    assert_int_equal(weir_check_cursor_next(&cursor, &check, &reason), 0);
+
+    assert_int_equal(first_of("[]", 2), 0);
+    assert_int_equal(first_of(" [ ] ", 5), 0);
+}
+
+/* The error of the n-th call. */
+static void assert_batch_error(const char *text, int calls, int err, const char *message)
+{
+    int got = first_of(text, strlen(text));
+    for (int i = 1; i < calls; i++) {
+        assert_int_equal(got, 1);
+        got = weir_check_cursor_next(&cursor, &check, &reason);
+    }
+    assert_int_equal(got, err);
+    assert_string_equal(reason.text, message);
+}
+
+static void an_error_in_a_batch_names_its_check(void **state)
+{
+    assert_batch_error("[{},{\"cost\":-1}]", 2, WEIR_ERR_SYNTAX,
+                       "[1].cost: not an unsigned integer, at byte 12");
+    assert_batch_error("[{},{\"cost\":18446744073709551616}]", 2, WEIR_ERR_RANGE,
+                       "[1].cost: larger than 18446744073709551615, at byte 12");
+    assert_batch_error("[{},{\"x\":1}]", 2, WEIR_ERR_SYNTAX, "[1]: unknown field \"x\", at byte 5");
+    assert_batch_error("[{} {}]", 2, WEIR_ERR_SYNTAX,
+                       "a comma or a closing bracket is missing, at byte 4");
+    assert_batch_error("[{},]", 2, WEIR_ERR_SYNTAX, "[1]: not an object, at byte 4");
+    assert_batch_error("[{}", 2, WEIR_ERR_SYNTAX,
+                       "a comma or a closing bracket is missing, at byte 3");
+    assert_batch_error("[{}]]", 2, WEIR_ERR_SYNTAX, "something follows the end, at byte 4");
+    assert_batch_error("[{}},{}]", 2, WEIR_ERR_SYNTAX,
+                       "a comma or a closing bracket is missing, at byte 3");
+}
+
+static void a_batch_holds_a_thousand_checks(void **state)
+{
+    for (int count = WEIR_CHECK_JSON_BATCH_MAX; count <= WEIR_CHECK_JSON_BATCH_MAX + 1; count++) {
+        char text[4096] = "[";
+        for (int i = 0; i < count; i++) {
+            strcat(text, i > 0 ? ",{}" : "{}");
+        }
+        strcat(text, "]");
+        int got = first_of(text, strlen(text));
+        for (int i = 0; i < WEIR_CHECK_JSON_BATCH_MAX; i++) {
+            assert_int_equal(got, 1);
+            got = weir_check_cursor_next(&cursor, &check, &reason);
+        }
+        assert_int_equal(got, count > WEIR_CHECK_JSON_BATCH_MAX ? WEIR_ERR_TOO_LARGE : 0);
+    }
+    assert_string_equal(reason.text, "more than 1000 checks, at byte 3001");
+}
+
+static void a_check_holds_sixty_four_pairs(void **state)
+{
+    static const char *const fields[] = {"headers", "attributes"};
+    for (int which = 0; which < 2; which++) {
+        for (int count = 64; count <= 65; count++) {
+            char text[2048];
+            int size = sprintf(text, "{\"%s\":{", fields[which]);
+            for (int i = 0; i < count; i++) {
+                size += sprintf(text + size, "%s\"n%d\":\"v%d\"", i > 0 ? "," : "", i, i);
+            }
+            size += sprintf(text + size, "}}");
+            if (count == 64) {
+                assert_one(text);
+                assert_int_equal(which ? check.attribute_count : check.header_count, 64);
+                assert_bytes((which ? check.attributes : check.headers)[63].value, "v63");
+            } else {
+                assert_int_equal(first_of(text, (size_t)size), WEIR_ERR_TOO_LARGE);
+                assert_non_null(strstr(reason.text, "more than 64, at byte"));
+            }
+        }
+    }
+}
+
+static void a_release_is_a_lease_and_nothing_else(void **state)
+{
+    static const struct {
+        const char *text, *lease, *message;
+    } cases[] = {
+        {"{\"lease\":\"abc\"}", "abc", ""},
+        {" { \"lease\" : \"\" } ", "", ""},
+        {"{}", NULL, "no \"lease\", at byte 2"},
+        {"{\"lease\":1}", NULL, "lease: not a string, at byte 9"},
+        {"{\"lease\":null}", NULL, "lease: not a string, at byte 9"},
+        {"{\"leas\":\"a\"}", NULL, "unknown field \"leas\", at byte 1"},
+        {"{\"lease\":\"a\",\"lease\":\"b\"}", NULL,
+         "only \"lease\" may be given, not \"lease\", at byte 13"},
+        {"{\"lease\":\"a\",\"x\":1}", NULL, "only \"lease\" may be given, not \"x\", at byte 13"},
+        {"[{\"lease\":\"a\"}]", NULL, "not an object, at byte 0"},
+        {"{\"lease\":\"a\"}x", NULL, "something follows the end, at byte 13"},
+        {"", NULL, "not an object, at byte 0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct weir_bytes lease = {0};
+        size_t size = strlen(cases[i].text);
+        char *text = guarded_put(&guarded, cases[i].text, size);
+        reason.text[0] = '\0';
+        int err = weir_release_json_parse(text, size, &lease, &reason);
+        assert_string_equal(reason.text, cases[i].message);
+        assert_int_equal(err, cases[i].lease != NULL ? 0 : WEIR_ERR_SYNTAX);
+        if (cases[i].lease != NULL) {
+            assert_bytes(lease, cases[i].lease);
+        }
+    }
+}
+
+/* A text of any characters but NUL, and how weir or any other writer would put it in JSON. */
+static size_t random_string(struct random_source *random, char *plain, char *json)
+{
+    size_t size = 0, length = 0;
+    json[length++] = '"';
+    for (uint64_t left = random_below(random, 12); left > 0; left--) {
+        static const char *const characters[] = {
+            "a",   "/", "\"", "\\", "\n", "\x7f", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
+            "\x01"};
+        static const char *const escaped[] = {"\\u0061",        "\\/",     "\\u0022", "\\u005c",
+                                              "\\u000A",        "\\u007F", "\\u00e9", "\\u20ac",
+                                              "\\uD83D\\uDE00", "\\u0001"};
+        size_t which = random_below(random, 10);
+        size_t bytes = strlen(characters[which]);
+        memcpy(plain + size, characters[which], bytes);
+        size += bytes;
+        if (random_below(random, 2) == 0) {
+            length += (size_t)sprintf(json + length, "%s", escaped[which]);
+        } else {
+            char quoted[16];
+            size_t written = weir_json_string_write(characters[which], bytes, quoted);
+            memcpy(json + length, quoted + 1, written - 2);
+            length += written - 2;
+        }
+    }
+    json[length++] = '"';
+    json[length] = '\0';
+    plain[size] = '\0';
+    return length;
+}
+
+static void random_checks_read_back_and_their_prefixes_are_refused(void **state)
+{
+    struct random_source random = {5};
+    for (int i = 0; i < 3000; i++) {
+        char method[64], path[64], value[64], json[3][128], text[1024], space[2] = "";
+        uint64_t cost = random_next(&random) >> random_below(&random, 64);
+        random_string(&random, method, json[0]);
+        random_string(&random, path, json[1]);
+        random_string(&random, value, json[2]);
+        space[0] = " \t\r\n"[random_below(&random, 4)];
+        size_t size = (size_t)sprintf(
+            text, "{\"path\"%s:%s,%s\"cost\":%llu,\"headers\":{\"a\":%s%s},\"method\":%s}", space,
+            json[1], space, (unsigned long long)cost, json[2], space, json[0]);
+        assert_one(text);
+        assert_bytes(check.method, method);
+        assert_bytes(check.path, path);
+        assert_true(check.cost == cost);
+        assert_bytes(check.headers[0].value, value);
+        for (size_t part = 0; part < size; part++) {
+            assert_true(first_of(text, part) < 0);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_object_is_a_check_with_its_defaults),
+        cmocka_unit_test(every_field_is_read_in_any_order),
+        cmocka_unit_test(strings_are_unescaped),
+        cmocka_unit_test(strings_that_are_none_are_refused),
+        cmocka_unit_test(a_cost_is_an_integer_written_as_one),
+        cmocka_unit_test(a_time_is_exact_to_the_nanosecond),
+        cmocka_unit_test(a_mistyped_or_repeated_field_is_an_error),
+        cmocka_unit_test(values_of_the_wrong_kind_are_errors),
+        cmocka_unit_test(what_is_no_json_is_refused),
+        cmocka_unit_test(a_bomb_of_brackets_costs_nothing),
+        cmocka_unit_test(a_batch_is_read_check_by_check),
+        cmocka_unit_test(an_error_in_a_batch_names_its_check),
+        cmocka_unit_test(a_batch_holds_a_thousand_checks),
+        cmocka_unit_test(a_check_holds_sixty_four_pairs),
+        cmocka_unit_test(a_release_is_a_lease_and_nothing_else),
+        cmocka_unit_test(random_checks_read_back_and_their_prefixes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, room_open, room_close);
+}
