@@ -30,9 +30,8 @@ struct weir_bytes weir_decision_keep(struct weir_decision *decision, struct weir
 
 static bool same_state(const struct weir_check *a, const struct weir_check *b)
 {
-    bool same_limit =
-        a->limit == b->limit || (a->limit != NULL && b->limit != NULL && a->limit->id != 0 &&
-                                 a->limit->id == b->limit->id);
+    bool same_limit = a->limit == b->limit || (a->limit != NULL && b->limit != NULL &&
+                                               a->limit->id != 0 && a->limit->id == b->limit->id);
     return same_limit && a->hash[0] == b->hash[0] && a->hash[1] == b->hash[1];
 }
 

@@ -136,10 +136,9 @@ void weir_engine_close(struct weir_engine *engine)
         struct weir_entry *entry = engine->first_pending;
         engine->store->ops->cancel(engine->store, &entry->decision);
         unlink_pending(engine, entry);
-        unpin(engine, entry);
     }
-    for (uint32_t i = 0; i < engine->queued; i++)
-        unpin(engine, weir_entry_of(engine->queue[i]));
+    for (uint32_t i = 0; i < engine->pool.touched; i++)
+        unpin(engine, weir_pool_at(&engine->pool, i)); /* also of those still handed out */
     engine->store->done = NULL;
     engine->store->done_context = NULL;
     close_parts(engine);

@@ -26,6 +26,11 @@ void weir_pool_close(struct weir_pool *pool)
     free(pool->memory);
 }
 
+struct weir_entry *weir_pool_at(const struct weir_pool *pool, uint32_t index)
+{
+    return (struct weir_entry *)(void *)(pool->memory + index * stride());
+}
+
 struct weir_entry *weir_pool_take(struct weir_pool *pool)
 {
     struct weir_entry *entry = pool->free;
@@ -34,7 +39,7 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
     } else {
         if (pool->touched == pool->size)
             return NULL;
-        entry = (struct weir_entry *)(void *)(pool->memory + pool->touched++ * stride());
+        entry = weir_pool_at(pool, pool->touched++);
     }
     entry->decision = (struct weir_decision){
         .checks = entry->checks,

@@ -51,6 +51,9 @@ struct weir_pool {
 int weir_pool_open(struct weir_pool *pool, uint32_t size) __attribute__((warn_unused_result));
 void weir_pool_close(struct weir_pool *pool);
 
+/* Entry number `index`, below pool->touched, in whatever state. */
+struct weir_entry *weir_pool_at(const struct weir_pool *pool, uint32_t index);
+
 /* An entry in TAKEN with an empty decision, or NULL. */
 struct weir_entry *weir_pool_take(struct weir_pool *pool);
 void weir_pool_give(struct weir_pool *pool, struct weir_entry *entry);

@@ -1,0 +1,235 @@
+/* The engine under rules: checks from requests, counters and names, reload while decisions wait. */
+#include <string.h>
+
+#include "rig.h"
+
+static const char before[] = "version: 1\n"
+                             "limits:\n"
+                             "  - name: login\n"
+                             "    match: { path: /login }\n"
+                             "    key: [client.ip]\n"
+                             "    algorithm: fixed_window\n"
+                             "    rate: 2/h\n"
+                             "  - name: trial\n"
+                             "    key: []\n"
+                             "    algorithm: fixed_window\n"
+                             "    rate: 1/h\n"
+                             "    shadow: true\n";
+
+/* `trial` has gone, `login` is another rule by number, `extra` is new. */
+static const char after[] = "version: 1\n"
+                            "limits:\n"
+                            "  - name: extra\n"
+                            "    key: []\n"
+                            "    algorithm: fixed_window\n"
+                            "    rate: 100/h\n"
+                            "  - name: login\n"
+                            "    match: { path: /login }\n"
+                            "    key: [client.ip]\n"
+                            "    algorithm: fixed_window\n"
+                            "    rate: 2/h\n";
+
+static struct weir_request request;
+
+static void set(const struct weir_rules *rules, const char *name, const char *value)
+{
+    int attribute = weir_rules_attribute(rules, name, strlen(name));
+    assert_true(attribute >= 0);
+    request.values[attribute] = (struct weir_bytes){value, strlen(value)};
+}
+
+static struct weir_decision *queue_request(struct rig *rig, const char *path, const char *client)
+{
+    struct weir_rules *rules = weir_engine_rules(rig->engine);
+    struct weir_decision *d = rig_take(rig, 0);
+    weir_request_clear(&request, weir_rules_attribute_count(rules));
+    set(rules, "path", path);
+    assert_int_equal(weir_address_parse(&request.client, client, strlen(client)), 0);
+    struct weir_reason reason;
+    assert_int_equal(weir_engine_apply_rules(rig->engine, d, &request, &reason), 0);
+    weir_engine_queue(rig->engine, d);
+    return d;
+}
+
+static void open_with(struct rig *rig, const char *text)
+{
+    struct weir_rules *rules = rig_rules(text);
+    rig_open_rules(rig, rules);
+    weir_rules_unref(rules); /* the engine holds it */
+}
+
+static void change_to(struct rig *rig, const char *text)
+{
+    struct weir_rules *rules = rig_rules(text);
+    assert_int_equal(weir_engine_set_rules(rig->engine, rules), 0);
+    weir_rules_unref(rules);
+}
+
+static void assert_counts(struct rig *rig, const char *name, uint64_t allowed, uint64_t denied,
+                          uint64_t shadow_denied)
+{
+    const struct weir_engine_counters *c =
+        weir_engine_find_counters(rig->engine, name, strlen(name));
+    assert_non_null(c);
+    assert_int_equal(c->allowed, allowed);
+    assert_int_equal(c->denied, denied);
+    assert_int_equal(c->shadow_denied, shadow_denied);
+}
+
+static bool is(struct weir_bytes bytes, const char *text)
+{
+    return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;
+}
+
+static void a_request_becomes_checks_and_its_answer_names_the_limits(void **state)
+{
+    struct rig rig;
+    open_with(&rig, before);
+    struct weir_decision *d = queue_request(&rig, "/login", "192.0.2.1");
+    assert_int_equal(d->count, 2);
+    assert_ptr_equal(weir_decision_rules(d), weir_engine_rules(rig.engine));
+    weir_engine_run(rig.engine, START);
+    static struct weir_answer answer;
+    char lease[WEIR_LEASE_TOKEN_MAX];
+    weir_engine_answer(d, &answer, lease);
+    assert_true(answer.allowed);
+    assert_true(is(answer.limits[0].name, "login"));
+    assert_int_equal(answer.limits[0].report.remaining, 1);
+    assert_true(is(answer.limits[1].name, "trial"));
+    assert_true(answer.limits[1].shadow);
+    rig_close(&rig);
+}
+
+static void a_malformed_request_is_an_error_and_leaves_no_checks(void **state)
+{
+    struct rig rig;
+    open_with(&rig, before);
+    struct weir_decision *d = rig_take(&rig, 0);
+    struct weir_reason reason = {""};
+    weir_request_clear(&request, weir_rules_attribute_count(weir_engine_rules(rig.engine)));
+    set(weir_engine_rules(rig.engine), "path", "/%zz");
+    assert_int_equal(weir_engine_apply_rules(rig.engine, d, &request, &reason), WEIR_ERR_SYNTAX);
+    assert_int_not_equal(strlen(reason.text), 0);
+    assert_int_equal(d->count, 0);
+    assert_int_equal(weir_engine_apply_rules(rig.engine, d, &request, NULL), WEIR_ERR_SYNTAX);
+    weir_engine_release(rig.engine, d);
+    rig_close(&rig);
+}
+
+static void counters_tell_each_limits_own_verdicts(void **state)
+{
+    struct rig rig;
+    open_with(&rig, before);
+    for (int i = 0; i < 5; i++)
+        queue_request(&rig, "/login", "192.0.2.1");
+    queue_request(&rig, "/other", "192.0.2.1")->op = WEIR_OP_PEEK; /* is not counted */
+    weir_engine_run(rig.engine, START);
+    assert_counts(&rig, "login", 2, 3, 0);
+    assert_counts(&rig, "trial", 1, 0, 4);
+    assert_ptr_equal(weir_engine_counters(rig.engine, 0),
+                     weir_engine_find_counters(rig.engine, "login", 5));
+    assert_null(weir_engine_counters(rig.engine, 2));
+    assert_null(weir_engine_find_counters(rig.engine, "logi", 4));
+    rig_close(&rig);
+}
+
+static void denied_keys_are_recorded_under_the_name_of_their_limit(void **state)
+{
+    struct rig rig;
+    open_with(&rig, before);
+    for (int i = 0; i < 5; i++)
+        queue_request(&rig, "/login", "192.0.2.1");
+    weir_engine_run(rig.engine, START);
+    struct weir_offender list[4];
+    struct weir_offenders *offenders = weir_engine_offenders(rig.engine);
+    struct weir_bytes login = {"login", 5};
+    assert_int_equal(weir_offenders_collect(offenders, login, list, 0, 4), 1);
+    assert_int_equal(list[0].denied, 3);
+    assert_non_null(memmem(list[0].key, list[0].key_size, "192.0.2.1", 9));
+    rig_close(&rig);
+}
+
+static void counters_survive_new_rules_by_name(void **state)
+{
+    struct rig rig;
+    open_with(&rig, before);
+    for (int i = 0; i < 3; i++)
+        queue_request(&rig, "/login", "192.0.2.1");
+    weir_engine_run(rig.engine, START);
+    change_to(&rig, after);
+    assert_counts(&rig, "login", 2, 1, 0);
+    assert_counts(&rig, "extra", 0, 0, 0);
+    assert_null(weir_engine_find_counters(rig.engine, "trial", 5));
+    queue_request(&rig, "/login", "192.0.2.1");
+    weir_engine_run(rig.engine, START);
+    assert_counts(&rig, "login", 2, 2, 0);
+    assert_counts(&rig, "extra", 1, 0, 0);
+    change_to(&rig, before);
+    assert_counts(&rig, "login", 2, 2, 0);
+    assert_counts(&rig, "trial", 0, 0, 0); /* a new limit of an old name */
+    rig_close(&rig);
+}
+
+static void a_pending_decision_keeps_its_rules_through_reloads(void **state)
+{
+    struct rig rig;
+    open_with(&rig, before);
+    rig.store->later_every = 1;
+    struct weir_decision *d = queue_request(&rig, "/login", "192.0.2.1");
+    weir_engine_run(rig.engine, START);
+    const struct weir_rules *pinned = weir_decision_rules(d);
+    change_to(&rig, after);
+    change_to(&rig, before);
+    assert_ptr_equal(weir_decision_rules(d), pinned);
+    assert_ptr_not_equal(weir_engine_rules(rig.engine), pinned);
+    fake_store_answer(rig.store, 0);
+    static struct weir_answer answer;
+    char lease[WEIR_LEASE_TOKEN_MAX];
+    weir_engine_answer(d, &answer, lease);
+    assert_true(is(answer.limits[0].name, "login"));
+    assert_true(is(answer.limits[1].name, "trial"));
+    assert_counts(&rig, "login", 1, 0, 0); /* the same name in both: one counter */
+    weir_engine_release(rig.engine, d);    /* frees the old rules: the sanitizer watches */
+    rig_close(&rig);
+}
+
+static void a_queued_decision_is_decided_under_the_rules_it_was_made_from(void **state)
+{
+    struct rig rig;
+    open_with(&rig, before);
+    struct weir_decision *d = queue_request(&rig, "/login", "192.0.2.1");
+    change_to(&rig, after);
+    weir_engine_run(rig.engine, START);
+    assert_int_equal(rig.done_count, 1);
+    assert_int_equal(d->count, 2);
+    assert_counts(&rig, "login", 1, 0, 0);
+    assert_counts(&rig, "extra", 0, 0, 0);
+    rig_close(&rig);
+}
+
+static void a_decision_that_is_never_given_back_keeps_only_its_own_rules(void **state)
+{
+    struct rig rig;
+    open_with(&rig, before);
+    rig.store->later_every = 1;
+    queue_request(&rig, "/login", "192.0.2.1");
+    weir_engine_run(rig.engine, START);
+    queue_request(&rig, "/login", "192.0.2.1");
+    change_to(&rig, after);
+    rig_close(&rig); /* cancels both and frees both generations: the sanitizer watches */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_becomes_checks_and_its_answer_names_the_limits),
+        cmocka_unit_test(a_malformed_request_is_an_error_and_leaves_no_checks),
+        cmocka_unit_test(counters_tell_each_limits_own_verdicts),
+        cmocka_unit_test(denied_keys_are_recorded_under_the_name_of_their_limit),
+        cmocka_unit_test(counters_survive_new_rules_by_name),
+        cmocka_unit_test(a_pending_decision_keeps_its_rules_through_reloads),
+        cmocka_unit_test(a_queued_decision_is_decided_under_the_rules_it_was_made_from),
+        cmocka_unit_test(a_decision_that_is_never_given_back_keeps_only_its_own_rules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

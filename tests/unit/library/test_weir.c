@@ -1,0 +1,276 @@
+/* The library as a program uses it, by its public header alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <weir/weir.h>
+
+#define SECOND UINT64_C(1000000000)
+
+struct place {
+    char folder[64], rules[96], state[96];
+};
+
+static void write_rules(const struct place *place, const char *limits)
+{
+    FILE *file = fopen(place->rules, "w");
+    assert_non_null(file);
+    fprintf(file, "version: 1\n%s", limits);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int setup(void **state)
+{
+    struct place *place = calloc(1, sizeof *place);
+    assert_non_null(place);
+    strcpy(place->folder, "/tmp/weir-library-XXXXXX");
+    assert_non_null(mkdtemp(place->folder));
+    snprintf(place->rules, sizeof place->rules, "%s/rules.yaml", place->folder);
+    snprintf(place->state, sizeof place->state, "%s/state", place->folder);
+    *state = place;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct place *place = *state;
+    unlink(place->rules);
+    unlink(place->state);
+    assert_int_equal(rmdir(place->folder), 0);
+    free(place);
+    return 0;
+}
+
+static struct weir *open_weir(const struct place *place, const struct weir_options *options)
+{
+    struct weir *weir;
+    struct weir_reason reason;
+    int err = weir_open(&weir, place->rules, options, &reason);
+    if (err < 0)
+        print_error("%s\n", reason.text);
+    assert_int_equal(err, 0);
+    assert_string_equal(reason.text, "");
+    return weir;
+}
+
+static const struct weir_attribute_value login[] = {
+    {"method", "POST"}, {"path", "/login"}, {"client.ip", "192.0.2.1"}};
+
+static const char three_a_day[] =
+    "limits:\n"
+    "  - { name: login, match: { path: /login }, key: [client.ip], rate: 3/day,"
+    " algorithm: token_bucket }\n";
+
+static void a_request_is_allowed_until_its_limit_is_used_up(void **state)
+{
+    struct place *place = *state;
+    struct weir_answer_summary answer;
+    write_rules(place, three_a_day);
+    struct weir *weir = open_weir(place, NULL);
+    for (uint64_t i = 0; i < 3; i++) {
+        assert_int_equal(weir_check(weir, login, 3, 1, &answer), 0);
+        assert_true(answer.allowed);
+        assert_int_equal(answer.remaining, 2 - i);
+        assert_int_equal(answer.retry_after_ns, 0);
+        assert_string_equal(answer.denied_by, "");
+        assert_string_equal(answer.lease.text, "");
+    }
+    assert_int_equal(weir_check(weir, login, 3, 1, &answer), 0);
+    assert_false(answer.allowed);
+    assert_string_equal(answer.denied_by, "login");
+    assert_in_range(answer.retry_after_ns, 1, 8 * 3600 * SECOND);
+    assert_int_equal(weir_check(weir, login, 3, 4, &answer), 0);
+    assert_true(answer.retry_after_ns == WEIR_NEVER);
+    weir_close(weir);
+}
+
+static void attributes_that_no_rule_reads_or_that_are_null_are_ignored(void **state)
+{
+    struct place *place = *state;
+    struct weir_answer_summary answer;
+    write_rules(place, "limits:\n  - { name: k, key: [header.x-key], rate: 1/day }\n");
+    struct weir *weir = open_weir(place, NULL);
+    struct weir_attribute_value request[] = {{"nobody.reads", "this"}, {"header.x-key", NULL}};
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weir_check(weir, request, 2, 1, &answer), 0);
+        assert_true(answer.allowed);
+        assert_true(answer.remaining == WEIR_NEVER); /* no limit applies */
+    }
+    struct weir_attribute_value header[] = {{"Header.X-KEY", "a"}};
+    assert_int_equal(weir_check(weir, header, 1, 1, &answer), 0);
+    assert_true(answer.allowed);
+    assert_int_equal(weir_check(weir, header, 1, 1, &answer), 0);
+    assert_false(answer.allowed);
+    weir_close(weir);
+}
+
+static void a_malformed_request_is_an_error_and_charges_nothing(void **state)
+{
+    struct place *place = *state;
+    struct weir_answer_summary answer;
+    write_rules(place, three_a_day);
+    struct weir *weir = open_weir(place, NULL);
+    struct weir_attribute_value bad_path[] = {{"path", "/%zz"}, {"client.ip", "192.0.2.1"}};
+    struct weir_attribute_value bad_client[] = {{"path", "/login"}, {"client.ip", "192.0.2.256"}};
+    assert_int_equal(weir_check(weir, bad_path, 2, 1, &answer), WEIR_ERR_SYNTAX);
+    assert_int_equal(weir_check(weir, bad_client, 2, 1, &answer), WEIR_ERR_SYNTAX);
+    assert_int_equal(weir_check(weir, login, 3, 1, &answer), 0);
+    assert_int_equal(answer.remaining, 2);
+    weir_close(weir);
+}
+
+static void bad_rules_are_explained_with_their_place(void **state)
+{
+    struct place *place = *state;
+    struct weir *weir;
+    struct weir_reason reason;
+    write_rules(place, "limits:\n  - { name: a, key: [], rate: 3/fortnight }\n");
+    assert_int_equal(weir_open(&weir, place->rules, NULL, &reason), WEIR_ERR_RULES);
+    assert_null(weir);
+    assert_non_null(strstr(reason.text, "rules.yaml:3:"));
+    assert_int_equal(weir_open(&weir, "/nonexistent/rules.yaml", NULL, &reason), WEIR_ERR_RULES);
+    assert_non_null(strstr(reason.text, "/nonexistent/rules.yaml"));
+    assert_int_equal(weir_open(&weir, place->rules, NULL, NULL), WEIR_ERR_RULES);
+    weir_close(NULL);
+}
+
+static void state_in_a_file_outlives_the_process_that_made_it(void **state)
+{
+    struct place *place = *state;
+    struct weir_answer_summary answer;
+    struct weir_options options = {.state_file = place->state, .state_bytes = 1 << 20};
+    write_rules(place, three_a_day);
+    for (uint64_t i = 0; i < 3; i++) {
+        struct weir *weir = open_weir(place, &options);
+        assert_int_equal(weir_check(weir, login, 3, 1, &answer), 0);
+        assert_int_equal(answer.remaining, 2 - i);
+        weir_close(weir);
+    }
+    struct weir *one = open_weir(place, &options), *two = open_weir(place, &options);
+    assert_int_equal(weir_check(one, login, 3, 1, &answer), 0);
+    assert_false(answer.allowed);
+    assert_int_equal(weir_check(two, login, 3, 1, &answer), 0);
+    assert_false(answer.allowed);
+    weir_close(one);
+    weir_close(two);
+}
+
+static void a_file_that_is_no_state_is_refused_and_left_alone(void **state)
+{
+    struct place *place = *state;
+    struct weir_options options = {.state_file = place->state, .state_bytes = 1 << 20};
+    struct weir *weir;
+    struct weir_reason reason;
+    char text[32] = {0};
+    write_rules(place, three_a_day);
+    FILE *file = fopen(place->state, "w");
+    assert_non_null(file);
+    fputs("somebody's diary", file);
+    assert_int_equal(fclose(file), 0);
+    int err = weir_open(&weir, place->rules, &options, &reason);
+    assert_true(err == WEIR_ERR_FORMAT || err == WEIR_ERR_DAMAGED);
+    assert_int_not_equal(strlen(reason.text), 0);
+    file = fopen(place->state, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    assert_int_equal(fclose(file), 0);
+    assert_string_equal(text, "somebody's diary");
+}
+
+static void a_lease_is_held_until_it_is_released(void **state)
+{
+    struct place *place = *state;
+    struct weir_answer_summary first, second;
+    write_rules(place, "limits:\n"
+                       "  - { name: jobs, key: [], algorithm: concurrency, limit: 1, life: 1h }\n");
+    struct weir *weir = open_weir(place, NULL);
+    assert_int_equal(weir_check(weir, login, 3, 1, &first), 0);
+    assert_true(first.allowed);
+    assert_int_not_equal(strlen(first.lease.text), 0);
+    assert_int_equal(weir_check(weir, login, 3, 1, &second), 0);
+    assert_false(second.allowed);
+    assert_string_equal(second.lease.text, "");
+    assert_int_equal(weir_release(weir, &first.lease), 0);
+    assert_int_equal(weir_release(weir, &first.lease), WEIR_ERR_NOT_FOUND);
+    assert_int_equal(weir_release(weir, &second.lease), WEIR_ERR_SYNTAX);
+    assert_int_equal(weir_check(weir, login, 3, 1, &second), 0);
+    assert_true(second.allowed);
+    assert_string_not_equal(first.lease.text, second.lease.text);
+    weir_close(weir);
+}
+
+static void reloading_keeps_state_and_bad_rules_change_nothing(void **state)
+{
+    struct place *place = *state;
+    struct weir_answer_summary answer;
+    struct weir_reason reason;
+    write_rules(place, three_a_day);
+    struct weir *weir = open_weir(place, NULL);
+    assert_int_equal(weir_check(weir, login, 3, 2, &answer), 0);
+    write_rules(place, "limits: [ { name: login } ]\n");
+    assert_int_equal(weir_reload(weir, &reason), WEIR_ERR_RULES);
+    assert_int_not_equal(strlen(reason.text), 0);
+    assert_int_equal(weir_check(weir, login, 3, 0, &answer), 0);
+    assert_int_equal(answer.remaining, 1);
+    write_rules(place, "limits:\n"
+                       "  - { name: login, match: { path: /login }, key: [client.ip],"
+                       " rate: 10/day, algorithm: token_bucket }\n");
+    assert_int_equal(weir_reload(weir, &reason), 0);
+    assert_int_equal(weir_check(weir, login, 3, 0, &answer), 0);
+    assert_int_equal(answer.remaining, 8); /* used stays used */
+    weir_close(weir);
+}
+
+static void a_child_is_told_that_what_its_parent_opened_is_not_its_own(void **state)
+{
+    struct place *place = *state;
+    struct weir_answer_summary answer;
+    write_rules(place, three_a_day);
+    struct weir *weir = open_weir(place, NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct weir_lease_token lease = {""};
+        int wrong = weir_check(weir, login, 3, 1, &answer) != WEIR_ERR_UNSUPPORTED;
+        wrong += weir_release(weir, &lease) != WEIR_ERR_UNSUPPORTED;
+        wrong += weir_reload(weir, NULL) != WEIR_ERR_UNSUPPORTED;
+        weir_close(weir);
+        _exit(wrong);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(weir_check(weir, login, 3, 1, &answer), 0);
+    assert_int_equal(answer.remaining, 2);
+    weir_close(weir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_request_is_allowed_until_its_limit_is_used_up, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(attributes_that_no_rule_reads_or_that_are_null_are_ignored,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(a_malformed_request_is_an_error_and_charges_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(bad_rules_are_explained_with_their_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(state_in_a_file_outlives_the_process_that_made_it, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_file_that_is_no_state_is_refused_and_left_alone, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_lease_is_held_until_it_is_released, setup, teardown),
+        cmocka_unit_test_setup_teardown(reloading_keeps_state_and_bad_rules_change_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_child_is_told_that_what_its_parent_opened_is_not_its_own,
+                                        setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
