@@ -19,7 +19,7 @@
 struct rig {
     struct weir_engine *engine;
     struct fake_store *store, *local;
-    struct weir_decision *done[4096]; /* in the order of `done` */
+    struct weir_decision *done[8192]; /* in the order of `done` */
     uint32_t done_count;
     bool keep; /* `done` leaves the decision to the test; else it releases it */
     void (*on_done)(struct rig *rig, struct weir_decision *decision); /* may be NULL */
