@@ -26,7 +26,7 @@ struct explain {
     struct weir_store *store;
     struct weir_engine *engine;
     struct weir_decision *decision; /* the peek */
-    struct weir_request request;
+    struct replay_request request;
     struct weir_scratch scratch;
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_identity identity;
@@ -100,15 +100,15 @@ static int evaluate(struct explain *explain)
     struct weir_reason reason = {{0}};
     const uint64_t *secret = weir_table_secret(explain->table);
     int count =
-        weir_rules_explain(explain->rules, &explain->request, secret, &explain->scratch,
+        weir_rules_explain(explain->rules, &explain->request.request, secret, &explain->scratch,
                            explain->checks, &explain->identity, explain->explanations, &reason);
     if (count < 0)
         return fail("request", count, &reason);
     explain->decision = weir_engine_take(explain->engine);
     if (explain->decision == NULL)
         return fail(NULL, WEIR_ERR_MEMORY, &reason);
-    int error =
-        weir_engine_apply_rules(explain->engine, explain->decision, &explain->request, &reason);
+    int error = weir_engine_apply_rules(explain->engine, explain->decision,
+                                        &explain->request.request, &reason);
     if (error < 0)
         return fail("request", error, &reason);
     explain->decision->op = WEIR_OP_PEEK;

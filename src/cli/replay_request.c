@@ -16,17 +16,34 @@ static int refuse(struct weir_reason *reason, int error, const char *field, cons
     return error;
 }
 
-static int fill_headers(struct weir_request *request, const struct weir_rules *rules,
+/* The two values as one list in out->joined; data == NULL when there is no room left. */
+static struct weir_bytes join(struct replay_request *out, size_t *used, struct weir_bytes first,
+                              struct weir_bytes second)
+{
+    size_t size = first.size + 2 + second.size;
+    if (size > sizeof out->joined - *used)
+        return (struct weir_bytes){NULL, 0};
+    char *text = out->joined + *used;
+    memcpy(text, first.data, first.size);
+    memcpy(text + first.size, ", ", 2);
+    memcpy(text + first.size + 2, second.data, second.size);
+    *used += size;
+    return (struct weir_bytes){text, size};
+}
+
+static int fill_headers(struct replay_request *out, const struct weir_rules *rules,
                         const struct weir_check_json *check, struct weir_reason *reason)
 {
+    size_t used = 0;
     for (uint16_t i = 0; i < check->header_count; i++) {
         const struct weir_check_pair *pair = &check->headers[i];
         int at = weir_rules_header(rules, pair->name.data, pair->name.size);
         if (at < 0)
             continue;
-        if (request->values[at].data != NULL)
-            return refuse(reason, WEIR_ERR_SYNTAX, "headers", "the same name twice");
-        request->values[at] = pair->value;
+        struct weir_bytes *value = &out->request.values[at];
+        *value = value->data == NULL ? pair->value : join(out, &used, *value, pair->value);
+        if (value->data == NULL)
+            return refuse(reason, WEIR_ERR_TOO_LARGE, "headers", "repeated ones are too large");
     }
     return 0;
 }
@@ -37,19 +54,19 @@ static int fill_attributes(struct weir_request *request, const struct weir_rules
     for (uint16_t i = 0; i < check->attribute_count; i++) {
         const struct weir_check_pair *pair = &check->attributes[i];
         int at = weir_rules_attribute(rules, pair->name.data, pair->name.size);
-        if (at < 0)
-            continue;
-        if (at <= WEIR_ATTR_CLIENT_IP || request->values[at].data != NULL)
+        if (at >= 0 && at < WEIR_ATTR_USER)
             return refuse(reason, WEIR_ERR_SYNTAX, "attributes",
-                          "names what has a field of its own, or was given already");
-        request->values[at] = pair->value;
+                          "method, path, host and client.ip have fields of their own");
+        if (at >= 0)
+            request->values[at] = pair->value;
     }
     return 0;
 }
 
-int replay_request_fill(struct weir_request *request, const struct weir_rules *rules,
+int replay_request_fill(struct replay_request *out, const struct weir_rules *rules,
                         const struct weir_check_json *check, struct weir_reason *reason)
 {
+    struct weir_request *request = &out->request;
     weir_request_clear(request, weir_rules_attribute_count(rules));
     request->cost = check->cost;
     request->values[WEIR_ATTR_METHOD] = check->method;
@@ -57,8 +74,8 @@ int replay_request_fill(struct weir_request *request, const struct weir_rules *r
     request->values[WEIR_ATTR_HOST] = check->host;
     if (check->ip.data != NULL &&
         weir_address_parse(&request->client, check->ip.data, check->ip.size) < 0)
-        return refuse(reason, WEIR_ERR_SYNTAX, "ip", "not an address");
-    int error = fill_headers(request, rules, check, reason);
+        return refuse(reason, WEIR_ERR_SYNTAX, "ip", "not an IP address");
+    int error = fill_headers(out, rules, check, reason);
     return error < 0 ? error : fill_attributes(request, rules, check, reason);
 }
 
@@ -76,7 +93,7 @@ static int parse_json(struct replay_request *out, const struct weir_rules *rules
         return refuse(reason, WEIR_ERR_SYNTAX, "t", "missing");
     out->t_ns = out->check.t_ns;
     out->dry_run = out->check.dry_run;
-    int error = replay_request_fill(&out->request, rules, &out->check, reason);
+    int error = replay_request_fill(out, rules, &out->check, reason);
     if (error < 0)
         return error;
     /* Values stand in the line itself: what follows the object may be read now. */
@@ -156,6 +173,8 @@ struct weir_bytes replay_request_name(const struct replay_request *request, stru
     if (request->host_name.data == NULL)
         return key;
     for (size_t at = 0; at < key.size; at++) {
+        if (key.data[at] == ':' && at + 1 < key.size && key.data[at + 1] != ':')
+            continue; /* "ip:2001:db8::1" */
         size_t end = at;
         while (end < key.size && is_address_char(key.data[end]))
             end++;

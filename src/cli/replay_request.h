@@ -16,12 +16,16 @@
 #include "rules/rules.h"
 #include "wire/check_json.h"
 
+/* Room for headers that stand more than once; such lists are short, or an attack. */
+#define REPLAY_JOINED_MAX 16384
+
 struct replay_request {
     struct weir_request request;
     uint64_t t_ns;
     bool dry_run;
     struct weir_bytes host_name;  /* the name that request.client stands for; data == NULL: none */
     struct weir_check_json check; /* working memory of JSON lines */
+    char joined[REPLAY_JOINED_MAX]; /* values of headers that stand more than once */
 };
 
 /* Fills `out` from a line, which is changed in place. Errors: WEIR_ERR_SYNTAX, WEIR_ERR_RANGE,
@@ -30,8 +34,10 @@ int replay_request_parse(struct replay_request *out, const struct weir_rules *ru
                          const struct replay_line *line, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* Fills a request from a parsed check (`weir explain` does so too). Errors as above. */
-int replay_request_fill(struct weir_request *request, const struct weir_rules *rules,
+/* Fills out->request from a parsed check, which need not be out->check (`weir explain` does so
+ * too). A header that stands more than once becomes one value, joined with ", ". Errors as above.
+ */
+int replay_request_fill(struct replay_request *out, const struct weir_rules *rules,
                         const struct weir_check_json *check, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/commands.h"
+#include "cli/options.h"
 #include "server/server.h"
 
 enum serve_option {
@@ -34,32 +34,21 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static void print_help(void)
-{
-    puts("Usage: weir serve [OPTION]...\n"
-         "Run the server. Options override the rules file.\n\n"
-         "  -c, --config=FILE       rules file; without one there are no limits\n"
-         "      --http=ADDRESS      decisions over HTTP (default " WEIR_HTTP_ADDRESS_DEFAULT ")\n"
-         "      --redis=ADDRESS     decisions over the Redis protocol (not supported yet)\n"
-         "      --grpc=ADDRESS      decisions over Envoy's gRPC (not supported yet)\n"
-         "      --admin=ADDRESS     health, metrics, state (default " WEIR_ADMIN_ADDRESS_DEFAULT
-         ")\n"
-         "      --workers=N         threads that decide; 'auto' (the default): one a core\n"
-         "      --watch             reload when the rules file changes (SIGHUP always does)\n"
-         "      --reset-state       overwrite a state file that is damaged or foreign\n"
-         "      --log-format=FORMAT 'text' (key=value, the default) or 'json'\n"
-         "  -h, --help              print this and exit\n\n"
-         "ADDRESS is HOST:PORT, [IPV6]:PORT, unix:/PATH, or 'off'. Port 0 picks a free one; the\n"
-         "log names it. SIGTERM finishes what is in flight and exits.");
-}
-
-static int usage_error(const char *format, const char *value)
-{
-    fputs("weir: ", stderr);
-    fprintf(stderr, format, value);
-    fputs("\nTry 'weir serve --help'.\n", stderr);
-    return WEIR_EXIT_USAGE;
-}
+static const char help[] =
+    "Usage: weir serve [OPTION]...\n"
+    "Run the server. Options override the rules file.\n\n"
+    "  -c, --config=FILE       rules file; without one there are no limits\n"
+    "      --http=ADDRESS      decisions over HTTP (default " WEIR_HTTP_ADDRESS_DEFAULT ")\n"
+    "      --redis=ADDRESS     decisions over the Redis protocol (not supported yet)\n"
+    "      --grpc=ADDRESS      decisions over Envoy's gRPC (not supported yet)\n"
+    "      --admin=ADDRESS     health, metrics, state (default " WEIR_ADMIN_ADDRESS_DEFAULT ")\n"
+    "      --workers=N         threads that decide; 'auto' (the default): one a core\n"
+    "      --watch             reload when the rules file changes (SIGHUP always does)\n"
+    "      --reset-state       overwrite a state file that is damaged or foreign\n"
+    "      --log-format=FORMAT 'text' (key=value, the default) or 'json'\n"
+    "  -h, --help              print this and exit\n\n"
+    "ADDRESS is HOST:PORT, [IPV6]:PORT, unix:/PATH, or 'off'. Port 0 picks a free one; the\n"
+    "log names it. SIGTERM finishes what is in flight and exits.\n";
 
 /* 0 for "auto". Returns 0 or -1. */
 static int parse_workers(const char *text, uint32_t *workers)
@@ -97,7 +86,8 @@ static int take_option(int option, const char *value, struct weir_server_options
         return 0;
     case OPT_WORKERS:
         if (parse_workers(value, &options->workers) < 0)
-            return usage_error("--workers is 'auto' or a number from 1 to 128, not '%s'", value);
+            return cli_usage_error(
+                "serve", "--workers is 'auto' or a number from 1 to 128, not '%s'", value);
         return 0;
     case OPT_WATCH:
         options->watch = true;
@@ -107,12 +97,11 @@ static int take_option(int option, const char *value, struct weir_server_options
         return 0;
     case OPT_LOG_FORMAT:
         if (strcmp(value, "text") && strcmp(value, "json"))
-            return usage_error("--log-format is 'text' or 'json', not '%s'", value);
+            return cli_usage_error("serve", "--log-format is 'text' or 'json', not '%s'", value);
         options->log_format = strcmp(value, "json") ? WEIR_LOG_TEXT : WEIR_LOG_JSON;
         return 0;
     default: /* getopt has said what is wrong */
-        fputs("Try 'weir serve --help'.\n", stderr);
-        return WEIR_EXIT_USAGE;
+        return cli_try_help("serve");
     }
 }
 
@@ -124,16 +113,15 @@ int weir_command_serve(int argc, char **argv)
     int option;
     while ((option = getopt_long(argc, argv, "c:h", long_options, NULL)) != -1) {
         if (option == 'h') {
-            print_help();
-            return 0;
+            return cli_help(help);
         }
         int status = take_option(option, optarg, &options);
         if (status)
             return status;
     }
     if (optind < argc)
-        return usage_error("unexpected argument '%s'", argv[optind]);
+        return cli_usage_error("serve", "unexpected argument '%s'", argv[optind]);
     if (options.watch && !options.config)
-        return usage_error("%s needs --config", "--watch");
+        return cli_usage_error("serve", "%s needs --config", "--watch");
     return weir_server_run(&options);
 }

@@ -1,0 +1,194 @@
+/* `weir top`: a running server's limits, and who is denied most, again and again. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/top_fetch.h"
+#include "server/server.h"
+
+#define KEYS_DEFAULT 5
+#define KEYS_MAX 1000 /* the server's own limit */
+#define INTERVAL_DEFAULT_S 2
+#define INTERVAL_MAX_S 86400
+#define NAME_WIDTH 24
+#define KEY_TEXT_MAX 100
+
+static const char help[] =
+    "Usage: weir top [OPTION]...\n"
+    "Watch the limits of a running server, and the keys that are denied most.\n"
+    "\n"
+    "      --admin=ADDRESS     its admin listener, HOST:PORT, [IPV6]:PORT or unix:/PATH\n"
+    "                          (" WEIR_ADMIN_ADDRESS_DEFAULT ")\n"
+    "      --token=TOKEN       the admin token, if it has one; WEIR_ADMIN_TOKEN in the\n"
+    "                          environment does the same and is not seen by other users\n"
+    "  -i, --interval=SECONDS  (2)\n"
+    "  -n, --count=N           most denied keys of each limit (5)\n"
+    "      --once              print once and exit\n"
+    "  -h, --help              print this and exit\n";
+
+enum {
+    OPT_ADMIN = 256,
+    OPT_TOKEN,
+    OPT_ONCE,
+};
+
+static const struct option long_options[] = {
+    {"admin", required_argument, NULL, OPT_ADMIN},
+    {"token", required_argument, NULL, OPT_TOKEN},
+    {"interval", required_argument, NULL, 'i'},
+    {"count", required_argument, NULL, 'n'},
+    {"once", no_argument, NULL, OPT_ONCE},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+struct top_options {
+    const char *admin, *token;
+    uint64_t interval_s, keys;
+    bool once;
+};
+
+/* The limit of this name a moment ago; NULL when it is new. */
+static const struct top_limit *find_before(const struct top_answer *before, const char *name)
+{
+    for (size_t i = 0; i < before->limit_count; i++) {
+        if (strcmp(before->limits[i].name, name) == 0)
+            return &before->limits[i];
+    }
+    return NULL;
+}
+
+/* A rate a second since `before`; "-" when there is none (the first round, a restart). */
+static void print_rate(uint64_t now, uint64_t before, bool known, uint64_t interval_s)
+{
+    if (known && now >= before)
+        printf(" %10.1f", (double)(now - before) / (double)interval_s);
+    else
+        printf(" %10s", "-");
+}
+
+static void print_limits(const struct top_answer *answer, const struct top_answer *before,
+                         uint64_t interval_s)
+{
+    printf("%-*s %-16s %12s %12s %10s %10s\n", NAME_WIDTH, "LIMIT", "ALGORITHM", "ALLOWED",
+           "DENIED", "ALLOWED/s", "DENIED/s");
+    for (size_t i = 0; i < answer->limit_count; i++) {
+        const struct top_limit *limit = &answer->limits[i];
+        const struct top_limit *old = find_before(before, limit->name);
+        int width = printf("%s%s", limit->name, limit->shadow ? "*" : "");
+        printf("%*s %-16s %12" PRIu64 " %12" PRIu64, width < NAME_WIDTH ? NAME_WIDTH - width : 0,
+               "", limit->algorithm, limit->allowed, limit->denied);
+        print_rate(limit->allowed, old != NULL ? old->allowed : 0, old != NULL, interval_s);
+        print_rate(limit->denied, old != NULL ? old->denied : 0, old != NULL, interval_s);
+        putchar('\n');
+    }
+}
+
+static void print_keys(const struct top_answer *answer)
+{
+    if (answer->key_count > 0)
+        printf("\n%-*s %12s  %s\n", NAME_WIDTH, "MOST DENIED", "DENIED", "KEY");
+    for (size_t i = 0; i < answer->key_count; i++) {
+        const struct top_key *key = &answer->keys[i];
+        printf("%-*s %12" PRIu64 "  ", NAME_WIDTH, key->limit, key->denied);
+        cli_print_text(stdout, key->key, strlen(key->key), KEY_TEXT_MAX);
+        if (key->error > 0)
+            printf(" (at most %" PRIu64 " too high)", key->error);
+        putchar('\n');
+    }
+}
+
+/* Prints rounds until the output fails or the server is gone. Returns the exit status. */
+static int watch(struct top_fetch *fetch, const struct top_options *options)
+{
+    struct top_answer answer, before = {0};
+    struct weir_reason reason;
+    bool terminal = isatty(STDOUT_FILENO);
+    int status = EXIT_SUCCESS;
+    for (;;) {
+        if (top_fetch_answer(fetch, options->keys, &answer, &reason) < 0) {
+            top_answer_free(&answer);
+            cli_error("%s: %s", options->admin, reason.text);
+            status = EXIT_FAILURE;
+            break;
+        }
+        if (terminal && !options->once)
+            fputs("\033[H\033[2J", stdout); /* to the top left corner of a clear screen */
+        print_limits(&answer, &before, options->interval_s);
+        print_keys(&answer);
+        top_answer_free(&before);
+        before = answer;
+        if (options->once)
+            break;
+        if (!terminal)
+            putchar('\n');
+        if (fflush(stdout) != 0)
+            break;
+        nanosleep(&(struct timespec){.tv_sec = (time_t)options->interval_s}, NULL);
+    }
+    top_answer_free(&before);
+    return cli_finish(status);
+}
+
+/* Takes one option. Returns 0 or the exit status. */
+static int take_option(int option, const char *value, struct top_options *options)
+{
+    switch (option) {
+    case OPT_ADMIN:
+        options->admin = value;
+        return 0;
+    case OPT_TOKEN:
+        options->token = value;
+        return 0;
+    case OPT_ONCE:
+        options->once = true;
+        return 0;
+    case 'i':
+        if (!cli_parse_count(value, INTERVAL_MAX_S, &options->interval_s) ||
+            options->interval_s == 0)
+            return cli_usage_error("top", "--interval: 1 to %d seconds, not '%s'", INTERVAL_MAX_S,
+                                   value);
+        return 0;
+    case 'n':
+        if (!cli_parse_count(value, KEYS_MAX, &options->keys))
+            return cli_usage_error("top", "--count: 0 to %d, not '%s'", KEYS_MAX, value);
+        return 0;
+    default: /* getopt has said what is wrong */
+        return cli_try_help("top");
+    }
+}
+
+int weir_command_top(int argc, char **argv)
+{
+    struct top_options options = {.admin = WEIR_ADMIN_ADDRESS_DEFAULT,
+                                  .token = getenv("WEIR_ADMIN_TOKEN"),
+                                  .interval_s = INTERVAL_DEFAULT_S,
+                                  .keys = KEYS_DEFAULT};
+    static char program[] = "weir"; /* what getopt puts before its messages */
+    argv[0] = program;
+    int option;
+    while ((option = getopt_long(argc, argv, "i:n:h", long_options, NULL)) != -1) {
+        if (option == 'h')
+            return cli_help(help);
+        int status = take_option(option, optarg, &options);
+        if (status != 0)
+            return status;
+    }
+    if (optind < argc)
+        return cli_usage_error("top", "unexpected argument '%s'", argv[optind]);
+    struct top_fetch *fetch;
+    int error = top_fetch_open(&fetch, options.admin, options.token);
+    if (error < 0) {
+        cli_error("%s", weir_error_text(error));
+        return EXIT_FAILURE;
+    }
+    int status = watch(fetch, &options);
+    top_fetch_close(fetch);
+    return status;
+}

@@ -1,0 +1,265 @@
+/* see top_fetch.h */
+#include "cli/top_fetch.h"
+
+#include <curl/curl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An admin listener answers at once or is in trouble. */
+#define CONNECT_TIMEOUT_S 3L
+#define ANSWER_TIMEOUT_S 10L
+
+struct top_fetch {
+    CURL *curl;
+    struct curl_slist *headers;
+    char *address; /* as given; without "unix:…" also the host of URLs */
+    bool unix_socket;
+    char *body; /* of the answer being read */
+    size_t size, room;
+    bool too_large;
+    char error[CURL_ERROR_SIZE];
+};
+
+static size_t take_body(char *data, size_t one, size_t size, void *context)
+{
+    struct top_fetch *fetch = context;
+    if (size > TOP_ANSWER_MAX - fetch->size) {
+        fetch->too_large = true;
+        return 0;
+    }
+    if (fetch->size + size > fetch->room) {
+        size_t room = (fetch->size + size) * 2;
+        char *body = realloc(fetch->body, room);
+        if (body == NULL)
+            return 0;
+        fetch->body = body;
+        fetch->room = room;
+    }
+    memcpy(fetch->body + fetch->size, data, size);
+    fetch->size += size;
+    return size;
+}
+
+/* "Authorization: Bearer <token>". */
+static int add_token(struct top_fetch *fetch, const char *token)
+{
+    char *header;
+    if (asprintf(&header, "Authorization: Bearer %s", token) < 0)
+        return WEIR_ERR_MEMORY;
+    fetch->headers = curl_slist_append(NULL, header);
+    free(header);
+    return fetch->headers == NULL ? WEIR_ERR_MEMORY : 0;
+}
+
+static int set_options(struct top_fetch *fetch)
+{
+    CURL *curl = fetch->curl;
+    bool set = curl_easy_setopt(curl, CURLOPT_NOPROXY, "*") == CURLE_OK &&
+               curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&
+               curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+               curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT_S) == CURLE_OK &&
+               curl_easy_setopt(curl, CURLOPT_TIMEOUT, ANSWER_TIMEOUT_S) == CURLE_OK &&
+               curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, fetch->error) == CURLE_OK &&
+               curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK &&
+               curl_easy_setopt(curl, CURLOPT_WRITEDATA, fetch) == CURLE_OK &&
+               curl_easy_setopt(curl, CURLOPT_HTTPHEADER, fetch->headers) == CURLE_OK &&
+               (!fetch->unix_socket ||
+                curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, fetch->address) == CURLE_OK);
+    return set ? 0 : WEIR_ERR_MEMORY;
+}
+
+int top_fetch_open(struct top_fetch **out, const char *address, const char *token)
+{
+    static const char unix_prefix[] = "unix:";
+    struct top_fetch *fetch = calloc(1, sizeof *fetch);
+    if (fetch == NULL)
+        return WEIR_ERR_MEMORY;
+    fetch->unix_socket = strncmp(address, unix_prefix, sizeof unix_prefix - 1) == 0;
+    fetch->address = strdup(address + (fetch->unix_socket ? sizeof unix_prefix - 1 : 0));
+    fetch->curl = curl_easy_init();
+    if (fetch->address == NULL || fetch->curl == NULL ||
+        (token != NULL && add_token(fetch, token) < 0) || set_options(fetch) < 0) {
+        top_fetch_close(fetch);
+        return WEIR_ERR_MEMORY;
+    }
+    *out = fetch;
+    return 0;
+}
+
+void top_fetch_close(struct top_fetch *fetch)
+{
+    if (fetch == NULL)
+        return;
+    if (fetch->curl != NULL)
+        curl_easy_cleanup(fetch->curl);
+    curl_slist_free_all(fetch->headers);
+    free(fetch->address);
+    free(fetch->body);
+    free(fetch);
+}
+
+static int refuse(struct weir_reason *reason, int error, const char *text)
+{
+    snprintf(reason->text, sizeof reason->text, "%s", text);
+    return error;
+}
+
+/* The JSON object at `path`, a new reference; NULL with *error and `reason`. */
+static json_t *get(struct top_fetch *fetch, const char *path, int *error,
+                   struct weir_reason *reason)
+{
+    char *url;
+    const char *host = fetch->unix_socket ? "localhost" : fetch->address;
+    if (asprintf(&url, "http://%s%s", host, path) < 0) {
+        *error = refuse(reason, WEIR_ERR_MEMORY, weir_error_text(WEIR_ERR_MEMORY));
+        return NULL;
+    }
+    fetch->size = 0;
+    fetch->too_large = false;
+    fetch->error[0] = '\0';
+    CURLcode code = curl_easy_setopt(fetch->curl, CURLOPT_URL, url);
+    if (code == CURLE_OK)
+        code = curl_easy_perform(fetch->curl);
+    free(url);
+    if (code != CURLE_OK) {
+        const char *text = fetch->error[0] != '\0' ? fetch->error : curl_easy_strerror(code);
+        *error = fetch->too_large
+                     ? refuse(reason, WEIR_ERR_TOO_LARGE, "the answer is larger than 16 MiB")
+                     : refuse(reason, WEIR_ERR_IO, text);
+        return NULL;
+    }
+    long status = 0;
+    curl_easy_getinfo(fetch->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (status != 200) {
+        snprintf(reason->text, sizeof reason->text, "%s: status %ld%s", path, status,
+                 status == 401 || status == 403 ? " (--token?)" : "");
+        *error = WEIR_ERR_IO;
+        return NULL;
+    }
+    json_t *value = json_loadb(fetch->body, fetch->size, 0, NULL);
+    if (json_is_object(value))
+        return value;
+    json_decref(value);
+    *error = refuse(reason, WEIR_ERR_SYNTAX, "not the answer of an admin listener");
+    return NULL;
+}
+
+static uint64_t number(const json_t *object, const char *field)
+{
+    json_int_t value = json_integer_value(json_object_get(object, field));
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static char *text(const json_t *object, const char *field)
+{
+    const char *value = json_string_value(json_object_get(object, field));
+    return strdup(value != NULL ? value : "");
+}
+
+static int read_limits(const json_t *list, struct top_answer *answer)
+{
+    answer->limits = calloc(json_array_size(list) + 1, sizeof *answer->limits);
+    if (answer->limits == NULL)
+        return WEIR_ERR_MEMORY;
+    size_t i;
+    json_t *object;
+    json_array_foreach(list, i, object)
+    {
+        struct top_limit *limit = &answer->limits[answer->limit_count++];
+        limit->name = text(object, "name");
+        limit->algorithm = text(object, "algorithm");
+        limit->shadow = json_is_true(json_object_get(object, "shadow"));
+        limit->allowed = number(object, "allowed");
+        limit->denied = number(object, limit->shadow ? "shadow_denied" : "denied");
+        if (limit->name == NULL || limit->algorithm == NULL)
+            return WEIR_ERR_MEMORY;
+    }
+    return 0;
+}
+
+static int read_keys(const json_t *list, const char *limit, struct top_answer *answer)
+{
+    size_t room = answer->key_count + json_array_size(list);
+    struct top_key *keys = realloc(answer->keys, (room + 1) * sizeof *keys);
+    if (keys == NULL)
+        return WEIR_ERR_MEMORY;
+    answer->keys = keys;
+    size_t i;
+    json_t *object;
+    json_array_foreach(list, i, object)
+    {
+        struct top_key *key = &keys[answer->key_count++];
+        *key = (struct top_key){.limit = strdup(limit),
+                                .key = text(object, "key"),
+                                .denied = number(object, "denied"),
+                                .error = number(object, "error")};
+        if (key->limit == NULL || key->key == NULL)
+            return WEIR_ERR_MEMORY;
+    }
+    return 0;
+}
+
+/* The most denied keys of one limit. */
+static int fetch_keys(struct top_fetch *fetch, const char *limit, uint64_t count,
+                      struct top_answer *answer, struct weir_reason *reason)
+{
+    int error = WEIR_ERR_MEMORY;
+    char *name = curl_easy_escape(fetch->curl, limit, 0), *path = NULL;
+    if (name != NULL && asprintf(&path, "/v1/limits/%s/top?count=%" PRIu64, name, count) < 0)
+        path = NULL;
+    json_t *object = path != NULL ? get(fetch, path, &error, reason) : NULL;
+    if (object != NULL)
+        error = read_keys(json_object_get(object, "keys"), limit, answer);
+    json_decref(object);
+    free(path);
+    curl_free(name);
+    return error;
+}
+
+static int by_denials(const void *left, const void *right)
+{
+    const struct top_key *a = left, *b = right;
+    if (a->denied != b->denied)
+        return a->denied > b->denied ? -1 : 1;
+    int order = strcmp(a->limit, b->limit);
+    return order != 0 ? order : strcmp(a->key, b->key);
+}
+
+int top_fetch_answer(struct top_fetch *fetch, uint64_t keys, struct top_answer *answer,
+                     struct weir_reason *reason)
+{
+    int error = 0;
+    *answer = (struct top_answer){0};
+    *reason = (struct weir_reason){{0}};
+    json_t *object = get(fetch, "/v1/limits", &error, reason);
+    if (object != NULL)
+        error = read_limits(json_object_get(object, "limits"), answer);
+    json_decref(object);
+    for (size_t i = 0; i < answer->limit_count && keys > 0 && error == 0; i++) {
+        if (answer->limits[i].denied > 0)
+            error = fetch_keys(fetch, answer->limits[i].name, keys, answer, reason);
+    }
+    if (answer->key_count > 1)
+        qsort(answer->keys, answer->key_count, sizeof *answer->keys, by_denials);
+    if (error == WEIR_ERR_MEMORY)
+        refuse(reason, error, weir_error_text(error));
+    return error;
+}
+
+void top_answer_free(struct top_answer *answer)
+{
+    for (size_t i = 0; i < answer->limit_count; i++) {
+        free(answer->limits[i].name);
+        free(answer->limits[i].algorithm);
+    }
+    for (size_t i = 0; i < answer->key_count; i++) {
+        free(answer->keys[i].limit);
+        free(answer->keys[i].key);
+    }
+    free(answer->limits);
+    free(answer->keys);
+    *answer = (struct top_answer){0};
+}

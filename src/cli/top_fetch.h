@@ -1,0 +1,56 @@
+/* Asking a running server's admin listener what its limits are doing, for `weir top`.
+ *
+ * One connection (libcurl) is kept over all questions. Answers are JSON (jansson); a field that is
+ * missing or of another type counts as zero or empty, so that an older or newer server can be
+ * watched. Nothing is followed but the address that was given: no proxy, no redirect.
+ *
+ * Threads: one owner.
+ */
+#ifndef WEIR_CLI_TOP_FETCH_H
+#define WEIR_CLI_TOP_FETCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/error.h>
+
+/* An answer may be as large as this: 10,000 limits take about 3 MiB. */
+#define TOP_ANSWER_MAX ((size_t)16 << 20)
+
+struct top_limit {
+    char *name, *algorithm;
+    bool shadow;
+    uint64_t allowed, denied; /* denied: by a shadow limit, what it would have denied */
+};
+
+struct top_key {
+    char *limit, *key;
+    uint64_t denied, error; /* denied is at most `error` too high */
+};
+
+/* What the server said at one moment. */
+struct top_answer {
+    struct top_limit *limits; /* in the order of the rules file */
+    size_t limit_count;
+    struct top_key *keys; /* most denied first, over all limits */
+    size_t key_count;
+};
+
+struct top_fetch;
+
+/* `address`: "127.0.0.1:9090", "[::1]:9090" or "unix:/path"; `token` may be NULL. Both are copied.
+ * Errors: WEIR_ERR_MEMORY. */
+int top_fetch_open(struct top_fetch **fetch, const char *address, const char *token)
+    __attribute__((warn_unused_result));
+void top_fetch_close(struct top_fetch *fetch);
+
+/* Asks for the limits and the `keys` most denied keys of each that denied anything. The caller
+ * frees the answer (top_answer_free), also after an error.
+ * Errors, with `reason`: WEIR_ERR_IO (no connection, no answer in time, another status than 200),
+ * WEIR_ERR_TOO_LARGE, WEIR_ERR_SYNTAX (not the JSON of an admin listener), WEIR_ERR_MEMORY. */
+int top_fetch_answer(struct top_fetch *fetch, uint64_t keys, struct top_answer *answer,
+                     struct weir_reason *reason) __attribute__((warn_unused_result));
+void top_answer_free(struct top_answer *answer);
+
+#endif

@@ -1,0 +1,157 @@
+"""The manners of the command line: help, usage errors, and the small commands."""
+
+import json
+import subprocess
+
+import pytest
+
+from model.program import run_weir, weir_path
+
+COMMANDS = ["serve", "validate", "replay", "explain", "top", "version"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_on_standard_output(command):
+    done = run_weir(command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: weir {command}")
+    assert run_weir(command, "-h").stdout == done.stdout
+    assert all(len(line) <= 100 for line in done.stdout.splitlines())
+
+
+def test_help_of_weir_lists_the_commands():
+    done = run_weir("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    for command in COMMANDS:
+        assert f"\n  {command} " in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [
+    [], ["nonsense"], ["replay"], ["replay", "--config=x"], ["replay", "-"], ["replay", "--nonsense"],
+    ["replay", "--format=xml", "-"], ["replay", "--top=many", "-"], ["replay", "--top=-1", "-"],
+    ["replay", "--state-size=1", "-"], ["replay", "--state-size=1MB", "-"],
+    ["replay", "--max-keys=", "-"], ["replay", "--config"],
+    ["validate"], ["validate", "--nonsense"],
+    ["explain"], ["explain", "--config=x", "y"], ["explain", "--config=x", "--cost=1x"],
+    ["explain", "--config=x", "--header=nonsense"], ["explain", "--config=x", "--attribute=a"],
+    ["explain", "--config=x", "--json={"], ["explain", "--config=x", "--json=[]"],
+    ["explain", "--config=x", "--json={} {}"], ["explain", "--config=x", "--json={}", "--cost=1"],
+    ["top", "extra"], ["top", "--nonsense"], ["top", "--count=x"], ["top", "--interval=0"],
+    ["version", "extra"], ["version", "--nonsense"],
+])
+def test_a_wrong_command_line_exits_with_2_and_points_to_help(arguments):
+    done = run_weir(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("weir: ") or arguments == []
+    assert "--help" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["--help", "version", "--version"])
+def test_output_that_cannot_be_written_is_a_failure(command):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([weir_path(), command], stdout=full, stderr=subprocess.PIPE,
+                              timeout=60, check=False)
+    assert done.returncode == 1
+    assert b"weir: cannot write to standard output" in done.stderr
+
+
+def test_version_tells_the_version():
+    done = run_weir("version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("weir ")
+    assert run_weir("--version").stdout == done.stdout
+
+
+# --- validate ----------------------------------------------------------------------------------
+
+GOOD = """\
+version: 1
+identify: [header.x-api-key, client.ip]
+limits:
+  - { name: login, match: { method: POST, path: /login }, key: [client.ip/64], rate: 5/min }
+  - { name: api, key: [user], algorithm: token_bucket, rate: 10/s burst 20 }
+  - { name: rest, unless: [login], key: [client.ip], rate: 200/min, shadow: true }
+"""
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_validate_says_ok_of_good_files(tmp_path):
+    good = write(tmp_path, "good.yaml", GOOD)
+    done = run_weir("validate", good)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{good}: OK, 3 limits (1 shadow)\n"
+    assert run_weir("validate", "--quiet", good).stdout == ""
+
+
+def test_validate_names_every_problem_of_every_file_in_one_run(tmp_path):
+    good = write(tmp_path, "good.yaml", GOOD)
+    bad = write(tmp_path, "bad.yaml", "version: 1\nlimits:\n"
+                "  - { name: a, key: [], rate: 1/min, typo: 1 }\n"
+                "  - { name: a, key: [], rate: 1/fortnight }\n"
+                "  - { name: c, key: [], algorithm: magic, rate: 1/s }\n")
+    broken = write(tmp_path, "broken.yaml", "version: [1\n")
+    done = run_weir("validate", bad, good, broken, tmp_path / "missing.yaml")
+    assert done.returncode == 1
+    assert done.stdout == f"{good}: OK, 3 limits (1 shadow)\n"
+    told = done.stderr.splitlines()
+    for line in (3, 4, 5):
+        assert any(text.startswith(f"{bad}:{line}:") for text in told), (line, told)
+    assert any(text.startswith(f"{broken}:") for text in told)
+    assert any("missing.yaml" in text for text in told)
+    for text in told:
+        assert text.startswith("weir: ") or text.split(":")[1].isdigit()
+
+
+# --- explain -----------------------------------------------------------------------------------
+
+
+def explain(folder, *options, rules=GOOD):
+    path = write(folder, "rules.yaml", rules)
+    return run_weir("explain", "--config", path, *options)
+
+
+def test_explain_tells_which_limits_apply_and_why_others_do_not(tmp_path):
+    done = explain(tmp_path, "--method", "GET", "--path", "/x", "--ip", "192.0.2.7")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("login: ") and "POST" in line and "GET" in line for line in lines)
+    assert "api: applies" in lines and "rest: applies" in lines
+    assert any(line.split() == ["key", "client.ip=192.0.2.7"] for line in lines)
+    assert "allows: 19 of 20" not in done.stdout  # nothing is charged
+    assert "allows: 20 of 20 remaining" in done.stdout
+    assert lines[-1] == "The request is allowed."
+
+
+def test_explain_tells_who_would_deny_and_for_how_long(tmp_path):
+    done = explain(tmp_path, "-m", "POST", "-p", "/login", "--ip", "192.0.2.7", "--cost", "6")
+    assert done.returncode == 0
+    assert "denies: 5 of 5 remaining, retry after: never" in done.stdout
+    assert done.stdout.endswith("The request is denied by login, retry after: never.\n")
+    assert "rest: " in done.stdout and "rest: applies" not in done.stdout
+
+
+def test_explain_takes_the_request_as_json_or_in_parts_alike(tmp_path):
+    rules = ("version: 1\nlimits:\n  - { name: a, match: { header.x-tier: gold }, "
+             "key: [color], rate: 5/s }\n")
+    parts = explain(tmp_path, "-H", "X-Tier: gold", "-a", "color=red", "--cost", "2", rules=rules)
+    request = {"headers": {"x-tier": "gold"}, "attributes": {"color": "red"}, "cost": 2}
+    whole = explain(tmp_path, "--json", json.dumps(request), rules=rules)
+    assert parts.returncode == 0 and parts.stdout == whole.stdout
+    assert "color=red" in parts.stdout
+
+
+def test_explain_refuses_what_is_no_request_or_no_state(tmp_path):
+    assert explain(tmp_path, "--ip", "here").stderr == "weir: request: ip: not an IP address\n"
+    assert explain(tmp_path, "--path", "/%zz").returncode == 1
+    done = explain(tmp_path, "--state", tmp_path / "none")
+    assert done.returncode == 1 and "No such file" in done.stderr
+    assert not (tmp_path / "none").exists()
+    foreign = write(tmp_path, "foreign", "this is no state file\n" * 20000)
+    done = explain(tmp_path, "--state", foreign)
+    assert done.returncode == 1 and str(foreign) in done.stderr
+    assert foreign.read_text(encoding="utf-8") == "this is no state file\n" * 20000

@@ -1,0 +1,280 @@
+"""`weir replay` as a program: formats, malformed lines, reports, and outputs that fail."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from model.program import run_weir, weir_path
+
+RULES = """\
+version: 1
+limits:
+  - name: api
+    key: [user]
+    algorithm: fixed_window
+    rate: 2/min
+  - name: all
+    key: []
+    algorithm: token_bucket
+    rate: 10/s
+    burst: 100
+    shadow: true
+"""
+
+LOG_LINE = '192.0.2.1 - - [07/Mar/2004:16:05:49 -0800] "GET / HTTP/1.1" 200 1'
+
+
+@pytest.fixture(name="rules")
+def rules_fixture(tmp_path):
+    path = tmp_path / "rules.yaml"
+    path.write_text(RULES, encoding="utf-8")
+    return path
+
+
+def requests(*times, user="alice"):
+    return "".join(f'{{"t": {t}, "attributes": {{"user": "{user}"}}}}\n' for t in times)
+
+
+def replay(rules, trace, *options):
+    return run_weir("replay", "--config", rules, *options, "-", stdin=trace)
+
+
+def decisions(rules, trace, *options):
+    done = replay(rules, trace, "--decisions", "-", *options)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_decision_is_written_as_documented(rules):
+    done = replay(rules, requests("1700000000.5"), "--decisions", "-")
+    assert done.returncode == 0
+    assert done.stdout == (
+        '{"n":1,"allowed":true,"limits":['
+        '{"name":"api","allowed":true,"remaining":1,"retry_after_ns":0,'
+        '"reset_after_ns":39500000000,"delay_ns":0},'
+        '{"name":"all","allowed":true,"remaining":99,"retry_after_ns":0,'
+        '"reset_after_ns":100000000,"delay_ns":0}]}\n')
+    assert "api" in done.stderr  # the report makes room for the decisions
+
+
+def test_a_denial_charges_nothing_and_tells_when_to_come_back(rules):
+    found = decisions(rules, requests(60, 60, 60, "119.999999999", 120))
+    assert [decision["allowed"] for decision in found] == [True, True, False, False, True]
+    assert [d["limits"][0]["retry_after_ns"] for d in found] == [0, 0, 60 * 10**9, 1, 0]
+    assert [d["limits"][1]["remaining"] for d in found[:3]] == [99, 98, 98]
+
+
+def test_never_is_minus_one(rules):
+    found = decisions(rules, '{"t":1,"cost":3,"attributes":{"user":"a"}}\n')
+    assert found[0]["limits"][0]["retry_after_ns"] == -1
+
+
+def test_unlimited_has_no_remaining(tmp_path):
+    path = tmp_path / "unlimited.yaml"
+    path.write_text("version: 1\nlimits:\n  - {name: free, key: [], rate: unlimited}\n",
+                    encoding="utf-8")
+    done = replay(path, '{"t":1}\n', "--decisions", "-")
+    assert done.stdout == ('{"n":1,"allowed":true,"limits":[{"name":"free","allowed":true,'
+                           '"remaining":null,"retry_after_ns":0,"reset_after_ns":0,'
+                           '"delay_ns":0}]}\n')
+
+
+def test_a_request_that_no_limit_meets_is_allowed(tmp_path):
+    path = tmp_path / "none.yaml"
+    path.write_text("version: 1\nlimits: []\n", encoding="utf-8")
+    done = replay(path, '{"t":1}\n', "--decisions", "-")
+    assert done.stdout == '{"n":1,"allowed":true,"limits":[]}\n'
+
+
+def test_time_never_goes_back(rules):
+    found = decisions(rules, requests(60, 60, 30, 60))
+    assert [decision["allowed"] for decision in found] == [True, True, False, False]
+    assert found[2]["limits"][0]["retry_after_ns"] == 60 * 10**9
+    assert "1 lines stood after later ones" in replay(rules, requests(60, 30)).stdout
+
+
+def test_a_dry_run_sees_the_verdict_and_charges_nothing(rules):
+    peek = '{"t": 60, "dry_run": true, "attributes": {"user": "alice"}}\n'
+    trace = peek * 3 + requests(60, 60) + peek
+    found = decisions(rules, trace)
+    assert [d["allowed"] for d in found] == [True] * 5 + [False]
+    assert [d["limits"][0]["remaining"] for d in found] == [2, 2, 2, 1, 0, 0]
+    report = replay(rules, trace).stdout
+    assert "2 requests: 2 allowed" in report and "4 dry runs" in report
+
+
+def test_times_are_exact_to_the_nanosecond_as_numbers_and_as_strings(rules):
+    for form in ("{}", '"{}"'):
+        found = decisions(rules, requests(form.format("1700000000.123456789")))
+        assert found[0]["limits"][0]["reset_after_ns"] == 40 * 10**9 - 123456789
+
+
+def test_the_report_tells_requests_verdicts_keys_and_the_most_denied(rules):
+    done = replay(rules, requests(60, 60, 61, 62) + requests(62, 62, 62, user="bob")
+                  + requests(62, user="carol"))
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == "8 requests: 5 allowed, 3 denied (37.50%)"
+    assert lines[1] == "from 1970-01-01 00:01:00 to 1970-01-01 00:01:02 UTC"
+    rows = [line.split() for line in lines]
+    assert ["api", "8", "5", "3", "3"] in rows
+    assert ["all*", "8", "8", "0", "1"] in rows
+    assert rows.index(["api", "2", "4", "user=alice"]) < rows.index(["api", "1", "3", "user=bob"])
+    assert "carol" not in done.stdout
+    assert "user=bob" not in replay(rules, requests(60, 60, 61, 62), "--top", "1").stdout
+    assert "MOST DENIED" not in replay(rules, requests(60, 60, 61, 62), "--top=0").stdout
+
+
+def test_malformed_lines_are_named_and_counted_and_the_rest_is_replayed(rules, tmp_path):
+    trace = tmp_path / "trace.jsonl"
+    bad = ['{"t": 1, "typo": 2}', "{", '{"cost": 1}', '{"t": 1, "ip": "here"}',
+           '{"t": 1, "path": "/%zz", "attributes": {"user": "a"}}', '{"t": 4611686018.427387904}']
+    trace.write_text("\n".join(['{"t": 1}', *bad, "", '{"t": 2}'] + ["x"] * 20) + "\n",
+                     encoding="utf-8")
+    done = run_weir("replay", "--config", rules, "--decisions", tmp_path / "out", trace)
+    assert done.returncode == 1
+    told = done.stderr.splitlines()
+    assert len(told) == 11
+    for number, line in enumerate(told[:6], start=2):
+        assert line.startswith(f"weir: {trace}:{number}: ")
+    assert told[10] == "weir: 16 more lines were malformed"
+    assert "2 requests: 2 allowed, 0 denied" in done.stdout
+    assert "26 lines were malformed and left out" in done.stdout
+    written = [json.loads(line)["n"] for line in (tmp_path / "out").read_text().splitlines()]
+    assert written == [1, 8]  # malformed lines have a number; blank ones have none
+    assert run_weir("replay", "--config", rules, "--skip-bad", trace).returncode == 0
+
+
+def test_a_line_longer_than_a_mebibyte_is_malformed_and_costs_no_memory(rules):
+    done = replay(rules, requests(1) + "y" * 10_000_000 + "\n" + requests(2))
+    assert done.returncode == 1
+    assert "(standard input):2: line: longer than 1 MiB" in done.stderr
+    assert "2 requests" in done.stdout
+
+
+def test_several_files_of_different_formats_are_one_trace(rules, tmp_path):
+    (tmp_path / "a.log").write_text(LOG_LINE + "\n", encoding="utf-8")
+    (tmp_path / "b.jsonl").write_text(requests("1078704350"), encoding="utf-8")
+    done = run_weir("replay", "--config", rules, tmp_path / "a.log", tmp_path / "b.jsonl")
+    assert done.returncode == 0
+    assert "from 2004-03-08 00:05:49 to 2004-03-08 00:05:50 UTC" in done.stdout
+    forced = run_weir("replay", "--config", rules, "--format", "jsonl", tmp_path / "a.log")
+    assert forced.returncode == 1 and "a.log:1: " in forced.stderr
+    assert run_weir("replay", "--config", rules, "-f", "common", tmp_path / "a.log").returncode == 0
+
+
+def test_a_host_name_in_a_log_is_a_client_of_its_own_and_is_shown(tmp_path):
+    rules = tmp_path / "hosts.yaml"
+    rules.write_text("version: 1\nlimits:\n"
+                     "  - {name: host, key: [client.ip], rate: 1/min}\n"
+                     "  - {name: net, key: [client.ip/64], rate: 1/min}\n", encoding="utf-8")
+    named = LOG_LINE.replace("192.0.2.1", "one.example.org")
+    other = LOG_LINE.replace("192.0.2.1", "two.example.org")
+    done = replay(rules, f"{named}\n{other}\n{named}\n")
+    assert done.returncode == 0
+    assert "3 requests: 2 allowed, 1 denied" in done.stdout
+    assert "client.ip=one.example.org\n" in done.stdout
+    assert "one.example.org/64\n" in done.stdout
+    assert "two" not in done.stdout
+
+
+def test_a_table_that_is_too_small_is_told(tmp_path):
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("version: 1\nlimits:\n  - {name: k, key: [user], rate: 5/d}\n",
+                     encoding="utf-8")
+    trace = "".join(requests(1, user=f"u{i}") for i in range(20000))
+    assert "Not exact" in replay(rules, trace, "--state-size", "256KiB").stdout
+    assert "Not exact" not in replay(rules, trace).stdout
+    bounded = replay(rules, trace, "--max-keys", "100").stdout
+    assert ["k", "20000", "20000", "0", ">=100"] in [row.split() for row in bounded.splitlines()]
+
+
+def test_compare_puts_each_algorithm_beside_the_exact_log(rules):
+    # 2/min: two at the end of a minute, two at the start of the next, one in its middle.
+    trace = requests(119, 119, 120, 120, 150)
+    done = replay(rules, trace, "--compare")
+    assert done.returncode == 0
+    rows = {tuple(line.split()) for line in done.stdout.splitlines()}
+    assert "api: 2 in any 1 min, 1 keys" in done.stdout
+    # allowed, denied, wrong allows of exact denials, wrong denials of exact allows, worst window
+    assert ("sliding_log", "(exact)", "2", "3", "0", "(0.00%)", "0", "(0.00%)", "2") in rows
+    assert ("*", "fixed_window", "4", "1", "2", "(66.67%)", "0", "(0.00%)", "4") in rows
+    assert ("sliding_window", "3", "2", "1", "(33.33%)", "0", "(0.00%)", "3") in rows
+    assert "all: 10 in any 1 s" in done.stdout
+
+
+def test_compare_judges_limits_by_plan_apart_and_leaves_out_what_has_no_rate(tmp_path):
+    rules = tmp_path / "plans.yaml"
+    rules.write_text("version: 1\nidentify: [client.ip]\ndefault_plan: free\n"
+                     "plans: { free: { api: 7/min } }\n"
+                     "limits:\n  - {name: api, key: [user], rate: plan}\n"
+                     "  - {name: busy, key: [], algorithm: concurrency, limit: 2, life: 5s}\n"
+                     "  - {name: free, key: [], rate: unlimited}\n", encoding="utf-8")
+    done = replay(rules, '{"t": 1, "ip": "192.0.2.1"}\n', "--compare")
+    assert done.returncode == 0, done.stderr
+    assert "api: 7 in any 1 min" in done.stdout
+    assert "busy:" not in done.stdout and "free:" not in done.stdout
+
+
+@pytest.mark.parametrize("options", [[], ["--decisions", "-"], ["--compare"]])
+def test_an_output_that_cannot_be_written_is_a_failure(rules, options):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([weir_path(), "replay", "--config", rules, *options, "-"],
+                              input=requests(1, 2).encode(), stdout=full, stderr=subprocess.PIPE,
+                              timeout=60, check=False)
+    assert done.returncode == 1
+    assert b"No space left on device" in done.stderr
+
+
+def test_decisions_to_a_full_disk_are_a_failure(rules):
+    done = replay(rules, requests(1), "--decisions", "/dev/full")
+    assert done.returncode == 1
+    assert done.stderr == "weir: /dev/full: No space left on device\n"
+
+
+def test_a_reader_that_goes_away_ends_the_replay(rules):
+    with subprocess.Popen([weir_path(), "replay", "--config", rules, "--decisions", "-", "-"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL) as program:
+        program.stdout.close()
+        try:
+            program.stdin.write(requests(*range(1, 50000)).encode())
+            program.stdin.close()
+        except BrokenPipeError:
+            pass
+        assert program.wait(60) in (-signal.SIGPIPE, 1)
+
+
+def test_what_cannot_be_opened_is_told(rules, tmp_path):
+    missing = tmp_path / "missing"
+    done = run_weir("replay", "--config", rules, missing)
+    assert (done.returncode, done.stderr) == (1, f"weir: {missing}: No such file or directory\n")
+    done = run_weir("replay", "--config", missing, "-", stdin="")
+    assert done.returncode == 1 and str(missing) in done.stderr
+    done = replay(rules, "", "--decisions", tmp_path / "no" / "folder")
+    assert done.returncode == 1 and "No such file or directory" in done.stderr
+
+
+def test_rules_with_errors_replay_nothing(tmp_path):
+    rules = tmp_path / "bad.yaml"
+    rules.write_text("version: 1\nlimits:\n  - {name: a, key: [], rate: 1/min, typo: 1}\n",
+                     encoding="utf-8")
+    done = replay(rules, requests(1))
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith(f"{rules}:3:")
+
+
+def test_the_same_trace_always_gives_the_same_result(rules):
+    trace = "".join(requests(60 + i / 100, user=f"u{i % 7}") for i in range(500))
+    first, second = (replay(rules, trace, "--decisions", "-", "--compare") for _ in range(2))
+    assert (first.stdout, first.stderr) == (second.stdout, second.stderr)
+
+
+def test_an_empty_trace_is_a_report_of_nothing(rules):
+    done = replay(rules, "", "--compare")
+    assert done.returncode == 0
+    assert done.stdout.startswith("0 requests: 0 allowed, 0 denied\n")
+    assert "nothing to compare" in done.stdout
+    assert os.linesep + "api" in done.stdout

@@ -1,0 +1,94 @@
+"""`weir replay --decisions` against the independent model: every field of every decision.
+
+Each case has its own random rules and a trace of thousands of requests, made from a seed that the
+name of the test tells. A failure prints the rules, the line, and both decisions.
+"""
+
+import pytest
+
+from model.access_log import parse_access_line
+from model.generator import Generator
+from model.program import replay_decisions
+from model.replay import Replay
+from model.rules import load_rules
+
+REQUESTS = 2500
+MIXED_CASES = 60
+CASES_OF_ONE_ALGORITHM = 3
+ALGORITHMS = ["fixed_window", "sliding_window", "sliding_log", "token_bucket", "gcra",
+              "leaky_bucket", "queue", "concurrency"]
+
+
+def assert_same(rules_text, lines, found, expected):
+    for line, got, want in zip(lines, found, expected):
+        assert got == want, f"\n{rules_text}\n{line}\nweir:  {got}\nmodel: {want}"
+    assert len(found) == len(expected)
+
+
+def compare(folder, generator, requests):
+    pairs = list(generator.trace(requests))
+    lines, expected = [line for line, _ in pairs], [decision for _, decision in pairs]
+    found = replay_decisions(folder, generator.rules_text(), lines)
+    assert_same(generator.rules_text(), lines, found, expected)
+
+
+@pytest.mark.parametrize("seed", range(MIXED_CASES))
+def test_random_rules_and_traces_give_what_the_model_says(tmp_path, seed):
+    compare(tmp_path, Generator(seed), REQUESTS)
+
+
+@pytest.mark.parametrize("seed", range(CASES_OF_ONE_ALGORITHM))
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_each_algorithm_alone_gives_what_the_model_says(tmp_path, algorithm, seed):
+    compare(tmp_path, Generator(f"{algorithm}-{seed}", algorithms=[algorithm], limits=1), REQUESTS)
+
+
+def test_gcra_token_bucket_and_leaky_bucket_decide_identically(tmp_path):
+    generator = Generator(7, algorithms=["token_bucket"], limits=1)
+    decisions = []
+    lines = [line for line, _ in generator.trace(REQUESTS)]
+    for algorithm in ("token_bucket", "gcra", "leaky_bucket"):
+        generator.entries[0]["algorithm"] = algorithm
+        decisions.append(replay_decisions(tmp_path, generator.rules_text(), lines))
+    assert decisions[0] == decisions[1] == decisions[2]
+
+
+LOG_RULES = """\
+version: 1
+limits:
+  - { name: per-host, key: [client.ip], rate: 3/min }
+  - { name: posts, match: { method: POST }, key: [client.ip], algorithm: gcra, rate: 1/min burst 2 }
+  - { name: browsers, key: [header.user-agent], algorithm: fixed_window, rate: 4/min }
+  - { name: users, key: [user], algorithm: sliding_log, rate: 2/h }
+  - { name: wiki, match: { path: /wiki/Main }, key: [], algorithm: token_bucket, rate: 9/min }
+"""
+
+
+def log_lines():
+    """An access log of 40 minutes: common and combined lines, a name for a host, three zones."""
+    hosts = ["192.0.2.1", "2001:db8::17", "client.example.net", "198.51.100.250"]
+    for i in range(400):
+        zone, hour = [("+0000", 10), ("-0800", 2), ("+0530", 15)][i % 3]
+        minute, second = divmod(i * 6, 60)
+        if zone == "+0530":
+            minute += 30
+            hour, minute = hour + minute // 60, minute % 60
+        method = "POST" if i % 5 == 0 else "GET"
+        user = "-" if i % 7 else "alice"
+        path = "/wiki/Main?rev=1" if i % 2 else '/say\\"hi'
+        line = (f"{hosts[i * i % 4]} - {user} [07/Mar/2004:{hour:02}:{minute:02}:{second:02} "
+                f'{zone}] "{method} {path} HTTP/1.1" {200 + i % 2} {"-" if i % 9 == 0 else i}')
+        if i % 4:
+            line += f' "http://example.org/" "Browser/{i % 3}"'
+        yield line
+
+
+def test_an_access_log_gives_what_the_model_says(tmp_path):
+    lines = list(log_lines())
+    model = Replay(load_rules(LOG_RULES))
+    expected = [model.decide(*parse_access_line(line)) for line in lines]
+    found = replay_decisions(tmp_path, LOG_RULES, lines)
+    assert_same(LOG_RULES, lines, found, expected)
+    names = {limit["name"] for decision in found for limit in decision["limits"]
+             if not limit["allowed"]}
+    assert names == {"per-host", "posts", "browsers", "users", "wiki"}
