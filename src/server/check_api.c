@@ -1,0 +1,309 @@
+/* POST /v1/check and /v1/release: an application asks about a request of its own. See http.h and
+ * docs/http-api.md. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "server/http.h"
+
+/* --- Requests --------------------------------------------------------------------------------- */
+
+/* "application/json", with any parameters, or no type at all. */
+static bool content_is_json(const struct weir_http1_request *request)
+{
+    static const char json[] = "application/json";
+    struct weir_bytes type = weir_http1_field(request, "content-type");
+    if (!type.data)
+        return true;
+    size_t size = sizeof json - 1;
+    if (type.size < size || strncasecmp(type.data, json, size))
+        return false;
+    return type.size == size || type.data[size] == ';' || type.data[size] == ' ';
+}
+
+static bool call_is_json_post(struct weir_http_call *call)
+{
+    if (!weir_http_allow(call, "POST", NULL))
+        return false;
+    if (content_is_json(call->request))
+        return true;
+    weir_http_problem(call, WEIR_HTTP_415, NULL, "Content-Type: application/json is wanted");
+    return false;
+}
+
+static void attribute_set(struct weir_http *http, enum weir_attribute attribute,
+                          struct weir_bytes value)
+{
+    if (value.data)
+        http->attributes.values[attribute] = value;
+}
+
+/* Attributes of the body. Who the request is from (user, org, plan) only a trusted caller may say:
+ * from others it is passed over, as it must never replace what `identify` finds. */
+static int check_read_attributes(struct weir_http_call *call, const struct weir_check_json *check,
+                                 struct weir_reason *reason)
+{
+    struct weir_http *http = call->http;
+    bool trusted = weir_listener_trusts(call->connection->listener);
+    for (uint16_t i = 0; i < check->attribute_count; i++) {
+        const struct weir_check_pair *pair = &check->attributes[i];
+        int attribute =
+            weir_rules_attribute(weir_worker_rules(call->worker), pair->name.data, pair->name.size);
+        if (attribute < 0)
+            continue;
+        if (attribute < WEIR_ATTR_USER) {
+            snprintf(reason->text, sizeof reason->text,
+                     "attributes.%.*s: has a field of its own in a check", (int)pair->name.size,
+                     pair->name.data);
+            return WEIR_ERR_SYNTAX;
+        }
+        if (attribute >= WEIR_ATTR_FIRST_NAMED || trusted)
+            weir_http_set_attribute(http, attribute, pair->value);
+    }
+    return 0;
+}
+
+/* Fills http->attributes from http->check. */
+static int check_read(struct weir_http_call *call, struct weir_reason *reason)
+{
+    struct weir_http *http = call->http;
+    const struct weir_check_json *check = &http->check;
+    struct weir_request *attributes = &http->attributes;
+    weir_http_clear_attributes(http);
+    attribute_set(http, WEIR_ATTR_METHOD, check->method);
+    attribute_set(http, WEIR_ATTR_PATH, check->path);
+    attribute_set(http, WEIR_ATTR_HOST, check->host);
+    attributes->cost = check->cost;
+    if (check->ip.data &&
+        weir_address_parse(&attributes->client, check->ip.data, check->ip.size) < 0) {
+        snprintf(reason->text, sizeof reason->text, "ip: not an IP address");
+        return WEIR_ERR_SYNTAX;
+    }
+    for (uint16_t i = 0; i < check->header_count; i++) {
+        const struct weir_check_pair *pair = &check->headers[i];
+        int attribute =
+            weir_rules_header(weir_worker_rules(call->worker), pair->name.data, pair->name.size);
+        if (attribute >= 0)
+            weir_http_set_attribute(http, attribute, pair->value);
+    }
+    int err = check_read_attributes(call, check, reason);
+    if (err == 0 && http->joined_full) {
+        snprintf(reason->text, sizeof reason->text, "headers: repeated ones are too large");
+        err = WEIR_ERR_TOO_LARGE;
+    }
+    return err;
+}
+
+/* Makes the decision that http->check asks for, not yet queued. */
+static int check_decision(struct weir_http_call *call, struct weir_decision **out,
+                          struct weir_reason *reason)
+{
+    int err = check_read(call, reason);
+    if (err < 0)
+        return err;
+    struct weir_decision *decision = weir_worker_take(call->worker);
+    if (!decision)
+        return WEIR_ERR_MEMORY; /* not after weir_worker_has_room */
+    if (call->http->check.dry_run)
+        decision->op = WEIR_OP_PEEK;
+    err = weir_engine_apply_rules(call->worker->engine, decision, &call->http->attributes, reason);
+    if (err < 0) {
+        weir_worker_give(call->worker, decision);
+        return err;
+    }
+    *out = decision;
+    return 0;
+}
+
+/* --- Replies ---------------------------------------------------------------------------------- */
+
+/* The body is made in http->json, since its length stands before it. */
+static void single_write(struct weir_slot *slot, struct weir_output *output)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    struct weir_worker *worker = http->worker;
+    struct weir_answer *answer = &http->answer;
+    weir_engine_answer(slot->decision, answer, http->lease);
+    const struct weir_rules *rules = weir_decision_rules(slot->decision);
+    bool closed = !answer->allowed && answer->source == WEIR_SOURCE_CLOSED;
+    const char *type = closed ? "application/problem+json" : "application/json";
+    enum weir_http_status status = closed            ? WEIR_HTTP_503
+                                   : answer->allowed ? WEIR_HTTP_200
+                                                     : WEIR_HTTP_429;
+    weir_http_begin(http, output, status, slot->detail, slot->flags);
+    if (!answer->allowed)
+        weir_output_text(output, "Cache-Control: no-store\r\n");
+    output->used += weir_ratelimit_headers_write(weir_rules_settings(rules)->headers, answer,
+                                                 worker->wall_s, output->data + output->used);
+    size_t size = closed ? weir_problem_json_write(WEIR_PROBLEM_REDUCED_CAPACITY, 503, NULL, answer,
+                                                   http->json)
+                         : weir_answer_json_write(answer, http->json);
+    weir_http_end(output, type, size);
+    weir_output_put(output, http->json, size);
+    weir_worker_give(worker, slot->decision);
+}
+
+static struct weir_decision **slot_decisions(const struct weir_slot *slot)
+{
+    return (struct weir_decision **)(void *)slot->buffer->data;
+}
+
+/* The body of a batch: the answers as one array, in a buffer of its own. NULL: no memory. */
+static struct weir_buffer *batch_body(struct weir_http *http, const struct weir_slot *slot)
+{
+    struct weir_buffers *buffers = &http->worker->buffers;
+    struct weir_buffer *body = weir_buffer_take(buffers, WEIR_ANSWER_JSON_MAX);
+    for (uint32_t i = 0; body && i < slot->count; i++) {
+        struct weir_buffer *larger = weir_buffer_reserve(buffers, body, WEIR_ANSWER_JSON_MAX + 2);
+        if (!larger) {
+            weir_buffer_give(buffers, body);
+            return NULL;
+        }
+        body = larger;
+        body->data[body->used++] = i ? ',' : '[';
+        weir_engine_answer(slot_decisions(slot)[i], &http->answer, http->lease);
+        body->used += weir_answer_json_write(&http->answer, body->data + body->used);
+    }
+    if (body) {
+        if (!slot->count)
+            body->data[body->used++] = '[';
+        body->data[body->used++] = ']';
+    }
+    return body;
+}
+
+static void batch_write(struct weir_slot *slot, struct weir_output *output)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    struct weir_buffers *buffers = &http->worker->buffers;
+    struct weir_buffer *body = batch_body(http, slot);
+    for (uint32_t i = 0; i < slot->count; i++)
+        weir_worker_give(http->worker, slot_decisions(slot)[i]);
+    weir_buffer_give(buffers, slot->buffer);
+    if (!body) {
+        weir_connection_close(slot->connection);
+        return;
+    }
+    weir_http_begin(http, output, WEIR_HTTP_200, slot->detail, slot->flags);
+    weir_http_end(output, "application/json", body->used);
+    weir_connection_send(slot->connection, output, body->data, body->used);
+    weir_buffer_give(buffers, body);
+}
+
+/* --- Handlers --------------------------------------------------------------------------------- */
+
+static void check_single(struct weir_http_call *call)
+{
+    struct weir_reason reason = {{0}};
+    struct weir_decision *decision;
+    int err = check_decision(call, &decision, &reason);
+    if (err < 0) {
+        weir_http_refuse(call, err, &reason);
+        return;
+    }
+    struct weir_slot *slot = weir_http_slot(call);
+    if (!slot) {
+        weir_worker_give(call->worker, decision);
+        return;
+    }
+    slot->decision = decision;
+    slot->detail = call->route;
+    slot->write = single_write;
+    weir_slot_wait(slot, decision);
+}
+
+/* Reads all checks of a batch before any is queued: an error anywhere charges nothing. The first is
+ * in http->check already, where there is one. Returns the number, or an error. */
+static int batch_read(struct weir_http_call *call, struct weir_check_cursor *cursor, int more,
+                      struct weir_decision **decisions, struct weir_reason *reason)
+{
+    int count = 0, err = 0;
+    while (more > 0 && err == 0) {
+        struct weir_reason inner = {{0}};
+        err = check_decision(call, &decisions[count], &inner);
+        if (err < 0) {
+            snprintf(reason->text, sizeof reason->text, "[%d] %.240s", count, inner.text);
+            break;
+        }
+        count++;
+        more = weir_check_cursor_next(cursor, &call->http->check, reason);
+    }
+    if (err == 0 && more < 0)
+        err = more;
+    if (err == 0)
+        return count;
+    while (count > 0)
+        weir_worker_give(call->worker, decisions[--count]);
+    return err;
+}
+
+static void check_batch(struct weir_http_call *call, struct weir_check_cursor *cursor, int more)
+{
+    struct weir_buffers *buffers = &call->worker->buffers;
+    struct weir_reason reason = {{0}};
+    struct weir_buffer *list =
+        weir_buffer_take(buffers, WEIR_CHECK_JSON_BATCH_MAX * sizeof(struct weir_decision *));
+    if (!list) {
+        weir_http_problem(call, WEIR_HTTP_503, NULL, "no memory for a batch");
+        return;
+    }
+    struct weir_decision **decisions = (struct weir_decision **)(void *)list->data;
+    int count = batch_read(call, cursor, more, decisions, &reason);
+    struct weir_slot *slot = NULL;
+    if (count < 0)
+        weir_http_refuse(call, count, &reason);
+    else
+        slot = weir_http_slot(call);
+    if (!slot) {
+        while (count > 0)
+            weir_worker_give(call->worker, decisions[--count]);
+        weir_buffer_give(buffers, list);
+        return;
+    }
+    slot->buffer = list;
+    slot->count = (uint32_t)count;
+    slot->detail = call->route;
+    slot->write = batch_write;
+    for (int i = 0; i < count; i++)
+        weir_slot_wait(slot, decisions[i]);
+}
+
+void weir_check_handle(struct weir_http_call *call)
+{
+    if (!call_is_json_post(call))
+        return;
+    struct weir_reason reason = {{0}};
+    struct weir_check_cursor cursor;
+    struct weir_bytes body = call->request->body;
+    weir_check_cursor_init(&cursor, (char *)(uintptr_t)body.data, body.size);
+    int more = weir_check_cursor_next(&cursor, &call->http->check, &reason);
+    if (more < 0)
+        weir_http_refuse(call, more, &reason);
+    else if (cursor.array)
+        check_batch(call, &cursor, more);
+    else
+        check_single(call);
+}
+
+void weir_release_handle(struct weir_http_call *call)
+{
+    static const char done[] = "{\"released\":true}";
+    if (!call_is_json_post(call))
+        return;
+    struct weir_reason reason = {{0}};
+    struct weir_bytes lease, body = call->request->body;
+    int err = weir_release_json_parse((char *)(uintptr_t)body.data, body.size, &lease, &reason);
+    if (err < 0) {
+        weir_http_refuse(call, err, &reason);
+        return;
+    }
+    err = weir_engine_release_lease(call->worker->engine, weir_worker_time(call->worker), lease);
+    if (err == 0)
+        weir_http_reply(call, WEIR_HTTP_200, NULL, "application/json", done, sizeof done - 1);
+    else if (err == WEIR_ERR_NOT_FOUND)
+        weir_http_problem(call, WEIR_HTTP_404, NULL, "no such lease: it was ended, or has expired");
+    else if (err == WEIR_ERR_SYNTAX)
+        weir_http_problem(call, WEIR_HTTP_400, NULL, "lease: not a lease");
+    else
+        weir_http_problem(call, WEIR_HTTP_503, NULL, weir_error_text(err));
+}

@@ -1,0 +1,475 @@
+/* see connection.h */
+#include "server/connection.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "server/listener.h"
+#include "server/worker.h"
+#include "wire/forwarded.h"
+
+/* Room that a read into a connection's own buffer has at least. */
+#define READ_ROOM_MIN 2048
+
+/* An answer that its socket did not take lies in a buffer behind its own uv_write_t. */
+#define WRITE_CHUNK (WEIR_OUTPUT_MAX - sizeof(uv_write_t))
+
+static uint64_t connection_now_ms(const struct weir_connection *connection)
+{
+    return uv_now(&connection->worker->loop);
+}
+
+static void connection_on_closed(uv_handle_t *handle)
+{
+    struct weir_connection *connection = handle->data;
+    weir_worker_forget(connection->worker, connection);
+}
+
+static void slot_drop(struct weir_worker *worker, struct weir_slot *slot)
+{
+    if (slot->decision) {
+        weir_engine_cancel(worker->engine, slot->decision);
+        worker->taken--;
+    }
+    if (slot->buffer) {
+        struct weir_decision **decisions = (struct weir_decision **)(void *)slot->buffer->data;
+        for (uint32_t i = 0; i < slot->count; i++) {
+            weir_engine_cancel(worker->engine, decisions[i]);
+            worker->taken--;
+        }
+        weir_buffer_give(&worker->buffers, slot->buffer);
+    }
+    weir_worker_give_slot(worker, slot);
+}
+
+static void connection_drop_input(struct weir_connection *connection)
+{
+    weir_buffer_give(&connection->worker->buffers, connection->input);
+    weir_buffer_give(&connection->worker->buffers, connection->aside);
+    connection->input = connection->aside = NULL;
+}
+
+void weir_connection_close(struct weir_connection *connection)
+{
+    if (connection->state == WEIR_CONNECTION_CLOSING)
+        return;
+    connection->state = WEIR_CONNECTION_CLOSING;
+    while (connection->first) {
+        struct weir_slot *slot = connection->first;
+        connection->first = slot->next;
+        slot_drop(connection->worker, slot);
+    }
+    connection->last = NULL;
+    connection_drop_input(connection);
+    weir_wheel_remove(&connection->node);
+    uv_close(&connection->handle, connection_on_closed);
+}
+
+/* --- Output ----------------------------------------------------------------------------------- */
+
+static void connection_on_written(uv_write_t *write, int status)
+{
+    struct weir_buffer *buffer = write->data;
+    struct weir_connection *connection = write->handle->data;
+    connection->output_bytes -= buffer->used;
+    weir_buffer_give(&connection->worker->buffers, buffer);
+    if (connection->state == WEIR_CONNECTION_CLOSING)
+        return;
+    if (status < 0)
+        weir_connection_close(connection);
+    else
+        weir_worker_mark(connection->worker, connection);
+}
+
+/* Keeps bytes that the socket did not take, and has libuv write them when it does. */
+static void connection_keep_output(struct weir_connection *connection, const char *data,
+                                   size_t size)
+{
+    while (size) {
+        size_t chunk = size < WRITE_CHUNK ? size : WRITE_CHUNK;
+        struct weir_buffer *buffer =
+            weir_buffer_take(&connection->worker->buffers, sizeof(uv_write_t) + chunk);
+        if (!buffer) {
+            weir_connection_close(connection);
+            return;
+        }
+        uv_write_t *write = (uv_write_t *)(void *)buffer->data;
+        char *copy = buffer->data + sizeof *write;
+        memcpy(copy, data, chunk);
+        write->data = buffer;
+        buffer->used = chunk;
+        uv_buf_t out = uv_buf_init(copy, (unsigned)chunk);
+        if (uv_write(write, &connection->stream, &out, 1, connection_on_written) < 0) {
+            weir_buffer_give(&connection->worker->buffers, buffer);
+            weir_connection_close(connection);
+            return;
+        }
+        connection->output_bytes += chunk;
+        data += chunk;
+        size -= chunk;
+    }
+}
+
+static void connection_write(struct weir_connection *connection, const char *data, size_t size)
+{
+    if (!size || connection->state == WEIR_CONNECTION_CLOSING)
+        return;
+    if (!connection->output_bytes) {
+        uv_buf_t out = uv_buf_init((char *)(uintptr_t)data, (unsigned)size);
+        int n = uv_try_write(&connection->stream, &out, 1);
+        if (n < 0 && n != UV_EAGAIN) {
+            weir_connection_close(connection);
+            return;
+        }
+        if (n > 0) {
+            data += n;
+            size -= (size_t)n;
+        }
+    }
+    connection_keep_output(connection, data, size);
+}
+
+void weir_connection_send(struct weir_connection *connection, struct weir_output *output,
+                          const char *data, size_t size)
+{
+    connection_write(connection, output->data, output->used);
+    output->used = 0;
+    connection_write(connection, data, size);
+}
+
+/* --- Deadlines -------------------------------------------------------------------------------- */
+
+/* Sets the deadline that the connection's present state asks for. */
+static void connection_watch(struct weir_connection *connection)
+{
+    uint64_t now_ms = connection_now_ms(connection), deadline_ms = now_ms + WEIR_IDLE_MS;
+    bool begun = connection->input || connection->state == WEIR_CONNECTION_PROXY;
+    if (connection->state == WEIR_CONNECTION_LINGER) {
+        deadline_ms = now_ms + WEIR_LINGER_MS;
+    } else if (connection->output_bytes) {
+        deadline_ms = now_ms + WEIR_STALL_MS;
+    } else if (begun && !connection->paused && !connection->first) {
+        if (!connection->request_deadline_ms)
+            connection->request_deadline_ms = now_ms + WEIR_REQUEST_MS;
+        deadline_ms = connection->request_deadline_ms;
+    } else if (connection->worker->draining && !connection->first && !connection->paused) {
+        deadline_ms = now_ms + WEIR_DRAIN_MS;
+    }
+    weir_wheel_set(&connection->worker->wheel, &connection->node, deadline_ms);
+}
+
+void weir_connection_begin_body(struct weir_connection *connection)
+{
+    connection->request_deadline_ms = connection_now_ms(connection) + WEIR_BODY_MS;
+}
+
+/* All is written: tells the client so and waits for it to close. */
+static void connection_linger(struct weir_connection *connection)
+{
+    uv_os_fd_t fd;
+    if (connection->eof || uv_fileno(&connection->handle, &fd) < 0 ||
+        (shutdown(fd, SHUT_WR) < 0 && errno != ENOTCONN)) {
+        weir_connection_close(connection);
+        return;
+    }
+    connection->state = WEIR_CONNECTION_LINGER;
+    connection->paused = false;
+    connection_drop_input(connection);
+    connection_watch(connection);
+}
+
+void weir_connection_expire(struct weir_connection *connection)
+{
+    bool begun = connection->input || connection->state == WEIR_CONNECTION_PROXY;
+    if (connection->state == WEIR_CONNECTION_LINGER) {
+        weir_connection_close(connection);
+    } else if (connection->output_bytes) {
+        weir_count(&connection->worker->counters.timeouts, 1);
+        weir_connection_close(connection);
+    } else if (connection->first || connection->paused) {
+        connection_watch(connection); /* it waits for us, not we for it */
+    } else if (begun) {
+        weir_count(&connection->worker->counters.timeouts, 1);
+        weir_connection_cut(connection, WEIR_CUT_TIMEOUT);
+    } else {
+        weir_connection_close(connection);
+    }
+}
+
+void weir_connection_drain(struct weir_connection *connection)
+{
+    if (connection->state != WEIR_CONNECTION_CLOSING && connection->state != WEIR_CONNECTION_LINGER)
+        connection_watch(connection);
+}
+
+void weir_connection_cut(struct weir_connection *connection, enum weir_cut why)
+{
+    if (connection->state == WEIR_CONNECTION_PROXY) { /* it has not even said who it is */
+        weir_connection_close(connection);
+        return;
+    }
+    struct weir_output *output = &connection->worker->output;
+    connection->state = WEIR_CONNECTION_ENDING;
+    connection_drop_input(connection);
+    output->used = 0;
+    if (!connection->first) /* else its words would overtake replies that are owed */
+        connection->listener->front->cut(connection, why, output);
+    weir_connection_send(connection, output, NULL, 0);
+    weir_worker_mark(connection->worker, connection);
+}
+
+/* --- Input ------------------------------------------------------------------------------------ */
+
+/* Reads the PROXY protocol's header. Returns the bytes taken, 0 for more, -1: not to be served. */
+static long connection_read_proxy(struct weir_connection *connection, const char *data, size_t size)
+{
+    struct weir_address client = connection->peer;
+    long n = weir_proxy_header_parse(&client, data, size);
+    if (n > 0) {
+        connection->peer = client;
+        connection->state = WEIR_CONNECTION_OPEN;
+    } else if (n < 0) {
+        weir_count(&connection->worker->counters.protocol_errors, 1);
+        weir_connection_close(connection);
+    }
+    return n < 0 ? -1 : n;
+}
+
+/* Whether reading has to stop for now; then it does. */
+static bool connection_pause(struct weir_connection *connection)
+{
+    bool room = weir_worker_has_room(connection->worker);
+    if (room && connection->slots < WEIR_PIPELINE_MAX &&
+        connection->output_bytes <= WEIR_OUTPUT_MAX)
+        return false;
+    if (!room)
+        weir_worker_stall(connection->worker, connection);
+    connection->paused = true;
+    uv_read_stop(&connection->stream);
+    return true;
+}
+
+/* Parses what it can. Returns the bytes that are done with. */
+static size_t connection_parse(struct weir_connection *connection, char *data, size_t size)
+{
+    size_t done = 0;
+    while (done < size) {
+        long n;
+        if (connection->state == WEIR_CONNECTION_PROXY)
+            n = connection_read_proxy(connection, data + done, size - done);
+        else if (connection_pause(connection))
+            break;
+        else
+            n = connection->listener->front->parse(connection, data + done, size - done);
+        if (n == 0)
+            break;
+        if (n < 0) {
+            if (connection->state == WEIR_CONNECTION_OPEN)
+                connection->state = WEIR_CONNECTION_ENDING;
+            return size;
+        }
+        connection->request_deadline_ms = 0;
+        done += (size_t)n;
+    }
+    return done;
+}
+
+/* Keeps the rest of the input for the next read. Returns whether it could. */
+static bool connection_keep_input(struct weir_connection *connection, const char *rest, size_t size)
+{
+    struct weir_buffers *buffers = &connection->worker->buffers;
+    if (!size) {
+        weir_buffer_give(buffers, connection->input);
+        connection->input = NULL;
+        return true;
+    }
+    if (!connection->input) {
+        connection->input = weir_buffer_take(buffers, size + READ_ROOM_MIN);
+        if (!connection->input)
+            return false;
+    }
+    memmove(connection->input->data, rest, size);
+    connection->input->used = size;
+    return true;
+}
+
+static void connection_take_input(struct weir_connection *connection, char *data, size_t size)
+{
+    size_t done = connection_parse(connection, data, size);
+    if (connection->state == WEIR_CONNECTION_CLOSING)
+        return;
+    if (connection->state == WEIR_CONNECTION_ENDING) {
+        connection_drop_input(connection);
+    } else {
+        size_t request_max = connection->listener->front->request_max;
+        if (!connection->paused && size - done > request_max)
+            weir_connection_cut(connection, WEIR_CUT_TOO_LARGE);
+        else if (!connection_keep_input(connection, data + done, size - done))
+            weir_connection_cut(connection, WEIR_CUT_BUSY);
+    }
+    weir_worker_mark(connection->worker, connection);
+}
+
+static void connection_on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
+{
+    struct weir_connection *connection = handle->data;
+    struct weir_worker *worker = connection->worker;
+    (void)suggested;
+    if (!connection->input) {
+        *out = uv_buf_init(worker->read_buffer, WEIR_READ_BYTES);
+        return;
+    }
+    struct weir_buffer *input =
+        weir_buffer_reserve(&worker->buffers, connection->input, READ_ROOM_MIN);
+    if (!input) {
+        *out = uv_buf_init(NULL, 0); /* the read callback gets UV_ENOBUFS */
+        return;
+    }
+    connection->input = input;
+    *out = uv_buf_init(input->data + input->used, (unsigned)(input->size - input->used));
+}
+
+static void connection_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
+{
+    struct weir_connection *connection = stream->data;
+    if (n == 0 || connection->state == WEIR_CONNECTION_CLOSING)
+        return;
+    if (n > 0) {
+        if (connection->state == WEIR_CONNECTION_LINGER ||
+            connection->state == WEIR_CONNECTION_ENDING)
+            return; /* read only so that closing does not reset the connection */
+        if (!connection->input) {
+            connection_take_input(connection, buffer->base, (size_t)n);
+        } else {
+            connection->input->used += (size_t)n;
+            connection_take_input(connection, connection->input->data, connection->input->used);
+        }
+        return;
+    }
+    if (n == UV_ENOBUFS) {
+        weir_connection_cut(connection, WEIR_CUT_BUSY);
+        return;
+    }
+    connection->eof = true;
+    uv_read_stop(stream);
+    if (n != UV_EOF || connection->state == WEIR_CONNECTION_LINGER ||
+        connection->state == WEIR_CONNECTION_PROXY) {
+        weir_connection_close(connection);
+        return;
+    }
+    connection->state = WEIR_CONNECTION_ENDING; /* what was asked before is still answered */
+    connection_drop_input(connection);
+    weir_worker_mark(connection->worker, connection);
+}
+
+void weir_connection_resume(struct weir_connection *connection)
+{
+    if (!connection->paused || connection->state != WEIR_CONNECTION_OPEN ||
+        connection->slots > WEIR_PIPELINE_MAX / 2 || connection->output_bytes > WEIR_OUTPUT_MAX / 2)
+        return;
+    connection->paused = false;
+    if (connection->input)
+        connection_take_input(connection, connection->input->data, connection->input->used);
+    if (!connection->paused && connection->state <= WEIR_CONNECTION_ENDING)
+        uv_read_start(&connection->stream, connection_on_alloc, connection_on_read);
+}
+
+void weir_connection_flush(struct weir_connection *connection)
+{
+    struct weir_output *output = &connection->worker->output;
+    output->used = 0;
+    while (connection->first && !connection->first->waiting) {
+        struct weir_slot *slot = connection->first;
+        connection->first = slot->next;
+        if (!slot->next)
+            connection->last = NULL;
+        connection->slots--;
+        slot->write(slot, output);
+        weir_worker_give_slot(connection->worker, slot);
+        if (output->size - output->used < WEIR_REPLY_MAX)
+            weir_connection_send(connection, output, NULL, 0);
+    }
+    weir_connection_send(connection, output, NULL, 0);
+    if (connection->state == WEIR_CONNECTION_CLOSING || connection->state == WEIR_CONNECTION_LINGER)
+        return;
+    if (connection->state == WEIR_CONNECTION_ENDING) {
+        if (!connection->first && !connection->output_bytes) {
+            connection_linger(connection);
+            return;
+        }
+    } else {
+        weir_connection_resume(connection);
+        if (connection->state == WEIR_CONNECTION_CLOSING)
+            return;
+    }
+    connection_watch(connection);
+}
+
+/* --- Begin ------------------------------------------------------------------------------------ */
+
+static void connection_find_peer(struct weir_connection *connection)
+{
+    struct sockaddr_storage address;
+    int size = sizeof address;
+    if (connection->listener->unix_socket ||
+        uv_tcp_getpeername(&connection->tcp, (struct sockaddr *)&address, &size) < 0)
+        return;
+    if (address.ss_family == AF_INET) {
+        connection->peer.family = 4;
+        memcpy(connection->peer.bytes, &((struct sockaddr_in *)(void *)&address)->sin_addr, 4);
+    } else if (address.ss_family == AF_INET6) {
+        connection->peer.family = 6;
+        memcpy(connection->peer.bytes, &((struct sockaddr_in6 *)(void *)&address)->sin6_addr, 16);
+        weir_address_fold(&connection->peer);
+    }
+}
+
+void weir_connection_start(struct weir_connection *connection)
+{
+    connection->handle.data = connection;
+    connection_find_peer(connection);
+    connection->state = WEIR_CONNECTION_OPEN;
+    if (weir_listener_settings(connection->listener)->proxy_protocol) {
+        connection->state = WEIR_CONNECTION_PROXY;
+        if (!weir_worker_trusts(connection->worker, &connection->peer)) {
+            weir_count(&connection->worker->counters.protocol_errors, 1);
+            weir_connection_close(connection);
+            return;
+        }
+    }
+    if (uv_read_start(&connection->stream, connection_on_alloc, connection_on_read) < 0)
+        weir_connection_close(connection);
+    else
+        connection_watch(connection);
+}
+
+/* --- For front ends --------------------------------------------------------------------------- */
+
+struct weir_slot *weir_connection_slot(struct weir_connection *connection)
+{
+    struct weir_slot *slot = weir_worker_slot(connection->worker);
+    if (!slot)
+        return NULL;
+    slot->connection = connection;
+    if (connection->last)
+        connection->last->next = slot;
+    else
+        connection->first = slot;
+    connection->last = slot;
+    connection->slots++;
+    return slot;
+}
+
+void weir_slot_wait(struct weir_slot *slot, struct weir_decision *decision)
+{
+    struct weir_worker *worker = slot->connection->worker;
+    slot->waiting++;
+    decision->owner = slot;
+    worker->queued++;
+    weir_engine_queue(worker->engine, decision);
+}
+
+void *weir_connection_workspace(struct weir_connection *connection)
+{
+    return connection->listener->workspace;
+}

@@ -1,0 +1,116 @@
+/* A connection: a socket, the request that is coming in, the replies that are owed.
+ *
+ *   input    bytes are read into the worker's one large read buffer and parsed there; only what is
+ *            left of an unfinished request moves to a buffer of the connection's own. An idle
+ *            connection holds no buffer (about 700 bytes in all).
+ *   slots    replies owed, in order; at most WEIR_PIPELINE_MAX, then reading stops
+ *   output   the replies that are ready leave in one write at the end of a turn; what the socket
+ *            does not take is kept, and reading stops while more than WEIR_OUTPUT_MAX is kept
+ *
+ * Time limits (all enforced by the worker's wheel, up to one tick late):
+ *   a request from its first byte to its last      WEIR_REQUEST_MS, and WEIR_BODY_MS more for a
+ *                                                  body: slow senders get 408 and are cut
+ *   nothing begun, nothing owed                    WEIR_IDLE_MS: closed
+ *   a reply that the client does not read          WEIR_STALL_MS without progress: reset
+ *   after the last reply, until the client closes  WEIR_LINGER_MS (closing at once would reset the
+ *                                                  connection and could destroy the reply,
+ *                                                  RFC 9112 9.6)
+ *
+ * Threads: one owner, the worker.
+ */
+#ifndef WEIR_SERVER_CONNECTION_H
+#define WEIR_SERVER_CONNECTION_H
+
+#include <uv.h>
+
+#include "core/address.h"
+#include "server/front.h"
+#include "server/wheel.h"
+
+/* Replies owed to one connection. Pipelining clients gain nothing beyond a few dozen, and what is
+ * owed pins decisions of the worker's pool. */
+#define WEIR_PIPELINE_MAX 256
+/* Bytes kept for a client that does not read, before reading from it stops. */
+#define WEIR_OUTPUT_MAX 65536
+
+#define WEIR_REQUEST_MS 10000 /* a head is one packet or two; nginx gives 60 s, attackers less */
+#define WEIR_BODY_MS 30000    /* 1 MiB at 35 kB/s */
+#define WEIR_IDLE_MS 75000    /* nginx's keepalive_timeout; proxies keep theirs shorter */
+#define WEIR_STALL_MS 15000
+#define WEIR_LINGER_MS 2000
+#define WEIR_DRAIN_MS 500 /* at shutdown: how long an idle connection may still begin a request */
+
+enum weir_connection_state {
+    WEIR_CONNECTION_PROXY,   /* the PROXY protocol's header comes first */
+    WEIR_CONNECTION_OPEN,    /* requests and replies */
+    WEIR_CONNECTION_ENDING,  /* nothing is read any more; what is owed is written */
+    WEIR_CONNECTION_LINGER,  /* all is written; waits for the client to close */
+    WEIR_CONNECTION_CLOSING, /* uv_close was called */
+};
+
+struct weir_listener;
+
+struct weir_connection {
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    };
+    struct weir_wheel_node node;
+    struct weir_listener *listener;
+    struct weir_worker *worker;
+    struct weir_connection *previous, *next; /* all of the worker's */
+    struct weir_connection *next_dirty, *next_stalled;
+    struct weir_address peer; /* family 0: a Unix socket */
+    struct weir_buffer *input, *aside;
+    struct weir_slot *first, *last;
+    uint64_t request_deadline_ms; /* 0: no request is begun */
+    size_t output_bytes;          /* kept for a slow reader */
+    uint16_t slots;
+    uint8_t state;
+    bool dirty, stalled, paused, eof;
+    uint64_t front_state[WEIR_FRONT_STATE_BYTES / 8];
+};
+
+/* Starts with an accepted stream in `connection` (from weir_worker_connection). */
+void weir_connection_start(struct weir_connection *connection);
+
+/* Says why, and closes as after a last reply. */
+void weir_connection_cut(struct weir_connection *connection, enum weir_cut why);
+
+/* Closes at once. What is owed is cancelled. */
+void weir_connection_close(struct weir_connection *connection);
+
+/* Ends a turn for this connection: writes the replies that are ready, in order, and goes on
+ * reading where it had stopped. */
+void weir_connection_flush(struct weir_connection *connection);
+
+/* Goes on with what was read but not parsed, once there is room for it again. */
+void weir_connection_resume(struct weir_connection *connection);
+
+/* The deadline in its wheel node has passed. */
+void weir_connection_expire(struct weir_connection *connection);
+
+/* The worker is shutting down: the next reply is the last. */
+void weir_connection_drain(struct weir_connection *connection);
+
+/* --- For front ends --------------------------------------------------------------------------- */
+
+/* A new slot, the connection's last; NULL: no memory (return -1 from parse). A slot that waits for
+ * no decision is written at the end of the turn. */
+struct weir_slot *weir_connection_slot(struct weir_connection *connection);
+
+/* Lets the slot wait for a decision, which is queued in the engine. */
+void weir_slot_wait(struct weir_slot *slot, struct weir_decision *decision);
+
+void *weir_connection_workspace(struct weir_connection *connection);
+
+/* Writes what `output` holds and then `size` bytes more. */
+void weir_connection_send(struct weir_connection *connection, struct weir_output *output,
+                          const char *data, size_t size);
+
+/* The request's head is complete and its body is coming: gives it WEIR_BODY_MS, once. */
+void weir_connection_begin_body(struct weir_connection *connection);
+
+#endif

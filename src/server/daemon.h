@@ -1,0 +1,81 @@
+/* The daemon's state, on the main thread: see server.h for what it does.
+ *
+ *   main thread     control loop = the admin worker's loop: signals, watch, clock, admin listener
+ *   worker 0..n-1   one thread each
+ *
+ * Threads: the main thread's own, but for `running` and what worker.h says of workers.
+ */
+#ifndef WEIR_SERVER_DAEMON_H
+#define WEIR_SERVER_DAEMON_H
+
+#include "server/server.h"
+#include "server/worker.h"
+
+/* How long a shutdown waits for what is in flight. */
+#define WEIR_SHUTDOWN_MS 10000
+
+struct weir_daemon {
+    struct weir_server_options options;
+    struct weir_log log;
+    struct weir_rules *rules; /* the newest; workers follow within a turn */
+    struct weir_table *table;
+    struct weir_endpoint http_endpoint, admin_endpoint;
+    struct weir_worker admin;
+    struct weir_worker *workers;
+    uv_thread_t *threads;
+    unsigned worker_count, started;
+
+    uv_signal_t on_hangup, on_terminate, on_interrupt;
+    uv_async_t on_finished; /* a worker's thread has ended its loop */
+    uv_timer_t clock, grace, settle;
+    uv_fs_event_t watch;
+    _Atomic unsigned running; /* workers whose loops run */
+    bool stopping;
+
+    uint64_t started_wall_ns, reloaded_wall_ns;
+    uint64_t reloads, failed_reloads;
+    int64_t clock_offset_ns; /* wall clock - time of the table */
+    bool clock_is_off;       /* by more than a second: it was logged */
+};
+
+/* Loads the rules file (or none: no limits) and prints what is wrong with it to stderr, or, once
+ * the daemon runs, to the log. *rules has one reference. Errors: WEIR_ERR_RULES, WEIR_ERR_MEMORY.
+ */
+int weir_daemon_load(struct weir_daemon *daemon, struct weir_rules **rules)
+    __attribute__((warn_unused_result));
+
+/* Checks what only a daemon cares for: listeners that are open to others say so. Errors:
+ * WEIR_ERR_RULES. */
+int weir_daemon_check(const struct weir_daemon *daemon, const struct weir_settings *settings,
+                      struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Makes the limits known to the table. Errors: those of weir_table_intern. */
+int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
+                        struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Reads the rules file again and hands the new rules to all workers. A file with errors is logged
+ * and changes nothing. */
+void weir_daemon_reload(struct weir_daemon *daemon);
+
+/* Signals, watch, clock: on the admin worker's loop. Errors: WEIR_ERR_IO. */
+int weir_control_open(struct weir_daemon *daemon, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* The address of a listener: command line, else rules file, else default. */
+const char *weir_daemon_http(const struct weir_daemon *daemon,
+                             const struct weir_settings *settings);
+const char *weir_daemon_admin(const struct weir_daemon *daemon,
+                              const struct weir_settings *settings);
+
+/* Verdicts of one limit over all workers. */
+struct weir_limit_totals {
+    uint64_t allowed, denied, shadow_denied;
+};
+void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
+                        struct weir_limit_totals *totals);
+
+/* Appends all metrics in Prometheus' text format 0.0.4 to `text`, a buffer of the admin worker's.
+ * Returns the buffer to use from now on; NULL (and the buffer is given back): no memory. */
+struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_buffer *text);
+
+#endif

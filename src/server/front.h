@@ -1,0 +1,80 @@
+/* A front end: how one protocol stands on the shared connection.
+ *
+ *     bytes ─▶ connection ─▶ front->parse ─▶ slots + decisions ─▶ engine, end of turn
+ *     bytes ◀─ connection ◀─ slot->write  ◀─ slots in order    ◀─ done, now or later
+ *
+ * The connection (connection.h) owns sockets, buffers, timeouts, back-pressure, the PROXY protocol
+ * and the order of replies. A front end only turns bytes into slots, and a slot whose decisions are
+ * done back into bytes. One slot is one reply; slots of a connection are written in the order in
+ * which they were made, whenever their decisions finish.
+ *
+ * To add a protocol: fill one struct weir_front, and give it a listener in server.c.
+ */
+#ifndef WEIR_SERVER_FRONT_H
+#define WEIR_SERVER_FRONT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/check.h"
+#include "server/buffers.h"
+
+struct weir_connection;
+struct weir_slot;
+struct weir_worker;
+
+/* The most that one slot->write may append to an output at once; longer replies go through
+ * weir_connection_send. 8 KiB of rate-limit headers, 16 KiB of JSON, and a head. */
+#define WEIR_REPLY_MAX 32768
+
+/* Bytes on their way to one connection: the worker's, reused for each. */
+struct weir_output {
+    char *data;
+    size_t used, size;
+};
+
+/* Why a connection is cut before its request was understood. */
+enum weir_cut {
+    WEIR_CUT_TIMEOUT,   /* a begun request was not finished in time */
+    WEIR_CUT_BUSY,      /* no connection or no buffer is left */
+    WEIR_CUT_TOO_LARGE, /* an unfinished request is longer than front->request_max */
+};
+
+struct weir_front {
+    const char *name;   /* in logs and metrics */
+    size_t request_max; /* bytes of one unfinished request */
+
+    /* What the front end needs for each listener of each worker: made once, handed out as
+     * weir_connection_workspace. NULL: no memory. */
+    void *(*open)(struct weir_worker *worker, void *server);
+    void (*close)(void *workspace);
+
+    /* Takes one request from data[0..size), size > 0. Returns the bytes taken (> 0), 0 when more
+     * are needed, or -1: nothing more is read from this connection, and it is closed when its slots
+     * are written. At least WEIR_BATCH_MAX decisions can be taken while it runs. */
+    long (*parse)(struct weir_connection *connection, char *data, size_t size);
+
+    /* The last words on a connection that is cut. */
+    void (*cut)(struct weir_connection *connection, enum weir_cut why, struct weir_output *output);
+};
+
+/* Decisions that one request may need. */
+#define WEIR_BATCH_MAX 1000
+
+/* The room that a front end has in each connection for its parser. */
+#define WEIR_FRONT_STATE_BYTES 192
+
+/* One reply. `write` gives back the slot's decisions and buffer. */
+struct weir_slot {
+    struct weir_slot *next;
+    struct weir_connection *connection;
+    void (*write)(struct weir_slot *slot, struct weir_output *output);
+    struct weir_decision *decision; /* where it needs one */
+    struct weir_buffer *buffer;     /* a finished reply, or an array of decisions */
+    uint32_t waiting;               /* decisions that are not done */
+    uint32_t count;                 /* of decisions in the buffer */
+    uint16_t detail, flags;         /* the front end's */
+};
+
+#endif

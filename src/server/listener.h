@@ -1,0 +1,92 @@
+/* Where the server listens: addresses of the configuration, sockets, who may come.
+ *
+ * TCP: every worker has a socket of its own on the same port (SO_REUSEPORT), so that the kernel
+ * spreads connections and no thread hands work to another. All are bound by the main thread before
+ * anything starts; a port that another program has is found by a first bind without SO_REUSEPORT,
+ * which would otherwise share the port with it in silence. Unix sockets: one socket, duplicated for
+ * each worker; a path that nobody listens on any more is taken over.
+ */
+#ifndef WEIR_SERVER_LISTENER_H
+#define WEIR_SERVER_LISTENER_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <uv.h>
+
+#include <weir/error.h>
+
+#include "rules/rules.h"
+#include "server/front.h"
+
+/* Connections that wait to be accepted; the kernel caps it at net.core.somaxconn. */
+#define WEIR_BACKLOG 4096
+
+enum weir_endpoint_kind { WEIR_ENDPOINT_OFF, WEIR_ENDPOINT_TCP, WEIR_ENDPOINT_UNIX };
+
+struct weir_endpoint {
+    enum weir_endpoint_kind kind;
+    bool local; /* loopback or a Unix socket */
+    socklen_t size;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+        struct sockaddr_un un;
+    };
+};
+
+/* "off", "127.0.0.1:8080", "[::1]:8080", "localhost:8080" (127.0.0.1), "*:8080" (all, IPv6 and
+ * IPv4), "unix:/path". Errors: WEIR_ERR_SYNTAX. */
+int weir_endpoint_parse(struct weir_endpoint *endpoint, const char *text,
+                        struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Makes `count` bound sockets, not yet listening: fds[0..count). Port 0 becomes one free port, the
+ * same for all. On return the endpoint holds the real port. Errors: WEIR_ERR_IO. */
+int weir_endpoint_bind(struct weir_endpoint *endpoint, int *fds, unsigned count,
+                       struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* The address as it is written in the configuration. */
+#define WEIR_ENDPOINT_TEXT_MAX 128
+void weir_endpoint_format(const struct weir_endpoint *endpoint, char text[WEIR_ENDPOINT_TEXT_MAX]);
+
+/* Removes a Unix socket's path. */
+void weir_endpoint_remove(const struct weir_endpoint *endpoint);
+
+/* Which part of `server:` a listener stands for. */
+enum weir_listener_kind { WEIR_LISTENER_HTTP, WEIR_LISTENER_ADMIN };
+
+/* One listening socket of one worker. */
+struct weir_listener {
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    };
+    struct weir_worker *worker;
+    const struct weir_front *front;
+    void *workspace;
+    enum weir_listener_kind kind;
+    bool unix_socket, local;
+    bool open; /* its handle is */
+    bool owed; /* a connection waits that there was no memory for */
+};
+
+/* Listens on a bound socket, which becomes the listener's. Errors: WEIR_ERR_IO. */
+int weir_listener_open(struct weir_listener *listener, uv_loop_t *loop, int fd,
+                       struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Accepts a connection that there was no memory for. */
+void weir_listener_retry(struct weir_listener *listener);
+
+/* Accepts what still waits, then closes the socket. */
+void weir_listener_close(struct weir_listener *listener);
+
+/* The settings that stand for it in the present rules. */
+const struct weir_listener_settings *weir_listener_settings(const struct weir_listener *listener);
+
+/* Whether callers may say who a request is from (`attributes`: user, org, plan). */
+bool weir_listener_trusts(const struct weir_listener *listener);
+
+#endif

@@ -1,0 +1,289 @@
+/* Metrics in Prometheus' text format 0.0.4: see daemon.h and docs/metrics.md.
+ *
+ * Labels come from the configuration and from weir itself, never from traffic: the number of series
+ * is known before the first request.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/clock.h"
+#include "server/daemon.h"
+#include "server/http.h"
+
+/* One line: the longest name, a label of 64 bytes escaped, two numbers. */
+#define LINE_MAX_BYTES 512
+
+struct metrics {
+    struct weir_daemon *daemon;
+    struct weir_buffer *text; /* NULL: no memory was left; nothing is written any more */
+};
+
+static void put(struct metrics *metrics, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void put(struct metrics *metrics, const char *format, ...)
+{
+    struct weir_buffers *buffers = &metrics->daemon->admin.buffers;
+    if (!metrics->text)
+        return;
+    struct weir_buffer *text = weir_buffer_reserve(buffers, metrics->text, LINE_MAX_BYTES);
+    if (!text) {
+        weir_buffer_give(buffers, metrics->text);
+        metrics->text = NULL;
+        return;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(text->data + text->used, LINE_MAX_BYTES, format, arguments);
+    va_end(arguments);
+    text->used += size < LINE_MAX_BYTES ? (size_t)size : LINE_MAX_BYTES - 1;
+    metrics->text = text;
+}
+
+static void head(struct metrics *metrics, const char *name, const char *type, const char *help)
+{
+    put(metrics, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void single(struct metrics *metrics, const char *name, const char *type, const char *help,
+                   uint64_t value)
+{
+    head(metrics, name, type, help);
+    put(metrics, "%s %" PRIu64 "\n", name, value);
+}
+
+static void seconds(struct metrics *metrics, const char *name, const char *help, int64_t ns)
+{
+    uint64_t absolute = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+    head(metrics, name, "gauge", help);
+    put(metrics, "%s %s%" PRIu64 ".%09" PRIu64 "\n", name, ns < 0 ? "-" : "", absolute / 1000000000,
+        absolute % 1000000000);
+}
+
+/* --- Over all workers ------------------------------------------------------------------------- */
+
+/* The i-th worker, the admin's own after the last. NULL: no more. */
+static struct weir_worker *worker_at(struct weir_daemon *daemon, unsigned i)
+{
+    if (i < daemon->worker_count)
+        return &daemon->workers[i];
+    return i == daemon->worker_count ? &daemon->admin : NULL;
+}
+
+static uint64_t sum(struct weir_daemon *daemon, size_t offset)
+{
+    uint64_t total = 0;
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        char *counters = (char *)&daemon->workers[i].counters;
+        total += weir_counted((_Atomic uint64_t *)(void *)(counters + offset));
+    }
+    return total;
+}
+
+#define SUM(daemon, field) sum(daemon, offsetof(struct weir_worker_counters, field))
+
+void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
+                        struct weir_limit_totals *totals)
+{
+    *totals = (struct weir_limit_totals){0};
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        const struct weir_engine_counters *counters =
+            weir_engine_find_counters(daemon->workers[i].engine, name, strlen(name));
+        if (!counters)
+            continue; /* this worker has not taken the newest rules yet */
+        totals->allowed += weir_counted(&counters->allowed);
+        totals->denied += weir_counted(&counters->denied);
+        totals->shadow_denied += weir_counted(&counters->shadow_denied);
+    }
+}
+
+static void put_decisions(struct metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    head(metrics, "weir_decisions_total", "counter",
+         "Verdicts of each limit; a shadow limit denies without effect.");
+    for (uint32_t rule = 0; rule < weir_rules_count(daemon->rules); rule++) {
+        struct weir_rule_info info;
+        struct weir_limit_totals totals;
+        weir_rules_info(daemon->rules, rule, &info);
+        weir_daemon_totals(daemon, info.name, &totals);
+        put(metrics, "weir_decisions_total{limit=\"%s\",result=\"allowed\"} %" PRIu64 "\n",
+            info.name, totals.allowed);
+        put(metrics, "weir_decisions_total{limit=\"%s\",result=\"denied\"} %" PRIu64 "\n",
+            info.name, totals.denied);
+        put(metrics, "weir_decisions_total{limit=\"%s\",result=\"shadow_denied\"} %" PRIu64 "\n",
+            info.name, totals.shadow_denied);
+    }
+}
+
+/* Requests by listener, route and status; series that are zero are left out. */
+static void put_requests(struct metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    uint64_t totals[2][WEIR_HTTP_ROUTES_MAX + 1][WEIR_HTTP_STATUS_COUNT] = {0};
+    const struct weir_http *sample[2] = {NULL, NULL};
+    struct weir_worker *worker;
+    for (unsigned i = 0; (worker = worker_at(daemon, i)); i++) {
+        for (unsigned j = 0; j < worker->listener_count; j++) {
+            const struct weir_listener *listener = &worker->listeners[j];
+            const struct weir_http *http = listener->workspace;
+            unsigned kind = listener->kind == WEIR_LISTENER_ADMIN;
+            sample[kind] = http;
+            for (unsigned r = 0; r <= http->route_count; r++) {
+                for (unsigned s = 0; s < WEIR_HTTP_STATUS_COUNT; s++)
+                    totals[kind][r][s] += weir_counted(&http->requests[r][s]);
+            }
+        }
+    }
+    head(metrics, "weir_requests_total", "counter", "HTTP requests answered.");
+    for (unsigned kind = 0; kind < 2; kind++) {
+        for (unsigned r = 0; sample[kind] && r <= sample[kind]->route_count; r++) {
+            const char *route =
+                r < sample[kind]->route_count ? sample[kind]->routes[r].name : "none";
+            for (unsigned s = 0; s < WEIR_HTTP_STATUS_COUNT; s++) {
+                if (totals[kind][r][s])
+                    put(metrics,
+                        "weir_requests_total{front=\"%s\",route=\"%s\",code=\"%u\"} %" PRIu64 "\n",
+                        kind ? "admin" : "http", route, weir_http_code((enum weir_http_status)s),
+                        totals[kind][r][s]);
+            }
+        }
+    }
+}
+
+static void put_connections(struct metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    single(metrics, "weir_connections", "gauge", "Connections that are open.",
+           SUM(daemon, connections));
+    single(metrics, "weir_connections_max", "gauge", "Connections that may be open.",
+           (uint64_t)daemon->workers[0].connections_max * daemon->worker_count);
+    single(metrics, "weir_connections_accepted_total", "counter", "Connections accepted.",
+           SUM(daemon, accepted));
+    single(metrics, "weir_connections_refused_total", "counter",
+           "Connections answered 503 because too many were open.", SUM(daemon, refused));
+    single(metrics, "weir_timeouts_total", "counter",
+           "Connections cut because the client was too slow to send or to read.",
+           SUM(daemon, timeouts));
+    single(metrics, "weir_protocol_errors_total", "counter",
+           "Requests and PROXY headers that were malformed.", SUM(daemon, protocol_errors));
+}
+
+static void put_turns(struct metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    uint64_t below = 0;
+    head(metrics, "weir_turn_seconds", "histogram",
+         "Time to decide and answer all that one turn of a worker's loop has read.");
+    for (unsigned i = 0; i < WEIR_TURN_BUCKETS; i++) {
+        for (unsigned w = 0; w < daemon->worker_count; w++)
+            below += weir_counted(&daemon->workers[w].counters.turn_buckets[i]);
+        put(metrics, "weir_turn_seconds_bucket{le=\"0.%06u\"} %" PRIu64 "\n",
+            weir_turn_bounds_us[i], below);
+    }
+    for (unsigned w = 0; w < daemon->worker_count; w++)
+        below += weir_counted(&daemon->workers[w].counters.turn_buckets[WEIR_TURN_BUCKETS]);
+    uint64_t ns = SUM(daemon, turn_ns);
+    put(metrics, "weir_turn_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", below);
+    put(metrics, "weir_turn_seconds_sum %" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000,
+        ns % 1000000000);
+    put(metrics, "weir_turn_seconds_count %" PRIu64 "\n", below);
+    single(metrics, "weir_requests_decided_total", "counter",
+           "Decisions made, each over all limits of one request.", SUM(daemon, decisions));
+}
+
+static void put_table(struct metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    struct weir_table_stats stats;
+    weir_table_stats(daemon->table, weir_worker_time(&daemon->admin), &stats);
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } lines[] = {
+        {"weir_table_bytes", "gauge", "Size of the state region.", stats.bytes},
+        {"weir_table_slots", "gauge", "Keys that the region has slots for.", stats.slots},
+        {"weir_table_slots_used", "gauge", "Slots in use, some by states that are fresh again.",
+         stats.slots_used},
+        {"weir_table_keys", "gauge", "Keys with something used; sampled where there are many.",
+         stats.keys},
+        {"weir_table_span_bytes", "gauge", "Room for logs, segments and leases.", stats.span_bytes},
+        {"weir_table_span_bytes_used", "gauge", "Of that, in use.", stats.span_bytes_used},
+        {"weir_table_params", "gauge", "Different limits the region knows.", stats.params},
+        {"weir_table_params_max", "gauge", "Different limits the region has room for.",
+         stats.params_max},
+        {"weir_table_owners", "gauge", "Threads attached to the region, of all processes.",
+         stats.owners},
+        {"weir_table_inserts_total", "counter", "Keys that got a slot.", stats.inserts},
+        {"weir_table_evictions_total", "counter",
+         "Slots taken from keys that had something used but were not being denied.",
+         stats.evictions},
+        {"weir_table_overflows_total", "counter",
+         "Decisions on a state that keys share because the table is full.", stats.overflows},
+        {"weir_table_reclaimed_total", "counter", "Slots reused after their state was fresh again.",
+         stats.reclaimed},
+        {"weir_table_recoveries_total", "counter", "Threads that died and were cleaned up after.",
+         stats.recoveries},
+        {"weir_table_lock_waits_total", "counter", "Locks that were not free at once.",
+         stats.lock_waits},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        single(metrics, lines[i].name, lines[i].type, lines[i].help, lines[i].value);
+}
+
+static void put_failures(struct metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    uint64_t late = 0, failed = 0, open = 0, closed = 0, local = 0, exhausted = 0;
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        const struct weir_engine_failures *failures =
+            weir_engine_failures(daemon->workers[i].engine);
+        late += weir_counted(&failures->late);
+        failed += weir_counted(&failures->failed);
+        open += weir_counted(&failures->open);
+        closed += weir_counted(&failures->closed);
+        local += weir_counted(&failures->local);
+        exhausted += weir_counted(&failures->exhausted);
+    }
+    head(metrics, "weir_store_errors_total", "counter", "Decisions that the store did not make.");
+    put(metrics, "weir_store_errors_total{reason=\"late\"} %" PRIu64 "\n", late);
+    put(metrics, "weir_store_errors_total{reason=\"failed\"} %" PRIu64 "\n", failed);
+    head(metrics, "weir_fallback_decisions_total", "counter",
+         "Decisions by on_store_error instead of the store.");
+    put(metrics, "weir_fallback_decisions_total{source=\"open\"} %" PRIu64 "\n", open);
+    put(metrics, "weir_fallback_decisions_total{source=\"closed\"} %" PRIu64 "\n", closed);
+    put(metrics, "weir_fallback_decisions_total{source=\"local\"} %" PRIu64 "\n", local);
+    single(metrics, "weir_decisions_exhausted_total", "counter",
+           "Requests that found no free decision.", exhausted);
+}
+
+struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_buffer *text)
+{
+    struct metrics metrics = {daemon, text};
+    head(&metrics, "weir_build_info", "gauge", "What runs.");
+    put(&metrics, "weir_build_info{version=\"" WEIR_VERSION "\"} 1\n");
+    seconds(&metrics, "weir_start_time_seconds", "When it started, since the epoch.",
+            (int64_t)daemon->started_wall_ns);
+    single(&metrics, "weir_workers", "gauge", "Threads that decide.", daemon->worker_count);
+    single(&metrics, "weir_limits", "gauge", "Limits in the rules.",
+           weir_rules_count(daemon->rules));
+    head(&metrics, "weir_reloads_total", "counter", "Times the rules file was read again.");
+    put(&metrics, "weir_reloads_total{result=\"ok\"} %" PRIu64 "\n", daemon->reloads);
+    put(&metrics, "weir_reloads_total{result=\"failed\"} %" PRIu64 "\n", daemon->failed_reloads);
+    seconds(&metrics, "weir_rules_loaded_seconds",
+            "When the rules in use were read, since the epoch.", (int64_t)daemon->reloaded_wall_ns);
+    seconds(&metrics, "weir_clock_offset_seconds",
+            "Wall clock minus the time that decisions are made by.", daemon->clock_offset_ns);
+    single(&metrics, "weir_log_lines_dropped_total", "counter",
+           "Log lines left out because there were too many a second.",
+           weir_counted(&daemon->log.dropped_total));
+    put_decisions(&metrics);
+    put_requests(&metrics);
+    put_connections(&metrics);
+    put_turns(&metrics);
+    put_failures(&metrics);
+    put_table(&metrics);
+    return metrics.text;
+}

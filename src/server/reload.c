@@ -1,0 +1,195 @@
+/* Rules: loading them, checking what concerns the daemon, handing new ones over. See daemon.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "server/clock.h"
+#include "server/daemon.h"
+
+/* What runs without a rules file. */
+static const char no_rules[] = "version: 1\nlimits: []\n";
+
+static void problem_print(const struct weir_problem *problem)
+{
+    if (problem->line)
+        fprintf(stderr, "weir: %s:%u:%u: %s\n", problem->file, problem->line, problem->column,
+                problem->message);
+    else
+        fprintf(stderr, "weir: %s: %s\n", problem->file, problem->message);
+}
+
+static void problem_log(struct weir_log *log, const struct weir_problem *problem)
+{
+    struct weir_log_line line;
+    weir_log_begin(&line, log, WEIR_LOG_ERROR, "rules_error");
+    weir_log_text(&line, "file", problem->file);
+    weir_log_number(&line, "line", problem->line);
+    weir_log_number(&line, "column", problem->column);
+    weir_log_text(&line, "message", problem->message);
+    weir_log_end(&line);
+}
+
+int weir_daemon_load(struct weir_daemon *daemon, struct weir_rules **rules)
+{
+    struct weir_problems problems = {0};
+    const char *config = daemon->options.config;
+    int err = config ? weir_rules_load(rules, config, &problems)
+                     : weir_rules_parse(rules, "(no rules file)", ".", no_rules,
+                                        sizeof no_rules - 1, &problems);
+    for (uint32_t i = 0; i < problems.count; i++) {
+        if (daemon->started)
+            problem_log(&daemon->log, &problems.list[i]);
+        else
+            problem_print(&problems.list[i]);
+    }
+    if (err < 0 && !daemon->started && problems.dropped)
+        fprintf(stderr, "weir: %u more errors\n", problems.dropped);
+    if (err < 0 && !daemon->started && !problems.count)
+        fprintf(stderr, "weir: %s: %s\n", config, weir_error_text(err));
+    weir_problems_free(&problems);
+    return err;
+}
+
+/* --- What concerns the daemon ----------------------------------------------------------------- */
+
+const char *weir_daemon_http(const struct weir_daemon *daemon, const struct weir_settings *settings)
+{
+    return daemon->options.http     ? daemon->options.http
+           : settings->http.address ? settings->http.address
+                                    : WEIR_HTTP_ADDRESS_DEFAULT;
+}
+
+const char *weir_daemon_admin(const struct weir_daemon *daemon,
+                              const struct weir_settings *settings)
+{
+    return daemon->options.admin     ? daemon->options.admin
+           : settings->admin.address ? settings->admin.address
+                                     : WEIR_ADMIN_ADDRESS_DEFAULT;
+}
+
+/* A listener that others can reach says who may call, or that all may. */
+static int listener_check(const char *name, const char *address,
+                          const struct weir_listener_settings *settings, struct weir_reason *reason)
+{
+    struct weir_endpoint endpoint;
+    struct weir_reason why;
+    if (weir_endpoint_parse(&endpoint, address, &why) < 0) {
+        snprintf(reason->text, sizeof reason->text, "%s: %.200s", name, why.text);
+        return WEIR_ERR_RULES;
+    }
+    if (endpoint.kind == WEIR_ENDPOINT_OFF || endpoint.local || settings->token || settings->open)
+        return 0;
+    snprintf(reason->text, sizeof reason->text,
+             "%s: %.80s is not loopback: give server.%s a token, or say open: true", name, address,
+             name);
+    return WEIR_ERR_RULES;
+}
+
+static int unsupported_check(const char *name, const char *option, const char *setting,
+                             struct weir_reason *reason)
+{
+    const char *address = option ? option : setting;
+    if (!address || !strcmp(address, "off"))
+        return 0;
+    snprintf(reason->text, sizeof reason->text, "%s: not supported yet", name);
+    return WEIR_ERR_RULES;
+}
+
+int weir_daemon_check(const struct weir_daemon *daemon, const struct weir_settings *settings,
+                      struct weir_reason *reason)
+{
+    int err = listener_check("http", weir_daemon_http(daemon, settings), &settings->http, reason);
+    if (err == 0)
+        err =
+            listener_check("admin", weir_daemon_admin(daemon, settings), &settings->admin, reason);
+    if (err == 0)
+        err = unsupported_check("redis", daemon->options.redis, settings->redis.address, reason);
+    if (err == 0)
+        err = unsupported_check("grpc", daemon->options.grpc, settings->grpc.address, reason);
+    return err;
+}
+
+struct prepare_context {
+    struct weir_store *store;
+    struct weir_reason *reason;
+};
+
+static int prepare_limit(void *context, struct weir_limit *limit, const char *name)
+{
+    struct prepare_context *prepare = context;
+    int err = prepare->store->ops->prepare(prepare->store, limit);
+    if (err < 0)
+        snprintf(prepare->reason->text, sizeof prepare->reason->text,
+                 "limit '%s': %s: state.size is too small for it", name, weir_error_text(err));
+    return err;
+}
+
+int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
+                        struct weir_reason *reason)
+{
+    struct prepare_context prepare = {.store = daemon->admin.store, .reason = reason};
+    return weir_rules_prepare(rules, prepare_limit, &prepare);
+}
+
+/* --- Reload ----------------------------------------------------------------------------------- */
+
+static bool text_differs(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) != 0 : a != b;
+}
+
+static void reload_note(struct weir_daemon *daemon, bool differs, const char *setting)
+{
+    if (differs)
+        weir_log_event(&daemon->log, WEIR_LOG_WARNING, "restart_needed", "setting", setting);
+}
+
+/* Names what a running daemon cannot change. */
+static void reload_compare(struct weir_daemon *daemon, const struct weir_settings *old,
+                           const struct weir_settings *new)
+{
+    reload_note(daemon, text_differs(weir_daemon_http(daemon, old), weir_daemon_http(daemon, new)),
+                "server.http");
+    reload_note(daemon,
+                text_differs(weir_daemon_admin(daemon, old), weir_daemon_admin(daemon, new)),
+                "server.admin");
+    reload_note(daemon, old->workers != new->workers && !daemon->options.workers, "server.workers");
+    reload_note(daemon, text_differs(old->state_file, new->state_file), "state.file");
+    reload_note(daemon, old->state_bytes != new->state_bytes, "state.size");
+}
+
+static void reload_hand_over(struct weir_daemon *daemon, struct weir_rules *rules)
+{
+    for (unsigned i = 0; i < daemon->worker_count; i++)
+        weir_worker_set_rules(&daemon->workers[i], rules);
+    weir_worker_set_rules(&daemon->admin, rules);
+    struct weir_rules *old = daemon->rules;
+    daemon->rules = rules;
+    weir_rules_unref(old);
+}
+
+void weir_daemon_reload(struct weir_daemon *daemon)
+{
+    struct weir_rules *rules = NULL;
+    struct weir_reason reason = {{0}};
+    int err = weir_daemon_load(daemon, &rules);
+    if (err == 0)
+        err = weir_daemon_check(daemon, weir_rules_settings(rules), &reason);
+    if (err == 0)
+        err = weir_daemon_prepare(daemon, rules, &reason);
+    if (err < 0) {
+        daemon->failed_reloads++;
+        weir_log_event(&daemon->log, WEIR_LOG_ERROR, "reload_failed", "reason",
+                       reason.text[0] ? reason.text : weir_error_text(err));
+        if (rules)
+            weir_rules_unref(rules);
+        return;
+    }
+    reload_compare(daemon, weir_rules_settings(daemon->rules), weir_rules_settings(rules));
+    reload_hand_over(daemon, rules);
+    daemon->reloads++;
+    daemon->reloaded_wall_ns = weir_clock_wall_ns();
+    struct weir_log_line line;
+    weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "reloaded");
+    weir_log_number(&line, "limits", weir_rules_count(rules));
+    weir_log_end(&line);
+}

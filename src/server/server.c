@@ -1,0 +1,303 @@
+/* see server.h */
+#include "server/server.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "server/clock.h"
+#include "server/daemon.h"
+#include "server/http.h"
+
+/* Files that are open beside connections: loops, signals, logs, the state, libraries. */
+#define FILES_RESERVED 64
+
+/* The admin worker decides only for its own state endpoint. */
+#define ADMIN_DECISIONS (2 * WEIR_BATCH_MAX)
+#define ADMIN_CONNECTIONS_MAX 256
+
+static int fail(const char *text)
+{
+    fprintf(stderr, "weir: %s\n", text);
+    return 1;
+}
+
+/* As many open files as the system allows; how many of them each worker may have. */
+static uint32_t connections_per_worker(unsigned workers)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return WEIR_CONNECTIONS_MAX;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    uint64_t reserved = FILES_RESERVED + ADMIN_CONNECTIONS_MAX + 8 * (uint64_t)workers;
+    uint64_t each = files.rlim_cur > 2 * reserved ? (files.rlim_cur - reserved) / workers : 64;
+    return each < WEIR_CONNECTIONS_MAX ? (uint32_t)each : WEIR_CONNECTIONS_MAX;
+}
+
+static int open_table(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
+    const struct weir_table_options options = {
+        .path = settings->state_file,
+        .bytes = settings->state_bytes,
+        .reset = daemon->options.reset_state,
+        .wall_ns = weir_clock_wall_ns(),
+        .boot_ns = weir_clock_boot_ns(),
+    };
+    struct weir_reason why = {{0}};
+    int err = weir_table_open(&daemon->table, &options, &why);
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "state%s%.100s: %s",
+                 settings->state_file ? " file " : "",
+                 settings->state_file ? settings->state_file : "",
+                 why.text[0] ? why.text : weir_error_text(err));
+    return err;
+}
+
+static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, unsigned index,
+                       uint32_t decisions, uint32_t connections_max, struct weir_reason *reason)
+{
+    struct weir_worker_options options = {
+        .index = index,
+        .log = &daemon->log,
+        .table = daemon->table,
+        .rules = daemon->rules,
+        .decisions = decisions,
+        .connections_max = connections_max,
+    };
+    if (getrandom(&options.lease_seed, sizeof options.lease_seed, 0) < 0)
+        options.lease_seed = weir_clock_boot_ns() + index;
+    int err = weir_worker_open(worker, &options);
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "cannot start a worker: %s",
+                 weir_error_text(err));
+    return err;
+}
+
+static int open_workers(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    unsigned wanted = daemon->options.workers;
+    if (!wanted)
+        wanted = weir_rules_settings(daemon->rules)->workers;
+    if (!wanted)
+        wanted = uv_available_parallelism();
+    if (wanted > WEIR_WORKERS_MAX)
+        wanted = WEIR_WORKERS_MAX;
+    uint32_t connections_max = connections_per_worker(wanted);
+    daemon->workers = calloc(wanted, sizeof *daemon->workers);
+    daemon->threads = calloc(wanted, sizeof *daemon->threads);
+    if (!daemon->workers || !daemon->threads) {
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(WEIR_ERR_MEMORY));
+        return WEIR_ERR_MEMORY;
+    }
+    int err = 0;
+    while (daemon->worker_count < wanted && err == 0) {
+        unsigned i = daemon->worker_count;
+        err = open_worker(daemon, &daemon->workers[i], i, 0, connections_max, reason);
+        daemon->worker_count += err == 0;
+    }
+    return err;
+}
+
+/* --- Listening -------------------------------------------------------------------------------- */
+
+static void log_listening(struct weir_daemon *daemon, const char *front,
+                          const struct weir_endpoint *endpoint)
+{
+    char address[WEIR_ENDPOINT_TEXT_MAX];
+    struct weir_log_line line;
+    weir_endpoint_format(endpoint, address);
+    weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "listening");
+    weir_log_text(&line, "front", front);
+    weir_log_text(&line, "address", address);
+    weir_log_end(&line);
+}
+
+/* Binds first, all of them, then listens: a port in use is found before anybody is served. */
+static int open_listeners(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    struct weir_endpoint *http = &daemon->http_endpoint, *admin = &daemon->admin_endpoint;
+    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
+    unsigned count = daemon->worker_count;
+    int fds[WEIR_WORKERS_MAX], admin_fd = -1;
+    int err = weir_endpoint_parse(http, weir_daemon_http(daemon, settings), reason);
+    if (err == 0)
+        err = weir_endpoint_parse(admin, weir_daemon_admin(daemon, settings), reason);
+    if (err == 0 && http->kind != WEIR_ENDPOINT_OFF)
+        err = weir_endpoint_bind(http, fds, count, reason);
+    if (err < 0)
+        return err;
+    if (admin->kind != WEIR_ENDPOINT_OFF) {
+        err = weir_endpoint_bind(admin, &admin_fd, 1, reason);
+        if (err < 0) {
+            for (unsigned i = 0; http->kind != WEIR_ENDPOINT_OFF && i < count; i++)
+                close(fds[i]);
+            weir_endpoint_remove(http);
+            return err;
+        }
+    }
+    for (unsigned i = 0; http->kind != WEIR_ENDPOINT_OFF && i < count; i++) {
+        if (err < 0)
+            close(fds[i]);
+        else
+            err = weir_worker_listen(&daemon->workers[i], &weir_http_front, WEIR_LISTENER_HTTP,
+                                     http, fds[i], daemon, reason);
+    }
+    if (err == 0 && admin_fd >= 0)
+        err = weir_worker_listen(&daemon->admin, &weir_admin_front, WEIR_LISTENER_ADMIN, admin,
+                                 admin_fd, daemon, reason);
+    else if (admin_fd >= 0)
+        close(admin_fd);
+    return err;
+}
+
+static void remove_sockets(const struct weir_daemon *daemon)
+{
+    weir_endpoint_remove(&daemon->http_endpoint);
+    weir_endpoint_remove(&daemon->admin_endpoint);
+}
+
+/* --- Threads ---------------------------------------------------------------------------------- */
+
+struct thread_start {
+    struct weir_daemon *daemon;
+    struct weir_worker *worker;
+};
+
+static void thread_main(void *context)
+{
+    struct thread_start start = *(struct thread_start *)context;
+    free(context);
+    weir_worker_run(start.worker);
+    atomic_fetch_sub(&start.daemon->running, 1);
+    uv_async_send(&start.daemon->on_finished);
+}
+
+static int start_threads(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        struct thread_start *start = malloc(sizeof *start);
+        if (start) {
+            *start = (struct thread_start){daemon, &daemon->workers[i]};
+            atomic_fetch_add(&daemon->running, 1);
+            if (uv_thread_create(&daemon->threads[i], thread_main, start) == 0) {
+                daemon->started++;
+                continue;
+            }
+            atomic_fetch_sub(&daemon->running, 1);
+            free(start);
+        }
+        snprintf(reason->text, sizeof reason->text, "cannot start a thread");
+        return WEIR_ERR_MEMORY;
+    }
+    return 0;
+}
+
+static void join_threads(struct weir_daemon *daemon)
+{
+    for (unsigned i = 0; i < daemon->started; i++)
+        weir_worker_stop(&daemon->workers[i]);
+    for (unsigned i = 0; i < daemon->started; i++)
+        uv_thread_join(&daemon->threads[i]);
+}
+
+/* --- Run -------------------------------------------------------------------------------------- */
+
+static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = open_table(daemon, reason);
+    if (err < 0)
+        return err;
+    err = open_worker(daemon, &daemon->admin, WEIR_WORKERS_MAX, ADMIN_DECISIONS,
+                      ADMIN_CONNECTIONS_MAX, reason);
+    if (err < 0)
+        goto close_table;
+    err = weir_daemon_prepare(daemon, daemon->rules, reason);
+    if (err == 0)
+        err = open_workers(daemon, reason);
+    if (err == 0)
+        err = weir_control_open(daemon, reason);
+    if (err == 0)
+        err = open_listeners(daemon, reason);
+    if (err == 0)
+        return 0;
+    for (unsigned i = 0; i < daemon->worker_count; i++)
+        weir_worker_close(&daemon->workers[i]);
+    weir_worker_close(&daemon->admin);
+close_table:
+    free(daemon->workers);
+    free(daemon->threads);
+    if (daemon->table)
+        weir_table_close(daemon->table);
+    return err;
+}
+
+static void daemon_close(struct weir_daemon *daemon)
+{
+    for (unsigned i = 0; i < daemon->worker_count; i++)
+        weir_worker_close(&daemon->workers[i]);
+    weir_worker_close(&daemon->admin);
+    weir_table_close(daemon->table);
+    remove_sockets(daemon);
+    free(daemon->workers);
+    free(daemon->threads);
+}
+
+static void log_started(struct weir_daemon *daemon)
+{
+    if (daemon->http_endpoint.kind != WEIR_ENDPOINT_OFF)
+        log_listening(daemon, "http", &daemon->http_endpoint);
+    if (daemon->admin_endpoint.kind != WEIR_ENDPOINT_OFF)
+        log_listening(daemon, "admin", &daemon->admin_endpoint);
+    struct weir_log_line line;
+    weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "started");
+    weir_log_text(&line, "version", WEIR_VERSION);
+    weir_log_number(&line, "workers", daemon->worker_count);
+    weir_log_number(&line, "limits", weir_rules_count(daemon->rules));
+    weir_log_number(&line, "connections_max",
+                    (int64_t)daemon->workers[0].connections_max * daemon->worker_count);
+    weir_log_end(&line);
+}
+
+static int daemon_run(struct weir_daemon *daemon)
+{
+    struct weir_reason reason = {{0}};
+    int err = weir_daemon_load(daemon, &daemon->rules);
+    if (err < 0)
+        return 1;
+    err = weir_daemon_check(daemon, weir_rules_settings(daemon->rules), &reason);
+    if (err == 0)
+        err = daemon_open(daemon, &reason);
+    if (err < 0)
+        return fail(reason.text);
+    daemon->started_wall_ns = daemon->reloaded_wall_ns = weir_clock_wall_ns();
+    err = start_threads(daemon, &reason);
+    if (err == 0) {
+        log_started(daemon);
+        weir_worker_run(&daemon->admin);
+    }
+    join_threads(daemon);
+    weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopped", NULL, NULL);
+    daemon_close(daemon);
+    return err < 0 ? fail(reason.text) : 0;
+}
+
+int weir_server_run(const struct weir_server_options *options)
+{
+    struct weir_daemon *daemon = calloc(1, sizeof *daemon);
+    if (!daemon)
+        return fail(weir_error_text(WEIR_ERR_MEMORY));
+    signal(SIGPIPE, SIG_IGN); /* a peer that is gone is an error of its write */
+    daemon->options = *options;
+    weir_log_init(&daemon->log, STDERR_FILENO, options->log_format);
+    int status = daemon_run(daemon);
+    if (daemon->rules)
+        weir_rules_unref(daemon->rules);
+    free(daemon);
+    return status;
+}

@@ -1,0 +1,479 @@
+/* see worker.h */
+#include "server/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/clock.h"
+
+/* A worker runs what one turn has queued; what that makes ready to parse may queue more, until the
+ * input that was read is used up. Connections and slots are made in groups of this many. */
+#define GROUP 64
+
+const uint32_t weir_turn_bounds_us[WEIR_TURN_BUCKETS] = {5, 10, 25, 50, 100, 250, 500, 1000, 5000};
+
+/* --- Decisions -------------------------------------------------------------------------------- */
+
+static void worker_on_decided(void *context, struct weir_decision *decision)
+{
+    struct weir_worker *worker = context;
+    struct weir_slot *slot = decision->owner;
+    if (--slot->waiting == 0)
+        weir_worker_mark(worker, slot->connection);
+}
+
+static void worker_on_deadline(uv_timer_t *timer)
+{
+    struct weir_worker *worker = timer->data;
+    worker->run_wanted = true; /* the turn follows in this iteration: the check handle */
+}
+
+uint64_t weir_worker_time(struct weir_worker *worker)
+{
+    return weir_table_time(worker->table, weir_clock_boot_ns());
+}
+
+/* Has the engine decide what is queued. */
+static void worker_decide(struct weir_worker *worker)
+{
+    weir_count(&worker->counters.decisions, worker->queued);
+    worker->queued = 0;
+    worker->run_wanted = false;
+    uint64_t next_ns = weir_engine_run(worker->engine, worker->now_ns);
+    if (next_ns == WEIR_NEVER)
+        return;
+    uint64_t wait_ms = next_ns <= worker->now_ns ? 0 : (next_ns - worker->now_ns) / 1000000 + 1;
+    uv_timer_start(&worker->deadline, worker_on_deadline, wait_ms, 0);
+}
+
+bool weir_worker_has_room(struct weir_worker *worker)
+{
+    if (worker->taken + WEIR_BATCH_MAX <= worker->decisions)
+        return true;
+    if (worker->queued) {
+        worker->now_ns = weir_worker_time(worker);
+        worker_decide(worker);
+        /* Those that are done are given back when their replies are written, in this turn; until
+         * then the connection waits. */
+    }
+    return false;
+}
+
+struct weir_decision *weir_worker_take(struct weir_worker *worker)
+{
+    struct weir_decision *decision = weir_engine_take(worker->engine);
+    if (decision)
+        worker->taken++;
+    return decision;
+}
+
+void weir_worker_give(struct weir_worker *worker, struct weir_decision *decision)
+{
+    worker->taken--;
+    weir_engine_release(worker->engine, decision);
+}
+
+/* --- The turn --------------------------------------------------------------------------------- */
+
+void weir_worker_mark(struct weir_worker *worker, struct weir_connection *connection)
+{
+    if (connection->dirty)
+        return;
+    connection->dirty = true;
+    connection->next_dirty = NULL;
+    *worker->dirty_end = connection;
+    worker->dirty_end = &connection->next_dirty;
+}
+
+void weir_worker_stall(struct weir_worker *worker, struct weir_connection *connection)
+{
+    if (connection->stalled)
+        return;
+    connection->stalled = true;
+    connection->next_stalled = NULL;
+    *worker->stalled_end = connection;
+    worker->stalled_end = &connection->next_stalled;
+}
+
+static void worker_flush(struct weir_worker *worker)
+{
+    while (worker->dirty) {
+        struct weir_connection *connection = worker->dirty;
+        worker->dirty = connection->next_dirty;
+        if (!worker->dirty)
+            worker->dirty_end = &worker->dirty;
+        connection->dirty = false;
+        weir_connection_flush(connection);
+    }
+}
+
+/* Gives each connection that waits for decisions one more try. */
+static void worker_unstall(struct weir_worker *worker)
+{
+    struct weir_connection *connection = worker->stalled;
+    worker->stalled = NULL;
+    worker->stalled_end = &worker->stalled;
+    while (connection) {
+        struct weir_connection *next = connection->next_stalled;
+        connection->stalled = false;
+        weir_connection_resume(connection);
+        connection = next;
+    }
+}
+
+static void worker_count_turn(struct weir_worker *worker, uint64_t took_ns)
+{
+    size_t bucket = 0;
+    while (bucket < WEIR_TURN_BUCKETS && took_ns > weir_turn_bounds_us[bucket] * 1000u)
+        bucket++;
+    weir_count(&worker->counters.turns, 1);
+    weir_count(&worker->counters.turn_ns, took_ns);
+    weir_count(&worker->counters.turn_buckets[bucket], 1);
+}
+
+static void worker_turn(struct weir_worker *worker)
+{
+    if (!worker->queued && !worker->dirty && !worker->stalled && !worker->run_wanted)
+        return;
+    uint64_t began_ns = weir_clock_boot_ns();
+    worker->now_ns = weir_table_time(worker->table, began_ns);
+    worker->wall_s = weir_clock_wall_s();
+    do {
+        if (worker->queued || worker->run_wanted)
+            worker_decide(worker);
+        worker_flush(worker);
+        if (worker->stalled)
+            worker_unstall(worker);
+    } while (worker->queued || worker->dirty);
+    weir_table_mark(worker->table, worker->now_ns);
+    worker_count_turn(worker, weir_clock_boot_ns() - began_ns);
+}
+
+static void worker_on_check(uv_check_t *check)
+{
+    worker_turn(check->data);
+}
+
+static void worker_on_tick(uv_timer_t *timer)
+{
+    struct weir_worker *worker = timer->data;
+    struct weir_wheel_node *node;
+    while ((node = weir_wheel_expire(&worker->wheel, uv_now(&worker->loop)))) {
+        char *connection = (char *)node - offsetof(struct weir_connection, node);
+        weir_connection_expire((struct weir_connection *)(void *)connection);
+    }
+    for (unsigned i = 0; i < worker->listener_count; i++)
+        weir_listener_retry(&worker->listeners[i]);
+    worker_turn(worker); /* poll comes next and may sleep */
+}
+
+/* --- Messages of other threads ---------------------------------------------------------------- */
+
+static void worker_stop_if_done(struct weir_worker *worker)
+{
+    if (worker->draining && !worker->all)
+        uv_stop(&worker->loop);
+}
+
+static void worker_drain(struct weir_worker *worker)
+{
+    worker->draining = true;
+    for (unsigned i = 0; i < worker->listener_count; i++)
+        weir_listener_close(&worker->listeners[i]);
+    for (struct weir_connection *at = worker->all; at; at = at->next)
+        weir_connection_drain(at);
+    worker_stop_if_done(worker);
+}
+
+static void worker_on_wake(uv_async_t *wake)
+{
+    struct weir_worker *worker = wake->data;
+    struct weir_rules *rules = atomic_exchange(&worker->next_rules, NULL);
+    if (rules) {
+        if (weir_engine_set_rules(worker->engine, rules) < 0)
+            weir_log_event(worker->log, WEIR_LOG_ERROR, "reload_failed", "reason",
+                           weir_error_text(WEIR_ERR_MEMORY));
+        weir_rules_unref(rules);
+    }
+    if (atomic_load(&worker->drain_wanted) && !worker->draining)
+        worker_drain(worker);
+    if (atomic_load(&worker->stop_wanted))
+        uv_stop(&worker->loop);
+}
+
+void weir_worker_set_rules(struct weir_worker *worker, struct weir_rules *rules)
+{
+    struct weir_rules *unseen = atomic_exchange(&worker->next_rules, weir_rules_ref(rules));
+    if (unseen)
+        weir_rules_unref(unseen);
+    uv_async_send(&worker->wake);
+}
+
+void weir_worker_drain(struct weir_worker *worker)
+{
+    atomic_store(&worker->drain_wanted, true);
+    uv_async_send(&worker->wake);
+}
+
+void weir_worker_stop(struct weir_worker *worker)
+{
+    atomic_store(&worker->stop_wanted, true);
+    uv_async_send(&worker->wake);
+}
+
+/* --- Connections and slots -------------------------------------------------------------------- */
+
+struct weir_connection *weir_worker_connection(struct weir_worker *worker,
+                                               struct weir_listener *listener)
+{
+    struct weir_connection *connection = worker->free_connections;
+    if (connection)
+        worker->free_connections = connection->next;
+    else
+        connection = malloc(sizeof *connection);
+    if (!connection)
+        return NULL;
+    memset(connection, 0, sizeof *connection);
+    connection->worker = worker;
+    connection->listener = listener;
+    connection->next = worker->all;
+    if (worker->all)
+        worker->all->previous = connection;
+    worker->all = connection;
+    weir_count(&worker->counters.connections, 1);
+    weir_count(&worker->counters.accepted, 1);
+    return connection;
+}
+
+/* Takes a connection off a list that it may stand in the middle of; rare, so the list is walked. */
+static void dirty_remove(struct weir_worker *worker, struct weir_connection *connection)
+{
+    struct weir_connection **at = &worker->dirty;
+    while (*at && *at != connection)
+        at = &(*at)->next_dirty;
+    if (*at)
+        *at = connection->next_dirty;
+    if (!*at)
+        worker->dirty_end = at;
+}
+
+static void stalled_remove(struct weir_worker *worker, struct weir_connection *connection)
+{
+    struct weir_connection **at = &worker->stalled;
+    while (*at && *at != connection)
+        at = &(*at)->next_stalled;
+    if (*at)
+        *at = connection->next_stalled;
+    if (!*at)
+        worker->stalled_end = at;
+}
+
+void weir_worker_forget(struct weir_worker *worker, struct weir_connection *connection)
+{
+    if (connection->dirty)
+        dirty_remove(worker, connection);
+    if (connection->stalled)
+        stalled_remove(worker, connection);
+    if (connection->previous)
+        connection->previous->next = connection->next;
+    else
+        worker->all = connection->next;
+    if (connection->next)
+        connection->next->previous = connection->previous;
+    connection->next = worker->free_connections;
+    worker->free_connections = connection;
+    weir_count(&worker->counters.connections, (uint64_t)-1);
+    worker_stop_if_done(worker);
+}
+
+struct weir_slot *weir_worker_slot(struct weir_worker *worker)
+{
+    if (!worker->free_slots) {
+        for (int i = 0; i < GROUP; i++) {
+            struct weir_slot *slot = malloc(sizeof *slot);
+            if (!slot)
+                break;
+            weir_worker_give_slot(worker, slot);
+        }
+    }
+    struct weir_slot *slot = worker->free_slots;
+    if (!slot)
+        return NULL;
+    worker->free_slots = slot->next;
+    memset(slot, 0, sizeof *slot);
+    return slot;
+}
+
+void weir_worker_give_slot(struct weir_worker *worker, struct weir_slot *slot)
+{
+    slot->next = worker->free_slots;
+    worker->free_slots = slot;
+}
+
+/* --- Rules ------------------------------------------------------------------------------------ */
+
+struct weir_rules *weir_worker_rules(const struct weir_worker *worker)
+{
+    return weir_engine_rules(worker->engine);
+}
+
+const struct weir_settings *weir_worker_settings(const struct weir_worker *worker)
+{
+    return weir_rules_settings(weir_engine_rules(worker->engine));
+}
+
+bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_address *peer)
+{
+    const struct weir_settings *settings = weir_worker_settings(worker);
+    if (!peer->family)
+        return settings->trust_unix;
+    for (uint32_t i = 0; i < settings->trusted_proxy_count; i++) {
+        if (weir_cidr_contains(&settings->trusted_proxies[i], peer))
+            return true;
+    }
+    return false;
+}
+
+/* --- Open, run, close ------------------------------------------------------------------------- */
+
+static int worker_open_engine(struct weir_worker *worker, const struct weir_worker_options *options)
+{
+    int err = weir_store_embedded_open(&worker->store, options->table);
+    if (err < 0)
+        return err;
+    const struct weir_engine_options engine = {
+        .store = worker->store,
+        .rules = options->rules,
+        .secret = weir_table_secret(options->table),
+        .decisions = worker->decisions,
+        .lease_seed = options->lease_seed,
+        .done = worker_on_decided,
+        .done_context = worker,
+    };
+    err = weir_engine_open(&worker->engine, &engine);
+    if (err < 0) {
+        worker->store->ops->close(worker->store);
+        worker->store = NULL;
+    }
+    return err;
+}
+
+static int worker_open_loop(struct weir_worker *worker)
+{
+    if (uv_loop_init(&worker->loop) < 0)
+        return WEIR_ERR_IO;
+    /* These three cannot fail; the async handle needs an eventfd. */
+    uv_check_init(&worker->loop, &worker->turn);
+    uv_timer_init(&worker->loop, &worker->tick);
+    uv_timer_init(&worker->loop, &worker->deadline);
+    if (uv_async_init(&worker->loop, &worker->wake, worker_on_wake) < 0) {
+        uv_run(&worker->loop, UV_RUN_NOWAIT);
+        uv_loop_close(&worker->loop);
+        return WEIR_ERR_IO;
+    }
+    worker->turn.data = worker->tick.data = worker->deadline.data = worker->wake.data = worker;
+    weir_wheel_init(&worker->wheel, uv_now(&worker->loop));
+    uv_check_start(&worker->turn, worker_on_check);
+    uv_timer_start(&worker->tick, worker_on_tick, WEIR_WHEEL_TICK_MS, WEIR_WHEEL_TICK_MS);
+    return 0;
+}
+
+int weir_worker_open(struct weir_worker *worker, const struct weir_worker_options *options)
+{
+    memset(worker, 0, sizeof *worker);
+    worker->index = options->index;
+    worker->log = options->log;
+    worker->table = options->table;
+    worker->connections_max = options->connections_max;
+    worker->decisions = options->decisions ? options->decisions : WEIR_DECISIONS;
+    worker->dirty_end = &worker->dirty;
+    worker->stalled_end = &worker->stalled;
+    weir_buffers_init(&worker->buffers);
+    worker->output.size = WEIR_OUTPUT_MAX + WEIR_REPLY_MAX;
+    worker->output.data = malloc(worker->output.size);
+    worker->read_buffer = malloc(WEIR_READ_BYTES);
+    int err = worker->output.data && worker->read_buffer ? 0 : WEIR_ERR_MEMORY;
+    if (err == 0)
+        err = worker_open_loop(worker);
+    if (err < 0)
+        goto free_memory;
+    err = worker_open_engine(worker, options);
+    if (err < 0)
+        goto close_loop;
+    return 0;
+
+close_loop:
+    weir_worker_close(worker);
+    return err;
+free_memory:
+    free(worker->output.data);
+    free(worker->read_buffer);
+    return err;
+}
+
+int weir_worker_listen(struct weir_worker *worker, const struct weir_front *front,
+                       enum weir_listener_kind kind, const struct weir_endpoint *endpoint, int fd,
+                       void *server, struct weir_reason *reason)
+{
+    struct weir_listener *listener = &worker->listeners[worker->listener_count];
+    memset(listener, 0, sizeof *listener);
+    listener->worker = worker;
+    listener->front = front;
+    listener->kind = kind;
+    listener->unix_socket = endpoint->kind == WEIR_ENDPOINT_UNIX;
+    listener->local = endpoint->local;
+    listener->workspace = front->open(worker, server);
+    if (!listener->workspace) {
+        uv_fs_t request;
+        uv_fs_close(NULL, &request, fd, NULL);
+        return WEIR_ERR_MEMORY;
+    }
+    worker->listener_count++;
+    return weir_listener_open(listener, &worker->loop, fd, reason);
+}
+
+void weir_worker_run(struct weir_worker *worker)
+{
+    uv_run(&worker->loop, UV_RUN_DEFAULT);
+}
+
+static void worker_close_handle(uv_handle_t *handle, void *context)
+{
+    (void)context;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+void weir_worker_close(struct weir_worker *worker)
+{
+    struct weir_connection *next;
+    for (struct weir_connection *at = worker->all; at; at = next) {
+        next = at->next;
+        weir_connection_close(at);
+    }
+    uv_walk(&worker->loop, worker_close_handle, NULL);
+    uv_run(&worker->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&worker->loop);
+    for (unsigned i = 0; i < worker->listener_count; i++)
+        worker->listeners[i].front->close(worker->listeners[i].workspace);
+    struct weir_rules *unseen = atomic_exchange(&worker->next_rules, NULL);
+    if (unseen)
+        weir_rules_unref(unseen);
+    if (worker->engine) {
+        weir_engine_close(worker->engine);
+        worker->store->ops->close(worker->store);
+    }
+    while (worker->free_connections) {
+        struct weir_connection *connection = worker->free_connections;
+        worker->free_connections = connection->next;
+        free(connection);
+    }
+    while (worker->free_slots) {
+        struct weir_slot *slot = worker->free_slots;
+        worker->free_slots = slot->next;
+        free(slot);
+    }
+    weir_buffers_free(&worker->buffers);
+    free(worker->output.data);
+    free(worker->read_buffer);
+}

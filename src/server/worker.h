@@ -1,0 +1,174 @@
+/* A worker: one thread, one loop, its sockets, its engine.
+ *
+ * A turn of the loop. libuv polls, and every socket that is ready is read and parsed; decisions
+ * pile up in the engine. Then the check handle runs the turn: the clock is read once, the engine
+ * decides all as one batch, and every connection that has a reply ready gets one write. Nothing
+ * waits for a later turn, and nothing is handed to another thread.
+ *
+ * Other threads talk to a worker through weir_worker_set_rules and weir_worker_drain only, and read
+ * its counters.
+ *
+ * Memory: fixed but for connections (weir_worker.connections_max of them) and their buffers
+ * (buffers.h). Connections and slots come from free lists; in a steady state nothing is allocated.
+ */
+#ifndef WEIR_SERVER_WORKER_H
+#define WEIR_SERVER_WORKER_H
+
+#include <stdatomic.h>
+#include <uv.h>
+
+#include "engine/engine.h"
+#include "server/buffers.h"
+#include "server/connection.h"
+#include "server/listener.h"
+#include "server/log.h"
+#include "table/table.h"
+
+/* Connections of one worker, unless the process may open fewer files: 16,384 idle ones are 12 MiB,
+ * and a proxy needs a few dozen. Past it a connection is answered 503 and closed. */
+#define WEIR_CONNECTIONS_MAX 16384
+/* Connections beyond that which may be told so at one time; still more are closed at once. */
+#define WEIR_REFUSALS_MAX 64
+
+/* Decisions of one worker: four of the longest batches. */
+#define WEIR_DECISIONS 4096
+
+/* What one read of a socket may bring. */
+#define WEIR_READ_BYTES 65536
+
+#define WEIR_WORKER_LISTENERS_MAX 4
+
+/* Bounds of the histogram of how long a turn takes to decide and answer, in us; one more bucket is
+ * open. */
+#define WEIR_TURN_BUCKETS 9
+extern const uint32_t weir_turn_bounds_us[WEIR_TURN_BUCKETS];
+
+/* Written by the worker alone, read by anyone: each value is some moment's. */
+struct weir_worker_counters {
+    _Atomic uint64_t connections, accepted, refused, timeouts, protocol_errors;
+    _Atomic uint64_t turns, turn_ns, turn_buckets[WEIR_TURN_BUCKETS + 1];
+    _Atomic uint64_t decisions; /* queued in the engine */
+};
+
+/* Adds to a counter of this thread's own: no locked instruction. */
+static inline void weir_count(_Atomic uint64_t *counter, uint64_t n)
+{
+    uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, value + n, memory_order_relaxed);
+}
+
+static inline uint64_t weir_counted(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+struct weir_worker {
+    unsigned index;
+    struct weir_log *log;
+    struct weir_table *table;
+    struct weir_engine *engine;
+    struct weir_store *store;
+    uint32_t connections_max;
+
+    uv_loop_t loop;
+    uv_check_t turn;
+    uv_timer_t tick;     /* the wheel's */
+    uv_timer_t deadline; /* of pending decisions */
+    uv_async_t wake;     /* new rules, drain */
+    bool draining, run_wanted;
+    struct weir_listener listeners[WEIR_WORKER_LISTENERS_MAX];
+    unsigned listener_count;
+
+    _Atomic(struct weir_rules *) next_rules;
+    _Atomic bool drain_wanted, stop_wanted;
+
+    uint64_t now_ns, wall_s; /* of the last turn */
+    uint32_t decisions;      /* in the pool */
+    uint32_t taken;          /* out of it */
+    uint32_t queued;         /* decisions in the engine since its last run */
+    uint32_t refusals;       /* connections open beyond connections_max */
+    struct weir_wheel wheel;
+    struct weir_connection *all;                    /* every open connection */
+    struct weir_connection *dirty, **dirty_end;     /* those with something to write */
+    struct weir_connection *stalled, **stalled_end; /* those that wait for decisions */
+    struct weir_connection *free_connections;
+    struct weir_slot *free_slots;
+    struct weir_buffers buffers;
+    struct weir_output output;
+    char *read_buffer;
+    struct weir_worker_counters counters;
+};
+
+struct weir_worker_options {
+    unsigned index;
+    struct weir_log *log;
+    struct weir_table *table;
+    struct weir_rules *rules; /* prepared for the table */
+    uint32_t decisions;       /* 0: WEIR_DECISIONS */
+    uint32_t connections_max;
+    uint64_t lease_seed;
+};
+
+/* Opens the loop, the store and the engine. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO, WEIR_ERR_FULL. */
+int weir_worker_open(struct weir_worker *worker, const struct weir_worker_options *options)
+    __attribute__((warn_unused_result));
+
+/* Listens on a bound socket. `server` is handed to front->open. Errors: WEIR_ERR_IO,
+ * WEIR_ERR_MEMORY; the socket is closed then. */
+int weir_worker_listen(struct weir_worker *worker, const struct weir_front *front,
+                       enum weir_listener_kind kind, const struct weir_endpoint *endpoint, int fd,
+                       void *server, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* Runs until it is drained: until every connection is closed after weir_worker_drain. */
+void weir_worker_run(struct weir_worker *worker);
+
+/* Closes what is left, then frees all. The thread that ran it has ended. */
+void weir_worker_close(struct weir_worker *worker);
+
+/* --- From other threads ------------------------------------------------------------------------
+ */
+
+/* Hands over new rules (takes one reference); used from the worker's next turn on. */
+void weir_worker_set_rules(struct weir_worker *worker, struct weir_rules *rules);
+
+/* Stops accepting; finishes what is begun; then weir_worker_run returns. */
+void weir_worker_drain(struct weir_worker *worker);
+
+/* Ends weir_worker_run at once, whatever is in flight. */
+void weir_worker_stop(struct weir_worker *worker);
+
+/* --- For connections and front ends, on the worker's thread ------------------------------------
+ */
+
+struct weir_rules *weir_worker_rules(const struct weir_worker *worker);
+const struct weir_settings *weir_worker_settings(const struct weir_worker *worker);
+
+/* Whether a peer is one of the trusted proxies (family 0: a Unix socket). */
+bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_address *peer);
+
+/* Whether WEIR_BATCH_MAX decisions can be taken; decides what is queued to make room. */
+bool weir_worker_has_room(struct weir_worker *worker);
+
+/* Never NULL after weir_worker_has_room, for WEIR_BATCH_MAX of them. */
+struct weir_decision *weir_worker_take(struct weir_worker *worker);
+void weir_worker_give(struct weir_worker *worker, struct weir_decision *decision);
+
+/* Time on the table's line, now; for what does not go through a batch. */
+uint64_t weir_worker_time(struct weir_worker *worker);
+
+/* Puts a connection on the list of those that this turn must flush. */
+void weir_worker_mark(struct weir_worker *worker, struct weir_connection *connection);
+/* Puts a connection on the list of those that wait until decisions are free. */
+void weir_worker_stall(struct weir_worker *worker, struct weir_connection *connection);
+
+/* A zeroed connection, on the list of all; NULL: no memory. */
+struct weir_connection *weir_worker_connection(struct weir_worker *worker,
+                                               struct weir_listener *listener);
+/* Its handle is closed: takes it back. */
+void weir_worker_forget(struct weir_worker *worker, struct weir_connection *connection);
+
+struct weir_slot *weir_worker_slot(struct weir_worker *worker);
+void weir_worker_give_slot(struct weir_worker *worker, struct weir_slot *slot);
+
+#endif
