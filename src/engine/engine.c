@@ -382,6 +382,18 @@ static uint32_t sort_batch(struct weir_engine *engine, uint32_t size)
     return decided;
 }
 
+/* Drops a decision that was made but whose answer nobody will see: its leases end here, else they
+ * would keep others out for their whole life. */
+static void drop_decided(struct weir_engine *engine, struct weir_entry *entry)
+{
+    const struct weir_decision *d = &entry->decision;
+    for (uint16_t i = 0; i < d->count; i++)
+        if (d->outcomes[i].charged && d->checks[i].limit->spec.algorithm == WEIR_CONCURRENCY)
+            engine->store->ops->release(engine->store, engine->now_ns, d->checks[i].hash,
+                                        d->lease.id);
+    give_back(engine, entry);
+}
+
 static void run_round(struct weir_engine *engine)
 {
     uint64_t deadline_ns;
@@ -395,7 +407,7 @@ static void run_round(struct weir_engine *engine)
     for (uint32_t i = 0; i < decided; i++) {
         struct weir_entry *entry = weir_entry_of(engine->batch[i]);
         if (entry->state == WEIR_ENTRY_CANCELLED)
-            give_back(engine, entry);
+            drop_decided(engine, entry);
         else
             report(engine, entry);
     }

@@ -252,6 +252,25 @@ static void done_may_cancel_decided_and_pending_ones_of_its_own_batch(void **sta
     rig_close(&rig);
 }
 
+static void a_lease_that_nobody_will_learn_of_ends_at_once(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 4, false);
+    struct weir_limit slots = rig_limit(WEIR_CONCURRENCY, 2, 30 * SECOND);
+    rig.on_done = cancel_the_others;
+    for (uintptr_t i = 0; i < 2; i++)
+        others[i] = rig_queue(&rig, i, &slots, "k", 1);
+    weir_engine_run(rig.engine, START);
+    assert_int_equal(rig.done_count, 1);
+    assert_int_equal(rig.store->releases, 1);
+    for (uintptr_t i = 0; i < 2; i++)
+        rig_queue(&rig, i, &slots, "k", 1);
+    weir_engine_run(rig.engine, START);
+    assert_int_equal(rig.done[1]->verdict, WEIR_ALLOWED);
+    assert_int_equal(rig.done[2]->verdict, WEIR_DENIED);
+    rig_close(&rig);
+}
+
 static void done_may_cancel_another_that_expires_at_the_same_time(void **state)
 {
     struct rig rig;
@@ -454,6 +473,7 @@ int main(void)
         cmocka_unit_test(a_pending_decision_that_is_cancelled_is_forgotten_at_the_store),
         cmocka_unit_test(cancelling_a_finished_decision_gives_it_back),
         cmocka_unit_test(done_may_cancel_decided_and_pending_ones_of_its_own_batch),
+        cmocka_unit_test(a_lease_that_nobody_will_learn_of_ends_at_once),
         cmocka_unit_test(done_may_cancel_another_that_expires_at_the_same_time),
         cmocka_unit_test(what_done_queues_is_decided_in_the_same_run),
         cmocka_unit_test(a_run_ends_although_done_never_stops_queueing),
