@@ -1,56 +1,14 @@
 /* see engine.h */
-#include "engine/engine.h"
-
 #include <assert.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
-#include "engine/failure.h"
-#include "engine/generation.h"
-#include "engine/pool.h"
+#include "engine/state.h"
 #include "engine/ticket.h"
 
 #define DECISIONS_DEFAULT 4096                 /* a full turn of 1,000 connections, four deep */
 #define DEADLINE_DEFAULT_NS UINT64_C(20000000) /* design: 20 ms */
-#define ROUNDS_MAX 16 /* of decisions queued by `done` in one run: then the loop gets its turn */
 
-struct weir_engine {
-    struct weir_pool pool;
-    struct weir_store *store, *local;
-    const uint64_t *secret;
-    weir_engine_done done;
-    void *done_context;
-    struct weir_generation *generation; /* NULL: no rules */
-    uint64_t deadline_ns, now_ns;
-    uint64_t lease_state;
-
-    /* What waits for a run. A run takes the list and leaves the other one for what `done` queues.
-     */
-    struct weir_decision **queue, **batch;
-    uint32_t queued;
-
-    struct weir_entry *first_pending, *last_pending; /* earliest deadline first */
-    uint32_t pending;
-
-    struct weir_offenders *offenders;
-    struct weir_failure failure;
-    struct weir_engine_failures failures;
-    struct weir_tallies tallies;
-    pthread_mutex_t readers; /* generation against weir_engine_find_counters, never on a decision */
-};
-
-/* The one writer's increment: no locked instruction. */
-static void count(_Atomic uint64_t *counter)
-{
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
-}
-
-/* --- Opening, rules ----------------------------------------------------------------------------
- */
-
-static void store_answered(void *context, struct weir_decision *decision, int error);
+/* --- Opening, rules --------------------------------------------------------------------------- */
 
 static int open_parts(struct weir_engine *engine, const struct weir_engine_options *options,
                       uint32_t decisions)
@@ -104,7 +62,7 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
         close_parts(e);
         return err;
     }
-    e->store->done = store_answered;
+    e->store->done = weir_engine_store_answered;
     e->store->done_context = e;
     *engine = e;
     return 0;
@@ -117,26 +75,10 @@ static void unpin(struct weir_engine *engine, struct weir_entry *entry)
     entry->generation = NULL;
 }
 
-static void unlink_pending(struct weir_engine *engine, struct weir_entry *entry)
-{
-    if (entry->previous != NULL)
-        entry->previous->next = entry->next;
-    else
-        engine->first_pending = entry->next;
-    if (entry->next != NULL)
-        entry->next->previous = entry->previous;
-    else
-        engine->last_pending = entry->previous;
-    engine->pending--;
-}
-
 void weir_engine_close(struct weir_engine *engine)
 {
-    while (engine->first_pending != NULL) {
-        struct weir_entry *entry = engine->first_pending;
+    for (struct weir_entry *entry = engine->first_pending; entry != NULL; entry = entry->next)
         engine->store->ops->cancel(engine->store, &entry->decision);
-        unlink_pending(engine, entry);
-    }
     for (uint32_t i = 0; i < engine->pool.touched; i++)
         unpin(engine, weir_pool_at(&engine->pool, i)); /* also of those still handed out */
     engine->store->done = NULL;
@@ -162,20 +104,19 @@ struct weir_rules *weir_engine_rules(const struct weir_engine *engine)
     return engine->generation != NULL ? engine->generation->rules : NULL;
 }
 
-/* --- The pool ----------------------------------------------------------------------------------
- */
+/* --- The pool --------------------------------------------------------------------------------- */
 
 struct weir_decision *weir_engine_take(struct weir_engine *engine)
 {
     struct weir_entry *entry = weir_pool_take(&engine->pool);
     if (entry == NULL) {
-        count(&engine->failures.exhausted);
+        weir_count(&engine->failures.exhausted);
         return NULL;
     }
     return &entry->decision;
 }
 
-static void give_back(struct weir_engine *engine, struct weir_entry *entry)
+void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry)
 {
     unpin(engine, entry);
     weir_pool_give(&engine->pool, entry);
@@ -185,249 +126,49 @@ void weir_engine_release(struct weir_engine *engine, struct weir_decision *decis
 {
     struct weir_entry *entry = weir_entry_of(decision);
     assert(entry->state == WEIR_ENTRY_TAKEN || entry->state == WEIR_ENTRY_FINISHED);
-    give_back(engine, entry);
+    weir_engine_give_back(engine, entry);
 }
 
-void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decision)
+/* --- Checks ----------------------------------------------------------------------------------- */
+
+/* Ties the checks of a decision to the rules that they were made from. */
+static void pin(struct weir_engine *engine, struct weir_entry *entry, int checks)
 {
-    struct weir_entry *entry = weir_entry_of(decision);
-    switch (entry->state) {
-    case WEIR_ENTRY_QUEUED:
-    case WEIR_ENTRY_DECIDED:
-        entry->state = WEIR_ENTRY_CANCELLED; /* a list still points here: the run gives it back */
-        break;
-    case WEIR_ENTRY_PENDING:
-        engine->store->ops->cancel(engine->store, decision);
-        unlink_pending(engine, entry);
-        give_back(engine, entry);
-        break;
-    default:
-        weir_engine_release(engine, decision);
-        break;
-    }
+    entry->decision.count = (uint16_t)checks;
+    engine->generation->pins++;
+    unpin(engine, entry);
+    entry->generation = engine->generation;
 }
-
-/* --- Checks ------------------------------------------------------------------------------------
- */
 
 int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *decision,
                             const struct weir_request *request, struct weir_reason *reason)
 {
     struct weir_entry *entry = weir_entry_of(decision);
-    struct weir_generation *generation = engine->generation;
-    entry->scratch.used = 0;
-    int checks = weir_rules_checks(generation->rules, request, engine->secret, &entry->scratch,
-                                   entry->checks, &entry->identity, reason);
     decision->count = 0;
+    entry->scratch.used = 0;
+    int checks = weir_rules_checks(engine->generation->rules, request, engine->secret,
+                                   &entry->scratch, entry->checks, &entry->identity, reason);
     if (checks < 0)
         return checks;
-    decision->count = (uint16_t)checks;
-    generation->pins++;
-    unpin(engine, entry);
-    entry->generation = generation;
+    pin(engine, entry, checks);
     return 0;
 }
 
-/* --- Finishing ---------------------------------------------------------------------------------
- */
-
-/* The books of one check: its limit's counters, and who was denied most. */
-static void account(struct weir_engine *engine, const struct weir_entry *entry, uint16_t i)
-{
-    const struct weir_generation *generation = entry->generation;
-    const struct weir_check *check = &entry->checks[i];
-    bool denied = entry->outcomes[i].verdict == WEIR_DENIED;
-    struct weir_bytes name = {"", 0};
-    if (generation != NULL && check->rule < generation->count) {
-        const struct weir_rule_view *view = &generation->views[check->rule];
-        struct weir_engine_counters *c = &view->tally->counters;
-        bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
-        count(!denied ? &c->allowed : shadow ? &c->shadow_denied : &c->denied);
-        name = view->name;
-    }
-    if (denied)
-        weir_offenders_record(engine->offenders, check->hash, name, check->key);
-}
-
-/* What the store leaves to the engine: whom to blame, and the books. */
-static void conclude(struct weir_engine *engine, struct weir_entry *entry)
-{
-    struct weir_decision *d = &entry->decision;
-    d->denied_by = UINT16_MAX;
-    for (uint16_t i = 0; d->op == WEIR_OP_DECIDE && i < d->count; i++)
-        account(engine, entry, i);
-    if (d->verdict == WEIR_DENIED) {
-        uint64_t retry_after_ns;
-        d->denied_by = weir_decision_blame(d, &retry_after_ns);
-    }
-}
-
-static void settle_failed(struct weir_engine *engine, struct weir_entry *entry, int error)
-{
-    struct weir_engine_failures *f = &engine->failures;
-    struct weir_decision *d = &entry->decision;
-    weir_failure_settle(&engine->failure, engine->local, engine->now_ns, d, error);
-    count(error == WEIR_ERR_DEADLINE ? &f->late : &f->failed);
-    count(d->source == WEIR_SOURCE_CLOSED  ? &f->closed
-          : d->source == WEIR_SOURCE_LOCAL ? &f->local
-                                           : &f->open);
-    conclude(engine, entry);
-}
-
-static void report(struct weir_engine *engine, struct weir_entry *entry)
-{
-    entry->state = WEIR_ENTRY_FINISHED;
-    engine->done(engine->done_context, &entry->decision);
-}
-
-static void store_answered(void *context, struct weir_decision *decision, int error)
-{
-    struct weir_engine *engine = context;
-    struct weir_entry *entry = weir_entry_of(decision);
-    assert(entry->state == WEIR_ENTRY_PENDING);
-    unlink_pending(engine, entry);
-    if (error != 0) {
-        settle_failed(engine, entry, error);
-    } else {
-        decision->source = WEIR_SOURCE_STORE;
-        conclude(engine, entry);
-    }
-    report(engine, entry);
-}
-
-/* --- Running -----------------------------------------------------------------------------------
- */
-
-void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decision)
+int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *decision, uint32_t rule,
+                          const struct weir_key_values *values, struct weir_reason *reason)
 {
     struct weir_entry *entry = weir_entry_of(decision);
-    assert(entry->state == WEIR_ENTRY_TAKEN);
-    if (decision->lease.id == 0)
-        decision->lease.id = weir_lease_draw(&engine->lease_state);
-    decision->verdict = WEIR_PENDING;
-    decision->delay_ns = 0;
-    entry->state = WEIR_ENTRY_QUEUED;
-    engine->queue[engine->queued++] = decision; /* has room: the pool is no larger */
+    decision->count = 0;
+    entry->scratch.used = 0;
+    int err = weir_rules_key_check(engine->generation->rules, rule, values, engine->secret,
+                                   &entry->scratch, entry->checks, reason);
+    if (err < 0)
+        return err;
+    pin(engine, entry, 1);
+    return 0;
 }
 
-/* The list is in the order of deadlines; with one deadline for all, the new one is the last. */
-static void link_pending(struct weir_engine *engine, struct weir_entry *entry)
-{
-    struct weir_entry *before = engine->last_pending;
-    while (before != NULL && before->decision.deadline_ns > entry->decision.deadline_ns)
-        before = before->previous;
-    entry->previous = before;
-    entry->next = before != NULL ? before->next : engine->first_pending;
-    if (entry->next != NULL)
-        entry->next->previous = entry;
-    else
-        engine->last_pending = entry;
-    if (before != NULL)
-        before->next = entry;
-    else
-        engine->first_pending = entry;
-    engine->pending++;
-    entry->state = WEIR_ENTRY_PENDING;
-}
-
-static void expire(struct weir_engine *engine)
-{
-    while (engine->first_pending != NULL &&
-           engine->first_pending->decision.deadline_ns <= engine->now_ns) {
-        struct weir_entry *entry = engine->first_pending;
-        engine->store->ops->cancel(engine->store, &entry->decision);
-        unlink_pending(engine, entry);
-        settle_failed(engine, entry, WEIR_ERR_DEADLINE);
-        report(engine, entry);
-    }
-}
-
-/* Takes the queue as this round's batch, without what was cancelled. Returns its size. */
-static uint32_t take_batch(struct weir_engine *engine, uint64_t deadline_ns)
-{
-    struct weir_decision **batch = engine->queue;
-    uint32_t queued = engine->queued, size = 0;
-    engine->queue = engine->batch;
-    engine->batch = batch;
-    engine->queued = 0;
-    for (uint32_t i = 0; i < queued; i++) {
-        struct weir_entry *entry = weir_entry_of(batch[i]);
-        if (entry->state == WEIR_ENTRY_CANCELLED) {
-            give_back(engine, entry);
-            continue;
-        }
-        if (batch[i]->deadline_ns == 0)
-            batch[i]->deadline_ns = deadline_ns;
-        batch[size++] = batch[i];
-    }
-    return size;
-}
-
-/* Concludes what the store decided at once and keeps it in the batch; the rest is pending. `done`
- * is called only after this, when every decision of the batch is in its place and may be cancelled.
- */
-static uint32_t sort_batch(struct weir_engine *engine, uint32_t size)
-{
-    uint32_t decided = 0;
-    for (uint32_t i = 0; i < size; i++) {
-        struct weir_entry *entry = weir_entry_of(engine->batch[i]);
-        if (entry->decision.verdict == WEIR_PENDING) {
-            link_pending(engine, entry);
-            continue;
-        }
-        entry->state = WEIR_ENTRY_DECIDED;
-        conclude(engine, entry);
-        engine->batch[decided++] = &entry->decision;
-    }
-    return decided;
-}
-
-/* Drops a decision that was made but whose answer nobody will see: its leases end here, else they
- * would keep others out for their whole life. */
-static void drop_decided(struct weir_engine *engine, struct weir_entry *entry)
-{
-    const struct weir_decision *d = &entry->decision;
-    for (uint16_t i = 0; i < d->count; i++)
-        if (d->outcomes[i].charged && d->checks[i].limit->spec.algorithm == WEIR_CONCURRENCY)
-            engine->store->ops->release(engine->store, engine->now_ns, d->checks[i].hash,
-                                        d->lease.id);
-    give_back(engine, entry);
-}
-
-static void run_round(struct weir_engine *engine)
-{
-    uint64_t deadline_ns;
-    if (__builtin_add_overflow(engine->now_ns, engine->deadline_ns, &deadline_ns))
-        deadline_ns = WEIR_NEVER;
-    uint32_t size = take_batch(engine, deadline_ns);
-    if (size == 0)
-        return;
-    engine->store->ops->submit(engine->store, engine->now_ns, engine->batch, size);
-    uint32_t decided = sort_batch(engine, size);
-    for (uint32_t i = 0; i < decided; i++) {
-        struct weir_entry *entry = weir_entry_of(engine->batch[i]);
-        if (entry->state == WEIR_ENTRY_CANCELLED)
-            drop_decided(engine, entry);
-        else
-            report(engine, entry);
-    }
-}
-
-uint64_t weir_engine_run(struct weir_engine *engine, uint64_t now_ns)
-{
-    engine->now_ns = now_ns;
-    expire(engine);
-    for (int round = 0; round < ROUNDS_MAX && engine->queued > 0; round++)
-        run_round(engine);
-    if (engine->store->ops->flush != NULL)
-        engine->store->ops->flush(engine->store);
-    if (engine->queued > 0)
-        return now_ns;
-    return engine->first_pending != NULL ? engine->first_pending->decision.deadline_ns : WEIR_NEVER;
-}
-
-/* --- Leases, books -----------------------------------------------------------------------------
- */
+/* --- Leases, books ---------------------------------------------------------------------------- */
 
 int weir_engine_release_lease(struct weir_engine *engine, uint64_t now_ns, struct weir_bytes token)
 {

@@ -37,6 +37,7 @@
 #include "core/answer.h"
 #include "core/check.h"
 #include "engine/offenders.h"
+#include "rules/key_values.h"
 #include "rules/rules.h"
 #include "store/store.h"
 
@@ -85,6 +86,13 @@ void weir_engine_release(struct weir_engine *engine, struct weir_decision *decis
 int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *decision,
                             const struct weir_request *request, struct weir_reason *reason)
     __attribute__((warn_unused_result));
+
+/* Fills the one check of a rule (below weir_rules_count of the current rules) on one key, by the
+ * key's values, to look at a state or to remove it. Errors: as weir_rules_key_check. */
+int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *decision, uint32_t rule,
+                          const struct weir_key_values *values, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
 const struct weir_identity *weir_engine_identity(const struct weir_decision *decision);
 /* The rules that its checks were made from; NULL for checks of commands. */
 const struct weir_rules *weir_decision_rules(const struct weir_decision *decision);

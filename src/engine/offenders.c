@@ -48,7 +48,7 @@ static void unlock(struct weir_offenders *o)
     atomic_flag_clear_explicit(&o->locked, memory_order_release);
 }
 
-/* --- The index ----------------------------------------------------------------------------- */
+/* --- The index -------------------------------------------------------------------------------- */
 
 static size_t home(const uint64_t hash[2])
 {
@@ -85,7 +85,7 @@ static void index_remove(struct weir_offenders *o, const uint64_t hash[2])
     o->index[hole] = NO_ENTRY;
 }
 
-/* --- The heap ----------------------------------------------------------------------------- */
+/* --- The heap --------------------------------------------------------------------------------- */
 
 static uint64_t heap_count(const struct weir_offenders *o, size_t at)
 {
@@ -127,7 +127,7 @@ static void heap_rise(struct weir_offenders *o, size_t at)
     heap_put(o, at, entry);
 }
 
-/* --- Recording ----------------------------------------------------------------------------- */
+/* --- Recording -------------------------------------------------------------------------------- */
 
 static void copy_key(struct weir_offender *e, struct weir_bytes key)
 {
@@ -206,7 +206,7 @@ uint64_t weir_offenders_missed(const struct weir_offenders *offenders)
     return atomic_load_explicit(&offenders->missed, memory_order_relaxed);
 }
 
-/* --- Collecting ----------------------------------------------------------------------------- */
+/* --- Collecting ------------------------------------------------------------------------------- */
 
 static struct weir_offender *find_in(struct weir_offender *list, size_t count,
                                      const uint64_t hash[2])

@@ -35,8 +35,7 @@ static uint64_t read_clock(clockid_t clock)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* --- Rules -------------------------------------------------------------------------------------
- */
+/* --- Rules ------------------------------------------------------------------------------------ */
 
 static void explain(struct weir_reason *reason, const struct weir_problems *problems)
 {
@@ -84,8 +83,7 @@ static int prepare(struct weir_rules *rules, struct weir_table *table, struct we
     return weir_rules_prepare(rules, intern, &preparing);
 }
 
-/* --- Opening -----------------------------------------------------------------------------------
- */
+/* --- Opening ---------------------------------------------------------------------------------- */
 
 static int open_table(struct weir *weir, const struct weir_settings *settings,
                       const struct weir_options *options, struct weir_reason *reason)
@@ -219,8 +217,7 @@ int weir_reload(struct weir *weir, struct weir_reason *reason)
     return err;
 }
 
-/* --- Checking ----------------------------------------------------------------------------------
- */
+/* --- Checking --------------------------------------------------------------------------------- */
 
 #define HEADER_PREFIX "header."
 

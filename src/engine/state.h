@@ -1,0 +1,52 @@
+/* The engine's own state, shared by engine.c (its life, its rules, its pool, its books) and turn.c
+ * (the queue, the store, deadlines); nobody else includes this. */
+#ifndef WEIR_ENGINE_STATE_H
+#define WEIR_ENGINE_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/engine.h"
+#include "engine/failure.h"
+#include "engine/generation.h"
+#include "engine/pool.h"
+
+struct weir_engine {
+    struct weir_pool pool;
+    struct weir_store *store, *local;
+    const uint64_t *secret;
+    weir_engine_done done;
+    void *done_context;
+    struct weir_generation *generation; /* NULL: no rules */
+    uint64_t deadline_ns, now_ns;
+    uint64_t lease_state;
+
+    /* What waits for a run. A run takes the list and leaves the other one for what `done` queues.
+     */
+    struct weir_decision **queue, **batch;
+    uint32_t queued;
+
+    struct weir_entry *first_pending, *last_pending; /* earliest deadline first */
+    uint32_t pending;
+
+    struct weir_offenders *offenders;
+    struct weir_failure failure;
+    struct weir_engine_failures failures;
+    struct weir_tallies tallies;
+    pthread_mutex_t readers; /* generation against weir_engine_find_counters, never on a decision */
+};
+
+/* The one writer's increment: no locked instruction. */
+static inline void weir_count(_Atomic uint64_t *counter)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+
+/* Back to the pool, from any state; no list may point at it any more. */
+void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry);
+
+/* What the store calls: see weir_store_done. `context` is the engine. */
+void weir_engine_store_answered(void *context, struct weir_decision *decision, int error);
+
+#endif
