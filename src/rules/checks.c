@@ -1,0 +1,86 @@
+/* A request to its checks; see rules.h */
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/evaluate.h"
+
+static uint64_t multiply(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+int rules_check_build(struct rules_evaluation *evaluation, uint32_t number,
+                      struct weir_check *check)
+{
+    const struct rules_rule *rule = &evaluation->rules->rules[number];
+    check->limit = rule->limit;
+    check->cost = multiply(rule->cost, evaluation->request->cost);
+    check->rule = number;
+    check->flags = rule->flags;
+    check->on_store_error = rule->on_store_error;
+    if (rule->plans != NULL) {
+        rules_identify(evaluation);
+        const struct rules_plan_limit *plan = &rule->plans[evaluation->plan];
+        check->limit = plan->unlimited ? NULL : &plan->limit;
+        check->flags |= plan->unlimited ? WEIR_CHECK_UNLIMITED : 0;
+    }
+    int err = rules_key_build(evaluation, rule, check);
+    if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
+        check->limit = NULL;
+        check->flags &= (uint8_t)~WEIR_CHECK_UNLIMITED;
+    }
+    if (err < 0 && evaluation->reason != NULL) {
+        snprintf(evaluation->reason->text, sizeof(evaluation->reason->text),
+                 "path and keys are too long together");
+    }
+    return err;
+}
+
+int rules_unless(const struct rules_rule *rule, const struct weir_check *checks, int count)
+{
+    for (int i = 0; i < count && rule->unless_count > 0; i++) {
+        uint32_t low = 0, high = rule->unless_count;
+        while (low < high) {
+            uint32_t middle = low + (high - low) / 2;
+            if (rule->unless[middle] == checks[i].rule) {
+                return i;
+            }
+            if (rule->unless[middle] < checks[i].rule) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+    }
+    return -1;
+}
+
+int weir_rules_checks(const struct weir_rules *rules, const struct weir_request *request,
+                      const uint64_t secret[2], struct weir_scratch *scratch,
+                      struct weir_check *checks, struct weir_identity *identity,
+                      struct weir_reason *reason)
+{
+    struct rules_evaluation evaluation;
+    uint32_t matched[RULES_MATCHED_MAX];
+    int err = rules_begin(&evaluation, rules, request, secret, scratch, reason);
+    int found = err < 0 ? err : rules_find(&evaluation, matched);
+    int count = 0;
+    for (int i = 0; i < found; i++) {
+        if (rules_unless(&rules->rules[matched[i]], checks, count) >= 0) {
+            continue;
+        }
+        if (count == WEIR_CHECKS_MAX) {
+            return rules_too_many(&evaluation);
+        }
+        err = rules_check_build(&evaluation, matched[i], &checks[count]);
+        if (err < 0) {
+            return err;
+        }
+        count++;
+    }
+    if (identity != NULL) {
+        *identity = evaluation.identity;
+    }
+    return found < 0 ? found : count;
+}

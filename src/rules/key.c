@@ -1,0 +1,265 @@
+/* Keys of limits: a tuple that is hashed, and a text that people read; see evaluate.h
+ *
+ * The tuple names a state. Every piece says how long it is or has a fixed size, so two different
+ * tuples are never the same bytes:
+ *
+ *   name      size (1) | bytes                      the limit
+ *   then for each attribute of the key
+ *   TEXT      1 | size (2) | bytes                  up to TEXT_MAX bytes
+ *   LONG      2 | size (4) | SipHash of it (16)     longer: hashed under the secret, never cut
+ *   ADDRESS   3 | family (1) | prefix length (1) | its 4 or 16 bytes
+ *   MISSING   4                                     on_missing: shared
+ *   and | INSTEAD where on_missing named another attribute, so that a session "bob" is no user
+ * "bob".
+ *
+ * The text is for logs, /top and stores elsewhere: "user=alice,client.ip=2001:db8::/64", "user=-"
+ * for a missing value, "user=ip:192.0.2.1" for a user that is an address,
+ * "header.x-api-key=sha256:…" for a secret. What could be mistaken for syntax is percent-encoded,
+ * so different tuples have different texts too (secrets but for 64 bits). Texts of KEY_TEXT_MAX
+ * bytes or more end in "~" and the hash.
+ */
+#include <string.h>
+
+#include "core/siphash.h"
+#include "rules/evaluate.h"
+
+enum { TEXT = 1, LONG, ADDRESS, MISSING, INSTEAD = 0x10 };
+
+#define TEXT_MAX 128
+#define KEY_TEXT_MAX 256 /* 32 checks of it are half the scratch; paths have most of the rest */
+#define PIECE_MAX (1 + 2 + TEXT_MAX)
+#define TUPLE_MAX (1 + RULES_NAME_MAX + RULES_KEY_MAX * PIECE_MAX)
+#define SECRET_SHOWN 8 /* bytes of a SHA-256 in texts */
+
+struct writer {
+    uint8_t tuple[TUPLE_MAX];
+    size_t tuple_size;
+    char *text;
+    size_t text_size; /* KEY_TEXT_MAX when it is cut */
+};
+
+static const char hex_digits[] = "0123456789abcdef";
+
+static void text_put(struct writer *writer, const char *text, size_t size)
+{
+    size_t room = KEY_TEXT_MAX - writer->text_size;
+    size_t fits = size < room ? size : room;
+    memcpy(writer->text + writer->text_size, text, fits);
+    writer->text_size += fits;
+}
+
+static bool shown_plainly(unsigned char byte)
+{
+    return byte > ' ' && byte < 0x7F && byte != '%' && byte != ',';
+}
+
+static void text_put_encoded(struct writer *writer, unsigned char byte)
+{
+    char encoded[3] = {'%', hex_digits[byte >> 4], hex_digits[byte & 15]};
+    text_put(writer, encoded, 3);
+}
+
+static bool begins(struct weir_bytes value, const char *with, size_t size)
+{
+    return value.size >= size && memcmp(value.data, with, size) == 0;
+}
+
+/* A value, so that it cannot be read as a missing one, an address, a secret, or two attributes. */
+static void text_put_value(struct writer *writer, struct weir_bytes value)
+{
+    size_t at = 0;
+    if (begins(value, "ip:", 3) || begins(value, "sha256:", 7) || begins(value, "-", 1)) {
+        text_put_encoded(writer, (unsigned char)value.data[at++]);
+    }
+    for (; at < value.size && writer->text_size < KEY_TEXT_MAX; at++) {
+        unsigned char byte = (unsigned char)value.data[at];
+        if (shown_plainly(byte)) {
+            writer->text[writer->text_size++] = (char)byte;
+        } else {
+            text_put_encoded(writer, byte);
+        }
+    }
+}
+
+static void text_put_secret(struct writer *writer, struct weir_bytes value)
+{
+    uint8_t digest[RULES_DIGEST_BYTES];
+    rules_sha256(value, digest);
+    text_put(writer, "sha256:", 7);
+    for (unsigned i = 0; i < SECRET_SHOWN; i++) {
+        char hex[2] = {hex_digits[digest[i] >> 4], hex_digits[digest[i] & 15]};
+        text_put(writer, hex, 2);
+    }
+}
+
+static void text_put_address(struct writer *writer, const struct weir_address *address,
+                             uint8_t bits)
+{
+    char text[WEIR_ADDRESS_TEXT_MAX];
+    size_t size = weir_address_format(address, text);
+    text_put(writer, text, size);
+    if (bits < (address->family == 6 ? 128 : 32)) {
+        char length[4] = {'/'};
+        size_t used = 1;
+        if (bits >= 100) {
+            length[used++] = '1';
+        }
+        if (bits >= 10) {
+            length[used++] = (char)('0' + bits / 10 % 10);
+        }
+        length[used++] = (char)('0' + bits % 10);
+        text_put(writer, length, used);
+    }
+}
+
+static void tuple_put(struct writer *writer, const void *bytes, size_t size)
+{
+    memcpy(writer->tuple + writer->tuple_size, bytes, size);
+    writer->tuple_size += size;
+}
+
+static void tuple_put_text(struct writer *writer, const uint64_t secret[2], uint8_t instead,
+                           struct weir_bytes value)
+{
+    if (value.size <= TEXT_MAX) {
+        uint8_t head[3] = {(uint8_t)(TEXT | instead), (uint8_t)value.size, 0};
+        tuple_put(writer, head, sizeof(head));
+        tuple_put(writer, value.data, value.size);
+        return;
+    }
+    uint8_t type = (uint8_t)(LONG | instead);
+    uint32_t size = (uint32_t)value.size;
+    uint64_t hash[2];
+    weir_siphash128(secret, value.data, value.size, hash);
+    tuple_put(writer, &type, 1);
+    tuple_put(writer, &size, sizeof(size));
+    tuple_put(writer, hash, sizeof(hash));
+}
+
+static void tuple_put_address(struct writer *writer, uint8_t instead,
+                              const struct weir_address *address, uint8_t bits)
+{
+    uint8_t head[3] = {(uint8_t)(ADDRESS | instead), address->family, bits};
+    tuple_put(writer, head, sizeof(head));
+    tuple_put(writer, address->bytes, address->family == 6 ? 16 : 4);
+}
+
+bool rules_key_present(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                       const struct rules_key_part *part, struct weir_bytes *value)
+{
+    struct weir_bytes found = {NULL, 0};
+    if (part->source == RULES_FROM_ADDRESS) {
+        return evaluation->request->client.family != 0;
+    }
+    if (part->source == RULES_FROM_CAPTURE) {
+        int pattern = rules_pattern_of(evaluation, rule);
+        if (pattern >= 0 && part->segments[pattern] >= 0) {
+            found = evaluation->segments.text[part->segments[pattern]];
+        }
+    } else {
+        found = rules_value(evaluation, part->attribute);
+    }
+    if (value != NULL) {
+        *value = found;
+    }
+    return found.data != NULL;
+}
+
+const struct rules_key_part *rules_key_missing(struct rules_evaluation *evaluation,
+                                               const struct rules_rule *rule)
+{
+    if (rule->missing == RULES_SHARED || rule->missing == RULES_DENY) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < rule->key_count; i++) {
+        bool there = rules_key_present(evaluation, rule, &rule->key[i], NULL) ||
+                     (rule->missing == RULES_INSTEAD &&
+                      rules_key_present(evaluation, rule, &rule->instead, NULL));
+        if (!there) {
+            return &rule->key[i];
+        }
+    }
+    return NULL;
+}
+
+/* One attribute, or what stands for it. Returns false when it is missing. */
+static bool put_part(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                     const struct rules_key_part *part, struct writer *writer)
+{
+    struct weir_bytes value = {NULL, 0};
+    uint8_t instead = 0;
+    bool there = rules_key_present(evaluation, rule, part, &value);
+    if (!there && rule->missing == RULES_INSTEAD) {
+        part = &rule->instead;
+        instead = INSTEAD;
+        there = rules_key_present(evaluation, rule, part, &value);
+    }
+    text_put(writer, part->label, part->label_size);
+    text_put(writer, "=", 1);
+    if (!there) {
+        uint8_t type = MISSING;
+        tuple_put(writer, &type, 1);
+        text_put(writer, "-", 1);
+        return false;
+    }
+    if (part->source == RULES_FROM_ADDRESS) {
+        struct weir_address address = evaluation->request->client;
+        uint8_t bits = address.family == 6 ? part->bits6 : part->bits4;
+        weir_address_mask(&address, bits);
+        tuple_put_address(writer, instead, &address, bits);
+        text_put_address(writer, &address, bits);
+    } else if (part->source == RULES_FROM_ATTRIBUTE && part->attribute == WEIR_ATTR_USER &&
+               evaluation->user_is_address) {
+        tuple_put_address(writer, instead, &evaluation->user_address, evaluation->user_bits);
+        text_put(writer, "ip:", 3);
+        text_put_address(writer, &evaluation->user_address, evaluation->user_bits);
+    } else {
+        tuple_put_text(writer, evaluation->secret, instead, value);
+        if (part->secret) {
+            text_put_secret(writer, value);
+        } else {
+            text_put_value(writer, value);
+        }
+    }
+    return true;
+}
+
+static void cut_text(struct writer *writer, const uint64_t hash[2])
+{
+    char *end = writer->text + KEY_TEXT_MAX - 33;
+    *end++ = '~';
+    for (unsigned i = 0; i < 32; i++) {
+        *end++ = hex_digits[hash[i / 16] >> (4 * (i % 16)) & 15];
+    }
+}
+
+int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                    struct weir_check *check)
+{
+    struct weir_scratch *scratch = evaluation->scratch;
+    struct writer writer;
+    if (sizeof(scratch->bytes) - scratch->used < KEY_TEXT_MAX) {
+        return WEIR_ERR_TOO_LARGE;
+    }
+    writer.text = scratch->bytes + scratch->used;
+    writer.text_size = 0;
+    writer.tuple[0] = rule->name_size;
+    writer.tuple_size = 1;
+    tuple_put(&writer, rule->name, rule->name_size);
+    for (uint32_t i = 0; i < rule->key_count; i++) {
+        if (i > 0) {
+            text_put(&writer, ",", 1);
+        }
+        bool there = put_part(evaluation, rule, &rule->key[i], &writer);
+        if (!there && rule->missing == RULES_DENY) {
+            check->flags |= WEIR_CHECK_ALWAYS_DENY;
+        }
+    }
+    weir_siphash128(evaluation->secret, writer.tuple, writer.tuple_size, check->hash);
+    if (writer.text_size == KEY_TEXT_MAX) {
+        cut_text(&writer, check->hash);
+    }
+    check->key = (struct weir_bytes){writer.text, writer.text_size};
+    scratch->used += (uint32_t)writer.text_size;
+    return 0;
+}

@@ -1,0 +1,323 @@
+/* `algorithm`, `rate` and what belongs to them; see loader.h */
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/loader.h"
+
+#define LIFE_DEFAULT_NS (UINT64_C(30) * 1000000000)
+
+static const char *const algorithms[] = {"fixed_window", "sliding_window", "sliding_log",
+                                         "token_bucket", "gcra",           "leaky_bucket",
+                                         "concurrency"};
+#define ALGORITHM_COUNT (sizeof(algorithms) / sizeof(algorithms[0]))
+
+static bool has_bucket(uint8_t algorithm)
+{
+    return algorithm >= WEIR_TOKEN_BUCKET && algorithm <= WEIR_LEAKY_QUEUE;
+}
+
+/* Where a limit's numbers come from, while they are put together. */
+struct numbers {
+    struct rules_loader *loader;
+    const struct rules_field *fields;
+    struct weir_limit_spec spec;
+    bool wrong; /* a problem that makes compiling pointless */
+};
+
+static const struct rules_node *value_of(const struct numbers *numbers,
+                                         enum rules_limit_field field)
+{
+    return numbers->fields[field].value;
+}
+
+/* A key that the algorithm has no use for. */
+static void misplaced(struct numbers *numbers, enum rules_limit_field field, const char *belongs)
+{
+    const struct rules_field *at = &numbers->fields[field];
+    if (at->value != NULL) {
+        rules_problem(numbers->loader, at->key, "`%s` belongs to %s, not to %s", at->name, belongs,
+                      weir_algorithm_name(numbers->spec.algorithm));
+        numbers->wrong = true;
+    }
+}
+
+static void read_algorithm(struct numbers *numbers)
+{
+    const struct rules_node *node = value_of(numbers, RULES_LIMIT_ALGORITHM);
+    numbers->spec.algorithm = WEIR_SLIDING_WINDOW;
+    if (node != NULL) {
+        int choice =
+            rules_read_choice(numbers->loader, node, "algorithm", algorithms, ALGORITHM_COUNT);
+        numbers->wrong = choice < 0;
+        if (choice >= 0) {
+            /* leaky_queue has no name of its own. */
+            numbers->spec.algorithm =
+                choice > WEIR_LEAKY_BUCKET ? WEIR_CONCURRENCY : (enum weir_algorithm)choice;
+        }
+    }
+    const struct rules_node *queue = value_of(numbers, RULES_LIMIT_QUEUE);
+    bool queued = false;
+    if (queue != NULL && numbers->spec.algorithm != WEIR_LEAKY_BUCKET) {
+        if (!numbers->wrong) {
+            misplaced(numbers, RULES_LIMIT_QUEUE, "leaky_bucket");
+        }
+    } else if (queue != NULL && rules_read_bool(numbers->loader, queue, "queue", &queued) &&
+               queued) {
+        numbers->spec.algorithm = WEIR_LEAKY_QUEUE;
+    }
+}
+
+static void read_window_options(struct numbers *numbers)
+{
+    struct rules_loader *loader = numbers->loader;
+    if (numbers->spec.algorithm != WEIR_SLIDING_WINDOW) {
+        misplaced(numbers, RULES_LIMIT_SEGMENTS, "sliding_window");
+        misplaced(numbers, RULES_LIMIT_STRICT, "sliding_window");
+        return;
+    }
+    const struct rules_node *segments = value_of(numbers, RULES_LIMIT_SEGMENTS);
+    const struct rules_node *strict = value_of(numbers, RULES_LIMIT_STRICT);
+    uint64_t count = 0;
+    if (segments != NULL) {
+        numbers->wrong |=
+            !rules_read_number(loader, segments, "segments", 1, WEIR_SEGMENTS_MAX, &count);
+        numbers->spec.segments = (uint32_t)count;
+    }
+    if (strict != NULL) {
+        numbers->wrong |= !rules_read_bool(loader, strict, "strict", &numbers->spec.strict);
+    }
+}
+
+/* The number of segments nearest to S that divides W, the smaller of two. */
+static uint32_t nearest_segments(uint32_t segments, uint64_t window_ns)
+{
+    for (uint32_t far = 1; far < WEIR_SEGMENTS_MAX; far++) {
+        if (segments > far && window_ns % (segments - far) == 0) {
+            return segments - far;
+        }
+        if (segments + far <= WEIR_SEGMENTS_MAX && window_ns % (segments + far) == 0) {
+            return segments + far;
+        }
+    }
+    return 1;
+}
+
+/* Compiles the spec; `node` is where its rate stands, `plan` whose it is (NULL: none). */
+static void compile(struct numbers *numbers, const struct weir_limit_spec *spec,
+                    const struct rules_node *node, struct weir_limit *limit)
+{
+    struct weir_reason reason = {{0}};
+    const struct rules_node *segments = value_of(numbers, RULES_LIMIT_SEGMENTS);
+    if (numbers->wrong) {
+        return;
+    }
+    if (spec->segments > 1 && spec->window_ns % spec->segments != 0) {
+        bool here = value_of(numbers, RULES_LIMIT_RATE) == node;
+        rules_problem(numbers->loader, here ? segments : node,
+                      "`segments` %u does not divide the window; the nearest that does is %u",
+                      spec->segments, nearest_segments(spec->segments, spec->window_ns));
+        return;
+    }
+    if (weir_limit_init(limit, spec, &reason) < 0) {
+        rules_problem(numbers->loader, node, "%s: %s", weir_algorithm_name(spec->algorithm),
+                      reason.text);
+    }
+}
+
+/* A rate's numbers into `spec`; false after a problem. */
+static bool use_rate(struct numbers *numbers, const struct weir_rate *rate,
+                     const struct rules_node *node, struct weir_limit_spec *spec)
+{
+    struct rules_loader *loader = numbers->loader;
+    spec->rate = rate->count;
+    spec->window_ns = rate->window_ns;
+    if (rate->burst > 0 && !has_bucket(spec->algorithm)) {
+        rules_problem(loader, node,
+                      "a burst needs a bucket (token_bucket, gcra, leaky_bucket); %s has none",
+                      weir_algorithm_name(spec->algorithm));
+        return false;
+    }
+    if (rate->burst > 0) {
+        spec->burst = rate->burst;
+    }
+    if (rate->count == 0 && spec->burst > 0) {
+        rules_problem(loader, node, "a rate of 0 denies everything, so a burst has no use");
+        return false;
+    }
+    return true;
+}
+
+static bool read_rate(struct numbers *numbers, const struct rules_node *node,
+                      struct weir_rate *rate)
+{
+    struct weir_bytes text;
+    struct weir_reason reason;
+    if (!rules_read_text(numbers->loader, node, "rate", &text)) {
+        return false;
+    }
+    if (weir_rate_parse(rate, text.data, text.size, &reason) < 0) {
+        rules_problem(numbers->loader, node, "%s", reason.text);
+        return false;
+    }
+    return true;
+}
+
+/* `limit` of concurrency: a number, unlimited or plan. */
+static bool read_leases(struct numbers *numbers, const struct rules_node *node,
+                        struct weir_rate *rate)
+{
+    struct weir_bytes text;
+    memset(rate, 0, sizeof(*rate));
+    if (!rules_read_text(numbers->loader, node, "limit", &text)) {
+        return false;
+    }
+    if (rules_text_is(text, "unlimited") || rules_text_is(text, "plan")) {
+        rate->kind = text.data[0] == 'u' ? WEIR_RATE_UNLIMITED : WEIR_RATE_PLAN;
+        return true;
+    }
+    if (memchr(text.data, '/', text.size) != NULL) {
+        rules_problem(numbers->loader, node,
+                      "concurrency is a number in flight, not a rate: leave the unit out");
+        return false;
+    }
+    return rules_read_number(numbers->loader, node, "limit", 0, WEIR_LEASES_MAX, &rate->count);
+}
+
+/* One plan's numbers for this limit. */
+static void load_plan_limit(struct numbers *numbers, const struct rules_plan_entry *entry,
+                            struct rules_plan_limit *out)
+{
+    struct weir_rate rate;
+    struct weir_limit_spec spec = numbers->spec;
+    bool leases = spec.algorithm == WEIR_CONCURRENCY;
+    bool read = leases ? read_leases(numbers, entry->value, &rate)
+                       : read_rate(numbers, entry->value, &rate);
+    if (!read) {
+        return;
+    }
+    if (rate.kind == WEIR_RATE_PLAN) {
+        rules_problem(numbers->loader, entry->value, "`plan` cannot stand in a plan");
+    } else if (rate.kind == WEIR_RATE_UNLIMITED) {
+        out->unlimited = true;
+    } else if (leases) {
+        spec.rate = rate.count;
+        compile(numbers, &spec, entry->value, &out->limit);
+    } else if (use_rate(numbers, &rate, entry->value, &spec)) {
+        compile(numbers, &spec, entry->value, &out->limit);
+    }
+}
+
+static void load_plans(struct numbers *numbers, const struct rules_node *node,
+                       struct rules_rule *rule)
+{
+    struct rules_loader *loader = numbers->loader;
+    struct weir_rules *rules = loader->rules;
+    if (!loader->default_given) {
+        rules_problem(loader, node, "`plan` needs `default_plan`, for callers without a plan");
+    }
+    rule->plans = rules_keep(loader, (rules->plan_count + 1) * sizeof(*rule->plans));
+    uint64_t hash = rules_text_hash(rule->name, rule->name_size);
+    for (uint32_t p = 0; p < rules->plan_count && rule->plans != NULL; p++) {
+        uint32_t entry =
+            rules_words_find(&loader->plan_limits, p, hash, rule->name, rule->name_size);
+        if (entry == RULES_NONE) {
+            rules_problem(loader, loader->plans[p].name, "plan `%s` lacks the limit `%s`",
+                          rules->plan_names[p], rule->name);
+            continue;
+        }
+        loader->plans[p].entries[entry].used = true;
+        load_plan_limit(numbers, &loader->plans[p].entries[entry], &rule->plans[p]);
+    }
+}
+
+static void load_concurrency(struct numbers *numbers, const struct rules_node *limit,
+                             struct weir_rate *rate, const struct rules_node **node)
+{
+    struct rules_loader *loader = numbers->loader;
+    const struct rules_node *life = value_of(numbers, RULES_LIMIT_LIFE);
+    misplaced(numbers, RULES_LIMIT_RATE, "the other algorithms");
+    misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
+    numbers->spec.window_ns = LIFE_DEFAULT_NS;
+    struct weir_bytes text;
+    struct weir_reason reason;
+    if (life != NULL && rules_read_text(loader, life, "life", &text) &&
+        weir_duration_parse(&numbers->spec.window_ns, text.data, text.size, &reason) < 0) {
+        rules_problem(loader, life, "%s", reason.text);
+        numbers->wrong = true;
+    }
+    *node = value_of(numbers, RULES_LIMIT_LIMIT);
+    if (*node == NULL) {
+        rules_problem(loader, limit, "concurrency needs `limit`, how many may be in flight");
+        numbers->wrong = true;
+    } else {
+        numbers->wrong |= !read_leases(numbers, *node, rate);
+        numbers->spec.rate = rate->count;
+    }
+}
+
+static void load_count(struct numbers *numbers, const struct rules_node *limit,
+                       struct weir_rate *rate, const struct rules_node **node)
+{
+    struct rules_loader *loader = numbers->loader;
+    const struct rules_node *burst = value_of(numbers, RULES_LIMIT_BURST);
+    misplaced(numbers, RULES_LIMIT_LIMIT, "concurrency");
+    misplaced(numbers, RULES_LIMIT_LIFE, "concurrency");
+    *node = value_of(numbers, RULES_LIMIT_RATE);
+    if (*node == NULL) {
+        rules_problem(loader, limit, "`rate` is missing");
+        numbers->wrong = true;
+    } else {
+        numbers->wrong |= !read_rate(numbers, *node, rate);
+    }
+    if (burst == NULL) {
+        return;
+    }
+    if (!has_bucket(numbers->spec.algorithm)) {
+        misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
+    } else if (rate->kind != WEIR_RATE_COUNT) {
+        rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key, "%s",
+                      rate->kind == WEIR_RATE_PLAN
+                          ? "with `rate: plan` the burst stands in the plans: `100/min burst 20`"
+                          : "an unlimited rate has no burst");
+        numbers->wrong = true;
+    } else if (rate->burst > 0) {
+        rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key,
+                      "the burst is given in `rate` already");
+        numbers->wrong = true;
+    } else {
+        numbers->wrong |=
+            !rules_read_number(loader, burst, "burst", 1, WEIR_BUCKET_MAX, &numbers->spec.burst);
+    }
+}
+
+void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit,
+                     struct rules_field *fields, struct rules_rule *rule)
+{
+    struct numbers numbers = {.loader = loader, .fields = fields};
+    struct weir_rate rate = {.kind = WEIR_RATE_COUNT};
+    const struct rules_node *node = NULL;
+    read_algorithm(&numbers);
+    rule->algorithm = (uint8_t)numbers.spec.algorithm;
+    if (numbers.wrong) {
+        return; /* without the algorithm nothing else can be judged */
+    }
+    read_window_options(&numbers);
+    bool leases = numbers.spec.algorithm == WEIR_CONCURRENCY;
+    if (leases) {
+        load_concurrency(&numbers, limit, &rate, &node);
+    } else {
+        load_count(&numbers, limit, &rate, &node);
+    }
+    if (node == NULL || loader->no_memory) {
+        return;
+    }
+    if (rate.kind == WEIR_RATE_PLAN) {
+        load_plans(&numbers, node, rule);
+    } else if (rate.kind == WEIR_RATE_COUNT && !numbers.wrong &&
+               (leases || use_rate(&numbers, &rate, node, &numbers.spec))) {
+        rule->limit = rules_keep(loader, sizeof(*rule->limit));
+        if (rule->limit != NULL) {
+            compile(&numbers, &numbers.spec, node, rule->limit);
+        }
+    }
+}

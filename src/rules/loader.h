@@ -1,0 +1,152 @@
+/* Loading a rules file: from a tree of YAML nodes to struct weir_rules.
+ *
+ * Every function reports what is wrong with its part of the tree and goes on, so that one run names
+ * all problems; what it could not read stays at its default. Memory running out is remembered in
+ * the loader and ends the load. One loader a load, on one thread.
+ */
+#ifndef WEIR_RULES_LOADER_H
+#define WEIR_RULES_LOADER_H
+
+#include <string.h>
+
+#include "rules/compiled.h"
+#include "rules/document.h"
+#include "rules/problems.h"
+#include "rules/rate.h"
+
+/* A limit as one plan gives it. */
+struct rules_plan_entry {
+    const struct rules_node *name, *value;
+    bool used; /* some limit takes it */
+};
+
+struct rules_plan {
+    const struct rules_node *name;
+    struct rules_plan_entry *entries;
+    uint32_t entry_count;
+};
+
+struct rules_loader {
+    struct weir_rules *rules;
+    struct weir_problems *problems;
+    struct rules_arena
+        scratch; /* freed at the end of the load: the tree and what only loading needs */
+    const char *file, *folder;
+    bool no_memory;
+    uint32_t wrong; /* problems of this load */
+
+    struct rules_plan *plans;       /* as many as rules->plan_count */
+    struct rules_words plan_limits; /* (plan, limit) -> entry */
+    bool plans_given, default_given, headers_given;
+    struct weir_path_pattern *patterns; /* of the limit at hand, borrowed */
+    uint32_t pattern_count;
+    uint32_t globs_only; /* limits that only a glob can find */
+    uint32_t always;     /* limits that apply to every request */
+};
+
+/* Adds a problem at a node. */
+void rules_problem(struct rules_loader *loader, const struct rules_node *node, const char *format,
+                   ...) __attribute__((format(printf, 3, 4)));
+
+/* From the arena of the rules, or from scratch; NULL (and remembered) when memory is out. */
+void *rules_keep(struct rules_loader *loader, size_t size);
+void *rules_borrow(struct rules_loader *loader, size_t size);
+const char *rules_keep_text(struct rules_loader *loader, const char *text, size_t size);
+bool rules_keep_word(struct rules_loader *loader, struct rules_words *words, uint32_t scope,
+                     const char *text, size_t size, uint32_t number);
+
+/* A key that a mapping may have, and what it has. */
+struct rules_field {
+    const char *name;
+    const struct rules_node *key, *value; /* NULL: absent */
+};
+
+/* Sorts a mapping into fields. Keys that are not among them are problems; `what` is what the
+ * mapping is ("a limit"). Returns false when `node` is no mapping, a problem too. */
+bool rules_fields(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                  struct rules_field *fields, uint32_t count);
+
+/* Readers of scalars: false after a problem. `what` is the key's name. */
+bool rules_read_text(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                     struct weir_bytes *text);
+bool rules_read_bool(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                     bool *value);
+bool rules_read_number(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                       uint64_t least, uint64_t most, uint64_t *value);
+/* One of `words`: its index, or -1 after a problem. */
+int rules_read_choice(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                      const char *const *words, uint32_t count);
+
+/* The items of a list, or the node itself where one value stands for a list of it. */
+struct rules_items {
+    const struct rules_node *const *items;
+    uint32_t count;
+};
+struct rules_items rules_items_of(const struct rules_node *const *node);
+
+static inline bool rules_text_is(struct weir_bytes text, const char *word)
+{
+    return strlen(word) == text.size && memcmp(text.data, word, text.size) == 0;
+}
+
+/* Names of limits and plans: 1 to 64 of [a-z0-9._-]; false after a problem. */
+bool rules_check_name(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                      struct weir_bytes *name);
+
+/* Interns the attributes that every file has; false when memory is out. */
+bool rules_fixed_attributes(struct rules_loader *loader);
+
+/* The number of an attribute, made when it is new; -1 after a problem. */
+int rules_intern_attribute(struct rules_loader *loader, const struct rules_node *node,
+                           struct weir_bytes name);
+
+/* The parts of the file; each takes the value of its key. */
+void rules_load_server(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_state(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_headers(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_plans(struct rules_loader *loader, const struct rules_node *plans,
+                      const struct rules_node *default_plan);
+void rules_load_identify(struct rules_loader *loader, const struct rules_node *identify,
+                         bool have_keys);
+void rules_load_limits(struct rules_loader *loader, const struct rules_node *node);
+
+/* Parts of a limit. */
+void rules_load_match(struct rules_loader *loader, const struct rules_node *node,
+                      struct rules_rule *rule);
+void rules_load_key(struct rules_loader *loader, const struct rules_node *key,
+                    const struct rules_node *on_missing, struct rules_rule *rule);
+void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit,
+                     struct rules_field *fields, struct rules_rule *rule);
+
+/* "client.ip", "client.ip/64", "client.ip/64/24": 1 and the prefix lengths; 0: another attribute;
+ * -1 after a problem. */
+int rules_read_address_name(struct rules_loader *loader, const struct rules_node *node,
+                            struct weir_bytes name, uint8_t *bits4, uint8_t *bits6);
+
+/* Where the segment of a capture stands in each pattern of a limit's path; NULL after a problem. */
+const int8_t *rules_capture(struct rules_loader *loader, const struct rules_node *node,
+                            const struct rules_rule *rule, struct weir_bytes name);
+
+/* The keys of a limit, in the order of rules_field arrays. */
+enum rules_limit_field {
+    RULES_LIMIT_NAME,
+    RULES_LIMIT_MATCH,
+    RULES_LIMIT_UNLESS,
+    RULES_LIMIT_KEY,
+    RULES_LIMIT_ALGORITHM,
+    RULES_LIMIT_RATE,
+    RULES_LIMIT_BURST,
+    RULES_LIMIT_LIMIT,
+    RULES_LIMIT_LIFE,
+    RULES_LIMIT_SEGMENTS,
+    RULES_LIMIT_STRICT,
+    RULES_LIMIT_QUEUE,
+    RULES_LIMIT_COST,
+    RULES_LIMIT_ON_MISSING,
+    RULES_LIMIT_ON_DENY,
+    RULES_LIMIT_ON_STORE_ERROR,
+    RULES_LIMIT_SHADOW,
+    RULES_LIMIT_FIELDS,
+};
+
+#endif

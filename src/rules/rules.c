@@ -1,0 +1,113 @@
+/* Life of rules, and what others ask of them; see rules.h */
+#include "rules/rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/compiled.h"
+
+struct weir_rules *weir_rules_ref(struct weir_rules *rules)
+{
+    atomic_fetch_add_explicit(&rules->references, 1, memory_order_relaxed);
+    return rules;
+}
+
+void weir_rules_unref(struct weir_rules *rules)
+{
+    /* Release what this holder did, acquire what all others did, before anything is freed. */
+    if (rules == NULL ||
+        atomic_fetch_sub_explicit(&rules->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    rules_words_free(&rules->rule_names);
+    rules_words_free(&rules->attributes);
+    rules_words_free(&rules->plans);
+    rules_words_free(&rules->literals);
+    rules_keys_free(&rules->keys);
+    rules_path_trie_free(&rules->paths);
+    rules_address_trie_free(&rules->addresses);
+    rules_index_free(&rules->index);
+    rules_arena_free(&rules->arena);
+    free(rules);
+}
+
+const struct weir_settings *weir_rules_settings(const struct weir_rules *rules)
+{
+    return &rules->settings;
+}
+
+int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, void *context)
+{
+    for (uint32_t i = 0; i < rules->rule_count; i++) {
+        struct rules_rule *rule = &rules->rules[i];
+        int err = rule->limit != NULL ? prepare(context, rule->limit, rule->name) : 0;
+        for (uint32_t p = 0; err == 0 && rule->plans != NULL && p < rules->plan_count; p++) {
+            if (!rule->plans[p].unlimited) {
+                err = prepare(context, &rule->plans[p].limit, rule->name);
+            }
+        }
+        if (err < 0) {
+            return err;
+        }
+    }
+    return 0;
+}
+
+int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_t size)
+{
+    uint32_t number =
+        rules_words_find(&rules->attributes, 0, rules_text_hash(name, size), name, size);
+    return number == RULES_NONE ? -1 : (int)number;
+}
+
+int weir_rules_header(const struct weir_rules *rules, const char *name, size_t size)
+{
+    char full[RULES_ATTRIBUTE_NAME_MAX] = "header.";
+    size_t prefix = strlen(full);
+    if (size > sizeof(full) - prefix) {
+        return -1;
+    }
+    for (size_t i = 0; i < size; i++) {
+        bool upper = name[i] >= 'A' && name[i] <= 'Z';
+        full[prefix + i] = (char)(upper ? name[i] | 0x20 : name[i]);
+    }
+    return weir_rules_attribute(rules, full, prefix + size);
+}
+
+uint16_t weir_rules_attribute_count(const struct weir_rules *rules)
+{
+    return rules->attribute_count;
+}
+
+uint32_t weir_rules_count(const struct weir_rules *rules)
+{
+    return rules->rule_count;
+}
+
+void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info)
+{
+    const struct rules_rule *rule = &rules->rules[index];
+    info->name = rule->name;
+    info->limit = rule->limit;
+    info->key = rule->key_names;
+    info->key_count = rule->key_count;
+    info->algorithm = (enum weir_algorithm)rule->algorithm;
+    info->shadow = (rule->flags & WEIR_CHECK_SHADOW) != 0;
+    info->by_plan = rule->plans != NULL;
+    info->unlimited = rule->limit == NULL && rule->plans == NULL;
+}
+
+int weir_rules_find(const struct weir_rules *rules, const char *name, size_t size)
+{
+    uint32_t index =
+        rules_words_find(&rules->rule_names, 0, rules_text_hash(name, size), name, size);
+    return index == RULES_NONE ? -1 : (int)index;
+}
+
+void weir_request_clear(struct weir_request *request, uint16_t count)
+{
+    memset(&request->client, 0, sizeof(request->client));
+    request->cost = 1;
+    request->count = count;
+    memset(request->values, 0, count * sizeof(request->values[0]));
+}
