@@ -1,0 +1,162 @@
+/* Log lines: one an event, well-formed whatever the values, rate limited. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "server/log.h"
+
+/* Lines go to a temporary file; `text` is all of it. */
+struct sink {
+    FILE *file;
+    struct weir_log log;
+    char text[1 << 20];
+};
+
+static struct sink *sink_open(enum weir_log_format format)
+{
+    struct sink *sink = calloc(1, sizeof *sink);
+    assert_non_null(sink);
+    sink->file = tmpfile();
+    assert_non_null(sink->file);
+    weir_log_init(&sink->log, fileno(sink->file), format);
+    return sink;
+}
+
+static const char *sink_read(struct sink *sink)
+{
+    ssize_t size = pread(fileno(sink->file), sink->text, sizeof sink->text - 1, 0);
+    assert_true(size >= 0);
+    sink->text[size] = 0;
+    return sink->text;
+}
+
+static void sink_close(struct sink *sink)
+{
+    fclose(sink->file);
+    free(sink);
+}
+
+static size_t count_lines(const char *text)
+{
+    size_t lines = 0;
+    for (; *text; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
+static void a_text_line_is_fields_of_name_and_value(void **state)
+{
+    struct sink *sink = sink_open(WEIR_LOG_TEXT);
+    struct weir_log_line line;
+    weir_log_begin(&line, &sink->log, WEIR_LOG_INFO, "listening");
+    weir_log_text(&line, "address", "127.0.0.1:80");
+    weir_log_text(&line, "why", "two words");
+    weir_log_number(&line, "n", -5);
+    weir_log_end(&line);
+    const char *text = sink_read(sink);
+    assert_memory_equal(text, "time=20", 7);
+    assert_non_null(strstr(text, " level=info event=listening address=127.0.0.1:80 "
+                                 "why=\"two words\" n=-5\n"));
+    sink_close(sink);
+}
+
+static void a_value_can_neither_end_a_line_nor_leave_its_quotes(void **state)
+{
+    struct sink *sink = sink_open(WEIR_LOG_TEXT);
+    weir_log_event(&sink->log, WEIR_LOG_ERROR, "x", "v", "a\nlevel=\"fake\" \\ \x1b[2J\xff");
+    const char *text = sink_read(sink);
+    assert_int_equal(count_lines(text), 1);
+    assert_non_null(strstr(text, "v=\"a\\u000alevel=\\\"fake\\\" \\\\ \\u001b[2J\\u00ff\"\n"));
+    sink_close(sink);
+}
+
+static void json_lines_parse_and_carry_the_values(void **state)
+{
+    struct sink *sink = sink_open(WEIR_LOG_JSON);
+    struct weir_log_line line;
+    weir_log_begin(&line, &sink->log, WEIR_LOG_WARNING, "odd");
+    weir_log_text(&line, "v", "\"\\\n\x01 plain");
+    weir_log_number(&line, "n", 7);
+    weir_log_end(&line);
+    json_t *value = json_loads(sink_read(sink), 0, NULL);
+    assert_non_null(value);
+    assert_string_equal(json_string_value(json_object_get(value, "event")), "odd");
+    assert_string_equal(json_string_value(json_object_get(value, "level")), "warning");
+    assert_string_equal(json_string_value(json_object_get(value, "v")), "\"\\\n\x01 plain");
+    assert_int_equal(json_integer_value(json_object_get(value, "n")), 7);
+    json_decref(value);
+    sink_close(sink);
+}
+
+static void a_value_that_is_too_long_is_cut_and_the_line_stays_well_formed(void **state)
+{
+    struct sink *sink = sink_open(WEIR_LOG_JSON);
+    struct weir_log_line line;
+    char huge[3 * WEIR_LOG_LINE_MAX];
+    for (size_t size = WEIR_LOG_LINE_MAX - 300; size < WEIR_LOG_LINE_MAX + 50; size++) {
+        memset(huge, size % 2 ? 'x' : '\n', size);
+        weir_log_init(&sink->log, fileno(sink->file), WEIR_LOG_JSON);
+        assert_int_equal(ftruncate(fileno(sink->file), 0), 0);
+        assert_int_equal(lseek(fileno(sink->file), 0, SEEK_SET), 0);
+        weir_log_begin(&line, &sink->log, WEIR_LOG_INFO, "big");
+        weir_log_bytes(&line, "v", huge, size);
+        weir_log_text(&line, "after", "a value of some length");
+        weir_log_number(&line, "n", INT64_MIN);
+        weir_log_end(&line);
+        const char *text = sink_read(sink);
+        assert_true(strlen(text) <= WEIR_LOG_LINE_MAX);
+        json_t *value = json_loads(text, 0, NULL);
+        assert_non_null(value);
+        json_decref(value);
+    }
+    sink_close(sink);
+}
+
+static void a_flood_is_cut_and_says_how_much_is_missing(void **state)
+{
+    struct sink *sink = sink_open(WEIR_LOG_TEXT);
+    for (int i = 0; i < 5000; i++)
+        weir_log_event(&sink->log, WEIR_LOG_INFO, "flood", NULL, NULL);
+    size_t lines = count_lines(sink_read(sink));
+    /* A test that runs over the turn of a second or two gets the share of each. */
+    assert_true(lines >= WEIR_LOG_LINES_PER_SECOND);
+    assert_int_equal(lines + sink->log.dropped_total, 5000);
+    assert_true(sink->log.dropped_total > 0);
+    sink->log.second_lines = 0; /* as if another second had come */
+    uint64_t dropped = sink->log.dropped;
+    char expected[64];
+    weir_log_event(&sink->log, WEIR_LOG_INFO, "after", NULL, NULL);
+    snprintf(expected, sizeof expected, "event=after dropped_lines=%llu\n",
+             (unsigned long long)dropped);
+    assert_non_null(strstr(sink_read(sink), expected));
+    sink_close(sink);
+}
+
+static void a_log_that_cannot_be_written_does_no_harm(void **state)
+{
+    struct weir_log log;
+    weir_log_init(&log, -1, WEIR_LOG_TEXT);
+    weir_log_event(&log, WEIR_LOG_ERROR, "lost", "a", "b");
+    assert_int_equal(log.dropped_total, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_line_is_fields_of_name_and_value),
+        cmocka_unit_test(a_value_can_neither_end_a_line_nor_leave_its_quotes),
+        cmocka_unit_test(json_lines_parse_and_carry_the_values),
+        cmocka_unit_test(a_value_that_is_too_long_is_cut_and_the_line_stays_well_formed),
+        cmocka_unit_test(a_flood_is_cut_and_says_how_much_is_missing),
+        cmocka_unit_test(a_log_that_cannot_be_written_does_no_harm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
