@@ -101,7 +101,7 @@ bool rules_fields(struct rules_loader *loader, const struct rules_node *node, co
         }
         if (f == count) {
             unknown_key(loader, key, what, fields, count);
-        } else {
+        } else if (fields[f].value == NULL) {
             fields[f].key = key;
             fields[f].value = node->items[i + 1];
         }

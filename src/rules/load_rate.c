@@ -37,7 +37,6 @@ static void misplaced(struct numbers *numbers, enum rules_limit_field field, con
     if (at->value != NULL) {
         rules_problem(numbers->loader, at->key, "`%s` belongs to %s, not to %s", at->name, belongs,
                       weir_algorithm_name(numbers->spec.algorithm));
-        numbers->wrong = true;
     }
 }
 
@@ -102,13 +101,18 @@ static uint32_t nearest_segments(uint32_t segments, uint64_t window_ns)
     return 1;
 }
 
-/* Compiles the spec; `node` is where its rate stands, `plan` whose it is (NULL: none). */
+/* Compiles the spec; `node` is where its rate stands. */
 static void compile(struct numbers *numbers, const struct weir_limit_spec *spec,
                     const struct rules_node *node, struct weir_limit *limit)
 {
     struct weir_reason reason = {{0}};
     const struct rules_node *segments = value_of(numbers, RULES_LIMIT_SEGMENTS);
     if (numbers->wrong) {
+        return;
+    }
+    if (spec->window_ns < WEIR_WINDOW_MIN_NS || spec->window_ns > WEIR_WINDOW_MAX_NS) {
+        rules_problem(numbers->loader, node, "%s must be 1ms to 366d",
+                      spec->algorithm == WEIR_CONCURRENCY ? "`life`" : "the window of a rate");
         return;
     }
     if (spec->segments > 1 && spec->window_ns % spec->segments != 0) {

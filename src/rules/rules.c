@@ -62,16 +62,18 @@ int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_
 
 int weir_rules_header(const struct weir_rules *rules, const char *name, size_t size)
 {
-    char full[RULES_ATTRIBUTE_NAME_MAX] = "header.";
-    size_t prefix = strlen(full);
-    if (size > sizeof(full) - prefix) {
+    static const char header[] = "header.";
+    enum { PREFIX = sizeof(header) - 1 };
+    char full[PREFIX + RULES_ATTRIBUTE_NAME_MAX];
+    if (size > RULES_ATTRIBUTE_NAME_MAX) {
         return -1;
     }
+    memcpy(full, header, PREFIX);
     for (size_t i = 0; i < size; i++) {
         bool upper = name[i] >= 'A' && name[i] <= 'Z';
-        full[prefix + i] = (char)(upper ? name[i] | 0x20 : name[i]);
+        full[PREFIX + i] = (char)(upper ? name[i] | 0x20 : name[i]);
     }
-    return weir_rules_attribute(rules, full, prefix + size);
+    return weir_rules_attribute(rules, full, PREFIX + size);
 }
 
 uint16_t weir_rules_attribute_count(const struct weir_rules *rules)
