@@ -1,9 +1,9 @@
 /* See address.h. */
 #include "core/address.h"
 
-#include <string.h>
-
 #include <weir/error.h>
+
+#include "core/memory.h"
 
 #define GROUPS 8         /* 16-bit groups of an IPv6 address */
 #define MAPPED_BITS 96   /* of ::ffff:0:0/96 */

@@ -1,0 +1,104 @@
+/* Buckets, in token nanoseconds: arrival = TAT * N is an integer, since T * N = W. What is owed at
+ * t is max(arrival - t*N, 0); a cost c adds c * W; the bucket holds capacity * W. */
+#include "model.h"
+
+model_wide model_bucket_owed(const struct model *model, uint64_t now_ns)
+{
+    model_wide now = (model_wide)now_ns * model->spec.rate;
+
+    return model->arrival > now ? model->arrival - now : 0;
+}
+
+/* Each algorithm by its own words. */
+bool model_bucket_admits(const struct model *model, uint64_t now_ns, uint64_t cost)
+{
+    const struct weir_limit_spec *spec = &model->spec;
+    model_wide owed = model_bucket_owed(model, now_ns), w = spec->window_ns, b = spec->burst;
+
+    if (spec->rate == 0)
+        return cost == 0;
+    switch (spec->algorithm) {
+    case WEIR_TOKEN_BUCKET: /* level >= c; in debt the level is below every c */
+        return owed <= b * w && b * w - owed >= cost * w;
+    case WEIR_GCRA: { /* max(TAT, t) + c*T - t <= B*T */
+        model_wide now = (model_wide)now_ns * spec->rate;
+        model_wide arrival = model->arrival > now ? model->arrival : now;
+
+        return arrival + cost * w - now <= b * w;
+    }
+    case WEIR_LEAKY_BUCKET: /* level + c <= B */
+        return owed + cost * w <= b * w;
+    default: /* leaky_queue: delay + (c - 1)*T <= B*T */
+        return owed + cost * w <= b * w + w;
+    }
+}
+
+/* TAT stays below 2^63 ns. */
+static void model_bucket_set(struct model *model, model_wide arrival)
+{
+    model_wide most = (model_wide)(UINT64_MAX >> 1) * model->spec.rate;
+
+    model->arrival = arrival < most ? arrival : most;
+}
+
+void model_bucket_charge(struct model *model, uint64_t now_ns, uint64_t cost)
+{
+    model_wide now = (model_wide)now_ns * model->spec.rate;
+    model_wide base = model->arrival > now ? model->arrival : now;
+
+    model_bucket_set(model, base + (model_wide)cost * model->spec.window_ns);
+}
+
+void model_bucket_charge_denied(struct model *model, uint64_t now_ns, uint64_t cost)
+{
+    model_wide now = (model_wide)now_ns * model->spec.rate;
+    model_wide owed = model_bucket_owed(model, now_ns);
+    model_wide empty = (model_wide)model_capacity(model) * model->spec.window_ns;
+    model_wide after = owed + (model_wide)cost * model->spec.window_ns;
+
+    if (cost == 0 || owed > empty)
+        return;
+    model_bucket_set(model, now + (after < empty ? after : empty));
+}
+
+void model_bucket_refund(struct model *model, uint64_t now_ns, uint64_t cost)
+{
+    model_wide owed = model_bucket_owed(model, now_ns);
+    model_wide back = (model_wide)cost * model->spec.window_ns;
+
+    if (cost != 0 && owed > 0)
+        model->arrival -= back < owed ? back : owed;
+}
+
+/* owed / W units are used; they become owed / W * W' token nanoseconds, rounded down to a multiple
+ * of gcd(N', W'), which is 1/denom' of a nanosecond. */
+void model_bucket_convert(struct model *model, const struct weir_limit_spec *to, uint64_t now_ns)
+{
+    uint64_t n = to->rate, w = to->window_ns, a = n, b = w;
+    model_wide owed = model_bucket_owed(model, now_ns), whole, after;
+
+    if (model->spec.rate == 0 || n == 0) {
+        model->arrival = 0;
+        return;
+    }
+    while (b != 0) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    if (owed == 0) {
+        model->arrival = model->arrival / model->spec.rate * n;
+        return;
+    }
+    whole = owed / model->spec.window_ns;
+    after = owed % model->spec.window_ns * (w / a) / model->spec.window_ns;
+    model->spec.rate = n;
+    if (__builtin_mul_overflow(whole, (model_wide)(w / a), &whole) ||
+        __builtin_add_overflow(whole, after, &after) ||
+        __builtin_mul_overflow(after, (model_wide)a, &after))
+        after = (model_wide)UINT64_MAX * n;
+    if (after > (model_wide)UINT64_MAX * n)
+        after = (model_wide)UINT64_MAX * n;
+    model_bucket_set(model, (model_wide)now_ns * n + after);
+}

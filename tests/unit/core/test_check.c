@@ -1,0 +1,161 @@
+/* Reports and blame of finished decisions. */
+#include "core_test.h"
+
+#include "core/check.h"
+
+struct rig {
+    struct weir_limit limits[4];
+    struct weir_check checks[4];
+    struct weir_outcome outcomes[4];
+    struct weir_decision decision;
+};
+
+/* Check i stands on a gcra of one per (i + 1) seconds whose only token was just taken, and is
+ * denied: its retry is i + 1 seconds. */
+static void rig_init(struct rig *rig, uint16_t count)
+{
+    memset(rig, 0, sizeof(*rig));
+    rig->decision.checks = rig->checks;
+    rig->decision.outcomes = rig->outcomes;
+    rig->decision.count = count;
+    rig->decision.now_ns = START;
+    for (uint16_t i = 0; i < count; i++) {
+        rig->limits[i] = make_limit((struct weir_limit_spec){
+            .algorithm = WEIR_GCRA, .rate = 1, .window_ns = (uint64_t)(i + 1) * SECOND});
+        rig->checks[i].limit = &rig->limits[i];
+        rig->checks[i].cost = 1;
+        rig->checks[i].rule = i;
+        rig->outcomes[i].verdict = WEIR_DENIED;
+        weir_cell_charge(&rig->limits[i], &rig->outcomes[i].cell, START, 1);
+    }
+}
+
+static void a_report_is_made_from_the_cell(void **state)
+{
+    struct rig rig;
+    struct weir_report report;
+
+    rig_init(&rig, 2);
+    weir_decision_report(&rig.decision, 1, &report);
+    assert_int_equal(report.limit, 1);
+    assert_int_equal(report.remaining, 0);
+    assert_int_equal(report.retry_after_ns, 2 * SECOND);
+    assert_int_equal(report.reset_after_ns, 2 * SECOND);
+    rig.outcomes[1].verdict = WEIR_ALLOWED;
+    weir_decision_report(&rig.decision, 1, &report);
+    assert_int_equal(report.retry_after_ns, 0);
+}
+
+static void a_report_that_the_store_made_is_passed_on(void **state)
+{
+    struct rig rig;
+    struct weir_report report, made = {5, 4, 3, 2};
+
+    rig_init(&rig, 1);
+    rig.outcomes[0].reported = true;
+    rig.outcomes[0].report = made;
+    weir_decision_report(&rig.decision, 0, &report);
+    assert_memory_equal(&report, &made, sizeof(report));
+}
+
+static void checks_without_state_report_all_or_nothing(void **state)
+{
+    struct rig rig;
+    struct weir_report report;
+
+    rig_init(&rig, 2);
+    rig.checks[0].flags = WEIR_CHECK_UNLIMITED;
+    rig.checks[0].limit = NULL;
+    rig.outcomes[0].verdict = WEIR_ALLOWED;
+    rig.checks[1].flags = WEIR_CHECK_ALWAYS_DENY;
+    rig.checks[1].limit = NULL;
+    weir_decision_report(&rig.decision, 0, &report);
+    assert_int_equal(report.remaining, UINT64_MAX);
+    assert_int_equal(report.retry_after_ns, 0);
+    assert_int_equal(report.reset_after_ns, 0);
+    weir_decision_report(&rig.decision, 1, &report);
+    assert_int_equal(report.limit, 0);
+    assert_int_equal(report.remaining, 0);
+    assert_int_equal(report.retry_after_ns, WEIR_NEVER);
+}
+
+static void the_longest_retry_is_to_blame(void **state)
+{
+    struct rig rig;
+    uint64_t retry;
+
+    rig_init(&rig, 4);
+    assert_int_equal(weir_decision_blame(&rig.decision, &retry), 3);
+    assert_int_equal(retry, 4 * SECOND);
+    rig.outcomes[3].verdict = WEIR_ALLOWED;
+    assert_int_equal(weir_decision_blame(&rig.decision, &retry), 2);
+    assert_int_equal(retry, 3 * SECOND);
+}
+
+static void never_is_longer_than_any_retry(void **state)
+{
+    struct rig rig;
+    uint64_t retry;
+
+    rig_init(&rig, 4);
+    rig.checks[1].cost = 2; /* above its capacity */
+    assert_int_equal(weir_decision_blame(&rig.decision, &retry), 1);
+    assert_int_equal(retry, WEIR_NEVER);
+}
+
+static void a_shadow_check_is_never_to_blame(void **state)
+{
+    struct rig rig;
+    uint64_t retry;
+
+    rig_init(&rig, 3);
+    rig.checks[2].flags = WEIR_CHECK_SHADOW;
+    assert_int_equal(weir_decision_blame(&rig.decision, &retry), 1);
+    rig.checks[0].flags = rig.checks[1].flags = WEIR_CHECK_SHADOW;
+    assert_int_equal(weir_decision_blame(&rig.decision, &retry), UINT16_MAX);
+    assert_int_equal(retry, 0);
+}
+
+static void ties_go_to_the_first_rule_whatever_the_order_of_checks(void **state)
+{
+    struct rig rig;
+    uint64_t retry;
+
+    rig_init(&rig, 3);
+    for (int i = 0; i < 3; i++) {
+        rig.checks[i].limit = &rig.limits[0];
+        rig.outcomes[i].cell = rig.outcomes[0].cell;
+    }
+    assert_int_equal(weir_decision_blame(&rig.decision, &retry), 0);
+    rig.checks[0].rule = 9;
+    rig.checks[1].rule = UINT32_MAX;
+    assert_int_equal(weir_decision_blame(&rig.decision, &retry), 2);
+    rig.checks[0].rule = rig.checks[1].rule = rig.checks[2].rule = UINT32_MAX;
+    assert_int_equal(weir_decision_blame(&rig.decision, &retry), 0);
+}
+
+static void nobody_is_to_blame_where_nobody_denies(void **state)
+{
+    struct rig rig;
+    uint64_t retry = 1;
+
+    rig_init(&rig, 0);
+    assert_int_equal(weir_decision_blame(&rig.decision, &retry), UINT16_MAX);
+    assert_int_equal(retry, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_report_is_made_from_the_cell),
+        cmocka_unit_test(a_report_that_the_store_made_is_passed_on),
+        cmocka_unit_test(checks_without_state_report_all_or_nothing),
+        cmocka_unit_test(the_longest_retry_is_to_blame),
+        cmocka_unit_test(never_is_longer_than_any_retry),
+        cmocka_unit_test(a_shadow_check_is_never_to_blame),
+        cmocka_unit_test(ties_go_to_the_first_rule_whatever_the_order_of_checks),
+        cmocka_unit_test(nobody_is_to_blame_where_nobody_denies),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,351 @@
+/* Algorithms whose state is a span, case by case. Random traces: test_model.c. */
+#include "core_test.h"
+
+#include <stdlib.h>
+
+static uint64_t *fresh_span(const struct weir_limit *limit)
+{
+    uint64_t *span = calloc(limit->span_words, sizeof(*span));
+
+    assert_non_null(span);
+    return span;
+}
+
+static struct weir_limit segments(uint64_t rate, uint64_t window_ns, uint32_t count, bool strict)
+{
+    return make_limit((struct weir_limit_spec){.algorithm = WEIR_SLIDING_WINDOW,
+                                               .rate = rate,
+                                               .window_ns = window_ns,
+                                               .segments = count,
+                                               .strict = strict});
+}
+
+static struct weir_limit list(enum weir_algorithm algorithm, uint64_t rate, uint64_t window_ns)
+{
+    return make_limit(
+        (struct weir_limit_spec){.algorithm = algorithm, .rate = rate, .window_ns = window_ns});
+}
+
+static void charge(const struct weir_limit *limit, uint64_t *span, uint64_t now_ns, uint64_t cost,
+                   struct weir_lease lease)
+{
+    struct weir_use use = {.now_ns = now_ns, .cost = cost, .lease = lease};
+    struct weir_edits edits;
+
+    weir_span_charge(limit, span, &use, &edits);
+    weir_edits_apply(&edits, span);
+}
+
+static void refund(const struct weir_limit *limit, uint64_t *span, uint64_t now_ns,
+                   uint64_t charged_at_ns, uint64_t cost)
+{
+    struct weir_use use = {.now_ns = now_ns, .cost = cost, .charged_at_ns = charged_at_ns};
+    struct weir_edits edits;
+
+    weir_span_refund(limit, span, &use, &edits);
+    weir_edits_apply(&edits, span);
+}
+
+static void the_log_forgets_an_admission_after_exactly_its_window(void **state)
+{
+    struct weir_limit limit = list(WEIR_SLIDING_LOG, 2, SECOND);
+    uint64_t *span = fresh_span(&limit);
+    struct weir_report report;
+
+    assert_true(decide(&limit, span, START, 1, NULL));
+    assert_true(decide(&limit, span, START + 5, 1, NULL));
+    assert_false(decide(&limit, span, START + SECOND - 1, 1, &report));
+    assert_int_equal(report.retry_after_ns, 1);
+    assert_int_equal(report.reset_after_ns, 6);
+    assert_true(decide(&limit, span, START + SECOND, 1, &report));
+    assert_int_equal(report.remaining, 0);
+    free(span);
+}
+
+static void a_log_of_ten_thousand_fills_expires_and_fills_again(void **state)
+{
+    struct weir_limit limit = list(WEIR_SLIDING_LOG, WEIR_LOG_MAX, SECOND);
+    uint64_t *span = fresh_span(&limit);
+    struct weir_report report;
+
+    for (uint64_t round = 0; round < 3; round++) {
+        uint64_t start = START + round * SECOND;
+
+        for (uint64_t i = 0; i < WEIR_LOG_MAX; i++)
+            assert_true(decide(&limit, span, start + i, 1, NULL));
+        assert_false(decide(&limit, span, start + WEIR_LOG_MAX, 1, &report));
+        assert_int_equal(report.retry_after_ns, SECOND - WEIR_LOG_MAX);
+        report = report_of(&limit, span, start + WEIR_LOG_MAX, 5000, false);
+        assert_int_equal(report.retry_after_ns, SECOND - WEIR_LOG_MAX + 4999);
+    }
+    free(span);
+}
+
+/* A refund in the middle makes room for an entry, wherever in the list it stood. */
+static void refunds_leave_no_holes_in_a_log(void **state)
+{
+    struct weir_limit limit = list(WEIR_SLIDING_LOG, 3, SECOND);
+    uint64_t *span = fresh_span(&limit);
+
+    assert_true(decide(&limit, span, START, 1, NULL)); /* stays */
+    assert_true(decide(&limit, span, START + 1, 1, NULL));
+    for (uint64_t i = 2; i < 1000; i++) {
+        assert_true(decide(&limit, span, START + i, 1, NULL));
+        assert_false(decide(&limit, span, START + i, 1, NULL));
+        refund(&limit, span, START + i, START + i - 1, 1);
+    }
+    /* 1 at START, 1 at START + 999: each expires at its own time. */
+    assert_false(decide(&limit, span, START + SECOND - 1, 2, NULL));
+    assert_true(decide(&limit, span, START + SECOND, 2, NULL));
+    free(span);
+}
+
+static void a_refund_of_what_a_log_no_longer_holds_changes_nothing(void **state)
+{
+    struct weir_limit limit = list(WEIR_SLIDING_LOG, 3, SECOND);
+    uint64_t *span = fresh_span(&limit);
+
+    assert_true(decide(&limit, span, START, 2, NULL));
+    refund(&limit, span, START + SECOND, START, 1); /* expired */
+    refund(&limit, span, START + 1, START + 1, 1);  /* never charged */
+    assert_int_equal(report_of(&limit, span, START + 1, 1, true).remaining, 1);
+    refund(&limit, span, START + 1, START, UINT64_MAX);
+    assert_int_equal(report_of(&limit, span, START + 1, 1, true).remaining, 3);
+    assert_int_equal(weir_span_fresh_at(&limit, span), 0);
+    free(span);
+}
+
+static void a_debit_to_a_full_log_joins_the_newest_entry(void **state)
+{
+    struct weir_limit limit = list(WEIR_SLIDING_LOG, 2, SECOND);
+    uint64_t *span = fresh_span(&limit);
+
+    for (uint64_t i = 0; i < 5; i++)
+        charge(&limit, span, START + i, 1, (struct weir_lease){0, 0});
+    /* 1 at START, 4 at START + 4. */
+    assert_int_equal(report_of(&limit, span, START + SECOND + 3, 1, false).retry_after_ns, 1);
+    assert_int_equal(weir_span_fresh_at(&limit, span), START + 4 + SECOND);
+    free(span);
+}
+
+static void a_strict_window_of_segments_counts_the_oldest_in_full(void **state)
+{
+    struct weir_limit weighted = segments(4, SECOND, 4, false);
+    struct weir_limit strict = segments(4, SECOND, 4, true);
+    uint64_t *a = fresh_span(&weighted), *b = fresh_span(&strict);
+    struct weir_report report;
+
+    assert_true(decide(&weighted, a, 1000 * SECOND, 4, NULL));
+    assert_true(decide(&strict, b, 1000 * SECOND, 4, NULL));
+    assert_false(decide(&weighted, a, 1000 * SECOND, 2, &report));
+    assert_int_equal(report.retry_after_ns, SECOND + 250 * MS / 4 + 1);
+    assert_false(decide(&strict, b, 1000 * SECOND, 2, &report));
+    assert_int_equal(report.retry_after_ns, SECOND + 250 * MS);
+    assert_int_equal(report.reset_after_ns, SECOND + 250 * MS);
+    free(a);
+    free(b);
+}
+
+static void segments_that_were_skipped_hold_nothing_old(void **state)
+{
+    struct weir_limit limit = segments(100, 10 * SECOND, 10, true);
+    uint64_t *span = fresh_span(&limit);
+
+    for (uint64_t i = 0; i < 11; i++)
+        assert_true(decide(&limit, span, 1000 * SECOND + i * SECOND, 5, NULL));
+    /* On by 4 segments: 7 of the 11 are still seen, and the skipped 3 count nothing. */
+    assert_true(decide(&limit, span, 1014 * SECOND, 1, NULL));
+    assert_int_equal(report_of(&limit, span, 1014 * SECOND, 1, true).remaining, 100 - 7 * 5 - 1);
+    free(span);
+}
+
+static void a_window_of_120_segments_needs_at_most_64_edits(void **state)
+{
+    struct weir_limit limit = segments(100, 120 * SECOND, 120, false);
+    uint64_t *span = fresh_span(&limit);
+    struct weir_edits edits;
+    uint32_t most = 0;
+
+    for (uint64_t gap = 1; gap < 125; gap++) {
+        uint64_t t = gap * 1000 * SECOND;
+        struct weir_use use = {.cost = 1};
+
+        for (int i = 0; i < 2; i++) {
+            use.now_ns = t + (uint64_t)i * gap * SECOND;
+            weir_span_charge(&limit, span, &use, &edits);
+            assert_true(edits.count <= WEIR_EDITS_MAX);
+            most = edits.count > most ? edits.count : most;
+            weir_edits_apply(&edits, span);
+        }
+    }
+    assert_int_equal(most, 63); /* two of the header, all the counters */
+    /* After a pause nothing needs zeroing. */
+    struct weir_use late = {.now_ns = UINT64_C(1) << 61, .cost = 1};
+
+    weir_span_charge(&limit, span, &late, &edits);
+    assert_int_equal(edits.count, 3);
+    free(span);
+}
+
+static void segments_at_the_beginning_of_time_have_no_past(void **state)
+{
+    struct weir_limit limit = segments(5, 10 * SECOND, 10, false);
+    uint64_t *span = fresh_span(&limit);
+    struct weir_report report;
+
+    assert_true(decide(&limit, span, 0, 5, NULL));
+    assert_false(decide(&limit, span, 0, 1, &report));
+    assert_int_equal(report.retry_after_ns, 10 * SECOND + 1);
+    assert_int_equal(report.reset_after_ns, 11 * SECOND);
+    free(span);
+}
+
+static void leases_count_until_released_or_expired(void **state)
+{
+    struct weir_limit limit = list(WEIR_CONCURRENCY, 3, 30 * SECOND);
+    uint64_t *span = fresh_span(&limit);
+    struct weir_edits edits;
+
+    charge(&limit, span, START, 1, (struct weir_lease){1, 0});
+    charge(&limit, span, START + 1, 2, (struct weir_lease){2, 0});
+    assert_false(weir_span_test(&limit, span, START + 2, 1));
+    assert_int_equal(report_of(&limit, span, START + 2, 1, false).retry_after_ns, 30 * SECOND - 2);
+    assert_int_equal(weir_span_release(&limit, span, 2, &edits), 1);
+    weir_edits_apply(&edits, span);
+    assert_int_equal(report_of(&limit, span, START + 2, 1, true).remaining, 2);
+    assert_int_equal(weir_span_release(&limit, span, 2, &edits), 0); /* idempotent */
+    assert_int_equal(edits.count, 0);
+    assert_false(weir_span_test(&limit, span, START + 30 * SECOND - 1, 3));
+    assert_true(weir_span_test(&limit, span, START + 30 * SECOND, 3));
+    free(span);
+}
+
+static void an_owner_ends_with_all_its_leases_batch_by_batch(void **state)
+{
+    struct weir_limit limit = list(WEIR_CONCURRENCY, 1000, MINUTE);
+    uint64_t *span = fresh_span(&limit);
+    struct weir_edits edits;
+    uint32_t ended = 0, batches = 0, batch;
+
+    for (uint64_t i = 0; i < 1000; i++)
+        charge(&limit, span, START + i, 1, (struct weir_lease){i + 1, i % 3 == 0 ? 7 : 9});
+    do {
+        batch = weir_span_end_owner(&limit, span, 7, &edits);
+        assert_true(edits.count <= WEIR_EDITS_MAX);
+        weir_edits_apply(&edits, span);
+        ended += batch;
+        batches++;
+    } while (batch > 0);
+    assert_int_equal(ended, 334);
+    assert_true(batches > 5);
+    assert_int_equal(report_of(&limit, span, START + 1000, 1, true).remaining, 334);
+    assert_int_equal(weir_span_end_owner(&limit, span, 0, &edits), 0); /* 0 is nobody */
+    free(span);
+}
+
+static void a_debit_without_room_for_its_lease_charges_nothing(void **state)
+{
+    struct weir_limit limit = list(WEIR_CONCURRENCY, 2, MINUTE);
+    uint64_t *span = fresh_span(&limit);
+    struct weir_edits edits;
+    struct weir_use use = {.now_ns = START, .cost = 5, .lease = {3, 0}};
+
+    charge(&limit, span, START, 5, (struct weir_lease){1, 0});
+    charge(&limit, span, START, 5, (struct weir_lease){2, 0});
+    weir_span_charge(&limit, span, &use, &edits);
+    assert_int_equal(edits.count, 0);
+    free(span);
+}
+
+static void a_part_of_a_lease_can_be_refunded(void **state)
+{
+    struct weir_limit limit = list(WEIR_CONCURRENCY, 5, MINUTE);
+    uint64_t *span = fresh_span(&limit);
+    struct weir_edits edits;
+    struct weir_use use = {.now_ns = START + 1, .cost = 3, .lease = {1, 0}};
+
+    charge(&limit, span, START, 5, (struct weir_lease){1, 0});
+    weir_span_refund(&limit, span, &use, &edits);
+    weir_edits_apply(&edits, span);
+    assert_int_equal(report_of(&limit, span, START + 1, 1, true).remaining, 3);
+    weir_span_refund(&limit, span, &use, &edits);
+    weir_edits_apply(&edits, span);
+    assert_int_equal(weir_span_fresh_at(&limit, span), 0);
+    assert_int_equal(weir_span_release(&limit, span, 1, &edits), 0);
+    free(span);
+}
+
+static void a_shorter_life_keeps_leases_in_the_order_of_expiry(void **state)
+{
+    struct weir_limit longer = list(WEIR_CONCURRENCY, 3, MINUTE);
+    struct weir_limit shorter = list(WEIR_CONCURRENCY, 3, SECOND);
+    uint64_t *a = fresh_span(&longer), *b = fresh_span(&shorter);
+
+    charge(&longer, a, START, 1, (struct weir_lease){1, 0});
+    weir_span_convert(&longer, a, &shorter, b);
+    charge(&shorter, b, START + 1, 2, (struct weir_lease){2, 0});
+    assert_false(weir_span_test(&shorter, b, START + SECOND, 1));
+    assert_true(weir_span_test(&shorter, b, START + SECOND + 1, 2)); /* the younger went first */
+    assert_false(weir_span_test(&shorter, b, START + MINUTE - 1, 3));
+    assert_true(weir_span_test(&shorter, b, START + MINUTE, 3));
+    free(a);
+    free(b);
+}
+
+static void a_smaller_log_keeps_what_was_used_and_forgets_none_early(void **state)
+{
+    struct weir_limit large = list(WEIR_SLIDING_LOG, 5, SECOND);
+    struct weir_limit small = list(WEIR_SLIDING_LOG, 2, SECOND);
+    uint64_t *a = fresh_span(&large), *b = fresh_span(&small);
+
+    for (uint64_t i = 0; i < 5; i++)
+        assert_true(decide(&large, a, START + i, 1, NULL));
+    weir_span_convert(&large, a, &small, b);
+    assert_false(weir_span_test(&small, b, START + SECOND, 1));
+    assert_false(weir_span_test(&small, b, START + SECOND + 3, 1));
+    assert_true(weir_span_test(&small, b, START + SECOND + 4, 2));
+    /* And back: entries that were merged stay merged. */
+    weir_span_convert(&small, b, &large, a);
+    assert_int_equal(report_of(&large, a, START + 5, 1, true).remaining, 0);
+    free(a);
+    free(b);
+}
+
+static void another_window_starts_a_fresh_span(void **state)
+{
+    struct weir_limit from = segments(5, 10 * SECOND, 10, false);
+    struct weir_limit to = segments(5, 10 * SECOND, 5, false);
+    uint64_t *a = fresh_span(&from), *b = fresh_span(&to);
+
+    assert_true(decide(&from, a, START, 5, NULL));
+    memset(b, 0xff, to.span_words * sizeof(*b));
+    weir_span_convert(&from, a, &to, b);
+    for (uint32_t i = 0; i < to.span_words; i++)
+        assert_int_equal(b[i], 0);
+    free(a);
+    free(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_log_forgets_an_admission_after_exactly_its_window),
+        cmocka_unit_test(a_log_of_ten_thousand_fills_expires_and_fills_again),
+        cmocka_unit_test(refunds_leave_no_holes_in_a_log),
+        cmocka_unit_test(a_refund_of_what_a_log_no_longer_holds_changes_nothing),
+        cmocka_unit_test(a_debit_to_a_full_log_joins_the_newest_entry),
+        cmocka_unit_test(a_strict_window_of_segments_counts_the_oldest_in_full),
+        cmocka_unit_test(segments_that_were_skipped_hold_nothing_old),
+        cmocka_unit_test(a_window_of_120_segments_needs_at_most_64_edits),
+        cmocka_unit_test(segments_at_the_beginning_of_time_have_no_past),
+        cmocka_unit_test(leases_count_until_released_or_expired),
+        cmocka_unit_test(an_owner_ends_with_all_its_leases_batch_by_batch),
+        cmocka_unit_test(a_debit_without_room_for_its_lease_charges_nothing),
+        cmocka_unit_test(a_part_of_a_lease_can_be_refunded),
+        cmocka_unit_test(a_shorter_life_keeps_leases_in_the_order_of_expiry),
+        cmocka_unit_test(a_smaller_log_keeps_what_was_used_and_forgets_none_early),
+        cmocka_unit_test(another_window_starts_a_fresh_span),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
