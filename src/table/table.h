@@ -120,8 +120,7 @@ struct weir_table_stats {
     uint64_t lock_waits; /* locks that were not free at once */
 };
 
-void weir_table_stats(const struct weir_table *table, uint64_t now_ns,
-                      struct weir_table_stats *stats);
+void weir_table_stats(struct weir_table *table, uint64_t now_ns, struct weir_table_stats *stats);
 
 /* Checks every invariant that holds while nobody decides; for tests. Returns 0 or WEIR_ERR_DAMAGED.
  */

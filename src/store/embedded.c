@@ -1,0 +1,83 @@
+/* see store.h: the embedded store, the table itself */
+#include <stdlib.h>
+
+#include "store/store.h"
+#include "table/table.h"
+
+struct embedded {
+    struct weir_store store;
+    struct weir_table *table;
+    struct weir_table_owner *owner;
+};
+
+static struct embedded *embedded_of(struct weir_store *store)
+{
+    return (struct embedded *)(void *)store; /* its first member */
+}
+
+static int prepare(struct weir_store *store, struct weir_limit *limit)
+{
+    return weir_table_intern(embedded_of(store)->table, limit);
+}
+
+static size_t submit(struct weir_store *store, uint64_t now_ns,
+                     struct weir_decision *const *decisions, size_t count)
+{
+    weir_table_submit(embedded_of(store)->owner, now_ns, decisions, count);
+    return 0;
+}
+
+static void flush(struct weir_store *store)
+{
+}
+
+/* Nothing is ever pending. */
+static void cancel(struct weir_store *store, struct weir_decision *decision)
+{
+}
+
+static int release(struct weir_store *store, uint64_t now_ns, const uint64_t hash[2],
+                   uint64_t lease_id)
+{
+    return weir_table_release(embedded_of(store)->owner, hash, lease_id);
+}
+
+static int reset(struct weir_store *store, const uint64_t hash[2])
+{
+    return weir_table_reset(embedded_of(store)->owner, hash);
+}
+
+static void embedded_close(struct weir_store *store)
+{
+    weir_table_detach(embedded_of(store)->owner);
+    free(embedded_of(store));
+}
+
+int weir_store_embedded_open(struct weir_store **store, struct weir_table *table)
+{
+    static const struct weir_store_ops ops = {
+        .name = "embedded",
+        .prepare = prepare,
+        .submit = submit,
+        .flush = flush,
+        .cancel = cancel,
+        .release = release,
+        .reset = reset,
+        .close = embedded_close,
+    };
+    struct embedded *embedded = calloc(1, sizeof *embedded);
+
+    if (embedded == NULL)
+        return WEIR_ERR_MEMORY;
+    embedded->store.ops = &ops;
+    embedded->table = table;
+
+    int err = weir_table_attach(table, &embedded->owner);
+
+    if (err < 0) {
+        free(embedded);
+        return err;
+    }
+    *store = &embedded->store;
+    return 0;
+}

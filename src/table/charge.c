@@ -1,0 +1,209 @@
+/* see target.h: charging */
+#include "core/cell.h"
+#include "table/owner.h"
+#include "table/placement.h"
+#include "table/slot.h"
+#include "table/span_heap.h"
+#include "table/target.h"
+#include "table/undo.h"
+
+static void release_later(struct weir_table_owner *owner, uint64_t span)
+{
+    if (span != 0)
+        owner->freed[owner->freed_count++] = span;
+}
+
+/* Remembers all that slot_put writes. tag_hi and param are saved in pairs, as 4 bytes. */
+static void save_slot(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i)
+{
+    const uint64_t *slot = (const uint64_t *)(const void *)&bucket->slot[i];
+
+    undo_save64(owner, &slot[0]);
+    undo_save64(owner, &slot[1]);
+    undo_save32(owner, (const uint32_t *)(const void *)&bucket->tag_hi[i & ~1u]);
+    undo_save32(owner, &bucket->marks);
+    undo_save32(owner, (const uint32_t *)(const void *)&bucket->param[i & ~1u]);
+}
+
+static void save_state(struct weir_table_owner *owner, const struct table_bucket *bucket,
+                       uint32_t i)
+{
+    const uint64_t *slot = (const uint64_t *)(const void *)&bucket->slot[i];
+
+    undo_save64(owner, &slot[0]);
+    undo_save64(owner, &slot[1]);
+}
+
+/* What stands in the slot: the packed cell, or the offset of the span. */
+static void slot_state(const struct weir_limit *limit, const struct target *target,
+                       uint32_t state[3])
+{
+    if (target->span == 0) {
+        cell_pack(limit, &target->cell, state);
+    } else {
+        state[0] = (uint32_t)target->span;
+        state[1] = (uint32_t)(target->span >> 32);
+        state[2] = 0;
+    }
+}
+
+/* The span of the state that a slot holds now; 0: none. */
+static uint64_t occupant_span(const struct weir_table *table, const struct table_bucket *bucket,
+                              uint32_t i)
+{
+    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+
+    return limit != NULL && region_words(limit) > 0 ? slot_span(bucket, i) : 0;
+}
+
+/* Writes the whole slot of a new key, or of one whose parameters change. */
+static void put_slot(struct weir_table_owner *owner, const struct weir_limit *limit,
+                     struct target *target, bool single)
+{
+    struct weir_table *table = owner->table;
+    struct table_bucket *bucket = target->bucket;
+    bool second = target->second;
+    uint64_t tag = target->at.tag;
+    uint16_t param = limit->id;
+    uint32_t state[3];
+
+    if (target->kind == TARGET_NEW) {
+        target->replaced = occupant_span(table, bucket, target->slot);
+        owner_count(owner, COUNT_INSERTS);
+        if (target->placement == PLACE_RECLAIM)
+            owner_count(owner, COUNT_RECLAIMED);
+        else if (target->placement == PLACE_EVICT)
+            owner_count(owner, COUNT_EVICTIONS);
+    } else {
+        second = slot_is_second(bucket, target->slot);
+        tag = slot_tag(bucket, target->slot);
+        param |= bucket->param[target->slot] & PARAM_SHARED;
+    }
+    if (target->span != 0)
+        *heap_owner_of(table, target->span) =
+            (uint64_t)(bucket - table->buckets) << 3 | target->slot;
+    if (!single || target->kind != TARGET_NEW || target->span != 0 || target->replaced != 0)
+        save_slot(owner, bucket, target->slot);
+    slot_state(limit, target, state);
+    slot_put(bucket, target->slot, tag, second, param, state);
+    release_later(owner, target->replaced);
+    target->kind = TARGET_SLOT; /* it is there now; another check may share it */
+    target->rewrite = false;
+    target->span_new = false;
+    target->replaced = 0;
+}
+
+static void write_words(struct weir_table_owner *owner, uint64_t *to, const struct weir_cell *cell)
+{
+    undo_save64(owner, &to[0]);
+    undo_save64(owner, &to[1]);
+    to[0] = cell->a;
+    to[1] = cell->b;
+}
+
+/* Writes target->cell to where it belongs. */
+static void store_cell(struct weir_table_owner *owner, const struct weir_limit *limit,
+                       struct target *target, bool single)
+{
+    struct weir_table *table = owner->table;
+    struct table_bucket *bucket = target->bucket;
+
+    if (target->kind == TARGET_PARAM) {
+        write_words(owner, &target->param->cell.a, &target->cell);
+        return;
+    }
+    if (target->span != 0)
+        write_words(owner, heap_span(table, target->span, 2), &target->cell);
+    if (target->kind == TARGET_NEW || target->rewrite) {
+        put_slot(owner, limit, target, single);
+    } else if (target->span == 0) {
+        uint32_t state[3];
+
+        cell_pack(limit, &target->cell, state);
+        if (!single || target->kind == TARGET_DEMOTE)
+            save_state(owner, bucket, target->slot);
+        slot_write_state(bucket, target->slot, state);
+    }
+}
+
+/* A denying slot becomes one that newcomers of its parameters share. */
+static void demote(struct weir_table_owner *owner, struct target *target)
+{
+    struct table_bucket *bucket = target->bucket;
+
+    undo_save32(owner, (const uint32_t *)(const void *)&bucket->param[target->slot & ~1u]);
+    slot_set_param(bucket, target->slot, bucket->param[target->slot] | PARAM_SHARED);
+    target->kind = TARGET_SHARED;
+}
+
+static bool charge_cell(struct weir_table_owner *owner, const struct weir_limit *limit,
+                        struct target *target, const struct weir_use *use, enum target_charge how,
+                        bool single)
+{
+    struct weir_cell before = target->cell;
+
+    if (how == TARGET_CHARGE)
+        cell_charge(limit, &target->cell, use->now_ns, use->cost);
+    else if (how == TARGET_CHARGE_DENIED)
+        weir_cell_charge_denied(limit, &target->cell, use->now_ns, use->cost);
+    else
+        weir_cell_refund(limit, &target->cell, use->now_ns, use->charged_at_ns, use->cost);
+    if (target->cell.a == before.a && target->cell.b == before.b)
+        return false;
+    store_cell(owner, limit, target, single);
+    if (target->kind == TARGET_DEMOTE)
+        demote(owner, target);
+    return true;
+}
+
+static bool charge_span(struct weir_table_owner *owner, const struct weir_limit *limit,
+                        struct target *target, const struct weir_use *use, enum target_charge how)
+{
+    struct weir_edits *edits = &owner->edits;
+    uint64_t *span = heap_span(owner->table, target->span, limit->span_words);
+
+    if (how == TARGET_REFUND)
+        weir_span_refund(limit, span, use, edits);
+    else
+        weir_span_charge(limit, span, use, edits);
+    if (edits->count == 0)
+        return false;
+    for (uint32_t i = 0; i < edits->count; i++) {
+        if (!target->span_new)
+            undo_save64(owner, &span[edits->word[i]]);
+        span[edits->word[i]] = edits->value[i];
+    }
+    if (target->kind == TARGET_NEW || target->rewrite)
+        put_slot(owner, limit, target, false);
+    else if (target->kind == TARGET_DEMOTE)
+        demote(owner, target);
+    return true;
+}
+
+bool target_charge(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                   enum target_charge how, bool single)
+{
+    const struct weir_decision *decision = txn->decision;
+    const struct weir_check *check = &decision->checks[i];
+    const struct weir_limit *limit = check->limit;
+    struct target *target = &owner->targets[owner->targets[i].leader];
+    struct weir_use use = {.now_ns = txn->now_ns,
+                           .cost = check->cost,
+                           .charged_at_ns = decision->charged_at_ns,
+                           .lease = decision->lease};
+
+    if (target->kind == TARGET_NONE || check->cost == 0)
+        return false;
+    if (limit->span_words > 0)
+        return charge_span(owner, limit, target, &use, how);
+    return charge_cell(owner, limit, target, &use, how, single);
+}
+
+void target_drop_unused(struct weir_table_owner *owner, const struct transaction *txn)
+{
+    for (uint32_t i = txn->first; i < txn->first + txn->count; i++)
+        if (owner->targets[i].span_new && owner->targets[i].leader == i) {
+            release_later(owner, owner->targets[i].span);
+            owner->targets[i].span_new = false;
+        }
+}

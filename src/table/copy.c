@@ -1,0 +1,149 @@
+/* see copy.h */
+#include "table/copy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "table/placement.h"
+#include "table/slot.h"
+#include "table/span_heap.h"
+#include "table/undo.h"
+
+struct copy {
+    struct weir_table *to;
+    const struct weir_table *from;
+    struct weir_table_owner *owner; /* writes to `to` */
+    uint16_t *ids;                  /* of `to`, by those of `from`; 0: not copied */
+    uint64_t now_ns;
+};
+
+static void copy_params(struct copy *copy)
+{
+    const struct table_header *header = copy->from->header;
+
+    for (uint32_t i = 0; i < header->params_max; i++) {
+        const struct table_param *param = &copy->from->params[i];
+        const struct weir_limit *known = region_limit(copy->from, (uint16_t)(i + 1));
+
+        if (known == NULL)
+            continue;
+
+        struct weir_limit limit = *known;
+
+        if (weir_table_intern(copy->to, &limit) < 0)
+            continue;
+        copy->ids[i + 1] = limit.id;
+
+        struct table_param *target = &copy->to->params[limit.id - 1];
+        uint32_t words = limit.span_words;
+
+        target->cell = param->cell;
+        if (words > 0)
+            memcpy(heap_span(copy->to, target->span, words),
+                   heap_span(copy->from, param->span, words), (size_t)words * 8);
+    }
+}
+
+/* Copies what a slot holds into `state`: itself, or a span of its own. */
+static bool copy_state(struct copy *copy, const struct table_bucket *bucket, uint32_t i,
+                       uint32_t words, uint32_t state[3])
+{
+    memcpy(state, bucket->slot[i].state, 3 * sizeof state[0]);
+    if (words == 0)
+        return true;
+
+    const uint64_t *span = slot_span_words(copy->from, bucket, i, words);
+    uint64_t offset = span != NULL ? heap_take(copy->owner, words) : 0;
+
+    if (offset == 0)
+        return false;
+    memcpy(heap_span(copy->to, offset, words), span, (size_t)words * 8);
+    state[0] = (uint32_t)offset;
+    state[1] = (uint32_t)(offset >> 32);
+    state[2] = 0;
+    return true;
+}
+
+/* Makes a slot of the new region empty, if somebody has it. */
+static void clear_slot(struct copy *copy, struct table_bucket *bucket, uint32_t i)
+{
+    const struct weir_limit *limit = region_limit(copy->to, bucket->param[i]);
+
+    if (limit != NULL && region_words(limit) > 0)
+        heap_give(copy->owner, slot_span(bucket, i));
+    slot_set_param(bucket, i, 0);
+}
+
+static void copy_slot(struct copy *copy, uint64_t index, uint32_t i)
+{
+    struct weir_table *to = copy->to;
+    const struct table_bucket *bucket = &copy->from->buckets[index];
+    const struct weir_limit *limit = region_limit(copy->from, bucket->param[i]);
+    struct position at = {index, slot_tag(bucket, i)};
+    uint32_t state[3];
+
+    if (limit == NULL || (bucket->param[i] & PARAM_SHARED) || copy->ids[bucket->param[i]] == 0 ||
+        slot_fresh_at(copy->from, bucket, i) <= copy->now_ns)
+        return;
+    if (slot_is_second(bucket, i))
+        at.bucket = position_other(&copy->from->map, at.bucket, at.tag);
+    at = position_move(&copy->from->map, copy->from->header->identity_bits, at, &to->map);
+
+    uint64_t other = position_other(&to->map, at.bucket, at.tag);
+    struct table_bucket *pair[2] = {region_bucket(to, at.bucket), region_bucket(to, other)};
+    struct place place = {.taken = {0, 0}};
+
+    if (placement_choose(to, pair, copy->now_ns, &place) == PLACE_NONE)
+        return;
+    clear_slot(copy, place.bucket, place.slot);
+
+    uint32_t words = region_words(limit);
+
+    if (!copy_state(copy, bucket, i, words, state))
+        return;
+    slot_put(place.bucket, place.slot, at.tag, place.bucket != pair[0], copy->ids[bucket->param[i]],
+             state);
+    if (words > 0)
+        *heap_owner_of(to, slot_span(place.bucket, place.slot)) =
+            (uint64_t)(place.bucket - to->buckets) << 3 | place.slot;
+}
+
+int copy_region(struct weir_table *to, const struct weir_table *from)
+{
+    struct weir_table_owner *owner = calloc(1, sizeof *owner);
+    uint16_t *ids = calloc((size_t)from->header->params_max + 1, sizeof *ids);
+    struct table_header *header = to->header;
+    int err = WEIR_ERR_MEMORY;
+
+    if (owner == NULL || ids == NULL)
+        goto free_both;
+    /* The new file is nobody's yet: this owner needs no slot of its own and no file lock. */
+    owner->table = to;
+    owner->slot = &to->owners[0];
+    owner->me = 1u << 8;
+    owner->fd = -1;
+    to->service = owner;
+    if (header->identity_bits > from->header->identity_bits) {
+        header->identity_bits = from->header->identity_bits;
+        header->check = layout_header_check(header);
+        to->map = position_map_of(header);
+    }
+    header->t0_ns = from->header->t0_ns;
+    header->mark_ns = from->header->mark_ns;
+
+    struct copy copy = {to, from, owner, ids, header->t0_ns};
+
+    copy_params(&copy);
+    for (uint64_t b = 0; b < from->header->buckets; b++)
+        for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
+            if (from->buckets[b].param[i] != 0)
+                copy_slot(&copy, b, i);
+            undo_finish(owner);
+        }
+    to->service = NULL;
+    err = 0;
+free_both:
+    free(ids);
+    free(owner);
+    return err;
+}

@@ -1,0 +1,304 @@
+/* see file.h */
+#include "table/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/reason.h"
+#include "table/copy.h"
+#include "table/owner.h"
+#include "table/params.h"
+#include "table/span_heap.h"
+#include "table/undo.h"
+
+/* A time beyond this is no time (see weir/limit.h). */
+#define TIME_MAX (UINT64_C(1) << 62)
+
+static int fail(struct weir_reason *reason, int err, const char *path, const char *what)
+{
+    reason_text(reason, path);
+    reason_text(reason, ": ");
+    reason_text(reason, what);
+    return err;
+}
+
+static int fail_errno(struct weir_reason *reason, const char *path, const char *what)
+{
+    int number = errno;
+    char text[64] = "";
+
+    reason_text(reason, path);
+    reason_text(reason, ": cannot ");
+    reason_text(reason, what);
+    reason_text(reason, ": ");
+    reason_text(reason, strerror_r(number, text, sizeof text));
+    return number == ENOMEM ? WEIR_ERR_MEMORY : WEIR_ERR_IO;
+}
+
+static int lock_byte(int fd, uint64_t at, short type, bool wait)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
+    int result;
+
+    do
+        result = fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &lock);
+    while (result != 0 && errno == EINTR);
+    return result;
+}
+
+static int map_file(struct weir_table *table, uint64_t bytes, struct weir_reason *reason,
+                    uint8_t **base)
+{
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, table->fd, 0);
+
+    if (map == MAP_FAILED)
+        return fail_errno(reason, table->path, "map it");
+    table->map_bytes = bytes;
+    table->base = map;
+    *base = map;
+    return 0;
+}
+
+/* Whether `fd` is (still) the file of that name. */
+static bool is_file_at(int fd, const char *path)
+{
+    struct stat ours, theirs;
+
+    return fstat(fd, &ours) == 0 && stat(path, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
+           ours.st_ino == theirs.st_ino;
+}
+
+/* Opens path.new for building a file, locked against everyone else who would. Returns the
+ * descriptor, or an error. */
+static int open_draft(const char *path, struct weir_reason *reason)
+{
+    for (;;) {
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+        if (fd < 0)
+            return fail_errno(reason, path, "create it");
+        if (lock_byte(fd, LOCK_OPENING, F_WRLCK, true) != 0 ||
+            lock_byte(fd, LOCK_PRESENCE, F_WRLCK, true) != 0) {
+            int err = fail_errno(reason, path, "lock it");
+
+            close(fd);
+            return err;
+        }
+        if (is_file_at(fd, path))
+            return fd;
+        close(fd); /* somebody else built one, and it has its name by now */
+    }
+}
+
+/* Builds a file under the name `draft` and maps it; nothing but its header is written. */
+static int build(struct weir_table *table, const char *draft,
+                 const struct weir_table_options *options, struct weir_reason *reason)
+{
+    struct table_header plan;
+    uint8_t *base = NULL;
+    int err = layout_plan(&plan, options, reason);
+
+    if (err < 0)
+        return err;
+    /* Blocks now, so that a full disk is an error and not a signal later. */
+    if (ftruncate(table->fd, 0) != 0 || fchmod(table->fd, 0600) != 0)
+        return fail_errno(reason, draft, "write it");
+    errno = posix_fallocate(table->fd, 0, (off_t)plan.bytes);
+    if (errno != 0)
+        return fail_errno(reason, draft, "reserve its size on disk");
+    err = map_file(table, plan.bytes, reason, &base);
+    if (err < 0)
+        return err;
+    return region_format(table, base, &plan, options);
+}
+
+/* Makes the file `path` new: from `old` what fits (NULL: empty). */
+static int create(struct weir_table *table, const struct weir_table_options *options,
+                  const struct weir_table *old, bool replace, struct weir_reason *reason)
+{
+    size_t size = strlen(table->path) + sizeof ".new";
+    char *draft = malloc(size);
+    struct weir_table_options with_secret = *options;
+    int err;
+
+    if (draft == NULL)
+        return WEIR_ERR_MEMORY;
+    snprintf(draft, size, "%s.new", table->path);
+    table->fd = err = open_draft(draft, reason);
+    if (err < 0)
+        goto free_draft;
+    if (!replace && access(table->path, F_OK) == 0) {
+        err = 1; /* another process was faster: open that */
+        goto remove_draft;
+    }
+    if (old != NULL)
+        memcpy(with_secret.secret, old->header->secret, sizeof with_secret.secret);
+    err = build(table, draft, &with_secret, reason);
+    if (err == 0 && old != NULL)
+        err = copy_region(table, old);
+    if (err < 0)
+        goto remove_draft;
+    if (rename(draft, table->path) == 0)
+        goto free_draft;
+    err = fail_errno(reason, table->path, "put the new file in its place");
+
+remove_draft:
+    unlink(draft);
+    region_unmap(table);
+    close(table->fd);
+    table->fd = -1;
+free_draft:
+    free(draft);
+    return err;
+}
+
+/* Reads and checks what never changes in a header. */
+static int read_header(const struct weir_table *table, uint64_t size, struct table_header *header,
+                       struct weir_reason *reason)
+{
+    if (size < sizeof *header || pread(table->fd, header, sizeof *header, 0) != sizeof *header ||
+        header->magic != TABLE_MAGIC)
+        return fail(reason, WEIR_ERR_FORMAT, table->path, "not a state file of weir");
+    if (header->version != TABLE_VERSION || header->layout != layout_checksum())
+        return fail(reason, WEIR_ERR_FORMAT, table->path,
+                    "a state file of another version of weir");
+    if (header->check != layout_header_check(header) || layout_check(header) < 0)
+        return fail(reason, WEIR_ERR_DAMAGED, table->path, "the state file's header is damaged");
+    if (header->bytes != size)
+        return fail(reason, WEIR_ERR_DAMAGED, table->path,
+                    "the state file is cut short or too long");
+    return 0;
+}
+
+/* Nobody else is there: takes back what dead owners left undone, and looks for damage. */
+static int take_over(struct weir_table *table, const struct weir_table_options *options,
+                     struct weir_reason *reason)
+{
+    struct table_header *header = table->header;
+
+    for (uint32_t i = 0; i < header->owners_max; i++)
+        if (!undo_valid(table, &table->owners[i]))
+            return fail(reason, WEIR_ERR_DAMAGED, table->path,
+                        "the state file's journals are damaged");
+    for (uint32_t i = 0; i < header->owners_max; i++)
+        owner_recover(table, i);
+    if (!heap_consistent(table) || !params_consistent(table) || header->mark_ns >= TIME_MAX)
+        return fail(reason, WEIR_ERR_DAMAGED, table->path, "the state file is damaged");
+    header->t0_ns = options->wall_ns > header->mark_ns ? options->wall_ns : header->mark_ns;
+    header->boot_ns = options->boot_ns;
+    return 0;
+}
+
+/* Opens the file that is there. `alone`: nobody else has it open. Returns 1 when the file was
+ * replaced, and table->fd is closed. */
+static int open_existing(struct weir_table *table, const struct weir_table_options *options,
+                         bool alone, struct weir_reason *reason)
+{
+    struct table_header header, plan;
+    struct stat status;
+    uint8_t *base = NULL;
+    int err = layout_plan(&plan, options, reason);
+
+    if (err < 0)
+        return err;
+    if (fstat(table->fd, &status) != 0)
+        return fail_errno(reason, table->path, "read it");
+    err = read_header(table, (uint64_t)status.st_size, &header, reason);
+    if (err < 0)
+        return err;
+    if (header.bytes != plan.bytes && !alone)
+        return fail(reason, WEIR_ERR_BUSY, table->path,
+                    "another size was asked for while another process has the state file open");
+    err = map_file(table, header.bytes, reason, &base);
+    if (err < 0)
+        return err;
+    region_bind(table, base);
+    if (alone)
+        err = take_over(table, options, reason);
+    return err;
+}
+
+/* Replaces the file that `table` has open, alone: by an empty one, or by a copy of another size. */
+static int replace(struct weir_table *table, const struct weir_table_options *options, bool keep,
+                   struct weir_reason *reason)
+{
+    struct weir_table old = *table;
+
+    table->map_bytes = 0;
+
+    int err = create(table, options, keep ? &old : NULL, true, reason);
+
+    region_unmap(&old);
+    close(old.fd); /* only now: who waits for it then finds that it has lost its name */
+    return err;
+}
+
+/* One attempt to open the file: 1 means that it changed under our hands, and to try again. */
+static int try_open_file(struct weir_table *table, const struct weir_table_options *options,
+                         bool *alone, struct weir_reason *reason)
+{
+    struct stat status;
+
+    *alone = false;
+    table->fd = open(table->path, O_RDWR | O_CLOEXEC);
+    if (table->fd < 0)
+        return errno == ENOENT ? create(table, options, NULL, false, reason)
+                               : fail_errno(reason, table->path, "open it");
+    if (fstat(table->fd, &status) != 0 || !S_ISREG(status.st_mode))
+        return fail(reason, WEIR_ERR_FORMAT, table->path, "not a regular file");
+    if (lock_byte(table->fd, LOCK_OPENING, F_WRLCK, true) != 0)
+        return fail_errno(reason, table->path, "lock it");
+    if (!is_file_at(table->fd, table->path)) {
+        close(table->fd);
+        table->fd = -1;
+        return 1;
+    }
+    *alone = lock_byte(table->fd, LOCK_PRESENCE, F_WRLCK, false) == 0;
+
+    if (*alone && fstat(table->fd, &status) == 0 && status.st_size == 0)
+        return replace(table, options, false, reason); /* an empty file has no state to lose */
+
+    int err = open_existing(table, options, *alone, reason);
+
+    if (err < 0 && options->reset && (err == WEIR_ERR_FORMAT || err == WEIR_ERR_DAMAGED)) {
+        region_unmap(table);
+        reason->text[0] = 0;
+        if (!*alone)
+            return fail(reason, WEIR_ERR_BUSY, table->path,
+                        "cannot be reset while another process has it open");
+        return replace(table, options, false, reason);
+    }
+    struct table_header plan;
+
+    if (err == 0 && layout_plan(&plan, options, reason) == 0 && plan.bytes != table->header->bytes)
+        err = replace(table, options, true, reason);
+    return err;
+}
+
+int file_open(struct weir_table *table, const struct weir_table_options *options, bool *alone,
+              struct weir_reason *reason)
+{
+    int err;
+
+    table->path = strdup(options->path);
+    if (table->path == NULL)
+        return WEIR_ERR_MEMORY;
+    do
+        err = try_open_file(table, options, alone, reason);
+    while (err > 0);
+    return err;
+}
+
+int file_opened(struct weir_table *table)
+{
+    if (lock_byte(table->fd, LOCK_PRESENCE, F_RDLCK, false) != 0 ||
+        lock_byte(table->fd, LOCK_OPENING, F_UNLCK, false) != 0)
+        return WEIR_ERR_IO;
+    return 0;
+}

@@ -1,0 +1,149 @@
+/* The layout of a region: every struct that lives in it, and how one is cut up.
+ *
+ *   0            params_at     owners_at    spill_at   pages_at    buckets_at     spans_at
+ *   | header     | params      | owners     | spill    | pages     | buckets      | spans   |
+ *
+ * Everything is found by offsets from the start of the region; nothing in it is a pointer. The
+ * header's first part never changes after creation and carries a checksum; the rest is rewritten
+ * all the time and is checked for what could do harm when a file is opened (validate.c).
+ *
+ * Crash safety rests on one fact: the memory of a killed process is a prefix of its stores in
+ * program order. So compiler barriers are enough, and one store instruction is never seen half
+ * done. `struct table_slot` is 16 bytes and aligned, so that a state is written by one instruction.
+ */
+#ifndef WEIR_TABLE_LAYOUT_H
+#define WEIR_TABLE_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weir/limit.h>
+
+#include "table/table.h"
+
+#define TABLE_MAGIC UINT64_C(0x6c62617472696577) /* "weirtabl" on a little-endian machine */
+#define TABLE_VERSION 1                          /* raise it when the meaning of a byte changes */
+
+#define TABLE_LINE 64        /* bytes of a cache line */
+#define TABLE_PAGE 4096      /* bytes of a page of spans, and the unit of a region's parts */
+#define BUCKET_SLOTS 6       /* as many as 128 bytes hold */
+#define TAG_BITS 52          /* what a slot keeps of a key; see position.h */
+#define PARAM_SHARED 0x8000u /* in bucket.param: an overflow state, found by its parameters */
+
+/* Entries of an owner's own undo journal: two dozen checks on cells, or two span checks that touch
+ * WEIR_EDITS_MAX words. What is longer goes on in the region's one spill area. */
+#define UNDO_OWN 160
+/* All checks with a span, each with all edits, its slot (5), and allocation and release (8) ... */
+#define UNDO_SPILL (WEIR_CHECKS_MAX * (WEIR_EDITS_MAX + 16))
+/* ... of runs of pages, which take a word a page: the longest is of WEIR_LEASES_MAX leases. */
+#define RUN_PAGES_MAX 80
+
+/* One aligned store of 16 bytes; see above. */
+struct table_slot {
+    uint32_t tag_lo;   /* bits 4..35 of the tag */
+    uint32_t state[3]; /* a packed cell; or the offset of a span in state[0..1], state[2] = 0 */
+} __attribute__((aligned(16)));
+
+struct table_bucket {
+    uint32_t lock;                 /* 0: free; else generation << 8 | owner */
+    uint32_t marks;                /* 5 bits a slot: bits 0..3 of the tag << 1 | second candidate */
+    uint16_t tag_hi[BUCKET_SLOTS]; /* bits 36..51 of the tag */
+    uint16_t param[BUCKET_SLOTS];  /* 0: empty; id of the parameters, perhaps | PARAM_SHARED */
+    struct table_slot slot[BUCKET_SLOTS];
+} __attribute__((aligned(128)));
+
+/* The parameters `id` stand at params[id - 1]. */
+struct table_param {
+    uint32_t live;           /* 1 once the rest is complete: it then never changes while open */
+    uint32_t lock;           /* of the overflow state */
+    uint64_t check;          /* checksum of `limit` */
+    struct weir_limit limit; /* limit.id is its id */
+    struct weir_cell cell;   /* the overflow state: a cell */
+    uint64_t span;           /* or the offset of a span; 0: none */
+} __attribute__((aligned(64)));
+
+enum table_counter {
+    COUNT_INSERTS,
+    COUNT_EVICTIONS,
+    COUNT_OVERFLOWS,
+    COUNT_RECLAIMED,
+    COUNT_RECOVERIES,
+    COUNT_LOCK_WAITS,
+    COUNTERS,
+};
+
+/* The word at offset `where & ~7` (8 bytes), or at `where & ~3` (4 bytes, when bit 0 is set), held
+ * `old` before this transaction. */
+struct table_undo {
+    uint64_t where, old;
+};
+
+struct table_owner_slot {
+    uint32_t generation;         /* of the owner that has this slot, or had it last; 24 bits */
+    uint32_t undo_count;         /* entries to take back if the owner dies now; 0: none */
+    uint32_t attached;           /* private memory only: somebody has it */
+    uint32_t pid;                /* who, for people who look at a file */
+    uint64_t counters[COUNTERS]; /* of all owners that ever had this slot */
+    struct table_undo undo[UNDO_OWN] __attribute__((aligned(64)));
+} __attribute__((aligned(64)));
+
+/* A page of spans: free, cut into spans of one class, or part of a run that is one span. */
+enum { PAGE_FREE, PAGE_CUT, PAGE_RUN, PAGE_RUN_REST };
+#define SPAN_CLASSES 17 /* 2, 3, 4, 6, 8, 12 ... 512 words: a page holds at least one */
+#define PAGE_WORDS (TABLE_PAGE / 8)
+
+struct table_page {
+    uint8_t kind, span_class;
+    uint16_t used;      /* PAGE_CUT: spans that are taken */
+    uint32_t run;       /* PAGE_RUN: pages of the run, this one included */
+    uint64_t bitmap[4]; /* PAGE_CUT: which */
+};
+
+struct table_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t layout; /* checksum of the sizes and constants above */
+    uint64_t bytes;  /* of the region, and of the file */
+    uint64_t params_at, owners_at, spill_at, pages_at, buckets_at, spans_at;
+    uint64_t buckets, pages;
+    uint32_t params_max, owners_max;
+    uint32_t identity_bits; /* of a key's hash that the region knows it by; see position.h */
+    uint32_t reserved;
+    uint64_t secret[2];
+    uint64_t check; /* checksum of everything above */
+
+    uint64_t t0_ns __attribute__((aligned(64))); /* time of the region at ... */
+    uint64_t boot_ns;                            /* ... this reading of CLOCK_BOOTTIME */
+
+    uint64_t mark_ns __attribute__((aligned(64))); /* the greatest time that was marked */
+
+    uint32_t heap_lock __attribute__((aligned(64))); /* guards the pages, and what follows */
+    uint32_t spill_lock;                             /* guards the spill area */
+    uint64_t pages_free, class_free[SPAN_CLASSES];   /* free pages; free spans in cut pages */
+    uint64_t page_hint, class_hint[SPAN_CLASSES];    /* where to look first; any value is legal */
+};
+
+_Static_assert(sizeof(struct table_bucket) == 128, "a bucket is two cache lines");
+_Static_assert(sizeof(struct table_slot) == 16, "a slot is one store");
+_Static_assert(sizeof(struct table_header) <= TABLE_PAGE, "the header is one page");
+_Static_assert(sizeof(struct table_page) == 40, "no padding in a page's description");
+_Static_assert(WEIR_TABLE_OWNERS_MAX <= 256, "a lock word has 8 bits for the owner");
+_Static_assert(WEIR_TABLE_PARAMS_MAX < PARAM_SHARED, "ids have 15 bits");
+
+/* Cuts up a region of options->bytes: fills the header's first part but secret and check.
+ * Errors: WEIR_ERR_RANGE. */
+int layout_plan(struct table_header *header, const struct weir_table_options *options,
+                struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Entries of the spill area. */
+uint32_t layout_spill_entries(const struct table_header *header);
+
+/* Whether the offsets of a header fit each other and its size. */
+int layout_check(const struct table_header *header);
+
+/* What header->layout must be for this build. */
+uint32_t layout_checksum(void);
+uint64_t layout_header_check(const struct table_header *header);
+uint64_t layout_param_check(const struct weir_limit *limit);
+
+#endif

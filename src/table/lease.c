@@ -1,0 +1,188 @@
+/* see table.h: ending leases, and forgetting a key */
+#include "table/owner.h"
+#include "table/slot.h"
+#include "table/span_heap.h"
+#include "table/undo.h"
+
+/* Writes edits in place, as a transaction of its own. */
+static void apply_edits(struct weir_table_owner *owner, uint64_t *span)
+{
+    const struct weir_edits *edits = &owner->edits;
+
+    for (uint32_t i = 0; i < edits->count; i++) {
+        undo_save64(owner, &span[edits->word[i]]);
+        span[edits->word[i]] = edits->value[i];
+    }
+    undo_finish(owner);
+}
+
+/* The limit of a state that has leases; NULL for any other. */
+static const struct weir_limit *lease_limit(const struct weir_table *table, uint16_t param)
+{
+    const struct weir_limit *limit = region_limit(table, param);
+
+    return limit != NULL && limit->spec.algorithm == WEIR_CONCURRENCY ? limit : NULL;
+}
+
+/* Ends a lease in a span whose lock is held. */
+static bool release_in(struct weir_table_owner *owner, const struct weir_limit *limit,
+                       uint64_t *span, uint64_t lease_id)
+{
+    if (span == NULL || weir_span_release(limit, span, lease_id, &owner->edits) == 0)
+        return false;
+    apply_edits(owner, span);
+    return true;
+}
+
+/* Ends a lease in one bucket: of the key, or of an overflow state that it may share. */
+static bool release_in_bucket(struct weir_table_owner *owner, struct table_bucket *bucket,
+                              uint64_t tag, bool second, uint64_t lease_id)
+{
+    struct weir_table *table = owner->table;
+    bool found = false;
+
+    owner_lock(owner, &bucket->lock);
+
+    int slot = slot_find(bucket, tag, second);
+
+    for (int i = 0; i < BUCKET_SLOTS && !found; i++) {
+        const struct weir_limit *limit = lease_limit(table, bucket->param[i]);
+
+        if (limit == NULL || (i != slot && !(bucket->param[i] & PARAM_SHARED)))
+            continue;
+        found = release_in(
+            owner, limit, slot_span_words(table, bucket, (uint32_t)i, limit->span_words), lease_id);
+    }
+    owner_unlock(&bucket->lock);
+    return found;
+}
+
+/* Where a key may be: its two buckets. */
+static void both_buckets(const struct weir_table *table, const uint64_t hash[2], uint64_t *tag,
+                         struct table_bucket *pair[2])
+{
+    struct position at = position_of(&table->map, hash);
+
+    *tag = at.tag;
+    pair[0] = region_bucket(table, at.bucket);
+    pair[1] = region_bucket(table, position_other(&table->map, at.bucket, at.tag));
+}
+
+int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id)
+{
+    struct weir_table *table = owner->table;
+    struct table_bucket *pair[2];
+    uint64_t tag;
+
+    both_buckets(table, hash, &tag, pair);
+    for (uint32_t b = 0; b < 2; b++)
+        if (release_in_bucket(owner, pair[b], tag, pair[b] != pair[0], lease_id))
+            return 0;
+    for (uint32_t i = 0; i < table->header->params_max; i++) {
+        struct table_param *param = &table->params[i];
+        const struct weir_limit *limit = lease_limit(table, (uint16_t)(i + 1));
+
+        if (limit == NULL)
+            continue;
+        owner_lock(owner, &param->lock);
+
+        bool found =
+            release_in(owner, limit, heap_span(table, param->span, limit->span_words), lease_id);
+
+        owner_unlock(&param->lock);
+        if (found)
+            return 0;
+    }
+    return WEIR_ERR_NOT_FOUND;
+}
+
+/* Empties a slot of a locked bucket. */
+static void clear_slot(struct weir_table_owner *owner, struct table_bucket *bucket, uint32_t i)
+{
+    struct weir_table *table = owner->table;
+    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+    uint32_t *heap_lock = &table->header->heap_lock;
+
+    if (limit == NULL || region_words(limit) == 0) {
+        slot_set_param(bucket, i, 0);
+        return;
+    }
+    owner_lock(owner, heap_lock);
+    undo_save32(owner, (const uint32_t *)(const void *)&bucket->param[i & ~1u]);
+    slot_set_param(bucket, i, 0);
+    heap_give(owner, slot_span(bucket, i));
+    undo_finish(owner);
+    owner_unlock(heap_lock);
+}
+
+int weir_table_reset(struct weir_table_owner *owner, const uint64_t hash[2])
+{
+    struct table_bucket *pair[2];
+    uint64_t tag;
+    int found = -1;
+
+    both_buckets(owner->table, hash, &tag, pair);
+    for (uint32_t b = 0; b < 2 && found < 0; b++) {
+        owner_lock(owner, &pair[b]->lock);
+        found = slot_find(pair[b], tag, pair[b] != pair[0]);
+        if (found >= 0)
+            clear_slot(owner, pair[b], (uint32_t)found);
+        owner_unlock(&pair[b]->lock);
+    }
+    return found >= 0 ? 0 : WEIR_ERR_NOT_FOUND;
+}
+
+/* Ends all leases of an owner in a span whose lock is held. */
+static uint64_t end_in(struct weir_table_owner *owner, const struct weir_limit *limit,
+                       uint64_t *span, uint64_t lease_owner)
+{
+    uint64_t total = 0;
+
+    for (uint32_t ended = 1; span != NULL && ended > 0; total += ended) {
+        ended = weir_span_end_owner(limit, span, lease_owner, &owner->edits);
+        if (ended > 0)
+            apply_edits(owner, span);
+    }
+    return total;
+}
+
+static uint64_t end_in_bucket(struct weir_table_owner *owner, struct table_bucket *bucket,
+                              uint64_t lease_owner)
+{
+    struct weir_table *table = owner->table;
+    uint64_t total = 0;
+
+    owner_lock(owner, &bucket->lock);
+    for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
+        const struct weir_limit *limit = lease_limit(table, bucket->param[i]);
+
+        if (limit != NULL)
+            total += end_in(owner, limit, slot_span_words(table, bucket, i, limit->span_words),
+                            lease_owner);
+    }
+    owner_unlock(&bucket->lock);
+    return total;
+}
+
+uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_owner)
+{
+    struct weir_table *table = owner->table;
+    bool leases = false;
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < table->header->params_max; i++) {
+        struct table_param *param = &table->params[i];
+        const struct weir_limit *limit = lease_limit(table, (uint16_t)(i + 1));
+
+        if (limit == NULL)
+            continue;
+        leases = true;
+        owner_lock(owner, &param->lock);
+        total +=
+            end_in(owner, limit, heap_span(table, param->span, limit->span_words), lease_owner);
+        owner_unlock(&param->lock);
+    }
+    for (uint64_t b = 0; leases && b < table->header->buckets; b++)
+        total += end_in_bucket(owner, &table->buckets[b], lease_owner);
+    return total;
+}

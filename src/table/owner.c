@@ -1,0 +1,244 @@
+/* see owner.h */
+#include "table/owner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "table/undo.h"
+
+/* Waiting. A lock is held for tens of nanoseconds; a pause is up to 140 cycles. So whoever is still
+ * waiting after SPINS has probably met a holder that is not running, and gives up its processor.
+ * After YIELDS it asks whether the holder lives, a system call, and sleeps between further tries so
+ * that a holder of lower priority gets to run. */
+#define SPINS 64
+#define YIELDS 32
+#define NAP_NS 20000
+
+#define GENERATION_MAX 0xffffffu
+
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Sets or tests the lock of one byte; 0 when it was got. */
+static int byte_lock(int fd, uint64_t at, short type)
+{
+    struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
+
+    return fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+/* Whether nobody holds a lock of this value any more. */
+static bool is_stale(const struct weir_table *table, uint32_t value)
+{
+    uint32_t index = value & 255;
+
+    return index >= table->header->owners_max ||
+           __atomic_load_n(&table->owners[index].generation, __ATOMIC_ACQUIRE) != value >> 8;
+}
+
+static void clear_lock(uint32_t *lock, uint32_t index)
+{
+    uint32_t value = __atomic_load_n(lock, __ATOMIC_RELAXED);
+
+    if (value != 0 && (value & 255) == index)
+        __atomic_compare_exchange_n(lock, &value, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/* Gives the slot's next holder a generation that no lock of an earlier one names. Where the 24 bits
+ * start again, all locks of this slot are cleared first: they are stale, all of them. */
+static void raise_generation(struct weir_table *table, uint32_t index)
+{
+    struct table_owner_slot *slot = &table->owners[index];
+    uint32_t next = slot->generation + 1;
+
+    if (next > GENERATION_MAX) {
+        next = 1;
+        __atomic_store_n(&slot->generation, 0, __ATOMIC_RELEASE);
+        for (uint64_t i = 0; i < table->header->buckets; i++)
+            clear_lock(&table->buckets[i].lock, index);
+        for (uint32_t i = 0; i < table->header->params_max; i++)
+            clear_lock(&table->params[i].lock, index);
+        clear_lock(&table->header->heap_lock, index);
+        clear_lock(&table->header->spill_lock, index);
+    }
+    __atomic_store_n(&slot->generation, next, __ATOMIC_RELEASE);
+}
+
+void owner_recover(struct weir_table *table, uint32_t index)
+{
+    undo_take_back(table, &table->owners[index]);
+    raise_generation(table, index);
+}
+
+/* Cleans up after the holder of a lock if it is dead. */
+static void probe(struct weir_table_owner *owner, uint32_t value)
+{
+    struct weir_table *table = owner->table;
+    uint32_t index = value & 255;
+
+    if (owner->fd < 0 || index == owner->index ||
+        byte_lock(owner->fd, LOCK_OWNER(index), F_WRLCK) != 0)
+        return;
+    if (!is_stale(table, value)) {
+        owner_recover(table, index);
+        owner_count(owner, COUNT_RECOVERIES);
+    }
+    byte_lock(owner->fd, LOCK_OWNER(index), F_UNLCK);
+}
+
+void owner_wait(struct weir_table_owner *owner, uint32_t *lock)
+{
+    owner_count(owner, COUNT_LOCK_WAITS);
+    for (uint32_t tries = 0;; tries++) {
+        uint32_t value = __atomic_load_n(lock, __ATOMIC_RELAXED);
+
+        if ((value == 0 || is_stale(owner->table, value)) &&
+            __atomic_compare_exchange_n(lock, &value, owner->me, false, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED))
+            return;
+        if (tries < SPINS) {
+            relax();
+        } else if (tries < SPINS + YIELDS) {
+            sched_yield();
+        } else {
+            struct timespec nap = {0, NAP_NS};
+
+            probe(owner, value);
+            nanosleep(&nap, NULL);
+        }
+    }
+}
+
+/* An open file description of this owner's own: locks of one description don't exclude each other.
+ * The path may name another file by now (a region of another size took its place). */
+static int open_again(const struct weir_table *table)
+{
+    char self[32] = "/proc/self/fd/";
+    char digits[12];
+    uint32_t length = 0, at = 14;
+    struct stat ours, theirs;
+
+    for (int rest = table->fd; rest > 0 || length == 0; rest /= 10)
+        digits[length++] = (char)('0' + rest % 10);
+    while (length > 0)
+        self[at++] = digits[--length];
+    self[at] = 0;
+    for (int i = 0; i < 2; i++) {
+        int fd = open(i == 0 ? table->path : self, O_RDWR | O_CLOEXEC);
+
+        if (fd < 0)
+            continue;
+        if (fstat(fd, &theirs) == 0 && fstat(table->fd, &ours) == 0 &&
+            ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino)
+            return fd;
+        close(fd);
+    }
+    return -1;
+}
+
+/* Takes a free slot of the registry. */
+static int take_slot(struct weir_table_owner *owner)
+{
+    struct weir_table *table = owner->table;
+
+    for (uint32_t i = 0; i < table->header->owners_max; i++) {
+        struct table_owner_slot *slot = &table->owners[i];
+
+        if (owner->fd >= 0) {
+            if (byte_lock(owner->fd, LOCK_OWNER(i), F_WRLCK) != 0)
+                continue;
+            owner_recover(table, i);
+        } else {
+            uint32_t no = 0;
+
+            if (!__atomic_compare_exchange_n(&slot->attached, &no, 1, false, __ATOMIC_ACQUIRE,
+                                             __ATOMIC_RELAXED))
+                continue;
+            raise_generation(table, i);
+        }
+        slot->pid = (uint32_t)getpid();
+        owner->slot = slot;
+        owner->index = i;
+        owner->me = slot->generation << 8 | i;
+        return 0;
+    }
+    return WEIR_ERR_FULL;
+}
+
+int weir_table_attach(struct weir_table *table, struct weir_table_owner **result)
+{
+    struct weir_table_owner *owner =
+        aligned_alloc(TABLE_LINE, (sizeof *owner + TABLE_LINE - 1) / TABLE_LINE * TABLE_LINE);
+    int err = WEIR_ERR_MEMORY;
+
+    if (owner == NULL)
+        return WEIR_ERR_MEMORY;
+    *owner = (struct weir_table_owner){.table = table, .fd = -1};
+
+    void *zeros = mmap(NULL, SPAN_WORDS_MAX * 8, PROT_READ,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (zeros == MAP_FAILED)
+        goto free_owner;
+    owner->zeros = zeros;
+    if (table->fd >= 0) {
+        err = WEIR_ERR_IO;
+        owner->fd = open_again(table);
+        if (owner->fd < 0)
+            goto unmap_zeros;
+    }
+    err = take_slot(owner);
+    if (err < 0)
+        goto close_file;
+    *result = owner;
+    return 0;
+
+close_file:
+    if (owner->fd >= 0)
+        close(owner->fd);
+unmap_zeros:
+    munmap(zeros, SPAN_WORDS_MAX * 8);
+free_owner:
+    free(owner);
+    return err;
+}
+
+void weir_table_detach(struct weir_table_owner *owner)
+{
+    if (owner == NULL)
+        return;
+    if (owner->fd >= 0)
+        close(owner->fd); /* and so the lock of the slot */
+    else
+        __atomic_store_n(&owner->slot->attached, 0, __ATOMIC_RELEASE);
+    munmap((void *)(uintptr_t)owner->zeros, SPAN_WORDS_MAX * 8);
+    free(owner);
+}
+
+uint64_t owner_count_alive(const struct weir_table *table)
+{
+    uint64_t alive = 0;
+
+    for (uint32_t i = 0; i < table->header->owners_max; i++) {
+        struct flock lock = {
+            .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)LOCK_OWNER(i), .l_len = 1};
+
+        if (table->fd < 0)
+            alive += __atomic_load_n(&table->owners[i].attached, __ATOMIC_RELAXED);
+        else
+            alive += fcntl(table->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    }
+    return alive;
+}

@@ -1,0 +1,19 @@
+/* Parameters: the compiled limits that the states of a region were made with.
+ *
+ * An open-addressing table that only grows while anybody has the region open: an id never changes
+ * its meaning. Looking up takes no lock; adding takes the file lock of LOCK_INTERN (processes) and
+ * the table's mutex (threads). Whoever opens a file alone drops the parameters that no state has.
+ */
+#ifndef WEIR_TABLE_PARAMS_H
+#define WEIR_TABLE_PARAMS_H
+
+#include "table/region.h"
+
+/* Forgets parameters that no slot names and whose overflow state is fresh. Only while nobody else
+ * has the region open. */
+void params_sweep(struct weir_table *table, uint64_t now_ns);
+
+/* Whether everything that is live is what was once written. */
+bool params_consistent(const struct weir_table *table);
+
+#endif

@@ -1,0 +1,97 @@
+/* Where a key lives: from its hash to two buckets and a tag, and back.
+ *
+ * The 128 bits of hash are a fraction P in [0, 1). Its first K = identity_bits bits are all that
+ * the region knows of a key, I = floor(P * 2^K). With n buckets,
+ *
+ *     I * n / 2^K = first bucket + fraction,     tag = the first 52 bits of the fraction.
+ *
+ * Where n * 2^52 >= 2^K, bucket and tag together give I back, so that a region of another size can
+ * be filled from this one although no hash is stored. K is floor(log2 n) + 52 in a new region; a
+ * copy keeps the smaller K of the two. The tag is independent of the bucket, and so is
+ *
+ *     second bucket = floor(fraction * n) - first bucket  (mod n),
+ *
+ * the first being found from the second in the same way. A slot marks which of the two it is in.
+ * So a false match has a probability of keys / 2^K a lookup: at most 6n / (n * 2^51) = 2^-48.4, and
+ * still below 2^-44 in a region that has grown 16 times since its keys were first written.
+ */
+#ifndef WEIR_TABLE_POSITION_H
+#define WEIR_TABLE_POSITION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/wide.h"
+#include "table/layout.h"
+
+__extension__ typedef unsigned __int128 position_wide;
+
+struct position {
+    uint64_t bucket; /* the first of its two */
+    uint64_t tag;    /* TAG_BITS bits */
+};
+
+/* What the arithmetic needs of a header, kept near. */
+struct position_map {
+    uint64_t buckets;
+    uint64_t mask;  /* of hash[0]: K < 64 leaves bits out */
+    uint32_t extra; /* K - 64, or 0: bits of hash[1] that count */
+};
+
+static inline struct position_map position_map_of(const struct table_header *header)
+{
+    uint32_t bits = header->identity_bits;
+
+    return (struct position_map){
+        .buckets = header->buckets,
+        .mask = bits < 64 ? ~((UINT64_C(1) << (64 - bits)) - 1) : UINT64_MAX,
+        .extra = bits < 64 ? 0 : bits - 64,
+    };
+}
+
+WIDE_INLINE struct position position_of(const struct position_map *map, const uint64_t hash[2])
+{
+    uint64_t low = (hash[1] >> 1) >> (63 - map->extra); /* below 2^23; buckets below 2^36 */
+    position_wide product = (position_wide)(hash[0] & map->mask) * map->buckets;
+
+    product += (low * map->buckets) >> map->extra;
+    return (struct position){(uint64_t)(product >> 64), (uint64_t)product >> (64 - TAG_BITS)};
+}
+
+/* The other bucket of a key with this tag; may be the same one. */
+WIDE_INLINE uint64_t position_other(const struct position_map *map, uint64_t bucket, uint64_t tag)
+{
+    uint64_t sum = (uint64_t)(((position_wide)(tag << (64 - TAG_BITS)) * map->buckets) >> 64);
+
+    return sum - bucket + (sum < bucket ? map->buckets : 0);
+}
+
+/* The position in `to` of a key whose position in `from` is known. `to` has the same K or less. */
+static inline struct position position_move(const struct position_map *from, uint32_t from_bits,
+                                            struct position at, const struct position_map *to)
+{
+    /* I is the smallest integer with floor(I * n * 2^52 / 2^K) = bucket * 2^52 + tag. */
+    position_wide scaled = (((position_wide)at.bucket << TAG_BITS) | at.tag)
+                           << (from_bits - TAG_BITS);
+    position_wide identity = (scaled + from->buckets - 1) / from->buckets;
+    uint64_t hash[2] = {0, 0};
+
+    if (from_bits >= 64) {
+        uint32_t extra = from_bits - 64;
+
+        hash[0] = (uint64_t)(identity >> extra);
+        hash[1] = extra == 0 ? 0 : (uint64_t)identity << (64 - extra);
+    } else {
+        hash[0] = (uint64_t)identity << (64 - from_bits);
+    }
+    return position_of(to, hash);
+}
+
+WIDE_INLINE uint32_t position_mark(uint64_t tag, bool second)
+{
+    return (uint32_t)(tag & 15) << 1 | second;
+}
+#define MARK_BITS 5
+#define MARK_MASK 31u
+
+#endif

@@ -1,0 +1,136 @@
+/* A region as one process sees it: its parts as pointers, and struct weir_table and its owners.
+ *
+ * Threads: a struct weir_table is read by all; what changes in it is under `mutex`. A struct
+ * weir_table_owner belongs to one thread.
+ */
+#ifndef WEIR_TABLE_REGION_H
+#define WEIR_TABLE_REGION_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "table/layout.h"
+#include "table/position.h"
+
+/* Bytes of the file's lock space, far beyond its data: whoever lives holds the lock of its byte. */
+#define LOCK_OPENING (UINT64_C(1) << 61)        /* while opening, creating, replacing */
+#define LOCK_PRESENCE (LOCK_OPENING + 1)        /* shared, by everyone who has it open */
+#define LOCK_INTERN (LOCK_OPENING + 2)          /* while adding parameters */
+#define LOCK_OWNER(i) (LOCK_OPENING + 16 + (i)) /* by the owner in slot i */
+
+struct weir_table {
+    uint8_t *base;
+    struct table_header *header;
+    struct table_param *params;
+    struct table_owner_slot *owners;
+    struct table_undo *spill;
+    struct table_page *pages;
+    struct table_bucket *buckets;
+    struct position_map map;
+    uint64_t map_bytes;
+    int fd;                           /* holds the presence lock; -1: private memory */
+    char *path;                       /* NULL: private memory */
+    pthread_mutex_t mutex;            /* guards what needs `service` */
+    struct weir_table_owner *service; /* the table's own owner: intern, statistics, copies */
+};
+
+/* Locks that one decision may hold: two buckets a check, the overflow states of its parameters. */
+#define LOCKS_MAX (WEIR_CHECKS_MAX * 3)
+
+/* Checks whose buckets are fetched ahead of deciding. Enough to hide the latency of memory, few
+ * enough that the lines are still in the first level cache when their turn comes. */
+#define AHEAD_MAX 64
+
+/* A check on its way through submit: where its key may be. */
+struct lookup {
+    struct position at;
+    struct table_bucket *likely; /* the bucket that seemed to have it */
+};
+
+/* What a check is decided on. */
+enum target_kind {
+    TARGET_NONE,   /* no state: unlimited, always deny, a refund for a key that is not there */
+    TARGET_SLOT,   /* the key's own slot */
+    TARGET_NEW,    /* a slot that the key will get when it is charged */
+    TARGET_SHARED, /* an overflow state in one of its buckets */
+    TARGET_DEMOTE, /* a denying slot that becomes an overflow state when it is charged */
+    TARGET_PARAM,  /* the overflow state of its parameters */
+};
+
+struct target {
+    uint8_t kind, slot;
+    uint8_t placement; /* TARGET_NEW: whose slot it was */
+    bool second;       /* TARGET_NEW: in its second bucket */
+    bool rewrite;      /* TARGET_SLOT: of other parameters, so that all of it is written anew */
+    bool span_new;     /* the span was allocated by this transaction: nobody can see it yet */
+    uint16_t leader;   /* the first check of this decision on the same state; mostly itself */
+    struct table_bucket *bucket;
+    struct table_param *param; /* TARGET_PARAM */
+    struct weir_cell cell;     /* the state, of limits without a span */
+    uint64_t span;             /* the offset of where it is stored; 0: in the slot, or nowhere */
+    uint64_t replaced;         /* a span to release when this target is charged; 0: none */
+    struct position at;
+};
+
+struct weir_table_owner {
+    struct weir_table *table;
+    struct table_owner_slot *slot;
+    uint32_t me; /* the value of a lock that this owner holds */
+    uint32_t index;
+    int fd;        /* holds the lock of its slot; -1: private memory */
+    bool lost;     /* a lock was busy: release all and begin again with it in `wanted` */
+    bool no_room;  /* the span heap was exhausted */
+    bool give_up;  /* do not ask the heap for more in this decision */
+    uint32_t need; /* words of the span that was not there */
+    uint32_t held_count, wanted_count, freed_count;
+    uint32_t *held[LOCKS_MAX + 1]; /* and the heap's */
+    uint32_t *wanted[LOCKS_MAX];
+    uint64_t freed[2 * WEIR_CHECKS_MAX]; /* spans to free at the end of this transaction */
+    uint64_t reclaim_at;                 /* where the search for a span to take goes on */
+    struct lookup ahead[AHEAD_MAX];
+    struct target targets[WEIR_CHECKS_MAX];
+    struct weir_edits edits;
+    const uint64_t *zeros; /* a fresh span of any size */
+};
+
+/* Points the table's parts into a mapped region whose header is valid. */
+void region_bind(struct weir_table *table, uint8_t *base);
+
+/* Completes a planned header in a region that is all zero: secret, checksum, clock; and binds it.
+ * Errors: WEIR_ERR_IO (no random numbers). */
+int region_format(struct weir_table *table, uint8_t *base, const struct table_header *plan,
+                  const struct weir_table_options *options) __attribute__((warn_unused_result));
+
+void region_unmap(struct weir_table *table);
+
+static inline struct table_bucket *region_bucket(const struct weir_table *table, uint64_t index)
+{
+    return &table->buckets[index];
+}
+
+static inline uint64_t region_offset(const struct weir_table *table, const void *at)
+{
+    return (uint64_t)((const uint8_t *)at - table->base);
+}
+
+/* The parameters that a slot names; NULL when there are none (an empty slot, or a damaged one). */
+static inline const struct weir_limit *region_limit(const struct weir_table *table, uint16_t param)
+{
+    uint32_t id = param & (PARAM_SHARED - 1);
+
+    if (id == 0 || id > table->header->params_max ||
+        __atomic_load_n(&table->params[id - 1].live, __ATOMIC_ACQUIRE) != 1)
+        return NULL;
+    return &table->params[id - 1].limit;
+}
+
+/* Words of span that a state of this limit needs; 0: it stands in the slot. */
+static inline uint32_t region_words(const struct weir_limit *limit)
+{
+    return limit->span_words != 0 ? limit->span_words : limit->packs ? 0 : 2;
+}
+
+/* The most words that a span has: a full log or all leases, with room to spare. */
+#define SPAN_WORDS_MAX (UINT64_C(1) << 17)
+
+#endif

@@ -1,0 +1,77 @@
+/* see slot.h */
+#include "table/slot.h"
+
+#include "core/cell.h"
+#include "table/span_heap.h"
+#include "table/undo.h"
+
+void slot_put(struct table_bucket *bucket, uint32_t i, uint64_t tag, bool second, uint16_t param,
+              const uint32_t state[3])
+{
+    uint32_t marks = bucket->marks & ~(MARK_MASK << MARK_BITS * i);
+
+    slot_set_param(bucket, i, 0);
+    UNDO_BARRIER();
+    bucket->slot[i].tag_lo = (uint32_t)(tag >> 4);
+    slot_write_state(bucket, i, state);
+    __atomic_store_n(&bucket->tag_hi[i], (uint16_t)(tag >> 36), __ATOMIC_RELAXED);
+    __atomic_store_n(&bucket->marks, marks | position_mark(tag, second) << MARK_BITS * i,
+                     __ATOMIC_RELAXED);
+    UNDO_BARRIER();
+    slot_set_param(bucket, i, param);
+}
+
+uint64_t *slot_span_words(const struct weir_table *table, const struct table_bucket *bucket,
+                          uint32_t i, uint32_t words)
+{
+    return heap_span(table, slot_span(bucket, i), words);
+}
+
+/* Reads a state that is a cell. */
+static bool read_cell(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
+                      const struct weir_limit *limit, struct weir_cell *cell)
+{
+    if (limit->packs) {
+        cell_unpack(limit, bucket->slot[i].state, cell);
+        return true;
+    }
+    const uint64_t *span = slot_span_words(table, bucket, i, 2);
+
+    if (span != NULL)
+        *cell = (struct weir_cell){span[0], span[1]};
+    return span != NULL;
+}
+
+uint64_t slot_fresh_at(const struct weir_table *table, const struct table_bucket *bucket,
+                       uint32_t i)
+{
+    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+    struct weir_cell cell;
+
+    if (limit == NULL)
+        return 0;
+    if (limit->span_words == 0)
+        return read_cell(table, bucket, i, limit, &cell) ? cell_fresh_at(limit, &cell) : 0;
+
+    const uint64_t *span = slot_span_words(table, bucket, i, limit->span_words);
+
+    return span != NULL ? weir_span_fresh_at(limit, span) : 0;
+}
+
+bool slot_denies(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
+                 uint64_t now_ns)
+{
+    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+    struct weir_cell cell;
+    uint64_t delay_ns;
+
+    if (limit == NULL)
+        return false;
+    if (limit->span_words == 0)
+        return read_cell(table, bucket, i, limit, &cell) &&
+               !cell_test(limit, &cell, now_ns, 1, &delay_ns);
+
+    const uint64_t *span = slot_span_words(table, bucket, i, limit->span_words);
+
+    return span != NULL && !weir_span_test(limit, span, now_ns, 1);
+}

@@ -1,0 +1,124 @@
+/* The slots of one bucket: finding a key, reading and writing its state. The caller holds its lock
+ * (but for slot_guess).
+ *
+ *   0      4       8            20          32                                    128
+ *   | lock | marks | tag_hi[6]  | param[6]  | slot[6]: tag_lo, state[3]           |
+ *
+ * tag_hi finds candidates in one vector compare; the other 36 bits and the mark that says which of
+ * its two buckets a key is in are compared only there. A slot whose param is 0, or shared, is no
+ * candidate. The vector is loaded beside the lock, never over it: a load over a word that was just
+ * stored by a narrower instruction waits for that store to leave the processor.
+ *
+ * tag_hi, param and marks are read by slot_guess without the lock, so they are written with
+ * relaxed atomic stores.
+ */
+#ifndef WEIR_TABLE_SLOT_H
+#define WEIR_TABLE_SLOT_H
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "table/region.h"
+
+/* The slots whose tag_hi is this one: a bit for every lower byte of six 16-bit lanes. */
+WIDE_INLINE uint32_t slot_candidates(const struct table_bucket *bucket, uint64_t tag)
+{
+    const uint64_t *words = (const uint64_t *)(const void *)bucket->tag_hi;
+    uint64_t w0 = __atomic_load_n(&words[0], __ATOMIC_RELAXED);
+    uint64_t w1 = __atomic_load_n(&words[1], __ATOMIC_RELAXED);
+    uint16_t hi = (uint16_t)(tag >> 36);
+#if defined(__SSE2__)
+    __m128i lanes = _mm_set_epi64x((int64_t)w1, (int64_t)w0);
+    __m128i equal = _mm_cmpeq_epi16(lanes, _mm_set1_epi16((int16_t)hi));
+
+    return (uint32_t)_mm_movemask_epi8(equal) & 0x555;
+#else
+    uint32_t mask = 0;
+
+    for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
+        uint64_t word = i < 4 ? w0 : w1;
+
+        mask |= (uint32_t)((uint16_t)(word >> 16 * (i % 4)) == hi) << 2 * i;
+    }
+    return mask;
+#endif
+}
+
+/* Whether the key may be in this bucket, asked without the lock: a hint. */
+WIDE_INLINE bool slot_guess(const struct table_bucket *bucket, uint64_t tag)
+{
+    return slot_candidates(bucket, tag) != 0;
+}
+
+/* The key's slot, or -1. `second`: this is the second of the key's two buckets. */
+WIDE_INLINE int slot_find(const struct table_bucket *bucket, uint64_t tag, bool second)
+{
+    uint32_t mark = position_mark(tag, second);
+
+    for (uint32_t mask = slot_candidates(bucket, tag); mask != 0; mask &= mask - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(mask) / 2;
+
+        if (__builtin_expect(bucket->slot[i].tag_lo == (uint32_t)(tag >> 4) &&
+                                 ((bucket->marks >> MARK_BITS * i) & MARK_MASK) == mark &&
+                                 bucket->param[i] - 1u < PARAM_SHARED - 1u,
+                             1))
+            return (int)i;
+    }
+    return -1;
+}
+
+/* Writes the state of a slot, in one instruction. */
+WIDE_INLINE void slot_write_state(struct table_bucket *bucket, uint32_t i, const uint32_t state[3])
+{
+    typedef uint32_t vector __attribute__((vector_size(16)));
+    vector value = {bucket->slot[i].tag_lo, state[0], state[1], state[2]};
+
+    *(vector *)(void *)&bucket->slot[i] = value;
+}
+
+static inline void slot_set_param(struct table_bucket *bucket, uint32_t i, uint16_t param)
+{
+    __atomic_store_n(&bucket->param[i], param, __ATOMIC_RELAXED);
+}
+
+/* Puts a key into a slot. It appears with the last store: whoever dies before leaves an empty one.
+ */
+void slot_put(struct table_bucket *bucket, uint32_t i, uint64_t tag, bool second, uint16_t param,
+              const uint32_t state[3]);
+
+/* The tag of the key in a slot. */
+static inline uint64_t slot_tag(const struct table_bucket *bucket, uint32_t i)
+{
+    uint32_t mark = (bucket->marks >> MARK_BITS * i) & MARK_MASK;
+
+    return (uint64_t)bucket->tag_hi[i] << 36 | (uint64_t)bucket->slot[i].tag_lo << 4 | mark >> 1;
+}
+
+static inline bool slot_is_second(const struct table_bucket *bucket, uint32_t i)
+{
+    return (bucket->marks >> MARK_BITS * i) & 1;
+}
+
+/* A slot that holds the offset of a span. */
+static inline uint64_t slot_span(const struct table_bucket *bucket, uint32_t i)
+{
+    const uint32_t *state = bucket->slot[i].state;
+
+    return state[0] | (uint64_t)state[1] << 32;
+}
+
+/* The span of a slot's state, checked: NULL when the offset is no span of `words` words, which only
+ * a damaged file has. Such a state counts as fresh. */
+uint64_t *slot_span_words(const struct weir_table *table, const struct table_bucket *bucket,
+                          uint32_t i, uint32_t words);
+
+/* When the state in a slot will equal a fresh one; 0 for an empty or a damaged slot. */
+uint64_t slot_fresh_at(const struct weir_table *table, const struct table_bucket *bucket,
+                       uint32_t i);
+
+/* Whether the state in a slot denies a cost of 1. */
+bool slot_denies(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
+                 uint64_t now_ns);
+
+#endif

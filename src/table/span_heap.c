@@ -1,0 +1,364 @@
+/* see span_heap.h */
+#include "table/span_heap.h"
+
+#include <string.h>
+
+#include "table/undo.h"
+
+#define BITMAP_WORDS 4
+_Static_assert(sizeof(struct table_page) == 8 + 8 * BITMAP_WORDS, "a bit for each span of 2 words");
+_Static_assert(PAGE_WORDS / 2 <= 64 * BITMAP_WORDS, "a bit for each span of 2 words");
+
+/* 2, 3, 4, 6, 8, 12, ... */
+static uint32_t class_words(uint32_t class)
+{
+    return (class % 2 == 0 ? 2u : 3u) << class / 2;
+}
+
+static uint32_t class_of(uint32_t words)
+{
+    uint32_t class = 0;
+
+    while (class_words(class) < words)
+        class ++;
+    return class;
+}
+
+static uint32_t class_capacity(uint32_t class)
+{
+    return PAGE_WORDS / class_words(class);
+}
+
+static uint32_t pages_for(uint32_t words)
+{
+    return (words + PAGE_WORDS - 1) / PAGE_WORDS;
+}
+
+/* The first 8 bytes of a page's description, read and written as one word. */
+union head {
+    uint64_t word;
+    struct {
+        uint8_t kind, span_class;
+        uint16_t used;
+        uint32_t run;
+    };
+};
+
+static union head head_of(const struct weir_table *table, uint64_t page)
+{
+    const uint64_t *word = (const uint64_t *)(const void *)&table->pages[page];
+
+    return (union head){.word = __atomic_load_n(word, __ATOMIC_RELAXED)};
+}
+
+static void write_word(struct weir_table_owner *owner, uint64_t *word, uint64_t value)
+{
+    undo_save64(owner, word);
+    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
+static void write_head(struct weir_table_owner *owner, uint64_t page, union head head)
+{
+    write_word(owner, (uint64_t *)(void *)&owner->table->pages[page], head.word);
+}
+
+static void add(struct weir_table_owner *owner, uint64_t *counter, int64_t change)
+{
+    write_word(owner, counter, *counter + (uint64_t)change);
+}
+
+static uint64_t page_offset(const struct weir_table *table, uint64_t page)
+{
+    return table->header->spans_at + page * TABLE_PAGE;
+}
+
+/* The first page from *hint on, round about, that is free, or (class >= 0) cut for the class and
+ * not full. Returns the number of pages when there is none; the hint moves to what was found. */
+static uint64_t search(struct weir_table *table, uint64_t *hint, int class)
+{
+    uint64_t pages = table->header->pages, at = *hint < pages ? *hint : 0;
+
+    for (uint64_t tries = 0; tries < pages; tries++, at = at + 1 < pages ? at + 1 : 0) {
+        union head head = head_of(table, at);
+
+        if (class < 0 ? head.kind == PAGE_FREE
+                      : head.kind == PAGE_CUT && head.span_class == class &&
+                            head.used < class_capacity((uint32_t) class)) {
+            *hint = at;
+            return at;
+        }
+    }
+    return pages;
+}
+
+/* Takes the first free span of a page that is cut and not full. */
+static uint64_t take_from(struct weir_table_owner *owner, uint64_t page, uint32_t class)
+{
+    struct weir_table *table = owner->table;
+    union head head = head_of(table, page);
+
+    for (uint32_t i = 0; i < class_capacity(class); i++) {
+        uint64_t *word = &table->pages[page].bitmap[i / 64];
+
+        if (*word == UINT64_MAX) {
+            i |= 63;
+            continue;
+        }
+        if ((*word >> i % 64) & 1)
+            continue;
+        write_word(owner, word, *word | UINT64_C(1) << i % 64);
+        head.used++;
+        write_head(owner, page, head);
+        add(owner, &table->header->class_free[class], -1);
+        return page_offset(table, page) + (uint64_t)i * class_words(class) * 8;
+    }
+    return 0;
+}
+
+static uint64_t take_class(struct weir_table_owner *owner, uint32_t class)
+{
+    struct weir_table *table = owner->table;
+    struct table_header *header = table->header;
+    uint64_t page = header->pages;
+
+    if (header->class_free[class] > 0)
+        page = search(table, &header->class_hint[class], (int)class);
+    if (page == header->pages) {
+        if (header->pages_free == 0)
+            return 0;
+        page = search(table, &header->page_hint, -1);
+        if (page == header->pages)
+            return 0;
+        for (uint32_t i = 0; i < BITMAP_WORDS; i++)
+            write_word(owner, &table->pages[page].bitmap[i], 0);
+        write_head(owner, page, (union head){.kind = PAGE_CUT, .span_class = (uint8_t) class});
+        add(owner, &header->pages_free, -1);
+        add(owner, &header->class_free[class], class_capacity(class));
+        header->class_hint[class] = page;
+    }
+    return take_from(owner, page, class);
+}
+
+/* Takes the first run of free pages that is long enough. */
+static uint64_t take_run(struct weir_table_owner *owner, uint32_t count)
+{
+    struct weir_table *table = owner->table;
+    uint64_t pages = table->header->pages, start = 0, length = 0;
+
+    if (table->header->pages_free < count)
+        return 0;
+    for (uint64_t at = 0; at < pages && length < count; at++) {
+        if (head_of(table, at).kind == PAGE_FREE) {
+            start = length == 0 ? at : start;
+            length++;
+        } else {
+            length = 0;
+        }
+    }
+    if (length < count)
+        return 0;
+    add(owner, &table->header->pages_free, -(int64_t)count);
+    write_head(owner, start, (union head){.kind = PAGE_RUN, .run = count});
+    for (uint64_t i = 1; i < count; i++)
+        write_head(owner, start + i, (union head){.kind = PAGE_RUN_REST});
+    return page_offset(table, start);
+}
+
+uint64_t heap_take(struct weir_table_owner *owner, uint32_t words)
+{
+    uint32_t size = words + 1;
+    uint64_t offset =
+        size > PAGE_WORDS ? take_run(owner, pages_for(size)) : take_class(owner, class_of(size));
+
+    if (offset != 0) {
+        memset(owner->table->base + offset, 0, (size_t)size * 8);
+        *heap_owner_of(owner->table, offset) = SPAN_UNOWNED;
+    }
+    return offset;
+}
+
+/* Whether `offset` is an allocated span of `size` words or more, the heap's own included. */
+static bool is_span(const struct weir_table *table, uint64_t offset, uint32_t size)
+{
+    const struct table_header *header = table->header;
+
+    if (offset < header->spans_at || offset >= page_offset(table, header->pages))
+        return false;
+
+    uint64_t page = (offset - header->spans_at) / TABLE_PAGE;
+    uint64_t inside = (offset - header->spans_at) % TABLE_PAGE;
+    union head head = head_of(table, page);
+
+    if (head.kind == PAGE_RUN)
+        return inside == 0 && size <= (uint64_t)head.run * PAGE_WORDS &&
+               head.run <= header->pages - page;
+    if (head.kind != PAGE_CUT || head.span_class >= SPAN_CLASSES)
+        return false;
+
+    uint32_t bytes = class_words(head.span_class) * 8;
+    uint64_t i = inside / bytes;
+
+    return inside % bytes == 0 && i < class_capacity(head.span_class) && size * 8 <= bytes &&
+           (__atomic_load_n(&table->pages[page].bitmap[i / 64], __ATOMIC_RELAXED) >> i % 64 & 1);
+}
+
+uint64_t *heap_span(const struct weir_table *table, uint64_t offset, uint32_t words)
+{
+    return is_span(table, offset, words + 1) ? (uint64_t *)(void *)(table->base + offset + 8)
+                                             : NULL;
+}
+
+void heap_give(struct weir_table_owner *owner, uint64_t offset)
+{
+    struct weir_table *table = owner->table;
+    struct table_header *header = table->header;
+
+    if (!is_span(table, offset, 0))
+        return;
+
+    uint64_t page = (offset - header->spans_at) / TABLE_PAGE;
+    union head head = head_of(table, page);
+
+    if (head.kind == PAGE_RUN) {
+        for (uint64_t i = 0; i < head.run; i++)
+            write_head(owner, page + i, (union head){.kind = PAGE_FREE});
+        add(owner, &header->pages_free, head.run);
+        return;
+    }
+    uint32_t class = head.span_class;
+    uint64_t i = (offset - page_offset(table, page)) / (class_words(class) * 8);
+    uint64_t *word = &table->pages[page].bitmap[i / 64];
+
+    write_word(owner, word, *word & ~(UINT64_C(1) << i % 64));
+    add(owner, &header->class_free[class], 1);
+    head.used--;
+    header->class_hint[class] = page;
+    if (head.used == 0) {
+        head.word = 0;
+        add(owner, &header->class_free[class], -(int64_t)class_capacity(class));
+        add(owner, &header->pages_free, 1);
+        header->page_hint = page;
+    }
+    write_head(owner, page, head);
+}
+
+/* The first taken span of a cut page at or after the i-th; 0 when there is none. */
+static uint64_t next_in_page(const struct weir_table *table, uint64_t page, uint32_t class,
+                             uint32_t i)
+{
+    for (; i < class_capacity(class); i++)
+        if (__atomic_load_n(&table->pages[page].bitmap[i / 64], __ATOMIC_RELAXED) >> i % 64 & 1)
+            return page_offset(table, page) + (uint64_t)i * class_words(class) * 8;
+    return 0;
+}
+
+uint64_t heap_next(const struct weir_table *table, uint32_t words, uint64_t *cursor,
+                   uint32_t *steps)
+{
+    uint64_t pages = table->header->pages;
+    bool run = words + 1 > PAGE_WORDS;
+    uint32_t class = run ? 0 : class_of(words + 1);
+    uint64_t at = *cursor / PAGE_WORDS < pages ? *cursor : 0; /* page * PAGE_WORDS + span */
+
+    for (; *steps > 0; --*steps) {
+        uint64_t page = at / PAGE_WORDS, found = 0;
+        union head head = head_of(table, page);
+
+        if (run && head.kind == PAGE_RUN && head.run == pages_for(words + 1))
+            found = at % PAGE_WORDS == 0 ? page_offset(table, page) : 0;
+        else if (!run && head.kind == PAGE_CUT && head.span_class == class)
+            found = next_in_page(table, page, class, (uint32_t)(at % PAGE_WORDS));
+        if (found != 0) {
+            uint32_t bytes = run ? TABLE_PAGE : class_words(class) * 8;
+
+            *cursor = page * PAGE_WORDS + (found - page_offset(table, page)) / bytes + 1;
+            --*steps;
+            return found;
+        }
+        at = page + 1 < pages ? (page + 1) * PAGE_WORDS : 0;
+    }
+    *cursor = at;
+    return 0;
+}
+
+uint64_t heap_used(const struct weir_table *table)
+{
+    const struct table_header *header = table->header;
+    uint64_t used =
+        (header->pages - __atomic_load_n(&header->pages_free, __ATOMIC_RELAXED)) * TABLE_PAGE;
+
+    for (uint32_t class = 0; class < SPAN_CLASSES; class ++)
+        used -=
+            __atomic_load_n(&header->class_free[class], __ATOMIC_RELAXED) * class_words(class) * 8;
+    return used;
+}
+
+uint64_t heap_spans(const struct weir_table *table)
+{
+    uint64_t spans = 0;
+
+    for (uint64_t at = 0; at < table->header->pages; at++) {
+        union head head = head_of(table, at);
+
+        spans += head.kind == PAGE_CUT ? head.used : head.kind == PAGE_RUN;
+    }
+    return spans;
+}
+
+void heap_format(struct weir_table *table)
+{
+    table->header->pages_free = table->header->pages; /* the rest is zero in a new region */
+}
+
+/* Whether a cut page's description fits; adds its free spans to its class. */
+static bool cut_page_consistent(const struct table_page *page, uint64_t class_free[SPAN_CLASSES])
+{
+    uint32_t taken = 0;
+
+    if (page->span_class >= SPAN_CLASSES)
+        return false;
+
+    uint32_t capacity = class_capacity(page->span_class);
+
+    for (uint32_t i = 0; i < BITMAP_WORDS; i++) {
+        uint64_t legal = capacity >= 64 * (i + 1) ? UINT64_MAX
+                         : capacity > 64 * i      ? (UINT64_C(1) << capacity % 64) - 1
+                                                  : 0;
+
+        if (page->bitmap[i] & ~legal)
+            return false;
+        taken += (uint32_t)__builtin_popcountll(page->bitmap[i]);
+    }
+    class_free[page->span_class] += capacity - taken;
+    return page->used == taken && taken > 0;
+}
+
+bool heap_consistent(const struct weir_table *table)
+{
+    const struct table_header *header = table->header;
+    uint64_t class_free[SPAN_CLASSES] = {0}, pages_free = 0;
+
+    for (uint64_t at = 0; at < header->pages; at++) {
+        const struct table_page *page = &table->pages[at];
+
+        if (page->kind == PAGE_FREE) {
+            pages_free++;
+        } else if (page->kind == PAGE_CUT) {
+            if (!cut_page_consistent(page, class_free))
+                return false;
+        } else if (page->kind == PAGE_RUN) {
+            if (page->run == 0 || page->run > header->pages - at)
+                return false;
+            for (uint64_t i = 1; i < page->run; i++)
+                if (table->pages[at + i].kind != PAGE_RUN_REST)
+                    return false;
+            at += page->run - 1;
+        } else {
+            return false;
+        }
+    }
+    for (uint32_t class = 0; class < SPAN_CLASSES; class ++)
+        if (class_free[class] != header->class_free[class])
+            return false;
+    return pages_free == header->pages_free;
+}

@@ -1,0 +1,61 @@
+/* The heap of spans: states of more than 12 bytes, inside the region.
+ *
+ * Pages of 4 KiB are cut into spans of one size class (2, 3, 4, 6, 8, 12 ... 512 words), or, for
+ * what is larger, join to a run of pages. A page that has no span left is free again, so that
+ * memory moves from one class to another. Which spans of a page are taken stands in a bitmap
+ * outside of it: nothing is ever written into a free span but by who is allocating it.
+ *
+ * Every change goes through the undo journal of the transaction that it belongs to. The caller
+ * holds the heap's lock from its first allocation or release to the end of that transaction. A span
+ * that is released must not be written by anyone before the transaction is finished; transactions
+ * therefore release last (transaction.c).
+ *
+ * In front of every span stands one word of the heap's own: the slot that owns it (bucket << 3 |
+ * slot, or SPAN_UNOWNED), so that spans of one class can be walked to find one that may go. It is a
+ * hint: only a slot that names the span owns it.
+ *
+ * Cost: a step or two with the hints; a walk over the pages at worst, and none when the counters
+ * say that there is nothing.
+ */
+#ifndef WEIR_TABLE_SPAN_HEAP_H
+#define WEIR_TABLE_SPAN_HEAP_H
+
+#include "table/region.h"
+
+#define SPAN_UNOWNED UINT64_MAX
+
+/* Allocates a span of `words` words, all zero. Returns its offset, or 0 when there is no room. */
+uint64_t heap_take(struct weir_table_owner *owner, uint32_t words);
+
+/* Releases a span; an offset that is none (of a damaged file) is ignored. */
+void heap_give(struct weir_table_owner *owner, uint64_t offset);
+
+/* The words of an allocated span, or NULL when `offset` is none with room for `words` words. Needs
+ * no lock for a span that cannot be released meanwhile. */
+uint64_t *heap_span(const struct weir_table *table, uint64_t offset, uint32_t words);
+
+/* The slot that owns a span, as it was set. */
+static inline uint64_t *heap_owner_of(const struct weir_table *table, uint64_t offset)
+{
+    return (uint64_t *)(void *)(table->base + offset);
+}
+
+/* The next span after *cursor (round about; any value is legal) that is as large as one of `words`
+ * words, looking at no more than `steps` pages or spans; counts *steps down. Returns its offset, or
+ * 0. */
+uint64_t heap_next(const struct weir_table *table, uint32_t words, uint64_t *cursor,
+                   uint32_t *steps);
+
+/* Bytes that are taken, of all that are there; a moment's value. */
+uint64_t heap_used(const struct weir_table *table);
+
+/* Spans that are taken; at rest only. */
+uint64_t heap_spans(const struct weir_table *table);
+
+/* Makes the counters of a new region. */
+void heap_format(struct weir_table *table);
+
+/* Whether pages and counters agree with each other. */
+bool heap_consistent(const struct weir_table *table);
+
+#endif

@@ -1,0 +1,358 @@
+/* see target.h: locks and resolving */
+#include "table/target.h"
+
+#include <string.h>
+
+#include "core/cell.h"
+#include "table/owner.h"
+#include "table/placement.h"
+#include "table/slot.h"
+#include "table/span_heap.h"
+#include "table/undo.h"
+
+void target_want(struct weir_table_owner *owner, uint32_t *lock)
+{
+    uint32_t at = owner->wanted_count;
+
+    for (uint32_t i = 0; i < at; i++)
+        if (owner->wanted[i] == lock)
+            return;
+    for (; at > 0 && owner->wanted[at - 1] > lock; at--)
+        owner->wanted[at] = owner->wanted[at - 1];
+    owner->wanted[at] = lock;
+    owner->wanted_count++;
+}
+
+void target_lock_wanted(struct weir_table_owner *owner)
+{
+    for (uint32_t i = 0; i < owner->wanted_count; i++) {
+        owner_lock(owner, owner->wanted[i]);
+        owner->held[owner->held_count++] = owner->wanted[i];
+    }
+}
+
+bool target_lock(struct weir_table_owner *owner, uint32_t *lock)
+{
+    if (owner_holds(owner, lock))
+        return true;
+    if (owner_try(owner, lock)) {
+        owner->held[owner->held_count++] = lock;
+        return true;
+    }
+    target_want(owner, lock);
+    owner->lost = true;
+    return false;
+}
+
+/* The heap's lock comes after all others, so it may be waited for. */
+static void lock_heap(struct weir_table_owner *owner)
+{
+    uint32_t *lock = &owner->table->header->heap_lock;
+
+    if (owner_holds(owner, lock))
+        return;
+    owner_lock(owner, lock);
+    owner->held[owner->held_count++] = lock;
+}
+
+void target_unlock_all(struct weir_table_owner *owner)
+{
+    for (uint32_t i = 0; i < owner->held_count; i++)
+        owner_unlock(owner->held[i]);
+    owner->held_count = 0;
+}
+
+void target_finish(struct weir_table_owner *owner)
+{
+    if (owner->freed_count > 0) {
+        lock_heap(owner);
+        for (uint32_t i = 0; i < owner->freed_count; i++)
+            heap_give(owner, owner->freed[i]);
+        owner->freed_count = 0;
+    }
+    undo_finish(owner);
+    target_unlock_all(owner);
+}
+
+void target_cancel(struct weir_table_owner *owner)
+{
+    owner->freed_count = 0;
+    undo_cancel(owner);
+    target_unlock_all(owner);
+}
+
+static bool stateless(const struct weir_check *check)
+{
+    return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) != 0;
+}
+
+/* A fresh state for `target`, with a span where its limit needs one. */
+static bool load_fresh(struct weir_table_owner *owner, const struct weir_limit *limit,
+                       struct target *target)
+{
+    uint32_t words = region_words(limit);
+
+    target->cell = (struct weir_cell){0, 0};
+    if (words == 0)
+        return true;
+    lock_heap(owner);
+    target->span = heap_take(owner, words);
+    target->span_new = true;
+    if (target->span != 0)
+        return true;
+    owner->no_room = true;
+    owner->need = words;
+    return false;
+}
+
+/* The state in a slot was made under other parameters: carries over what was used. */
+static bool load_converted(struct weir_table_owner *owner, const struct weir_limit *limit,
+                           struct target *target, uint64_t now_ns)
+{
+    struct weir_table *table = owner->table;
+    const struct table_bucket *bucket = target->bucket;
+    const struct weir_limit *from = region_limit(table, bucket->param[target->slot]);
+    uint32_t words = from == NULL ? 0 : region_words(from);
+    const uint64_t *span = words > 0 ? slot_span_words(table, bucket, target->slot, words) : NULL;
+    struct weir_cell cell = {0, 0};
+
+    target->rewrite = true;
+    target->replaced = span != NULL ? slot_span(bucket, target->slot) : 0;
+    if (!load_fresh(owner, limit, target))
+        return false;
+    if (from == NULL || (words > 0 && span == NULL) || !weir_limit_converts(from, limit))
+        return true;
+    if (limit->span_words > 0) {
+        weir_span_convert(from, span, limit, heap_span(table, target->span, limit->span_words));
+        return true;
+    }
+    if (span != NULL)
+        cell = (struct weir_cell){span[0], span[1]};
+    else
+        cell_unpack(from, bucket->slot[target->slot].state, &cell);
+    weir_cell_convert(from, limit, &cell, now_ns);
+    target->cell = cell;
+    return true;
+}
+
+/* Reads the state of target->bucket and ->slot. */
+static bool load_slot(struct weir_table_owner *owner, const struct weir_limit *limit,
+                      struct target *target, uint64_t now_ns)
+{
+    const struct table_bucket *bucket = target->bucket;
+    uint32_t words = region_words(limit);
+
+    if ((bucket->param[target->slot] & (PARAM_SHARED - 1)) != limit->id)
+        return load_converted(owner, limit, target, now_ns);
+    if (words == 0) {
+        cell_unpack(limit, bucket->slot[target->slot].state, &target->cell);
+        return true;
+    }
+
+    const uint64_t *span = slot_span_words(owner->table, bucket, target->slot, words);
+
+    if (span == NULL) { /* of a damaged file */
+        target->rewrite = true;
+        return load_fresh(owner, limit, target);
+    }
+    target->span = slot_span(bucket, target->slot);
+    if (limit->span_words == 0)
+        target->cell = (struct weir_cell){span[0], span[1]};
+    return true;
+}
+
+/* Looks for the key of a check in its buckets: the likely one first. */
+static bool find_key(struct weir_table_owner *owner, const struct weir_check *check,
+                     const struct lookup *ahead, struct target *target, uint64_t now_ns)
+{
+    struct weir_table *table = owner->table;
+    uint64_t other = position_other(&table->map, ahead->at.bucket, ahead->at.tag);
+    struct table_bucket *first = region_bucket(table, ahead->at.bucket);
+    struct table_bucket *second = region_bucket(table, other);
+    bool begin = ahead->likely == second && first != second;
+
+    target->at = ahead->at;
+    for (uint32_t i = 0; i < 2; i++) {
+        bool is_second = begin != (i == 1);
+        struct table_bucket *bucket = is_second ? second : first;
+
+        if (!target_lock(owner, &bucket->lock))
+            return false;
+
+        int slot = slot_find(bucket, ahead->at.tag, is_second);
+
+        if (slot >= 0) {
+            target->kind = TARGET_SLOT;
+            target->bucket = bucket;
+            target->slot = (uint8_t)slot;
+            return load_slot(owner, check->limit, target, now_ns);
+        }
+    }
+    target->kind = TARGET_NEW;
+    return true;
+}
+
+/* Bits of the slots of `bucket` that other checks of this decision are decided on. */
+static uint32_t taken_slots(const struct weir_table_owner *owner, const struct transaction *txn,
+                            const struct table_bucket *bucket)
+{
+    uint32_t mask = 0;
+
+    for (uint32_t i = txn->first; txn->count > 1 && i < txn->first + txn->count; i++)
+        if (owner->targets[i].bucket == bucket)
+            mask |= 1u << owner->targets[i].slot;
+    return mask;
+}
+
+static void take_place(struct target *target, enum target_kind kind, const struct place *place)
+{
+    target->kind = (uint8_t)kind;
+    target->bucket = place->bucket;
+    target->slot = (uint8_t)place->slot;
+}
+
+/* The overflow state of a check's parameters. */
+static bool use_param(struct weir_table_owner *owner, const struct weir_limit *limit,
+                      struct target *target)
+{
+    struct weir_table *table = owner->table;
+    struct table_param *param = &table->params[limit->id - 1];
+    struct position at = target->at;
+
+    *target = (struct target){.kind = TARGET_PARAM, .param = param, .at = at};
+    if (!target_lock(owner, &param->lock))
+        return false;
+    target->cell = param->cell;
+    target->span = param->span;
+    return true;
+}
+
+/* Finds a place for a key that has none. */
+static bool find_place(struct weir_table_owner *owner, const struct transaction *txn,
+                       const struct weir_check *check, struct target *target)
+{
+    struct weir_table *table = owner->table;
+    uint64_t other = position_other(&table->map, target->at.bucket, target->at.tag);
+    struct table_bucket *pair[2] = {region_bucket(table, target->at.bucket),
+                                    region_bucket(table, other)};
+    uint16_t shared = check->limit->id | PARAM_SHARED;
+    struct place place = {.taken = {0, 0}};
+
+    if (placement_find_param(table, pair, shared, txn->now_ns, true, &place) >= 0) {
+        take_place(target, TARGET_SHARED, &place);
+        return load_slot(owner, check->limit, target, txn->now_ns);
+    }
+    if (txn->decision->op == WEIR_OP_REFUND) {
+        target->kind = TARGET_NONE;
+        return true;
+    }
+    for (uint32_t b = 0; b < 2; b++)
+        place.taken[b] = taken_slots(owner, txn, pair[b]);
+
+    enum placement found = placement_choose(table, pair, txn->now_ns, &place);
+
+    if (found != PLACE_NONE) {
+        take_place(target, TARGET_NEW, &place);
+        target->second = place.bucket != pair[0];
+        target->placement = (uint8_t)found;
+        return load_fresh(owner, check->limit, target);
+    }
+    if (placement_find_param(table, pair, check->limit->id, txn->now_ns, false, &place) >= 0) {
+        take_place(target, TARGET_DEMOTE, &place);
+        return load_slot(owner, check->limit, target, txn->now_ns);
+    }
+    return use_param(owner, check->limit, target);
+}
+
+static bool same_state(const struct target *a, const struct target *b)
+{
+    if (a->kind == TARGET_NONE || b->kind == TARGET_NONE)
+        return false;
+    return a->bucket == b->bucket && a->slot == b->slot && a->param == b->param;
+}
+
+/* The earlier check whose new key this one has too; -1: none. */
+static int same_new_key(const struct weir_table_owner *owner, const struct transaction *txn,
+                        uint32_t i)
+{
+    const struct target *targets = owner->targets;
+
+    for (uint32_t j = txn->first; j < i; j++)
+        if (targets[j].kind == TARGET_NEW && targets[j].at.bucket == targets[i].at.bucket &&
+            targets[j].at.tag == targets[i].at.tag)
+            return (int)j;
+    return -1;
+}
+
+/* Finds the checks that meet in one state. Different limits cannot share one (only a hash collision
+ * makes them): the later one is then decided on the overflow state of its parameters. */
+static bool find_leaders(struct weir_table_owner *owner, struct transaction *txn)
+{
+    const struct weir_check *checks = txn->decision->checks;
+
+    for (uint32_t i = txn->first + 1; i < txn->first + txn->count; i++)
+        for (uint32_t j = txn->first; j < i; j++) {
+            if (!same_state(&owner->targets[i], &owner->targets[j]))
+                continue;
+            if (checks[i].limit->id != checks[j].limit->id) {
+                if (!use_param(owner, checks[i].limit, &owner->targets[i]))
+                    return false;
+                owner->targets[i].leader = (uint16_t)i;
+                j = txn->first - 1u; /* once more, with the new target */
+                continue;
+            }
+            owner->targets[i].leader = owner->targets[j].leader;
+            txn->shares = true;
+            break;
+        }
+    return true;
+}
+
+/* A check for which there is no span left is decided on the overflow state of its parameters. */
+static bool resolved(struct weir_table_owner *owner, const struct weir_check *check,
+                     struct target *target, bool found)
+{
+    if (found || !owner->no_room || !owner->give_up)
+        return found;
+    owner->no_room = false;
+    return use_param(owner, check->limit, target);
+}
+
+bool target_resolve(struct weir_table_owner *owner, struct transaction *txn)
+{
+    const struct weir_check *checks = txn->decision->checks;
+    uint32_t end = txn->first + txn->count;
+    bool missing = false;
+
+    for (uint32_t i = txn->first; i < end; i++) {
+        struct target *target = &owner->targets[i];
+
+        *target = (struct target){.kind = TARGET_NONE, .leader = (uint16_t)i};
+        if (stateless(&checks[i]))
+            continue;
+
+        bool found = find_key(owner, &checks[i], &txn->ahead[i], target, txn->now_ns);
+
+        if (!resolved(owner, &checks[i], target, found))
+            return false;
+        target->leader = (uint16_t)i;
+        missing = missing || target->kind == TARGET_NEW;
+    }
+    for (uint32_t i = txn->first; missing && i < end; i++) {
+        struct target *target = &owner->targets[i];
+
+        if (target->kind != TARGET_NEW)
+            continue;
+
+        int same = same_new_key(owner, txn, i);
+
+        if (same >= 0) {
+            *target = owner->targets[same];
+            continue;
+        }
+        if (!resolved(owner, &checks[i], target, find_place(owner, txn, &checks[i], target)))
+            return false;
+        target->leader = (uint16_t)i;
+    }
+    return txn->count < 2 || find_leaders(owner, txn);
+}

@@ -1,0 +1,68 @@
+/* Targets: the state that a check is decided on, found under locks, and how it is charged.
+ *
+ * Resolving finds the state of every check of a decision and writes nothing that matters (a span
+ * for a new key is allocated already; cancelling takes it back). Charging writes in place, through
+ * the undo journal where a transaction has more than one store. Both hold the locks of everything
+ * they look at; the owner releases them when it ends the transaction.
+ *
+ *   found in one of its buckets                     TARGET_SLOT
+ *   not found, but an overflow state of its         TARGET_SHARED   (or else a demoted key would
+ *     parameters is live in one of them                              be pardoned by coming again)
+ *   a slot is empty, fresh, or may be evicted       TARGET_NEW
+ *   all deny, one of them with its parameters       TARGET_DEMOTE   it becomes an overflow state
+ *   all deny, or no span is left                    TARGET_PARAM    that of the parameters
+ *
+ * Two checks of one decision may meet in one state: the same key twice, or an overflow state. They
+ * are decided as if their costs were one.
+ */
+#ifndef WEIR_TABLE_TARGET_H
+#define WEIR_TABLE_TARGET_H
+
+#include "table/region.h"
+
+/* A part of a decision that is one transaction: its checks first .. first + count - 1. */
+struct transaction {
+    struct weir_decision *decision;
+    const struct lookup *ahead; /* of each check of the decision */
+    uint64_t now_ns;
+    uint32_t first, count;
+    bool shares; /* two checks have one state */
+};
+
+/* Locks `lock` for this transaction; false: it is busy, release everything and begin again. */
+bool target_lock(struct weir_table_owner *owner, uint32_t *lock);
+
+/* Takes the locks that an attempt is known to need, waiting for each, in address order. */
+void target_lock_wanted(struct weir_table_owner *owner);
+void target_want(struct weir_table_owner *owner, uint32_t *lock);
+void target_unlock_all(struct weir_table_owner *owner);
+
+/* Resolves all checks to owner->targets. False: owner->lost or owner->no_room says why; the caller
+ * cancels and begins again. */
+bool target_resolve(struct weir_table_owner *owner, struct transaction *txn);
+
+enum target_charge {
+    TARGET_CHARGE,        /* whether it is admitted or not */
+    TARGET_CHARGE_DENIED, /* on_deny: charge */
+    TARGET_REFUND,
+};
+
+/* Changes the state of check `i`. `single`: nothing else is written in this transaction. Returns
+ * whether anything changed. */
+bool target_charge(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                   enum target_charge how, bool single);
+
+/* Puts the spans that this transaction did not use, or replaced, on the list to release. */
+void target_drop_unused(struct weir_table_owner *owner, const struct transaction *txn);
+
+/* Makes the transaction final, and releases its locks. */
+void target_finish(struct weir_table_owner *owner);
+
+/* Takes everything back, and releases its locks. */
+void target_cancel(struct weir_table_owner *owner);
+
+/* Frees one span as large as `words` words of a key whose state is fresh, or else is not denying.
+ * The caller holds no lock. */
+void target_make_room(struct weir_table_owner *owner, uint32_t words, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,230 @@
+/* see transaction.h */
+#include "table/transaction.h"
+
+#include "core/cell.h"
+#include "table/owner.h"
+#include "table/span_heap.h"
+#include "table/target.h"
+
+static bool is_shadow(const struct weir_check *check)
+{
+    return (check->flags & WEIR_CHECK_SHADOW) != 0;
+}
+
+static bool is_stateless(const struct weir_check *check)
+{
+    return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) != 0;
+}
+
+static uint64_t add_saturating(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* The cost that check `i` is tested with: its own, and those of the other checks that will be
+ * charged to the same state before or with it. Shadow checks deny nobody, so they come last. */
+static uint64_t joint_cost(const struct weir_table_owner *owner, const struct transaction *txn,
+                           uint32_t i)
+{
+    const struct weir_check *checks = txn->decision->checks;
+    uint64_t cost = checks[i].cost;
+
+    if (!txn->shares)
+        return cost;
+    for (uint32_t j = txn->first; j < txn->first + txn->count; j++) {
+        if (j == i || owner->targets[j].leader != owner->targets[i].leader)
+            continue;
+        if (!is_shadow(&checks[j]) || (is_shadow(&checks[i]) && j < i))
+            cost = add_saturating(cost, checks[j].cost);
+    }
+    return cost;
+}
+
+/* The limit's own verdict. */
+static bool test(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                 uint64_t *delay_ns)
+{
+    const struct weir_check *check = &txn->decision->checks[i];
+    const struct target *target = &owner->targets[owner->targets[i].leader];
+
+    *delay_ns = 0;
+    if (is_stateless(check))
+        return (check->flags & WEIR_CHECK_UNLIMITED) != 0;
+
+    uint64_t cost = joint_cost(owner, txn, i);
+
+    if (check->limit->span_words == 0)
+        return cell_test(check->limit, &target->cell, txn->now_ns, cost, delay_ns);
+    return weir_span_test(check->limit,
+                          heap_span(owner->table, target->span, check->limit->span_words),
+                          txn->now_ns, cost);
+}
+
+/* Fills verdict and delay of every check. Returns whether the request is allowed. */
+static bool test_all(struct weir_table_owner *owner, const struct transaction *txn)
+{
+    struct weir_decision *decision = txn->decision;
+    bool settles = decision->op == WEIR_OP_DEBIT || decision->op == WEIR_OP_REFUND;
+    bool allowed = true;
+
+    for (uint32_t i = txn->first; i < txn->first + txn->count; i++) {
+        struct weir_outcome *outcome = &decision->outcomes[i];
+        bool admits = true;
+
+        outcome->delay_ns = 0;
+        if (!settles)
+            admits = test(owner, txn, i, &outcome->delay_ns);
+        outcome->verdict = admits ? WEIR_ALLOWED : WEIR_DENIED;
+        outcome->charged = false;
+        outcome->reported = false;
+        if (!admits && !is_shadow(&decision->checks[i]))
+            allowed = false;
+    }
+    return allowed;
+}
+
+/* Charges what is to be charged. Returns whether anything was. */
+static bool charge_all(struct weir_table_owner *owner, const struct transaction *txn, bool allowed)
+{
+    struct weir_decision *decision = txn->decision;
+    bool any = false;
+
+    for (uint32_t i = txn->first; i < txn->first + txn->count; i++) {
+        const struct weir_check *check = &decision->checks[i];
+        struct weir_outcome *outcome = &decision->outcomes[i];
+        bool admits = outcome->verdict == WEIR_ALLOWED;
+        enum target_charge how = TARGET_CHARGE;
+
+        if (decision->op == WEIR_OP_REFUND) {
+            how = TARGET_REFUND;
+        } else if (decision->op == WEIR_OP_DECIDE && !(allowed && admits)) {
+            /* A lease that was not given cannot be held. */
+            if (!(check->flags & WEIR_CHECK_CHARGE_ON_DENY) || is_stateless(check) ||
+                check->limit->spec.algorithm == WEIR_CONCURRENCY)
+                continue;
+            how = admits ? TARGET_CHARGE : TARGET_CHARGE_DENIED;
+        }
+        outcome->charged = target_charge(owner, txn, i, how, txn->count == 1);
+        any = any || outcome->charged;
+    }
+    return any;
+}
+
+/* What the outcome says of the state, while its lock is held. */
+static void describe(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i)
+{
+    const struct weir_check *check = &txn->decision->checks[i];
+    struct weir_outcome *outcome = &txn->decision->outcomes[i];
+    const struct target *target = &owner->targets[owner->targets[i].leader];
+
+    if (is_stateless(check) || check->limit->span_words == 0) {
+        outcome->cell = target->cell;
+        return;
+    }
+    const uint64_t *span = target->span == 0
+                               ? owner->zeros
+                               : heap_span(owner->table, target->span, check->limit->span_words);
+    struct weir_use use = {.now_ns = txn->now_ns, .cost = check->cost};
+
+    weir_span_report(check->limit, span, &use, outcome->verdict == WEIR_ALLOWED, &outcome->report);
+    outcome->reported = true;
+}
+
+/* Locks and resolves, beginning again as long as a lock was busy. */
+static void resolve(struct weir_table_owner *owner, struct transaction *txn)
+{
+    uint32_t rooms = 0;
+
+    owner->wanted_count = 0;
+    owner->give_up = false;
+    for (uint32_t i = txn->first; i < txn->first + txn->count; i++)
+        if (!is_stateless(&txn->decision->checks[i]))
+            target_want(owner, &txn->ahead[i].likely->lock);
+    for (;;) {
+        owner->lost = false;
+        owner->no_room = false;
+        txn->shares = false;
+        target_lock_wanted(owner);
+        if (target_resolve(owner, txn))
+            return;
+        target_cancel(owner);
+        if (!owner->no_room)
+            continue;
+        /* Each check may need a span; another thread may take what was made room for. */
+        if (rooms++ < txn->count)
+            target_make_room(owner, owner->need, txn->now_ns);
+        else
+            owner->give_up = true;
+    }
+}
+
+/* Runs one transaction. Returns whether it allows the request. */
+static bool run(struct weir_table_owner *owner, struct transaction *txn)
+{
+    struct weir_decision *decision = txn->decision;
+
+    resolve(owner, txn);
+
+    bool allowed = test_all(owner, txn);
+    bool charged = decision->op != WEIR_OP_PEEK && charge_all(owner, txn, allowed);
+
+    for (uint32_t i = txn->first; i < txn->first + txn->count; i++) {
+        describe(owner, txn, i);
+        if (owner->targets[i].kind >= TARGET_SHARED)
+            owner_count(owner, COUNT_OVERFLOWS);
+    }
+    if (charged) {
+        target_drop_unused(owner, txn);
+        target_finish(owner);
+    } else {
+        target_cancel(owner);
+    }
+    return allowed;
+}
+
+/* The longest wait of the queues that take part. */
+static uint64_t longest_delay(const struct weir_decision *decision)
+{
+    uint64_t delay_ns = 0;
+
+    for (uint32_t i = 0; i < decision->count; i++)
+        if (decision->outcomes[i].verdict == WEIR_ALLOWED && !is_shadow(&decision->checks[i]) &&
+            decision->outcomes[i].delay_ns > delay_ns)
+            delay_ns = decision->outcomes[i].delay_ns;
+    return delay_ns;
+}
+
+/* EACH and QUOTA: every check is a request of its own. */
+static bool decide_each(struct weir_table_owner *owner, struct transaction *txn)
+{
+    const struct weir_decision *decision = txn->decision;
+    uint32_t count = txn->count, allowed = 0, denied = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        txn->first = i;
+        txn->count = 1;
+        run(owner, txn);
+        if (is_shadow(&decision->checks[i]))
+            continue;
+        if (decision->outcomes[i].verdict == WEIR_ALLOWED)
+            allowed++;
+        else
+            denied++;
+    }
+    return denied == 0 || (decision->policy == WEIR_POLICY_QUOTA && allowed > 0);
+}
+
+void transaction_decide(struct weir_table_owner *owner, struct weir_decision *decision,
+                        const struct lookup *ahead)
+{
+    struct transaction txn = {.decision = decision,
+                              .ahead = ahead,
+                              .now_ns = decision->now_ns,
+                              .first = 0,
+                              .count = decision->count};
+    bool allowed =
+        decision->policy == WEIR_POLICY_ALL ? run(owner, &txn) : decide_each(owner, &txn);
+
+    decision->verdict = allowed ? WEIR_ALLOWED : WEIR_DENIED;
+    decision->delay_ns = allowed ? longest_delay(decision) : 0;
+}

@@ -1,0 +1,92 @@
+/* see undo.h */
+#include "table/undo.h"
+
+#include "table/owner.h"
+
+#define NARROW 1u /* in table_undo.where: a word of 4 bytes */
+
+static struct table_undo *entry_at(struct weir_table *table, struct table_owner_slot *slot,
+                                   uint32_t i)
+{
+    return i < UNDO_OWN ? &slot->undo[i] : &table->spill[i - UNDO_OWN];
+}
+
+static void save(struct weir_table_owner *owner, uint64_t where, uint64_t old)
+{
+    struct weir_table *table = owner->table;
+    uint32_t count = owner->slot->undo_count;
+
+    /* The spill area's holder waits for nothing, so that waiting for it here is safe. */
+    if (count == UNDO_OWN)
+        owner_lock(owner, &table->header->spill_lock);
+    *entry_at(table, owner->slot, count) = (struct table_undo){where, old};
+    UNDO_BARRIER();
+    __atomic_store_n(&owner->slot->undo_count, count + 1, __ATOMIC_RELAXED);
+    UNDO_BARRIER();
+}
+
+void undo_save64(struct weir_table_owner *owner, const uint64_t *word)
+{
+    save(owner, region_offset(owner->table, word), *word);
+}
+
+void undo_save32(struct weir_table_owner *owner, const uint32_t *word)
+{
+    save(owner, region_offset(owner->table, word) | NARROW, *word);
+}
+
+static void clear(struct weir_table *table, struct table_owner_slot *slot)
+{
+    uint32_t count = slot->undo_count;
+
+    UNDO_BARRIER();
+    __atomic_store_n(&slot->undo_count, 0, __ATOMIC_RELAXED);
+    UNDO_BARRIER();
+    if (count > UNDO_OWN)
+        owner_unlock(&table->header->spill_lock);
+}
+
+void undo_finish(struct weir_table_owner *owner)
+{
+    if (owner->slot->undo_count > 0)
+        clear(owner->table, owner->slot);
+}
+
+void undo_cancel(struct weir_table_owner *owner)
+{
+    undo_take_back(owner->table, owner->slot);
+}
+
+void undo_take_back(struct weir_table *table, struct table_owner_slot *slot)
+{
+    uint32_t count = slot->undo_count;
+
+    if (count == 0)
+        return;
+    for (uint32_t i = count; i > 0; i--) {
+        struct table_undo undo = *entry_at(table, slot, i - 1);
+
+        if (undo.where & NARROW)
+            __atomic_store_n((uint32_t *)(table->base + (undo.where & ~UINT64_C(3))),
+                             (uint32_t)undo.old, __ATOMIC_RELAXED);
+        else
+            __atomic_store_n((uint64_t *)(table->base + undo.where), undo.old, __ATOMIC_RELAXED);
+    }
+    clear(table, slot);
+}
+
+bool undo_valid(const struct weir_table *table, const struct table_owner_slot *slot)
+{
+    if (slot->undo_count > UNDO_OWN + layout_spill_entries(table->header))
+        return false;
+    for (uint32_t i = 0; i < slot->undo_count; i++) {
+        const struct table_undo *undo = i < UNDO_OWN ? &slot->undo[i] : &table->spill[i - UNDO_OWN];
+        uint64_t at = undo->where & ~(uint64_t)NARROW;
+        uint64_t align = undo->where & NARROW ? 4 : 8;
+
+        if (at % align != 0 || at < offsetof(struct table_header, heap_lock) ||
+            at > table->header->bytes - 8)
+            return false;
+    }
+    return true;
+}
