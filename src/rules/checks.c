@@ -23,8 +23,8 @@ int rules_check_build(struct rules_evaluation *evaluation, uint32_t number,
         rules_identify(evaluation);
         const struct rules_plan_limit *plan = &rule->plans[evaluation->plan];
         check->limit = plan->unlimited ? NULL : &plan->limit;
-        check->flags |= plan->unlimited ? WEIR_CHECK_UNLIMITED : 0;
     }
+    check->flags |= check->limit == NULL ? WEIR_CHECK_UNLIMITED : 0;
     int err = rules_key_build(evaluation, rule, check);
     if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
         check->limit = NULL;
