@@ -233,8 +233,6 @@ static int state_read(struct weir_http_call *call, uint32_t rule, struct weir_de
         snprintf(reason->text, sizeof reason->text, "this key is unlimited and has no state");
         err = WEIR_ERR_SYNTAX;
     }
-    if (err == 0)
-        decision->checks[0].cost = 1;
     return err;
 }
 

@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/address.h"
@@ -185,6 +186,9 @@ static int bind_tcp(struct weir_endpoint *endpoint, int *fds, unsigned count,
 /* Removes a socket that nobody listens on any more. Anything else at the path stays. */
 static void unix_take_over(const struct weir_endpoint *endpoint)
 {
+    struct stat file;
+    if (lstat(endpoint->un.sun_path, &file) < 0 || !S_ISSOCK(file.st_mode))
+        return;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return;
