@@ -142,7 +142,7 @@ static void print_check(const struct weir_decision *decision, uint16_t i)
     const struct weir_check *check = &decision->checks[i];
     bool allowed = decision->outcomes[i].verdict == WEIR_ALLOWED;
     printf("    key    ");
-    cli_print_text(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
+    cli_print_key(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
     printf("\n    cost   %" PRIu64 "\n    now    %s", check->cost, allowed ? "allows" : "denies");
     if (check->flags & WEIR_CHECK_UNLIMITED) {
         puts(": unlimited");

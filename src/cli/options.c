@@ -111,3 +111,11 @@ void cli_print_text(FILE *stream, const char *text, size_t size, size_t limit)
     if (size > limit)
         fputs("...", stream);
 }
+
+void cli_print_key(FILE *stream, const char *text, size_t size, size_t limit)
+{
+    if (size == 0)
+        fputs("[]", stream);
+    else
+        cli_print_text(stream, text, size, limit);
+}

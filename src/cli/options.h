@@ -48,4 +48,7 @@ bool cli_parse_count(const char *text, uint64_t max, uint64_t *count);
  * a terminal could take for a command, or that is not ASCII, as \xNN. */
 void cli_print_text(FILE *stream, const char *text, size_t size, size_t limit);
 
+/* The same for the text of a key; the one key of a limit with `key: []` is shown as "[]". */
+void cli_print_key(FILE *stream, const char *text, size_t size, size_t limit);
+
 #endif

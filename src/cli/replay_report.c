@@ -102,7 +102,7 @@ static void print_top(FILE *out, const struct weir_rules *rules, const struct re
         for (size_t j = 0; j < count; j++) {
             fprintf(out, "%-*s %10" PRIu64 " %10" PRIu64 "  ", NAME_WIDTH, info.name,
                     keys[j]->denied, keys[j]->requests);
-            cli_print_text(out, keys[j]->text, keys[j]->text_size, KEY_TEXT_MAX);
+            cli_print_key(out, keys[j]->text, keys[j]->text_size, KEY_TEXT_MAX);
             fputc('\n', out);
         }
     }

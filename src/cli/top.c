@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/top_fetch.h"
+#include "server/clock.h"
 #include "server/server.h"
 
 #define KEYS_DEFAULT 5
@@ -65,16 +66,16 @@ static const struct top_limit *find_before(const struct top_answer *before, cons
 }
 
 /* A rate a second since `before`; "-" when there is none (the first round, a restart). */
-static void print_rate(uint64_t now, uint64_t before, bool known, uint64_t interval_s)
+static void print_rate(uint64_t now, uint64_t before, bool known, double elapsed_s)
 {
     if (known && now >= before)
-        printf(" %10.1f", (double)(now - before) / (double)interval_s);
+        printf(" %10.1f", (double)(now - before) / elapsed_s);
     else
         printf(" %10s", "-");
 }
 
 static void print_limits(const struct top_answer *answer, const struct top_answer *before,
-                         uint64_t interval_s)
+                         double elapsed_s)
 {
     printf("%-*s %-16s %12s %12s %10s %10s\n", NAME_WIDTH, "LIMIT", "ALGORITHM", "ALLOWED",
            "DENIED", "ALLOWED/s", "DENIED/s");
@@ -84,8 +85,8 @@ static void print_limits(const struct top_answer *answer, const struct top_answe
         int width = printf("%s%s", limit->name, limit->shadow ? "*" : "");
         printf("%*s %-16s %12" PRIu64 " %12" PRIu64, width < NAME_WIDTH ? NAME_WIDTH - width : 0,
                "", limit->algorithm, limit->allowed, limit->denied);
-        print_rate(limit->allowed, old != NULL ? old->allowed : 0, old != NULL, interval_s);
-        print_rate(limit->denied, old != NULL ? old->denied : 0, old != NULL, interval_s);
+        print_rate(limit->allowed, old != NULL ? old->allowed : 0, old != NULL, elapsed_s);
+        print_rate(limit->denied, old != NULL ? old->denied : 0, old != NULL, elapsed_s);
         putchar('\n');
     }
 }
@@ -97,7 +98,7 @@ static void print_keys(const struct top_answer *answer)
     for (size_t i = 0; i < answer->key_count; i++) {
         const struct top_key *key = &answer->keys[i];
         printf("%-*s %12" PRIu64 "  ", NAME_WIDTH, key->limit, key->denied);
-        cli_print_text(stdout, key->key, strlen(key->key), KEY_TEXT_MAX);
+        cli_print_key(stdout, key->key, strlen(key->key), KEY_TEXT_MAX);
         if (key->error > 0)
             printf(" (at most %" PRIu64 " too high)", key->error);
         putchar('\n');
@@ -111,7 +112,10 @@ static int watch(struct top_fetch *fetch, const struct top_options *options)
     struct weir_reason reason;
     bool terminal = isatty(STDOUT_FILENO);
     int status = EXIT_SUCCESS;
+    uint64_t asked_ns = weir_clock_boot_ns();
     for (;;) {
+        uint64_t now_ns = weir_clock_boot_ns(), elapsed_ns = now_ns - asked_ns;
+        asked_ns = now_ns;
         if (top_fetch_answer(fetch, options->keys, &answer, &reason) < 0) {
             top_answer_free(&answer);
             cli_error("%s: %s", options->admin, reason.text);
@@ -120,7 +124,7 @@ static int watch(struct top_fetch *fetch, const struct top_options *options)
         }
         if (terminal && !options->once)
             fputs("\033[H\033[2J", stdout); /* to the top left corner of a clear screen */
-        print_limits(&answer, &before, options->interval_s);
+        print_limits(&answer, &before, (double)elapsed_ns / 1e9);
         print_keys(&answer);
         top_answer_free(&before);
         before = answer;

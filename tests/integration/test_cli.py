@@ -66,7 +66,7 @@ def test_version_tells_the_version():
 
 GOOD = """\
 version: 1
-identify: [header.x-api-key, client.ip]
+identify: [client.ip]
 limits:
   - { name: login, match: { method: POST, path: /login }, key: [client.ip/64], rate: 5/min }
   - { name: api, key: [user], algorithm: token_bucket, rate: 10/s burst 20 }
@@ -116,7 +116,7 @@ def explain(folder, *options, rules=GOOD):
 
 
 def test_explain_tells_which_limits_apply_and_why_others_do_not(tmp_path):
-    done = explain(tmp_path, "--method", "GET", "--path", "/x", "--ip", "192.0.2.7")
+    done = explain(tmp_path, "--method", "GET", "--path", "/login", "--ip", "192.0.2.7")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert any(line.startswith("login: ") and "POST" in line and "GET" in line for line in lines)

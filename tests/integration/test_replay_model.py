@@ -56,11 +56,11 @@ def test_gcra_token_bucket_and_leaky_bucket_decide_identically(tmp_path):
 LOG_RULES = """\
 version: 1
 limits:
-  - { name: per-host, key: [client.ip], rate: 3/min }
-  - { name: posts, match: { method: POST }, key: [client.ip], algorithm: gcra, rate: 1/min burst 2 }
-  - { name: browsers, key: [header.user-agent], algorithm: fixed_window, rate: 4/min }
+  - { name: per-host, key: [client.ip], rate: 2/min }
+  - { name: posts, match: { method: POST }, key: [client.ip], algorithm: gcra, rate: 9/h burst 1 }
+  - { name: browsers, key: [header.user-agent], algorithm: fixed_window, rate: 1/min }
   - { name: users, key: [user], algorithm: sliding_log, rate: 2/h }
-  - { name: wiki, match: { path: /wiki/Main }, key: [], algorithm: token_bucket, rate: 9/min }
+  - { name: wiki, match: { path: /wiki/Main }, key: [], algorithm: token_bucket, rate: 2/min }
 """
 
 
@@ -76,7 +76,7 @@ def log_lines():
         method = "POST" if i % 5 == 0 else "GET"
         user = "-" if i % 7 else "alice"
         path = "/wiki/Main?rev=1" if i % 2 else '/say\\"hi'
-        line = (f"{hosts[i * i % 4]} - {user} [07/Mar/2004:{hour:02}:{minute:02}:{second:02} "
+        line = (f"{hosts[i // 3 % 4]} - {user} [07/Mar/2004:{hour:02}:{minute:02}:{second:02} "
                 f'{zone}] "{method} {path} HTTP/1.1" {200 + i % 2} {"-" if i % 9 == 0 else i}')
         if i % 4:
             line += f' "http://example.org/" "Browser/{i % 3}"'

@@ -67,8 +67,10 @@ static void text_from_outside_cannot_command_the_terminal(void **state)
     assert_non_null(out);
     cli_print_text(out, "a\x1b[2J\n\xff", 7, 100);
     cli_print_text(out, "|abcdef", 7, 4);
+    cli_print_key(out, "|user=a", 7, 100);
+    cli_print_key(out, NULL, 0, 100);
     assert_int_equal(fclose(out), 0);
-    assert_string_equal(printed, "a\\x1b[2J\\x0a\\xff|abc...");
+    assert_string_equal(printed, "a\\x1b[2J\\x0a\\xff|abc...|user=a[]");
 }
 
 int main(void)
