@@ -139,7 +139,8 @@ bool weir_cell_test(const struct weir_limit *limit, const struct weir_cell *cell
                     uint64_t cost, uint64_t *delay_ns);
 
 /* Charges a cost whether it is admitted or not (a debit): counters saturate at 2^32 - 1 (at the
- * packed width where that is smaller), buckets go into debt, at most to a TAT of 2^63 - 1 ns. */
+ * packed width where that is smaller), buckets go into debt, at most to a TAT of 2^63 - 1 ns. A
+ * bucket of rate 0 never admits and so keeps nothing. */
 void weir_cell_charge(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                       uint64_t cost);
 
@@ -213,6 +214,11 @@ void weir_span_convert(const struct weir_limit *from, const uint64_t *span,
 
 /* Writes the edits to a span in plain memory. */
 void weir_edits_apply(const struct weir_edits *edits, uint64_t *span);
+
+/* Whether a state is one that these functions can have made of a fresh one: for tests, and before
+ * anything else is done with a state from a file. Reads every word; takes O(N) for a log. */
+bool weir_cell_valid(const struct weir_limit *limit, const struct weir_cell *cell);
+bool weir_span_valid(const struct weir_limit *limit, const uint64_t *span);
 
 /* --- Either ---------------------------------------------------------------------------------- */
 

@@ -66,6 +66,13 @@ void bucket_report(const struct weir_limit *limit, const struct weir_cell *cell,
     }
 }
 
+bool bucket_valid(const struct weir_limit *limit, const struct weir_cell *cell)
+{
+    if (limit->spec.rate == 0)
+        return cell->a == 0 && cell->b == 0;
+    return cell->b < limit->denom && cell->a <= BUCKET_TAT_MAX - (cell->b != 0);
+}
+
 /* over / T_from units are used, which is over * denom_from / (W/g)_from; in the new 1/denom ns that
  * is X * (W/g)_to / (W/g)_from, where X = over in old 1/denom ns (below 2^103). The quotient by the
  * old period may need 128 bits, its product with the new one 192: then it saturates. */

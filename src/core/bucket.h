@@ -116,6 +116,8 @@ void bucket_report(const struct weir_limit *limit, const struct weir_cell *cell,
 void bucket_convert(const struct weir_limit *from, const struct weir_limit *to,
                     struct weir_cell *cell, uint64_t now_ns);
 
+bool bucket_valid(const struct weir_limit *limit, const struct weir_cell *cell);
+
 static inline uint64_t bucket_fresh_at(const struct weir_cell *cell)
 {
     return cell->a + (cell->b != 0);

@@ -56,6 +56,11 @@ void weir_cell_convert(const struct weir_limit *from, const struct weir_limit *t
         bucket_convert(from, to, cell, now_ns);
 }
 
+bool weir_cell_valid(const struct weir_limit *limit, const struct weir_cell *cell)
+{
+    return cell_is_window(limit) ? window_valid(limit, cell) : bucket_valid(limit, cell);
+}
+
 void weir_cell_pack(const struct weir_limit *limit, const struct weir_cell *cell,
                     uint32_t packed[3])
 {

@@ -274,3 +274,37 @@ void entries_convert(const struct weir_limit *from, const uint64_t *span,
     }
     entries_store(&target, &new);
 }
+
+/* The list runs forwards and backwards over different entries that were taken, in the order of
+ * their expiry, with a cost each that make the sum; and the free ones are all the others. */
+bool entries_valid(const struct weir_limit *limit, const uint64_t *span)
+{
+    const struct span_change read_only = {.span = span};
+    struct entries list;
+    struct entry entry;
+    uint64_t sum = 0, expiry_ns = 0;
+    uint32_t left, previous = 0;
+
+    entries_load(limit, &read_only, &list);
+    if (list.taken > list.capacity)
+        return false;
+    left = list.taken;
+    for (uint32_t n = list.head; n != 0; n = entry.next, left--) {
+        if (n > list.taken || left == 0)
+            return false;
+        entries_read(&read_only, &list, n, &entry);
+        if (entry.previous != previous || entry.expiry_ns < expiry_ns || entry.cost == 0)
+            return false;
+        sum += entry.cost;
+        expiry_ns = entry.expiry_ns;
+        previous = n;
+    }
+    if (list.tail != previous || list.sum != sum)
+        return false;
+    for (uint32_t n = list.free; n != 0; n = entry.next, left--) {
+        if (n > list.taken || left == 0)
+            return false;
+        entries_read(&read_only, &list, n, &entry);
+    }
+    return left == 0;
+}

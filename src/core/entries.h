@@ -91,6 +91,7 @@ void entries_add_to_tail(const struct span_change *change, struct entries *list,
  * time of the decision, use->now_ns what retry and reset count from. */
 void entries_report(const struct weir_limit *limit, const uint64_t *span,
                     const struct weir_use *use, uint64_t at_ns, struct weir_report *report);
+bool entries_valid(const struct weir_limit *limit, const uint64_t *span);
 uint64_t entries_fresh_at(const struct weir_limit *limit, const uint64_t *span);
 void entries_convert(const struct weir_limit *from, const uint64_t *span,
                      const struct weir_limit *to, uint64_t *out);

@@ -7,9 +7,7 @@
 #include "core/entries.h"
 #include "core/reason.h"
 #include "core/segments.h"
-
-/* Times stay below 2^62 ns (weir/limit.h), which bounds the indices of windows. */
-#define LIMIT_TIME_MAX_NS ((UINT64_C(1) << 62) - 1)
+#include "core/window.h"
 
 const char *weir_algorithm_name(enum weir_algorithm algorithm)
 {
@@ -151,7 +149,7 @@ static int limit_check_segments(const struct weir_limit_spec *spec, struct weir_
 /* How a cell of two counters, or one, goes into 96 bits: see window.h. */
 static void limit_init_packing(struct weir_limit *limit)
 {
-    uint64_t top = LIMIT_TIME_MAX_NS / limit->segment_ns;
+    uint64_t top = WINDOW_TIME_MAX_NS / limit->segment_ns;
     uint32_t counters = limit->spec.algorithm == WEIR_FIXED_WINDOW ? 1 : 2;
 
     limit->index_bits = (uint8_t)(64 - wide_leading_zeros(top));

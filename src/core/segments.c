@@ -245,3 +245,17 @@ uint64_t segments_fresh_at(const struct weir_limit *limit, const uint64_t *span)
         segment--;
     return (segment + limit->spec.segments + 1) * limit->segment_ns;
 }
+
+bool segments_valid(const struct weir_limit *limit, const uint64_t *span)
+{
+    struct segments ring;
+    uint64_t sum = 0;
+
+    segments_load(span, &ring);
+    if (ring.stored > limit->spec.segments + 1 || ring.stored > ring.newest + 1 ||
+        ring.newest > WINDOW_TIME_MAX_NS / limit->segment_ns)
+        return false;
+    for (uint32_t i = 0; i < ring.stored; i++)
+        sum += segments_count(span, segments_slot(limit, ring.newest - i));
+    return sum == ring.sum;
+}

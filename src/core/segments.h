@@ -34,6 +34,7 @@ void segments_refund(const struct weir_limit *limit, const struct span_change *c
                      const struct weir_use *use);
 void segments_report(const struct weir_limit *limit, const uint64_t *span,
                      const struct weir_use *use, struct weir_report *report);
+bool segments_valid(const struct weir_limit *limit, const uint64_t *span);
 uint64_t segments_fresh_at(const struct weir_limit *limit, const uint64_t *span);
 
 #endif

@@ -26,17 +26,31 @@ SIPHASH_INLINE void siphash_round(struct siphash *s)
     s->v2 = siphash_rotate(s->v2, 32);
 }
 
-SIPHASH_INLINE uint64_t siphash_load(const uint8_t *bytes, size_t size)
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define SIPHASH_LITTLE_ENDIAN 1
+#endif
+
+SIPHASH_INLINE uint64_t siphash_load(const uint8_t *bytes)
 {
     uint64_t word = 0;
 
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    if (size == 8) {
-        __builtin_memcpy(&word, bytes, 8);
-        return word;
-    }
+#ifdef SIPHASH_LITTLE_ENDIAN
+    __builtin_memcpy(&word, bytes, 8);
+#else
+    for (int i = 0; i < 8; i++)
+        word |= (uint64_t)bytes[i] << (8 * i);
 #endif
-    for (size_t i = 0; i < size; i++)
+    return word;
+}
+
+/* The last left < 8 bytes of size. Where there are 8 before the end, they are one load, shifted. */
+SIPHASH_INLINE uint64_t siphash_load_tail(const uint8_t *bytes, size_t left, size_t size)
+{
+    uint64_t word = 0;
+
+    if (size >= 8)
+        return left == 0 ? 0 : siphash_load(bytes + left - 8) >> (64 - 8 * left);
+    for (size_t i = 0; i < left; i++)
         word |= (uint64_t)bytes[i] << (8 * i);
     return word;
 }
@@ -54,13 +68,13 @@ void weir_siphash128(const uint64_t secret[2], const void *data, size_t size, ui
     size_t left = size;
 
     for (; left >= 8; left -= 8, bytes += 8) {
-        uint64_t word = siphash_load(bytes, 8);
+        uint64_t word = siphash_load(bytes);
 
         s.v3 ^= word;
         siphash_round(&s);
         s.v0 ^= word;
     }
-    uint64_t last = (uint64_t)size << 56 | siphash_load(bytes, left);
+    uint64_t last = (uint64_t)size << 56 | siphash_load_tail(bytes, left, size);
 
     s.v3 ^= last;
     siphash_round(&s);

@@ -87,6 +87,13 @@ uint64_t weir_span_fresh_at(const struct weir_limit *limit, const uint64_t *span
     return entries_fresh_at(limit, span);
 }
 
+bool weir_span_valid(const struct weir_limit *limit, const uint64_t *span)
+{
+    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW)
+        return segments_valid(limit, span);
+    return entries_valid(limit, span);
+}
+
 void weir_span_convert(const struct weir_limit *from, const uint64_t *span,
                        const struct weir_limit *to, uint64_t *out)
 {

@@ -86,3 +86,12 @@ void window_convert(const struct weir_limit *to, struct weir_cell *cell)
     previous = previous < most ? previous : most;
     cell->b = current | previous << 32;
 }
+
+bool window_valid(const struct weir_limit *limit, const struct weir_cell *cell)
+{
+    uint64_t most = (UINT64_C(1) << limit->count_bits) - 1;
+    uint64_t previous_most = limit->spec.algorithm == WEIR_FIXED_WINDOW ? 0 : most;
+
+    return cell->a >> limit->index_bits == 0 && (uint32_t)cell->b <= most &&
+           cell->b >> 32 <= previous_most;
+}

@@ -16,6 +16,9 @@
 
 #include "core/wide.h"
 
+/* Times stay below 2^62 ns (weir/limit.h), which bounds the indices of windows. */
+#define WINDOW_TIME_MAX_NS ((UINT64_C(1) << 62) - 1)
+
 /* The two windows as seen at one time. */
 struct window_view {
     uint64_t index, elapsed_ns;
@@ -88,6 +91,7 @@ void window_refund(const struct weir_limit *limit, struct weir_cell *cell, uint6
                    uint64_t charged_at_ns, uint64_t cost);
 void window_report(const struct weir_limit *limit, const struct weir_cell *cell,
                    const struct weir_use *use, bool allowed, struct weir_report *report);
+bool window_valid(const struct weir_limit *limit, const struct weir_cell *cell);
 void window_convert(const struct weir_limit *to, struct weir_cell *cell);
 
 static inline uint64_t window_fresh_at(const struct weir_limit *limit, const struct weir_cell *cell)

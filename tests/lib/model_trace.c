@@ -468,6 +468,9 @@ static void run_step(struct run *run, const struct model_trace *trace)
         run_decide(run, &use, 0);
     }
     run_repack(run);
+    if (run->limit.span_words != 0 ? !weir_span_valid(&run->limit, run->span)
+                                   : !weir_cell_valid(&run->limit, &run->cell))
+        run->wrong = "the validity of the state";
 }
 
 static void run_begin(struct run *run)

@@ -380,6 +380,26 @@ static void cells_survive_packing_at_the_ends_of_their_range(void **state)
     assert_int_equal(packed[0] | packed[1] | packed[2], 0);
 }
 
+static void cells_outside_their_range_are_not_valid(void **state)
+{
+    struct weir_limit limit = bucket(WEIR_GCRA, 7, SECOND, 5);
+    struct weir_limit sliding = window(WEIR_SLIDING_WINDOW, 5, MS);
+    struct weir_limit fixed = window(WEIR_FIXED_WINDOW, 5, MS);
+    struct weir_limit zero = bucket(WEIR_GCRA, 0, SECOND, 5);
+
+    assert_true(weir_cell_valid(&limit, &(struct weir_cell){UINT64_MAX >> 1, 0}));
+    assert_false(weir_cell_valid(&limit, &(struct weir_cell){UINT64_MAX >> 1, 1}));
+    assert_false(weir_cell_valid(&limit, &(struct weir_cell){(UINT64_MAX >> 1) + 1, 0}));
+    assert_true(weir_cell_valid(&limit, &(struct weir_cell){START, 6}));
+    assert_false(weir_cell_valid(&limit, &(struct weir_cell){START, 7}));
+    assert_false(weir_cell_valid(&zero, &(struct weir_cell){START, 0}));
+    assert_true(weir_cell_valid(&sliding, &(struct weir_cell){5, UINT64_C(5) << 32 | 5}));
+    assert_false(weir_cell_valid(&sliding, &(struct weir_cell){5, 1 << 26}));
+    assert_false(weir_cell_valid(&sliding, &(struct weir_cell){5, UINT64_C(1) << 58}));
+    assert_false(weir_cell_valid(&sliding, &(struct weir_cell){UINT64_C(1) << 43, 0}));
+    assert_false(weir_cell_valid(&fixed, &(struct weir_cell){5, UINT64_C(1) << 32}));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +422,7 @@ int main(void)
         cmocka_unit_test(what_was_used_stays_used_when_a_rate_changes),
         cmocka_unit_test(raising_a_limit_denies_nobody_who_was_allowed),
         cmocka_unit_test(another_algorithm_starts_fresh),
+        cmocka_unit_test(cells_outside_their_range_are_not_valid),
         cmocka_unit_test(cells_survive_packing_at_the_ends_of_their_range),
     };
 

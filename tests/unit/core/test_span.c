@@ -326,6 +326,43 @@ static void another_window_starts_a_fresh_span(void **state)
     free(b);
 }
 
+/* Flips each bit of a valid state: whatever is then called valid must at least be safe to use. */
+static void damaged_spans_are_not_valid_or_at_least_harmless(void **state)
+{
+    static const struct weir_limit_spec specs[] = {
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 6, .window_ns = SECOND},
+        {.algorithm = WEIR_CONCURRENCY, .rate = 6, .window_ns = SECOND},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 6, .window_ns = SECOND, .segments = 5},
+    };
+
+    for (size_t k = 0; k < 3; k++) {
+        struct weir_limit limit = make_limit(specs[k]);
+        uint64_t *span = fresh_span(&limit);
+        uint32_t refused = 0;
+
+        for (uint64_t i = 0; i < 5; i++)
+            charge(&limit, span, START + i * 150 * MS, 1, (struct weir_lease){i + 1, 7});
+        refund(&limit, span, START + 600 * MS, START + 300 * MS, 1);
+        assert_true(weir_span_valid(&limit, span));
+        for (uint32_t bit = 0; bit < limit.span_words * 64; bit++) {
+            uint64_t *copy = fresh_span(&limit);
+
+            memcpy(copy, span, limit.span_words * sizeof(*copy));
+            copy[bit / 64] ^= UINT64_C(1) << (bit % 64);
+            if (!weir_span_valid(&limit, copy)) {
+                refused++;
+            } else {
+                (void)decide(&limit, copy, START + 700 * MS, 1, NULL);
+                (void)report_of(&limit, copy, START + 2 * SECOND, 3, false);
+                assert_true(weir_span_valid(&limit, copy));
+            }
+            free(copy);
+        }
+        assert_true(refused > 100);
+        free(span);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +382,7 @@ int main(void)
         cmocka_unit_test(a_shorter_life_keeps_leases_in_the_order_of_expiry),
         cmocka_unit_test(a_smaller_log_keeps_what_was_used_and_forgets_none_early),
         cmocka_unit_test(another_window_starts_a_fresh_span),
+        cmocka_unit_test(damaged_spans_are_not_valid_or_at_least_harmless),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
