@@ -44,30 +44,30 @@ static bool test_state(const struct fake_state *state, uint64_t now_ns, uint64_t
     return weir_cell_test(state->limit, (struct weir_cell *)state->memory, now_ns, cost, delay_ns);
 }
 
-static void charge_state(struct fake_state *state, const struct weir_use *use, bool admitted)
+enum change { CHARGE, CHARGE_DENIED, REFUND };
+
+/* Returns whether anything changed. */
+static bool change_span(struct fake_state *state, const struct weir_use *use, enum change change)
 {
-    if (state->limit->span_words > 0) {
-        struct weir_edits edits;
+    struct weir_edits edits;
+    if (change == REFUND)
+        weir_span_refund(state->limit, state->memory, use, &edits);
+    else
         weir_span_charge(state->limit, state->memory, use, &edits);
-        weir_edits_apply(&edits, state->memory);
-    } else if (admitted) {
-        weir_cell_charge(state->limit, (struct weir_cell *)state->memory, use->now_ns, use->cost);
-    } else {
-        weir_cell_charge_denied(state->limit, (struct weir_cell *)state->memory, use->now_ns,
-                                use->cost);
-    }
+    weir_edits_apply(&edits, state->memory);
+    return edits.count > 0;
 }
 
-static void refund_state(struct fake_state *state, const struct weir_use *use)
+static bool change_cell(struct fake_state *state, const struct weir_use *use, enum change change)
 {
-    if (state->limit->span_words > 0) {
-        struct weir_edits edits;
-        weir_span_refund(state->limit, state->memory, use, &edits);
-        weir_edits_apply(&edits, state->memory);
-    } else {
-        weir_cell_refund(state->limit, (struct weir_cell *)state->memory, use->now_ns,
-                         use->charged_at_ns, use->cost);
-    }
+    struct weir_cell *cell = (struct weir_cell *)state->memory, before = *cell;
+    if (change == REFUND)
+        weir_cell_refund(state->limit, cell, use->now_ns, use->charged_at_ns, use->cost);
+    else if (change == CHARGE)
+        weir_cell_charge(state->limit, cell, use->now_ns, use->cost);
+    else
+        weir_cell_charge_denied(state->limit, cell, use->now_ns, use->cost);
+    return cell->a != before.a || cell->b != before.b;
 }
 
 /* Every check's own verdict, before anything is charged. */
@@ -98,7 +98,20 @@ static bool denied_as_a_whole(const struct weir_decision *d)
     return d->policy == WEIR_POLICY_QUOTA ? can_deny > 0 && denying == can_deny : denying > 0;
 }
 
-/* Charges one check as its verdict and that of the whole say. */
+/* Whether one check is charged, as its verdict and that of the whole say. */
+static bool is_charged(const struct weir_decision *d, uint16_t i, bool denied)
+{
+    const struct weir_check *check = &d->checks[i];
+    bool admitted = d->outcomes[i].verdict == WEIR_ALLOWED;
+    if (d->op == WEIR_OP_PEEK)
+        return false;
+    if (d->op != WEIR_OP_DECIDE || (admitted && (!denied || d->policy != WEIR_POLICY_ALL)))
+        return true;
+    /* A lease that was not given cannot be held. */
+    return (check->flags & WEIR_CHECK_CHARGE_ON_DENY) != 0 &&
+           check->limit->spec.algorithm != WEIR_CONCURRENCY;
+}
+
 static void settle(struct fake_state *state, struct weir_decision *d, uint16_t i, bool denied)
 {
     const struct weir_check *check = &d->checks[i];
@@ -108,20 +121,16 @@ static void settle(struct fake_state *state, struct weir_decision *d, uint16_t i
                            .charged_at_ns = d->charged_at_ns,
                            .lease = d->lease};
     bool admitted = outcome->verdict == WEIR_ALLOWED;
-    bool charge_on_deny = (check->flags & WEIR_CHECK_CHARGE_ON_DENY) != 0;
-    if (d->op == WEIR_OP_REFUND)
-        refund_state(state, &use);
-    else if (d->op != WEIR_OP_PEEK &&
-             ((admitted && (!denied || d->policy != WEIR_POLICY_ALL)) || charge_on_deny)) {
-        charge_state(state, &use, admitted);
-        outcome->charged = true;
-    }
-    if (state->limit->span_words > 0) {
-        outcome->reported = true;
+    enum change change = d->op == WEIR_OP_REFUND ? REFUND : admitted ? CHARGE : CHARGE_DENIED;
+    bool span = state->limit->span_words > 0;
+    if (check->cost > 0 && is_charged(d, i, denied))
+        outcome->charged =
+            span ? change_span(state, &use, change) : change_cell(state, &use, change);
+    outcome->reported = span;
+    if (span)
         weir_span_report(state->limit, state->memory, &use, admitted, &outcome->report);
-    } else {
+    else
         memcpy(&outcome->cell, state->memory, sizeof outcome->cell);
-    }
 }
 
 void fake_store_decide(struct fake_store *fake, uint64_t now_ns, struct weir_decision *d)

@@ -61,8 +61,9 @@ char *__wrap_strdup(const char *text)
 static const char text[] =
     "version: 1\n"
     "limits:\n"
-    "  - { name: a, key: [client.ip/64], rate: 3/s, algorithm: gcra, match: { path: '/u/:id' } }\n"
-    "  - { name: b, key: [path.id], rate: 5/s, algorithm: sliding_log }\n"
+    "  - { name: a, key: [client.ip/64], rate: 3/s, algorithm: gcra }\n"
+    "  - { name: b, match: { path: '/u/:id' }, key: [path.id], rate: 5/s, algorithm: sliding_log "
+    "}\n"
     "  - { name: c, key: [header.x-key], rate: 4/s, on_missing: shared, segments: 10 }\n"
     "  - { name: d, key: [], limit: 6, life: 1s, algorithm: concurrency }\n"
     "  - { name: e, key: [method], rate: 1/s, shadow: true }\n";
