@@ -17,9 +17,12 @@ void entries_load(const struct weir_limit *limit, const struct span_change *chan
 
 void entries_store(const struct span_change *change, const struct entries *list)
 {
-    span_write(change, 0,
-               list->head | (uint64_t)list->tail << 16 | (uint64_t)list->free << 32 |
-                   (uint64_t)list->taken << 48);
+    uint64_t header = list->taken;
+
+    header = header << 16 | list->free;
+    header = header << 16 | list->tail;
+    header = header << 16 | list->head;
+    span_write(change, 0, header);
     span_write(change, 1, list->sum);
 }
 

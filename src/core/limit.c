@@ -164,6 +164,10 @@ static void limit_init_packing(struct weir_limit *limit)
 static int limit_init_window(struct weir_limit *limit, struct weir_reason *reason)
 {
     struct weir_limit_spec *spec = &limit->spec;
+
+    if (spec->segments == 0)
+        spec->segments = 1;
+
     int err = limit_check_segments(spec, reason);
 
     if (err != 0)
@@ -187,8 +191,6 @@ static void limit_set_defaults(struct weir_limit_spec *spec)
         spec->segments = 0;
         spec->strict = false;
     }
-    if (spec->segments == 0 && spec->algorithm <= WEIR_SLIDING_WINDOW)
-        spec->segments = 1;
 }
 
 int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec,
