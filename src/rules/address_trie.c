@@ -6,12 +6,19 @@
 
 #include "rules/words.h"
 
+static uint64_t load_big_endian(const uint8_t bytes[8])
+{
+    uint64_t word = 0;
+    for (unsigned i = 0; i < 8; i++) {
+        word |= (uint64_t)bytes[i] << (56 - 8 * i);
+    }
+    return word;
+}
+
 static void address_bits(const struct weir_address *address, uint64_t bits[2])
 {
-    bits[0] = bits[1] = 0;
-    for (unsigned i = 0; i < 16; i++) {
-        bits[i / 8] = bits[i / 8] << 8 | address->bytes[i];
-    }
+    bits[0] = load_big_endian(address->bytes);
+    bits[1] = load_big_endian(address->bytes + 8);
 }
 
 static unsigned bit_at(const uint64_t bits[2], uint32_t at)

@@ -20,6 +20,9 @@
 #define RULES_KEY_MAX 8    /* attributes of one key: its tuple has to fit a fixed buffer */
 #define RULES_NAME_MAX 64  /* of a limit, a plan */
 #define RULES_ATTRIBUTE_NAME_MAX 128
+#define RULES_LABEL_STEP 16  /* labels are padded to it */
+#define RULES_PREFIX_STEP 16 /* most prefixes of tuples are at most this long */
+#define RULES_PREFIX_MAX 80  /* 1 + RULES_NAME_MAX, rounded up to steps */
 #define RULES_GLOBS_MAX 64   /* limits that only a glob can find: each is tried on every request */
 #define RULES_SOURCES_MAX 16 /* of `identify` */
 
@@ -53,7 +56,7 @@ struct rules_key_part {
     bool secret;          /* shown only as SHA-256 */
     uint16_t attribute;
     uint8_t label_size;
-    const char *label;      /* in key texts: the name without a prefix length */
+    const char *label;      /* in key texts: "client.ip=", the name without a prefix length */
     const char *name;       /* as in the file */
     const int8_t *segments; /* CAPTURE: as in struct rules_part */
 };
@@ -79,6 +82,8 @@ struct rules_rule {
     uint32_t part_count, key_count, unless_count;
     uint8_t name_size, missing, on_store_error, algorithm;
     uint8_t flags; /* of its checks */
+    uint8_t prefix_size;
+    const uint8_t *prefix; /* what its tuples begin with, padded; see key.c */
 };
 
 /* Where `identify` looks. */

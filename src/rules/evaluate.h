@@ -30,6 +30,7 @@ struct rules_evaluation {
     bool paths_known, addresses_known, caller_known;
     bool user_is_address; /* then user_address, of which user_bits count */
     uint8_t user_bits;
+    uint8_t client_text_size; /* 0: not written yet */
     struct weir_address user_address;
     struct weir_identity identity;
     uint32_t plan;                            /* RULES_NONE: no such plan */
@@ -40,6 +41,7 @@ struct rules_evaluation {
     struct rules_path_segments segments; /* with paths_known */
     uint32_t path_atoms[RULES_PATH_ATOMS_MAX];
     uint32_t address_atoms[RULES_ADDRESS_ATOMS_MAX];
+    char client_text[WEIR_ADDRESS_TEXT_MAX];
 };
 
 /* Errors: as weir_rules_checks. */

@@ -13,11 +13,17 @@ static int refuse(struct weir_reason *reason, int err, const char *what)
     return err;
 }
 
-/* RFC 3986 reg-name without percent-encodings, which no host in use has. */
-static bool host_byte(char byte)
+/* What each byte of a host's name is: L stands for itself, U is upper case, - is refused. RFC 3986
+ * reg-name without percent-encodings, which no host in use has. */
+static const char classes[128 + 1] = "--------------------------------"
+                                     "-L--L-LLLLLL-LL-LLLLLLLLLL-L-L--"
+                                     "-UUUUUUUUUUUUUUUUUUUUUUUUUU----L"
+                                     "-LLLLLLLLLLLLLLLLLLLLLLLLLL---L-";
+
+static char class_of(char byte)
 {
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-           (byte >= '0' && byte <= '9') || (byte != '\0' && strchr("-._~!$&'()*+;=", byte) != NULL);
+    unsigned char index = (unsigned char)byte;
+    return index < 128 ? classes[index] : '-';
 }
 
 static bool is_port(const char *text, size_t size)
@@ -71,20 +77,17 @@ int weir_host_normalise(struct weir_bytes *host, struct weir_bytes raw, char *ou
     if (raw.size > 0 && raw.data[0] == '[') {
         return literal_normalise(host, raw, out, reason);
     }
-    const char *colon = raw.size > 0 ? memchr(raw.data, ':', raw.size) : NULL;
-    size_t size = raw.size;
-    if (colon != NULL) {
-        size = (size_t)(colon - raw.data);
-        if (!is_port(colon + 1, raw.size - size - 1)) {
-            return refuse(reason, WEIR_ERR_SYNTAX, "no number behind the colon");
-        }
-    }
+    size_t size = 0;
     bool upper = false;
-    for (size_t i = 0; i < size; i++) {
-        if (!host_byte(raw.data[i])) {
+    for (; size < raw.size && raw.data[size] != ':'; size++) {
+        char class = class_of(raw.data[size]);
+        upper |= class == 'U';
+        if (class == '-') {
             return refuse(reason, WEIR_ERR_SYNTAX, "a character that no host name has");
         }
-        upper |= raw.data[i] >= 'A' && raw.data[i] <= 'Z';
+    }
+    if (size < raw.size && !is_port(raw.data + size + 1, raw.size - size - 1)) {
+        return refuse(reason, WEIR_ERR_SYNTAX, "no number behind the colon");
     }
     if (size > 0 && raw.data[size - 1] == '.') {
         size--;

@@ -28,29 +28,44 @@ enum { TEXT = 1, LONG, ADDRESS, MISSING, INSTEAD = 0x10 };
 #define TEXT_MAX 128
 #define KEY_TEXT_MAX 256 /* 32 checks of it are half the scratch; paths have most of the rest */
 #define PIECE_MAX (1 + 2 + TEXT_MAX)
-#define TUPLE_MAX (1 + RULES_NAME_MAX + RULES_KEY_MAX * PIECE_MAX)
+#define TUPLE_MAX (RULES_PREFIX_MAX + RULES_KEY_MAX * PIECE_MAX)
 #define SECRET_SHOWN 8 /* bytes of a SHA-256 in texts */
 
+/* Both grow at their end. The tuple always has room; the text stops at its end, and is cut. */
 struct writer {
+    uint8_t *tuple_end;
+    char *text_end, *text_limit;
     uint8_t tuple[TUPLE_MAX];
-    size_t tuple_size;
-    char *text;
-    size_t text_size; /* KEY_TEXT_MAX when it is cut */
 };
 
 static const char hex_digits[] = "0123456789abcdef";
 
 static void text_put(struct writer *writer, const char *text, size_t size)
 {
-    size_t room = KEY_TEXT_MAX - writer->text_size;
+    size_t room = (size_t)(writer->text_limit - writer->text_end);
     size_t fits = size < room ? size : room;
-    memcpy(writer->text + writer->text_size, text, fits);
-    writer->text_size += fits;
+    memcpy(writer->text_end, text, fits);
+    writer->text_end += fits;
 }
 
+/* "user=": padded to RULES_LABEL_STEP in memory, so that most cost one copy of a fixed size. */
+static void text_put_label(struct writer *writer, const struct rules_key_part *part)
+{
+    bool fits = part->label_size <= RULES_LABEL_STEP &&
+                writer->text_limit - writer->text_end >= RULES_LABEL_STEP;
+    if (fits) {
+        memcpy(writer->text_end, part->label, RULES_LABEL_STEP);
+        writer->text_end += part->label_size;
+    } else {
+        text_put(writer, part->label, part->label_size);
+    }
+}
+
+/* Graphic ASCII but % and the comma between attributes: one bit a byte. */
 static bool shown_plainly(unsigned char byte)
 {
-    return byte > ' ' && byte < 0x7F && byte != '%' && byte != ',';
+    static const uint64_t plain[4] = {UINT64_C(0xFFFFEFDE00000000), UINT64_C(0x7FFFFFFFFFFFFFFF)};
+    return (plain[byte / 64] >> byte % 64 & 1) != 0;
 }
 
 static void text_put_encoded(struct writer *writer, unsigned char byte)
@@ -67,16 +82,18 @@ static bool begins(struct weir_bytes value, const char *with, size_t size)
 /* A value, so that it cannot be read as a missing one, an address, a secret, or two attributes. */
 static void text_put_value(struct writer *writer, struct weir_bytes value)
 {
-    size_t at = 0;
+    const char *at = value.data, *end = value.data + value.size;
     if (begins(value, "ip:", 3) || begins(value, "sha256:", 7) || begins(value, "-", 1)) {
-        text_put_encoded(writer, (unsigned char)value.data[at++]);
+        text_put_encoded(writer, (unsigned char)*at++);
     }
-    for (; at < value.size && writer->text_size < KEY_TEXT_MAX; at++) {
-        unsigned char byte = (unsigned char)value.data[at];
-        if (shown_plainly(byte)) {
-            writer->text[writer->text_size++] = (char)byte;
-        } else {
-            text_put_encoded(writer, byte);
+    while (at < end && writer->text_end < writer->text_limit) {
+        char *out = writer->text_end;
+        while (at < end && out < writer->text_limit && shown_plainly((unsigned char)*at)) {
+            *out++ = *at++;
+        }
+        writer->text_end = out;
+        if (at < end && out < writer->text_limit) {
+            text_put_encoded(writer, (unsigned char)*at++);
         }
     }
 }
@@ -112,36 +129,58 @@ static void text_put_address(struct writer *writer, const struct weir_address *a
     }
 }
 
-static void tuple_put(struct writer *writer, const void *bytes, size_t size)
-{
-    memcpy(writer->tuple + writer->tuple_size, bytes, size);
-    writer->tuple_size += size;
-}
-
 static void tuple_put_text(struct writer *writer, const uint64_t secret[2], uint8_t instead,
                            struct weir_bytes value)
 {
+    uint8_t *out = writer->tuple_end;
     if (value.size <= TEXT_MAX) {
-        uint8_t head[3] = {(uint8_t)(TEXT | instead), (uint8_t)value.size, 0};
-        tuple_put(writer, head, sizeof(head));
-        tuple_put(writer, value.data, value.size);
+        *out++ = (uint8_t)(TEXT | instead);
+        *out++ = (uint8_t)value.size;
+        *out++ = 0;
+        memcpy(out, value.data, value.size);
+        writer->tuple_end = out + value.size;
         return;
     }
-    uint8_t type = (uint8_t)(LONG | instead);
     uint32_t size = (uint32_t)value.size;
     uint64_t hash[2];
     weir_siphash128(secret, value.data, value.size, hash);
-    tuple_put(writer, &type, 1);
-    tuple_put(writer, &size, sizeof(size));
-    tuple_put(writer, hash, sizeof(hash));
+    *out++ = (uint8_t)(LONG | instead);
+    memcpy(out, &size, sizeof(size));
+    memcpy(out + sizeof(size), hash, sizeof(hash));
+    writer->tuple_end = out + sizeof(size) + sizeof(hash);
 }
 
 static void tuple_put_address(struct writer *writer, uint8_t instead,
                               const struct weir_address *address, uint8_t bits)
 {
-    uint8_t head[3] = {(uint8_t)(ADDRESS | instead), address->family, bits};
-    tuple_put(writer, head, sizeof(head));
-    tuple_put(writer, address->bytes, address->family == 6 ? 16 : 4);
+    uint8_t *out = writer->tuple_end;
+    out[0] = (uint8_t)(ADDRESS | instead);
+    out[1] = address->family;
+    out[2] = bits;
+    memcpy(out + 3, address->bytes, 16);
+    writer->tuple_end = out + (address->family == 6 ? 3 + 16 : 3 + 4);
+}
+
+/* The client's address, or its prefix: an address kept whole is written out once a request. */
+static void put_client(struct rules_evaluation *evaluation, const struct rules_key_part *part,
+                       uint8_t instead, struct writer *writer)
+{
+    const struct weir_address *client = &evaluation->request->client;
+    bool v6 = client->family == 6;
+    uint8_t bits = v6 ? part->bits6 : part->bits4;
+    if (bits == (v6 ? 128 : 32)) {
+        tuple_put_address(writer, instead, client, bits);
+        if (evaluation->client_text_size == 0) {
+            evaluation->client_text_size =
+                (uint8_t)weir_address_format(client, evaluation->client_text);
+        }
+        text_put(writer, evaluation->client_text, evaluation->client_text_size);
+        return;
+    }
+    struct weir_address address = *client;
+    weir_address_mask(&address, bits);
+    tuple_put_address(writer, instead, &address, bits);
+    text_put_address(writer, &address, bits);
 }
 
 bool rules_key_present(struct rules_evaluation *evaluation, const struct rules_rule *rule,
@@ -194,20 +233,14 @@ static bool put_part(struct rules_evaluation *evaluation, const struct rules_rul
         instead = INSTEAD;
         there = rules_key_present(evaluation, rule, part, &value);
     }
-    text_put(writer, part->label, part->label_size);
-    text_put(writer, "=", 1);
+    text_put_label(writer, part);
     if (!there) {
-        uint8_t type = MISSING;
-        tuple_put(writer, &type, 1);
+        *writer->tuple_end++ = MISSING;
         text_put(writer, "-", 1);
         return false;
     }
     if (part->source == RULES_FROM_ADDRESS) {
-        struct weir_address address = evaluation->request->client;
-        uint8_t bits = address.family == 6 ? part->bits6 : part->bits4;
-        weir_address_mask(&address, bits);
-        tuple_put_address(writer, instead, &address, bits);
-        text_put_address(writer, &address, bits);
+        put_client(evaluation, part, instead, writer);
     } else if (part->source == RULES_FROM_ATTRIBUTE && part->attribute == WEIR_ATTR_USER &&
                evaluation->user_is_address) {
         tuple_put_address(writer, instead, &evaluation->user_address, evaluation->user_bits);
@@ -226,7 +259,7 @@ static bool put_part(struct rules_evaluation *evaluation, const struct rules_rul
 
 static void cut_text(struct writer *writer, const uint64_t hash[2])
 {
-    char *end = writer->text + KEY_TEXT_MAX - 33;
+    char *end = writer->text_limit - 33;
     *end++ = '~';
     for (unsigned i = 0; i < 32; i++) {
         *end++ = hex_digits[hash[i / 16] >> (4 * (i % 16)) & 15];
@@ -241,11 +274,15 @@ int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule
     if (sizeof(scratch->bytes) - scratch->used < KEY_TEXT_MAX) {
         return WEIR_ERR_TOO_LARGE;
     }
-    writer.text = scratch->bytes + scratch->used;
-    writer.text_size = 0;
-    writer.tuple[0] = rule->name_size;
-    writer.tuple_size = 1;
-    tuple_put(&writer, rule->name, rule->name_size);
+    char *text = scratch->bytes + scratch->used;
+    writer.text_end = text;
+    writer.text_limit = text + KEY_TEXT_MAX;
+    if (rule->prefix_size <= RULES_PREFIX_STEP) {
+        memcpy(writer.tuple, rule->prefix, RULES_PREFIX_STEP);
+    } else {
+        memcpy(writer.tuple, rule->prefix, RULES_PREFIX_MAX);
+    }
+    writer.tuple_end = writer.tuple + rule->prefix_size;
     for (uint32_t i = 0; i < rule->key_count; i++) {
         if (i > 0) {
             text_put(&writer, ",", 1);
@@ -255,11 +292,12 @@ int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule
             check->flags |= WEIR_CHECK_ALWAYS_DENY;
         }
     }
-    weir_siphash128(evaluation->secret, writer.tuple, writer.tuple_size, check->hash);
-    if (writer.text_size == KEY_TEXT_MAX) {
+    weir_siphash128(evaluation->secret, writer.tuple, (size_t)(writer.tuple_end - writer.tuple),
+                    check->hash);
+    if (writer.text_end == writer.text_limit) {
         cut_text(&writer, check->hash);
     }
-    check->key = (struct weir_bytes){writer.text, writer.text_size};
-    scratch->used += (uint32_t)writer.text_size;
+    check->key = (struct weir_bytes){text, (size_t)(writer.text_end - text)};
+    scratch->used += (uint32_t)check->key.size;
     return 0;
 }

@@ -23,10 +23,10 @@ static bool is_secret(const struct weir_rules *rules, uint16_t attribute)
 
 /* One attribute of a key; false after a problem. */
 static bool load_attribute(struct rules_loader *loader, const struct rules_node *node,
-                           const struct rules_rule *rule, const char *what,
-                           struct rules_key_part *part)
+                           const char *what, struct rules_key_part *part)
 {
     struct weir_bytes name;
+    const char *name_of_label = NULL;
     memset(part, 0, sizeof(*part));
     if (!rules_read_text(loader, node, what, &name)) {
         return false;
@@ -38,13 +38,13 @@ static bool load_attribute(struct rules_loader *loader, const struct rules_node 
     if (address > 0) {
         part->source = RULES_FROM_ADDRESS;
         part->attribute = WEIR_ATTR_CLIENT_IP;
-        part->label = loader->rules->attribute_names[WEIR_ATTR_CLIENT_IP];
+        name_of_label = loader->rules->attribute_names[WEIR_ATTR_CLIENT_IP];
         part->name = rules_keep_text(loader, name.data, name.size);
     } else if (name.size > 5 && memcmp(name.data, "path.", 5) == 0) {
         part->source = RULES_FROM_CAPTURE;
         part->attribute = WEIR_ATTR_PATH;
-        part->segments = rules_capture(loader, node, rule, name);
-        part->name = part->label = rules_keep_text(loader, name.data, name.size);
+        part->segments = rules_capture(loader, node, name);
+        part->name = name_of_label = rules_keep_text(loader, name.data, name.size);
         if (part->segments == NULL) {
             return false;
         }
@@ -56,19 +56,25 @@ static bool load_attribute(struct rules_loader *loader, const struct rules_node 
         part->source = RULES_FROM_ATTRIBUTE;
         part->attribute = (uint16_t)attribute;
         part->secret = is_secret(loader->rules, part->attribute);
-        part->name = part->label = loader->rules->attribute_names[attribute];
+        part->name = name_of_label = loader->rules->attribute_names[attribute];
     }
-    if (part->label == NULL || part->name == NULL) {
+    if (part->name == NULL) {
         return false;
     }
-    size_t size = strlen(part->label);
-    if (size > UINT8_MAX) {
+    size_t size = strlen(name_of_label);
+    if (size > RULES_ATTRIBUTE_NAME_MAX) {
         rules_problem(loader, node, "an attribute's name has 1 to %d bytes",
                       RULES_ATTRIBUTE_NAME_MAX);
         return false;
     }
-    part->label_size = (uint8_t)size;
-    return true;
+    char *label = rules_keep(loader, size + 1 + RULES_LABEL_STEP);
+    if (label != NULL) {
+        memcpy(label, name_of_label, size);
+        label[size] = '=';
+    }
+    part->label = label;
+    part->label_size = (uint8_t)(size + 1);
+    return label != NULL;
 }
 
 static void load_missing(struct rules_loader *loader, const struct rules_node *node,
@@ -93,7 +99,7 @@ static void load_missing(struct rules_loader *loader, const struct rules_node *n
                       nearest);
         return;
     }
-    if (!load_attribute(loader, node, rule, "on_missing", &rule->instead)) {
+    if (!load_attribute(loader, node, "on_missing", &rule->instead)) {
         return;
     }
     rule->missing = RULES_INSTEAD;
@@ -123,7 +129,7 @@ void rules_load_key(struct rules_loader *loader, const struct rules_node *key,
     rule->key_names = names;
     for (uint32_t i = 0; i < items.count && !loader->no_memory; i++) {
         struct rules_key_part *part = &parts[rule->key_count];
-        if (!load_attribute(loader, items.items[i], rule, "key", part)) {
+        if (!load_attribute(loader, items.items[i], "key", part)) {
             continue;
         }
         for (uint32_t j = 0; j < rule->key_count; j++) {

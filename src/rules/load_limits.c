@@ -34,6 +34,14 @@ static void load_name(struct rules_loader *loader, const struct rules_node *limi
     if (kept == NULL || !rules_keep_word(loader, &rules->rule_names, 0, kept, name.size, number)) {
         return;
     }
+    uint8_t *prefix = rules_keep(loader, RULES_PREFIX_MAX);
+    if (prefix == NULL) {
+        return;
+    }
+    prefix[0] = (uint8_t)name.size;
+    memcpy(prefix + 1, name.data, name.size);
+    rule->prefix = prefix;
+    rule->prefix_size = (uint8_t)(name.size + 1);
     rule->name = kept;
     rule->name_size = (uint8_t)name.size;
     nodes->names[number] = field->value;

@@ -260,7 +260,7 @@ static void load_part(struct rules_loader *loader, const struct rules_node *node
 }
 
 const int8_t *rules_capture(struct rules_loader *loader, const struct rules_node *node,
-                            const struct rules_rule *rule, struct weir_bytes name)
+                            struct weir_bytes name)
 {
     struct weir_bytes wanted = {name.data + 5, name.size - 5}; /* behind "path." */
     int8_t *segments = rules_keep(loader, loader->pattern_count + 1);
@@ -288,7 +288,7 @@ const int8_t *rules_capture(struct rules_loader *loader, const struct rules_node
 
 /* Tells what kind of part a key of `match` is; false after a problem. */
 static bool name_part(struct rules_loader *loader, const struct rules_node *key,
-                      const struct rules_rule *rule, struct rules_part *part)
+                      struct rules_part *part)
 {
     struct weir_bytes name;
     if (!rules_read_text(loader, key, "match", &name)) {
@@ -302,7 +302,7 @@ static bool name_part(struct rules_loader *loader, const struct rules_node *key,
     if (name.size > 5 && memcmp(name.data, "path.", 5) == 0) {
         part->kind = RULES_PART_CAPTURE;
         part->attribute = WEIR_ATTR_PATH;
-        part->segments = rules_capture(loader, key, rule, name);
+        part->segments = rules_capture(loader, key, name);
         part->name = rules_keep_text(loader, name.data, name.size);
         return part->segments != NULL && part->name != NULL;
     }
@@ -373,7 +373,7 @@ void rules_load_match(struct rules_loader *loader, const struct rules_node *node
             }
             struct rules_part *part = &parts[rule->part_count];
             memset(part, 0, sizeof(*part));
-            if (name_part(loader, key, rule, part)) {
+            if (name_part(loader, key, part)) {
                 load_part(loader, node->items[i + 1], part);
                 rule->path_part = part->kind == RULES_PART_PATH ? part : rule->path_part;
                 rule->part_count++;

@@ -125,7 +125,7 @@ int rules_read_address_name(struct rules_loader *loader, const struct rules_node
 
 /* Where the segment of a capture stands in each pattern of a limit's path; NULL after a problem. */
 const int8_t *rules_capture(struct rules_loader *loader, const struct rules_node *node,
-                            const struct rules_rule *rule, struct weir_bytes name);
+                            struct weir_bytes name);
 
 /* The keys of a limit, in the order of rules_field arrays. */
 enum rules_limit_field {
