@@ -38,6 +38,8 @@ static uint64_t window_retry(const struct weir_limit *limit, const struct window
     } else {
         room -= view->current;
     }
+    if (count <= room) /* it fits in full */
+        return base;
     if (limit->spec.strict)
         return base + w;
 
