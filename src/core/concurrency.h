@@ -5,7 +5,7 @@
  * leases that expire before older ones, so the list is kept in the order of expiry, not of
  * admission. Where time goes backwards a lease is simply further from its expiry.
  *
- * Memory: 32 * N + 16 bytes, N at most WEIR_LEASES_MAX. Edits of a charge: at most 9.
+ * Memory: 32 * N + 16 bytes, N at most WEIR_LEASES_MAX. Edits of a charge: at most 10.
  */
 #ifndef WEIR_CORE_CONCURRENCY_H
 #define WEIR_CORE_CONCURRENCY_H

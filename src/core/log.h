@@ -4,7 +4,7 @@
  * entries: an admitted cost is at least 1, so only debits can find the log full, and they then join
  * the newest entry, which moves to their time. A time before the newest entry is taken for its.
  *
- * Memory: 16 * N + 16 bytes. Edits of a charge: at most 6.
+ * Memory: 16 * N + 16 bytes. Edits of a charge: at most 7.
  */
 #ifndef WEIR_CORE_LOG_H
 #define WEIR_CORE_LOG_H

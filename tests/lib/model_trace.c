@@ -257,6 +257,8 @@ static void run_charge(struct run *run, const struct weir_use *use, bool denied)
 
         weir_span_charge(&run->limit, run->span, use, &edits);
         run_apply(run, &edits);
+        if (edits.count > model_trace_counts.most_edits)
+            model_trace_counts.most_edits = edits.count;
     } else if (denied) {
         weir_cell_charge_denied(&run->limit, &run->cell, use->now_ns, use->cost);
     } else {
