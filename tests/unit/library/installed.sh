@@ -7,7 +7,7 @@ set -eu
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 
-meson install -C "$1" --no-rebuild --quiet --tags devel,runtime --destdir "$stage" >/dev/null
+meson install -C "$1" --no-rebuild --quiet --tags devel,runtime --destdir "$stage"
 pc=$(find "$stage" -name weir.pc)
 libdir=$(dirname "$(dirname "$pc")")
 export PKG_CONFIG_PATH="$libdir/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$stage"
