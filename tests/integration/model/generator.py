@@ -45,6 +45,10 @@ class Generator:
         count = limits or pick(self.rng, (5, lambda: 1), (4, lambda: self.rng.randint(2, 4)),
                                (1, lambda: self.rng.randint(5, 12)))
         self.entries = [self.limit_entry(f"limit-{i}") for i in range(count)]
+        for i in range(1, count):
+            if self.rng.random() < 0.15:
+                earlier = self.rng.sample(self.entries[:i], self.rng.randint(1, min(i, 3)))
+                self.entries[i]["unless"] = [entry["name"] for entry in earlier]
 
     # --- rules ------------------------------------------------------------------------------
 

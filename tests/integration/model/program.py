@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 SECONDS_MAX = 120
+STATE_SIZE = "64MiB"  # the largest states (10,000 entries) of a dozen limits fit many times
 
 
 def weir_path():
@@ -25,7 +26,8 @@ def replay_decisions(folder, rules_text, lines, *options):
     rules, trace, decisions = (folder / name for name in ("rules.yaml", "trace", "decisions"))
     rules.write_text(rules_text, encoding="utf-8")
     trace.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    done = run_weir("replay", "--config", rules, "--decisions", decisions, *options, trace)
+    done = run_weir("replay", "--config", rules, "--decisions", decisions, "--state-size",
+                    STATE_SIZE, *options, trace)
     assert done.returncode == 0, done.stderr
     assert "Not exact" not in done.stdout, done.stdout
     with open(decisions, encoding="utf-8") as file:

@@ -19,7 +19,8 @@ class Replay:
         self.count += 1
         checks = []
         for limit in self.limits:
-            if limit.matches(attributes):
+            met = {check["limit"].name for check in checks}
+            if limit.matches(attributes) and not met.intersection(limit.unless):
                 check = self.check(limit, attributes, min(cost * limit.cost, COST_MAX))
                 if check:
                     checks.append(check)
@@ -32,13 +33,13 @@ class Replay:
 
     def check(self, limit, attributes, cost):
         """What one limit says, before anything is charged; None where it does not apply."""
-        if limit.unlimited:
-            return {"limit": limit, "state": None, "cost": cost, "allowed": True, "delay": 0}
         key = limit.key_of(attributes)
         if key is None and limit.on_missing == "deny":
             return {"limit": limit, "state": None, "cost": cost, "allowed": False, "delay": 0}
         if key is None:
             return None
+        if limit.unlimited:
+            return {"limit": limit, "state": None, "cost": cost, "allowed": True, "delay": 0}
         state = limit.state(key)
         allowed = state.admits(self.now, cost)
         delay = state.delay(self.now, cost) if allowed else 0
@@ -57,7 +58,7 @@ class Replay:
     def report(self, check):
         state, limit = check["state"], check["limit"]
         line = {"name": limit.name, "allowed": check["allowed"], "delay_ns": check["delay"]}
-        if limit.unlimited:
+        if limit.unlimited and check["allowed"]:
             return line | {"remaining": None, "retry_after_ns": 0, "reset_after_ns": 0}
         if state is None:
             return line | {"remaining": 0, "retry_after_ns": algorithms.NEVER,

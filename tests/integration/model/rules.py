@@ -12,7 +12,7 @@ UNITS_NS = {
     "week": 604800 * 10**9,
 }
 KNOWN = {"name", "match", "key", "algorithm", "rate", "burst", "segments", "strict", "queue",
-         "limit", "life", "cost", "shadow", "on_deny", "on_missing"}
+         "limit", "life", "cost", "shadow", "on_deny", "on_missing", "unless"}
 COST_MAX = (1 << 64) - 1
 
 
@@ -41,6 +41,7 @@ class Limit:
         self.cost = entry.get("cost", 1)
         self.shadow = entry.get("shadow", False)
         self.charge_on_deny = entry.get("on_deny", "none") == "charge"
+        self.unless = entry.get("unless", [])
         self.on_missing = entry.get("on_missing", "skip")
         self.algorithm = entry.get("algorithm", "sliding_window")
         self.unlimited = entry.get("rate") == "unlimited"

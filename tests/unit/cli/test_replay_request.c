@@ -60,7 +60,7 @@ static void expect_refusal(enum replay_format format, const char *text, const ch
         fail_msg("%s: '%s' does not begin with '%s'", text, reason.text, field);
 }
 
-static void expect_value(int attribute, const char *value)
+static void expect_attribute(int attribute, const char *value)
 {
     assert_true(attribute >= 0);
     struct weir_bytes found = parsed.request.values[attribute];
@@ -74,7 +74,7 @@ static void expect_value(int attribute, const char *value)
 
 static void expect_named(const char *attribute, const char *value)
 {
-    expect_value(weir_rules_attribute(rules, attribute, strlen(attribute)), value);
+    expect_attribute(weir_rules_attribute(rules, attribute, strlen(attribute)), value);
 }
 
 static void a_json_line_gives_its_attributes_time_and_cost(void **state)
@@ -89,10 +89,10 @@ static void a_json_line_gives_its_attributes_time_and_cost(void **state)
     assert_int_equal(parsed.request.cost, 7);
     assert_int_equal(parsed.request.client.family, 4);
     assert_memory_equal(parsed.request.client.bytes, "\xc0\x00\x02\x01", 4);
-    expect_value(WEIR_ATTR_METHOD, "GET");
-    expect_value(WEIR_ATTR_PATH, "/a");
-    expect_value(WEIR_ATTR_HOST, "h");
-    expect_value(WEIR_ATTR_USER, "alice");
+    expect_attribute(WEIR_ATTR_METHOD, "GET");
+    expect_attribute(WEIR_ATTR_PATH, "/a");
+    expect_attribute(WEIR_ATTR_HOST, "h");
+    expect_attribute(WEIR_ATTR_USER, "alice");
     expect_named("header.user-agent", "x1");
     expect_named("header.referer", NULL);
     expect_named("color", "red");
@@ -105,7 +105,7 @@ static void a_line_with_nothing_but_its_time_is_a_request(void **state)
     assert_false(parsed.dry_run);
     assert_int_equal(parsed.request.cost, 1);
     assert_int_equal(parsed.request.client.family, 0);
-    expect_value(WEIR_ATTR_METHOD, NULL);
+    expect_attribute(WEIR_ATTR_METHOD, NULL);
     expect_named("color", NULL);
 }
 
@@ -136,9 +136,9 @@ static void a_combined_line_gives_its_headers_and_user(void **state)
            "2001:db8::1 - alice [07/Mar/2004:16:05:49 -0800] \"GET /a?b HTTP/1.1\""
            " 401 12846 \"y2\" \"x2\"");
     assert_true(parsed.t_ns == UINT64_C(1078704349) * 1000000000);
-    expect_value(WEIR_ATTR_METHOD, "GET");
-    expect_value(WEIR_ATTR_PATH, "/a?b");
-    expect_value(WEIR_ATTR_USER, "alice");
+    expect_attribute(WEIR_ATTR_METHOD, "GET");
+    expect_attribute(WEIR_ATTR_PATH, "/a?b");
+    expect_attribute(WEIR_ATTR_USER, "alice");
     expect_named("header.user-agent", "x2");
     expect_named("header.referer", "y2");
     assert_int_equal(parsed.request.client.family, 6);
@@ -149,7 +149,7 @@ static void a_common_line_has_neither_headers_nor_user(void **state)
 {
     expect(REPLAY_ACCESS_LOG,
            "192.0.2.1 - - [07/Mar/2004:16:05:49 +0000] \"GET / HTTP/1.0\" 200 -");
-    expect_value(WEIR_ATTR_USER, NULL);
+    expect_attribute(WEIR_ATTR_USER, NULL);
     expect_named("header.user-agent", NULL);
     expect_named("header.referer", NULL);
     assert_false(parsed.dry_run);
