@@ -5,6 +5,7 @@
 
 #include "core/bucket.h"
 #include "core/entries.h"
+#include "core/memory.h"
 #include "core/reason.h"
 #include "core/segments.h"
 #include "core/window.h"
@@ -180,16 +181,19 @@ static int limit_init_window(struct weir_limit *limit, struct weir_reason *reaso
     return 0;
 }
 
-/* Fills in the defaults; what an algorithm has no use for becomes 0. */
-static void limit_set_defaults(struct weir_limit_spec *spec)
+/* Fills in the defaults; what an algorithm has no use for becomes 0. Padding is zero too, so that
+ * equal limits are equal bytes. */
+static void limit_set_spec(struct weir_limit *limit, const struct weir_limit_spec *spec)
 {
-    if (!limit_is_bucket(spec->algorithm))
-        spec->burst = 0;
-    else if (spec->burst == 0)
-        spec->burst = spec->rate;
-    if (spec->algorithm != WEIR_SLIDING_WINDOW) {
-        spec->segments = 0;
-        spec->strict = false;
+    memset(limit, 0, sizeof(*limit));
+    limit->spec.algorithm = spec->algorithm;
+    limit->spec.rate = spec->rate;
+    limit->spec.window_ns = spec->window_ns;
+    if (limit_is_bucket(spec->algorithm))
+        limit->spec.burst = spec->burst > 0 ? spec->burst : spec->rate;
+    if (spec->algorithm == WEIR_SLIDING_WINDOW) {
+        limit->spec.segments = spec->segments;
+        limit->spec.strict = spec->strict;
     }
 }
 
@@ -215,9 +219,9 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
     if (err != 0)
         return err;
 
-    struct weir_limit made = {.spec = *spec};
+    struct weir_limit made;
 
-    limit_set_defaults(&made.spec);
+    limit_set_spec(&made, spec);
     made.capacity = made.spec.burst;
     if (limit_is_bucket(spec->algorithm)) {
         err = limit_init_bucket(&made, reason);
@@ -229,7 +233,7 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
             err = limit_init_window(&made, reason);
     }
     if (err == 0)
-        *limit = made;
+        memcpy(limit, &made, sizeof(made));
     return err;
 }
 

@@ -177,6 +177,23 @@ static void fields_that_an_algorithm_has_no_use_for_become_zero(void **state)
     assert_int_equal(limit.id, 0);
 }
 
+static void equal_limits_are_equal_bytes(void **state)
+{
+    struct weir_limit a, b;
+    struct weir_limit_spec given;
+
+    memset(&given, 0xff, sizeof(given)); /* its padding, and what a bucket does not use */
+    given.algorithm = WEIR_GCRA;
+    given.rate = given.burst = 5;
+    given.window_ns = SECOND;
+    given.strict = true;
+    memset(&a, 0x11, sizeof(a));
+    memset(&b, 0x22, sizeof(b));
+    assert_accepted(given, &a);
+    assert_accepted(spec(WEIR_GCRA, 5, SECOND), &b);
+    assert_memory_equal(&a, &b, sizeof(a));
+}
+
 static void states_have_the_sizes_that_the_docs_state(void **state)
 {
     struct weir_limit limit;
@@ -280,6 +297,7 @@ int main(void)
         cmocka_unit_test(the_period_of_a_bucket_is_exact_and_in_lowest_terms),
         cmocka_unit_test(segments_must_divide_the_window),
         cmocka_unit_test(fields_that_an_algorithm_has_no_use_for_become_zero),
+        cmocka_unit_test(equal_limits_are_equal_bytes),
         cmocka_unit_test(states_have_the_sizes_that_the_docs_state),
         cmocka_unit_test(a_packed_sliding_window_leaves_its_counters_what_the_index_does_not_need),
         cmocka_unit_test(an_unknown_algorithm_is_refused),
