@@ -13,8 +13,6 @@
 #include "core/reason.h"
 #include "table/copy.h"
 #include "table/owner.h"
-#include "table/params.h"
-#include "table/span_heap.h"
 #include "table/undo.h"
 
 /* A time beyond this is no time (see weir/limit.h). */
@@ -181,6 +179,7 @@ static int take_over(struct weir_table *table, const struct weir_table_options *
                      struct weir_reason *reason)
 {
     struct table_header *header = table->header;
+    struct weir_reason detail = {""};
 
     for (uint32_t i = 0; i < header->owners_max; i++)
         if (!undo_valid(table, &table->owners[i]))
@@ -188,8 +187,11 @@ static int take_over(struct weir_table *table, const struct weir_table_options *
                         "the state file's journals are damaged");
     for (uint32_t i = 0; i < header->owners_max; i++)
         owner_recover(table, i);
-    if (!heap_consistent(table) || !params_consistent(table) || header->mark_ns >= TIME_MAX)
-        return fail(reason, WEIR_ERR_DAMAGED, table->path, "the state file is damaged");
+    if (header->mark_ns >= TIME_MAX || weir_table_validate(table, &detail) < 0) {
+        fail(reason, WEIR_ERR_DAMAGED, table->path, "the state file is damaged: ");
+        reason_text(reason, header->mark_ns >= TIME_MAX ? "its time" : detail.text);
+        return WEIR_ERR_DAMAGED;
+    }
     header->t0_ns = options->wall_ns > header->mark_ns ? options->wall_ns : header->mark_ns;
     header->boot_ns = options->boot_ns;
     return 0;

@@ -75,3 +75,18 @@ bool slot_denies(const struct weir_table *table, const struct table_bucket *buck
 
     return span != NULL && !weir_span_test(limit, span, now_ns, 1);
 }
+
+bool slot_valid(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i)
+{
+    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+    struct weir_cell cell;
+
+    if (limit == NULL)
+        return false;
+    if (limit->span_words == 0)
+        return read_cell(table, bucket, i, limit, &cell) && weir_cell_valid(limit, &cell);
+
+    const uint64_t *span = slot_span_words(table, bucket, i, limit->span_words);
+
+    return span != NULL && weir_span_valid(limit, span);
+}

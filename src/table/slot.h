@@ -109,13 +109,16 @@ static inline uint64_t slot_span(const struct table_bucket *bucket, uint32_t i)
 }
 
 /* The span of a slot's state, checked: NULL when the offset is no span of `words` words, which only
- * a damaged file has. Such a state counts as fresh. */
+ * a file has that was damaged while in use. Such a state counts as fresh. */
 uint64_t *slot_span_words(const struct weir_table *table, const struct table_bucket *bucket,
                           uint32_t i, uint32_t words);
 
 /* When the state in a slot will equal a fresh one; 0 for an empty or a damaged slot. */
 uint64_t slot_fresh_at(const struct weir_table *table, const struct table_bucket *bucket,
                        uint32_t i);
+
+/* Whether a taken slot holds a state that its limit can have. */
+bool slot_valid(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i);
 
 /* Whether the state in a slot denies a cost of 1. */
 bool slot_denies(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,

@@ -1,0 +1,497 @@
+/* Processes that die. At every instruction of a decision: the region as it is then, opened as after
+ * a crash, is whole, and shows the decision completely or not at all. And at random, hundreds of
+ * times, beside others that go on: nothing wedges, no limit is passed, what is charged together
+ * stays equal. */
+#include "table_test.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static char live_path[] = "/tmp/weir-crash-XXXXXX";
+static char copy_path[sizeof live_path + 5];
+
+static int make_paths(void **state)
+{
+    int fd = mkstemp(live_path);
+
+    if (fd < 0)
+        return -1;
+    close(fd);
+    unlink(live_path);
+    strcpy(copy_path, live_path);
+    strcat(copy_path, ".copy");
+    return 0;
+}
+
+static int remove_paths(void **state)
+{
+    unlink(live_path);
+    unlink(copy_path);
+    return 0;
+}
+
+static struct weir_table *open_at(const char *path)
+{
+    return open_table(&(struct weir_table_options){
+        .path = path, .bytes = WEIR_TABLE_BYTES_MIN, .span_percent = 30, .secret = {3, 4}});
+}
+
+/* --- Every instruction --------------------------------------------------------------------- */
+
+enum { GCRA, WINDOW, LOG, SEGMENTS, LEASES, WIDE, TIGHT, CHANGED, LIMITS };
+
+static const struct weir_limit_spec specs[LIMITS] = {
+    [GCRA] = {.algorithm = WEIR_GCRA, .rate = 10, .window_ns = MINUTE},
+    [WINDOW] = {.algorithm = WEIR_FIXED_WINDOW, .rate = 10, .window_ns = MINUTE},
+    [LOG] = {.algorithm = WEIR_SLIDING_LOG, .rate = 10, .window_ns = MINUTE},
+    [SEGMENTS] = {.algorithm = WEIR_SLIDING_WINDOW,
+                  .rate = 10,
+                  .window_ns = MINUTE,
+                  .segments = 120},
+    [LEASES] = {.algorithm = WEIR_CONCURRENCY, .rate = 10, .window_ns = MINUTE},
+    [WIDE] = {.algorithm = WEIR_SLIDING_WINDOW, .rate = WEIR_RATE_MAX, .window_ns = MS},
+    [TIGHT] = {.algorithm = WEIR_GCRA, .rate = 1, .window_ns = 365 * 1440 * MINUTE},
+    [CHANGED] = {.algorithm = WEIR_SLIDING_LOG, .rate = 20, .window_ns = MINUTE},
+};
+
+/* What is stepped through. */
+struct scenario {
+    struct {
+        uint64_t key, cost;
+        uint8_t limit;
+    } checks[12];
+    uint32_t count;
+    enum weir_op op;
+    uint64_t after_ns; /* how long after START */
+    bool release;      /* instead of deciding: end lease 1 of the first key */
+    bool reset;        /* instead: forget the first key */
+    void (*prepare)(struct weir_table *, struct weir_table_owner *, const struct weir_limit *);
+};
+
+static void intern_all(struct weir_table *table, struct weir_limit limits[LIMITS])
+{
+    for (uint32_t i = 0; i < LIMITS; i++)
+        limits[i] = make_limit(table, specs[i]);
+}
+
+static bool run_scenario(struct weir_table *table, struct weir_table_owner *owner,
+                         const struct weir_limit *limits, const struct scenario *scenario)
+{
+    uint64_t hash[2];
+    struct one one;
+
+    key_hash(table, scenario->checks[0].key, hash);
+    if (scenario->release)
+        return weir_table_release(owner, hash, 1) == 0;
+    if (scenario->reset)
+        return weir_table_reset(owner, hash) == 0;
+    begin_one(&one);
+    for (uint32_t i = 0; i < scenario->count; i++)
+        add_check(&one, table, &limits[scenario->checks[i].limit], scenario->checks[i].key,
+                  scenario->checks[i].cost);
+    one.decision.op = (uint8_t)scenario->op;
+    one.decision.charged_at_ns = START;
+    one.decision.lease.id = 1;
+    return submit_one(owner, &one, START + scenario->after_ns);
+}
+
+/* What everyone can see of a scenario's keys: `remaining` of each. */
+static void observe(struct weir_table *table, struct weir_table_owner *owner,
+                    const struct weir_limit *limits, const struct scenario *scenario,
+                    uint64_t remaining[12])
+{
+    for (uint32_t i = 0; i < scenario->count; i++) {
+        struct weir_report report;
+        struct one one;
+
+        begin_one(&one);
+        add_check(&one, table, &limits[scenario->checks[i].limit], scenario->checks[i].key, 1);
+        one.decision.op = WEIR_OP_PEEK;
+        submit_one(owner, &one, START + scenario->after_ns);
+        weir_decision_report(&one.decision, 0, &report);
+        remaining[i] = report.remaining;
+    }
+}
+
+/* Opens the region as it is at this moment as a file of its own. */
+static void observe_copy(const uint8_t *region, const struct scenario *scenario,
+                         uint64_t remaining[12])
+{
+    struct weir_limit limits[LIMITS];
+    int fd = open(copy_path, O_RDWR | O_CREAT, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, region, WEIR_TABLE_BYTES_MIN), WEIR_TABLE_BYTES_MIN);
+    close(fd);
+
+    struct weir_table *table = open_at(copy_path);
+    struct weir_table_owner *owner = attach(table);
+
+    validate(table);
+    intern_all(table, limits);
+    observe(table, owner, limits, scenario, remaining);
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+static pid_t start_traced(const struct scenario *scenario)
+{
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+
+    struct weir_table *table = open_at(live_path);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limits[LIMITS];
+
+    intern_all(table, limits);
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+        _exit(77);
+    raise(SIGSTOP);
+    run_scenario(table, owner, limits, scenario);
+    raise(SIGSTOP);
+    _exit(0);
+}
+
+/* Steps through a scenario; after every instruction, looks at what a crash would leave. */
+static void step_through(const struct scenario *scenario)
+{
+    uint64_t before[12], after[12] = {0}, now[12];
+    struct weir_limit limits[LIMITS];
+    uint32_t steps = 0, changes = 0;
+    int status;
+
+    unlink(live_path);
+
+    struct weir_table *table = open_at(live_path);
+    struct weir_table_owner *owner = attach(table);
+    int fd = open(live_path, O_RDWR);
+    uint8_t *region = mmap(NULL, WEIR_TABLE_BYTES_MIN, PROT_READ, MAP_SHARED, fd, 0);
+    uint8_t *last = malloc(WEIR_TABLE_BYTES_MIN);
+
+    assert_ptr_not_equal(region, MAP_FAILED);
+    intern_all(table, limits);
+    if (scenario->prepare != NULL)
+        scenario->prepare(table, owner, limits);
+    observe_copy(region, scenario, before);
+    memset(last, 0, WEIR_TABLE_BYTES_MIN);
+
+    pid_t pid = start_traced(scenario);
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    for (;; steps++) {
+        assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSTOPPED(status));
+        if (WSTOPSIG(status) == SIGSTOP)
+            break;
+        if (memcmp(region, last, WEIR_TABLE_BYTES_MIN) == 0)
+            continue;
+        memcpy(last, region, WEIR_TABLE_BYTES_MIN);
+        observe_copy(region, scenario, now);
+        if (memcmp(now, before, scenario->count * sizeof now[0]) == 0)
+            continue;
+        if (changes++ == 0)
+            memcpy(after, now, sizeof after);
+        assert_memory_equal(now, after, scenario->count * sizeof now[0]);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    assert_true(changes > 0);
+    observe(table, owner, limits, scenario, now);
+    assert_memory_equal(now, after, scenario->count * sizeof now[0]);
+    assert_true(steps > 50);
+    munmap(region, WEIR_TABLE_BYTES_MIN);
+    free(last);
+    close(fd);
+    weir_table_detach(owner);
+    validate(table);
+    weir_table_close(table);
+}
+
+static void charge_keys(struct weir_table *table, struct weir_table_owner *owner,
+                        const struct weir_limit *limits)
+{
+    for (uint32_t i = 0; i < CHANGED; i++)
+        use_key(table, owner, &limits[i], 100 + i, 1, START, WEIR_OP_DECIDE);
+    for (uint32_t i = 0; i < 4; i++)
+        use_key(table, owner, &limits[SEGMENTS], 110 + i, 1, START, WEIR_OP_DECIDE);
+}
+
+static void a_charge_of_one_key(void **state)
+{
+    step_through(
+        &(struct scenario){.checks = {{100, 1, GCRA}}, .count = 1, .prepare = charge_keys});
+    step_through(
+        &(struct scenario){.checks = {{101, 2, WINDOW}}, .count = 1, .prepare = charge_keys});
+}
+
+static void a_charge_of_a_new_key(void **state)
+{
+    step_through(&(struct scenario){.checks = {{1, 1, GCRA}}, .count = 1});
+    step_through(&(struct scenario){.checks = {{1, 1, LOG}}, .count = 1});
+    step_through(&(struct scenario){.checks = {{1, 2, WIDE}}, .count = 1});
+}
+
+static void a_charge_of_three_keys(void **state)
+{
+    step_through(&(struct scenario){.checks = {{100, 1, GCRA}, {101, 1, WINDOW}, {102, 1, LOG}},
+                                    .count = 3,
+                                    .prepare = charge_keys});
+}
+
+static void a_charge_of_new_and_known_keys(void **state)
+{
+    step_through(&(struct scenario){.checks = {{100, 1, GCRA},
+                                               {2, 1, LOG},
+                                               {3, 1, GCRA},
+                                               {104, 3, LEASES},
+                                               {5, 1, WIDE},
+                                               {105, 1, WIDE}},
+                                    .count = 6,
+                                    .prepare = charge_keys});
+}
+
+static void a_charge_too_long_for_the_journal_of_one_owner(void **state)
+{
+    /* Three segments on, most of a ring of 121 counters has to be cleared: 4 x 60 words. */
+    step_through(&(struct scenario){
+        .checks = {{110, 1, SEGMENTS}, {111, 1, SEGMENTS}, {112, 1, SEGMENTS}, {113, 1, SEGMENTS}},
+        .count = 4,
+        .after_ns = MINUTE - SECOND,
+        .prepare = charge_keys});
+}
+
+static void a_refund_and_a_debit(void **state)
+{
+    step_through(&(struct scenario){.checks = {{100, 1, GCRA}, {102, 1, LOG}},
+                                    .count = 2,
+                                    .op = WEIR_OP_REFUND,
+                                    .prepare = charge_keys});
+    step_through(&(struct scenario){.checks = {{100, 40, GCRA}, {102, 40, LOG}},
+                                    .count = 2,
+                                    .op = WEIR_OP_DEBIT,
+                                    .prepare = charge_keys});
+}
+
+static void a_charge_under_a_changed_limit(void **state)
+{
+    step_through(&(struct scenario){
+        .checks = {{102, 1, CHANGED}, {100, 1, GCRA}}, .count = 2, .prepare = charge_keys});
+}
+
+static void lend(struct weir_table *table, struct weir_table_owner *owner,
+                 const struct weir_limit *limits)
+{
+    run_scenario(table, owner, limits, &(struct scenario){.checks = {{50, 1, LEASES}}, .count = 1});
+}
+
+static void the_end_of_a_lease(void **state)
+{
+    step_through(&(struct scenario){
+        .checks = {{50, 1, LEASES}}, .count = 1, .release = true, .prepare = lend});
+}
+
+/* Every slot is taken by a key with a span that is fresh by now, so that a new key frees one. */
+static void fill_with_logs(struct weir_table *table, struct weir_table_owner *owner,
+                           const struct weir_limit *limits)
+{
+    for (uint64_t key = 1000; key < 20000; key++)
+        use_key(table, owner, &limits[key % 8 == 0 ? LOG : GCRA], key, 1, START, WEIR_OP_DECIDE);
+}
+
+static void a_new_key_in_place_of_old_ones(void **state)
+{
+    step_through(&(struct scenario){.checks = {{1, 1, GCRA}, {2, 1, LOG}, {3, 1, GCRA}},
+                                    .count = 3,
+                                    .after_ns = 10 * MINUTE,
+                                    .prepare = fill_with_logs});
+}
+
+static void fill_with_denials(struct weir_table *table, struct weir_table_owner *owner,
+                              const struct weir_limit *limits)
+{
+    for (uint64_t key = 1000; key < 20000; key++)
+        use_key(table, owner, &limits[TIGHT], key, 1, START, WEIR_OP_DECIDE);
+}
+
+static void a_debit_that_turns_a_denying_slot_into_a_shared_one(void **state)
+{
+    step_through(&(struct scenario){
+        .checks = {{1, 1, GCRA}}, .count = 1, .op = WEIR_OP_DEBIT, .prepare = fill_with_denials});
+}
+
+static void forgetting_a_key(void **state)
+{
+    step_through(&(struct scenario){
+        .checks = {{102, 1, LOG}}, .count = 1, .reset = true, .prepare = charge_keys});
+}
+
+/* --- At random ------------------------------------------------------------------------------ */
+
+#define PAIRS 8
+#define RATE 100000
+#define KILLS 400
+
+struct shared {
+    uint64_t admitted[PAIRS];
+    uint64_t decisions;
+    uint32_t stop;
+    uint32_t unequal;
+};
+
+/* A pair: a bucket and a window of one capacity, charged together by everyone. */
+static struct weir_limit_spec pair_specs[3] = {
+    {.algorithm = WEIR_GCRA, .rate = RATE, .window_ns = 360 * 1440 * MINUTE},
+    {.algorithm = WEIR_SLIDING_WINDOW,
+     .rate = RATE,
+     .window_ns = 360 * 1440 * MINUTE,
+     .segments = 12,
+     .strict = true},
+    {.algorithm = WEIR_GCRA, .rate = 1000, .window_ns = MS}, /* of the crowd around them */
+};
+
+static void use_pair(struct weir_table *table, struct weir_table_owner *owner,
+                     const struct weir_limit *limits, uint64_t *random, struct shared *shared)
+{
+    uint64_t pair = next_random(random) % PAIRS, cost = 1 + next_random(random) % 5;
+    bool peek = next_random(random) % 8 == 0;
+    struct weir_report reports[2];
+    struct one one;
+
+    begin_one(&one);
+    add_check(&one, table, &limits[0], pair, cost);
+    add_check(&one, table, &limits[1], 1000 + pair, cost);
+    if (!peek)
+        add_check(&one, table, &limits[2], next_random(random), 1);
+    one.decision.op = peek ? WEIR_OP_PEEK : WEIR_OP_DECIDE;
+
+    bool allowed = submit_one(owner, &one, START);
+
+    for (uint16_t i = 0; i < 2; i++)
+        weir_decision_report(&one.decision, i, &reports[i]);
+    if (reports[0].remaining != reports[1].remaining)
+        __atomic_store_n(&shared->unequal, 1, __ATOMIC_RELAXED);
+    if (allowed && !peek)
+        __atomic_fetch_add(&shared->admitted[pair], cost, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&shared->decisions, 1, __ATOMIC_RELAXED);
+}
+
+static pid_t start_worker(uint64_t seed, struct shared *shared)
+{
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+
+    struct weir_table *table = open_at(live_path);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limits[3];
+    uint64_t random = seed;
+
+    for (uint32_t i = 0; i < 3; i++)
+        limits[i] = make_limit(table, pair_specs[i]);
+    while (!__atomic_load_n(&shared->stop, __ATOMIC_RELAXED))
+        use_pair(table, owner, limits, &random, shared);
+    weir_table_detach(owner);
+    weir_table_close(table);
+    _exit(0);
+}
+
+static void kill_hundreds(struct shared *shared)
+{
+    uint64_t random = 99;
+    int status;
+
+    for (uint32_t i = 0; i < KILLS; i++) {
+        uint64_t before = __atomic_load_n(&shared->decisions, __ATOMIC_RELAXED);
+        struct timespec moment = {0, (long)(next_random(&random) % 3000000)};
+        pid_t pid = start_worker(1000 + i, shared);
+
+        nanosleep(&moment, NULL);
+        kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+        /* The others go on. A wedge would hang here, and the test's time limit end it. */
+        while (__atomic_load_n(&shared->decisions, __ATOMIC_RELAXED) < before + 100)
+            sched_yield();
+    }
+}
+
+static void killing_one_of_four_processes_breaks_nothing(void **state)
+{
+    struct shared *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct weir_limit limits[3];
+    struct weir_table_stats stats;
+    pid_t workers[3];
+    int status;
+
+    unlink(live_path);
+    for (uint32_t i = 0; i < 3; i++)
+        workers[i] = start_worker(i + 1, shared);
+    kill_hundreds(shared);
+    __atomic_store_n(&shared->stop, 1, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(waitpid(workers[i], &status, 0), workers[i]);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    assert_int_equal(shared->unequal, 0);
+
+    struct weir_table *table = open_at(live_path);
+    struct weir_table_owner *owner = attach(table);
+
+    validate(table);
+    for (uint32_t i = 0; i < 3; i++)
+        limits[i] = make_limit(table, pair_specs[i]);
+    for (uint64_t pair = 0; pair < PAIRS; pair++) {
+        struct weir_report report;
+        struct one one;
+
+        begin_one(&one);
+        add_check(&one, table, &limits[0], pair, 1);
+        one.decision.op = WEIR_OP_PEEK;
+        submit_one(owner, &one, START);
+        weir_decision_report(&one.decision, 0, &report);
+        /* Who was killed may have charged without counting, once a kill; never the reverse. */
+        assert_true(shared->admitted[pair] <= RATE);
+        assert_true(shared->admitted[pair] <= RATE - report.remaining);
+    }
+    weir_table_stats(table, START, &stats);
+    print_message("%u kills, %lu decisions, %lu recoveries\n", KILLS,
+                  (unsigned long)shared->decisions, (unsigned long)stats.recoveries);
+    weir_table_detach(owner);
+    weir_table_close(table);
+    munmap(shared, sizeof *shared);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_charge_of_one_key),
+        cmocka_unit_test(a_charge_of_a_new_key),
+        cmocka_unit_test(a_charge_of_three_keys),
+        cmocka_unit_test(a_charge_of_new_and_known_keys),
+        cmocka_unit_test(a_charge_too_long_for_the_journal_of_one_owner),
+        cmocka_unit_test(a_refund_and_a_debit),
+        cmocka_unit_test(a_charge_under_a_changed_limit),
+        cmocka_unit_test(the_end_of_a_lease),
+        cmocka_unit_test(a_new_key_in_place_of_old_ones),
+        cmocka_unit_test(a_debit_that_turns_a_denying_slot_into_a_shared_one),
+        cmocka_unit_test(forgetting_a_key),
+        cmocka_unit_test(killing_one_of_four_processes_breaks_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, make_paths, remove_paths);
+}
