@@ -60,8 +60,10 @@ static uint64_t retry_after(const struct weir_decision *decision, const struct w
 
 static struct weir_bytes write_lease(const struct weir_decision *decision, char *text)
 {
-    struct weir_ticket ticket = {.id = decision->lease.id,
-                                 .local = decision->source == WEIR_SOURCE_LOCAL};
+    struct weir_ticket ticket; /* not cleared: 500 bytes that nearly no answer needs */
+    ticket.id = decision->lease.id;
+    ticket.local = decision->source == WEIR_SOURCE_LOCAL;
+    ticket.count = 0;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
         if (!decision->outcomes[i].charged || check->limit == NULL || check->cost == 0 ||

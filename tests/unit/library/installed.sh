@@ -29,20 +29,23 @@ run()
     diff "$stage/expected" "$stage/said"
 }
 
-# shellcheck disable=SC2046 # flags are words
-cc -std=c11 -Wall -Werror "$2/examples/check.c" $(pkg-config --cflags --libs weir) \
-    -o "$stage/check"
+# Flags are words: these are split on purpose.
+cflags=$(pkg-config --cflags weir)
+libs=$(pkg-config --libs weir)
+
+# shellcheck disable=SC2086
+cc -std=c11 -Wall -Werror $cflags "$2/examples/check.c" $libs -o "$stage/check"
 run env LD_LIBRARY_PATH="$libdir" "$stage/check"
 
 # Statically: the archive itself, and what it needs from elsewhere without the staging prefix.
 needs=$(PKG_CONFIG_SYSROOT_DIR='' pkg-config --static --libs-only-l weir | sed 's/-lweir\b//')
 # shellcheck disable=SC2086
-cc -std=c11 -Wall -Werror $(pkg-config --cflags weir) "$2/examples/check.c" \
-    "$libdir/libweir.a" $needs -o "$stage/check-static"
+cc -std=c11 -Wall -Werror $cflags "$2/examples/check.c" "$libdir/libweir.a" $needs \
+    -o "$stage/check-static"
 run "$stage/check-static"
 
 # The header stands alone.
 printf '#include <weir/weir.h>\nint main(void) { return weir_error_text(0) == 0; }\n' \
     >"$stage/alone.c"
-cc -std=c11 -pedantic -Wall -Werror $(pkg-config --cflags weir) -c "$stage/alone.c" \
-    -o "$stage/alone.o"
+# shellcheck disable=SC2086
+cc -std=c11 -pedantic -Wall -Werror $cflags -c "$stage/alone.c" -o "$stage/alone.o"
