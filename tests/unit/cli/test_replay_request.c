@@ -109,12 +109,37 @@ static void a_line_with_nothing_but_its_time_is_a_request(void **state)
     expect_named("color", NULL);
 }
 
+static struct weir_bytes text_of(const char *text)
+{
+    return (struct weir_bytes){text, strlen(text)};
+}
+
 static void a_header_that_stands_twice_is_one_list(void **state)
 {
-    expect(REPLAY_JSONL, "{\"t\": 1, \"headers\": {\"User-Agent\": \"x\", \"Referer\": \"r\", "
-                         "\"user-agent\": \"y\", \"USER-AGENT\": \"\"}}");
+    static struct weir_check_json check = {.cost = 1, .header_count = 4};
+    struct weir_reason reason;
+    check.headers[0] = (struct weir_check_pair){text_of("User-Agent"), text_of("x")};
+    check.headers[1] = (struct weir_check_pair){text_of("Referer"), text_of("r")};
+    check.headers[2] = (struct weir_check_pair){text_of("user-agent"), text_of("y")};
+    check.headers[3] = (struct weir_check_pair){text_of("USER-AGENT"), text_of("")};
+    assert_int_equal(replay_request_fill(&parsed, rules, &check, &reason), 0);
     expect_named("header.user-agent", "x, y, ");
     expect_named("header.referer", "r");
+}
+
+static void repeated_headers_that_are_too_large_are_refused(void **state)
+{
+    static char large[REPLAY_JOINED_MAX];
+    static struct weir_check_json check = {.cost = 1, .header_count = 2};
+    struct weir_reason reason;
+    memset(large, 'x', sizeof large);
+    for (size_t size = sizeof large - 3; size <= sizeof large - 2; size++) {
+        check.headers[0] = (struct weir_check_pair){text_of("referer"), {large, size}};
+        check.headers[1] = (struct weir_check_pair){text_of("referer"), text_of("x")};
+        bool fits = size + 3 <= sizeof large;
+        assert_int_equal(replay_request_fill(&parsed, rules, &check, &reason),
+                         fits ? 0 : WEIR_ERR_TOO_LARGE);
+    }
 }
 
 static void malformed_json_lines_are_refused_with_the_field(void **state)
@@ -210,6 +235,7 @@ int main(void)
         cmocka_unit_test(a_json_line_gives_its_attributes_time_and_cost),
         cmocka_unit_test(a_line_with_nothing_but_its_time_is_a_request),
         cmocka_unit_test(a_header_that_stands_twice_is_one_list),
+        cmocka_unit_test(repeated_headers_that_are_too_large_are_refused),
         cmocka_unit_test(malformed_json_lines_are_refused_with_the_field),
         cmocka_unit_test(a_combined_line_gives_its_headers_and_user),
         cmocka_unit_test(a_common_line_has_neither_headers_nor_user),
