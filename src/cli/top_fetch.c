@@ -153,10 +153,16 @@ static uint64_t number(const json_t *object, const char *field)
     return value > 0 ? (uint64_t)value : 0;
 }
 
+/* A copy; what is not printable ASCII becomes '?', so that no answer can command the terminal. */
 static char *text(const json_t *object, const char *field)
 {
     const char *value = json_string_value(json_object_get(object, field));
-    return strdup(value != NULL ? value : "");
+    char *copy = strdup(value != NULL ? value : "");
+    for (char *at = copy; at != NULL && *at != '\0'; at++) {
+        if (*at < 0x20 || *at > 0x7e)
+            *at = '?';
+    }
+    return copy;
 }
 
 static int read_limits(const json_t *list, struct top_answer *answer)
