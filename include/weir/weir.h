@@ -24,6 +24,8 @@
  * WEIR_ERR_UNSUPPORTED, and weir_close does nothing; open again there. With a state file both then
  * count on the same state.
  *
+ * Signals: no function here may be called from a signal handler.
+ *
  * Memory: the state, plus about 100 KiB for each processor that checks at the same time.
  */
 #ifndef WEIR_WEIR_H
