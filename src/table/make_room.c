@@ -5,9 +5,9 @@
 #include "table/target.h"
 #include "table/undo.h"
 
-/* How many pages and spans are looked at for one new key: a few microseconds. */
+/* How many pages and spans are looked at for one new key: some ten microseconds. */
 #define STEPS 512
-/* How many states that are not fresh are compared. */
+/* How many states that are not fresh, and don't deny, are compared. */
 #define CANDIDATES 16
 
 /* A slot that owns a span, locked. */
@@ -89,12 +89,14 @@ void target_make_room(struct weir_table_owner *owner, uint32_t words, uint64_t n
             dismiss(owner, &victim);
             return;
         }
-        if (fresh_at < nearest && !slot_denies(owner->table, victim.bucket, victim.slot, now_ns)) {
-            nearest = fresh_at;
-            best = span;
-            best_at = at;
+        if (!slot_denies(owner->table, victim.bucket, victim.slot, now_ns)) {
+            candidates++;
+            if (fresh_at < nearest) {
+                nearest = fresh_at;
+                best = span;
+                best_at = at;
+            }
         }
-        candidates++;
         owner_unlock(&victim.bucket->lock);
     }
     if (best == 0 || !lock_victim(owner, best, best_at, &victim))
