@@ -63,12 +63,6 @@ def test_top_goes_on_and_tells_rates(weir):
         program.kill()
 
 
-def test_top_without_the_token_says_so(weir):
-    done = top(weir, "--once", token="wrong")
-    assert done.returncode == 1
-    assert done.stderr == f"weir: {weir.admin_address}: /v1/limits: status 401 (--token?)\n"
-
-
 def test_top_over_a_unix_socket(tmp_path):
     path = tmp_path / "admin.sock"
     with Weir(tmp_path, rules_of(*LIMITS), admin=f"unix:{path}"):
@@ -78,17 +72,19 @@ def test_top_over_a_unix_socket(tmp_path):
 
 
 def answer_once(answer):
-    """A server that gives one answer, whatever is asked; returns its address and its thread."""
+    """A server that gives one answer, whatever is asked; returns its address, its thread, and where
+    the thread puts what was asked."""
     listener = socket.create_server(("127.0.0.1", 0))
+    asked = []
 
     def serve():
         with listener, listener.accept()[0] as connection:
-            connection.recv(65536)
+            asked.append(connection.recv(65536).decode())
             connection.sendall(answer)
 
     thread = threading.Thread(target=serve)
     thread.start()
-    return "127.0.0.1:%d" % listener.getsockname()[1], thread
+    return "127.0.0.1:%d" % listener.getsockname()[1], thread, asked
 
 
 def http(body, status="200 OK"):
@@ -99,21 +95,33 @@ def http(body, status="200 OK"):
 @pytest.mark.parametrize("answer, told", [
     (http(b"[1, 2"), "not the answer of an admin listener"),
     (http(b"[]"), "not the answer of an admin listener"),
+    (http(b"", "401 Unauthorized"), "/v1/limits: status 401 (--token?)"),
     (http(b"no", "404 Not Found"), "/v1/limits: status 404"),
     (http(b"x", "302 Found\r\nLocation: http://127.0.0.1:1/"), "/v1/limits: status 302"),
     (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "transfer closed"),
     (b"SSH-2.0-OpenSSH\r\n", "HTTP/0.9"),
 ])
 def test_an_answer_that_is_none_is_a_failure_with_a_reason(answer, told):
-    address, thread = answer_once(answer)
+    address, thread, _ = answer_once(answer)
     done = run_weir("top", "--admin", address, "--once")
     thread.join()
     assert done.returncode == 1
     assert done.stderr.startswith(f"weir: {address}: ") and told in done.stderr
 
 
+@pytest.mark.parametrize("options, env", [(["--token", "s3cret"], {"WEIR_ADMIN_TOKEN": "other"}),
+                                          ([], {"WEIR_ADMIN_TOKEN": "s3cret"})])
+def test_the_token_is_sent_from_the_option_or_the_environment(options, env):
+    address, thread, asked = answer_once(http(b'{"limits": []}'))
+    done = run_weir("top", "--admin", address, "--once", *options, env=env)
+    thread.join()
+    assert done.returncode == 0
+    assert asked[0].startswith("GET /v1/limits HTTP/1.1\r\n")
+    assert "\r\nAuthorization: Bearer s3cret\r\n" in asked[0]
+
+
 def test_fields_that_are_missing_count_as_nothing():
-    address, thread = answer_once(http(b'{"limits": [{"name": "odd\\u001b[2J", "denied": -5}, 3]}'))
+    address, thread, _ = answer_once(http(b'{"limits": [{"name": "odd\\u001b[2J", "denied": -5}, 3]}'))
     done = run_weir("top", "--admin", address, "--once")
     thread.join()
     assert (done.returncode, done.stderr) == (0, "")
