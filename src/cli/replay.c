@@ -9,8 +9,6 @@
 #include "cli/options.h"
 #include "table/table.h"
 
-/* 9 million keys; memory that no key touches costs nothing. */
-#define STATE_BYTES_DEFAULT (UINT64_C(256) << 20)
 #define KEYS_MAX_DEFAULT 10000000 /* 0.5 to 1 GB, reached only by a trace with so many keys */
 #define TOP_DEFAULT 5
 #define TOP_MAX 10000
@@ -29,7 +27,8 @@ static const char help[] =
     "      --compare           print each algorithm beside an exact log for the same limits\n"
     "      --top=N             most denied keys to print for each limit (5)\n"
     "      --skip-bad          exit with 0 although lines were malformed\n"
-    "      --state-size=SIZE   bytes of the state table, as 512MiB or 4GiB (256MiB)\n"
+    "      --state-size=SIZE   bytes of the state table, as 512MiB or 4GiB (by\n"
+    "                          default as the trace may need, up to a quarter of the memory)\n"
     "      --max-keys=N        distinct keys to count, over all limits (10000000)\n"
     "  -h, --help              print this and exit\n"
     "\n"

@@ -22,7 +22,8 @@ struct replay_options {
     const char *const *traces;
     size_t trace_count;
     enum replay_format format;
-    uint64_t state_bytes, keys_max, top;
+    uint64_t state_bytes; /* 0: as the trace may need (replay_state.h) */
+    uint64_t keys_max, top;
     bool compare, skip_bad;
 };
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/options.h"
 #include "cli/replay.h"
@@ -11,6 +12,7 @@
 #include "cli/replay_decisions.h"
 #include "cli/replay_report.h"
 #include "cli/replay_request.h"
+#include "cli/replay_state.h"
 #include "cli/rules_file.h"
 #include "engine/engine.h"
 #include "store/store.h"
@@ -41,22 +43,6 @@ struct replay {
 
 /* A fixed secret, so that the same trace meets the same buckets in every run. */
 static const uint64_t key_secret[2] = {UINT64_C(0x7765697220726570), UINT64_C(0x6c61792073656372)};
-
-/* How much of the table goes to states that do not fit into a slot: nothing beyond the default
- * where no limit has such states, nearly everything where all of them do. */
-static uint32_t span_percent(const struct weir_rules *rules)
-{
-    uint32_t large = 0, count = weir_rules_count(rules);
-    for (uint32_t i = 0; i < count; i++) {
-        struct weir_rule_info info;
-        weir_rules_info(rules, i, &info);
-        large +=
-            info.limit == NULL ? info.by_plan : info.limit->span_words > 0 || !info.limit->packs;
-    }
-    if (large == 0)
-        return 0;
-    return large == count ? 90 : 60;
-}
 
 static int prepare_limit(void *context, struct weir_limit *limit, const char *name)
 {
@@ -174,9 +160,12 @@ static int replay_lines(struct replay *replay)
 
 static int open_engine(struct replay *replay)
 {
-    struct weir_table_options table = {.bytes = replay->options->state_bytes,
-                                       .span_percent = span_percent(replay->rules),
-                                       .secret = {key_secret[0], key_secret[1]}};
+    const struct replay_options *given = replay->options;
+    struct weir_table_options table = {.secret = {key_secret[0], key_secret[1]}};
+    replay_state_size(replay->rules, given->state_bytes,
+                      replay_state_trace_bytes(given->traces, given->trace_count),
+                      (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+                      &table.bytes, &table.span_percent);
     struct weir_reason reason = {{0}};
     int error = weir_table_open(&replay->table, &table, &reason);
     if (error < 0) {

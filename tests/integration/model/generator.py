@@ -127,7 +127,7 @@ class Generator:
                                  (1, lambda: log_uniform(rng, 1, RATE_MAX)))
         if rng.random() < 0.15:
             entry["shadow"] = True
-        elif rng.random() < 0.2 and entry["algorithm"] != "concurrency":
+        if rng.random() < 0.2 and entry["algorithm"] != "concurrency":
             entry["on_deny"] = "charge"
         if rng.random() < 0.03 and entry["algorithm"] != "concurrency":
             for name in ("burst", "segments", "strict", "queue"):

@@ -1,0 +1,71 @@
+/* see replay_state.h */
+#include "cli/replay_state.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "table/table.h"
+
+#define SIZE_MIN (UINT64_C(64) << 20)            /* the server's default */
+#define UNKNOWN_TRACE_BYTES (UINT64_C(64) << 20) /* a few hundred thousand requests */
+#define LINE_BYTES 64      /* a short line; longer ones make the guess too large */
+#define CELL_BYTES 40      /* of the table, for a state that fits into a slot, at 75 % fill */
+#define PLAN_SPAN_BYTES 64 /* where the size depends on the plan: a window of a few segments */
+#define SPAN_PERCENT_MAX 90
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t multiply(uint64_t a, uint64_t b)
+{
+    return b > 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
+}
+
+/* What a state of this limit takes beside its slot; 0 where it fits into the slot. */
+static uint64_t span_bytes(const struct weir_rule_info *info)
+{
+    const struct weir_limit *limit = info->limit;
+    if (limit == NULL)
+        return info->by_plan ? PLAN_SPAN_BYTES : 0;
+    if (limit->span_words > 0)
+        return (uint64_t)limit->span_words * sizeof(uint64_t);
+    return limit->packs ? 0 : sizeof(struct weir_cell);
+}
+
+void replay_state_size(const struct weir_rules *rules, uint64_t given, uint64_t trace_bytes,
+                       uint64_t memory_bytes, uint64_t *bytes, uint32_t *span_percent)
+{
+    uint64_t cells = 0, spans = 0;
+    for (uint32_t i = 0; i < weir_rules_count(rules); i++) {
+        struct weir_rule_info info;
+        weir_rules_info(rules, i, &info);
+        cells = add(cells, CELL_BYTES);
+        spans = add(spans, span_bytes(&info));
+    }
+    /* Twice: spans come in size classes; and every limit keeps one state more, for overflows. */
+    uint64_t keys = trace_bytes / LINE_BYTES + 1;
+    uint64_t need = multiply(multiply(add(cells, spans), 2), keys);
+    uint64_t most = memory_bytes / 4 > SIZE_MIN ? memory_bytes / 4 : SIZE_MIN;
+    if (most > WEIR_TABLE_BYTES_MAX)
+        most = WEIR_TABLE_BYTES_MAX;
+    *bytes = given > 0 ? given : need < SIZE_MIN ? SIZE_MIN : need < most ? need : most;
+    *span_percent = 0;
+    if (spans > 0) {
+        uint64_t share = multiply(spans, 100) / add(cells, spans) + 1;
+        *span_percent = share < SPAN_PERCENT_MAX ? (uint32_t)share : SPAN_PERCENT_MAX;
+    }
+}
+
+uint64_t replay_state_trace_bytes(const char *const *files, size_t count)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct stat status;
+        bool known = strcmp(files[i], "-") != 0 && stat(files[i], &status) == 0 &&
+                     S_ISREG(status.st_mode) && status.st_size >= 0;
+        sum = add(sum, known ? (uint64_t)status.st_size : UNKNOWN_TRACE_BYTES);
+    }
+    return sum;
+}
