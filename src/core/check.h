@@ -61,9 +61,11 @@ enum weir_source {
 
 /* What a store says of one check. `verdict` is the limit's own (a shadow check may be DENIED in an
  * allowed decision). Either `cell` is the state after the decision, or, for states in spans and for
- * stores elsewhere, `report` is already made (`reported`). */
+ * stores elsewhere, `report` is already made (`reported`), and `next_ns` with it. */
 struct weir_outcome {
     uint64_t delay_ns;
+    uint64_t next_ns; /* with `reported` and nothing remaining: until a cost of 1 is admitted, or
+                         WEIR_NEVER */
     union {
         struct weir_cell cell;
         struct weir_report report;

@@ -6,8 +6,7 @@
 
 _Static_assert(WEIR_TICKET_TEXT_MAX < WEIR_LEASE_TOKEN_MAX, "a token and its NUL fit");
 
-/* When a cost of 1 is admitted. Of a cell this is exact. Of a state elsewhere only the report is
- * known: exact for a denied cost of 1, else the earlier of two times that are late enough. */
+/* When a cost of 1 is admitted. */
 static uint64_t next_ns(const struct weir_check *check, const struct weir_outcome *outcome,
                         const struct weir_report *report, uint64_t now_ns)
 {
@@ -15,16 +14,12 @@ static uint64_t next_ns(const struct weir_check *check, const struct weir_outcom
         return 0;
     if (report->limit == 0 || (check->flags & WEIR_CHECK_ALWAYS_DENY) != 0)
         return WEIR_NEVER;
-    if (!outcome->reported) {
-        struct weir_use use = {.now_ns = now_ns, .cost = 1};
-        struct weir_report one;
-        weir_cell_report(check->limit, &outcome->cell, &use, false, &one);
-        return one.retry_after_ns;
-    }
-    bool denied = outcome->verdict == WEIR_DENIED && check->cost >= 1;
-    if (denied && (check->cost == 1 || report->retry_after_ns < report->reset_after_ns))
-        return report->retry_after_ns;
-    return report->reset_after_ns;
+    if (outcome->reported)
+        return outcome->next_ns;
+    struct weir_use use = {.now_ns = now_ns, .cost = 1};
+    struct weir_report one;
+    weir_cell_report(check->limit, &outcome->cell, &use, false, &one);
+    return one.retry_after_ns;
 }
 
 static void answer_limit(const struct weir_decision *decision, uint16_t i,

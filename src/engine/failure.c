@@ -27,6 +27,7 @@ static void settle_closed(const struct weir_check *check, struct weir_outcome *o
 {
     bool state = has_state(check);
     *outcome = (struct weir_outcome){
+        .next_ns = state ? WEIR_FAILURE_RETRY_NS : WEIR_NEVER,
         .report = {.limit = state ? check->limit->capacity : 0,
                    .retry_after_ns = state ? WEIR_FAILURE_RETRY_NS : WEIR_NEVER,
                    .reset_after_ns = state ? WEIR_FAILURE_RETRY_NS : WEIR_NEVER},

@@ -128,6 +128,13 @@ static void describe(struct weir_table_owner *owner, const struct transaction *t
 
     weir_span_report(check->limit, span, &use, outcome->verdict == WEIR_ALLOWED, &outcome->report);
     outcome->reported = true;
+    if (outcome->report.remaining == 0) {
+        struct weir_report one;
+
+        use.cost = 1;
+        weir_span_report(check->limit, span, &use, false, &one);
+        outcome->next_ns = one.retry_after_ns;
+    }
 }
 
 /* Locks and resolves, beginning again as long as a lock was busy. */

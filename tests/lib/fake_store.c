@@ -127,10 +127,15 @@ static void settle(struct fake_state *state, struct weir_decision *d, uint16_t i
         outcome->charged =
             span ? change_span(state, &use, change) : change_cell(state, &use, change);
     outcome->reported = span;
-    if (span)
-        weir_span_report(state->limit, state->memory, &use, admitted, &outcome->report);
-    else
+    if (!span) {
         memcpy(&outcome->cell, state->memory, sizeof outcome->cell);
+        return;
+    }
+    weir_span_report(state->limit, state->memory, &use, admitted, &outcome->report);
+    struct weir_report one;
+    use.cost = 1;
+    weir_span_report(state->limit, state->memory, &use, false, &one);
+    outcome->next_ns = one.retry_after_ns;
 }
 
 void fake_store_decide(struct fake_store *fake, uint64_t now_ns, struct weir_decision *d)

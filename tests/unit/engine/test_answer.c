@@ -130,17 +130,18 @@ static void next_is_when_a_cost_of_one_is_admitted_whatever_was_asked(void **sta
     rig_close(&rig);
 }
 
-static void next_of_a_state_that_only_reported_is_never_too_early(void **state)
+static void next_of_a_state_in_a_span_is_exact_too(void **state)
 {
     struct rig rig;
     rig_open(&rig, 0, false);
-    struct weir_limit limit = rig_limit(WEIR_SLIDING_LOG, 2, SECOND);
-    for (int i = 0; i < 3; i++) {
+    struct weir_limit limit = rig_limit(WEIR_SLIDING_LOG, 4, SECOND);
+    for (uint64_t i = 0; i < 3; i++) {
         struct weir_decision *d = rig_take(&rig, 0);
-        rig_check(d, &limit, "k", 1);
-        run_and_answer(&rig, d, START + (uint64_t)i);
-        static const uint64_t next[] = {0, SECOND, SECOND - 2}; /* exact once it denies 1 */
+        rig_check(d, &limit, "k", 2);
+        run_and_answer(&rig, d, START + i);
+        static const uint64_t next[] = {0, SECOND - 1, SECOND - 2}; /* when the first has gone */
         assert_int_equal(answer.limits[0].next_ns, next[i]);
+        assert_int_equal(answer.allowed, i < 2);
     }
     rig_close(&rig);
 }
@@ -262,7 +263,7 @@ int main(void)
         cmocka_unit_test(a_shadow_check_reports_its_own_verdict_and_is_never_blamed),
         cmocka_unit_test(under_each_the_request_waits_for_the_last_and_under_quota_for_the_first),
         cmocka_unit_test(next_is_when_a_cost_of_one_is_admitted_whatever_was_asked),
-        cmocka_unit_test(next_of_a_state_that_only_reported_is_never_too_early),
+        cmocka_unit_test(next_of_a_state_in_a_span_is_exact_too),
         cmocka_unit_test(checks_without_a_state_are_told_as_what_they_are),
         cmocka_unit_test(a_lease_is_given_for_what_was_charged_and_ends_once),
         cmocka_unit_test(peeking_and_a_cost_of_zero_give_no_lease),
