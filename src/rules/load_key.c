@@ -119,6 +119,10 @@ void rules_load_key(struct rules_loader *loader, const struct rules_node *key,
     if (key != NULL) {
         items = rules_items_of(&key);
     }
+    if (key != NULL && key->kind == RULES_MAP) {
+        rules_problem(loader, key, "`key` must be a list of attributes");
+        return;
+    }
     if (items.count > RULES_KEY_MAX) {
         rules_problem(loader, key, "a key has at most %d attributes", RULES_KEY_MAX);
         return;

@@ -168,6 +168,21 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
     count_always(loader, node, rule);
 }
 
+/* An entry of a plan that no limit takes. */
+static void report_unused(struct rules_loader *loader, const struct rules_node *name,
+                          const struct limit_nodes *nodes)
+{
+    if (weir_rules_find(loader->rules, name->text, name->size) >= 0) {
+        rules_problem(loader, name, "the limit `%s` does not take its rate from the plan",
+                      name->text);
+        return;
+    }
+    const char *nearest = rules_nearest(name->text, name->size, nodes->texts, nodes->text_count);
+    rules_problem(loader, name, "no limit is called `%s`%s%s%s", name->text,
+                  nearest != NULL ? "; did you mean `" : "", nearest != NULL ? nearest : "",
+                  nearest != NULL ? "`?" : "");
+}
+
 void rules_load_limits(struct rules_loader *loader, const struct rules_node *node)
 {
     struct weir_rules *rules = loader->rules;
@@ -203,13 +218,7 @@ void rules_load_limits(struct rules_loader *loader, const struct rules_node *nod
         for (uint32_t e = 0; e < loader->plans[p].entry_count; e++) {
             const struct rules_plan_entry *entry = &loader->plans[p].entries[e];
             if (!entry->used) {
-                const char *nearest = rules_nearest(entry->name->text, entry->name->size,
-                                                    nodes.texts, nodes.text_count);
-                bool same = nearest != NULL && strcmp(nearest, entry->name->text) == 0;
-                rules_problem(loader, entry->name,
-                              same ? "limit `%s` does not take its rate from the plan"
-                                   : "no limit is called `%s`",
-                              entry->name->text);
+                report_unused(loader, entry->name, &nodes);
             }
         }
     }

@@ -111,8 +111,9 @@ static void compile(struct numbers *numbers, const struct weir_limit_spec *spec,
         return;
     }
     if (spec->window_ns < WEIR_WINDOW_MIN_NS || spec->window_ns > WEIR_WINDOW_MAX_NS) {
-        rules_problem(numbers->loader, node, "%s must be 1ms to 366d",
-                      spec->algorithm == WEIR_CONCURRENCY ? "`life`" : "the window of a rate");
+        bool lease = spec->algorithm == WEIR_CONCURRENCY;
+        rules_problem(numbers->loader, lease ? value_of(numbers, RULES_LIMIT_LIFE) : node,
+                      "%s must be 1ms to 366d", lease ? "`life`" : "the window of a rate");
         return;
     }
     if (spec->segments > 1 && spec->window_ns % spec->segments != 0) {

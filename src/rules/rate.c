@@ -83,6 +83,9 @@ static int unit_parse(uint64_t *window_ns, const char *text, size_t size, bool b
         *window_ns = times * unit_ns[i];
         return 0;
     }
+    if (name_size == 0) {
+        return malformed(whole->data, whole->size, "time: it needs a unit, as in `30s`", reason);
+    }
     const char *nearest = rules_nearest(name, name_size, unit_names, UNIT_COUNT);
     snprintf(reason->text, sizeof(reason->text), "%.80s: unknown unit %.40s%s%s%s; units are %s",
              rules_quote(&quote, whole->data, whole->size), rules_quote(&unit, name, name_size),

@@ -1,0 +1,124 @@
+/* What the tests of the rules share: loading a text, making a request, reading checks. */
+#ifndef RULES_TEST_H
+#define RULES_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "rules/explain.h"
+#include "rules/rules.h"
+
+static const uint64_t test_secret[2] = {UINT64_C(0x0123456789ABCDEF), UINT64_C(0xFEDCBA9876543210)};
+
+#define TEST_PROBLEMS_MAX 65536
+
+/* Loads `text`; on errors writes "line:column: message\n" for each to `out`. */
+static inline struct weir_rules *test_parse(const char *text, char out[TEST_PROBLEMS_MAX])
+{
+    struct weir_rules *rules;
+    struct weir_problems problems = {0};
+    size_t used = 0;
+    out[0] = '\0';
+    int err = weir_rules_parse(&rules, "test.yaml", "", text, strlen(text), &problems);
+    for (uint32_t i = 0; i < problems.count; i++) {
+        const struct weir_problem *problem = &problems.list[i];
+        assert_non_null(problem->file);
+        int size = snprintf(out + used, TEST_PROBLEMS_MAX - used, "%u:%u: %s\n", problem->line,
+                            problem->column, problem->message);
+        assert_true(size > 0 && (size_t)size < TEST_PROBLEMS_MAX - used);
+        used += (size_t)size;
+    }
+    assert_int_equal(err, problems.count > 0 ? WEIR_ERR_RULES : 0);
+    assert_true((rules == NULL) == (err != 0));
+    weir_problems_free(&problems);
+    return rules;
+}
+
+/* Loads a text that has no errors. */
+static inline struct weir_rules *test_load(const char *text)
+{
+    static char problems[TEST_PROBLEMS_MAX];
+    struct weir_rules *rules = test_parse(text, problems);
+    if (rules == NULL) {
+        print_error("%s", problems);
+    }
+    assert_non_null(rules);
+    return rules;
+}
+
+/* Expects exactly these problems. */
+static inline void test_refused(const char *text, const char *expected)
+{
+    static char problems[TEST_PROBLEMS_MAX];
+    struct weir_rules *rules = test_parse(text, problems);
+    assert_string_equal(problems, expected);
+    assert_null(rules);
+}
+
+/* One request with its checks. Attributes that no rule reads are dropped, as front ends do. */
+struct test_request {
+    const struct weir_rules *rules;
+    struct weir_request request;
+    struct weir_scratch scratch;
+    struct weir_check checks[WEIR_CHECKS_MAX];
+    struct weir_identity identity;
+    struct weir_reason reason;
+    int count;
+};
+
+static inline void test_set(struct test_request *test, const char *name, const char *value)
+{
+    if (strcmp(name, "client.ip") == 0) {
+        assert_int_equal(weir_address_parse(&test->request.client, value, strlen(value)), 0);
+        return;
+    }
+    int attribute = weir_rules_attribute(test->rules, name, strlen(name));
+    if (attribute >= 0) {
+        test->request.values[attribute] = (struct weir_bytes){value, strlen(value)};
+    }
+}
+
+/* `pairs`: name, value, name, value, …, NULL. One request at a time: it is static, being large. */
+static inline struct test_request *test_ask(const struct weir_rules *rules,
+                                            const char *const *pairs)
+{
+    static struct test_request test;
+    memset(&test, 0, sizeof(test));
+    test.rules = rules;
+    weir_request_clear(&test.request, weir_rules_attribute_count(rules));
+    for (size_t i = 0; pairs[i] != NULL; i += 2) {
+        test_set(&test, pairs[i], pairs[i + 1]);
+    }
+    test.count = weir_rules_checks(rules, &test.request, test_secret, &test.scratch, test.checks,
+                                   &test.identity, &test.reason);
+    return &test;
+}
+#define ASK(rules, ...) test_ask(rules, (const char *const[]){__VA_ARGS__, NULL})
+#define ASK_EMPTY(rules) test_ask(rules, (const char *const[]){NULL})
+
+/* Expects the checks "name{key} name{key}"; an error's text when `count` is negative. */
+static inline void test_expect(const struct test_request *test, const char *expected)
+{
+    char text[16384] = "";
+    size_t used = 0;
+    if (test->count < 0) {
+        snprintf(text, sizeof(text), "%d %s", test->count, test->reason.text);
+    }
+    for (int i = 0; i < test->count; i++) {
+        struct weir_rule_info info;
+        weir_rules_info(test->rules, test->checks[i].rule, &info);
+        used +=
+            (size_t)snprintf(text + used, sizeof(text) - used, "%s%s{%.*s}", i > 0 ? " " : "",
+                             info.name, (int)test->checks[i].key.size, test->checks[i].key.data);
+    }
+    assert_string_equal(text, expected);
+}
+
+#endif

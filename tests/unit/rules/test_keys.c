@@ -1,0 +1,186 @@
+/* Who an API key belongs to, and whose plan counts. */
+#include <unistd.h>
+
+#include "rules_test.h"
+
+/* SHA-256 of "alice-key", "bob-key", "carol-key". */
+#define ALICE "72ee9d4355ccb9d3a4c9dbf37382e38e75c1b1a225b5bd1f729ee91bbda30c20"
+#define BOB "9b94dc1a51a38769f135edf04033ad7f2f487b6c25929be7a861cfc1ab10cf98"
+#define CAROL "368c3387fc9b5ce6ab156ad952031f52bc9154e89a727020cd314f8910a21823"
+
+static char folder[] = "/tmp/weir-keys-XXXXXX";
+
+static void write_keys(const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/keys.yaml", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static const char rules_text[] =
+    "identify: [header.x-api-key, client.ip/64]\n"
+    "keys: keys.yaml\n"
+    "default_plan: free\n"
+    "plans: { free: {api: 1/s}, pro: {api: 5/s}, max: {api: unlimited} }\n"
+    "limits:\n"
+    "- {name: api, key: [user], rate: plan}\n"
+    "- {name: org, key: [org], rate: 1/s}\n"
+    "- {name: pros, match: {plan: pro}, key: [], rate: 1/s}\n"
+    "- {name: raw, match: {path: /raw}, key: [header.X-Api-Key], rate: 1/s}\n";
+
+static struct weir_rules *load_with_keys(const char *keys)
+{
+    struct weir_rules *rules;
+    struct weir_problems problems = {0};
+    write_keys(keys);
+    int err = weir_rules_parse(&rules, "weir.yaml", folder, rules_text, sizeof(rules_text) - 1,
+                               &problems);
+    for (uint32_t i = 0; i < problems.count; i++) {
+        print_error("%u:%u: %s\n", problems.list[i].line, problems.list[i].column,
+                    problems.list[i].message);
+    }
+    weir_problems_free(&problems);
+    assert_int_equal(err, 0);
+    return rules;
+}
+
+static void expect_problems(const char *keys, const char *expected)
+{
+    struct weir_rules *rules;
+    struct weir_problems problems = {0};
+    char text[4096] = "", path[128];
+    write_keys(keys);
+    snprintf(path, sizeof(path), "%s/keys.yaml", folder);
+    assert_int_equal(weir_rules_parse(&rules, "weir.yaml", folder, rules_text,
+                                      sizeof(rules_text) - 1, &problems),
+                     WEIR_ERR_RULES);
+    assert_null(rules);
+    for (uint32_t i = 0; i < problems.count; i++) {
+        assert_string_equal(problems.list[i].file, path);
+        sprintf(text + strlen(text), "%u:%u: %s\n", problems.list[i].line, problems.list[i].column,
+                problems.list[i].message);
+    }
+    weir_problems_free(&problems);
+    assert_string_equal(text, expected);
+}
+
+static void a_known_key_gives_user_org_and_plan(void **state)
+{
+    struct weir_rules *rules =
+        load_with_keys(ALICE ": { user: alice, org: acme, plan: pro }\n" BOB
+                             ":\n  user: bob\n" CAROL ": { plan: max, user: carol, org: acme }\n");
+    struct test_request *test = ASK(rules, "header.x-api-key", "alice-key");
+    test_expect(test, "api{user=alice} org{org=acme} pros{}");
+    assert_int_equal(test->checks[0].limit->spec.rate, 5);
+    assert_memory_equal(test->identity.plan.data, "pro", 3);
+    assert_memory_equal(test->identity.org.data, "acme", 4);
+    test = ASK(rules, "header.x-api-key", "bob-key");
+    test_expect(test, "api{user=bob}");
+    assert_int_equal(test->checks[0].limit->spec.rate, 1);
+    test = ASK(rules, "header.x-api-key", "carol-key");
+    test_expect(test, "api{user=carol} org{org=acme}");
+    assert_int_equal(test->checks[0].flags, WEIR_CHECK_UNLIMITED);
+    weir_rules_unref(rules);
+}
+
+static void an_unknown_key_counts_as_absent(void **state)
+{
+    struct weir_rules *rules = load_with_keys(ALICE ": { user: alice, plan: pro }\n");
+    struct test_request *test =
+        ASK(rules, "header.x-api-key", "nobody", "client.ip", "2001:db8::9");
+    test_expect(test, "api{user=ip:2001:db8::/64}");
+    assert_int_equal(test->checks[0].limit->spec.rate, 1);
+    test_expect(ASK(rules, "header.x-api-key", "nobody"), "");
+    test_expect(ASK(rules, "header.x-api-key", ""), "");
+    test_expect(ASK_EMPTY(rules), "");
+    weir_rules_unref(rules);
+}
+
+static void what_a_trusted_request_says_goes_first(void **state)
+{
+    struct weir_rules *rules = load_with_keys(ALICE ": { user: alice, org: acme, plan: pro }\n");
+    test_expect(ASK(rules, "header.x-api-key", "alice-key", "user", "root"),
+                "api{user=root} org{org=acme} pros{}");
+    struct test_request *test = ASK(rules, "user", "u", "org", "o", "plan", "pro");
+    test_expect(test, "api{user=u} org{org=o} pros{}");
+    assert_int_equal(test->checks[0].limit->spec.rate, 5);
+    /* A plan that the file does not know is limited as the default. */
+    test = ASK(rules, "user", "u", "plan", "gold");
+    test_expect(test, "api{user=u}");
+    assert_int_equal(test->checks[0].limit->spec.rate, 1);
+    weir_rules_unref(rules);
+}
+
+static void api_keys_never_stand_in_texts(void **state)
+{
+    struct weir_rules *rules = load_with_keys("");
+    test_expect(ASK(rules, "path", "/raw", "header.x-api-key", "alice-key"),
+                "raw{header.x-api-key=sha256:72ee9d4355ccb9d3}");
+    weir_rules_unref(rules);
+}
+
+static void broken_entries_are_told_with_their_lines(void **state)
+{
+    expect_problems("alice-key: { user: alice }\n",
+                    "1:1: not a SHA-256 (64 hexadecimal digits) of an API key\n");
+    expect_problems(ALICE ": { org: acme }\n" BOB ": { user: '' }\n" CAROL ": bob\n",
+                    "1:1: `user` is missing\n"
+                    "2:75: `user` must have 1 to 256 bytes\n"
+                    "3:67: must be a mapping of user, org, plan\n");
+    expect_problems(ALICE ": { user: a, plan: prro, name: x, user: b, org: [x] }\n",
+                    "1:84: plan `prro` is not in `plans`; did you mean `pro`?\n"
+                    "1:90: unknown key `name`; allowed are user, org, plan\n"
+                    "1:99: `user` is given twice\n"
+                    "1:113: must be a text\n");
+    expect_problems(ALICE ": { user: a, org: o }\n" ALICE ": { user: b, org: o }\n",
+                    "2:1: this SHA-256 is given twice; first in line 1\n");
+    expect_problems("- a\n", "1:1: a keys file is one mapping of SHA-256 to { user, org, plan }\n");
+    expect_problems("? [a, {b: c}]\n: { user: x }\n",
+                    "1:3: not a SHA-256 (64 hexadecimal digits) of an API key\n");
+    expect_problems(ALICE ": { ? [x] : y, user: a }\n", "1:71: a key must be a word\n");
+    expect_problems(ALICE ": {\n", "2:1: not valid YAML: did not find expected node content, while "
+                                   "parsing a flow node\n");
+}
+
+static void thousands_of_keys_are_told_apart(void **state)
+{
+    static char text[200000];
+    size_t used = 0;
+    for (int i = 0; i < 2000; i++) {
+        used += (size_t)sprintf(text + used, "%056x%08x: { user: u%d, org: o%d }\n", i % 3, i, i,
+                                i % 5);
+    }
+    sprintf(text + used, ALICE ": { user: alice, org: o1 }\n");
+    struct weir_rules *rules = load_with_keys(text);
+    test_expect(ASK(rules, "header.x-api-key", "alice-key"), "api{user=alice} org{org=o1}");
+    weir_rules_unref(rules);
+}
+
+static int make_folder(void **state)
+{
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **state)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/keys.yaml", folder);
+    unlink(path);
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_known_key_gives_user_org_and_plan),
+        cmocka_unit_test(an_unknown_key_counts_as_absent),
+        cmocka_unit_test(what_a_trusted_request_says_goes_first),
+        cmocka_unit_test(api_keys_never_stand_in_texts),
+        cmocka_unit_test(broken_entries_are_told_with_their_lines),
+        cmocka_unit_test(thousands_of_keys_are_told_apart),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,206 @@
+/* What is wrong with a match or a key. Every problem with its line and column. */
+#include "rules_test.h"
+
+struct problem_case {
+    const char *text, *problems;
+};
+
+static void expect_all(const struct problem_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        test_refused(cases[i].text, cases[i].problems);
+    }
+}
+#define EXPECT_ALL(cases) expect_all(cases, sizeof(cases) / sizeof(cases[0]))
+
+static const struct problem_case matches[] = {
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: x}\n",
+     "2:40: `match` must be a mapping of attributes to values\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: a}}\n",
+     "2:47: path pattern `a`: must begin with `/`\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: '/a/**/b'}}\n",
+     "2:47: path pattern `/a/**/b`: `**` stands only at the end\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: '/a//b'}}\n",
+     "2:47: path pattern `/a//b`: an empty segment; slashes are merged\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: '/a*'}}\n",
+     "2:47: path pattern `/a*`: `*` stands for a whole segment, `**` for all that are left, at the "
+     "end\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: '/a?b'}}\n",
+     "2:47: path pattern `/a?b`: a pattern has no query; queries are cut off before matching\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: '/:'}}\n",
+     "2:47: path pattern `/:`: a `:` needs a name of letters, digits, `_` or `-`\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: '/:a/:a'}}\n",
+     "2:47: path pattern `/:a/:a`: a name is given twice\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: '/%zz'}}\n",
+     "2:47: path pattern `/%zz`: a bad percent-encoding\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: '/../a'}}\n",
+     "2:47: path pattern `/../a`: a dot segment; no path has one\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: []}}\n",
+     "2:47: `path` is an empty list, which nothing matches\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: [/a, {b: c}]}}\n",
+     "2:52: `path` must be a text, not a mapping\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {method: post}}\n",
+     "2:49: methods are case-sensitive (RFC 9110): write `POST`\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {method: [GET, Head]}}\n",
+     "2:55: methods are case-sensitive (RFC 9110): write `HEAD`\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {method: }}\n",
+     "2:49: `method` must be a text, not nothing\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {host: 'example.com:80'}}\n",
+     "2:47: host `example.com:80`: hosts are compared without port and final dot; leave them "
+     "out\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {host: 'example.com.'}}\n",
+     "2:47: host `example.com.`: hosts are compared without port and final dot; leave them out\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {host: 'a b'}}\n",
+     "2:47: host `a b`: a character that no host name has\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {host: '*.example.com:80'}}\n",
+     "2:47: hosts are compared without port; leave it out\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {host: '[::1]:80'}}\n",
+     "2:47: host `[::1]:80`: hosts are compared without port and final dot; leave them out\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {client.ip: 10.0.0.1/8}}\n",
+     "2:52: client.ip `10.0.0.1/8` is no address and no prefix as in `10.0.0.0/8` (bits behind the "
+     "prefix must be zero)\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {client.ip: [10.0.0.0/8, x]}}\n",
+     "2:65: client.ip `x` is no address and no prefix as in `10.0.0.0/8` (bits behind the prefix "
+     "must be zero)\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {client.ip: 10.0.0.0/33}}\n",
+     "2:52: client.ip `10.0.0.0/33` is no address and no prefix as in `10.0.0.0/8` (bits behind "
+     "the prefix must be zero)\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {client.ip/24: 10.0.0.0/24}}\n",
+     "2:41: in `match` the prefix stands in the value: `client.ip: 10.0.0.0/8`\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {client_ip: 10.0.0.0/24}}\n",
+     "2:41: unknown attribute `client_ip`; did you mean `client.ip`?\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {ip: 10.0.0.0/24}}\n",
+     "2:41: unknown attribute `ip`; did you mean `client.ip`?\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path.id: 7}}\n",
+     "2:41: `path.id`: the `path` of this limit's match names no `:id`\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: '/:a', path.id: 7}}\n",
+     "2:54: `path.id`: the `path` of this limit's match names no `:id`\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {'a b': 7}}\n",
+     "2:41: `a b` is no attribute: a name has letters, digits, `.`, `_` and `-`\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {header.: 7}}\n",
+     "2:41: `header.` needs the name of a header field\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {'': 7}}\n",
+     "2:41: an attribute's name has 1 to 128 bytes\n"},
+    {"default_plan: free\n"
+     "plans: {free: {}}\n"
+     "limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {plan: fre}}\n",
+     "4:47: plan `fre` is not in `plans`; did you mean `free`?\n"},
+};
+
+static void problems_of_matches_are_told(void **state)
+{
+    EXPECT_ALL(matches);
+}
+
+static const struct problem_case keys[] = {
+    {"limits:\n"
+     "- {name: a, rate: 1/s}\n",
+     "2:3: `key` is missing; write `key: []` for one state that all share\n"},
+    {"limits:\n"
+     "- {name: a, key: [client.ip/129], rate: 1/s}\n",
+     "2:19: `client.ip/129`: prefix lengths are `client.ip/64` (IPv6, 0 to 128) or "
+     "`client.ip/64/24` (IPv6, and IPv4, 0 to 32)\n"},
+    {"limits:\n"
+     "- {name: a, key: [client.ip/64/33], rate: 1/s}\n",
+     "2:19: `client.ip/64/33`: prefix lengths are `client.ip/64` (IPv6, 0 to 128) or "
+     "`client.ip/64/24` (IPv6, and IPv4, 0 to 32)\n"},
+    {"limits:\n"
+     "- {name: a, key: [client.ip/], rate: 1/s}\n",
+     "2:19: `client.ip/`: prefix lengths are `client.ip/64` (IPv6, 0 to 128) or `client.ip/64/24` "
+     "(IPv6, and IPv4, 0 to 32)\n"},
+    {"limits:\n"
+     "- {name: a, key: [client.ip/64/24/1], rate: 1/s}\n",
+     "2:19: `client.ip/64/24/1`: prefix lengths are `client.ip/64` (IPv6, 0 to 128) or "
+     "`client.ip/64/24` (IPv6, and IPv4, 0 to 32)\n"},
+    {"limits:\n"
+     "- {name: a, key: [client.port], rate: 1/s}\n",
+     "2:19: unknown attribute `client.port`; did you mean `client.ip`?\n"},
+    {"limits:\n"
+     "- {name: a, key: [user, user], rate: 1/s}\n",
+     "2:25: `user` is twice in the key\n"},
+    {"limits:\n"
+     "- {name: a, key: [path.id], rate: 1/s}\n",
+     "2:19: `path.id`: the `path` of this limit's match names no `:id`\n"},
+    {"limits:\n"
+     "- {name: a, key: [a, b, c, d, e, f, g, h, i], rate: 1/s}\n",
+     "2:18: a key has at most 8 attributes\n"},
+    {"limits:\n"
+     "- {name: a, key: {user: 1}, rate: 1/s}\n",
+     "2:18: `key` must be a list of attributes\n"},
+    {"limits:\n"
+     "- {name: a, key: [''], rate: 1/s}\n",
+     "2:19: an attribute's name has 1 to 128 bytes\n"},
+    {"limits:\n"
+     "- {name: a, key: [user], on_missing: skp, rate: 1/s}\n",
+     "2:38: `on_missing` must be skip, shared, deny or an attribute; did you mean `skip`?\n"},
+    {"limits:\n"
+     "- {name: a, key: [user], on_missing: user, rate: 1/s}\n",
+     "2:38: `on_missing` `user` is in the key already\n"},
+    {"limits:\n"
+     "- {name: a, key: [user], on_missing: client.ip/200, rate: 1/s}\n",
+     "2:38: `client.ip/200`: prefix lengths are `client.ip/64` (IPv6, 0 to 128) or "
+     "`client.ip/64/24` (IPv6, and IPv4, 0 to 32)\n"},
+    {"limits:\n"
+     "- {name: a, key: [user], on_missing: [deny], rate: 1/s}\n",
+     "2:38: `on_missing` must be a text, not a list\n"},
+};
+
+static void problems_of_keys_are_told(void **state)
+{
+    EXPECT_ALL(keys);
+}
+
+static void a_65th_limit_that_only_a_glob_can_find_is_refused(void **state)
+{
+    static char text[16384] = "limits:\n";
+    for (int i = 0; i < 64; i++) {
+        sprintf(text + strlen(text),
+                "- {name: g%d, key: [], rate: 1/s, match: {header.a: 'x*'}, unless: []}\n", i);
+    }
+    weir_rules_unref(test_load(text));
+    strcat(text, "- {name: last, key: [], rate: 1/s, match: {header.a: [x, '*y']}}\n");
+    test_refused(text, "66:43: more than 64 limits can be found only by a glob; give this one a "
+                       "literal, a path or an address to match\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(problems_of_matches_are_told),
+        cmocka_unit_test(problems_of_keys_are_told),
+        cmocka_unit_test(a_65th_limit_that_only_a_glob_can_find_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,318 @@
+/* Which limits a request meets. */
+#include "rules_test.h"
+
+static void a_limit_without_match_applies_to_everything(void **state)
+{
+    struct weir_rules *rules = test_load("limits:\n- {name: all, key: [], rate: 1/s}\n");
+    test_expect(ASK_EMPTY(rules), "all{}");
+    test_expect(ASK(rules, "method", "GET", "path", "/x"), "all{}");
+    weir_rules_unref(rules);
+}
+
+static void no_limits_are_no_checks(void **state)
+{
+    struct weir_rules *rules = test_load("limits: []\n");
+    test_expect(ASK(rules, "method", "GET", "path", "/x"), "");
+    weir_rules_unref(rules);
+}
+
+static void every_part_must_hold(void **state)
+{
+    struct weir_rules *rules = test_load(
+        "limits:\n"
+        "- name: login\n"
+        "  match: { method: [POST, PUT], path: /login, host: '*.example.com', header.X-A: '1' }\n"
+        "  key: []\n"
+        "  rate: 1/s\n");
+#define LOGIN "path", "/login", "host", "www.Example.com:80"
+    test_expect(ASK(rules, LOGIN, "method", "POST", "header.x-a", "1"), "login{}");
+    test_expect(ASK(rules, LOGIN, "method", "PUT", "header.x-a", "1"), "login{}");
+    test_expect(ASK(rules, LOGIN, "method", "GET", "header.x-a", "1"), "");
+    test_expect(ASK(rules, LOGIN, "method", "POST", "header.x-a", "2"), "");
+    test_expect(ASK(rules, LOGIN, "method", "POST"), "");
+    test_expect(ASK(rules, LOGIN, "header.x-a", "1"), "");
+    test_expect(
+        ASK(rules, "path", "/login", "host", "example.com", "method", "POST", "header.x-a", "1"),
+        "");
+    weir_rules_unref(rules);
+}
+
+static void paths_are_matched_in_their_normal_form(void **state)
+{
+    struct weir_rules *rules =
+        test_load("limits:\n- {name: login, match: {path: /login}, key: [], rate: 1/s}\n");
+    test_expect(ASK(rules, "path", "/login?next=/"), "login{}");
+    test_expect(ASK(rules, "path", "//login"), "login{}");
+    test_expect(ASK(rules, "path", "/./login"), "login{}");
+    test_expect(ASK(rules, "path", "/x/../login"), "login{}");
+    test_expect(ASK(rules, "path", "/%6cogin"), "login{}");
+    test_expect(ASK(rules, "path", "/%2e/login"), "login{}");
+    test_expect(ASK(rules, "path", "/login/"), "");
+    test_expect(ASK(rules, "path", "/Login"), "");
+    test_expect(ASK(rules, "path", "/login%2f"), "");
+    weir_rules_unref(rules);
+}
+
+static void bad_encodings_are_errors_that_name_the_field(void **state)
+{
+    struct weir_rules *rules = test_load("limits: []\n");
+    test_expect(ASK(rules, "path", "/%zz"), "-3 path: a % without two hexadecimal digits");
+    test_expect(ASK(rules, "path", "login"), "-3 path: does not begin with /");
+    test_expect(ASK(rules, "host", "a b"), "-3 host: a character that no host name has");
+    weir_rules_unref(rules);
+}
+
+static void captures_serve_in_keys_and_in_matches(void **state)
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: game, match: {path: '/games/:id/**'}, key: [path.id], rate: 1/s}\n"
+                  "- name: seven\n"
+                  "  match: { path: ['/games/:id/move', '/play/*/:id'], path.id: ['7*', '42'] }\n"
+                  "  key: [path.id]\n"
+                  "  rate: 1/s\n"
+                  "- {name: two, match: {path: ['/a/:x', '/b/:y']}, key: [path.y], rate: 1/s}\n");
+    test_expect(ASK(rules, "path", "/games/71/move"), "game{path.id=71} seven{path.id=71}");
+    test_expect(ASK(rules, "path", "/games/8/move"), "game{path.id=8}");
+    test_expect(ASK(rules, "path", "/play/zz/42"), "seven{path.id=42}");
+    test_expect(ASK(rules, "path", "/games/42/x"), "game{path.id=42}");
+    test_expect(ASK(rules, "path", "/a/1"), ""); /* path.y is missing there */
+    test_expect(ASK(rules, "path", "/b/1"), "two{path.y=1}");
+    weir_rules_unref(rules);
+}
+
+static void addresses_are_matched_by_prefix_in_their_family(void **state)
+{
+    struct weir_rules *rules = test_load(
+        "limits:\n"
+        "- {name: ten, match: {client.ip: [10.0.0.0/8, '2001:db8::/32']}, key: [], rate: 1/s}\n"
+        "- {name: any4, match: {client.ip: 0.0.0.0/0}, key: [], rate: 1/s}\n"
+        "- {name: one, match: {client.ip: 10.1.2.3}, key: [], rate: 1/s}\n");
+    test_expect(ASK(rules, "client.ip", "10.1.2.3"), "ten{} any4{} one{}");
+    test_expect(ASK(rules, "client.ip", "10.255.0.1"), "ten{} any4{}");
+    test_expect(ASK(rules, "client.ip", "11.0.0.1"), "any4{}");
+    test_expect(ASK(rules, "client.ip", "2001:db8:1::"), "ten{}");
+    test_expect(ASK(rules, "client.ip", "::ffff:10.1.2.3"), "ten{} any4{} one{}");
+    test_expect(ASK(rules, "client.ip", "::1"), "");
+    test_expect(ASK_EMPTY(rules), "");
+    weir_rules_unref(rules);
+}
+
+static void unless_looks_at_checks_that_were_made(void **state)
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: a, match: {path: /a}, key: [user], rate: 1/s}\n"
+                  "- {name: b, match: {path: ['/a', '/b']}, unless: [a], key: [], rate: 1/s}\n"
+                  "- {name: c, unless: [b, a], key: [], rate: 1/s}\n"
+                  "- {name: d, unless: c, key: [], rate: 1/s}\n");
+    test_expect(ASK(rules, "path", "/a", "user", "x"), "a{user=x} d{}");
+    test_expect(ASK(rules, "path", "/a"), "b{} d{}"); /* a matches, but has no key */
+    test_expect(ASK(rules, "path", "/b"), "b{} d{}");
+    test_expect(ASK(rules, "path", "/c"), "c{}");
+    weir_rules_unref(rules);
+}
+
+static void on_missing_skips_shares_denies_or_takes_another(void **state)
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: skip, key: [user], rate: 1/s}\n"
+                  "- {name: share, key: [user], on_missing: shared, rate: 1/s}\n"
+                  "- {name: deny, key: [user], on_missing: deny, rate: 1/s}\n"
+                  "- {name: other, key: [user], on_missing: client.ip, rate: 1/s}\n");
+    const struct test_request *test = ASK(rules, "client.ip", "192.0.2.1");
+    test_expect(test, "share{user=-} deny{user=-} other{client.ip=192.0.2.1}");
+    assert_int_equal(test->checks[1].flags, WEIR_CHECK_ALWAYS_DENY);
+    assert_null(test->checks[1].limit);
+    assert_int_equal(test->checks[0].flags, 0);
+    test_expect(ASK_EMPTY(rules), "share{user=-} deny{user=-}");
+    test = ASK(rules, "user", "");
+    test_expect(test, "skip{user=} share{user=} deny{user=} other{user=}");
+    assert_int_equal(test->checks[2].flags, 0);
+    weir_rules_unref(rules);
+}
+
+static void a_check_carries_what_the_file_says(void **state)
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: a, key: [], rate: 5/min, cost: 20, shadow: true, on_deny: charge,"
+                  "   on_store_error: closed}\n"
+                  "- {name: b, key: [], rate: unlimited, on_store_error: open}\n"
+                  "- {name: c, key: [], rate: 0/s, cost: 0}\n"
+                  "- {name: d, key: [], algorithm: leaky_bucket, rate: 7/s burst 3, queue: true}\n"
+                  "- {name: e, key: [], algorithm: concurrency, limit: 4, life: 5s}\n"
+                  "- {name: f, key: [], rate: 6/min, segments: 6, strict: true}\n");
+    struct test_request *test = ASK_EMPTY(rules);
+    assert_int_equal(test->count, 6);
+    const struct weir_check *checks = test->checks;
+    assert_int_equal(checks[0].flags, WEIR_CHECK_SHADOW | WEIR_CHECK_CHARGE_ON_DENY);
+    assert_int_equal(checks[0].on_store_error, WEIR_FAIL_CLOSED);
+    assert_int_equal(checks[0].cost, 20);
+    assert_int_equal(checks[0].limit->spec.rate, 5);
+    assert_int_equal(checks[0].limit->spec.window_ns, UINT64_C(60000000000));
+    assert_int_equal(checks[0].limit->spec.algorithm, WEIR_SLIDING_WINDOW);
+    assert_int_equal(checks[1].flags, WEIR_CHECK_UNLIMITED);
+    assert_int_equal(checks[1].on_store_error, WEIR_FAIL_OPEN);
+    assert_null(checks[1].limit);
+    assert_int_equal(checks[2].cost, 0);
+    assert_int_equal(checks[2].limit->capacity, 0);
+    assert_int_equal(checks[3].limit->spec.algorithm, WEIR_LEAKY_QUEUE);
+    assert_int_equal(checks[3].limit->capacity, 4);
+    assert_int_equal(checks[4].limit->spec.algorithm, WEIR_CONCURRENCY);
+    assert_int_equal(checks[4].limit->spec.window_ns, UINT64_C(5000000000));
+    assert_int_equal(checks[5].limit->spec.segments, 6);
+    assert_true(checks[5].limit->spec.strict);
+    /* The cost of the request multiplies, and does not wrap. */
+    test->request.cost = 3;
+    assert_int_equal(weir_rules_checks(rules, &test->request, test_secret, &test->scratch,
+                                       test->checks, NULL, NULL),
+                     6);
+    assert_int_equal(checks[0].cost, 60);
+    test->request.cost = UINT64_MAX;
+    assert_int_equal(weir_rules_checks(rules, &test->request, test_secret, &test->scratch,
+                                       test->checks, NULL, NULL),
+                     6);
+    assert_int_equal(checks[0].cost, UINT64_MAX);
+    assert_int_equal(checks[2].cost, 0);
+    weir_rules_unref(rules);
+}
+
+static void more_than_32_checks_are_an_error(void **state)
+{
+    static char text[16384] = "limits:\n";
+    for (int i = 0; i < 33; i++) {
+        sprintf(text + strlen(text), "- {name: g%d, match: {path: '/**'}, key: [], rate: 1/s}\n",
+                i);
+    }
+    struct weir_rules *rules = test_load(text);
+    test_expect(ASK(rules, "path", "/"), "-4 more than 32 limits apply to this request");
+    assert_int_equal(ASK_EMPTY(rules)->count, 0);
+    weir_rules_unref(rules);
+}
+
+static void limits_that_unless_removes_do_not_count_to_the_32(void **state)
+{
+    static char text[16384] = "limits:\n- {name: first, match: {path: /a}, key: [], rate: 1/s}\n";
+    for (int i = 0; i < 40; i++) {
+        sprintf(text + strlen(text), "- {name: g%d, unless: first, key: [], rate: 1/s}\n", i);
+    }
+    struct weir_rules *rules = test_load(text);
+    test_expect(ASK(rules, "path", "/a"), "first{}");
+    assert_int_equal(ASK(rules, "path", "/b")->count, WEIR_ERR_TOO_LARGE);
+    weir_rules_unref(rules);
+}
+
+static void attributes_are_found_by_name_and_headers_in_any_case(void **state)
+{
+    struct weir_rules *rules = test_load(
+        "limits:\n- {name: a, match: {header.X-Tenant: t}, key: [tenant_id], rate: 1/s}\n");
+    assert_int_equal(weir_rules_attribute(rules, "method", 6), WEIR_ATTR_METHOD);
+    assert_int_equal(weir_rules_attribute(rules, "plan", 4), WEIR_ATTR_PLAN);
+    int tenant = weir_rules_attribute(rules, "tenant_id", 9);
+    int header = weir_rules_attribute(rules, "header.x-tenant", 15);
+    assert_true(tenant >= WEIR_ATTR_FIRST_NAMED && header >= WEIR_ATTR_FIRST_NAMED);
+    assert_int_equal(weir_rules_header(rules, "X-TENANT", 8), header);
+    assert_int_equal(weir_rules_header(rules, "x-tenant", 8), header);
+    assert_int_equal(weir_rules_header(rules, "x-other", 7), -1);
+    assert_int_equal(weir_rules_attribute(rules, "other", 5), -1);
+    assert_int_equal(weir_rules_attribute_count(rules), WEIR_ATTR_FIRST_NAMED + 2);
+    char big[1000];
+    memset(big, 'a', sizeof(big));
+    assert_int_equal(weir_rules_header(rules, big, sizeof(big)), -1);
+    weir_rules_unref(rules);
+}
+
+static void explain_names_what_keeps_a_limit_away(void **state)
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: a, match: {method: [GET, HEAD]}, key: [], rate: 1/s}\n"
+                  "- {name: b, match: {client.ip: 10.0.0.0/8}, key: [], rate: 1/s}\n"
+                  "- {name: c, match: {path: '/x/:id', path.id: '7'}, key: [], rate: 1/s}\n"
+                  "- {name: d, key: [user], rate: 1/s}\n"
+                  "- {name: e, key: [], rate: 1/s}\n"
+                  "- {name: f, unless: [e], key: [], rate: 1/s}\n"
+                  "- {name: g, match: {host: h}, key: [], rate: 1/s}\n");
+    static const char *const expected[] = {
+        "method is `POST`; wanted `GET`, `HEAD`",
+        "client.ip is `192.0.2.1`; wanted `10.0.0.0/8`",
+        "path.id is `8`; wanted `7`",
+        "its key needs user, which is missing",
+        "applies",
+        "not beside e, which applies",
+        "host is missing; wanted `h`",
+    };
+    struct test_request *test =
+        ASK(rules, "method", "POST", "client.ip", "192.0.2.1", "path", "/x/8");
+    struct weir_explanation explanations[7];
+    char text[WEIR_EXPLANATION_TEXT_MAX];
+    assert_int_equal(weir_rules_explain(rules, &test->request, test_secret, &test->scratch,
+                                        test->checks, &test->identity, explanations, &test->reason),
+                     1);
+    for (int i = 0; i < 7; i++) {
+        assert_int_equal(weir_explanation_text(rules, &explanations[i], text), strlen(expected[i]));
+        assert_string_equal(text, expected[i]);
+        assert_int_equal(explanations[i].check, i == 4 ? 0 : -1);
+    }
+    assert_int_equal(explanations[5].unless, 4);
+    weir_rules_unref(rules);
+}
+
+static int give_number(void *context, struct weir_limit *limit, const char *name)
+{
+    uint16_t *next = context;
+    limit->id = ++*next;
+    return strcmp(name, "stop") == 0 ? WEIR_ERR_FULL : 0;
+}
+
+static void prepare_meets_every_limit_of_every_plan_once(void **state)
+{
+    struct weir_rules *rules =
+        test_load("default_plan: free\n"
+                  "plans: { free: {api: 1/s}, pro: {api: 2/s}, max: {api: unlimited} }\n"
+                  "limits:\n"
+                  "- {name: api, key: [], rate: plan}\n"
+                  "- {name: none, key: [], rate: unlimited}\n"
+                  "- {name: one, key: [], rate: 1/s}\n"
+                  "- {name: stop, key: [], rate: 1/s}\n"
+                  "- {name: two, key: [], rate: 1/s}\n");
+    uint16_t given = 0;
+    assert_int_equal(weir_rules_prepare(rules, give_number, &given), WEIR_ERR_FULL);
+    assert_int_equal(given, 4);
+    struct weir_rule_info info;
+    weir_rules_info(rules, 0, &info);
+    assert_true(info.by_plan && !info.unlimited && info.limit == NULL);
+    weir_rules_info(rules, 1, &info);
+    assert_true(!info.by_plan && info.unlimited && info.limit == NULL);
+    weir_rules_info(rules, 2, &info);
+    assert_int_equal(info.limit->id, 3);
+    assert_string_equal(info.name, "one");
+    assert_int_equal(weir_rules_find(rules, "two", 3), 4);
+    assert_int_equal(weir_rules_find(rules, "six", 3), -1);
+    assert_int_equal(weir_rules_count(rules), 5);
+    weir_rules_unref(rules);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_limit_without_match_applies_to_everything),
+        cmocka_unit_test(no_limits_are_no_checks),
+        cmocka_unit_test(every_part_must_hold),
+        cmocka_unit_test(paths_are_matched_in_their_normal_form),
+        cmocka_unit_test(bad_encodings_are_errors_that_name_the_field),
+        cmocka_unit_test(captures_serve_in_keys_and_in_matches),
+        cmocka_unit_test(addresses_are_matched_by_prefix_in_their_family),
+        cmocka_unit_test(unless_looks_at_checks_that_were_made),
+        cmocka_unit_test(on_missing_skips_shares_denies_or_takes_another),
+        cmocka_unit_test(a_check_carries_what_the_file_says),
+        cmocka_unit_test(more_than_32_checks_are_an_error),
+        cmocka_unit_test(limits_that_unless_removes_do_not_count_to_the_32),
+        cmocka_unit_test(attributes_are_found_by_name_and_headers_in_any_case),
+        cmocka_unit_test(explain_names_what_keeps_a_limit_away),
+        cmocka_unit_test(prepare_meets_every_limit_of_every_plan_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,277 @@
+/* Normal form of paths and hosts, patterns, globs. */
+#include "rules/path.h"
+#include "rules_test.h"
+
+static struct weir_bytes bytes(const char *text)
+{
+    return (struct weir_bytes){text, strlen(text)};
+}
+
+static void expect_path(const char *raw, const char *normal)
+{
+    static char out[WEIR_PATH_MAX];
+    struct weir_bytes path;
+    assert_int_equal(weir_path_normalise(&path, bytes(raw), out, sizeof(out), NULL), 0);
+    assert_int_equal(path.size, strlen(normal));
+    assert_memory_equal(path.data, normal, path.size);
+    static char once_more[WEIR_PATH_MAX];
+    struct weir_bytes again;
+    assert_int_equal(weir_path_normalise(&again, path, once_more, sizeof(once_more), NULL), 0);
+    assert_int_equal(again.size, path.size);
+    assert_memory_equal(again.data, path.data, path.size);
+}
+
+static void refuse_path(const char *raw, size_t size, const char *says)
+{
+    static char out[WEIR_PATH_MAX];
+    struct weir_bytes path;
+    struct weir_reason reason = {{0}};
+    assert_int_equal(
+        weir_path_normalise(&path, (struct weir_bytes){raw, size}, out, sizeof(out), &reason),
+        WEIR_ERR_SYNTAX);
+    assert_string_equal(reason.text, says);
+}
+
+static void query_and_fragment_are_cut_off(void **state)
+{
+    expect_path("/a/b?c=/d#e", "/a/b");
+    expect_path("/a#b?c", "/a");
+    expect_path("/?", "/");
+    expect_path("", "/");
+    expect_path("?x", "/");
+}
+
+static void unreserved_characters_are_decoded_and_others_kept(void **state)
+{
+    expect_path("/%41%7a%30%2d%2E%5f%7E", "/Az0-._~");
+    expect_path("/a%2fb", "/a%2Fb");
+    expect_path("/%3f%23%25", "/%3F%23%25");
+    expect_path("/%c3%a9", "/%C3%A9");
+}
+
+static void bytes_that_no_path_has_are_encoded(void **state)
+{
+    expect_path("/a b", "/a%20b");
+    expect_path("/\xc3\xa9", "/%C3%A9");
+    expect_path("/\"<>\\^`{|}[]\x7f\x01", "/%22%3C%3E%5C%5E%60%7B%7C%7D%5B%5D%7F%01");
+}
+
+static void slashes_merge_and_dot_segments_vanish(void **state)
+{
+    expect_path("//a///b//", "/a/b/");
+    expect_path("/a/./b", "/a/b");
+    expect_path("/a/../b", "/b");
+    expect_path("/a/b/..", "/a/");
+    expect_path("/a/.", "/a/");
+    expect_path("/..", "/");
+    expect_path("/../../a", "/a");
+    expect_path("/a//../b", "/b");
+    expect_path("/%2e%2e/a", "/a");
+    expect_path("/a/%2E/b", "/a/b");
+    expect_path("/a/.%2e/b", "/b");
+    expect_path("/a/..%2fb", "/a/..%2Fb");
+    expect_path("/...", "/...");
+    expect_path("/.hidden", "/.hidden");
+}
+
+static void case_and_a_trailing_slash_are_kept(void **state)
+{
+    expect_path("/Login", "/Login");
+    expect_path("/login/", "/login/");
+}
+
+static void absolute_targets_lose_their_authority(void **state)
+{
+    expect_path("http://example.com/a?b", "/a");
+    expect_path("HTTP://example.com", "/");
+    expect_path("http://example.com?x=/a", "/");
+    expect_path("*", "*");
+}
+
+static void bad_paths_are_refused(void **state)
+{
+    refuse_path("/%", 2, "path: a % without two hexadecimal digits");
+    refuse_path("/%4", 3, "path: a % without two hexadecimal digits");
+    refuse_path("/%zz", 4, "path: a % without two hexadecimal digits");
+    refuse_path("/%4g", 4, "path: a % without two hexadecimal digits");
+    refuse_path("/%00", 4, "path: a NUL byte");
+    refuse_path("/a\0b", 4, "path: a NUL byte");
+    refuse_path("login", 5, "path: does not begin with /");
+    refuse_path("example.com:443", 15, "path: does not begin with /");
+    refuse_path("**", 2, "path: does not begin with /");
+}
+
+static void paths_longer_than_the_limit_are_refused(void **state)
+{
+    static char raw[WEIR_PATH_MAX + 2], out[WEIR_PATH_MAX];
+    struct weir_bytes path;
+    memset(raw, 'a', sizeof(raw));
+    raw[0] = '/';
+    struct weir_bytes fits = {raw, WEIR_PATH_MAX}, over = {raw, WEIR_PATH_MAX + 1};
+    assert_int_equal(weir_path_normalise(&path, fits, out, sizeof(out), NULL), 0);
+    assert_int_equal(path.size, WEIR_PATH_MAX);
+    assert_int_equal(weir_path_normalise(&path, over, out, sizeof(out), NULL), WEIR_ERR_TOO_LARGE);
+    raw[1] = ' '; /* three bytes once encoded */
+    assert_int_equal(weir_path_normalise(&path, fits, out, sizeof(out), NULL), WEIR_ERR_TOO_LARGE);
+    fits.size -= 2;
+    assert_int_equal(weir_path_normalise(&path, fits, out, sizeof(out), NULL), 0);
+    assert_int_equal(path.size, WEIR_PATH_MAX);
+}
+
+static void expect_host(const char *raw, const char *normal)
+{
+    char out[WEIR_HOST_MAX];
+    struct weir_bytes host;
+    assert_int_equal(weir_host_normalise(&host, bytes(raw), out, NULL), 0);
+    assert_int_equal(host.size, strlen(normal));
+    assert_memory_equal(host.data, normal, host.size);
+}
+
+static void hosts_lose_case_port_and_final_dot(void **state)
+{
+    expect_host("Example.COM:8080", "example.com");
+    expect_host("example.com.", "example.com");
+    expect_host("example.com.:80", "example.com");
+    expect_host("example.com:", "example.com");
+    expect_host("a_b-c~1", "a_b-c~1");
+    expect_host("", "");
+    expect_host("[2001:DB8:0::1]:443", "[2001:db8::1]");
+    expect_host("[::FFFF:1.2.3.4]", "1.2.3.4");
+    expect_host("1.2.3.4:80", "1.2.3.4");
+}
+
+static void bad_hosts_are_refused(void **state)
+{
+    static const char *const hosts[] = {"a b",   "a/b",      "a@b",     "a:x",       "a:80:80",
+                                        "[::1",  "[::1]x",   "[::1]:x", "[1.2.3.4]", "[]",
+                                        "a%20b", "\xc3\xa9", "a,b",     "a\x01"};
+    char out[WEIR_HOST_MAX], over[WEIR_HOST_MAX + 2];
+    struct weir_bytes host;
+    struct weir_reason reason;
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        reason.text[0] = '\0';
+        assert_int_equal(weir_host_normalise(&host, bytes(hosts[i]), out, &reason),
+                         WEIR_ERR_SYNTAX);
+        assert_memory_equal(reason.text, "host: ", 6);
+    }
+    memset(over, 'A', sizeof(over));
+    assert_int_equal(
+        weir_host_normalise(&host, (struct weir_bytes){over, WEIR_HOST_MAX}, out, NULL), 0);
+    assert_int_equal(
+        weir_host_normalise(&host, (struct weir_bytes){over, WEIR_HOST_MAX + 1}, out, NULL),
+        WEIR_ERR_TOO_LARGE);
+}
+
+static bool in_pattern(const char *pattern, const char *path)
+{
+    static char room[WEIR_PATH_MAX];
+    struct weir_path_pattern compiled;
+    size_t used;
+    assert_int_equal(weir_path_pattern_compile(&compiled, bytes(pattern), room, &used, NULL), 0);
+    return weir_path_pattern_match(&compiled, bytes(path));
+}
+
+static void patterns_match_segment_by_segment(void **state)
+{
+    assert_true(in_pattern("/", "/"));
+    assert_false(in_pattern("/", "/a"));
+    assert_true(in_pattern("/login", "/login"));
+    assert_false(in_pattern("/login", "/login/"));
+    assert_false(in_pattern("/login", "/Login"));
+    assert_false(in_pattern("/login", "/logi"));
+    assert_true(in_pattern("/games/:id/move", "/games/7/move"));
+    assert_false(in_pattern("/games/:id/move", "/games//move"));
+    assert_false(in_pattern("/games/:id", "/games/"));
+    assert_true(in_pattern("/games/*", "/games/7"));
+    assert_false(in_pattern("/games/*", "/games/7/8"));
+    assert_true(in_pattern("/a/", "/a/"));
+    assert_false(in_pattern("/a/", "/a"));
+    assert_false(in_pattern("/**", "*"));
+}
+
+static void two_stars_take_what_is_left_also_nothing(void **state)
+{
+    assert_true(in_pattern("/**", "/"));
+    assert_true(in_pattern("/**", "/a/b/c"));
+    assert_true(in_pattern("/a/**", "/a"));
+    assert_true(in_pattern("/a/**", "/a/"));
+    assert_true(in_pattern("/a/**", "/a/b/c"));
+    assert_false(in_pattern("/a/**", "/ab"));
+    assert_false(in_pattern("/a/**", "/"));
+}
+
+static void patterns_are_brought_to_the_normal_form(void **state)
+{
+    assert_true(in_pattern("/caf\xc3\xa9", "/caf%C3%A9"));
+    assert_true(in_pattern("/%7euser", "/~user"));
+    assert_true(in_pattern("/a b", "/a%20b"));
+}
+
+static void bad_patterns_are_refused(void **state)
+{
+    static const char *const patterns[] = {"",       "a",   "/a//b",   "//",     "/**/a", "/a*",
+                                           "/*.png", "/:",  "/:a.b",   "/:a/:a", "/a?b",  "/a#b",
+                                           "/./a",   "/..", "/%2e%2E", "/%zz",   "/%00",  "/***"};
+    static char room[WEIR_PATH_MAX];
+    struct weir_path_pattern compiled;
+    struct weir_reason reason;
+    size_t used;
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        assert_int_equal(
+            weir_path_pattern_compile(&compiled, bytes(patterns[i]), room, &used, &reason),
+            WEIR_ERR_SYNTAX);
+    }
+}
+
+static void a_pattern_has_at_most_32_segments(void **state)
+{
+    static char room[WEIR_PATH_MAX];
+    char text[80] = "";
+    struct weir_path_pattern compiled;
+    size_t used;
+    for (int i = 0; i < WEIR_PATTERN_SEGMENTS_MAX; i++) {
+        strcat(text, "/*");
+    }
+    assert_int_equal(weir_path_pattern_compile(&compiled, bytes(text), room, &used, NULL), 0);
+    strcat(text, "/*");
+    assert_int_equal(weir_path_pattern_compile(&compiled, bytes(text), room, &used, NULL),
+                     WEIR_ERR_SYNTAX);
+}
+
+static void a_star_is_any_run_of_bytes(void **state)
+{
+    assert_true(weir_glob_match(bytes("*"), bytes("")));
+    assert_true(weir_glob_match(bytes("*.example.com"), bytes("a.b.example.com")));
+    assert_false(weir_glob_match(bytes("*.example.com"), bytes("example.com")));
+    assert_true(weir_glob_match(bytes("a*b*c"), bytes("aXbYbZc")));
+    assert_false(weir_glob_match(bytes("a*b*c"), bytes("aXbYbZ")));
+    assert_true(weir_glob_match(bytes("a\\*"), bytes("a*")));
+    assert_false(weir_glob_match(bytes("a\\*"), bytes("ab")));
+    assert_true(weir_glob_match(bytes("\\\\"), bytes("\\")));
+    assert_true(weir_glob_match(bytes(""), bytes("")));
+    assert_false(weir_glob_match(bytes(""), bytes("a")));
+    assert_false(weir_glob_match(bytes("a"), bytes("")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(query_and_fragment_are_cut_off),
+        cmocka_unit_test(unreserved_characters_are_decoded_and_others_kept),
+        cmocka_unit_test(bytes_that_no_path_has_are_encoded),
+        cmocka_unit_test(slashes_merge_and_dot_segments_vanish),
+        cmocka_unit_test(case_and_a_trailing_slash_are_kept),
+        cmocka_unit_test(absolute_targets_lose_their_authority),
+        cmocka_unit_test(bad_paths_are_refused),
+        cmocka_unit_test(paths_longer_than_the_limit_are_refused),
+        cmocka_unit_test(hosts_lose_case_port_and_final_dot),
+        cmocka_unit_test(bad_hosts_are_refused),
+        cmocka_unit_test(patterns_match_segment_by_segment),
+        cmocka_unit_test(two_stars_take_what_is_left_also_nothing),
+        cmocka_unit_test(patterns_are_brought_to_the_normal_form),
+        cmocka_unit_test(bad_patterns_are_refused),
+        cmocka_unit_test(a_pattern_has_at_most_32_segments),
+        cmocka_unit_test(a_star_is_any_run_of_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,158 @@
+/* Rates, durations, sizes. */
+#include "rules/rate.h"
+#include "rules_test.h"
+
+#define S UINT64_C(1000000000)
+
+static void expect_rate(const char *text, uint64_t count, uint64_t window_ns, uint64_t burst)
+{
+    struct weir_rate rate;
+    struct weir_reason reason = {{0}};
+    assert_int_equal(weir_rate_parse(&rate, text, strlen(text), &reason), 0);
+    assert_int_equal(rate.kind, WEIR_RATE_COUNT);
+    assert_int_equal(rate.count, count);
+    assert_int_equal(rate.window_ns, window_ns);
+    assert_int_equal(rate.burst, burst);
+}
+
+static void refuse_rate(const char *text, int err, const char *says)
+{
+    struct weir_rate rate;
+    struct weir_reason reason = {{0}};
+    assert_int_equal(weir_rate_parse(&rate, text, strlen(text), &reason), err);
+    assert_non_null(strstr(reason.text, says));
+}
+
+static void every_unit_has_its_length(void **state)
+{
+    expect_rate("1/ms", 1, S / 1000, 0);
+    expect_rate("2/s", 2, S, 0);
+    expect_rate("3/sec", 3, S, 0);
+    expect_rate("4/min", 4, 60 * S, 0);
+    expect_rate("5/h", 5, 3600 * S, 0);
+    expect_rate("6/hour", 6, 3600 * S, 0);
+    expect_rate("7/d", 7, 86400 * S, 0);
+    expect_rate("8/day", 8, 86400 * S, 0);
+    expect_rate("9/w", 9, 604800 * S, 0);
+    expect_rate("10/week", 10, 604800 * S, 0);
+}
+
+static void a_window_may_be_several_units(void **state)
+{
+    expect_rate("100/15min", 100, 900 * S, 0);
+    expect_rate("5/500ms", 5, S / 2, 0);
+    expect_rate("0/s", 0, S, 0);
+    expect_rate("18446744073709551615/s", UINT64_MAX, S, 0);
+}
+
+static void a_burst_may_follow(void **state)
+{
+    expect_rate("100/min burst 20", 100, 60 * S, 20);
+    expect_rate("100/2min  burst   1", 100, 120 * S, 1);
+}
+
+static void the_words_are_rates(void **state)
+{
+    struct weir_rate rate;
+    struct weir_reason reason;
+    assert_int_equal(weir_rate_parse(&rate, "unlimited", 9, &reason), 0);
+    assert_int_equal(rate.kind, WEIR_RATE_UNLIMITED);
+    assert_int_equal(weir_rate_parse(&rate, "plan", 4, &reason), 0);
+    assert_int_equal(rate.kind, WEIR_RATE_PLAN);
+}
+
+static void what_is_no_rate_is_refused(void **state)
+{
+    static const char *const texts[] = {"",
+                                        "5",
+                                        "5/",
+                                        "/s",
+                                        "-1/s",
+                                        "+1/s",
+                                        "1.5/s",
+                                        "1e3/s",
+                                        "5 / s",
+                                        "5/ s",
+                                        " 5/s",
+                                        "5/s ",
+                                        "5/S",
+                                        "5/m",
+                                        "5/s burst",
+                                        "5/s burst ",
+                                        "5/s burstt 3",
+                                        "5/s burst -1",
+                                        "5/s burst 3 4",
+                                        "5/s burst 0",
+                                        "5/0s",
+                                        "5/1.5s",
+                                        "Unlimited",
+                                        "plans",
+                                        "5/s/s",
+                                        "5/s\xff",
+                                        "5/s,burst 3",
+                                        "0x5/s"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct weir_rate rate;
+        struct weir_reason reason = {{0}};
+        assert_int_equal(weir_rate_parse(&rate, texts[i], strlen(texts[i]), &reason),
+                         WEIR_ERR_SYNTAX);
+        assert_true(reason.text[0] != '\0');
+    }
+}
+
+static void refusals_say_what_is_allowed(void **state)
+{
+    refuse_rate("5/minn", WEIR_ERR_SYNTAX, "did you mean `min`?");
+    refuse_rate("5/fortnight", WEIR_ERR_SYNTAX, "units are ms, s, sec, min");
+    refuse_rate("five/s", WEIR_ERR_SYNTAX, "allowed are `N/unit`");
+    refuse_rate("18446744073709551616/s", WEIR_ERR_RANGE, "too large");
+    refuse_rate("1/18446744073709551616s", WEIR_ERR_RANGE, "too large");
+    refuse_rate("1/18446744074s", WEIR_ERR_RANGE, "too large");
+    refuse_rate("1/s burst 18446744073709551616", WEIR_ERR_RANGE, "too large");
+}
+
+static void durations_need_a_number_and_a_unit(void **state)
+{
+    uint64_t ns;
+    struct weir_reason reason;
+    assert_int_equal(weir_duration_parse(&ns, "30s", 3, &reason), 0);
+    assert_int_equal(ns, 30 * S);
+    assert_int_equal(weir_duration_parse(&ns, "1500ms", 6, &reason), 0);
+    assert_int_equal(ns, 3 * S / 2);
+    assert_int_equal(weir_duration_parse(&ns, "30", 2, &reason), WEIR_ERR_SYNTAX);
+    assert_int_equal(weir_duration_parse(&ns, "s", 1, &reason), WEIR_ERR_SYNTAX);
+    assert_int_equal(weir_duration_parse(&ns, "", 0, &reason), WEIR_ERR_SYNTAX);
+    assert_int_equal(weir_duration_parse(&ns, "0s", 2, &reason), WEIR_ERR_SYNTAX);
+    assert_int_equal(weir_duration_parse(&ns, "1s ", 3, &reason), WEIR_ERR_SYNTAX);
+}
+
+static void sizes_are_bytes_or_powers_of_1024(void **state)
+{
+    uint64_t bytes;
+    struct weir_reason reason;
+    assert_int_equal(weir_size_parse(&bytes, "65536", 5, &reason), 0);
+    assert_int_equal(bytes, 65536);
+    assert_int_equal(weir_size_parse(&bytes, "64MiB", 5, &reason), 0);
+    assert_int_equal(bytes, UINT64_C(64) << 20);
+    assert_int_equal(weir_size_parse(&bytes, "3GiB", 4, &reason), 0);
+    assert_int_equal(bytes, UINT64_C(3) << 30);
+    assert_int_equal(weir_size_parse(&bytes, "64MB", 4, &reason), WEIR_ERR_SYNTAX);
+    assert_int_equal(weir_size_parse(&bytes, "", 0, &reason), WEIR_ERR_SYNTAX);
+    assert_int_equal(weir_size_parse(&bytes, "18446744073709551615KiB", 23, &reason),
+                     WEIR_ERR_RANGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_unit_has_its_length),
+        cmocka_unit_test(a_window_may_be_several_units),
+        cmocka_unit_test(a_burst_may_follow),
+        cmocka_unit_test(the_words_are_rates),
+        cmocka_unit_test(what_is_no_rate_is_refused),
+        cmocka_unit_test(refusals_say_what_is_allowed),
+        cmocka_unit_test(durations_need_a_number_and_a_unit),
+        cmocka_unit_test(sizes_are_bytes_or_powers_of_1024),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,112 @@
+/* `server`, `state` and `headers`: what they become, and what counts without them. */
+
+#include "rules_test.h"
+
+static void an_empty_file_of_limits_has_the_defaults(void **state)
+{
+    struct weir_rules *rules = test_load("limits: []\n");
+    const struct weir_settings *settings = weir_rules_settings(rules);
+    assert_null(settings->http.address);
+    assert_null(settings->redis.address);
+    assert_null(settings->grpc.address);
+    assert_null(settings->admin.address);
+    assert_int_equal(settings->workers, 0);
+    assert_null(settings->state_file);
+    assert_int_equal(settings->state_bytes, 0);
+    assert_int_equal(settings->headers, WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA);
+    assert_true(settings->trust_unix);
+    assert_int_equal(settings->trusted_proxy_count, 2);
+    struct weir_address address;
+    assert_int_equal(weir_address_parse(&address, "127.9.9.9", 9), 0);
+    assert_true(weir_cidr_contains(&settings->trusted_proxies[0], &address));
+    assert_int_equal(weir_address_parse(&address, "::1", 3), 0);
+    assert_true(weir_cidr_contains(&settings->trusted_proxies[1], &address));
+    weir_rules_unref(rules);
+}
+
+static void every_setting_is_read(void **state)
+{
+    struct weir_rules *rules = test_load(
+        "version: 1\n"
+        "server:\n"
+        "  http: { address: '0.0.0.0:80', token: s3cret, trusted: false, proxy_protocol: true }\n"
+        "  redis: { listen: 'unix:/run/weir/redis.sock', trusted: true }\n"
+        "  grpc: off\n"
+        "  admin: localhost:9090\n"
+        "  workers: 4\n"
+        "  trusted_proxies: [10.0.0.0/8, unix]\n"
+        "state: { file: /var/lib/weir/state, size: 2MiB }\n"
+        "headers: [draft-03, x-epoch]\n"
+        "limits: []\n");
+    const struct weir_settings *settings = weir_rules_settings(rules);
+    assert_string_equal(settings->http.address, "0.0.0.0:80");
+    assert_string_equal(settings->http.token, "s3cret");
+    assert_true(settings->http.trusted_set && !settings->http.trusted);
+    assert_true(settings->http.proxy_protocol && !settings->http.open);
+    assert_string_equal(settings->redis.address, "unix:/run/weir/redis.sock");
+    assert_true(settings->redis.trusted_set && settings->redis.trusted);
+    assert_string_equal(settings->grpc.address, "off");
+    assert_string_equal(settings->admin.address, "127.0.0.1:9090");
+    assert_false(settings->admin.trusted_set);
+    assert_int_equal(settings->workers, 4);
+    assert_int_equal(settings->trusted_proxy_count, 1);
+    assert_true(settings->trust_unix);
+    assert_string_equal(settings->state_file, "/var/lib/weir/state");
+    assert_int_equal(settings->state_bytes, 2 << 20);
+    assert_int_equal(settings->headers, WEIR_HEADERS_DRAFT_03 | WEIR_HEADERS_X_EPOCH);
+    weir_rules_unref(rules);
+}
+
+static void listeners_may_be_open_in_so_many_words(void **state)
+{
+    struct weir_rules *rules = test_load("server: { http: { address: '[::]:80', open: true },\n"
+                                         "  redis: '[::1]:0', workers: auto,\n"
+                                         "  trusted_proxies: [], headers: [] }\n"
+                                         "limits: []\n");
+    const struct weir_settings *settings = weir_rules_settings(rules);
+    assert_true(settings->http.open);
+    assert_string_equal(settings->redis.address, "[::1]:0");
+    assert_int_equal(settings->trusted_proxy_count, 0);
+    assert_false(settings->trust_unix);
+    assert_int_equal(settings->headers, 0);
+    weir_rules_unref(rules);
+}
+
+static void references_keep_rules_alive(void **state)
+{
+    struct weir_rules *rules = test_load("limits: []\n");
+    assert_ptr_equal(weir_rules_ref(rules), rules);
+    weir_rules_unref(rules);
+    assert_int_equal(weir_rules_count(rules), 0);
+    weir_rules_unref(rules);
+    weir_rules_unref(NULL);
+}
+
+static void a_file_that_cannot_be_read_is_a_problem(void **state)
+{
+    struct weir_rules *rules;
+    struct weir_problems problems = {0};
+    assert_int_equal(weir_rules_load(&rules, "/nonexistent/weir.yaml", &problems), WEIR_ERR_RULES);
+    assert_null(rules);
+    assert_int_equal(problems.count, 1);
+    assert_int_equal(problems.list[0].line, 0);
+    assert_string_equal(problems.list[0].file, "/nonexistent/weir.yaml");
+    assert_string_equal(problems.list[0].message,
+                        "cannot read the file: No such file or directory");
+    weir_problems_free(&problems);
+    assert_int_equal(weir_rules_load(&rules, "/", &problems), WEIR_ERR_RULES);
+    assert_int_equal(problems.count, 1);
+    weir_problems_free(&problems);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_file_of_limits_has_the_defaults),
+        cmocka_unit_test(every_setting_is_read),
+        cmocka_unit_test(listeners_may_be_open_in_so_many_words),
+        cmocka_unit_test(references_keep_rules_alive),
+        cmocka_unit_test(a_file_that_cannot_be_read_is_a_problem),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
