@@ -178,7 +178,7 @@ static void thread_main(void *context)
     uv_async_send(&start.daemon->on_finished);
 }
 
-static int start_threads(struct weir_daemon *daemon, struct weir_reason *reason)
+static int start_threads_masked(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     for (unsigned i = 0; i < daemon->worker_count; i++) {
         struct thread_start *start = malloc(sizeof *start);
@@ -196,6 +196,17 @@ static int start_threads(struct weir_daemon *daemon, struct weir_reason *reason)
         return WEIR_ERR_MEMORY;
     }
     return 0;
+}
+
+/* Signals are the main thread's business: no decision is interrupted by one. */
+static int start_threads(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    int err = start_threads_masked(daemon, reason);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return err;
 }
 
 static void join_threads(struct weir_daemon *daemon)

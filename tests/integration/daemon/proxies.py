@@ -1,0 +1,113 @@
+"""Real nginx and HAProxy in front of weir, with the snippets of examples/deploy, and a real
+application behind them."""
+
+import http.server
+import socket
+import subprocess
+import threading
+import time
+
+from daemon.http import connect
+from model.program import ROOT
+
+DEPLOY = ROOT / "examples" / "deploy"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class App:
+    """The application: answers 200 with what it was asked for; 403 at /forbidden."""
+
+    def __enter__(self):
+        app = self
+        self.seen = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self):
+                size = int(self.headers.get("Content-Length") or 0)
+                body = f"{self.command} {self.path} {len(self.rfile.read(size))}".encode()
+                app.seen.append((self.command, self.path))
+                self.send_response(403 if self.path == "/forbidden" else 200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = do_POST = do_PUT = answer
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = "127.0.0.1:%d" % self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Proxy:
+    """A proxy's process; `address` is where it listens."""
+
+    def __init__(self, command, log, address):
+        self.command, self.log, self.address = command, log, address
+        self.process = None
+
+    def __enter__(self):
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(self.command, stdout=log, stderr=log)
+        for _ in range(400):
+            assert self.process.poll() is None, self.log.read_text(encoding="utf-8")
+            try:
+                connect(self.address).close()
+                return self
+            except ConnectionRefusedError:
+                time.sleep(0.025)
+        raise AssertionError(f"{self.command[0]} does not listen")
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
+def replaced(text, *pairs):
+    for old, new in pairs:
+        assert old in text, f"the snippet has no {old!r} any more"
+        text = text.replace(old, new)
+    return text
+
+
+def nginx(folder, weir_address, app_address, snippet="nginx/weir.conf"):
+    port = free_port()
+    text = replaced((DEPLOY / snippet).read_text(encoding="utf-8"),
+                    ("127.0.0.1:8080", weir_address), ("127.0.0.1:3000", app_address),
+                    ("listen 80;", f"listen 127.0.0.1:{port};"))
+    (folder / "weir.conf").write_text(text, encoding="utf-8")
+    paths = "".join(f"{name}_temp_path {folder}/{name};\n" for name in
+                    ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    conf = folder / "nginx.conf"
+    conf.write_text("daemon off; master_process off; worker_processes 1;\n"
+                    f"pid {folder}/nginx.pid; error_log {folder}/error.log info;\n"
+                    "events { worker_connections 512; }\n"
+                    f"http {{ access_log off;\n{paths}include {folder}/weir.conf; }}\n",
+                    encoding="utf-8")
+    command = ["nginx", "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(conf)]
+    return Proxy(command, folder / "nginx.log", f"127.0.0.1:{port}")
+
+
+def haproxy(folder, weir_address, app_address):
+    port = free_port()
+    text = replaced((DEPLOY / "haproxy" / "haproxy.cfg").read_text(encoding="utf-8"),
+                    ("/etc/haproxy/weir.lua", str(DEPLOY / "haproxy" / "weir.lua")),
+                    ("127.0.0.1:8080", weir_address), ("127.0.0.1:3000", app_address),
+                    ("bind :80", f"bind 127.0.0.1:{port}"))
+    conf = folder / "haproxy.cfg"
+    conf.write_text(text, encoding="utf-8")
+    return Proxy(["haproxy", "-db", "-f", str(conf)], folder / "haproxy.log", f"127.0.0.1:{port}")
