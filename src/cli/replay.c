@@ -120,8 +120,7 @@ static int take_option(int option, const char *value, struct replay_options *opt
 
 int weir_command_replay(int argc, char **argv)
 {
-    struct replay_options options = {
-        .state_bytes = STATE_BYTES_DEFAULT, .keys_max = KEYS_MAX_DEFAULT, .top = TOP_DEFAULT};
+    struct replay_options options = {.keys_max = KEYS_MAX_DEFAULT, .top = TOP_DEFAULT};
     static char program[] = "weir"; /* what getopt puts before its messages */
     argv[0] = program;
     int option;
