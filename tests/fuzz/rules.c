@@ -1,0 +1,77 @@
+/* Rules files: any bytes load or are refused, with problems that fit on a line; what loads can be
+ * asked, with and without the index, and answers the same. */
+#include "fuzz.h"
+
+#include <string.h>
+
+#include "rules/explain.h"
+
+#define ASKED_MAX 1000 /* limits that are explained; a file of more is only loaded */
+
+static const uint64_t secret[2] = {1, 2};
+
+static void check_problems(const struct weir_problems *problems)
+{
+    for (uint32_t i = 0; i < problems->count; i++) {
+        const struct weir_problem *problem = &problems->list[i];
+        REQUIRE(problem->file != NULL && problem->message != NULL && problem->message[0] != '\0');
+        for (const char *at = problem->message; *at != '\0'; at++) {
+            REQUIRE((unsigned char)*at >= 0x20);
+        }
+        if (i > 0) {
+            const struct weir_problem *before = &problems->list[i - 1];
+            REQUIRE(before->line < problem->line ||
+                    (before->line == problem->line && before->column <= problem->column) ||
+                    strcmp(before->file, problem->file) != 0);
+        }
+    }
+}
+
+/* One request that has every attribute of the file. */
+static void ask(struct weir_rules *rules)
+{
+    static struct weir_request request;
+    static struct weir_scratch scratch[2];
+    static struct weir_check checks[2][WEIR_CHECKS_MAX];
+    static struct weir_explanation explanations[ASKED_MAX];
+    struct weir_reason reason;
+    weir_request_clear(&request, weir_rules_attribute_count(rules));
+    for (uint16_t i = 0; i < request.count; i++) {
+        request.values[i] = (struct weir_bytes){"/a/b", 4};
+    }
+    request.values[WEIR_ATTR_METHOD] = (struct weir_bytes){"GET", 3};
+    request.values[WEIR_ATTR_HOST] = (struct weir_bytes){"Example.com:1", 13};
+    REQUIRE(weir_address_parse(&request.client, "10.1.2.3", 8) == 0);
+    int count = weir_rules_checks(rules, &request, secret, &scratch[0], checks[0], NULL, &reason);
+    REQUIRE(count <= WEIR_CHECKS_MAX);
+    if (weir_rules_count(rules) > ASKED_MAX) {
+        return;
+    }
+    int again = weir_rules_explain(rules, &request, secret, &scratch[1], checks[1], NULL,
+                                   explanations, &reason);
+    REQUIRE(count == again);
+    for (int i = 0; i < count; i++) {
+        REQUIRE(checks[0][i].rule == checks[1][i].rule);
+        REQUIRE(memcmp(checks[0][i].hash, checks[1][i].hash, sizeof(checks[0][i].hash)) == 0);
+        REQUIRE(i == 0 || checks[0][i - 1].rule < checks[0][i].rule);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct weir_rules *rules;
+    struct weir_problems problems = {0};
+    char *text = fuzz_copy(data, size);
+    /* "keys:" leads nowhere from there, so that an input cannot open files that mean something. */
+    int err = weir_rules_parse(&rules, "fuzz.yaml", "/nonexistent", text, size, &problems);
+    REQUIRE((err == 0) == (rules != NULL));
+    REQUIRE((err == WEIR_ERR_RULES) == (problems.count > 0));
+    check_problems(&problems);
+    if (rules != NULL) {
+        ask(rules);
+        weir_rules_unref(rules);
+    }
+    weir_problems_free(&problems);
+    free(text);
+    return 0;
+}
