@@ -14,8 +14,8 @@ extern const char weir_decimal_pairs[200];
 /* Writes `value` without leading zeros and returns where it ends. */
 static inline char *weir_decimal_write(char *out, uint64_t value)
 {
-    char digits[WEIR_DECIMAL_MAX];
-    char *at = digits + WEIR_DECIMAL_MAX;
+    char digits[WEIR_DECIMAL_MAX + 2]; /* a pair more than needed, which compilers cannot see */
+    char *at = digits + sizeof digits;
 
     if (value < 10) {
         *out = (char)('0' + value);
@@ -29,7 +29,7 @@ static inline char *weir_decimal_write(char *out, uint64_t value)
     if (value > 0) {
         *--at = (char)('0' + value);
     }
-    size_t size = (size_t)(digits + WEIR_DECIMAL_MAX - at);
+    size_t size = (size_t)(digits + sizeof digits - at);
     memcpy(out, at, size);
     return out + size;
 }

@@ -15,7 +15,9 @@ static inline void http1_text_bytes(FILE *out, const char *name, struct weir_byt
         fputs("absent\n", out);
         return;
     }
-    fwrite(bytes.data, 1, bytes.size, out);
+    if (bytes.size > 0) {
+        fwrite(bytes.data, 1, bytes.size, out);
+    }
     fputc('\n', out);
 }
 
