@@ -149,6 +149,32 @@ static void denied_keys_are_recorded_under_the_name_of_their_limit(void **state)
     rig_close(&rig);
 }
 
+static void the_state_of_one_key_is_found_by_its_values(void **state)
+{
+    struct rig rig;
+    open_with(&rig, before);
+    struct weir_decision *asked = queue_request(&rig, "/login", "192.0.2.1");
+    weir_engine_run(rig.engine, START);
+    struct weir_key_values values = {.values = {{"192.0.2.1", 9}}, .count = 1};
+    struct weir_reason reason;
+    struct weir_decision *d = rig_take(&rig, 0);
+    d->op = WEIR_OP_PEEK;
+    assert_int_equal(weir_engine_apply_key(rig.engine, d, 0, &values, &reason), 0);
+    assert_int_equal(d->count, 1);
+    assert_memory_equal(d->checks[0].hash, asked->checks[0].hash, sizeof d->checks[0].hash);
+    weir_engine_queue(rig.engine, d);
+    weir_engine_run(rig.engine, START);
+    struct weir_report report;
+    weir_decision_report(d, 0, &report);
+    assert_int_equal(report.remaining, 1);
+    assert_counts(&rig, "login", 1, 0, 0); /* looking is not counted */
+    values.count = 0;
+    d = rig_take(&rig, 0);
+    assert_int_equal(weir_engine_apply_key(rig.engine, d, 0, &values, &reason), WEIR_ERR_RANGE);
+    assert_int_equal(d->count, 0);
+    rig_close(&rig);
+}
+
 static void counters_survive_new_rules_by_name(void **state)
 {
     struct rig rig;
@@ -226,6 +252,7 @@ int main(void)
         cmocka_unit_test(a_malformed_request_is_an_error_and_leaves_no_checks),
         cmocka_unit_test(counters_tell_each_limits_own_verdicts),
         cmocka_unit_test(denied_keys_are_recorded_under_the_name_of_their_limit),
+        cmocka_unit_test(the_state_of_one_key_is_found_by_its_values),
         cmocka_unit_test(counters_survive_new_rules_by_name),
         cmocka_unit_test(a_pending_decision_keeps_its_rules_through_reloads),
         cmocka_unit_test(a_queued_decision_is_decided_under_the_rules_it_was_made_from),
