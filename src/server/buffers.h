@@ -15,11 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/limits.h"
+
 #define WEIR_BUFFER_SIZE_MIN 4096
-#define WEIR_BUFFER_CLASSES 15 /* 4 KiB << 14 = 64 MiB: the longest answer to a batch, see there   \
-                                */
-#define WEIR_BUFFERS_IDLE_MAX (4u << 20)   /* 4 MiB kept for reuse */
-#define WEIR_BUFFERS_USED_MAX (256u << 20) /* 256 MiB in use by one worker */
+/* 4 KiB << 14 = 64 MiB: an answer to a batch is at most 1,000 times 32 KiB. */
+#define WEIR_BUFFER_CLASSES 15
 
 struct weir_buffer {
     struct weir_buffer *next; /* the owner's, while in use */

@@ -25,20 +25,8 @@
 
 #include "core/address.h"
 #include "server/front.h"
+#include "server/limits.h"
 #include "server/wheel.h"
-
-/* Replies owed to one connection. Pipelining clients gain nothing beyond a few dozen, and what is
- * owed pins decisions of the worker's pool. */
-#define WEIR_PIPELINE_MAX 256
-/* Bytes kept for a client that does not read, before reading from it stops. */
-#define WEIR_OUTPUT_MAX 65536
-
-#define WEIR_REQUEST_MS 10000 /* a head is one packet or two; nginx gives 60 s, attackers less */
-#define WEIR_BODY_MS 30000    /* 1 MiB at 35 kB/s */
-#define WEIR_IDLE_MS 75000    /* nginx's keepalive_timeout; proxies keep theirs shorter */
-#define WEIR_STALL_MS 15000
-#define WEIR_LINGER_MS 2000
-#define WEIR_DRAIN_MS 500 /* at shutdown: how long an idle connection may still begin a request */
 
 enum weir_connection_state {
     WEIR_CONNECTION_PROXY,   /* the PROXY protocol's header comes first */

@@ -11,9 +11,6 @@
 #include "server/server.h"
 #include "server/worker.h"
 
-/* How long a shutdown waits for what is in flight. */
-#define WEIR_SHUTDOWN_MS 10000
-
 struct weir_daemon {
     struct weir_server_options options;
     struct weir_log log;

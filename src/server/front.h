@@ -19,14 +19,15 @@
 
 #include "core/check.h"
 #include "server/buffers.h"
+#include "server/limits.h"
 
 struct weir_connection;
 struct weir_slot;
 struct weir_worker;
 
-/* The most that one slot->write may append to an output at once; longer replies go through
- * weir_connection_send. 8 KiB of rate-limit headers, 16 KiB of JSON, and a head. */
-#define WEIR_REPLY_MAX 32768
+/* The most that one slot->write may append to an output at once: 14 KiB of rate-limit headers,
+ * 32 KiB of JSON, and a head (http.h checks it). Longer replies go through weir_connection_send. */
+#define WEIR_REPLY_MAX (52 * 1024)
 
 /* Bytes on their way to one connection: the worker's, reused for each. */
 struct weir_output {
@@ -58,9 +59,6 @@ struct weir_front {
     /* The last words on a connection that is cut. */
     void (*cut)(struct weir_connection *connection, enum weir_cut why, struct weir_output *output);
 };
-
-/* Decisions that one request may need. */
-#define WEIR_BATCH_MAX 1000
 
 /* The room that a front end has in each connection for its parser. */
 #define WEIR_FRONT_STATE_BYTES 192

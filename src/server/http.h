@@ -77,7 +77,6 @@ struct weir_http {
     struct weir_answer answer;
     char lease[WEIR_LEASE_TOKEN_MAX];
     char json[WEIR_ANSWER_JSON_MAX];
-    char headers[WEIR_RATELIMIT_HEADERS_MAX];
     char joined[WEIR_HTTP1_HEAD_MAX * 2]; /* repeated header fields, joined with ", " */
     size_t joined_used;
     bool joined_full; /* repeated fields found no room */
@@ -148,6 +147,11 @@ void weir_http_end(struct weir_output *output, const char *type, size_t size);
 
 /* Room for what weir_http_begin and _end write, and fields of a handler's own. */
 #define WEIR_HTTP_HEAD_ROOM 512
+_Static_assert(WEIR_HTTP_HEAD_ROOM + WEIR_RATELIMIT_HEADERS_MAX + WEIR_LEASE_TOKEN_MAX +
+                       WEIR_ANSWER_JSON_MAX <=
+                   WEIR_REPLY_MAX,
+               "grow WEIR_REPLY_MAX");
+_Static_assert(WEIR_PROBLEM_JSON_MAX <= WEIR_ANSWER_JSON_MAX, "http->json takes either");
 
 /* Finished replies. `fields` are lines with their CRLF, or NULL. */
 void weir_http_reply(struct weir_http_call *call, enum weir_http_status status, const char *fields,

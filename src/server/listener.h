@@ -18,9 +18,7 @@
 
 #include "rules/rules.h"
 #include "server/front.h"
-
-/* Connections that wait to be accepted; the kernel caps it at net.core.somaxconn. */
-#define WEIR_BACKLOG 4096
+#include "server/limits.h"
 
 enum weir_endpoint_kind { WEIR_ENDPOINT_OFF, WEIR_ENDPOINT_TCP, WEIR_ENDPOINT_UNIX };
 

@@ -20,9 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEIR_LOG_LINES_PER_SECOND 100
-#define WEIR_LOG_LINE_MAX 2048 /* longer values are cut; below PIPE_BUF, so one write is one line  \
-                                */
+#include "server/limits.h"
 
 enum weir_log_format { WEIR_LOG_TEXT, WEIR_LOG_JSON };
 enum weir_log_level { WEIR_LOG_INFO, WEIR_LOG_WARNING, WEIR_LOG_ERROR };

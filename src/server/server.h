@@ -15,11 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/limits.h"
 #include "server/log.h"
-
-/* Threads that decide: each takes an owner slot of the table (WEIR_TABLE_OWNERS_MAX = 256), and so
- * do the main thread and the other processes on a shared region. */
-#define WEIR_WORKERS_MAX 128
 
 #define WEIR_HTTP_ADDRESS_DEFAULT "127.0.0.1:8080"
 #define WEIR_ADMIN_ADDRESS_DEFAULT "127.0.0.1:9090"

@@ -20,21 +20,10 @@
 #include "engine/engine.h"
 #include "server/buffers.h"
 #include "server/connection.h"
+#include "server/limits.h"
 #include "server/listener.h"
 #include "server/log.h"
 #include "table/table.h"
-
-/* Connections of one worker, unless the process may open fewer files: 16,384 idle ones are 12 MiB,
- * and a proxy needs a few dozen. Past it a connection is answered 503 and closed. */
-#define WEIR_CONNECTIONS_MAX 16384
-/* Connections beyond that which may be told so at one time; still more are closed at once. */
-#define WEIR_REFUSALS_MAX 64
-
-/* Decisions of one worker: four of the longest batches. */
-#define WEIR_DECISIONS 4096
-
-/* What one read of a socket may bring. */
-#define WEIR_READ_BYTES 65536
 
 #define WEIR_WORKER_LISTENERS_MAX 4
 

@@ -1,0 +1,77 @@
+/* The limits of the server, all in one place: a name, a number, why that number, and what happens
+ * at the limit. docs/limits.md tells users. Those of one request's bytes are the codecs' own
+ * (wire/http1.h and others); the table's are in table/table.h.
+ */
+#ifndef WEIR_SERVER_LIMITS_H
+#define WEIR_SERVER_LIMITS_H
+
+/* --- Threads ---------------------------------------------------------------------------------- */
+
+/* Threads that decide: each takes an owner slot of the table (WEIR_TABLE_OWNERS_MAX = 256), and so
+ * do the main thread and the other processes on a shared region. More is a usage error. */
+#define WEIR_WORKERS_MAX 128
+
+/* Decisions that one request may need: those of the longest batch. */
+#define WEIR_BATCH_MAX 1000
+
+/* Decisions of one worker: four of the longest batches. When they are used up, connections wait
+ * their turn; the store's deadline bounds how long. */
+#define WEIR_DECISIONS 4096
+
+/* --- Connections ------------------------------------------------------------------------------ */
+
+/* Connections of one worker, unless the process may open fewer files: 16,384 idle ones are 12 MiB,
+ * and a proxy needs a few dozen. Past it a connection is answered 503 and closed. */
+#define WEIR_CONNECTIONS_MAX 16384
+/* Connections beyond that which may be told so at one time; still more are closed at once. */
+#define WEIR_REFUSALS_MAX 64
+
+/* Connections that wait to be accepted; the kernel caps it at net.core.somaxconn. */
+#define WEIR_BACKLOG 4096
+
+/* Replies owed to one connection. Pipelining clients gain nothing beyond a few dozen, and what is
+ * owed pins decisions of the worker's pool. At the limit it is not read from until half are
+ * written. */
+#define WEIR_PIPELINE_MAX 256
+/* Bytes kept for a client that does not read. At the limit it is not read from until it has read
+ * half of them. */
+#define WEIR_OUTPUT_MAX 65536
+
+/* --- Time ------------------------------------------------------------------------------------- */
+
+/* A request from its first byte to its last: a head is one packet or two; nginx gives 60 s,
+ * attackers use less. Then 408, and the connection is closed. */
+#define WEIR_REQUEST_MS 10000
+/* The same for a body, from the end of its head: 1 MiB at 35 kB/s. */
+#define WEIR_BODY_MS 30000
+/* Nothing begun and nothing owed: nginx's keepalive_timeout; proxies keep theirs shorter. Closed.
+ */
+#define WEIR_IDLE_MS 75000
+/* A reply that the client does not read, without progress of 64 KiB. Closed. */
+#define WEIR_STALL_MS 15000
+/* After the last reply, until the client closes too: closing at once would reset the connection and
+ * could destroy the reply (RFC 9112 9.6). */
+#define WEIR_LINGER_MS 2000
+/* At shutdown: how long an idle connection may still begin a request. */
+#define WEIR_DRAIN_MS 500
+/* At shutdown: how long it waits for what is in flight. */
+#define WEIR_SHUTDOWN_MS 10000
+
+/* --- Memory of one worker --------------------------------------------------------------------- */
+
+/* What one read of a socket may bring. */
+#define WEIR_READ_BYTES 65536
+/* Buffers in use (unfinished requests, replies not taken): past it, 503 and closed. */
+#define WEIR_BUFFERS_USED_MAX (256u << 20)
+/* Buffers kept for reuse. */
+#define WEIR_BUFFERS_IDLE_MAX (4u << 20)
+
+/* --- Logs ------------------------------------------------------------------------------------- */
+
+/* Lines a second, errors included: a disk that an attacker fills is worse than a line that is
+ * missing. What is left out is counted. */
+#define WEIR_LOG_LINES_PER_SECOND 100
+/* Longer values are cut; below PIPE_BUF, so that one write is one line. */
+#define WEIR_LOG_LINE_MAX 2048
+
+#endif
