@@ -15,7 +15,7 @@
 struct fake_state {
     uint64_t hash[2];
     const struct weir_limit *limit; /* the same in every check of this key */
-    uint64_t *memory; /* a cell, or a span */
+    uint64_t *memory;               /* a cell, or a span */
 };
 
 struct fake_store {

@@ -276,7 +276,7 @@ static void decisions_over_the_table_equal_those_made_on_plain_memory(void **sta
     struct weir_table_stats stats;
     weir_table_stats(table, now_ns, &stats);
     assert_int_equal(stats.evictions + stats.overflows, 0); /* else they need not be equal */
-    assert_true(now_ns < UINT64_C(1) << 62); /* the range of times */
+    assert_true(now_ns < UINT64_C(1) << 62);                /* the range of times */
     struct weir_reason reason = {""};
     int err = weir_table_validate(table, &reason);
     assert_string_equal(reason.text, "");
