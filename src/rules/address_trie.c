@@ -1,6 +1,7 @@
 /* see address_trie.h */
 #include "rules/address_trie.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +9,9 @@
 
 static uint64_t load_big_endian(const uint8_t bytes[8])
 {
-    uint64_t word = 0;
-    for (unsigned i = 0; i < 8; i++) {
-        word |= (uint64_t)bytes[i] << (56 - 8 * i);
-    }
-    return word;
+    uint64_t word;
+    memcpy(&word, bytes, sizeof(word));
+    return be64toh(word);
 }
 
 static void address_bits(const struct weir_address *address, uint64_t bits[2])

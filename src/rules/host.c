@@ -13,18 +13,16 @@ static int refuse(struct weir_reason *reason, int err, const char *what)
     return err;
 }
 
-/* What each byte of a host's name is: L stands for itself, U is upper case, - is refused. RFC 3986
+/* What each byte of a host's name is: 0 stands for itself, 1 is upper case, 2 is refused. RFC 3986
  * reg-name without percent-encodings, which no host in use has. */
-static const char classes[128 + 1] = "--------------------------------"
-                                     "-L--L-LLLLLL-LL-LLLLLLLLLL-L-L--"
-                                     "-UUUUUUUUUUUUUUUUUUUUUUUUUU----L"
-                                     "-LLLLLLLLLLLLLLLLLLLLLLLLLL---L-";
-
-static char class_of(char byte)
-{
-    unsigned char index = (unsigned char)byte;
-    return index < 128 ? classes[index] : '-';
-}
+static const char classes[256 + 1] = "22222222222222222222222222222222"
+                                     "20220200000020020000000000202022"
+                                     "21111111111111111111111111122220"
+                                     "20000000000000000000000000022202"
+                                     "22222222222222222222222222222222"
+                                     "22222222222222222222222222222222"
+                                     "22222222222222222222222222222222"
+                                     "22222222222222222222222222222222";
 
 static bool is_port(const char *text, size_t size)
 {
@@ -78,13 +76,13 @@ int weir_host_normalise(struct weir_bytes *host, struct weir_bytes raw, char *ou
         return literal_normalise(host, raw, out, reason);
     }
     size_t size = 0;
-    bool upper = false;
+    unsigned seen = 0; /* classes, as bits */
     for (; size < raw.size && raw.data[size] != ':'; size++) {
-        char class = class_of(raw.data[size]);
-        upper |= class == 'U';
-        if (class == '-') {
-            return refuse(reason, WEIR_ERR_SYNTAX, "a character that no host name has");
-        }
+        seen |= (unsigned)classes[(unsigned char)raw.data[size]];
+    }
+    bool upper = (seen & 1) != 0;
+    if ((seen & 2) != 0) {
+        return refuse(reason, WEIR_ERR_SYNTAX, "a character that no host name has");
     }
     if (size < raw.size && !is_port(raw.data + size + 1, raw.size - size - 1)) {
         return refuse(reason, WEIR_ERR_SYNTAX, "no number behind the colon");

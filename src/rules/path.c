@@ -7,20 +7,19 @@
 #include "rules/problems.h"
 
 /* What each byte of a path is (RFC 3986 pchar): p stands for itself, e has to be encoded, ? ends
- * the path, 0 is refused. Bytes from 0x80 on are e. */
-static const char classes[128 + 1] = "0eeeeeeeeeeeeeee"
-                                     "eeeeeeeeeeeeeeee"
-                                     "epe?p%pppppppp./"
-                                     "ppppppppppppepe?"
-                                     "pppppppppppppppp"
-                                     "pppppppppppeeeep"
-                                     "eppppppppppppppp"
-                                     "pppppppppppeeepe";
+ * the path, 0 is refused. */
+static const char classes[256 + 1] = "0eeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
+                                     "epe?p%pppppppp./ppppppppppppepe?"
+                                     "pppppppppppppppppppppppppppeeeep"
+                                     "eppppppppppppppppppppppppppeeepe"
+                                     "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
+                                     "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
+                                     "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
+                                     "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
 
 static char class_of(char byte)
 {
-    unsigned char index = (unsigned char)byte;
-    return index < 128 ? classes[index] : 'e';
+    return classes[(unsigned char)byte];
 }
 
 static int refuse(struct weir_reason *reason, int err, const char *field, const char *what)
