@@ -53,6 +53,20 @@ def test_gcra_token_bucket_and_leaky_bucket_decide_identically(tmp_path):
     assert decisions[0] == decisions[1] == decisions[2]
 
 
+def test_seven_an_hour_is_seven_an_hour_to_the_nanosecond_for_a_year(tmp_path):
+    rules = ("version: 1\nlimits:\n"
+             "  - { name: seven, key: [], algorithm: token_bucket, rate: 7/h, burst: 2 }\n")
+    start, hour = 1_700_000_000 * 10**9, 3600 * 10**9
+    times = [start, start]  # empties the bucket, which never fills again
+    for k in range(1, 7 * 24 * 366 + 1):
+        due = start - -k * hour // 7  # rounded up
+        times += [due - 1, due]
+    lines = [f'{{"t": "{t // 10**9}.{t % 10**9:09}"}}' for t in times]
+    found = replay_decisions(tmp_path, rules, lines)
+    assert [decision["allowed"] for decision in found] == [True] * 2 + [False, True] * 7 * 24 * 366
+    assert {decision["limits"][0]["retry_after_ns"] for decision in found} == {0, 1}
+
+
 LOG_RULES = """\
 version: 1
 limits:
