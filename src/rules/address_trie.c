@@ -22,7 +22,7 @@ static void address_bits(const struct weir_address *address, uint64_t bits[2])
 
 static unsigned bit_at(const uint64_t bits[2], uint32_t at)
 {
-    return (unsigned)(bits[at / 64] >> (63 - at % 64)) & 1;
+    return (unsigned)(at < 64 ? bits[0] >> (63 - at) : bits[1] >> (127 - at)) & 1;
 }
 
 /* How many leading bits two prefixes share. */

@@ -12,7 +12,7 @@ static const char *const fixed_names[WEIR_ATTR_FIRST_NAMED] = {
 bool rules_fixed_attributes(struct rules_loader *loader)
 {
     struct weir_rules *rules = loader->rules;
-    for (uint16_t i = 0; i < WEIR_ATTR_FIRST_NAMED; i++) {
+    for (uint32_t i = 0; i < WEIR_ATTR_FIRST_NAMED; i++) {
         const char *name = fixed_names[i];
         rules->attribute_names[i] = name;
         if (!rules_keep_word(loader, &rules->attributes, 0, name, strlen(name), i)) {

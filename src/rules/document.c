@@ -1,6 +1,7 @@
 /* see document.h */
 #include "rules/document.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,9 +189,12 @@ static int open_node(struct builder *builder, const yaml_event_t *event, uint8_t
         return err;
     }
     frame->node = new_node(builder, kind, &event->start_mark);
+    if (frame->node == NULL) {
+        return WEIR_ERR_MEMORY;
+    }
     frame->start = builder->stack_size;
     builder->depth++;
-    return frame->node == NULL ? WEIR_ERR_MEMORY : 0;
+    return 0;
 }
 
 static int compare_keys(const void *a, const void *b)
@@ -253,6 +257,7 @@ static int close_node(struct builder *builder)
 {
     struct frame *frame = &builder->frames[--builder->depth];
     struct rules_node *node = frame->node;
+    assert(node != NULL); /* libyaml gives an end for each start */
     uint32_t count = builder->stack_size - frame->start;
     node->size = count;
     node->items = rules_arena_alloc(builder->arena, (count + 1) * sizeof(struct rules_node *));

@@ -44,11 +44,8 @@ static void load_keys(struct rules_loader *loader, const struct rules_node *node
     if (path == NULL) {
         return;
     }
-    if (relative) {
-        sprintf(path, "%s/%s", loader->folder, name.data);
-    } else {
-        strcpy(path, name.data);
-    }
+    snprintf(path, folder_size + name.size + 2, "%s%s%s", relative ? loader->folder : "",
+             relative ? "/" : "", name.data);
     int err = rules_keys_load(&rules->keys, &rules->arena, path, &rules->plans, rules->plan_names,
                               rules->plan_count, loader->problems);
     if (err == WEIR_ERR_IO) {
