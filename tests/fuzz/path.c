@@ -13,6 +13,16 @@ static char path_room[2][WEIR_PATH_MAX];
 static char pattern_rooms[PATTERNS_MAX][WEIR_PATH_MAX];
 static struct weir_path_pattern patterns[PATTERNS_MAX];
 
+/* Whether a path goes on with "." or "..", up to a slash or its end. */
+static bool is_dot_segment(const char *rest, size_t size)
+{
+    size_t dots = 0;
+    while (dots < size && rest[dots] == '.') {
+        dots++;
+    }
+    return (dots == 1 || dots == 2) && (dots == size || rest[dots] == '/');
+}
+
 /* A normal path has one slash between segments, no dot segment, and normalises to itself. */
 static void check_path(struct weir_bytes path)
 {
@@ -28,9 +38,8 @@ static void check_path(struct weir_bytes path)
         unsigned char byte = (unsigned char)path.data[i];
         REQUIRE(byte > ' ' && byte < 0x7F && byte != '?' && byte != '#');
         REQUIRE(i == 0 || byte != '/' || path.data[i - 1] != '/');
+        REQUIRE(byte != '/' || !is_dot_segment(path.data + i + 1, path.size - i - 1));
     }
-    REQUIRE(memmem(path.data, path.size, "/../", 4) == NULL);
-    REQUIRE(memmem(path.data, path.size, "/./", 3) == NULL);
 }
 
 static void check_host(struct weir_bytes raw)
