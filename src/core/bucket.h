@@ -107,6 +107,27 @@ static inline void bucket_charge(const struct weir_limit *limit, struct weir_cel
                bucket_time_add(limit, bucket_over(cell, now_ns), bucket_cost(limit, cost)));
 }
 
+/* bucket_test and bucket_charge of cost 1 in one go, as the table's loop needs it. */
+WIDE_INLINE bool bucket_take_one(const struct weir_limit *limit, struct weir_cell *cell,
+                                 uint64_t now_ns, uint64_t *delay_ns)
+{
+    struct bucket_time over = bucket_over(cell, now_ns);
+    struct bucket_time sum =
+        bucket_time_add(limit, over, (struct bucket_time){limit->period_ns, limit->period_rem});
+
+    *delay_ns = 0;
+    if (limit->capacity == 0 ||
+        bucket_time_less((struct bucket_time){limit->depth_ns, limit->depth_rem}, sum))
+        return false;
+    if (limit->spec.algorithm == WEIR_LEAKY_QUEUE)
+        *delay_ns = over.ns + (over.rem != 0);
+    cell->a = now_ns + sum.ns;
+    cell->b = sum.rem;
+    if (__builtin_expect(cell->a >= BUCKET_TAT_MAX, 0))
+        *cell = (struct weir_cell){BUCKET_TAT_MAX, 0};
+    return true;
+}
+
 void bucket_charge_denied(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                           uint64_t cost);
 void bucket_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
@@ -125,6 +146,17 @@ static inline uint64_t bucket_fresh_at(const struct weir_cell *cell)
 
 /* 96 bits: 63 of the TAT, 33 of its remainder. */
 #define BUCKET_PACKED_DENOM_MAX (UINT64_C(1) << 33)
+
+/* A packed state as packed[0] | packed[1] << 32, and packed[2]. */
+WIDE_INLINE uint64_t bucket_pack_time(const struct weir_cell *cell)
+{
+    return cell->a | cell->b >> 32 << 63;
+}
+
+WIDE_INLINE struct weir_cell bucket_unpack_words(uint64_t time, uint32_t rem)
+{
+    return (struct weir_cell){time & BUCKET_TAT_MAX, rem | time >> 63 << 32};
+}
 
 static inline void bucket_pack(const struct weir_cell *cell, uint32_t packed[3])
 {

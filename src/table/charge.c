@@ -13,18 +13,6 @@ static void release_later(struct weir_table_owner *owner, uint64_t span)
         owner->freed[owner->freed_count++] = span;
 }
 
-/* Remembers all that slot_put writes. tag_hi and param are saved in pairs, as 4 bytes. */
-static void save_slot(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i)
-{
-    const uint64_t *slot = (const uint64_t *)(const void *)&bucket->slot[i];
-
-    undo_save64(owner, &slot[0]);
-    undo_save64(owner, &slot[1]);
-    undo_save32(owner, (const uint32_t *)(const void *)&bucket->tag_hi[i & ~1u]);
-    undo_save32(owner, &bucket->marks);
-    undo_save32(owner, (const uint32_t *)(const void *)&bucket->param[i & ~1u]);
-}
-
 static void save_state(struct weir_table_owner *owner, const struct table_bucket *bucket,
                        uint32_t i)
 {
@@ -83,7 +71,7 @@ static void put_slot(struct weir_table_owner *owner, const struct weir_limit *li
         *heap_owner_of(table, target->span) =
             (uint64_t)(bucket - table->buckets) << 3 | target->slot;
     if (!single || target->kind != TARGET_NEW || target->span != 0 || target->replaced != 0)
-        save_slot(owner, bucket, target->slot);
+        undo_save_slot(owner, bucket, target->slot);
     slot_state(limit, target, state);
     slot_put(bucket, target->slot, tag, second, param, state);
     release_later(owner, target->replaced);
@@ -131,7 +119,7 @@ static void demote(struct weir_table_owner *owner, struct target *target)
 {
     struct table_bucket *bucket = target->bucket;
 
-    undo_save32(owner, (const uint32_t *)(const void *)&bucket->param[target->slot & ~1u]);
+    undo_save_param(owner, bucket, target->slot);
     slot_set_param(bucket, target->slot, bucket->param[target->slot] | PARAM_SHARED);
     target->kind = TARGET_SHARED;
 }

@@ -93,7 +93,8 @@ static void copy_slot(struct copy *copy, uint64_t index, uint32_t i)
     struct table_bucket *pair[2] = {region_bucket(to, at.bucket), region_bucket(to, other)};
     struct place place = {.taken = {0, 0}};
 
-    if (placement_choose(to, pair, copy->now_ns, &place) == PLACE_NONE)
+    if (placement_free(to, pair, copy->now_ns, &place) == PLACE_NONE &&
+        placement_evict(to, pair, copy->now_ns, &place) == PLACE_NONE)
         return;
     clear_slot(copy, place.bucket, place.slot);
 

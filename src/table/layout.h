@@ -9,7 +9,7 @@
  *
  * Crash safety rests on one fact: the memory of a killed process is a prefix of its stores in
  * program order. So compiler barriers are enough, and one store instruction is never seen half
- * done. `struct table_slot` is 16 bytes and aligned, so that a state is written by one instruction.
+ * done. `union table_slot` is 16 bytes and aligned, so that a state is written by one instruction.
  */
 #ifndef WEIR_TABLE_LAYOUT_H
 #define WEIR_TABLE_LAYOUT_H
@@ -38,10 +38,14 @@
 /* ... of runs of pages, which take a word a page: the longest is of WEIR_LEASES_MAX leases. */
 #define RUN_PAGES_MAX 80
 
-/* One aligned store of 16 bytes; see above. */
-struct table_slot {
-    uint32_t tag_lo;   /* bits 4..35 of the tag */
-    uint32_t state[3]; /* a packed cell; or the offset of a span in state[0..1], state[2] = 0 */
+/* One aligned store of 16 bytes; see above. Buckets whose T has no fraction change words[0] alone.
+ */
+union table_slot {
+    struct {
+        uint32_t state[3]; /* a packed cell; or the offset of a span in state[0..1], state[2] = 0 */
+        uint32_t tag_lo;   /* bits 4..35 of the tag */
+    };
+    uint64_t words[2];
 } __attribute__((aligned(16)));
 
 struct table_bucket {
@@ -49,7 +53,7 @@ struct table_bucket {
     uint32_t marks;                /* 5 bits a slot: bits 0..3 of the tag << 1 | second candidate */
     uint16_t tag_hi[BUCKET_SLOTS]; /* bits 36..51 of the tag */
     uint16_t param[BUCKET_SLOTS];  /* 0: empty; id of the parameters, perhaps | PARAM_SHARED */
-    struct table_slot slot[BUCKET_SLOTS];
+    union table_slot slot[BUCKET_SLOTS];
 } __attribute__((aligned(128)));
 
 /* The parameters `id` stand at params[id - 1]. */
@@ -123,8 +127,9 @@ struct table_header {
     uint64_t page_hint, class_hint[SPAN_CLASSES];    /* where to look first; any value is legal */
 };
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words[0] is state[0] | state[1] << 32");
 _Static_assert(sizeof(struct table_bucket) == 128, "a bucket is two cache lines");
-_Static_assert(sizeof(struct table_slot) == 16, "a slot is one store");
+_Static_assert(sizeof(union table_slot) == 16, "a slot is one store");
 _Static_assert(sizeof(struct table_header) <= TABLE_PAGE, "the header is one page");
 _Static_assert(sizeof(struct table_page) == 40, "no padding in a page's description");
 _Static_assert(WEIR_TABLE_OWNERS_MAX <= 256, "a lock word has 8 bits for the owner");

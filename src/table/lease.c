@@ -108,7 +108,7 @@ static void clear_slot(struct weir_table_owner *owner, struct table_bucket *buck
         return;
     }
     owner_lock(owner, heap_lock);
-    undo_save32(owner, (const uint32_t *)(const void *)&bucket->param[i & ~1u]);
+    undo_save_param(owner, bucket, i);
     slot_set_param(bucket, i, 0);
     heap_give(owner, slot_span(bucket, i));
     undo_finish(owner);

@@ -62,7 +62,7 @@ static void dismiss(struct weir_table_owner *owner, const struct victim *victim)
     uint16_t *param = &victim->bucket->param[victim->slot];
 
     owner_lock(owner, &table->header->heap_lock);
-    undo_save32(owner, (const uint32_t *)(const void *)&victim->bucket->param[victim->slot & ~1u]);
+    undo_save_param(owner, victim->bucket, victim->slot);
     __atomic_store_n(param, 0, __ATOMIC_RELAXED);
     heap_give(owner, slot_span(victim->bucket, victim->slot));
     undo_finish(owner);

@@ -34,27 +34,27 @@ struct position {
 /* What the arithmetic needs of a header, kept near. */
 struct position_map {
     uint64_t buckets;
-    uint64_t mask;  /* of hash[0]: K < 64 leaves bits out */
-    uint32_t extra; /* K - 64, or 0: bits of hash[1] that count */
+    uint64_t masks[2]; /* of the hash: the bits that count */
 };
 
 static inline struct position_map position_map_of(const struct table_header *header)
 {
-    uint32_t bits = header->identity_bits;
+    uint32_t bits = header->identity_bits; /* 52..87 */
+    struct position_map map = {header->buckets, {UINT64_MAX, 0}};
 
-    return (struct position_map){
-        .buckets = header->buckets,
-        .mask = bits < 64 ? ~((UINT64_C(1) << (64 - bits)) - 1) : UINT64_MAX,
-        .extra = bits < 64 ? 0 : bits - 64,
-    };
+    if (bits < 64)
+        map.masks[0] <<= 64 - bits;
+    else if (bits > 64)
+        map.masks[1] = UINT64_MAX << (128 - bits);
+    return map;
 }
 
 WIDE_INLINE struct position position_of(const struct position_map *map, const uint64_t hash[2])
 {
-    uint64_t low = (hash[1] >> 1) >> (63 - map->extra); /* below 2^23; buckets below 2^36 */
-    position_wide product = (position_wide)(hash[0] & map->mask) * map->buckets;
+    position_wide low = (position_wide)(hash[1] & map->masks[1]) * map->buckets;
+    position_wide product = (position_wide)(hash[0] & map->masks[0]) * map->buckets;
 
-    product += (low * map->buckets) >> map->extra;
+    product += (uint64_t)(low >> 64);
     return (struct position){(uint64_t)(product >> 64), (uint64_t)product >> (64 - TAG_BITS)};
 }
 
@@ -87,11 +87,15 @@ static inline struct position position_move(const struct position_map *from, uin
     return position_of(to, hash);
 }
 
-WIDE_INLINE uint32_t position_mark(uint64_t tag, bool second)
-{
-    return (uint32_t)(tag & 15) << 1 | second;
-}
 #define MARK_BITS 5
 #define MARK_MASK 31u
+
+/* What a slot's bits in table_bucket.marks are, in all six places. */
+WIDE_INLINE uint32_t position_marks(uint64_t tag, bool second)
+{
+    uint32_t mark = (uint32_t)(tag & 15) << 1 | second;
+
+    return mark * (1u | 1u << 5 | 1u << 10 | 1u << 15 | 1u << 20 | 1u << 25);
+}
 
 #endif

@@ -45,6 +45,8 @@ struct weir_table {
 struct lookup {
     struct position at;
     struct table_bucket *likely; /* the bucket that seemed to have it */
+    int32_t slot;                /* its slot there, when that was seen; else -1 */
+    uint32_t marks;              /* its mark there, in all places */
 };
 
 /* What a check is decided on. */
@@ -85,8 +87,9 @@ struct weir_table_owner {
     uint32_t held_count, wanted_count, freed_count;
     uint32_t *held[LOCKS_MAX + 1]; /* and the heap's */
     uint32_t *wanted[LOCKS_MAX];
-    uint64_t freed[2 * WEIR_CHECKS_MAX]; /* spans to free at the end of this transaction */
-    uint64_t reclaim_at;                 /* where the search for a span to take goes on */
+    uint64_t freed[2 * WEIR_CHECKS_MAX];        /* spans to free at the end of this transaction */
+    uint32_t relocate_failures, relocate_skips; /* see relocate.c */
+    uint64_t reclaim_at;                        /* where the search for a span to take goes on */
     struct lookup ahead[AHEAD_MAX];
     struct target targets[WEIR_CHECKS_MAX];
     struct weir_edits edits;

@@ -15,8 +15,8 @@ void slot_put(struct table_bucket *bucket, uint32_t i, uint64_t tag, bool second
     bucket->slot[i].tag_lo = (uint32_t)(tag >> 4);
     slot_write_state(bucket, i, state);
     __atomic_store_n(&bucket->tag_hi[i], (uint16_t)(tag >> 36), __ATOMIC_RELAXED);
-    __atomic_store_n(&bucket->marks, marks | position_mark(tag, second) << MARK_BITS * i,
-                     __ATOMIC_RELAXED);
+    marks |= position_marks(tag, second) & MARK_MASK << MARK_BITS * i;
+    __atomic_store_n(&bucket->marks, marks, __ATOMIC_RELAXED);
     UNDO_BARRIER();
     slot_set_param(bucket, i, param);
 }

@@ -2,7 +2,7 @@
  * (but for slot_guess).
  *
  *   0      4       8            20          32                                    128
- *   | lock | marks | tag_hi[6]  | param[6]  | slot[6]: tag_lo, state[3]           |
+ *   | lock | marks | tag_hi[6]  | param[6]  | slot[6]: state[3], tag_lo           |
  *
  * tag_hi finds candidates in one vector compare; the other 36 bits and the mark that says which of
  * its two buckets a key is in are compared only there. A slot whose param is 0, or shared, is no
@@ -21,60 +21,83 @@
 
 #include "table/region.h"
 
+/* The tags as one vector. Without the lock, in slot_guess, this is a race that no harm can come of:
+ * a torn value makes a wrong guess. The thread sanitizer, which cannot know, sees two atomic loads.
+ */
+#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
+#define SLOT_VECTOR 1
+#endif
+
 /* The slots whose tag_hi is this one: a bit for every lower byte of six 16-bit lanes. */
 WIDE_INLINE uint32_t slot_candidates(const struct table_bucket *bucket, uint64_t tag)
 {
-    const uint64_t *words = (const uint64_t *)(const void *)bucket->tag_hi;
-    uint64_t w0 = __atomic_load_n(&words[0], __ATOMIC_RELAXED);
-    uint64_t w1 = __atomic_load_n(&words[1], __ATOMIC_RELAXED);
     uint16_t hi = (uint16_t)(tag >> 36);
-#if defined(__SSE2__)
-    __m128i lanes = _mm_set_epi64x((int64_t)w1, (int64_t)w0);
+#if defined(SLOT_VECTOR)
+    __m128i lanes = _mm_loadu_si128((const __m128i *)(const void *)bucket->tag_hi);
     __m128i equal = _mm_cmpeq_epi16(lanes, _mm_set1_epi16((int16_t)hi));
 
     return (uint32_t)_mm_movemask_epi8(equal) & 0x555;
 #else
+    const uint64_t *words = (const uint64_t *)(const void *)bucket->tag_hi;
+    uint64_t halves[2] = {__atomic_load_n(&words[0], __ATOMIC_RELAXED),
+                          __atomic_load_n(&words[1], __ATOMIC_RELAXED)};
     uint32_t mask = 0;
 
-    for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
-        uint64_t word = i < 4 ? w0 : w1;
-
-        mask |= (uint32_t)((uint16_t)(word >> 16 * (i % 4)) == hi) << 2 * i;
-    }
+    for (uint32_t i = 0; i < BUCKET_SLOTS; i++)
+        mask |= (uint32_t)((uint16_t)(halves[i / 4] >> 16 * (i % 4)) == hi) << 2 * i;
     return mask;
 #endif
 }
 
-/* Whether the key may be in this bucket, asked without the lock: a hint. */
-WIDE_INLINE bool slot_guess(const struct table_bucket *bucket, uint64_t tag)
+/* The slot that a key may have in this bucket, asked without the lock: a hint; or -1. */
+WIDE_INLINE int slot_guess(const struct table_bucket *bucket, uint64_t tag)
 {
-    return slot_candidates(bucket, tag) != 0;
+    uint32_t mask = slot_candidates(bucket, tag);
+
+    return mask != 0 ? __builtin_ctz(mask) / 2 : -1;
+}
+
+/* Whether slot `i` has this tag and mark; `marks` as of position_marks. Says nothing of its param.
+ */
+WIDE_INLINE bool slot_matches(const struct table_bucket *bucket, uint32_t i, uint64_t tag,
+                              uint32_t marks)
+{
+    static const uint32_t masks[BUCKET_SLOTS] = {
+        MARK_MASK,       MARK_MASK << 5,  MARK_MASK << 10,
+        MARK_MASK << 15, MARK_MASK << 20, MARK_MASK << 25,
+    };
+
+    return bucket->slot[i].tag_lo == (uint32_t)(tag >> 4) &&
+           bucket->tag_hi[i] == (uint16_t)(tag >> 36) && ((bucket->marks ^ marks) & masks[i]) == 0;
 }
 
 /* The key's slot, or -1. `second`: this is the second of the key's two buckets. */
-WIDE_INLINE int slot_find(const struct table_bucket *bucket, uint64_t tag, bool second)
+static inline int slot_find(const struct table_bucket *bucket, uint64_t tag, bool second)
 {
-    uint32_t mark = position_mark(tag, second);
+    uint32_t marks = position_marks(tag, second);
 
     for (uint32_t mask = slot_candidates(bucket, tag); mask != 0; mask &= mask - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(mask) / 2;
 
-        if (__builtin_expect(bucket->slot[i].tag_lo == (uint32_t)(tag >> 4) &&
-                                 ((bucket->marks >> MARK_BITS * i) & MARK_MASK) == mark &&
-                                 bucket->param[i] - 1u < PARAM_SHARED - 1u,
-                             1))
+        if (slot_matches(bucket, i, tag, marks) && bucket->param[i] - 1u < PARAM_SHARED - 1u)
             return (int)i;
     }
     return -1;
 }
 
+/* Writes both words of a slot in one instruction. */
+WIDE_INLINE void slot_write(struct table_bucket *bucket, uint32_t i, uint64_t word0, uint64_t word1)
+{
+    typedef uint64_t vector __attribute__((vector_size(16)));
+
+    *(vector *)(void *)&bucket->slot[i] = (vector){word0, word1};
+}
+
 /* Writes the state of a slot, in one instruction. */
 WIDE_INLINE void slot_write_state(struct table_bucket *bucket, uint32_t i, const uint32_t state[3])
 {
-    typedef uint32_t vector __attribute__((vector_size(16)));
-    vector value = {bucket->slot[i].tag_lo, state[0], state[1], state[2]};
-
-    *(vector *)(void *)&bucket->slot[i] = value;
+    slot_write(bucket, i, state[0] | (uint64_t)state[1] << 32,
+               state[2] | (uint64_t)bucket->slot[i].tag_lo << 32);
 }
 
 static inline void slot_set_param(struct table_bucket *bucket, uint32_t i, uint16_t param)

@@ -13,90 +13,172 @@
 #include "table/slot.h"
 #include "table/transaction.h"
 
-static inline void fetch(const struct table_bucket *bucket)
+/* Asks for a line that will be written. */
+static inline void fetch(const void *line)
 {
-    __builtin_prefetch(bucket, 1, 3);
-    __builtin_prefetch((const uint8_t *)bucket + TABLE_LINE, 1, 3);
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
+    __builtin_prefetch(line, 1, 3);
+#endif
 }
 
-/* Computes where the checks of a decision are and asks for the lines. */
+/* Computes where the checks of a decision are and asks for the first lines. */
 static inline void locate(const struct weir_table *table, const struct weir_decision *decision,
                           struct lookup *ahead)
 {
+    const struct position_map map = table->map;
+
     for (uint32_t i = 0; i < decision->count; i++) {
-        ahead[i].at = position_of(&table->map, decision->checks[i].hash);
+        ahead[i].at = position_of(&map, decision->checks[i].hash);
+        ahead[i].marks = position_marks(ahead[i].at.tag, false);
         ahead[i].likely = region_bucket(table, ahead[i].at.bucket);
         fetch(ahead[i].likely);
     }
 }
 
-/* Looks whether the keys are in their first buckets. */
+/* Looks where the keys seem to be, and asks for the other lines that it takes. */
 static inline void guess(const struct weir_table *table, struct lookup *ahead, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (__builtin_expect(slot_guess(ahead[i].likely, ahead[i].at.tag), 1))
+        struct table_bucket *bucket = ahead[i].likely;
+        int slot = slot_guess(bucket, ahead[i].at.tag);
+
+        ahead[i].slot = slot;
+        if (__builtin_expect(slot >= 0, 1)) {
+            fetch(&bucket->slot[slot]);
             continue;
-        ahead[i].likely =
+        }
+        bucket =
             region_bucket(table, position_other(&table->map, ahead[i].at.bucket, ahead[i].at.tag));
-        fetch(ahead[i].likely);
+        ahead[i].likely = bucket;
+        ahead[i].marks = position_marks(ahead[i].at.tag, true);
+        fetch(bucket);
+        fetch(&bucket->slot[BUCKET_SLOTS - 1]);
     }
 }
 
-/* One check on a packed cell; false: not so, and nothing has happened. */
-static inline bool decide_short(struct weir_table_owner *owner, struct weir_decision *decision,
-                                const struct lookup *ahead)
+/* The key's slot in its likely bucket, whose lock is held, when it is there under its limit's
+ * parameters; else -1. */
+static inline int find_own(const struct lookup *ahead, uint16_t param)
+{
+    const struct table_bucket *bucket = ahead->likely;
+    int slot = ahead->slot;
+
+    if (__builtin_expect(
+            slot < 0 || !slot_matches(bucket, (uint32_t)slot, ahead->at.tag, ahead->marks), 0))
+        slot = slot_find(bucket, ahead->at.tag, ahead->marks & 1);
+    return slot >= 0 && bucket->param[slot] == param ? slot : -1;
+}
+
+/* What the short way fills in. Last of all: a narrow store into a decision and then a wide load
+ * over it would wait for the store to leave the processor. */
+static inline void finish_short(struct weir_decision *decision, uint64_t now_ns,
+                                const struct weir_cell *cell, uint64_t delay_ns, bool admits,
+                                bool charged)
+{
+    struct weir_outcome *outcome = &decision->outcomes[0];
+
+    outcome->cell = *cell;
+    outcome->delay_ns = delay_ns;
+    outcome->verdict = admits ? WEIR_ALLOWED : WEIR_DENIED;
+    outcome->reported = false;
+    outcome->charged = charged;
+    decision->now_ns = now_ns;
+    decision->delay_ns = delay_ns;
+    decision->verdict = admits ? WEIR_ALLOWED : WEIR_DENIED;
+    decision->source = WEIR_SOURCE_STORE;
+    decision->error = 0;
+}
+
+/* Any packed cell, any cost. */
+static __attribute__((noinline)) bool decide_cell(struct weir_table_owner *owner, uint64_t now_ns,
+                                                  struct weir_decision *decision,
+                                                  const struct lookup *ahead)
 {
     const struct weir_check *check = &decision->checks[0];
     const struct weir_limit *limit = check->limit;
-    struct weir_outcome *outcome = &decision->outcomes[0];
     struct table_bucket *bucket = ahead->likely;
-    bool second = bucket != region_bucket(owner->table, ahead->at.bucket);
+    struct weir_cell cell;
+    uint64_t delay_ns;
 
-    if (decision->count != 1 || decision->op != WEIR_OP_DECIDE || check->flags != 0 ||
-        !limit->packs)
+    if (!limit->packs)
         return false;
     owner_lock(owner, &bucket->lock);
 
-    int i = slot_find(bucket, ahead->at.tag, second);
+    int slot = find_own(ahead, limit->id);
 
-    if (__builtin_expect(i < 0 || bucket->param[i] != limit->id, 0)) {
+    if (slot < 0) {
+        owner_unlock(&bucket->lock);
+        return false;
+    }
+    cell_unpack(limit, bucket->slot[slot].state, &cell);
+
+    bool admits = cell_test(limit, &cell, now_ns, check->cost, &delay_ns);
+    bool charged = admits && check->cost > 0;
+
+    if (charged) {
+        uint32_t state[3];
+
+        cell_charge(limit, &cell, now_ns, check->cost);
+        cell_pack(limit, &cell, state);
+        slot_write_state(bucket, (uint32_t)slot, state);
+    }
+    owner_unlock(&bucket->lock);
+    finish_short(decision, now_ns, &cell, delay_ns, admits, charged);
+    return true;
+}
+
+/* The same for what is most common: cost 1 of a bucket. Nothing here calls or divides. */
+static inline bool decide_short(struct weir_table_owner *owner, uint64_t now_ns,
+                                struct weir_decision *decision, const struct lookup *ahead)
+{
+    const struct weir_check *check = &decision->checks[0];
+    const struct weir_limit *limit = check->limit;
+    struct table_bucket *bucket = ahead->likely;
+    uint64_t delay_ns;
+
+    if (decision->count != 1 || decision->op != WEIR_OP_DECIDE || check->flags != 0)
+        return false;
+    if (cell_is_window(limit) || check->cost != 1 || !limit->packs)
+        return decide_cell(owner, now_ns, decision, ahead);
+    owner_lock(owner, &bucket->lock);
+
+    int slot = find_own(ahead, limit->id);
+
+    if (__builtin_expect(slot < 0, 0)) {
         owner_unlock(&bucket->lock);
         return false;
     }
 
-    struct weir_cell cell;
-    uint64_t delay_ns;
+    union table_slot *at = &bucket->slot[slot];
+    uint64_t word1 = at->words[1];
+    struct weir_cell cell = bucket_unpack_words(at->words[0], (uint32_t)word1);
+    bool admits = bucket_take_one(limit, &cell, now_ns, &delay_ns);
 
-    cell_unpack(limit, bucket->slot[i].state, &cell);
+    if (admits) {
+        uint64_t word0 = bucket_pack_time(&cell);
 
-    bool admits = cell_test(limit, &cell, decision->now_ns, check->cost, &delay_ns);
-
-    if (admits && check->cost > 0) {
-        uint32_t state[3];
-
-        cell_charge(limit, &cell, decision->now_ns, check->cost);
-        cell_pack(limit, &cell, state);
-        slot_write_state(bucket, (uint32_t)i, state);
+        /* Without a fraction in T only the time changes, and one plain store is enough. */
+        if ((uint32_t)cell.b == (uint32_t)word1)
+            at->words[0] = word0;
+        else
+            slot_write(bucket, (uint32_t)slot, word0, word1 >> 32 << 32 | (uint32_t)cell.b);
     }
     owner_unlock(&bucket->lock);
-    outcome->cell = cell;
-    outcome->delay_ns = delay_ns;
-    outcome->verdict = admits ? WEIR_ALLOWED : WEIR_DENIED;
-    outcome->reported = false;
-    outcome->charged = admits && check->cost > 0;
-    decision->delay_ns = delay_ns;
-    decision->verdict = outcome->verdict;
+    finish_short(decision, now_ns, &cell, delay_ns, admits, admits);
     return true;
 }
 
 static inline void decide(struct weir_table_owner *owner, uint64_t now_ns,
                           struct weir_decision *decision, const struct lookup *ahead)
 {
+    if (decide_short(owner, now_ns, decision, ahead))
+        return;
     decision->now_ns = now_ns;
     decision->source = WEIR_SOURCE_STORE;
     decision->error = 0;
-    if (!decide_short(owner, decision, ahead))
-        transaction_decide(owner, decision, ahead);
+    transaction_decide(owner, decision, ahead);
 }
 
 void weir_table_submit(struct weir_table_owner *owner, uint64_t now_ns,

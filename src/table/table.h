@@ -104,6 +104,11 @@ void weir_table_submit(struct weir_table_owner *owner, uint64_t now_ns,
 int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id);
 int weir_table_reset(struct weir_table_owner *owner, const uint64_t hash[2]);
 
+/* When the state of a key will equal a fresh one (perhaps it does already), under the limit that it
+ * was made with. A key that shares an overflow state is not found. Errors: WEIR_ERR_NOT_FOUND. */
+int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t *fresh_at_ns)
+    __attribute__((warn_unused_result));
+
 /* Ends all leases of one lease owner (see struct weir_lease); walks the spans. Returns how many. */
 uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_owner);
 

@@ -192,9 +192,8 @@ static bool find_key(struct weir_table_owner *owner, const struct weir_check *ch
     return true;
 }
 
-/* Bits of the slots of `bucket` that other checks of this decision are decided on. */
-static uint32_t taken_slots(const struct weir_table_owner *owner, const struct transaction *txn,
-                            const struct table_bucket *bucket)
+uint32_t target_taken(const struct weir_table_owner *owner, const struct transaction *txn,
+                      const struct table_bucket *bucket)
 {
     uint32_t mask = 0;
 
@@ -247,9 +246,14 @@ static bool find_place(struct weir_table_owner *owner, const struct transaction 
         return true;
     }
     for (uint32_t b = 0; b < 2; b++)
-        place.taken[b] = taken_slots(owner, txn, pair[b]);
+        place.taken[b] = target_taken(owner, txn, pair[b]);
 
-    enum placement found = placement_choose(table, pair, txn->now_ns, &place);
+    enum placement found = placement_free(table, pair, txn->now_ns, &place);
+
+    if (found == PLACE_NONE && target_relocate(owner, txn, pair, &place))
+        found = PLACE_EMPTY;
+    if (found == PLACE_NONE)
+        found = placement_evict(table, pair, txn->now_ns, &place);
 
     if (found != PLACE_NONE) {
         take_place(target, TARGET_NEW, &place);

@@ -18,6 +18,7 @@
 #ifndef WEIR_TABLE_TARGET_H
 #define WEIR_TABLE_TARGET_H
 
+#include "table/placement.h"
 #include "table/region.h"
 
 /* A part of a decision that is one transaction: its checks first .. first + count - 1. */
@@ -40,6 +41,15 @@ void target_unlock_all(struct weir_table_owner *owner);
 /* Resolves all checks to owner->targets. False: owner->lost or owner->no_room says why; the caller
  * cancels and begins again. */
 bool target_resolve(struct weir_table_owner *owner, struct transaction *txn);
+
+/* Bits of the slots of `bucket` that checks of this decision are decided on. */
+uint32_t target_taken(const struct weir_table_owner *owner, const struct transaction *txn,
+                      const struct table_bucket *bucket);
+
+/* Empties a slot of two full buckets by moving its key to that key's other bucket, as a transaction
+ * of its own. Returns whether that was possible, and sets place->bucket and ->slot. */
+bool target_relocate(struct weir_table_owner *owner, const struct transaction *txn,
+                     struct table_bucket *const pair[2], struct place *place);
 
 enum target_charge {
     TARGET_CHARGE,        /* whether it is admitted or not */

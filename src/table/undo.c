@@ -35,6 +35,23 @@ void undo_save32(struct weir_table_owner *owner, const uint32_t *word)
     save(owner, region_offset(owner->table, word) | NARROW, *word);
 }
 
+/* tag_hi and param are saved in pairs, as words of 4 bytes. */
+void undo_save_slot(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i)
+{
+    const uint64_t *slot = (const uint64_t *)(const void *)&bucket->slot[i];
+
+    undo_save64(owner, &slot[0]);
+    undo_save64(owner, &slot[1]);
+    undo_save32(owner, (const uint32_t *)(const void *)&bucket->tag_hi[i & ~1u]);
+    undo_save32(owner, &bucket->marks);
+    undo_save_param(owner, bucket, i);
+}
+
+void undo_save_param(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i)
+{
+    undo_save32(owner, (const uint32_t *)(const void *)&bucket->param[i & ~1u]);
+}
+
 static void clear(struct weir_table *table, struct table_owner_slot *slot)
 {
     uint32_t count = slot->undo_count;

@@ -19,6 +19,10 @@
 void undo_save64(struct weir_table_owner *owner, const uint64_t *word);
 void undo_save32(struct weir_table_owner *owner, const uint32_t *word);
 
+/* The same for a whole slot of a bucket, and for its parameters alone. */
+void undo_save_slot(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i);
+void undo_save_param(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i);
+
 /* Makes everything since the last finish final, or takes it back. */
 void undo_finish(struct weir_table_owner *owner);
 void undo_cancel(struct weir_table_owner *owner);

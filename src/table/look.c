@@ -1,0 +1,22 @@
+/* see weir_table_look in table.h */
+#include "table/owner.h"
+#include "table/slot.h"
+
+int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t *fresh_at_ns)
+{
+    struct weir_table *table = owner->table;
+    struct position at = position_of(&table->map, hash);
+    struct table_bucket *pair[2] = {
+        region_bucket(table, at.bucket),
+        region_bucket(table, position_other(&table->map, at.bucket, at.tag))};
+    int found = -1;
+
+    for (uint32_t b = 0; b < 2 && found < 0; b++) {
+        owner_lock(owner, &pair[b]->lock);
+        found = slot_find(pair[b], at.tag, pair[b] != pair[0]);
+        if (found >= 0)
+            *fresh_at_ns = slot_fresh_at(table, pair[b], (uint32_t)found);
+        owner_unlock(&pair[b]->lock);
+    }
+    return found >= 0 ? 0 : WEIR_ERR_NOT_FOUND;
+}
