@@ -23,7 +23,7 @@ enum weir_attribute {
     WEIR_ATTR_PATH,      /* raw, as in the request line; the rules normalise it */
     WEIR_ATTR_HOST,      /* raw; the rules lower-case it and cut the port */
     WEIR_ATTR_CLIENT_IP, /* not in `values`: see `client` */
-    WEIR_ATTR_USER,      /* given in a trusted request's attributes; identify overrides */
+    WEIR_ATTR_USER,      /* only from trusted requests; goes before what identify finds */
     WEIR_ATTR_ORG,
     WEIR_ATTR_PLAN,
     WEIR_ATTR_FIRST_NAMED, /* header.*, and any other name: from here on */

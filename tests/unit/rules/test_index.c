@@ -1,0 +1,98 @@
+/* The shape of the index: few limits stand in one place, however many the file has. */
+#include "rules/compiled.h"
+#include "rules_test.h"
+
+enum { LIMITS = 10000 };
+
+static char text[LIMITS * 160];
+
+/* The most limits that one node holds, the root and then the others. */
+static void expect_postings(const struct weir_rules *rules, uint32_t in_root, uint32_t elsewhere)
+{
+    const struct rules_index *index = &rules->index;
+    uint32_t most = 0, all = 0;
+    assert_int_equal(index->nodes[0].posting_count, in_root);
+    for (uint32_t i = 0; i < index->node_count; i++) {
+        uint32_t count = index->nodes[i].posting_count;
+        most = i > 0 && count > most ? count : most;
+        all += count;
+    }
+    assert_true(most <= elsewhere);
+    assert_true(all >= rules->rule_count);
+}
+
+/* A limit for everything, and one for each pair of 0..99 and 0..99: "{path: /a<first>/<second>}".
+ */
+static struct weir_rules *load_pairs(const char *first, const char *second, const char *end)
+{
+    size_t used = (size_t)sprintf(text, "limits:\n- {name: all, key: [], rate: 1/s}\n");
+    for (int i = 1; i < LIMITS; i++) {
+        used +=
+            (size_t)sprintf(text + used, "- {name: l%d, key: [], rate: 1/s, match: {%s%d%s%d%s}}\n",
+                            i, first, i / 100, second, i % 100, end);
+    }
+    return test_load(text);
+}
+
+static void limits_with_values_of_their_own_stand_alone(void **state)
+{
+    struct weir_rules *rules = load_pairs("method: GET, path: /r/", "/", "");
+    expect_postings(rules, 1, 1);
+    test_expect(ASK(rules, "method", "GET", "path", "/r/7/70"), "all{} l770{}");
+    test_expect(ASK(rules, "method", "GET", "path", "/r/0/0"), "all{}");
+    test_expect(ASK(rules, "method", "PUT", "path", "/r/7/70"), "all{}");
+    weir_rules_unref(rules);
+}
+
+static void limits_that_share_each_value_are_told_apart_by_two(void **state)
+{
+    struct weir_rules *rules = load_pairs("host: h", ", path: /p/", "");
+    expect_postings(rules, 1, RULES_POSTINGS_MAX);
+    test_expect(ASK(rules, "host", "h7", "path", "/p/70"), "all{} l770{}");
+    test_expect(ASK(rules, "host", "h0", "path", "/p/0"), "all{}");
+    test_expect(ASK(rules, "host", "h7"), "all{}");
+    weir_rules_unref(rules);
+}
+
+static void limits_by_address_stand_alone(void **state)
+{
+    struct weir_rules *rules = load_pairs("client.ip: 10.", ".", ".0/24");
+    expect_postings(rules, 1, 1);
+    test_expect(ASK(rules, "client.ip", "10.7.70.9"), "all{} l770{}");
+    test_expect(ASK(rules, "client.ip", "10.7.170.9"), "all{}");
+    weir_rules_unref(rules);
+}
+
+static void the_caller_is_asked_for_last(void **state)
+{
+    struct weir_rules *rules = load_pairs("user: u", ", header.t: t", "");
+    /* Users are as rare as tenants, but knowing a user may cost a SHA-256. */
+    assert_int_equal(rules->index.nodes[0].dimension_count, 1);
+    assert_int_equal(rules->index.dimensions[rules->index.nodes[0].dimension],
+                     weir_rules_attribute(rules, "header.t", 8));
+    test_expect(ASK(rules, "user", "u7", "header.t", "t70"), "all{} l770{}");
+    test_expect(ASK(rules, "user", "u7", "header.t", "x"), "all{}");
+    weir_rules_unref(rules);
+}
+
+static void few_limits_need_no_tree(void **state)
+{
+    struct weir_rules *rules = test_load("limits:\n"
+                                         "- {name: a, match: {path: /a}, key: [], rate: 1/s}\n"
+                                         "- {name: b, match: {path: /b}, key: [], rate: 1/s}\n");
+    expect_postings(rules, 2, 0);
+    assert_int_equal(rules->index.node_count, 1);
+    weir_rules_unref(rules);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits_with_values_of_their_own_stand_alone),
+        cmocka_unit_test(limits_that_share_each_value_are_told_apart_by_two),
+        cmocka_unit_test(limits_by_address_stand_alone),
+        cmocka_unit_test(the_caller_is_asked_for_last),
+        cmocka_unit_test(few_limits_need_no_tree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
