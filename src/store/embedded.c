@@ -47,6 +47,11 @@ static int reset(struct weir_store *store, const uint64_t hash[2])
     return weir_table_reset(embedded_of(store)->owner, hash);
 }
 
+static int look(struct weir_store *store, const uint64_t hash[2], uint64_t *fresh_at_ns)
+{
+    return weir_table_look(embedded_of(store)->owner, hash, fresh_at_ns);
+}
+
 static void embedded_close(struct weir_store *store)
 {
     weir_table_detach(embedded_of(store)->owner);
@@ -63,6 +68,7 @@ int weir_store_embedded_open(struct weir_store **store, struct weir_table *table
         .cancel = cancel,
         .release = release,
         .reset = reset,
+        .look = look,
         .close = embedded_close,
     };
     struct embedded *embedded = calloc(1, sizeof *embedded);

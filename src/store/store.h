@@ -36,6 +36,9 @@ struct weir_store_ops {
     int (*release)(struct weir_store *, uint64_t now_ns, const uint64_t hash[2], uint64_t lease_id);
     /* Forgets the state of one key. Errors: WEIR_ERR_NOT_FOUND. */
     int (*reset)(struct weir_store *, const uint64_t hash[2]);
+    /* When the state of one key will equal a fresh one; NULL: this store cannot tell at once.
+     * Errors: WEIR_ERR_NOT_FOUND. */
+    int (*look)(struct weir_store *, const uint64_t hash[2], uint64_t *fresh_at_ns);
     void (*close)(struct weir_store *);
 };
 
