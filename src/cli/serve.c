@@ -39,7 +39,7 @@ static const char help[] =
     "Run the server. Options override the rules file.\n\n"
     "  -c, --config=FILE       rules file; without one there are no limits\n"
     "      --http=ADDRESS      decisions over HTTP (default " WEIR_HTTP_ADDRESS_DEFAULT ")\n"
-    "      --redis=ADDRESS     decisions over the Redis protocol (not supported yet)\n"
+    "      --redis=ADDRESS     decisions over the Redis protocol (default off)\n"
     "      --grpc=ADDRESS      decisions over Envoy's gRPC (not supported yet)\n"
     "      --admin=ADDRESS     health, metrics, state (default " WEIR_ADMIN_ADDRESS_DEFAULT ")\n"
     "      --workers=N         threads that decide; 'auto' (the default): one a core\n"

@@ -8,6 +8,7 @@
 #ifndef WEIR_SERVER_DAEMON_H
 #define WEIR_SERVER_DAEMON_H
 
+#include "server/redis.h"
 #include "server/server.h"
 #include "server/worker.h"
 
@@ -16,7 +17,8 @@ struct weir_daemon {
     struct weir_log log;
     struct weir_rules *rules; /* the newest; workers follow within a turn */
     struct weir_table *table;
-    struct weir_endpoint http_endpoint, admin_endpoint;
+    struct weir_endpoint http_endpoint, redis_endpoint, admin_endpoint;
+    struct weir_redis_shared redis;
     struct weir_worker admin;
     struct weir_worker *workers;
     uv_thread_t *threads;
@@ -61,6 +63,8 @@ int weir_control_open(struct weir_daemon *daemon, struct weir_reason *reason)
 /* The address of a listener: command line, else rules file, else default. */
 const char *weir_daemon_http(const struct weir_daemon *daemon,
                              const struct weir_settings *settings);
+const char *weir_daemon_redis(const struct weir_daemon *daemon,
+                              const struct weir_settings *settings);
 const char *weir_daemon_admin(const struct weir_daemon *daemon,
                               const struct weir_settings *settings);
 

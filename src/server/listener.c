@@ -340,7 +340,9 @@ void weir_listener_close(struct weir_listener *listener)
 const struct weir_listener_settings *weir_listener_settings(const struct weir_listener *listener)
 {
     const struct weir_settings *settings = weir_worker_settings(listener->worker);
-    return listener->kind == WEIR_LISTENER_ADMIN ? &settings->admin : &settings->http;
+    return listener->kind == WEIR_LISTENER_ADMIN   ? &settings->admin
+           : listener->kind == WEIR_LISTENER_REDIS ? &settings->redis
+                                                   : &settings->http;
 }
 
 bool weir_listener_trusts(const struct weir_listener *listener)

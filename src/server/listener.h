@@ -52,7 +52,7 @@ void weir_endpoint_format(const struct weir_endpoint *endpoint, char text[WEIR_E
 void weir_endpoint_remove(const struct weir_endpoint *endpoint);
 
 /* Which part of `server:` a listener stands for. */
-enum weir_listener_kind { WEIR_LISTENER_HTTP, WEIR_LISTENER_ADMIN };
+enum weir_listener_kind { WEIR_LISTENER_HTTP, WEIR_LISTENER_REDIS, WEIR_LISTENER_ADMIN };
 
 /* One listening socket of one worker. */
 struct weir_listener {

@@ -58,6 +58,15 @@ const char *weir_daemon_http(const struct weir_daemon *daemon, const struct weir
                                     : WEIR_HTTP_ADDRESS_DEFAULT;
 }
 
+/* Only where it was asked for. */
+const char *weir_daemon_redis(const struct weir_daemon *daemon,
+                              const struct weir_settings *settings)
+{
+    return daemon->options.redis     ? daemon->options.redis
+           : settings->redis.address ? settings->redis.address
+                                     : "off";
+}
+
 const char *weir_daemon_admin(const struct weir_daemon *daemon,
                               const struct weir_settings *settings)
 {
@@ -102,7 +111,8 @@ int weir_daemon_check(const struct weir_daemon *daemon, const struct weir_settin
         err =
             listener_check("admin", weir_daemon_admin(daemon, settings), &settings->admin, reason);
     if (err == 0)
-        err = unsupported_check("redis", daemon->options.redis, settings->redis.address, reason);
+        err =
+            listener_check("redis", weir_daemon_redis(daemon, settings), &settings->redis, reason);
     if (err == 0)
         err = unsupported_check("grpc", daemon->options.grpc, settings->grpc.address, reason);
     return err;
@@ -149,6 +159,9 @@ static void reload_compare(struct weir_daemon *daemon, const struct weir_setting
 {
     reload_note(daemon, text_differs(weir_daemon_http(daemon, old), weir_daemon_http(daemon, new)),
                 "server.http");
+    reload_note(daemon,
+                text_differs(weir_daemon_redis(daemon, old), weir_daemon_redis(daemon, new)),
+                "server.redis");
     reload_note(daemon,
                 text_differs(weir_daemon_admin(daemon, old), weir_daemon_admin(daemon, new)),
                 "server.admin");

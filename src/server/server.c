@@ -118,48 +118,106 @@ static void log_listening(struct weir_daemon *daemon, const char *front,
     weir_log_end(&line);
 }
 
+/* One front end's sockets: one a worker, or the admin worker's one. */
+struct listening {
+    const char *address;
+    struct weir_endpoint *endpoint;
+    const struct weir_front *front;
+    enum weir_listener_kind kind;
+    void *server;
+    struct weir_worker *workers;
+    unsigned count, bound; /* bound: sockets that are nobody's yet */
+    int fds[WEIR_WORKERS_MAX];
+};
+#define LISTENINGS 3
+
+static void listenings_fill(struct weir_daemon *daemon, struct listening all[LISTENINGS])
+{
+    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
+    all[0] = (struct listening){.address = weir_daemon_http(daemon, settings),
+                                .endpoint = &daemon->http_endpoint,
+                                .front = &weir_http_front,
+                                .kind = WEIR_LISTENER_HTTP,
+                                .server = daemon,
+                                .workers = daemon->workers,
+                                .count = daemon->worker_count};
+    all[1] = (struct listening){.address = weir_daemon_redis(daemon, settings),
+                                .endpoint = &daemon->redis_endpoint,
+                                .front = &weir_redis_front,
+                                .kind = WEIR_LISTENER_REDIS,
+                                .server = &daemon->redis,
+                                .workers = daemon->workers,
+                                .count = daemon->worker_count};
+    all[2] = (struct listening){.address = weir_daemon_admin(daemon, settings),
+                                .endpoint = &daemon->admin_endpoint,
+                                .front = &weir_admin_front,
+                                .kind = WEIR_LISTENER_ADMIN,
+                                .server = daemon,
+                                .workers = &daemon->admin,
+                                .count = 1};
+}
+
+static int listening_bind(struct listening *listening, struct weir_reason *reason)
+{
+    int err = weir_endpoint_parse(listening->endpoint, listening->address, reason);
+    if (err < 0 || listening->endpoint->kind == WEIR_ENDPOINT_OFF)
+        return err;
+    err = weir_endpoint_bind(listening->endpoint, listening->fds, listening->count, reason);
+    if (err == 0)
+        listening->bound = listening->count;
+    return err;
+}
+
+static int listening_start(struct listening *listening, struct weir_reason *reason)
+{
+    int err = 0;
+    while (err == 0 && listening->bound) {
+        unsigned i = --listening->bound;
+        err = weir_worker_listen(&listening->workers[i], listening->front, listening->kind,
+                                 listening->endpoint, listening->fds[i], listening->server, reason);
+    }
+    return err;
+}
+
 /* Binds first, all of them, then listens: a port in use is found before anybody is served. */
 static int open_listeners(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    struct weir_endpoint *http = &daemon->http_endpoint, *admin = &daemon->admin_endpoint;
-    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
-    unsigned count = daemon->worker_count;
-    int fds[WEIR_WORKERS_MAX], admin_fd = -1;
-    int err = weir_endpoint_parse(http, weir_daemon_http(daemon, settings), reason);
-    if (err == 0)
-        err = weir_endpoint_parse(admin, weir_daemon_admin(daemon, settings), reason);
-    if (err == 0 && http->kind != WEIR_ENDPOINT_OFF)
-        err = weir_endpoint_bind(http, fds, count, reason);
-    if (err < 0)
-        return err;
-    if (admin->kind != WEIR_ENDPOINT_OFF) {
-        err = weir_endpoint_bind(admin, &admin_fd, 1, reason);
-        if (err < 0) {
-            for (unsigned i = 0; http->kind != WEIR_ENDPOINT_OFF && i < count; i++)
-                close(fds[i]);
-            weir_endpoint_remove(http);
-            return err;
-        }
+    struct listening all[LISTENINGS];
+    int err = 0;
+    listenings_fill(daemon, all);
+    for (unsigned i = 0; i < LISTENINGS && err == 0; i++)
+        err = listening_bind(&all[i], reason);
+    bool bound = err == 0;
+    for (unsigned i = 0; i < LISTENINGS && err == 0; i++)
+        err = listening_start(&all[i], reason);
+    for (unsigned i = 0; i < LISTENINGS && err < 0; i++) {
+        if (!bound && all[i].bound)
+            weir_endpoint_remove(all[i].endpoint);
+        while (all[i].bound)
+            close(all[i].fds[--all[i].bound]);
     }
-    for (unsigned i = 0; http->kind != WEIR_ENDPOINT_OFF && i < count; i++) {
-        if (err < 0)
-            close(fds[i]);
-        else
-            err = weir_worker_listen(&daemon->workers[i], &weir_http_front, WEIR_LISTENER_HTTP,
-                                     http, fds[i], daemon, reason);
-    }
-    if (err == 0 && admin_fd >= 0)
-        err = weir_worker_listen(&daemon->admin, &weir_admin_front, WEIR_LISTENER_ADMIN, admin,
-                                 admin_fd, daemon, reason);
-    else if (admin_fd >= 0)
-        close(admin_fd);
     return err;
 }
 
 static void remove_sockets(const struct weir_daemon *daemon)
 {
     weir_endpoint_remove(&daemon->http_endpoint);
+    weir_endpoint_remove(&daemon->redis_endpoint);
     weir_endpoint_remove(&daemon->admin_endpoint);
+}
+
+/* What the workers' Redis front ends share. */
+static int open_redis(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    struct weir_table_stats stats;
+    weir_table_stats(daemon->table, 0, &stats);
+    daemon->redis.workers = daemon->workers;
+    daemon->redis.worker_count = daemon->worker_count;
+    daemon->redis.started_wall_s = weir_clock_wall_s();
+    int err = weir_redis_limits_open(&daemon->redis.limits, (uint32_t)(stats.params_max / 4 * 3));
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+    return err;
 }
 
 /* --- Threads ---------------------------------------------------------------------------------- */
@@ -232,6 +290,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         err = open_workers(daemon, reason);
     if (err == 0)
+        err = open_redis(daemon, reason);
+    if (err == 0)
         err = weir_control_open(daemon, reason);
     if (err == 0)
         err = open_listeners(daemon, reason);
@@ -240,6 +300,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_close(&daemon->workers[i]);
     weir_worker_close(&daemon->admin);
+    weir_redis_limits_close(daemon->redis.limits);
 close_table:
     free(daemon->workers);
     free(daemon->threads);
@@ -253,6 +314,7 @@ static void daemon_close(struct weir_daemon *daemon)
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_close(&daemon->workers[i]);
     weir_worker_close(&daemon->admin);
+    weir_redis_limits_close(daemon->redis.limits);
     weir_table_close(daemon->table);
     remove_sockets(daemon);
     free(daemon->workers);
@@ -263,6 +325,8 @@ static void log_started(struct weir_daemon *daemon)
 {
     if (daemon->http_endpoint.kind != WEIR_ENDPOINT_OFF)
         log_listening(daemon, "http", &daemon->http_endpoint);
+    if (daemon->redis_endpoint.kind != WEIR_ENDPOINT_OFF)
+        log_listening(daemon, "redis", &daemon->redis_endpoint);
     if (daemon->admin_endpoint.kind != WEIR_ENDPOINT_OFF)
         log_listening(daemon, "admin", &daemon->admin_endpoint);
     struct weir_log_line line;

@@ -46,6 +46,14 @@ static void worker_decide(struct weir_worker *worker)
     uv_timer_start(&worker->deadline, worker_on_deadline, wait_ms, 0);
 }
 
+void weir_worker_settle(struct weir_worker *worker, uint64_t now_ns)
+{
+    if (!worker->queued)
+        return;
+    worker->now_ns = now_ns;
+    worker_decide(worker);
+}
+
 bool weir_worker_has_room(struct weir_worker *worker)
 {
     if (worker->taken + WEIR_BATCH_MAX <= worker->decisions)

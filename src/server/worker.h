@@ -146,6 +146,10 @@ void weir_worker_give(struct weir_worker *worker, struct weir_decision *decision
 /* Time on the table's line, now; for what does not go through a batch. */
 uint64_t weir_worker_time(struct weir_worker *worker);
 
+/* Has the engine decide what is queued, at this time: before something that works on the store
+ * directly and must not overtake it. */
+void weir_worker_settle(struct weir_worker *worker, uint64_t now_ns);
+
 /* Puts a connection on the list of those that this turn must flush. */
 void weir_worker_mark(struct weir_worker *worker, struct weir_connection *connection);
 /* Puts a connection on the list of those that wait until decisions are free. */

@@ -1,0 +1,111 @@
+/* see redis_limits.h */
+#include "server/redis_limits.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct weir_redis_limits {
+    pthread_mutex_t lock;
+    uint32_t count, max;
+    uint32_t mask; /* places - 1: open addressing, at most half full */
+    struct weir_limit **places;
+};
+
+int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max)
+{
+    struct weir_redis_limits *made = calloc(1, sizeof *made);
+    if (!made)
+        return WEIR_ERR_MEMORY;
+    uint32_t size = 2;
+    while (size < 2 * max)
+        size *= 2;
+    made->max = max;
+    made->mask = size - 1;
+    made->places = calloc(size, sizeof *made->places);
+    if (!made->places) {
+        free(made);
+        return WEIR_ERR_MEMORY;
+    }
+    pthread_mutex_init(&made->lock, NULL);
+    *limits = made;
+    return 0;
+}
+
+void weir_redis_limits_close(struct weir_redis_limits *limits)
+{
+    if (!limits)
+        return;
+    for (uint32_t i = 0; i <= limits->mask; i++)
+        free(limits->places[i]);
+    free(limits->places);
+    pthread_mutex_destroy(&limits->lock);
+    free(limits);
+}
+
+/* Compiled limits are equal bytes when their specs are equal (weir/limit.h), but for the id. */
+static bool same_spec(const struct weir_limit_spec *a, const struct weir_limit_spec *b)
+{
+    return a->algorithm == b->algorithm && a->rate == b->rate && a->window_ns == b->window_ns &&
+           a->burst == b->burst;
+}
+
+/* Where a spec is, or where it would go. */
+static struct weir_limit **limits_place(const struct weir_redis_limits *limits,
+                                        const struct weir_limit_spec *spec)
+{
+    uint64_t mix = (spec->rate * UINT64_C(0x9e3779b97f4a7c15)) ^
+                   (spec->window_ns * UINT64_C(0xc2b2ae3d27d4eb4f)) ^
+                   ((spec->burst + spec->algorithm) * UINT64_C(0x165667b19e3779f9));
+    uint32_t at = (uint32_t)(mix >> 32);
+    for (;; at++) {
+        struct weir_limit **place = &limits->places[at & limits->mask];
+        if (!*place || same_spec(&(*place)->spec, spec))
+            return place;
+    }
+}
+
+static int limits_add(struct weir_redis_limits *limits, struct weir_store *store,
+                      const struct weir_limit *compiled, struct weir_limit **place)
+{
+    if (limits->count == limits->max)
+        return WEIR_ERR_FULL;
+    struct weir_limit *limit = malloc(sizeof *limit);
+    if (!limit)
+        return WEIR_ERR_MEMORY;
+    *limit = *compiled;
+    int err = store->ops->prepare(store, limit);
+    if (err < 0) {
+        free(limit);
+        return err;
+    }
+    *place = limit;
+    limits->count++;
+    return 0;
+}
+
+int weir_redis_limits_find(struct weir_redis_limits *limits, struct weir_store *store,
+                           const struct weir_limit_spec *spec, const struct weir_limit **limit,
+                           struct weir_reason *reason)
+{
+    struct weir_limit compiled;
+    int err = weir_limit_init(&compiled, spec, reason);
+    if (err < 0)
+        return err;
+    pthread_mutex_lock(&limits->lock);
+    struct weir_limit **place = limits_place(limits, &compiled.spec);
+    if (!*place)
+        err = limits_add(limits, store, &compiled, place);
+    if (err == 0)
+        *limit = *place;
+    pthread_mutex_unlock(&limits->lock);
+    return err;
+}
+
+uint32_t weir_redis_limits_count(struct weir_redis_limits *limits)
+{
+    pthread_mutex_lock(&limits->lock);
+    uint32_t count = limits->count;
+    pthread_mutex_unlock(&limits->lock);
+    return count;
+}

@@ -1,0 +1,61 @@
+/* Limits that are given in commands: compiled once, shared by all workers, kept for ever.
+ *
+ * CL.THROTTLE and its like name their limit in every command, and a program has few of them. Each
+ * is compiled and made known to the table once; from then on a worker finds it in a small cache of
+ * its own by the three numbers of the command, without a lock. A limit that was made is never
+ * dropped, so that a check may point at it as long as it likes, and its place in the table's list
+ * of parameters is never given to another.
+ *
+ * That list is finite, and rules need it too. So limits of commands get three quarters of it; one
+ * more is refused with WEIR_ERR_FULL, and no rule is ever pushed out by a client that makes up
+ * limits.
+ *
+ * Memory: about 170 bytes a distinct limit; a cache is 8 KiB.
+ * Threads: struct weir_redis_limits is internally locked; a cache belongs to one worker.
+ */
+#ifndef WEIR_SERVER_REDIS_LIMITS_H
+#define WEIR_SERVER_REDIS_LIMITS_H
+
+#include "store/store.h"
+
+struct weir_redis_limits;
+
+/* At most `max` distinct limits. Errors: WEIR_ERR_MEMORY. */
+int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max)
+    __attribute__((warn_unused_result));
+void weir_redis_limits_close(struct weir_redis_limits *limits);
+
+/* The compiled limit of a spec, valid until weir_redis_limits_close. `store` is the caller's own.
+ * Errors: WEIR_ERR_RANGE (`reason` says of what), WEIR_ERR_FULL, WEIR_ERR_MEMORY, and those of the
+ * store's prepare. */
+int weir_redis_limits_find(struct weir_redis_limits *limits, struct weir_store *store,
+                           const struct weir_limit_spec *spec, const struct weir_limit **limit,
+                           struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* How many there are. */
+uint32_t weir_redis_limits_count(struct weir_redis_limits *limits);
+
+/* A worker's way to them: direct mapped, by the numbers as they stand in commands. */
+#define WEIR_REDIS_CACHE_SIZE 256
+
+struct weir_redis_cached {
+    uint64_t a, b, c; /* the command's numbers; what they mean is the caller's */
+    const struct weir_limit *limit;
+};
+
+struct weir_redis_cache {
+    struct weir_redis_cached entries[WEIR_REDIS_CACHE_SIZE];
+};
+
+static inline struct weir_redis_cached *weir_redis_cache_at(struct weir_redis_cache *cache,
+                                                            uint64_t a, uint64_t b, uint64_t c)
+{
+    /* Odd multipliers spread small numbers over the upper bits; a bad spread costs a lock. */
+    uint64_t mix = a * UINT64_C(0x9e3779b97f4a7c15) ^ b * UINT64_C(0xc2b2ae3d27d4eb4f) ^
+                   c * UINT64_C(0x165667b19e3779f9);
+    return &cache->entries[mix >> 56];
+}
+
+_Static_assert(WEIR_REDIS_CACHE_SIZE == 256, "the index is the top byte");
+
+#endif

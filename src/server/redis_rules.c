@@ -1,0 +1,255 @@
+/* WEIR.CHECK, .PEEK, .REFUND, .RESET, .RELEASE: a request, told by its attributes, under the rules
+ * file. See redis.h and docs/redis-protocol.md. */
+#include <stdio.h>
+#include <string.h>
+
+#include "server/redis.h"
+
+/* The words that are no attributes. */
+struct options {
+    int64_t cost, age_ms;
+    bool dry_run;
+};
+enum takes { TAKES_COST = 1, TAKES_DRYRUN = 2, TAKES_AGE = 4 };
+
+/* --- Requests --------------------------------------------------------------------------------- */
+
+static bool named(struct weir_bytes name, const char *text)
+{
+    size_t size = strlen(text);
+    return name.size == size && !memcmp(name.data, text, size);
+}
+
+/* The number of an attribute; -1: no rule reads it, or this caller may not tell it. */
+static int attribute_of(struct weir_redis_call *call, struct weir_bytes name)
+{
+    const struct weir_rules *rules = weir_worker_rules(call->redis->worker);
+    if (name.size > 7 && weir_resp_is((struct weir_bytes){name.data, 7}, "HEADER."))
+        return weir_rules_header(rules, name.data + 7, name.size - 7);
+    int attribute = weir_rules_attribute(rules, name.data, name.size);
+    bool identity = attribute >= WEIR_ATTR_USER && attribute < WEIR_ATTR_FIRST_NAMED;
+    return identity && !weir_listener_trusts(call->connection->listener) ? -1 : attribute;
+}
+
+/* Takes one attribute and its value. False: it was answered. */
+static bool attribute_read(struct weir_redis_call *call, struct weir_bytes name,
+                           struct weir_bytes value)
+{
+    struct weir_request *attributes = &call->redis->attributes;
+    if (!name.data || !name.size) {
+        weir_redis_error(call, "ERR an attribute has no name");
+        return false;
+    }
+    if (!value.data)
+        return true; /* null: absent */
+    if (named(name, "client.ip") || named(name, "ip")) {
+        if (weir_address_parse(&attributes->client, value.data, value.size) == 0)
+            return true;
+        weir_redis_error(call, "ERR %.*s: not an IP address", WEIR_REDIS_SHOWN(name));
+        return false;
+    }
+    int attribute = attribute_of(call, name);
+    if (attribute < 0)
+        return true;
+    if (attributes->values[attribute].data) {
+        weir_redis_error(call, "ERR %.*s stands twice", WEIR_REDIS_SHOWN(name));
+        return false;
+    }
+    attributes->values[attribute] = value;
+    return true;
+}
+
+static bool option_number(struct weir_redis_call *call, uint32_t i, int64_t *value)
+{
+    if (i + 1 < call->count && weir_redis_number(call->args[i + 1], value) && *value >= 0)
+        return true;
+    weir_redis_error(call, "ERR %.*s is not an integer or out of range",
+                     WEIR_REDIS_SHOWN(call->args[i]));
+    return false;
+}
+
+/* Fills redis->attributes and the options from the arguments. False: it was answered. */
+static bool request_read(struct weir_redis_call *call, unsigned takes, struct options *options)
+{
+    struct weir_request *attributes = &call->redis->attributes;
+    const struct weir_bytes *args = call->args;
+    *options = (struct options){.cost = 1};
+    weir_request_clear(attributes,
+                       weir_rules_attribute_count(weir_worker_rules(call->redis->worker)));
+    for (uint32_t i = 1; i < call->count; i++) {
+        if ((takes & TAKES_DRYRUN) && weir_resp_is(args[i], "DRYRUN")) {
+            options->dry_run = true;
+            continue;
+        }
+        bool cost = (takes & TAKES_COST) && weir_resp_is(args[i], "COST");
+        bool read;
+        if (cost || ((takes & TAKES_AGE) && weir_resp_is(args[i], "AGE"))) {
+            read = option_number(call, i, cost ? &options->cost : &options->age_ms);
+        } else if (i + 1 < call->count) {
+            read = attribute_read(call, args[i], args[i + 1]);
+        } else {
+            weir_redis_error(call, "ERR %.*s has no value", WEIR_REDIS_SHOWN(args[i]));
+            read = false;
+        }
+        if (!read)
+            return false;
+        i++;
+    }
+    attributes->cost = (uint64_t)options->cost;
+    return true;
+}
+
+/* The decision of the request in redis->attributes, not yet queued; NULL: it was answered. */
+static struct weir_decision *request_apply(struct weir_redis_call *call, enum weir_op op)
+{
+    struct weir_worker *worker = call->redis->worker;
+    struct weir_reason reason = {{0}};
+    struct weir_decision *decision = weir_worker_take(worker);
+    if (!decision) { /* not after weir_worker_has_room */
+        weir_redis_error(call, "ERR overloaded");
+        return NULL;
+    }
+    decision->op = (uint8_t)op;
+    int err = weir_engine_apply_rules(worker->engine, decision, &call->redis->attributes, &reason);
+    if (err == 0)
+        return decision;
+    weir_worker_give(worker, decision);
+    weir_redis_error(call, "ERR %s", reason.text[0] ? reason.text : weir_error_text(err));
+    return NULL;
+}
+
+/* --- Replies ---------------------------------------------------------------------------------- */
+
+/* What a limit and its answer take at most: the name, and words. */
+#define LIMIT_MAX 512
+_Static_assert(WEIR_CHECKS_MAX *LIMIT_MAX + WEIR_LEASE_TOKEN_MAX + 512 <= WEIR_REPLY_MAX,
+               "grow WEIR_REPLY_MAX");
+
+static char *write_count(char *out, uint64_t count)
+{
+    return weir_resp_write_integer(out, count < INT64_MAX ? (int64_t)count : INT64_MAX);
+}
+
+static char *write_limit(char *out, int version, const struct weir_answer_limit *limit)
+{
+    const char *algorithm = limit->limit ? weir_algorithm_name(limit->limit->spec.algorithm) : "";
+    out = weir_resp_write_map(out, version, 8);
+    out = WEIR_RESP_WRITE_WORD(out, "name");
+    out = weir_resp_write_bulk(out, limit->name.data, limit->name.size);
+    out = WEIR_RESP_WRITE_WORD(out, "algorithm");
+    out = weir_resp_write_bulk(out, algorithm, strlen(algorithm));
+    out = WEIR_RESP_WRITE_WORD(out, "allowed");
+    out = weir_resp_write_boolean(out, version, limit->allowed);
+    out = WEIR_RESP_WRITE_WORD(out, "shadow");
+    out = weir_resp_write_boolean(out, version, limit->shadow);
+    out = WEIR_RESP_WRITE_WORD(out, "limit");
+    out = write_count(out, limit->report.limit);
+    out = WEIR_RESP_WRITE_WORD(out, "remaining");
+    out = write_count(out, limit->report.remaining);
+    out = WEIR_RESP_WRITE_WORD(out, "retry_after_ms");
+    out = weir_resp_write_integer(out, weir_redis_milliseconds(limit->report.retry_after_ns));
+    out = WEIR_RESP_WRITE_WORD(out, "reset_after_ms");
+    return weir_resp_write_integer(out, weir_redis_milliseconds(limit->report.reset_after_ns));
+}
+
+static void check_write(struct weir_slot *slot, struct weir_output *output)
+{
+    struct weir_redis *redis = weir_connection_workspace(slot->connection);
+    struct weir_answer *answer = &redis->answer;
+    int version = slot->flags;
+    weir_engine_answer(slot->decision, answer, redis->lease);
+    char *out = output->data + output->used;
+    out = weir_resp_write_map(out, version, answer->lease.data ? 6 : 5);
+    out = WEIR_RESP_WRITE_WORD(out, "allowed");
+    out = weir_resp_write_boolean(out, version, answer->allowed);
+    out = WEIR_RESP_WRITE_WORD(out, "denied_by");
+    if (answer->denied_by >= 0) {
+        struct weir_bytes name = answer->limits[answer->denied_by].name;
+        out = weir_resp_write_bulk(out, name.data, name.size);
+    } else {
+        out = weir_resp_write_null(out, version);
+    }
+    out = WEIR_RESP_WRITE_WORD(out, "retry_after_ms");
+    out = weir_resp_write_integer(out, weir_redis_milliseconds(answer->retry_after_ns));
+    out = WEIR_RESP_WRITE_WORD(out, "delay_ms");
+    out = weir_resp_write_integer(out, weir_redis_milliseconds(answer->delay_ns));
+    out = WEIR_RESP_WRITE_WORD(out, "limits");
+    out = weir_resp_write_array(out, answer->count);
+    for (uint16_t i = 0; i < answer->count; i++)
+        out = write_limit(out, version, &answer->limits[i]);
+    if (answer->lease.data) {
+        out = WEIR_RESP_WRITE_WORD(out, "lease");
+        out = weir_resp_write_bulk(out, answer->lease.data, answer->lease.size);
+    }
+    output->used = (size_t)(out - output->data);
+    weir_worker_give(slot->connection->worker, slot->decision);
+}
+
+/* --- Commands --------------------------------------------------------------------------------- */
+
+void weir_redis_check(struct weir_redis_call *call)
+{
+    struct options options;
+    if (!request_read(call, TAKES_COST | TAKES_DRYRUN, &options))
+        return;
+    struct weir_decision *decision =
+        request_apply(call, options.dry_run ? WEIR_OP_PEEK : WEIR_OP_DECIDE);
+    if (decision)
+        weir_redis_wait(call, decision, check_write);
+}
+
+void weir_redis_peek(struct weir_redis_call *call)
+{
+    struct options options;
+    if (!request_read(call, TAKES_COST, &options))
+        return;
+    struct weir_decision *decision = request_apply(call, WEIR_OP_PEEK);
+    if (decision)
+        weir_redis_wait(call, decision, check_write);
+}
+
+void weir_redis_refund(struct weir_redis_call *call)
+{
+    struct options options;
+    if (!request_read(call, TAKES_COST | TAKES_AGE, &options))
+        return;
+    struct weir_decision *decision = request_apply(call, WEIR_OP_REFUND);
+    if (!decision)
+        return;
+    uint64_t now_ns = weir_redis_settle(call), age_ns = 0;
+    if (__builtin_mul_overflow((uint64_t)options.age_ms, UINT64_C(1000000), &age_ns) ||
+        age_ns > now_ns)
+        age_ns = now_ns;
+    decision->charged_at_ns = now_ns - age_ns;
+    weir_redis_wait(call, decision, check_write);
+}
+
+void weir_redis_reset_states(struct weir_redis_call *call)
+{
+    struct weir_store *store = call->redis->worker->store;
+    struct options options;
+    int64_t forgotten = 0;
+    if (!request_read(call, 0, &options))
+        return;
+    struct weir_decision *decision = request_apply(call, WEIR_OP_PEEK);
+    if (!decision)
+        return;
+    weir_redis_settle(call);
+    for (uint16_t i = 0; i < decision->count; i++) {
+        if (decision->checks[i].limit)
+            forgotten += store->ops->reset(store, decision->checks[i].hash) == 0;
+    }
+    weir_worker_give(call->redis->worker, decision);
+    weir_redis_integer(call, forgotten);
+}
+
+void weir_redis_release(struct weir_redis_call *call)
+{
+    uint64_t now_ns = weir_redis_settle(call);
+    int err = weir_engine_release_lease(call->redis->worker->engine, now_ns, call->args[1]);
+    if (err == 0 || err == WEIR_ERR_NOT_FOUND)
+        weir_redis_integer(call, err == 0);
+    else
+        weir_redis_error(call, "ERR %s",
+                         err == WEIR_ERR_SYNTAX ? "not a lease" : weir_error_text(err));
+}
