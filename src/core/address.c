@@ -93,7 +93,6 @@ static bool ipv6_parse(uint8_t bytes[16], const char *text, size_t size)
                 return false;
             }
             filled += 4;
-            at = size;
             break;
         }
         bytes[filled++] = (uint8_t)(value >> 8);

@@ -1,58 +1,7 @@
-/* wire/check_json and wire/json_scan: checks, batches, releases, and every way to get them wrong.
- */
-#include "unit_wire.h"
+/* wire/check_json and wire/json_scan: checks, and every way to get them wrong. */
+#include "check_json_read.h"
 
-#include "wire/check_json.h"
 #include "wire/json_string.h"
-
-static struct guarded guarded;
-static struct weir_check_json check;
-static struct weir_check_cursor cursor;
-static struct weir_reason reason;
-
-static int room_open(void **state)
-{
-    guarded = guarded_new(1 << 20);
-    return 0;
-}
-
-static int room_close(void **state)
-{
-    guarded_free(&guarded);
-    return 0;
-}
-
-static int first_of(const char *text, size_t size)
-{
-    weir_check_cursor_init(&cursor, guarded_put(&guarded, text, size), size);
-    reason.text[0] = '\0';
-    return weir_check_cursor_next(&cursor, &check, &reason);
-}
-
-static void assert_one(const char *text)
-{
-    int got = first_of(text, strlen(text));
-    if (got != 1) {
-        fail_msg("%s: %s", text, reason.text);
-    }
-    assert_int_equal(weir_check_cursor_next(&cursor, NULL, NULL), 0);
-}
-
-static void assert_error_bytes(const char *text, size_t size, int err, const char *message)
-{
-    int got = first_of(text, size);
-    if (got != err || strcmp(reason.text, message) != 0) {
-        fail_msg("%.*s: %d, \"%s\", not \"%s\"", (int)size, text, got, reason.text, message);
-    }
-    /* a reason is not needed */
-    weir_check_cursor_init(&cursor, guarded_put(&guarded, text, size), size);
-    assert_int_equal(weir_check_cursor_next(&cursor, &check, NULL), err);
-}
-
-static void assert_error(const char *text, int err, const char *message)
-{
-    assert_error_bytes(text, strlen(text), err, message);
-}
 
 static void an_empty_object_is_a_check_with_its_defaults(void **state)
 {
@@ -301,140 +250,6 @@ static void what_is_no_json_is_refused(void **state)
     assert_error_bytes("\0", 1, WEIR_ERR_SYNTAX, "not an object, at byte 0");
 }
 
-static void a_bomb_of_brackets_costs_nothing(void **state)
-{
-    size_t size = 1 << 20;
-    char *text = memory_new(size);
-    memset(text, '[', size);
-    assert_error_bytes(text, size, WEIR_ERR_SYNTAX, "[0]: not an object, at byte 1");
-    memcpy(text, "{\"attributes\":{\"a\":", 19);
-    assert_error_bytes(text, size, WEIR_ERR_SYNTAX,
-                       "attributes: not a string, an integer or a boolean, at byte 19");
-    free(text);
-}
-
-static void a_batch_is_read_check_by_check(void **state)
-{
-    static const char text[] = " [ {\"cost\":1} ,{\"cost\":2,\"host\":\"h\"},{} ] ";
-    assert_int_equal(first_of(text, sizeof text - 1), 1);
-    assert_true(cursor.array);
-    assert_int_equal(check.cost, 1);
-    assert_int_equal(weir_check_cursor_next(&cursor, &check, &reason), 1);
-    assert_int_equal(check.cost, 2);
-    assert_bytes(check.host, "h");
-    assert_int_equal(weir_check_cursor_next(&cursor, &check, &reason), 1);
-    assert_int_equal(check.cost, 1);
-    assert_null(check.host.data);
-    assert_int_equal(cursor.index, 3);
-    assert_int_equal(weir_check_cursor_next(&cursor, &check, &reason), 0);
-    assert_int_equal(weir_check_cursor_next(&cursor, &check, &reason), 0);
-
-    assert_int_equal(first_of("[]", 2), 0);
-    assert_int_equal(first_of(" [ ] ", 5), 0);
-}
-
-/* The error of the n-th call. */
-static void assert_batch_error(const char *text, int calls, int err, const char *message)
-{
-    int got = first_of(text, strlen(text));
-    for (int i = 1; i < calls; i++) {
-        assert_int_equal(got, 1);
-        got = weir_check_cursor_next(&cursor, &check, &reason);
-    }
-    assert_int_equal(got, err);
-    assert_string_equal(reason.text, message);
-}
-
-static void an_error_in_a_batch_names_its_check(void **state)
-{
-    assert_batch_error("[{},{\"cost\":-1}]", 2, WEIR_ERR_SYNTAX,
-                       "[1].cost: not an unsigned integer, at byte 12");
-    assert_batch_error("[{},{\"cost\":18446744073709551616}]", 2, WEIR_ERR_RANGE,
-                       "[1].cost: larger than 18446744073709551615, at byte 12");
-    assert_batch_error("[{},{\"x\":1}]", 2, WEIR_ERR_SYNTAX, "[1]: unknown field \"x\", at byte 5");
-    assert_batch_error("[{} {}]", 2, WEIR_ERR_SYNTAX,
-                       "a comma or a closing bracket is missing, at byte 4");
-    assert_batch_error("[{},]", 2, WEIR_ERR_SYNTAX, "[1]: not an object, at byte 4");
-    assert_batch_error("[{}", 2, WEIR_ERR_SYNTAX,
-                       "a comma or a closing bracket is missing, at byte 3");
-    assert_batch_error("[{}]]", 2, WEIR_ERR_SYNTAX, "something follows the end, at byte 4");
-    assert_batch_error("[{}},{}]", 2, WEIR_ERR_SYNTAX,
-                       "a comma or a closing bracket is missing, at byte 3");
-}
-
-static void a_batch_holds_a_thousand_checks(void **state)
-{
-    for (int count = WEIR_CHECK_JSON_BATCH_MAX; count <= WEIR_CHECK_JSON_BATCH_MAX + 1; count++) {
-        char text[4096] = "[";
-        for (int i = 0; i < count; i++) {
-            strcat(text, i > 0 ? ",{}" : "{}");
-        }
-        strcat(text, "]");
-        int got = first_of(text, strlen(text));
-        for (int i = 0; i < WEIR_CHECK_JSON_BATCH_MAX; i++) {
-            assert_int_equal(got, 1);
-            got = weir_check_cursor_next(&cursor, &check, &reason);
-        }
-        assert_int_equal(got, count > WEIR_CHECK_JSON_BATCH_MAX ? WEIR_ERR_TOO_LARGE : 0);
-    }
-    assert_string_equal(reason.text, "more than 1000 checks, at byte 3001");
-}
-
-static void a_check_holds_sixty_four_pairs(void **state)
-{
-    static const char *const fields[] = {"headers", "attributes"};
-    for (int which = 0; which < 2; which++) {
-        for (int count = 64; count <= 65; count++) {
-            char text[2048];
-            int size = sprintf(text, "{\"%s\":{", fields[which]);
-            for (int i = 0; i < count; i++) {
-                size += sprintf(text + size, "%s\"n%d\":\"v%d\"", i > 0 ? "," : "", i, i);
-            }
-            size += sprintf(text + size, "}}");
-            if (count == 64) {
-                assert_one(text);
-                assert_int_equal(which ? check.attribute_count : check.header_count, 64);
-                assert_bytes((which ? check.attributes : check.headers)[63].value, "v63");
-            } else {
-                assert_int_equal(first_of(text, (size_t)size), WEIR_ERR_TOO_LARGE);
-                assert_non_null(strstr(reason.text, "more than 64, at byte"));
-            }
-        }
-    }
-}
-
-static void a_release_is_a_lease_and_nothing_else(void **state)
-{
-    static const struct {
-        const char *text, *lease, *message;
-    } cases[] = {
-        {"{\"lease\":\"abc\"}", "abc", ""},
-        {" { \"lease\" : \"\" } ", "", ""},
-        {"{}", NULL, "no \"lease\", at byte 2"},
-        {"{\"lease\":1}", NULL, "lease: not a string, at byte 9"},
-        {"{\"lease\":null}", NULL, "lease: not a string, at byte 9"},
-        {"{\"leas\":\"a\"}", NULL, "unknown field \"leas\", at byte 1"},
-        {"{\"lease\":\"a\",\"lease\":\"b\"}", NULL,
-         "only \"lease\" may be given, not \"lease\", at byte 13"},
-        {"{\"lease\":\"a\",\"x\":1}", NULL, "only \"lease\" may be given, not \"x\", at byte 13"},
-        {"[{\"lease\":\"a\"}]", NULL, "not an object, at byte 0"},
-        {"{\"lease\":\"a\"}x", NULL, "something follows the end, at byte 13"},
-        {"", NULL, "not an object, at byte 0"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct weir_bytes lease = {0};
-        size_t size = strlen(cases[i].text);
-        char *text = guarded_put(&guarded, cases[i].text, size);
-        reason.text[0] = '\0';
-        int err = weir_release_json_parse(text, size, &lease, &reason);
-        assert_string_equal(reason.text, cases[i].message);
-        assert_int_equal(err, cases[i].lease != NULL ? 0 : WEIR_ERR_SYNTAX);
-        if (cases[i].lease != NULL) {
-            assert_bytes(lease, cases[i].lease);
-        }
-    }
-}
-
 /* A text of any characters but NUL, and how weir or any other writer would put it in JSON. */
 static size_t random_string(struct random_source *random, char *plain, char *json)
 {
@@ -502,12 +317,6 @@ int main(void)
         cmocka_unit_test(a_mistyped_or_repeated_field_is_an_error),
         cmocka_unit_test(values_of_the_wrong_kind_are_errors),
         cmocka_unit_test(what_is_no_json_is_refused),
-        cmocka_unit_test(a_bomb_of_brackets_costs_nothing),
-        cmocka_unit_test(a_batch_is_read_check_by_check),
-        cmocka_unit_test(an_error_in_a_batch_names_its_check),
-        cmocka_unit_test(a_batch_holds_a_thousand_checks),
-        cmocka_unit_test(a_check_holds_sixty_four_pairs),
-        cmocka_unit_test(a_release_is_a_lease_and_nothing_else),
         cmocka_unit_test(random_checks_read_back_and_their_prefixes_are_refused),
     };
     return cmocka_run_group_tests(tests, room_open, room_close);
