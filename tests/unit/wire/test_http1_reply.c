@@ -97,7 +97,7 @@ static void the_connection_field_says_whether_it_stays(void **state)
 {
     expect("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", 57, 200, false, "");
     expect("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", 38, 200, false, "");
-    expect("HTTP/1.0 200 OK\r\nConnection: x, Keep-Alive\r\nContent-Length: 0\r\n\r\n", 66, 200,
+    expect("HTTP/1.0 200 OK\r\nConnection: x, Keep-Alive\r\nContent-Length: 0\r\n\r\n", 65, 200,
            true, "");
 }
 
