@@ -239,8 +239,7 @@ static long connection_read_proxy(struct weir_connection *connection, const char
 static bool connection_pause(struct weir_connection *connection)
 {
     bool room = weir_worker_has_room(connection->worker);
-    if (room && connection->slots < WEIR_PIPELINE_MAX &&
-        connection->output_bytes <= WEIR_OUTPUT_MAX)
+    if (room && connection->owed < WEIR_OWED_MAX && connection->output_bytes <= WEIR_OUTPUT_MAX)
         return false;
     if (!room)
         weir_worker_stall(connection->worker, connection);
@@ -365,7 +364,7 @@ static void connection_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *b
 void weir_connection_resume(struct weir_connection *connection)
 {
     if (!connection->paused || connection->state != WEIR_CONNECTION_OPEN ||
-        connection->slots > WEIR_PIPELINE_MAX / 2 || connection->output_bytes > WEIR_OUTPUT_MAX / 2)
+        connection->owed > WEIR_OWED_MAX / 2 || connection->output_bytes > WEIR_OUTPUT_MAX / 2)
         return;
     connection->paused = false;
     if (connection->input)
@@ -383,7 +382,7 @@ void weir_connection_flush(struct weir_connection *connection)
         connection->first = slot->next;
         if (!slot->next)
             connection->last = NULL;
-        connection->slots--;
+        connection->owed -= slot->weight;
         slot->write(slot, output);
         weir_worker_give_slot(connection->worker, slot);
         if (output->size - output->used < WEIR_REPLY_MAX)
@@ -456,7 +455,8 @@ struct weir_slot *weir_connection_slot(struct weir_connection *connection)
     else
         connection->first = slot;
     connection->last = slot;
-    connection->slots++;
+    slot->weight = 1;
+    connection->owed++;
     return slot;
 }
 
@@ -464,9 +464,18 @@ void weir_slot_wait(struct weir_slot *slot, struct weir_decision *decision)
 {
     struct weir_worker *worker = slot->connection->worker;
     slot->waiting++;
+    slot->weight++;
+    slot->connection->owed++;
     decision->owner = slot;
     worker->queued++;
     weir_engine_queue(worker->engine, decision);
+}
+
+void weir_slot_weigh(struct weir_slot *slot, size_t bytes)
+{
+    uint32_t weight = (uint32_t)(bytes / 256);
+    slot->weight += weight;
+    slot->connection->owed += weight;
 }
 
 void *weir_connection_workspace(struct weir_connection *connection)

@@ -3,7 +3,7 @@
  *   input    bytes are read into the worker's one large read buffer and parsed there; only what is
  *            left of an unfinished request moves to a buffer of the connection's own. An idle
  *            connection holds no buffer (about 700 bytes in all).
- *   slots    replies owed, in order; at most WEIR_PIPELINE_MAX, then reading stops
+ *   slots    replies owed, in order; at most WEIR_OWED_MAX by weight, then reading stops
  *   output   the replies that are ready leave in one write at the end of a turn; what the socket
  *            does not take is kept, and reading stops while more than WEIR_OUTPUT_MAX is kept
  *
@@ -55,7 +55,7 @@ struct weir_connection {
     struct weir_slot *first, *last;
     uint64_t request_deadline_ms; /* 0: no request is begun */
     size_t output_bytes;          /* kept for a slow reader */
-    uint16_t slots;
+    uint32_t owed;                /* weight of the slots */
     uint8_t state;
     bool dirty, stalled, paused, eof;
     uint64_t front_state[WEIR_FRONT_STATE_BYTES / 8];
@@ -91,6 +91,9 @@ struct weir_slot *weir_connection_slot(struct weir_connection *connection);
 
 /* Lets the slot wait for a decision, which is queued in the engine. */
 void weir_slot_wait(struct weir_slot *slot, struct weir_decision *decision);
+
+/* The slot's reply is a finished text of so many bytes. */
+void weir_slot_weigh(struct weir_slot *slot, size_t bytes);
 
 void *weir_connection_workspace(struct weir_connection *connection);
 

@@ -72,6 +72,7 @@ struct weir_slot {
     struct weir_buffer *buffer;     /* a finished reply, or an array of decisions */
     uint32_t waiting;               /* decisions that are not done */
     uint32_t count;                 /* of decisions in the buffer */
+    uint32_t weight;                /* see WEIR_OWED_MAX */
     uint16_t detail, flags;         /* the front end's */
 };
 

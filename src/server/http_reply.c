@@ -140,6 +140,7 @@ void weir_http_reply(struct weir_http_call *call, enum weir_http_status status, 
     buffer->used = output.used;
     slot->buffer = buffer;
     slot->write = text_write;
+    weir_slot_weigh(slot, buffer->size);
 }
 
 void weir_http_problem(struct weir_http_call *call, enum weir_http_status status,

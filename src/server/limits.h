@@ -17,6 +17,10 @@
 /* Decisions of one worker: four of the longest batches. When they are used up, connections wait
  * their turn; the store's deadline bounds how long. */
 #define WEIR_DECISIONS 4096
+/* Decisions that are gathered before they are made: beyond it batches gain nothing, and what they
+ * touch of the pool (12 KiB each) leaves the cache. Connections with more wait for the next round
+ * of the same turn. */
+#define WEIR_GATHER_MAX 1024
 
 /* --- Connections ------------------------------------------------------------------------------ */
 
@@ -29,10 +33,11 @@
 /* Connections that wait to be accepted; the kernel caps it at net.core.somaxconn. */
 #define WEIR_BACKLOG 4096
 
-/* Replies owed to one connection. Pipelining clients gain nothing beyond a few dozen, and what is
- * owed pins decisions of the worker's pool. At the limit it is not read from until half are
+/* What is owed to one connection, by weight: 1 a reply, 1 a decision, 1 for 256 bytes of a finished
+ * text. So 256 pipelined checks, or one batch. Clients gain nothing beyond a few dozen, and what is
+ * owed pins decisions and buffers of the worker. At the limit it is not read from until half is
  * written. */
-#define WEIR_PIPELINE_MAX 256
+#define WEIR_OWED_MAX 512
 /* Bytes kept for a client that does not read. At the limit it is not read from until it has read
  * half of them. */
 #define WEIR_OUTPUT_MAX 65536

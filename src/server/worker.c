@@ -56,7 +56,7 @@ void weir_worker_settle(struct weir_worker *worker, uint64_t now_ns)
 
 bool weir_worker_has_room(struct weir_worker *worker)
 {
-    if (worker->taken + WEIR_BATCH_MAX <= worker->decisions)
+    if (worker->taken < WEIR_GATHER_MAX && worker->taken + WEIR_BATCH_MAX <= worker->decisions)
         return true;
     if (worker->queued) {
         worker->now_ns = weir_worker_time(worker);
@@ -346,7 +346,10 @@ bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_addr
 
 static int worker_open_engine(struct weir_worker *worker, const struct weir_worker_options *options)
 {
-    int err = weir_store_embedded_open(&worker->store, options->table);
+    int err = 0;
+    worker->store = options->store;
+    if (!worker->store)
+        err = weir_store_embedded_open(&worker->store, options->table);
     if (err < 0)
         return err;
     const struct weir_engine_options engine = {

@@ -92,7 +92,8 @@ struct weir_worker_options {
     unsigned index;
     struct weir_log *log;
     struct weir_table *table;
-    struct weir_rules *rules; /* prepared for the table */
+    struct weir_store *store; /* closed with the worker; NULL: one on the table */
+    struct weir_rules *rules; /* prepared for the store */
     uint32_t decisions;       /* 0: WEIR_DECISIONS */
     uint32_t connections_max;
     uint64_t lease_seed;
