@@ -26,6 +26,9 @@
  */
 #if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
 #define SLOT_VECTOR 1
+#define SLOT_LOOKS 1
+#else
+#define SLOT_LOOKS 0
 #endif
 
 /* The slots whose tag_hi is this one: a bit for every lower byte of six 16-bit lanes. */
@@ -83,6 +86,20 @@ static inline int slot_find(const struct table_bucket *bucket, uint64_t tag, boo
             return (int)i;
     }
     return -1;
+}
+
+/* The slot of a key under these parameters, or -1. `seen` is where it was seen without the lock (or
+ * -1), `marks` as of position_marks. */
+WIDE_INLINE int slot_find_own(const struct table_bucket *bucket, int seen, uint64_t tag,
+                              uint32_t marks, uint16_t param)
+{
+    if (__builtin_expect(seen < 0, 0) ||
+        __builtin_expect(!slot_matches(bucket, (uint32_t)seen, tag, marks), 0)) {
+        seen = slot_find(bucket, tag, marks & 1);
+        if (seen < 0)
+            return -1;
+    }
+    return __builtin_expect(bucket->param[seen] == param, 1) ? seen : -1;
 }
 
 /* Writes both words of a slot in one instruction. */

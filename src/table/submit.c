@@ -6,10 +6,12 @@
  * Only then the decisions are made, in order.
  *
  * The short way is for one check on a packed cell that is found with its own parameters: one lock,
- * one 16-byte store, no journal. All else goes the general way (transaction.c).
+ * one store, no journal. Several such checks go theirs (several.c), all else the general way
+ * (transaction.c).
  */
 #include "core/cell.h"
 #include "table/owner.h"
+#include "table/several.h"
 #include "table/slot.h"
 #include "table/transaction.h"
 
@@ -23,17 +25,45 @@ static inline void fetch(const void *line)
 #endif
 }
 
-/* Computes where the checks of a decision are and asks for the first lines. */
-static inline void locate(const struct weir_table *table, const struct weir_decision *decision,
-                          struct lookup *ahead)
+static inline void locate_one(const struct weir_table *table, const struct position_map *map,
+                              const struct weir_check *check, struct lookup *ahead)
 {
-    const struct position_map map = table->map;
+    ahead->at = position_of(map, check->hash);
+    ahead->marks = position_marks(ahead->at.tag, false);
+    ahead->likely = region_bucket(table, ahead->at.bucket);
+    fetch(ahead->likely);
+}
 
-    for (uint32_t i = 0; i < decision->count; i++) {
-        ahead[i].at = position_of(&map, decision->checks[i].hash);
-        ahead[i].marks = position_marks(ahead[i].at.tag, false);
-        ahead[i].likely = region_bucket(table, ahead[i].at.bucket);
-        fetch(ahead[i].likely);
+/* Computes where the checks of a decision are and asks for the first lines. Returns their number.
+ */
+static inline uint32_t locate(const struct weir_table *table, const struct position_map *map,
+                              const struct weir_decision *decision, struct lookup *ahead)
+{
+    const struct weir_check *checks = decision->checks;
+    uint32_t count = decision->count;
+
+    if (__builtin_expect(count == 1, 1)) {
+        locate_one(table, map, checks, ahead);
+        return 1;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        locate_one(table, map, &checks[i], &ahead[i]);
+    return count;
+}
+
+/* Nothing else waits for memory when there are few checks: asks for everything that they may need,
+ * rather than for one line after the other. */
+#define FEW 4
+static inline void fetch_all(const struct weir_table *table, const struct lookup *ahead,
+                             uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct table_bucket *other =
+            region_bucket(table, position_other(&table->map, ahead[i].at.bucket, ahead[i].at.tag));
+
+        fetch(&ahead[i].likely->slot[BUCKET_SLOTS - 1]);
+        fetch(other);
+        fetch(&other->slot[BUCKET_SLOTS - 1]);
     }
 }
 
@@ -56,19 +86,6 @@ static inline void guess(const struct weir_table *table, struct lookup *ahead, u
         fetch(bucket);
         fetch(&bucket->slot[BUCKET_SLOTS - 1]);
     }
-}
-
-/* The key's slot in its likely bucket, whose lock is held, when it is there under its limit's
- * parameters; else -1. */
-static inline int find_own(const struct lookup *ahead, uint16_t param)
-{
-    const struct table_bucket *bucket = ahead->likely;
-    int slot = ahead->slot;
-
-    if (__builtin_expect(
-            slot < 0 || !slot_matches(bucket, (uint32_t)slot, ahead->at.tag, ahead->marks), 0))
-        slot = slot_find(bucket, ahead->at.tag, ahead->marks & 1);
-    return slot >= 0 && bucket->param[slot] == param ? slot : -1;
 }
 
 /* What the short way fills in. Last of all: a narrow store into a decision and then a wide load
@@ -106,7 +123,7 @@ static __attribute__((noinline)) bool decide_cell(struct weir_table_owner *owner
         return false;
     owner_lock(owner, &bucket->lock);
 
-    int slot = find_own(ahead, limit->id);
+    int slot = slot_find_own(bucket, ahead->slot, ahead->at.tag, ahead->marks, limit->id);
 
     if (slot < 0) {
         owner_unlock(&bucket->lock);
@@ -129,7 +146,20 @@ static __attribute__((noinline)) bool decide_cell(struct weir_table_owner *owner
     return true;
 }
 
-/* The same for what is most common: cost 1 of a bucket. Nothing here calls or divides. */
+/* One check without flags, to be decided. The compiler may not read the three as parts of a wide
+ * word: those that were just written would have to leave the processor first. */
+static inline bool is_simple(const struct weir_decision *decision)
+{
+    uint16_t count = decision->count;
+    uint8_t op = decision->op;
+
+    __asm__("" : "+r"(count), "+r"(op));
+    return count == 1 && op == WEIR_OP_DECIDE && decision->checks[0].flags == 0;
+}
+
+/* The same for what is most common: cost 1 of a bucket, in the slot that was guessed. All is
+ * computed from a look at the state without the lock; under it, the state only has to be the same
+ * still. So the wait for the lock's instruction, which lets no later load begin, is not in vain. */
 static inline bool decide_short(struct weir_table_owner *owner, uint64_t now_ns,
                                 struct weir_decision *decision, const struct lookup *ahead)
 {
@@ -138,66 +168,77 @@ static inline bool decide_short(struct weir_table_owner *owner, uint64_t now_ns,
     struct table_bucket *bucket = ahead->likely;
     uint64_t delay_ns;
 
-    if (decision->count != 1 || decision->op != WEIR_OP_DECIDE || check->flags != 0)
+    if (!is_simple(decision))
         return false;
-    if (cell_is_window(limit) || check->cost != 1 || !limit->packs)
+    if (SLOT_LOOKS == 0 || cell_is_window(limit) || check->cost != 1 || !limit->packs ||
+        ahead->slot < 0)
         return decide_cell(owner, now_ns, decision, ahead);
-    owner_lock(owner, &bucket->lock);
 
-    int slot = find_own(ahead, limit->id);
-
-    if (__builtin_expect(slot < 0, 0)) {
-        owner_unlock(&bucket->lock);
-        return false;
-    }
-
+    uint32_t slot = (uint32_t)ahead->slot;
     union table_slot *at = &bucket->slot[slot];
-    uint64_t word1 = at->words[1];
-    struct weir_cell cell = bucket_unpack_words(at->words[0], (uint32_t)word1);
+    uint64_t word0 = at->words[0], word1 = at->words[1];
+    struct weir_cell cell = bucket_unpack_words(word0, (uint32_t)word1);
     bool admits = bucket_take_one(limit, &cell, now_ns, &delay_ns);
+    uint64_t new0 = bucket_pack_time(&cell);
 
+    owner_lock(owner, &bucket->lock);
+    if (__builtin_expect(at->words[0] != word0 || at->words[1] != word1 ||
+                             bucket->param[slot] != limit->id ||
+                             !slot_matches(bucket, slot, ahead->at.tag, ahead->marks),
+                         0)) {
+        owner_unlock(&bucket->lock);
+        return decide_cell(owner, now_ns, decision, ahead);
+    }
     if (admits) {
-        uint64_t word0 = bucket_pack_time(&cell);
-
         /* Without a fraction in T only the time changes, and one plain store is enough. */
         if ((uint32_t)cell.b == (uint32_t)word1)
-            at->words[0] = word0;
+            at->words[0] = new0;
         else
-            slot_write(bucket, (uint32_t)slot, word0, word1 >> 32 << 32 | (uint32_t)cell.b);
+            slot_write(bucket, slot, new0, word1 >> 32 << 32 | (uint32_t)cell.b);
     }
     owner_unlock(&bucket->lock);
     finish_short(decision, now_ns, &cell, delay_ns, admits, admits);
     return true;
 }
 
-static inline void decide(struct weir_table_owner *owner, uint64_t now_ns,
-                          struct weir_decision *decision, const struct lookup *ahead)
+/* Returns the number of checks. */
+static inline uint32_t decide(struct weir_table_owner *owner, uint64_t now_ns,
+                              struct weir_decision *decision, const struct lookup *ahead)
 {
-    if (decide_short(owner, now_ns, decision, ahead))
-        return;
+    if (__builtin_expect(decide_short(owner, now_ns, decision, ahead), 1))
+        return 1;
+    if (decision->count > 1 && several_decide(owner, now_ns, decision, ahead))
+        return decision->count;
     decision->now_ns = now_ns;
     decision->source = WEIR_SOURCE_STORE;
     decision->error = 0;
     transaction_decide(owner, decision, ahead);
+    return decision->count;
+}
+
+/* Decides as many as fit into one portion. Returns their number. */
+static inline size_t decide_portion(struct weir_table_owner *owner, uint64_t now_ns,
+                                    struct weir_decision *const *decisions, size_t count)
+{
+    const struct weir_table *table = owner->table;
+    const struct position_map map = table->map;
+    struct lookup *ahead = owner->ahead;
+    uint32_t checks = 0;
+    size_t end = 0;
+
+    while (end < count && checks + decisions[end]->count <= AHEAD_MAX)
+        checks += locate(table, &map, decisions[end++], ahead + checks);
+    if (checks <= FEW)
+        fetch_all(table, ahead, checks);
+    guess(table, ahead, checks);
+    for (size_t i = 0; i < end; i++)
+        ahead += decide(owner, now_ns, decisions[i], ahead);
+    return end;
 }
 
 void weir_table_submit(struct weir_table_owner *owner, uint64_t now_ns,
                        struct weir_decision *const *decisions, size_t count)
 {
-    struct lookup *ahead = owner->ahead;
-
-    for (size_t begin = 0, end; begin < count; begin = end) {
-        uint32_t checks = 0;
-
-        for (end = begin; end < count && checks + decisions[end]->count <= AHEAD_MAX; end++) {
-            locate(owner->table, decisions[end], ahead + checks);
-            checks += decisions[end]->count;
-        }
-        guess(owner->table, ahead, checks);
-        checks = 0;
-        for (size_t i = begin; i < end; i++) {
-            decide(owner, now_ns, decisions[i], ahead + checks);
-            checks += decisions[i]->count;
-        }
-    }
+    for (size_t done = 0; done < count;)
+        done += decide_portion(owner, now_ns, decisions + done, count - done);
 }
