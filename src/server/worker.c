@@ -357,6 +357,7 @@ static int worker_open_engine(struct weir_worker *worker, const struct weir_work
         .rules = options->rules,
         .secret = weir_table_secret(options->table),
         .decisions = worker->decisions,
+        .deadline_ns = options->deadline_ns,
         .lease_seed = options->lease_seed,
         .done = worker_on_decided,
         .done_context = worker,

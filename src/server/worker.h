@@ -96,6 +96,7 @@ struct weir_worker_options {
     struct weir_rules *rules; /* prepared for the store */
     uint32_t decisions;       /* 0: WEIR_DECISIONS */
     uint32_t connections_max;
+    uint64_t deadline_ns; /* of a decision that the store has not made; 0: the engine's */
     uint64_t lease_seed;
 };
 

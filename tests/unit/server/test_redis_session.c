@@ -1,0 +1,310 @@
+/* Sessions, and what clients ask before they trust a server; requests cut anywhere. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "redis_harness.h"
+
+struct step {
+    uint64_t t_ms;
+    const char *command, *reply;
+};
+
+static void run(struct redis_harness *harness, const struct step *steps, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *reply = redis_harness_ask(harness, steps[i].t_ms, steps[i].command);
+        if (strcmp(reply, steps[i].reply) != 0)
+            fail_msg("at %llu ms: %s: got %s, want %s", (unsigned long long)steps[i].t_ms,
+                     steps[i].command, reply, steps[i].reply);
+    }
+}
+#define RUN(steps) run(*state, (steps), sizeof(steps) / sizeof *(steps))
+
+static const char password_rules[] =
+    "version: 1\nserver: { redis: { address: 127.0.0.1:6380, token: sesame } }\nlimits: []\n";
+
+static int open_harness(void **state)
+{
+    *state = redis_harness_open(NULL, 100);
+    return 0;
+}
+
+static int open_with_password(void **state)
+{
+    *state = redis_harness_open(password_rules, 100);
+    return 0;
+}
+
+static int close_harness(void **state)
+{
+    redis_harness_close(*state);
+    return 0;
+}
+
+/* --- Sessions --------------------------------------------------------------------------------- */
+
+static void small_talk(void **state)
+{
+    static const struct step steps[] = {
+        {0, "PING", "PONG"},
+        {0, "ping hello", "hello"},
+        {0, "PING a b", "-ERR wrong number of arguments for 'ping' command"},
+        {0, "ECHO \"a b\"", "a b"},
+        {0, "ECHO", "-ERR wrong number of arguments for 'echo' command"},
+        {0, "NOPE a b", "-ERR unknown command 'NOPE', with args beginning with: 'a' 'b' "},
+        {0, "SELECT 15", "OK"},
+        {0, "SELECT 16", "-ERR DB index is out of range"},
+        {0, "SELECT x", "-ERR value is not an integer or out of range"},
+        {0, "AUTH x",
+         "-ERR AUTH <password> called without any password configured for the default user. Are "
+         "you sure your configuration is correct?"},
+        {0, "AUTH default anything", "OK"},
+        {0, "DBSIZE", "0"},
+        {0, "RESET", "RESET"},
+    };
+    RUN(steps);
+    assert_string_equal(redis_harness_ask(*state, 0, ""), "");
+    assert_string_equal(redis_harness_ask(*state, 0, "QUIT"), "OK");
+    assert_true(((struct redis_harness *)*state)->closed);
+}
+
+static void a_client_has_a_name_and_a_number(void **state)
+{
+    static const struct step steps[] = {
+        {0, "CLIENT ID", "1"},
+        {0, "CLIENT GETNAME", "nil"},
+        {0, "CLIENT SETNAME me", "OK"},
+        {0, "CLIENT GETNAME", "me"},
+        {0, "CLIENT SETNAME \"a b\"",
+         "-ERR Client names cannot contain spaces, newlines or special characters."},
+        {0, "CLIENT SETNAME 12345678901234567890123456789012345678901234567890123456",
+         "-ERR Client names have at most 55 characters"},
+        {0, "CLIENT SETINFO LIB-NAME redis-py", "OK"},
+        {0, "CLIENT SETINFO WHAT x", "-ERR Unrecognized option 'WHAT'"},
+        {0, "CLIENT NO-EVICT on", "OK"},
+        {0, "CLIENT NO-TOUCH maybe", "-ERR syntax error"},
+        {0, "CLIENT INFO", "id=1 addr=unix name=me db=0 resp=2 user=default cmd=client|info\n"},
+        {0, "CLIENT", "-ERR wrong number of arguments for 'client' command"},
+        {0, "CLIENT SETNAME", "-ERR wrong number of arguments for 'client' command"},
+        {0, "CLIENT KILL", "-ERR unknown subcommand 'KILL'. Try COMMAND DOCS CLIENT."},
+        {0, "RESET", "RESET"},
+        {0, "CLIENT GETNAME", "nil"},
+    };
+    RUN(steps);
+    redis_harness_connect(*state);
+    assert_string_equal(redis_harness_ask(*state, 0, "CLIENT ID"), "2");
+}
+
+static void hello_chooses_the_protocol(void **state)
+{
+    static const struct step steps[] = {
+        {0, "HELLO", "server weir version 7.2.0 proto 2 id 1 mode standalone role master modules"},
+        {0, "HELLO 4", "-NOPROTO unsupported protocol version"},
+        {0, "HELLO x", "-ERR Protocol version is not an integer or out of range"},
+        {0, "HELLO 3 WHAT", "-ERR Syntax error in HELLO option 'WHAT'"},
+        {0, "HELLO 3 SETNAME", "-ERR Syntax error in HELLO option 'SETNAME'"},
+        {0, "HELLO 3 AUTH default", "-ERR Syntax error in HELLO option 'AUTH'"},
+        {0, "CLIENT GETNAME", "nil"},
+        {0, "HELLO 3 AUTH default x SETNAME me",
+         "server weir version 7.2.0 proto 3 id 1 mode standalone role master modules"},
+        {0, "CLIENT GETNAME", "me"},
+    };
+    RUN(steps);
+    assert_string_equal(redis_harness_send(*state, "RESET\r\n", 7), "+RESET\r\n");
+    assert_string_equal(redis_harness_send(*state, "CLIENT GETNAME\r\n", 16), "$-1\r\n");
+    redis_harness_ask(*state, 0, "HELLO 3");
+    assert_string_equal(redis_harness_send(*state, "CLIENT GETNAME\r\n", 16), "_\r\n");
+    assert_string_equal(redis_harness_send(*state, "CONFIG GET save\r\n", 17),
+                        "%1\r\n$4\r\nsave\r\n$0\r\n\r\n");
+}
+
+static void a_password_is_asked_for(void **state)
+{
+    static const struct step steps[] = {
+        {0, "PING", "-NOAUTH Authentication required."},
+        {0, "CL.THROTTLE k 1 1 1", "-NOAUTH Authentication required."},
+        {0, "HELLO 3",
+         "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO "
+         "<proto> AUTH <user> <pass> option can be used to authenticate the client and select the "
+         "RESP protocol version at the same time"},
+        {0, "AUTH open", "-WRONGPASS invalid username-password pair or user is disabled."},
+        {0, "AUTH sesamesesame", "-WRONGPASS invalid username-password pair or user is disabled."},
+        {0, "AUTH \"\"", "-WRONGPASS invalid username-password pair or user is disabled."},
+        {0, "AUTH other sesame", "-WRONGPASS invalid username-password pair or user is disabled."},
+        {0, "AUTH a b c", "-ERR syntax error"},
+        {0, "AUTH sesame", "OK"},
+        {0, "PING", "PONG"},
+        {0, "RESET", "RESET"},
+        {0, "PING", "-NOAUTH Authentication required."},
+        {0, "HELLO 3 AUTH default nope",
+         "-WRONGPASS invalid username-password pair or user is disabled."},
+        {0, "HELLO 3 AUTH default sesame SETNAME x",
+         "server weir version 7.2.0 proto 3 id 1 mode standalone role master modules"},
+        {0, "EXISTS k", "0"},
+    };
+    RUN(steps);
+    redis_harness_connect(*state);
+    assert_string_equal(redis_harness_send(*state, "*11\r\n", 5),
+                        "-ERR Protocol error: unauthenticated multibulk length\r\n");
+    assert_true(((struct redis_harness *)*state)->closed);
+}
+
+static void tools_learn_what_they_ask(void **state)
+{
+    static const struct step steps[] = {
+        {0, "CONFIG GET appendonly save", "appendonly no save "},
+        {0, "CONFIG GET nothing", ""},
+        {0, "CONFIG SET save x",
+         "-ERR CONFIG SET is not supported: weir is configured by its rules file"},
+        {0, "CONFIG GET", "-ERR wrong number of arguments for 'config|get' command"},
+        {0, "COMMAND INFO cl.throttle nope", "cl.throttle -5 write fast 1 1 1 *-1"},
+        {0, "COMMAND DOCS TTL",
+         "ttl summary Tells in how many seconds a key is as new since 1.0.0 "
+         "group generic"},
+        {0, "COMMAND DOCS nope", ""},
+        {0, "COMMAND GETKEYS x",
+         "-ERR unknown subcommand or wrong number of arguments for 'GETKEYS'"},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const char *reply = redis_harness_ask(*state, 0, steps[i].command);
+        if (strstr(steps[i].command, "nope") && strstr(steps[i].command, "INFO"))
+            assert_memory_equal(reply, "cl.throttle -5 write fast 1 1 1", 31);
+        else
+            assert_string_equal(reply, steps[i].reply);
+    }
+    assert_int_equal(atoi(redis_harness_ask(*state, 0, "COMMAND COUNT")), weir_redis_command_count);
+    assert_non_null(strstr(redis_harness_ask(*state, 0, "COMMAND LIST"), "weir.checkall"));
+    assert_non_null(strstr(redis_harness_ask(*state, 0, "COMMAND DOCS"), "as redis-cell does"));
+    assert_non_null(strstr(redis_harness_ask(*state, 0, "COMMAND"), "hello -1 fast no_auth 0 0 0"));
+    redis_harness_send(*state, "INFO\r\n", 6);
+    assert_non_null(strstr(((struct redis_harness *)*state)->raw, "redis_version:7.2.0\r\n"));
+    assert_non_null(strstr(((struct redis_harness *)*state)->raw, "loading:0\r\n"));
+    redis_harness_send(*state, "INFO replication\r\n", 18);
+    assert_null(strstr(((struct redis_harness *)*state)->raw, "redis_version"));
+    assert_non_null(strstr(((struct redis_harness *)*state)->raw, "role:master\r\n"));
+}
+
+/* --- Requests --------------------------------------------------------------------------------- */
+
+static const char dialogue[] =
+    "*1\r\n$4\r\nPING\r\n*5\r\n$11\r\nCL.THROTTLE\r\n$1\r\nk\r\n$2\r\n15\r\n$2\r\n30\r\n$"
+    "2\r\n60\r\n"
+    "PING \"a\\x20b\"\r\n\r\n*0\r\n*-1\r\n*2\r\n$4\r\nECHO\r\n$5\r\nab\r\nc\r\n"
+    "*5\r\n$8\r\nTHROTTLE\r\n$0\r\n\r\n:10\r\n:100\r\n:60\r\n*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n";
+static const char answers[] = "+PONG\r\n*5\r\n:0\r\n:16\r\n:15\r\n:-1\r\n:2\r\n$3\r\na b\r\n"
+                              "$5\r\nab\r\nc\r\n*5\r\n:1\r\n:10\r\n:9\r\n:5\r\n:0\r\n:1\r\n";
+
+static void a_dialogue_means_the_same_wherever_it_is_cut(void **state)
+{
+    for (size_t cut = 0; cut < sizeof dialogue; cut++) {
+        char all[1024];
+        struct redis_harness *harness = redis_harness_open(NULL, 100);
+        strcpy(all, redis_harness_send(harness, dialogue, cut));
+        strcat(all, redis_harness_send(harness, dialogue + cut, sizeof dialogue - 1 - cut));
+        assert_string_equal(all, answers);
+        redis_harness_close(harness);
+    }
+    (void)state;
+}
+
+static void a_dialogue_may_come_byte_by_byte(void **state)
+{
+    char all[1024] = "";
+    for (size_t i = 0; i < sizeof dialogue - 1; i++)
+        strcat(all, redis_harness_send(*state, dialogue + i, 1));
+    assert_string_equal(all, answers);
+}
+
+static void protocol_errors_close(void **state)
+{
+    static const struct {
+        const char *bytes, *error;
+    } cases[] = {
+        {"*1\r\n$-2\r\n", "invalid bulk length"},
+        {"*1\r\n$536870913\r\n", "invalid bulk length"},
+        {"*-2\r\n", "invalid multibulk length"},
+        {"*1048577\r\n", "invalid multibulk length"},
+        {"*1\r\n*1\r\n", "expected '$', got '*'"},
+        {"*1\r\n+PING\r\n", "expected '$', got '+'"},
+        {"PING \"\r\n", "unbalanced quotes in request"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char want[128];
+        redis_harness_connect(*state);
+        snprintf(want, sizeof want, "-ERR Protocol error: %s\r\n", cases[i].error);
+        assert_string_equal(redis_harness_send(*state, cases[i].bytes, strlen(cases[i].bytes)),
+                            want);
+        assert_true(((struct redis_harness *)*state)->closed);
+    }
+}
+
+static void what_a_browser_sends_is_not_answered(void **state)
+{
+    static const char post[] = "POST / HTTP/1.1\r\nHost: x\r\n\r\nCL.THROTTLE k 1 1 1\r\n";
+    assert_string_equal(redis_harness_send(*state, post, sizeof post - 1), "");
+    assert_true(((struct redis_harness *)*state)->closed);
+}
+
+static void too_many_arguments_are_refused_and_the_connection_lives(void **state)
+{
+    static char request[16384];
+    size_t used = (size_t)sprintf(request, "*1025\r\n$3\r\nDEL\r\n");
+    for (int i = 0; i < 1024; i++)
+        used += (size_t)sprintf(request + used, "$1\r\nx\r\n");
+    assert_string_equal(redis_harness_send(*state, request, used),
+                        "-ERR more than 1024 arguments\r\n");
+    assert_string_equal(redis_harness_ask(*state, 0, "PING"), "PONG");
+}
+
+static void a_long_pipeline_is_answered_in_order(void **state)
+{
+    static char request[REDIS_HARNESS_TEXT], want[REDIS_HARNESS_TEXT];
+    size_t asked = 0, wanted = 0;
+    for (int i = 0; i < 3000; i++) {
+        if (i % 3 == 0) {
+            asked += (size_t)sprintf(request + asked, "CL.THROTTLE p 9999 1 60\r\n");
+            int used = i / 3 + 1;
+            wanted += (size_t)sprintf(want + wanted, "*5\r\n:0\r\n:10000\r\n:%d\r\n:-1\r\n:%d\r\n",
+                                      10000 - used, 60 * used);
+        } else if (i % 3 == 1) {
+            asked += (size_t)sprintf(request + asked, "ECHO %d\r\n", i);
+            wanted += (size_t)sprintf(want + wanted, "$%d\r\n%d\r\n",
+                                      i < 10     ? 1
+                                      : i < 100  ? 2
+                                      : i < 1000 ? 3
+                                                 : 4,
+                                      i);
+        } else {
+            asked += (size_t)sprintf(request + asked, "NOPE\r\n");
+            wanted += (size_t)sprintf(
+                want + wanted, "-ERR unknown command 'NOPE', with args beginning with: \r\n");
+        }
+    }
+    assert_string_equal(redis_harness_send(*state, request, asked), want);
+    assert_int_equal(((struct redis_harness *)*state)->worker.taken, 0);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_harness, close_harness)
+    const struct CMUnitTest tests[] = {
+        CASE(small_talk),
+        CASE(a_client_has_a_name_and_a_number),
+        CASE(hello_chooses_the_protocol),
+        cmocka_unit_test_setup_teardown(a_password_is_asked_for, open_with_password, close_harness),
+        CASE(tools_learn_what_they_ask),
+        CASE(a_dialogue_means_the_same_wherever_it_is_cut),
+        CASE(a_dialogue_may_come_byte_by_byte),
+        CASE(protocol_errors_close),
+        CASE(what_a_browser_sends_is_not_answered),
+        CASE(too_many_arguments_are_refused_and_the_connection_lives),
+        CASE(a_long_pipeline_is_answered_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
