@@ -29,12 +29,15 @@ char *weir_redis_begin(struct weir_redis_call *call, size_t room)
     struct weir_connection *connection = call->connection;
     struct weir_slot *slot = connection->last;
     if (slot && slot->write == text_write && slot->buffer &&
-        slot->buffer->size - slot->buffer->used >= room)
+        slot->buffer->size - slot->buffer->used >= room) {
+        weir_slot_weigh(slot, room);
         return slot->buffer->data + slot->buffer->used;
+    }
     slot = weir_connection_slot(connection);
     if (slot) {
         slot->write = text_write;
         slot->buffer = weir_buffer_take(&connection->worker->buffers, room);
+        weir_slot_weigh(slot, room);
     }
     if (slot && slot->buffer)
         return slot->buffer->data;

@@ -4,6 +4,8 @@
  * window since the epoch, where Redis starts a window at its first hit; the bound over any window
  * is the same, 2N. What a counter of Redis can do beyond that (move its end with every hit, live
  * for ever, go down, take fractions) is refused in words, never passed over. */
+#include <stdio.h>
+
 #include "server/redis.h"
 
 struct increx {
@@ -134,6 +136,10 @@ static int increx_limit(struct weir_redis *redis, const struct increx *increx,
     if (!cached->limit || cached->a != spec.rate || cached->b != UINT64_MAX ||
         cached->c != spec.window_ns) {
         const struct weir_limit *found;
+        if (spec.window_ns > WEIR_WINDOW_MAX_NS) {
+            snprintf(reason->text, sizeof reason->text, "the window is longer than 366 days");
+            return WEIR_ERR_RANGE;
+        }
         int err = weir_redis_limits_find(redis->shared->limits, redis->worker->store, &spec, &found,
                                          reason);
         if (err < 0)

@@ -2,6 +2,7 @@
  * Redis. All three are gcra with N = count, W = period, and share the states of their keys. What
  * they correct, and why, stands in docs/redis-protocol.md. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,10 @@ int weir_redis_bucket(struct weir_redis *redis, uint64_t burst, uint64_t count, 
         struct weir_limit_spec spec = {.algorithm = WEIR_GCRA};
         const struct weir_limit *found;
         spec_set_rate(&spec, count, window, unit_ns);
+        if (spec.window_ns > WEIR_WINDOW_MAX_NS) {
+            snprintf(reason->text, sizeof reason->text, "the period is longer than 366 days");
+            return WEIR_ERR_RANGE;
+        }
         uint64_t most = spec_burst_max(&spec);
         spec.burst = burst < most ? burst : most;
         int err = weir_redis_limits_find(redis->shared->limits, redis->worker->store, &spec, &found,
