@@ -142,8 +142,10 @@ void weir_connection_send(struct weir_connection *connection, struct weir_output
 /* Sets the deadline that the connection's present state asks for. */
 static void connection_watch(struct weir_connection *connection)
 {
-    uint64_t now_ms = connection_now_ms(connection), deadline_ms = now_ms + WEIR_IDLE_MS;
+    uint64_t now_ms = connection_now_ms(connection), deadline_ms = now_ms;
+    uint32_t idle_ms = connection->listener->front->idle_ms;
     bool begun = connection->input || connection->state == WEIR_CONNECTION_PROXY;
+    deadline_ms += idle_ms ? idle_ms : WEIR_IDLE_MS;
     if (connection->state == WEIR_CONNECTION_LINGER) {
         deadline_ms = now_ms + WEIR_LINGER_MS;
     } else if (connection->output_bytes) {

@@ -45,6 +45,7 @@ enum weir_cut {
 struct weir_front {
     const char *name;   /* in logs and metrics */
     size_t request_max; /* bytes of one unfinished request */
+    uint32_t idle_ms;   /* nothing begun, nothing owed: closed; 0: WEIR_IDLE_MS */
 
     /* What the front end needs for each listener of each worker: made once, handed out as
      * weir_connection_workspace. NULL: no memory. */

@@ -52,6 +52,11 @@
 /* Nothing begun and nothing owed: nginx's keepalive_timeout; proxies keep theirs shorter. Closed.
  */
 #define WEIR_IDLE_MS 75000
+/* The same for Redis clients: their pools keep connections for as long as the program runs, and
+ * Redis closes none. A peer that is gone is found sooner, by WEIR_KEEPALIVE_S. */
+#define WEIR_REDIS_IDLE_MS 86400000
+/* Silence after which the kernel asks whether the peer is still there: Redis' tcp-keepalive. */
+#define WEIR_KEEPALIVE_S 300
 /* A reply that the client does not read, without progress of 64 KiB. Closed. */
 #define WEIR_STALL_MS 15000
 /* After the last reply, until the client closes too: closing at once would reset the connection and

@@ -129,6 +129,8 @@ static void put_requests(struct metrics *metrics)
         for (unsigned j = 0; j < worker->listener_count; j++) {
             const struct weir_listener *listener = &worker->listeners[j];
             const struct weir_http *http = listener->workspace;
+            if (listener->kind == WEIR_LISTENER_REDIS)
+                continue;
             unsigned kind = listener->kind == WEIR_LISTENER_ADMIN;
             sample[kind] = http;
             for (unsigned r = 0; r <= http->route_count; r++) {
@@ -151,6 +153,30 @@ static void put_requests(struct metrics *metrics)
             }
         }
     }
+}
+
+static void put_commands(struct metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    uint64_t commands = 0, errors = 0;
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        const struct weir_worker *worker = &daemon->workers[i];
+        for (unsigned j = 0; j < worker->listener_count; j++) {
+            const struct weir_redis *redis = worker->listeners[j].workspace;
+            if (worker->listeners[j].kind != WEIR_LISTENER_REDIS)
+                continue;
+            commands += weir_counted(&redis->commands);
+            errors += weir_counted(&redis->errors);
+        }
+    }
+    if (daemon->redis_endpoint.kind == WEIR_ENDPOINT_OFF)
+        return;
+    single(metrics, "weir_redis_commands_total", "counter", "Commands of the Redis protocol.",
+           commands);
+    single(metrics, "weir_redis_errors_total", "counter",
+           "Errors that commands were answered with.", errors);
+    single(metrics, "weir_redis_limits", "gauge", "Distinct limits that commands have given.",
+           weir_redis_limits_count(daemon->redis.limits));
 }
 
 static void put_connections(struct metrics *metrics)
@@ -281,6 +307,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
            weir_counted(&daemon->log.dropped_total));
     put_decisions(&metrics);
     put_requests(&metrics);
+    put_commands(&metrics);
     put_connections(&metrics);
     put_turns(&metrics);
     put_failures(&metrics);

@@ -325,6 +325,7 @@ static void *redis_open(struct weir_worker *worker, void *server)
 const struct weir_front weir_redis_front = {
     .name = "redis",
     .request_max = WEIR_RESP_BUFFER_MAX,
+    .idle_ms = WEIR_REDIS_IDLE_MS,
     .open = redis_open,
     .close = free,
     .parse = redis_parse,

@@ -133,7 +133,7 @@ static const struct {
     {"maxmemory-policy", "nearest-to-fresh"},
     {"proto-max-bulk-len", "1048576"},
     {"save", ""},
-    {"timeout", "0"},
+    {"timeout", "86400"},
 };
 #define PARAMETERS (sizeof parameters / sizeof *parameters)
 
