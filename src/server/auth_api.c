@@ -37,13 +37,29 @@ static const struct auth_name {
     {"x-original-url", 14, ROLE_URI, 1},        {"forwarded", 9, ROLE_FORWARDED, 0},
 };
 
+/* Compares with a lower-case name of the same size, at least 8. Of the characters that a field's
+ * name may have, only letters become letters, and only "-" becomes "-", by setting that bit. */
+static bool name_is(const char *name, const char *lower, size_t size)
+{
+    static const uint64_t fold = UINT64_C(0x2020202020202020);
+    uint64_t part, wanted;
+    for (size_t at = 0; at + 8 < size; at += 8) {
+        memcpy(&part, name + at, 8);
+        memcpy(&wanted, lower + at, 8);
+        if ((part | fold) != wanted)
+            return false;
+    }
+    memcpy(&part, name + size - 8, 8);
+    memcpy(&wanted, lower + size - 8, 8);
+    return (part | fold) == wanted;
+}
+
 static const struct auth_name *auth_name_find(struct weir_bytes name)
 {
     if (name.size < 9 || name.size > 18)
         return NULL;
     for (size_t i = 0; i < sizeof auth_names / sizeof *auth_names; i++) {
-        if (auth_names[i].size == name.size &&
-            !strncasecmp(auth_names[i].name, name.data, name.size))
+        if (auth_names[i].size == name.size && name_is(name.data, auth_names[i].name, name.size))
             return &auth_names[i];
     }
     return NULL;

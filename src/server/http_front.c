@@ -1,4 +1,5 @@
 /* Requests of HTTP: reading, routing, who may call. See http.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -34,11 +35,10 @@ bool weir_http_allow(struct weir_http_call *call, const char *first, const char 
 {
     if (weir_http_method_is(call, first) || (second && weir_http_method_is(call, second)))
         return true;
-    char fields[64] = "Allow: ";
-    strcat(fields, first);
-    if (second)
-        strcat(strcat(fields, ", "), second);
-    weir_http_problem(call, WEIR_HTTP_405, strcat(fields, "\r\n"), NULL);
+    char fields[64];
+    snprintf(fields, sizeof fields, "Allow: %s%s%s\r\n", first, second ? ", " : "",
+             second ? second : "");
+    weir_http_problem(call, WEIR_HTTP_405, fields, NULL);
     return false;
 }
 

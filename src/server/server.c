@@ -348,7 +348,7 @@ static int daemon_run(struct weir_daemon *daemon)
     err = weir_daemon_check(daemon, weir_rules_settings(daemon->rules), &reason);
     if (err == 0)
         err = daemon_open(daemon, &reason);
-    if (err < 0)
+    if (err != 0)
         return fail(reason.text);
     daemon->started_wall_ns = daemon->reloaded_wall_ns = weir_clock_wall_ns();
     err = start_threads(daemon, &reason);
