@@ -177,7 +177,8 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
         }
         if (dialects & (WEIR_HEADERS_X_EPOCH | WEIR_HEADERS_X_DELTA)) {
             bool epoch = (dialects & WEIR_HEADERS_X_EPOCH) != 0;
-            out = SINGLE_WRITE(out, "X-RateLimit-", report, epoch ? wall_s + reset_s : reset_s);
+            uint64_t epoch_s = wall_s + reset_s + (reset_s > 0);
+            out = SINGLE_WRITE(out, "X-RateLimit-", report, epoch ? epoch_s : reset_s);
         }
     }
     if (!answer->allowed && answer->retry_after_ns != WEIR_NEVER) {

@@ -30,7 +30,8 @@
 
 /* Writes the fields as "Name: value\r\n" lines, Retry-After (denials with a finite wait) included.
  * `dialects` is a set of enum weir_header_dialect, in which x-epoch takes the place of x-delta;
- * `wall_s` is the wall clock in seconds, rounded up, for x-epoch; `out` has
+ * `wall_s` is the wall clock in whole seconds, for x-epoch (the part of a second that it lacks is
+ * made up for by rounding up once more); `out` has
  * WEIR_RATELIMIT_HEADERS_MAX bytes. Returns the length (0: nothing to tell). */
 size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer *answer,
                                     uint64_t wall_s, char *out);

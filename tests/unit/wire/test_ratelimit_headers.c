@@ -131,10 +131,15 @@ static void the_other_dialects_are_three_fields(void **state)
                         "X-RateLimit-Reset: 1\r\n");
     assert_string_equal(written(WEIR_HEADERS_X_EPOCH, 1700000000),
                         "X-RateLimit-Limit: 120\r\nX-RateLimit-Remaining: 119\r\n"
-                        "X-RateLimit-Reset: 1700000001\r\n");
+                        "X-RateLimit-Reset: 1700000002\r\n");
+    told->report.reset_after_ns = 0;
+    assert_string_equal(written(WEIR_HEADERS_X_EPOCH, 1700000000),
+                        "X-RateLimit-Limit: 120\r\nX-RateLimit-Remaining: 119\r\n"
+                        "X-RateLimit-Reset: 1700000000\r\n");
+    told->report.reset_after_ns = 600000000;
     assert_string_equal(written(WEIR_HEADERS_X_EPOCH | WEIR_HEADERS_X_DELTA, 1700000000),
                         "X-RateLimit-Limit: 120\r\nX-RateLimit-Remaining: 119\r\n"
-                        "X-RateLimit-Reset: 1700000001\r\n");
+                        "X-RateLimit-Reset: 1700000002\r\n");
     assert_string_equal(
         written(WEIR_HEADERS_DRAFT | WEIR_HEADERS_DRAFT_03 | WEIR_HEADERS_X_DELTA, 0),
         "RateLimit-Policy: \"a\";q=100;w=60\r\n"
