@@ -12,6 +12,7 @@ static const struct weir_command commands[] = {
     {"validate", "check rules files", weir_command_validate},
     {"replay", "run a recorded trace through the rules", weir_command_replay},
     {"explain", "say which limits a request meets, and why", weir_command_explain},
+    {"bench", "load a server and measure it", weir_command_bench},
     {"top", "watch a running server's limits and most denied keys", weir_command_top},
     {"version", "print the version", weir_command_version},
 };
