@@ -1,0 +1,161 @@
+"""Random commands through the socket, against the exact models.
+
+Time goes on while they are sent, and nobody knows at which nanosecond one was decided. So a reply
+must be one that the model gives at some time between sending and receiving: the model answers for
+both ends, and what it tells (all of it monotonic in time, nothing else happening) bounds the reply.
+Rates are slow enough that a verdict is the same at both ends."""
+
+import random
+import time
+
+import pytest
+
+from daemon.redis import Error, RedisWeir, command_bytes
+from model import algorithms
+
+SECOND_NS = 10**9
+KEYS = [f"key{i}" for i in range(6)]
+PIPELINE = 40
+ROUNDS = 60
+
+
+class Keys:
+    """What the commands of one family have used: one exact state a key."""
+
+    def __init__(self):
+        self.states = {}
+
+    def bucket(self, key, burst, count, period, t):
+        """The key's state under these numbers; what was used stays used, in tokens."""
+        state = algorithms.Bucket(count, period * SECOND_NS, burst)
+        state.time = t
+        old = self.states.get(key)
+        if old is not None:
+            used = old.full - old.level_at(t)  # in 1/W of a token
+            state.level = state.full - used * state.window // old.window
+        self.states[key] = state
+        return state
+
+
+def seconds(ns):
+    return -1 if ns == algorithms.NEVER else -(-ns // SECOND_NS)
+
+
+def left(state, t):
+    return algorithms.remaining(state, t) if state.level_at(t) >= 0 else 0
+
+
+def told(state, t, cost, allowed, crab):
+    """The five numbers at time t, after the decision."""
+    retry = 0 if allowed else algorithms.retry_after(state, t, cost)
+    reset = seconds(algorithms.reset_after(state, t))
+    if not crab:
+        return [0 if allowed else 1, state.capacity, left(state, t),
+                -1 if allowed else seconds(retry), reset]
+    if reset and state.capacity >= 2:
+        more = state.window * (state.capacity - 2) // state.rate
+        reset = max(reset, (algorithms.reset_after(state, t) + more) // SECOND_NS)
+    return [1 if allowed else 0, state.capacity, left(state, t), reset,
+            2**31 - 1 if retry == algorithms.NEVER else seconds(retry)]
+
+
+class Asked:
+    """One command, and how to judge its reply."""
+
+    def __init__(self, rng, limits):
+        self.key = rng.choice(KEYS)
+        self.burst, self.count, self.period = rng.choice(limits)
+        self.verb = rng.choice(["CL.THROTTLE", "CL.THROTTLE", "THROTTLE", "GCRA", "DEL"])
+        self.cost = rng.choice([1, 1, 1, 0, 2, 5, self.burst, self.burst + 1])
+        if self.verb == "CL.THROTTLE" and rng.random() < 0.15:
+            self.cost = -rng.choice([1, 2, 100])
+        if self.verb == "GCRA":
+            self.cost = max(self.cost, 1)
+
+    def bytes(self):
+        if self.verb == "DEL":
+            return command_bytes("DEL", self.key)
+        if self.verb == "THROTTLE":
+            return command_bytes("throttle", self.key, self.burst, self.count, self.period,
+                                 self.cost)
+        more = ("TOKENS", self.cost) if self.verb == "GCRA" else (self.cost,)
+        return command_bytes(self.verb, self.key, self.burst - 1, self.count, self.period, *more)
+
+    def judge(self, keys, reply, sent, received):
+        assert not isinstance(reply, Error), reply
+        if self.verb == "DEL":
+            state = keys.states.pop(self.key, None)
+            assert reply == (0 if state is None or state.is_fresh(received) else 1)
+            return
+        state = keys.bucket(self.key, self.burst, self.count, self.period, sent)
+        allowed = self.cost < 0 or state.admits(sent, self.cost)
+        assert allowed == (self.cost < 0 or state.admits(received, self.cost)), "the test is slow"
+        if self.cost < 0:
+            state.level = min(state.full, state.level - self.cost * state.window)
+        elif allowed:
+            state.charge(sent, self.cost)
+        crab = self.verb == "THROTTLE"
+        ends = [told(state, t, self.cost, allowed, crab) for t in (sent, received)]
+        for got, first, last in zip(reply, *ends):
+            assert min(first, last) <= got <= max(first, last), (reply, ends)
+
+
+def play(weir, seed, limits):
+    rng, keys = random.Random(seed), Keys()
+    log = []
+    with weir.redis() as client:
+        for key in KEYS:
+            client.ask("DEL", key)
+        start = time.monotonic_ns()
+        for _ in range(ROUNDS):
+            batch = [Asked(rng, limits) for _ in range(rng.randrange(1, PIPELINE))]
+            sent = time.monotonic_ns() - start
+            client.send(b"".join(asked.bytes() for asked in batch))
+            replies = [client.reply() for _ in batch]
+            received = time.monotonic_ns() - start
+            for asked, reply in zip(batch, replies):
+                log.append((asked.bytes(), reply))
+                try:
+                    asked.judge(keys, reply, sent, received)
+                except AssertionError as error:
+                    raise AssertionError(f"seed {seed}: {error}; before: {log[-8:]}") from error
+
+
+@pytest.fixture(scope="module", name="weir")
+def fixture_weir(tmp_path_factory):
+    with RedisWeir(tmp_path_factory.mktemp("weir"), None, "--workers", "1") as weir:
+        yield weir
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_limit_a_run_is_decided_as_the_model_decides(weir, seed):
+    rng = random.Random(seed)
+    limit = (rng.randrange(1, 40), rng.randrange(1, 10), rng.randrange(10**5, 10**7))
+    play(weir, seed, [limit])
+
+
+@pytest.mark.parametrize("seed", range(5, 10))
+def test_limits_that_change_keep_what_was_used(weir, seed):
+    """Windows of one length, so that the model's pieces of tokens convert without a remainder."""
+    rng = random.Random(seed)
+    period = rng.randrange(10**6, 10**7)
+    limits = [(rng.randrange(1, 40), rng.randrange(1, 10), period) for _ in range(4)]
+    play(weir, seed, limits)
+
+
+def test_windows_count_as_the_model_counts(weir):
+    rng, states = random.Random(11), {}
+    day = 86400
+    with weir.redis() as client:
+        for _ in range(600):
+            key, bound = rng.choice(KEYS), rng.choice([5, 10, 20])
+            cost = rng.choice([0, 1, 1, 2, 7])
+            new, added = client.ask("INCREX", key, "BYINT", cost, "UBOUND", bound, "EX", 300 * day,
+                                    "ENX")
+            count = states.get(key, 0)
+            fits = count + cost <= bound
+            assert (new, added) == ((count + cost, cost) if fits else (count, 0))
+            states[key] = new
+            if rng.random() < 0.02:
+                client.ask("DEL", key)
+                states.pop(key)
