@@ -81,15 +81,20 @@ static int open_draft(const char *path, struct weir_reason *reason)
 
         if (fd < 0)
             return fail_errno(reason, path, "create it");
-        if (lock_byte(fd, LOCK_OPENING, F_WRLCK, true) != 0 ||
-            lock_byte(fd, LOCK_PRESENCE, F_WRLCK, true) != 0) {
+        if (lock_byte(fd, LOCK_OPENING, F_WRLCK, true) != 0) {
             int err = fail_errno(reason, path, "lock it");
 
             close(fd);
             return err;
         }
-        if (is_file_at(fd, path))
-            return fd;
+        /* Asked before the presence lock is: who waited here may hold what has become the file
+         * itself by now, and there somebody is present for as long as he likes. */
+        if (is_file_at(fd, path)) {
+            if (lock_byte(fd, LOCK_PRESENCE, F_WRLCK, false) == 0)
+                return fd;
+            close(fd);
+            return fail(reason, WEIR_ERR_BUSY, path, "in use by another process");
+        }
         close(fd); /* somebody else built one, and it has its name by now */
     }
 }
