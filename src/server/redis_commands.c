@@ -39,7 +39,7 @@ const struct weir_redis_command weir_redis_commands[] = {
     {"PTTL", weir_redis_pttl, 2, LOOKS, 1, 1, "generic",
      "Tells in how many milliseconds a key is as new"},
     {"DBSIZE", weir_redis_dbsize, 1, LOOKS, 0, 0, "server",
-     "Counts the keys of all databases and of the rules"},
+     "Counts the keys of all databases and of the rules, by a sample of them"},
     {"HELLO", weir_redis_hello, -1, ALWAYS, 0, 0, "connection",
      "Chooses the version of the protocol"},
     {"AUTH", weir_redis_auth, -2, ALWAYS, 0, 0, "connection", "Tells the password"},

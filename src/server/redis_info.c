@@ -15,6 +15,8 @@
 struct info {
     char text[INFO_MAX];
     size_t used;
+    struct weir_table_stats stats;
+    bool has_stats; /* they look at some thousand buckets: made once, and only where wanted */
 };
 
 static void put(struct info *info, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -27,6 +29,14 @@ static void put(struct info *info, const char *format, ...)
     va_end(values);
     if (size > 0 && (size_t)size < sizeof info->text - info->used)
         info->used += (size_t)size;
+}
+
+static const struct weir_table_stats *stats_of(struct weir_redis_call *call, struct info *info)
+{
+    if (!info->has_stats)
+        weir_table_stats(call->redis->worker->table, weir_redis_settle(call), &info->stats);
+    info->has_stats = true;
+    return &info->stats;
 }
 
 /* The sum of a counter over all workers. */
@@ -60,26 +70,24 @@ static void put_clients(struct weir_redis_call *call, struct info *info)
 
 static void put_memory(struct weir_redis_call *call, struct info *info)
 {
-    struct weir_table_stats stats;
-    weir_table_stats(call->redis->worker->table, weir_redis_settle(call), &stats);
+    const struct weir_table_stats *stats = stats_of(call, info);
     put(info,
         "# Memory\r\nmaxmemory:%llu\r\nmaxmemory_policy:nearest-to-fresh\r\n\r\n"
         "# Persistence\r\nloading:0\r\n\r\n",
-        (unsigned long long)stats.bytes);
+        (unsigned long long)stats->bytes);
 }
 
 static void put_stats(struct weir_redis_call *call, struct info *info)
 {
     struct weir_redis_shared *shared = call->redis->shared;
-    struct weir_table_stats stats;
-    weir_table_stats(call->redis->worker->table, weir_redis_settle(call), &stats);
+    const struct weir_table_stats *stats = stats_of(call, info);
     put(info,
         "# Stats\r\ntotal_connections_received:%llu\r\ntotal_decisions:%llu\r\n"
         "rejected_connections:%llu\r\nprotocol_errors:%llu\r\nevicted_keys:%llu\r\n"
         "distinct_limits:%u\r\n\r\n",
         (unsigned long long)TOTAL(shared, accepted), (unsigned long long)TOTAL(shared, decisions),
         (unsigned long long)TOTAL(shared, refused),
-        (unsigned long long)TOTAL(shared, protocol_errors), (unsigned long long)stats.evictions,
+        (unsigned long long)TOTAL(shared, protocol_errors), (unsigned long long)stats->evictions,
         weir_redis_limits_count(shared->limits));
 }
 
@@ -91,12 +99,11 @@ static void put_replication(struct weir_redis_call *call, struct info *info)
 
 static void put_keyspace(struct weir_redis_call *call, struct info *info)
 {
-    struct weir_table_stats stats;
-    weir_table_stats(call->redis->worker->table, weir_redis_settle(call), &stats);
+    const struct weir_table_stats *stats = stats_of(call, info);
     put(info, "# Keyspace\r\n");
-    if (stats.keys)
-        put(info, "db0:keys=%llu,expires=%llu,avg_ttl=0\r\n", (unsigned long long)stats.keys,
-            (unsigned long long)stats.keys);
+    if (stats->keys)
+        put(info, "db0:keys=%llu,expires=%llu,avg_ttl=0\r\n", (unsigned long long)stats->keys,
+            (unsigned long long)stats->keys);
 }
 
 void weir_redis_info(struct weir_redis_call *call)
@@ -110,6 +117,7 @@ void weir_redis_info(struct weir_redis_call *call)
     };
     struct info info;
     info.used = 0;
+    info.has_stats = false;
     for (size_t s = 0; s < sizeof sections / sizeof *sections; s++) {
         bool wanted = call->count == 1;
         for (uint32_t i = 1; i < call->count && !wanted; i++)
