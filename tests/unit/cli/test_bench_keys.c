@@ -1,0 +1,168 @@
+/* Which keys a load asks for: names, ends of the range, and how often each key comes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "cli/bench_keys.h"
+
+#define DRAWS 200000
+
+static struct bench_keys keys_of(const char *distribution, uint64_t count, uint64_t seed)
+{
+    struct bench_keyspace space = {.count = count};
+    struct bench_keys keys;
+    assert_true(bench_distribution_parse(distribution, &space));
+    bench_keys_start(&keys, &space, seed, 0, 1);
+    return keys;
+}
+
+static void distributions_are_known_by_name(void **state)
+{
+    struct bench_keyspace space = {.count = 9};
+    assert_true(bench_distribution_parse("zipf", &space));
+    assert_int_equal(space.distribution, BENCH_ZIPF);
+    assert_true(space.exponent == 1);
+    assert_true(bench_distribution_parse("zipf:0.75", &space));
+    assert_true(space.exponent == 0.75);
+    assert_int_equal(space.count, 9);
+    static const char *const bad[] = {"",       "Uniform", "zipf:",   "zipf:0",   "zipf:-1",
+                                      "zipf:x", "zipf:1x", "zipf:21", "zipf:nan", "hot:1"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_false(bench_distribution_parse(bad[i], &space));
+}
+
+static void a_stream_is_the_same_for_the_same_seed_only(void **state)
+{
+    struct bench_keys a = keys_of("uniform", BENCH_KEYS_MAX, 1);
+    struct bench_keys b = keys_of("uniform", BENCH_KEYS_MAX, 1);
+    struct bench_keys c = keys_of("uniform", BENCH_KEYS_MAX, 2);
+    int same = 0;
+    for (int i = 0; i < 100; i++) {
+        uint64_t key = bench_keys_next(&a);
+        assert_int_equal(key, bench_keys_next(&b));
+        same += key == bench_keys_next(&c);
+    }
+    assert_int_equal(same, 0);
+}
+
+static void threads_draw_streams_of_their_own(void **state)
+{
+    struct bench_keyspace space = {.distribution = BENCH_UNIFORM, .count = BENCH_KEYS_MAX};
+    struct bench_keys first, second;
+    int same = 0;
+    bench_keys_start(&first, &space, 1, 0, 2);
+    bench_keys_start(&second, &space, 1, 1, 2);
+    bench_keys_next(&first); /* nor is one the other, a step later */
+    for (int i = 0; i < 100; i++)
+        same += bench_keys_next(&first) == bench_keys_next(&second);
+    assert_int_equal(same, 0);
+}
+
+static void one_key_is_always_that_key(void **state)
+{
+    static const char *const names[] = {"uniform", "zipf", "zipf:0.5",
+                                        "zipf:20", "hot",  "sequential"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct bench_keys keys = keys_of(names[i], 1, 3);
+        for (int draw = 0; draw < 1000; draw++)
+            assert_int_equal(bench_keys_next(&keys), 0);
+    }
+}
+
+static void the_hot_key_is_the_only_one(void **state)
+{
+    struct bench_keys keys = keys_of("hot", 1000, 3);
+    for (int draw = 0; draw < 1000; draw++)
+        assert_int_equal(bench_keys_next(&keys), 0);
+}
+
+static void in_turn_all_threads_together_meet_each_key_once(void **state)
+{
+    struct bench_keyspace space = {.distribution = BENCH_SEQUENTIAL, .count = 10};
+    unsigned seen[10] = {0};
+    for (unsigned thread = 0; thread < 3; thread++) {
+        struct bench_keys keys;
+        bench_keys_start(&keys, &space, 1, thread, 3);
+        for (unsigned i = 0; i < (thread < 10 % 3 ? 4 : 3); i++)
+            seen[bench_keys_next(&keys)]++;
+    }
+    for (unsigned key = 0; key < 10; key++)
+        assert_int_equal(seen[key], 1);
+}
+
+/* The chance of key k, from its definition. */
+static double zipf_chance(double exponent, unsigned count, unsigned key)
+{
+    double sum = 0;
+    for (unsigned k = 0; k < count; k++)
+        sum += pow(k + 1, -exponent);
+    return pow(key + 1, -exponent) / sum;
+}
+
+/* Each key as often as it should come, within five standard deviations. */
+static void assert_frequencies(const char *name, double exponent, unsigned count)
+{
+    struct bench_keys keys = keys_of(name, count, 11);
+    unsigned *seen = calloc(count, sizeof *seen);
+    assert_non_null(seen);
+    for (unsigned draw = 0; draw < DRAWS; draw++) {
+        uint64_t key = bench_keys_next(&keys);
+        assert_true(key < count);
+        seen[key]++;
+    }
+    for (unsigned key = 0; key < count; key++) {
+        double chance = zipf_chance(exponent, count, key), expected = chance * DRAWS;
+        double deviation = sqrt(expected * (1 - chance));
+        assert_true(fabs(seen[key] - expected) <= 5 * deviation + 1);
+    }
+    free(seen);
+}
+
+static void keys_come_as_often_as_their_distribution_says(void **state)
+{
+    assert_frequencies("uniform", 0, 2);
+    assert_frequencies("uniform", 0, 100);
+    assert_frequencies("zipf", 1, 2);
+    assert_frequencies("zipf", 1, 100);
+    assert_frequencies("zipf:0.3", 0.3, 100);
+    assert_frequencies("zipf:1.5", 1.5, 100);
+    assert_frequencies("zipf:4", 4, 50);
+}
+
+static void the_greatest_key_space_stays_within_itself(void **state)
+{
+    static const char *const names[] = {"uniform", "zipf", "zipf:0.01"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct bench_keys keys = keys_of(names[i], BENCH_KEYS_MAX, 5);
+        uint64_t greatest = 0;
+        for (int draw = 0; draw < 10000; draw++) {
+            uint64_t key = bench_keys_next(&keys);
+            greatest = key > greatest ? key : greatest;
+        }
+        assert_true(greatest < BENCH_KEYS_MAX);
+        assert_true(greatest > BENCH_KEYS_MAX / 2);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(distributions_are_known_by_name),
+        cmocka_unit_test(a_stream_is_the_same_for_the_same_seed_only),
+        cmocka_unit_test(threads_draw_streams_of_their_own),
+        cmocka_unit_test(one_key_is_always_that_key),
+        cmocka_unit_test(the_hot_key_is_the_only_one),
+        cmocka_unit_test(in_turn_all_threads_together_meet_each_key_once),
+        cmocka_unit_test(keys_come_as_often_as_their_distribution_says),
+        cmocka_unit_test(the_greatest_key_space_stays_within_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
