@@ -191,13 +191,11 @@ static __attribute__((noinline)) uint64_t bare_call(struct bench *bench, const c
     return bare_touch(bucket, bare_slot(bucket, hash), bench->now_ns);
 }
 
-/* The next key waits for the result: an offset that the compiler cannot know to be 0. */
+/* The next key waits for the result (below 2^63, which the compiler is not told). */
 static inline const char *after(const char *text, uint64_t result)
 {
-    uint64_t zero = result >> 63;
-
-    __asm__ volatile("" : "+r"(zero));
-    return text + zero;
+    __asm__ volatile("" : "+r"(result));
+    return text + (result >> 63);
 }
 
 static void run_bare_single(struct runner *runner)
@@ -211,29 +209,35 @@ static void run_bare_single(struct runner *runner)
 
 /* --- The table ------------------------------------------------------------------------------ */
 
-static inline void fill(struct runner *runner, struct one *one, uint32_t count,
-                        const struct weir_limit *limits)
+static inline void fill(struct runner *runner, struct one *one, uint32_t count)
 {
     struct bench *bench = runner->bench;
 
-    one->decision.count = (uint16_t)count;
-    for (uint32_t i = 0; i < count; i++) {
-        const char *text = runner->hot ? bench->texts[0] : next_text(runner);
+    for (uint32_t i = 0; i < count; i++)
+        weir_siphash128(bench->secret, runner->hot ? bench->texts[0] : next_text(runner), TEXT,
+                        one->checks[i].hash);
+}
 
-        weir_siphash128(bench->secret, text, TEXT, one->checks[i].hash);
-        one->checks[i].limit = &limits[i];
-        one->checks[i].cost = 1;
+/* What stays the same in all decisions of a loop. */
+static void prepare(struct runner *runner, uint32_t count)
+{
+    for (uint32_t b = 0; b < BATCH; b++) {
+        runner->ones[b].decision.count = (uint16_t)count;
+        for (uint32_t i = 0; i < count; i++) {
+            runner->ones[b].checks[i].limit = &runner->bench->limits[i];
+            runner->ones[b].checks[i].cost = 1;
+        }
     }
 }
 
-static void run_batches(struct runner *runner, uint32_t count, const struct weir_limit *limits,
-                        bool reports)
+static void run_batches(struct runner *runner, uint32_t count, bool reports)
 {
     struct bench *bench = runner->bench;
 
+    prepare(runner, count);
     for (uint64_t done = 0; done < OPERATIONS; done += BATCH) {
         for (uint32_t i = 0; i < BATCH; i++)
-            fill(runner, &runner->ones[i], count, limits);
+            fill(runner, &runner->ones[i], count);
         weir_table_submit(runner->owner, bench->now_ns, runner->batch, BATCH);
         for (uint32_t i = 0; i < BATCH; i++) {
             runner->sum += runner->ones[i].decision.verdict;
@@ -253,9 +257,7 @@ static void run_single(struct runner *runner)
     struct one *one = &runner->ones[0];
     uint64_t result = 0;
 
-    one->decision.count = 1;
-    one->checks[0].limit = &bench->limits[0];
-    one->checks[0].cost = 1;
+    prepare(runner, 1);
     for (uint64_t i = 0; i < OPERATIONS; i++) {
         weir_siphash128(bench->secret, after(next_text(runner), result), TEXT, one->checks[0].hash);
         weir_table_submit(runner->owner, bench->now_ns, runner->batch, 1);
@@ -272,7 +274,7 @@ static void *run_thread(void *argument)
 
     uint64_t begin = cpu_ns();
 
-    run_batches(runner, 1, runner->bench->limits, false);
+    run_batches(runner, 1, false);
     runner->ns = (double)(cpu_ns() - begin) / (double)OPERATIONS;
     return NULL;
 }
@@ -316,10 +318,10 @@ static double time_loop(struct runner runners[2], enum loop loop)
     else if (loop == TABLE_SINGLE)
         run_single(runner);
     else if (loop == TABLE_THREE)
-        run_batches(runner, CHECKS, bench->limits, false);
+        run_batches(runner, CHECKS, false);
     else {
         runner->hot = loop == TABLE_HOT;
-        run_batches(runner, 1, bench->limits, loop == TABLE_REPORTS);
+        run_batches(runner, 1, loop == TABLE_REPORTS);
         runner->hot = false;
     }
     return (double)(cpu_ns() - begin) / (double)OPERATIONS;

@@ -15,8 +15,13 @@
 #include "table/slot.h"
 #include "table/transaction.h"
 
-/* Asks for a line that will be written. */
 static inline void fetch(const void *line)
+{
+    __builtin_prefetch(line, 0, 3);
+}
+
+/* The same for a line that nobody else has: worth it only where nothing else waits for memory. */
+static inline void fetch_own(const void *line)
 {
 #if defined(__x86_64__)
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
@@ -61,9 +66,10 @@ static inline void fetch_all(const struct weir_table *table, const struct lookup
         const struct table_bucket *other =
             region_bucket(table, position_other(&table->map, ahead[i].at.bucket, ahead[i].at.tag));
 
-        fetch(&ahead[i].likely->slot[BUCKET_SLOTS - 1]);
-        fetch(other);
-        fetch(&other->slot[BUCKET_SLOTS - 1]);
+        fetch_own(ahead[i].likely);
+        fetch_own(&ahead[i].likely->slot[BUCKET_SLOTS - 1]);
+        fetch_own(other);
+        fetch_own(&other->slot[BUCKET_SLOTS - 1]);
     }
 }
 
