@@ -60,7 +60,7 @@ static uint64_t spec_burst_max(const struct weir_limit_spec *spec)
 int weir_redis_bucket(struct weir_redis *redis, uint64_t burst, uint64_t count, uint64_t window,
                       uint64_t unit_ns, const struct weir_limit **limit, struct weir_reason *reason)
 {
-    uint64_t c = window | (unit_ns == 1) << 31 << 31 << 1; /* windows are below 2^63 */
+    uint64_t c = window | (uint64_t)(unit_ns == 1) << 63; /* windows are below 2^63 */
     if (redis->last[0] == burst && redis->last[1] == count && redis->last[2] == c) {
         *limit = redis->last_limit;
         return 0;
