@@ -17,9 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BENCH_KEYS_MAX (UINT64_C(1) << 32) /* a multiplication draws one of so many without bias   \
-                                            */
-#define BENCH_ZIPF_EXPONENT_MAX 20.0       /* beyond it everything is key 0 */
+/* A multiplication draws one of so many without bias. */
+#define BENCH_KEYS_MAX (UINT64_C(1) << 32)
+#define BENCH_ZIPF_EXPONENT_MAX 20.0 /* beyond it everything is key 0 */
 
 enum bench_distribution { BENCH_UNIFORM, BENCH_ZIPF, BENCH_HOT, BENCH_SEQUENTIAL };
 

@@ -14,9 +14,9 @@
 
 #include <weir/error.h>
 
-#define BENCH_REQUEST_MAX 65536 /* bytes: a script with its arguments, or a check of many headers  \
-                                 */
-#define BENCH_HOLES_MAX 32      /* placeholders */
+/* Bytes: a script with its arguments, or a check of many headers. */
+#define BENCH_REQUEST_MAX 65536
+#define BENCH_HOLES_MAX 32 /* placeholders */
 #define BENCH_KEY_DIGITS 12
 
 enum bench_hole_kind { BENCH_HOLE_KEY, BENCH_HOLE_IP };
