@@ -14,7 +14,9 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 #define EVENTS_MAX 256
-/* How late the end, or a server that does not answer, may be seen. */
+/* How late the end, or a server that does not answer, may be seen. For as long what an open loop
+ * has due is sent after the end, so that waking up late there is not taken for a server that does
+ * not keep up. */
 #define LOOK_NS (NS_PER_S / 20)
 
 struct bench_client {
@@ -197,6 +199,8 @@ static bool send_due(struct bench_client *client, uint64_t now_ns)
 {
     uint64_t first = client->sent;
     bool waits = false;
+    if (client->plan->end_ns < UINT64_MAX && now_ns > client->plan->end_ns + LOOK_NS)
+        return false;
     while (client->left_to_send > 0) {
         uint64_t due = due_ns(client, client->sent);
         if (due > now_ns || due >= client->plan->end_ns)
@@ -233,6 +237,20 @@ static void count_reply(struct bench_client *client, const struct bench_reply *r
         bench_histogram_record(&result->latency, latency_ns);
 }
 
+static void lose_by_error(struct bench_client *client, struct bench_connection *connection,
+                          int error)
+{
+    const char *why = error == WEIR_ERR_IO ? "the server closed a connection"
+                      : error == WEIR_ERR_SYNTAX
+                          ? "a reply is not of the protocol that was asked for"
+                          : weir_error_text(error);
+    if (error != WEIR_ERR_IO && connection->under_way == 0) {
+        client->result.failed++; /* a reply to nothing */
+        note_error(client, why, strlen(why));
+    }
+    lose(client, connection, why);
+}
+
 /* Reads replies; in a closed loop each makes the next request. */
 static void receive(struct bench_client *client, struct bench_connection *connection)
 {
@@ -250,11 +268,7 @@ static void receive(struct bench_client *client, struct bench_connection *connec
     }
     if (error < 0 || more < 0) {
         error = error < 0 ? error : more;
-        const char *why = error == WEIR_ERR_IO ? "the server closed a connection"
-                          : error == WEIR_ERR_SYNTAX
-                              ? "a reply is not of the protocol that was asked for"
-                              : weir_error_text((int)error);
-        lose(client, connection, why);
+        lose_by_error(client, connection, (int)error);
     } else if (reply.last) {
         lose(client, connection, "the server closed a connection behind a reply");
     } else if (client->plan->rate <= 0) {
