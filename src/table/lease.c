@@ -34,16 +34,48 @@ static bool release_in(struct weir_table_owner *owner, const struct weir_limit *
     return true;
 }
 
-/* Ends a lease in one bucket: of the key, or of an overflow state that it may share. */
-static bool release_in_bucket(struct weir_table_owner *owner, struct table_bucket *bucket,
-                              uint64_t tag, bool second, uint64_t lease_id)
+/* Where a key may be: its two buckets, both locked, so that it cannot move between them. */
+struct buckets {
+    struct table_bucket *pair[2];
+    uint64_t tag;
+};
+
+static void lock_buckets(struct weir_table_owner *owner, const uint64_t hash[2],
+                         struct buckets *buckets)
 {
     struct weir_table *table = owner->table;
+    struct position at = position_of(&table->map, hash);
+    struct table_bucket *first = region_bucket(table, at.bucket);
+    struct table_bucket *second =
+        region_bucket(table, position_other(&table->map, at.bucket, at.tag));
+
+    *buckets = (struct buckets){{first, second}, at.tag};
+    owner_lock(owner, first < second ? &first->lock : &second->lock);
+    if (first != second)
+        owner_lock(owner, first < second ? &second->lock : &first->lock);
+}
+
+static void unlock_buckets(const struct buckets *buckets)
+{
+    owner_unlock(&buckets->pair[0]->lock);
+    if (buckets->pair[1] != buckets->pair[0])
+        owner_unlock(&buckets->pair[1]->lock);
+}
+
+/* The slot of the key in its bucket `b`, or -1. */
+static int find_in(const struct buckets *buckets, uint32_t b)
+{
+    return slot_find(buckets->pair[b], buckets->tag, b == 1);
+}
+
+/* Ends a lease in one bucket: of the key, or of an overflow state that it may share. */
+static bool release_in_bucket(struct weir_table_owner *owner, const struct buckets *buckets,
+                              uint32_t b, uint64_t lease_id)
+{
+    struct weir_table *table = owner->table;
+    const struct table_bucket *bucket = buckets->pair[b];
+    int slot = find_in(buckets, b);
     bool found = false;
-
-    owner_lock(owner, &bucket->lock);
-
-    int slot = slot_find(bucket, tag, second);
 
     for (int i = 0; i < BUCKET_SLOTS && !found; i++) {
         const struct weir_limit *limit = lease_limit(table, bucket->param[i]);
@@ -53,47 +85,42 @@ static bool release_in_bucket(struct weir_table_owner *owner, struct table_bucke
         found = release_in(
             owner, limit, slot_span_words(table, bucket, (uint32_t)i, limit->span_words), lease_id);
     }
-    owner_unlock(&bucket->lock);
     return found;
 }
 
-/* Where a key may be: its two buckets. */
-static void both_buckets(const struct weir_table *table, const uint64_t hash[2], uint64_t *tag,
-                         struct table_bucket *pair[2])
-{
-    struct position at = position_of(&table->map, hash);
-
-    *tag = at.tag;
-    pair[0] = region_bucket(table, at.bucket);
-    pair[1] = region_bucket(table, position_other(&table->map, at.bucket, at.tag));
-}
-
-int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id)
+/* Ends a lease in an overflow state of any parameters. */
+static bool release_in_params(struct weir_table_owner *owner, uint64_t lease_id)
 {
     struct weir_table *table = owner->table;
-    struct table_bucket *pair[2];
-    uint64_t tag;
+    bool found = false;
 
-    both_buckets(table, hash, &tag, pair);
-    for (uint32_t b = 0; b < 2; b++)
-        if (release_in_bucket(owner, pair[b], tag, pair[b] != pair[0], lease_id))
-            return 0;
-    for (uint32_t i = 0; i < table->header->params_max; i++) {
+    for (uint32_t i = 0; i < table->header->params_max && !found; i++) {
         struct table_param *param = &table->params[i];
         const struct weir_limit *limit = lease_limit(table, (uint16_t)(i + 1));
 
         if (limit == NULL)
             continue;
         owner_lock(owner, &param->lock);
-
-        bool found =
+        found =
             release_in(owner, limit, heap_span(table, param->span, limit->span_words), lease_id);
-
         owner_unlock(&param->lock);
-        if (found)
-            return 0;
     }
-    return WEIR_ERR_NOT_FOUND;
+    return found;
+}
+
+int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id)
+{
+    struct buckets buckets;
+
+    lock_buckets(owner, hash, &buckets);
+
+    bool found = release_in_bucket(owner, &buckets, 0, lease_id) ||
+                 release_in_bucket(owner, &buckets, 1, lease_id);
+
+    unlock_buckets(&buckets);
+    if (!found)
+        found = release_in_params(owner, lease_id);
+    return found ? 0 : WEIR_ERR_NOT_FOUND;
 }
 
 /* Empties a slot of a locked bucket. */
@@ -117,19 +144,19 @@ static void clear_slot(struct weir_table_owner *owner, struct table_bucket *buck
 
 int weir_table_reset(struct weir_table_owner *owner, const uint64_t hash[2])
 {
-    struct table_bucket *pair[2];
-    uint64_t tag;
-    int found = -1;
+    struct buckets buckets;
+    bool found = false;
 
-    both_buckets(owner->table, hash, &tag, pair);
-    for (uint32_t b = 0; b < 2 && found < 0; b++) {
-        owner_lock(owner, &pair[b]->lock);
-        found = slot_find(pair[b], tag, pair[b] != pair[0]);
-        if (found >= 0)
-            clear_slot(owner, pair[b], (uint32_t)found);
-        owner_unlock(&pair[b]->lock);
+    lock_buckets(owner, hash, &buckets);
+    for (uint32_t b = 0; b < 2 && !found; b++) {
+        int slot = find_in(&buckets, b);
+
+        found = slot >= 0;
+        if (found)
+            clear_slot(owner, buckets.pair[b], (uint32_t)slot);
     }
-    return found >= 0 ? 0 : WEIR_ERR_NOT_FOUND;
+    unlock_buckets(&buckets);
+    return found ? 0 : WEIR_ERR_NOT_FOUND;
 }
 
 /* Ends all leases of an owner in a span whose lock is held. */

@@ -218,6 +218,8 @@ static bool use_param(struct weir_table_owner *owner, const struct weir_limit *l
     struct table_param *param = &table->params[limit->id - 1];
     struct position at = target->at;
 
+    if (target->span_new && target->span != 0 && target->leader == target - owner->targets)
+        owner->freed[owner->freed_count++] = target->span;
     *target = (struct target){.kind = TARGET_PARAM, .param = param, .at = at};
     if (!target_lock(owner, &param->lock))
         return false;
@@ -288,6 +290,15 @@ static int same_new_key(const struct weir_table_owner *owner, const struct trans
     return -1;
 }
 
+/* The span that a check allocated for a state which an earlier one has already carried over. */
+static void drop_second_span(struct weir_table_owner *owner, struct target *target)
+{
+    if (!target->span_new || target->span == owner->targets[target->leader].span)
+        return;
+    owner->freed[owner->freed_count++] = target->span;
+    target->span_new = false;
+}
+
 /* Finds the checks that meet in one state. Different limits cannot share one (only a hash collision
  * makes them): the later one is then decided on the overflow state of its parameters. */
 static bool find_leaders(struct weir_table_owner *owner, struct transaction *txn)
@@ -306,6 +317,7 @@ static bool find_leaders(struct weir_table_owner *owner, struct transaction *txn
                 continue;
             }
             owner->targets[i].leader = owner->targets[j].leader;
+            drop_second_span(owner, &owner->targets[i]);
             txn->shares = true;
             break;
         }

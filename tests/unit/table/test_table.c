@@ -237,6 +237,25 @@ static void the_same_key_twice_counts_with_both_costs(void **state)
     }
 }
 
+/* Only a collision of hashes can make this happen; no memory may be lost to it. */
+static void one_key_under_two_limits_in_one_decision_loses_no_span(void **state)
+{
+    struct fixture *f = *state;
+    const struct weir_limit *limits[4] = {&f->log, &f->lease, &f->three, &f->log};
+
+    for (uint32_t i = 0; i < 12; i++) {
+        struct one one;
+
+        begin_one(&one);
+        add_check(&one, f->table, limits[i % 4], 7, 1);
+        add_check(&one, f->table, limits[(i + 1) % 3], 7, 1);
+        add_check(&one, f->table, &f->ten, 100 + i, 1);
+        one.decision.lease.id = 1 + i;
+        submit_one(f->owner, &one, START + i * MINUTE);
+        validate(f->table);
+    }
+}
+
 static void a_queue_tells_its_delay_unless_it_is_a_shadow(void **state)
 {
     struct fixture *f = *state;
@@ -410,6 +429,7 @@ int main(void)
         TEST(cost_0_is_decided_and_leaves_nothing),
         TEST(peeks_and_denials_of_new_keys_leave_nothing),
         TEST(the_same_key_twice_counts_with_both_costs),
+        TEST(one_key_under_two_limits_in_one_decision_loses_no_span),
         TEST(a_queue_tells_its_delay_unless_it_is_a_shadow),
         TEST(a_changed_limit_keeps_what_was_used),
         TEST(limits_with_the_same_parameters_have_one_id),

@@ -230,6 +230,13 @@ static void charge_keys(struct weir_table *table, struct weir_table_owner *owner
         use_key(table, owner, &limits[SEGMENTS], 110 + i, 1, START, WEIR_OP_DECIDE);
 }
 
+static void charge_cells(struct weir_table *table, struct weir_table_owner *owner,
+                         const struct weir_limit *limits)
+{
+    charge_keys(table, owner, limits);
+    use_key(table, owner, &limits[GCRA], 120, 1, START, WEIR_OP_DECIDE);
+}
+
 static void a_charge_of_one_key(void **state)
 {
     step_through(
@@ -250,6 +257,13 @@ static void a_charge_of_three_keys(void **state)
     step_through(&(struct scenario){.checks = {{100, 1, GCRA}, {101, 1, WINDOW}, {102, 1, LOG}},
                                     .count = 3,
                                     .prepare = charge_keys});
+}
+
+static void a_charge_of_three_cells(void **state)
+{
+    step_through(&(struct scenario){.checks = {{100, 1, GCRA}, {101, 1, WINDOW}, {120, 1, GCRA}},
+                                    .count = 3,
+                                    .prepare = charge_cells});
 }
 
 static void a_charge_of_new_and_known_keys(void **state)
@@ -331,6 +345,30 @@ static void a_debit_that_turns_a_denying_slot_into_a_shared_one(void **state)
 {
     step_through(&(struct scenario){
         .checks = {{1, 1, GCRA}}, .count = 1, .op = WEIR_OP_DEBIT, .prepare = fill_with_denials});
+}
+
+/* So full that a new key makes another one move; all are observed through one of each bucket. */
+static void fill_up(struct weir_table *table, struct weir_table_owner *owner,
+                    const struct weir_limit *limits)
+{
+    for (uint64_t key = 1000; key < 1000 + 4500; key++)
+        use_key(table, owner, &limits[GCRA], key, 1, START, WEIR_OP_DECIDE);
+}
+
+static void new_keys_that_make_others_move(void **state)
+{
+    step_through(&(struct scenario){.checks = {{1, 1, GCRA},
+                                               {2, 1, GCRA},
+                                               {3, 1, GCRA},
+                                               {4, 1, GCRA},
+                                               {5, 1, GCRA},
+                                               {6, 1, GCRA},
+                                               {7, 1, GCRA},
+                                               {8, 1, GCRA},
+                                               {9, 1, GCRA},
+                                               {10, 1, GCRA}},
+                                    .count = 10,
+                                    .prepare = fill_up});
 }
 
 static void forgetting_a_key(void **state)
@@ -482,6 +520,7 @@ int main(void)
         cmocka_unit_test(a_charge_of_one_key),
         cmocka_unit_test(a_charge_of_a_new_key),
         cmocka_unit_test(a_charge_of_three_keys),
+        cmocka_unit_test(a_charge_of_three_cells),
         cmocka_unit_test(a_charge_of_new_and_known_keys),
         cmocka_unit_test(a_charge_too_long_for_the_journal_of_one_owner),
         cmocka_unit_test(a_refund_and_a_debit),
@@ -489,6 +528,7 @@ int main(void)
         cmocka_unit_test(the_end_of_a_lease),
         cmocka_unit_test(a_new_key_in_place_of_old_ones),
         cmocka_unit_test(a_debit_that_turns_a_denying_slot_into_a_shared_one),
+        cmocka_unit_test(new_keys_that_make_others_move),
         cmocka_unit_test(forgetting_a_key),
         cmocka_unit_test(killing_one_of_four_processes_breaks_nothing),
     };

@@ -1,0 +1,200 @@
+/* The heap of spans, beside a list of what is taken: no two overlap, sizes fit, all comes back. */
+#include "table_test.h"
+
+#include <stdlib.h>
+
+#include "table/owner.h"
+#include "table/span_heap.h"
+#include "table/undo.h"
+
+#define SPANS 2000
+
+struct taken {
+    uint64_t offset;
+    uint32_t words;
+    uint64_t stamp;
+};
+
+struct fixture {
+    struct weir_table *table;
+    struct weir_table_owner *owner;
+    struct taken spans[SPANS];
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    f->table =
+        open_table(&(struct weir_table_options){.bytes = UINT64_C(4) << 20, .span_percent = 50});
+    f->owner = attach(f->table);
+    owner_lock(f->owner, &f->table->header->heap_lock);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    owner_unlock(&f->table->header->heap_lock);
+    weir_table_detach(f->owner);
+    weir_table_close(f->table);
+    free(f);
+    return 0;
+}
+
+static void take(struct fixture *f, struct taken *span, uint32_t words, uint64_t stamp)
+{
+    span->offset = heap_take(f->owner, words);
+    if (span->offset == 0)
+        return;
+    span->words = words;
+    span->stamp = stamp;
+
+    uint64_t *at = heap_span(f->table, span->offset, words);
+
+    assert_non_null(at);
+    for (uint32_t i = 0; i < words; i++) {
+        assert_int_equal(at[i], 0);
+        at[i] = stamp + i;
+    }
+}
+
+static void give(struct fixture *f, struct taken *span)
+{
+    const uint64_t *at = heap_span(f->table, span->offset, span->words);
+
+    for (uint32_t i = 0; i < span->words; i++)
+        assert_int_equal(at[i], span->stamp + i);
+    heap_give(f->owner, span->offset);
+    assert_null(heap_span(f->table, span->offset, span->words));
+    span->offset = 0;
+}
+
+static uint32_t random_words(uint64_t *random)
+{
+    switch (next_random(random) % 8) {
+    case 0:
+        return 1 + (uint32_t)(next_random(random) % 3000); /* up to a run of pages */
+    case 1:
+        return 1 + (uint32_t)(next_random(random) % 511);
+    default:
+        return 2 + (uint32_t)(next_random(random) % 30);
+    }
+}
+
+static void spans_never_overlap_and_all_memory_comes_back(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t random = 7, failures = 0;
+
+    for (uint32_t round = 0; round < 100000; round++) {
+        struct taken *span = &f->spans[next_random(&random) % SPANS];
+
+        if (span->offset != 0) {
+            give(f, span);
+        } else {
+            take(f, span, random_words(&random), (uint64_t)round << 20);
+            failures += span->offset == 0;
+        }
+        undo_finish(f->owner);
+        if (round % 5000 == 0)
+            assert_true(heap_consistent(f->table));
+    }
+    assert_true(failures > 0); /* it was full at times */
+    for (uint32_t i = 0; i < SPANS; i++)
+        if (f->spans[i].offset != 0)
+            give(f, &f->spans[i]);
+    undo_finish(f->owner);
+    assert_true(heap_consistent(f->table));
+    assert_int_equal(heap_used(f->table), 0);
+    assert_int_equal(heap_spans(f->table), 0);
+    assert_int_equal(f->table->header->pages_free, f->table->header->pages);
+}
+
+static void what_is_cancelled_never_happened(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t random = 9;
+
+    for (uint32_t i = 0; i < 300; i++)
+        take(f, &f->spans[i], random_words(&random), i);
+    undo_finish(f->owner);
+
+    uint64_t used = heap_used(f->table), spans = heap_spans(f->table);
+    uint64_t gone = f->spans[0].offset;
+
+    for (uint32_t i = 300; i < 320; i++)
+        take(f, &f->spans[i], random_words(&random), i);
+    heap_give(f->owner, gone);
+    undo_cancel(f->owner);
+    assert_true(heap_consistent(f->table));
+    assert_int_equal(heap_used(f->table), used);
+    assert_int_equal(heap_spans(f->table), spans);
+    assert_non_null(heap_span(f->table, gone, f->spans[0].words));
+}
+
+static void an_offset_that_is_no_span_is_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    take(f, &f->spans[0], 10, 1);
+    take(f, &f->spans[1], 2000, 1);
+    undo_finish(f->owner);
+
+    const uint64_t bad[] = {
+        0,
+        8,
+        f->table->header->spans_at - 8,
+        f->spans[0].offset + 8,
+        f->spans[0].offset + 96 * 3, /* the same class, but free */
+        f->spans[1].offset + TABLE_PAGE,
+        f->table->header->bytes,
+        UINT64_MAX,
+    };
+
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_null(heap_span(f->table, bad[i], 1));
+        heap_give(f->owner, bad[i]);
+    }
+    assert_null(heap_span(f->table, f->spans[0].offset, 12)); /* too large for its class */
+    assert_int_equal(f->owner->slot->undo_count, 0);
+    assert_true(heap_consistent(f->table));
+}
+
+static void walking_finds_every_span_of_a_size(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t cursor = 12345678, found = 0, seen[60];
+
+    for (uint32_t i = 0; i < 60; i++)
+        take(f, &f->spans[i], 100, i);
+    for (uint32_t i = 60; i < 100; i++)
+        take(f, &f->spans[i], i, i);
+    undo_finish(f->owner);
+    while (found < 60) {
+        uint32_t steps = 100000;
+        uint64_t span = heap_next(f->table, 100, &cursor, &steps);
+
+        assert_int_not_equal(span, 0);
+        for (uint64_t i = 0; i < found; i++)
+            assert_int_not_equal(seen[i], span);
+        seen[found++] = span;
+    }
+    assert_int_equal(heap_next(f->table, 3000, &cursor, &(uint32_t){1000}), 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(spans_never_overlap_and_all_memory_comes_back),
+        TEST(what_is_cancelled_never_happened),
+        TEST(an_offset_that_is_no_span_is_refused),
+        TEST(walking_finds_every_span_of_a_size),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
