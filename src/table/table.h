@@ -3,38 +3,45 @@
  * One flat region of a fixed byte size without pointers, in private memory or in a file mapped by
  * several processes:
  *
- *   +--------+---------------+----------+------------+-------------------------+
- *   | header | parameters    | owners   | buckets    | spans                   |
- *   +--------+---------------+----------+------------+-------------------------+
+ *   | header | parameters | owners | spill | pages | buckets | spans |
+ *
  *   header      version, layout checksum, secret, clock anchor, high-water mark
  *   parameters  interned struct weir_limit, so that the freshness of a state and a changed limit
- * are known after a restart; each with its own overflow state owners      one slot a thread: a
- * generation, a redo journal, counters buckets     128 bytes: a lock word and six slots, each a
- * 48-bit tag, a 16-bit parameter id and 12 bytes of state (or the offset of a span) spans states
- * that need more, in size classes
+ *               are known after a restart; each with its own overflow state
+ *   owners      one slot a thread: a generation, an undo journal, counters
+ *   spill       where a journal goes on that is too long for its owner's slot
+ *   buckets     128 bytes: a lock and six slots, each a tag of 52 bits, a parameter id and 12 bytes
+ *               of state (or the offset of a span)
+ *   spans       states that need more, in size classes; pages say which are taken
  *
  *   bucket (two adjacent cache lines)
- *   0      4      8            32          44          56                            128
- *   | lock | free | tag_lo[6]  | tag_hi[6] | param[6]  | state[6][3]                  |
+ *   0      4       8           20          32                                    128
+ *   | lock | marks | tag_hi[6] | param[6]  | slot[6]: state[3], tag_lo           |
  *
- * A key has two candidate buckets. It is found by its tag in either (the second is looked at only
- * when the first does not have it), and put into the first unless that is nearly full, then into
- * the less loaded. A false match has a probability of 12 * 2^-48 < 2^-44 a lookup.
+ * A key has two candidate buckets (position.h). It goes into the first unless that is full, then
+ * into the second; when both are, one of their keys moves to its own second one (placement.h). A
+ * lookup looks without the lock where the key seems to be, locks that bucket, and looks again; the
+ * other bucket only when it is not there. A false match has a probability below 2^-48 a lookup.
  *
  * A slot whose state equals a fresh one is free: no sweeper, no rehash. When both buckets are full
- * the slot nearest to fresh goes, never one that is denying; when all are denying, one of them with
- * the same parameters becomes an overflow state that it shares with the newcomers of its bucket
- * (and where none has the same parameters, newcomers share the overflow state of their parameters).
- * So a flood of new keys pardons nobody.
+ * and nobody can move, the slot nearest to fresh goes, never one that is denying; when all are
+ * denying, one of them with the same parameters becomes an overflow state that it shares with the
+ * newcomers of its bucket (and where none has the same parameters, newcomers share the overflow
+ * state of their parameters). So a flood of new keys pardons nobody.
  *
- * Atomicity. A decision locks the buckets of all its checks in address order, evaluates, writes the
- * new words to its owner's redo journal, marks it committed, applies it, unlocks. A lock word names
- * an owner slot and its generation. Who waits too long asks whether that owner lives (an open file
+ * Atomicity. A decision locks the buckets of all its checks in address order, evaluates, and writes
+ * in place; before each write, the old word goes to its owner's undo journal, which one store
+ * empties at the end. A single state is one store and needs no journal. A lock word names an owner
+ * slot and its generation. Who waits too long asks whether that owner lives (an open file
  * description lock held per slot; in private memory owners are threads of this process and always
- * live); if not, it redoes a committed journal, raises the generation, and takes the lock over. A
- * process may die at any instruction. Power loss is not promised.
+ * live); if not, it takes back what the journal says, raises the generation, and takes the lock
+ * over. A process may die at any instruction. Power loss is not promised.
  *
- * Memory: bytes / 128 * 6 slots; 28.4 bytes a key at 75 % fill.
+ * Fork: a child has none of its parent's owners and attaches anew. It has copies of the parent's
+ * file descriptors, though, and while it keeps them without calling exec, its parent seems to live
+ * to others; a daemon forks first and opens then.
+ *
+ * Memory: bytes / 128 * 6 slots; 28.4 bytes a key at 75 % fill, 30.8 with all that is around.
  * Threads: a struct weir_table is shared by all threads; a struct weir_table_owner belongs to one.
  */
 #ifndef WEIR_TABLE_TABLE_H
@@ -59,16 +66,17 @@ struct weir_table_options {
     uint32_t span_percent; /* share of the region for spans; 0: 6; at most 90 */
     uint32_t
         params_max;     /* distinct limits; 0: chosen from `bytes`, at most WEIR_TABLE_PARAMS_MAX */
-    bool reset;         /* overwrite a damaged or foreign file (--reset-state) */
+    bool reset;         /* overwrite a damaged or foreign file (--reset-state); a good one stays */
     uint64_t wall_ns;   /* the wall clock now: t0 of a region that nobody else has open */
     uint64_t boot_ns;   /* CLOCK_BOOTTIME now */
     uint64_t secret[2]; /* for tests: the secret of a new region; 0, 0: random */
 };
 
 /* Opens or creates. An existing file of another size is copied, as far as it fits, into a new
- * region that takes its place (only when nobody else has it open). Errors: WEIR_ERR_RANGE,
- * WEIR_ERR_IO, WEIR_ERR_MEMORY, WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED (both without `reset`; the file
- * is left as it is), WEIR_ERR_BUSY (another size, or reset, while in use). */
+ * region that takes its place (only when nobody else has it open). Whoever opens a file alone
+ * checks all of it, which reads it once. Errors: WEIR_ERR_RANGE, WEIR_ERR_IO, WEIR_ERR_MEMORY,
+ * WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED (both without `reset`; the file is left as it is),
+ * WEIR_ERR_BUSY (another size, or reset, while in use). */
 int weir_table_open(struct weir_table **table, const struct weir_table_options *options,
                     struct weir_reason *reason) __attribute__((warn_unused_result));
 
@@ -84,8 +92,10 @@ const uint64_t *weir_table_secret(const struct weir_table *table);
 uint64_t weir_table_time(const struct weir_table *table, uint64_t boot_ns);
 void weir_table_mark(struct weir_table *table, uint64_t now_ns);
 
-/* Gives a limit its id in this region and reserves its overflow state. Takes no lock that a
- * decision takes. Errors: WEIR_ERR_FULL (parameters, or no span left for its overflow state). */
+/* Gives a limit its id in this region and, when it is new, reserves its overflow state; of the
+ * locks that decisions take, it holds that of the heap for a moment. A limit that is known is found
+ * without a lock. Errors: WEIR_ERR_FULL (parameters, or no span left for its overflow state),
+ * WEIR_ERR_IO. */
 int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
     __attribute__((warn_unused_result));
 
@@ -116,7 +126,8 @@ struct weir_table_stats {
     uint64_t bytes, slots, slots_used; /* a slot in use may hold a state that is fresh by now */
     uint64_t keys; /* states that are not fresh at now_ns; estimated by sampling when large */
     uint64_t span_bytes, span_bytes_used;
-    uint64_t params, params_max, owners;
+    uint64_t params, params_max;
+    uint64_t owners;     /* attached now; every open table has one of its own */
     uint64_t inserts;    /* keys that got a slot */
     uint64_t evictions;  /* slots taken from a state that was not fresh (live) but not denying */
     uint64_t overflows;  /* decisions on a shared overflow state */
