@@ -6,9 +6,9 @@
  * never turns a limit off. Strings are unescaped in place (so `text` is written to); they must be
  * valid UTF-8 and hold no NUL. Values of attributes may be strings, integers or booleans (their
  * JSON text is the value). Names of headers are compared without case when looking for repeats.
- * `t` is seconds since the epoch, a number or a string, exact to the nanosecond: a tenth decimal
- * other than 0 is an error, and so is an exponent. `cost` is an integer up to 2^64 - 1, written as
- * one: 1.0 and 1e3 are errors. null is a value like any other wrong one.
+ * `t` is seconds since the epoch, a number or a string of one, exact to the nanosecond; digits
+ * beyond it are cut off, towards the past. `cost` is an integer up to 2^64 - 1, written as one: 1.0
+ * and 1e3 are errors. null is a value like any other wrong one.
  *
  * Memory: none but the caller's. Strings point into the text. A batch is read check by check; an
  * error may come after many good ones, so decide nothing before the end has been seen.

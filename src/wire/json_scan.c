@@ -7,7 +7,10 @@
 #include "wire/utf8.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-#define SECONDS_END ((UINT64_C(1) << 62) / NS_PER_S) /* limit.h: times are below 2^62 ns */
+#define NS_DECIMALS 9
+#define EXPONENT_END 1000000000 /* a text is not long enough to make up for it */
+/* Whole seconds, a power of ten that divides: limit.h says that times are below 2^62 ns. */
+#define TIME_END_NS ((UINT64_C(1) << 62) / NS_PER_S * NS_PER_S)
 
 int json_scan_fail(const struct json_scan *scan, int err, const char *at, const char *what)
 {
@@ -224,39 +227,73 @@ int json_scan_unsigned(struct json_scan *scan, uint64_t *value)
     return 0;
 }
 
-/* digits [ "." digits ], all of [at, end). Returns 0 or an error, its text in *what. */
+/* [ "e" [sign] digits ], as far as `end`; saturates, far beyond what can matter. */
+static bool exponent_read(const char *at, const char *end, int64_t *exponent)
+{
+    *exponent = 0;
+    if (at == end) {
+        return true;
+    }
+    if (*at != 'e' && *at != 'E') {
+        return false;
+    }
+    at++;
+    bool negative = at < end && *at == '-';
+    at += at < end && (*at == '-' || *at == '+');
+    const char *digits = at;
+    for (; at < end && *at >= '0' && *at <= '9'; at++) {
+        *exponent = *exponent < EXPONENT_END ? *exponent * 10 + (*at - '0') : EXPONENT_END;
+    }
+    *exponent = negative ? -*exponent : *exponent;
+    return at > digits && at == end;
+}
+
+/* The digits of [at, end), perhaps with a point among them, of which the first stands for so many
+ * 10^power ns. What is below a nanosecond is cut off. Returns false beyond the range. */
+static bool nanoseconds_of(const char *at, const char *end, int64_t power, uint64_t *ns)
+{
+    uint64_t n = 0;
+    for (; power >= 0 && (at < end || n > 0); power--) {
+        at += at < end && *at == '.';
+        uint64_t digit = at < end ? (uint64_t)(*at++ - '0') : 0;
+        if (n >= TIME_END_NS / 10) {
+            return false; /* and another digit follows */
+        }
+        n = n * 10 + digit;
+    }
+    *ns = n;
+    return n < TIME_END_NS;
+}
+
+/* digits [ "." digits ] [ "e" [sign] digits ], all of [at, end). Returns 0 or an error, its text in
+ * *what. */
 static int seconds_read(const char *at, const char *end, uint64_t *ns, const char **what)
 {
-    uint64_t whole = 0, part = 0, unit = NS_PER_S;
     const char *start = at;
+    int64_t exponent;
 
     *what = "not seconds since the epoch, as in 1700000000.123456789";
     for (; at < end && *at >= '0' && *at <= '9'; at++) {
-        whole = whole < SECONDS_END ? whole * 10 + (uint64_t)(*at - '0') : SECONDS_END;
     }
-    if (at == start || (at - start > 1 && *start == '0')) {
+    int64_t whole = at - start;
+    if (whole == 0 || (whole > 1 && *start == '0')) {
         return WEIR_ERR_SYNTAX;
     }
-    bool too_fine = false;
     if (at < end && *at == '.') {
         const char *point = at++;
         for (; at < end && *at >= '0' && *at <= '9'; at++) {
-            unit /= 10;
-            part += unit * (uint64_t)(*at - '0');
-            too_fine |= unit == 0 && *at != '0';
         }
         if (at == point + 1) {
             return WEIR_ERR_SYNTAX;
         }
     }
-    if (at != end) {
+    if (!exponent_read(at, end, &exponent)) {
         return WEIR_ERR_SYNTAX;
     }
-    if (whole >= SECONDS_END || too_fine) {
-        *what = too_fine ? "finer than a nanosecond" : "beyond the year 2116";
+    if (!nanoseconds_of(start, at, whole - 1 + NS_DECIMALS + exponent, ns)) {
+        *what = "beyond the year 2116";
         return WEIR_ERR_RANGE;
     }
-    *ns = whole * NS_PER_S + part;
     return 0;
 }
 
