@@ -18,7 +18,11 @@ const struct weir_rules *weir_decision_rules(const struct weir_decision *decisio
 
 struct weir_bytes weir_decision_keep(struct weir_decision *decision, struct weir_bytes bytes)
 {
-    struct weir_scratch *scratch = &weir_entry_of(decision)->scratch;
+    struct weir_entry *entry = weir_entry_of(decision);
+    struct weir_scratch *scratch = &entry->scratch;
+    if (!entry->keeps)
+        scratch->used = 0;
+    entry->keeps = true;
     if (bytes.size > sizeof scratch->bytes - scratch->used)
         return (struct weir_bytes){NULL, 0};
     char *kept = scratch->bytes + scratch->used;

@@ -146,6 +146,7 @@ int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *de
     struct weir_entry *entry = weir_entry_of(decision);
     decision->count = 0;
     entry->scratch.used = 0;
+    entry->keeps = true;
     int checks = weir_rules_checks(engine->generation->rules, request, engine->secret,
                                    &entry->scratch, entry->checks, &entry->identity, reason);
     if (checks < 0)
@@ -160,6 +161,7 @@ int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *deci
     struct weir_entry *entry = weir_entry_of(decision);
     decision->count = 0;
     entry->scratch.used = 0;
+    entry->keeps = true;
     int err = weir_rules_key_check(engine->generation->rules, rule, values, engine->secret,
                                    &entry->scratch, entry->checks, reason);
     if (err < 0)

@@ -1,9 +1,12 @@
 /* see pool.h */
 #include "engine/pool.h"
 
+#include <stddef.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #define CACHE_LINE 64
+#define HUGE_PAGE (2u << 20)
 
 /* Entries are an odd number of cache lines apart. */
 static size_t stride(void)
@@ -15,8 +18,9 @@ static size_t stride(void)
 int weir_pool_open(struct weir_pool *pool, uint32_t size)
 {
     void *memory;
-    if (posix_memalign(&memory, CACHE_LINE, size * stride()) != 0)
+    if (posix_memalign(&memory, HUGE_PAGE, size * stride()) != 0)
         return WEIR_ERR_MEMORY;
+    madvise(memory, size * stride(), MADV_HUGEPAGE); /* advice: the pool works without */
     *pool = (struct weir_pool){.memory = memory, .size = size};
     return 0;
 }
@@ -31,11 +35,22 @@ struct weir_entry *weir_pool_at(const struct weir_pool *pool, uint32_t index)
     return (struct weir_entry *)(void *)(pool->memory + index * stride());
 }
 
+/* Asks for the lines that taking, filling and deciding will write. */
+static void fetch(const struct weir_entry *entry)
+{
+    const char *start = (const char *)entry;
+    for (size_t at = 0; at <= offsetof(struct weir_entry, checks); at += CACHE_LINE)
+        __builtin_prefetch(start + at, 1, 3);
+    __builtin_prefetch(&entry->outcomes[0], 1, 3);
+}
+
 struct weir_entry *weir_pool_take(struct weir_pool *pool)
 {
     struct weir_entry *entry = pool->free;
     if (entry != NULL) {
         pool->free = entry->next;
+        if (pool->free != NULL)
+            fetch(pool->free);
     } else {
         if (pool->touched == pool->size)
             return NULL;
@@ -48,8 +63,8 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
     };
     entry->generation = NULL;
     entry->state = WEIR_ENTRY_TAKEN;
+    entry->keeps = false;
     entry->identity = (struct weir_identity){{NULL, 0}, {NULL, 0}, {NULL, 0}};
-    entry->scratch.used = 0;
     return entry;
 }
 
