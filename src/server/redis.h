@@ -175,8 +175,24 @@ void weir_redis_syntax_error(struct weir_redis_call *call);
 /* --- Arguments and keys ------------------------------------------------------------------------
  */
 
-/* An integer as Redis reads them. */
-bool weir_redis_number(struct weir_bytes arg, int64_t *value);
+/* The way of weir_redis_number for signs, 19 digits, and what is no number. */
+bool weir_redis_number_any(struct weir_bytes arg, int64_t *value);
+
+/* A decimal integer of 64 bits; a plus and leading zeros are taken, as redis-cell takes them. */
+static inline bool weir_redis_number(struct weir_bytes arg, int64_t *value)
+{
+    if (__builtin_expect(arg.size - 1 >= 18, 0))
+        return weir_redis_number_any(arg, value);
+    int64_t number = 0;
+    for (size_t i = 0; i < arg.size; i++) {
+        unsigned digit = (unsigned char)(arg.data[i] - '0');
+        if (digit > 9)
+            return weir_redis_number_any(arg, value);
+        number = number * 10 + (int)digit;
+    }
+    *value = number;
+    return true;
+}
 
 void weir_redis_hash(const struct weir_redis_call *call, enum weir_redis_kind kind,
                      struct weir_bytes key, uint64_t hash[2]);

@@ -106,11 +106,13 @@ void weir_redis_syntax_error(struct weir_redis_call *call)
 
 /* --- Arguments and keys ----------------------------------------------------------------------- */
 
-bool weir_redis_number(struct weir_bytes arg, int64_t *value)
+bool weir_redis_number_any(struct weir_bytes arg, int64_t *value)
 {
+    if (!arg.size)
+        return false;
     const char *at = arg.data, *end = at + arg.size;
-    bool negative = at < end && *at == '-';
-    at += at < end && (negative || *at == '+');
+    bool negative = *at == '-';
+    at += negative || *at == '+';
     if (at == end)
         return false;
     uint64_t number = 0, most = (uint64_t)INT64_MAX + negative;
