@@ -58,7 +58,8 @@ def targets(measured):
 
     speed_up = ratio(2 * measured["workers"]["one worker"], measured["workers"]["two workers"])
     rows = [
-        at_most("CPU time of INCR, pipelining 64", ratio(cpu[weir, 64], cpu["Redis INCR", 64]), 1 / 2),
+        at_most("CPU time of INCR, pipelining 64",
+                ratio(cpu[weir, 64], cpu["Redis INCR", 64]), 1 / 2),
         at_most("CPU time of EVALSHA, pipelining 64",
                 ratio(cpu[weir, 64], cpu["Redis EVALSHA", 64]), 1 / 12),
         at_most("CPU time of GET, no pipelining", ratio(cpu[weir, 1], cpu["Redis GET", 1]), 1),
@@ -99,11 +100,12 @@ def section(measured, known):
     return f"""\
 ## Beside Redis
 
-`bench/compare/run.py` on {known['date']}: {known['cpu']}, Linux {known['kernel']}, weir {known['weir']},
-redis-server {known['redis']}. One worker and redis-server on one core, the load (`weir bench`, 50
-connections over TCP, {known['keys']:,} keys, uniform) on the other; medians of {known['runs']} runs of
-{known['seconds']} s that took turns. EVALSHA runs a GCRA of ours, `bench/compare/gcra.lua`. Every decision is
-an admission that changes the state of its key; none is denied.
+`bench/compare/run.py` on {known['date']}: {known['cpu']}, Linux {known['kernel']},
+weir {known['weir']}, redis-server {known['redis']}. One worker and redis-server on one core, the
+load (`weir bench`, 50 connections over TCP, {known['keys']:,} keys, uniform) on the other; medians
+of {known['runs']} runs of {known['seconds']} s that took turns. EVALSHA runs a GCRA of ours,
+`bench/compare/gcra.lua`. Every decision is an admission that changes the state of its key; none is
+denied.
 {quick}
 CPU time of the server for one decision, in microseconds, by pipelining:
 
@@ -122,8 +124,8 @@ was due):
 
 {table(["", "requests/s", "p99, us"], latency)}
 
-Memory that a process grows by with {known['keys']:,} keys (for weir the whole table, which is as large as the
-rules file says):
+Memory that a process grows by with {known['keys']:,} keys (for weir the whole table, which is as
+large as the rules file says):
 
 {table(["", "bytes a key"], memory)}
 

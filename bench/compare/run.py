@@ -4,13 +4,13 @@
     bench/compare/run.py [--build build] [--quick] [--dry-run]
 
 One weir worker and redis-server run on core 0, the load (`weir bench`, 50 connections, a million
-keys) on core 1. Redis does INCR and GET in one process, and EVALSHA of gcra.lua in another, each with
-the million keys in it. The cases take turns, so that whatever else the machine does falls on all of
-them; medians are told. Measured as well: what a million keys add to each process, p99 at half of
-the highest throughput, two workers beside one by CPU time, libuv beside a bare epoll loop.
+keys) on core 1. Redis does INCR and GET in one process, and EVALSHA of gcra.lua in another, each
+with the million keys in it. The cases take turns, so that whatever else the machine does falls on
+all of them; medians are told. Measured as well: what a million keys add to each process, p99 at
+half of the highest throughput, two workers beside one by CPU time, libuv beside a bare epoll loop.
 
-Writes the section between the markers of docs/performance.md and docs/performance-compare.svg, unless
---dry-run. Takes about four minutes; --quick takes one and is for trying it out.
+Writes the section between the markers of docs/performance.md and docs/performance-compare.svg,
+unless --dry-run. Takes about four minutes; --quick takes one and is for trying it out.
 """
 
 import argparse
@@ -61,10 +61,10 @@ class Comparison:
         """Runs each case in turn, again and again: {case: [results]}. A case is (server, command,
         options of the load, CPUs of the load)."""
         results = {name: [] for name in cases}
-        for _ in range(self.options.runs):
+        for seed in range(1, self.options.runs + 1):
             for name, (server, command, more, cpus) in cases.items():
-                told = load(self.options, server, command, "-d", self.options.seconds, "--warmup",
-                            WARMUP_S, *more, cpus=cpus)
+                told = load(self.options, server, command, "--seed", seed, "-d",
+                            self.options.seconds, "--warmup", WARMUP_S, *more, cpus=cpus)
                 results[name].append(told)
                 self.say(f"  {str(name):36} {told['server_cpu_us']:8.3f} us CPU "
                          f"{told['throughput']:10.0f}/s  p99 {told['latency_us']['p99']:8.1f} us")
