@@ -18,14 +18,16 @@ struct auth_fields {
     struct weir_bytes method, host, uri;
     struct weir_bytes x_forwarded_for[WEIR_HTTP1_FIELDS_MAX], forwarded[WEIR_HTTP1_FIELDS_MAX];
     size_t x_forwarded_for_count, forwarded_count;
-    const char *repeated; /* a field that came twice: nobody can say which one counts */
+    const char *repeated;  /* a field that came twice: nobody can say which one counts */
+    const char *differing; /* a field that says something else than its X-Original- counterpart */
 };
 
 /* What a field is for. */
 enum auth_role { ROLE_METHOD, ROLE_HOST, ROLE_URI, ROLE_X_FORWARDED_FOR, ROLE_FORWARDED };
 
-/* X-Forwarded-* comes before X-Original-*: where a proxy sends both, the first is what it was
- * configured to tell (Traefik, Caddy), the second what it has always sent (nginx' controllers). */
+/* X-Forwarded-* and X-Original-* tell the same thing. A proxy sets the one family or the other and
+ * passes on what the client sent of the other one, so where both are there and differ, neither can
+ * be believed. */
 static const struct auth_name {
     const char *name;
     uint8_t size;
@@ -65,6 +67,31 @@ static const struct auth_name *auth_name_find(struct weir_bytes name)
     return NULL;
 }
 
+/* X-Original-URL is a whole URL with some controllers: cuts "https://host" off. */
+static struct weir_bytes uri_path(struct weir_bytes uri)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+    for (size_t i = 0; i < 2; i++) {
+        size_t size = strlen(schemes[i]);
+        if (uri.size < size || strncasecmp(uri.data, schemes[i], size))
+            continue;
+        const char *slash = memchr(uri.data + size, '/', uri.size - size);
+        if (!slash)
+            return (struct weir_bytes){"/", 1};
+        return (struct weir_bytes){slash, (size_t)(uri.data + uri.size - slash)};
+    }
+    return uri;
+}
+
+static bool tells_the_same(enum auth_role role, struct weir_bytes a, struct weir_bytes b)
+{
+    if (role == ROLE_URI) {
+        a = uri_path(a);
+        b = uri_path(b);
+    }
+    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
 /* Reads the fields that tell of the request, and gives every field to the rules as header.*. */
 static void auth_read_fields(struct weir_http_call *call, struct auth_fields *fields)
 {
@@ -86,9 +113,14 @@ static void auth_read_fields(struct weir_http_call *call, struct auth_fields *fi
             fields->forwarded[fields->forwarded_count++] = field->value;
         } else if (name->rank == ranks[name->role]) {
             fields->repeated = name->name;
-        } else if (name->rank > ranks[name->role]) {
-            ranks[name->role] = name->rank;
-            *singles[name->role] = field->value;
+        } else {
+            if (ranks[name->role] != 0 &&
+                !tells_the_same(name->role, *singles[name->role], field->value))
+                fields->differing = name->name;
+            if (name->rank > ranks[name->role]) {
+                ranks[name->role] = name->rank;
+                *singles[name->role] = field->value;
+            }
         }
     }
 }
@@ -105,22 +137,6 @@ static void auth_find_client(struct weir_http_call *call, const struct auth_fiel
     else if (fields->forwarded_count)
         weir_forwarded_rfc7239(client, fields->forwarded, fields->forwarded_count,
                                settings->trusted_proxies, settings->trusted_proxy_count);
-}
-
-/* X-Original-URL is a whole URL with some controllers: cuts "https://host" off. */
-static struct weir_bytes uri_path(struct weir_bytes uri)
-{
-    static const char *const schemes[] = {"http://", "https://"};
-    for (size_t i = 0; i < 2; i++) {
-        size_t size = strlen(schemes[i]);
-        if (uri.size < size || strncasecmp(uri.data, schemes[i], size))
-            continue;
-        const char *slash = memchr(uri.data + size, '/', uri.size - size);
-        if (!slash)
-            return (struct weir_bytes){"/", 1};
-        return (struct weir_bytes){slash, (size_t)(uri.data + uri.size - slash)};
-    }
-    return uri;
 }
 
 /* What the query of /v1/auth asks for. */
@@ -177,7 +193,7 @@ static int auth_read(struct weir_http_call *call, struct weir_reason *reason)
     struct auth_fields fields;
     fields.method = fields.host = fields.uri = (struct weir_bytes){0};
     fields.x_forwarded_for_count = fields.forwarded_count = 0;
-    fields.repeated = NULL;
+    fields.repeated = fields.differing = NULL;
     weir_http_clear_attributes(http);
     auth_read_fields(call, &fields);
     auth_find_client(call, &fields);
@@ -188,6 +204,12 @@ static int auth_read(struct weir_http_call *call, struct weir_reason *reason)
     } else {
         if (fields.repeated) {
             snprintf(reason->text, sizeof reason->text, "%s: more than once", fields.repeated);
+            return WEIR_ERR_SYNTAX;
+        }
+        if (fields.differing) {
+            snprintf(reason->text, sizeof reason->text,
+                     "%s: X-Forwarded- and X-Original- fields say different things",
+                     fields.differing);
             return WEIR_ERR_SYNTAX;
         }
         if (fields.method.data)

@@ -66,8 +66,8 @@ def test_a_cost_can_be_given(weir):
     {"X-Original-Method": "POST", "X-Original-URI": "/login?next=/"},
     {"X-Original-Method": "POST", "X-Original-URL": "https://example.org/login?next=/"},
     {"X-Forwarded-Method": "POST", "X-Forwarded-Uri": "/a/../login"},
-    {"X-Forwarded-Method": "POST", "X-Forwarded-Uri": "/login", "X-Original-URI": "/elsewhere",
-     "X-Original-Method": "GET"},
+    {"X-Forwarded-Method": "POST", "X-Forwarded-Uri": "/login", "X-Original-Method": "POST",
+     "X-Original-URL": "https://example.org/login"},
     {"x-forwarded-method": "POST", "x-forwarded-uri": "//login"},
 ])
 def test_the_fields_of_all_proxies_are_read(weir, fields):
@@ -88,6 +88,20 @@ def test_a_field_that_comes_twice_is_refused(weir):
         for name in ("X-Forwarded-Uri", "X-Forwarded-Method", "X-Forwarded-Host"):
             reply = client.request("GET", f"/v1/auth", {name: "/a", name.lower(): "/b"})
             assert reply.status == 400 and name.lower() in reply.json["detail"]
+
+
+@pytest.mark.parametrize("ours, theirs", [
+    ({"X-Original-Method": "POST", "X-Original-URI": "/login"}, {"X-Forwarded-Uri": "/free"}),
+    ({"X-Original-Method": "POST", "X-Original-URI": "/login"}, {"X-Forwarded-Method": "GET"}),
+    ({"X-Forwarded-Method": "POST", "X-Forwarded-Uri": "/login"}, {"X-Original-URI": "/free"}),
+    ({"X-Forwarded-Method": "POST", "X-Forwarded-Uri": "/login"}, {"X-Original-URL": "http://a/b"}),
+])
+def test_a_client_cannot_contradict_its_proxy_with_the_fields_of_another(weir, ours, theirs):
+    """nginx that sets X-Original-URI passes the client's X-Forwarded-Uri on, and so do others."""
+    with weir.client() as client:
+        for fields in ({**ours, **theirs}, {**theirs, **ours}):
+            reply = client.request("GET", "/v1/auth", fields)
+            assert reply.status == 400 and "different things" in reply.json["detail"]
 
 
 def test_the_host_is_read_and_normalised(weir):
