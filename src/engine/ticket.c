@@ -3,23 +3,25 @@
 
 #include <string.h>
 
+#include "core/siphash.h"
+
 #define HEAD_BYTES 9
 #define HASH_BYTES 16
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014): a
- * bijection of a counter. */
-uint64_t weir_lease_draw(uint64_t *state)
+/* Tells this use of the secret from the hashing of keys. */
+#define LEASE_DOMAIN UINT64_C(0x657361656c726977) /* "wirlease" */
+
+uint64_t weir_lease_draw(const uint64_t secret[2], uint64_t *counter)
 {
-    uint64_t z;
+    const uint64_t key[2] = {secret[0] ^ LEASE_DOMAIN, secret[1]};
+    uint64_t hash[2];
     do {
-        z = *state += UINT64_C(0x9E3779B97F4A7C15);
-        z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-        z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-        z ^= z >> 31;
-    } while (z == 0);
-    return z;
+        ++*counter;
+        weir_siphash128(key, counter, sizeof *counter, hash);
+    } while (hash[0] == 0);
+    return hash[0];
 }
 
 static void put64(unsigned char *bytes, uint64_t value)

@@ -24,8 +24,9 @@ struct weir_ticket {
     bool local;
 };
 
-/* Draws the next id of a lease from a generator: never 0, and never one twice in 2^64 draws. */
-uint64_t weir_lease_draw(uint64_t *state);
+/* Draws the next id of a lease, never 0: a keyed hash (SipHash) of a counter, so that who holds one
+ * ticket of a shared key cannot compute those of others. `secret` is the region's, 2 words. */
+uint64_t weir_lease_draw(const uint64_t secret[2], uint64_t *counter);
 
 /* Writes a ticket of 1..WEIR_CHECKS_MAX hashes; `text` has WEIR_TICKET_TEXT_MAX bytes. Returns the
  * length. */

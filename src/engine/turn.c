@@ -88,12 +88,22 @@ void weir_engine_store_answered(void *context, struct weir_decision *decision, i
 
 /* --- Running ---------------------------------------------------------------------------------- */
 
+static bool wants_lease(const struct weir_decision *decision)
+{
+    for (uint16_t i = 0; i < decision->count; i++) {
+        const struct weir_limit *limit = decision->checks[i].limit;
+        if (limit != NULL && limit->spec.algorithm == WEIR_CONCURRENCY)
+            return true;
+    }
+    return false;
+}
+
 void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decision)
 {
     struct weir_entry *entry = weir_entry_of(decision);
     assert(entry->state == WEIR_ENTRY_TAKEN);
-    if (decision->lease.id == 0)
-        decision->lease.id = weir_lease_draw(&engine->lease_state);
+    if (decision->lease.id == 0 && wants_lease(decision))
+        decision->lease.id = weir_lease_draw(engine->secret, &engine->lease_state);
     decision->verdict = WEIR_PENDING;
     decision->delay_ns = 0;
     entry->state = WEIR_ENTRY_QUEUED;

@@ -125,15 +125,23 @@ static void random_texts_are_either_refused_or_written_back_the_same(void **stat
 
 static void ids_are_never_zero_and_do_not_repeat(void **state)
 {
-    uint64_t generator = 0, previous = 0;
+    const uint64_t secret[2] = {1, 2};
+    uint64_t counter = 0, ids[1000];
     for (int i = 0; i < 1000; i++) {
-        uint64_t id = weir_lease_draw(&generator);
-        assert_true(id != 0 && id != previous);
-        previous = id;
+        ids[i] = weir_lease_draw(secret, &counter);
+        assert_true(ids[i] != 0);
+        for (int j = 0; j < i; j++)
+            assert_true(ids[i] != ids[j]);
     }
-    /* The one state of the generator whose output is 0: it is passed over. */
-    generator = 0 - UINT64_C(0x9E3779B97F4A7C15);
-    assert_true(weir_lease_draw(&generator) != 0);
+}
+
+static void ids_depend_on_the_secret(void **state)
+{
+    const uint64_t one[2] = {1, 2}, other[2] = {1, 3};
+    uint64_t a = 7, b = 7, c = 7;
+    uint64_t id = weir_lease_draw(one, &a);
+    assert_true(id != weir_lease_draw(other, &b));
+    assert_true(id == weir_lease_draw(one, &c));
 }
 
 int main(void)
@@ -147,6 +155,7 @@ int main(void)
         cmocka_unit_test(a_ticket_must_have_an_id_a_known_kind_and_no_limit_twice),
         cmocka_unit_test(random_texts_are_either_refused_or_written_back_the_same),
         cmocka_unit_test(ids_are_never_zero_and_do_not_repeat),
+        cmocka_unit_test(ids_depend_on_the_secret),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
