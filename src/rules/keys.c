@@ -14,6 +14,7 @@
 #include <yaml.h>
 
 #include "rules/document.h"
+#include "rules/keys_lines.h"
 #include "rules/problems.h"
 
 struct reader {
@@ -142,23 +143,6 @@ static int skip(struct reader *reader, yaml_event_t *event)
             return err;
         }
     }
-}
-
-static bool read_digest(uint8_t digest[RULES_DIGEST_BYTES], const yaml_event_t *event)
-{
-    if (event->data.scalar.length != 2 * RULES_DIGEST_BYTES) {
-        return false;
-    }
-    for (unsigned i = 0; i < 2 * RULES_DIGEST_BYTES; i++) {
-        char byte = (char)event->data.scalar.value[i], lower = (char)(byte | 0x20);
-        bool digit = byte >= '0' && byte <= '9';
-        if (!digit && (lower < 'a' || lower > 'f')) {
-            return false;
-        }
-        uint8_t value = (uint8_t)(digit ? byte - '0' : lower - 'a' + 10);
-        digest[i / 2] = (uint8_t)(i % 2 == 0 ? value << 4 : digest[i / 2] | value);
-    }
-    return true;
 }
 
 static int set_plan(struct reader *reader, struct rules_caller *caller, const char *text,
@@ -295,7 +279,9 @@ static int read_entry(struct reader *reader, yaml_event_t *name)
     struct rules_caller caller = {.plan = RULES_NONE};
     yaml_mark_t mark = name->start_mark;
     caller.line = (uint32_t)mark.line + 1;
-    bool valid = name->type == YAML_SCALAR_EVENT && read_digest(caller.digest, name);
+    bool valid = name->type == YAML_SCALAR_EVENT &&
+                 rules_digest_read(caller.digest, (const char *)name->data.scalar.value,
+                                   name->data.scalar.length);
     int err = 0;
     if (!valid) {
         /* Not quoted: it may be the key itself. */
@@ -374,6 +360,67 @@ static int read_stream(struct reader *reader)
     }
 }
 
+/* --- The same, line by line: see keys_lines.h ---------------------------------------------------
+ */
+
+/* Errors: WEIR_ERR_RULES (what is wrong is for the YAML parser to tell), WEIR_ERR_MEMORY. */
+static int add_line(struct reader *reader, const struct rules_keys_line *line, uint32_t number)
+{
+    struct rules_caller caller = {.plan = RULES_NONE, .line = number};
+    struct rules_keys *keys = reader->keys;
+    struct weir_bytes plan = line->plan;
+    memcpy(caller.digest, line->digest, RULES_DIGEST_BYTES);
+    if (plan.data != NULL) {
+        caller.plan = rules_words_find(reader->plans, 0, rules_text_hash(plan.data, plan.size),
+                                       plan.data, plan.size);
+    }
+    bool known = plan.data == NULL || caller.plan != RULES_NONE;
+    int err = keys_grow(keys);
+    if (err < 0 || !known || keys->slots[find_slot(keys, caller.digest)] != RULES_NONE) {
+        return err < 0 ? err : WEIR_ERR_RULES;
+    }
+    caller.user = rules_arena_copy(reader->arena, line->user.data, line->user.size);
+    caller.user_size = (uint16_t)line->user.size;
+    caller.org_size = (uint16_t)line->org.size;
+    if (line->org.data != NULL) {
+        memcpy(reader->org, line->org.data, line->org.size);
+    }
+    yaml_mark_t mark = {0};
+    return caller.user == NULL ? WEIR_ERR_MEMORY : add_caller(reader, &caller, &mark);
+}
+
+/* Goes through all lines; with `reader` NULL, only to see what they are. */
+static int read_lines(struct reader *reader, FILE *file)
+{
+    struct rules_keys_lines lines = {.file = file};
+    struct rules_keys_line line;
+    enum rules_keys_line_kind kind;
+    if (fseek(file, 0, SEEK_SET) < 0) {
+        return WEIR_ERR_RULES; /* a pipe is read once */
+    }
+    while ((kind = rules_keys_lines_next(&lines, &line)) == RULES_KEYS_LINE_CALLER) {
+        int err = reader != NULL ? add_line(reader, &line, lines.number) : 0;
+        if (err < 0) {
+            return err;
+        }
+    }
+    return kind == RULES_KEYS_LINE_END ? 0 : WEIR_ERR_RULES;
+}
+
+static int read_yaml(struct reader *reader, FILE *file)
+{
+    int err = WEIR_ERR_MEMORY;
+    rewind(file);
+    rules_keys_free(reader->keys); /* of lines that turned out wrong */
+    rules_words_free(&reader->orgs);
+    if (yaml_parser_initialize(&reader->parser)) {
+        yaml_parser_set_input_file(&reader->parser, file);
+        err = read_stream(reader);
+        yaml_parser_delete(&reader->parser);
+    }
+    return err == 0 && reader->wrong ? WEIR_ERR_RULES : err;
+}
+
 int rules_keys_load(struct rules_keys *keys, struct rules_arena *arena, const char *path,
                     const struct rules_words *plans, const char *const *plan_names,
                     uint32_t plan_count, struct weir_problems *problems)
@@ -389,15 +436,15 @@ int rules_keys_load(struct rules_keys *keys, struct rules_arena *arena, const ch
     if (file == NULL) {
         return errno == ENOMEM ? WEIR_ERR_MEMORY : WEIR_ERR_IO;
     }
-    int err = WEIR_ERR_MEMORY;
-    if (yaml_parser_initialize(&reader.parser)) {
-        yaml_parser_set_input_file(&reader.parser, file);
-        err = read_stream(&reader);
-        yaml_parser_delete(&reader.parser);
+    /* A pass to see, so that a file of another shape leaves no texts of its first lines behind. */
+    int err = read_lines(NULL, file);
+    err = err < 0 ? err : read_lines(&reader, file);
+    if (err == WEIR_ERR_RULES) {
+        err = read_yaml(&reader, file);
     }
     fclose(file);
     rules_words_free(&reader.orgs);
-    return err == 0 && reader.wrong ? WEIR_ERR_RULES : err;
+    return err;
 }
 
 void rules_keys_free(struct rules_keys *keys)

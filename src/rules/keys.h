@@ -4,7 +4,8 @@
  *     { user: alice, org: acme, plan: pro }
  *
  * weir never sees a key at rest, only its SHA-256; `user` is required. Read event by event, not as
- * a tree, because a million keys are a normal file. Memory: 64 bytes a caller, 4 to 8 for its slot,
+ * a tree, and as plain lines where it has no others (keys_lines.h), because a million keys are a
+ * normal file. Memory: 64 bytes a caller, 4 to 8 for its slot,
  * and its texts (orgs are shared). The digest is its own hash: nobody can aim at a slot without
  * choosing SHA-256 outputs. Threads: immutable once loaded.
  */

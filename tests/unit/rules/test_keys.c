@@ -159,6 +159,132 @@ static void thousands_of_keys_are_told_apart(void **state)
     weir_rules_unref(rules);
 }
 
+/* What a keys file means: its problems, or who the three callers are. */
+static void tell(const char *keys, char *out)
+{
+    static const char *const names[] = {"alice-key", "bob-key", "carol-key"};
+    struct weir_rules *rules;
+    struct weir_problems problems = {0};
+    write_keys(keys);
+    int err = weir_rules_parse(&rules, "weir.yaml", folder, rules_text, sizeof(rules_text) - 1,
+                               &problems);
+    out += sprintf(out, "%d\n", err);
+    for (uint32_t i = 0; i < problems.count; i++) {
+        out += sprintf(out, "%u:%u: %s\n", problems.list[i].line, problems.list[i].column,
+                       problems.list[i].message);
+    }
+    weir_problems_free(&problems);
+    for (int i = 0; err == 0 && i < 3; i++) {
+        struct test_request *test = ASK(rules, "header.x-api-key", names[i]);
+        const struct weir_identity *who = &test->identity;
+        out += sprintf(out, "user %.*s org %.*s plan %.*s\n", (int)who->user.size, who->user.data,
+                       (int)who->org.size, who->org.data, (int)who->plan.size, who->plan.data);
+    }
+    weir_rules_unref(rules);
+}
+
+/* Files of plain lines are read without the YAML parser (keys_lines.h). A byte order mark sends the
+ * same text to the YAML parser, which has to agree. */
+static void expect_as_yaml(const char *keys)
+{
+    static char yaml[4096], by_lines[4096], by_yaml[4096];
+    snprintf(yaml, sizeof(yaml), "\xef\xbb\xbf%s", keys);
+    tell(keys, by_lines);
+    tell(yaml, by_yaml);
+    if (strcmp(by_lines, by_yaml) != 0) {
+        fail_msg("%s\nby lines: %s\nas YAML: %s", keys, by_lines, by_yaml);
+    }
+}
+
+static const char plain_lines[] =
+    "# made by a program\n" ALICE ": { user: alice, org: acme, plan: pro }\n\n" BOB
+    ": {user: b.o-b@example.com}\n" CAROL ": { plan: max,  org: acme ,user: 0_c }\n";
+
+static void plain_lines_mean_what_yaml_means(void **state)
+{
+    char told[1024];
+    tell(plain_lines, told);
+    assert_string_equal(told, "0\nuser alice org acme plan pro\n"
+                              "user b.o-b@example.com org  plan free\n"
+                              "user 0_c org acme plan max\n");
+    static const char *const texts[] = {
+        plain_lines,
+        "",
+        "# only this",
+        ALICE ": { user: a }",
+        "  " ALICE ": { user: a }\n",
+        ALICE ":  {  user:  a  }  \n",
+        ALICE ": { user: a } # b\n",
+        ALICE ": { user: a }\r\n",
+        ALICE ": { user: a,b }\n",
+        ALICE ": { user:a }\n",
+        ALICE ": { user: a, }\n",
+        ALICE ": { user: -a }\n",
+        ALICE ": { user: @a }\n",
+        ALICE ": { user: null }\n",
+        ALICE ": { user: a b }\n",
+        ALICE ": { user: a:b }\n",
+        ALICE ": { user: a, plan: prro }\n",
+        ALICE ": { user: a, user: b }\n",
+        ALICE ": { org: a }\n",
+        ALICE ": {}\n",
+        ALICE ": { user: a }}\n",
+        ALICE ": { user: a }\n" ALICE ": { user: b }\n",
+        ALICE ":\t{ user: a }\n",
+        ALICE "0: { user: a }\n",
+        "---\n" ALICE ": { user: a }\n...\n",
+        "%YAML 1.1\n---\n" ALICE ": { user: a }\n",
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        expect_as_yaml(texts[i]);
+    }
+}
+
+static void a_caller_in_a_long_comment_is_none(void **state)
+{
+    static char text[3 * 16384];
+    char told[1024];
+    for (size_t before = 16300; before < 16500; before++) {
+        memset(text, ' ', before);
+        text[0] = '#';
+        strcpy(text + before, ALICE ": { user: alice }\n" BOB ": { user: bob }\n");
+        tell(text, told);
+        assert_string_equal(told, "0\nuser  org  plan free\n"
+                                  "user bob org  plan free\n"
+                                  "user  org  plan free\n");
+    }
+}
+
+static void random_changes_to_plain_lines_mean_what_yaml_means(void **state)
+{
+    static const char bytes[] = " \n\r\t{}:,#'\"-@._ab0!&*%|>[]?~\\\x01\x7f\xc3";
+    uint64_t random = 1;
+    for (int i = 0; i < 3000; i++) {
+        char text[1024];
+        strcpy(text, plain_lines);
+        for (int change = 0; change <= i % 3; change++) {
+            random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            size_t size = strlen(text), at = (random >> 33) % size;
+            if ((random >> 30) % 4 != 0) { /* most changes near the end of a SHA-256 or behind it */
+                at = at % 64 + (size - 64) * (random >> 60) / 16;
+            }
+            char byte = bytes[(random >> 40) % (sizeof(bytes) - 1)];
+            switch ((random >> 50) % 3) {
+            case 0:
+                text[at] = byte;
+                break;
+            case 1:
+                memmove(text + at, text + at + 1, size - at);
+                break;
+            default:
+                memmove(text + at + 1, text + at, size - at + 1);
+                text[at] = byte;
+            }
+        }
+        expect_as_yaml(text);
+    }
+}
+
 static int make_folder(void **state)
 {
     return mkdtemp(folder) == NULL;
@@ -181,6 +307,9 @@ int main(void)
         cmocka_unit_test(api_keys_never_stand_in_texts),
         cmocka_unit_test(broken_entries_are_told_with_their_lines),
         cmocka_unit_test(thousands_of_keys_are_told_apart),
+        cmocka_unit_test(plain_lines_mean_what_yaml_means),
+        cmocka_unit_test(a_caller_in_a_long_comment_is_none),
+        cmocka_unit_test(random_changes_to_plain_lines_mean_what_yaml_means),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
