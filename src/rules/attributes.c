@@ -57,6 +57,10 @@ static bool check_name(struct rules_loader *loader, const struct rules_node *nod
         rules_problem(loader, node, "`header.` needs the name of a header field");
         return false;
     }
+    if (rules_text_is(name, "path.")) {
+        rules_problem(loader, node, "`path.` needs the name of a segment that a pattern captures");
+        return false;
+    }
     /* Not by likeness: client_id is a good name. */
     static const char *const mistaken[] = {"ip", "client_ip", "client-ip", "clientip",
                                            "remote_addr"};

@@ -110,6 +110,12 @@ static const struct problem_case matches[] = {
      "- {name: a, key: [], rate: 1/s, match: {header.: 7}}\n",
      "2:41: `header.` needs the name of a header field\n"},
     {"limits:\n"
+     "- {name: a, key: [path.], rate: 1/s}\n",
+     "2:19: `path.` needs the name of a segment that a pattern captures\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path.: 7}}\n",
+     "2:41: `path.` needs the name of a segment that a pattern captures\n"},
+    {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {'': 7}}\n",
      "2:41: an attribute's name has 1 to 128 bytes\n"},
     {"default_plan: free\n"
