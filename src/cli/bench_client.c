@@ -26,7 +26,8 @@ struct bench_client {
     uint32_t turn;         /* the connection that is asked next for room */
     uint32_t idle;         /* connections of a closed loop that want their first requests */
     uint64_t under_way, left_to_send;
-    uint64_t sent, last_reply_ns;
+    uint64_t sent;
+    uint64_t waits_since_ns; /* the last reply, or the first request after none was under way */
     double interval_ns, first_ns; /* of an open loop */
     struct bench_keys keys;
     struct bench_result result;
@@ -143,7 +144,8 @@ static void lose(struct bench_client *client, struct bench_connection *connectio
 static void queue(struct bench_client *client, struct bench_connection *connection, uint64_t due_ns)
 {
     bench_connection_queue(connection, client->plan, bench_keys_next(&client->keys), due_ns);
-    client->under_way++;
+    if (client->under_way++ == 0)
+        client->waits_since_ns = due_ns;
     client->sent++;
     client->left_to_send--;
 }
@@ -264,7 +266,7 @@ static void receive(struct bench_client *client, struct bench_connection *connec
         client->under_way--;
         if (counts)
             count_reply(client, &reply, now_ns > due ? now_ns - due : 0);
-        client->result.last_ns = client->last_reply_ns = now_ns;
+        client->result.last_ns = client->waits_since_ns = now_ns;
     }
     if (error < 0 || more < 0) {
         error = error < 0 ? error : more;
@@ -287,7 +289,7 @@ static bool is_over(struct bench_client *client, uint64_t now_ns)
         client->result.ended_early = true;
         return true;
     }
-    if (client->under_way > 0 && now_ns > client->last_reply_ns + plan->timeout_ns) {
+    if (client->under_way > 0 && now_ns > client->waits_since_ns + plan->timeout_ns) {
         static const char text[] = "the server has stopped answering";
         note_error(client, text, sizeof text - 1);
         client->result.lost += client->under_way;
@@ -334,7 +336,6 @@ void bench_client_run(struct bench_client *client)
           0UL); /* the kernel adds 50 us to each sleep otherwise */
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &start, NULL) == EINTR)
         ;
-    client->last_reply_ns = plan->start_ns;
     client->result.last_ns = plan->measure_ns;
     for (;;) {
         bool waits = false;

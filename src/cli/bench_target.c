@@ -11,6 +11,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "cli/options.h"
+
 #define LOGIN_MAX 1024 /* bytes of HELLO's answer, 300 in Redis 7; and of AUTH's question */
 
 /* Errors: see the header; `error` comes back. */
@@ -49,8 +51,8 @@ static bool split_host(const char *text, const char *default_port, char host[BEN
     memcpy(host, start, size);
     host[size] = '\0';
     *port = *end == ':' ? end + 1 : default_port;
-    size_t digits = strspn(*port, "0123456789");
-    return digits > 0 && digits <= 5 && (*port)[digits] == '\0';
+    uint64_t number;
+    return cli_parse_count(*port, UINT16_MAX, &number) && number > 0;
 }
 
 static int resolve(struct bench_target *target, const char *address, const char *default_port,

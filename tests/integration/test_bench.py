@@ -341,6 +341,12 @@ def test_a_server_that_stops_answering_is_given_up():
         assert told["error"] == "the server has stopped answering"
 
 
+def test_a_pause_of_the_load_is_not_a_server_that_does_not_answer():
+    with peer_of(answer_all(b"+OK\r\n")) as peer:
+        told, _ = bench(*of(peer), "--command", "ping", "--rate", 2, "-n", 3, "--timeout", 0.3)
+        assert (told["replies"], told["lost"]) == (3, 0)
+
+
 @pytest.mark.parametrize("reply", [b"HTTP/1.1 200 OK\r\n\r\n", b"*-2\r\n", b":1\r\n:2\r\n"])
 def test_what_is_no_reply_to_the_request_is_told(reply):
     with peer_of(answer_all(reply)) as peer:
