@@ -98,21 +98,38 @@ static int values_read(struct rules_evaluation *evaluation, struct weir_request 
     return plan_read(evaluation, values, reason);
 }
 
-/* As if the path were in the first pattern of the limit that has all captures of the key. */
-static void path_choose(struct rules_evaluation *evaluation, const struct rules_rule *rule)
+/* Whether a pattern of the rule captures what is given. */
+static bool captures(const struct rules_rule *rule, uint32_t pattern,
+                     const struct weir_key_values *values)
 {
-    evaluation->paths_known = true;
-    for (uint32_t p = 0; rule->path_part != NULL && p < rule->path_part->count; p++) {
-        bool whole = true;
-        for (uint32_t i = 0; i < rule->key_count; i++) {
-            whole &= rule->key[i].source != RULES_FROM_CAPTURE || rule->key[i].segments[p] >= 0;
-        }
-        if (whole) {
-            evaluation->path_count = 1;
-            evaluation->path_atoms[0] = rule->path_part->atoms[p];
-            return;
+    for (uint32_t i = 0; i < rule->key_count; i++) {
+        const struct rules_key_part *part = &rule->key[i];
+        if (part->source == RULES_FROM_CAPTURE && values->values[i].data != NULL &&
+            part->segments[pattern] < 0) {
+            return false;
         }
     }
+    return true;
+}
+
+/* As if the path were in the first pattern of the limit that has all captures given; what it
+ * captures beyond them is missing. */
+static int path_choose(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                       const struct weir_key_values *values, struct weir_reason *reason)
+{
+    evaluation->paths_known = true;
+    memset(&evaluation->segments, 0, sizeof(evaluation->segments));
+    if (rule->path_part == NULL) {
+        return 0;
+    }
+    for (uint32_t p = 0; p < rule->path_part->count; p++) {
+        if (captures(rule, p, values)) {
+            evaluation->path_count = 1;
+            evaluation->path_atoms[0] = rule->path_part->atoms[p];
+            return 0;
+        }
+    }
+    return refuse(reason, WEIR_ERR_RANGE, "no path is captured like this by ", rule->name);
 }
 
 int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
@@ -134,7 +151,10 @@ int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
     if (err < 0) {
         return err;
     }
-    path_choose(&evaluation, rule);
+    err = path_choose(&evaluation, rule, values, reason);
+    if (err < 0) {
+        return err;
+    }
     err = values_read(&evaluation, &request, rule, values, reason);
     if (err < 0) {
         return err;

@@ -22,9 +22,9 @@ struct weir_key_values {
 
 /* Fills `check` with the limit, key and flags of rule `index` (below weir_rules_count), cost 1 by
  * the rule's own `cost`. The key's text stands in `scratch`. Errors: WEIR_ERR_RANGE (not as many
- * values as the key has; one is missing though requests without it are not limited; an unknown
- * plan), WEIR_ERR_SYNTAX (not an address; a malformed path or host), WEIR_ERR_TOO_LARGE; `reason`
- * names the value. */
+ * values as the key has; one is missing though requests without it are not limited; no
+ * pattern captures them all; an unknown plan), WEIR_ERR_SYNTAX (not an address; a malformed path or
+ * host), WEIR_ERR_TOO_LARGE; `reason` names the value. */
 int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
                          const struct weir_key_values *values, const uint64_t secret[2],
                          struct weir_scratch *scratch, struct weir_check *check,

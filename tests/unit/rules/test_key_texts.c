@@ -204,6 +204,36 @@ static void a_key_is_found_by_its_values(void **state)
     weir_rules_unref(rules);
 }
 
+static void captures_that_are_missing_lead_to_the_key_of_requests_without_them(void **state)
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: l, match: {path: ['/a/:x', '/b/:y', '/c']}, key: [path.x, path.y],"
+                  "   on_missing: shared, rate: 1/s}\n");
+    static const struct {
+        const char *path, *x, *y;
+    } cases[] = {{"/a/1", "1", NULL}, {"/b/1", NULL, "1"}, {"/c", NULL, NULL}};
+    for (int i = 0; i < 3; i++) {
+        struct test_request *test = ASK(rules, "path", cases[i].path);
+        struct key asked = key_of(test);
+        struct weir_key_values values = {.count = 2};
+        const char *const texts[] = {cases[i].x, cases[i].y};
+        for (int v = 0; v < 2; v++) {
+            values.values[v] =
+                (struct weir_bytes){texts[v], texts[v] != NULL ? strlen(texts[v]) : 0};
+        }
+        assert_int_equal(weir_rules_key_check(rules, 0, &values, test_secret, &test->scratch,
+                                              test->checks, &test->reason),
+                         0);
+        expect_same(asked, key_of(test));
+        values.values[0] = values.values[1] = (struct weir_bytes){"1", 1};
+        assert_int_equal(weir_rules_key_check(rules, 0, &values, test_secret, &test->scratch,
+                                              test->checks, &test->reason),
+                         WEIR_ERR_RANGE);
+    }
+    weir_rules_unref(rules);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +249,7 @@ int main(void)
         cmocka_unit_test(another_secret_makes_other_hashes_and_the_same_texts),
         cmocka_unit_test(the_longest_path_and_32_long_keys_fit_the_scratch),
         cmocka_unit_test(a_key_is_found_by_its_values),
+        cmocka_unit_test(captures_that_are_missing_lead_to_the_key_of_requests_without_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
