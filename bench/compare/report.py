@@ -87,7 +87,8 @@ def section(measured, known):
     cpu, throughput = measured["cpu"], measured["throughput"]
     depths = [str(depth) for depth in PIPELINES]
     cost = [[name, *(f"{cpu[name, depth]:.3f}" for depth in PIPELINES)] for name in CASES]
-    speed = [[name, *(f"{throughput[name, depth]:,.0f}" for depth in PIPELINES)] for name in CASES]
+    speed = [[name, *(f"{throughput[name, depth]:,.0f}" for depth in PIPELINES),
+              f"{cpu[name, 64] * throughput[name, 64] / 1e4:.0f} %"] for name in CASES]
     client = [f"{measured['client_cpu'][CASES[0], depth]:.3f}" for depth in PIPELINES]
     latency = [[name, f"{measured['half_rate'][name]:,.0f}", f"{measured['p99'][name]:.1f}"]
                for name in measured["p99"]]
@@ -115,9 +116,11 @@ Decisions a second on that core:
 
 ![Decisions a second by pipelining]({PLOT})
 
-{table(["", *depths], speed)}
+{table(["", *depths, "of its core, at 64"], speed)}
 
-(The load itself takes {", ".join(client)} us a decision on its own core.)
+(The last column is what the server got of its core: where it is far from 100 %, something else ran
+on the machine, and throughput and latency are that much worse than CPU time says. The load itself takes
+{", ".join(client)} us a decision on its own core.)
 
 Latency at half of the highest throughput without pipelining (open loop: from the time each request
 was due):
