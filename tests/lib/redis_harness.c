@@ -24,12 +24,17 @@ static uint64_t harness_clock(struct weir_worker *worker)
     return ((struct redis_harness *)(void *)worker)->now_ns;
 }
 
-static void open_engine(struct redis_harness *harness, const char *rules)
+/* A table gives a place to a limit for every 32 KiB; twice as many as the commands may have. */
+#define TABLE_BYTES_A_LIMIT 65536
+#define DECISIONS (WEIR_OWED_MAX + WEIR_CHECKS_MAX) /* more are never owed at one time */
+
+static void open_engine(struct redis_harness *harness, const char *rules, uint32_t limits_max)
 {
     static const char no_rules[] = "version: 1\nlimits: []\n";
     struct weir_worker *worker = &harness->worker;
     struct weir_problems problems = {0};
-    struct weir_table_options table = {.bytes = 8 << 20, .wall_ns = START_NS, .secret = {1, 2}};
+    struct weir_table_options table = {
+        .bytes = (limits_max + 8) * TABLE_BYTES_A_LIMIT, .wall_ns = START_NS, .secret = {1, 2}};
     rules = rules ? rules : no_rules;
     check(weir_rules_parse(&harness->rules, "rules", ".", rules, strlen(rules), &problems) == 0);
     check(weir_table_open(&worker->table, &table, NULL) == 0);
@@ -37,7 +42,7 @@ static void open_engine(struct redis_harness *harness, const char *rules)
     check(weir_rules_prepare(harness->rules,
                              (weir_rules_prepare_fn)(void (*)(void))worker->store->ops->prepare,
                              worker->store) == 0);
-    worker->decisions = 2 * WEIR_BATCH_MAX;
+    worker->decisions = DECISIONS;
     struct weir_engine_options engine = {.store = worker->store,
                                          .rules = harness->rules,
                                          .secret = weir_table_secret(worker->table),
@@ -52,7 +57,7 @@ struct redis_harness *redis_harness_open(const char *rules, uint32_t limits_max)
     check(harness != NULL);
     struct weir_worker *worker = &harness->worker;
     harness->now_ns = START_NS;
-    open_engine(harness, rules);
+    open_engine(harness, rules, limits_max);
     weir_buffers_init(&worker->buffers);
     worker->dirty_end = &worker->dirty;
     worker->output.size = WEIR_OUTPUT_MAX + WEIR_REPLY_MAX;
@@ -95,6 +100,7 @@ static void flush(struct redis_harness *harness)
 
 static void turn(struct redis_harness *harness)
 {
+    weir_count(&harness->worker.counters.decisions, harness->worker.queued);
     harness->worker.queued = 0;
     weir_engine_run(harness->worker.engine, harness->now_ns);
     flush(harness);
