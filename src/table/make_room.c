@@ -10,6 +10,10 @@
 /* How many states that are not fresh, and don't deny, are compared. */
 #define CANDIDATES 16
 
+/* Where in a page the search goes on; a class of larger spans has fewer, and then goes on in the
+ * next page. */
+#define SPANS_LOOK 32
+
 /* A slot that owns a span, locked. */
 struct victim {
     struct table_bucket *bucket;
@@ -30,6 +34,19 @@ static uint64_t next_span(struct weir_table_owner *owner, uint32_t words, uint32
     *at = span != 0 ? *heap_owner_of(table, span) : SPAN_UNOWNED;
     owner_unlock(&table->header->heap_lock);
     return span;
+}
+
+/* Goes on elsewhere in the heap. Neighbours were often made together and are alike: a page full of
+ * long windows says nothing of the many short ones that may be nearer to fresh. (The step of
+ * Numerical Recipes' LCG; its high bits are good enough to pick a page.) */
+static void jump(struct weir_table_owner *owner)
+{
+    uint64_t pages = owner->table->header->pages;
+
+    owner->reclaim_random =
+        owner->reclaim_random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    owner->reclaim_at = (owner->reclaim_random >> 33) % pages * PAGE_WORDS +
+                        (owner->reclaim_random >> 27) % SPANS_LOOK;
 }
 
 /* Locks the slot `at` if it still owns the span; false when not, or when it is busy. */
@@ -98,6 +115,7 @@ void target_make_room(struct weir_table_owner *owner, uint32_t words, uint64_t n
             }
         }
         owner_unlock(&victim.bucket->lock);
+        jump(owner);
     }
     if (best == 0 || !lock_victim(owner, best, best_at, &victim))
         return;

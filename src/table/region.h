@@ -89,7 +89,7 @@ struct weir_table_owner {
     uint32_t *wanted[LOCKS_MAX];
     uint64_t freed[2 * WEIR_CHECKS_MAX];        /* spans to free at the end of this transaction */
     uint32_t relocate_failures, relocate_skips; /* see relocate.c */
-    uint64_t reclaim_at;                        /* where the search for a span to take goes on */
+    uint64_t reclaim_at, reclaim_random;        /* where the search for a span to take goes on */
     struct lookup ahead[AHEAD_MAX];
     struct target targets[WEIR_CHECKS_MAX];
     struct weir_edits edits;
