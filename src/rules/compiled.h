@@ -38,7 +38,8 @@ enum rules_part_kind {
  * holds is found once a request. */
 struct rules_part {
     uint8_t kind;
-    bool globs; /* some value is one: the index cannot use the part */
+    bool globs;  /* some value is one: the index cannot use the part */
+    bool secret; /* shown only as SHA-256 */
     uint16_t attribute;
     uint32_t count;
     const uint32_t *atoms;           /* RULES_NONE for a glob */

@@ -82,6 +82,10 @@ const struct rules_key_part *rules_key_missing(struct rules_evaluation *evaluati
 int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                     struct weir_check *check);
 
+/* How a secret is shown: "sha256:" and 16 digits. */
+#define RULES_SECRET_TEXT 23
+void rules_secret_text(struct weir_bytes value, char text[RULES_SECRET_TEXT]);
+
 /* Makes the check of a limit that applies. Errors: as rules_key_build. */
 int rules_check_build(struct rules_evaluation *evaluation, uint32_t rule, struct weir_check *check);
 

@@ -47,6 +47,7 @@ static bool explain_rule(struct rules_evaluation *evaluation, const struct rules
             explanation->attribute = part->name;
             explanation->wanted = part->wanted;
             explanation->found = found_value(evaluation, rule, part, client);
+            explanation->secret = part->secret;
             return true;
         }
     }
@@ -132,6 +133,12 @@ size_t weir_explanation_text(const struct weir_rules *rules,
     }
     if (explanation->found.data == NULL) {
         return print(text, "%s is missing; wanted %s", explanation->attribute, explanation->wanted);
+    }
+    if (explanation->secret) {
+        char secret[RULES_SECRET_TEXT];
+        rules_secret_text(explanation->found, secret);
+        return print(text, "%s is %.*s; wanted %s", explanation->attribute, RULES_SECRET_TEXT,
+                     secret, explanation->wanted);
     }
     rules_quote(&quote, explanation->found.data, explanation->found.size);
     return print(text, "%s is %s; wanted %s", explanation->attribute, quote.text,

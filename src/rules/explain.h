@@ -22,6 +22,7 @@ struct weir_explanation {
     const char *attribute;   /* "method", "path.id", …; owned by the rules */
     const char *wanted;      /* what the file asks for: "GET, HEAD"; owned by the rules */
     struct weir_bytes found; /* what the request has, normalised; data == NULL: nothing */
+    bool secret;             /* `found` is not to be shown: the text has its SHA-256 */
 };
 
 /* Decides as weir_rules_checks does, and fills explanations[0..weir_rules_count(rules)). Unlike

@@ -98,16 +98,18 @@ static void text_put_value(struct writer *writer, struct weir_bytes value)
     }
 }
 
-static void text_put_secret(struct writer *writer, struct weir_bytes value)
+void rules_secret_text(struct weir_bytes value, char text[RULES_SECRET_TEXT])
 {
     uint8_t digest[RULES_DIGEST_BYTES];
     rules_sha256(value, digest);
-    text_put(writer, "sha256:", 7);
+    memcpy(text, "sha256:", 7);
     for (unsigned i = 0; i < SECRET_SHOWN; i++) {
-        char hex[2] = {hex_digits[digest[i] >> 4], hex_digits[digest[i] & 15]};
-        text_put(writer, hex, 2);
+        text[7 + 2 * i] = hex_digits[digest[i] >> 4];
+        text[8 + 2 * i] = hex_digits[digest[i] & 15];
     }
 }
+
+_Static_assert(RULES_SECRET_TEXT == 7 + 2 * SECRET_SHOWN, "a secret's text has its size");
 
 static void text_put_address(struct writer *writer, const struct weir_address *address,
                              uint8_t bits)
@@ -249,7 +251,9 @@ static bool put_part(struct rules_evaluation *evaluation, const struct rules_rul
     } else {
         tuple_put_text(writer, evaluation->secret, instead, value);
         if (part->secret) {
-            text_put_secret(writer, value);
+            char text[RULES_SECRET_TEXT];
+            rules_secret_text(value, text);
+            text_put(writer, text, sizeof(text));
         } else {
             text_put_value(writer, value);
         }

@@ -4,7 +4,7 @@
 #include "rules/loader.h"
 
 /* What must not stand in logs: keys that identify looks up, and fields that carry credentials. */
-static bool is_secret(const struct weir_rules *rules, uint16_t attribute)
+bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
 {
     static const char *const fields[] = {"header.authorization", "header.proxy-authorization",
                                          "header.cookie"};
@@ -55,7 +55,7 @@ static bool load_attribute(struct rules_loader *loader, const struct rules_node 
         }
         part->source = RULES_FROM_ATTRIBUTE;
         part->attribute = (uint16_t)attribute;
-        part->secret = is_secret(loader->rules, part->attribute);
+        part->secret = rules_is_secret(loader->rules, part->attribute);
         part->name = name_of_label = loader->rules->attribute_names[attribute];
     }
     if (part->name == NULL) {

@@ -319,6 +319,7 @@ static bool name_part(struct rules_loader *loader, const struct rules_node *key,
     part->kind = attribute == WEIR_ATTR_PATH        ? RULES_PART_PATH
                  : attribute == WEIR_ATTR_CLIENT_IP ? RULES_PART_ADDRESS
                                                     : RULES_PART_VALUES;
+    part->secret = rules_is_secret(loader->rules, (uint16_t)attribute);
     part->attribute = (uint16_t)attribute;
     part->name = loader->rules->attribute_names[attribute];
     return true;

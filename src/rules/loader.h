@@ -96,6 +96,10 @@ bool rules_check_name(struct rules_loader *loader, const struct rules_node *node
 /* Interns the attributes that every file has; false when memory is out. */
 bool rules_fixed_attributes(struct rules_loader *loader);
 
+/* Whether an attribute is shown only as SHA-256: the sources of `identify`, which is read before
+ * the limits, and the fields that carry credentials. */
+bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute);
+
 /* The number of an attribute, made when it is new; -1 after a problem. */
 int rules_intern_attribute(struct rules_loader *loader, const struct rules_node *node,
                            struct weir_bytes name);

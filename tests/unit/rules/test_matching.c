@@ -224,6 +224,22 @@ static void attributes_are_found_by_name_and_headers_in_any_case(void **state)
     weir_rules_unref(rules);
 }
 
+static void explain_shows_secrets_only_as_sha256(void **state)
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: a, match: {header.Authorization: 'Basic*'}, key: [], rate: 1/s}\n");
+    struct test_request *test = ASK(rules, "header.authorization", "Bearer s3cret");
+    struct weir_explanation explanation;
+    char text[WEIR_EXPLANATION_TEXT_MAX];
+    assert_int_equal(weir_rules_explain(rules, &test->request, test_secret, &test->scratch,
+                                        test->checks, NULL, &explanation, &test->reason),
+                     0);
+    weir_explanation_text(rules, &explanation, text);
+    assert_string_equal(text, "header.authorization is sha256:0c9ae6066b41d371; wanted `Basic*`");
+    weir_rules_unref(rules);
+}
+
 static void explain_names_what_keeps_a_limit_away(void **state)
 {
     struct weir_rules *rules =
@@ -311,6 +327,7 @@ int main(void)
         cmocka_unit_test(more_than_32_checks_are_an_error),
         cmocka_unit_test(limits_that_unless_removes_do_not_count_to_the_32),
         cmocka_unit_test(attributes_are_found_by_name_and_headers_in_any_case),
+        cmocka_unit_test(explain_shows_secrets_only_as_sha256),
         cmocka_unit_test(explain_names_what_keeps_a_limit_away),
         cmocka_unit_test(prepare_meets_every_limit_of_every_plan_once),
     };
