@@ -162,24 +162,35 @@ static int auth_read_options(struct weir_bytes query, struct auth_options *optio
 {
     struct weir_bytes name, value;
     *options = (struct auth_options){.cost = 1, .deny_status = WEIR_HTTP_429};
+    bool has_cost = false, has_status = false;
     while (weir_http_next_parameter(&query, &name, &value)) {
         uint64_t number = 0;
-        if (weir_bytes_equal(name, "cost")) {
+        bool *seen = weir_bytes_equal(name, "cost")          ? &has_cost
+                     : weir_bytes_equal(name, "deny_status") ? &has_status
+                                                             : NULL;
+        if (!seen) {
+            snprintf(reason->text, sizeof reason->text,
+                     "query: only cost and deny_status are known");
+            return WEIR_ERR_SYNTAX;
+        }
+        if (*seen) {
+            snprintf(reason->text, sizeof reason->text, "%.*s: given twice", (int)name.size,
+                     name.data);
+            return WEIR_ERR_SYNTAX;
+        }
+        *seen = true;
+        if (seen == &has_cost) {
             if (!option_number(value, &options->cost)) {
                 snprintf(reason->text, sizeof reason->text, "cost: not an unsigned integer");
                 return WEIR_ERR_RANGE;
             }
-        } else if (weir_bytes_equal(name, "deny_status")) {
+        } else {
             if (!option_number(value, &number) ||
                 (number != 401 && number != 403 && number != 429)) {
                 snprintf(reason->text, sizeof reason->text, "deny_status: 401, 403 or 429");
                 return WEIR_ERR_RANGE;
             }
             options->deny_status = weir_http_status((unsigned)number);
-        } else {
-            snprintf(reason->text, sizeof reason->text,
-                     "query: only cost and deny_status are known");
-            return WEIR_ERR_SYNTAX;
         }
     }
     return 0;

@@ -8,17 +8,36 @@
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
-/* "application/json", with any parameters, or no type at all. */
+/* The essence of a media type, without parameters and the white space before them. */
+static struct weir_bytes media_type(struct weir_bytes field)
+{
+    size_t size = 0;
+    while (size < field.size && field.data[size] != ';' && field.data[size] != ' ' &&
+           field.data[size] != '\t')
+        size++;
+    return (struct weir_bytes){field.data, size};
+}
+
+static bool type_is(struct weir_bytes type, const char *name)
+{
+    return type.size == strlen(name) && !strncasecmp(type.data, name, type.size);
+}
+
+/* JSON, anything whose syntax is JSON (RFC 6839), no type at all; and the type that `curl -d` puts
+ * on whatever it sends, so that the first try of everybody works. A real form is refused as
+ * malformed JSON. Types are here to find mistakes; they keep no web page out. */
 static bool content_is_json(const struct weir_http1_request *request)
 {
-    static const char json[] = "application/json";
-    struct weir_bytes type = weir_http1_field(request, "content-type");
-    if (!type.data)
+    static const char suffix[] = "+json";
+    const size_t suffix_size = sizeof suffix - 1;
+    struct weir_bytes field = weir_http1_field(request, "content-type");
+    if (!field.data)
         return true;
-    size_t size = sizeof json - 1;
-    if (type.size < size || strncasecmp(type.data, json, size))
-        return false;
-    return type.size == size || type.data[size] == ';' || type.data[size] == ' ';
+    struct weir_bytes type = media_type(field);
+    return type_is(type, "application/json") ||
+           type_is(type, "application/x-www-form-urlencoded") ||
+           (type.size > suffix_size && memchr(type.data, '/', type.size - suffix_size) &&
+            !strncasecmp(type.data + type.size - suffix_size, suffix, suffix_size));
 }
 
 static bool call_is_json_post(struct weir_http_call *call)
@@ -74,6 +93,10 @@ static int check_read(struct weir_http_call *call, struct weir_reason *reason)
     attribute_set(http, WEIR_ATTR_PATH, check->path);
     attribute_set(http, WEIR_ATTR_HOST, check->host);
     attributes->cost = check->cost;
+    if (check->has_t) {
+        snprintf(reason->text, sizeof reason->text, "t: only a trace has times; it is now");
+        return WEIR_ERR_SYNTAX;
+    }
     if (check->ip.data &&
         weir_address_parse(&attributes->client, check->ip.data, check->ip.size) < 0) {
         snprintf(reason->text, sizeof reason->text, "ip: not an IP address");

@@ -51,7 +51,8 @@ def test_the_status_of_a_denial_can_be_chosen(weir, status):
 def test_options_that_make_no_sense_are_400(weir):
     with weir.client() as client:
         for query in ("?deny_status=200", "?deny_status=", "?deny_status=503", "?cost=-1", "?cost=",
-                      "?cost=99999999999999999999", "?denystatus=403", "?x"):
+                      "?cost=99999999999999999999", "?denystatus=403", "?x",
+                      "?cost=1&cost=2", "?deny_status=403&deny_status=403"):
             assert client.auth("/", query=query).status == 400, query
 
 

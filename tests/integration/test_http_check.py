@@ -196,6 +196,7 @@ def test_a_lease_ends_by_itself(tmp_path):
     (b'{"headers":[]}', "headers"), (b'{"headers":{"a":1}}', "headers"),
     (b'{"attributes":{"a":null}}', "attributes"), (b'{"dry_run":"yes"}', "dry_run"),
     (b'{"attributes":{"path":"/x"}}', "attributes.path"), (b'{"path":"\xff"}', "path"),
+    (b'{"t":1700000000}', "t: "),
 ])
 def test_bad_input_is_400_and_names_the_field(weir, body, field):
     with weir.client() as client:
@@ -213,15 +214,27 @@ def test_the_statuses_of_wrong_requests(weir):
         for method in ("GET", "PUT", "DELETE", "PATCH", "OPTIONS"):
             reply = client.request(method, "/v1/check")
             assert (reply.status, reply["allow"]) == (405, "POST")
-        reply = client.request("POST", "/v1/check", {"Content-Type": "text/plain"}, b"{}")
-        assert reply.status == 415
-        for kind in ("application/json", "Application/JSON", "application/json; charset=utf-8"):
+        for kind in ("text/plain", "application/xml", "multipart/form-data; boundary=x", "", "+json",
+                     "application/jsonp", "text/x+json2", "json", "application/x-www-form-urlencoded2"):
+            for path in ("/v1/check", "/v1/release"):
+                assert client.request("POST", path, {"Content-Type": kind}, b"{}").status == 415, kind
+        for kind in ("application/json", "Application/JSON", "application/json; charset=utf-8",
+                     "application/json;charset=utf-8", "application/vnd.api+json",
+                     "application/ld+JSON; profile=x", "application/x-www-form-urlencoded"):
             body = json.dumps({"dry_run": True}).encode()
             assert client.request("POST", "/v1/check", {"Content-Type": kind}, body).status == 200
         assert client.request("POST", "/v1/check", {}, b'{"dry_run":true}').status == 200
         for path in ("/", "/v1", "/v1/checks", "/v1/check/", "/metrics", "/v1/limits"):
             reply = client.request("GET", path)
             assert reply.status == 404 and reply["content-type"] == "application/problem+json"
+
+
+def test_what_curl_d_sends_by_itself_is_read_as_json_and_a_real_form_is_refused(weir):
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    with weir.client() as client:
+        assert client.request("POST", "/v1/check", form, b'{"dry_run":true}').json["allowed"] is True
+        assert client.request("POST", "/v1/check", form, b"path=/x&cost=1").status == 400
+        assert client.request("POST", "/v1/release", form, b'{"lease":"none"}').status in (400, 404)
 
 
 def test_a_server_without_rules_allows_and_tells_nothing(tmp_path):
