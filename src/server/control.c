@@ -10,6 +10,9 @@
 #define CLOCK_CHECK_MS 1000
 /* What the wall clock may differ by before it is worth a line. */
 #define CLOCK_OFFSET_MAX_NS 1000000000
+/* timeout(1), and Ctrl-C under a supervisor that passes signals on, send one wish to stop twice in
+ * a row; somebody who has lost patience takes longer. */
+#define STOP_REPEATED_MS 500
 /* Editors and deployment tools write a file in several steps; it is read when they are done. */
 #define WATCH_SETTLE_MS 100
 
@@ -34,6 +37,9 @@ static void control_on_stop(uv_signal_t *handle, int number)
 {
     struct weir_daemon *daemon = handle->data;
     if (daemon->stopping) {
+        uint64_t left_ms = uv_timer_get_due_in(&daemon->grace);
+        if (left_ms + STOP_REPEATED_MS > WEIR_SHUTDOWN_MS)
+            return;
         weir_log_event(&daemon->log, WEIR_LOG_WARNING, "stopping_hard", "reason",
                        "a second signal");
         control_stop_all(daemon);

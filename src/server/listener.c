@@ -163,12 +163,15 @@ static int endpoint_probe(const struct weir_endpoint *endpoint)
     return 0;
 }
 
+static in_port_t endpoint_port(const struct weir_endpoint *endpoint)
+{
+    return endpoint->any.sa_family == AF_INET ? endpoint->in.sin_port : endpoint->in6.sin6_port;
+}
+
 static int bind_tcp(struct weir_endpoint *endpoint, int *fds, unsigned count,
                     struct weir_reason *reason)
 {
-    bool any_port =
-        (endpoint->any.sa_family == AF_INET ? endpoint->in.sin_port : endpoint->in6.sin6_port) == 0;
-    if (!any_port && endpoint_probe(endpoint) < 0)
+    if (endpoint_port(endpoint) != 0 && endpoint_probe(endpoint) < 0)
         return bind_refuse(endpoint, reason);
     for (unsigned i = 0; i < count; i++) {
         fds[i] = socket_bind(endpoint, true);
@@ -229,6 +232,27 @@ int weir_endpoint_bind(struct weir_endpoint *endpoint, int *fds, unsigned count,
 {
     return endpoint->kind == WEIR_ENDPOINT_UNIX ? bind_unix(endpoint, fds, count, reason)
                                                 : bind_tcp(endpoint, fds, count, reason);
+}
+
+/* 0.0.0.0, or [::], which takes IPv4 too. */
+static bool endpoint_is_wildcard(const struct weir_endpoint *endpoint)
+{
+    return endpoint->any.sa_family == AF_INET ? endpoint->in.sin_addr.s_addr == htonl(INADDR_ANY)
+                                              : IN6_IS_ADDR_UNSPECIFIED(&endpoint->in6.sin6_addr);
+}
+
+bool weir_endpoint_overlap(const struct weir_endpoint *a, const struct weir_endpoint *b)
+{
+    if (a->kind != WEIR_ENDPOINT_TCP || b->kind != WEIR_ENDPOINT_TCP ||
+        endpoint_port(a) != endpoint_port(b))
+        return false;
+    if (a->any.sa_family == b->any.sa_family) {
+        bool same = a->any.sa_family == AF_INET
+                        ? a->in.sin_addr.s_addr == b->in.sin_addr.s_addr
+                        : IN6_ARE_ADDR_EQUAL(&a->in6.sin6_addr, &b->in6.sin6_addr);
+        return same || endpoint_is_wildcard(a) || endpoint_is_wildcard(b);
+    }
+    return endpoint_is_wildcard(a->any.sa_family == AF_INET6 ? a : b);
 }
 
 void weir_endpoint_remove(const struct weir_endpoint *endpoint)

@@ -48,6 +48,11 @@ int weir_endpoint_bind(struct weir_endpoint *endpoint, int *fds, unsigned count,
 #define WEIR_ENDPOINT_TEXT_MAX 128
 void weir_endpoint_format(const struct weir_endpoint *endpoint, char text[WEIR_ENDPOINT_TEXT_MAX]);
 
+/* Whether two bound endpoints would have connections in common: the same port of one address, or of
+ * all. The kernel doesn't say, since all these sockets are shared (SO_REUSEPORT) and none listens
+ * yet. */
+bool weir_endpoint_overlap(const struct weir_endpoint *a, const struct weir_endpoint *b);
+
 /* Removes a Unix socket's path. */
 void weir_endpoint_remove(const struct weir_endpoint *endpoint);
 

@@ -179,6 +179,23 @@ static int listening_start(struct listening *listening, struct weir_reason *reas
     return err;
 }
 
+/* Two fronts on one port would each get some of the other's connections. */
+static int listenings_apart(const struct listening all[LISTENINGS], struct weir_reason *reason)
+{
+    for (unsigned i = 0; i < LISTENINGS; i++) {
+        for (unsigned j = 0; j < i; j++) {
+            if (!weir_endpoint_overlap(all[j].endpoint, all[i].endpoint))
+                continue;
+            char text[WEIR_ENDPOINT_TEXT_MAX];
+            weir_endpoint_format(all[i].endpoint, text);
+            snprintf(reason->text, sizeof reason->text,
+                     "cannot listen on %s: another listener of this server has the port", text);
+            return WEIR_ERR_IO;
+        }
+    }
+    return 0;
+}
+
 /* Binds first, all of them, then listens: a port in use is found before anybody is served. */
 static int open_listeners(struct weir_daemon *daemon, struct weir_reason *reason)
 {
@@ -187,6 +204,8 @@ static int open_listeners(struct weir_daemon *daemon, struct weir_reason *reason
     listenings_fill(daemon, all);
     for (unsigned i = 0; i < LISTENINGS && err == 0; i++)
         err = listening_bind(&all[i], reason);
+    if (err == 0)
+        err = listenings_apart(all, reason);
     bool bound = err == 0;
     for (unsigned i = 0; i < LISTENINGS && err == 0; i++)
         err = listening_start(&all[i], reason);
