@@ -15,16 +15,16 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry, 
     const struct weir_generation *generation = entry->generation;
     const struct weir_check *check = &entry->checks[i];
     bool denied = entry->outcomes[i].verdict == WEIR_DENIED;
-    struct weir_bytes name = {"", 0};
-    if (generation != NULL && check->rule < generation->count) {
-        const struct weir_rule_view *view = &generation->views[check->rule];
-        struct weir_engine_counters *c = &view->tally->counters;
-        bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
-        weir_count(!denied ? &c->allowed : shadow ? &c->shadow_denied : &c->denied);
-        name = view->name;
-    }
+    /* A limit of a command has no name to ask for, and a flood of its denials must not push the
+     * keys of named limits out of the sketch. */
+    if (generation == NULL || check->rule >= generation->count)
+        return;
+    const struct weir_rule_view *view = &generation->views[check->rule];
+    struct weir_engine_counters *c = &view->tally->counters;
+    bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
+    weir_count(!denied ? &c->allowed : shadow ? &c->shadow_denied : &c->denied);
     if (denied)
-        weir_offenders_record(engine->offenders, check->hash, name, check->key);
+        weir_offenders_record(engine->offenders, check->hash, view->name, check->key);
 }
 
 /* What the store leaves to the engine: whom to blame, and the books. */
