@@ -84,10 +84,11 @@ void undo_take_back(struct weir_table *table, struct table_owner_slot *slot)
         struct table_undo undo = *entry_at(table, slot, i - 1);
 
         if (undo.where & NARROW)
-            __atomic_store_n((uint32_t *)(table->base + (undo.where & ~UINT64_C(3))),
+            __atomic_store_n((uint32_t *)(void *)(table->base + (undo.where & ~UINT64_C(3))),
                              (uint32_t)undo.old, __ATOMIC_RELAXED);
         else
-            __atomic_store_n((uint64_t *)(table->base + undo.where), undo.old, __ATOMIC_RELAXED);
+            __atomic_store_n((uint64_t *)(void *)(table->base + undo.where), undo.old,
+                             __ATOMIC_RELAXED);
     }
     clear(table, slot);
 }
