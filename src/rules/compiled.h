@@ -33,6 +33,11 @@ enum rules_part_kind {
     RULES_PART_CAPTURE, /* a segment that a pattern named: globs */
 };
 
+/* Where an atom stands in a part that is not in the order of atoms. */
+struct rules_place {
+    uint32_t atom, at;
+};
+
 /* One part of a `match`: any of its values has to hold. A literal, a pattern, a prefix is an
  * "atom": a number that is the same wherever the same thing stands in the file, so that whether it
  * holds is found once a request. */
@@ -42,10 +47,11 @@ struct rules_part {
     bool secret; /* shown only as SHA-256 */
     uint16_t attribute;
     uint32_t count;
-    const uint32_t *atoms;           /* RULES_NONE for a glob */
-    const struct weir_bytes *values; /* globs where the atom is RULES_NONE */
-    const int8_t *segments;          /* CAPTURE: its segment in each pattern of the limit, or -1 */
-    const char *name, *wanted;       /* "method", "GET, HEAD": for people */
+    const uint32_t *atoms;            /* RULES_NONE for a glob */
+    const struct weir_bytes *values;  /* globs where the atom is RULES_NONE */
+    const struct rules_place *places; /* PATH: of its atoms, ascending; the first of equal ones */
+    const int8_t *segments;           /* CAPTURE: its segment in each pattern of the limit, or -1 */
+    const char *name, *wanted;        /* "method", "GET, HEAD": for people */
 };
 
 enum rules_source { RULES_FROM_ATTRIBUTE, RULES_FROM_ADDRESS, RULES_FROM_CAPTURE };

@@ -113,6 +113,21 @@ void rules_address_atoms(struct rules_evaluation *evaluation)
     }
 }
 
+/* Where an atom first stands in a path's part; UINT32_MAX: nowhere. */
+static uint32_t place_of(const struct rules_part *part, uint32_t atom)
+{
+    uint32_t low = 0, high = part->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (part->places[middle].atom < atom) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < part->count && part->places[low].atom == atom ? part->places[low].at : UINT32_MAX;
+}
+
 int rules_pattern_of(struct rules_evaluation *evaluation, const struct rules_rule *rule)
 {
     const struct rules_part *part = rule->path_part;
@@ -120,14 +135,12 @@ int rules_pattern_of(struct rules_evaluation *evaluation, const struct rules_rul
         return -1;
     }
     rules_path_atoms(evaluation);
-    for (uint32_t i = 0; i < part->count; i++) {
-        for (uint32_t a = 0; a < evaluation->path_count && a < RULES_PATH_ATOMS_MAX; a++) {
-            if (evaluation->path_atoms[a] == part->atoms[i]) {
-                return (int)i;
-            }
-        }
+    uint32_t first = UINT32_MAX;
+    for (uint32_t a = 0; a < evaluation->path_count && a < RULES_PATH_ATOMS_MAX; a++) {
+        uint32_t place = place_of(part, evaluation->path_atoms[a]);
+        first = place < first ? place : first;
     }
-    return -1;
+    return first == UINT32_MAX ? -1 : (int)first;
 }
 
 /* The loader keeps the atoms of parts without globs in ascending order. */

@@ -229,6 +229,26 @@ static int compare_atoms(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static int compare_places(const void *a, const void *b)
+{
+    const struct rules_place *x = a, *y = b;
+    return x->atom != y->atom ? (x->atom < y->atom ? -1 : 1) : x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Patterns stay in the order of the file, which says whose captures count; to find one among
+ * thousands, there is a list by atom. */
+static void sort_places(struct rules_loader *loader, struct rules_part *part, const uint32_t *atoms)
+{
+    struct rules_place *places = rules_keep(loader, (part->count + 1) * sizeof(*places));
+    for (uint32_t i = 0; places != NULL && i < part->count; i++) {
+        places[i] = (struct rules_place){atoms[i], i};
+    }
+    if (places != NULL) {
+        qsort(places, part->count, sizeof(*places), compare_places);
+    }
+    part->places = places;
+}
+
 static void load_part(struct rules_loader *loader, const struct rules_node *node,
                       struct rules_part *part)
 {
@@ -252,7 +272,9 @@ static void load_part(struct rules_loader *loader, const struct rules_node *node
             load_value(loader, items.items[i], part, atoms, values);
         }
     }
-    if (!part->globs && part->kind != RULES_PART_PATH && atoms != NULL) {
+    if (part->kind == RULES_PART_PATH && atoms != NULL) {
+        sort_places(loader, part, atoms);
+    } else if (!part->globs && atoms != NULL) {
         qsort(atoms, part->count, sizeof(*atoms), compare_atoms);
     }
     part->atoms = atoms;
