@@ -399,11 +399,11 @@ static void a_deadline_beyond_the_end_of_time_never_passes(void **state)
     rig_close(&rig);
 }
 
-static void every_queued_decision_gets_a_lease_id_of_its_own(void **state)
+static void every_decision_on_leases_gets_an_id_of_its_own(void **state)
 {
     struct rig rig;
     rig_open(&rig, 0, false);
-    struct weir_limit limit = rig_limit(WEIR_GCRA, 1000, SECOND);
+    struct weir_limit limit = rig_limit(WEIR_CONCURRENCY, 1000, SECOND);
     for (uintptr_t i = 0; i < 100; i++)
         rig_queue(&rig, i, &limit, "k", 1);
     weir_engine_run(rig.engine, START);
@@ -482,7 +482,7 @@ int main(void)
         cmocka_unit_test(a_pool_larger_than_the_limit_is_refused),
         cmocka_unit_test(closing_cancels_what_is_pending_without_reporting_it),
         cmocka_unit_test(a_deadline_beyond_the_end_of_time_never_passes),
-        cmocka_unit_test(every_queued_decision_gets_a_lease_id_of_its_own),
+        cmocka_unit_test(every_decision_on_leases_gets_an_id_of_its_own),
         cmocka_unit_test(checks_of_the_same_limit_and_key_are_merged),
         cmocka_unit_test(kept_bytes_live_with_the_decision_until_its_memory_is_used_up),
     };
