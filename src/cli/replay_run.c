@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/options.h"
@@ -190,6 +191,26 @@ static int open_engine(struct replay *replay)
     return error;
 }
 
+/* Whether two paths are one file on disk. */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && S_ISREG(one.st_mode) &&
+           one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/* The rules file or trace that writing the decisions would destroy before it is read, or NULL. */
+static const char *overwritten_input(const struct replay_options *options)
+{
+    if (is_same_file(options->decisions, options->config))
+        return options->config;
+    for (size_t i = 0; i < options->trace_count; i++) {
+        if (is_same_file(options->decisions, options->traces[i]))
+            return options->traces[i];
+    }
+    return NULL;
+}
+
 /* Opens everything. Returns 0 or -1 after telling why. */
 static int open_replay(struct replay *replay)
 {
@@ -206,6 +227,11 @@ static int open_replay(struct replay *replay)
         return -1;
     }
     if (options->decisions != NULL) {
+        const char *input = overwritten_input(options);
+        if (input != NULL) {
+            cli_error("%s: the decisions would overwrite it", input);
+            return -1;
+        }
         replay->decisions = replay_decisions_open(options->decisions);
         if (replay->decisions == NULL) {
             cli_error("%s: %s", options->decisions, strerror(errno));

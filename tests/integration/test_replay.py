@@ -154,6 +154,25 @@ def test_a_line_longer_than_a_mebibyte_is_malformed_and_costs_no_memory(rules):
     assert "2 requests" in done.stdout
 
 
+def test_a_first_line_that_is_too_long_still_tells_the_format(rules):
+    done = replay(rules, '{"t":1,"path":"/' + "y" * 2_000_000 + '"}\n' + requests(2))
+    assert done.returncode == 1
+    assert done.stderr == "weir: (standard input):1: line: longer than 1 MiB\n"
+    assert "1 requests" in done.stdout
+
+
+def test_decisions_never_overwrite_what_is_read(rules, tmp_path):
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text(requests(1), encoding="utf-8")
+    (tmp_path / "link").symlink_to(trace)
+    for out, read in ((trace, trace), (tmp_path / "link", trace), (rules, rules)):
+        before = read.read_bytes()
+        done = run_weir("replay", "--config", rules, "--decisions", out, trace)
+        assert done.returncode == 1
+        assert done.stderr == f"weir: {read}: the decisions would overwrite it\n"
+        assert read.read_bytes() == before
+
+
 def test_several_files_of_different_formats_are_one_trace(rules, tmp_path):
     (tmp_path / "a.log").write_text(LOG_LINE + "\n", encoding="utf-8")
     (tmp_path / "b.jsonl").write_text(requests("1078704350"), encoding="utf-8")
