@@ -56,6 +56,10 @@ static int open_table(struct explain *explain)
             cli_error("%s: %s", path, strerror(errno));
             return -1;
         }
+        if (!S_ISREG(file.st_mode) || (uint64_t)file.st_size < WEIR_TABLE_BYTES_MIN) {
+            cli_error("%s: not a state file of weir", path);
+            return -1;
+        }
         options.path = path;
         options.bytes = (uint64_t)file.st_size;
     }

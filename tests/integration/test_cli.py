@@ -151,6 +151,11 @@ def test_explain_refuses_what_is_no_request_or_no_state(tmp_path):
     done = explain(tmp_path, "--state", tmp_path / "none")
     assert done.returncode == 1 and "No such file" in done.stderr
     assert not (tmp_path / "none").exists()
+    for name, text in (("empty", ""), ("short", "limits: []\n")):
+        done = explain(tmp_path, "--state", write(tmp_path, name, text))
+        assert done.returncode == 1
+        assert done.stderr == f"weir: {tmp_path / name}: not a state file of weir\n"
+        assert (tmp_path / name).read_text(encoding="utf-8") == text
     foreign = write(tmp_path, "foreign", "this is no state file\n" * 20000)
     done = explain(tmp_path, "--state", foreign)
     assert done.returncode == 1 and str(foreign) in done.stderr
