@@ -4,10 +4,12 @@
 
 #include "rules/loader.h"
 
-#define WORKERS_MAX 256
+/* What the server and the table can take (server/limits.h, table/table.h): a file that is found
+ * good must start. */
+#define WORKERS_MAX 128
 #define PROXIES_MAX 10000 /* all prefixes of a large content network */
-#define STATE_BYTES_MIN (UINT64_C(1) << 16)
-#define STATE_BYTES_MAX (UINT64_C(1) << 44)
+#define STATE_BYTES_MIN (UINT64_C(1) << 18)
+#define STATE_BYTES_MAX (UINT64_C(1) << 42)
 #define UNIX_PATH_MAX 107 /* sun_path of struct sockaddr_un, less its NUL */
 
 /* A port, 0 (any free one) included. */
@@ -223,7 +225,7 @@ void rules_load_state(struct rules_loader *loader, const struct rules_node *node
     if (weir_size_parse(&settings->state_bytes, text.data, text.size, &reason) < 0) {
         rules_problem(loader, fields[1].value, "%s", reason.text);
     } else if (settings->state_bytes < STATE_BYTES_MIN || settings->state_bytes > STATE_BYTES_MAX) {
-        rules_problem(loader, fields[1].value, "`size` must be 64KiB to 16TiB, not %s",
+        rules_problem(loader, fields[1].value, "`size` must be 256KiB to 4TiB, not %s",
                       rules_quote(&quote, text.data, text.size));
     }
 }

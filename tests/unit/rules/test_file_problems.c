@@ -125,7 +125,10 @@ static const struct problem_case settings[] = {
      "1:16: the path of a Unix socket has at most 107 bytes\n"},
     {"server: {workers: 0}\n"
      "limits: []\n",
-     "1:19: `workers` must be 1 to 256, not `0`\n"},
+     "1:19: `workers` must be 1 to 128, not `0`\n"},
+    {"server: {workers: 129}\n"
+     "limits: []\n",
+     "1:19: `workers` must be 1 to 128, not `129`\n"},
     {"server: {workers: many}\n"
      "limits: []\n",
      "1:19: `workers` must be a whole number, not `many`\n"},
@@ -140,7 +143,13 @@ static const struct problem_case settings[] = {
      "`64MiB`\n"},
     {"state: {size: 1}\n"
      "limits: []\n",
-     "1:15: `size` must be 64KiB to 16TiB, not `1`\n"},
+     "1:15: `size` must be 256KiB to 4TiB, not `1`\n"},
+    {"state: {size: 255KiB}\n"
+     "limits: []\n",
+     "1:15: `size` must be 256KiB to 4TiB, not `255KiB`\n"},
+    {"state: {size: 5TiB}\n"
+     "limits: []\n",
+     "1:15: `size` must be 256KiB to 4TiB, not `5TiB`\n"},
     {"state: {fil: x}\n"
      "limits: []\n",
      "1:9: state has no key `fil`; did you mean `file`?\n"},
