@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/options.h"
+#include "server/listener.h"
 #include "server/server.h"
 
 enum serve_option {
@@ -65,6 +66,19 @@ static int parse_workers(const char *text, uint32_t *workers)
     return 0;
 }
 
+/* An address to listen on. Returns 0 or the exit status after telling why it is none. */
+static int take_address(const char *option, const char *value, const char **address)
+{
+    struct weir_endpoint endpoint;
+    struct weir_reason reason = {{0}};
+    if (weir_endpoint_parse(&endpoint, value, &reason) < 0) {
+        cli_error("%s: %s", option, reason.text);
+        return cli_try_help("serve");
+    }
+    *address = value;
+    return 0;
+}
+
 static int take_option(int option, const char *value, struct weir_server_options *options)
 {
     switch (option) {
@@ -73,17 +87,14 @@ static int take_option(int option, const char *value, struct weir_server_options
         options->config = value;
         return 0;
     case OPT_HTTP:
-        options->http = value;
-        return 0;
+        return take_address("--http", value, &options->http);
     case OPT_REDIS:
-        options->redis = value;
-        return 0;
+        return take_address("--redis", value, &options->redis);
     case OPT_GRPC:
         options->grpc = value;
         return 0;
     case OPT_ADMIN:
-        options->admin = value;
-        return 0;
+        return take_address("--admin", value, &options->admin);
     case OPT_WORKERS:
         if (parse_workers(value, &options->workers) < 0)
             return cli_usage_error(

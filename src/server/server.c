@@ -51,11 +51,15 @@ static int open_table(struct weir_daemon *daemon, struct weir_reason *reason)
     };
     struct weir_reason why = {{0}};
     int err = weir_table_open(&daemon->table, &options, &why);
-    if (err < 0)
-        snprintf(reason->text, sizeof reason->text, "state%s%.100s: %s",
-                 settings->state_file ? " file " : "",
-                 settings->state_file ? settings->state_file : "",
-                 why.text[0] ? why.text : weir_error_text(err));
+    if (err == 0)
+        return 0;
+    const char *text = why.text[0] ? why.text : weir_error_text(err), *path = settings->state_file;
+    if (!path)
+        snprintf(reason->text, sizeof reason->text, "state: %s", text);
+    else if (!strncmp(text, path, strlen(path))) /* it says which file by itself */
+        snprintf(reason->text, sizeof reason->text, "state file %s", text);
+    else
+        snprintf(reason->text, sizeof reason->text, "state file %.100s: %s", path, text);
     return err;
 }
 
