@@ -47,8 +47,8 @@ def test_redis_cli(weir):
     assert "cl.throttle" in run(*cli, "COMMAND", "DOCS")
 
 
-def test_redis_cli_in_a_terminal_asks_for_the_commands_help(weir):
-    """Without -p a terminal it asks COMMAND DOCS only for `help`."""
+def test_redis_cli_shows_help_for_our_commands(weir):
+    """From COMMAND DOCS."""
     text = run(needed("redis-cli"), "-p", weir.redis_port, stdin="help cl.throttle\nPING\n")
     assert "as redis-cell does" in text and "PONG" in text
 
