@@ -118,13 +118,18 @@ def test_a_wrong_command_line_exits_with_2(arguments):
 
 
 @pytest.mark.parametrize("address", ["8080", "127.0.0.1", "example.org:80", "127.0.0.1:99999",
-                                     "unix:", "unix:/no/such/folder/socket", "[::1:80"])
+                                     "unix:", "[::1:80"])
 def test_an_address_that_is_none_is_a_usage_error(tmp_path, address):
     for option in ("--http", "--admin", "--redis"):
         done = serve(tmp_path, rules_of(API), option, address)
         assert done.returncode == 2
         told, hint = lines_of(done)
         assert told.startswith(f"weir: {option}: ") and "--help" in hint
+
+
+def test_a_unix_socket_in_no_folder_is_one_line(tmp_path):
+    done = serve(tmp_path, rules_of(API), "--http", "unix:/no/such/folder/socket")
+    assert done.returncode == 1 and len(lines_of(done)) == 1
 
 
 def test_every_listener_can_be_turned_off_and_ipv6_works(tmp_path):
