@@ -1,0 +1,100 @@
+/* Limits given in commands: one compiled limit a spec, whoever asks, up to the bound. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "server/redis_limits.h"
+#include "table/table.h"
+
+#define THREADS 4
+#define SPECS 200
+#define MAX 150
+
+struct asker {
+    struct weir_redis_limits *limits;
+    struct weir_table *table;
+    const struct weir_limit *found[SPECS];
+    int errors[SPECS];
+};
+
+static void *ask(void *context)
+{
+    struct asker *asker = context;
+    struct weir_store *store;
+    if (weir_store_embedded_open(&store, asker->table) < 0)
+        abort();
+    for (unsigned i = 0; i < SPECS; i++) {
+        struct weir_limit_spec spec = {
+            .algorithm = WEIR_GCRA, .rate = 1 + i, .window_ns = 1000000000, .burst = 5};
+        asker->errors[i] =
+            weir_redis_limits_find(asker->limits, store, &spec, &asker->found[i], NULL);
+    }
+    store->ops->close(store);
+    return NULL;
+}
+
+static void threads_share_each_limit_up_to_the_bound(void **state)
+{
+    struct weir_table_options options = {.bytes = 16 << 20, .wall_ns = 1};
+    static struct asker askers[THREADS];
+    struct weir_redis_limits *limits;
+    struct weir_table *table;
+    pthread_t threads[THREADS];
+    unsigned made = 0;
+    (void)state;
+    assert_int_equal(weir_table_open(&table, &options, NULL), 0);
+    assert_int_equal(weir_redis_limits_open(&limits, MAX), 0);
+    for (unsigned t = 0; t < THREADS; t++) {
+        askers[t].limits = limits;
+        askers[t].table = table;
+        assert_int_equal(pthread_create(&threads[t], NULL, ask, &askers[t]), 0);
+    }
+    for (unsigned t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
+    for (unsigned i = 0; i < SPECS; i++) {
+        made += askers[0].errors[i] == 0;
+        for (unsigned t = 0; t < THREADS; t++) {
+            if (askers[t].errors[i] != 0)
+                assert_int_equal(askers[t].errors[i], WEIR_ERR_FULL);
+            else
+                assert_int_equal(askers[t].found[i]->spec.rate, 1 + i);
+            for (unsigned u = 0; u < t; u++) {
+                if (askers[t].errors[i] == 0 && askers[u].errors[i] == 0)
+                    assert_ptr_equal(askers[t].found[i], askers[u].found[i]);
+            }
+        }
+    }
+    assert_true(made <= MAX);
+    assert_int_equal(weir_redis_limits_count(limits), MAX);
+    weir_redis_limits_close(limits);
+    weir_table_close(table);
+}
+
+static void what_no_store_could_keep_is_refused_and_takes_no_place(void **state)
+{
+    struct weir_limit_spec spec = {.algorithm = WEIR_GCRA, .rate = 1, .window_ns = 1, .burst = 1};
+    struct weir_redis_limits *limits;
+    const struct weir_limit *limit = NULL;
+    struct weir_reason reason;
+    (void)state;
+    assert_int_equal(weir_redis_limits_open(&limits, 1), 0);
+    assert_int_equal(weir_redis_limits_find(limits, NULL, &spec, &limit, &reason), WEIR_ERR_RANGE);
+    assert_non_null(strstr(reason.text, "window"));
+    assert_null(limit);
+    assert_int_equal(weir_redis_limits_count(limits), 0);
+    weir_redis_limits_close(limits);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_share_each_limit_up_to_the_bound),
+        cmocka_unit_test(what_no_store_could_keep_is_refused_and_takes_no_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
