@@ -32,8 +32,8 @@ int json_scan_string(struct json_scan *scan, struct weir_bytes *value)
 int json_scan_bool(struct json_scan *scan, bool *value) __attribute__((warn_unused_result));
 /* An unsigned integer, without fraction and exponent. Errors: WEIR_ERR_RANGE above 2^64 - 1. */
 int json_scan_unsigned(struct json_scan *scan, uint64_t *value) __attribute__((warn_unused_result));
-/* Seconds, a number or a string of one, as nanoseconds below 2^62; what is below a nanosecond is cut
- * off. Errors: WEIR_ERR_RANGE beyond. */
+/* Seconds, a number or a string of one, as nanoseconds below 2^62; what is below a nanosecond is
+ * cut off. Errors: WEIR_ERR_RANGE beyond. */
 int json_scan_seconds(struct json_scan *scan, uint64_t *ns) __attribute__((warn_unused_result));
 /* A string, an integer or a boolean; of the latter two the value is their text. */
 int json_scan_scalar(struct json_scan *scan, struct weir_bytes *value)
