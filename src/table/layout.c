@@ -128,6 +128,8 @@ int layout_plan(struct table_header *header, const struct weir_table_options *op
             ? options->params_max
             : (uint32_t)clamp(bytes / BYTES_PER_PARAM, PARAMS_MIN, WEIR_TABLE_PARAMS_MAX);
     header->pages = header->bytes / 100 * percent / (TABLE_PAGE + sizeof(struct table_page));
+    if (header->pages == 0)
+        header->pages = 1; /* nothing that walks them has to know of none */
     place_parts(header);
     if (header->buckets < 16) {
         reason_text(reason, "the size of the state is too small for its spans and parameters");
@@ -144,7 +146,8 @@ int layout_check(const struct table_header *header)
     if (header->bytes < WEIR_TABLE_BYTES_MIN || header->bytes > WEIR_TABLE_BYTES_MAX ||
         header->bytes % TABLE_PAGE != 0 || header->params_max == 0 ||
         header->params_max > WEIR_TABLE_PARAMS_MAX || header->owners_max == 0 ||
-        header->owners_max > WEIR_TABLE_OWNERS_MAX || header->pages >= header->bytes / TABLE_PAGE)
+        header->owners_max > WEIR_TABLE_OWNERS_MAX || header->pages == 0 ||
+        header->pages >= header->bytes / TABLE_PAGE)
         return WEIR_ERR_DAMAGED;
     place_parts(&copy);
     if (memcmp(&copy, header, offsetof(struct table_header, check)) != 0 || copy.buckets == 0)

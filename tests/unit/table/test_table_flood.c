@@ -233,6 +233,24 @@ static void spans_that_all_deny_leave_newcomers_to_the_overflow_state(void **sta
     weir_table_close(table);
 }
 
+static void a_region_with_hardly_a_span_serves_logs_from_the_overflow_state(void **state)
+{
+    struct weir_table *table =
+        open_table(&(struct weir_table_options){.bytes = WEIR_TABLE_BYTES_MIN, .span_percent = 1});
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit log = make_limit(
+        table,
+        (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 100, .window_ns = MINUTE});
+    uint64_t admitted = 0;
+
+    for (uint64_t key = 0; key < 50; key++)
+        admitted += decide_key(table, owner, &log, key, 100, START);
+    assert_in_range(admitted, 1, 2);
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +261,7 @@ int main(void)
         cmocka_unit_test(a_demoted_key_is_not_pardoned_by_coming_again),
         cmocka_unit_test(two_checks_that_meet_in_one_overflow_state_count_together),
         cmocka_unit_test(spans_that_run_out_are_taken_from_keys_that_do_not_deny),
+        cmocka_unit_test(a_region_with_hardly_a_span_serves_logs_from_the_overflow_state),
         cmocka_unit_test(spans_that_all_deny_leave_newcomers_to_the_overflow_state),
     };
 
