@@ -58,7 +58,7 @@ struct weir_engine_options {
     const uint64_t *secret;   /* what keys are hashed with; 2 words, borrowed */
     uint32_t decisions;       /* pool size; 0: 4096; at most WEIR_ENGINE_DECISIONS_MAX */
     uint64_t deadline_ns;     /* of a pending decision; 0: 20 ms */
-    uint64_t lease_seed;      /* where its count of leases starts; another for every engine of a table */
+    uint64_t lease_seed; /* where its count of leases starts; another for every engine of a table */
     weir_engine_done done;
     void *done_context;
 };
