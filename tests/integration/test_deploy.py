@@ -74,7 +74,7 @@ def test_a_client_cannot_say_who_or_what_it_is(site):
 
 def test_a_request_that_weir_cannot_read_is_refused_and_not_let_through(site):
     """Padded with fields beyond weir's 100, or with a malformed path, it would have no limit."""
-    for count in (95, 97, 98):
+    for count in (97, 98):
         with Client(site.address) as client:
             padding = {f"X-{i}": "1" for i in range(count)}
             assert client.request("GET", "/spoof", padding).status in (400, 431)
