@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "server/http.h"
+#include "server/secret.h"
 
 /* A parser between calls, in the connection. */
 struct http_state {
@@ -88,25 +89,15 @@ long weir_http_decode(struct weir_bytes value, char *out)
     return used;
 }
 
-/* Compares a secret without telling, by its time, how much of a guess is right. */
-static bool secret_equal(struct weir_bytes guess, const char *secret)
-{
-    size_t size = strlen(secret);
-    unsigned char differ = guess.size != size;
-    for (size_t i = 0; i < guess.size; i++)
-        differ |= (unsigned char)(guess.data[i] ^ secret[size ? i % size : 0]);
-    return !differ;
-}
-
 bool weir_http_has_token(const struct weir_http1_request *request, const char *token)
 {
     struct weir_bytes given = weir_http1_field(request, "x-weir-token");
-    if (given.data && secret_equal(given, token))
+    if (given.data && weir_secret_equal(given, token))
         return true;
     given = weir_http1_field(request, "authorization");
     if (given.size < 7 || strncasecmp(given.data, "Bearer ", 7))
         return false;
-    return secret_equal((struct weir_bytes){given.data + 7, given.size - 7}, token);
+    return weir_secret_equal((struct weir_bytes){given.data + 7, given.size - 7}, token);
 }
 
 void weir_http_set_attribute(struct weir_http *http, int attribute, struct weir_bytes value)

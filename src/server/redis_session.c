@@ -4,28 +4,19 @@
 #include <string.h>
 
 #include "server/redis.h"
+#include "server/secret.h"
 
 /* Room for HELLO, CLIENT INFO. */
 #define SHORT_REPLY 1024
 
 /* --- AUTH ------------------------------------------------------------------------------------- */
 
-/* Takes as long whatever part of the guess is right. */
-static bool password_equal(struct weir_bytes guess, const char *password)
-{
-    size_t size = strlen(password);
-    unsigned char differ = guess.size != size;
-    for (size_t i = 0; i < guess.size; i++)
-        differ |= (unsigned char)(guess.data[i] ^ password[size ? i % size : 0]);
-    return !differ;
-}
-
 static bool authenticate(struct weir_redis_call *call, struct weir_bytes user,
                          struct weir_bytes password)
 {
     const char *token = weir_listener_settings(call->connection->listener)->token;
     /* Without a password every user is the default one and needs none, as in Redis' `nopass`. */
-    bool right = !token || password_equal(password, token);
+    bool right = !token || weir_secret_equal(password, token);
     right = weir_resp_is(user, "DEFAULT") && right;
     if (!right) {
         weir_redis_error(call, "WRONGPASS invalid username-password pair or user is disabled.");
