@@ -5,14 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "table/table.h"
+
 struct weir_redis_limits {
     pthread_mutex_t lock;
     uint32_t count, max;
     uint32_t mask; /* places - 1: open addressing, at most half full */
     struct weir_limit **places;
+    const struct weir_table *table;
+    bool crowded; /* the table's list was seen to be full: it only grows while it is open */
 };
 
-int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max)
+int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max,
+                           const struct weir_table *table)
 {
     struct weir_redis_limits *made = calloc(1, sizeof *made);
     if (!made)
@@ -21,6 +26,7 @@ int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max)
     while (size < 2 * max)
         size *= 2;
     made->max = max;
+    made->table = table;
     made->mask = size - 1;
     made->places = calloc(size, sizeof *made->places);
     if (!made->places) {
@@ -65,10 +71,20 @@ static struct weir_limit **limits_place(const struct weir_redis_limits *limits,
     }
 }
 
+/* Whether the table knows the limit, from an earlier run perhaps, or may be given one more. */
+static bool has_room(struct weir_redis_limits *limits, const struct weir_limit *compiled)
+{
+    if (!limits->table || weir_table_knows(limits->table, compiled))
+        return true;
+    if (!limits->crowded)
+        limits->crowded = weir_table_param_count(limits->table) >= limits->max;
+    return !limits->crowded;
+}
+
 static int limits_add(struct weir_redis_limits *limits, struct weir_store *store,
                       const struct weir_limit *compiled, struct weir_limit **place)
 {
-    if (limits->count == limits->max)
+    if (limits->count == limits->max || !has_room(limits, compiled))
         return WEIR_ERR_FULL;
     struct weir_limit *limit = malloc(sizeof *limit);
     if (!limit)

@@ -6,9 +6,10 @@
  * dropped, so that a check may point at it as long as it likes, and its place in the table's list
  * of parameters is never given to another.
  *
- * That list is finite, and rules need it too. So limits of commands get three quarters of it; one
- * more is refused with WEIR_ERR_FULL, and no rule is ever pushed out by a client that makes up
- * limits.
+ * That list is finite, and rules need it too. So limits of commands may fill it to three quarters;
+ * one more is refused with WEIR_ERR_FULL, and no rule is ever pushed out by a client that makes up
+ * limits. What earlier runs and other processes have put into the list of a state file counts too,
+ * or every start would give away three quarters once more.
  *
  * Memory: about 170 bytes a distinct limit; a cache is 8 KiB.
  * Threads: struct weir_redis_limits is internally locked; a cache belongs to one worker.
@@ -20,9 +21,10 @@
 
 struct weir_redis_limits;
 
-/* At most `max` distinct limits. Errors: WEIR_ERR_MEMORY. */
-int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max)
-    __attribute__((warn_unused_result));
+/* At most `max` distinct limits, and a new one only while the list of `table` (NULL: there is none)
+ * has fewer than that. Errors: WEIR_ERR_MEMORY. */
+int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max,
+                           const struct weir_table *table) __attribute__((warn_unused_result));
 void weir_redis_limits_close(struct weir_redis_limits *limits);
 
 /* The compiled limit of a spec, valid until weir_redis_limits_close. `store` is the caller's own.

@@ -237,7 +237,8 @@ static int open_redis(struct weir_daemon *daemon, struct weir_reason *reason)
     daemon->redis.workers = daemon->workers;
     daemon->redis.worker_count = daemon->worker_count;
     daemon->redis.started_wall_s = weir_clock_wall_s();
-    int err = weir_redis_limits_open(&daemon->redis.limits, (uint32_t)(stats.params_max / 4 * 3));
+    int err = weir_redis_limits_open(&daemon->redis.limits, (uint32_t)(stats.params_max / 4 * 3),
+                                     daemon->table);
     if (err < 0)
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
     return err;

@@ -122,6 +122,22 @@ int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
     return err;
 }
 
+bool weir_table_knows(const struct weir_table *table, const struct weir_limit *limit)
+{
+    struct table_param *vacant;
+
+    return lookup_spec(table, &limit->spec, &vacant) != NULL;
+}
+
+uint32_t weir_table_param_count(const struct weir_table *table)
+{
+    uint32_t live = 0;
+
+    for (uint32_t i = 0; i < table->header->params_max; i++)
+        live += __atomic_load_n(&table->params[i].live, __ATOMIC_RELAXED) == PARAM_LIVE;
+    return live;
+}
+
 static bool overflow_fresh(const struct weir_table *table, const struct table_param *param,
                            uint64_t now_ns)
 {
@@ -136,11 +152,7 @@ static bool overflow_fresh(const struct weir_table *table, const struct table_pa
 /* Whether more than half of the parameters are taken: sweeping walks the whole table. */
 static bool crowded(const struct weir_table *table)
 {
-    uint32_t live = 0;
-
-    for (uint32_t i = 0; i < table->header->params_max; i++)
-        live += table->params[i].live == PARAM_LIVE;
-    return live > table->header->params_max / 2;
+    return weir_table_param_count(table) > table->header->params_max / 2;
 }
 
 void params_sweep(struct weir_table *table, uint64_t now_ns)

@@ -47,6 +47,7 @@
 #ifndef WEIR_TABLE_TABLE_H
 #define WEIR_TABLE_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/check.h"
@@ -98,6 +99,11 @@ void weir_table_mark(struct weir_table *table, uint64_t now_ns);
  * WEIR_ERR_IO. */
 int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
     __attribute__((warn_unused_result));
+
+/* Whether interning this limit would take no new place; and how many places are taken, by whoever
+ * has used the region, since the list was last tidied. The first is quick; the second walks it. */
+bool weir_table_knows(const struct weir_table *table, const struct weir_limit *limit);
+uint32_t weir_table_param_count(const struct weir_table *table);
 
 /* Errors: WEIR_ERR_FULL (no free owner slot), WEIR_ERR_IO, WEIR_ERR_MEMORY. */
 int weir_table_attach(struct weir_table *table, struct weir_table_owner **owner)

@@ -48,7 +48,7 @@ static void threads_share_each_limit_up_to_the_bound(void **state)
     unsigned made = 0;
     (void)state;
     assert_int_equal(weir_table_open(&table, &options, NULL), 0);
-    assert_int_equal(weir_redis_limits_open(&limits, MAX), 0);
+    assert_int_equal(weir_redis_limits_open(&limits, MAX, table), 0);
     for (unsigned t = 0; t < THREADS; t++) {
         askers[t].limits = limits;
         askers[t].table = table;
@@ -82,7 +82,7 @@ static void what_no_store_could_keep_is_refused_and_takes_no_place(void **state)
     const struct weir_limit *limit = NULL;
     struct weir_reason reason;
     (void)state;
-    assert_int_equal(weir_redis_limits_open(&limits, 1), 0);
+    assert_int_equal(weir_redis_limits_open(&limits, 1, NULL), 0);
     assert_int_equal(weir_redis_limits_find(limits, NULL, &spec, &limit, &reason), WEIR_ERR_RANGE);
     assert_non_null(strstr(reason.text, "window"));
     assert_null(limit);
@@ -90,11 +90,46 @@ static void what_no_store_could_keep_is_refused_and_takes_no_place(void **state)
     weir_redis_limits_close(limits);
 }
 
+/* Asks for the limits first .. end - 1 as one run of a server would; counts those it gets. */
+static unsigned run_of_a_server(struct weir_table *table, unsigned first, unsigned end)
+{
+    struct weir_redis_limits *limits;
+    struct weir_store *store;
+    unsigned made = 0;
+    assert_int_equal(weir_redis_limits_open(&limits, 12, table), 0);
+    assert_int_equal(weir_store_embedded_open(&store, table), 0);
+    for (unsigned i = first; i < end; i++) {
+        struct weir_limit_spec spec = {
+            .algorithm = WEIR_GCRA, .rate = 1 + i, .window_ns = 1000000000, .burst = 5};
+        const struct weir_limit *limit;
+        int err = weir_redis_limits_find(limits, store, &spec, &limit, NULL);
+        assert_true(err == 0 || err == WEIR_ERR_FULL);
+        made += err == 0;
+    }
+    store->ops->close(store);
+    weir_redis_limits_close(limits);
+    return made;
+}
+
+static void what_earlier_runs_have_left_in_the_list_counts_too(void **state)
+{
+    struct weir_table_options options = {.bytes = 16 << 20, .params_max = 16, .wall_ns = 1};
+    struct weir_table *table;
+    (void)state;
+    assert_int_equal(weir_table_open(&table, &options, NULL), 0);
+    assert_int_equal(run_of_a_server(table, 0, 20), 12);
+    assert_int_equal(run_of_a_server(table, 100, 120), 0);
+    assert_int_equal(run_of_a_server(table, 0, 20), 12); /* those that it knows are served */
+    assert_int_equal(weir_table_param_count(table), 12); /* a quarter is left for rules */
+    weir_table_close(table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_share_each_limit_up_to_the_bound),
         cmocka_unit_test(what_no_store_could_keep_is_refused_and_takes_no_place),
+        cmocka_unit_test(what_earlier_runs_have_left_in_the_list_counts_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
