@@ -208,12 +208,63 @@ static void threads_that_intern_the_same_limits_get_the_same_ids(void **state)
     weir_table_close(table);
 }
 
+#define DENIED 400
+
+struct flood {
+    pthread_t thread;
+    struct weir_table *table;
+    _Atomic int stop;
+};
+
+/* Ever new keys whose states are soon fresh, so that there is room in a key's other bucket. */
+static void *flood_keys(void *argument)
+{
+    struct flood *flood = argument;
+    struct weir_table_owner *owner = attach(flood->table);
+    struct weir_limit limit = make_limit(
+        flood->table, (struct weir_limit_spec){
+                          .algorithm = WEIR_GCRA, .rate = 1, .window_ns = 2 * MS, .burst = 2});
+
+    for (uint64_t n = 0; !flood->stop; n++)
+        decide_key(flood->table, owner, &limit, DENIED + n, 1, START + 200 * n);
+    weir_table_detach(owner);
+    return NULL;
+}
+
+static void a_key_is_found_while_it_moves(void **state)
+{
+    struct flood flood = {.table = open_private_table(WEIR_TABLE_BYTES_MIN)};
+    struct weir_table_owner *owner = attach(flood.table);
+    struct weir_limit day =
+        make_limit(flood.table,
+                   (struct weir_limit_spec){
+                       .algorithm = WEIR_GCRA, .rate = 1, .window_ns = 1440 * MINUTE, .burst = 1});
+    uint64_t missed = 0;
+
+    (void)state;
+    for (uint64_t key = 0; key < DENIED; key++)
+        assert_true(decide_key(flood.table, owner, &day, key, 1, START));
+    assert_int_equal(pthread_create(&flood.thread, NULL, flood_keys, &flood), 0);
+    for (uint32_t i = 0; i < ROUNDS * 100; i++) {
+        uint64_t hash[2], fresh_at_ns;
+
+        key_hash(flood.table, i % DENIED, hash);
+        missed += weir_table_look(owner, hash, &fresh_at_ns) != 0;
+    }
+    flood.stop = 1;
+    pthread_join(flood.thread, NULL);
+    assert_int_equal(missed, 0);
+    weir_table_detach(owner);
+    weir_table_close(flood.table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(eight_threads_in_private_memory_pass_no_limit),
         cmocka_unit_test(eight_threads_on_a_file_pass_no_limit),
         cmocka_unit_test(threads_that_intern_the_same_limits_get_the_same_ids),
+        cmocka_unit_test(a_key_is_found_while_it_moves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
