@@ -43,9 +43,11 @@ static bool attribute_read(struct weir_redis_call *call, struct weir_bytes name,
     if (!value.data)
         return true; /* null: absent */
     if (named(name, "client.ip") || named(name, "ip")) {
-        if (weir_address_parse(&attributes->client, value.data, value.size) == 0)
+        bool twice = attributes->client.family;
+        if (!twice && weir_address_parse(&attributes->client, value.data, value.size) == 0)
             return true;
-        weir_redis_error(call, "ERR %.*s: not an IP address", WEIR_REDIS_SHOWN(name));
+        weir_redis_error(call, "ERR %.*s%s", WEIR_REDIS_SHOWN(name),
+                         twice ? " stands twice" : ": not an IP address");
         return false;
     }
     int attribute = attribute_of(call, name);
