@@ -32,6 +32,9 @@
 
 /* Connections that wait to be accepted; the kernel caps it at net.core.somaxconn. */
 #define WEIR_BACKLOG 4096
+/* Connections accepted at one go, so that those that are open get their turn in a flood of new
+ * ones. */
+#define WEIR_ACCEPTS_MAX 64
 
 /* What is owed to one connection, by weight: 1 a reply, 1 a decision, 1 for 256 bytes of a finished
  * text. So 256 pipelined checks, or one batch. Clients gain nothing beyond a few dozen, and what is

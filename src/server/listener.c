@@ -285,47 +285,75 @@ static void connection_admit(struct weir_connection *connection)
         weir_connection_cut(connection, WEIR_CUT_BUSY);
 }
 
-static void listener_accept(struct weir_listener *listener)
+/* Serves an accepted socket. */
+static void listener_serve(struct weir_listener *listener, int fd)
 {
     struct weir_connection *connection = weir_worker_connection(listener->worker, listener);
-    listener->owed = !connection;
-    if (!connection)
+    if (!connection) {
+        weir_count(&listener->worker->counters.refused, 1);
+        close(fd);
         return;
+    }
     connection_init(connection);
     connection->handle.data = connection;
-    if (uv_accept(&listener->stream, &connection->stream) < 0)
-        weir_connection_close(connection);
-    else
+    int err = listener->unix_socket ? uv_pipe_open(&connection->pipe, fd)
+                                    : uv_tcp_open(&connection->tcp, fd);
+    if (err == 0) {
         connection_admit(connection);
+    } else {
+        close(fd);
+        weir_connection_close(connection);
+    }
 }
 
-static void listener_on_connection(uv_stream_t *stream, int status)
+/* Accepts one connection. Returns whether another may be waiting. Where the system has no file left
+ * for one, it waits in the backlog until weir_listener_retry: asking again at once would be all
+ * that this worker ever did again, for nobody could close one meanwhile. */
+static bool listener_accept(struct weir_listener *listener)
 {
-    if (status == 0)
-        listener_accept(stream->data);
+    int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+        listener_serve(listener, fd);
+        return true;
+    }
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        listener->paused = true;
+        uv_poll_stop(&listener->poll);
+        return false;
+    }
+    return errno != EAGAIN && errno != EWOULDBLOCK; /* else that one is gone already: accept(2) */
+}
+
+static void listener_on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct weir_listener *listener = poll->data;
+    for (int i = 0; i < WEIR_ACCEPTS_MAX && listener->open && listener_accept(listener); i++)
+        ;
 }
 
 void weir_listener_retry(struct weir_listener *listener)
 {
-    if (listener->owed && listener->open)
-        listener_accept(listener);
+    if (!listener->paused || !listener->open)
+        return;
+    listener->paused = false;
+    uv_poll_start(&listener->poll, UV_READABLE, listener_on_readable);
 }
 
 int weir_listener_open(struct weir_listener *listener, uv_loop_t *loop, int fd,
                        struct weir_reason *reason)
 {
-    int err;
-    if (listener->unix_socket) {
-        err = uv_pipe_init(loop, &listener->pipe, 0);
-        err = err < 0 ? err : uv_pipe_open(&listener->pipe, fd);
-    } else {
-        err = uv_tcp_init(loop, &listener->tcp);
-        err = err < 0 ? err : uv_tcp_open(&listener->tcp, fd);
-    }
-    listener->handle.data = listener;
-    listener->open = true;
+    int err = listen(fd, WEIR_BACKLOG) < 0 ? uv_translate_sys_error(errno) : 0;
     if (err == 0)
-        err = uv_listen(&listener->stream, WEIR_BACKLOG, listener_on_connection);
+        err = uv_poll_init(loop, &listener->poll, fd);
+    if (err < 0) {
+        close(fd);
+        snprintf(reason->text, sizeof reason->text, "cannot listen: %s", uv_strerror(err));
+        return WEIR_ERR_IO;
+    }
+    listener->poll.data = listener;
+    listener->fd = fd;
+    listener->open = true;
+    err = uv_poll_start(&listener->poll, UV_READABLE, listener_on_readable);
     if (err == 0)
         return 0;
     snprintf(reason->text, sizeof reason->text, "cannot listen: %s", uv_strerror(err));
@@ -334,31 +362,13 @@ int weir_listener_open(struct weir_listener *listener, uv_loop_t *loop, int fd,
 
 void weir_listener_close(struct weir_listener *listener)
 {
-    uv_os_fd_t listening;
     if (!listener->open)
         return;
+    for (int i = 0; i < WEIR_BACKLOG && listener_accept(listener); i++)
+        ;
     listener->open = false;
-    if (uv_fileno(&listener->handle, &listening) == 0) {
-        int fd;
-        while ((fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-            struct weir_connection *connection = weir_worker_connection(listener->worker, listener);
-            if (!connection) {
-                close(fd);
-                continue;
-            }
-            connection_init(connection);
-            connection->handle.data = connection;
-            int err = listener->unix_socket ? uv_pipe_open(&connection->pipe, fd)
-                                            : uv_tcp_open(&connection->tcp, fd);
-            if (err == 0) {
-                connection_admit(connection);
-            } else {
-                close(fd);
-                weir_connection_close(connection);
-            }
-        }
-    }
-    uv_close(&listener->handle, NULL);
+    uv_close((uv_handle_t *)&listener->poll, NULL);
+    close(listener->fd);
 }
 
 /* --- Settings --------------------------------------------------------------------------------- */

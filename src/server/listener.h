@@ -61,26 +61,22 @@ enum weir_listener_kind { WEIR_LISTENER_HTTP, WEIR_LISTENER_REDIS, WEIR_LISTENER
 
 /* One listening socket of one worker. */
 struct weir_listener {
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    };
+    uv_poll_t poll;
+    int fd;
     struct weir_worker *worker;
     const struct weir_front *front;
     void *workspace;
     enum weir_listener_kind kind;
     bool unix_socket, local;
-    bool open; /* its handle is */
-    bool owed; /* a connection waits that there was no memory for */
+    bool open;   /* its handle is */
+    bool paused; /* the system had no file left for a connection; nothing is accepted */
 };
 
 /* Listens on a bound socket, which becomes the listener's. Errors: WEIR_ERR_IO. */
 int weir_listener_open(struct weir_listener *listener, uv_loop_t *loop, int fd,
                        struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Accepts a connection that there was no memory for. */
+/* Goes on accepting where it had paused; called once a tick. */
 void weir_listener_retry(struct weir_listener *listener);
 
 /* Accepts what still waits, then closes the socket. */

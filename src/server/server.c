@@ -35,6 +35,7 @@ static uint32_t connections_per_worker(unsigned workers)
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
     uint64_t reserved = FILES_RESERVED + ADMIN_CONNECTIONS_MAX + 8 * (uint64_t)workers;
+    reserved += WEIR_REFUSALS_MAX * (uint64_t)workers;
     uint64_t each = files.rlim_cur > 2 * reserved ? (files.rlim_cur - reserved) / workers : 64;
     return each < WEIR_CONNECTIONS_MAX ? (uint32_t)each : WEIR_CONNECTIONS_MAX;
 }

@@ -281,6 +281,26 @@ def test_one_connection_too_many_is_answered_503(tmp_path):
             client.close()
 
 
+def test_no_file_left_for_a_connection_stops_nobody_else(tmp_path):
+    """Accepting failed at once and was tried again at once, for ever, and nothing else was done."""
+    with Weir(tmp_path, rules_of(API), "--workers", "2",
+              prefix=("prlimit", "--nofile=128:128")) as weir:
+        first = weir.client()
+        assert first.check().status == 200
+        clients = [weir.client() for _ in range(1200)]  # most of them wait in the backlog
+        assert first.check().status == 200
+        for client in clients:
+            client.close()
+        assert first.check().status == 200
+        last = 503
+        for _ in range(2000):  # until it has seen that the others are gone
+            with weir.client() as client:
+                last = client.check().status
+            if last == 200:
+                break
+        assert last == 200
+
+
 def test_a_reset_in_the_middle_of_a_pipeline_harms_nobody(weir):
     for _ in range(50):
         sock = connect(weir.http_address)
