@@ -90,6 +90,9 @@ struct weir_limit {
     uint64_t period_ns, period_rem; /* buckets: T = period_ns + period_rem / denom */
     uint64_t depth_ns, depth_rem;   /* buckets: capacity * T */
     uint64_t segment_ns;            /* windows: w = W / S */
+    const char *name;               /* the rule's, for keys elsewhere; NULL: a command's limit */
+    const struct weir_limit *local; /* decides in its place, in this node's table, while the store
+                                       elsewhere cannot: one node's part of it; NULL: itself */
 };
 
 /* Compiles `spec` into `limit` (the caller's; copy it freely). `limit->id` becomes 0.

@@ -22,6 +22,13 @@ enum weir_check_flag {
     WEIR_CHECK_CHARGE_ON_DENY = 2, /* `on_deny: charge`: charged whatever the outcome */
     WEIR_CHECK_UNLIMITED = 4,      /* always admitted; has no state */
     WEIR_CHECK_ALWAYS_DENY = 8,    /* `on_missing: deny`: always denied; has no state */
+    WEIR_CHECK_LEASED = 16,        /* `mode: leased`: a store elsewhere may decide from a share */
+    /* The record of an idempotency key: at most one in a decision, its last check, and never told
+     * to a client. Its limit is a bucket of 1 per life. Where it denies, the request was decided
+     * before and was allowed: `repeated` is set, every other check is admitted and charged nothing.
+     * Where it admits, it is charged with the others, iff the request is allowed. It never denies.
+     */
+    WEIR_CHECK_ONCE = 32,
 };
 
 enum weir_store_failure { WEIR_FAIL_LOCAL, WEIR_FAIL_OPEN, WEIR_FAIL_CLOSED };
@@ -31,6 +38,8 @@ struct weir_check {
     uint64_t hash[2]; /* keyed hash of the typed tuple (limit name, key values) */
     uint64_t cost;
     struct weir_bytes key;  /* the tuple's text, for Redis, logs and /top; the table ignores it */
+    uint64_t tag;           /* hash of the rule's `hash_tag` values: checks with one tag live on one
+                               server of a cluster; 0: the key's own. The table ignores it */
     uint32_t rule;          /* index of the limit in its rules; UINT32_MAX for limits in commands */
     uint8_t flags;          /* enum weir_check_flag */
     uint8_t on_store_error; /* enum weir_store_failure */
@@ -41,6 +50,12 @@ enum weir_op {
     WEIR_OP_PEEK,   /* the real verdict, nothing charged */
     WEIR_OP_DEBIT,  /* charges although it may exceed the capacity; the verdict is "allowed" */
     WEIR_OP_REFUND, /* gives back what was charged at `charged_at_ns`; "allowed" */
+    /* On states rather than requests. "Allowed" says that there was something, "denied" that there
+     * was nothing: no such lease, or a fresh state. Nothing is charged; on_store_error plays no
+     * part: where the store fails, the verdict is "denied" with `error` set. */
+    WEIR_OP_RELEASE, /* ends the lease `lease.id` of each check, all concurrency */
+    WEIR_OP_RESET,   /* forgets each check's state */
+    WEIR_OP_LOOK,    /* reports when each check's state will be fresh (reset_after_ns) */
 };
 
 enum weir_policy {
@@ -91,6 +106,7 @@ struct weir_decision {
     uint8_t verdict;         /* out: enum weir_verdict */
     uint8_t source;          /* out: enum weir_source */
     int8_t error;            /* out: 0, or the enum weir_err that made `source` not STORE */
+    bool repeated;           /* out: see WEIR_CHECK_ONCE */
 };
 
 /* The report of check `i` of a finished decision, made from its outcome. */

@@ -40,7 +40,23 @@ struct weir_listener_settings {
     bool open, trusted, trusted_set, proxy_protocol;
     const char *token; /* password or token that a caller must give */
 };
+/* `store:`, for more than one machine; what is absent is NULL or 0. */
+struct weir_store_settings {
+    const char *redis_url;       /* NULL: the embedded table alone */
+    const char *user, *password; /* outside the URL; password_file is read at load */
+    const char *sentinel_user, *sentinel_password;
+    const char *ca_file, *cert_file, *key_file, *server_name;
+    bool insecure;
+    const char *prefix;   /* of keys; default "weir:" */
+    bool leased;          /* `mode: leased`; a limit may say otherwise (WEIR_CHECK_LEASED) */
+    uint64_t lease_ns;    /* the longest life of a share */
+    uint64_t remember_ns; /* how long a denial is remembered, at most 100 ms; default 100 ms */
+    uint64_t deadline_ns; /* of a decision; default 20 ms */
+    uint32_t nodes;       /* that share the store; needed by on_store_error: local */
+};
 struct weir_settings {
+    struct weir_store_settings store;
+    uint64_t idempotency_ns; /* life of an idempotency key; default 10 min */
     struct weir_listener_settings http, redis, grpc, admin;
     uint32_t workers; /* 0: auto */
     const struct weir_cidr *trusted_proxies;
