@@ -44,3 +44,28 @@ uint16_t weir_decision_blame(const struct weir_decision *decision, uint64_t *ret
     }
     return blamed;
 }
+
+void weir_decision_join(struct weir_decision *decision)
+{
+    bool on_states = decision->op >= WEIR_OP_RELEASE;
+    bool takes_all = on_states || decision->policy == WEIR_POLICY_QUOTA;
+    uint16_t can_deny = 0, denying = 0;
+    uint64_t delay_ns = 0;
+
+    for (uint16_t i = 0; i < decision->count; i++) {
+        const struct weir_outcome *outcome = &decision->outcomes[i];
+
+        if (!on_states && decision->checks[i].flags & (WEIR_CHECK_SHADOW | WEIR_CHECK_ONCE))
+            continue;
+        can_deny++;
+        if (outcome->verdict == WEIR_DENIED)
+            denying++;
+        else if (outcome->delay_ns > delay_ns)
+            delay_ns = outcome->delay_ns;
+    }
+
+    bool denied = takes_all ? can_deny > 0 && denying == can_deny : denying > 0;
+
+    decision->verdict = denied ? WEIR_DENIED : WEIR_ALLOWED;
+    decision->delay_ns = denied ? 0 : delay_ns;
+}

@@ -113,6 +113,10 @@ struct weir_decision {
 void weir_decision_report(const struct weir_decision *decision, uint16_t i,
                           struct weir_report *report);
 
+/* Sets verdict and delay_ns of the whole from its outcomes, as op and policy say. Shadow checks and
+ * the record of an idempotency key never deny. */
+void weir_decision_join(struct weir_decision *decision);
+
 /* Finds the check to blame for a denial: the denying, non-shadow check with the longest retry
  * (never is longest; ties in the order of `rule`). Returns its index and sets *retry_after_ns;
  * UINT16_MAX and 0 when none denies. Under WEIR_POLICY_ALL and EACH this is also the request's

@@ -82,26 +82,6 @@ static void decide_part(struct weir_failure *failure, struct weir_store *local, 
         decision->outcomes[failure->place[i]] = failure->outcomes[i];
 }
 
-/* The verdict of all outcomes together. */
-static void join(struct weir_decision *decision)
-{
-    uint16_t can_deny = 0, denying = 0;
-    decision->delay_ns = 0;
-    for (uint16_t i = 0; i < decision->count; i++) {
-        if (is_shadow(&decision->checks[i]))
-            continue;
-        if (decision->outcomes[i].delay_ns > decision->delay_ns)
-            decision->delay_ns = decision->outcomes[i].delay_ns;
-        can_deny++;
-        denying += decision->outcomes[i].verdict == WEIR_DENIED;
-    }
-    bool denied =
-        decision->policy == WEIR_POLICY_QUOTA ? can_deny > 0 && denying == can_deny : denying > 0;
-    decision->verdict = denied ? WEIR_DENIED : WEIR_ALLOWED;
-    if (denied)
-        decision->delay_ns = 0;
-}
-
 void weir_failure_settle(struct weir_failure *failure, struct weir_store *local, uint64_t now_ns,
                          struct weir_decision *decision, int error)
 {
@@ -123,7 +103,7 @@ void weir_failure_settle(struct weir_failure *failure, struct weir_store *local,
         decide_part(failure, local, now_ns, decision);
     }
     decision->now_ns = now_ns;
-    join(decision);
+    weir_decision_join(decision);
     if (closed && decision->verdict == WEIR_DENIED)
         decision->source = WEIR_SOURCE_CLOSED;
     else

@@ -144,6 +144,71 @@ static void nobody_is_to_blame_where_nobody_denies(void **state)
     assert_int_equal(retry, 0);
 }
 
+static uint8_t joined(struct rig *rig, uint8_t op, uint8_t policy, const uint8_t verdicts[3])
+{
+    rig->decision.op = op;
+    rig->decision.policy = policy;
+    for (uint16_t i = 0; i < 3; i++)
+        rig->outcomes[i].verdict = verdicts[i];
+    weir_decision_join(&rig->decision);
+    return rig->decision.verdict;
+}
+
+static void the_whole_is_what_op_and_policy_make_of_the_parts(void **state)
+{
+    const uint8_t none[3] = {WEIR_ALLOWED, WEIR_ALLOWED, WEIR_ALLOWED};
+    const uint8_t last[3] = {WEIR_ALLOWED, WEIR_ALLOWED, WEIR_DENIED};
+    const uint8_t all[3] = {WEIR_DENIED, WEIR_DENIED, WEIR_DENIED};
+    struct rig rig;
+
+    rig_init(&rig, 3);
+    assert_int_equal(joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_ALL, none), WEIR_ALLOWED);
+    assert_int_equal(joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_ALL, last), WEIR_DENIED);
+    assert_int_equal(joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_EACH, last), WEIR_DENIED);
+    assert_int_equal(joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_QUOTA, last), WEIR_ALLOWED);
+    assert_int_equal(joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_QUOTA, all), WEIR_DENIED);
+    assert_int_equal(joined(&rig, WEIR_OP_RELEASE, WEIR_POLICY_ALL, last), WEIR_ALLOWED);
+    assert_int_equal(joined(&rig, WEIR_OP_RESET, WEIR_POLICY_ALL, all), WEIR_DENIED);
+    rig.checks[2].flags = WEIR_CHECK_SHADOW;
+    assert_int_equal(joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_ALL, last), WEIR_ALLOWED);
+    rig.checks[2].flags = WEIR_CHECK_ONCE;
+    assert_int_equal(joined(&rig, WEIR_OP_PEEK, WEIR_POLICY_ALL, last), WEIR_ALLOWED);
+    rig.decision.count = 0;
+    assert_int_equal(joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_QUOTA, all), WEIR_ALLOWED);
+}
+
+static void shadows_are_not_spared_where_states_are_meant(void **state)
+{
+    const uint8_t all[3] = {WEIR_DENIED, WEIR_DENIED, WEIR_DENIED};
+    struct rig rig;
+
+    rig_init(&rig, 3);
+    for (int i = 0; i < 3; i++)
+        rig.checks[i].flags = WEIR_CHECK_SHADOW;
+    assert_int_equal(joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_ALL, all), WEIR_ALLOWED);
+    assert_int_equal(joined(&rig, WEIR_OP_RESET, WEIR_POLICY_ALL, all), WEIR_DENIED);
+}
+
+static void the_longest_delay_of_an_allowed_check_is_that_of_the_whole(void **state)
+{
+    const uint8_t none[3] = {WEIR_ALLOWED, WEIR_ALLOWED, WEIR_ALLOWED};
+    const uint8_t last[3] = {WEIR_ALLOWED, WEIR_ALLOWED, WEIR_DENIED};
+    struct rig rig;
+
+    rig_init(&rig, 3);
+    for (uint16_t i = 0; i < 3; i++)
+        rig.outcomes[i].delay_ns = 10 + i;
+    joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_ALL, none);
+    assert_int_equal(rig.decision.delay_ns, 12);
+    joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_QUOTA, last);
+    assert_int_equal(rig.decision.delay_ns, 11);
+    joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_ALL, last);
+    assert_int_equal(rig.decision.delay_ns, 0);
+    rig.checks[2].flags = WEIR_CHECK_SHADOW;
+    joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_ALL, none);
+    assert_int_equal(rig.decision.delay_ns, 11);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +220,9 @@ int main(void)
         cmocka_unit_test(a_shadow_check_is_never_to_blame),
         cmocka_unit_test(ties_go_to_the_first_rule_whatever_the_order_of_checks),
         cmocka_unit_test(nobody_is_to_blame_where_nobody_denies),
+        cmocka_unit_test(the_whole_is_what_op_and_policy_make_of_the_parts),
+        cmocka_unit_test(shadows_are_not_spared_where_states_are_meant),
+        cmocka_unit_test(the_longest_delay_of_an_allowed_check_is_that_of_the_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
