@@ -1,0 +1,134 @@
+/* see script_key.h
+ *
+ * SHA-256 is called through OpenSSL's older interface: the newer one (EVP) allocates on every call,
+ * and this runs on the path of a request. */
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include "store/redis/script_key.h"
+
+#include <openssl/sha.h>
+#include <string.h>
+
+#include "core/siphash.h"
+
+#define TAG_DIGITS 16
+
+static const char hex_digits[] = "0123456789abcdef";
+
+static char *put(char *out, const void *data, size_t size)
+{
+    if (size > 0)
+        memcpy(out, data, size);
+    return out + size;
+}
+
+static char *put_hex(char *out, uint64_t value)
+{
+    for (int shift = 60; shift >= 0; shift -= 4)
+        *out++ = hex_digits[value >> shift & 15];
+    return out;
+}
+
+/* Public: all nodes must agree, and it only chooses a server. */
+uint64_t redis_key_tag(const struct weir_check *check)
+{
+    static const uint64_t no_secret[2] = {0, 0};
+    uint64_t hash[2];
+
+    if (check->tag != 0 || check->limit == NULL)
+        return check->tag;
+    weir_siphash128(no_secret, check->key.data, check->key.size, hash);
+    return hash[0];
+}
+
+/* What stands before the text: the limit's name and ':', or the mark of a limit without one. */
+static const char *name_of(const struct weir_check *check, size_t *size, char *mark)
+{
+    bool named = check->limit->name != NULL;
+
+    *mark = named ? ':' : '!';
+    *size = named ? strlen(check->limit->name) : 0;
+    return check->limit->name;
+}
+
+void redis_key_digest(const struct weir_check *check, unsigned char digest[REDIS_DIGEST])
+{
+    unsigned char whole[SHA256_DIGEST_LENGTH];
+    SHA256_CTX context;
+    size_t size;
+    char mark;
+    const char *name = name_of(check, &size, &mark);
+
+    SHA256_Init(&context);
+    SHA256_Update(&context, name, size);
+    SHA256_Update(&context, &mark, 1);
+    SHA256_Update(&context, check->key.data, check->key.size);
+    SHA256_Final(whole, &context);
+    memcpy(digest, whole, REDIS_DIGEST);
+}
+
+static bool is_digest(const struct weir_check *check)
+{
+    return check->limit == NULL || check->limit->spec.algorithm == WEIR_CONCURRENCY;
+}
+
+size_t redis_key_size(const char *prefix, const struct weir_check *check)
+{
+    size_t size = strlen(prefix) + 2 + TAG_DIGITS + 1;
+
+    if (is_digest(check))
+        return size + 2 * (size_t)REDIS_DIGEST;
+    if (check->limit->name != NULL && !(check->flags & WEIR_CHECK_ONCE))
+        size += strlen(check->limit->name);
+    return size + check->key.size;
+}
+
+static char *write_start(char *out, const char *prefix, uint64_t tag)
+{
+    out = put(out, prefix, strlen(prefix));
+    *out++ = '{';
+    out = put_hex(out, tag);
+    *out++ = '}';
+    return out;
+}
+
+static char *write_digest(char *out, const struct weir_check *check)
+{
+    unsigned char digest[REDIS_DIGEST] = {0};
+
+    if (check->limit != NULL)
+        redis_key_digest(check, digest);
+    else
+        memcpy(digest, check->key.data,
+               check->key.size < REDIS_DIGEST ? check->key.size : REDIS_DIGEST);
+    *out++ = '~';
+    for (size_t i = 0; i < REDIS_DIGEST; i++) {
+        *out++ = hex_digits[digest[i] >> 4];
+        *out++ = hex_digits[digest[i] & 15];
+    }
+    return out;
+}
+
+char *redis_key_write(char *out, const char *prefix, const struct weir_check *check)
+{
+    out = write_start(out, prefix, redis_key_tag(check));
+    if (is_digest(check))
+        return write_digest(out, check);
+    if (check->flags & WEIR_CHECK_ONCE) {
+        *out++ = '=';
+    } else {
+        size_t size;
+        char mark;
+        const char *name = name_of(check, &size, &mark);
+
+        out = put(out, name, size);
+        *out++ = mark;
+    }
+    return put(out, check->key.data, check->key.size);
+}
+
+char *redis_key_write_reservation(char *out, const char *prefix, uint64_t tag, uint64_t id)
+{
+    out = write_start(out, prefix, tag);
+    *out++ = '?';
+    return put_hex(out, id);
+}

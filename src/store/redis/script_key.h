@@ -1,0 +1,38 @@
+/* How states are called in Redis.
+ *
+ *   <prefix>{<tag>}<limit's name>:<key's text>    the state of one key of one limit
+ *   <prefix>{<tag>}!<text>                        of a limit of a command, which has no name
+ *   <prefix>{<tag>}~<digest>                      concurrency: what a lease's token can name
+ *   <prefix>{<tag>}=<text>                        the record of an idempotency key
+ *   <prefix>{<tag>}?<id>                          a reservation
+ *
+ * The tag is 16 hex digits: those of the rule's hash_tag values, else of the key's text, so that
+ * limits with the same key share a slot of a Cluster. The digest is 32 hex digits, the first half
+ * of the SHA-256 of "<limit's name>:<text>" or "!<text>": who does not hold a token cannot make one
+ * for the key of somebody else. Names hold none of : ! ~ = ?, so different states have different
+ * keys. A text is never cut.
+ */
+#ifndef WEIR_STORE_REDIS_SCRIPT_KEY_H
+#define WEIR_STORE_REDIS_SCRIPT_KEY_H
+
+#include "core/check.h"
+
+#define REDIS_DIGEST 16 /* bytes */
+
+/* The bytes that the key of this check takes. */
+size_t redis_key_size(const char *prefix, const struct weir_check *check);
+
+/* Writes the key of a check; returns where it ends. A check without a limit (WEIR_OP_RELEASE) has
+ * its tag from the token and the digest as its key. */
+char *redis_key_write(char *out, const char *prefix, const struct weir_check *check);
+
+#define REDIS_KEY_RESERVATION_MAX(prefix_size) ((prefix_size) + 2 + 16 + 1 + 16)
+char *redis_key_write_reservation(char *out, const char *prefix, uint64_t tag, uint64_t id);
+
+/* The tag of a check, its own text's where it has none. */
+uint64_t redis_key_tag(const struct weir_check *check);
+
+/* The digest of a concurrency check. */
+void redis_key_digest(const struct weir_check *check, unsigned char digest[REDIS_DIGEST]);
+
+#endif
