@@ -1,0 +1,195 @@
+/* The configuration of envoyproxy/ratelimit, as weir's limits.
+ *
+ * Its YAML files are read unchanged (docs/envoy.md lists every key) and compile into ordinary
+ * limits: an epoch-aligned fixed_window each, unless a descriptor's `weir:` key says otherwise. A
+ * ShouldRateLimit request becomes checks, those become decisions like any other, and their outcomes
+ * become the response.
+ *
+ *   files ─▶ weir_envoy_load ─▶ struct weir_envoy        immutable, shared, counted references
+ *   request ─▶ weir_envoy_plan_make ─▶ struct weir_envoy_plan    which limit, which cost
+ *              weir_envoy_plan_fill ─▶ checks of one decision after the other
+ *              weir_envoy_plan_take ◀─ their outcomes
+ *              weir_envoy_respond   ─▶ struct weir_envoy_response, and what to count
+ *
+ * Matching (each descriptor by itself): one step a level and entry; the literal "key_value" first,
+ * then the level's patterns in the order of the files, then "key" alone; the first that is there is
+ * taken and never taken back. A limit counts only where the last entry ends.
+ *
+ * Keys. A counter is the domain with all entries of the request, not the rule: values under a
+ * pattern or a bare key have counters of their own, unless `share_threshold` puts the pattern in
+ * the value's place. The tuple that is hashed says how long each piece is, so (a=b)(c=d) and
+ * (a=b_c_d) never meet, as they do in the original.
+ *
+ * Source: envoyproxy/ratelimit, src/config/config_impl.go, src/service/ratelimit.go and
+ * src/limiter/base_limiter.go, whose texts of errors and rules of counting are kept.
+ *
+ * Memory: about 400 bytes a descriptor. Threads: immutable but for weir_envoy_prepare; a plan
+ * belongs to one thread.
+ */
+#ifndef WEIR_RULES_ENVOY_H
+#define WEIR_RULES_ENVOY_H
+
+#include "core/check.h"
+#include "core/envoy.h"
+#include "rules/rules.h"
+
+struct weir_envoy;
+
+/* What the original takes from its environment. All zero: its defaults but for near_limit_ratio. */
+struct weir_envoy_options {
+    bool merge_domains;     /* MERGE_DOMAIN_CONFIG */
+    bool shadow_mode;       /* SHADOW_MODE: overall_code is always OK */
+    bool quota_mode;        /* QUOTA_MODE: as if every descriptor had quota_mode */
+    bool dynamic_metadata;  /* RESPONSE_DYNAMIC_METADATA */
+    bool charge_if_allowed; /* STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a request that is over
+                               limit charges nothing */
+    bool count_local;       /* LOCAL_CACHE_SIZE_IN_BYTES > 0: over_limit_with_local_cache */
+    bool headers;           /* LIMIT_RESPONSE_HEADERS_ENABLED */
+    const char *limit_header, *remaining_header, *reset_header; /* NULL: RateLimit-Limit, … */
+    float near_limit_ratio;                                     /* NEAR_LIMIT_RATIO; 0: 0.8 */
+    uint8_t on_store_error;                                     /* enum weir_envoy_store_failure */
+    bool ignore_dot_files;                                      /* RUNTIME_IGNOREDOTFILES */
+    const char *name_prefix; /* of files in messages: "config." where the original's are; or "" */
+};
+
+enum weir_envoy_store_failure {
+    WEIR_ENVOY_STORE_FAIL, /* the call fails, and Envoy's failure_mode_deny decides */
+    WEIR_ENVOY_STORE_LOCAL,
+    WEIR_ENVOY_STORE_OPEN,
+    WEIR_ENVOY_STORE_CLOSED,
+};
+
+/* Why a configuration was refused, in the original's words: "config.basic.yaml: descriptor has
+ * empty key". Longer texts are cut. */
+#define WEIR_ENVOY_ERROR_MAX 1024
+struct weir_envoy_error {
+    char text[WEIR_ENVOY_ERROR_MAX];
+};
+
+/* --- Loading ---------------------------------------------------------------------------------- */
+
+struct weir_envoy_file {
+    const char *name; /* as in messages */
+    const char *text;
+    size_t size;
+};
+
+/* Compiles files, in their order. One reference is the caller's. Errors: WEIR_ERR_RULES with
+ * `error` filled, WEIR_ERR_MEMORY. */
+int weir_envoy_parse(struct weir_envoy **envoy, const struct weir_envoy_file *files, uint32_t count,
+                     const struct weir_envoy_options *options, struct weir_envoy_error *error)
+    __attribute__((warn_unused_result));
+
+/* The same for all files in a folder and those below it, sorted by name. A folder that is not there
+ * is an error; one without files is a configuration without domains, as in the original. Errors: as
+ * weir_envoy_parse. */
+int weir_envoy_load(struct weir_envoy **envoy, const char *folder,
+                    const struct weir_envoy_options *options, struct weir_envoy_error *error)
+    __attribute__((warn_unused_result));
+
+/* A number that changes when some file below `folder` does, or the folder itself is swapped: names,
+ * sizes, times of change, inodes, through symbolic links. 0: it cannot be read. */
+uint64_t weir_envoy_fingerprint(const char *folder);
+
+struct weir_envoy *weir_envoy_ref(struct weir_envoy *envoy);
+void weir_envoy_unref(struct weir_envoy *envoy);
+
+/* Makes every limit known to a store, once, before the configuration is shared; `name` is where it
+ * stands ("domain.key_value"). Stops at the first error and returns it. */
+int weir_envoy_prepare(struct weir_envoy *envoy, weir_rules_prepare_fn prepare, void *context)
+    __attribute__((warn_unused_result));
+
+/* How many; a configuration without domains is legal, but healthy only where nobody asks for more.
+ */
+uint32_t weir_envoy_domain_count(const struct weir_envoy *envoy);
+uint32_t weir_envoy_limit_count(const struct weir_envoy *envoy);
+
+/* The lines of /rlconfig, in the order of the files: writes at most `size` bytes, returns how many
+ * there are in all. */
+size_t weir_envoy_dump(const struct weir_envoy *envoy, char *out, size_t size);
+
+/* --- One request ------------------------------------------------------------------------------ */
+
+/* One limit as it stands in the files. */
+struct weir_envoy_rule;
+
+/* What is to be done for one descriptor. */
+struct weir_envoy_item {
+    const struct weir_envoy_rule *rule; /* NULL: no limit, or an override */
+    const struct weir_limit *override;  /* of the request; NULL: none */
+    struct weir_bytes stat;             /* the key of its counters; data == NULL: nothing counts */
+    uint64_t hits;
+    uint64_t patterns; /* bit i: the pattern stands for the value of entry i */
+    uint32_t part, parts;
+    bool unlimited, quota, fixed_stat; /* fixed_stat: `stat` is the rule's own */
+};
+
+/* One limit of one item: becomes one check. */
+struct weir_envoy_part {
+    const struct weir_limit *limit;
+    uint64_t cost, now_ns;
+    uint32_t item;
+    uint8_t flags, on_store_error, op, index; /* index: of the limit in its rule */
+    uint8_t verdict;
+    bool done;
+    int8_t error;
+    uint64_t used_before, used_after; /* in units of the limit; before: as the original counts */
+    struct weir_report report;
+};
+
+struct weir_envoy_plan {
+    const struct weir_envoy *envoy;
+    const struct weir_envoy_request *request;
+    struct weir_envoy_item *items; /* one a descriptor */
+    struct weir_envoy_part *parts;
+    uint32_t part_count;
+    uint32_t filled;               /* parts that are in a decision */
+    bool unknown_domain, together; /* together: one atomic decision */
+    char *memory, *end;
+};
+
+/* Gives the compiled limit of an override, or NULL and `reason`: the server knows the store. */
+typedef const struct weir_limit *(*weir_envoy_override_fn)(void *context, uint32_t requests,
+                                                           uint32_t seconds,
+                                                           struct weir_reason *reason);
+
+/* The bytes that a plan of this request may need. */
+size_t weir_envoy_plan_size(const struct weir_envoy *envoy,
+                            const struct weir_envoy_request *request);
+
+/* Matches all descriptors. `memory` (aligned to 16) has weir_envoy_plan_size bytes and stays with
+ * the plan, as do `envoy` and `request`. Errors: WEIR_ERR_SYNTAX (no domain, no descriptor),
+ * WEIR_ERR_RANGE (an override without a unit), WEIR_ERR_TOO_LARGE (too many descriptors, or limits
+ * to be decided together), WEIR_ERR_FULL (no room for an override's limit); `reason` has the text
+ * for the client. */
+int weir_envoy_plan_make(struct weir_envoy_plan *plan, const struct weir_envoy *envoy,
+                         const struct weir_envoy_request *request, void *memory,
+                         weir_envoy_override_fn override, void *context, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* Puts the next parts into a decision (room for WEIR_CHECKS_MAX checks): op, policy, checks, count.
+ * Key texts go to `scratch`, which lives as long as the decision; `secret` is what keys are hashed
+ * with. Returns the number of the first part, to be given to weir_envoy_plan_take; -1: there are no
+ * more. */
+long weir_envoy_plan_fill(struct weir_envoy_plan *plan, struct weir_decision *decision,
+                          struct weir_scratch *scratch, const uint64_t secret[2]);
+
+/* Takes the outcomes of a finished decision. */
+void weir_envoy_plan_take(struct weir_envoy_plan *plan, long first,
+                          const struct weir_decision *decision);
+
+/* What one descriptor adds to its counters, in the original's way. */
+struct weir_envoy_tally {
+    uint64_t total_hits, over_limit, near_limit, over_limit_with_local_cache, within_limit,
+        shadow_mode;
+};
+void weir_envoy_tally(const struct weir_envoy_plan *plan, uint32_t item,
+                      struct weir_envoy_tally *tally);
+
+/* The response of a plan whose parts are all taken; what it points at stands in the plan's memory,
+ * in the request and in the configuration. *shadowed: SHADOW_MODE turned it. Errors: WEIR_ERR_STORE
+ * where the store failed a limit that says so. */
+int weir_envoy_respond(struct weir_envoy_plan *plan, struct weir_envoy_response *response,
+                       bool *shadowed) __attribute__((warn_unused_result));
+
+#endif
