@@ -17,10 +17,9 @@
 #include <stdatomic.h>
 #include <uv.h>
 
+#include "store/redis/breaker.h"
 #include "store/redis/client.h"
 #include "store/store.h"
-
-enum redis_breaker_state { REDIS_BREAKER_CLOSED, REDIS_BREAKER_OPEN, REDIS_BREAKER_HALF_OPEN };
 
 /* Upper bounds of the latency histogram's buckets, in us; one more is open. */
 #define REDIS_LATENCY_BUCKETS 14

@@ -1,0 +1,208 @@
+/* The circuit breaker, by its states, and against random events. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "store/redis/breaker.h"
+#include "store/redis/jitter.h"
+
+#define MS UINT64_C(1000000)
+#define START (UINT64_C(5000) * 1000 * MS)
+
+/* As many failures as it takes, evenly over `span_ns`. Returns whether they opened it. */
+static bool fail_in_a_row(struct redis_breaker *breaker, uint64_t from_ns, uint64_t span_ns)
+{
+    bool opened = false;
+
+    for (uint64_t i = 0; i < REDIS_BREAKER_FAILURES; i++)
+        opened = redis_breaker_call(breaker, from_ns + span_ns * i / (REDIS_BREAKER_FAILURES - 1),
+                                    false);
+    return opened;
+}
+
+static void failures_in_a_row_open_it(void **state)
+{
+    struct redis_breaker breaker;
+
+    redis_breaker_init(&breaker, 1);
+    assert_true(redis_breaker_closed(&breaker));
+    for (int i = 0; i < REDIS_BREAKER_FAILURES - 1; i++)
+        assert_false(redis_breaker_call(&breaker, START + (uint64_t)i * 100 * MS, false));
+    assert_true(redis_breaker_closed(&breaker));
+    assert_true(redis_breaker_call(&breaker, START + 2000 * MS, false));
+    assert_int_equal(breaker.state, REDIS_BREAKER_OPEN);
+    assert_int_equal(breaker.opened_ns, START + 2000 * MS);
+    assert_false(redis_breaker_call(&breaker, START + 2001 * MS, false));
+}
+
+static void one_answer_among_them_keeps_it_closed(void **state)
+{
+    struct redis_breaker breaker;
+
+    redis_breaker_init(&breaker, 1);
+    for (uint64_t i = 0; i < 1000; i++)
+        assert_false(redis_breaker_call(&breaker, START + i * 50 * MS,
+                                        i % REDIS_BREAKER_FAILURES == REDIS_BREAKER_FAILURES - 1));
+    assert_true(redis_breaker_closed(&breaker));
+}
+
+static void a_hiccup_that_is_shorter_than_the_span_does_not_open_it(void **state)
+{
+    struct redis_breaker breaker;
+
+    redis_breaker_init(&breaker, 1);
+    for (int i = 0; i < 10000; i++)
+        assert_false(redis_breaker_call(&breaker, START, false));
+    assert_false(redis_breaker_call(&breaker, START + REDIS_BREAKER_SPAN_NS - 1, false));
+    assert_true(redis_breaker_call(&breaker, START + REDIS_BREAKER_SPAN_NS, false));
+}
+
+static void only_one_probe_goes_out_after_a_pause(void **state)
+{
+    struct redis_breaker breaker;
+
+    redis_breaker_init(&breaker, 7);
+    assert_int_equal(redis_breaker_due_ns(&breaker), UINT64_MAX);
+    assert_false(redis_breaker_probe(&breaker, START));
+    assert_true(fail_in_a_row(&breaker, START, REDIS_BREAKER_SPAN_NS));
+
+    uint64_t due_ns = redis_breaker_due_ns(&breaker);
+
+    assert_in_range(due_ns - breaker.opened_ns, REDIS_BREAKER_PAUSE_MIN_NS / 2,
+                    REDIS_BREAKER_PAUSE_MIN_NS);
+    assert_false(redis_breaker_probe(&breaker, due_ns - 1));
+    assert_true(redis_breaker_probe(&breaker, due_ns));
+    assert_int_equal(breaker.state, REDIS_BREAKER_HALF_OPEN);
+    assert_false(redis_breaker_closed(&breaker));
+    assert_false(redis_breaker_probe(&breaker, due_ns + 1));
+    assert_int_equal(redis_breaker_due_ns(&breaker), UINT64_MAX);
+}
+
+static void an_answered_probe_closes_it(void **state)
+{
+    struct redis_breaker breaker;
+
+    redis_breaker_init(&breaker, 3);
+    assert_true(fail_in_a_row(&breaker, START, REDIS_BREAKER_SPAN_NS));
+    redis_breaker_probed(&breaker, START, true); /* of an earlier time: there is no probe now */
+    assert_int_equal(breaker.state, REDIS_BREAKER_OPEN);
+    assert_true(redis_breaker_probe(&breaker, redis_breaker_due_ns(&breaker)));
+    redis_breaker_probed(&breaker, START + 200 * MS, true);
+    assert_true(redis_breaker_closed(&breaker));
+    /* and the count begins anew */
+    assert_true(fail_in_a_row(&breaker, START + 400 * MS, REDIS_BREAKER_SPAN_NS));
+}
+
+static void pauses_grow_and_stay_below_half_a_second(void **state)
+{
+    struct redis_breaker breaker;
+    uint64_t now_ns = START, most_ns = 50 * MS;
+
+    redis_breaker_init(&breaker, 11);
+    assert_true(redis_breaker_trip(&breaker, now_ns));
+    assert_false(redis_breaker_trip(&breaker, now_ns));
+    for (int i = 0; i < 20; i++) {
+        uint64_t due_ns = redis_breaker_due_ns(&breaker);
+
+        assert_in_range(due_ns - now_ns, most_ns / 2, most_ns);
+        assert_true(redis_breaker_probe(&breaker, due_ns));
+        now_ns = due_ns + 20 * MS;
+        redis_breaker_probed(&breaker, now_ns, false);
+        most_ns =
+            most_ns * 2 < REDIS_BREAKER_PAUSE_MAX_NS ? most_ns * 2 : REDIS_BREAKER_PAUSE_MAX_NS;
+    }
+    assert_true(redis_breaker_probe(&breaker, redis_breaker_due_ns(&breaker)));
+    redis_breaker_probed(&breaker, now_ns, true);
+    assert_true(redis_breaker_trip(&breaker, now_ns));
+    assert_in_range(redis_breaker_due_ns(&breaker) - now_ns, REDIS_BREAKER_PAUSE_MIN_NS / 2,
+                    REDIS_BREAKER_PAUSE_MIN_NS);
+}
+
+static void a_server_that_is_back_is_asked_soon(void **state)
+{
+    struct redis_breaker breaker;
+    uint64_t now_ns = START;
+
+    redis_breaker_init(&breaker, 5);
+    assert_true(redis_breaker_trip(&breaker, now_ns));
+    for (int i = 0; i < 8; i++) {
+        now_ns = redis_breaker_due_ns(&breaker);
+        assert_true(redis_breaker_probe(&breaker, now_ns));
+        redis_breaker_hurry(&breaker, now_ns); /* a probe is under way: nothing to hurry */
+        assert_int_equal(breaker.state, REDIS_BREAKER_HALF_OPEN);
+        redis_breaker_probed(&breaker, now_ns, false);
+    }
+    assert_true(redis_breaker_due_ns(&breaker) >= now_ns + REDIS_BREAKER_PAUSE_MAX_NS / 2);
+    redis_breaker_hurry(&breaker, now_ns);
+    assert_in_range(redis_breaker_due_ns(&breaker) - now_ns, 0, REDIS_BREAKER_PAUSE_MIN_NS / 2);
+}
+
+static void nodes_do_not_probe_together(void **state)
+{
+    uint64_t first = 0, least = UINT64_MAX;
+
+    for (uint64_t node = 0; node < 100; node++) {
+        struct redis_breaker breaker;
+
+        redis_breaker_init(&breaker, node);
+        redis_breaker_trip(&breaker, START);
+        if (redis_breaker_due_ns(&breaker) > first)
+            first = redis_breaker_due_ns(&breaker);
+        if (redis_breaker_due_ns(&breaker) < least)
+            least = redis_breaker_due_ns(&breaker);
+    }
+    assert_true(first - least > 20 * MS);
+}
+
+/* Whatever happens: never two probes at once, none too late, and never stuck. */
+static void random_events_never_wedge_it(void **state)
+{
+    struct redis_breaker breaker;
+    uint64_t random = 42, now_ns = START, open_since_ns = 0;
+    bool probing = false;
+
+    redis_breaker_init(&breaker, 42);
+    for (int i = 0; i < 200000; i++) {
+        uint64_t event = redis_random(&random) % 8;
+
+        now_ns += redis_random(&random) % (20 * MS);
+        if (event < 3) {
+            redis_breaker_call(&breaker, now_ns, event == 0);
+        } else if (event == 3) {
+            redis_breaker_trip(&breaker, now_ns);
+        } else if (event == 4) {
+            redis_breaker_hurry(&breaker, now_ns);
+        } else if (probing && event == 5) {
+            redis_breaker_probed(&breaker, now_ns, redis_random(&random) % 4 == 0);
+            probing = false;
+        } else if (redis_breaker_probe(&breaker, now_ns)) {
+            assert_false(probing);
+            probing = true;
+        }
+        if (breaker.state != REDIS_BREAKER_OPEN)
+            open_since_ns = now_ns;
+        else
+            assert_true(redis_breaker_due_ns(&breaker) <=
+                        open_since_ns + REDIS_BREAKER_PAUSE_MAX_NS + 20 * MS);
+        assert_int_equal(probing, breaker.state == REDIS_BREAKER_HALF_OPEN);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(failures_in_a_row_open_it),
+        cmocka_unit_test(one_answer_among_them_keeps_it_closed),
+        cmocka_unit_test(a_hiccup_that_is_shorter_than_the_span_does_not_open_it),
+        cmocka_unit_test(only_one_probe_goes_out_after_a_pause),
+        cmocka_unit_test(an_answered_probe_closes_it),
+        cmocka_unit_test(pauses_grow_and_stay_below_half_a_second),
+        cmocka_unit_test(a_server_that_is_back_is_asked_soon),
+        cmocka_unit_test(nodes_do_not_probe_together),
+        cmocka_unit_test(random_events_never_wedge_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
