@@ -89,8 +89,10 @@ struct rules_rule {
     uint32_t part_count, key_count, unless_count;
     uint8_t name_size, missing, on_store_error, algorithm;
     uint8_t flags; /* of its checks */
-    uint8_t prefix_size;
-    const uint8_t *prefix; /* what its tuples begin with, padded; see key.c */
+    uint8_t prefix_size, tag_count;
+    uint8_t tag[RULES_KEY_MAX]; /* hash_tag: which of its key's attributes, in the file's order */
+    const uint8_t *prefix;      /* what its tuples begin with, padded; see key.c */
+    const char *const *tag_names;
 };
 
 /* Where `identify` looks. */
@@ -104,6 +106,7 @@ struct weir_rules {
     atomic_uint references;
     struct rules_arena arena;
     struct weir_settings settings;
+    bool shared; /* other nodes know the same states, by the texts of keys: see key.c */
 
     struct rules_rule *rules;
     uint32_t rule_count;

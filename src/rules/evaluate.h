@@ -82,9 +82,11 @@ const struct rules_key_part *rules_key_missing(struct rules_evaluation *evaluati
 int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                     struct weir_check *check);
 
-/* How a secret is shown: "sha256:" and 16 digits. */
+/* How a secret is shown: "sha256:" and 16 digits. Where its text names a state that nodes share,
+ * 32: nobody finds two of one text. Returns the text's size. */
 #define RULES_SECRET_TEXT 23
-void rules_secret_text(struct weir_bytes value, char text[RULES_SECRET_TEXT]);
+#define RULES_SECRET_TEXT_SHARED 39
+size_t rules_secret_text(struct weir_bytes value, bool shared, char *text);
 
 /* Makes the check of a limit that applies. Errors: as rules_key_build. */
 int rules_check_build(struct rules_evaluation *evaluation, uint32_t rule, struct weir_check *check);

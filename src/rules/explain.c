@@ -136,7 +136,7 @@ size_t weir_explanation_text(const struct weir_rules *rules,
     }
     if (explanation->secret) {
         char secret[RULES_SECRET_TEXT];
-        rules_secret_text(explanation->found, secret);
+        rules_secret_text(explanation->found, false, secret);
         return print(text, "%s is %.*s; wanted %s", explanation->attribute, RULES_SECRET_TEXT,
                      secret, explanation->wanted);
     }

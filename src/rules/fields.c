@@ -170,6 +170,30 @@ bool rules_read_number(struct rules_loader *loader, const struct rules_node *nod
     return true;
 }
 
+bool rules_read_duration(struct rules_loader *loader, const struct rules_node *node,
+                         const char *what, uint64_t least_ns, uint64_t most_ns, const char *range,
+                         uint64_t *value_ns)
+{
+    struct weir_bytes text;
+    struct weir_reason reason;
+    struct rules_quote quote;
+    uint64_t duration_ns;
+    if (!rules_read_text(loader, node, what, &text)) {
+        return false;
+    }
+    if (weir_duration_parse(&duration_ns, text.data, text.size, &reason) < 0) {
+        rules_problem(loader, node, "%s", reason.text);
+        return false;
+    }
+    if (duration_ns < least_ns || duration_ns > most_ns) {
+        rules_problem(loader, node, "`%s` must be %s, not %s", what, range,
+                      rules_quote(&quote, text.data, text.size));
+        return false;
+    }
+    *value_ns = duration_ns;
+    return true;
+}
+
 int rules_read_choice(struct rules_loader *loader, const struct rules_node *node, const char *what,
                       const char *const *words, uint32_t count)
 {

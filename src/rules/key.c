@@ -6,17 +6,25 @@
  *   name      size (1) | bytes                      the limit
  *   then for each attribute of the key
  *   TEXT      1 | size (2) | bytes                  up to TEXT_MAX bytes
- *   LONG      2 | size (4) | SipHash of it (16)     longer: hashed under the secret, never cut
+ *   LONG      2 | size (4) | hash of it             longer: hashed, never cut
  *   ADDRESS   3 | family (1) | prefix length (1) | its 4 or 16 bytes
  *   MISSING   4                                     on_missing: shared
  *   and | INSTEAD where on_missing named another attribute, so that a session "bob" is no user
  * "bob".
  *
+ * The hash of a long value is SipHash under the node's secret (16 bytes): fast, and nobody outside
+ * finds two values of one hash. Where nodes share a store it is SHA-256 (32 bytes): all nodes have
+ * to find the same. Then the text names the state too, so what is hashed in it is SHA-256 as well.
+ *
  * The text is for logs, /top and stores elsewhere: "user=alice,client.ip=2001:db8::/64", "user=-"
  * for a missing value, "user=ip:192.0.2.1" for a user that is an address,
  * "header.x-api-key=sha256:…" for a secret. What could be mistaken for syntax is percent-encoded,
- * so different tuples have different texts too (secrets but for 64 bits). Texts of KEY_TEXT_MAX
- * bytes or more end in "~" and the hash.
+ * so different tuples have different texts too (secrets but for 64 bits, 128 where nodes share a
+ * store). Texts of KEY_TEXT_MAX bytes or more end in "~" and a hash of the tuple: the state's, or
+ * half a SHA-256.
+ *
+ * The tag is a hash of the tuple's pieces that `hash_tag` names, under a secret that everyone
+ * knows: it chooses a server and tells no states apart.
  */
 #include <string.h>
 
@@ -29,12 +37,13 @@ enum { TEXT = 1, LONG, ADDRESS, MISSING, INSTEAD = 0x10 };
 #define KEY_TEXT_MAX 256 /* 32 checks of it are half the scratch; paths have most of the rest */
 #define PIECE_MAX (1 + 2 + TEXT_MAX)
 #define TUPLE_MAX (RULES_PREFIX_MAX + RULES_KEY_MAX * PIECE_MAX)
-#define SECRET_SHOWN 8 /* bytes of a SHA-256 in texts */
+#define SECRET_SHOWN 8 /* bytes of a SHA-256 in texts; twice that where nodes share a store */
 
 /* Both grow at their end. The tuple always has room; the text stops at its end, and is cut. */
 struct writer {
     uint8_t *tuple_end;
     char *text_end, *text_limit;
+    uint16_t begins[RULES_KEY_MAX + 1]; /* where the piece of each attribute begins in the tuple */
     uint8_t tuple[TUPLE_MAX];
 };
 
@@ -98,18 +107,26 @@ static void text_put_value(struct writer *writer, struct weir_bytes value)
     }
 }
 
-void rules_secret_text(struct weir_bytes value, char text[RULES_SECRET_TEXT])
+static void put_hex(char *text, const uint8_t *bytes, size_t size)
 {
-    uint8_t digest[RULES_DIGEST_BYTES];
-    rules_sha256(value, digest);
-    memcpy(text, "sha256:", 7);
-    for (unsigned i = 0; i < SECRET_SHOWN; i++) {
-        text[7 + 2 * i] = hex_digits[digest[i] >> 4];
-        text[8 + 2 * i] = hex_digits[digest[i] & 15];
+    for (size_t i = 0; i < size; i++) {
+        text[2 * i] = hex_digits[bytes[i] >> 4];
+        text[2 * i + 1] = hex_digits[bytes[i] & 15];
     }
 }
 
+size_t rules_secret_text(struct weir_bytes value, bool shared, char *text)
+{
+    uint8_t digest[RULES_DIGEST_BYTES];
+    size_t shown = shared ? 2 * SECRET_SHOWN : SECRET_SHOWN;
+    rules_sha256(value, digest);
+    memcpy(text, "sha256:", 7);
+    put_hex(text + 7, digest, shown);
+    return 7 + 2 * shown;
+}
+
 _Static_assert(RULES_SECRET_TEXT == 7 + 2 * SECRET_SHOWN, "a secret's text has its size");
+_Static_assert(RULES_SECRET_TEXT_SHARED == 7 + 4 * SECRET_SHOWN, "a secret's text has its size");
 
 static void text_put_address(struct writer *writer, const struct weir_address *address,
                              uint8_t bits)
@@ -131,8 +148,8 @@ static void text_put_address(struct writer *writer, const struct weir_address *a
     }
 }
 
-static void tuple_put_text(struct writer *writer, const uint64_t secret[2], uint8_t instead,
-                           struct weir_bytes value)
+static void tuple_put_text(struct writer *writer, const struct rules_evaluation *evaluation,
+                           uint8_t instead, struct weir_bytes value)
 {
     uint8_t *out = writer->tuple_end;
     if (value.size <= TEXT_MAX) {
@@ -144,12 +161,18 @@ static void tuple_put_text(struct writer *writer, const uint64_t secret[2], uint
         return;
     }
     uint32_t size = (uint32_t)value.size;
-    uint64_t hash[2];
-    weir_siphash128(secret, value.data, value.size, hash);
     *out++ = (uint8_t)(LONG | instead);
     memcpy(out, &size, sizeof(size));
-    memcpy(out + sizeof(size), hash, sizeof(hash));
-    writer->tuple_end = out + sizeof(size) + sizeof(hash);
+    out += sizeof(size);
+    if (evaluation->rules->shared) {
+        rules_sha256(value, out);
+        writer->tuple_end = out + RULES_DIGEST_BYTES;
+        return;
+    }
+    uint64_t hash[2];
+    weir_siphash128(evaluation->secret, value.data, value.size, hash);
+    memcpy(out, hash, sizeof(hash));
+    writer->tuple_end = out + sizeof(hash);
 }
 
 static void tuple_put_address(struct writer *writer, uint8_t instead,
@@ -249,11 +272,10 @@ static bool put_part(struct rules_evaluation *evaluation, const struct rules_rul
         text_put(writer, "ip:", 3);
         text_put_address(writer, &evaluation->user_address, evaluation->user_bits);
     } else {
-        tuple_put_text(writer, evaluation->secret, instead, value);
+        tuple_put_text(writer, evaluation, instead, value);
         if (part->secret) {
-            char text[RULES_SECRET_TEXT];
-            rules_secret_text(value, text);
-            text_put(writer, text, sizeof(text));
+            char text[RULES_SECRET_TEXT_SHARED];
+            text_put(writer, text, rules_secret_text(value, evaluation->rules->shared, text));
         } else {
             text_put_value(writer, value);
         }
@@ -261,13 +283,39 @@ static bool put_part(struct rules_evaluation *evaluation, const struct rules_rul
     return true;
 }
 
-static void cut_text(struct writer *writer, const uint64_t hash[2])
+static size_t tuple_size(const struct writer *writer)
+{
+    return (size_t)(writer->tuple_end - writer->tuple);
+}
+
+static void cut_text(const struct rules_evaluation *evaluation, struct writer *writer,
+                     const uint64_t hash[2])
 {
     char *end = writer->text_limit - 33;
     *end++ = '~';
+    if (evaluation->rules->shared) {
+        uint8_t digest[RULES_DIGEST_BYTES];
+        rules_sha256((struct weir_bytes){(const char *)writer->tuple, tuple_size(writer)}, digest);
+        put_hex(end, digest, 16);
+        return;
+    }
     for (unsigned i = 0; i < 32; i++) {
         *end++ = hex_digits[hash[i / 16] >> (4 * (i % 16)) & 15];
     }
+}
+
+static uint64_t make_tag(const struct rules_rule *rule, const struct writer *writer)
+{
+    static const uint64_t known[2] = {0, 0};
+    uint8_t pieces[TUPLE_MAX], *end = pieces;
+    uint64_t hash[2];
+    for (uint8_t i = 0; i < rule->tag_count; i++) {
+        uint16_t from = writer->begins[rule->tag[i]], to = writer->begins[rule->tag[i] + 1];
+        memcpy(end, writer->tuple + from, to - from);
+        end += to - from;
+    }
+    weir_siphash128(known, pieces, (size_t)(end - pieces), hash);
+    return hash[0] != 0 ? hash[0] : 1; /* 0 says that there is none */
 }
 
 int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
@@ -291,15 +339,17 @@ int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule
         if (i > 0) {
             text_put(&writer, ",", 1);
         }
+        writer.begins[i] = (uint16_t)tuple_size(&writer);
         bool there = put_part(evaluation, rule, &rule->key[i], &writer);
         if (!there && rule->missing == RULES_DENY) {
             check->flags |= WEIR_CHECK_ALWAYS_DENY;
         }
     }
-    weir_siphash128(evaluation->secret, writer.tuple, (size_t)(writer.tuple_end - writer.tuple),
-                    check->hash);
+    writer.begins[rule->key_count] = (uint16_t)tuple_size(&writer);
+    weir_siphash128(evaluation->secret, writer.tuple, tuple_size(&writer), check->hash);
+    check->tag = rule->tag_count > 0 ? make_tag(rule, &writer) : 0;
     if (writer.text_end == writer.text_limit) {
-        cut_text(&writer, check->hash);
+        cut_text(evaluation, &writer, check->hash);
     }
     check->key = (struct weir_bytes){text, (size_t)(writer.text_end - text)};
     scratch->used += (uint32_t)check->key.size;

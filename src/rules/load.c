@@ -21,15 +21,31 @@ enum top_field {
     TOP_PLANS,
     TOP_LIMITS,
     TOP_STORE,
+    TOP_IDEMPOTENCY,
     TOP_ENVOY,
     TOP_IDENTITIES,
     TOP_FIELDS,
 };
 
+/* How long a request with an idempotency key may be repeated: longer than clients retry. */
+#define IDEMPOTENCY_NS (UINT64_C(600) * 1000000000)
+
 static const char *const top_names[TOP_FIELDS] = {
-    "version",      "server", "state",  "headers", "identify", "keys",
-    "default_plan", "plans",  "limits", "store",   "envoy",    "identities",
+    "version", "server", "state", "headers",     "identify", "keys",       "default_plan",
+    "plans",   "limits", "store", "idempotency", "envoy",    "identities",
 };
+
+const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name)
+{
+    size_t folder_size = strlen(loader->folder);
+    bool relative = name.size > 0 && name.data[0] != '/' && folder_size > 0;
+    char *path = rules_keep(loader, folder_size + name.size + 2);
+    if (path != NULL) {
+        snprintf(path, folder_size + name.size + 2, "%s%s%s", relative ? loader->folder : "",
+                 relative ? "/" : "", name.data);
+    }
+    return path;
+}
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
 {
@@ -38,14 +54,10 @@ static void load_keys(struct rules_loader *loader, const struct rules_node *node
     if (!rules_read_text(loader, node, "keys", &name)) {
         return;
     }
-    size_t folder_size = strlen(loader->folder);
-    bool relative = name.size > 0 && name.data[0] != '/' && folder_size > 0;
-    char *path = rules_borrow(loader, folder_size + name.size + 2);
+    const char *path = rules_path_of(loader, name);
     if (path == NULL) {
         return;
     }
-    snprintf(path, folder_size + name.size + 2, "%s%s%s", relative ? loader->folder : "",
-             relative ? "/" : "", name.data);
     int err = rules_keys_load(&rules->keys, &rules->arena, path, &rules->plans, rules->plan_names,
                               rules->plan_count, loader->problems);
     if (err == WEIR_ERR_IO) {
@@ -75,7 +87,7 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         !rules_fixed_attributes(loader)) {
         return;
     }
-    for (int i = TOP_STORE; i <= TOP_IDENTITIES; i++) {
+    for (int i = TOP_ENVOY; i <= TOP_IDENTITIES; i++) {
         if (fields[i].value != NULL) {
             rules_problem(loader, fields[i].key, "`%s` is not supported in this version",
                           fields[i].name);
@@ -93,6 +105,12 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
     if (fields[TOP_HEADERS].value != NULL) {
         rules_load_headers(loader, fields[TOP_HEADERS].value);
     }
+    if (fields[TOP_STORE].value != NULL) {
+        rules_load_store(loader, fields[TOP_STORE].value);
+    }
+    if (fields[TOP_IDEMPOTENCY].value != NULL) {
+        rules_load_idempotency(loader, fields[TOP_IDEMPOTENCY].value);
+    }
     rules_load_plans(loader, fields[TOP_PLANS].value, fields[TOP_DEFAULT_PLAN].value);
     if (fields[TOP_KEYS].value != NULL && !loader->no_memory) {
         load_keys(loader, fields[TOP_KEYS].value);
@@ -104,6 +122,9 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_problem(loader, root, "`limits` is missing; write `limits: []` for none");
     } else if (!loader->no_memory) {
         rules_load_limits(loader, fields[TOP_LIMITS].value);
+    }
+    if (!loader->no_memory) {
+        rules_check_nodes(loader);
     }
 }
 
@@ -121,6 +142,7 @@ static bool set_defaults(struct rules_loader *loader)
     settings->trusted_proxy_count = 2;
     settings->trust_unix = true;
     settings->headers = WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA;
+    settings->idempotency_ns = IDEMPOTENCY_NS;
     return true;
 }
 

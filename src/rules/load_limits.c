@@ -91,9 +91,7 @@ static void load_behaviour(struct rules_loader *loader, const struct rules_field
                            struct rules_rule *rule)
 {
     static const char *const denials[] = {"none", "charge"};
-    static const char *const failures[] = {"local", "open", "closed"}; /* enum weir_store_failure */
     const struct rules_field *on_deny = &fields[RULES_LIMIT_ON_DENY];
-    const struct rules_node *failure = fields[RULES_LIMIT_ON_STORE_ERROR].value;
     const struct rules_node *cost = fields[RULES_LIMIT_COST].value;
     const struct rules_node *shadow = fields[RULES_LIMIT_SHADOW].value;
     bool shadowed = false;
@@ -112,10 +110,6 @@ static void load_behaviour(struct rules_loader *loader, const struct rules_field
             rules_problem(loader, on_deny->value,
                           "a denied request is not in flight; concurrency cannot charge it");
         }
-    }
-    if (failure != NULL) {
-        int choice = rules_read_choice(loader, failure, "on_store_error", failures, 3);
-        rule->on_store_error = choice > 0 ? (uint8_t)choice : WEIR_FAIL_LOCAL;
     }
 }
 
@@ -142,7 +136,8 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_STRICT] = "strict",       [RULES_LIMIT_QUEUE] = "queue",
         [RULES_LIMIT_COST] = "cost",           [RULES_LIMIT_ON_MISSING] = "on_missing",
         [RULES_LIMIT_ON_DENY] = "on_deny",     [RULES_LIMIT_ON_STORE_ERROR] = "on_store_error",
-        [RULES_LIMIT_SHADOW] = "shadow",
+        [RULES_LIMIT_SHADOW] = "shadow",       [RULES_LIMIT_MODE] = "mode",
+        [RULES_LIMIT_HASH_TAG] = "hash_tag",
     };
     for (int i = 0; i < RULES_LIMIT_FIELDS; i++) {
         fields[i] = (struct rules_field){names[i], NULL, NULL};
@@ -165,6 +160,7 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
     }
     rules_load_rate(loader, node, fields, rule);
     load_behaviour(loader, fields, rule);
+    rules_load_sharing(loader, fields, rule);
     count_always(loader, node, rule);
 }
 

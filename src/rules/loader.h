@@ -38,6 +38,7 @@ struct rules_loader {
     struct rules_plan *plans;       /* as many as rules->plan_count */
     struct rules_words plan_limits; /* (plan, limit) -> entry */
     bool plans_given, default_given, headers_given;
+    const struct rules_node *redis;     /* where the store elsewhere stands; NULL: there is none */
     struct weir_path_pattern *patterns; /* of the limit at hand, borrowed */
     uint32_t pattern_count;
     uint32_t globs_only; /* limits that only a glob can find */
@@ -71,6 +72,10 @@ bool rules_read_text(struct rules_loader *loader, const struct rules_node *node,
                      struct weir_bytes *text);
 bool rules_read_bool(struct rules_loader *loader, const struct rules_node *node, const char *what,
                      bool *value);
+/* "30s", at least `least_ns` and at most `most_ns`; `range` is how people write that. */
+bool rules_read_duration(struct rules_loader *loader, const struct rules_node *node,
+                         const char *what, uint64_t least_ns, uint64_t most_ns, const char *range,
+                         uint64_t *value_ns);
 bool rules_read_number(struct rules_loader *loader, const struct rules_node *node, const char *what,
                        uint64_t least, uint64_t most, uint64_t *value);
 /* One of `words`: its index, or -1 after a problem. */
@@ -107,7 +112,12 @@ int rules_intern_attribute(struct rules_loader *loader, const struct rules_node 
 /* The parts of the file; each takes the value of its key. */
 void rules_load_server(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_state(struct rules_loader *loader, const struct rules_node *node);
+/* `tls` of a listener. */
+void rules_load_tls(struct rules_loader *loader, const struct rules_node *node,
+                    struct weir_listener_tls *tls);
 void rules_load_headers(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_store(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_idempotency(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_plans(struct rules_loader *loader, const struct rules_node *plans,
                       const struct rules_node *default_plan);
 void rules_load_identify(struct rules_loader *loader, const struct rules_node *identify,
@@ -121,6 +131,20 @@ void rules_load_key(struct rules_loader *loader, const struct rules_node *key,
                     const struct rules_node *on_missing, struct rules_rule *rule);
 void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit,
                      struct rules_field *fields, struct rules_rule *rule);
+
+/* `mode`, `hash_tag` and `on_store_error` of a limit, once its key and its numbers are there; with
+ * a store elsewhere, what its node decides alone. */
+void rules_load_sharing(struct rules_loader *loader, const struct rules_field *fields,
+                        struct rules_rule *rule);
+
+/* What on_store_error: local needs, once all limits are there. */
+void rules_check_nodes(struct rules_loader *loader);
+
+/* `local`, `open` or `closed`: enum weir_store_failure. */
+uint8_t rules_read_failure(struct rules_loader *loader, const struct rules_node *node);
+
+/* A file that the rules name: relative to their folder. Kept; NULL when memory is out. */
+const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name);
 
 /* "client.ip", "client.ip/64", "client.ip/64/24": 1 and the prefix lengths; 0: another attribute;
  * -1 after a problem. */
@@ -150,6 +174,8 @@ enum rules_limit_field {
     RULES_LIMIT_ON_DENY,
     RULES_LIMIT_ON_STORE_ERROR,
     RULES_LIMIT_SHADOW,
+    RULES_LIMIT_MODE,
+    RULES_LIMIT_HASH_TAG,
     RULES_LIMIT_FIELDS,
 };
 

@@ -35,10 +35,20 @@ void weir_problems_free(struct weir_problems *problems);
 
 /* The `server:` and `state:` part, for the daemon; strings are owned by the rules, NULL when
  * absent. (Fields for listeners, headers dialects, trusted proxies etc.: see struct below.) */
+/* `tls:` of a listener; NULL: absent. Without cert_file there is no TLS. */
+struct weir_listener_tls {
+    const char *cert_file, *key_file; /* PEM */
+    const char *client_ca_file;       /* clients must show a certificate that it has signed */
+    const char *const *client_names;  /* and one of these names in it; none: any */
+    uint32_t client_name_count;
+};
 struct weir_listener_settings {
     const char *address; /* "127.0.0.1:8080", "[::1]:8080", "unix:/path", "off", NULL when absent */
     bool open, trusted, trusted_set, proxy_protocol;
     const char *token; /* password or token that a caller must give */
+    struct weir_listener_tls tls;
+    uint64_t max_connection_age_ns; /* grpc: then it is asked to go; 0: never */
+    uint64_t max_connection_age_grace_ns; /* and after that long closed */
 };
 /* `store:`, for more than one machine; what is absent is NULL or 0. */
 struct weir_store_settings {
@@ -47,12 +57,13 @@ struct weir_store_settings {
     const char *sentinel_user, *sentinel_password;
     const char *ca_file, *cert_file, *key_file, *server_name;
     bool insecure;
-    const char *prefix;   /* of keys; default "weir:" */
-    bool leased;          /* `mode: leased`; a limit may say otherwise (WEIR_CHECK_LEASED) */
-    uint64_t lease_ns;    /* the longest life of a share */
-    uint64_t remember_ns; /* how long a denial is remembered, at most 100 ms; default 100 ms */
-    uint64_t deadline_ns; /* of a decision; default 20 ms */
-    uint32_t nodes;       /* that share the store; needed by on_store_error: local */
+    const char *prefix;     /* of keys; default "weir:" */
+    bool leased;            /* `mode: leased`; a limit may say otherwise (WEIR_CHECK_LEASED) */
+    uint64_t lease_ns;      /* the longest life of a share */
+    uint64_t remember_ns;   /* how long a denial is remembered, at most 100 ms; default 100 ms */
+    uint64_t deadline_ns;   /* of a decision; default 20 ms */
+    uint32_t nodes;         /* that share the store; needed by on_store_error: local */
+    uint8_t on_store_error; /* of limits that don't say, and of commands: weir_store_failure */
 };
 struct weir_settings {
     struct weir_store_settings store;
@@ -104,8 +115,11 @@ struct weir_rule_info {
     uint32_t key_count;
     enum weir_algorithm algorithm;
     bool shadow;
-    bool by_plan;   /* `rate: plan` */
-    bool unlimited; /* `rate: unlimited`; limit is NULL */
+    bool by_plan;           /* `rate: plan` */
+    bool unlimited;         /* `rate: unlimited`; limit is NULL */
+    bool leased;            /* in a store elsewhere: decided from shares */
+    const char *const *tag; /* `hash_tag`: names of attributes, tag_count of them */
+    uint32_t tag_count;
 };
 uint32_t weir_rules_count(const struct weir_rules *rules);
 void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info);

@@ -98,6 +98,8 @@ static const char good_text[] =
     "server: { http: '127.0.0.1:80', admin: { address: 'localhost:9090', token: x },\n"
     "          trusted_proxies: [10.0.0.0/8, unix] }\n"
     "state: { file: /tmp/x, size: 1MiB }\n"
+    "store: { redis: {url: 'rediss://h', password: x, tls: {ca: ca.pem}, mode: leased},"
+    " nodes: 3 }\n"
     "identify: [header.x-api-key, client.ip]\n"
     "keys: keys.yaml\n"
     "default_plan: free\n"
@@ -115,7 +117,7 @@ static const char good_text[] =
     "- {name: l8, match: {path: /login, method: C}, key: [], rate: 1/s}\n"
     "- {name: l9, match: {path: /login, method: D}, key: [header.x-api-key, path], rate: 1/s}\n"
     "- {name: l10, match: {path: '/x/:id', method: POST}, key: [header.x-api-key, path], rate: "
-    "1/s}\n"
+    "1/s, hash_tag: [path, header.x-api-key]}\n"
     "- {name: conc, key: [org], algorithm: concurrency, limit: 5}\n";
 
 static const char broken_text[] = "limits:\n"
@@ -176,9 +178,10 @@ static void the_path_of_a_request_allocates_nothing(void **state)
     struct weir_rules *rules;
     struct weir_problems problems = {0};
     assert_int_equal(weir_rules_load(&rules, rules_path, &problems), 0);
-    test_expect(test_ask(rules, pairs),
-                "login{client.ip=10.1.2.3} api{user=alice} "
-                "l10{header.x-api-key=sha256:72ee9d4355ccb9d3,path=/x/70} conc{org=acme}");
+    test_expect(
+        test_ask(rules, pairs),
+        "login{client.ip=10.1.2.3} api{user=alice} "
+        "l10{header.x-api-key=sha256:72ee9d4355ccb9d3a4c9dbf37382e38e,path=/x/70} conc{org=acme}");
     struct test_request *test = test_ask(rules, pairs);
     allocations = 0;
     for (int i = 0; i < 1000; i++) {

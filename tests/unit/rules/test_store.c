@@ -1,0 +1,279 @@
+/* `store` and `idempotency`: what they become, and every problem with its line and column. */
+#include <unistd.h>
+
+#include "rules_test.h"
+
+#define MS UINT64_C(1000000)
+#define S UINT64_C(1000000000)
+
+static void without_a_store_there_is_none(void **state)
+{
+    struct weir_rules *rules = test_load("limits:\n- {name: l, key: [a], rate: 9/s}\n");
+    const struct weir_settings *settings = weir_rules_settings(rules);
+    assert_null(settings->store.redis_url);
+    assert_int_equal(settings->store.nodes, 0);
+    assert_true(settings->idempotency_ns == 600 * S);
+    weir_rules_unref(rules);
+}
+
+static void a_url_alone_has_the_defaults(void **state)
+{
+    struct weir_rules *rules =
+        test_load("store: {redis: redis://127.0.0.1:6379/0, nodes: 3}\nlimits: []\n");
+    const struct weir_store_settings *store = &weir_rules_settings(rules)->store;
+    assert_string_equal(store->redis_url, "redis://127.0.0.1:6379/0");
+    assert_string_equal(store->prefix, "weir:");
+    assert_false(store->leased);
+    assert_int_equal(store->nodes, 3);
+    assert_true(store->deadline_ns == 20 * MS);
+    assert_true(store->remember_ns == 100 * MS);
+    assert_true(store->lease_ns == S);
+    assert_int_equal(store->on_store_error, WEIR_FAIL_LOCAL);
+    assert_null(store->user);
+    assert_null(store->password);
+    assert_null(store->ca_file);
+    assert_false(store->insecure);
+    weir_rules_unref(rules);
+}
+
+static void every_setting_of_the_store_is_read(void **state)
+{
+    struct weir_rules *rules =
+        test_load("store:\n"
+                  "  redis:\n"
+                  "    url: rediss-sentinel://a,b:26380/main\n"
+                  "    mode: leased\n"
+                  "    prefix: 'prod:'\n"
+                  "    nodes: 1000\n"
+                  "    user: weir\n"
+                  "    password: s3cret\n"
+                  "    sentinel_user: watcher\n"
+                  "    sentinel_password: other\n"
+                  "    tls: {ca: /ca.pem, cert: cert.pem, key: /key.pem, server_name: redis.test}\n"
+                  "    lease: 500ms\n"
+                  "    remember: 50ms\n"
+                  "  deadline: 5ms\n"
+                  "  on_store_error: open\n"
+                  "idempotency: {life: 1h}\n"
+                  "limits: []\n");
+    const struct weir_settings *settings = weir_rules_settings(rules);
+    const struct weir_store_settings *store = &settings->store;
+    assert_string_equal(store->redis_url, "rediss-sentinel://a,b:26380/main");
+    assert_true(store->leased);
+    assert_string_equal(store->prefix, "prod:");
+    assert_int_equal(store->nodes, 1000);
+    assert_string_equal(store->user, "weir");
+    assert_string_equal(store->password, "s3cret");
+    assert_string_equal(store->sentinel_user, "watcher");
+    assert_string_equal(store->sentinel_password, "other");
+    assert_string_equal(store->ca_file, "/ca.pem");
+    assert_string_equal(store->cert_file, "cert.pem");
+    assert_string_equal(store->key_file, "/key.pem");
+    assert_string_equal(store->server_name, "redis.test");
+    assert_true(store->lease_ns == 500 * MS);
+    assert_true(store->remember_ns == 50 * MS);
+    assert_true(store->deadline_ns == 5 * MS);
+    assert_int_equal(store->on_store_error, WEIR_FAIL_OPEN);
+    assert_true(settings->idempotency_ns == 3600 * S);
+    weir_rules_unref(rules);
+}
+
+static void every_scheme_is_taken(void **state)
+{
+    static const char *const urls[] = {
+        "redis://h",
+        "rediss://:p@[::1]:1/3",
+        "unix:/run/redis.sock",
+        "redis-cluster://h",
+        "rediss-cluster://h:1,i:2",
+        "redis-sentinel://h/g",
+        "rediss-sentinel://h/g",
+        "unix:/run/redis.sock?db=1",
+        "redis://user:p%40ss@h",
+    };
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        char text[256];
+        snprintf(text, sizeof(text), "store: {redis: '%s', nodes: 1}\nlimits: []\n", urls[i]);
+        struct weir_rules *rules = test_load(text);
+        assert_string_equal(weir_rules_settings(rules)->store.redis_url, urls[i]);
+        weir_rules_unref(rules);
+    }
+}
+
+/* Loads a store whose password stands in a file of these bytes, beside the rules. */
+static struct weir_rules *load_with_file(const char *bytes, size_t size, char *message)
+{
+    static const char text[] =
+        "store: {redis: {url: 'redis://h', password_file: secret}, nodes: 2}\nlimits: []\n";
+    char folder[] = "/tmp/weir-rules-XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/secret", folder);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+    struct weir_rules *rules;
+    struct weir_problems problems = {0};
+    int err = weir_rules_parse(&rules, "test.yaml", folder, text, strlen(text), &problems);
+    assert_int_equal(err, rules != NULL ? 0 : WEIR_ERR_RULES);
+    if (rules == NULL) {
+        assert_int_equal(problems.count, 1);
+        const char *told = problems.list[0].message;
+        assert_memory_equal(told, path, strlen(path));
+        strcpy(message, told + strlen(path));
+    }
+    weir_problems_free(&problems);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+    return rules;
+}
+
+static void a_password_may_stand_in_a_file(void **state)
+{
+    static const struct {
+        const char *bytes, *password;
+    } good[] = {{"s3 cret\n", "s3 cret"}, {"s3cret", "s3cret"}, {"s3cret\r\n", "s3cret"}};
+    char message[256];
+    for (size_t i = 0; i < 3; i++) {
+        struct weir_rules *rules = load_with_file(good[i].bytes, strlen(good[i].bytes), message);
+        assert_non_null(rules);
+        assert_string_equal(weir_rules_settings(rules)->store.password, good[i].password);
+        weir_rules_unref(rules);
+    }
+    char longest[600];
+    memset(longest, 'x', sizeof(longest));
+    struct weir_rules *rules = load_with_file(longest, 512, message);
+    assert_non_null(rules);
+    assert_int_equal(strlen(weir_rules_settings(rules)->store.password), 512);
+    weir_rules_unref(rules);
+}
+
+static void a_file_without_a_password_is_a_problem(void **state)
+{
+    static const char wanted[] = " must hold a password of 1 to 512 bytes on one line";
+    char message[256], longer[600];
+    memset(longer, 'x', sizeof(longer));
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } bad[] = {{"", 0}, {"\n", 1}, {"a\nb", 3}, {"a\0b", 3}, {"a\n\n", 3}};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_null(load_with_file(bad[i].bytes, bad[i].size, message));
+        assert_string_equal(message, wanted);
+    }
+    assert_null(load_with_file(longer, 513, message));
+    assert_string_equal(message, wanted);
+    assert_null(load_with_file(longer, sizeof(longer), message));
+    assert_string_equal(message, wanted);
+}
+
+struct problem_case {
+    const char *text, *problems;
+};
+
+#define SCHEMES                                                                                    \
+    "the URL of Redis begins with redis://, rediss://, unix:/, redis-sentinel://, "                \
+    "rediss-sentinel://, redis-cluster:// or rediss-cluster://"
+
+static const struct problem_case cases[] = {
+    {"store: x\n", "1:8: store must be a mapping, not a text\n"},
+    {"store: {}\n",
+     "1:8: `redis` is missing; without `store`, states are in this machine's memory\n"},
+    {"store: {nodes: 3, deadlin: 5ms}\n",
+     "1:8: `redis` is missing; without `store`, states are in this machine's memory\n"
+     "1:19: store has no key `deadlin`; did you mean `deadline`?\n"},
+    {"store: {redis: {}, nodes: 3}\n", "1:16: `url` is missing\n"},
+    {"store: {redis: [a], nodes: 3}\n", "1:16: `redis` must be a text, not a list\n"},
+    {"store: {redis: {urll: 'redis://h'}, nodes: 3}\n",
+     "1:16: `url` is missing\n"
+     "1:17: redis has no key `urll`; did you mean `url`?\n"},
+    /* URLs. None is quoted but for its scheme: it may hold a password. */
+    {"store: {redis: 'http://h', nodes: 3}\n", "1:16: " SCHEMES ", not `http`\n"},
+    {"store: {redis: 'reds://h', nodes: 3}\n",
+     "1:16: " SCHEMES ", not `reds`; did you mean `redis`?\n"},
+    {"store: {redis: '127.0.0.1', nodes: 3}\n", "1:16: " SCHEMES "\n"},
+    {"store: {redis: '', nodes: 3}\n", "1:16: " SCHEMES "\n"},
+    {"store: {redis: 'averylongpasswordthatstands:here', nodes: 3}\n", "1:16: " SCHEMES "\n"},
+    {"store: {redis: 'redis:', nodes: 3}\n",
+     "1:16: the URL of Redis names no host; as in `redis://127.0.0.1:6379/0`\n"},
+    {"store: {redis: 'redis:///0', nodes: 3}\n",
+     "1:16: the URL of Redis names no host; as in `redis://127.0.0.1:6379/0`\n"},
+    {"store: {redis: 'unix:redis.sock', nodes: 3}\n",
+     "1:16: the URL of Redis names no socket; as in `unix:/run/redis/redis.sock`\n"},
+    /* The rest of it. */
+    {"store: {redis: {url: 'redis://h', mode: lease}, nodes: 3}\n",
+     "1:41: `mode` must be one of exact, leased, not `lease`; did you mean `leased`?\n"},
+    {"store: {redis: {url: 'redis://h', prefix: 'a{b}'}, nodes: 3}\n",
+     "1:43: `prefix` has at most 64 graphic ASCII characters, and no braces, which choose the slot "
+     "of a key\n"},
+    {"store: {redis: {url: 'redis://h', prefix: 'a b'}, nodes: 3}\n",
+     "1:43: `prefix` has at most 64 graphic ASCII characters, and no braces, which choose the slot "
+     "of a key\n"},
+    {"store: {redis: {url: 'redis://h', nodes: 0}}\n",
+     "1:42: `nodes` must be 1 to 1000, not `0`\n"},
+    {"store: {redis: {url: 'redis://h', nodes: 2}, nodes: 1001}\n",
+     "1:53: `nodes` must be 1 to 1000, not `1001`\n"},
+    {"store: {redis: {url: 'redis://h', nodes: 2}, nodes: 2}\n",
+     "1:35: `nodes` is given twice, in `store` and in `redis`\n"},
+    {"store: {redis: {url: 'redis://h', user: '', password: [a]}, nodes: 3}\n",
+     "1:41: `user` must have 1 to 512 bytes\n"
+     "1:55: `password` must be a text, not a list\n"},
+    {"store: {redis: {url: 'redis://h', password: a, password_file: b}, nodes: 3}\n",
+     "1:48: `password` and `password_file` are the same; give one\n"},
+    {"store: {redis: {url: 'redis://h', password_file: /nonexistent/b}, nodes: 3}\n",
+     "1:50: cannot read /nonexistent/b: No such file or directory\n"},
+    {"store: {redis: {url: 'redis://h', password_file: /}, nodes: 3}\n",
+     "1:50: cannot read /: Is a directory\n"},
+    {"store: {redis: {url: 'redis://u:p@h', user: u, password: p}, nodes: 3}\n",
+     "1:39: `user` stands beside a URL that has one\n"
+     "1:48: `password` stands beside a URL that has one\n"},
+    {"store: {redis: {url: 'redis://h', sentinel_user: u, sentinel_password: p}, nodes: 3}\n",
+     "1:35: `sentinel_user` belongs to redis-sentinel://, not to redis:\n"
+     "1:53: `sentinel_password` belongs to redis-sentinel://, not to redis:\n"},
+    {"store: {redis: {url: 'redis://h', tls: {insecure: true}}, nodes: 3}\n",
+     "1:35: `tls` belongs to rediss://, rediss-sentinel:// and rediss-cluster://, not to redis:\n"},
+    {"store: {redis: {url: 'rediss://h', tls: {cert: a, insecure: 1}}, nodes: 3}\n",
+     "1:42: `cert` and `key` belong together; give both\n"
+     "1:61: `insecure` must be true or false, not `1`\n"},
+    {"store: {redis: {url: 'rediss://h', tls: {key: a}}, nodes: 3}\n",
+     "1:42: `cert` and `key` belong together; give both\n"},
+    {"store: {redis: {url: 'rediss://h', tls: {ca: '', insecure: true}}, nodes: 3}\n",
+     "1:46: `ca` is empty\n"
+     "1:50: `insecure` verifies nothing, so `ca` has no use; give one\n"},
+    {"store: {redis: {url: 'rediss://h', tls: x}, nodes: 3}\n",
+     "1:41: tls must be a mapping, not a text\n"},
+    {"store: {redis: {url: 'redis://h', lease: 10ms, remember: 101ms}, nodes: 3}\n",
+     "1:42: `lease` must be 20ms to 60s, not `10ms`\n"
+     "1:58: `remember` must be 1ms to 100ms, not `101ms`\n"},
+    {"store: {redis: {url: 'redis://h', lease: soon}, nodes: 3}\n",
+     "1:42: `soon` is no duration; one is a number and a unit, as in `30s`\n"},
+    {"store: {redis: 'redis://h', nodes: 3, deadline: 11s, on_store_error: shut}\n",
+     "1:49: `deadline` must be 1ms to 10s, not `11s`\n"
+     "1:70: `on_store_error` must be one of local, open, closed, not `shut`\n"},
+    {"idempotency: {life: 31d}\n", "1:21: `life` must be 1s to 30d, not `31d`\n"},
+    {"idempotency: 10min\n", "1:14: idempotency must be a mapping, not a text\n"},
+    {"idempotency: {lif: 1s}\n", "1:15: idempotency has no key `lif`; did you mean `life`?\n"},
+};
+
+static void every_problem_of_the_store_is_told(void **state)
+{
+    char text[1024];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        snprintf(text, sizeof(text), "%slimits: []\n", cases[i].text);
+        test_refused(text, cases[i].problems);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_store_there_is_none),
+        cmocka_unit_test(a_url_alone_has_the_defaults),
+        cmocka_unit_test(every_setting_of_the_store_is_read),
+        cmocka_unit_test(every_scheme_is_taken),
+        cmocka_unit_test(a_password_may_stand_in_a_file),
+        cmocka_unit_test(a_file_without_a_password_is_a_problem),
+        cmocka_unit_test(every_problem_of_the_store_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
