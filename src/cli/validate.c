@@ -24,15 +24,19 @@ static const struct option long_options[] = {
 
 static void print_summary(const char *path, const struct weir_rules *rules)
 {
-    uint32_t count = weir_rules_count(rules), shadows = 0;
+    const struct weir_store_settings *store = &weir_rules_settings(rules)->store;
+    uint32_t count = weir_rules_count(rules), shadows = 0, leased = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);
         shadows += info.shadow;
+        leased += info.leased;
     }
     printf("%s: OK, %" PRIu32 " limit%s", path, count, count == 1 ? "" : "s");
     if (shadows > 0)
         printf(" (%" PRIu32 " shadow)", shadows);
+    if (store->redis_url != NULL)
+        printf(", in Redis: %" PRIu32 " exact, %" PRIu32 " leased", count - leased, leased);
     putchar('\n');
 }
 
