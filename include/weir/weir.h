@@ -67,7 +67,7 @@ struct weir_attribute_value {
 
 /* What a lease is ended with; a NUL-terminated text, safe in URLs and headers. */
 struct weir_lease_token {
-    char text[1024];
+    char text[1088];
 };
 
 struct weir_answer_summary {

@@ -71,7 +71,8 @@ static int open_table(struct explain *explain)
 static int prepare_limit(void *context, struct weir_limit *limit, const char *name)
 {
     struct weir_store *store = context;
-    return store->ops->prepare(store, limit);
+    struct weir_reason reason;
+    return store->ops->prepare(store, limit, &reason);
 }
 
 static void take_decision(void *context, struct weir_decision *decision)
@@ -140,6 +141,18 @@ static void print_wait(const char *what, uint64_t wait_ns)
         printf(", %s %" PRIu64 ".%03" PRIu64 " s", what, wait_ms / 1000, wait_ms % 1000);
 }
 
+/* Where a limit's state is, and which of its key's attributes choose its place in a cluster. */
+static void print_store(const struct weir_rules *rules, uint32_t rule)
+{
+    struct weir_rule_info info;
+    weir_rules_info(rules, rule, &info);
+    if (weir_rules_settings(rules)->store.redis_url == NULL)
+        return;
+    printf("\n    store  redis, %s", info.leased ? "leased" : "exact");
+    for (uint32_t i = 0; i < info.tag_count; i++)
+        printf("%s%s", i == 0 ? ", placed by " : ", ", info.tag[i]);
+}
+
 /* What one limit that applies says. */
 static void print_check(const struct weir_decision *decision, uint16_t i)
 {
@@ -147,6 +160,7 @@ static void print_check(const struct weir_decision *decision, uint16_t i)
     bool allowed = decision->outcomes[i].verdict == WEIR_ALLOWED;
     printf("    key    ");
     cli_print_key(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
+    print_store(weir_decision_rules(decision), check->rule);
     printf("\n    cost   %" PRIu64 "\n    now    %s", check->cost, allowed ? "allows" : "denies");
     if (check->flags & WEIR_CHECK_UNLIMITED) {
         puts(": unlimited");

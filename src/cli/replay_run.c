@@ -48,7 +48,8 @@ static const uint64_t key_secret[2] = {UINT64_C(0x7765697220726570), UINT64_C(0x
 static int prepare_limit(void *context, struct weir_limit *limit, const char *name)
 {
     struct weir_store *store = context;
-    int error = store->ops->prepare(store, limit);
+    struct weir_reason reason;
+    int error = store->ops->prepare(store, limit, &reason);
     if (error < 0)
         cli_error("limit '%s' does not fit into --state-size: %s", name, weir_error_text(error));
     return error;

@@ -53,19 +53,35 @@ static uint64_t retry_after(const struct weir_decision *decision, const struct w
     return retry_ns;
 }
 
+/* Adds what names the state of a check whose limit gave a lease. */
+static void add_lease(struct weir_ticket *ticket, const struct weir_store *lender,
+                      const struct weir_check *check)
+{
+    bool named = ticket->place != WEIR_TICKET_LOCAL && lender->ops->name_of != NULL;
+    if (named) {
+        struct weir_store_name name;
+        ticket->place = WEIR_TICKET_ELSEWHERE;
+        lender->ops->name_of(lender, check, &name);
+        weir_ticket_add_name(ticket, &name);
+    } else {
+        ticket->hash[ticket->count][0] = check->hash[0];
+        ticket->hash[ticket->count++][1] = check->hash[1];
+    }
+}
+
 static struct weir_bytes write_lease(const struct weir_decision *decision, char *text)
 {
-    struct weir_ticket ticket; /* not cleared: 500 bytes that nearly no answer needs */
+    struct weir_ticket ticket; /* not cleared: 800 bytes that nearly no answer needs */
+    bool local = decision->source == WEIR_SOURCE_LOCAL;
     ticket.id = decision->lease.id;
-    ticket.local = decision->source == WEIR_SOURCE_LOCAL;
+    ticket.place = local ? WEIR_TICKET_LOCAL : WEIR_TICKET_TABLE;
     ticket.count = 0;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
         if (!decision->outcomes[i].charged || check->limit == NULL || check->cost == 0 ||
             check->limit->spec.algorithm != WEIR_CONCURRENCY)
             continue;
-        ticket.hash[ticket.count][0] = check->hash[0];
-        ticket.hash[ticket.count++][1] = check->hash[1];
+        add_lease(&ticket, weir_entry_of(decision)->lender, check);
     }
     if (ticket.count == 0)
         return (struct weir_bytes){NULL, 0};

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "engine/state.h"
-#include "engine/ticket.h"
 
 #define DECISIONS_DEFAULT 4096                 /* a full turn of 1,000 connections, four deep */
 #define DEADLINE_DEFAULT_NS UINT64_C(20000000) /* design: 20 ms */
@@ -170,27 +169,7 @@ int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *deci
     return 0;
 }
 
-/* --- Leases, books ---------------------------------------------------------------------------- */
-
-int weir_engine_release_lease(struct weir_engine *engine, uint64_t now_ns, struct weir_bytes token)
-{
-    struct weir_ticket lease;
-    int err = weir_ticket_read(&lease, token);
-    if (err < 0)
-        return err;
-    struct weir_store *store = lease.local ? engine->local : engine->store;
-    if (store == NULL)
-        return WEIR_ERR_NOT_FOUND;
-    int result = WEIR_ERR_NOT_FOUND;
-    for (uint16_t i = 0; i < lease.count; i++) {
-        err = store->ops->release(store, now_ns, lease.hash[i], lease.id);
-        if (err == 0)
-            result = 0; /* of several limits, those that still had it have ended */
-        else if (err != WEIR_ERR_NOT_FOUND)
-            return err;
-    }
-    return result;
-}
+/* --- Books ------------------------------------------------------------------------------------ */
 
 uint32_t weir_engine_pending(const struct weir_engine *engine)
 {

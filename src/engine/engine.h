@@ -18,6 +18,9 @@
  * closed, if a check that can deny was closed; else local, if one was decided there; else open.
  * What a store that failed may have charged stays charged: nothing is sent twice.
  *
+ * Operations on states (WEIR_OP_RELEASE, RESET, LOOK) go the same way, but on_store_error has no
+ * say: where the store fails they are "denied", and `error` tells it from "there was nothing".
+ *
  * `done` is called from weir_engine_run and from the store's own callback, never from any other
  * function of this header. Inside it every function here may be called but weir_engine_run,
  * weir_engine_set_rules and weir_engine_close. What it queues while weir_engine_run is at work is
@@ -108,14 +111,15 @@ void weir_decision_merge(struct weir_decision *decision, uint8_t place[WEIR_CHEC
 
 /* What a client may be told of a finished decision; names point into its rules, the lease token
  * into `answer_lease`, both valid until the decision is released. */
-#define WEIR_LEASE_TOKEN_MAX 1024
+#define WEIR_LEASE_TOKEN_MAX 1088
 void weir_engine_answer(const struct weir_decision *decision, struct weir_answer *answer,
                         char answer_lease[WEIR_LEASE_TOKEN_MAX]);
 
-/* Ends the leases of a token made by weir_engine_answer. Errors: WEIR_ERR_SYNTAX (not a token),
- * WEIR_ERR_NOT_FOUND (unknown, expired, or ended already), and those of the store. */
-int weir_engine_release_lease(struct weir_engine *engine, uint64_t now_ns, struct weir_bytes token)
-    __attribute__((warn_unused_result));
+/* Makes a taken decision the one that ends the leases of a token made by weir_engine_answer
+ * (WEIR_OP_RELEASE, on whichever store gave them). Decided, it is "allowed" when at least one of
+ * them had not ended. Errors: WEIR_ERR_SYNTAX (not a token). */
+int weir_engine_apply_lease(struct weir_engine *engine, struct weir_decision *decision,
+                            struct weir_bytes token) __attribute__((warn_unused_result));
 
 /* Queues a decision for the next run. Its deadline_ns, where the front end left it 0, becomes the
  * time of that run and the engine's deadline. */
@@ -126,8 +130,9 @@ void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decisio
 uint64_t weir_engine_run(struct weir_engine *engine, uint64_t now_ns);
 
 /* The front end no longer wants the answer (its connection is gone): `done` is not called for it
- * and it returns to the pool by itself. In any state but FREE; in TAKEN and FINISHED the same as
- * weir_engine_release. */
+ * and it returns to the pool by itself, after the leases that it was given, or may have been given,
+ * are ended: nobody else could, and they would keep others out for their whole life. In any state
+ * but FREE. */
 void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decision);
 
 /* How many decisions are at the store. */

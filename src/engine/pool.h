@@ -24,10 +24,11 @@ enum weir_entry_state {
     WEIR_ENTRY_FREE,
     WEIR_ENTRY_TAKEN,     /* the front end fills it */
     WEIR_ENTRY_QUEUED,    /* waits for a run */
+    WEIR_ENTRY_ALONE,     /* the same, but not with the batch: see turn.c */
     WEIR_ENTRY_DECIDED,   /* decided in this run, `done` not yet called */
     WEIR_ENTRY_PENDING,   /* at the store, in the list of deadlines */
     WEIR_ENTRY_FINISHED,  /* `done` was called; the front end holds it */
-    WEIR_ENTRY_CANCELLED, /* was QUEUED or DECIDED: dropped when the run comes to it */
+    WEIR_ENTRY_CANCELLED, /* was QUEUED, ALONE or DECIDED: dropped when the run comes to it */
 };
 
 struct weir_generation;
@@ -37,7 +38,10 @@ struct weir_entry {
     struct weir_generation *generation; /* pinned; NULL: checks of a command */
     struct weir_entry *previous, *next; /* of the free stack or the list of deadlines */
     uint8_t state;
-    bool keeps; /* something stands in scratch; else scratch.used is not yet valid */
+    bool keeps;   /* something stands in scratch; else scratch.used is not yet valid */
+    bool local;   /* an operation on a state of the local store */
+    bool dropped; /* nobody waits for it: it gives itself back */
+    const struct weir_store *lender; /* of the lease that it asks for; else not valid */
     struct weir_identity identity;
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_outcome outcomes[WEIR_CHECKS_MAX];

@@ -7,6 +7,7 @@
 
 #define HEAD_BYTES 9
 #define HASH_BYTES 16
+#define NAME_BYTES 24 /* a tag and a digest */
 
 static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -44,15 +45,37 @@ static int digit(char c)
     return at != NULL ? (int)(at - alphabet) : -1;
 }
 
+static int limit_bytes(const struct weir_ticket *ticket)
+{
+    return ticket->place == WEIR_TICKET_ELSEWHERE ? NAME_BYTES : HASH_BYTES;
+}
+
+void weir_ticket_digest(const struct weir_ticket *ticket, uint16_t i,
+                        unsigned char digest[WEIR_STORE_DIGEST])
+{
+    put64(digest, ticket->hash[i][0]);
+    put64(digest + 8, ticket->hash[i][1]);
+}
+
+void weir_ticket_add_name(struct weir_ticket *ticket, const struct weir_store_name *name)
+{
+    ticket->tag[ticket->count] = name->tag;
+    ticket->hash[ticket->count][0] = get64(name->digest);
+    ticket->hash[ticket->count++][1] = get64(name->digest + 8);
+}
+
 size_t weir_ticket_write(const struct weir_ticket *ticket, char *text)
 {
     unsigned char bytes[WEIR_TICKET_BYTES_MAX];
     size_t size = HEAD_BYTES, length = 0;
-    bytes[0] = ticket->local;
+    bytes[0] = ticket->place;
     put64(bytes + 1, ticket->id);
     for (uint16_t i = 0; i < ticket->count; i++, size += HASH_BYTES) {
-        put64(bytes + size, ticket->hash[i][0]);
-        put64(bytes + size + 8, ticket->hash[i][1]);
+        if (ticket->place == WEIR_TICKET_ELSEWHERE) {
+            put64(bytes + size, ticket->tag[i]);
+            size += NAME_BYTES - HASH_BYTES;
+        }
+        weir_ticket_digest(ticket, i, bytes + size);
     }
     uint32_t bits = 0, held = 0;
     for (size_t i = 0; i < size; i++) {
@@ -86,12 +109,22 @@ static int decode(struct weir_bytes text, unsigned char *bytes)
     return size;
 }
 
-static bool has_hash(const struct weir_ticket *ticket, const uint64_t hash[2])
+/* Reads the limit at `bytes`. Returns whether it is another than all before. */
+static bool read_limit(struct weir_ticket *ticket, const unsigned char *bytes)
 {
-    for (uint16_t i = 0; i < ticket->count; i++)
-        if (ticket->hash[i][0] == hash[0] && ticket->hash[i][1] == hash[1])
-            return true;
-    return false;
+    uint16_t last = ticket->count++;
+    ticket->tag[last] = 0;
+    if (ticket->place == WEIR_TICKET_ELSEWHERE) {
+        ticket->tag[last] = get64(bytes);
+        bytes += NAME_BYTES - HASH_BYTES;
+    }
+    ticket->hash[last][0] = get64(bytes);
+    ticket->hash[last][1] = get64(bytes + 8);
+    for (uint16_t i = 0; i < last; i++)
+        if (ticket->hash[i][0] == ticket->hash[last][0] &&
+            ticket->hash[i][1] == ticket->hash[last][1] && ticket->tag[i] == ticket->tag[last])
+            return false;
+    return true;
 }
 
 int weir_ticket_read(struct weir_ticket *ticket, struct weir_bytes text)
@@ -100,18 +133,17 @@ int weir_ticket_read(struct weir_ticket *ticket, struct weir_bytes text)
     if (text.size > WEIR_TICKET_TEXT_MAX)
         return WEIR_ERR_SYNTAX;
     int size = decode(text, bytes);
-    if (size < HEAD_BYTES + HASH_BYTES || (size - HEAD_BYTES) % HASH_BYTES != 0)
+    if (size < HEAD_BYTES || bytes[0] >= WEIR_TICKET_PLACES)
         return WEIR_ERR_SYNTAX;
-    ticket->local = bytes[0] == 1;
+    ticket->place = bytes[0];
     ticket->id = get64(bytes + 1);
     ticket->count = 0;
-    if (bytes[0] > 1 || ticket->id == 0)
+    int each = limit_bytes(ticket), limits = (size - HEAD_BYTES) / each;
+    if (ticket->id == 0 || limits == 0 || limits > WEIR_CHECKS_MAX ||
+        size != HEAD_BYTES + limits * each)
         return WEIR_ERR_SYNTAX;
-    for (int at = HEAD_BYTES; at < size; at += HASH_BYTES) {
-        uint64_t hash[2] = {get64(bytes + at), get64(bytes + at + 8)};
-        if (has_hash(ticket, hash))
+    for (int at = HEAD_BYTES; at < size; at += each)
+        if (!read_limit(ticket, bytes + at))
             return WEIR_ERR_SYNTAX;
-        memcpy(ticket->hash[ticket->count++], hash, sizeof hash);
-    }
     return 0;
 }

@@ -1,5 +1,9 @@
 /* The engine's turns: what is queued becomes a batch, what a store leaves pending gets a deadline;
- * see engine.h */
+ * see engine.h.
+ *
+ * Some go alone, after the batch: ends of leases of the local store, and what nobody waits for any
+ * more but is to be done all the same (`dropped`): ends of leases whose holder is gone, and
+ * operations whose asker is. */
 #include <assert.h>
 
 #include "engine/state.h"
@@ -40,10 +44,32 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
     }
 }
 
+static bool is_operation(const struct weir_decision *decision)
+{
+    return decision->op >= WEIR_OP_RELEASE;
+}
+
+/* An operation on states that no store has done. */
+static void refuse_operation(struct weir_engine *engine, struct weir_decision *decision, int error)
+{
+    for (uint16_t i = 0; i < decision->count; i++)
+        decision->outcomes[i] =
+            (struct weir_outcome){.report = {0, 0, 0, 0}, .verdict = WEIR_DENIED, .reported = true};
+    decision->verdict = WEIR_DENIED;
+    decision->source = WEIR_SOURCE_CLOSED;
+    decision->now_ns = engine->now_ns;
+    decision->error = (int8_t)error;
+}
+
 static void settle_failed(struct weir_engine *engine, struct weir_entry *entry, int error)
 {
     struct weir_engine_failures *f = &engine->failures;
     struct weir_decision *d = &entry->decision;
+    if (is_operation(d)) {
+        weir_count(error == WEIR_ERR_DEADLINE ? &f->late : &f->failed);
+        refuse_operation(engine, d, error);
+        return;
+    }
     weir_failure_settle(&engine->failure, engine->local, engine->now_ns, d, error);
     weir_count(error == WEIR_ERR_DEADLINE ? &f->late : &f->failed);
     weir_count(d->source == WEIR_SOURCE_CLOSED  ? &f->closed
@@ -77,6 +103,10 @@ void weir_engine_store_answered(void *context, struct weir_decision *decision, i
     struct weir_entry *entry = weir_entry_of(decision);
     assert(entry->state == WEIR_ENTRY_PENDING);
     unlink_pending(engine, entry);
+    if (entry->dropped) {
+        weir_engine_give_back(engine, entry);
+        return;
+    }
     if (error != 0) {
         settle_failed(engine, entry, error);
     } else {
@@ -88,25 +118,20 @@ void weir_engine_store_answered(void *context, struct weir_decision *decision, i
 
 /* --- Running ---------------------------------------------------------------------------------- */
 
-static bool wants_lease(const struct weir_decision *decision)
-{
-    for (uint16_t i = 0; i < decision->count; i++) {
-        const struct weir_limit *limit = decision->checks[i].limit;
-        if (limit != NULL && limit->spec.algorithm == WEIR_CONCURRENCY)
-            return true;
-    }
-    return false;
-}
-
 void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decision)
 {
     struct weir_entry *entry = weir_entry_of(decision);
     assert(entry->state == WEIR_ENTRY_TAKEN);
-    if (decision->lease.id == 0 && wants_lease(decision))
-        decision->lease.id = weir_lease_draw(engine->secret, &engine->lease_state);
+    entry->state = WEIR_ENTRY_QUEUED;
+    if (decision->lease.id != 0 || weir_lease_wanted(decision)) {
+        if (decision->lease.id == 0)
+            decision->lease.id = weir_lease_draw(engine->secret, &engine->lease_state);
+        entry->lender = engine->store;
+        if (entry->local)
+            entry->state = WEIR_ENTRY_ALONE;
+    }
     decision->verdict = WEIR_PENDING;
     decision->delay_ns = 0;
-    entry->state = WEIR_ENTRY_QUEUED;
     engine->queue[engine->queued++] = decision; /* has room: the pool is no larger */
 }
 
@@ -130,6 +155,40 @@ static void link_pending(struct weir_engine *engine, struct weir_entry *entry)
     entry->state = WEIR_ENTRY_PENDING;
 }
 
+/* Puts a decision on the list of those that go alone. */
+static void set_aside(struct weir_engine *engine, struct weir_entry *entry)
+{
+    entry->state = WEIR_ENTRY_ALONE;
+    entry->next = engine->alone;
+    engine->alone = entry;
+}
+
+/* Nobody will see this decision. Its leases end, else they would keep others out for their whole
+ * life. */
+static void drop(struct weir_engine *engine, struct weir_entry *entry, bool decided)
+{
+    if (!weir_lease_abandon(engine, &entry->decision, decided)) {
+        weir_engine_give_back(engine, entry);
+        return;
+    }
+    entry->dropped = true;
+    set_aside(engine, entry);
+}
+
+/* A late decision goes on without the store, which may still give it a lease: that one ends. Where
+ * the pool has no decision for it, it lives as long as its limit says. */
+static void drop_late_lease(struct weir_engine *engine, const struct weir_decision *late)
+{
+    struct weir_entry *entry = late->lease.id != 0 ? weir_pool_take(&engine->pool) : NULL;
+    if (entry == NULL)
+        return;
+    entry->dropped = weir_lease_copy(engine, late, &entry->decision);
+    if (entry->dropped)
+        set_aside(engine, entry);
+    else
+        weir_engine_give_back(engine, entry);
+}
+
 static void expire(struct weir_engine *engine)
 {
     while (engine->first_pending != NULL &&
@@ -137,6 +196,11 @@ static void expire(struct weir_engine *engine)
         struct weir_entry *entry = engine->first_pending;
         engine->store->ops->cancel(engine->store, &entry->decision);
         unlink_pending(engine, entry);
+        if (entry->dropped) {
+            weir_engine_give_back(engine, entry);
+            continue;
+        }
+        drop_late_lease(engine, &entry->decision);
         settle_failed(engine, entry, WEIR_ERR_DEADLINE);
         report(engine, entry);
     }
@@ -152,8 +216,11 @@ static uint32_t take_batch(struct weir_engine *engine, uint64_t deadline_ns)
     engine->queued = 0;
     for (uint32_t i = 0; i < queued; i++) {
         struct weir_entry *entry = weir_entry_of(batch[i]);
-        if (entry->state == WEIR_ENTRY_CANCELLED) {
-            weir_engine_give_back(engine, entry);
+        if (entry->state != WEIR_ENTRY_QUEUED) {
+            if (entry->state == WEIR_ENTRY_ALONE)
+                set_aside(engine, entry);
+            else
+                weir_engine_give_back(engine, entry);
             continue;
         }
         if (batch[i]->deadline_ns == 0)
@@ -182,16 +249,50 @@ static uint32_t sort_batch(struct weir_engine *engine, uint32_t size)
     return decided;
 }
 
-/* Drops a decision that was made but whose answer nobody will see: its leases end here, else they
- * would keep others out for their whole life. */
-static void drop_decided(struct weir_engine *engine, struct weir_entry *entry)
+/* Decides one operation that goes alone. */
+static void run_alone(struct weir_engine *engine, struct weir_entry *entry, uint64_t deadline_ns)
 {
-    const struct weir_decision *d = &entry->decision;
-    for (uint16_t i = 0; i < d->count; i++)
-        if (d->outcomes[i].charged && d->checks[i].limit->spec.algorithm == WEIR_CONCURRENCY)
-            engine->store->ops->release(engine->store, engine->now_ns, d->checks[i].hash,
-                                        d->lease.id);
-    weir_engine_give_back(engine, entry);
+    struct weir_decision *decision = &entry->decision;
+    struct weir_store *store = entry->local ? engine->local : engine->store;
+    decision->verdict = WEIR_PENDING;
+    if (store == NULL)
+        refuse_operation(engine, decision, 0); /* there is no such store here: no such lease */
+    else
+        store->ops->submit(store, engine->now_ns, &decision, 1);
+    if (decision->verdict == WEIR_PENDING) { /* a local store answers at once */
+        decision->deadline_ns = deadline_ns;
+        link_pending(engine, entry);
+    } else if (entry->dropped) {
+        weir_engine_give_back(engine, entry);
+    } else {
+        conclude(engine, entry);
+        report(engine, entry);
+    }
+}
+
+static void run_all_alone(struct weir_engine *engine, uint64_t deadline_ns)
+{
+    while (engine->alone != NULL) {
+        struct weir_entry *entry = engine->alone;
+        engine->alone = entry->next;
+        if (entry->state == WEIR_ENTRY_CANCELLED)
+            weir_engine_give_back(engine, entry);
+        else
+            run_alone(engine, entry, deadline_ns);
+    }
+}
+
+static void run_batch(struct weir_engine *engine, uint32_t size)
+{
+    engine->store->ops->submit(engine->store, engine->now_ns, engine->batch, size);
+    uint32_t decided = sort_batch(engine, size);
+    for (uint32_t i = 0; i < decided; i++) {
+        struct weir_entry *entry = weir_entry_of(engine->batch[i]);
+        if (entry->state == WEIR_ENTRY_CANCELLED)
+            drop(engine, entry, true);
+        else
+            report(engine, entry);
+    }
 }
 
 static void run_round(struct weir_engine *engine)
@@ -200,24 +301,18 @@ static void run_round(struct weir_engine *engine)
     if (__builtin_add_overflow(engine->now_ns, engine->deadline_ns, &deadline_ns))
         deadline_ns = WEIR_NEVER;
     uint32_t size = take_batch(engine, deadline_ns);
-    if (size == 0)
-        return;
-    engine->store->ops->submit(engine->store, engine->now_ns, engine->batch, size);
-    uint32_t decided = sort_batch(engine, size);
-    for (uint32_t i = 0; i < decided; i++) {
-        struct weir_entry *entry = weir_entry_of(engine->batch[i]);
-        if (entry->state == WEIR_ENTRY_CANCELLED)
-            drop_decided(engine, entry);
-        else
-            report(engine, entry);
-    }
+    if (size > 0)
+        run_batch(engine, size);
+    if (engine->alone != NULL)
+        run_all_alone(engine, deadline_ns);
 }
 
 uint64_t weir_engine_run(struct weir_engine *engine, uint64_t now_ns)
 {
     engine->now_ns = now_ns;
     expire(engine);
-    for (int round = 0; round < ROUNDS_MAX && engine->queued > 0; round++)
+    for (int round = 0; round < ROUNDS_MAX && (engine->queued > 0 || engine->alone != NULL);
+         round++)
         run_round(engine);
     if (engine->store->ops->flush != NULL)
         engine->store->ops->flush(engine->store);
@@ -226,18 +321,41 @@ uint64_t weir_engine_run(struct weir_engine *engine, uint64_t now_ns)
     return engine->first_pending != NULL ? engine->first_pending->decision.deadline_ns : WEIR_NEVER;
 }
 
+/* What was asked to be ended or forgotten is, whoever waits for the answer. */
+static void drop_operation(struct weir_entry *entry)
+{
+    entry->dropped = true;
+    if (entry->state == WEIR_ENTRY_QUEUED)
+        entry->state = WEIR_ENTRY_ALONE;
+}
+
 void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decision)
 {
     struct weir_entry *entry = weir_entry_of(decision);
+    bool operation = is_operation(decision);
     switch (entry->state) {
     case WEIR_ENTRY_QUEUED:
+    case WEIR_ENTRY_ALONE:
+        if (operation)
+            drop_operation(entry);
+        else
+            entry->state =
+                WEIR_ENTRY_CANCELLED; /* a list still points here: the run gives it back */
+        break;
     case WEIR_ENTRY_DECIDED:
-        entry->state = WEIR_ENTRY_CANCELLED; /* a list still points here: the run gives it back */
+        entry->state = WEIR_ENTRY_CANCELLED; /* likewise */
         break;
     case WEIR_ENTRY_PENDING:
+        if (operation) {
+            drop_operation(entry);
+            break;
+        }
         engine->store->ops->cancel(engine->store, decision);
         unlink_pending(engine, entry);
-        weir_engine_give_back(engine, entry);
+        drop(engine, entry, false);
+        break;
+    case WEIR_ENTRY_FINISHED:
+        drop(engine, entry, true);
         break;
     default:
         weir_engine_release(engine, decision);

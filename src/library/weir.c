@@ -315,7 +315,14 @@ int weir_release(struct weir *weir, const struct weir_lease_token *lease)
         return WEIR_ERR_UNSUPPORTED;
     struct weir_bytes token = {lease->text, strnlen(lease->text, sizeof lease->text)};
     struct weir_lane *lane = weir_lanes_enter(&weir->lanes);
-    int err = weir_engine_release_lease(lane->engine, lane_now(weir, lane), token);
+    struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
+    int err = weir_engine_apply_lease(lane->engine, decision, token);
+    if (err == 0) {
+        weir_engine_queue(lane->engine, decision);
+        weir_engine_run(lane->engine, lane_now(weir, lane));
+        err = decision->verdict == WEIR_ALLOWED ? 0 : WEIR_ERR_NOT_FOUND;
+    }
+    weir_engine_release(lane->engine, decision);
     weir_lanes_leave(lane);
     return err;
 }

@@ -227,7 +227,6 @@ static int state_read(struct weir_http_call *call, uint32_t rule, struct weir_de
             return WEIR_ERR_SYNTAX;
         }
     }
-    decision->op = WEIR_OP_PEEK;
     int err = weir_engine_apply_key(call->worker->engine, decision, rule, &values, reason);
     if (err == 0 && !decision->checks[0].limit) {
         snprintf(reason->text, sizeof reason->text, "this key is unlimited and has no state");
@@ -241,11 +240,26 @@ static void state_write(struct weir_slot *slot, struct weir_output *output)
     struct weir_http *http = weir_connection_workspace(slot->connection);
     weir_engine_answer(slot->decision, &http->answer, http->lease);
     size_t size = weir_answer_json_write(&http->answer, http->json);
-    weir_http_begin(http, output, WEIR_HTTP_200, slot->detail, slot->flags);
-    weir_http_end(output, "application/json", size);
-    if (!(slot->flags & WEIR_HTTP_HEAD))
-        weir_output_put(output, http->json, size);
+    if (slot->decision->error) /* what on_store_error would say is not this key's state */
+        weir_http_write_problem(slot, output, WEIR_HTTP_503,
+                                weir_error_text(slot->decision->error));
+    else
+        weir_http_write(slot, output, WEIR_HTTP_200, "application/json", http->json, size);
     weir_worker_give(http->worker, slot->decision);
+}
+
+static void removed_write(struct weir_slot *slot, struct weir_output *output)
+{
+    static const char removed[] = "{\"removed\":true}";
+    const struct weir_decision *decision = slot->decision;
+    if (decision->error)
+        weir_http_write_problem(slot, output, WEIR_HTTP_503, weir_error_text(decision->error));
+    else if (decision->verdict == WEIR_DENIED)
+        weir_http_write_problem(slot, output, WEIR_HTTP_404, "this key has no state");
+    else
+        weir_http_write(slot, output, WEIR_HTTP_200, "application/json", removed,
+                        sizeof removed - 1);
+    weir_worker_give(slot->connection->worker, slot->decision);
 }
 
 static void state_handle(struct weir_http_call *call, uint32_t rule)
@@ -262,26 +276,13 @@ static void state_handle(struct weir_http_call *call, uint32_t rule)
         return;
     }
     int err = state_read(call, rule, decision, &reason);
-    if (err == 0 && !remove) {
-        struct weir_slot *slot = weir_http_slot(call);
-        if (slot) {
-            slot->decision = decision;
-            slot->detail = call->route;
-            slot->write = state_write;
-            weir_slot_wait(slot, decision);
-            return;
-        }
-    }
-    struct weir_store *store = call->worker->store;
-    if (err == 0 && remove)
-        err = store->ops->reset(store, decision->checks[0].hash);
-    weir_worker_give(call->worker, decision);
-    if (err == 0)
-        reply_json(call, json_pack("{s:b}", "removed", 1));
-    else if (err == WEIR_ERR_NOT_FOUND)
-        weir_http_problem(call, WEIR_HTTP_404, NULL, "this key has no state");
-    else
+    if (err < 0) {
+        weir_worker_give(call->worker, decision);
         weir_http_refuse(call, err, &reason);
+        return;
+    }
+    decision->op = remove ? WEIR_OP_RESET : WEIR_OP_PEEK;
+    weir_http_wait(call, decision, remove ? removed_write : state_write);
 }
 
 /* /v1/limits, /v1/limits/{name}/top, /v1/limits/{name}/state */

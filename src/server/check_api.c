@@ -224,15 +224,7 @@ static void check_single(struct weir_http_call *call)
         weir_http_refuse(call, err, &reason);
         return;
     }
-    struct weir_slot *slot = weir_http_slot(call);
-    if (!slot) {
-        weir_worker_give(call->worker, decision);
-        return;
-    }
-    slot->decision = decision;
-    slot->detail = call->route;
-    slot->write = single_write;
-    weir_slot_wait(slot, decision);
+    weir_http_wait(call, decision, single_write);
 }
 
 /* Reads all checks of a batch before any is queued: an error anywhere charges nothing. The first is
@@ -308,9 +300,22 @@ void weir_check_handle(struct weir_http_call *call)
         check_single(call);
 }
 
-void weir_release_handle(struct weir_http_call *call)
+static void release_write(struct weir_slot *slot, struct weir_output *output)
 {
     static const char done[] = "{\"released\":true}";
+    const struct weir_decision *decision = slot->decision;
+    if (decision->error)
+        weir_http_write_problem(slot, output, WEIR_HTTP_503, weir_error_text(decision->error));
+    else if (decision->verdict == WEIR_DENIED)
+        weir_http_write_problem(slot, output, WEIR_HTTP_404,
+                                "no such lease: it was ended, or has expired");
+    else
+        weir_http_write(slot, output, WEIR_HTTP_200, "application/json", done, sizeof done - 1);
+    weir_worker_give(slot->connection->worker, slot->decision);
+}
+
+void weir_release_handle(struct weir_http_call *call)
+{
     if (!call_is_json_post(call))
         return;
     struct weir_reason reason = {{0}};
@@ -320,13 +325,16 @@ void weir_release_handle(struct weir_http_call *call)
         weir_http_refuse(call, err, &reason);
         return;
     }
-    err = weir_engine_release_lease(call->worker->engine, weir_worker_time(call->worker), lease);
-    if (err == 0)
-        weir_http_reply(call, WEIR_HTTP_200, NULL, "application/json", done, sizeof done - 1);
-    else if (err == WEIR_ERR_NOT_FOUND)
-        weir_http_problem(call, WEIR_HTTP_404, NULL, "no such lease: it was ended, or has expired");
-    else if (err == WEIR_ERR_SYNTAX)
-        weir_http_problem(call, WEIR_HTTP_400, NULL, "lease: not a lease");
-    else
-        weir_http_problem(call, WEIR_HTTP_503, NULL, weir_error_text(err));
+    struct weir_decision *decision = weir_worker_take(call->worker);
+    if (!decision) {
+        weir_http_problem(call, WEIR_HTTP_503, NULL, "overloaded");
+        return;
+    }
+    err = weir_engine_apply_lease(call->worker->engine, decision, lease);
+    if (err == 0) {
+        weir_http_wait(call, decision, release_write);
+        return;
+    }
+    weir_worker_give(call->worker, decision);
+    weir_http_problem(call, WEIR_HTTP_400, NULL, "lease: not a lease");
 }

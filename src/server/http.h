@@ -159,6 +159,17 @@ void weir_http_reply(struct weir_http_call *call, enum weir_http_status status, 
 void weir_http_problem(struct weir_http_call *call, enum weir_http_status status,
                        const char *fields, const char *detail);
 
+/* The same for a slot that waited for a decision, from within its write: `slot->detail` is the
+ * route. They take up to WEIR_HTTP_HEAD_ROOM and the body of the output. */
+void weir_http_write(struct weir_slot *slot, struct weir_output *output,
+                     enum weir_http_status status, const char *type, const char *body, size_t size);
+void weir_http_write_problem(struct weir_slot *slot, struct weir_output *output,
+                             enum weir_http_status status, const char *detail);
+
+/* A slot for a decision, which is queued; without memory for one it is given back. */
+void weir_http_wait(struct weir_http_call *call, struct weir_decision *decision,
+                    void (*write)(struct weir_slot *, struct weir_output *));
+
 /* A problem for an error of the rules or of a codec, which `reason` explains. */
 void weir_http_refuse(struct weir_http_call *call, int err, const struct weir_reason *reason);
 

@@ -152,6 +152,39 @@ void weir_http_problem(struct weir_http_call *call, enum weir_http_status status
     weir_http_reply(call, status, fields, "application/problem+json", body, size);
 }
 
+void weir_http_write(struct weir_slot *slot, struct weir_output *output,
+                     enum weir_http_status status, const char *type, const char *body, size_t size)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    weir_http_begin(http, output, status, slot->detail, slot->flags);
+    weir_http_end(output, type, size);
+    if (!(slot->flags & WEIR_HTTP_HEAD))
+        weir_output_put(output, body, size);
+}
+
+void weir_http_write_problem(struct weir_slot *slot, struct weir_output *output,
+                             enum weir_http_status status, const char *detail)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    size_t size = weir_problem_json_write(WEIR_PROBLEM_BLANK, weir_http_code(status), detail, NULL,
+                                          http->json);
+    weir_http_write(slot, output, status, "application/problem+json", http->json, size);
+}
+
+void weir_http_wait(struct weir_http_call *call, struct weir_decision *decision,
+                    void (*write)(struct weir_slot *, struct weir_output *))
+{
+    struct weir_slot *slot = weir_http_slot(call);
+    if (!slot) {
+        weir_worker_give(call->worker, decision);
+        return;
+    }
+    slot->decision = decision;
+    slot->detail = call->route;
+    slot->write = write;
+    weir_slot_wait(slot, decision);
+}
+
 void weir_http_refuse(struct weir_http_call *call, int err, const struct weir_reason *reason)
 {
     const char *detail = reason->text[0] ? reason->text : weir_error_text(err);

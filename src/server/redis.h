@@ -15,12 +15,12 @@
  * share the states of their keys, as redis-cell and GCRA would share a Redis key) and windows
  * (INCREX). So no key of a command can ever meet a key of the rules file, whatever its bytes.
  *
- * Order. Decisions of a connection are made in the order of its commands: they are queued as they
- * are parsed, and a command that works on the store directly (DEL, TTL, WEIR.RESET …) first has the
- * engine decide what is queued. Replies are written in the order of the slots.
+ * Order. Decisions of a connection are made in the order of its commands: all that is done with
+ * states, DEL, TTL and WEIR.RESET too, is queued as it is parsed. DBSIZE, which is no decision,
+ * first has the engine decide what is queued. Replies are written in the order of the slots.
  *
- * Time. Only redis->clock is asked, and only by those direct commands; decisions get theirs from
- * the turn.
+ * Time. Only redis->clock is asked, and only by commands that need to know it before their decision
+ * is made; decisions get theirs from the turn.
  *
  * Memory: a workspace of about 40 KiB a worker; nothing is allocated for a command in a steady
  * state. Threads: a workspace belongs to one worker; struct weir_redis_shared is shared.
@@ -166,6 +166,10 @@ void weir_redis_bulk(struct weir_redis_call *call, struct weir_bytes bytes);
 #define WEIR_REDIS_ERROR_MAX 512
 void weir_redis_error(struct weir_redis_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* From within a slot's write: a number, or, where the store has failed, that. */
+void weir_redis_write_count(struct weir_slot *slot, struct weir_output *output, int64_t count,
+                            int error);
 
 /* For %.*s in errors: an argument's first bytes. */
 #define WEIR_REDIS_SHOWN(arg) ((int)((arg).size < 128 ? (arg).size : 128)), (arg).data

@@ -88,6 +88,22 @@ void weir_redis_error(struct weir_redis_call *call, const char *format, ...)
         weir_redis_end(call, weir_resp_write_error(out, text, (size_t)size));
 }
 
+void weir_redis_write_count(struct weir_slot *slot, struct weir_output *output, int64_t count,
+                            int error)
+{
+    struct weir_redis *redis = weir_connection_workspace(slot->connection);
+    char *out = output->data + output->used;
+    if (error) {
+        char text[WEIR_REDIS_ERROR_MAX];
+        int size = snprintf(text, sizeof text, "ERR store: %s", weir_error_text(error));
+        weir_count(&redis->errors, 1);
+        out = weir_resp_write_error(out, text, (size_t)size);
+    } else {
+        out = weir_resp_write_integer(out, count);
+    }
+    output->used = (size_t)(out - output->data);
+}
+
 void weir_redis_wrong_arity(struct weir_redis_call *call)
 {
     char name[32];

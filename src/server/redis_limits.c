@@ -82,7 +82,8 @@ static bool has_room(struct weir_redis_limits *limits, const struct weir_limit *
 }
 
 static int limits_add(struct weir_redis_limits *limits, struct weir_store *store,
-                      const struct weir_limit *compiled, struct weir_limit **place)
+                      const struct weir_limit *compiled, struct weir_limit **place,
+                      struct weir_reason *reason)
 {
     if (limits->count == limits->max || !has_room(limits, compiled))
         return WEIR_ERR_FULL;
@@ -90,7 +91,7 @@ static int limits_add(struct weir_redis_limits *limits, struct weir_store *store
     if (!limit)
         return WEIR_ERR_MEMORY;
     *limit = *compiled;
-    int err = store->ops->prepare(store, limit);
+    int err = store->ops->prepare(store, limit, reason);
     if (err < 0) {
         free(limit);
         return err;
@@ -105,13 +106,16 @@ int weir_redis_limits_find(struct weir_redis_limits *limits, struct weir_store *
                            struct weir_reason *reason)
 {
     struct weir_limit compiled;
+    struct weir_reason unwanted;
+    if (!reason)
+        reason = &unwanted;
     int err = weir_limit_init(&compiled, spec, reason);
     if (err < 0)
         return err;
     pthread_mutex_lock(&limits->lock);
     struct weir_limit **place = limits_place(limits, &compiled.spec);
     if (!*place)
-        err = limits_add(limits, store, &compiled, place);
+        err = limits_add(limits, store, &compiled, place, reason);
     if (err == 0)
         *limit = *place;
     pthread_mutex_unlock(&limits->lock);

@@ -187,6 +187,24 @@ static void check_write(struct weir_slot *slot, struct weir_output *output)
     weir_worker_give(slot->connection->worker, slot->decision);
 }
 
+/* How many states an operation found. */
+static void reset_write(struct weir_slot *slot, struct weir_output *output)
+{
+    int64_t found = 0;
+    for (uint16_t i = 0; i < slot->decision->count; i++)
+        found += slot->decision->outcomes[i].verdict == WEIR_ALLOWED;
+    weir_redis_write_count(slot, output, found, slot->decision->error);
+    weir_worker_give(slot->connection->worker, slot->decision);
+}
+
+/* A lease on several limits is one. */
+static void release_write(struct weir_slot *slot, struct weir_output *output)
+{
+    weir_redis_write_count(slot, output, slot->decision->verdict == WEIR_ALLOWED,
+                           slot->decision->error);
+    weir_worker_give(slot->connection->worker, slot->decision);
+}
+
 /* --- Commands --------------------------------------------------------------------------------- */
 
 void weir_redis_check(struct weir_redis_call *call)
@@ -228,30 +246,26 @@ void weir_redis_refund(struct weir_redis_call *call)
 
 void weir_redis_reset_states(struct weir_redis_call *call)
 {
-    struct weir_store *store = call->redis->worker->store;
     struct options options;
-    int64_t forgotten = 0;
     if (!request_read(call, 0, &options))
         return;
-    struct weir_decision *decision = request_apply(call, WEIR_OP_PEEK);
-    if (!decision)
-        return;
-    weir_redis_settle(call);
-    for (uint16_t i = 0; i < decision->count; i++) {
-        if (decision->checks[i].limit)
-            forgotten += store->ops->reset(store, decision->checks[i].hash) == 0;
-    }
-    weir_worker_give(call->redis->worker, decision);
-    weir_redis_integer(call, forgotten);
+    struct weir_decision *decision = request_apply(call, WEIR_OP_RESET);
+    if (decision)
+        weir_redis_wait(call, decision, reset_write);
 }
 
 void weir_redis_release(struct weir_redis_call *call)
 {
-    uint64_t now_ns = weir_redis_settle(call);
-    int err = weir_engine_release_lease(call->redis->worker->engine, now_ns, call->args[1]);
-    if (err == 0 || err == WEIR_ERR_NOT_FOUND)
-        weir_redis_integer(call, err == 0);
-    else
-        weir_redis_error(call, "ERR %s",
-                         err == WEIR_ERR_SYNTAX ? "not a lease" : weir_error_text(err));
+    struct weir_worker *worker = call->redis->worker;
+    struct weir_decision *decision = weir_worker_take(worker);
+    if (!decision) { /* not after weir_worker_has_room */
+        weir_redis_error(call, "ERR overloaded");
+        return;
+    }
+    if (weir_engine_apply_lease(worker->engine, decision, call->args[1]) == 0) {
+        weir_redis_wait(call, decision, release_write);
+        return;
+    }
+    weir_worker_give(worker, decision);
+    weir_redis_error(call, "ERR not a lease");
 }

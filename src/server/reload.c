@@ -126,10 +126,11 @@ struct prepare_context {
 static int prepare_limit(void *context, struct weir_limit *limit, const char *name)
 {
     struct prepare_context *prepare = context;
-    int err = prepare->store->ops->prepare(prepare->store, limit);
+    struct weir_reason why = {{0}};
+    int err = prepare->store->ops->prepare(prepare->store, limit, &why);
     if (err < 0)
-        snprintf(prepare->reason->text, sizeof prepare->reason->text,
-                 "limit '%s': %s: state.size is too small for it", name, weir_error_text(err));
+        snprintf(prepare->reason->text, sizeof prepare->reason->text, "limit '%s': %s%s%.150s",
+                 name, weir_error_text(err), why.text[0] ? ": " : "", why.text);
     return err;
 }
 

@@ -1,6 +1,7 @@
 /* see store.h: the embedded store, the table itself */
 #include <stdlib.h>
 
+#include "core/reason.h"
 #include "store/store.h"
 #include "table/table.h"
 
@@ -15,9 +16,14 @@ static struct embedded *embedded_of(struct weir_store *store)
     return (struct embedded *)(void *)store; /* its first member */
 }
 
-static int prepare(struct weir_store *store, struct weir_limit *limit)
+static int prepare(struct weir_store *store, struct weir_limit *limit, struct weir_reason *reason)
 {
-    return weir_table_intern(embedded_of(store)->table, limit);
+    int err = weir_table_intern(embedded_of(store)->table, limit);
+
+    reason->text[0] = '\0';
+    if (err == WEIR_ERR_FULL)
+        reason_text(reason, "state.size is too small for it");
+    return err;
 }
 
 static size_t submit(struct weir_store *store, uint64_t now_ns,
@@ -36,22 +42,6 @@ static void cancel(struct weir_store *store, struct weir_decision *decision)
 {
 }
 
-static int release(struct weir_store *store, uint64_t now_ns, const uint64_t hash[2],
-                   uint64_t lease_id)
-{
-    return weir_table_release(embedded_of(store)->owner, hash, lease_id);
-}
-
-static int reset(struct weir_store *store, const uint64_t hash[2])
-{
-    return weir_table_reset(embedded_of(store)->owner, hash);
-}
-
-static int look(struct weir_store *store, const uint64_t hash[2], uint64_t *fresh_at_ns)
-{
-    return weir_table_look(embedded_of(store)->owner, hash, fresh_at_ns);
-}
-
 static void embedded_close(struct weir_store *store)
 {
     weir_table_detach(embedded_of(store)->owner);
@@ -66,9 +56,6 @@ int weir_store_embedded_open(struct weir_store **store, struct weir_table *table
         .submit = submit,
         .flush = flush,
         .cancel = cancel,
-        .release = release,
-        .reset = reset,
-        .look = look,
         .close = embedded_close,
     };
     struct embedded *embedded = calloc(1, sizeof *embedded);

@@ -4,8 +4,16 @@
  * table, answers at once and returns 0 from submit; a store elsewhere (Redis) answers later, on the
  * same thread, through `done`, never from inside submit or cancel.
  *
+ * All that is done with states is a decision: requests (WEIR_OP_DECIDE, PEEK, DEBIT, REFUND), and
+ * the ending of leases, forgetting and looking (WEIR_OP_RELEASE, RESET, LOOK).
+ *
+ * What names a state. The hash of a check does at the embedded store; a store elsewhere takes the
+ * names of limits, the texts of keys and the tags. Of a lease that it gave, name_of says the few
+ * bytes that a token carries, so that any node can end it: the checks of a WEIR_OP_RELEASE then
+ * have no limit, their `tag` is that of the name, and `key` its digest.
+ *
  * Threads: one weir_store per worker, used by that worker alone. Stores of several workers may
- * stand on one table.
+ * stand on one table. prepare alone may be called by any thread.
  */
 #ifndef WEIR_STORE_STORE_H
 #define WEIR_STORE_STORE_H
@@ -20,11 +28,20 @@ struct weir_store;
  * the store could not decide; the engine then applies on_store_error. */
 typedef void (*weir_store_done)(void *context, struct weir_decision *decision, int error);
 
+/* How a store elsewhere calls a state whose leases end by a token. */
+#define WEIR_STORE_DIGEST 16
+struct weir_store_name {
+    uint64_t tag;
+    unsigned char digest[WEIR_STORE_DIGEST];
+};
+
 struct weir_store_ops {
     const char *name;
-    /* Makes a limit known to the store before the first check that carries it; sets limit->id.
-     * Errors: WEIR_ERR_FULL, WEIR_ERR_UNSUPPORTED (the limit cannot live in this store). */
-    int (*prepare)(struct weir_store *, struct weir_limit *limit);
+    /* Makes a limit known to the store before the first check that carries it. The embedded store
+     * sets limit->id; a store elsewhere only looks whether it can keep it.
+     * Errors: WEIR_ERR_FULL, WEIR_ERR_RANGE (the limit cannot live in this store; `reason`, never
+     * NULL, says which field and its bound), WEIR_ERR_IO. */
+    int (*prepare)(struct weir_store *, struct weir_limit *limit, struct weir_reason *reason);
     /* Decides a batch at one time. Every decision it could decide has verdict != WEIR_PENDING when
      * it returns; the others are pending. Returns how many are pending (0 for the table). */
     size_t (*submit)(struct weir_store *, uint64_t now_ns, struct weir_decision *const *, size_t);
@@ -32,13 +49,8 @@ struct weir_store_ops {
     void (*flush)(struct weir_store *);
     /* Forgets a pending decision: `done` is never called for it. Its state may still be charged. */
     void (*cancel)(struct weir_store *, struct weir_decision *);
-    /* Ends a lease of a concurrency limit. Errors: WEIR_ERR_NOT_FOUND (no such lease, or ended). */
-    int (*release)(struct weir_store *, uint64_t now_ns, const uint64_t hash[2], uint64_t lease_id);
-    /* Forgets the state of one key. Errors: WEIR_ERR_NOT_FOUND. */
-    int (*reset)(struct weir_store *, const uint64_t hash[2]);
-    /* When the state of one key will equal a fresh one; NULL: this store cannot tell at once.
-     * Errors: WEIR_ERR_NOT_FOUND. */
-    int (*look)(struct weir_store *, const uint64_t hash[2], uint64_t *fresh_at_ns);
+    /* How this store calls the state of a concurrency check. NULL: by the check's hash. */
+    void (*name_of)(const struct weir_store *, const struct weir_check *, struct weir_store_name *);
     void (*close)(struct weir_store *);
 };
 
@@ -48,6 +60,12 @@ struct weir_store {
     weir_store_done done; /* set by the engine before the first submit */
     void *done_context;
 };
+
+/* Makes a limit known to a store and, where the store is not the table itself, to the table beside
+ * it (`local`, may be NULL): there as limit->local, if it has one. limit->id becomes the table's.
+ * Errors: those of prepare. */
+int weir_store_prepare(struct weir_store *store, struct weir_store *local, struct weir_limit *limit,
+                       struct weir_reason *reason) __attribute__((warn_unused_result));
 
 struct weir_table;
 

@@ -142,21 +142,23 @@ static void clear_slot(struct weir_table_owner *owner, struct table_bucket *buck
     owner_unlock(heap_lock);
 }
 
-int weir_table_reset(struct weir_table_owner *owner, const uint64_t hash[2])
+int weir_table_reset(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2])
 {
     struct buckets buckets;
-    bool found = false;
+    bool found = false, used = false;
 
     lock_buckets(owner, hash, &buckets);
     for (uint32_t b = 0; b < 2 && !found; b++) {
         int slot = find_in(&buckets, b);
 
         found = slot >= 0;
-        if (found)
-            clear_slot(owner, buckets.pair[b], (uint32_t)slot);
+        if (!found)
+            continue;
+        used = slot_fresh_at(owner->table, buckets.pair[b], (uint32_t)slot) > now_ns;
+        clear_slot(owner, buckets.pair[b], (uint32_t)slot);
     }
     unlock_buckets(&buckets);
-    return found ? 0 : WEIR_ERR_NOT_FOUND;
+    return used ? 0 : WEIR_ERR_NOT_FOUND;
 }
 
 /* Ends all leases of an owner in a span whose lock is held. */

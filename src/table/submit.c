@@ -10,6 +10,7 @@
  * (transaction.c).
  */
 #include "core/cell.h"
+#include "table/operate.h"
 #include "table/owner.h"
 #include "table/several.h"
 #include "table/slot.h"
@@ -218,7 +219,10 @@ static inline uint32_t decide(struct weir_table_owner *owner, uint64_t now_ns,
     decision->now_ns = now_ns;
     decision->source = WEIR_SOURCE_STORE;
     decision->error = 0;
-    transaction_decide(owner, decision, ahead);
+    if (decision->op >= WEIR_OP_RELEASE)
+        operate(owner, decision);
+    else
+        transaction_decide(owner, decision, ahead);
     return decision->count;
 }
 

@@ -111,14 +111,17 @@ int weir_table_attach(struct weir_table *table, struct weir_table_owner **owner)
 void weir_table_detach(struct weir_table_owner *owner);
 
 /* Decides a batch at one time: hashes are prefetched first, then each decision is made atomically,
- * in order. All checks carry interned limits. Fills outcomes, `verdict`, `delay_ns`, `now_ns`.
+ * in order. All checks carry interned limits; those of WEIR_OP_RELEASE, RESET and LOOK, which take
+ * one check after the other, need only a hash. Fills outcomes, `verdict`, `delay_ns`, `now_ns`.
  * Never fails, never blocks longer than other owners hold their locks, never allocates. */
 void weir_table_submit(struct weir_table_owner *owner, uint64_t now_ns,
                        struct weir_decision *const *decisions, size_t count);
 
-/* Errors: WEIR_ERR_NOT_FOUND. */
+/* Ends a lease. Errors: WEIR_ERR_NOT_FOUND. */
 int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id);
-int weir_table_reset(struct weir_table_owner *owner, const uint64_t hash[2]);
+
+/* Forgets the state of a key. Errors: WEIR_ERR_NOT_FOUND (there was none, or it was fresh). */
+int weir_table_reset(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2]);
 
 /* When the state of a key will equal a fresh one (perhaps it does already), under the limit that it
  * was made with. A key that shares an overflow state is not found. Errors: WEIR_ERR_NOT_FOUND. */

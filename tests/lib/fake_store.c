@@ -138,10 +138,63 @@ static void settle(struct fake_state *state, struct weir_decision *d, uint16_t i
     outcome->next_ns = one.retry_after_ns;
 }
 
+/* --- Operations on states --------------------------------------------------------------------- */
+
+static uint64_t fresh_at(const struct fake_state *state)
+{
+    return state->limit->span_words > 0
+               ? weir_span_fresh_at(state->limit, state->memory)
+               : weir_cell_fresh_at(state->limit, (struct weir_cell *)state->memory);
+}
+
+static bool end_lease(struct fake_store *fake, struct fake_state *state, uint64_t lease_id)
+{
+    struct weir_edits edits;
+    if (state->limit->span_words == 0)
+        return false;
+    fake->releases++;
+    uint32_t ended = weir_span_release(state->limit, state->memory, lease_id, &edits);
+    weir_edits_apply(&edits, state->memory);
+    return ended > 0;
+}
+
+static bool operate_on(struct fake_store *fake, struct fake_state *state, struct weir_decision *d,
+                       struct weir_outcome *outcome)
+{
+    uint64_t fresh_at_ns = fresh_at(state);
+    if (d->op == WEIR_OP_RELEASE)
+        return end_lease(fake, state, d->lease.id);
+    if (d->op == WEIR_OP_RESET)
+        memset(state->memory, 0, state_bytes(state->limit));
+    else if (fresh_at_ns > d->now_ns)
+        outcome->report.reset_after_ns = fresh_at_ns - d->now_ns;
+    return fresh_at_ns > d->now_ns;
+}
+
+static void operate(struct fake_store *fake, struct weir_decision *d)
+{
+    d->verdict = WEIR_DENIED;
+    for (uint16_t i = 0; i < d->count; i++) {
+        const struct weir_check *check = &d->checks[i];
+        struct weir_outcome *outcome = &d->outcomes[i];
+        *outcome = (struct weir_outcome){.verdict = WEIR_DENIED, .reported = true};
+        for (uint32_t s = 0; has_state(check) && s < fake->state_count; s++) {
+            struct fake_state *state = &fake->states[s];
+            if (memcmp(state->hash, check->hash, sizeof state->hash) == 0 &&
+                operate_on(fake, state, d, outcome))
+                d->verdict = outcome->verdict = WEIR_ALLOWED;
+        }
+    }
+}
+
 void fake_store_decide(struct fake_store *fake, uint64_t now_ns, struct weir_decision *d)
 {
     d->now_ns = now_ns;
     d->delay_ns = 0;
+    if (d->op >= WEIR_OP_RELEASE) {
+        operate(fake, d);
+        return;
+    }
     judge(fake, now_ns, d);
     bool denied = denied_as_a_whole(d);
     d->verdict = denied ? WEIR_DENIED : WEIR_ALLOWED;
@@ -153,8 +206,11 @@ void fake_store_decide(struct fake_store *fake, uint64_t now_ns, struct weir_dec
     }
 }
 
-static int fake_prepare(struct weir_store *store, struct weir_limit *limit)
+static int fake_prepare(struct weir_store *store, struct weir_limit *limit,
+                        struct weir_reason *reason)
 {
+    (void)store;
+    reason->text[0] = '\0';
     limit->id = 1;
     return 0;
 }
@@ -209,33 +265,13 @@ static void fake_cancel(struct weir_store *store, struct weir_decision *decision
     fake->cancels++;
 }
 
-static int fake_release(struct weir_store *store, uint64_t now_ns, const uint64_t hash[2],
-                        uint64_t lease_id)
+static void fake_name_of(const struct weir_store *store, const struct weir_check *check,
+                         struct weir_store_name *name)
 {
-    struct fake_store *fake = (struct fake_store *)store;
-    for (uint32_t i = 0; i < fake->state_count; i++) {
-        struct fake_state *state = &fake->states[i];
-        struct weir_edits edits;
-        if (memcmp(state->hash, hash, sizeof state->hash) != 0 || state->limit->span_words == 0)
-            continue;
-        fake->releases++;
-        uint32_t ended = weir_span_release(state->limit, state->memory, lease_id, &edits);
-        weir_edits_apply(&edits, state->memory);
-        return ended > 0 ? 0 : WEIR_ERR_NOT_FOUND;
-    }
-    return WEIR_ERR_NOT_FOUND;
-}
-
-static int fake_reset(struct weir_store *store, const uint64_t hash[2])
-{
-    struct fake_store *fake = (struct fake_store *)store;
-    for (uint32_t i = 0; i < fake->state_count; i++) {
-        if (memcmp(fake->states[i].hash, hash, sizeof fake->states[i].hash) != 0)
-            continue;
-        memset(fake->states[i].memory, 0, state_bytes(fake->states[i].limit));
-        return 0;
-    }
-    return WEIR_ERR_NOT_FOUND;
+    (void)store;
+    name->tag = FAKE_TAG;
+    for (int i = 0; i < WEIR_STORE_DIGEST; i++)
+        name->digest[i] = (unsigned char)(check->hash[i / 8] >> (56 - 8 * (i % 8)));
 }
 
 static void fake_close(struct weir_store *store)
@@ -249,8 +285,16 @@ static const struct weir_store_ops fake_ops = {
     .submit = fake_submit,
     .flush = fake_flush,
     .cancel = fake_cancel,
-    .release = fake_release,
-    .reset = fake_reset,
+    .close = fake_close,
+};
+
+static const struct weir_store_ops named_ops = {
+    .name = "fake",
+    .prepare = fake_prepare,
+    .submit = fake_submit,
+    .flush = fake_flush,
+    .cancel = fake_cancel,
+    .name_of = fake_name_of,
     .close = fake_close,
 };
 
@@ -259,6 +303,13 @@ struct fake_store *fake_store_open(void)
     struct fake_store *fake = calloc(1, sizeof *fake);
     assert(fake != NULL);
     fake->base.ops = &fake_ops;
+    return fake;
+}
+
+struct fake_store *fake_store_open_named(void)
+{
+    struct fake_store *fake = fake_store_open();
+    fake->base.ops = &named_ops;
     return fake;
 }
 

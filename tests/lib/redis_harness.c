@@ -28,6 +28,13 @@ static uint64_t harness_clock(struct weir_worker *worker)
 #define TABLE_BYTES_A_LIMIT 65536
 #define DECISIONS (WEIR_OWED_MAX + WEIR_CHECKS_MAX) /* more are never owed at one time */
 
+static int prepare_limit(void *context, struct weir_limit *limit, const char *name)
+{
+    struct weir_reason reason;
+    (void)name;
+    return weir_store_prepare(context, NULL, limit, &reason);
+}
+
 static void open_engine(struct redis_harness *harness, const char *rules, uint32_t limits_max)
 {
     static const char no_rules[] = "version: 1\nlimits: []\n";
@@ -39,9 +46,7 @@ static void open_engine(struct redis_harness *harness, const char *rules, uint32
     check(weir_rules_parse(&harness->rules, "rules", ".", rules, strlen(rules), &problems) == 0);
     check(weir_table_open(&worker->table, &table, NULL) == 0);
     check(weir_store_embedded_open(&worker->store, worker->table) == 0);
-    check(weir_rules_prepare(harness->rules,
-                             (weir_rules_prepare_fn)(void (*)(void))worker->store->ops->prepare,
-                             worker->store) == 0);
+    check(weir_rules_prepare(harness->rules, prepare_limit, worker->store) == 0);
     worker->decisions = DECISIONS;
     struct weir_engine_options engine = {.store = worker->store,
                                          .rules = harness->rules,

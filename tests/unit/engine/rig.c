@@ -96,6 +96,21 @@ struct weir_check *rig_check(struct weir_decision *decision, const struct weir_l
     return check;
 }
 
+int release_lease(struct weir_engine *engine, uint64_t now_ns, struct weir_bytes token)
+{
+    struct weir_decision *decision = weir_engine_take(engine);
+    assert_non_null(decision);
+    int err = weir_engine_apply_lease(engine, decision, token);
+    if (err < 0) {
+        weir_engine_release(engine, decision);
+        return err;
+    }
+    weir_engine_queue(engine, decision);
+    weir_engine_run(engine, now_ns);
+    assert_int_equal(decision->error, 0);
+    return decision->verdict == WEIR_ALLOWED ? 0 : WEIR_ERR_NOT_FOUND;
+}
+
 struct weir_decision *rig_queue(struct rig *rig, uintptr_t owner, const struct weir_limit *limit,
                                 const char *key, uint64_t cost)
 {

@@ -186,15 +186,15 @@ static void a_lease_is_given_for_what_was_charged_and_ends_once(void **state)
     assert_false(answer.allowed);
     assert_null(answer.lease.data);
 
-    assert_int_equal(weir_engine_release_lease(rig.engine, START + 2, text), 0);
+    assert_int_equal(release_lease(rig.engine, START + 2, text), 0);
     assert_int_equal(rig.store->releases, 2);
-    assert_int_equal(weir_engine_release_lease(rig.engine, START + 3, text), WEIR_ERR_NOT_FOUND);
+    assert_int_equal(release_lease(rig.engine, START + 3, text), WEIR_ERR_NOT_FOUND);
     d = rig_take(&rig, 0);
     rig_check(d, &slots, "a", 1);
     run_and_answer(&rig, d, START + 4);
     assert_true(answer.allowed);
     text.size--;
-    assert_int_equal(weir_engine_release_lease(rig.engine, START, text), WEIR_ERR_SYNTAX);
+    assert_int_equal(release_lease(rig.engine, START, text), WEIR_ERR_SYNTAX);
     rig_close(&rig);
 }
 
@@ -230,7 +230,7 @@ static void a_lease_of_the_local_store_is_released_there(void **state)
     fake_store_fail(rig.store, 0, WEIR_ERR_STORE);
     weir_engine_answer(d, &answer, lease);
     assert_int_equal(answer.source, WEIR_SOURCE_LOCAL);
-    assert_int_equal(weir_engine_release_lease(rig.engine, START, answer.lease), 0);
+    assert_int_equal(release_lease(rig.engine, START, answer.lease), 0);
     assert_int_equal(rig.local->releases, 1);
     assert_int_equal(rig.store->releases, 0);
     rig_close(&rig);
@@ -250,7 +250,7 @@ static void the_largest_lease_fits_its_buffer(void **state)
     run_and_answer(&rig, d, START);
     assert_true(answer.allowed);
     assert_int_equal(answer.lease.size, 695);
-    assert_int_equal(weir_engine_release_lease(rig.engine, START, answer.lease), 0);
+    assert_int_equal(release_lease(rig.engine, START, answer.lease), 0);
     assert_int_equal(rig.store->releases, WEIR_CHECKS_MAX);
     rig_close(&rig);
 }

@@ -21,7 +21,7 @@
 struct side {
     struct weir_engine *engine;
     struct weir_store *store;
-    struct weir_decision *done[BATCH];
+    struct weir_decision *done[BATCH + 1]; /* and the end of a lease */
     uint32_t done_count;
 };
 
@@ -47,14 +47,18 @@ static void done(void *context, struct weir_decision *decision)
 static void open_side(struct side *side, struct weir_store *store)
 {
     static const uint64_t secret[2] = {5, 6};
-    struct weir_engine_options options = {
-        .store = store, .secret = secret, .decisions = BATCH, .done = done, .done_context = side};
+    struct weir_engine_options options = {.store = store,
+                                          .secret = secret,
+                                          .decisions = BATCH + 1,
+                                          .done = done,
+                                          .done_context = side};
     side->store = store;
     assert_int_equal(weir_engine_open(&side->engine, &options), 0);
 }
 
 static void open_limits(void)
 {
+    struct weir_reason reason;
     static const struct weir_limit_spec specs[LIMITS] = {
         {.algorithm = WEIR_FIXED_WINDOW, .rate = 5, .window_ns = SECOND},
         {.algorithm = WEIR_FIXED_WINDOW, .rate = 0, .window_ns = SECOND},
@@ -71,7 +75,7 @@ static void open_limits(void)
     };
     for (int i = 0; i < LIMITS; i++) {
         assert_int_equal(weir_limit_init(&limits[i], &specs[i], NULL), 0);
-        assert_int_equal(table_side.store->ops->prepare(table_side.store, &limits[i]), 0);
+        assert_int_equal(table_side.store->ops->prepare(table_side.store, &limits[i], &reason), 0);
     }
 }
 
@@ -225,8 +229,8 @@ static void hold_and_release(const struct weir_decision *d, uint64_t now_ns)
         sizes[slot] = answer.lease.size;
     } else if (sizes[slot] > 0) {
         struct weir_bytes token = {held[slot], sizes[slot]};
-        int a = weir_engine_release_lease(table_side.engine, now_ns, token);
-        int b = weir_engine_release_lease(model_side.engine, now_ns, token);
+        int a = release_lease(table_side.engine, now_ns, token);
+        int b = release_lease(model_side.engine, now_ns, token);
         assert_int_equal(a, b);
     }
 }
@@ -266,7 +270,7 @@ static void decisions_over_the_table_equal_those_made_on_plain_memory(void **sta
             decided++;
         }
         hold_and_release(table_side.done[0], now_ns);
-        for (uint64_t i = 0; i < batch; i++) {
+        for (uint32_t i = 0; i < table_side.done_count; i++) {
             weir_engine_release(table_side.engine, table_side.done[i]);
             weir_engine_release(model_side.engine, model_side.done[i]);
         }

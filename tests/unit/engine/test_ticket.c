@@ -29,11 +29,11 @@ static void a_ticket_of_any_size_comes_back_as_it_was(void **state)
     for (uint16_t count = 1; count <= WEIR_CHECKS_MAX; count++) {
         struct weir_ticket in = sample(count), out;
         char text[WEIR_TICKET_TEXT_MAX];
-        in.local = count % 2 == 0;
+        in.place = count % 2 == 0 ? WEIR_TICKET_LOCAL : WEIR_TICKET_TABLE;
         size_t size = weir_ticket_write(&in, text);
         assert_int_equal(size, ((size_t)(9 + 16 * count) * 4 + 2) / 3);
         assert_int_equal(read_text(&out, text, size), 0);
-        assert_true(out.id == in.id && out.local == in.local && out.count == in.count);
+        assert_true(out.id == in.id && out.place == in.place && out.count == in.count);
         assert_memory_equal(out.hash, in.hash, count * sizeof in.hash[0]);
     }
 }

@@ -39,7 +39,8 @@ static int prepare(void *context, struct weir_limit *limit, const char *name)
 {
     struct fake_store *store = context;
     (void)name;
-    return store->base.ops->prepare(&store->base, limit);
+    struct weir_reason reason;
+    return store->base.ops->prepare(&store->base, limit, &reason);
 }
 
 static struct weir_rules *parse(const char *text)

@@ -31,7 +31,7 @@ static int set_up(void **state)
                      0);
     assert_int_equal(weir_store_embedded_open(&f.store, f.table), 0);
     assert_int_equal(weir_limit_init(&f.limit, &spec, NULL), 0);
-    assert_int_equal(f.store->ops->prepare(f.store, &f.limit), 0);
+    assert_int_equal(f.store->ops->prepare(f.store, &f.limit, &(struct weir_reason){{0}}), 0);
     assert_int_not_equal(f.limit.id, 0);
     *state = &f;
     return 0;
@@ -71,18 +71,70 @@ static void it_decides_at_once_and_nothing_is_pending(void **state)
     assert_false(lease(f, 3));
 }
 
+/* Whether there was something. */
+static bool operate(struct fixture *f, enum weir_op op, uint64_t first_word, uint64_t lease_id,
+                    struct weir_outcome *outcome)
+{
+    struct weir_check check = {.hash = {first_word, 2}};
+    struct weir_decision decision = {.checks = &check,
+                                     .outcomes = outcome,
+                                     .count = 1,
+                                     .op = (uint8_t)op,
+                                     .lease = {.id = lease_id}};
+    struct weir_decision *batch[1] = {&decision};
+
+    assert_int_equal(f->store->ops->submit(f->store, START, batch, 1), 0);
+    assert_int_equal(decision.now_ns, START);
+    assert_int_equal(decision.verdict, outcome->verdict);
+    assert_int_equal(decision.error, 0);
+    assert_true(outcome->reported);
+    assert_false(outcome->charged);
+    return decision.verdict == WEIR_ALLOWED;
+}
+
+static void it_tells_when_a_state_will_be_fresh(void **state)
+{
+    struct fixture *f = *state;
+    struct weir_outcome outcome;
+
+    assert_false(operate(f, WEIR_OP_LOOK, 1, 0, &outcome));
+    assert_true(lease(f, 1));
+    assert_true(operate(f, WEIR_OP_LOOK, 1, 0, &outcome));
+    assert_int_equal(outcome.report.reset_after_ns, UINT64_C(60000000000));
+}
+
+static void checks_without_a_state_are_passed_over(void **state)
+{
+    struct fixture *f = *state;
+    struct weir_check checks[3] = {{.flags = WEIR_CHECK_UNLIMITED},
+                                   {.limit = &f->limit, .hash = {1, 2}},
+                                   {.flags = WEIR_CHECK_ALWAYS_DENY}};
+    struct weir_outcome outcomes[3];
+    struct weir_decision decision = {
+        .checks = checks, .outcomes = outcomes, .count = 3, .op = WEIR_OP_RESET};
+    struct weir_decision *batch[1] = {&decision};
+
+    assert_true(lease(f, 1));
+    assert_int_equal(f->store->ops->submit(f->store, START, batch, 1), 0);
+    assert_int_equal(decision.verdict, WEIR_ALLOWED);
+    assert_int_equal(outcomes[0].verdict, WEIR_DENIED);
+    assert_int_equal(outcomes[1].verdict, WEIR_ALLOWED);
+    assert_int_equal(outcomes[2].verdict, WEIR_DENIED);
+}
+
 static void it_releases_and_resets(void **state)
 {
     struct fixture *f = *state;
-    const uint64_t hash[2] = {1, 2}, other[2] = {UINT64_MAX, 2};
+    struct weir_outcome outcome;
 
     assert_true(lease(f, 1));
     assert_true(lease(f, 2));
-    assert_int_equal(f->store->ops->release(f->store, START, hash, 2), 0);
-    assert_int_equal(f->store->ops->release(f->store, START, hash, 2), WEIR_ERR_NOT_FOUND);
+    assert_true(operate(f, WEIR_OP_RELEASE, 1, 2, &outcome));
+    assert_false(operate(f, WEIR_OP_RELEASE, 1, 2, &outcome));
     assert_true(lease(f, 3));
-    assert_int_equal(f->store->ops->reset(f->store, other), WEIR_ERR_NOT_FOUND);
-    assert_int_equal(f->store->ops->reset(f->store, hash), 0);
+    assert_false(operate(f, WEIR_OP_RESET, UINT64_MAX, 0, &outcome));
+    assert_true(operate(f, WEIR_OP_RESET, 1, 0, &outcome));
+    assert_false(operate(f, WEIR_OP_RESET, 1, 0, &outcome));
     assert_true(lease(f, 4));
     assert_true(lease(f, 5));
     assert_false(lease(f, 6));
@@ -111,6 +163,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(it_decides_at_once_and_nothing_is_pending),
         TEST(it_releases_and_resets),
+        TEST(it_tells_when_a_state_will_be_fresh),
+        TEST(checks_without_a_state_are_passed_over),
         TEST(a_region_without_a_free_owner_refuses_another_store),
     };
 

@@ -131,7 +131,7 @@ static void a_shadow_check_never_denies_and_is_charged_with_the_others(void **st
     assert_false(decide_three(f, &one, WEIR_POLICY_ALL,
                               (uint8_t[3]){WEIR_CHECK_SHADOW, 0, WEIR_CHECK_SHADOW}));
     /* Denied by another: the shadow check is not charged. */
-    assert_int_equal(weir_table_reset(f->owner, one.checks[0].hash), 0);
+    assert_int_equal(weir_table_reset(f->owner, START, one.checks[0].hash), 0);
     assert_false(decide_three(f, &one, WEIR_POLICY_ALL,
                               (uint8_t[3]){WEIR_CHECK_SHADOW, 0, WEIR_CHECK_SHADOW}));
     assert_int_equal(one.outcomes[0].verdict, WEIR_ALLOWED);
@@ -369,8 +369,8 @@ static void a_forgotten_key_is_fresh(void **state)
     assert_true(decide_key(f->table, f->owner, &f->log, 2, 3, START));
     for (uint64_t key = 1; key <= 2; key++) {
         key_hash(f->table, key, hash);
-        assert_int_equal(weir_table_reset(f->owner, hash), 0);
-        assert_int_equal(weir_table_reset(f->owner, hash), WEIR_ERR_NOT_FOUND);
+        assert_int_equal(weir_table_reset(f->owner, START, hash), 0);
+        assert_int_equal(weir_table_reset(f->owner, START, hash), WEIR_ERR_NOT_FOUND);
     }
     assert_int_equal(remaining(f, &f->three, 1, START), 3);
     assert_int_equal(remaining(f, &f->log, 2, START), 3);

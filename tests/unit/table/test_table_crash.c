@@ -92,7 +92,7 @@ static bool run_scenario(struct weir_table *table, struct weir_table_owner *owne
     if (scenario->release)
         return weir_table_release(owner, hash, 1) == 0;
     if (scenario->reset)
-        return weir_table_reset(owner, hash) == 0;
+        return weir_table_reset(owner, START, hash) == 0;
     begin_one(&one);
     for (uint32_t i = 0; i < scenario->count; i++)
         add_check(&one, table, &limits[scenario->checks[i].limit], scenario->checks[i].key,

@@ -419,7 +419,7 @@ static void no_damage_crashes_an_operation(void **state)
             if (key % 7 == 0)
                 assert_true(weir_table_release(owner, hash, key) <= 0);
             if (key % 31 == 0)
-                assert_true(weir_table_reset(owner, hash) <= 0);
+                assert_true(weir_table_reset(owner, now_ns, hash) <= 0);
         }
         weir_table_end_owner(owner, 1);
         weir_table_stats(table, START, &stats);

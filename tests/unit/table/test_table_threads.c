@@ -81,7 +81,7 @@ static void *work(void *argument)
             uint64_t hash[2];
 
             key_hash(job->table, 1000 + next_random(&random) % 100000, hash);
-            assert_true(weir_table_reset(owner, hash) <= 0);
+            assert_true(weir_table_reset(owner, START, hash) <= 0);
             weir_table_stats(job->table, START, &stats);
             weir_table_mark(job->table, START + round);
         }

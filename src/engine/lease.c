@@ -1,0 +1,127 @@
+/* Leases: who gave one, ending it by its token, and ending those that nobody will hear of; see
+ * engine.h */
+#include <string.h>
+
+#include "engine/state.h"
+#include "engine/ticket.h"
+
+static bool asks_for_lease(const struct weir_check *check)
+{
+    return check->limit != NULL && check->limit->spec.algorithm == WEIR_CONCURRENCY;
+}
+
+bool weir_lease_wanted(const struct weir_decision *decision)
+{
+    for (uint16_t i = 0; i < decision->count; i++)
+        if (asks_for_lease(&decision->checks[i]))
+            return true;
+    return false;
+}
+
+/* --- By its token ----------------------------------------------------------------------------- */
+
+/* Whether a lease of this place is to be ended at the local store. The table of a node may have
+ * been its store at one time and stand beside another one now, or the other way round. */
+static bool is_local(const struct weir_engine *engine, uint8_t place)
+{
+    bool table = engine->store->ops->name_of == NULL;
+    if (place == WEIR_TICKET_LOCAL)
+        return engine->local != NULL || !table;
+    return place == WEIR_TICKET_TABLE ? !table : table;
+}
+
+/* A check that names a state and no limit; the digest lives as long as the decision. */
+static void set_named(struct weir_decision *decision, uint16_t i,
+                      const struct weir_store_name *name)
+{
+    struct weir_check *check = &decision->checks[i];
+    check->tag = name->tag;
+    check->key = weir_decision_keep(
+        decision, (struct weir_bytes){(const char *)name->digest, sizeof name->digest});
+}
+
+int weir_engine_apply_lease(struct weir_engine *engine, struct weir_decision *decision,
+                            struct weir_bytes token)
+{
+    struct weir_entry *entry = weir_entry_of(decision);
+    struct weir_ticket lease;
+    int err = weir_ticket_read(&lease, token);
+    if (err < 0)
+        return err;
+    decision->count = lease.count;
+    decision->op = WEIR_OP_RELEASE;
+    decision->lease.id = lease.id;
+    entry->local = is_local(engine, lease.place);
+    for (uint16_t i = 0; i < lease.count; i++) {
+        struct weir_store_name name = {.tag = lease.tag[i]};
+        decision->checks[i] =
+            (struct weir_check){.hash = {lease.hash[i][0], lease.hash[i][1]}, .rule = UINT32_MAX};
+        weir_ticket_digest(&lease, i, name.digest);
+        if (lease.place == WEIR_TICKET_ELSEWHERE)
+            set_named(decision, i, &name);
+    }
+    return 0;
+}
+
+/* --- That nobody will hear of ----------------------------------------------------------------- */
+
+/* Whether a check of this decision may hold a lease: it was charged, or is at a store that may
+ * still charge it. */
+static bool may_hold(const struct weir_decision *decision, uint16_t i, bool decided)
+{
+    const struct weir_check *check = &decision->checks[i];
+    return asks_for_lease(check) && check->cost > 0 && (!decided || decision->outcomes[i].charged);
+}
+
+/* Who repeats a request by its idempotency key is given the same lease again, so it must live. */
+static bool is_kept(const struct weir_decision *decision)
+{
+    return decision->count > 0 &&
+           (decision->checks[decision->count - 1].flags & WEIR_CHECK_ONCE) != 0;
+}
+
+bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decision, bool decided)
+{
+    struct weir_entry *entry = weir_entry_of(decision);
+    const struct weir_store_ops *ops = engine->store->ops;
+    struct weir_store_name names[WEIR_CHECKS_MAX];
+    uint16_t held = 0;
+    bool charges = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_DEBIT;
+    if (!charges || decision->lease.id == 0 || is_kept(decision))
+        return false;
+    entry->local = decided && decision->source == WEIR_SOURCE_LOCAL;
+    bool named = !entry->local && ops->name_of != NULL;
+    for (uint16_t i = 0; i < decision->count; i++) {
+        if (!may_hold(decision, i, decided))
+            continue;
+        if (named)
+            ops->name_of(engine->store, &decision->checks[i], &names[held]);
+        decision->checks[held++] = decision->checks[i];
+    }
+    if (held == 0)
+        return false;
+    decision->count = held;
+    decision->op = WEIR_OP_RELEASE;
+    decision->policy = WEIR_POLICY_ALL;
+    decision->deadline_ns = 0;
+    entry->keeps = false; /* the names were made: the keys' texts may go */
+    for (uint16_t i = 0; i < held; i++) {
+        struct weir_check *check = &decision->checks[i];
+        *check = (struct weir_check){.hash = {check->hash[0], check->hash[1]}, .rule = UINT32_MAX};
+        if (named)
+            set_named(decision, i, &names[i]);
+    }
+    return true;
+}
+
+bool weir_lease_copy(struct weir_engine *engine, const struct weir_decision *from,
+                     struct weir_decision *to)
+{
+    struct weir_entry *entry = weir_entry_of(to);
+    memcpy(to->checks, from->checks, from->count * sizeof *to->checks);
+    to->count = from->count;
+    to->op = from->op;
+    to->lease = from->lease;
+    entry->lender = weir_entry_of(from)->lender;
+    return weir_lease_abandon(engine, to, false);
+}
