@@ -4,9 +4,15 @@
 #include "rules/loader.h"
 
 static const char *const fixed_names[WEIR_ATTR_FIRST_NAMED] = {
-    [WEIR_ATTR_METHOD] = "method",       [WEIR_ATTR_PATH] = "path", [WEIR_ATTR_HOST] = "host",
-    [WEIR_ATTR_CLIENT_IP] = "client.ip", [WEIR_ATTR_USER] = "user", [WEIR_ATTR_ORG] = "org",
+    [WEIR_ATTR_METHOD] = "method",
+    [WEIR_ATTR_PATH] = "path",
+    [WEIR_ATTR_HOST] = "host",
+    [WEIR_ATTR_CLIENT_IP] = "client.ip",
+    [WEIR_ATTR_USER] = "user",
+    [WEIR_ATTR_ORG] = "org",
     [WEIR_ATTR_PLAN] = "plan",
+    [WEIR_ATTR_TLS_NAME] = "tls.client.name",
+    [WEIR_ATTR_TLS_CN] = "tls.client.cn",
 };
 
 bool rules_fixed_attributes(struct rules_loader *loader)
@@ -70,6 +76,13 @@ static bool check_name(struct rules_loader *loader, const struct rules_node *nod
     }
     if (client) {
         rules_problem(loader, node, "unknown attribute %s; did you mean `client.ip`?", quote.text);
+        return false;
+    }
+    if (name.size >= 4 && memcmp(name.data, "tls.", 4) == 0) {
+        rules_problem(loader, node,
+                      "unknown attribute %s; of TLS there are `tls.client.name` and "
+                      "`tls.client.cn`",
+                      quote.text);
         return false;
     }
     return true;

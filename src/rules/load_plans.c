@@ -128,7 +128,7 @@ static void load_source(struct rules_loader *loader, const struct rules_node *no
             return;
         }
         rules_quote(&quote, name.data, name.size);
-        if (attribute < WEIR_ATTR_FIRST_NAMED || capture) {
+        if (attribute < WEIR_ATTR_TLS_NAME || capture) {
             rules_problem(loader, node,
                           "%s cannot identify a caller; `client.ip`, a header or another attribute "
                           "can",

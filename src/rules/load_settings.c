@@ -10,6 +10,8 @@
 #define PROXIES_MAX 10000 /* all prefixes of a large content network */
 #define STATE_BYTES_MIN (UINT64_C(1) << 18)
 #define STATE_BYTES_MAX (UINT64_C(1) << 42)
+#define NS_PER_S UINT64_C(1000000000)
+#define AGE_MAX_NS (366 * 86400 * NS_PER_S)
 #define UNIX_PATH_MAX 107 /* sun_path of struct sockaddr_un, less its NUL */
 
 /* A port, 0 (any free one) included. */
@@ -82,26 +84,41 @@ static bool check_address(struct rules_loader *loader, const struct rules_node *
     return true;
 }
 
+/* How old a connection may become. */
+static void load_age(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                     uint64_t *value_ns)
+{
+    if (node != NULL) {
+        rules_read_duration(loader, node, what, NS_PER_S, AGE_MAX_NS, "1s to 366d", value_ns);
+    }
+}
+
 static void load_listener(struct rules_loader *loader, const struct rules_field *field,
                           struct weir_listener_settings *listener)
 {
-    enum { ADDRESS, LISTEN, TOKEN, OPEN, TRUSTED, PROXY_PROTOCOL, TLS, COUNT };
-    struct rules_field fields[COUNT] = {{"address", NULL, NULL}, {"listen", NULL, NULL},
-                                        {"token", NULL, NULL},   {"open", NULL, NULL},
-                                        {"trusted", NULL, NULL}, {"proxy_protocol", NULL, NULL},
-                                        {"tls", NULL, NULL}};
+    enum { ADDRESS, LISTEN, TOKEN, OPEN, TRUSTED, PROXY_PROTOCOL, TLS, AGE, GRACE, COUNT };
+    struct rules_field fields[COUNT] = {{"address", NULL, NULL},
+                                        {"listen", NULL, NULL},
+                                        {"token", NULL, NULL},
+                                        {"open", NULL, NULL},
+                                        {"trusted", NULL, NULL},
+                                        {"proxy_protocol", NULL, NULL},
+                                        {"tls", NULL, NULL},
+                                        {"max_connection_age", NULL, NULL},
+                                        {"max_connection_age_grace", NULL, NULL}};
     const struct rules_node *address = field->value;
     struct weir_bytes token;
     bool far = false;
     if (field->value->kind == RULES_MAP) {
-        rules_fields(loader, field->value, "a listener", fields, COUNT);
+        bool grpc = listener == &loader->rules->settings.grpc;
+        rules_fields(loader, field->value, "a listener", fields, grpc ? COUNT : AGE);
         address = fields[ADDRESS].value != NULL ? fields[ADDRESS].value : fields[LISTEN].value;
         if (fields[ADDRESS].value != NULL && fields[LISTEN].value != NULL) {
             rules_problem(loader, fields[LISTEN].key,
                           "`listen` and `address` are the same; give one");
         }
         if (fields[TLS].value != NULL) {
-            rules_problem(loader, fields[TLS].key, "`tls` is not supported in this version");
+            rules_load_tls(loader, fields[TLS].value, &listener->tls);
         }
     }
     if (fields[TOKEN].value != NULL &&
@@ -122,10 +139,14 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
         rules_read_bool(loader, fields[PROXY_PROTOCOL].value, "proxy_protocol",
                         &listener->proxy_protocol);
     }
+    load_age(loader, fields[AGE].value, "max_connection_age", &listener->max_connection_age_ns);
+    load_age(loader, fields[GRACE].value, "max_connection_age_grace",
+             &listener->max_connection_age_grace_ns);
     if (address != NULL && check_address(loader, address, &listener->address, &far) && far &&
-        !listener->open && fields[TOKEN].value == NULL) {
+        !listener->open && fields[TOKEN].value == NULL && listener->tls.client_ca_file == NULL) {
         rules_problem(loader, address,
-                      "`%s` listens beyond this machine: give it a `token`, or say `open: true`",
+                      "`%s` listens beyond this machine: give it a `token` or a `tls.client_ca`, "
+                      "or say `open: true`",
                       field->name);
     }
 }

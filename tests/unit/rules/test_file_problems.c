@@ -38,7 +38,7 @@ static const struct problem_case the_file_as_a_whole[] = {
     {"limits: []\n"
      "foo: 1\n",
      "2:1: a rules file has no key `foo`; its keys are version, server, state, headers, identify, "
-     "keys, default_plan, plans, limits, store, envoy, identities\n"},
+     "keys, default_plan, plans, limits, store, idempotency, envoy, identities\n"},
     {"limits: []\n"
      "<<: {a: 1}\n",
      "2:1: merge keys (`<<`) are not supported\n"},
@@ -50,12 +50,10 @@ static const struct problem_case the_file_as_a_whole[] = {
      ": 1\n",
      "2:3: a key must be a word\n"},
     {"limits: []\n"
-     "store: {}\n"
      "envoy: x\n"
      "identities: []\n",
-     "2:1: `store` is not supported in this version\n"
-     "3:1: `envoy` is not supported in this version\n"
-     "4:1: `identities` is not supported in this version\n"},
+     "2:1: `envoy` is not supported in this version\n"
+     "3:1: `identities` is not supported in this version\n"},
     {"limits: !!seq []\n", "1:9: tag `tag:yaml.org,2002:seq`: a rules file has no tags\n"},
     {"limits: *a\n", "1:9: alias `a` has no anchor before it\n"},
     {"limits: &a [*a]\n", "1:13: alias `a` stands inside its own anchor\n"},
@@ -86,10 +84,12 @@ static const struct problem_case settings[] = {
      "`unix:/run/weir/http.sock` and `off`\n"},
     {"server: {http: '0.0.0.0:8080'}\n"
      "limits: []\n",
-     "1:16: `http` listens beyond this machine: give it a `token`, or say `open: true`\n"},
+     "1:16: `http` listens beyond this machine: give it a `token` or a "
+     "`tls.client_ca`, or say `open: true`\n"},
     {"server: {redis: {address: '[::]:6380'}}\n"
      "limits: []\n",
-     "1:27: `redis` listens beyond this machine: give it a `token`, or say `open: true`\n"},
+     "1:27: `redis` listens beyond this machine: give it a `token` or a "
+     "`tls.client_ca`, or say `open: true`\n"},
     {"server: {http: 'example.com:80'}\n"
      "limits: []\n",
      "1:16: `example.com:80` is no address to listen on; allowed are `127.0.0.1:8080`, "
@@ -110,7 +110,26 @@ static const struct problem_case settings[] = {
      "1:31: `listen` and `address` are the same; give one\n"},
     {"server: {http: {tls: {}}}\n"
      "limits: []\n",
-     "1:17: `tls` is not supported in this version\n"},
+     "1:22: `tls` needs `cert` and `key`, files in PEM\n"},
+    {"server: {http: {tls: {cert: '', key: [], ca: x}}}\n"
+     "limits: []\n",
+     "1:29: `cert` is empty\n"
+     "1:38: `key` must be a text, not a list\n"
+     "1:42: tls has no key `ca`; its keys are cert, key, client_ca, client_names\n"},
+    {"server: {http: {tls: {cert: a, key: b, client_names: ['', '*', '*.', 'x.*']}}}\n"
+     "limits: []\n",
+     "1:40: `client_names` needs a `client_ca` that signs their certificates\n"
+     "1:55: a client name is a name in a certificate, or `*.` and a domain\n"
+     "1:59: a client name is a name in a certificate, or `*.` and a domain\n"
+     "1:64: a client name is a name in a certificate, or `*.` and a domain\n"},
+    {"server: {http: {tls: {cert: a, key: b, client_ca: c, client_names: []}}}\n"
+     "limits: []\n",
+     "1:68: `client_names` is empty; leave it out to let all of `client_ca` in\n"},
+    {"server: {http: {max_connection_age: 1h}, grpc: {max_connection_age: 1ms}}\n"
+     "limits: []\n",
+     "1:17: a listener has no key `max_connection_age`; its keys are address, listen, token, "
+     "open, trusted, proxy_protocol, tls\n"
+     "1:69: `max_connection_age` must be 1s to 366d, not `1ms`\n"},
     {"server: {http: {open: 1, trusted: 2, proxy_protocol: 3, token: ''}}\n"
      "limits: []\n",
      "1:23: `open` must be true or false, not `1`\n"
