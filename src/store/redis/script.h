@@ -17,7 +17,6 @@
 
 #include "core/check.h"
 #include "store/redis/client.h"
-#include "store/store.h"
 
 enum redis_action {
     REDIS_DECIDE,    /* decision->op says which: decide, peek, debit, refund */
@@ -54,15 +53,6 @@ int redis_script_read(const struct redis_batch *batch, struct weir_decision *int
                       const struct weir_resp_node *nodes, uint32_t count, uint64_t *now_ns,
                       bool *repeated, struct weir_reason *reason)
     __attribute__((warn_unused_result));
-
-/* The tag of a check's keys (its rule's, else one made of the key's text; of a WEIR_OP_RELEASE that
- * of the name), and the slot of all keys with that tag: what decides which checks may share a call.
- */
-uint64_t redis_script_tag(const struct weir_check *check);
-uint16_t redis_script_slot(uint64_t tag);
-
-/* What names the state of a concurrency check (weir_store_ops.name_of). */
-void redis_script_name(const struct weir_check *check, struct weir_store_name *name);
 
 /* Whether a limit can live in Redis: whole microseconds, and products that the scripts can hold.
  * Errors: WEIR_ERR_RANGE, with the field and the bound in `reason`. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/siphash.h"
+#include "store/redis/client.h"
 
 #define TAG_DIGITS 16
 
@@ -38,6 +39,14 @@ uint64_t redis_key_tag(const struct weir_check *check)
         return check->tag;
     weir_siphash128(no_secret, check->key.data, check->key.size, hash);
     return hash[0];
+}
+
+uint16_t redis_key_slot(uint64_t tag)
+{
+    char digits[TAG_DIGITS];
+
+    put_hex(digits, tag);
+    return redis_slot(digits, sizeof digits);
 }
 
 /* What stands before the text: the limit's name and ':', or the mark of a limit without one. */

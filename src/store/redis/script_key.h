@@ -32,6 +32,9 @@ char *redis_key_write_reservation(char *out, const char *prefix, uint64_t tag, u
 /* The tag of a check, its own text's where it has none. */
 uint64_t redis_key_tag(const struct weir_check *check);
 
+/* The slot of all keys with a tag: what decides which checks may share a call. */
+uint16_t redis_key_slot(uint64_t tag);
+
 /* The digest of a concurrency check. */
 void redis_key_digest(const struct weir_check *check, unsigned char digest[REDIS_DIGEST]);
 
