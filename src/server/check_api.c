@@ -110,6 +110,7 @@ static int check_read(struct weir_http_call *call, struct weir_reason *reason)
             weir_http_set_attribute(http, attribute, pair->value);
     }
     int err = check_read_attributes(call, check, reason);
+    weir_connection_tell_peer(call->connection, attributes);
     if (err == 0 && http->joined_full) {
         snprintf(reason->text, sizeof reason->text, "headers: repeated ones are too large");
         err = WEIR_ERR_TOO_LARGE;

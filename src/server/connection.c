@@ -11,9 +11,6 @@
 /* Room that a read into a connection's own buffer has at least. */
 #define READ_ROOM_MIN 2048
 
-/* An answer that its socket did not take lies in a buffer behind its own uv_write_t. */
-#define WRITE_CHUNK (WEIR_OUTPUT_MAX - sizeof(uv_write_t))
-
 static uint64_t connection_now_ms(const struct weir_connection *connection)
 {
     return uv_now(&connection->worker->loop);
@@ -62,90 +59,29 @@ void weir_connection_close(struct weir_connection *connection)
     connection->last = NULL;
     connection_drop_input(connection);
     weir_wheel_remove(&connection->node);
+    weir_tls_close(connection->tls);
+    connection->tls = NULL;
     uv_close(&connection->handle, connection_on_closed);
 }
 
-/* --- Output ----------------------------------------------------------------------------------- */
-
-static void connection_on_written(uv_write_t *write, int status)
-{
-    struct weir_buffer *buffer = write->data;
-    struct weir_connection *connection = write->handle->data;
-    connection->output_bytes -= buffer->used;
-    weir_buffer_give(&connection->worker->buffers, buffer);
-    if (connection->state == WEIR_CONNECTION_CLOSING)
-        return;
-    if (status < 0)
-        weir_connection_close(connection);
-    else
-        weir_worker_mark(connection->worker, connection);
-}
-
-/* Keeps bytes that the socket did not take, and has libuv write them when it does. */
-static void connection_keep_output(struct weir_connection *connection, const char *data,
-                                   size_t size)
-{
-    while (size) {
-        size_t chunk = size < WRITE_CHUNK ? size : WRITE_CHUNK;
-        struct weir_buffer *buffer =
-            weir_buffer_take(&connection->worker->buffers, sizeof(uv_write_t) + chunk);
-        if (!buffer) {
-            weir_connection_close(connection);
-            return;
-        }
-        uv_write_t *write = (uv_write_t *)(void *)buffer->data;
-        char *copy = buffer->data + sizeof *write;
-        memcpy(copy, data, chunk);
-        write->data = buffer;
-        buffer->used = chunk;
-        uv_buf_t out = uv_buf_init(copy, (unsigned)chunk);
-        if (uv_write(write, &connection->stream, &out, 1, connection_on_written) < 0) {
-            weir_buffer_give(&connection->worker->buffers, buffer);
-            weir_connection_close(connection);
-            return;
-        }
-        connection->output_bytes += chunk;
-        data += chunk;
-        size -= chunk;
-    }
-}
-
-static void connection_write(struct weir_connection *connection, const char *data, size_t size)
-{
-    if (!size || connection->state == WEIR_CONNECTION_CLOSING)
-        return;
-    if (!connection->output_bytes) {
-        uv_buf_t out = uv_buf_init((char *)(uintptr_t)data, (unsigned)size);
-        int n = uv_try_write(&connection->stream, &out, 1);
-        if (n < 0 && n != UV_EAGAIN) {
-            weir_connection_close(connection);
-            return;
-        }
-        if (n > 0) {
-            data += n;
-            size -= (size_t)n;
-        }
-    }
-    connection_keep_output(connection, data, size);
-}
-
-void weir_connection_send(struct weir_connection *connection, struct weir_output *output,
-                          const char *data, size_t size)
-{
-    connection_write(connection, output->data, output->used);
-    output->used = 0;
-    connection_write(connection, data, size);
-}
-
 /* --- Deadlines -------------------------------------------------------------------------------- */
+
+/* Whether something is coming in: a PROXY header, a handshake, a request or an encrypted record. */
+static bool connection_begun(const struct weir_connection *connection)
+{
+    return connection->input || connection->state == WEIR_CONNECTION_PROXY ||
+           (connection->tls && weir_tls_midway(connection->tls));
+}
 
 /* Sets the deadline that the connection's present state asks for. */
 static void connection_watch(struct weir_connection *connection)
 {
     uint64_t now_ms = connection_now_ms(connection), deadline_ms = now_ms;
     uint32_t idle_ms = connection->listener->front->idle_ms;
-    bool begun = connection->input || connection->state == WEIR_CONNECTION_PROXY;
+    bool begun = connection_begun(connection);
     deadline_ms += idle_ms ? idle_ms : WEIR_IDLE_MS;
+    if (!begun)
+        connection->request_deadline_ms = 0;
     if (connection->state == WEIR_CONNECTION_LINGER) {
         deadline_ms = now_ms + WEIR_LINGER_MS;
     } else if (connection->output_bytes) {
@@ -182,7 +118,7 @@ static void connection_linger(struct weir_connection *connection)
 
 void weir_connection_expire(struct weir_connection *connection)
 {
-    bool begun = connection->input || connection->state == WEIR_CONNECTION_PROXY;
+    bool begun = connection_begun(connection);
     if (connection->state == WEIR_CONNECTION_LINGER) {
         weir_connection_close(connection);
     } else if (connection->output_bytes) {
@@ -206,7 +142,8 @@ void weir_connection_drain(struct weir_connection *connection)
 
 void weir_connection_cut(struct weir_connection *connection, enum weir_cut why)
 {
-    if (connection->state == WEIR_CONNECTION_PROXY) { /* it has not even said who it is */
+    bool shaking = connection->tls && !weir_tls_ready(connection->tls);
+    if (connection->state == WEIR_CONNECTION_PROXY || shaking) { /* it cannot be told anything */
         weir_connection_close(connection);
         return;
     }
@@ -256,9 +193,13 @@ static size_t connection_parse(struct weir_connection *connection, char *data, s
     size_t done = 0;
     while (done < size) {
         long n;
-        if (connection->state == WEIR_CONNECTION_PROXY)
+        if (connection->state == WEIR_CONNECTION_PROXY) {
             n = connection_read_proxy(connection, data + done, size - done);
-        else if (connection_pause(connection))
+            if (n > 0 && connection->tls) { /* what follows the header is encrypted */
+                weir_connection_receive(connection, data + done + n, size - done - (size_t)n);
+                return size;
+            }
+        } else if (connection_pause(connection))
             break;
         else
             n = connection->listener->front->parse(connection, data + done, size - done);
@@ -311,23 +252,68 @@ static void connection_take_input(struct weir_connection *connection, char *data
     weir_worker_mark(connection->worker, connection);
 }
 
+/* Where the next plain bytes go: the worker's buffer, or behind what the connection keeps. Without
+ * memory its base is NULL. */
+static uv_buf_t connection_room(struct weir_connection *connection)
+{
+    struct weir_worker *worker = connection->worker;
+    if (!connection->input)
+        return uv_buf_init(worker->read_buffer, WEIR_READ_BYTES);
+    struct weir_buffer *input =
+        weir_buffer_reserve(&worker->buffers, connection->input, READ_ROOM_MIN);
+    if (!input)
+        return uv_buf_init(NULL, 0);
+    connection->input = input;
+    return uv_buf_init(input->data + input->used, (unsigned)(input->size - input->used));
+}
+
+/* Takes `n` plain bytes that were put there. */
+static void connection_take(struct weir_connection *connection, const uv_buf_t *room, size_t n)
+{
+    if (!connection->input) {
+        connection_take_input(connection, room->base, n);
+    } else {
+        connection->input->used += n;
+        connection_take_input(connection, connection->input->data, connection->input->used);
+    }
+}
+
+/* The client says nothing more; what it has asked before is still answered. */
+static void connection_end_input(struct weir_connection *connection)
+{
+    connection->state = WEIR_CONNECTION_ENDING;
+    connection_drop_input(connection);
+    weir_worker_mark(connection->worker, connection);
+}
+
+/* Takes what can be decrypted of what has come, as far as there is room for it. */
+static void connection_decrypt(struct weir_connection *connection)
+{
+    while (connection->state == WEIR_CONNECTION_OPEN && !connection->paused) {
+        uv_buf_t room = connection_room(connection);
+        long n = room.base ? weir_tls_read(connection->tls, room.base, room.len) : 0;
+        if (!room.base)
+            weir_connection_cut(connection, WEIR_CUT_BUSY);
+        else if (n > 0)
+            connection_take(connection, &room, (size_t)n);
+        else if (n < 0)
+            connection_end_input(connection);
+        if (n <= 0)
+            break;
+    }
+    if (connection->state == WEIR_CONNECTION_CLOSING)
+        return;
+    weir_connection_send_pending(connection);
+    weir_worker_mark(connection->worker, connection);
+}
+
 static void connection_on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *out)
 {
     struct weir_connection *connection = handle->data;
-    struct weir_worker *worker = connection->worker;
+    bool encrypted = connection->tls && connection->state != WEIR_CONNECTION_PROXY;
     (void)suggested;
-    if (!connection->input) {
-        *out = uv_buf_init(worker->read_buffer, WEIR_READ_BYTES);
-        return;
-    }
-    struct weir_buffer *input =
-        weir_buffer_reserve(&worker->buffers, connection->input, READ_ROOM_MIN);
-    if (!input) {
-        *out = uv_buf_init(NULL, 0); /* the read callback gets UV_ENOBUFS */
-        return;
-    }
-    connection->input = input;
-    *out = uv_buf_init(input->data + input->used, (unsigned)(input->size - input->used));
+    *out = encrypted ? uv_buf_init(connection->worker->read_buffer, WEIR_READ_BYTES)
+                     : connection_room(connection); /* without a base: UV_ENOBUFS */
 }
 
 static void connection_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
@@ -339,12 +325,12 @@ static void connection_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *b
         if (connection->state == WEIR_CONNECTION_LINGER ||
             connection->state == WEIR_CONNECTION_ENDING)
             return; /* read only so that closing does not reset the connection */
-        if (!connection->input) {
-            connection_take_input(connection, buffer->base, (size_t)n);
-        } else {
-            connection->input->used += (size_t)n;
-            connection_take_input(connection, connection->input->data, connection->input->used);
-        }
+        if (connection->tls && connection->state != WEIR_CONNECTION_PROXY)
+            weir_connection_receive(connection, buffer->base, (size_t)n);
+        else
+            connection_take(connection, buffer, (size_t)n);
+        if (connection->tls && connection->state == WEIR_CONNECTION_OPEN)
+            connection_decrypt(connection);
         return;
     }
     if (n == UV_ENOBUFS) {
@@ -358,9 +344,7 @@ static void connection_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *b
         weir_connection_close(connection);
         return;
     }
-    connection->state = WEIR_CONNECTION_ENDING; /* what was asked before is still answered */
-    connection_drop_input(connection);
-    weir_worker_mark(connection->worker, connection);
+    connection_end_input(connection);
 }
 
 void weir_connection_resume(struct weir_connection *connection)
@@ -371,6 +355,8 @@ void weir_connection_resume(struct weir_connection *connection)
     connection->paused = false;
     if (connection->input)
         connection_take_input(connection, connection->input->data, connection->input->used);
+    if (connection->tls && connection->state == WEIR_CONNECTION_OPEN)
+        connection_decrypt(connection);
     if (!connection->paused && connection->state <= WEIR_CONNECTION_ENDING)
         uv_read_start(&connection->stream, connection_on_alloc, connection_on_read);
 }
@@ -394,6 +380,10 @@ void weir_connection_flush(struct weir_connection *connection)
     if (connection->state == WEIR_CONNECTION_CLOSING || connection->state == WEIR_CONNECTION_LINGER)
         return;
     if (connection->state == WEIR_CONNECTION_ENDING) {
+        if (!connection->first)
+            weir_connection_say_end(connection);
+        if (connection->state == WEIR_CONNECTION_CLOSING)
+            return;
         if (!connection->first && !connection->output_bytes) {
             connection_linger(connection);
             return;
@@ -430,6 +420,10 @@ void weir_connection_start(struct weir_connection *connection)
     connection->handle.data = connection;
     connection_find_peer(connection);
     connection->state = WEIR_CONNECTION_OPEN;
+    if (!weir_connection_encrypt(connection)) {
+        weir_connection_close(connection);
+        return;
+    }
     if (weir_listener_settings(connection->listener)->proxy_protocol) {
         connection->state = WEIR_CONNECTION_PROXY;
         if (!weir_worker_trusts(connection->worker, &connection->peer)) {

@@ -7,11 +7,15 @@
  *   output   the replies that are ready leave in one write at the end of a turn; what the socket
  *            does not take is kept, and reading stops while more than WEIR_OUTPUT_MAX is kept
  *
+ *   TLS      a session stands between the socket and all that; the header of the PROXY protocol
+ *            comes before it, in clear
+ *
  * Time limits (all enforced by the worker's wheel, up to one tick late):
  *   a request from its first byte to its last      WEIR_REQUEST_MS, and WEIR_BODY_MS more for a
  *                                                  body: slow senders get 408 and are cut
  *   nothing begun, nothing owed                    WEIR_IDLE_MS: closed
  *   a reply that the client does not read          WEIR_STALL_MS without progress: reset
+ *   a TLS handshake, from the connection on        WEIR_REQUEST_MS: closed
  *   after the last reply, until the client closes  WEIR_LINGER_MS (closing at once would reset the
  *                                                  connection and could destroy the reply,
  *                                                  RFC 9112 9.6)
@@ -24,9 +28,11 @@
 #include <uv.h>
 
 #include "core/address.h"
+#include "rules/request.h"
 #include "server/front.h"
 #include "server/limits.h"
 #include "server/wheel.h"
+#include "wire/tls.h"
 
 enum weir_connection_state {
     WEIR_CONNECTION_PROXY,   /* the PROXY protocol's header comes first */
@@ -50,6 +56,7 @@ struct weir_connection {
     struct weir_worker *worker;
     struct weir_connection *previous, *next; /* all of the worker's */
     struct weir_connection *next_dirty, *next_stalled;
+    struct weir_tls *tls;     /* NULL: plain */
     struct weir_address peer; /* family 0: a Unix socket */
     struct weir_buffer *input, *aside;
     struct weir_slot *first, *last;
@@ -83,6 +90,25 @@ void weir_connection_expire(struct weir_connection *connection);
 /* The worker is shutting down: the next reply is the last. */
 void weir_connection_drain(struct weir_connection *connection);
 
+/* --- Between its parts ----------------------------------------------------------------------- */
+
+/* Gives it a TLS session where its listener has certificates. False: no memory. */
+bool weir_connection_encrypt(struct weir_connection *connection);
+
+/* Takes encrypted bytes. Where that fails, the client is told and the connection ends. */
+void weir_connection_receive(struct weir_connection *connection, const char *data, size_t size);
+
+/* Sends bytes as they are, or encrypted (which needs a session). */
+void weir_connection_write(struct weir_connection *connection, const char *data, size_t size);
+void weir_connection_write_encrypted(struct weir_connection *connection, const char *data,
+                                     size_t size);
+
+/* Sends what its session has to say: answers, and its own part of handshakes. */
+void weir_connection_send_pending(struct weir_connection *connection);
+
+/* Says, where that is said in TLS, that nothing more comes. */
+void weir_connection_say_end(struct weir_connection *connection);
+
 /* --- For front ends --------------------------------------------------------------------------- */
 
 /* A new slot, the connection's last; NULL: no memory (return -1 from parse). A slot that waits for
@@ -94,6 +120,11 @@ void weir_slot_wait(struct weir_slot *slot, struct weir_decision *decision);
 
 /* The slot's reply is a finished text of so many bytes. */
 void weir_slot_weigh(struct weir_slot *slot, size_t bytes);
+
+/* Sets the attributes that tell who is at the other end (tls.client.*), after all others: no
+ * request can set them itself. */
+void weir_connection_tell_peer(const struct weir_connection *connection,
+                               struct weir_request *request);
 
 void *weir_connection_workspace(struct weir_connection *connection);
 

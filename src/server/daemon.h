@@ -17,6 +17,8 @@ struct weir_daemon {
     struct weir_log log;
     struct weir_rules *rules; /* the newest; workers follow within a turn */
     struct weir_table *table;
+    struct weir_certificates *certificates; /* the newest */
+    struct weir_certificate_watch certificate_watch;
     struct weir_endpoint http_endpoint, redis_endpoint, admin_endpoint;
     struct weir_redis_shared redis;
     struct weir_worker admin;
@@ -55,6 +57,10 @@ int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
 /* Reads the rules file again and hands the new rules to all workers. A file with errors is logged
  * and changes nothing. */
 void weir_daemon_reload(struct weir_daemon *daemon);
+
+/* Reads the certificates again if their files have changed; called now and then. Errors are logged
+ * and leave the old ones in use. */
+void weir_daemon_watch_certificates(struct weir_daemon *daemon);
 
 /* Signals, watch, clock: on the admin worker's loop. Errors: WEIR_ERR_IO. */
 int weir_control_open(struct weir_daemon *daemon, struct weir_reason *reason)

@@ -373,12 +373,18 @@ void weir_listener_close(struct weir_listener *listener)
 
 /* --- Settings --------------------------------------------------------------------------------- */
 
+const struct weir_listener_settings *weir_settings_listener(const struct weir_settings *settings,
+                                                            enum weir_listener_kind kind)
+{
+    return kind == WEIR_LISTENER_ADMIN   ? &settings->admin
+           : kind == WEIR_LISTENER_REDIS ? &settings->redis
+           : kind == WEIR_LISTENER_GRPC  ? &settings->grpc
+                                         : &settings->http;
+}
+
 const struct weir_listener_settings *weir_listener_settings(const struct weir_listener *listener)
 {
-    const struct weir_settings *settings = weir_worker_settings(listener->worker);
-    return listener->kind == WEIR_LISTENER_ADMIN   ? &settings->admin
-           : listener->kind == WEIR_LISTENER_REDIS ? &settings->redis
-                                                   : &settings->http;
+    return weir_settings_listener(weir_worker_settings(listener->worker), listener->kind);
 }
 
 bool weir_listener_trusts(const struct weir_listener *listener)

@@ -57,7 +57,16 @@ bool weir_endpoint_overlap(const struct weir_endpoint *a, const struct weir_endp
 void weir_endpoint_remove(const struct weir_endpoint *endpoint);
 
 /* Which part of `server:` a listener stands for. */
-enum weir_listener_kind { WEIR_LISTENER_HTTP, WEIR_LISTENER_REDIS, WEIR_LISTENER_ADMIN };
+enum weir_listener_kind {
+    WEIR_LISTENER_HTTP,
+    WEIR_LISTENER_REDIS,
+    WEIR_LISTENER_GRPC,
+    WEIR_LISTENER_ADMIN,
+    WEIR_LISTENER_KINDS
+};
+
+const struct weir_listener_settings *weir_settings_listener(const struct weir_settings *settings,
+                                                            enum weir_listener_kind kind);
 
 /* One listening socket of one worker. */
 struct weir_listener {

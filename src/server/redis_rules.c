@@ -98,6 +98,7 @@ static bool request_read(struct weir_redis_call *call, unsigned takes, struct op
         i++;
     }
     attributes->cost = (uint64_t)options->cost;
+    weir_connection_tell_peer(call->connection, attributes);
     return true;
 }
 

@@ -85,11 +85,13 @@ static int listener_check(const char *name, const char *address,
         snprintf(reason->text, sizeof reason->text, "%s: %.200s", name, why.text);
         return WEIR_ERR_RULES;
     }
-    if (endpoint.kind == WEIR_ENDPOINT_OFF || endpoint.local || settings->token || settings->open)
+    if (endpoint.kind == WEIR_ENDPOINT_OFF || endpoint.local || settings->token || settings->open ||
+        settings->tls.client_ca_file)
         return 0;
     snprintf(reason->text, sizeof reason->text,
-             "%s: %.80s is not loopback: give server.%s a token, or say open: true", name, address,
-             name);
+             "%s: %.80s is not loopback: give server.%s a token or a tls.client_ca, or say "
+             "open: true",
+             name, address, name);
     return WEIR_ERR_RULES;
 }
 
@@ -171,6 +173,32 @@ static void reload_compare(struct weir_daemon *daemon, const struct weir_setting
     reload_note(daemon, old->state_bytes != new->state_bytes, "state.size");
 }
 
+/* Takes over one reference. */
+static void certificates_hand_over(struct weir_daemon *daemon,
+                                   struct weir_certificates *certificates)
+{
+    for (unsigned i = 0; i < daemon->worker_count; i++)
+        weir_worker_set_certificates(&daemon->workers[i], certificates);
+    weir_worker_set_certificates(&daemon->admin, certificates);
+    weir_certificates_unref(daemon->certificates);
+    daemon->certificates = certificates;
+}
+
+void weir_daemon_watch_certificates(struct weir_daemon *daemon)
+{
+    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
+    struct weir_certificates *certificates;
+    struct weir_reason reason = {{0}};
+    if (!weir_certificate_watch_due(&daemon->certificate_watch, settings))
+        return;
+    if (weir_certificates_load(&certificates, settings, &reason) < 0) {
+        weir_log_event(&daemon->log, WEIR_LOG_ERROR, "certificates_failed", "reason", reason.text);
+        return;
+    }
+    certificates_hand_over(daemon, certificates);
+    weir_log_event(&daemon->log, WEIR_LOG_INFO, "certificates_read", NULL, NULL);
+}
+
 static void reload_hand_over(struct weir_daemon *daemon, struct weir_rules *rules)
 {
     for (unsigned i = 0; i < daemon->worker_count; i++)
@@ -184,10 +212,16 @@ static void reload_hand_over(struct weir_daemon *daemon, struct weir_rules *rule
 void weir_daemon_reload(struct weir_daemon *daemon)
 {
     struct weir_rules *rules = NULL;
+    struct weir_certificates *certificates = NULL;
+    struct weir_certificate_watch watch = {0};
     struct weir_reason reason = {{0}};
     int err = weir_daemon_load(daemon, &rules);
     if (err == 0)
         err = weir_daemon_check(daemon, weir_rules_settings(rules), &reason);
+    if (err == 0) {
+        weir_certificate_watch_start(&watch, weir_rules_settings(rules));
+        err = weir_certificates_load(&certificates, weir_rules_settings(rules), &reason);
+    }
     if (err == 0)
         err = weir_daemon_prepare(daemon, rules, &reason);
     if (err < 0) {
@@ -196,9 +230,12 @@ void weir_daemon_reload(struct weir_daemon *daemon)
                        reason.text[0] ? reason.text : weir_error_text(err));
         if (rules)
             weir_rules_unref(rules);
+        weir_certificates_unref(certificates);
         return;
     }
     reload_compare(daemon, weir_rules_settings(daemon->rules), weir_rules_settings(rules));
+    daemon->certificate_watch = watch;
+    certificates_hand_over(daemon, certificates);
     reload_hand_over(daemon, rules);
     daemon->reloads++;
     daemon->reloaded_wall_ns = weir_clock_wall_ns();

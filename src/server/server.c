@@ -72,6 +72,7 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, u
         .log = &daemon->log,
         .table = daemon->table,
         .rules = daemon->rules,
+        .certificates = daemon->certificates,
         .decisions = decisions,
         .connections_max = connections_max,
     };
@@ -304,7 +305,11 @@ static void join_threads(struct weir_daemon *daemon)
 
 static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    int err = open_table(daemon, reason);
+    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
+    weir_certificate_watch_start(&daemon->certificate_watch, settings);
+    int err = weir_certificates_load(&daemon->certificates, settings, reason);
+    if (err == 0)
+        err = open_table(daemon, reason);
     if (err < 0)
         return err;
     err = open_worker(daemon, &daemon->admin, WEIR_WORKERS_MAX, ADMIN_DECISIONS,
@@ -398,6 +403,7 @@ int weir_server_run(const struct weir_server_options *options)
     int status = daemon_run(daemon);
     if (daemon->rules)
         weir_rules_unref(daemon->rules);
+    weir_certificates_unref(daemon->certificates);
     free(daemon);
     return status;
 }

@@ -175,60 +175,6 @@ static void worker_on_tick(uv_timer_t *timer)
     worker_turn(worker); /* poll comes next and may sleep */
 }
 
-/* --- Messages of other threads ---------------------------------------------------------------- */
-
-static void worker_stop_if_done(struct weir_worker *worker)
-{
-    if (worker->draining && !worker->all)
-        uv_stop(&worker->loop);
-}
-
-static void worker_drain(struct weir_worker *worker)
-{
-    worker->draining = true;
-    for (unsigned i = 0; i < worker->listener_count; i++)
-        weir_listener_close(&worker->listeners[i]);
-    for (struct weir_connection *at = worker->all; at; at = at->next)
-        weir_connection_drain(at);
-    worker_stop_if_done(worker);
-}
-
-static void worker_on_wake(uv_async_t *wake)
-{
-    struct weir_worker *worker = wake->data;
-    struct weir_rules *rules = atomic_exchange(&worker->next_rules, NULL);
-    if (rules) {
-        if (weir_engine_set_rules(worker->engine, rules) < 0)
-            weir_log_event(worker->log, WEIR_LOG_ERROR, "reload_failed", "reason",
-                           weir_error_text(WEIR_ERR_MEMORY));
-        weir_rules_unref(rules);
-    }
-    if (atomic_load(&worker->drain_wanted) && !worker->draining)
-        worker_drain(worker);
-    if (atomic_load(&worker->stop_wanted))
-        uv_stop(&worker->loop);
-}
-
-void weir_worker_set_rules(struct weir_worker *worker, struct weir_rules *rules)
-{
-    struct weir_rules *unseen = atomic_exchange(&worker->next_rules, weir_rules_ref(rules));
-    if (unseen)
-        weir_rules_unref(unseen);
-    uv_async_send(&worker->wake);
-}
-
-void weir_worker_drain(struct weir_worker *worker)
-{
-    atomic_store(&worker->drain_wanted, true);
-    uv_async_send(&worker->wake);
-}
-
-void weir_worker_stop(struct weir_worker *worker)
-{
-    atomic_store(&worker->stop_wanted, true);
-    uv_async_send(&worker->wake);
-}
-
 /* --- Connections and slots -------------------------------------------------------------------- */
 
 struct weir_connection *weir_worker_connection(struct weir_worker *worker,
@@ -291,7 +237,7 @@ void weir_worker_forget(struct weir_worker *worker, struct weir_connection *conn
     connection->next = worker->free_connections;
     worker->free_connections = connection;
     weir_count(&worker->counters.connections, (uint64_t)-1);
-    worker_stop_if_done(worker);
+    weir_worker_stop_if_done(worker);
 }
 
 struct weir_slot *weir_worker_slot(struct weir_worker *worker)
@@ -378,7 +324,7 @@ static int worker_open_loop(struct weir_worker *worker)
     uv_check_init(&worker->loop, &worker->turn);
     uv_timer_init(&worker->loop, &worker->tick);
     uv_timer_init(&worker->loop, &worker->deadline);
-    if (uv_async_init(&worker->loop, &worker->wake, worker_on_wake) < 0) {
+    if (uv_async_init(&worker->loop, &worker->wake, weir_worker_on_wake) < 0) {
         uv_run(&worker->loop, UV_RUN_NOWAIT);
         uv_loop_close(&worker->loop);
         return WEIR_ERR_IO;
@@ -397,6 +343,8 @@ int weir_worker_open(struct weir_worker *worker, const struct weir_worker_option
     worker->log = options->log;
     worker->table = options->table;
     worker->connections_max = options->connections_max;
+    worker->certificates =
+        options->certificates ? weir_certificates_ref(options->certificates) : NULL;
     worker->decisions = options->decisions ? options->decisions : WEIR_DECISIONS;
     worker->dirty_end = &worker->dirty;
     worker->stalled_end = &worker->stalled;
@@ -418,6 +366,7 @@ close_loop:
     weir_worker_close(worker);
     return err;
 free_memory:
+    weir_certificates_unref(worker->certificates);
     free(worker->output.data);
     free(worker->read_buffer);
     return err;
@@ -471,6 +420,8 @@ void weir_worker_close(struct weir_worker *worker)
     struct weir_rules *unseen = atomic_exchange(&worker->next_rules, NULL);
     if (unseen)
         weir_rules_unref(unseen);
+    weir_certificates_unref(atomic_exchange(&worker->next_certificates, NULL));
+    weir_certificates_unref(worker->certificates);
     if (worker->engine) {
         weir_engine_close(worker->engine);
         worker->store->ops->close(worker->store);

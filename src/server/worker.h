@@ -19,6 +19,7 @@
 
 #include "engine/engine.h"
 #include "server/buffers.h"
+#include "server/certificates.h"
 #include "server/connection.h"
 #include "server/limits.h"
 #include "server/listener.h"
@@ -34,7 +35,7 @@ extern const uint32_t weir_turn_bounds_us[WEIR_TURN_BUCKETS];
 
 /* Written by the worker alone, read by anyone: each value is some moment's. */
 struct weir_worker_counters {
-    _Atomic uint64_t connections, accepted, refused, timeouts, protocol_errors;
+    _Atomic uint64_t connections, accepted, refused, timeouts, protocol_errors, tls_errors;
     _Atomic uint64_t turns, turn_ns, turn_buckets[WEIR_TURN_BUCKETS + 1];
     _Atomic uint64_t decisions; /* queued in the engine */
 };
@@ -68,7 +69,10 @@ struct weir_worker {
     struct weir_listener listeners[WEIR_WORKER_LISTENERS_MAX];
     unsigned listener_count;
 
+    struct weir_certificates *certificates; /* NULL: every listener is plain */
+
     _Atomic(struct weir_rules *) next_rules;
+    _Atomic(struct weir_certificates *) next_certificates;
     _Atomic bool drain_wanted, stop_wanted;
 
     uint64_t now_ns, wall_s; /* of the last turn */
@@ -92,9 +96,10 @@ struct weir_worker_options {
     unsigned index;
     struct weir_log *log;
     struct weir_table *table;
-    struct weir_store *store; /* closed with the worker; NULL: one on the table */
-    struct weir_rules *rules; /* prepared for the store */
-    uint32_t decisions;       /* 0: WEIR_DECISIONS */
+    struct weir_store *store;               /* closed with the worker; NULL: one on the table */
+    struct weir_rules *rules;               /* prepared for the store */
+    struct weir_certificates *certificates; /* one reference is taken; NULL: none */
+    uint32_t decisions;                     /* 0: WEIR_DECISIONS */
     uint32_t connections_max;
     uint64_t deadline_ns; /* of a decision that the store has not made; 0: the engine's */
     uint64_t lease_seed;
@@ -123,11 +128,24 @@ void weir_worker_close(struct weir_worker *worker);
 /* Hands over new rules (takes one reference); used from the worker's next turn on. */
 void weir_worker_set_rules(struct weir_worker *worker, struct weir_rules *rules);
 
+/* Hands over new certificates, for connections accepted from the next turn on. */
+void weir_worker_set_certificates(struct weir_worker *worker,
+                                  struct weir_certificates *certificates);
+
 /* Stops accepting; finishes what is begun; then weir_worker_run returns. */
 void weir_worker_drain(struct weir_worker *worker);
 
 /* Ends weir_worker_run at once, whatever is in flight. */
 void weir_worker_stop(struct weir_worker *worker);
+
+/* --- Between its parts ------------------------------------------------------------------------
+ */
+
+/* Another thread has something for it. */
+void weir_worker_on_wake(uv_async_t *wake);
+
+/* Ends its loop when it is draining and the last connection is gone. */
+void weir_worker_stop_if_done(struct weir_worker *worker);
 
 /* --- For connections and front ends, on the worker's thread ------------------------------------
  */

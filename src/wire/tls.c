@@ -307,6 +307,11 @@ void weir_tls_sent(struct weir_tls *tls, size_t size)
 
 /* --- What is known ---------------------------------------------------------------------------- */
 
+bool weir_tls_midway(const struct weir_tls *tls)
+{
+    return !tls->failed && (!tls->ready || tls->in.used > tls->in.at || SSL_has_pending(tls->ssl));
+}
+
 bool weir_tls_ready(const struct weir_tls *tls)
 {
     return tls->ready;

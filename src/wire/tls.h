@@ -70,6 +70,8 @@ void weir_tls_end(struct weir_tls *tls);
 struct weir_bytes weir_tls_pending(struct weir_tls *tls);
 void weir_tls_sent(struct weir_tls *tls, size_t size);
 
+/* The handshake is going on, or a part of a record has come. */
+bool weir_tls_midway(const struct weir_tls *tls);
 bool weir_tls_ready(const struct weir_tls *tls);             /* the handshake is done */
 struct weir_bytes weir_tls_alpn(const struct weir_tls *tls); /* chosen; size 0: none */
 /* Of a verified client certificate: its subject's common name, and the first SAN name of each

@@ -1,0 +1,67 @@
+/* What other threads tell a worker; see worker.h */
+#include "server/worker.h"
+
+void weir_worker_stop_if_done(struct weir_worker *worker)
+{
+    if (worker->draining && !worker->all)
+        uv_stop(&worker->loop);
+}
+
+static void worker_drain(struct weir_worker *worker)
+{
+    worker->draining = true;
+    for (unsigned i = 0; i < worker->listener_count; i++)
+        weir_listener_close(&worker->listeners[i]);
+    for (struct weir_connection *at = worker->all; at; at = at->next)
+        weir_connection_drain(at);
+    weir_worker_stop_if_done(worker);
+}
+
+void weir_worker_on_wake(uv_async_t *wake)
+{
+    struct weir_worker *worker = wake->data;
+    struct weir_rules *rules = atomic_exchange(&worker->next_rules, NULL);
+    if (rules) {
+        if (weir_engine_set_rules(worker->engine, rules) < 0)
+            weir_log_event(worker->log, WEIR_LOG_ERROR, "reload_failed", "reason",
+                           weir_error_text(WEIR_ERR_MEMORY));
+        weir_rules_unref(rules);
+    }
+    struct weir_certificates *certificates = atomic_exchange(&worker->next_certificates, NULL);
+    if (certificates) {
+        weir_certificates_unref(worker->certificates);
+        worker->certificates = certificates;
+    }
+    if (atomic_load(&worker->drain_wanted) && !worker->draining)
+        worker_drain(worker);
+    if (atomic_load(&worker->stop_wanted))
+        uv_stop(&worker->loop);
+}
+
+void weir_worker_set_rules(struct weir_worker *worker, struct weir_rules *rules)
+{
+    struct weir_rules *unseen = atomic_exchange(&worker->next_rules, weir_rules_ref(rules));
+    if (unseen)
+        weir_rules_unref(unseen);
+    uv_async_send(&worker->wake);
+}
+
+void weir_worker_set_certificates(struct weir_worker *worker,
+                                  struct weir_certificates *certificates)
+{
+    weir_certificates_unref(
+        atomic_exchange(&worker->next_certificates, weir_certificates_ref(certificates)));
+    uv_async_send(&worker->wake);
+}
+
+void weir_worker_drain(struct weir_worker *worker)
+{
+    atomic_store(&worker->drain_wanted, true);
+    uv_async_send(&worker->wake);
+}
+
+void weir_worker_stop(struct weir_worker *worker)
+{
+    atomic_store(&worker->stop_wanted, true);
+    uv_async_send(&worker->wake);
+}
