@@ -27,6 +27,7 @@ struct weir_answer_limit {
 
 struct weir_answer {
     bool allowed;
+    bool repeated;           /* decided before, by its idempotency key: allowed, nothing charged */
     int16_t denied_by;       /* index into limits; -1: none */
     uint64_t retry_after_ns; /* of denied_by; 0 when allowed */
     uint64_t delay_ns;

@@ -3,6 +3,19 @@
 
 #include <stddef.h>
 
+#include "core/siphash.h"
+
+uint64_t weir_check_tag(const struct weir_check *check)
+{
+    static const uint64_t public[2] = {0, 0};
+    uint64_t hash[2];
+
+    if (check->tag != 0)
+        return check->tag;
+    weir_siphash128(public, check->key.data, check->key.size, hash);
+    return hash[0];
+}
+
 void weir_decision_report(const struct weir_decision *decision, uint16_t i,
                           struct weir_report *report)
 {

@@ -27,7 +27,8 @@ enum weir_check_flag {
      * to a client. Its limit is a bucket of 1 per life. Where it denies, the request was decided
      * before and was allowed: `repeated` is set, every other check is admitted and charged nothing.
      * Where it admits, it is charged with the others, iff the request is allowed. It never denies.
-     */
+     * It is charged on WEIR_OP_DECIDE and DEBIT, only looked at on PEEK, and passed over on others.
+     * Only under WEIR_POLICY_ALL. A store without room for the record decides without it. */
     WEIR_CHECK_ONCE = 32,
 };
 
@@ -108,6 +109,10 @@ struct weir_decision {
     int8_t error;            /* out: 0, or the enum weir_err that made `source` not STORE */
     bool repeated;           /* out: see WEIR_CHECK_ONCE */
 };
+
+/* What chooses the server of a check's state in a cluster: its tag, else a hash of its key's text
+ * that all nodes agree on. */
+uint64_t weir_check_tag(const struct weir_check *check);
 
 /* The report of check `i` of a finished decision, made from its outcome. */
 void weir_decision_report(const struct weir_decision *decision, uint16_t i,

@@ -78,8 +78,9 @@ static struct weir_bytes write_lease(const struct weir_decision *decision, char 
     ticket.count = 0;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
-        if (!decision->outcomes[i].charged || check->limit == NULL || check->cost == 0 ||
-            check->limit->spec.algorithm != WEIR_CONCURRENCY)
+        /* Who repeats a request is given what the first one got. */
+        if (!(decision->outcomes[i].charged || decision->repeated) || check->limit == NULL ||
+            check->cost == 0 || check->limit->spec.algorithm != WEIR_CONCURRENCY)
             continue;
         add_lease(&ticket, weir_entry_of(decision)->lender, check);
     }
@@ -96,8 +97,11 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
     answer->delay_ns = decision->delay_ns;
     answer->now_ns = decision->now_ns;
     answer->source = decision->source;
+    answer->repeated = decision->repeated;
     answer->count = decision->count;
-    for (uint16_t i = 0; i < decision->count; i++)
+    if (answer->count > 0 && (decision->checks[answer->count - 1].flags & WEIR_CHECK_ONCE) != 0)
+        answer->count--;
+    for (uint16_t i = 0; i < answer->count; i++)
         answer_limit(decision, i, &answer->limits[i]);
     answer->retry_after_ns = retry_after(decision, answer);
     bool charges = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_DEBIT;

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "core/reason.h"
 #include "engine/state.h"
 
 #define DECISIONS_DEFAULT 4096                 /* a full turn of 1,000 connections, four deep */
@@ -151,6 +152,38 @@ int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *de
     if (checks < 0)
         return checks;
     pin(engine, entry, checks);
+    return 0;
+}
+
+static bool any_state(const struct weir_decision *decision)
+{
+    for (uint16_t i = 0; i < decision->count; i++)
+        if ((decision->checks[i].flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0)
+            return true;
+    return false;
+}
+
+int weir_engine_apply_once(struct weir_engine *engine, struct weir_decision *decision,
+                           struct weir_bytes key, struct weir_reason *reason)
+{
+    struct weir_entry *entry = weir_entry_of(decision);
+    uint64_t lease_id;
+    assert(decision->policy == WEIR_POLICY_ALL && key.size > 0 && key.size <= WEIR_ONCE_KEY_MAX);
+    if (!any_state(decision))
+        return 0;
+    int err = WEIR_ERR_TOO_LARGE;
+    if (decision->count < WEIR_CHECKS_MAX)
+        err = weir_rules_once(entry->generation->rules, entry->checks, decision->count, key,
+                              engine->secret, &entry->scratch, &entry->checks[decision->count],
+                              &lease_id);
+    if (err < 0) {
+        reason_text(reason,
+                    "too many limits, or too long keys, for an idempotency key beside them");
+        return err;
+    }
+    if (weir_lease_wanted(decision))
+        decision->lease.id = lease_id;
+    decision->count++;
     return 0;
 }
 

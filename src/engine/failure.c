@@ -36,15 +36,29 @@ static void settle_closed(const struct weir_check *check, struct weir_outcome *o
     };
 }
 
+/* From here on the check is on what this node may admit alone, and told so. */
+static void add_local(struct weir_failure *failure, struct weir_decision *decision, uint16_t i)
+{
+    struct weir_decision *part = &failure->part;
+    struct weir_check *check = &decision->checks[i];
+    if (check->limit->local != NULL)
+        check->limit = check->limit->local;
+    failure->place[part->count] = (uint8_t)i;
+    failure->checks[part->count++] = *check;
+}
+
 /* Settles what is open or closed, collects what is local. Returns whether a closed check denies the
  * request. */
 static bool split(struct weir_failure *failure, bool have_local, struct weir_decision *decision)
 {
     bool closed = false;
+    uint16_t once = UINT16_MAX;
     struct weir_decision *part = &failure->part;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
-        if ((check->flags & WEIR_CHECK_UNLIMITED) != 0) {
+        if ((check->flags & WEIR_CHECK_ONCE) != 0) {
+            once = i;
+        } else if ((check->flags & WEIR_CHECK_UNLIMITED) != 0) {
             settle_open(check, &decision->outcomes[i]);
         } else if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
             settle_closed(check, &decision->outcomes[i]);
@@ -52,12 +66,16 @@ static bool split(struct weir_failure *failure, bool have_local, struct weir_dec
             settle_closed(check, &decision->outcomes[i]);
             closed |= !is_shadow(check);
         } else if (check->on_store_error == WEIR_FAIL_LOCAL && have_local) {
-            failure->place[part->count] = (uint8_t)i;
-            failure->checks[part->count++] = *check;
+            add_local(failure, decision, i);
         } else {
             settle_open(check, &decision->outcomes[i]);
         }
     }
+    /* The record of an idempotency key is of use only beside something that is charged. */
+    if (once != UINT16_MAX && part->count > 0)
+        add_local(failure, decision, once);
+    else if (once != UINT16_MAX)
+        settle_open(&decision->checks[once], &decision->outcomes[once]);
     return closed;
 }
 
@@ -104,6 +122,7 @@ void weir_failure_settle(struct weir_failure *failure, struct weir_store *local,
     }
     decision->now_ns = now_ns;
     weir_decision_join(decision);
+    decision->repeated = part->repeated && decision->verdict == WEIR_ALLOWED;
     if (closed && decision->verdict == WEIR_DENIED)
         decision->source = WEIR_SOURCE_CLOSED;
     else

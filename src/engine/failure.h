@@ -2,7 +2,8 @@
  *
  *   open    admitted, not charged
  *   closed  denied, not charged
- *   local   decided by the local store, all such checks of the decision as one atomic decision
+ *   local   decided by the local store, all such checks of the decision as one atomic decision, on
+ *           one node's part of the limit (limit->local) where it has one, and told as that
  *
  * Under WEIR_POLICY_ALL the parts are joined without breaking all-or-nothing: when a closed check
  * denies the request, the local part is only peeked at, so that nothing is charged for a request
@@ -36,8 +37,8 @@ struct weir_failure {
     uint8_t place[WEIR_CHECKS_MAX]; /* of each check of the part in the whole */
 };
 
-/* Settles `decision`: fills outcomes, verdict, delay_ns, now_ns, source, error. `local` may be
- * NULL: its checks are then open. */
+/* Settles `decision`, which is of a request: fills outcomes, verdict, delay_ns, now_ns, source,
+ * error. `local` may be NULL: its checks are then open. */
 void weir_failure_settle(struct weir_failure *failure, struct weir_store *local, uint64_t now_ns,
                          struct weir_decision *decision, int error);
 

@@ -106,7 +106,8 @@ struct weir_rules {
     atomic_uint references;
     struct rules_arena arena;
     struct weir_settings settings;
-    bool shared; /* other nodes know the same states, by the texts of keys: see key.c */
+    struct weir_limit once; /* of the records of idempotency keys; see once.h */
+    bool shared;            /* other nodes know the same states, by the texts of keys: see key.c */
 
     struct rules_rule *rules;
     uint32_t rule_count;

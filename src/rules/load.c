@@ -163,6 +163,14 @@ static int load_document(struct rules_loader *loader, const char *text, size_t s
     if (err < 0 || loader->wrong > 0) {
         return WEIR_ERR_RULES;
     }
+    const struct weir_limit_spec once = {.algorithm = WEIR_GCRA,
+                                         .rate = 1,
+                                         .window_ns = loader->rules->settings.idempotency_ns,
+                                         .burst = 1};
+    err = weir_limit_init(&loader->rules->once, &once, NULL);
+    if (err < 0) {
+        return err; /* not within the range that the loader admits */
+    }
     return rules_index_build(loader->rules);
 }
 

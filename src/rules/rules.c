@@ -50,7 +50,7 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
             return err;
         }
     }
-    return 0;
+    return prepare(context, &rules->once, "idempotency");
 }
 
 int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_t size)

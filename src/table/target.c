@@ -161,6 +161,13 @@ static bool load_slot(struct weir_table_owner *owner, const struct weir_limit *l
     return true;
 }
 
+/* The record of an idempotency key is its own or none at all: in a state that keys share, somebody
+ * else's would pass for it, and a request would go through uncharged. */
+static bool is_unshared(const struct weir_check *check)
+{
+    return (check->flags & WEIR_CHECK_ONCE) != 0;
+}
+
 /* Looks for the key of a check in its buckets: the likely one first. */
 static bool find_key(struct weir_table_owner *owner, const struct weir_check *check,
                      const struct lookup *ahead, struct target *target, uint64_t now_ns)
@@ -185,6 +192,10 @@ static bool find_key(struct weir_table_owner *owner, const struct weir_check *ch
             target->kind = TARGET_SLOT;
             target->bucket = bucket;
             target->slot = (uint8_t)slot;
+            if (is_unshared(check) && (bucket->param[slot] & PARAM_SHARED)) {
+                target->kind = TARGET_NONE;
+                return true;
+            }
             return load_slot(owner, check->limit, target, now_ns);
         }
     }
@@ -239,7 +250,8 @@ static bool find_place(struct weir_table_owner *owner, const struct transaction 
     uint16_t shared = check->limit->id | PARAM_SHARED;
     struct place place = {.taken = {0, 0}};
 
-    if (placement_find_param(table, pair, shared, txn->now_ns, true, &place) >= 0) {
+    if (!is_unshared(check) &&
+        placement_find_param(table, pair, shared, txn->now_ns, true, &place) >= 0) {
         take_place(target, TARGET_SHARED, &place);
         return load_slot(owner, check->limit, target, txn->now_ns);
     }
@@ -262,6 +274,10 @@ static bool find_place(struct weir_table_owner *owner, const struct transaction 
         target->second = place.bucket != pair[0];
         target->placement = (uint8_t)found;
         return load_fresh(owner, check->limit, target);
+    }
+    if (is_unshared(check)) {
+        target->kind = TARGET_NONE;
+        return true;
     }
     if (placement_find_param(table, pair, check->limit->id, txn->now_ns, false, &place) >= 0) {
         take_place(target, TARGET_DEMOTE, &place);

@@ -60,6 +60,27 @@ static bool test(struct weir_table_owner *owner, const struct transaction *txn, 
                           txn->now_ns, cost);
 }
 
+/* Whether the record of an idempotency key says that this request was decided before. */
+static bool is_repeated(struct weir_table_owner *owner, const struct transaction *txn)
+{
+    uint32_t last = txn->first + txn->count - 1;
+    uint64_t delay_ns;
+
+    return txn->count > 0 && (txn->decision->checks[last].flags & WEIR_CHECK_ONCE) &&
+           txn->decision->op != WEIR_OP_REFUND && !test(owner, txn, last, &delay_ns);
+}
+
+static void admit_all(const struct transaction *txn)
+{
+    for (uint32_t i = txn->first; i < txn->first + txn->count; i++) {
+        struct weir_outcome *outcome = &txn->decision->outcomes[i];
+
+        outcome->delay_ns = 0;
+        outcome->verdict = WEIR_ALLOWED;
+        outcome->charged = outcome->reported = false;
+    }
+}
+
 /* Fills verdict and delay of every check. Returns whether the request is allowed. */
 static bool test_all(struct weir_table_owner *owner, const struct transaction *txn)
 {
@@ -172,8 +193,15 @@ static bool run(struct weir_table_owner *owner, struct transaction *txn)
 
     resolve(owner, txn);
 
-    bool allowed = test_all(owner, txn);
-    bool charged = decision->op != WEIR_OP_PEEK && charge_all(owner, txn, allowed);
+    bool allowed = true, charged = false;
+
+    if (is_repeated(owner, txn)) {
+        decision->repeated = true;
+        admit_all(txn);
+    } else {
+        allowed = test_all(owner, txn);
+        charged = decision->op != WEIR_OP_PEEK && charge_all(owner, txn, allowed);
+    }
 
     for (uint32_t i = txn->first; i < txn->first + txn->count; i++) {
         describe(owner, txn, i);

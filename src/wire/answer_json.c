@@ -87,6 +87,9 @@ size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
     out = milliseconds_write(out, answer->retry_after_ns);
     out = WEIR_LITERAL_WRITE(out, ",\"delay_ms\":");
     out = milliseconds_write(out, answer->delay_ns);
+    if (answer->repeated) {
+        out = WEIR_LITERAL_WRITE(out, ",\"repeated\":true");
+    }
     if (answer->lease.data != NULL) {
         out = WEIR_LITERAL_WRITE(out, ",\"lease\":");
         out = string_write(out, answer->lease);

@@ -5,8 +5,9 @@
  *               "limit":5,"remaining":0,"retry_after_ms":12000,"reset_after_ms":60000}]}
  *
  * Milliseconds are rounded up, so that waiting as told works; "never" is null. "lease" stands there
- * only where the answer has one. A limit that is unlimited has null for limit and remaining; one
- * that is no limit of an algorithm has null for that. Limits stand in the order of the answer.
+ * only where the answer has one, "repeated":true only where a request was decided before. A limit
+ * that is unlimited has null for limit and remaining; one that is no limit of an algorithm has null
+ * for that. Limits stand in the order of the answer.
  */
 #ifndef WEIR_WIRE_ANSWER_JSON_H
 #define WEIR_WIRE_ANSWER_JSON_H

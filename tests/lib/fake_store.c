@@ -80,12 +80,24 @@ static void judge(struct fake_store *fake, uint64_t now_ns, struct weir_decision
         *outcome = (struct weir_outcome){.verdict = WEIR_ALLOWED};
         if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0)
             outcome->verdict = settles ? WEIR_ALLOWED : WEIR_DENIED;
-        if (!has_state(check) || settles)
+        if (!has_state(check) || (settles && !(check->flags & WEIR_CHECK_ONCE)))
             continue;
         struct fake_state *state = find_state(fake, check);
         if (!test_state(state, now_ns, check->cost, &outcome->delay_ns))
             outcome->verdict = WEIR_DENIED;
     }
+}
+
+/* The record of an idempotency key: where it is, everything is admitted and nothing charged. */
+static bool judge_record(struct weir_decision *d)
+{
+    uint16_t last = (uint16_t)(d->count - 1);
+    if (d->count == 0 || !(d->checks[last].flags & WEIR_CHECK_ONCE) || d->op == WEIR_OP_REFUND)
+        return false;
+    bool there = d->outcomes[last].verdict == WEIR_DENIED;
+    for (uint16_t i = 0; there && i < d->count; i++)
+        d->outcomes[i] = (struct weir_outcome){.verdict = WEIR_ALLOWED};
+    return there;
 }
 
 static bool denied_as_a_whole(const struct weir_decision *d)
@@ -103,7 +115,7 @@ static bool is_charged(const struct weir_decision *d, uint16_t i, bool denied)
 {
     const struct weir_check *check = &d->checks[i];
     bool admitted = d->outcomes[i].verdict == WEIR_ALLOWED;
-    if (d->op == WEIR_OP_PEEK)
+    if (d->op == WEIR_OP_PEEK || d->repeated)
         return false;
     if (d->op != WEIR_OP_DECIDE || (admitted && (!denied || d->policy != WEIR_POLICY_ALL)))
         return true;
@@ -196,6 +208,7 @@ void fake_store_decide(struct fake_store *fake, uint64_t now_ns, struct weir_dec
         return;
     }
     judge(fake, now_ns, d);
+    d->repeated = judge_record(d);
     bool denied = denied_as_a_whole(d);
     d->verdict = denied ? WEIR_DENIED : WEIR_ALLOWED;
     for (uint16_t i = 0; i < d->count; i++) {

@@ -8,7 +8,6 @@
 #include <openssl/sha.h>
 #include <string.h>
 
-#include "core/siphash.h"
 #include "store/redis/client.h"
 
 #define TAG_DIGITS 16
@@ -29,16 +28,10 @@ static char *put_hex(char *out, uint64_t value)
     return out;
 }
 
-/* Public: all nodes must agree, and it only chooses a server. */
+/* A lease's token says its tag, and that may be 0. */
 uint64_t redis_key_tag(const struct weir_check *check)
 {
-    static const uint64_t no_secret[2] = {0, 0};
-    uint64_t hash[2];
-
-    if (check->tag != 0 || check->limit == NULL)
-        return check->tag;
-    weir_siphash128(no_secret, check->key.data, check->key.size, hash);
-    return hash[0];
+    return check->limit != NULL ? weir_check_tag(check) : check->tag;
 }
 
 uint16_t redis_key_slot(uint64_t tag)
