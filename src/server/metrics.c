@@ -195,6 +195,8 @@ static void put_connections(struct metrics *metrics)
            SUM(daemon, timeouts));
     single(metrics, "weir_protocol_errors_total", "counter",
            "Requests and PROXY headers that were malformed.", SUM(daemon, protocol_errors));
+    single(metrics, "weir_tls_errors_total", "counter",
+           "TLS sessions that failed, handshakes most of all.", SUM(daemon, tls_errors));
 }
 
 static void put_turns(struct metrics *metrics)

@@ -6,8 +6,10 @@ import socket
 SECONDS_MAX = 30
 
 
-def connect(address, timeout=SECONDS_MAX):
-    """A socket to "HOST:PORT", "[IPV6]:PORT" or "unix:/PATH"."""
+def connect(address, timeout=SECONDS_MAX, tls=None):
+    """A socket to "HOST:PORT", "[IPV6]:PORT" or "unix:/PATH"; `tls`: an ssl.SSLContext."""
+    if tls is not None:
+        return tls.wrap_socket(connect(address, timeout), server_hostname="localhost")
     if address.startswith("unix:"):
         sock = socket.socket(socket.AF_UNIX)
         sock.settimeout(timeout)
@@ -40,9 +42,16 @@ class Reply:
 class Client:
     """One connection."""
 
-    def __init__(self, address, timeout=SECONDS_MAX):
-        self.socket = connect(address, timeout)
+    def __init__(self, address, timeout=SECONDS_MAX, tls=None):
+        self.socket = connect(address, timeout, tls)
         self.buffer = b""
+
+    @classmethod
+    def over(cls, sock):
+        """On a connection that is there already."""
+        client = cls.__new__(cls)
+        client.socket, client.buffer = sock, b""
+        return client
 
     def __enter__(self):
         return self
