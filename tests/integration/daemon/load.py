@@ -1,0 +1,149 @@
+"""Many clients at once, in one thread: each asks one node, waits for the answer, asks again.
+
+Every request is recorded with the times between which it was decided, so that a test can say what
+must have been admitted, and how long answers took."""
+
+import itertools
+import re
+import selectors
+import threading
+import time
+from collections import namedtuple
+from contextlib import contextmanager
+
+from daemon.http import connect, request_bytes
+
+# sent, received: time.monotonic(); status: 200 or 429, None when the connection was lost
+Answer = namedtuple("Answer", "sent received status node client")
+
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+
+
+class _Client:
+    def __init__(self, number, node, address, data):
+        self.number, self.node = number, node
+        self.requests = itertools.cycle([data] if isinstance(data, bytes) else data)
+        self.socket = connect(address)
+        self.socket.setblocking(False)
+        self.buffer, self.sent, self.due = b"", None, 0.0
+
+
+class Load:
+    """`clients` connections, client i to addresses[i % len]. `request` is the bytes to send, a list
+    of such to send in turn, or a function of the client's number that returns either.
+
+    `pace` is the least time between two requests of one client; 0: as fast as it goes."""
+
+    def __init__(self, addresses, clients, request, pace=0.0):
+        make = request if callable(request) else lambda _: request
+        self.clients = [_Client(i, i % len(addresses), addresses[i % len(addresses)], make(i))
+                        for i in range(clients)]
+        self.pace = pace
+        self.answers = []
+        self.settled = True
+        self.stopping = threading.Event()
+        self.selector = selectors.DefaultSelector()
+        for client in self.clients:
+            self.selector.register(client.socket, selectors.EVENT_READ, client)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for client in self.clients:
+            client.socket.close()
+        self.selector.close()
+
+    def run(self, seconds, settle=30):
+        """Asks for so long, then waits for what is under way. Returns the answers of this run."""
+        first = len(self.answers)
+        self.stopping.clear()
+        self._ask_until(time.monotonic() + seconds, settle)
+        assert self.settled, "an answer is missing"
+        return self.answers[first:]
+
+    @contextmanager
+    def running(self, settle=30):
+        """Asks for as long as the body runs."""
+        self.stopping.clear()
+        thread = threading.Thread(target=self._ask_until, args=(float("inf"), settle))
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.stopping.set()
+            thread.join()
+        assert self.settled, "an answer is missing"
+
+    def _ask_until(self, end, settle):
+        self.settled = False
+        while (now := time.monotonic()) < end and not self.stopping.is_set():
+            for client in self.clients:
+                if client.sent is None and client.due <= now:
+                    self._send(client, now)
+            self._receive(min(end - now, self.pace or 0.005))
+        end = time.monotonic() + settle
+        while any(client.sent is not None for client in self.clients):
+            if time.monotonic() > end:
+                return
+            self._receive(0.1)
+        self.settled = True
+
+    @staticmethod
+    def _send(client, now):
+        client.sent = now
+        client.due = now
+        try:
+            client.socket.send(next(client.requests))  # small: goes whole or, to a node that died, not at all
+        except OSError:
+            pass  # told by the read
+
+    def _receive(self, timeout):
+        for key, _ in self.selector.select(max(timeout, 0)):
+            client = key.data
+            try:
+                data = client.socket.recv(65536)
+            except OSError:
+                data = b""
+            client.buffer += data
+            if not data:
+                self._lost(client)
+                continue
+            head, found, rest = client.buffer.partition(b"\r\n\r\n")
+            if not found:
+                continue
+            size = int(LENGTH.search(head)[1])
+            if len(rest) >= size:
+                client.buffer = rest[size:]
+                self._record(client, int(head[9:12]))
+
+    def _record(self, client, status):
+        now = time.monotonic()
+        if client.sent is not None:
+            self.answers.append(Answer(client.sent, now, status, client.node, client.number))
+        client.due = client.sent + self.pace if client.sent is not None else now
+        client.sent = None
+
+    def _lost(self, client):
+        """A node ended: this client is done."""
+        self.selector.unregister(client.socket)
+        client.socket.close()
+        if client.sent is not None:
+            self._record(client, None)
+        client.due = float("inf")
+
+
+def check_request(body, fields=None):
+    """The bytes of a POST /v1/check; `body` is JSON text."""
+    fields = {"Content-Type": "application/json"} | (fields or {})
+    return request_bytes("POST", "/v1/check", fields, body.encode())
+
+
+def admitted(answers):
+    return sum(answer.status == 200 for answer in answers)
+
+
+def percentile(answers, part):
+    """Of the times that answers took, in milliseconds."""
+    times = sorted(answer.received - answer.sent for answer in answers)
+    return times[min(int(len(times) * part), len(times) - 1)] * 1000 if times else 0.0

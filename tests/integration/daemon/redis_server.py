@@ -1,0 +1,268 @@
+"""Real Redis servers of a test's own: one, a Cluster of six, a Sentinel group.
+
+Each runs in a folder of its own on free ports of loopback, without persistence, and ends with the
+test by its process id."""
+
+import signal
+import socket
+import subprocess
+import time
+
+from daemon.redis import Error, Redis
+
+SECONDS_MAX = 30
+BUS = 10000  # a Cluster node's second port is that much higher
+
+
+def wait_until(holds, seconds=SECONDS_MAX, what="the condition"):
+    """Waits for a condition; returns what it returned."""
+    end = time.monotonic() + seconds
+    while True:
+        value = holds()
+        if value:
+            return value
+        assert time.monotonic() < end, f"{what} did not come within {seconds} s"
+        time.sleep(0.01)
+
+
+def free_port():
+    """A port below the ephemeral ones, whose bus is free too."""
+    for port in range(21000 + int(time.time_ns() // 1000 % 9000), 32000):
+        try:
+            for number in (port, port + BUS):
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", number))
+            return port
+        except OSError:
+            continue
+    raise AssertionError("no free port")
+
+
+class RedisServer:
+    """One redis-server; `options` are its own, without the dashes: {"maxmemory": "2mb"}."""
+
+    def __init__(self, folder, options=None, sentinel=None):
+        self.folder = folder
+        self.options = dict(options or {})
+        self.sentinel = sentinel  # the text of a Sentinel's configuration
+        self.port, self.process = None, None
+        self.socket = folder / "redis.sock"
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def start(self):
+        """On the same port as before, if there was one: Redis has returned."""
+        for _ in range(5):
+            port = self.port or free_port()
+            if self._start(port):
+                self.port = port
+                return
+        raise AssertionError(self.log())
+
+    def _start(self, port):
+        options = {"port": port, "bind": "127.0.0.1", "dir": self.folder,
+                   "logfile": self.folder / "redis.log"}
+        if self.sentinel is None:
+            options |= {"save": "", "appendonly": "no", "unixsocket": self.socket}
+            command = ["redis-server"]
+        else:
+            conf = self.folder / "sentinel.conf"
+            if not conf.exists():  # it keeps there what it has learnt
+                conf.write_text(self.sentinel, encoding="utf-8")
+            command = ["redis-server", str(conf), "--sentinel"]
+        for name, value in (options | self.options).items():
+            command += ["--" + name, *([str(value)] if value != "" else [""])]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + SECONDS_MAX
+        while self.process.poll() is None and time.monotonic() < end:
+            try:
+                with Redis(f"127.0.0.1:{port}", timeout=SECONDS_MAX) as client:
+                    reply = client.ask("PING")
+                    if reply == "PONG" or "NOAUTH" in reply:
+                        return self.process.poll() is None
+            except (OSError, EOFError):
+                time.sleep(0.02)
+        self.kill()
+        return False
+
+    def log(self):
+        return (self.folder / "redis.log").read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def url(self):
+        return f"redis://{self.address}"
+
+    def ask(self, *args):
+        """One command over a connection of its own."""
+        with Redis(self.address) as client:
+            if "requirepass" in self.options:
+                assert client.ask("AUTH", self.options["requirepass"]) == "OK"
+            reply = client.ask(*args)
+            assert not isinstance(reply, Error), reply
+            return reply
+
+    def info(self, name):
+        """One field of INFO, as text."""
+        return next(line.partition(":")[2] for line in self.ask("INFO").splitlines()
+                    if line.startswith(name + ":"))
+
+    def keys(self, pattern="*"):
+        return sorted(self.ask("KEYS", pattern))
+
+    def commands(self, name):
+        """How often a command was called."""
+        for line in self.ask("INFO", "commandstats").splitlines():
+            if line.startswith(f"cmdstat_{name}:"):
+                return int(line.partition("calls=")[2].partition(",")[0])
+        return 0
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+        if self.process:
+            self.process.wait()
+
+
+class Cluster:
+    """Three masters with a replica each. Another master takes over about 1 s after one died."""
+
+    def __init__(self, folder):
+        options = {"cluster-enabled": "yes", "cluster-config-file": "nodes.conf",
+                   "cluster-node-timeout": 1000, "repl-diskless-sync-delay": 0}
+        self.servers = [RedisServer(folder / f"node{i}", options) for i in range(6)]
+
+    def __enter__(self):
+        try:
+            for server in self.servers:
+                server.start()
+            self.cli("--cluster", "create", *(server.address for server in self.servers),
+                     "--cluster-replicas", "1", "--cluster-yes")
+            wait_until(self.complete, what="the cluster")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for server in self.servers:
+            server.kill()
+
+    @staticmethod
+    def cli(*arguments):
+        done = subprocess.run(["redis-cli", *map(str, arguments)], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=SECONDS_MAX, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def alive(self):
+        return [server for server in self.servers if server.process.poll() is None]
+
+    @property
+    def url(self):
+        return "redis-cluster://" + ",".join(server.address for server in self.alive()[:3])
+
+    def nodes(self, asked=None):
+        """[(id, port, flags, slots)] as one server sees them."""
+        lines = (asked or self.alive()[0]).ask("CLUSTER", "NODES").splitlines()
+        parts = [line.split() for line in lines]
+        return [(part[0], int(part[1].partition("@")[0].rpartition(":")[2]), part[2].split(","),
+                 part[8:]) for part in parts]
+
+    def complete(self):
+        """Whether all that run see every slot served, and by a master whose replica is in step."""
+        for server in self.alive():
+            if "cluster_state:ok" not in server.ask("CLUSTER", "INFO"):
+                return False
+            if any(len(slots) < 4 for slots in server.ask("CLUSTER", "SLOTS")):
+                return False
+            if server.info("role") == "slave" and server.info("master_link_status") != "up":
+                return False
+        return True
+
+    def server_of(self, port):
+        return next(server for server in self.servers if server.port == port)
+
+    def master_of(self, key):
+        """Who serves a key, and one of its replicas."""
+        slot = self.alive()[0].ask("CLUSTER", "KEYSLOT", key)
+        for first, last, master, *replicas in self.alive()[0].ask("CLUSTER", "SLOTS"):
+            if first <= slot <= last:
+                return self.server_of(master[1]), [self.server_of(each[1]) for each in replicas]
+        raise AssertionError(f"nobody serves {key}")
+
+
+class SentinelGroup:
+    """A master, two replicas, three sentinels that agree on its death after half a second."""
+
+    NAME = "limits"
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.servers = [RedisServer(folder / f"redis{i}", {"repl-diskless-sync-delay": 0})
+                        for i in range(3)]
+        self.sentinels = []
+
+    def __enter__(self):
+        try:
+            master = self.servers[0]
+            master.start()
+            for replica in self.servers[1:]:
+                replica.options["replicaof"] = f"127.0.0.1 {master.port}"
+                replica.start()
+            text = (f"sentinel monitor {self.NAME} 127.0.0.1 {master.port} 2\n"
+                    f"sentinel down-after-milliseconds {self.NAME} 500\n"
+                    f"sentinel failover-timeout {self.NAME} 3000\n")
+            self.sentinels = [RedisServer(self.folder / f"sentinel{i}", sentinel=text)
+                              for i in range(3)]
+            for sentinel in self.sentinels:
+                sentinel.start()
+            wait_until(self.complete, what="the Sentinel group")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for server in self.sentinels + self.servers:
+            server.kill()
+
+    @property
+    def url(self):
+        return ("redis-sentinel://" + ",".join(server.address for server in self.sentinels)
+                + "/" + self.NAME)
+
+    def complete(self):
+        """Whether the sentinels know of each other and of two replicas that are in step."""
+        for sentinel in self.sentinels:
+            told = sentinel.ask("SENTINEL", "MASTER", self.NAME)
+            fields = dict(zip(told[::2], told[1::2]))
+            if fields["num-other-sentinels"] != "2" or fields["num-slaves"] != "2":
+                return False
+        return all(server.info("master_link_status") == "up" for server in self.servers[1:])
+
+    def master(self):
+        port = int(self.sentinels[0].ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.NAME)[1])
+        return next(server for server in self.servers if server.port == port)
+
+
+def pause(server):
+    """SIGSTOP; the kernel goes on taking connections and bytes for it."""
+    server.signal(signal.SIGSTOP)
+
+
+def resume(server):
+    server.signal(signal.SIGCONT)
