@@ -13,13 +13,19 @@
  *
  * The client itself deals with what says "not executed, but there is hope": NOSCRIPT (it loads the
  * script and sends the call again), MOVED and ASK (it follows them and refreshes its map of slots),
- * TRYAGAIN, CLUSTERDOWN, LOADING, READONLY and MASTERDOWN (it looks for the right server and tries
- * again a few times, with a jittered pause, until redis_call.give_up_ns). Connections that are lost
- * come back by themselves with jittered exponential backoff, 1 s at most, so that a server that has
- * returned is used again within 2 s.
+ * TRYAGAIN, CLUSTERDOWN, LOADING, BUSY, READONLY and MASTERDOWN (it looks for the right server and
+ * tries again a few times, with a jittered pause, until redis_call.give_up_ns). Connections that
+ * are lost come back by themselves with jittered exponential backoff, 1 s at most, so that a server
+ * that has returned is used again within 2 s. A server that says nothing for a second while it owes
+ * replies is taken for dead; one that owes none is asked PING once a second.
  *
- * Memory is bounded: at most `calls_max` calls are queued or in flight; a reply larger than
- * REDIS_REPLY_MAX closes the connection.
+ * While a server cannot be reached, calls to it are refused (WEIR_ERR_STORE) rather than queued;
+ * they are queued while it is connected to for the first time, and for the few milliseconds after a
+ * good connection was lost.
+ *
+ * Memory is bounded: at most `calls_max` calls are queued or in flight, forgotten ones that are in
+ * flight included; a reply larger than REDIS_REPLY_MAX closes the connection; at most
+ * REDIS_MASTERS_MAX servers are known (topology.h).
  *
  * Threads: one client per loop, used on its thread alone.
  */
@@ -53,17 +59,21 @@ struct redis_call {
     size_t size;
     const struct redis_script *script; /* whose SHA it names; NULL: none */
     uint16_t slot;                     /* of its keys: redis_slot */
-    uint64_t give_up_ns;  /* uv_hrtime() after which it is not tried again; 0: at once */
-    redis_call_done done; /* nodes are valid during the call only */
+    uint64_t give_up_ns; /* uv_hrtime() up to which it may wait for another try; 0: never */
+    /* nodes are valid during the call only; they are NULL after an error */
+    redis_call_done done;
     /* ------------------------------------------------------------------------------------- */
-    struct redis_call *next;
-    void *place; /* where it stands: the client's */
-    uint8_t state, attempts;
+    struct redis_call *next, *previous; /* among those that wait */
+    void *place;                        /* the server in whose line it stands; NULL: it waits */
+    uint64_t due_ns;                    /* until then it waits */
+    uint32_t turn;                      /* its number in the line */
+    uint8_t list, attempts;
 };
 
 enum redis_event {                   /* changes of state, each told once, for logs and metrics */
                    REDIS_EVENT_UP,   /* calls are answered again; text: the server's address */
-                   REDIS_EVENT_DOWN, /* no server can be reached; text: why */
+                   REDIS_EVENT_DOWN, /* no server can be reached; text: why. Told again when the
+                                        reason changes, every 5 s at most */
                    REDIS_EVENT_FAILOVER, /* another master; text: its address */
                    REDIS_EVENT_TOPOLOGY, /* another map of slots; text: how many masters */
 };
@@ -87,12 +97,14 @@ struct redis_client;
 int redis_client_open(struct redis_client **client, const struct redis_client_options *options,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Ends all connections; `done` of what is in flight is not called. The loop must be run once more
- * for its handles to close; `closed` (may be NULL) is called then. */
+/* Ends all connections; `done` of what is in flight is not called. The loop must be run on for its
+ * handles to close, which is at once unless a name is being resolved; `closed` (may be NULL) is
+ * called then, and nothing of the client is left. */
 void redis_client_close(struct redis_client *client, void (*closed)(void *context), void *context);
 
-/* Queues a call. Errors, `done` is then not called: WEIR_ERR_FULL (calls_max), WEIR_ERR_STORE (no
- * server known for the slot; a call to a server that is just being connected is queued). */
+/* Queues a call. It leaves with redis_client_flush; from inside `done`, by itself. Errors, `done`
+ * is then not called: WEIR_ERR_FULL (calls_max, or no memory for a longer queue), WEIR_ERR_STORE
+ * (no server known for the slot, or it cannot be reached). */
 int redis_client_send(struct redis_client *client, struct redis_call *call)
     __attribute__((warn_unused_result));
 void redis_client_flush(struct redis_client *client);
@@ -100,6 +112,15 @@ void redis_client_flush(struct redis_client *client);
 /* The caller wants no answer: `done` is never called, call and bytes are the caller's again.
  * Returns whether it is certain that it was not executed (its bytes were not yet written). */
 bool redis_client_forget(struct redis_client *client, struct redis_call *call);
+
+struct redis_client_counters {
+    uint64_t redirects; /* MOVED and ASK */
+    uint64_t retries;   /* calls that had to wait for another try */
+    uint64_t reloads;   /* scripts sent again after NOSCRIPT */
+    uint64_t connects;  /* connections whose handshake was done */
+    uint64_t refreshes; /* maps of slots read, and answers of sentinels */
+};
+const struct redis_client_counters *redis_client_counters(const struct redis_client *client);
 
 /* Whether a server of the slot is connected and has finished its handshake. */
 bool redis_client_ready(const struct redis_client *client, uint16_t slot);

@@ -1,0 +1,625 @@
+/* See connection.h. */
+#include "store/redis/connection.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/redis/refusal.h"
+
+#define INPUT_FIRST (64 * 1024)
+#define INPUT_ROOM_MIN 4096 /* that a read has at least */
+#define OUTPUT_FIRST (16 * 1024)
+#define OUTPUT_MAX (256 * 1024) /* some thousand commands; a longer command makes it longer */
+#define NODES_FIRST 512         /* 32 checks in one reply */
+#define NODES_MAX (128 * 1024)  /* 16,384 ranges of slots in one reply, each with a node */
+#define ADDRESSES_MAX 8
+#define KEEPALIVE_S 15
+#define SECRET_INPUT (16 * 1024) /* of a TLS connection, per read: one record */
+
+enum connection_state { RESOLVING, CONNECTING, SECURING, OPEN, ENDED };
+
+struct redis_connection {
+    struct redis_connection_options options;
+    struct redis_host host;
+    uv_timer_t timer;
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    };
+    uv_getaddrinfo_t resolve;
+    uv_connect_t connect;
+    uv_write_t write;
+    struct sockaddr_storage addresses[ADDRESSES_MAX];
+    uint32_t address_count, tried;
+    uint8_t state;     /* enum connection_state */
+    uint8_t parts;     /* handles and requests that libuv still knows */
+    bool silent;       /* the owner has closed it */
+    bool socket_lives; /* the stream is initialized and not closing */
+    bool writing;      /* `write` is on its way, from the output */
+    bool wanted;       /* the owner was refused room */
+    struct weir_tls *tls;
+    char *input, *output, *secret;
+    size_t input_used, input_room, output_used, output_room;
+    struct weir_resp_reader reader;
+    struct weir_resp_node *nodes;
+    uint32_t node_room;
+    char why[WEIR_REASON_MAX];
+};
+
+static void address_try(struct redis_connection *connection);
+
+/* --- The end ---------------------------------------------------------------------------------- */
+
+static void part_gone(struct redis_connection *connection)
+{
+    if (--connection->parts > 0) {
+        return;
+    }
+    connection->options.handlers->gone(connection->options.owner);
+    weir_tls_close(connection->tls);
+    free(connection->input);
+    free(connection->output);
+    free(connection->secret);
+    free(connection->nodes);
+    free(connection);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct redis_connection *connection = handle->data;
+    if (!connection->silent) {
+        connection->options.handlers->lost(connection->options.owner, connection->why);
+    }
+    part_gone(connection);
+}
+
+static void on_socket_closed(uv_handle_t *handle)
+{
+    part_gone(handle->data);
+}
+
+static void connection_end(struct redis_connection *connection)
+{
+    if (connection->state == ENDED) {
+        return;
+    }
+    connection->state = ENDED;
+    uv_cancel((uv_req_t *)&connection->resolve);
+    uv_close((uv_handle_t *)&connection->timer, on_timer_closed);
+    if (connection->socket_lives) {
+        connection->socket_lives = false;
+        uv_close(&connection->handle, on_socket_closed);
+    }
+}
+
+void redis_connection_close(struct redis_connection *connection)
+{
+    connection->silent = true;
+    connection_end(connection);
+}
+
+void redis_connection_fail(struct redis_connection *connection, const char *why)
+{
+    if (connection->state != ENDED) {
+        snprintf(connection->why, sizeof connection->why, "%s", why);
+        connection_end(connection);
+    }
+}
+
+static void fail_with(struct redis_connection *connection, const char *what, int status)
+{
+    char text[WEIR_REASON_MAX];
+    snprintf(text, sizeof text, "%s: %s", what, uv_strerror(status));
+    redis_connection_fail(connection, text);
+}
+
+static void on_timeout(uv_timer_t *timer)
+{
+    static const char *const texts[] = {
+        [RESOLVING] = "its name was not resolved in time",
+        [CONNECTING] = "it was not reached in time",
+        [SECURING] = "no TLS handshake in time",
+        [OPEN] = "it did not answer in time",
+    };
+    struct redis_connection *connection = timer->data;
+    redis_connection_fail(connection, texts[connection->state]);
+}
+
+void redis_connection_settle(struct redis_connection *connection)
+{
+    if (connection->state != ENDED) {
+        uv_timer_stop(&connection->timer);
+    }
+}
+
+/* --- Output ----------------------------------------------------------------------------------- */
+
+static void output_push(struct redis_connection *connection);
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct redis_connection *connection = request->data;
+    connection->writing = false;
+    connection->output_used = 0;
+    if (connection->state == ENDED) {
+        return;
+    }
+    if (status < 0) {
+        fail_with(connection, "writing", status);
+        return;
+    }
+    output_push(connection);
+    if (connection->wanted && !connection->writing) {
+        connection->wanted = false;
+        connection->options.handlers->writable(connection->options.owner);
+    }
+}
+
+/* Has libuv write output[from..output_used) when the socket takes it; until then nothing is put
+ * into the output. */
+static void output_wait(struct redis_connection *connection, size_t from)
+{
+    uv_buf_t rest =
+        uv_buf_init(connection->output + from, (unsigned)(connection->output_used - from));
+    connection->write.data = connection;
+    int status = uv_write(&connection->write, &connection->stream, &rest, 1, on_written);
+    connection->writing = status == 0;
+    if (status != 0) {
+        fail_with(connection, "writing", status);
+    }
+}
+
+/* Returns the bytes that the socket took, 0 if it is full or has failed. */
+static size_t output_try(struct redis_connection *connection, const char *data, size_t size)
+{
+    uv_buf_t buffer = uv_buf_init((char *)(uintptr_t)data, (unsigned)size);
+    int taken = uv_try_write(&connection->stream, &buffer, 1);
+    if (taken < 0 && taken != UV_EAGAIN) {
+        fail_with(connection, "writing", taken);
+    }
+    return taken > 0 ? (size_t)taken : 0;
+}
+
+/* Sends what TLS has made. The session moves its bytes at its next use, so what the socket does not
+ * take is copied into the output, which is empty here. */
+static void secret_push(struct redis_connection *connection)
+{
+    for (;;) {
+        struct weir_bytes pending = weir_tls_pending(connection->tls);
+        if (pending.size == 0 || connection->state == ENDED || connection->writing) {
+            return;
+        }
+        size_t taken = output_try(connection, pending.data, pending.size);
+        if (taken == 0 && connection->state != ENDED) {
+            taken = pending.size < connection->output_room ? pending.size : connection->output_room;
+            memcpy(connection->output, pending.data, taken);
+            connection->output_used = taken;
+            output_wait(connection, 0);
+        }
+        weir_tls_sent(connection->tls, taken);
+    }
+}
+
+static void output_push(struct redis_connection *connection)
+{
+    if (connection->tls != NULL) {
+        if (connection->output_used > 0) {
+            if (weir_tls_write(connection->tls, connection->output, connection->output_used) != 0) {
+                redis_connection_fail(connection, weir_tls_error(connection->tls));
+                return;
+            }
+            connection->output_used = 0;
+        }
+        secret_push(connection);
+        return;
+    }
+    if (connection->output_used == 0) {
+        return;
+    }
+    size_t taken = output_try(connection, connection->output, connection->output_used);
+    if (taken == connection->output_used) {
+        connection->output_used = 0;
+    } else if (connection->state != ENDED) {
+        output_wait(connection, taken);
+    }
+}
+
+void redis_connection_flush(struct redis_connection *connection)
+{
+    if (connection->state == OPEN && !connection->writing) {
+        output_push(connection);
+    }
+}
+
+/* Makes the output longer. Returns whether `size` bytes fit then. */
+static bool output_grow(struct redis_connection *connection, size_t size)
+{
+    size_t need = connection->output_used + size, room = connection->output_room;
+    while (room < need) {
+        room *= 2;
+    }
+    if (room > OUTPUT_MAX && connection->output_used > 0) {
+        return false; /* flush first */
+    }
+    char *grown = realloc(connection->output, room);
+    if (grown == NULL) {
+        if (connection->output_used == 0) {
+            redis_connection_fail(connection, "no memory for a command");
+        }
+        return false;
+    }
+    connection->output = grown;
+    connection->output_room = room;
+    return true;
+}
+
+char *redis_connection_room(struct redis_connection *connection, size_t size)
+{
+    if (connection->state != OPEN) {
+        return NULL;
+    }
+    if (connection->writing) {
+        connection->wanted = true;
+        return NULL;
+    }
+    if (connection->output_room - connection->output_used < size &&
+        !output_grow(connection, size)) {
+        return NULL;
+    }
+    return connection->output + connection->output_used;
+}
+
+void redis_connection_put(struct redis_connection *connection, size_t size)
+{
+    connection->output_used += size;
+}
+
+/* --- Input ------------------------------------------------------------------------------------ */
+
+/* What came is no reply. Its first bytes often tell what answers there. */
+static void fail_with_bytes(struct redis_connection *connection, long error,
+                            struct weir_bytes bytes)
+{
+    char quote[33], text[WEIR_REASON_MAX];
+    if (error == WEIR_ERR_TOO_LARGE) {
+        redis_connection_fail(connection, "a reply is larger than the client takes");
+        return;
+    }
+    snprintf(text, sizeof text, "it does not speak the Redis protocol: \"%s\"",
+             redis_quote(quote, sizeof quote, bytes));
+    redis_connection_fail(connection, text);
+}
+
+/* After a reply of more nodes than there is room for: makes room. Its bytes are still there. */
+static void nodes_grow(struct redis_connection *connection, uint32_t count)
+{
+    struct weir_resp_node *grown =
+        count > NODES_MAX ? NULL : realloc(connection->nodes, count * sizeof *grown);
+    if (grown == NULL) {
+        redis_connection_fail(connection, "a reply has more elements than the client takes");
+        return;
+    }
+    connection->nodes = grown;
+    connection->node_room = count;
+}
+
+/* Gives the room of a large reply back. */
+static void input_shrink(struct redis_connection *connection)
+{
+    if (connection->input_room > INPUT_FIRST && connection->input_used < INPUT_FIRST) {
+        char *shrunk = realloc(connection->input, INPUT_FIRST);
+        if (shrunk != NULL) {
+            connection->input = shrunk;
+            connection->input_room = INPUT_FIRST;
+        }
+    }
+    if (connection->node_room > NODES_FIRST && connection->reader.nodes == 0) {
+        struct weir_resp_node *shrunk =
+            realloc(connection->nodes, NODES_FIRST * sizeof *connection->nodes);
+        if (shrunk != NULL) {
+            connection->nodes = shrunk;
+            connection->node_room = NODES_FIRST;
+        }
+    }
+}
+
+static void input_parse(struct redis_connection *connection)
+{
+    const struct redis_connection_handlers *handlers = connection->options.handlers;
+    size_t at = 0;
+    uint32_t count;
+
+    while (at < connection->input_used && connection->state == OPEN) {
+        const char *data = connection->input + at;
+        size_t size = connection->input_used - at;
+        long taken = weir_resp_reply_parse(&connection->reader, data, size, connection->nodes,
+                                           connection->node_room, &count);
+        if (taken == 0) {
+            break;
+        }
+        if (taken < 0) {
+            fail_with_bytes(connection, taken, (struct weir_bytes){data, size});
+            return;
+        }
+        if (count > connection->node_room) {
+            nodes_grow(connection, count);
+            continue;
+        }
+        if (connection->nodes[0].type == WEIR_RESP_PUSH ||
+            connection->nodes[0].type == WEIR_RESP_ATTRIBUTE) {
+            redis_connection_fail(connection, "it sent a message that nobody asked for");
+            return;
+        }
+        at += (size_t)taken;
+        handlers->replied(connection->options.owner, connection->nodes, count);
+    }
+    if (connection->state != OPEN) {
+        return;
+    }
+    connection->input_used -= at;
+    if (at > 0 && connection->input_used > 0) {
+        memmove(connection->input, connection->input + at, connection->input_used);
+    }
+    input_shrink(connection);
+    handlers->paused(connection->options.owner);
+}
+
+/* Makes room for a read. Returns whether there is. */
+static bool input_reserve(struct redis_connection *connection)
+{
+    if (connection->input_room - connection->input_used >= INPUT_ROOM_MIN) {
+        return true;
+    }
+    if (connection->input_room >= REDIS_REPLY_MAX) {
+        redis_connection_fail(connection, "a reply is larger than the client takes");
+        return false;
+    }
+    char *grown = realloc(connection->input, 2 * connection->input_room);
+    if (grown == NULL) {
+        redis_connection_fail(connection, "no memory for a reply");
+        return false;
+    }
+    connection->input = grown;
+    connection->input_room *= 2;
+    return true;
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+    struct redis_connection *connection = handle->data;
+    if (connection->tls != NULL) {
+        *buffer = uv_buf_init(connection->secret, SECRET_INPUT);
+    } else if (input_reserve(connection)) {
+        *buffer = uv_buf_init(connection->input + connection->input_used,
+                              (unsigned)(connection->input_room - connection->input_used));
+    } else {
+        *buffer = uv_buf_init(NULL, 0);
+    }
+}
+
+/* Bytes of TLS: through the session, into the input. */
+static void secret_read(struct redis_connection *connection, size_t size)
+{
+    bool failed = weir_tls_receive(connection->tls, connection->secret, size) != 0;
+    long got = 0;
+
+    if (!connection->writing) {
+        output_push(connection); /* of the handshake, or an alert */
+    }
+    if (connection->state == SECURING && weir_tls_ready(connection->tls)) {
+        connection->state = OPEN;
+        connection->options.handlers->opened(connection->options.owner);
+    }
+    while (!failed && connection->state == OPEN && input_reserve(connection) &&
+           (got = weir_tls_read(connection->tls, connection->input + connection->input_used,
+                                connection->input_room - connection->input_used)) > 0) {
+        connection->input_used += (size_t)got;
+        input_parse(connection);
+    }
+    if (failed || got < 0) {
+        const char *why = weir_tls_error(connection->tls);
+        redis_connection_fail(connection, why != NULL && *why != '\0' ? why : "it ended TLS");
+    }
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
+{
+    struct redis_connection *connection = stream->data;
+    if (size < 0) {
+        if (size == UV_EOF) {
+            redis_connection_fail(connection, "it closed the connection");
+        } else {
+            fail_with(connection, "reading", (int)size);
+        }
+    } else if (size > 0 && connection->tls != NULL) {
+        secret_read(connection, (size_t)size);
+    } else if (size > 0) {
+        connection->input_used += (size_t)size;
+        input_parse(connection);
+    }
+}
+
+/* --- Opening ---------------------------------------------------------------------------------- */
+
+static void on_address_closed(uv_handle_t *handle)
+{
+    struct redis_connection *connection = handle->data;
+    if (connection->state != ENDED) {
+        address_try(connection);
+    }
+    part_gone(connection);
+}
+
+static void on_connected(uv_connect_t *request, int status)
+{
+    struct redis_connection *connection = request->data;
+    if (connection->state == ENDED) {
+        return;
+    }
+    if (status != 0) {
+        fail_with(connection, "connecting", status);
+        return;
+    }
+    if (connection->options.path == NULL) {
+        uv_tcp_nodelay(&connection->tcp, 1);
+        uv_tcp_keepalive(&connection->tcp, 1, KEEPALIVE_S);
+    }
+    status = uv_read_start(&connection->stream, on_alloc, on_read);
+    if (status != 0) {
+        fail_with(connection, "reading", status);
+        return;
+    }
+    if (connection->tls != NULL) {
+        connection->state = SECURING;
+        output_push(connection); /* the ClientHello */
+    } else {
+        connection->state = OPEN;
+        connection->options.handlers->opened(connection->options.owner);
+    }
+}
+
+static void on_address_tried(uv_connect_t *request, int status)
+{
+    struct redis_connection *connection = request->data;
+    if (status == 0 || connection->state == ENDED ||
+        connection->tried >= connection->address_count) {
+        on_connected(request, status);
+        return;
+    }
+    connection->socket_lives = false;
+    uv_close(&connection->handle, on_address_closed); /* and then to the next address */
+}
+
+static void address_try(struct redis_connection *connection)
+{
+    uint32_t index = (connection->options.first + connection->tried++) % connection->address_count;
+    int status = uv_tcp_init(connection->options.loop, &connection->tcp);
+    if (status == 0) {
+        connection->socket_lives = true;
+        connection->parts++;
+        connection->stream.data = connection;
+        connection->connect.data = connection;
+        status = uv_tcp_connect(&connection->connect, &connection->tcp,
+                                (const struct sockaddr *)&connection->addresses[index],
+                                on_address_tried);
+    }
+    if (status != 0) {
+        fail_with(connection, "connecting", status);
+    }
+}
+
+static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
+{
+    struct redis_connection *connection = request->data;
+    if (connection->state != ENDED && status == 0) {
+        for (const struct addrinfo *one = list;
+             one != NULL && connection->address_count < ADDRESSES_MAX; one = one->ai_next) {
+            if (one->ai_addrlen <= sizeof connection->addresses[0]) {
+                memcpy(&connection->addresses[connection->address_count++], one->ai_addr,
+                       one->ai_addrlen);
+            }
+        }
+        status = connection->address_count > 0 ? 0 : UV_EAI_NODATA;
+    }
+    uv_freeaddrinfo(list);
+    if (status != 0) {
+        fail_with(connection, "resolving its name", status);
+    }
+    if (connection->state != ENDED) {
+        connection->state = CONNECTING;
+        address_try(connection);
+    }
+    part_gone(connection);
+}
+
+static int resolve_start(struct redis_connection *connection)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP};
+    char port[8];
+
+    if (uv_ip4_addr(connection->host.name, connection->host.port,
+                    (struct sockaddr_in *)&connection->addresses[0]) == 0 ||
+        uv_ip6_addr(connection->host.name, connection->host.port,
+                    (struct sockaddr_in6 *)&connection->addresses[0]) == 0) {
+        connection->address_count = 1;
+        connection->state = CONNECTING;
+        address_try(connection);
+        return 0;
+    }
+    snprintf(port, sizeof port, "%u", connection->host.port);
+    connection->resolve.data = connection;
+    int status = uv_getaddrinfo(connection->options.loop, &connection->resolve, on_resolved,
+                                connection->host.name, port, &hints);
+    connection->parts += status == 0;
+    return status;
+}
+
+static void pipe_start(struct redis_connection *connection)
+{
+    connection->state = CONNECTING;
+    uv_pipe_init(connection->options.loop, &connection->pipe, 0);
+    connection->socket_lives = true;
+    connection->parts++;
+    connection->stream.data = connection;
+    connection->connect.data = connection;
+    uv_pipe_connect(&connection->connect, &connection->pipe, connection->options.path,
+                    on_connected);
+}
+
+static bool connection_allocate(struct redis_connection *connection)
+{
+    const struct redis_connection_options *options = &connection->options;
+    connection->input = malloc(connection->input_room = INPUT_FIRST);
+    connection->output = malloc(connection->output_room = OUTPUT_FIRST);
+    connection->nodes = malloc((connection->node_room = NODES_FIRST) * sizeof *connection->nodes);
+    bool done =
+        connection->input != NULL && connection->output != NULL && connection->nodes != NULL;
+    if (done && options->tls != NULL) {
+        const char *name =
+            options->server_name != NULL ? options->server_name : options->host->name;
+        connection->secret = malloc(SECRET_INPUT);
+        done =
+            connection->secret != NULL && weir_tls_open(&connection->tls, options->tls, name) == 0;
+    }
+    return done;
+}
+
+int redis_connection_open(struct redis_connection **out,
+                          const struct redis_connection_options *options)
+{
+    struct redis_connection *connection = calloc(1, sizeof *connection);
+    if (connection == NULL) {
+        return WEIR_ERR_MEMORY;
+    }
+    connection->options = *options;
+    if (!connection_allocate(connection)) {
+        free(connection->input);
+        free(connection->output);
+        free(connection->nodes);
+        free(connection->secret);
+        free(connection);
+        return WEIR_ERR_MEMORY;
+    }
+    if (options->host != NULL) {
+        connection->host = *options->host;
+        connection->options.host = &connection->host;
+    }
+    uv_timer_init(options->loop, &connection->timer);
+    connection->timer.data = connection;
+    connection->parts = 1;
+    uv_timer_start(&connection->timer, on_timeout, options->open_ms, 0);
+    *out = connection;
+    if (options->path != NULL) {
+        pipe_start(connection);
+        return 0;
+    }
+    int status = resolve_start(connection);
+    if (status != 0) {
+        fail_with(connection, "resolving its name", status);
+    }
+    return 0;
+}

@@ -1,0 +1,78 @@
+/* A client of Redis on a loop of its own, for tests: runs until a condition holds, keeps the
+ * events, and calls that remember how they ended. A condition that does not come within 20 s fails
+ * the test.
+ */
+#ifndef TESTS_CLIENT_RIG_H
+#define TESTS_CLIENT_RIG_H
+
+#include "store/redis/client.h"
+
+#define RIG_EVENTS_MAX 64
+
+struct rig_event {
+    enum redis_event kind;
+    char text[320];
+};
+
+struct client_rig {
+    uv_loop_t loop;
+    uv_timer_t guard; /* wakes the loop, so that deadlines are looked at */
+    struct redis_client *client;
+    struct redis_url url;
+    struct rig_event events[RIG_EVENTS_MAX];
+    uint32_t event_count;
+    uint32_t finished; /* calls whose `done` was called */
+    bool closed;
+};
+
+struct rig_call {
+    struct redis_call call; /* first */
+    struct client_rig *rig;
+    char bytes[512];
+    bool done;
+    int error;
+    uint8_t type; /* enum weir_resp_type of the reply */
+    int64_t integer;
+    char text[200];
+};
+
+/* A counter: KEYS[1] grows by ARGV[1], which is what it returns. */
+extern const struct redis_script rig_script;
+
+/* The loop alone. */
+void client_rig_init(struct client_rig *rig);
+/* A client of `url`, with rig_script. Options may be changed by the caller before the second. */
+struct redis_client_options client_rig_options(struct client_rig *rig, const char *url);
+void client_rig_open(struct client_rig *rig, const struct redis_client_options *options);
+/* Ends the client if there is one, waits for it, and then ends the loop, on which nothing may be
+ * left. */
+void client_rig_end(struct client_rig *rig);
+/* The first half: the client only. */
+void client_rig_close(struct client_rig *rig);
+
+/* Runs the loop until the condition holds. */
+#define RIG_UNTIL(rig, condition)                                                                  \
+    do {                                                                                           \
+        uint64_t rig_deadline = uv_hrtime() + UINT64_C(20000000000);                               \
+        while (!(condition)) {                                                                     \
+            if (uv_hrtime() > rig_deadline)                                                        \
+                client_rig_fail((rig), #condition, __FILE__, __LINE__);                            \
+            uv_run(&(rig)->loop, UV_RUN_ONCE);                                                     \
+        }                                                                                          \
+    } while (0)
+void client_rig_fail(struct client_rig *rig, const char *condition, const char *file, int line);
+
+/* Whether an event of the kind was told since `from`, with `part` in its text. */
+bool client_rig_told(const struct client_rig *rig, uint32_t from, enum redis_event kind,
+                     const char *part);
+
+/* Prepares a call of rig_script: adds `amount` to `key`. It may wait 5 s for a server. */
+void rig_call_count(struct rig_call *call, struct client_rig *rig, const char *key, int amount);
+/* A call of words separated by single blanks. */
+void rig_call_say(struct rig_call *call, struct client_rig *rig, const char *command);
+/* Sends and flushes; returns redis_client_send's result. */
+int rig_call_send(struct rig_call *call);
+/* Sends, and runs until it is done; returns its error. */
+int rig_call_run(struct rig_call *call);
+
+#endif
