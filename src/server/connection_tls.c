@@ -37,13 +37,11 @@ void weir_connection_receive(struct weir_connection *connection, const char *dat
     }
     if (weir_tls_ready(connection->tls) && !was_ready)
         connection->request_deadline_ms = 0;
-    weir_connection_send_pending(connection); /* an alert, where it has failed */
-    if (connection->state == WEIR_CONNECTION_CLOSING)
-        return;
     if (err < 0)
-        connection_fail(connection);
+        connection_fail(connection); /* before the client hears of it: the metrics tell no less */
     else
         weir_worker_mark(connection->worker, connection);
+    weir_connection_send_pending(connection); /* an alert, where it has failed */
 }
 
 void weir_connection_write_encrypted(struct weir_connection *connection, const char *data,
