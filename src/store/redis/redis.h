@@ -51,7 +51,7 @@ struct weir_store_redis_options {
     void *event_context;
 };
 
-/* Errors: as redis_client_open. */
+/* Errors: as redis_client_open; the loop must be run once more then, for handles to close. */
 int weir_store_redis_open(struct weir_store **store, const struct weir_store_redis_options *options,
                           struct weir_reason *reason) __attribute__((warn_unused_result));
 

@@ -1,0 +1,206 @@
+/* see state.h: calls that no decision waits for */
+#include <string.h>
+
+#include "store/redis/lease_script.h"
+#include "store/redis/state.h"
+#include "store/redis/stats.h"
+
+/* How long a call of each kind may take. */
+static uint64_t limit_ns(const struct store *store, uint8_t kind)
+{
+    switch (kind) {
+    case CALL_LEASE:
+        return STORE_LEASE_DEADLINES * store->deadline_ns;
+    case CALL_ORPHAN:
+        return STORE_ORPHAN_NS;
+    default:
+        return store->deadline_ns;
+    }
+}
+
+static int send_call(struct store *store, struct store_call *call)
+{
+    uint64_t due_hr = uv_hrtime() + limit_ns(store, call->kind);
+    int err = call_send(store, call, &store->background[call->kind], due_hr);
+
+    if (err == 0)
+        store_arm(store, due_hr);
+    return err;
+}
+
+/* --- Shares of budgets ------------------------------------------------------------------------ */
+
+static int send_lease(struct store *store, const struct redis_leases_call *ask)
+{
+    const uint64_t test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0;
+    struct store_call *call =
+        call_take(store, CALL_LEASE, sizeof *ask + lease_script_size(store->prefix, ask->check));
+
+    if (call == NULL)
+        return WEIR_ERR_FULL;
+    call->lease = (struct redis_leases_call *)(void *)call->bytes;
+    *call->lease = *ask;
+    call->call.bytes = call->bytes + sizeof *ask;
+    call->call.size =
+        lease_script_write(store->prefix, ask->check, &ask->ask, test_now_us,
+                           call->bytes + sizeof *ask, &call->call.script, &call->call.slot);
+    return send_call(store, call);
+}
+
+/* While nothing is sent, what is to be given back waits: it is worth nothing to send it to a server
+ * that does not answer, and it expires by itself. */
+void background_send_leases(struct store *store)
+{
+    struct redis_leases_call ask;
+
+    while (redis_breaker_closed(&store->breaker) &&
+           redis_leases_next(store->leases, store_now(store), &ask)) {
+        int err = send_lease(store, &ask);
+
+        if (err == 0)
+            continue;
+        store_wake(store, redis_leases_failed(store->leases, ask.place, false), WEIR_ERR_STORE);
+        return; /* the next would fare no better */
+    }
+}
+
+static void share_answered(struct store *store, const struct store_call *call, int error,
+                           const struct weir_resp_node *nodes, uint32_t count)
+{
+    const struct redis_leases_call *lease = call->lease;
+    struct redis_leases_wait *waits;
+    struct lease_reply reply;
+    struct weir_reason reason = {""};
+    bool executed = error != WEIR_ERR_STORE;
+
+    if (error == 0) {
+        error = lease_script_read(lease->check, &lease->ask, nodes, count, &reply, &reason);
+        if (error != 0)
+            call_refused(store, &reason);
+    }
+    if (error == 0)
+        waits = redis_leases_answered(store->leases, lease->place, &reply, store_now(store));
+    else
+        waits = redis_leases_failed(store->leases, lease->place, executed);
+    store->queued = true; /* it may have made more to send */
+    store_tick_soon(store);
+    store_wake(store, waits, error == 0 ? 0 : WEIR_ERR_STORE);
+}
+
+/* --- Undoing ---------------------------------------------------------------------------------- */
+
+void background_roll_back(struct store *store, struct flight *flight, struct redis_step step)
+{
+    const struct redis_plan_context context = {
+        .prefix = store->prefix,
+        .test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0,
+    };
+    uint16_t checks[WEIR_CHECKS_MAX];
+    struct weir_decision as;
+    struct redis_batch batch;
+
+    redis_plan_batch(flight->plan, flight->decision, step, &context, &as, checks, &batch);
+
+    struct store_call *call = call_write(store, CALL_ORPHAN, &batch);
+
+    if (call != NULL && send_call(store, call) == 0)
+        redis_stats_add(&store->stats.rollbacks, 1);
+}
+
+void background_release(struct store *store, const struct weir_decision *decision)
+{
+    struct weir_decision release = *decision;
+
+    release.op = WEIR_OP_RELEASE;
+    for (uint16_t i = 0; i < decision->count; i++) {
+        const struct weir_check *check = &decision->checks[i];
+
+        if (!redis_plan_has_state(check) || check->limit->spec.algorithm != WEIR_CONCURRENCY)
+            continue;
+
+        const struct redis_batch batch = {
+            .decision = &release,
+            .checks = &i,
+            .count = 1,
+            .action = REDIS_DECIDE,
+            .prefix = store->prefix,
+            .test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0,
+        };
+        struct store_call *call = call_write(store, CALL_ORPHAN, &batch);
+
+        if (call == NULL || send_call(store, call) < 0)
+            return; /* the lease ends by its life */
+    }
+}
+
+/* --- The probe -------------------------------------------------------------------------------- */
+
+static void probe_ended(struct store *store, bool answered)
+{
+    uint64_t hr = uv_hrtime(), open_ms = (hr - store->breaker.opened_ns) / 1000000;
+
+    redis_breaker_probed(&store->breaker, hr, answered);
+    if (answered && redis_breaker_closed(&store->breaker))
+        store_tell(store, "breaker_closed", "answered after %llu ms", (unsigned long long)open_ms);
+    store_update(store);
+}
+
+void background_probe(struct store *store)
+{
+    static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+    struct store_call *call = call_take(store, CALL_PROBE, sizeof ping - 1);
+    bool sent = call != NULL;
+
+    if (sent) {
+        memcpy(call->bytes, ping, sizeof ping - 1);
+        call->call.size = sizeof ping - 1;
+        call->call.slot = store->probe_slot;
+        sent = send_call(store, call) == 0;
+    }
+    if (!sent)
+        probe_ended(store, false);
+}
+
+/* --- Their end -------------------------------------------------------------------------------- */
+
+void background_answered(struct store *store, struct store_call *call, int error,
+                         const struct weir_resp_node *nodes, uint32_t count)
+{
+    if (call->kind == CALL_LEASE)
+        share_answered(store, call, error, nodes, count);
+    else if (call->kind == CALL_PROBE)
+        probe_ended(store, error == 0 && nodes[0].type == WEIR_RESP_SIMPLE);
+}
+
+static void expire(struct store *store, struct store_call *call)
+{
+    uint8_t kind = call->kind;
+    uint16_t slot = call->call.slot;
+    void *place = kind == CALL_LEASE ? call->lease->place : NULL;
+    bool executed = call_forget(store, call);
+
+    redis_stats_add(&store->stats.timeouts, 1);
+    if (kind == CALL_PROBE) {
+        probe_ended(store, false);
+        return;
+    }
+    call_account(store, slot, false);
+    if (kind == CALL_LEASE)
+        store_wake(store, redis_leases_failed(store->leases, place, executed), WEIR_ERR_STORE);
+}
+
+uint64_t background_expire(struct store *store, uint64_t hr)
+{
+    uint64_t next_hr = UINT64_MAX;
+
+    for (uint8_t kind = 0; kind < CALL_KINDS; kind++) {
+        struct call_list *list = &store->background[kind];
+        uint64_t limit = limit_ns(store, kind);
+
+        while (list->first != NULL && list->first->sent_hr + limit <= hr)
+            expire(store, list->first);
+        if (list->first != NULL && list->first->sent_hr + limit < next_hr)
+            next_hr = list->first->sent_hr + limit;
+    }
+    return next_hr;
+}

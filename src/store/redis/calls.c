@@ -1,0 +1,164 @@
+/* see state.h: calls */
+#include "store/redis/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/redis/stats.h"
+
+#define TELL_ERRORS_NS UINT64_C(1000000000) /* one line a second at most */
+
+void call_append(struct call_list *list, struct store_call *call)
+{
+    call->list = list;
+    call->previous = list->last;
+    call->next = NULL;
+    if (list->last != NULL)
+        list->last->next = call;
+    else
+        list->first = call;
+    list->last = call;
+}
+
+static void unlink_call(struct store_call *call)
+{
+    struct call_list *list = call->list;
+
+    if (call->previous != NULL)
+        call->previous->next = call->next;
+    else
+        list->first = call->next;
+    if (call->next != NULL)
+        call->next->previous = call->previous;
+    else
+        list->last = call->previous;
+    call->list = NULL;
+}
+
+struct store_call *call_take(struct store *store, enum call_kind kind, size_t bytes)
+{
+    size_t size = sizeof(struct store_call) + bytes;
+    struct store_call *call = redis_blocks_take(&store->calls, size);
+
+    if (call == NULL)
+        return NULL;
+    memset(call, 0, sizeof *call);
+    call->store = store;
+    call->size = size;
+    call->kind = (uint8_t)kind;
+    call->call.bytes = call->bytes;
+    return call;
+}
+
+void call_give(struct store *store, struct store_call *call)
+{
+    if (call->list != NULL)
+        unlink_call(call);
+    redis_blocks_give(&store->calls, call, call->size);
+}
+
+struct store_call *call_write(struct store *store, enum call_kind kind,
+                              const struct redis_batch *batch)
+{
+    struct store_call *call = call_take(store, kind, redis_script_size(batch));
+
+    if (call != NULL)
+        call->call.size =
+            redis_script_write(batch, call->bytes, &call->call.script, &call->call.slot);
+    return call;
+}
+
+/* --- Their end -------------------------------------------------------------------------------- */
+
+void call_account(struct store *store, uint16_t slot, bool answered)
+{
+    if (!redis_breaker_call(&store->breaker, uv_hrtime(), answered))
+        return;
+    store->probe_slot = slot;
+    redis_stats_add(&store->stats.breaker_opened, 1);
+    store_tell(store, "breaker_open", "%u calls in a row without an answer",
+               (unsigned)store->breaker.failures);
+    store_update(store);
+}
+
+void call_refused(struct store *store, const struct weir_reason *reason)
+{
+    uint64_t hr = uv_hrtime();
+
+    redis_stats_add(&store->stats.errors, 1);
+    if (store->error_told_hr != 0 && hr - store->error_told_hr < TELL_ERRORS_NS)
+        return;
+    store->error_told_hr = hr;
+    store_tell(store, "store_error", "%s", reason->text);
+}
+
+/* When its bytes were written. */
+static uint64_t written_hr(const struct store *store, const struct store_call *call)
+{
+    uint32_t turns = store->turn - call->turn;
+
+    return turns > 0 && turns < STORE_TURNS ? store->turn_hr[call->turn % STORE_TURNS]
+                                            : call->sent_hr;
+}
+
+static void account_end(struct store *store, struct store_call *call, int error)
+{
+    if (call->call.attempts > 1)
+        redis_stats_add(&store->stats.redirects, call->call.attempts - 1);
+    if (error == 0) {
+        redis_stats_latency(&store->stats, uv_hrtime() - written_hr(store, call));
+    } else {
+        redis_stats_add(&store->stats.errors, 1);
+        if (error == WEIR_ERR_IO)
+            redis_stats_add(&store->stats.unknown, 1);
+    }
+    if (call->kind != CALL_PROBE)
+        call_account(store, call->call.slot, error == 0);
+}
+
+static void call_done(struct redis_call *done, int error, const struct weir_resp_node *nodes,
+                      uint32_t count)
+{
+    struct store_call *call = (struct store_call *)(void *)done; /* its first member */
+    struct store *store = call->store;
+
+    unlink_call(call);
+    account_end(store, call, error);
+    if (call->kind <= CALL_STEP)
+        flight_answered(store, call, error, nodes, count);
+    else
+        background_answered(store, call, error, nodes, count);
+    redis_blocks_give(&store->calls, call, call->size);
+    if (store->queued)
+        store_flush_soon(store);
+}
+
+int call_send(struct store *store, struct store_call *call, struct call_list *list,
+              uint64_t give_up_hr)
+{
+    call->call.done = call_done;
+    call->call.give_up_ns = give_up_hr;
+    call->sent_hr = uv_hrtime();
+    call->turn = store->turn;
+    call_append(list, call);
+
+    int err = redis_client_send(store->client, &call->call);
+
+    if (err < 0) {
+        call_give(store, call);
+        return err;
+    }
+    redis_stats_add(&store->stats.calls, 1);
+    store->queued = true;
+    return 0;
+}
+
+bool call_forget(struct store *store, struct store_call *call)
+{
+    bool executed = !redis_client_forget(store->client, &call->call);
+
+    if (executed)
+        redis_stats_add(&store->stats.unknown, 1);
+    call_give(store, call);
+    return executed;
+}

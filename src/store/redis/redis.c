@@ -1,0 +1,332 @@
+/* see redis.h: opening and closing, the client's events, the timer */
+#include "store/redis/redis.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "store/redis/jitter.h"
+#include "store/redis/state.h"
+#include "store/redis/stats.h"
+
+#define DEADLINE_NS UINT64_C(20000000)
+#define MEMORY_KEYS 65536
+#define HOLDER_MASK ((UINT64_C(1) << 53) - 1) /* whole numbers of Lua */
+#define TICK_NS UINT64_C(10000000)            /* after a reply, shares are looked at this soon */
+#define MS_NS UINT64_C(1000000)
+
+/* --- Clocks and events ------------------------------------------------------------------------ */
+
+uint64_t store_now(const struct store *store)
+{
+    struct timespec now;
+
+    if (store->test_time_ns != NULL)
+        return *store->test_time_ns;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+void store_tell(struct store *store, const char *event, const char *format, ...)
+{
+    char text[WEIR_REASON_MAX];
+    va_list arguments;
+
+    if (store->event == NULL || store->closing)
+        return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    store->event(store->event_context, event, text);
+}
+
+static void client_event(void *context, enum redis_event event, const char *text)
+{
+    struct store *store = context;
+
+    switch (event) {
+    case REDIS_EVENT_UP:
+        store->connected = true;
+        redis_breaker_hurry(&store->breaker, uv_hrtime());
+        store_tell(store, "store_up", "%s", text);
+        break;
+    case REDIS_EVENT_DOWN:
+        store->connected = false;
+        if (redis_breaker_trip(&store->breaker, uv_hrtime()))
+            redis_stats_add(&store->stats.breaker_opened, 1);
+        store_tell(store, "store_down", "%s", text);
+        break;
+    case REDIS_EVENT_FAILOVER:
+        store_tell(store, "store_failover", "%s", text);
+        break;
+    case REDIS_EVENT_TOPOLOGY:
+        store_tell(store, "store_topology", "%s", text);
+        break;
+    }
+    store_update(store);
+}
+
+/* --- Turns and the timer ---------------------------------------------------------------------- */
+
+static void copy_counters(struct store *store)
+{
+    const struct redis_leases_counters *from = redis_leases_counters(store->leases);
+    struct weir_store_redis_stats *to = &store->stats;
+
+    redis_stats_set(&to->leases, from->held);
+    redis_stats_set(&to->lease_refills, from->refills);
+    redis_stats_set(&to->lease_returns, from->returns);
+    redis_stats_set(&to->lease_decisions, from->decisions);
+}
+
+void store_flush(struct store *store)
+{
+    background_send_leases(store);
+    copy_counters(store);
+    if (store->queued) {
+        store->queued = false;
+        redis_client_flush(store->client);
+        store->turn_hr[store->turn % STORE_TURNS] = uv_hrtime();
+        store->turn++;
+    }
+    uv_prepare_stop(&store->prepare);
+}
+
+static void before_waiting(uv_prepare_t *prepare)
+{
+    store_flush(prepare->data);
+}
+
+void store_flush_soon(struct store *store)
+{
+    uv_prepare_start(&store->prepare, before_waiting);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+void store_arm(struct store *store, uint64_t due_hr)
+{
+    if (due_hr >= store->timer_hr || store->closing)
+        return;
+
+    uint64_t hr = uv_hrtime();
+
+    store->timer_hr = due_hr;
+    uv_timer_start(&store->timer, on_timer, due_hr > hr ? (due_hr - hr + MS_NS - 1) / MS_NS : 0, 0);
+}
+
+void store_tick_soon(struct store *store)
+{
+    uint64_t hr = uv_hrtime();
+
+    if (store->tick_hr > hr + TICK_NS)
+        store->tick_hr = hr + TICK_NS;
+    store_arm(store, store->tick_hr);
+}
+
+void store_update(struct store *store)
+{
+    bool closed = redis_breaker_closed(&store->breaker);
+
+    redis_stats_set(&store->stats.breaker, store->breaker.state);
+    redis_stats_set(&store->stats.up, closed && store->connected);
+    store_arm(store, redis_breaker_due_ns(&store->breaker));
+}
+
+static void tick(struct store *store, uint64_t hr)
+{
+    uint64_t now_ns, next_ns;
+
+    if (hr < store->tick_hr)
+        return;
+    now_ns = store_now(store);
+    next_ns = redis_leases_tick(store->leases, now_ns);
+    store->tick_hr = next_ns == WEIR_NEVER ? UINT64_MAX
+                     : next_ns > now_ns    ? hr + (next_ns - now_ns)
+                                           : hr + TICK_NS;
+}
+
+static void finish_shutdown(struct store *store, uint64_t hr);
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct store *store = timer->data;
+    uint64_t hr = uv_hrtime();
+
+    store->timer_hr = UINT64_MAX;
+    tick(store, hr);
+    if (redis_breaker_probe(&store->breaker, hr)) {
+        store_update(store);
+        background_probe(store);
+    }
+
+    uint64_t next_hr = background_expire(store, hr);
+
+    store_flush(store);
+    store_arm(store, next_hr < store->tick_hr ? next_hr : store->tick_hr);
+    store_update(store);
+    if (store->shut_down_by_hr != 0)
+        finish_shutdown(store, hr);
+}
+
+/* --- Closing ---------------------------------------------------------------------------------- */
+
+static void free_store(struct store *store)
+{
+    if (store->leases != NULL)
+        redis_leases_close(store->leases);
+    if (store->memo != NULL)
+        redis_memo_close(store->memo);
+    redis_blocks_end(&store->calls);
+    redis_blocks_end(&store->flights);
+    free(store);
+}
+
+static void one_closed(void *context)
+{
+    struct store *store = context;
+
+    if (--store->handles > 0)
+        return;
+
+    void (*closed)(void *) = store->closed;
+    void *closed_context = store->closed_context;
+
+    free_store(store);
+    if (closed != NULL)
+        closed(closed_context);
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    one_closed(handle->data);
+}
+
+static void close_handles(struct store *store)
+{
+    store->closing = true;
+    uv_close((uv_handle_t *)&store->timer, handle_closed);
+    uv_close((uv_handle_t *)&store->prepare, handle_closed);
+}
+
+static void begin_close(struct store *store)
+{
+    redis_client_close(store->client, one_closed, store);
+    close_handles(store);
+}
+
+void store_close(struct weir_store *base)
+{
+    begin_close(store_of(base));
+}
+
+static void finish_shutdown(struct store *store, uint64_t hr)
+{
+    if (store->closing)
+        return;
+    if (redis_leases_busy(store->leases) == 0 || hr >= store->shut_down_by_hr ||
+        !redis_breaker_closed(&store->breaker))
+        begin_close(store);
+    else
+        store_arm(store, hr + MS_NS);
+}
+
+void weir_store_redis_shutdown(struct weir_store *base, void (*closed)(void *context),
+                               void *context)
+{
+    struct store *store = store_of(base);
+    uint64_t hr = uv_hrtime();
+
+    store->closed = closed;
+    store->closed_context = context;
+    store->shut_down_by_hr = hr + STORE_SHUTDOWN_NS;
+    redis_leases_end(store->leases);
+    store_flush(store);
+    finish_shutdown(store, hr);
+}
+
+/* --- Opening ---------------------------------------------------------------------------------- */
+
+static int open_parts(struct store *store, const struct weir_store_redis_options *options)
+{
+    uint32_t keys = options->memory_keys != 0 ? options->memory_keys : MEMORY_KEYS;
+    const struct redis_memo_options memo = {
+        .records = keys,
+        .longest_ns = options->remember_ns,
+        .secret = {redis_random(&store->random), redis_random(&store->random)},
+    };
+    const struct redis_leases_options leases = {
+        .keys_max = keys,
+        .life_ns = options->lease_ns,
+        .holder = (redis_random(&store->random) & HOLDER_MASK) | 1,
+    };
+    int err = redis_memo_open(&store->memo, &memo);
+
+    if (err < 0)
+        return err;
+    return redis_leases_open(&store->leases, &leases);
+}
+
+static int open_client(struct store *store, const struct weir_store_redis_options *options,
+                       struct weir_reason *reason)
+{
+    const struct redis_client_options client = {
+        .loop = options->loop,
+        .url = options->url,
+        .scripts = redis_scripts,
+        .script_count = redis_script_count,
+        .random_seed = redis_random(&store->random),
+        .event = client_event,
+        .context = store,
+    };
+
+    uv_timer_init(store->loop, &store->timer);
+    uv_prepare_init(store->loop, &store->prepare);
+    store->timer.data = store->prepare.data = store;
+    return redis_client_open(&store->client, &client, reason);
+}
+
+int weir_store_redis_open(struct weir_store **base, const struct weir_store_redis_options *options,
+                          struct weir_reason *reason)
+{
+    const char *prefix = options->prefix != NULL ? options->prefix : "weir:";
+    struct store *store = calloc(1, sizeof *store);
+
+    if (store == NULL)
+        return WEIR_ERR_MEMORY;
+    store->base.ops = &redis_store_ops;
+    store->loop = options->loop;
+    store->random = options->random_seed;
+    store->deadline_ns = options->deadline_ns != 0 ? options->deadline_ns : DEADLINE_NS;
+    store->test_time_ns = options->test_time_ns;
+    store->event = options->event;
+    store->event_context = options->event_context;
+    store->timer_hr = store->tick_hr = UINT64_MAX;
+    store->handles = 3;
+    snprintf(store->prefix, sizeof store->prefix, "%s", prefix);
+    redis_blocks_init(&store->calls, STORE_CALLS_BYTES);
+    redis_blocks_init(&store->flights, STORE_FLIGHTS_BYTES);
+    redis_breaker_init(&store->breaker, redis_random(&store->random));
+
+    int err = open_parts(store, options);
+
+    if (err < 0) {
+        free_store(store);
+        return err;
+    }
+    err = open_client(store, options, reason);
+    if (err < 0) {
+        store->handles--; /* the client's */
+        close_handles(store);
+        return err;
+    }
+    *base = &store->base;
+    return 0;
+}
+
+const struct weir_store_redis_stats *weir_store_redis_stats(const struct weir_store *base)
+{
+    return &store_of(base)->stats;
+}

@@ -1,0 +1,186 @@
+/* The Redis store from inside: what its files share; see redis.h.
+ *
+ *   redis.c       opening and closing, events of the client, the timer
+ *   submit.c      decisions that are made at once, those that are refused, cancelling
+ *   flight.c      pending decisions: their calls, their replies, several slots
+ *   background.c  calls that no decision waits for: shares of budgets, what has to be undone, the
+ *                 probe of the breaker
+ *   calls.c       calls: memory, sending, accounting, time limits
+ *
+ * Two clocks: `hr` is uv_hrtime(), by which the client gives up; what leases and denials go by runs
+ * through a suspension of the machine too (store_now).
+ */
+#ifndef WEIR_STORE_REDIS_STATE_H
+#define WEIR_STORE_REDIS_STATE_H
+
+#include "store/redis/blocks.h"
+#include "store/redis/leases.h"
+#include "store/redis/memo.h"
+#include "store/redis/plan.h"
+#include "store/redis/redis.h"
+
+#define STORE_PREFIX_MAX 128
+#define STORE_TURNS 1024 /* a call that takes longer than so many is entered as queued then */
+/* Calls, plans and pending decisions: 65536 of the usual size, and some. */
+#define STORE_CALLS_BYTES ((size_t)64 * 1024 * 1024)
+#define STORE_FLIGHTS_BYTES ((size_t)32 * 1024 * 1024)
+/* How long the calls of no decision may take; beyond it their end is unknown. */
+#define STORE_LEASE_DEADLINES 5 /* of decisions: nobody waits for a refill */
+#define STORE_ORPHAN_NS UINT64_C(1000000000)
+#define STORE_SHUTDOWN_NS UINT64_C(200000000)
+
+enum call_kind {
+    CALL_DECISION, /* all of a decision */
+    CALL_STEP,     /* one step of its plan */
+    CALL_LEASE,
+    CALL_ORPHAN, /* a roll-back or release: nobody waits for it */
+    CALL_PROBE,
+    CALL_KINDS,
+};
+
+struct call_list {
+    struct store_call *first, *last;
+};
+
+/* One command, in one block with its bytes. */
+struct store_call {
+    struct redis_call call; /* first */
+    struct store *store;
+    struct flight *flight;           /* DECISION, STEP */
+    struct redis_leases_call *lease; /* LEASE: in this block */
+    struct call_list *list;          /* of the flight's calls, or of the background's kind */
+    struct store_call *previous, *next;
+    uint64_t sent_hr;
+    size_t size; /* of the block */
+    uint32_t turn;
+    uint8_t kind, action; /* enum call_kind; DECISION: enum redis_action */
+    struct redis_step step;
+    _Alignas(16) char bytes[];
+};
+
+enum flight_state {
+    FLIGHT_NEW,
+    FLIGHT_WAITS,   /* for a share of a budget */
+    FLIGHT_CALLS,   /* one call, or those of its plan */
+    FLIGHT_REFUSED, /* `done` comes with the next flush */
+    FLIGHT_WOKEN,   /* its share is there: it is tried again next */
+};
+
+struct flight_list {
+    struct flight *first, *last;
+};
+
+/* A pending decision; decision->store_data. */
+struct flight {
+    struct weir_decision *decision; /* NULL: cancelled in one of the store's lists */
+    struct redis_plan *plan;        /* NULL: one call */
+    struct call_list calls;
+    struct flight *next; /* refused, woken */
+    struct redis_leases_wait wait;
+    uint64_t sent_ns, give_up_hr;
+    int8_t error; /* refused: why */
+    uint8_t state;
+};
+
+struct store {
+    struct weir_store base; /* first */
+    struct redis_client *client;
+    struct redis_leases *leases;
+    struct redis_memo *memo;
+    struct redis_breaker breaker;
+    struct redis_blocks calls, flights;
+    struct flight_list refused, woken;
+    struct call_list background[CALL_KINDS];
+    bool connected, queued, closing;
+    uint16_t probe_slot;
+    uint32_t turn;
+    uint64_t turn_hr[STORE_TURNS]; /* when the calls of each turn were written */
+    uint64_t timer_hr;             /* when it is due; UINT64_MAX: not armed */
+    uint64_t tick_hr;              /* when leases want to be looked at */
+    uint64_t error_told_hr;
+    uint64_t shut_down_by_hr; /* 0: not asked to */
+    uint64_t deadline_ns, random;
+    const uint64_t *test_time_ns;
+    char prefix[STORE_PREFIX_MAX];
+    uv_loop_t *loop;
+    uv_timer_t timer;
+    uv_prepare_t prepare; /* active: something was queued outside of a turn's flush */
+    unsigned handles;     /* open; the store is freed with the last */
+    void (*event)(void *context, const char *event, const char *text);
+    void *event_context;
+    void (*closed)(void *context);
+    void *closed_context;
+    struct weir_store_redis_stats stats;
+};
+
+static inline struct store *store_of(const struct weir_store *base)
+{
+    return (struct store *)(uintptr_t)base; /* its first member */
+}
+
+/* --- redis.c */
+uint64_t store_now(const struct store *store); /* CLOCK_BOOTTIME; in tests, the given time */
+void store_tell(struct store *store, const char *event, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void store_update(struct store *store); /* the timer and the stats, after a change of state */
+void store_arm(struct store *store, uint64_t due_hr); /* the timer comes then, or before */
+void store_tick_soon(struct store *store);            /* shares have changed */
+void store_flush_soon(struct store *store); /* what is queued now goes out before the loop waits */
+void store_close(struct weir_store *base);
+
+void store_flush(struct store *store); /* at once */
+
+/* --- calls.c */
+void call_append(struct call_list *list, struct store_call *call);
+/* A call with room for so many bytes; NULL: full. */
+struct store_call *call_take(struct store *store, enum call_kind kind, size_t bytes);
+void call_give(struct store *store, struct store_call *call);
+/* Queues it; it stands in `list` until its end. Errors: as redis_client_send; the call is given
+ * back. */
+int call_send(struct store *store, struct store_call *call, struct call_list *list,
+              uint64_t give_up_hr) __attribute__((warn_unused_result));
+/* Nobody waits for it any more; the call is given back. Returns whether it was perhaps executed. */
+bool call_forget(struct store *store, struct store_call *call);
+/* Writes the batch's command into a new call; NULL: full. */
+struct store_call *call_write(struct store *store, enum call_kind kind,
+                              const struct redis_batch *batch);
+/* A call's end that a server's silence explains, or an answer. */
+void call_account(struct store *store, uint16_t slot, bool answered);
+/* An error reply was read. */
+void call_refused(struct store *store, const struct weir_reason *reason);
+
+/* --- flight.c */
+void flight_finish(struct store *store, struct flight *flight, int error);
+void flight_free(struct store *store, struct flight *flight);
+/* Sends what decides it. Errors: it could not be sent (the caller refuses or finishes it). */
+int flight_start(struct store *store, struct flight *flight) __attribute__((warn_unused_result));
+/* Ends its calls, and undoes what they may have done. */
+void flight_drop_calls(struct store *store, struct flight *flight);
+void flight_answered(struct store *store, struct store_call *call, int error,
+                     const struct weir_resp_node *nodes, uint32_t count);
+void flight_batch(const struct store *store, const struct weir_decision *decision, uint8_t action,
+                  uint16_t checks[WEIR_CHECKS_MAX], struct redis_batch *batch);
+
+/* --- submit.c */
+extern const struct weir_store_ops redis_store_ops;
+/* Hands back what has waited for a share: tried again, or failed. */
+void store_wake(struct store *store, struct redis_leases_wait *waits, int error);
+
+/* An operation after which a remembered denial may be wrong. */
+static inline bool store_gives_back(const struct weir_decision *decision)
+{
+    return decision->op == WEIR_OP_REFUND || decision->op == WEIR_OP_RESET;
+}
+
+/* --- background.c */
+void background_send_leases(struct store *store);
+void background_answered(struct store *store, struct store_call *call, int error,
+                         const struct weir_resp_node *nodes, uint32_t count);
+void background_roll_back(struct store *store, struct flight *flight, struct redis_step step);
+/* Ends the leases that a decision of unknown end may have been given. */
+void background_release(struct store *store, const struct weir_decision *decision);
+void background_probe(struct store *store);
+/* Gives up calls that have had their time. Returns when the next has (UINT64_MAX: none), hr. */
+uint64_t background_expire(struct store *store, uint64_t hr);
+
+#endif
