@@ -72,6 +72,7 @@ struct weir_lease_token {
 
 struct weir_answer_summary {
     bool allowed;
+    bool repeated;                 /* weir_check_once: it was allowed before, nothing is charged */
     char denied_by[65];            /* the limit's name, empty when allowed */
     uint64_t retry_after_ns;       /* 0 when allowed; WEIR_NEVER */
     uint64_t delay_ns;             /* how long to hold the request before it goes on */
@@ -85,6 +86,16 @@ struct weir_answer_summary {
  * together), WEIR_ERR_UNSUPPORTED (in a child, see above). */
 int weir_check(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
                uint64_t cost, struct weir_answer_summary *answer)
+    __attribute__((warn_unused_result));
+
+/* The same, charged once for its idempotency key: 1 to 255 bytes that the caller gives to one
+ * request and to each repeat of it, for example after a crash that lost the answer. A repeat within
+ * the life of the key (`idempotency: {life: …}` in the rules file, else 10 minutes) that the same
+ * limits, keys and cost apply to is allowed, charges nothing and gives the same lease token. What
+ * was denied is decided anew. Errors: WEIR_ERR_RANGE (the key's length), WEIR_ERR_TOO_LARGE (32
+ * limits match), and as weir_check. */
+int weir_check_once(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
+                    uint64_t cost, const char *idempotency_key, struct weir_answer_summary *answer)
     __attribute__((warn_unused_result));
 
 /* Ends a lease. Errors: WEIR_ERR_SYNTAX, WEIR_ERR_NOT_FOUND (unknown, expired, or ended already),

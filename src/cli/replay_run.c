@@ -107,6 +107,16 @@ static void move_time(struct replay *replay, uint64_t t_ns)
     totals->last_ns = replay->now_ns;
 }
 
+/* Fills a decision from the current request. */
+static int apply(struct replay *replay, struct weir_decision *decision, struct weir_reason *reason)
+{
+    const struct replay_request *request = &replay->request;
+    int error = weir_engine_apply_rules(replay->engine, decision, &request->request, reason);
+    if (error < 0 || request->check.idempotency_key.data == NULL)
+        return error;
+    return weir_engine_apply_once(replay->engine, decision, request->check.idempotency_key, reason);
+}
+
 /* Decides one line. Returns 0, or a negative error that ends the replay. */
 static int replay_line(struct replay *replay, const struct replay_line *line)
 {
@@ -124,7 +134,7 @@ static int replay_line(struct replay *replay, const struct replay_line *line)
     struct weir_decision *decision = weir_engine_take(replay->engine);
     if (decision == NULL)
         return WEIR_ERR_FULL;
-    if (weir_engine_apply_rules(replay->engine, decision, &replay->request.request, &reason) < 0) {
+    if (apply(replay, decision, &reason) < 0) {
         weir_engine_release(replay->engine, decision);
         tell_malformed(replay, line, &reason);
         return 0;

@@ -17,6 +17,9 @@
 /* Limits that one request may meet; the rules loader and the codecs refuse more. */
 #define WEIR_CHECKS_MAX 32
 
+/* What an idempotency key may be long; the codecs refuse longer ones. */
+#define WEIR_IDEMPOTENCY_KEY_MAX 255
+
 enum weir_check_flag {
     WEIR_CHECK_SHADOW = 1,         /* decides and reports, never denies the request */
     WEIR_CHECK_CHARGE_ON_DENY = 2, /* `on_deny: charge`: charged whatever the outcome */

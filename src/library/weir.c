@@ -253,6 +253,7 @@ static void summarise(const struct weir_decision *decision, struct weir_answer_s
     weir_engine_answer(decision, &answer, summary->lease.text);
     summary->lease.text[answer.lease.data != NULL ? answer.lease.size : 0] = '\0';
     summary->allowed = answer.allowed;
+    summary->repeated = answer.repeated;
     summary->retry_after_ns = answer.retry_after_ns;
     summary->delay_ns = answer.delay_ns;
     summary->remaining = WEIR_NEVER;
@@ -278,9 +279,10 @@ static uint64_t lane_now(struct weir *weir, struct weir_lane *lane)
     return now_ns;
 }
 
+/* `key.data` == NULL: none. */
 static int check_in(struct weir *weir, struct weir_lane *lane,
                     const struct weir_attribute_value *attributes, size_t count, uint64_t cost,
-                    struct weir_answer_summary *answer)
+                    struct weir_bytes key, struct weir_answer_summary *answer)
 {
     struct weir_request request;
     int err = fill_request(&request, weir_engine_rules(lane->engine), attributes, count);
@@ -289,6 +291,8 @@ static int check_in(struct weir *weir, struct weir_lane *lane,
     request.cost = cost;
     struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
     err = weir_engine_apply_rules(lane->engine, decision, &request, NULL);
+    if (err == 0 && key.data != NULL)
+        err = weir_engine_apply_once(lane->engine, decision, key, NULL);
     if (err == 0) {
         weir_engine_queue(lane->engine, decision);
         weir_engine_run(lane->engine, lane_now(weir, lane));
@@ -298,15 +302,30 @@ static int check_in(struct weir *weir, struct weir_lane *lane,
     return err;
 }
 
-int weir_check(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
-               uint64_t cost, struct weir_answer_summary *answer)
+static int check(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
+                 uint64_t cost, struct weir_bytes key, struct weir_answer_summary *answer)
 {
     if (!is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
     struct weir_lane *lane = weir_lanes_enter(&weir->lanes);
-    int err = check_in(weir, lane, attributes, count, cost, answer);
+    int err = check_in(weir, lane, attributes, count, cost, key, answer);
     weir_lanes_leave(lane);
     return err;
+}
+
+int weir_check(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
+               uint64_t cost, struct weir_answer_summary *answer)
+{
+    return check(weir, attributes, count, cost, (struct weir_bytes){NULL, 0}, answer);
+}
+
+int weir_check_once(struct weir *weir, const struct weir_attribute_value *attributes, size_t count,
+                    uint64_t cost, const char *idempotency_key, struct weir_answer_summary *answer)
+{
+    struct weir_bytes key = {idempotency_key, strlen(idempotency_key)};
+    if (key.size == 0 || key.size > WEIR_IDEMPOTENCY_KEY_MAX)
+        return WEIR_ERR_RANGE;
+    return check(weir, attributes, count, cost, key, answer);
 }
 
 int weir_release(struct weir *weir, const struct weir_lease_token *lease)

@@ -12,9 +12,6 @@
 
 #include "rules/rules.h"
 
-/* What an idempotency key may be long; front ends refuse others. */
-#define WEIR_ONCE_KEY_MAX 255
-
 /* The limit of the records, prepared with all others. */
 const struct weir_limit *weir_rules_once_limit(const struct weir_rules *rules);
 

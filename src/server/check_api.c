@@ -118,6 +118,47 @@ static int check_read(struct weir_http_call *call, struct weir_reason *reason)
     return err;
 }
 
+/* The field Idempotency-Key of a request: `*key` is where it stands in http->idempotency_key, or
+ * absent. */
+static int key_field_read(struct weir_http_call *call, struct weir_bytes *key,
+                          struct weir_reason *reason)
+{
+    const struct weir_http1_request *request = call->request;
+    struct weir_bytes field = weir_http1_field(request, "idempotency-key");
+    *key = (struct weir_bytes){0};
+    if (!field.data)
+        return 0;
+    uint16_t fields = 0;
+    for (uint16_t i = 0; i < request->field_count; i++)
+        fields += type_is(request->fields[i].name, "idempotency-key");
+    long size = weir_idempotency_key_parse(field, call->http->idempotency_key);
+    if (size > 0 && fields == 1) {
+        *key = (struct weir_bytes){call->http->idempotency_key, (size_t)size};
+        return 0;
+    }
+    snprintf(reason->text, sizeof reason->text, "Idempotency-Key: %s",
+             fields > 1 ? "stands more than once" : "not a key of 1 to 255 visible characters");
+    return WEIR_ERR_SYNTAX;
+}
+
+/* The key of a single check may stand in its body or in the field; both must say the same. */
+static int key_field_apply(struct weir_http_call *call, struct weir_reason *reason)
+{
+    struct weir_bytes *key = &call->http->check.idempotency_key, field;
+    int err = key_field_read(call, &field, reason);
+    if (err < 0 || !field.data)
+        return err;
+    if (!key->data) {
+        *key = field;
+        return 0;
+    }
+    if (key->size == field.size && !memcmp(key->data, field.data, field.size))
+        return 0;
+    snprintf(reason->text, sizeof reason->text,
+             "idempotency_key: not that of the field Idempotency-Key");
+    return WEIR_ERR_SYNTAX;
+}
+
 /* Makes the decision that http->check asks for, not yet queued. */
 static int check_decision(struct weir_http_call *call, struct weir_decision **out,
                           struct weir_reason *reason)
@@ -130,7 +171,10 @@ static int check_decision(struct weir_http_call *call, struct weir_decision **ou
         return WEIR_ERR_MEMORY; /* not after weir_worker_has_room */
     if (call->http->check.dry_run)
         decision->op = WEIR_OP_PEEK;
+    struct weir_bytes key = call->http->check.idempotency_key;
     err = weir_engine_apply_rules(call->worker->engine, decision, &call->http->attributes, reason);
+    if (err == 0 && key.data)
+        err = weir_engine_apply_once(call->worker->engine, decision, key, reason);
     if (err < 0) {
         weir_worker_give(call->worker, decision);
         return err;
@@ -220,7 +264,9 @@ static void check_single(struct weir_http_call *call)
 {
     struct weir_reason reason = {{0}};
     struct weir_decision *decision;
-    int err = check_decision(call, &decision, &reason);
+    int err = key_field_apply(call, &reason);
+    if (err == 0)
+        err = check_decision(call, &decision, &reason);
     if (err < 0) {
         weir_http_refuse(call, err, &reason);
         return;
@@ -295,6 +341,9 @@ void weir_check_handle(struct weir_http_call *call)
     int more = weir_check_cursor_next(&cursor, &call->http->check, &reason);
     if (more < 0)
         weir_http_refuse(call, more, &reason);
+    else if (cursor.array && weir_http1_field(call->request, "idempotency-key").data)
+        weir_http_problem(call, WEIR_HTTP_400, NULL,
+                          "Idempotency-Key: in a batch each check has an idempotency_key");
     else if (cursor.array)
         check_batch(call, &cursor, more);
     else

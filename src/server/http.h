@@ -15,6 +15,7 @@
 #include "wire/answer_json.h"
 #include "wire/check_json.h"
 #include "wire/http1.h"
+#include "wire/idempotency_key.h"
 #include "wire/ratelimit_headers.h"
 
 /* The statuses that weir answers with: code, reason. */
@@ -76,6 +77,7 @@ struct weir_http {
     struct weir_check_json check;
     struct weir_answer answer;
     char lease[WEIR_LEASE_TOKEN_MAX];
+    char idempotency_key[WEIR_IDEMPOTENCY_KEY_MAX]; /* of the field, while its check is read */
     char json[WEIR_ANSWER_JSON_MAX];
     char joined[WEIR_HTTP1_HEAD_MAX * 2]; /* repeated header fields, joined with ", " */
     size_t joined_used;

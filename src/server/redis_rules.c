@@ -9,8 +9,9 @@
 struct options {
     int64_t cost, age_ms;
     bool dry_run;
+    struct weir_bytes idempotency_key; /* data == NULL: none */
 };
-enum takes { TAKES_COST = 1, TAKES_DRYRUN = 2, TAKES_AGE = 4 };
+enum takes { TAKES_COST = 1, TAKES_DRYRUN = 2, TAKES_AGE = 4, TAKES_ONCE = 8 };
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
@@ -70,6 +71,18 @@ static bool option_number(struct weir_redis_call *call, uint32_t i, int64_t *val
     return false;
 }
 
+static bool option_key(struct weir_redis_call *call, uint32_t i, struct weir_bytes *key)
+{
+    struct weir_bytes value = i + 1 < call->count ? call->args[i + 1] : (struct weir_bytes){0};
+    bool twice = key->data;
+    *key = value;
+    if (!twice && value.size > 0 && value.size <= WEIR_IDEMPOTENCY_KEY_MAX)
+        return true;
+    weir_redis_error(call, "ERR idempotency_key %s",
+                     twice ? "stands twice" : "is not 1 to 255 bytes");
+    return false;
+}
+
 /* Fills redis->attributes and the options from the arguments. False: it was answered. */
 static bool request_read(struct weir_redis_call *call, unsigned takes, struct options *options)
 {
@@ -81,6 +94,12 @@ static bool request_read(struct weir_redis_call *call, unsigned takes, struct op
     for (uint32_t i = 1; i < call->count; i++) {
         if ((takes & TAKES_DRYRUN) && weir_resp_is(args[i], "DRYRUN")) {
             options->dry_run = true;
+            continue;
+        }
+        if ((takes & TAKES_ONCE) && named(args[i], "idempotency_key")) {
+            if (!option_key(call, i, &options->idempotency_key))
+                return false;
+            i++;
             continue;
         }
         bool cost = (takes & TAKES_COST) && weir_resp_is(args[i], "COST");
@@ -103,7 +122,8 @@ static bool request_read(struct weir_redis_call *call, unsigned takes, struct op
 }
 
 /* The decision of the request in redis->attributes, not yet queued; NULL: it was answered. */
-static struct weir_decision *request_apply(struct weir_redis_call *call, enum weir_op op)
+static struct weir_decision *request_apply(struct weir_redis_call *call, enum weir_op op,
+                                           struct weir_bytes idempotency_key)
 {
     struct weir_worker *worker = call->redis->worker;
     struct weir_reason reason = {{0}};
@@ -114,6 +134,8 @@ static struct weir_decision *request_apply(struct weir_redis_call *call, enum we
     }
     decision->op = (uint8_t)op;
     int err = weir_engine_apply_rules(worker->engine, decision, &call->redis->attributes, &reason);
+    if (err == 0 && idempotency_key.data)
+        err = weir_engine_apply_once(worker->engine, decision, idempotency_key, &reason);
     if (err == 0)
         return decision;
     weir_worker_give(worker, decision);
@@ -162,7 +184,7 @@ static void check_write(struct weir_slot *slot, struct weir_output *output)
     int version = slot->flags;
     weir_engine_answer(slot->decision, answer, redis->lease);
     char *out = output->data + output->used;
-    out = weir_resp_write_map(out, version, answer->lease.data ? 6 : 5);
+    out = weir_resp_write_map(out, version, 5 + answer->repeated + (answer->lease.data != NULL));
     out = WEIR_RESP_WRITE_WORD(out, "allowed");
     out = weir_resp_write_boolean(out, version, answer->allowed);
     out = WEIR_RESP_WRITE_WORD(out, "denied_by");
@@ -180,6 +202,10 @@ static void check_write(struct weir_slot *slot, struct weir_output *output)
     out = weir_resp_write_array(out, answer->count);
     for (uint16_t i = 0; i < answer->count; i++)
         out = write_limit(out, version, &answer->limits[i]);
+    if (answer->repeated) {
+        out = WEIR_RESP_WRITE_WORD(out, "repeated");
+        out = weir_resp_write_boolean(out, version, true);
+    }
     if (answer->lease.data) {
         out = WEIR_RESP_WRITE_WORD(out, "lease");
         out = weir_resp_write_bulk(out, answer->lease.data, answer->lease.size);
@@ -211,10 +237,10 @@ static void release_write(struct weir_slot *slot, struct weir_output *output)
 void weir_redis_check(struct weir_redis_call *call)
 {
     struct options options;
-    if (!request_read(call, TAKES_COST | TAKES_DRYRUN, &options))
+    if (!request_read(call, TAKES_COST | TAKES_DRYRUN | TAKES_ONCE, &options))
         return;
-    struct weir_decision *decision =
-        request_apply(call, options.dry_run ? WEIR_OP_PEEK : WEIR_OP_DECIDE);
+    struct weir_decision *decision = request_apply(
+        call, options.dry_run ? WEIR_OP_PEEK : WEIR_OP_DECIDE, options.idempotency_key);
     if (decision)
         weir_redis_wait(call, decision, check_write);
 }
@@ -222,9 +248,9 @@ void weir_redis_check(struct weir_redis_call *call)
 void weir_redis_peek(struct weir_redis_call *call)
 {
     struct options options;
-    if (!request_read(call, TAKES_COST, &options))
+    if (!request_read(call, TAKES_COST | TAKES_ONCE, &options))
         return;
-    struct weir_decision *decision = request_apply(call, WEIR_OP_PEEK);
+    struct weir_decision *decision = request_apply(call, WEIR_OP_PEEK, options.idempotency_key);
     if (decision)
         weir_redis_wait(call, decision, check_write);
 }
@@ -234,7 +260,7 @@ void weir_redis_refund(struct weir_redis_call *call)
     struct options options;
     if (!request_read(call, TAKES_COST | TAKES_AGE, &options))
         return;
-    struct weir_decision *decision = request_apply(call, WEIR_OP_REFUND);
+    struct weir_decision *decision = request_apply(call, WEIR_OP_REFUND, options.idempotency_key);
     if (!decision)
         return;
     uint64_t now_ns = weir_redis_settle(call), age_ns = 0;
@@ -250,7 +276,7 @@ void weir_redis_reset_states(struct weir_redis_call *call)
     struct options options;
     if (!request_read(call, 0, &options))
         return;
-    struct weir_decision *decision = request_apply(call, WEIR_OP_RESET);
+    struct weir_decision *decision = request_apply(call, WEIR_OP_RESET, options.idempotency_key);
     if (decision)
         weir_redis_wait(call, decision, reset_write);
 }

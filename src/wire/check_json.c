@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/check.h"
 #include "wire/json_scan.h"
 
 #define NAME_SHOWN 32 /* bytes of an unknown name that a message repeats */
@@ -81,12 +82,14 @@ enum field {
     FIELD_ATTRIBUTES,
     FIELD_COST,
     FIELD_DRY_RUN,
+    FIELD_IDEMPOTENCY_KEY,
     FIELD_T,
     FIELDS,
 };
 
-static const char *const field_names[FIELDS] = {"method",     "path", "host",    "ip", "headers",
-                                                "attributes", "cost", "dry_run", "t"};
+static const char *const field_names[FIELDS] = {"method",          "path",       "host", "ip",
+                                                "headers",         "attributes", "cost", "dry_run",
+                                                "idempotency_key", "t"};
 
 static enum field field_find(struct weir_bytes name)
 {
@@ -95,6 +98,16 @@ static enum field field_find(struct weir_bytes name)
         field++;
     }
     return (enum field)field;
+}
+
+static int key_read(struct json_scan *scan, struct weir_bytes *key)
+{
+    const char *at = scan->at;
+    int err = json_scan_string(scan, key);
+    if (err == 0 && (key->size == 0 || key->size > WEIR_IDEMPOTENCY_KEY_MAX)) {
+        return json_scan_fail(scan, WEIR_ERR_SYNTAX, at, "not 1 to 255 bytes");
+    }
+    return err;
 }
 
 static int field_read(struct json_scan *scan, enum field field, struct weir_check_json *check)
@@ -116,6 +129,8 @@ static int field_read(struct json_scan *scan, enum field field, struct weir_chec
         return json_scan_unsigned(scan, &check->cost);
     case FIELD_DRY_RUN:
         return json_scan_bool(scan, &check->dry_run);
+    case FIELD_IDEMPOTENCY_KEY:
+        return key_read(scan, &check->idempotency_key);
     default:
         check->has_t = true;
         return json_scan_seconds(scan, &check->t_ns);
@@ -125,6 +140,7 @@ static int field_read(struct json_scan *scan, enum field field, struct weir_chec
 static void check_clear(struct weir_check_json *check)
 {
     check->method = check->path = check->host = check->ip = (struct weir_bytes){0};
+    check->idempotency_key = (struct weir_bytes){0};
     check->cost = 1;
     check->t_ns = 0;
     check->dry_run = check->has_t = false;

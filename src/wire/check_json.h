@@ -1,6 +1,7 @@
 /* The JSON of /v1/check and of replayed traces: a parser for one fixed schema (RFC 8259), in place.
  *
- *   {"method","path","host","ip","headers":{},"attributes":{},"cost","dry_run","t"}
+ *   {"method","path","host","ip","headers":{},"attributes":{},"cost","dry_run","idempotency_key",
+ *    "t"}
  *
  * All optional, in any order; an unknown or repeated key is an error, so that a typing mistake
  * never turns a limit off. Strings are unescaped in place (so `text` is written to); they must be
@@ -29,6 +30,7 @@ struct weir_check_pair {
 
 struct weir_check_json {
     struct weir_bytes method, path, host, ip; /* data == NULL: absent */
+    struct weir_bytes idempotency_key;        /* 1..WEIR_IDEMPOTENCY_KEY_MAX bytes, or absent */
     uint64_t cost;                            /* 1 when absent */
     uint64_t t_ns;                            /* with has_t */
     bool dry_run, has_t;

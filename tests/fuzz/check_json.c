@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/check.h"
 #include "wire/check_json.h"
 #include "wire/utf8.h"
 
@@ -45,6 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         string_check(text, size, check.path);
         string_check(text, size, check.host);
         string_check(text, size, check.ip);
+        string_check(text, size, check.idempotency_key);
+        REQUIRE(check.idempotency_key.size <= WEIR_IDEMPOTENCY_KEY_MAX);
         pairs_check(text, size, check.headers, check.header_count);
         pairs_check(text, size, check.attributes, check.attribute_count);
         REQUIRE(check.t_ns < UINT64_C(1) << 62);

@@ -19,11 +19,11 @@ static void done(void *context, struct weir_decision *decision)
         weir_engine_release(rig->engine, decision);
 }
 
-static void open_with(struct rig *rig, uint32_t decisions, bool with_local,
-                      struct weir_rules *rules)
+static void open_with(struct rig *rig, struct fake_store *store, uint32_t decisions,
+                      bool with_local, struct weir_rules *rules)
 {
     memset(rig, 0, sizeof *rig);
-    rig->store = fake_store_open();
+    rig->store = store;
     rig->local = fake_store_open();
     rig->keep = true;
     struct weir_engine_options options = {
@@ -42,12 +42,17 @@ static void open_with(struct rig *rig, uint32_t decisions, bool with_local,
 
 void rig_open(struct rig *rig, uint32_t decisions, bool with_local)
 {
-    open_with(rig, decisions, with_local, NULL);
+    open_with(rig, fake_store_open(), decisions, with_local, NULL);
 }
 
 void rig_open_rules(struct rig *rig, struct weir_rules *rules)
 {
-    open_with(rig, 0, false, rules);
+    open_with(rig, fake_store_open(), 0, false, rules);
+}
+
+void rig_open_elsewhere(struct rig *rig, struct weir_rules *rules)
+{
+    open_with(rig, fake_store_open_named(), 0, true, rules);
 }
 
 void rig_close(struct rig *rig)

@@ -29,6 +29,9 @@ struct rig {
 void rig_open(struct rig *rig, uint32_t decisions, bool with_local);
 void rig_close(struct rig *rig);
 
+/* The same with rules (may be NULL), a store that names its states, and a local one. */
+void rig_open_elsewhere(struct rig *rig, struct weir_rules *rules);
+
 /* The same with rules, parsed from `text`. */
 struct weir_rules *rig_rules(const char *text);
 void rig_open_rules(struct rig *rig, struct weir_rules *rules);

@@ -1,0 +1,212 @@
+/* Operations on states: ends of leases, also of those that nobody will hear of; resets, looks. */
+#include <string.h>
+
+#include "rig.h"
+
+static struct weir_answer answer;
+static char lease[WEIR_LEASE_TOKEN_MAX];
+
+static struct weir_decision *queue_operation(struct rig *rig, enum weir_op op, const char *key)
+{
+    struct weir_decision *d = rig_take(rig, 0);
+    rig_check(d, NULL, key, 0);
+    d->op = (uint8_t)op;
+    weir_engine_queue(rig->engine, d);
+    return d;
+}
+
+static struct weir_decision *decide_lease(struct rig *rig, const struct weir_limit *slots)
+{
+    struct weir_decision *d = rig_queue(rig, 0, slots, "k", 1);
+    weir_engine_run(rig->engine, START);
+    return d;
+}
+
+static bool is_free(struct rig *rig, const struct weir_limit *slots, uint64_t now_ns)
+{
+    struct weir_decision *d = rig_take(rig, 0);
+    rig_check(d, slots, "k", 1);
+    d->op = WEIR_OP_PEEK;
+    weir_engine_queue(rig->engine, d);
+    weir_engine_run(rig->engine, now_ns);
+    return d->verdict == WEIR_ALLOWED;
+}
+
+static void a_look_tells_when_and_a_reset_forgets(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, false);
+    struct weir_limit limit = rig_limit(WEIR_GCRA, 10, SECOND);
+    struct weir_decision *look = queue_operation(&rig, WEIR_OP_LOOK, "k");
+    rig_queue(&rig, 0, &limit, "k", 5);
+    struct weir_decision *again = queue_operation(&rig, WEIR_OP_LOOK, "k");
+    struct weir_decision *reset = queue_operation(&rig, WEIR_OP_RESET, "k");
+    struct weir_decision *last = queue_operation(&rig, WEIR_OP_LOOK, "k");
+    weir_engine_run(rig.engine, START); /* in the order in which they were queued */
+    assert_int_equal(look->verdict, WEIR_DENIED);
+    assert_int_equal(again->verdict, WEIR_ALLOWED);
+    assert_int_equal(again->outcomes[0].report.reset_after_ns, SECOND / 2);
+    assert_int_equal(reset->verdict, WEIR_ALLOWED);
+    assert_int_equal(last->verdict, WEIR_DENIED);
+    assert_int_equal(look->error | again->error | reset->error | last->error, 0);
+    rig_close(&rig);
+}
+
+static void where_the_store_fails_an_operation_says_so_whatever_the_rule(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, true);
+    rig.store->later_every = 1;
+    for (uint8_t failure = WEIR_FAIL_LOCAL; failure <= WEIR_FAIL_CLOSED; failure++) {
+        struct weir_decision *failed = queue_operation(&rig, WEIR_OP_RESET, "k");
+        struct weir_decision *late = queue_operation(&rig, WEIR_OP_LOOK, "k");
+        failed->checks[0].on_store_error = late->checks[0].on_store_error = failure;
+        weir_engine_run(rig.engine, START);
+        fake_store_fail(rig.store, 0, WEIR_ERR_STORE);
+        weir_engine_run(rig.engine, START + DEADLINE);
+        assert_int_equal(failed->verdict, WEIR_DENIED);
+        assert_int_equal(failed->error, WEIR_ERR_STORE);
+        assert_int_equal(late->verdict, WEIR_DENIED);
+        assert_int_equal(late->error, WEIR_ERR_DEADLINE);
+        assert_true(late->outcomes[0].reported);
+    }
+    assert_int_equal(rig.local->submits, 0);
+    rig_close(&rig);
+}
+
+static void a_token_names_the_state_so_that_any_node_ends_its_lease(void **state)
+{
+    struct rig rig;
+    rig_open_elsewhere(&rig, NULL);
+    struct weir_limit slots = rig_limit(WEIR_CONCURRENCY, 1, 30 * SECOND);
+    weir_engine_answer(decide_lease(&rig, &slots), &answer, lease);
+    assert_int_equal(answer.lease.size, 44);
+
+    struct weir_decision *d = rig_take(&rig, 0);
+    assert_int_equal(weir_engine_apply_lease(rig.engine, d, answer.lease), 0);
+    assert_int_equal(d->op, WEIR_OP_RELEASE);
+    assert_int_equal(d->checks[0].tag, FAKE_TAG);
+    assert_int_equal(d->checks[0].key.size, WEIR_STORE_DIGEST);
+    assert_null(d->checks[0].limit);
+    weir_engine_queue(rig.engine, d);
+    weir_engine_run(rig.engine, START);
+    assert_int_equal(d->verdict, WEIR_ALLOWED);
+    assert_int_equal(rig.store->releases, 1);
+    assert_int_equal(rig.local->releases, 0);
+    assert_true(is_free(&rig, &slots, START));
+    rig_close(&rig);
+}
+
+static void a_lease_of_the_table_is_found_beside_another_store(void **state)
+{
+    struct rig before, after;
+    rig_open(&before, 0, false);
+    struct weir_limit slots = rig_limit(WEIR_CONCURRENCY, 1, 30 * SECOND);
+    weir_engine_answer(decide_lease(&before, &slots), &answer, lease);
+    rig_open_elsewhere(&after, NULL); /* its local store has no such lease; it is asked */
+    assert_int_equal(release_lease(after.engine, START, answer.lease), WEIR_ERR_NOT_FOUND);
+    assert_int_equal(after.store->submits, 0);
+    assert_int_equal(after.local->submits, 1);
+    weir_engine_answer(decide_lease(&after, &slots), &answer, lease);
+    assert_int_equal(release_lease(before.engine, START, answer.lease), WEIR_ERR_NOT_FOUND);
+    rig_close(&after);
+    rig_close(&before);
+}
+
+static void a_reply_that_was_not_written_ends_its_lease(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, false);
+    struct weir_limit slots = rig_limit(WEIR_CONCURRENCY, 1, 30 * SECOND);
+    struct weir_decision *d = decide_lease(&rig, &slots);
+    assert_false(is_free(&rig, &slots, START));
+    weir_engine_cancel(rig.engine, d); /* it is FINISHED, and its connection gone */
+    weir_engine_run(rig.engine, START);
+    assert_true(is_free(&rig, &slots, START));
+    rig_close(&rig);
+}
+
+static void a_lease_that_may_be_given_after_all_ends(void **state)
+{
+    struct rig rig;
+    rig_open_elsewhere(&rig, NULL);
+    struct weir_limit slots = rig_limit(WEIR_CONCURRENCY, 2, 30 * SECOND);
+    rig.store->later_every = 1;
+    struct weir_decision *gone = decide_lease(&rig, &slots);
+    struct weir_decision *late = decide_lease(&rig, &slots);
+    /* The store had charged both before it was told to forget them. */
+    fake_store_decide(rig.store, START, gone);
+    fake_store_decide(rig.store, START, late);
+    gone->verdict = late->verdict = WEIR_PENDING;
+    weir_engine_cancel(rig.engine, gone);
+    weir_engine_run(rig.engine, START + DEADLINE);
+    assert_int_equal(late->error, WEIR_ERR_DEADLINE);
+    assert_int_equal(late->source, WEIR_SOURCE_LOCAL);
+    assert_int_equal(rig.store->pending_count, 2); /* the ends of both */
+    fake_store_answer(rig.store, 1);
+    fake_store_answer(rig.store, 0);
+    assert_int_equal(rig.done_count, 1); /* nobody is told of them */
+    rig.store->later_every = 0;
+    assert_int_equal(rig.store->releases, 2);
+    weir_engine_release(rig.engine, late);
+    assert_true(is_free(&rig, &slots, START + DEADLINE));
+    rig_close(&rig);
+}
+
+static void an_operation_is_done_though_its_asker_is_gone(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 8, false);
+    struct weir_limit slots = rig_limit(WEIR_CONCURRENCY, 1, 30 * SECOND);
+    weir_engine_answer(decide_lease(&rig, &slots), &answer, lease);
+    struct weir_decision *d = rig_take(&rig, 0);
+    assert_int_equal(weir_engine_apply_lease(rig.engine, d, answer.lease), 0);
+    weir_engine_queue(rig.engine, d);
+    weir_engine_cancel(rig.engine, d);
+    weir_engine_run(rig.engine, START);
+    assert_int_equal(rig.done_count, 1); /* the lease's own decision */
+    assert_int_equal(rig.store->releases, 1);
+    rig.store->later_every = 1;
+    d = queue_operation(&rig, WEIR_OP_RESET, "k");
+    weir_engine_run(rig.engine, START);
+    weir_engine_cancel(rig.engine, d); /* it is at the store */
+    assert_int_equal(rig.store->cancels, 0);
+    fake_store_answer(rig.store, 0);
+    assert_int_equal(rig.done_count, 1);
+    weir_engine_run(rig.engine, START);
+    for (int i = 0; i < 7; i++)
+        rig_take(&rig, 0); /* all but the first are back */
+    assert_null(weir_engine_take(rig.engine));
+    rig_close(&rig);
+}
+
+static void what_nobody_waits_for_gives_itself_back_when_it_is_late(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 2, false);
+    rig.store->later_every = 1;
+    struct weir_decision *d = queue_operation(&rig, WEIR_OP_RESET, "k");
+    weir_engine_run(rig.engine, START);
+    weir_engine_cancel(rig.engine, d);
+    weir_engine_run(rig.engine, START + DEADLINE);
+    assert_int_equal(rig.store->cancels, 1);
+    assert_int_equal(rig.done_count, 0);
+    rig_take(&rig, 0);
+    rig_take(&rig, 0);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_look_tells_when_and_a_reset_forgets),
+        cmocka_unit_test(where_the_store_fails_an_operation_says_so_whatever_the_rule),
+        cmocka_unit_test(a_token_names_the_state_so_that_any_node_ends_its_lease),
+        cmocka_unit_test(a_lease_of_the_table_is_found_beside_another_store),
+        cmocka_unit_test(a_reply_that_was_not_written_ends_its_lease),
+        cmocka_unit_test(a_lease_that_may_be_given_after_all_ends),
+        cmocka_unit_test(an_operation_is_done_though_its_asker_is_gone),
+        cmocka_unit_test(what_nobody_waits_for_gives_itself_back_when_it_is_late),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,72 @@
+/* wire/idempotency_key: the field Idempotency-Key, quoted as the draft says, and bare. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wire/idempotency_key.h"
+
+static char key[WEIR_IDEMPOTENCY_KEY_MAX];
+
+static long parse(const char *text)
+{
+    memset(key, '?', sizeof key);
+    return weir_idempotency_key_parse((struct weir_bytes){text, strlen(text)}, key);
+}
+
+static void assert_key(const char *text, const char *expected)
+{
+    assert_int_equal(parse(text), strlen(expected));
+    assert_memory_equal(key, expected, strlen(expected));
+}
+
+static void a_quoted_key_and_a_bare_one_are_the_same(void **state)
+{
+    assert_key("\"8e03978e-40d5\"", "8e03978e-40d5");
+    assert_key("8e03978e-40d5", "8e03978e-40d5");
+    assert_key("*a:b/c", "*a:b/c"); /* a token of structured fields */
+}
+
+static void escapes_are_undone_and_parameters_passed_over(void **state)
+{
+    assert_key("\"a\\\"b\\\\ c\"", "a\"b\\ c");
+    assert_key("\"a\";p=1;q=\"x\"", "a");
+    assert_key("a;p=1", "a;p=1"); /* bare: as it stands */
+}
+
+static void what_is_no_key_is_refused(void **state)
+{
+    static const char *const wrong[] = {
+        "",    "\"\"", "\"",       "\"a",          "\"a\\\"",  "\"a\\", "\"a\\b\"", "\"a\" x",
+        "a b", "a\"b", "\"a\tb\"", "\"\xc3\xa9\"", "\xc3\xa9", "a\x7f", "\"a\x7f\""};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(parse(wrong[i]), WEIR_ERR_SYNTAX);
+}
+
+static void a_key_has_at_most_255_bytes(void **state)
+{
+    char text[WEIR_IDEMPOTENCY_KEY_MAX + 4];
+    memset(text, 'k', sizeof text);
+    text[WEIR_IDEMPOTENCY_KEY_MAX] = '\0';
+    assert_int_equal(parse(text), WEIR_IDEMPOTENCY_KEY_MAX);
+    strcpy(text + WEIR_IDEMPOTENCY_KEY_MAX, "k");
+    assert_int_equal(parse(text), WEIR_ERR_SYNTAX);
+    text[0] = '"';
+    strcpy(text + WEIR_IDEMPOTENCY_KEY_MAX, "k\"");
+    assert_int_equal(parse(text), WEIR_IDEMPOTENCY_KEY_MAX);
+    strcpy(text + WEIR_IDEMPOTENCY_KEY_MAX, "kk\"");
+    assert_int_equal(parse(text), WEIR_ERR_SYNTAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_quoted_key_and_a_bare_one_are_the_same),
+        cmocka_unit_test(escapes_are_undone_and_parameters_passed_over),
+        cmocka_unit_test(what_is_no_key_is_refused),
+        cmocka_unit_test(a_key_has_at_most_255_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
