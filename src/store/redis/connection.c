@@ -1,46 +1,34 @@
 /* See connection.h. */
 #include "store/redis/connection.h"
 
-#include <netdb.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/redis/refusal.h"
+#include "store/redis/socket.h"
 
 #define INPUT_FIRST (64 * 1024)
 #define INPUT_ROOM_MIN 4096 /* that a read has at least */
 #define OUTPUT_FIRST (16 * 1024)
-#define OUTPUT_MAX (256 * 1024) /* some thousand commands; a longer command makes it longer */
-#define NODES_FIRST 512         /* 32 checks in one reply */
-#define NODES_MAX (128 * 1024)  /* 16,384 ranges of slots in one reply, each with a node */
-#define ADDRESSES_MAX 8
-#define KEEPALIVE_S 15
+#define OUTPUT_MAX (256 * 1024)  /* some thousand commands; a longer command makes it longer */
+#define NODES_FIRST 512          /* 32 checks in one reply */
+#define NODES_MAX (128 * 1024)   /* 16,384 ranges of slots in one reply, each with a node */
 #define SECRET_INPUT (16 * 1024) /* of a TLS connection, per read: one record */
 
-enum connection_state { RESOLVING, CONNECTING, SECURING, OPEN, ENDED };
+enum connection_state { CONNECTING, SECURING, OPEN, ENDED };
 
 struct redis_connection {
     struct redis_connection_options options;
-    struct redis_host host;
     uv_timer_t timer;
-    union {
-        uv_handle_t handle;
-        uv_stream_t stream;
-        uv_tcp_t tcp;
-        uv_pipe_t pipe;
-    };
-    uv_getaddrinfo_t resolve;
-    uv_connect_t connect;
+    struct redis_socket socket;
     uv_write_t write;
-    struct sockaddr_storage addresses[ADDRESSES_MAX];
-    uint32_t address_count, tried;
-    uint8_t state;     /* enum connection_state */
-    uint8_t parts;     /* handles and requests that libuv still knows */
-    bool silent;       /* the owner has closed it */
-    bool socket_lives; /* the stream is initialized and not closing */
-    bool writing;      /* `write` is on its way, from the output */
-    bool wanted;       /* the owner was refused room */
+    uint8_t state; /* enum connection_state */
+    uint8_t parts; /* timer and socket: what libuv still knows */
+    bool silent;   /* the owner has closed it */
+    bool writing;  /* `write` is on its way, from the output */
+    bool wanted;   /* the owner was refused room */
     struct weir_tls *tls;
     char *input, *output, *secret;
     size_t input_used, input_room, output_used, output_room;
@@ -50,9 +38,13 @@ struct redis_connection {
     char why[WEIR_REASON_MAX];
 };
 
-static void address_try(struct redis_connection *connection);
-
 /* --- The end ---------------------------------------------------------------------------------- */
+
+static struct redis_connection *connection_of(struct redis_socket *socket)
+{
+    return (struct redis_connection *)(void *)((char *)socket -
+                                               offsetof(struct redis_connection, socket));
+}
 
 static void part_gone(struct redis_connection *connection)
 {
@@ -77,9 +69,9 @@ static void on_timer_closed(uv_handle_t *handle)
     part_gone(connection);
 }
 
-static void on_socket_closed(uv_handle_t *handle)
+static void on_socket_gone(struct redis_socket *socket)
 {
-    part_gone(handle->data);
+    part_gone(connection_of(socket));
 }
 
 static void connection_end(struct redis_connection *connection)
@@ -88,12 +80,8 @@ static void connection_end(struct redis_connection *connection)
         return;
     }
     connection->state = ENDED;
-    uv_cancel((uv_req_t *)&connection->resolve);
     uv_close((uv_handle_t *)&connection->timer, on_timer_closed);
-    if (connection->socket_lives) {
-        connection->socket_lives = false;
-        uv_close(&connection->handle, on_socket_closed);
-    }
+    connection->parts += redis_socket_close(&connection->socket);
 }
 
 void redis_connection_close(struct redis_connection *connection)
@@ -119,14 +107,12 @@ static void fail_with(struct redis_connection *connection, const char *what, int
 
 static void on_timeout(uv_timer_t *timer)
 {
-    static const char *const texts[] = {
-        [RESOLVING] = "its name was not resolved in time",
-        [CONNECTING] = "it was not reached in time",
-        [SECURING] = "no TLS handshake in time",
-        [OPEN] = "it did not answer in time",
-    };
     struct redis_connection *connection = timer->data;
-    redis_connection_fail(connection, texts[connection->state]);
+    redis_connection_fail(connection,
+                          connection->socket.resolving      ? "its name was not resolved in time"
+                          : connection->state == CONNECTING ? "it was not reached in time"
+                          : connection->state == SECURING   ? "no TLS handshake in time"
+                                                            : "it did not answer in time");
 }
 
 void redis_connection_settle(struct redis_connection *connection)
@@ -166,7 +152,7 @@ static void output_wait(struct redis_connection *connection, size_t from)
     uv_buf_t rest =
         uv_buf_init(connection->output + from, (unsigned)(connection->output_used - from));
     connection->write.data = connection;
-    int status = uv_write(&connection->write, &connection->stream, &rest, 1, on_written);
+    int status = uv_write(&connection->write, &connection->socket.stream, &rest, 1, on_written);
     connection->writing = status == 0;
     if (status != 0) {
         fail_with(connection, "writing", status);
@@ -174,10 +160,10 @@ static void output_wait(struct redis_connection *connection, size_t from)
 }
 
 /* Returns the bytes that the socket took, 0 if it is full or has failed. */
-static size_t output_try(struct redis_connection *connection, const char *data, size_t size)
+static size_t output_try(struct redis_connection *connection, struct weir_bytes bytes)
 {
-    uv_buf_t buffer = uv_buf_init((char *)(uintptr_t)data, (unsigned)size);
-    int taken = uv_try_write(&connection->stream, &buffer, 1);
+    uv_buf_t buffer = uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.size);
+    int taken = uv_try_write(&connection->socket.stream, &buffer, 1);
     if (taken < 0 && taken != UV_EAGAIN) {
         fail_with(connection, "writing", taken);
     }
@@ -193,7 +179,7 @@ static void secret_push(struct redis_connection *connection)
         if (pending.size == 0 || connection->state == ENDED || connection->writing) {
             return;
         }
-        size_t taken = output_try(connection, pending.data, pending.size);
+        size_t taken = output_try(connection, pending);
         if (taken == 0 && connection->state != ENDED) {
             taken = pending.size < connection->output_room ? pending.size : connection->output_room;
             memcpy(connection->output, pending.data, taken);
@@ -220,7 +206,8 @@ static void output_push(struct redis_connection *connection)
     if (connection->output_used == 0) {
         return;
     }
-    size_t taken = output_try(connection, connection->output, connection->output_used);
+    size_t taken =
+        output_try(connection, (struct weir_bytes){connection->output, connection->output_used});
     if (taken == connection->output_used) {
         connection->output_used = 0;
     } else if (connection->state != ENDED) {
@@ -299,12 +286,12 @@ static void nodes_grow(struct redis_connection *connection, uint32_t count)
 {
     struct weir_resp_node *grown =
         count > NODES_MAX ? NULL : realloc(connection->nodes, count * sizeof *grown);
-    if (grown == NULL) {
+    if (grown != NULL) {
+        connection->nodes = grown;
+        connection->node_room = count;
+    } else {
         redis_connection_fail(connection, "a reply has more elements than the client takes");
-        return;
     }
-    connection->nodes = grown;
-    connection->node_room = count;
 }
 
 /* Gives the room of a large reply back. */
@@ -390,15 +377,13 @@ static bool input_reserve(struct redis_connection *connection)
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
-    struct redis_connection *connection = handle->data;
+    struct redis_connection *connection = connection_of(handle->data);
     if (connection->tls != NULL) {
         *buffer = uv_buf_init(connection->secret, SECRET_INPUT);
     } else if (input_reserve(connection)) {
         *buffer = uv_buf_init(connection->input + connection->input_used,
                               (unsigned)(connection->input_room - connection->input_used));
-    } else {
-        *buffer = uv_buf_init(NULL, 0);
-    }
+    } /* else nothing, which ends the reading */
 }
 
 /* Bytes of TLS: through the session, into the input. */
@@ -428,7 +413,7 @@ static void secret_read(struct redis_connection *connection, size_t size)
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
-    struct redis_connection *connection = stream->data;
+    struct redis_connection *connection = connection_of(stream->data);
     if (size < 0) {
         if (size == UV_EOF) {
             redis_connection_fail(connection, "it closed the connection");
@@ -445,129 +430,23 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 
 /* --- Opening ---------------------------------------------------------------------------------- */
 
-static void on_address_closed(uv_handle_t *handle)
+static void on_connected(struct redis_socket *socket, int status)
 {
-    struct redis_connection *connection = handle->data;
-    if (connection->state != ENDED) {
-        address_try(connection);
-    }
-    part_gone(connection);
-}
-
-static void on_connected(uv_connect_t *request, int status)
-{
-    struct redis_connection *connection = request->data;
-    if (connection->state == ENDED) {
-        return;
-    }
+    struct redis_connection *connection = connection_of(socket);
     if (status != 0) {
-        fail_with(connection, "connecting", status);
+        fail_with(connection, socket->resolving ? "resolving its name" : "connecting", status);
         return;
     }
-    if (connection->options.path == NULL) {
-        uv_tcp_nodelay(&connection->tcp, 1);
-        uv_tcp_keepalive(&connection->tcp, 1, KEEPALIVE_S);
-    }
-    status = uv_read_start(&connection->stream, on_alloc, on_read);
+    status = uv_read_start(&socket->stream, on_alloc, on_read);
     if (status != 0) {
         fail_with(connection, "reading", status);
-        return;
-    }
-    if (connection->tls != NULL) {
+    } else if (connection->tls != NULL) {
         connection->state = SECURING;
         output_push(connection); /* the ClientHello */
     } else {
         connection->state = OPEN;
         connection->options.handlers->opened(connection->options.owner);
     }
-}
-
-static void on_address_tried(uv_connect_t *request, int status)
-{
-    struct redis_connection *connection = request->data;
-    if (status == 0 || connection->state == ENDED ||
-        connection->tried >= connection->address_count) {
-        on_connected(request, status);
-        return;
-    }
-    connection->socket_lives = false;
-    uv_close(&connection->handle, on_address_closed); /* and then to the next address */
-}
-
-static void address_try(struct redis_connection *connection)
-{
-    uint32_t index = (connection->options.first + connection->tried++) % connection->address_count;
-    int status = uv_tcp_init(connection->options.loop, &connection->tcp);
-    if (status == 0) {
-        connection->socket_lives = true;
-        connection->parts++;
-        connection->stream.data = connection;
-        connection->connect.data = connection;
-        status = uv_tcp_connect(&connection->connect, &connection->tcp,
-                                (const struct sockaddr *)&connection->addresses[index],
-                                on_address_tried);
-    }
-    if (status != 0) {
-        fail_with(connection, "connecting", status);
-    }
-}
-
-static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
-{
-    struct redis_connection *connection = request->data;
-    if (connection->state != ENDED && status == 0) {
-        for (const struct addrinfo *one = list;
-             one != NULL && connection->address_count < ADDRESSES_MAX; one = one->ai_next) {
-            if (one->ai_addrlen <= sizeof connection->addresses[0]) {
-                memcpy(&connection->addresses[connection->address_count++], one->ai_addr,
-                       one->ai_addrlen);
-            }
-        }
-        status = connection->address_count > 0 ? 0 : UV_EAI_NODATA;
-    }
-    uv_freeaddrinfo(list);
-    if (status != 0) {
-        fail_with(connection, "resolving its name", status);
-    }
-    if (connection->state != ENDED) {
-        connection->state = CONNECTING;
-        address_try(connection);
-    }
-    part_gone(connection);
-}
-
-static int resolve_start(struct redis_connection *connection)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_protocol = IPPROTO_TCP};
-    char port[8];
-
-    if (uv_ip4_addr(connection->host.name, connection->host.port,
-                    (struct sockaddr_in *)&connection->addresses[0]) == 0 ||
-        uv_ip6_addr(connection->host.name, connection->host.port,
-                    (struct sockaddr_in6 *)&connection->addresses[0]) == 0) {
-        connection->address_count = 1;
-        connection->state = CONNECTING;
-        address_try(connection);
-        return 0;
-    }
-    snprintf(port, sizeof port, "%u", connection->host.port);
-    connection->resolve.data = connection;
-    int status = uv_getaddrinfo(connection->options.loop, &connection->resolve, on_resolved,
-                                connection->host.name, port, &hints);
-    connection->parts += status == 0;
-    return status;
-}
-
-static void pipe_start(struct redis_connection *connection)
-{
-    connection->state = CONNECTING;
-    uv_pipe_init(connection->options.loop, &connection->pipe, 0);
-    connection->socket_lives = true;
-    connection->parts++;
-    connection->stream.data = connection;
-    connection->connect.data = connection;
-    uv_pipe_connect(&connection->connect, &connection->pipe, connection->options.path,
-                    on_connected);
 }
 
 static bool connection_allocate(struct redis_connection *connection)
@@ -604,22 +483,18 @@ int redis_connection_open(struct redis_connection **out,
         free(connection);
         return WEIR_ERR_MEMORY;
     }
-    if (options->host != NULL) {
-        connection->host = *options->host;
-        connection->options.host = &connection->host;
-    }
+    connection->socket.loop = options->loop;
+    connection->socket.connected = on_connected;
+    connection->socket.gone = on_socket_gone;
     uv_timer_init(options->loop, &connection->timer);
     connection->timer.data = connection;
     connection->parts = 1;
     uv_timer_start(&connection->timer, on_timeout, options->open_ms, 0);
-    *out = connection;
-    if (options->path != NULL) {
-        pipe_start(connection);
-        return 0;
-    }
-    int status = resolve_start(connection);
+    int status =
+        redis_socket_open(&connection->socket, options->host, options->path, options->first);
     if (status != 0) {
-        fail_with(connection, "resolving its name", status);
+        fail_with(connection, "connecting", status);
     }
+    *out = connection;
     return 0;
 }

@@ -36,12 +36,12 @@ struct redis_connection_handlers {
 
 struct redis_connection_options {
     uv_loop_t *loop;
-    const char *path;              /* of a Unix socket; NULL: a host */
-    const struct redis_host *host; /* copied */
+    const char *path;              /* of a Unix socket; with host NULL */
+    const struct redis_host *host; /* read by redis_connection_open only */
     uint32_t first;                /* which of its addresses to try first, modulo their number */
     uint32_t open_ms;              /* until redis_connection_settle, or it is lost */
     struct weir_tls_context *tls;  /* NULL: none */
-    const char *server_name;       /* of its certificate; copied */
+    const char *server_name;       /* of its certificate; NULL: the host's; read at once */
     const struct redis_connection_handlers *handlers;
     void *owner;
 };
