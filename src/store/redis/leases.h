@@ -22,7 +22,8 @@
  *   flush    while redis_leases_next(&call): lease_script_write, redis_client_send
  *   reply    lease_script_read, woken = redis_leases_answered(...); each of `woken` is tried again,
  *            in order, then as in flush
- *   timer    redis_leases_tick, then as in flush; it says when to come again
+ *   timer    redis_leases_tick, then as in flush; it says when to come again. Each reply may have
+ *            made that earlier, so it is best called before every flush: it costs nothing then
  *   end      redis_leases_end, then as in flush, until redis_leases_busy() is 0 or time is up
  *
  * Reports of decisions made here. `remaining` is what was left over all nodes when the last reply
@@ -73,12 +74,14 @@ void redis_leases_close(struct redis_leases *leases);
 
 enum redis_leases_answer { REDIS_LEASES_EXACT, REDIS_LEASES_DECIDED, REDIS_LEASES_WAIT };
 
-/* A decision that waits. The store's, embedded in what it keeps of a pending decision. */
+/* A decision that waits. The store's, embedded in what it keeps of a pending decision; all zeros
+ * before the first try of a decision. */
 struct redis_leases_wait {
     struct weir_decision *decision; /* set by redis_leases_try */
     struct redis_leases_wait *next; /* in the lists that are handed back */
     struct redis_leases_wait *previous;
-    void *place; /* NULL: it does not wait */
+    void *place;  /* NULL: it does not wait */
+    bool counted; /* its demand is known */
 };
 
 /* Decides from shares, if it can. DECIDED fills outcomes, verdict, delay_ns and now_ns of the
@@ -113,8 +116,7 @@ struct redis_leases_wait *redis_leases_answered(struct redis_leases *leases, voi
  * timeout); false: certainly not. Returns the decisions that waited for it: the store fails them.
  * They are not tried again: each try would be another call. */
 struct redis_leases_wait *redis_leases_failed(struct redis_leases *leases, void *place,
-                                              bool executed, uint64_t now_ns)
-    __attribute__((warn_unused_result));
+                                              bool executed) __attribute__((warn_unused_result));
 
 /* Gives back what is idle or has expired, as far as it is worth a call. Returns when to come again
  * (WEIR_NEVER: nothing is held). */
@@ -122,7 +124,7 @@ uint64_t redis_leases_tick(struct redis_leases *leases, uint64_t now_ns);
 
 /* Gives back everything (shutdown, or no rule is leased any more): every try after this says EXACT.
  */
-void redis_leases_end(struct redis_leases *leases, uint64_t now_ns);
+void redis_leases_end(struct redis_leases *leases);
 
 /* Calls in flight or waiting to be sent. */
 uint32_t redis_leases_busy(const struct redis_leases *leases);
