@@ -117,6 +117,8 @@ static bool charge_all(struct weir_table_owner *owner, const struct transaction 
         enum target_charge how = TARGET_CHARGE;
 
         if (decision->op == WEIR_OP_REFUND) {
+            if (check->flags & WEIR_CHECK_ONCE) /* what was asked once stays asked */
+                continue;
             how = TARGET_REFUND;
         } else if (decision->op == WEIR_OP_DECIDE && !(allowed && admits)) {
             /* A lease that was not given cannot be held. */

@@ -80,7 +80,8 @@ static void judge(struct fake_store *fake, uint64_t now_ns, struct weir_decision
         *outcome = (struct weir_outcome){.verdict = WEIR_ALLOWED};
         if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0)
             outcome->verdict = settles ? WEIR_ALLOWED : WEIR_DENIED;
-        if (!has_state(check) || (settles && !(check->flags & WEIR_CHECK_ONCE)))
+        bool record = (check->flags & WEIR_CHECK_ONCE) != 0 && d->op != WEIR_OP_REFUND;
+        if (!has_state(check) || (settles && !record))
             continue;
         struct fake_state *state = find_state(fake, check);
         if (!test_state(state, now_ns, check->cost, &outcome->delay_ns))
@@ -115,7 +116,8 @@ static bool is_charged(const struct weir_decision *d, uint16_t i, bool denied)
 {
     const struct weir_check *check = &d->checks[i];
     bool admitted = d->outcomes[i].verdict == WEIR_ALLOWED;
-    if (d->op == WEIR_OP_PEEK || d->repeated)
+    if (d->op == WEIR_OP_PEEK || d->repeated ||
+        (d->op == WEIR_OP_REFUND && (check->flags & WEIR_CHECK_ONCE) != 0))
         return false;
     if (d->op != WEIR_OP_DECIDE || (admitted && (!denied || d->policy != WEIR_POLICY_ALL)))
         return true;

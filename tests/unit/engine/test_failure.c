@@ -121,6 +121,29 @@ static void local_is_decided_and_charged_at_the_local_store(void **state)
     rig_close(&p.rig);
 }
 
+static void a_node_decides_its_part_of_the_limit_and_tells_that(void **state)
+{
+    struct parts p;
+    open_parts(&p, true);
+    struct weir_limit whole = rig_limit(WEIR_FIXED_WINDOW, 9, SECOND);
+    struct weir_limit part = rig_limit(WEIR_FIXED_WINDOW, 3, SECOND);
+    static struct weir_answer answer;
+    char lease[WEIR_LEASE_TOKEN_MAX];
+    whole.local = &part;
+    for (uint64_t i = 0; i < 4; i++) {
+        struct weir_decision *d = rig_queue(&p.rig, 0, &whole, "part", 1);
+        weir_engine_run(p.rig.engine, START);
+        fake_store_fail(p.rig.store, 0, WEIR_ERR_STORE);
+        weir_engine_answer(d, &answer, lease);
+        assert_int_equal(answer.allowed, i < 3);
+        assert_int_equal(answer.source, WEIR_SOURCE_LOCAL);
+        assert_ptr_equal(answer.limits[0].limit, &part);
+        assert_int_equal(answer.limits[0].report.limit, 3);
+        assert_int_equal(answer.limits[0].report.remaining, i < 3 ? 2 - i : 0);
+    }
+    rig_close(&p.rig);
+}
+
 static void local_without_a_local_store_is_open(void **state)
 {
     struct parts p;
@@ -268,6 +291,7 @@ int main(void)
         cmocka_unit_test(open_admits_uncharged_and_reports_a_fresh_limit),
         cmocka_unit_test(closed_denies_and_asks_to_come_back_in_a_second),
         cmocka_unit_test(local_is_decided_and_charged_at_the_local_store),
+        cmocka_unit_test(a_node_decides_its_part_of_the_limit_and_tells_that),
         cmocka_unit_test(local_without_a_local_store_is_open),
         cmocka_unit_test(local_checks_of_one_decision_are_all_or_nothing),
         cmocka_unit_test(a_closed_check_keeps_the_local_ones_from_being_charged),

@@ -11,6 +11,7 @@
 #define KEYS 40 /* of each limit; few, so that they run full and empty again */
 #define BATCH 8
 #define CHECKS 6
+#define RECORDS 200 /* idempotency keys */
 
 #ifdef MODEL_QUICK
 #define STEPS 20000
@@ -26,9 +27,10 @@ struct side {
 };
 
 static struct weir_limit limits[LIMITS];
+static struct weir_limit record_limit;
 static struct side table_side, model_side;
 static struct weir_table *table;
-static uint64_t random_state;
+static uint64_t random_state, repeats;
 
 static uint64_t draw(uint64_t below)
 {
@@ -77,6 +79,10 @@ static void open_limits(void)
         assert_int_equal(weir_limit_init(&limits[i], &specs[i], NULL), 0);
         assert_int_equal(table_side.store->ops->prepare(table_side.store, &limits[i], &reason), 0);
     }
+    const struct weir_limit_spec record = {
+        .algorithm = WEIR_GCRA, .rate = 1, .window_ns = 5 * SECOND, .burst = 1};
+    assert_int_equal(weir_limit_init(&record_limit, &record, NULL), 0);
+    assert_int_equal(table_side.store->ops->prepare(table_side.store, &record_limit, &reason), 0);
 }
 
 static int setup(void **state)
@@ -141,13 +147,25 @@ static bool has_hash(const struct weir_decision *d, const uint64_t hash[2])
     return false;
 }
 
+/* The record of an idempotency key, whatever the request is: it only has to be the same on both
+ * sides. */
+static void add_record(struct weir_decision *d, uint64_t key)
+{
+    static const uint64_t secret[2] = {11, 12};
+    struct weir_check *check = &d->checks[d->count++];
+    *check = (struct weir_check){
+        .limit = &record_limit, .cost = 1, .rule = UINT32_MAX, .flags = WEIR_CHECK_ONCE};
+    weir_siphash128(secret, &key, sizeof key, check->hash);
+}
+
 /* A random decision; the clock stands at now_ns. */
 static void draw_decision(struct weir_decision *d, uint64_t now_ns, uint64_t lease)
 {
     static const uint8_t ops[] = {WEIR_OP_DECIDE, WEIR_OP_DECIDE, WEIR_OP_DECIDE, WEIR_OP_DECIDE,
                                   WEIR_OP_DECIDE, WEIR_OP_PEEK,   WEIR_OP_DEBIT,  WEIR_OP_REFUND};
+    static const uint8_t rare[] = {WEIR_OP_LOOK, WEIR_OP_RESET};
     static const uint64_t secret[2] = {9, 10};
-    d->op = ops[draw(sizeof ops)];
+    d->op = draw(20) == 0 ? rare[draw(2)] : ops[draw(sizeof ops)];
     d->policy = draw(4) == 0 ? (uint8_t)(1 + draw(2)) : WEIR_POLICY_ALL;
     d->lease.id = lease;
     d->charged_at_ns = now_ns - draw(SECOND);
@@ -168,6 +186,8 @@ static void draw_decision(struct weir_decision *d, uint64_t now_ns, uint64_t lea
         }
         d->count++;
     }
+    if (d->policy == WEIR_POLICY_ALL && d->count > 0 && draw(4) == 0)
+        add_record(d, draw(RECORDS));
 }
 
 static void queue_both(uint64_t now_ns, uint64_t lease)
@@ -190,6 +210,8 @@ static void compare(const struct weir_decision *a, const struct weir_decision *b
 {
     assert_int_equal(a->verdict, b->verdict);
     assert_int_equal(a->denied_by, b->denied_by);
+    assert_int_equal(a->repeated, b->repeated);
+    repeats += a->repeated;
     assert_int_equal(a->delay_ns, b->delay_ns);
     assert_int_equal(a->now_ns, b->now_ns);
     for (uint16_t i = 0; i < a->count; i++) {
@@ -277,6 +299,7 @@ static void decisions_over_the_table_equal_those_made_on_plain_memory(void **sta
         table_side.done_count = model_side.done_count = 0;
     }
     assert_in_range(denied, decided / 10, decided * 9 / 10); /* both happened often */
+    assert_in_range(repeats, decided / 100, decided / 4);
     struct weir_table_stats stats;
     weir_table_stats(table, now_ns, &stats);
     assert_int_equal(stats.evictions + stats.overflows, 0); /* else they need not be equal */

@@ -206,6 +206,34 @@ static void a_lease_is_held_until_it_is_released(void **state)
     weir_close(weir);
 }
 
+static void a_request_with_an_idempotency_key_is_charged_once(void **state)
+{
+    struct place *place = *state;
+    struct weir_answer_summary first, again;
+    char long_key[257];
+    write_rules(place,
+                "limits:\n"
+                "  - { name: rate, key: [client.ip], algorithm: fixed_window, rate: 3/day }\n"
+                "  - { name: jobs, key: [], algorithm: concurrency, limit: 2, life: 1h }\n");
+    struct weir *weir = open_weir(place, NULL);
+    assert_int_equal(weir_check_once(weir, login, 3, 1, "a", &first), 0);
+    assert_true(first.allowed && !first.repeated);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(weir_check_once(weir, login, 3, 1, "a", &again), 0);
+        assert_true(again.allowed && again.repeated);
+        assert_int_equal(again.remaining, 1);
+        assert_string_equal(again.lease.text, first.lease.text);
+    }
+    assert_int_equal(weir_check_once(weir, login, 3, 2, "a", &again), 0); /* another cost */
+    assert_true(!again.repeated);
+    assert_int_equal(weir_release(weir, &first.lease), 0);
+    memset(long_key, 'k', sizeof long_key);
+    long_key[256] = '\0';
+    assert_int_equal(weir_check_once(weir, login, 3, 1, long_key, &again), WEIR_ERR_RANGE);
+    assert_int_equal(weir_check_once(weir, login, 3, 1, "", &again), WEIR_ERR_RANGE);
+    weir_close(weir);
+}
+
 static void reloading_keeps_state_and_bad_rules_change_nothing(void **state)
 {
     struct place *place = *state;
@@ -267,6 +295,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_that_is_no_state_is_refused_and_left_alone, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_lease_is_held_until_it_is_released, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_request_with_an_idempotency_key_is_charged_once, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(reloading_keeps_state_and_bad_rules_change_nothing, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_child_is_told_that_what_its_parent_opened_is_not_its_own,
