@@ -45,11 +45,11 @@ uint16_t redis_key_slot(uint64_t tag)
 /* What stands before the text: the limit's name and ':', or the mark of a limit without one. */
 static const char *name_of(const struct weir_check *check, size_t *size, char *mark)
 {
-    bool named = check->limit->name != NULL;
+    bool named = check->limit != NULL && check->limit->name != NULL;
 
     *mark = named ? ':' : '!';
     *size = named ? strlen(check->limit->name) : 0;
-    return check->limit->name;
+    return named ? check->limit->name : "";
 }
 
 void redis_key_digest(const struct weir_check *check, unsigned char digest[REDIS_DIGEST])
@@ -70,18 +70,20 @@ void redis_key_digest(const struct weir_check *check, unsigned char digest[REDIS
 
 static bool is_digest(const struct weir_check *check)
 {
-    return check->limit == NULL || check->limit->spec.algorithm == WEIR_CONCURRENCY;
+    return check->limit != NULL && check->limit->spec.algorithm == WEIR_CONCURRENCY;
 }
 
 size_t redis_key_size(const char *prefix, const struct weir_check *check)
 {
-    size_t size = strlen(prefix) + 2 + TAG_DIGITS + 1;
+    size_t size;
+    char mark;
 
     if (is_digest(check))
-        return size + 2 * (size_t)REDIS_DIGEST;
-    if (check->limit->name != NULL && !(check->flags & WEIR_CHECK_ONCE))
-        size += strlen(check->limit->name);
-    return size + check->key.size;
+        return REDIS_KEY_DIGEST_SIZE(strlen(prefix));
+    name_of(check, &size, &mark);
+    if (check->flags & WEIR_CHECK_ONCE)
+        size = 0;
+    return strlen(prefix) + 2 + TAG_DIGITS + size + 1 + check->key.size;
 }
 
 static char *write_start(char *out, const char *prefix, uint64_t tag)
@@ -93,15 +95,10 @@ static char *write_start(char *out, const char *prefix, uint64_t tag)
     return out;
 }
 
-static char *write_digest(char *out, const struct weir_check *check)
+char *redis_key_write_digest(char *out, const char *prefix, uint64_t tag,
+                             const unsigned char digest[REDIS_DIGEST])
 {
-    unsigned char digest[REDIS_DIGEST] = {0};
-
-    if (check->limit != NULL)
-        redis_key_digest(check, digest);
-    else
-        memcpy(digest, check->key.data,
-               check->key.size < REDIS_DIGEST ? check->key.size : REDIS_DIGEST);
+    out = write_start(out, prefix, tag);
     *out++ = '~';
     for (size_t i = 0; i < REDIS_DIGEST; i++) {
         *out++ = hex_digits[digest[i] >> 4];
@@ -112,19 +109,23 @@ static char *write_digest(char *out, const struct weir_check *check)
 
 char *redis_key_write(char *out, const char *prefix, const struct weir_check *check)
 {
-    out = write_start(out, prefix, redis_key_tag(check));
-    if (is_digest(check))
-        return write_digest(out, check);
-    if (check->flags & WEIR_CHECK_ONCE) {
-        *out++ = '=';
-    } else {
-        size_t size;
-        char mark;
-        const char *name = name_of(check, &size, &mark);
+    size_t size;
+    char mark;
+    const char *name = name_of(check, &size, &mark);
 
-        out = put(out, name, size);
-        *out++ = mark;
+    if (is_digest(check)) {
+        unsigned char digest[REDIS_DIGEST];
+
+        redis_key_digest(check, digest);
+        return redis_key_write_digest(out, prefix, redis_key_tag(check), digest);
     }
+    if (check->flags & WEIR_CHECK_ONCE) {
+        size = 0;
+        mark = '=';
+    }
+    out = write_start(out, prefix, redis_key_tag(check));
+    out = put(out, name, size);
+    *out++ = mark;
     return put(out, check->key.data, check->key.size);
 }
 

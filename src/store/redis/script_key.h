@@ -22,9 +22,14 @@
 /* The bytes that the key of this check takes. */
 size_t redis_key_size(const char *prefix, const struct weir_check *check);
 
-/* Writes the key of a check; returns where it ends. A check without a limit (WEIR_OP_RELEASE) has
- * its tag from the token and the digest as its key. */
+/* Writes the key of a check; returns where it ends. A check without a limit (WEIR_OP_RESET, LOOK)
+ * is one of a command. */
 char *redis_key_write(char *out, const char *prefix, const struct weir_check *check);
+
+/* The same for a state that is known by tag and digest (WEIR_OP_RELEASE: from a lease's token). */
+#define REDIS_KEY_DIGEST_SIZE(prefix_size) ((prefix_size) + 2 + 16 + 1 + 2 * REDIS_DIGEST)
+char *redis_key_write_digest(char *out, const char *prefix, uint64_t tag,
+                             const unsigned char digest[REDIS_DIGEST]);
 
 #define REDIS_KEY_RESERVATION_MAX(prefix_size) ((prefix_size) + 2 + 16 + 1 + 16)
 char *redis_key_write_reservation(char *out, const char *prefix, uint64_t tag, uint64_t id);

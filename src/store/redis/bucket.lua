@@ -1,0 +1,110 @@
+-- Buckets: token_bucket, gcra, leaky_bucket and leaky_queue (src/core/bucket.h).
+--
+-- The state is the theoretical arrival time: a microseconds and b units, `unit` of which are a
+-- microsecond: unit = 1000 * denom of the limit, so that 1/denom ns, what the core counts in, is
+-- one unit. Times count from 2^50 us (the year 2005), so that 2^63 - 1 ns, the latest time that a
+-- debt reaches, is a double too. `period` is the units that a cost of 1 takes; 0: the rate is 0.
+local EPOCH = 1125899906842624
+local TAT_MAX, TAT_MAX_NS = 8097472130012151, 807 -- 2^63 - 1 ns, from there
+local bucket = {}
+
+-- A rate of 0 keeps nothing: its cost is one unit, its depth none.
+function bucket.read(c, packed)
+    local _
+    _, _, c.unit, c.period, c.ca, c.cb, c.da, c.db = unpack('<BBdddddd', packed)
+    c.cost = c.ca + c.cb
+end
+
+-- What is owed beyond now, carried over from another rate, rounded down to this one's units.
+local function bucket_convert(c, since, a, b, unit, period)
+    if period == 0 or c.period == 0 or a == since and b == 0 then return since, 0 end
+    local used = number.add(number.multiply(number.of(a - since), number.of(unit)), number.of(b))
+    local owed = number.divide(number.multiply(used, number.of(c.period)), number.of(period))
+    local us, units = number.divide(owed, number.of(c.unit))
+    return since + number.value(us), number.value(units)
+end
+
+-- Debts end at 2^63 - 1 ns.
+local function bucket_owe(c, a, b)
+    local top = TAT_MAX_NS * c.unit / 1000
+    if a > TAT_MAX or a == TAT_MAX and b > top then a, b = TAT_MAX, top end
+    c.a, c.b = a, b
+end
+
+function bucket.load(c, s)
+    local since = now - EPOCH
+    local a, b = since, 0
+    if s then
+        local _, unit, period
+        _, a, b, unit, period = unpack('<Bdddd', s)
+        if a < since then a, b = since, 0 end
+        if unit ~= c.unit or period ~= c.period then
+            a, b = bucket_convert(c, since, a, b, unit, period)
+        end
+    end
+    bucket_owe(c, a, b)
+end
+
+local function bucket_add(c, a, b, more_a, more_b)
+    a, b = a + more_a, b + more_b
+    if b >= c.unit then return a + 1, b - c.unit end
+    return a, b
+end
+
+-- `to` has the state of the key; `others` are the checks that are charged to it with this one.
+function bucket.test(c, to, _, others)
+    c.delay_a, c.delay_b = to.a - (now - EPOCH), to.b
+    local a, b = bucket_add(c, c.delay_a, c.delay_b, c.ca, c.cb)
+    for i = 1, #others do a, b = bucket_add(c, a, b, others[i].ca, others[i].cb) end
+    return a < c.da or a == c.da and b <= c.db
+end
+
+-- Into the state of `to`, whose key it is. Returns whether that changed it.
+function bucket.charge(c, to)
+    if c.cost == 0 or c.period == 0 then return false end
+    local a, b = to.a, to.b
+    bucket_owe(to, bucket_add(c, a, b, c.ca, c.cb))
+    return to.a ~= a or to.b ~= b
+end
+
+-- Stops at empty.
+function bucket.charge_denied(c, to)
+    local since, a, b = now - EPOCH, to.a, to.b
+    local over = a - since
+    if c.cost == 0 or c.period == 0 or over > c.da or over == c.da and b > c.db then return false end
+    local sa, sb = bucket_add(c, over, b, c.ca, c.cb)
+    if sa > c.da or sa == c.da and sb > c.db then sa, sb = c.da, c.db end
+    bucket_owe(to, since + sa, sb)
+    return to.a ~= a or to.b ~= b
+end
+
+function bucket.refund(c, to)
+    local since, a, b = now - EPOCH, to.a, to.b
+    if c.cost == 0 or c.period == 0 or a == since and b == 0 then return false end
+    a, b = a - c.ca, b - c.cb
+    if b < 0 then a, b = a - 1, b + c.unit end
+    if a < since then a, b = since, 0 end
+    to.a, to.b = a, b
+    return true
+end
+
+function bucket.save(c)
+    return pack('<Bddddd', c.kind, c.a, c.b, c.unit, c.period, now - EPOCH),
+        c.a + EPOCH + (c.b > 0 and 1 or 0)
+end
+
+-- A queue's delay is what was owed when it was tested.
+function bucket.tell(c, to, mark)
+    local part = pack('<Bddd', mark, to.a, to.b, now - EPOCH)
+    if c.kind ~= 0xe6 then return part end
+    return part .. pack('<dd', c.delay_a or 0, c.delay_b or 0)
+end
+
+-- When a state of whatever rate is fresh: microseconds, and nanoseconds more.
+function bucket.fresh(s)
+    local _, a, b, unit = unpack('<Bddd', s)
+    local denom = unit / 1000
+    return a + EPOCH, math.floor((b + denom - 1) / denom)
+end
+
+states[0xe3], states[0xe4], states[0xe5], states[0xe6] = bucket, bucket, bucket, bucket

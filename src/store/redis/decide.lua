@@ -1,0 +1,170 @@
+-- Decides any number of checks: src/table/transaction.c in Lua. Reads and tests everything, then
+-- writes. The reply is one part for each check behind a status (1: an idempotency record was there;
+-- 2: a reservation that was rolled back before); of one plain check the part alone.
+local PEEK, DEBIT, REFUND = 1, 2, 3
+local EACH, QUOTA = 1, 2
+local SHADOW, ON_DENY, ONCE = 1, 2, 32
+local RESERVE, ROLL_BACK = 1, 2
+local RESERVED, GONE = string.char(0xeb), string.char(0xec)
+
+-- The decision: charged_at is of a refund; action reserves or rolls back, its key is the last.
+local op, policy, action, charged_at = 0, 0, 0, 0
+local count, header = #KEYS, checks[#KEYS + 1]
+if header and header ~= '' then
+    op, policy, action, charged_at = unpack('<BBBd', header)
+end
+if action ~= 0 then count = count - 1 end
+
+local list, by_key, once = {}, {}, nil
+
+local function has(c, flag)
+    return c.flags % (2 * flag) >= flag
+end
+
+for i = 1, count do
+    local c, name = {}, KEYS[i]
+    c.kind, c.flags = unpack('<BB', checks[i])
+    c.state = states[c.kind]
+    c.state.read(c, checks[i])
+    c.to = by_key[name]
+    if not c.to then
+        local s, kind = fetch(name)
+        c.name, c.to, by_key[name] = name, c, c
+        c.state.load(c, kind == c.kind and s)
+    elseif c.to.kind ~= c.kind or
+        string.sub(checks[c.to.place], 3, 18) ~= string.sub(checks[i], 3, 18) then
+        error('WEIR two limits on the key ' .. name, 0)
+    end
+    c.place, c.charged, c.shared = i, false, c.to ~= c
+    list[i] = c
+    if has(c, ONCE) then once = c end
+end
+
+-- Gives back what a reservation charged; one that is still to come will be refused.
+local function roll_back(reservation)
+    local record = call('GET', reservation)
+    if record and string.sub(record, 1, 1) == RESERVED then
+        local _, at = unpack('<Bd', record)
+        for i = 1, count do
+            local c = list[i]
+            if string.byte(record, 9 + i) == 1 then
+                c.to.dirty = c.state.refund(c, c.to, at) or c.to.dirty
+            end
+        end
+    end
+end
+
+-- The checks that are charged to the same state before or with c. Those of shadow deny nobody and
+-- come last.
+local function joined(c, first, last)
+    local others, cost = {}, c.cost
+    for i = first, last do
+        local other = list[i]
+        if other ~= c and other.to == c.to and not has(other, ONCE) and
+            (not has(other, SHADOW) or has(c, SHADOW) and i < c.place) then
+            others[#others + 1], cost = other, cost + other.cost
+        end
+    end
+    return cost, others
+end
+
+local function charge(c, admitted)
+    local to, change = c.to, c.state.charge
+    if op == REFUND then
+        change = c.state.refund
+    elseif not admitted then
+        if not has(c, ON_DENY) or c.kind == 0xe7 then return end
+        if not c.admits then change = c.state.charge_denied end
+    end
+    c.charged = change(c, to, charged_at)
+    to.dirty = to.dirty or c.charged
+end
+
+-- One all-or-nothing decision on some checks. Returns whether they allow the request.
+local function run(first, last)
+    local allowed = true
+    for i = first, last do
+        local c = list[i]
+        if c ~= once then
+            c.admits = op >= DEBIT or c.state.test(c, c.to, joined(c, first, last))
+            if not c.admits and not has(c, SHADOW) then allowed = false end
+        end
+    end
+    if op ~= PEEK then
+        for i = first, last do
+            local c = list[i]
+            if c ~= once then charge(c, op >= DEBIT or allowed and c.admits) end
+        end
+    end
+    return allowed
+end
+
+local function tell(c)
+    return c.state.tell(c, c.to, (c.admits and 1 or 0) + (c.charged and 2 or 0))
+end
+
+-- Every check is a request of its own, told before the next may change the same state.
+local function run_each()
+    local allowing, denying = 0, 0
+    for i = 1, count do
+        local c = list[i]
+        if c ~= once then
+            run(i, i)
+            c.part = tell(c)
+            if not has(c, SHADOW) then
+                if c.admits then allowing = allowing + 1 else denying = denying + 1 end
+            end
+        end
+    end
+    return denying == 0 or policy == QUOTA and allowing > 0
+end
+
+local function run_all()
+    if once and op ~= REFUND and not once.state.test(once, once.to, once.cost, {}) then
+        for i = 1, count do list[i].admits = true end
+        return 1
+    end
+    local allowed
+    if policy == EACH or policy == QUOTA then allowed = run_each() else allowed = run(1, count) end
+    if once then
+        once.admits = true
+        if allowed and (op == 0 or op == DEBIT) then -- what was asked once stays asked
+            once.charged = once.state.charge(once, once.to)
+            once.to.dirty = once.to.dirty or once.charged
+        end
+    end
+    return 0, allowed
+end
+
+local function save_all()
+    local names, texts, times = {}, {}, {}
+    for i = 1, count do
+        local c = list[i]
+        if c.to == c and c.dirty then
+            names[#names + 1] = c.name
+            texts[#names], times[#names] = c.state.save(c)
+        end
+    end
+    for i = 1, #names do store(names[i], texts[i], times[i]) end
+end
+
+if action == ROLL_BACK then
+    roll_back(KEYS[count + 1])
+    save_all()
+    call('SET', KEYS[count + 1], GONE, 'PX', '60000')
+    return {0}
+elseif action == RESERVE and call('GET', KEYS[count + 1]) then
+    return {2}
+end
+
+local status, allowed = run_all()
+save_all()
+if action == RESERVE and allowed then
+    local marks = {}
+    for i = 1, count do marks[i] = string.char(list[i].charged and 1 or 0) end
+    call('SET', KEYS[count + 1], RESERVED .. pack('<d', now) .. table.concat(marks), 'PX', '60000')
+end
+if not header or header == '' then return tell(list[1]) end
+local reply = {status}
+for i = 1, count do reply[i + 1] = list[i].part or tell(list[i]) end
+return reply

@@ -1,0 +1,32 @@
+-- Operations on states rather than requests: ends a lease (4), forgets (5), or tells when a state
+-- will be fresh (6). Each check on its own; what a state was made with is in it.
+local RELEASE, RESET = 4, 5
+local op = unpack('<B', checks[#KEYS + 1])
+local names, found, reply = {}, {}, {0}
+
+local function fresh_of(s, kind)
+    if not s then return 0, 0 end
+    return states[kind].fresh(s)
+end
+
+for i = 1, #KEYS do names[i] = {fetch(KEYS[i])} end
+for i = 1, #KEYS do
+    local s, kind = names[i][1], names[i][2]
+    local us, ns = fresh_of(s, kind)
+    found[i] = us + ns / 1000 > now
+    if op == RELEASE then
+        local c = {}
+        found[i] = kind == 0xe7
+        if found[i] then
+            c.kind = kind
+            concurrency.read(c, checks[i])
+            concurrency.load(c, s)
+            found[i] = concurrency.release(c, c)
+        end
+        if found[i] then store(KEYS[i], concurrency.save(c)) end
+    elseif op == RESET and s then
+        call('DEL', KEYS[i])
+    end
+    reply[i + 1] = pack('<Bddd', found[i] and 1 or 0, now, us, ns)
+end
+return reply

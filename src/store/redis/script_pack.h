@@ -1,0 +1,49 @@
+/* What scripts and C tell each other: kinds of states, packed checks, the decision's header, and
+ * the parts of replies. All numbers are little-endian doubles that hold whole numbers.
+ *
+ *   check     kind (1), the check's flags (1), then
+ *     windows       window or segment in us, N, cost, and: the largest count (S = 1), S (S > 1)
+ *     log           W in us, N, cost
+ *     concurrency   life in us, N, cost, the lease's id (8) and owner (8)
+ *     buckets       unit, period (see bucket.lua), cost * T as microseconds and units, depth
+ * likewise header    op (1), policy (1), action (1), a refund's charged_at in us part      mark
+ * (1): bit 0 admitted, bit 1 charged; then the state after the decision, and the server's time in
+ * us; or, of one plain check that was charged, the state itself, whose first byte is its kind
+ */
+#ifndef WEIR_STORE_REDIS_SCRIPT_PACK_H
+#define WEIR_STORE_REDIS_SCRIPT_PACK_H
+
+#include "store/redis/script.h"
+
+/* The first byte of a state. Strict windows and segments begin anew when they become another. */
+enum redis_kind_of_state {
+    REDIS_KIND_FIRST = 0xe0, /* + enum weir_algorithm */
+    REDIS_KIND_WINDOW_STRICT = 0xe8,
+    REDIS_KIND_SEGMENTS = 0xe9,
+    REDIS_KIND_SEGMENTS_STRICT = 0xea,
+};
+
+/* Buckets count from this time, in us, so that the end of time is a double too. */
+#define REDIS_EPOCH_US (UINT64_C(1) << 50)
+
+/* The largest whole number such that all below it are doubles. */
+#define REDIS_NUMBER_MAX ((UINT64_C(1) << 53) - 1)
+
+#define REDIS_PACKED_MAX 50 /* bytes of a packed check */
+#define REDIS_HEADER_SIZE 11
+
+uint8_t redis_kind_of(const struct weir_limit *limit);
+
+/* Each returns where it ended. */
+char *redis_pack_check(char *out, const struct weir_check *check, const struct weir_lease *lease);
+/* For what is done to states: as a lease of a limit that is not known. */
+char *redis_pack_operation(char *out, const struct weir_lease *lease);
+char *redis_pack_header(char *out, const struct redis_batch *batch);
+
+/* Reads a whole number up to `max` and moves *in behind it; false: it is none. */
+bool redis_unpack(const char **in, uint64_t max, uint64_t *value);
+
+/* Microseconds and units of a bucket as the core's nanoseconds and 1/denom of one. */
+struct bucket_time redis_bucket_time(const struct weir_limit *limit, uint64_t us, uint64_t units);
+
+#endif

@@ -1,0 +1,186 @@
+/* see script.h: calls
+ *
+ *   EVALSHA <sha> <keys> <key>... [<reservation>] <packed check>... [<"">] [<header> [<time>]]
+ */
+#include "store/redis/script.h"
+
+#include <string.h>
+
+#include "core/bucket.h"
+#include "core/reason.h"
+#include "store/redis/script_key.h"
+#include "store/redis/script_pack.h"
+#include "store/redis/script_texts.h"
+#include "wire/resp_write.h"
+
+#define PRODUCT_UNIT_NS 1000 /* all times of scripts are whole microseconds */
+
+static const struct weir_check *check_at(const struct redis_batch *batch, uint16_t i)
+{
+    return &batch->decision->checks[batch->checks[i]];
+}
+
+static bool has_reservation(const struct redis_batch *batch)
+{
+    return batch->action == REDIS_RESERVE || batch->action == REDIS_ROLL_BACK;
+}
+
+/* One check that is simply to be decided. */
+static bool is_plain(const struct redis_batch *batch)
+{
+    const struct weir_check *check = check_at(batch, 0);
+
+    return batch->count == 1 && batch->action == REDIS_DECIDE &&
+           batch->decision->op == WEIR_OP_DECIDE &&
+           (check->flags & (WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_ONCE)) == 0;
+}
+
+static const struct redis_script *plain_script(const struct weir_limit *limit)
+{
+    switch (limit->spec.algorithm) {
+    case WEIR_FIXED_WINDOW:
+        return &redis_script_fixed_window;
+    case WEIR_SLIDING_WINDOW:
+        return limit->spec.segments > 1 ? &redis_script_segments : &redis_script_sliding_window;
+    case WEIR_SLIDING_LOG:
+        return &redis_script_sliding_log;
+    case WEIR_CONCURRENCY:
+        return &redis_script_concurrency;
+    default:
+        return &redis_script_bucket;
+    }
+}
+
+static const struct redis_script *script_for(const struct redis_batch *batch)
+{
+    if (batch->decision->op >= WEIR_OP_RELEASE)
+        return &redis_script_operate;
+    return is_plain(batch) ? plain_script(check_at(batch, 0)->limit) : &redis_script_mixture;
+}
+
+static size_t key_size(const struct redis_batch *batch, const struct weir_check *check)
+{
+    if (batch->decision->op == WEIR_OP_RELEASE)
+        return REDIS_KEY_DIGEST_SIZE(strlen(batch->prefix));
+    return redis_key_size(batch->prefix, check);
+}
+
+size_t redis_script_size(const struct redis_batch *batch)
+{
+    size_t size = WEIR_RESP_HEAD_MAX + WEIR_RESP_BULK_MAX(sizeof "EVALSHA" - 1) +
+                  WEIR_RESP_BULK_MAX(REDIS_SHA_HEX) + WEIR_RESP_BULK_MAX(WEIR_DECIMAL_MAX) +
+                  WEIR_RESP_BULK_MAX(REDIS_HEADER_SIZE) + WEIR_RESP_BULK_MAX(WEIR_DECIMAL_MAX);
+
+    if (has_reservation(batch))
+        size += WEIR_RESP_BULK_MAX(REDIS_KEY_RESERVATION_MAX(strlen(batch->prefix))) +
+                WEIR_RESP_BULK_MAX(0);
+    for (uint16_t i = 0; i < batch->count; i++)
+        size += WEIR_RESP_BULK_MAX(key_size(batch, check_at(batch, i))) +
+                WEIR_RESP_BULK_MAX(REDIS_PACKED_MAX);
+    return size;
+}
+
+static char *write_line_end(char *out)
+{
+    return WEIR_LITERAL_WRITE(out, "\r\n");
+}
+
+static char *write_key(char *out, const struct redis_batch *batch, const struct weir_check *check)
+{
+    out = weir_resp_write_head(out, '$', key_size(batch, check));
+    if (batch->decision->op == WEIR_OP_RELEASE && check->limit == NULL) {
+        unsigned char digest[REDIS_DIGEST] = {0};
+
+        memcpy(digest, check->key.data,
+               check->key.size < REDIS_DIGEST ? check->key.size : REDIS_DIGEST);
+        out = redis_key_write_digest(out, batch->prefix, check->tag, digest);
+    } else {
+        out = redis_key_write(out, batch->prefix, check);
+    }
+    return write_line_end(out);
+}
+
+static char *write_reservation(char *out, const struct redis_batch *batch)
+{
+    out = weir_resp_write_head(out, '$', REDIS_KEY_RESERVATION_MAX(strlen(batch->prefix)));
+    out = redis_key_write_reservation(out, batch->prefix, redis_key_tag(check_at(batch, 0)),
+                                      batch->id);
+    return write_line_end(out);
+}
+
+static char *write_time(char *out, uint64_t now_us)
+{
+    char digits[WEIR_DECIMAL_MAX];
+
+    return weir_resp_write_bulk(out, digits, (size_t)(weir_decimal_write(digits, now_us) - digits));
+}
+
+static char *write_arguments(char *out, const struct redis_batch *batch, bool plain)
+{
+    char packed[REDIS_PACKED_MAX];
+
+    for (uint16_t i = 0; i < batch->count; i++) {
+        const struct weir_lease *lease = &batch->decision->lease;
+        char *end = batch->decision->op >= WEIR_OP_RELEASE
+                        ? redis_pack_operation(packed, lease)
+                        : redis_pack_check(packed, check_at(batch, i), lease);
+
+        out = weir_resp_write_bulk(out, packed, (size_t)(end - packed));
+    }
+    if (has_reservation(batch))
+        out = weir_resp_write_bulk(out, NULL, 0);
+    if (!plain) {
+        char *end = redis_pack_header(packed, batch);
+
+        out = weir_resp_write_bulk(out, packed, (size_t)(end - packed));
+    } else if (batch->test_now_us != 0) {
+        out = weir_resp_write_bulk(out, NULL, 0);
+    }
+    return batch->test_now_us != 0 ? write_time(out, batch->test_now_us) : out;
+}
+
+size_t redis_script_write(const struct redis_batch *batch, char *out,
+                          const struct redis_script **script, uint16_t *slot)
+{
+    const char *start = out;
+    bool plain = batch->decision->op < WEIR_OP_RELEASE && is_plain(batch);
+    uint16_t keys = (uint16_t)(batch->count + has_reservation(batch));
+    uint16_t more = batch->test_now_us != 0 ? 2 : plain ? 0 : 1;
+
+    *script = script_for(batch);
+    *slot = redis_key_slot(redis_key_tag(check_at(batch, 0)));
+    out = weir_resp_write_array(out, 3 + 2 * (uint64_t)keys + more);
+    out = WEIR_RESP_WRITE_WORD(out, "EVALSHA");
+    out = weir_resp_write_bulk(out, (*script)->sha, REDIS_SHA_HEX);
+    out = write_time(out, keys);
+    for (uint16_t i = 0; i < batch->count; i++)
+        out = write_key(out, batch, check_at(batch, i));
+    if (has_reservation(batch))
+        out = write_reservation(out, batch);
+    out = write_arguments(out, batch, plain);
+    return (size_t)(out - start);
+}
+
+int redis_script_accepts(const struct weir_limit *limit, struct weir_reason *reason)
+{
+    const struct weir_limit_spec *spec = &limit->spec;
+    uint64_t part_ns = spec->segments > 1 ? limit->segment_ns : spec->window_ns;
+
+    if (part_ns % PRODUCT_UNIT_NS != 0) {
+        reason_text(reason, spec->segments > 1 ? "a segment is " : "window in ns is ");
+        reason_number(reason, part_ns);
+        reason_text(reason, " ns; in Redis it must be whole microseconds");
+        return WEIR_ERR_RANGE;
+    }
+    if (spec->algorithm == WEIR_LEAKY_QUEUE &&
+        (limit->depth_ns > WEIR_DEPTH_MAX_NS ||
+         (limit->depth_ns == WEIR_DEPTH_MAX_NS && limit->depth_rem != 0))) {
+        reason_text(reason, "burst is ");
+        reason_number(reason, spec->burst);
+        reason_text(reason, "; in Redis a queue and one more may take ");
+        reason_number(reason, WEIR_DEPTH_MAX_NS);
+        reason_text(reason, " ns");
+        return WEIR_ERR_RANGE;
+    }
+    return 0;
+}

@@ -1,0 +1,2 @@
+-- Behind the plain case, which has returned: kinds of states and how to deal with each.
+local states = {}

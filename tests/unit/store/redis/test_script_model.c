@@ -1,0 +1,348 @@
+/* The scripts through a real redis-server beside the embedded table, decision for decision and
+ * report for report: all algorithms, operations, policies and flags, costs up to their bounds,
+ * limits that change under way, several checks at once and several on one key, times that go back.
+ */
+#include "script_rig.h"
+
+#include "table/table.h"
+
+#define FAMILIES 9
+#define VARIANTS 5
+#define KEYS_EACH 6
+#define LIMITS (FAMILIES * VARIANTS)
+
+/* A key is decided by the limits of its family, now this one, now that. */
+static const struct weir_limit_spec specs[FAMILIES][VARIANTS] = {
+    {
+        {.algorithm = WEIR_GCRA, .rate = 5, .window_ns = SECOND},
+        {.algorithm = WEIR_GCRA, .rate = 7, .window_ns = SECOND, .burst = 3},
+        {.algorithm = WEIR_GCRA, .rate = 1000, .window_ns = MINUTE, .burst = 4},
+        {.algorithm = WEIR_GCRA, .rate = 0, .window_ns = SECOND},
+        {.algorithm = WEIR_LEAKY_QUEUE, .rate = 7, .window_ns = SECOND, .burst = 3},
+    },
+    {
+        {.algorithm = WEIR_TOKEN_BUCKET, .rate = (UINT64_C(1) << 39) - 7, .window_ns = SECOND + US},
+        {.algorithm = WEIR_TOKEN_BUCKET, .rate = (UINT64_C(1) << 40) - 1, .window_ns = 366 * DAY},
+        {.algorithm = WEIR_TOKEN_BUCKET, .rate = 1, .window_ns = 366 * DAY, .burst = 145},
+        {.algorithm = WEIR_TOKEN_BUCKET, .rate = 3, .window_ns = MS, .burst = UINT64_C(1) << 40},
+        {.algorithm = WEIR_TOKEN_BUCKET, .rate = 9, .window_ns = MS},
+    },
+    {
+        {.algorithm = WEIR_LEAKY_QUEUE, .rate = 10, .window_ns = SECOND, .burst = 5},
+        {.algorithm = WEIR_LEAKY_QUEUE, .rate = 7, .window_ns = MINUTE, .burst = 9},
+        {.algorithm = WEIR_LEAKY_QUEUE, .rate = 100, .window_ns = MS, .burst = 1000},
+        {.algorithm = WEIR_LEAKY_BUCKET, .rate = 10, .window_ns = SECOND, .burst = 5},
+        {.algorithm = WEIR_LEAKY_BUCKET, .rate = 3, .window_ns = SECOND},
+    },
+    {
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = 4, .window_ns = SECOND},
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = 40, .window_ns = SECOND},
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = 0, .window_ns = SECOND},
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = 4, .window_ns = 366 * DAY},
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = WEIR_RATE_MAX, .window_ns = MS},
+    },
+    {
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 6, .window_ns = SECOND},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 60, .window_ns = SECOND},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 6, .window_ns = SECOND, .strict = true},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 0, .window_ns = SECOND},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 9, .window_ns = SECOND, .segments = 4},
+    },
+    {
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = WEIR_RATE_MAX, .window_ns = MS},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 1000, .window_ns = MS},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = WEIR_RATE_MAX, .window_ns = 366 * DAY},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 2, .window_ns = 366 * DAY},
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = 2, .window_ns = 366 * DAY},
+    },
+    {
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 9, .window_ns = SECOND, .segments = 4},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 90, .window_ns = SECOND, .segments = 4},
+        {.algorithm = WEIR_SLIDING_WINDOW,
+         .rate = 9,
+         .window_ns = SECOND,
+         .segments = 4,
+         .strict = true},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 30, .window_ns = 120 * MS, .segments = 120},
+        {.algorithm = WEIR_SLIDING_WINDOW,
+         .rate = WEIR_RATE_MAX,
+         .window_ns = 366 * DAY,
+         .segments = 120},
+    },
+    {
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 8, .window_ns = SECOND},
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 40, .window_ns = SECOND},
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 3, .window_ns = SECOND},
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 3, .window_ns = MINUTE},
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 0, .window_ns = SECOND},
+    },
+    {
+        {.algorithm = WEIR_CONCURRENCY, .rate = 4, .window_ns = SECOND},
+        {.algorithm = WEIR_CONCURRENCY, .rate = 12, .window_ns = SECOND},
+        {.algorithm = WEIR_CONCURRENCY, .rate = 3, .window_ns = 20 * MS},
+        {.algorithm = WEIR_CONCURRENCY, .rate = 1, .window_ns = MINUTE},
+        {.algorithm = WEIR_CONCURRENCY, .rate = 0, .window_ns = SECOND},
+    },
+};
+
+struct traces {
+    struct script_rig rig;
+    struct weir_table *table;
+    struct weir_table_owner *owner;
+    struct weir_limit limits[FAMILIES][VARIANTS], once;
+    uint64_t random, now_ns, lease;
+    uint64_t decisions, allowed, denied, refunds, delays, repeated, several, backwards;
+};
+
+static uint64_t draw(struct traces *t, uint64_t below)
+{
+    return next_random(&t->random) % below;
+}
+
+static void prepare(struct traces *t, struct weir_limit *limit, const struct weir_limit_spec *spec)
+{
+    *limit = limit_of(*spec);
+    assert_int_equal(weir_table_intern(t->table, limit), 0);
+}
+
+static int open_traces(void **state)
+{
+    struct traces *t = calloc(1, sizeof *t);
+    struct weir_table_options options = {
+        .bytes = UINT64_C(64) << 20, .wall_ns = START, .secret = {1, 2}};
+    struct weir_limit_spec once = {.algorithm = WEIR_GCRA, .rate = 1, .window_ns = 2 * SECOND};
+    struct weir_reason reason;
+
+    rig_open(&t->rig, NULL);
+    assert_int_equal(weir_table_open(&t->table, &options, &reason), 0);
+    assert_int_equal(weir_table_attach(t->table, &t->owner), 0);
+    for (uint32_t f = 0; f < FAMILIES; f++)
+        for (uint32_t v = 0; v < VARIANTS; v++)
+            prepare(t, &t->limits[f][v], &specs[f][v]);
+    prepare(t, &t->once, &once);
+    t->now_ns = START;
+    *state = t;
+    return 0;
+}
+
+static int close_traces(void **state)
+{
+    struct traces *t = *state;
+
+    weir_table_detach(t->owner);
+    weir_table_close(t->table);
+    rig_close(&t->rig);
+    free(t);
+    return 0;
+}
+
+static uint64_t random_cost(struct traces *t, const struct weir_limit *limit)
+{
+    switch (draw(t, 16)) {
+    case 0:
+        return 0;
+    case 1:
+        return limit->capacity + draw(t, 3) - 1;
+    case 2:
+        return draw(t, limit->capacity + 2);
+    case 3:
+        return draw(t, 12);
+    case 4:
+        return draw(t, 20) == 0 ? UINT64_MAX - draw(t, 2) : UINT64_C(1) << draw(t, 41);
+    case 5:
+        return limit->capacity / 2;
+    default:
+        return 1;
+    }
+}
+
+static void random_check(struct traces *t, struct one *one, uint32_t key)
+{
+    uint32_t family = key / KEYS_EACH;
+    uint32_t variant = draw(t, 12) == 0 ? (uint32_t)draw(t, VARIANTS) : key % KEYS_EACH % VARIANTS;
+    const struct weir_limit *limit = &t->limits[family][variant];
+    struct weir_check *check = add_check(one, limit, key, random_cost(t, limit));
+
+    if (draw(t, 4) == 0)
+        check->flags = draw(t, 4);
+}
+
+static void random_decision(struct traces *t, struct one *one)
+{
+    uint32_t count = draw(t, 3) != 0 ? 1 : 1 + (uint32_t)draw(t, 6);
+    uint32_t key = (uint32_t)draw(t, FAMILIES * KEYS_EACH), step = 1 + (uint32_t)draw(t, 7);
+
+    begin_one(one);
+    for (uint32_t i = 0; i < count; i++, key = (key + step) % (FAMILIES * KEYS_EACH))
+        random_check(t, one, key);
+    if (count > 1 && draw(t, 8) == 0) { /* two checks on one state */
+        const struct weir_check *first = &one->checks[0];
+        unsigned same;
+
+        assert_int_equal(sscanf(one->keys[0], "key=%u", &same), 1);
+        add_check(one, first->limit, same, draw(t, 3))->flags = draw(t, 4);
+    }
+    one->decision.policy = draw(t, 4) == 0 ? draw(t, 3) : 0;
+    one->decision.op = draw(t, 4) == 0 ? draw(t, 4) : 0;
+    if (draw(t, 10) == 0 && one->decision.policy == WEIR_POLICY_ALL) {
+        struct weir_check *check = add_check(one, &t->once, 1000 + (unsigned)draw(t, 5), 1);
+
+        check->flags = WEIR_CHECK_ONCE;
+    }
+    one->decision.lease = (struct weir_lease){++t->lease, draw(t, 3)};
+    if (draw(t, 3) == 0 && t->lease > 8)
+        one->decision.lease.id -= draw(t, 8);
+    one->decision.charged_at_ns = t->now_ns - draw(t, 2 * SECOND) / US * (draw(t, 2) ? US : 1);
+    if (draw(t, 3) == 0)
+        one->decision.charged_at_ns = t->now_ns;
+}
+
+static void step_time(struct traces *t)
+{
+    switch (draw(t, 16)) {
+    case 0:
+        t->now_ns += draw(t, 2 * SECOND / US) * US;
+        break;
+    case 1:
+        t->now_ns += draw(t, 300) == 0 ? draw(t, 400) * DAY : draw(t, 3) * MINUTE;
+        break;
+    case 2:
+    case 3:
+        t->now_ns += draw(t, 20000) * US;
+        break;
+    case 4:
+        t->now_ns += draw(t, 1500) * US;
+        break;
+    case 5:
+        if (draw(t, 4) == 0) {
+            t->now_ns -= draw(t, 3 * SECOND / US) * US;
+            t->backwards++;
+        }
+        break;
+    case 6:
+        t->now_ns += US;
+        break;
+    default:
+        break;
+    }
+}
+
+static void compare_reports(const struct one *actual, const struct one *expected, uint16_t i)
+{
+    struct weir_report is, should;
+
+    weir_decision_report(&actual->decision, i, &is);
+    weir_decision_report(&expected->decision, i, &should);
+    assert_int_equal(is.limit, should.limit);
+    assert_int_equal(is.remaining, should.remaining);
+    assert_int_equal(is.retry_after_ns, should.retry_after_ns);
+    assert_int_equal(is.reset_after_ns, should.reset_after_ns);
+    if (actual->checks[i].limit != NULL && actual->checks[i].limit->span_words > 0 &&
+        actual->decision.op < WEIR_OP_RELEASE) {
+        assert_true(actual->outcomes[i].reported);
+        if (should.remaining == 0)
+            assert_int_equal(actual->outcomes[i].next_ns, expected->outcomes[i].next_ns);
+    }
+}
+
+static void compare(struct traces *t, const struct one *actual, const struct one *expected)
+{
+    assert_int_equal(actual->decision.repeated, expected->decision.repeated);
+    for (uint16_t i = 0; i < expected->decision.count; i++) {
+        const struct weir_outcome *is = &actual->outcomes[i], *should = &expected->outcomes[i];
+
+        assert_int_equal(is->verdict, should->verdict);
+        assert_int_equal(is->charged, should->charged);
+        assert_int_equal(is->delay_ns, should->delay_ns);
+        compare_reports(actual, expected, i);
+        *(is->verdict == WEIR_ALLOWED ? &t->allowed : &t->denied) += 1;
+        t->delays += is->delay_ns > 0;
+        t->refunds += is->charged && expected->decision.op == WEIR_OP_REFUND;
+    }
+    t->repeated += actual->decision.repeated;
+    t->several += expected->decision.count > 1;
+    t->decisions++;
+}
+
+/* What is needed to look into a failure. */
+static void print_decision(const struct traces *t, const struct one *one)
+{
+    print_error("decision %llu at %llu: op %u policy %u charged_at %llu lease %llu\n",
+                (unsigned long long)t->decisions, (unsigned long long)t->now_ns, one->decision.op,
+                one->decision.policy, (unsigned long long)one->decision.charged_at_ns,
+                (unsigned long long)one->decision.lease.id);
+    for (uint16_t i = 0; i < one->decision.count; i++) {
+        const struct weir_check *check = &one->checks[i];
+
+        print_error("  %s algorithm %u rate %llu window %llu cost %llu flags %u\n", one->keys[i],
+                    check->limit->spec.algorithm, (unsigned long long)check->limit->spec.rate,
+                    (unsigned long long)check->limit->spec.window_ns,
+                    (unsigned long long)check->cost, check->flags);
+    }
+}
+
+/* Whether the outcomes are the same, so that a failure can be told before it ends the test. */
+static bool same_outcomes(const struct one *actual, const struct one *expected)
+{
+    bool same = actual->decision.repeated == expected->decision.repeated;
+
+    for (uint16_t i = 0; i < expected->decision.count; i++) {
+        const struct weir_outcome *is = &actual->outcomes[i], *should = &expected->outcomes[i];
+        struct weir_report a, b;
+
+        weir_decision_report(&actual->decision, i, &a);
+        weir_decision_report(&expected->decision, i, &b);
+        same = same && is->verdict == should->verdict && is->charged == should->charged &&
+               is->delay_ns == should->delay_ns && memcmp(&a, &b, sizeof a) == 0;
+    }
+    return same;
+}
+
+/* Decides the same on both sides. */
+static void decide_both(struct traces *t, struct one *actual)
+{
+    struct one expected = *actual;
+    struct weir_decision *batch[1] = {&expected.decision};
+
+    expected.decision.checks = expected.checks;
+    expected.decision.outcomes = expected.outcomes;
+    weir_table_submit(t->owner, t->now_ns, batch, 1);
+
+    struct weir_reason reason = {""};
+    int verdict = rig_call(&t->rig, actual, REDIS_DECIDE, 0, t->now_ns, &reason);
+
+    if (verdict != expected.decision.verdict || !same_outcomes(actual, &expected)) {
+        print_decision(t, actual);
+        print_error("%s\n", reason.text);
+    }
+    assert_int_equal(verdict, expected.decision.verdict);
+    compare(t, actual, &expected);
+}
+
+static void random_decisions_equal_those_of_the_table(void **state)
+{
+    struct traces *t = *state;
+    uint64_t seed = 0;
+
+    if (getenv("SEED") != NULL)
+        seed = strtoull(getenv("SEED"), NULL, 10);
+    t->random = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    for (uint32_t round = 0; round < 30000; round++) {
+        struct one one;
+
+        step_time(t);
+        random_decision(t, &one);
+        decide_both(t, &one);
+    }
+    assert_true(t->allowed > 10000 && t->denied > 5000 && t->several > 5000);
+    assert_true(t->refunds > 200 && t->delays > 200 && t->repeated > 50 && t->backwards > 200);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(random_decisions_equal_those_of_the_table, open_traces,
+                                        close_traces),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
