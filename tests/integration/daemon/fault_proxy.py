@@ -7,7 +7,7 @@
     refuse          as cut, and new connections too are reset, until told otherwise
     tear BYTES      of the next pieces that the server sends, that many bytes come, then a reset;
                     until told otherwise
-    dribble         one byte a piece
+    split           of each piece the first byte comes, and the rest 1 ms later
 
 It ends with its standard input.
 
@@ -102,10 +102,12 @@ class Proxy:
                 await writer.drain()
                 reset(writer)
                 return
-            step = 1 if self.mode == "dribble" else len(data)
-            for at in range(0, len(data), step):
-                writer.write(data[at:at + step])
-                await writer.drain()
+            if self.mode == "split":
+                writer.write(data[:1])
+                data = data[1:]
+                await asyncio.sleep(0.001)
+            writer.write(data)
+            await writer.drain()
 
 
 def reset(writer):
