@@ -4,6 +4,7 @@
 
 #include "rules/loader.h"
 
+#define NS_PER_US 1000
 #define LIFE_DEFAULT_NS (UINT64_C(30) * 1000000000)
 
 static const char *const algorithms[] = {"fixed_window", "sliding_window", "sliding_log",
@@ -126,6 +127,11 @@ static void compile(struct numbers *numbers, const struct weir_limit_spec *spec,
     if (weir_limit_init(limit, spec, &reason) < 0) {
         rules_problem(numbers->loader, node, "%s: %s", weir_algorithm_name(spec->algorithm),
                       reason.text);
+    } else if (numbers->loader->rules->shared && limit->segment_ns % NS_PER_US != 0) {
+        rules_problem(
+            numbers->loader, segments,
+            "`segments` %u: a segment is %llu ns long; Redis counts in whole microseconds",
+            spec->segments, (unsigned long long)limit->segment_ns);
     }
 }
 

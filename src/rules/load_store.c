@@ -296,8 +296,8 @@ static void load_redis(struct rules_loader *loader, const struct rules_field *re
         load_tls(loader, &fields[REDIS_TLS], scheme);
     }
     if (fields[REDIS_LEASE].value != NULL) {
-        rules_read_duration(loader, fields[REDIS_LEASE].value, "lease", 20 * NS_PER_MS,
-                            60 * NS_PER_S, "20ms to 60s", &store->lease_ns);
+        rules_read_duration(loader, fields[REDIS_LEASE].value, "lease", 20 * NS_PER_MS, NS_PER_S,
+                            "20ms to 1s", &store->lease_ns);
     }
     if (fields[REDIS_REMEMBER].value != NULL) {
         rules_read_duration(loader, fields[REDIS_REMEMBER].value, "remember", NS_PER_MS,

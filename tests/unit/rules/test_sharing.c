@@ -247,6 +247,9 @@ static const struct problem_case cases[] = {
      "3:45: `hash_tag` must be a text, not a list\n"},
     {STORE "limits:\n- {name: a, key: [u], rate: 9/s, on_store_error: shut}\n",
      "3:50: `on_store_error` must be one of local, open, closed, not `shut`\n"},
+    {STORE "limits:\n- {name: a, key: [u], rate: 9/ms, segments: 64}\n"
+           "- {name: b, key: [u], rate: 9/64ms, segments: 64}\n",
+     "3:45: `segments` 64: a segment is 15625 ns long; Redis counts in whole microseconds\n"},
     /* nodes: told once, where Redis stands. */
     {"store: {redis: 'redis://h'}\n"
      "limits:\n- {name: a, key: [u], rate: 9/s, on_store_error: open}\n"

@@ -243,7 +243,7 @@ static const struct problem_case cases[] = {
     {"store: {redis: {url: 'rediss://h', tls: x}, nodes: 3}\n",
      "1:41: tls must be a mapping, not a text\n"},
     {"store: {redis: {url: 'redis://h', lease: 10ms, remember: 101ms}, nodes: 3}\n",
-     "1:42: `lease` must be 20ms to 60s, not `10ms`\n"
+     "1:42: `lease` must be 20ms to 1s, not `10ms`\n"
      "1:58: `remember` must be 1ms to 100ms, not `101ms`\n"},
     {"store: {redis: {url: 'redis://h', lease: soon}, nodes: 3}\n",
      "1:42: `soon` is no duration; one is a number and a unit, as in `30s`\n"},
