@@ -103,8 +103,7 @@ static uint64_t written_hr(const struct store *store, const struct store_call *c
 
 static void account_end(struct store *store, struct store_call *call, int error)
 {
-    if (call->call.attempts > 1)
-        redis_stats_add(&store->stats.redirects, call->call.attempts - 1);
+    redis_stats_add(&store->stats.redirects, call->call.attempts);
     if (error == 0) {
         redis_stats_latency(&store->stats, uv_hrtime() - written_hr(store, call));
     } else {

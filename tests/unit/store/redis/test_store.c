@@ -1,0 +1,574 @@
+/* The Redis store over a real server: every operation by submit, flush and done. */
+#include "store_rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_store.h"
+#include "store/redis/jitter.h"
+#include "store/redis/script_key.h"
+
+static struct store_rig the_rig;
+
+static int set_up_with(void **state, bool test_time)
+{
+    struct weir_store_redis_options options;
+
+    store_rig_start(&the_rig);
+    options = store_rig_options(&the_rig);
+    if (test_time)
+        options.test_time_ns = &the_rig.now_ns;
+    store_rig_open(&the_rig, &options);
+    *state = &the_rig;
+    return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_with(state, true);
+}
+
+static int set_up_in_real_time(void **state)
+{
+    return set_up_with(state, false);
+}
+
+static int tear_down(void **state)
+{
+    store_rig_end(*state);
+    return 0;
+}
+
+/* --- As the core does ------------------------------------------------------------------------- */
+
+struct trace {
+    struct store_rig *rig;
+    struct fake_store *model;
+    uint64_t random;
+    uint64_t times_ns[8]; /* of decisions before, for refunds */
+    uint32_t remembered, denied, steps;
+};
+
+static uint64_t draw(struct trace *trace, uint64_t below)
+{
+    return redis_random(&trace->random) % below;
+}
+
+static void compare(struct trace *trace, const struct rig_decision *got,
+                    const struct weir_decision *expected, bool remembered)
+{
+    const struct weir_decision *decision = &got->decision;
+
+    assert_int_equal(decision->verdict, expected->verdict);
+    assert_int_equal(decision->delay_ns, expected->delay_ns);
+    assert_int_equal(decision->now_ns, trace->rig->now_ns);
+    for (uint16_t i = 0; i < decision->count; i++) {
+        struct weir_report report, wanted;
+
+        assert_int_equal(decision->outcomes[i].verdict, expected->outcomes[i].verdict);
+        assert_int_equal(decision->outcomes[i].charged, expected->outcomes[i].charged);
+        if (remembered)
+            continue; /* others may have charged since */
+        weir_decision_report(decision, i, &report);
+        weir_decision_report(expected, i, &wanted);
+        assert_int_equal(report.limit, wanted.limit);
+        assert_int_equal(report.remaining, wanted.remaining);
+        assert_int_equal(report.retry_after_ns, wanted.retry_after_ns);
+        assert_int_equal(report.reset_after_ns, wanted.reset_after_ns);
+    }
+}
+
+static void step(struct trace *trace, struct rig_decision *decision)
+{
+    struct store_rig *rig = trace->rig;
+    uint64_t remembered = rig->stats->remembered;
+    struct weir_outcome outcomes[STORE_RIG_CHECKS];
+    struct weir_decision expected;
+
+    decision->decision.charged_at_ns = trace->times_ns[draw(trace, 8)];
+    expected = decision->decision;
+    expected.outcomes = outcomes;
+    assert_true(store_rig_decide(rig, decision) > 0);
+    fake_store_decide(trace->model, rig->now_ns, &expected);
+    compare(trace, decision, &expected, rig->stats->remembered != remembered);
+    trace->times_ns[draw(trace, 8)] = rig->now_ns;
+    trace->denied += expected.verdict == WEIR_DENIED;
+    trace->remembered += rig->stats->remembered != remembered;
+    trace->steps++;
+}
+
+static uint8_t draw_op(struct trace *trace)
+{
+    static const uint8_t ops[] = {WEIR_OP_DECIDE, WEIR_OP_DECIDE, WEIR_OP_DECIDE, WEIR_OP_DECIDE,
+                                  WEIR_OP_DECIDE, WEIR_OP_PEEK,   WEIR_OP_DEBIT,  WEIR_OP_REFUND};
+
+    return ops[draw(trace, 8)];
+}
+
+static void pass_time(struct trace *trace)
+{
+    static const uint64_t steps_ns[] = {1, 1000, 10 * MS, 100 * MS, SECOND, 9 * SECOND};
+
+    if (draw(trace, 2) == 0)
+        trace->rig->now_ns += draw(trace, steps_ns[draw(trace, 6)]) / 1000 * 1000;
+}
+
+static void every_algorithm_decides_as_the_core_does(void **state)
+{
+    static const enum weir_algorithm algorithms[] = {
+        WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW, WEIR_SLIDING_LOG, WEIR_TOKEN_BUCKET,
+        WEIR_GCRA,         WEIR_LEAKY_BUCKET,   WEIR_LEAKY_QUEUE, WEIR_CONCURRENCY};
+
+    for (int a = 0; a < 8; a++) {
+        struct trace trace = {*state, fake_store_open(), 100 + (uint64_t)a, {START}, 0, 0, 0};
+        struct weir_limit limit = store_rig_limit(algorithms[a], 7, 3 * SECOND);
+
+        for (int i = 0; i < 500; i++) {
+            struct rig_decision decision;
+            char key[16];
+
+            pass_time(&trace);
+            snprintf(key, sizeof key, "%d:%u", a, (unsigned)draw(&trace, 3));
+            store_rig_begin(&decision, draw_op(&trace));
+            store_rig_add(&decision, &limit, key, draw(&trace, 4));
+            step(&trace, &decision);
+        }
+        assert_in_range(trace.denied, 20, 480);
+        fake_store_close(trace.model);
+    }
+}
+
+/* Up to four limits in one decision: always one call. */
+static void several_limits_are_one_decision(void **state)
+{
+    struct store_rig *rig = *state;
+    struct trace trace = {rig, fake_store_open(), 77, {START}, 0, 0, 0};
+    struct weir_limit limits[4] = {
+        store_rig_limit(WEIR_FIXED_WINDOW, 5, 6 * SECOND),
+        store_rig_limit(WEIR_GCRA, 4, 8 * SECOND),
+        store_rig_limit(WEIR_SLIDING_LOG, 5, 6 * SECOND),
+        store_rig_limit(WEIR_LEAKY_QUEUE, 3, 6 * SECOND),
+    };
+    uint64_t calls = rig->stats->calls;
+
+    for (int i = 0; i < 2000; i++) {
+        struct rig_decision decision;
+        bool stateful = false;
+
+        pass_time(&trace);
+        store_rig_begin(&decision, draw_op(&trace));
+        decision.decision.policy = (uint8_t)draw(&trace, 3);
+        for (uint64_t n = 0, from = draw(&trace, 4), count = 1 + draw(&trace, 4); n < count; n++) {
+            uint64_t which = (from + n) % 4;
+            char key[16];
+
+            snprintf(key, sizeof key, "%u:%u", (unsigned)which, (unsigned)draw(&trace, 2));
+
+            struct weir_check *check =
+                store_rig_add(&decision, &limits[which], key, draw(&trace, 3));
+
+            if (draw(&trace, 5) == 0)
+                check->flags |= WEIR_CHECK_SHADOW;
+            if (draw(&trace, 5) == 0)
+                check->flags |= WEIR_CHECK_CHARGE_ON_DENY;
+            if (draw(&trace, 10) == 0)
+                check->flags |= draw(&trace, 4) ? WEIR_CHECK_UNLIMITED : WEIR_CHECK_ALWAYS_DENY;
+            stateful |= !(check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY));
+        }
+        if (stateful)
+            step(&trace, &decision);
+    }
+    assert_in_range(trace.denied, 200, 1800);
+    /* but for limits that charge although another check has no state and denies */
+    assert_in_range(rig->stats->calls - calls, 1, trace.steps - trace.remembered + 200);
+    fake_store_close(trace.model);
+}
+
+static void what_needs_no_state_needs_no_server(void **state)
+{
+    struct store_rig *rig = *state;
+    uint64_t calls = rig->stats->calls;
+    struct rig_decision decision;
+
+    store_rig_begin(&decision, WEIR_OP_DECIDE);
+    assert_false(store_rig_submit(rig, &decision));
+    assert_int_equal(decision.decision.verdict, WEIR_ALLOWED);
+    store_rig_add(&decision, NULL, "x", 1)->flags = WEIR_CHECK_UNLIMITED;
+    assert_false(store_rig_submit(rig, &decision));
+    assert_int_equal(decision.decision.verdict, WEIR_ALLOWED);
+    store_rig_add(&decision, NULL, "y", 1)->flags = WEIR_CHECK_ALWAYS_DENY;
+    assert_false(store_rig_submit(rig, &decision));
+    assert_int_equal(decision.decision.verdict, WEIR_DENIED);
+    assert_int_equal(decision.outcomes[0].verdict, WEIR_ALLOWED);
+    decision.decision.op = WEIR_OP_DEBIT;
+    assert_false(store_rig_submit(rig, &decision));
+    assert_int_equal(decision.decision.verdict, WEIR_ALLOWED);
+    assert_int_equal(rig->stats->calls, calls);
+}
+
+/* --- Operations on states --------------------------------------------------------------------- */
+
+static int operate(struct store_rig *rig, uint8_t op, const struct weir_limit *limit,
+                   const char *key, uint64_t *reset_after_ns)
+{
+    struct rig_decision decision;
+    struct weir_report report;
+
+    store_rig_begin(&decision, op);
+    store_rig_add(&decision, limit, key, 0);
+
+    int verdict = store_rig_decide(rig, &decision);
+
+    weir_decision_report(&decision.decision, 0, &report);
+    if (reset_after_ns != NULL)
+        *reset_after_ns = report.reset_after_ns;
+    return verdict;
+}
+
+static void states_are_looked_at_and_forgotten(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_GCRA, 10, 10 * SECOND);
+    uint64_t reset_ns;
+
+    assert_int_equal(operate(rig, WEIR_OP_LOOK, &limit, "a", NULL), WEIR_DENIED);
+    assert_int_equal(operate(rig, WEIR_OP_RESET, &limit, "a", NULL), WEIR_DENIED);
+    assert_int_equal(store_rig_take(rig, &limit, "a", 3), WEIR_ALLOWED);
+    assert_int_equal(operate(rig, WEIR_OP_LOOK, &limit, "a", &reset_ns), WEIR_ALLOWED);
+    assert_int_equal(reset_ns, 3 * SECOND);
+    assert_int_equal(operate(rig, WEIR_OP_RESET, &limit, "a", NULL), WEIR_ALLOWED);
+    assert_int_equal(store_rig_take(rig, &limit, "a", 10), WEIR_ALLOWED);
+    assert_int_equal(store_rig_take(rig, &limit, "a", 1), WEIR_DENIED);
+    assert_int_equal(operate(rig, WEIR_OP_RESET, &limit, "a", NULL), WEIR_ALLOWED);
+    assert_int_equal(store_rig_take(rig, &limit, "a", 1), WEIR_ALLOWED); /* not remembered */
+}
+
+static void a_lease_is_ended_by_what_its_token_says(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_CONCURRENCY, 1, 30 * SECOND);
+    struct rig_decision decision, release;
+    struct weir_store_name name;
+
+    store_rig_begin(&decision, WEIR_OP_DECIDE);
+    store_rig_add(&decision, &limit, "a", 1);
+    assert_int_equal(store_rig_decide(rig, &decision), WEIR_ALLOWED);
+    rig->store->ops->name_of(rig->store, &decision.checks[0], &name);
+    for (int i = 0; i < 2; i++) {
+        store_rig_begin(&release, WEIR_OP_RELEASE);
+        release.decision.lease.id = decision.decision.lease.id;
+        release.decision.count = 1;
+        release.checks[0] = (struct weir_check){
+            .tag = name.tag, .key = {(const char *)name.digest, sizeof name.digest}};
+        assert_int_equal(store_rig_take(rig, &limit, "a", 1), i == 0 ? WEIR_DENIED : WEIR_ALLOWED);
+        assert_int_equal(store_rig_decide(rig, &release), i == 0 ? WEIR_ALLOWED : WEIR_DENIED);
+    }
+}
+
+static void a_repeated_request_charges_once(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 10, 60 * SECOND);
+    struct weir_limit once = store_rig_limit(WEIR_GCRA, 1, 60 * SECOND);
+
+    for (int i = 0; i < 3; i++) {
+        struct rig_decision decision;
+        struct weir_report report;
+
+        store_rig_begin(&decision, WEIR_OP_DECIDE);
+        store_rig_add(&decision, &limit, "a", 7);
+        store_rig_add(&decision, &once, "request-1", 1)->flags = WEIR_CHECK_ONCE;
+        assert_int_equal(store_rig_decide(rig, &decision), WEIR_ALLOWED);
+        assert_int_equal(decision.decision.repeated, i > 0);
+        weir_decision_report(&decision.decision, 0, &report);
+        assert_int_equal(report.remaining, 3);
+    }
+    assert_int_equal(store_rig_take(rig, &limit, "a", 4), WEIR_DENIED);
+    assert_int_equal(store_rig_take(rig, &limit, "a", 3), WEIR_ALLOWED);
+}
+
+static void a_limit_that_redis_cannot_hold_is_refused(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 10, SECOND);
+    struct weir_reason reason = {""};
+
+    assert_int_equal(rig->store->ops->prepare(rig->store, &limit, &reason), 0);
+    limit = store_rig_limit(WEIR_FIXED_WINDOW, 10, SECOND + 1);
+    assert_int_equal(rig->store->ops->prepare(rig->store, &limit, &reason), WEIR_ERR_RANGE);
+    assert_true(reason.text[0] != '\0');
+}
+
+/* --- Denials remembered ----------------------------------------------------------------------- */
+
+static void a_denial_is_answered_from_memory_for_100_ms(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
+    struct rig_decision decision;
+    struct weir_report report;
+    uint64_t calls;
+
+    rig->now_ns = START / (60 * SECOND) * (60 * SECOND);
+    assert_int_equal(store_rig_take(rig, &limit, "a", 5), WEIR_ALLOWED);
+    assert_int_equal(store_rig_take(rig, &limit, "a", 1), WEIR_DENIED);
+    calls = rig->stats->calls;
+    rig->now_ns += 99 * MS;
+    store_rig_begin(&decision, WEIR_OP_DECIDE);
+    store_rig_add(&decision, &limit, "a", 1);
+    assert_false(store_rig_submit(rig, &decision));
+    assert_int_equal(decision.decision.verdict, WEIR_DENIED);
+    weir_decision_report(&decision.decision, 0, &report);
+    assert_int_equal(report.retry_after_ns, 60 * SECOND - 99 * MS);
+    assert_int_equal(rig->stats->calls, calls);
+    assert_int_equal(rig->stats->remembered, 1);
+    assert_int_equal(store_rig_take(rig, &limit, "a", 2), WEIR_DENIED); /* another cost */
+    assert_int_equal(store_rig_take(rig, &limit, "b", 1), WEIR_ALLOWED);
+    assert_int_equal(rig->stats->calls, calls + 2);
+    rig->now_ns += MS;
+    assert_int_equal(store_rig_take(rig, &limit, "a", 1), WEIR_DENIED);
+    assert_int_equal(rig->stats->calls, calls + 3);
+}
+
+static void a_refund_is_known_at_once(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
+    struct rig_decision refund;
+
+    assert_int_equal(store_rig_take(rig, &limit, "a", 5), WEIR_ALLOWED);
+    assert_int_equal(store_rig_take(rig, &limit, "a", 1), WEIR_DENIED);
+    store_rig_begin(&refund, WEIR_OP_REFUND);
+    store_rig_add(&refund, &limit, "a", 2);
+    refund.decision.charged_at_ns = rig->now_ns;
+    assert_int_equal(store_rig_decide(rig, &refund), WEIR_ALLOWED);
+    assert_int_equal(store_rig_take(rig, &limit, "a", 1), WEIR_ALLOWED);
+}
+
+/* --- Turns, cancelling ------------------------------------------------------------------------ */
+
+#define MANY 10000
+
+static uint64_t info(struct store_rig *rig, const char *field)
+{
+    static struct redis_link link;
+    const struct weir_resp_node *node;
+    uint64_t value;
+
+    redis_link_open(&link, &rig->server);
+    node = redis_link_say(&link, "INFO stats");
+    value = strtoull(strstr(node->text.data, field) + strlen(field) + 1, NULL, 10);
+    redis_link_close(&link);
+    return value;
+}
+
+static void ten_thousand_decisions_of_a_turn_travel_together(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_GCRA, MANY / 2, WEIR_WINDOW_MAX_NS);
+    struct rig_decision *decisions = calloc(MANY, sizeof *decisions);
+    struct weir_decision **batch = calloc(MANY, sizeof *batch);
+    uint64_t reads = info(rig, "total_reads_processed"), allowed = 0;
+
+    for (int i = 0; i < MANY; i++) {
+        store_rig_begin(&decisions[i], WEIR_OP_DECIDE);
+        store_rig_add(&decisions[i], &limit, "a", 1);
+        batch[i] = &decisions[i].decision;
+    }
+    assert_int_equal(rig->store->ops->submit(rig->store, rig->now_ns, batch, MANY), MANY);
+    assert_int_equal(rig->finished, 0);
+    rig->store->ops->flush(rig->store);
+    STORE_UNTIL(rig, rig->finished == MANY);
+    for (int i = 0; i < MANY; i++)
+        allowed += decisions[i].decision.verdict == WEIR_ALLOWED && decisions[i].error == 0;
+    assert_int_equal(allowed, MANY / 2);
+    /* the server reads 16 KiB at a time; 10,000 writes would be some thousand reads */
+    assert_in_range(info(rig, "total_reads_processed") - reads, 1, 600);
+    free(decisions);
+    free(batch);
+}
+
+static void a_decision_that_is_cancelled_before_the_flush_is_never_executed(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
+    struct rig_decision decision;
+
+    store_rig_begin(&decision, WEIR_OP_DECIDE);
+    store_rig_add(&decision, &limit, "a", 5);
+    assert_true(store_rig_submit(rig, &decision));
+    rig->store->ops->cancel(rig->store, &decision.decision);
+    rig->store->ops->flush(rig->store);
+    assert_int_equal(store_rig_take(rig, &limit, "a", 5), WEIR_ALLOWED);
+    assert_false(decision.done);
+    assert_int_equal(rig->stats->timeouts, 0); /* it was not late */
+}
+
+static void a_late_reply_is_dropped(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
+    struct rig_decision decision;
+
+    store_rig_begin(&decision, WEIR_OP_DECIDE);
+    store_rig_add(&decision, &limit, "a", 2);
+    assert_true(store_rig_submit(rig, &decision));
+    rig->store->ops->flush(rig->store);
+    rig->store->ops->cancel(rig->store, &decision.decision);
+    memset(&decision, 0xee, sizeof decision); /* nobody may look at it any more */
+    assert_int_equal(store_rig_take(rig, &limit, "a", 4), WEIR_DENIED); /* it was charged */
+    assert_int_equal(store_rig_take(rig, &limit, "a", 3), WEIR_ALLOWED);
+    assert_int_equal(rig->finished, 2);
+}
+
+static void a_lease_given_to_nobody_is_ended(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_CONCURRENCY, 1, 3600 * SECOND);
+    struct rig_decision decision;
+
+    store_rig_begin(&decision, WEIR_OP_DECIDE);
+    store_rig_add(&decision, &limit, "a", 1);
+    assert_true(store_rig_submit(rig, &decision));
+    rig->store->ops->flush(rig->store);
+    rig->store->ops->cancel(rig->store, &decision.decision);
+    assert_int_equal(store_rig_take(rig, &limit, "a", 1), WEIR_ALLOWED);
+}
+
+static struct rig_decision *victim;
+
+static void cancel_the_other(struct store_rig *rig, struct rig_decision *decision)
+{
+    if (victim != decision)
+        rig->store->ops->cancel(rig->store, &victim->decision);
+    rig->on_done = NULL;
+}
+
+static void a_decision_may_be_cancelled_while_another_is_told(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
+    struct rig_decision first, second;
+
+    store_rig_begin(&first, WEIR_OP_DECIDE);
+    store_rig_add(&first, &limit, "a", 1);
+    store_rig_begin(&second, WEIR_OP_DECIDE);
+    store_rig_add(&second, &limit, "a", 1);
+    store_rig_submit(rig, &first);
+    store_rig_submit(rig, &second);
+    victim = &second;
+    rig->on_done = cancel_the_other;
+    rig->store->ops->flush(rig->store);
+    STORE_UNTIL(rig, first.done);
+    assert_int_equal(store_rig_take(rig, &limit, "b", 1), WEIR_ALLOWED);
+    assert_false(second.done);
+}
+
+/* A call that has no room fails with the flush, also when another's `done` cancels it. */
+static void what_has_no_room_fails_at_the_flush(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
+    struct rig_decision decisions[3];
+    size_t size = 2 * 1024 * 1024;
+    char *text = malloc(size);
+
+    memset(text, 'k', size);
+    for (int i = 0; i < 3; i++) {
+        store_rig_begin(&decisions[i], WEIR_OP_DECIDE);
+        store_rig_add(&decisions[i], &limit, "", 1)->key = (struct weir_bytes){text, size};
+        assert_true(store_rig_submit(rig, &decisions[i]));
+    }
+    victim = &decisions[1];
+    rig->on_done = cancel_the_other;
+    rig->store->ops->flush(rig->store);
+    assert_int_equal(decisions[0].error, WEIR_ERR_FULL);
+    assert_false(decisions[1].done);
+    assert_int_equal(decisions[2].error, WEIR_ERR_FULL);
+    free(text);
+}
+
+/* --- Errors of the server --------------------------------------------------------------------- */
+
+static void a_key_of_another_type_fails_its_decision_and_says_so_once(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
+    struct rig_decision decision;
+    static struct redis_link link;
+    char key[200], command[256];
+
+    store_rig_begin(&decision, WEIR_OP_DECIDE);
+    store_rig_add(&decision, &limit, "a", 1);
+    *redis_key_write(key, "weir:", &decision.checks[0]) = '\0';
+    snprintf(command, sizeof command, "LPUSH %s x", key);
+    redis_link_open(&link, &rig->server);
+    redis_link_say(&link, command);
+    redis_link_close(&link);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(store_rig_take(rig, &limit, "a", 1), WEIR_ERR_STORE);
+    assert_int_equal(store_rig_events(rig, "store_error"), 1);
+    assert_int_equal(rig->stats->errors, 5);
+    assert_int_equal(rig->stats->up, 1);
+    assert_int_equal(store_rig_take(rig, &limit, "b", 1), WEIR_ALLOWED);
+}
+
+static void scripts_that_were_flushed_are_loaded_again(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 5, 60 * SECOND);
+    static struct redis_link link;
+
+    assert_int_equal(store_rig_take(rig, &limit, "a", 3), WEIR_ALLOWED);
+    redis_link_open(&link, &rig->server);
+    redis_link_say(&link, "SCRIPT FLUSH");
+    redis_link_close(&link);
+    assert_int_equal(store_rig_take(rig, &limit, "a", 3), WEIR_DENIED);
+    assert_int_equal(store_rig_take(rig, &limit, "a", 2), WEIR_ALLOWED);
+}
+
+static void calls_and_their_latency_are_counted(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_GCRA, 1000, SECOND);
+    uint64_t entered = 0;
+
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(store_rig_take(rig, &limit, "a", 1), WEIR_ALLOWED);
+    for (int i = 0; i <= REDIS_LATENCY_BUCKETS; i++)
+        entered += rig->stats->latency_buckets[i];
+    assert_int_equal(rig->stats->calls, 100);
+    assert_int_equal(entered, 100);
+    assert_true(rig->stats->latency_ns > 100 * 1000);
+    assert_int_equal(rig->stats->errors, 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define REAL(f) cmocka_unit_test_setup_teardown(f, set_up_in_real_time, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(every_algorithm_decides_as_the_core_does),
+        TEST(several_limits_are_one_decision),
+        TEST(what_needs_no_state_needs_no_server),
+        TEST(states_are_looked_at_and_forgotten),
+        TEST(a_lease_is_ended_by_what_its_token_says),
+        TEST(a_repeated_request_charges_once),
+        TEST(a_limit_that_redis_cannot_hold_is_refused),
+        TEST(a_denial_is_answered_from_memory_for_100_ms),
+        TEST(a_refund_is_known_at_once),
+        REAL(ten_thousand_decisions_of_a_turn_travel_together),
+        REAL(a_decision_that_is_cancelled_before_the_flush_is_never_executed),
+        REAL(a_late_reply_is_dropped),
+        REAL(a_lease_given_to_nobody_is_ended),
+        REAL(a_decision_may_be_cancelled_while_another_is_told),
+        REAL(what_has_no_room_fails_at_the_flush),
+        REAL(a_key_of_another_type_fails_its_decision_and_says_so_once),
+        REAL(scripts_that_were_flushed_are_loaded_again),
+        REAL(calls_and_their_latency_are_counted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
