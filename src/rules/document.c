@@ -28,12 +28,13 @@ struct builder {
     struct rules_node *root;
     struct rules_node **stack; /* finished items of all open nodes */
     uint32_t stack_size, stack_room;
-    struct frame frames[RULES_DEPTH_MAX];
-    uint32_t depth;
+    struct frame frames[RULES_FIRST_DEPTH_MAX];
+    uint32_t depth, depth_max;
     uint64_t nodes, aliased;
     struct anchor *anchors;
     uint32_t anchor_count;
     bool bad_keys;
+    bool first; /* rules_document_first */
 };
 
 static int fail(struct builder *builder, const yaml_mark_t *mark, const char *format, ...)
@@ -119,28 +120,46 @@ static int add_alias(struct builder *builder, const yaml_event_t *event)
             continue;
         }
         if (anchor->node == NULL) {
-            return fail(builder, &event->start_mark, "alias %s stands inside its own anchor",
-                        rules_quote(&quote, name, strlen(name)));
+            return builder->first
+                       ? fail(builder, &event->start_mark,
+                              "yaml: anchor '%s' value contains itself", name)
+                       : fail(builder, &event->start_mark, "alias %s stands inside its own anchor",
+                              rules_quote(&quote, name, strlen(name)));
         }
         builder->aliased += anchor->node->weight;
+        if (builder->aliased > RULES_ALIASED_MAX && builder->first) {
+            return fail(builder, &event->start_mark, "yaml: document contains excessive aliasing");
+        }
         if (builder->aliased > RULES_ALIASED_MAX) {
             return fail(builder, &event->start_mark, "aliases stand for more than %d values",
                         RULES_ALIASED_MAX);
         }
         return push(builder, anchor->node);
     }
-    return fail(builder, &event->start_mark, "alias %s has no anchor before it",
-                rules_quote(&quote, name, strlen(name)));
+    return builder->first
+               ? fail(builder, &event->start_mark, "yaml: unknown anchor '%s' referenced", name)
+               : fail(builder, &event->start_mark, "alias %s has no anchor before it",
+                      rules_quote(&quote, name, strlen(name)));
 }
 
 static int check_tag(struct builder *builder, const yaml_char_t *tag, const yaml_mark_t *mark)
 {
-    if (tag == NULL) {
+    if (tag == NULL || builder->first) {
         return 0;
     }
     struct rules_quote quote;
     return fail(builder, mark, "tag %s: a rules file has no tags",
                 rules_quote(&quote, (const char *)tag, strlen((const char *)tag)));
+}
+
+/* Keeps a tag where tags mean something; false when memory is out. */
+static bool keep_tag(struct builder *builder, struct rules_node *node, const yaml_char_t *tag)
+{
+    if (tag == NULL) {
+        return true;
+    }
+    node->tag = rules_arena_copy(builder->arena, (const char *)tag, strlen((const char *)tag));
+    return node->tag != NULL;
 }
 
 static int add_scalar(struct builder *builder, const yaml_event_t *event)
@@ -161,7 +180,7 @@ static int add_scalar(struct builder *builder, const yaml_event_t *event)
     node->size = (uint32_t)event->data.scalar.length;
     node->text = rules_arena_copy(builder->arena, (const char *)event->data.scalar.value,
                                   event->data.scalar.length);
-    if (node->text == NULL) {
+    if (node->text == NULL || !keep_tag(builder, node, event->data.scalar.tag)) {
         return WEIR_ERR_MEMORY;
     }
     if (anchor > 0) {
@@ -180,8 +199,8 @@ static int open_node(struct builder *builder, const yaml_event_t *event, uint8_t
     if (err < 0) {
         return err;
     }
-    if (builder->depth == RULES_DEPTH_MAX) {
-        return fail(builder, &event->start_mark, "nested deeper than %d", RULES_DEPTH_MAX);
+    if (builder->depth == builder->depth_max) {
+        return fail(builder, &event->start_mark, "nested deeper than %u", builder->depth_max);
     }
     struct frame *frame = &builder->frames[builder->depth];
     err = add_anchor(builder, name, &event->start_mark, &frame->anchor);
@@ -189,7 +208,7 @@ static int open_node(struct builder *builder, const yaml_event_t *event, uint8_t
         return err;
     }
     frame->node = new_node(builder, kind, &event->start_mark);
-    if (frame->node == NULL) {
+    if (frame->node == NULL || !keep_tag(builder, frame->node, tag)) {
         return WEIR_ERR_MEMORY;
     }
     frame->start = builder->stack_size;
@@ -272,7 +291,7 @@ static int close_node(struct builder *builder)
     if (frame->anchor > 0) {
         builder->anchors[frame->anchor - 1].node = node;
     }
-    if (node->kind == RULES_MAP) {
+    if (node->kind == RULES_MAP && !builder->first) {
         int err = check_keys(builder, node);
         if (err < 0) {
             return err;
@@ -330,16 +349,37 @@ int rules_document_syntax(const struct yaml_parser_s *parser, const char *file, 
     return kept ? WEIR_ERR_RULES : WEIR_ERR_MEMORY;
 }
 
+/* The same in the words of gopkg.in/yaml.v2, whose lines are those of the scanner's position. */
+static int first_syntax(struct builder *builder, const yaml_parser_t *parser)
+{
+    if (parser->error == YAML_MEMORY_ERROR) {
+        return WEIR_ERR_MEMORY;
+    }
+    const char *problem =
+        parser->problem != NULL ? parser->problem : "unknown problem parsing YAML content";
+    size_t line = parser->problem_mark.line;
+    if (line != 0) {
+        line += parser->error == YAML_SCANNER_ERROR;
+    } else {
+        line = parser->context_mark.line;
+    }
+    return line != 0 ? fail(builder, &parser->problem_mark, "yaml: line %zu: %s", line, problem)
+                     : fail(builder, &parser->problem_mark, "yaml: %s", problem);
+}
+
 static int read_events(struct builder *builder, yaml_parser_t *parser, const char *text,
                        size_t size)
 {
     for (bool done = false; !done;) {
         yaml_event_t event;
         if (!yaml_parser_parse(parser, &event)) {
-            return rules_document_syntax(parser, builder->file, text, size, builder->problems);
+            return builder->first ? first_syntax(builder, parser)
+                                  : rules_document_syntax(parser, builder->file, text, size,
+                                                          builder->problems);
         }
         int err = take_event(builder, &event);
-        done = event.type == YAML_STREAM_END_EVENT;
+        done = event.type == YAML_STREAM_END_EVENT ||
+               (builder->first && event.type == YAML_DOCUMENT_END_EVENT);
         yaml_event_delete(&event);
         if (err < 0) {
             return err;
@@ -348,30 +388,53 @@ static int read_events(struct builder *builder, yaml_parser_t *parser, const cha
     return 0;
 }
 
-int rules_document_parse(struct rules_node **root, struct rules_arena *arena, const char *file,
-                         const char *text, size_t size, struct weir_problems *problems)
+static int build(struct builder *builder, const char *text, size_t size)
 {
-    *root = NULL;
-    struct builder builder = {.arena = arena, .file = file, .problems = problems};
     yaml_mark_t start = {0};
     if (size > RULES_FILE_MAX) {
-        return fail(&builder, &start, "the file is larger than %d MiB", RULES_FILE_MAX >> 20);
+        return fail(builder, &start, "the file is larger than %d MiB", RULES_FILE_MAX >> 20);
     }
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser)) {
         return WEIR_ERR_MEMORY;
     }
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
-    int err = read_events(&builder, &parser, text, size);
+    int err = read_events(builder, &parser, text, size);
     yaml_parser_delete(&parser);
-    free(builder.stack);
-    free(builder.anchors);
+    free(builder->stack);
+    free(builder->anchors);
+    return err;
+}
+
+int rules_document_parse(struct rules_node **root, struct rules_arena *arena, const char *file,
+                         const char *text, size_t size, struct weir_problems *problems)
+{
+    *root = NULL;
+    struct builder builder = {
+        .arena = arena, .file = file, .problems = problems, .depth_max = RULES_DEPTH_MAX};
+    int err = build(&builder, text, size);
     if (err < 0) {
         return err;
     }
     if (builder.root == NULL) {
-        return fail(&builder, &start, "the file is empty");
+        return fail(&builder, &(yaml_mark_t){0}, "the file is empty");
     }
     *root = builder.root;
     return builder.bad_keys ? WEIR_ERR_RULES : 0;
+}
+
+int rules_document_first(struct rules_node **root, struct rules_arena *arena, const char *file,
+                         const char *text, size_t size, struct weir_problems *problems)
+{
+    *root = NULL;
+    struct builder builder = {.arena = arena,
+                              .file = file,
+                              .problems = problems,
+                              .depth_max = RULES_FIRST_DEPTH_MAX,
+                              .first = true};
+    int err = build(&builder, text, size);
+    if (err == 0) {
+        *root = builder.root;
+    }
+    return err;
 }

@@ -48,7 +48,8 @@ struct weir_envoy_options {
     const char *limit_header, *remaining_header, *reset_header; /* NULL: RateLimit-Limit, … */
     float near_limit_ratio;                                     /* NEAR_LIMIT_RATIO; 0: 0.8 */
     uint8_t on_store_error;                                     /* enum weir_envoy_store_failure */
-    bool ignore_dot_files;                                      /* RUNTIME_IGNOREDOTFILES */
+    uint32_t nodes;          /* that share a store elsewhere: what WEIR_ENVOY_STORE_LOCAL needs */
+    bool ignore_dot_files;   /* RUNTIME_IGNOREDOTFILES */
     const char *name_prefix; /* of files in messages: "config." where the original's are; or "" */
 };
 
@@ -104,14 +105,17 @@ int weir_envoy_prepare(struct weir_envoy *envoy, weir_rules_prepare_fn prepare, 
 uint32_t weir_envoy_domain_count(const struct weir_envoy *envoy);
 uint32_t weir_envoy_limit_count(const struct weir_envoy *envoy);
 
+const struct weir_envoy_options *weir_envoy_options(const struct weir_envoy *envoy);
+
 /* The lines of /rlconfig, in the order of the files: writes at most `size` bytes, returns how many
  * there are in all. */
 size_t weir_envoy_dump(const struct weir_envoy *envoy, char *out, size_t size);
 
 /* --- One request ------------------------------------------------------------------------------ */
 
-/* One limit as it stands in the files. */
+/* One limit as it stands in the files; its number is below weir_envoy_limit_count. */
 struct weir_envoy_rule;
+uint32_t weir_envoy_rule_number(const struct weir_envoy_rule *rule);
 
 /* What is to be done for one descriptor. */
 struct weir_envoy_item {
@@ -119,33 +123,34 @@ struct weir_envoy_item {
     const struct weir_limit *override;  /* of the request; NULL: none */
     struct weir_bytes stat;             /* the key of its counters; data == NULL: nothing counts */
     uint64_t hits;
-    uint64_t patterns; /* bit i: the pattern stands for the value of entry i */
+    const struct weir_bytes *patterns; /* one an entry: stands for its value where data != NULL;
+                                          NULL: none does */
     uint32_t part, parts;
-    bool unlimited, quota, fixed_stat; /* fixed_stat: `stat` is the rule's own */
+    bool unlimited, fixed_stat; /* fixed_stat: `stat` is the rule's own */
 };
 
 /* One limit of one item: becomes one check. */
 struct weir_envoy_part {
     const struct weir_limit *limit;
     uint64_t cost, now_ns;
+    uint64_t used; /* of its limit, before this request; a fixed window may be over it */
+    struct weir_report report;
     uint32_t item;
     uint8_t flags, on_store_error, op, index; /* index: of the limit in its rule */
     uint8_t verdict;
-    bool done;
     int8_t error;
-    uint64_t used_before, used_after; /* in units of the limit; before: as the original counts */
-    struct weir_report report;
 };
 
 struct weir_envoy_plan {
     const struct weir_envoy *envoy;
     const struct weir_envoy_request *request;
     struct weir_envoy_item *items; /* one a descriptor */
-    struct weir_envoy_part *parts;
-    uint32_t part_count;
-    uint32_t filled;               /* parts that are in a decision */
-    bool unknown_domain, together; /* together: one atomic decision */
-    char *memory, *end;
+    struct weir_envoy_part *parts; /* those to be decided, then those to be given back */
+    uint32_t part_count, decide_count;
+    uint32_t filled;     /* parts that are in a decision */
+    bool unknown_domain; /* to be counted */
+    bool together;       /* one atomic decision */
+    char *memory;        /* what is left of it */
 };
 
 /* Gives the compiled limit of an override, or NULL and `reason`: the server knows the store. */
@@ -168,11 +173,11 @@ int weir_envoy_plan_make(struct weir_envoy_plan *plan, const struct weir_envoy *
     __attribute__((warn_unused_result));
 
 /* Puts the next parts into a decision (room for WEIR_CHECKS_MAX checks): op, policy, checks, count.
- * Key texts go to `scratch`, which lives as long as the decision; `secret` is what keys are hashed
- * with. Returns the number of the first part, to be given to weir_envoy_plan_take; -1: there are no
- * more. */
+ * Key texts stand in the plan's memory; `secret` is what keys are hashed with; refunds are of what
+ * was charged in the window of `now_ns`. Returns the number of the first part, to be given to
+ * weir_envoy_plan_take; -1: there are no more. */
 long weir_envoy_plan_fill(struct weir_envoy_plan *plan, struct weir_decision *decision,
-                          struct weir_scratch *scratch, const uint64_t secret[2]);
+                          const uint64_t secret[2], uint64_t now_ns);
 
 /* Takes the outcomes of a finished decision. */
 void weir_envoy_plan_take(struct weir_envoy_plan *plan, long first,
@@ -181,7 +186,7 @@ void weir_envoy_plan_take(struct weir_envoy_plan *plan, long first,
 /* What one descriptor adds to its counters, in the original's way. */
 struct weir_envoy_tally {
     uint64_t total_hits, over_limit, near_limit, over_limit_with_local_cache, within_limit,
-        shadow_mode;
+        shadow_mode, total_negative_hits;
 };
 void weir_envoy_tally(const struct weir_envoy_plan *plan, uint32_t item,
                       struct weir_envoy_tally *tally);

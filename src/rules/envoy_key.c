@@ -1,0 +1,175 @@
+/* Keys of Envoy's counters: a tuple that is hashed, and a text for stores elsewhere.
+ *
+ *   tuple    0 | size (1) | prefix | domain | for each entry: key, V or P, value or pattern
+ *            domain, key, value: size (4) | bytes
+ *   text     fixed_window-60s:domain|key=value,key=~pattern
+ *
+ * A limit of the rules file begins with the size of its name, which is never 0, so no tuple here is
+ * one of its. The prefix says algorithm, window and place (envoy_compiled.h): as in the original,
+ * two limits of the same unit that a request meets with the same entries are one counter, one of an
+ * override included. In texts whatever could be read as syntax is percent-encoded; a text that does
+ * not fit ends in "~" and 32 digits of the whole one's SHA-256, which is the same on all nodes.
+ */
+#include <string.h>
+
+#include "core/siphash.h"
+#include "rules/envoy_compiled.h"
+#include "rules/keys.h"
+
+/* Tuples are gathered here; a full buffer is replaced by its own hash. Most fit. */
+#define TUPLE_MAX 1024
+
+struct tuple {
+    const uint64_t *secret;
+    size_t used;
+    uint8_t bytes[TUPLE_MAX];
+};
+
+static void tuple_put(struct tuple *tuple, const void *data, size_t size)
+{
+    const uint8_t *at = data;
+    while (size > 0) {
+        size_t room = sizeof(tuple->bytes) - tuple->used;
+        size_t fits = size < room ? size : room;
+        memcpy(tuple->bytes + tuple->used, at, fits);
+        tuple->used += fits;
+        at += fits;
+        size -= fits;
+        if (tuple->used == sizeof(tuple->bytes)) {
+            uint64_t hash[2];
+            weir_siphash128(tuple->secret, tuple->bytes, sizeof(tuple->bytes), hash);
+            memcpy(tuple->bytes, hash, sizeof(hash));
+            tuple->used = sizeof(hash);
+        }
+    }
+}
+
+static void tuple_put_text(struct tuple *tuple, struct weir_bytes text)
+{
+    uint32_t size = (uint32_t)text.size;
+    tuple_put(tuple, &size, sizeof(size));
+    tuple_put(tuple, text.data, text.size);
+}
+
+/* Either writes, or, beyond the room, only hashes what a complete text would be. */
+struct writer {
+    char *end, *limit;
+    bool full;
+};
+
+static void put(struct writer *writer, const char *data, size_t size)
+{
+    size_t room = (size_t)(writer->limit - writer->end);
+    if (size > room) {
+        writer->full = true;
+        size = room;
+    }
+    memcpy(writer->end, data, size);
+    writer->end += size;
+}
+
+/* Graphic ASCII that is no syntax of the text. */
+static bool shown_plainly(unsigned char byte)
+{
+    return byte > ' ' && byte < 0x7F && byte != '%' && byte != ',' && byte != '=' && byte != '|' &&
+           byte != '~' && byte != ':';
+}
+
+static void put_encoded(struct writer *writer, struct weir_bytes text)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *at = text.data, *end = text.data + text.size;
+    while (at < end && !writer->full) {
+        const char *run = at;
+        while (at < end && shown_plainly((unsigned char)*at)) {
+            at++;
+        }
+        put(writer, run, (size_t)(at - run));
+        if (at < end) {
+            unsigned char byte = (unsigned char)*at++;
+            char encoded[3] = {'%', digits[byte >> 4], digits[byte & 15]};
+            put(writer, encoded, 3);
+        }
+    }
+}
+
+static struct weir_bytes prefix_of(const struct weir_envoy_item *item,
+                                   const struct weir_envoy_part *part, char *room)
+{
+    if (item->rule != NULL) {
+        return item->rule->limits[part->index].prefix;
+    }
+    return (struct weir_bytes){room, envoy_prefix_write(room, &part->limit->spec, 0)};
+}
+
+/* What stands for the value of an entry, and whether it is a pattern. */
+static struct weir_bytes value_of(const struct weir_envoy_item *item,
+                                  const struct weir_envoy_descriptor *of, uint32_t entry,
+                                  bool *pattern)
+{
+    *pattern = item->patterns != NULL && item->patterns[entry].data != NULL;
+    return *pattern ? item->patterns[entry] : of->entries[entry].value;
+}
+
+/* A text that is too long: its end becomes the SHA-256 of a tuple that says all of it. Rare. */
+static size_t cut_text(char *out, struct weir_bytes prefix, struct weir_bytes domain,
+                       const struct weir_envoy_item *item, const struct weir_envoy_descriptor *of)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t digest[2 * RULES_DIGEST_BYTES], piece[3 * RULES_DIGEST_BYTES + 1];
+    rules_sha256(prefix, digest);
+    rules_sha256(domain, digest + RULES_DIGEST_BYTES);
+    rules_sha256((struct weir_bytes){(const char *)digest, sizeof(digest)}, digest);
+    for (uint32_t i = 0; i < of->entry_count; i++) {
+        bool pattern;
+        struct weir_bytes value = value_of(item, of, i, &pattern);
+        memcpy(piece, digest, RULES_DIGEST_BYTES);
+        rules_sha256(of->entries[i].key, piece + RULES_DIGEST_BYTES);
+        rules_sha256(value, piece + 2 * (size_t)RULES_DIGEST_BYTES);
+        piece[sizeof(piece) - 1] = pattern;
+        rules_sha256((struct weir_bytes){(const char *)piece, sizeof(piece)}, digest);
+    }
+    char *end = out + ENVOY_KEY_TEXT_MAX - 33;
+    *end++ = '~';
+    for (unsigned i = 0; i < 16; i++) {
+        *end++ = digits[digest[i] >> 4];
+        *end++ = digits[digest[i] & 15];
+    }
+    return ENVOY_KEY_TEXT_MAX;
+}
+
+void envoy_key(const struct weir_envoy_plan *plan, const struct weir_envoy_part *part,
+               const uint64_t secret[2], char *out, struct weir_check *check)
+{
+    const struct weir_envoy_item *item = &plan->items[part->item];
+    const struct weir_envoy_descriptor *of = &plan->request->descriptors[part->item];
+    struct weir_bytes domain = plan->request->domain;
+    char room[ENVOY_PREFIX_MAX];
+    struct weir_bytes prefix = prefix_of(item, part, room);
+    struct tuple tuple; /* not cleared: only what is used is read */
+    struct writer writer = {out, out + ENVOY_KEY_TEXT_MAX, false};
+    uint8_t head[2] = {0, (uint8_t)prefix.size};
+    tuple.secret = secret;
+    tuple.used = 0;
+    tuple_put(&tuple, head, sizeof(head));
+    tuple_put(&tuple, prefix.data, prefix.size);
+    tuple_put_text(&tuple, domain);
+    put(&writer, prefix.data, prefix.size);
+    put(&writer, ":", 1);
+    put_encoded(&writer, domain);
+    for (uint32_t i = 0; i < of->entry_count; i++) {
+        bool pattern;
+        struct weir_bytes key = of->entries[i].key, value = value_of(item, of, i, &pattern);
+        tuple_put_text(&tuple, key);
+        tuple_put(&tuple, pattern ? "P" : "V", 1);
+        tuple_put_text(&tuple, value);
+        put(&writer, i == 0 ? "|" : ",", 1);
+        put_encoded(&writer, key);
+        put(&writer, pattern ? "=~" : "=", pattern ? 2 : 1);
+        put_encoded(&writer, value);
+    }
+    weir_siphash128(secret, tuple.bytes, tuple.used, check->hash);
+    size_t size =
+        writer.full ? cut_text(out, prefix, domain, item, of) : (size_t)(writer.end - out);
+    check->key = (struct weir_bytes){out, size};
+}

@@ -1,0 +1,350 @@
+/* From a request to checks, and from decisions back to what each limit said; see envoy.h
+ *
+ *   plan memory   | items | parts | patterns, keys of counters, texts of keys … statuses, headers |
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/window.h"
+#include "rules/envoy_compiled.h"
+
+/* The numbers of three headers; see envoy_respond.c. */
+#define HEADERS_SIZE 96
+
+void *envoy_plan_alloc(struct weir_envoy_plan *plan, size_t size)
+{
+    char *memory = plan->memory;
+    plan->memory += ENVOY_ALIGNED(size);
+    return memory;
+}
+
+/* The most limits that a descriptor of this configuration can meet. */
+static uint32_t limits_per_descriptor(const struct weir_envoy *envoy)
+{
+    return envoy->limits_max > 1 ? envoy->limits_max : 1;
+}
+
+/* The most bytes that "key_value" of one entry takes. */
+static size_t longest_entry(const struct weir_envoy_request *request)
+{
+    size_t longest = 0;
+    for (uint32_t i = 0; i < request->descriptor_count; i++) {
+        const struct weir_envoy_descriptor *of = &request->descriptors[i];
+        for (uint32_t j = 0; j < of->entry_count; j++) {
+            size_t size = of->entries[j].key.size + 1 + of->entries[j].value.size;
+            longest = size > longest ? size : longest;
+        }
+    }
+    return longest;
+}
+
+size_t weir_envoy_plan_size(const struct weir_envoy *envoy,
+                            const struct weir_envoy_request *request)
+{
+    size_t count = request->descriptor_count < WEIR_ENVOY_DESCRIPTORS_MAX
+                       ? request->descriptor_count
+                       : WEIR_ENVOY_DESCRIPTORS_MAX;
+    size_t parts = count * limits_per_descriptor(envoy);
+    size_t size = ENVOY_ALIGNED(count * sizeof(struct weir_envoy_item)) +
+                  ENVOY_ALIGNED(parts * sizeof(struct weir_envoy_part)) +
+                  ENVOY_ALIGNED(longest_entry(request)) + parts * ENVOY_KEY_TEXT_MAX +
+                  ENVOY_ALIGNED(count * sizeof(struct weir_envoy_status)) + HEADERS_SIZE;
+    size += envoy_stat_size(envoy, request);
+    if (envoy->shares) {
+        for (uint32_t i = 0; i < request->descriptor_count; i++) {
+            size += ENVOY_ALIGNED(request->descriptors[i].entry_count * sizeof(struct weir_bytes));
+        }
+    }
+    if (envoy->replaces) {
+        size += ENVOY_ALIGNED(envoy->name_count / 8 + 1);
+    }
+    return size + (envoy->options.dynamic_metadata ? envoy_dynamic_size(envoy, request) : 0);
+}
+
+/* --- Which limit ------------------------------------------------------------------------------ */
+
+static uint64_t hits_of(const struct weir_envoy_request *request,
+                        const struct weir_envoy_descriptor *of)
+{
+    if (of->has_hits_addend) {
+        return of->hits_addend;
+    }
+    return request->hits_addend > 0 ? request->hits_addend : 1;
+}
+
+/* The patterns that stand for values, where a level shares its threshold. */
+static const struct weir_bytes *patterns_of(struct weir_envoy_plan *plan,
+                                            const struct weir_envoy_descriptor *of,
+                                            const struct envoy_walk *walk)
+{
+    struct weir_bytes *patterns = NULL;
+    for (uint32_t i = 0; i < walk->steps; i++) {
+        const struct envoy_step *at = &walk->path[i];
+        if (!at->by_pattern || !at->node->share_threshold) {
+            continue;
+        }
+        if (patterns == NULL) {
+            patterns = envoy_plan_alloc(plan, of->entry_count * sizeof(*patterns));
+            memset(patterns, 0, of->entry_count * sizeof(*patterns));
+        }
+        patterns[i] = envoy_pattern_value(at->node, of->entries[i].key);
+    }
+    return patterns;
+}
+
+static int plan_override(struct weir_envoy_plan *plan, const struct weir_envoy_descriptor *of,
+                         struct weir_envoy_item *item, weir_envoy_override_fn override,
+                         void *context, struct weir_reason *reason)
+{
+    uint32_t seconds = envoy_unit_seconds(of->unit);
+    if (seconds == 0) {
+        snprintf(reason->text, sizeof(reason->text),
+                 "descriptor %u: its limit has no unit of time that is known: %u",
+                 (unsigned)(item - plan->items), of->unit);
+        return WEIR_ERR_RANGE;
+    }
+    item->override = override(context, of->requests_per_unit, seconds, reason);
+    item->stat = envoy_override_stat(plan, of);
+    return item->override != NULL ? 0 : WEIR_ERR_FULL;
+}
+
+static void plan_rule(struct weir_envoy_plan *plan, const struct weir_envoy_descriptor *of,
+                      uint32_t domain, char *room, struct weir_envoy_item *item)
+{
+    struct envoy_walk walk;
+    envoy_walk(plan->envoy, domain, of, room, &walk);
+    if (walk.rule == NULL) {
+        return;
+    }
+    item->rule = walk.rule;
+    item->unlimited = walk.rule->unlimited;
+    item->patterns = plan->envoy->shares ? patterns_of(plan, of, &walk) : NULL;
+    item->stat = envoy_stat(plan, of, &walk, &item->fixed_stat);
+}
+
+/* Takes away the limits whose names others replace. */
+static void plan_replaces(struct weir_envoy_plan *plan)
+{
+    size_t size = plan->envoy->name_count / 8 + 1;
+    uint32_t count = plan->request->descriptor_count;
+    uint8_t *replaced = envoy_plan_alloc(plan, size);
+    memset(replaced, 0, size);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_envoy_rule *rule = plan->items[i].rule;
+        for (uint32_t j = 0; rule != NULL && j < rule->replace_count; j++) {
+            replaced[rule->replaces[j] / 8] |= (uint8_t)(1u << rule->replaces[j] % 8);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct weir_envoy_item *item = &plan->items[i];
+        bool named =
+            item->rule != NULL && !item->unlimited && item->rule->name_number != RULES_NONE;
+        uint32_t name = named ? item->rule->name_number : 0;
+        if (named && (replaced[name / 8] >> name % 8 & 1) != 0) {
+            *item = (struct weir_envoy_item){.hits = item->hits};
+        }
+    }
+}
+
+/* --- Parts ------------------------------------------------------------------------------------ */
+
+static uint64_t multiply(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static void add_part(struct weir_envoy_plan *plan, uint32_t at, const struct weir_limit *limit,
+                     uint32_t index)
+{
+    const struct weir_envoy_item *item = &plan->items[at];
+    const struct weir_envoy_rule *rule = item->rule;
+    bool negative = plan->request->descriptors[at].is_negative_hits;
+    uint8_t charge = rule != NULL                             ? rule->charge
+                     : plan->envoy->options.charge_if_allowed ? ENVOY_CHARGE_IF_ALL
+                                                              : ENVOY_CHARGE_ALWAYS;
+    struct weir_envoy_part *part = &plan->parts[plan->part_count++];
+    *part = (struct weir_envoy_part){
+        .limit = limit,
+        .cost = multiply(item->hits, rule != NULL ? rule->cost : 1),
+        .item = at,
+        .op = negative ? WEIR_OP_REFUND : WEIR_OP_DECIDE,
+        .on_store_error = rule != NULL ? rule->on_store_error : plan->envoy->options.on_store_error,
+        .index = (uint8_t)index,
+    };
+    if (rule != NULL && rule->shadow) {
+        part->flags |= WEIR_CHECK_SHADOW;
+    }
+    if (charge == ENVOY_CHARGE_ALWAYS) {
+        part->flags |= WEIR_CHECK_CHARGE_ON_DENY;
+    }
+    plan->together |= charge == ENVOY_CHARGE_IF_ALL && !negative;
+}
+
+/* Those of one operation, in the order of the descriptors: all decisions, then all refunds. */
+static void add_parts(struct weir_envoy_plan *plan, bool negative)
+{
+    for (uint32_t i = 0; i < plan->request->descriptor_count; i++) {
+        struct weir_envoy_item *item = &plan->items[i];
+        if (plan->request->descriptors[i].is_negative_hits != negative) {
+            continue;
+        }
+        item->part = plan->part_count;
+        if (item->override != NULL) {
+            add_part(plan, i, item->override, 0);
+        }
+        uint32_t limits = item->rule != NULL ? item->rule->limit_count : 0;
+        for (uint32_t j = 0; j < limits; j++) {
+            add_part(plan, i, &item->rule->limits[j].limit, j);
+        }
+        item->parts = plan->part_count - item->part;
+    }
+    if (!negative) {
+        plan->decide_count = plan->part_count;
+    }
+}
+
+static int refuse(struct weir_reason *reason, int err, const char *text)
+{
+    snprintf(reason->text, sizeof(reason->text), "%s", text);
+    return err;
+}
+
+static int check_request(const struct weir_envoy_request *request, struct weir_reason *reason)
+{
+    if (request->domain.size == 0) {
+        return refuse(reason, WEIR_ERR_SYNTAX, "rate limit domain must not be empty");
+    }
+    if (request->descriptor_count == 0) {
+        return refuse(reason, WEIR_ERR_SYNTAX, "rate limit descriptor list must not be empty");
+    }
+    if (request->descriptor_count > WEIR_ENVOY_DESCRIPTORS_MAX) {
+        snprintf(reason->text, sizeof(reason->text), "more than %d descriptors",
+                 WEIR_ENVOY_DESCRIPTORS_MAX);
+        return WEIR_ERR_TOO_LARGE;
+    }
+    return 0;
+}
+
+int weir_envoy_plan_make(struct weir_envoy_plan *plan, const struct weir_envoy *envoy,
+                         const struct weir_envoy_request *request, void *memory,
+                         weir_envoy_override_fn override, void *context, struct weir_reason *reason)
+{
+    int err = check_request(request, reason);
+    if (err < 0) {
+        return err;
+    }
+    uint32_t count = request->descriptor_count;
+    *plan = (struct weir_envoy_plan){.envoy = envoy, .request = request, .memory = memory};
+    plan->items = envoy_plan_alloc(plan, count * sizeof(*plan->items));
+    plan->parts =
+        envoy_plan_alloc(plan, count * limits_per_descriptor(envoy) * sizeof(*plan->parts));
+    char *room = envoy_plan_alloc(plan, longest_entry(request));
+    struct weir_bytes name = request->domain;
+    uint32_t domain = rules_words_find(&envoy->domains, 0, rules_text_hash(name.data, name.size),
+                                       name.data, name.size);
+    plan->unknown_domain = domain == RULES_NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_envoy_descriptor *of = &request->descriptors[i];
+        struct weir_envoy_item *item = &plan->items[i];
+        *item = (struct weir_envoy_item){.hits = hits_of(request, of)};
+        if (domain == RULES_NONE) {
+            continue;
+        }
+        if (!of->has_limit) {
+            plan_rule(plan, of, domain, room, item);
+            continue;
+        }
+        err = plan_override(plan, of, item, override, context, reason);
+        if (err < 0) {
+            return err;
+        }
+    }
+    if (envoy->replaces) {
+        plan_replaces(plan);
+    }
+    add_parts(plan, false);
+    add_parts(plan, true);
+    if (plan->together && plan->decide_count > WEIR_CHECKS_MAX) {
+        snprintf(reason->text, sizeof(reason->text),
+                 "more than %d limits that are charged together", WEIR_CHECKS_MAX);
+        return WEIR_ERR_TOO_LARGE;
+    }
+    return 0;
+}
+
+/* --- Decisions -------------------------------------------------------------------------------- */
+
+static uint8_t failure_of(uint8_t on_store_error)
+{
+    static const uint8_t failures[] = {
+        [WEIR_ENVOY_STORE_FAIL] = WEIR_FAIL_CLOSED, /* weir_envoy_respond says that it failed */
+        [WEIR_ENVOY_STORE_LOCAL] = WEIR_FAIL_LOCAL,
+        [WEIR_ENVOY_STORE_OPEN] = WEIR_FAIL_OPEN,
+        [WEIR_ENVOY_STORE_CLOSED] = WEIR_FAIL_CLOSED,
+    };
+    return failures[on_store_error];
+}
+
+long weir_envoy_plan_fill(struct weir_envoy_plan *plan, struct weir_decision *decision,
+                          const uint64_t secret[2], uint64_t now_ns)
+{
+    uint32_t first = plan->filled, end = plan->part_count;
+    if (first == end) {
+        return -1;
+    }
+    if (first < plan->decide_count) {
+        end = plan->decide_count;
+    }
+    if (end - first > WEIR_CHECKS_MAX) {
+        end = first + WEIR_CHECKS_MAX;
+    }
+    decision->op = plan->parts[first].op;
+    decision->policy =
+        plan->together && first < plan->decide_count ? WEIR_POLICY_ALL : WEIR_POLICY_EACH;
+    decision->charged_at_ns = now_ns;
+    decision->count = (uint16_t)(end - first);
+    for (uint32_t i = first; i < end; i++) {
+        const struct weir_envoy_part *part = &plan->parts[i];
+        struct weir_check *check = &decision->checks[i - first];
+        *check = (struct weir_check){.limit = part->limit,
+                                     .cost = part->cost,
+                                     .rule = UINT32_MAX,
+                                     .flags = part->flags,
+                                     .on_store_error = failure_of(part->on_store_error)};
+        envoy_key(plan, part, secret, envoy_plan_alloc(plan, ENVOY_KEY_TEXT_MAX), check);
+    }
+    plan->filled = end;
+    return (long)first;
+}
+
+/* What of its limit a state has used: exactly for a fixed window, which may be over; of others what
+ * does not remain. */
+static uint64_t used_of(const struct weir_decision *decision, uint16_t i,
+                        const struct weir_report *report)
+{
+    const struct weir_limit *limit = decision->checks[i].limit;
+    const struct weir_outcome *outcome = &decision->outcomes[i];
+    if (limit->spec.algorithm == WEIR_FIXED_WINDOW && !outcome->reported) {
+        struct window_view view;
+        window_view(limit, &outcome->cell, decision->now_ns, &view);
+        return view.current;
+    }
+    return report->limit > report->remaining ? report->limit - report->remaining : 0;
+}
+
+void weir_envoy_plan_take(struct weir_envoy_plan *plan, long first,
+                          const struct weir_decision *decision)
+{
+    for (uint16_t i = 0; i < decision->count; i++) {
+        struct weir_envoy_part *part = &plan->parts[first + i];
+        const struct weir_outcome *outcome = &decision->outcomes[i];
+        weir_decision_report(decision, i, &part->report);
+        uint64_t after = used_of(decision, i, &part->report);
+        bool charged = outcome->charged && part->op == WEIR_OP_DECIDE;
+        part->used = charged ? after - (part->cost < after ? part->cost : after) : after;
+        part->verdict = outcome->verdict;
+        part->error = decision->error;
+        part->now_ns = decision->now_ns;
+    }
+}

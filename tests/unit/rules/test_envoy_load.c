@@ -1,0 +1,288 @@
+/* Loading Envoy's configuration: every error with the original's text, and what is no error. */
+#include "envoy_test.h"
+
+#define DESCRIPTOR(text) "domain: d\ndescriptors:\n- " text "\n"
+
+static void yaml_that_does_not_parse(void **state)
+{
+    (void)state;
+    REFUSED("1.yaml: error loading config file: yaml: line 2: found unexpected end of stream",
+            "'''\n");
+    REFUSED("1.yaml: error loading config file: yaml: line 3: did not find expected key",
+            "domain: d\ndescriptors:\n- key: a\n b: c\n");
+    REFUSED("1.yaml: error loading config file: yaml: unknown anchor 'x' referenced",
+            "domain: *x\n");
+    REFUSED("1.yaml: error loading config file: yaml: anchor 'x' value contains itself",
+            "domain: d\ndescriptors: &x\n- key: a\n  descriptors: *x\n");
+    REFUSED("1.yaml: error loading config file: yaml: control characters are not allowed",
+            "domain: \x01\n");
+}
+
+static void values_of_another_type(void **state)
+{
+    (void)state;
+    REFUSED("1.yaml: error loading config file: yaml: unmarshal errors:\n"
+            "  line 5: cannot unmarshal !!str `many` into uint32\n"
+            "  line 7: cannot unmarshal !!int `-1` into uint32\n"
+            "  line 8: cannot unmarshal !!str `perhaps` into bool",
+            "domain: d\ndescriptors:\n- key: a\n"
+            "  rate_limit:\n    requests_per_unit: many\n"
+            "- key: b\n  rate_limit: { requests_per_unit: -1 }\n"
+            "  shadow_mode: perhaps\n");
+    REFUSED("1.yaml: error loading config file: yaml: unmarshal errors:\n"
+            "  line 4: cannot unmarshal !!str `one mor...` into config.YamlRateLimit",
+            DESCRIPTOR("key: a\n  rate_limit: one more word"));
+    REFUSED("1.yaml: error loading config file: yaml: unmarshal errors:\n"
+            "  line 1: cannot unmarshal !!str `foo` into map[interface {}]interface {}",
+            "foo\n");
+    REFUSED("1.yaml: error loading config file: yaml: unmarshal errors:\n"
+            "  line 2: cannot unmarshal !!map into []config.YamlDescriptor",
+            "domain: d\ndescriptors: { key: a }\n");
+    REFUSED("1.yaml: error loading config file: yaml: unmarshal errors:\n"
+            "  line 4: cannot unmarshal !!int `4294967296` into uint32",
+            DESCRIPTOR("key: a\n  rate_limit: { unit: day, requests_per_unit: 4294967296 }"));
+    REFUSED("1.yaml: error loading config file: yaml: unmarshal errors:\n"
+            "  line 4: cannot unmarshal !!str `x` into map[string]interface {}",
+            DESCRIPTOR("key: a\n  metadata: x"));
+}
+
+static void keys_that_are_not_known(void **state)
+{
+    (void)state;
+    REFUSED("1.yaml: config error, key is not of type string: 0.25", "0.25: a\n");
+    REFUSED("1.yaml: config error, key is not of type string: 7", "domain: d\n7: a\n");
+    REFUSED("1.yaml: config error, key is not of type string: true", "yes: a\n");
+    REFUSED("1.yaml: config error, key is not of type string: <nil>", "~: a\n");
+    REFUSED("1.yaml: config error, unknown key 'ratelimit'",
+            DESCRIPTOR("key: a\n  ratelimit: { unit: day }"));
+    REFUSED("1.yaml: config error, unknown key 'requestsperunit'",
+            DESCRIPTOR("key: a\n  rate_limit: { unit: day, requestsperunit: 1 }"));
+    REFUSED("1.yaml: config error, unknown key 'unit_multiplier'",
+            DESCRIPTOR("key: a\n  rate_limit: { unit: day, unit_multiplier: 2 }"));
+    REFUSED("1.yaml: config error, yaml file contains list of type other than map: a",
+            "domain: d\ndescriptors: [a, b, c]\n");
+    REFUSED("1.yaml: config error, yaml file contains list of type other than map: <nil>",
+            "domain: d\ndescriptors: [~]\n");
+    REFUSED("1.yaml: config error, yaml file contains list of type other than map: [1 2.5 [x]]",
+            "domain: d\ndescriptors: [[1, 2.5, [x]]]\n");
+    REFUSED("1.yaml: error checking config", DESCRIPTOR("key: a\n  value: 1.5"));
+    REFUSED("1.yaml: error checking config", DESCRIPTOR("key: a\n  value: .inf"));
+}
+
+static void descriptors_that_make_no_sense(void **state)
+{
+    (void)state;
+    REFUSED("1.yaml: config file cannot have empty domain", "descriptors: []\n");
+    REFUSED("1.yaml: config file cannot have empty domain", "");
+    REFUSED("1.yaml: config file cannot have empty domain", "--- \n...\ndomain: late\n");
+    REFUSED("2.yaml: duplicate domain 'd' in config file", "domain: d\n", "domain: d\n");
+    REFUSED("1.yaml: descriptor has empty key", DESCRIPTOR("value: a"));
+    REFUSED("1.yaml: duplicate descriptor composite key 'd.key1_value1'",
+            "domain: d\ndescriptors:\n- { key: key1, value: value1 }\n"
+            "- { key: key1, value: value1 }\n");
+    REFUSED("1.yaml: duplicate descriptor composite key 'd.a.b_c'",
+            "domain: d\ndescriptors:\n- key: a\n  descriptors:\n"
+            "  - { key: b, value: c }\n  - { key: b_c }\n");
+    REFUSED("1.yaml: invalid rate limit unit 'foo'",
+            DESCRIPTOR("key: a\n  rate_limit: { unit: foo, requests_per_unit: 5 }"));
+    REFUSED("1.yaml: invalid rate limit unit ''",
+            DESCRIPTOR("key: a\n  rate_limit: { requests_per_unit: 5 }"));
+    REFUSED("1.yaml: invalid rate limit unit 'unknown'",
+            DESCRIPTOR("key: a\n  rate_limit: { unit: unknown, requests_per_unit: 5 }"));
+    REFUSED("1.yaml: should not specify rate limit unit when unlimited",
+            DESCRIPTOR("key: a\n  rate_limit: { unlimited: true, unit: day }"));
+    REFUSED("1.yaml: should not have an empty replaces entry",
+            DESCRIPTOR("key: a\n  rate_limit: { unit: day, replaces: [ { name: } ] }"));
+    REFUSED("1.yaml: replaces should not contain name of same descriptor",
+            DESCRIPTOR("key: a\n  rate_limit: { unit: day, name: n, replaces: [ { name: n } ] }"));
+    REFUSED("1.yaml: share_threshold can only be used with wildcard values (containing '*'), but "
+            "found key 'a_foo'",
+            DESCRIPTOR("key: a\n  value: foo\n  share_threshold: true"));
+    REFUSED("1.yaml: error loading config file: yaml: cannot decode !!str `/w==` as a !!binary",
+            DESCRIPTOR("key: a\n  metadata: { c: !!binary /w== }"));
+    REFUSED("1.yaml: error loading config file: yaml: cannot decode !!str `many` as a !!int",
+            DESCRIPTOR("key: a\n  value: !!int many"));
+}
+
+static void a_file_that_is_merged_twice(void **state)
+{
+    (void)state;
+    const struct weir_envoy_options merge = {.merge_domains = true};
+    const char *text = "domain: test-domain\ndescriptors:\n"
+                       "- { key: key1, value: value1, rate_limit: { unit: day } }\n";
+    envoy_refused_with(&merge,
+                       "2.yaml: duplicate descriptor composite key 'test-domain.key1_value1'",
+                       (const char *const[]){text, text, NULL});
+}
+
+static void an_error_names_its_file_with_the_prefix(void **state)
+{
+    (void)state;
+    const struct weir_envoy_options options = {.name_prefix = "config."};
+    envoy_refused_with(&options, "config.1.yaml: config file cannot have empty domain",
+                       (const char *const[]){"", NULL});
+}
+
+/* The YAML of all files is read before the limits of the first are looked at. */
+static void yaml_errors_come_before_those_of_limits(void **state)
+{
+    (void)state;
+    REFUSED("2.yaml: config error, unknown key 'x'", "descriptors: []\n", "x: y\n");
+}
+
+static void accept(const char *text)
+{
+    weir_envoy_unref(envoy_load(text, &envoy_defaults));
+}
+
+static void what_the_original_takes_too(void **state)
+{
+    (void)state;
+    accept("domain: d\n");
+    accept("domain: d\ndescriptors:\n");
+    accept("---\ndomain: d\n---\nrubbish: [\n");
+    accept(DESCRIPTOR("key: a\n  rate_limit: { unit: MiNuTe, requests_per_unit: 0x10 }"));
+    accept(DESCRIPTOR("key: a\n  rate_limit: { unlimited: yes, unit: fortnight }"));
+    accept(DESCRIPTOR("key: 5\n  value: yes"));
+    accept(DESCRIPTOR("key: a\n  value: 2001-01-01"));
+    accept(DESCRIPTOR("key: a\n  value: !!str 1.5"));
+    accept(DESCRIPTOR("key: a\n  rate_limit:\n  descriptors:\n  metadata:"));
+    /* A known key in the wrong place is not read. */
+    accept(DESCRIPTOR("key: a\n  rate_limit: { unit: day, shadow_mode: true, domain: x }"));
+    /* The later of two values counts. */
+    accept(DESCRIPTOR("key: a\n  key: b\n  rate_limit: { unit: foo, unit: day }"));
+}
+
+static void aliases_and_merges(void **state)
+{
+    (void)state;
+    struct envoy_server *server = envoy_start("domain: d\ndescriptors:\n"
+                                              "- key: a\n"
+                                              "  rate_limit: &l { unit: minute, "
+                                              "requests_per_unit: 3 }\n"
+                                              "- key: b\n"
+                                              "  rate_limit: *l\n"
+                                              "- key: c\n"
+                                              "  rate_limit: { <<: *l, requests_per_unit: 4 }\n"
+                                              "- key: e\n"
+                                              "  rate_limit: { requests_per_unit: 4, <<: [*l] }\n",
+                                              &envoy_defaults);
+    assert_string_equal(ASK(server, "d", "b=1"), "OK: OK 3/MINUTE 26s 2");
+    assert_string_equal(ASK(server, "d", "c=1"), "OK: OK 4/MINUTE 26s 3");
+    /* yaml.v2 takes fields in their order, those of "<<" included. */
+    assert_string_equal(ASK(server, "d", "e=1"), "OK: OK 3/MINUTE 26s 2");
+    envoy_stop(server);
+}
+
+/* Each alias doubles what it stands for. */
+static void hostile_aliases_are_refused(void **state)
+{
+    (void)state;
+    char text[4096] = "domain: d\ndescriptors:\n- key: a0\n  descriptors: &a0 [ { key: x } ]\n";
+    size_t used = strlen(text);
+    for (int i = 1; i < 25; i++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used,
+                                 "- key: a%d\n  descriptors: &a%d\n  - { key: l, descriptors: *a%d "
+                                 "}\n  - { key: r, descriptors: *a%d }\n",
+                                 i, i, i - 1, i - 1);
+    }
+    REFUSED("1.yaml: error loading config file: yaml: document contains excessive aliasing", text);
+}
+
+static void levels_that_are_too_deep_are_refused(void **state)
+{
+    (void)state;
+    char text[65536] = "domain: d\n";
+    size_t used = strlen(text);
+    for (int i = 0; i < 70; i++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%*sdescriptors:\n%*s- key: a\n",
+                                 2 * i, "", 2 * i, "");
+    }
+    REFUSED("1.yaml: error loading config file: nested deeper than 128", text);
+}
+
+static void the_dump_is_that_of_rlconfig(void **state)
+{
+    (void)state;
+    char text[512];
+    struct weir_envoy *envoy =
+        envoy_load("domain: d\ndescriptors:\n"
+                   "- key: a\n  rate_limit: { unit: minute, requests_per_unit: 20 }\n"
+                   "  descriptors:\n  - { key: b, value: c, quota_mode: true,"
+                   " rate_limit: { unit: week, requests_per_unit: 4294967295 } }\n"
+                   "- { key: none }\n"
+                   "- { key: u, shadow_mode: true, rate_limit: { unlimited: true } }\n",
+                   &envoy_defaults);
+    size_t size = weir_envoy_dump(envoy, text, sizeof(text));
+    assert_string_equal(
+        text, "d.a: unit=MINUTE requests_per_unit=20, shadow_mode: false, quota_mode: false\n"
+              "d.a.b_c: unit=WEEK requests_per_unit=4294967295, shadow_mode: false, quota_mode: "
+              "true\n"
+              "d.u: unit=UNKNOWN requests_per_unit=0, shadow_mode: true, quota_mode: false\n");
+    assert_int_equal(size, strlen(text));
+    assert_int_equal(weir_envoy_dump(envoy, text, 10), size);
+    assert_int_equal(weir_envoy_limit_count(envoy), 3);
+    assert_int_equal(weir_envoy_domain_count(envoy), 1);
+    weir_envoy_unref(envoy);
+}
+
+/* --- The key `weir` --------------------------------------------------------------------------- */
+
+#define WEIR(text)                                                                                 \
+    DESCRIPTOR("key: a\n  rate_limit: { unit: minute, requests_per_unit: 10 }\n  weir: " text)
+
+static void weirs_own_key_is_checked_strictly(void **state)
+{
+    (void)state;
+    REFUSED("1.yaml: weir: line 5: unknown key `algoritm`; did you mean `algorithm`?",
+            WEIR("{ algoritm: gcra }"));
+    REFUSED("1.yaml: weir: line 5: unknown key `unit`", WEIR("{ unit: day }"));
+    REFUSED("1.yaml: weir: line 5: `algorithm` must be one of fixed_window, sliding_window, "
+            "sliding_log, token_bucket, gcra, leaky_bucket, not `concurrency`",
+            WEIR("{ algorithm: concurrency }"));
+    REFUSED("1.yaml: weir: line 5: `unit_multiplier` must be a number from 1 to 527040, not `0`",
+            WEIR("{ unit_multiplier: 0 }"));
+    REFUSED("1.yaml: weir: line 5: `burst` is for token_bucket, gcra and leaky_bucket",
+            WEIR("{ burst: 5 }"));
+    REFUSED("1.yaml: weir: line 5: `segments` and `strict` are for sliding_window",
+            WEIR("{ segments: 5 }"));
+    REFUSED("1.yaml: weir: line 5: segments is 7, which does not divide the window of 60000000000 "
+            "ns; the nearest that does is 6",
+            WEIR("{ algorithm: sliding_window, segments: 7 }"));
+    REFUSED("1.yaml: weir: line 5: `charge` must be one of always, if_admitted, if_all_allow, not "
+            "`never`",
+            WEIR("{ charge: never }"));
+    REFUSED("1.yaml: weir: line 5: `cost` is given twice", WEIR("{ cost: 1, cost: 2 }"));
+    REFUSED("1.yaml: weir: line 5: a limit needs a `unit` (second, minute, hour, day, week, month, "
+            "year) and `requests_per_unit`",
+            WEIR("{ limits: [ { unit: hour } ] }"));
+    REFUSED("1.yaml: weir: line 5: `limits` must be a list of at most 7, not `5`",
+            WEIR("{ limits: 5 }"));
+    REFUSED("1.yaml: weir: line 5: must be a mapping, not `gcra`", WEIR("gcra"));
+    REFUSED("1.yaml: weir: line 4: a descriptor with this key needs a rate_limit",
+            DESCRIPTOR("key: a\n  weir: { cost: 2 }"));
+    REFUSED("1.yaml: weir: line 5: nothing to say of an unlimited descriptor",
+            DESCRIPTOR("key: a\n  rate_limit: { unlimited: true }\n  weir: { cost: 2 }"));
+    REFUSED("1.yaml: config error, unknown key 'algorithm'",
+            DESCRIPTOR("key: a\n  algorithm: gcra"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(yaml_that_does_not_parse),
+        cmocka_unit_test(values_of_another_type),
+        cmocka_unit_test(keys_that_are_not_known),
+        cmocka_unit_test(descriptors_that_make_no_sense),
+        cmocka_unit_test(a_file_that_is_merged_twice),
+        cmocka_unit_test(an_error_names_its_file_with_the_prefix),
+        cmocka_unit_test(yaml_errors_come_before_those_of_limits),
+        cmocka_unit_test(what_the_original_takes_too),
+        cmocka_unit_test(aliases_and_merges),
+        cmocka_unit_test(hostile_aliases_are_refused),
+        cmocka_unit_test(levels_that_are_too_deep_are_refused),
+        cmocka_unit_test(the_dump_is_that_of_rlconfig),
+        cmocka_unit_test(weirs_own_key_is_checked_strictly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
