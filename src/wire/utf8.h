@@ -3,6 +3,7 @@
 #ifndef WEIR_WIRE_UTF8_H
 #define WEIR_WIRE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,20 @@ static inline size_t weir_utf8_size(const char *text, size_t size)
         }
     }
     return length;
+}
+
+/* Whether all of a text is UTF-8. */
+static inline bool weir_utf8_valid(const char *text, size_t size)
+{
+    while (size > 0) {
+        size_t step = weir_utf8_size(text, size);
+        if (step == 0) {
+            return false;
+        }
+        text += step;
+        size -= step;
+    }
+    return true;
 }
 
 #endif

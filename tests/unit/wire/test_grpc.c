@@ -1,0 +1,429 @@
+/* wire/grpc*: prefixes, timeouts, status texts, and the messages against bytes made by hand. */
+#include "unit_wire.h"
+
+#include <stdlib.h>
+
+#include "wire/grpc.h"
+#include "wire/grpc_descriptors.h"
+#include "wire/grpc_health.h"
+#include "wire/grpc_ratelimit.h"
+#include "wire/grpc_reflection.h"
+
+/* --- Arenas over blocks of the test's --------------------------------------------------------- */
+
+#define BLOCKS_MAX 4096
+
+struct blocks {
+    char *list[BLOCKS_MAX];
+    unsigned count;
+    size_t block_size; /* at least; 0: none is given */
+};
+
+static char *blocks_grow(void *owner, size_t size, size_t *room)
+{
+    struct blocks *blocks = owner;
+    if (!blocks->block_size || blocks->count == BLOCKS_MAX)
+        return NULL;
+    *room = size > blocks->block_size ? size : blocks->block_size;
+    return blocks->list[blocks->count++] = malloc(*room);
+}
+
+static struct weir_grpc_arena arena_over(struct blocks *blocks, size_t block_size, size_t most)
+{
+    struct weir_grpc_arena arena;
+    *blocks = (struct blocks){.block_size = block_size};
+    weir_grpc_arena_init(&arena, most, blocks_grow, blocks);
+    return arena;
+}
+
+/* The allocator's data is the arena, which has just been copied. */
+#define ARENA(name, blocks, block_size, most)                                                      \
+    struct weir_grpc_arena name = arena_over(blocks, block_size, most);                            \
+    name.allocator.allocator_data = &name
+
+static void blocks_free(struct blocks *blocks)
+{
+    while (blocks->count)
+        free(blocks->list[--blocks->count]);
+}
+
+/* --- Frames ----------------------------------------------------------------------------------- */
+
+static void prefixes_are_read_and_written(void **state)
+{
+    struct weir_grpc_prefix prefix;
+    char bytes[WEIR_GRPC_PREFIX_BYTES];
+    weir_grpc_prefix_write(bytes, 0x01020304);
+    assert_memory_equal(bytes, "\0\1\2\3\4", 5);
+    for (size_t size = 0; size < 5; size++)
+        assert_int_equal(weir_grpc_prefix_read(&prefix, bytes, size), 0);
+    assert_int_equal(weir_grpc_prefix_read(&prefix, bytes, 5), 5);
+    assert_int_equal(prefix.size, 0x01020304);
+    assert_false(prefix.compressed);
+    assert_int_equal(weir_grpc_prefix_read(&prefix, "\1\xff\xff\xff\xff", 5), 5);
+    assert_int_equal(prefix.size, UINT32_MAX);
+    assert_true(prefix.compressed);
+    assert_int_equal(weir_grpc_prefix_read(&prefix, "\2", 1), WEIR_ERR_SYNTAX);
+}
+
+static void timeouts_have_eight_digits_and_a_unit(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t ns;
+    } good[] = {
+        {"0n", 0},
+        {"1n", 1},
+        {"20m", 20000000},
+        {"3u", 3000},
+        {"99999999S", UINT64_C(99999999000000000)},
+        {"1M", UINT64_C(60000000000)},
+        {"1H", UINT64_C(3600000000000)},
+        {"99999999H", UINT64_C(1) << 63},
+        {"99999999M", UINT64_C(5999999940000000000)},
+    };
+    static const char *const bad[] = {"",     "1",          "n",   "-1n", "1s",
+                                      "1.5S", "100000000n", " 1n", "1n "};
+    uint64_t ns;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct weir_bytes text = {good[i].text, strlen(good[i].text)};
+        assert_int_equal(weir_grpc_timeout_parse(&ns, text), 0);
+        assert_true(ns == good[i].ns);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct weir_bytes text = {bad[i], strlen(bad[i])};
+        assert_int_equal(weir_grpc_timeout_parse(&ns, text), WEIR_ERR_SYNTAX);
+    }
+}
+
+static void status_texts_are_percent_encoded(void **state)
+{
+    char out[16];
+    assert_int_equal(weir_grpc_message_encode("a b~", out, sizeof out), 4);
+    assert_memory_equal(out, "a b~", 4);
+    assert_int_equal(weir_grpc_message_encode("100% \n\xc3\xa9", out, sizeof out), 16);
+    assert_memory_equal(out, "100%25 %0A%C3%A9", 16);
+    assert_int_equal(weir_grpc_message_encode("\n\n", out, 5), 3); /* nothing is cut in two */
+}
+
+static void content_types_of_grpc_are_known(void **state)
+{
+    static const char *const good[] = {"application/grpc", "application/grpc+proto",
+                                       "Application/GRPC", "application/grpc;charset=utf-8",
+                                       "application/grpc+proto; a=b"};
+    static const char *const bad[] = {"", "application/json", "application/grpc+json",
+                                      "application/grpc-web", "application/grpcx"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_true(weir_grpc_content_type((struct weir_bytes){good[i], strlen(good[i])}));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(weir_grpc_content_type((struct weir_bytes){bad[i], strlen(bad[i])}));
+}
+
+/* --- Arenas ----------------------------------------------------------------------------------- */
+
+static void an_arena_keeps_its_bound(void **state)
+{
+    struct blocks blocks;
+    ARENA(arena, &blocks, 128, 256);
+    char *first = weir_grpc_arena_take(&arena, 1), *second = weir_grpc_arena_take(&arena, 0);
+    assert_true(second == first + 8);
+    assert_non_null(weir_grpc_arena_take(&arena, 112));
+    assert_int_equal(blocks.count, 1);
+    assert_non_null(weir_grpc_arena_take(&arena, 128));
+    assert_int_equal(blocks.count, 2);
+    assert_false(arena.exhausted);
+    assert_null(weir_grpc_arena_take(&arena, 8));
+    assert_true(arena.exhausted);
+    assert_null(weir_grpc_arena_take(&arena, SIZE_MAX));
+    blocks_free(&blocks);
+}
+
+/* --- Rate limit messages ---------------------------------------------------------------------- */
+
+#define BYTES(text)                                                                                \
+    (struct weir_bytes)                                                                            \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
+    }
+
+static void assert_text(struct weir_bytes text, const char *wanted)
+{
+    assert_int_equal(text.size, strlen(wanted));
+    assert_memory_equal(text.data, wanted, text.size);
+}
+
+static void a_request_is_read_with_all_its_fields(void **state)
+{
+    struct blocks blocks;
+    struct weir_envoy_request request;
+    ARENA(arena, &blocks, 4096, 65536);
+    struct weir_bytes message = BYTES("\x0a\x03"
+                                      "dom"                                /* domain */
+                                      "\x12\x08\x0a\x06\x0a\x01k\x12\x01v" /* entry */
+                                      "\x12\x11"
+                                      "\x0a\x03\x0a\x01x"        /* entry without value */
+                                      "\x12\x04\x08\x0a\x10\x02" /* limit 10 a minute */
+                                      "\x1a\x02\x08\x07"         /* hits_addend 7 */
+                                      "\x20\x01"                 /* is_negative_hits */
+                                      "\x7a\x00"                 /* field 15: unknown */
+                                      "\x18\x05");               /* hits_addend 5 */
+    assert_int_equal(weir_grpc_ratelimit_read(&request, message, &arena), 0);
+    assert_text(request.domain, "dom");
+    assert_int_equal(request.hits_addend, 5);
+    assert_int_equal(request.descriptor_count, 2);
+    const struct weir_envoy_descriptor *first = request.descriptors, *second = first + 1;
+    assert_int_equal(first->entry_count, 1);
+    assert_text(first->entries[0].key, "k");
+    assert_text(first->entries[0].value, "v");
+    assert_false(first->has_limit || first->has_hits_addend || first->is_negative_hits);
+    assert_text(second->entries[0].key, "x");
+    assert_text(second->entries[0].value, "");
+    assert_true(second->has_limit && second->has_hits_addend && second->is_negative_hits);
+    assert_int_equal(second->requests_per_unit, 10);
+    assert_int_equal(second->unit, WEIR_ENVOY_MINUTE);
+    assert_int_equal(second->hits_addend, 7);
+    blocks_free(&blocks);
+}
+
+static void an_empty_request_and_a_peek_are_read(void **state)
+{
+    struct blocks blocks;
+    struct weir_envoy_request request;
+    ARENA(arena, &blocks, 4096, 65536);
+    assert_int_equal(weir_grpc_ratelimit_read(&request, BYTES(""), &arena), 0);
+    assert_text(request.domain, "");
+    assert_int_equal(request.descriptor_count, 0);
+    /* A hits_addend that is there and is 0. */
+    assert_int_equal(weir_grpc_ratelimit_read(&request, BYTES("\x12\x02\x1a\x00"), &arena), 0);
+    assert_true(request.descriptors[0].has_hits_addend);
+    assert_int_equal(request.descriptors[0].hits_addend, 0);
+    blocks_free(&blocks);
+}
+
+static void a_nul_in_a_key_is_kept(void **state)
+{
+    struct blocks blocks;
+    struct weir_envoy_request request;
+    ARENA(arena, &blocks, 4096, 65536);
+    struct weir_bytes message = BYTES("\x12\x07\x0a\x05\x0a\x03"
+                                      "a\0b");
+    assert_int_equal(weir_grpc_ratelimit_read(&request, message, &arena), 0);
+    assert_int_equal(request.descriptors[0].entries[0].key.size, 3);
+    assert_memory_equal(request.descriptors[0].entries[0].key.data, "a\0b", 3);
+    blocks_free(&blocks);
+}
+
+static void malformed_requests_are_refused(void **state)
+{
+    static const struct {
+        const char *data;
+        size_t size;
+    } cases[] = {
+        {"\x0a\x03"
+         "do",
+         4},                 /* cut off */
+        {"\x0a\x01\xff", 3}, /* not UTF-8 */
+        {"\x12\x05\x0a\x03\x0a\x01\xc0", 7},
+        {"\x12\x05\x0a\x03\x12\x01\xc0", 7},
+        {"\x0a", 1},
+        {"\x00", 1},
+        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11},
+        {"\x0d\x01\x02\x03", 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct blocks blocks;
+        struct weir_envoy_request request;
+        ARENA(arena, &blocks, 4096, 65536);
+        struct weir_bytes message = {cases[i].data, cases[i].size};
+        assert_int_equal(weir_grpc_ratelimit_read(&request, message, &arena), WEIR_ERR_SYNTAX);
+        blocks_free(&blocks);
+    }
+}
+
+static void a_message_that_grows_too_large_is_refused(void **state)
+{
+    enum { COUNT = 20000 };
+    static char message[2 * COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        memcpy(message + 2 * i, "\x12\x00", 2); /* an empty descriptor: 60 bytes in memory */
+    struct blocks blocks;
+    struct weir_envoy_request request;
+    ARENA(arena, &blocks, 4096, 200000);
+    struct weir_bytes bytes = {message, sizeof message};
+    assert_int_equal(weir_grpc_ratelimit_read(&request, bytes, &arena), WEIR_ERR_TOO_LARGE);
+    blocks_free(&blocks);
+}
+
+static void every_failed_allocation_is_an_error(void **state)
+{
+    struct weir_bytes message = BYTES("\x0a\x03"
+                                      "dom\x12\x08\x0a\x06\x0a\x01k\x12\x01v");
+    struct weir_envoy_status status = {.code = WEIR_ENVOY_OK, .has_limit = true};
+    struct weir_envoy_response response = {
+        .overall_code = WEIR_ENVOY_OK, .statuses = &status, .status_count = 1};
+    bool read = false, wrote = false;
+    for (size_t most = 0; !read || !wrote; most += 8) {
+        struct blocks blocks;
+        struct weir_envoy_request request;
+        struct weir_bytes out;
+        {
+            ARENA(arena, &blocks, 1, most);
+            int err = weir_grpc_ratelimit_read(&request, message, &arena);
+            assert_true(err == 0 || err == WEIR_ERR_TOO_LARGE);
+            read = err == 0;
+            blocks_free(&blocks);
+        }
+        ARENA(arena, &blocks, 1, most);
+        int err = weir_grpc_ratelimit_write(&response, &arena, &out);
+        assert_true(err == 0 || err == WEIR_ERR_TOO_LARGE);
+        wrote = err == 0;
+        blocks_free(&blocks);
+        assert_true(most < 100000);
+    }
+}
+
+static void a_response_is_written_with_all_its_fields(void **state)
+{
+    struct blocks blocks;
+    struct weir_bytes out;
+    ARENA(arena, &blocks, 4096, 65536);
+    struct weir_envoy_status statuses[] = {
+        {.code = WEIR_ENVOY_OVER_LIMIT,
+         .has_limit = true,
+         .unit = WEIR_ENVOY_WEEK,
+         .requests_per_unit = 20,
+         .name = {"n", 1},
+         .duration_until_reset_s = 300},
+        {.code = WEIR_ENVOY_OK, .limit_remaining = UINT32_MAX},
+    };
+    struct weir_bytes names[] = {{"f", 1}};
+    struct weir_envoy_value item = {.kind = WEIR_ENVOY_STRING, .text = {"s", 1}};
+    struct weir_envoy_value metadata = {
+        .kind = WEIR_ENVOY_STRUCT, .count = 1, .names = names, .items = &item};
+    struct weir_envoy_response response = {.overall_code = WEIR_ENVOY_OVER_LIMIT,
+                                           .statuses = statuses,
+                                           .status_count = 2,
+                                           .header_count = 1,
+                                           .headers = {{{"h", 1}, {"v", 1}}},
+                                           .dynamic_metadata = &metadata};
+    static const char wanted[] =
+        "\0\0\0\0\x32"
+        "\x08\x02"
+        "\x12\x10\x08\x02\x12\x07\x08\x14\x10\x07\x1a\x01n\x22\x03\x08\xac\x02"
+        "\x12\x08\x08\x01\x18\xff\xff\xff\xff\x0f"
+        "\x1a\x06\x0a\x01h\x12\x01v"
+        "\x32\x0a\x0a\x08\x0a\x01"
+        "f\x12\x03\x1a\x01s";
+    assert_int_equal(weir_grpc_ratelimit_write(&response, &arena, &out), 0);
+    assert_int_equal(out.size, sizeof wanted - 1);
+    assert_memory_equal(out.data, wanted, out.size);
+    blocks_free(&blocks);
+}
+
+static void structs_of_every_kind_are_written_and_too_deep_ones_refused(void **state)
+{
+    struct blocks blocks;
+    struct weir_bytes out, name = {"a", 1};
+    ARENA(arena, &blocks, 4096, 1 << 20);
+    struct weir_envoy_value kinds[] = {
+        {.kind = WEIR_ENVOY_NULL},
+        {.kind = WEIR_ENVOY_BOOL, .boolean = true},
+        {.kind = WEIR_ENVOY_NUMBER, .number = 1.0},
+        {.kind = WEIR_ENVOY_LIST},
+        {.kind = WEIR_ENVOY_STRUCT},
+    };
+    struct weir_envoy_value list = {.kind = WEIR_ENVOY_LIST, .count = 5, .items = kinds};
+    struct weir_envoy_value metadata = {
+        .kind = WEIR_ENVOY_STRUCT, .count = 1, .names = &name, .items = &list};
+    struct weir_envoy_response response = {.dynamic_metadata = &metadata};
+    static const char wanted[] = "\0\0\0\0\x26"
+                                 "\x32\x24\x0a\x22\x0a\x01"
+                                 "a\x12\x1d\x32\x1b"
+                                 "\x0a\x02\x08\x00\x0a\x02\x20\x01\x0a\x09\x11\0\0\0\0\0\0\xf0\x3f"
+                                 "\x0a\x02\x32\x00\x0a\x02\x2a\x00";
+    assert_int_equal(weir_grpc_ratelimit_write(&response, &arena, &out), 0);
+    assert_int_equal(out.size, sizeof wanted - 1);
+    assert_memory_equal(out.data, wanted, out.size);
+
+    static struct weir_envoy_value deep[WEIR_ENVOY_DEPTH_MAX + 4];
+    for (size_t i = 0; i + 1 < sizeof deep / sizeof *deep; i++)
+        deep[i] = (struct weir_envoy_value){
+            .kind = WEIR_ENVOY_STRUCT, .count = 1, .names = &name, .items = &deep[i + 1]};
+    response.dynamic_metadata = &deep[0];
+    assert_int_equal(weir_grpc_ratelimit_write(&response, &arena, &out), WEIR_ERR_TOO_LARGE);
+    response.dynamic_metadata = &deep[4];
+    assert_int_equal(weir_grpc_ratelimit_write(&response, &arena, &out), 0);
+    blocks_free(&blocks);
+}
+
+/* --- Health and reflection -------------------------------------------------------------------- */
+
+static void health_messages_are_read_and_written(void **state)
+{
+    struct blocks blocks;
+    struct weir_bytes service;
+    ARENA(arena, &blocks, 4096, 65536);
+    assert_int_equal(weir_grpc_health_read(&service, BYTES(""), &arena), 0);
+    assert_text(service, "");
+    assert_int_equal(weir_grpc_health_read(&service, BYTES("\x0a\x02xy"), &arena), 0);
+    assert_text(service, "xy");
+    assert_int_equal(weir_grpc_health_read(&service, BYTES("\x0a"), &arena), WEIR_ERR_SYNTAX);
+    struct weir_bytes response = weir_grpc_health_response(WEIR_GRPC_NOT_SERVING);
+    assert_int_equal(response.size, 7);
+    assert_memory_equal(response.data, "\0\0\0\0\2\x08\2", 7);
+    assert_int_equal(weir_grpc_health_response(WEIR_GRPC_HEALTH_UNKNOWN).size, 5);
+    blocks_free(&blocks);
+}
+
+static bool contains(struct weir_bytes bytes, const char *text)
+{
+    return memmem(bytes.data, bytes.size, text, strlen(text)) != NULL;
+}
+
+static void reflection_tells_of_services_and_files(void **state)
+{
+    struct blocks blocks;
+    struct weir_bytes out;
+    ARENA(arena, &blocks, 4096, 65536);
+    assert_int_equal(weir_grpc_reflection_answer(BYTES("\x3a\x01*"), &arena, &out), 0);
+    for (unsigned i = 0; i < weir_grpc_service_count; i++)
+        assert_true(contains(out, weir_grpc_services[i]));
+    assert_int_equal(
+        weir_grpc_reflection_answer(BYTES("\x22\x16grpc.health.v1.Health"), &arena, &out),
+        WEIR_ERR_SYNTAX);
+    assert_int_equal(
+        weir_grpc_reflection_answer(BYTES("\x22\x15grpc.health.v1.Health"), &arena, &out), 0);
+    assert_true(contains(out, "HealthCheckRequest"));
+    assert_int_equal(
+        weir_grpc_reflection_answer(BYTES("\x1a\x14grpc_health_v1.proto"), &arena, &out), 0);
+    assert_true(contains(out, "HealthCheckRequest"));
+    assert_int_equal(weir_grpc_reflection_answer(BYTES("\x1a\x01x"), &arena, &out), 0);
+    assert_true(contains(out, "not found"));
+    assert_int_equal(weir_grpc_reflection_answer(BYTES("\x32\x01x"), &arena, &out), 0);
+    assert_true(contains(out, "no message here has extensions"));
+    assert_int_equal(weir_grpc_reflection_answer(BYTES(""), &arena, &out), 0);
+    assert_true(contains(out, "nothing is asked"));
+    blocks_free(&blocks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prefixes_are_read_and_written),
+        cmocka_unit_test(timeouts_have_eight_digits_and_a_unit),
+        cmocka_unit_test(status_texts_are_percent_encoded),
+        cmocka_unit_test(content_types_of_grpc_are_known),
+        cmocka_unit_test(an_arena_keeps_its_bound),
+        cmocka_unit_test(a_request_is_read_with_all_its_fields),
+        cmocka_unit_test(an_empty_request_and_a_peek_are_read),
+        cmocka_unit_test(a_nul_in_a_key_is_kept),
+        cmocka_unit_test(malformed_requests_are_refused),
+        cmocka_unit_test(a_message_that_grows_too_large_is_refused),
+        cmocka_unit_test(every_failed_allocation_is_an_error),
+        cmocka_unit_test(a_response_is_written_with_all_its_fields),
+        cmocka_unit_test(structs_of_every_kind_are_written_and_too_deep_ones_refused),
+        cmocka_unit_test(health_messages_are_read_and_written),
+        cmocka_unit_test(reflection_tells_of_services_and_files),
+    };
+    return cmocka_run_group_tests_name("wire/grpc", tests, NULL, NULL);
+}
