@@ -22,23 +22,6 @@ static void connection_on_closed(uv_handle_t *handle)
     weir_worker_forget(connection->worker, connection);
 }
 
-static void slot_drop(struct weir_worker *worker, struct weir_slot *slot)
-{
-    if (slot->decision) {
-        weir_engine_cancel(worker->engine, slot->decision);
-        worker->taken--;
-    }
-    if (slot->buffer) {
-        struct weir_decision **decisions = (struct weir_decision **)(void *)slot->buffer->data;
-        for (uint32_t i = 0; i < slot->count; i++) {
-            weir_engine_cancel(worker->engine, decisions[i]);
-            worker->taken--;
-        }
-        weir_buffer_give(&worker->buffers, slot->buffer);
-    }
-    weir_worker_give_slot(worker, slot);
-}
-
 static void connection_drop_input(struct weir_connection *connection)
 {
     weir_buffer_give(&connection->worker->buffers, connection->input);
@@ -51,12 +34,9 @@ void weir_connection_close(struct weir_connection *connection)
     if (connection->state == WEIR_CONNECTION_CLOSING)
         return;
     connection->state = WEIR_CONNECTION_CLOSING;
-    while (connection->first) {
-        struct weir_slot *slot = connection->first;
-        connection->first = slot->next;
-        slot_drop(connection->worker, slot);
-    }
-    connection->last = NULL;
+    if (connection->listener->front->end)
+        connection->listener->front->end(connection);
+    weir_connection_drop_slots(connection);
     connection_drop_input(connection);
     weir_wheel_remove(&connection->node);
     weir_tls_close(connection->tls);
@@ -73,6 +53,13 @@ static bool connection_begun(const struct weir_connection *connection)
            (connection->tls && weir_tls_midway(connection->tls));
 }
 
+/* Whether its protocol knows best how long it may take. */
+static bool connection_has_own_deadlines(const struct weir_connection *connection)
+{
+    return connection->listener->front->deadline_ms && connection->state == WEIR_CONNECTION_OPEN &&
+           (!connection->tls || weir_tls_ready(connection->tls));
+}
+
 /* Sets the deadline that the connection's present state asks for. */
 static void connection_watch(struct weir_connection *connection)
 {
@@ -86,6 +73,8 @@ static void connection_watch(struct weir_connection *connection)
         deadline_ms = now_ms + WEIR_LINGER_MS;
     } else if (connection->output_bytes) {
         deadline_ms = now_ms + WEIR_STALL_MS;
+    } else if (connection_has_own_deadlines(connection)) {
+        deadline_ms = connection->listener->front->deadline_ms(connection, now_ms);
     } else if (begun && !connection->paused && !connection->first) {
         if (!connection->request_deadline_ms)
             connection->request_deadline_ms = now_ms + WEIR_REQUEST_MS;
@@ -124,6 +113,9 @@ void weir_connection_expire(struct weir_connection *connection)
     } else if (connection->output_bytes) {
         weir_count(&connection->worker->counters.timeouts, 1);
         weir_connection_close(connection);
+    } else if (connection_has_own_deadlines(connection)) {
+        connection->listener->front->expire(connection, connection_now_ms(connection));
+        weir_worker_mark(connection->worker, connection); /* which sets the next one */
     } else if (connection->first || connection->paused) {
         connection_watch(connection); /* it waits for us, not we for it */
     } else if (begun) {
@@ -136,8 +128,13 @@ void weir_connection_expire(struct weir_connection *connection)
 
 void weir_connection_drain(struct weir_connection *connection)
 {
-    if (connection->state != WEIR_CONNECTION_CLOSING && connection->state != WEIR_CONNECTION_LINGER)
-        connection_watch(connection);
+    if (connection->state == WEIR_CONNECTION_CLOSING || connection->state == WEIR_CONNECTION_LINGER)
+        return;
+    if (connection->listener->front->drain) {
+        connection->listener->front->drain(connection);
+        weir_worker_mark(connection->worker, connection);
+    }
+    connection_watch(connection);
 }
 
 void weir_connection_cut(struct weir_connection *connection, enum weir_cut why)
@@ -174,8 +171,7 @@ static long connection_read_proxy(struct weir_connection *connection, const char
     return n < 0 ? -1 : n;
 }
 
-/* Whether reading has to stop for now; then it does. */
-static bool connection_pause(struct weir_connection *connection)
+bool weir_connection_pause(struct weir_connection *connection)
 {
     bool room = weir_worker_has_room(connection->worker);
     if (room && connection->owed < WEIR_OWED_MAX && connection->output_bytes <= WEIR_OUTPUT_MAX)
@@ -199,7 +195,7 @@ static size_t connection_parse(struct weir_connection *connection, char *data, s
                 weir_connection_receive(connection, data + done + n, size - done - (size_t)n);
                 return size;
             }
-        } else if (connection_pause(connection))
+        } else if (weir_connection_pause(connection))
             break;
         else
             n = connection->listener->front->parse(connection, data + done, size - done);
@@ -353,6 +349,8 @@ void weir_connection_resume(struct weir_connection *connection)
         connection->owed > WEIR_OWED_MAX / 2 || connection->output_bytes > WEIR_OUTPUT_MAX / 2)
         return;
     connection->paused = false;
+    if (connection->listener->front->resume)
+        connection->listener->front->resume(connection);
     if (connection->input)
         connection_take_input(connection, connection->input->data, connection->input->used);
     if (connection->tls && connection->state == WEIR_CONNECTION_OPEN)
@@ -364,18 +362,18 @@ void weir_connection_resume(struct weir_connection *connection)
 void weir_connection_flush(struct weir_connection *connection)
 {
     struct weir_output *output = &connection->worker->output;
+    const struct weir_front *front = connection->listener->front;
+    struct weir_slot *slot;
     output->used = 0;
-    while (connection->first && !connection->first->waiting) {
-        struct weir_slot *slot = connection->first;
-        connection->first = slot->next;
-        if (!slot->next)
-            connection->last = NULL;
-        connection->owed -= slot->weight;
+    while ((slot = weir_connection_take_ready(connection))) {
         slot->write(slot, output);
         weir_worker_give_slot(connection->worker, slot);
         if (output->size - output->used < WEIR_REPLY_MAX)
             weir_connection_send(connection, output, NULL, 0);
     }
+    if (front->flush && connection->state <= WEIR_CONNECTION_ENDING &&
+        !front->flush(connection, output) && connection->state == WEIR_CONNECTION_OPEN)
+        connection->state = WEIR_CONNECTION_ENDING;
     weir_connection_send(connection, output, NULL, 0);
     if (connection->state == WEIR_CONNECTION_CLOSING || connection->state == WEIR_CONNECTION_LINGER)
         return;
@@ -432,47 +430,15 @@ void weir_connection_start(struct weir_connection *connection)
             return;
         }
     }
-    if (uv_read_start(&connection->stream, connection_on_alloc, connection_on_read) < 0)
+    const struct weir_front *front = connection->listener->front;
+    if ((front->begin && !front->begin(connection)) ||
+        uv_read_start(&connection->stream, connection_on_alloc, connection_on_read) < 0)
         weir_connection_close(connection);
     else
         connection_watch(connection);
 }
 
 /* --- For front ends --------------------------------------------------------------------------- */
-
-struct weir_slot *weir_connection_slot(struct weir_connection *connection)
-{
-    struct weir_slot *slot = weir_worker_slot(connection->worker);
-    if (!slot)
-        return NULL;
-    slot->connection = connection;
-    if (connection->last)
-        connection->last->next = slot;
-    else
-        connection->first = slot;
-    connection->last = slot;
-    slot->weight = 1;
-    connection->owed++;
-    return slot;
-}
-
-void weir_slot_wait(struct weir_slot *slot, struct weir_decision *decision)
-{
-    struct weir_worker *worker = slot->connection->worker;
-    slot->waiting++;
-    slot->weight++;
-    slot->connection->owed++;
-    decision->owner = slot;
-    worker->queued++;
-    weir_engine_queue(worker->engine, decision);
-}
-
-void weir_slot_weigh(struct weir_slot *slot, size_t bytes)
-{
-    uint32_t weight = (uint32_t)(bytes / 256);
-    slot->weight += weight;
-    slot->connection->owed += weight;
-}
 
 void *weir_connection_workspace(struct weir_connection *connection)
 {

@@ -106,6 +106,12 @@ void weir_connection_write_encrypted(struct weir_connection *connection, const c
 /* Sends what its session has to say: answers, and its own part of handshakes. */
 void weir_connection_send_pending(struct weir_connection *connection);
 
+/* The next slot whose reply may be written, taken off the list; NULL: none. */
+struct weir_slot *weir_connection_take_ready(struct weir_connection *connection);
+
+/* Gives all slots back, their decisions cancelled. */
+void weir_connection_drop_slots(struct weir_connection *connection);
+
 /* Says, where that is said in TLS, that nothing more comes. */
 void weir_connection_say_end(struct weir_connection *connection);
 
@@ -114,6 +120,13 @@ void weir_connection_say_end(struct weir_connection *connection);
 /* A new slot, the connection's last; NULL: no memory (return -1 from parse). A slot that waits for
  * no decision is written at the end of the turn. */
 struct weir_slot *weir_connection_slot(struct weir_connection *connection);
+
+/* Takes a slot back before it is written; its decisions are the caller's. */
+void weir_connection_drop_slot(struct weir_connection *connection, struct weir_slot *slot);
+
+/* Whether reading, and beginning what was read, has to stop for now; then it does, and front->parse
+ * or front->resume is called again when it can go on. */
+bool weir_connection_pause(struct weir_connection *connection);
 
 /* Lets the slot wait for a decision, which is queued in the engine. */
 void weir_slot_wait(struct weir_slot *slot, struct weir_decision *decision);

@@ -59,6 +59,35 @@ struct weir_front {
 
     /* The last words on a connection that is cut. */
     void (*cut)(struct weir_connection *connection, enum weir_cut why, struct weir_output *output);
+
+    /* --- What only a protocol needs that carries many requests side by side (HTTP/2); else NULL,
+     * and the connection does it -------------------------------------------------------------- */
+
+    /* A reply is written when it is ready, whatever was asked before it. */
+    bool unordered;
+
+    /* Before a connection's first bytes. False: no memory, it is closed. */
+    bool (*begin)(struct weir_connection *connection);
+    /* It is being closed: gives back what front_state holds, decisions and slots included. */
+    void (*end)(struct weir_connection *connection);
+
+    /* At the end of a turn, when the slots that are ready have been written: appends what else
+     * there is to say, through weir_connection_send where it is more than `output` has room for.
+     * False: nothing will ever be said or heard again. */
+    bool (*flush)(struct weir_connection *connection, struct weir_output *output);
+
+    /* Decisions can be taken again, after weir_connection_pause said that none could. */
+    void (*resume)(struct weir_connection *connection);
+
+    /* When expire is to be called, as far as the protocol knows; both on the clock of the loop. */
+    uint64_t (*deadline_ms)(struct weir_connection *connection, uint64_t now_ms);
+    void (*expire)(struct weir_connection *connection, uint64_t now_ms);
+
+    /* The worker is shutting down. */
+    void (*drain)(struct weir_connection *connection);
+
+    /* Once a tick of the wheel, for the workspace. */
+    void (*tick)(void *workspace);
 };
 
 /* The room that a front end has in each connection for its parser. */

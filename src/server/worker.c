@@ -162,6 +162,13 @@ static void worker_on_check(uv_check_t *check)
     worker_turn(check->data);
 }
 
+static void worker_tick_listener(struct weir_listener *listener)
+{
+    weir_listener_retry(listener);
+    if (listener->front->tick)
+        listener->front->tick(listener->workspace);
+}
+
 static void worker_on_tick(uv_timer_t *timer)
 {
     struct weir_worker *worker = timer->data;
@@ -171,7 +178,7 @@ static void worker_on_tick(uv_timer_t *timer)
         weir_connection_expire((struct weir_connection *)(void *)connection);
     }
     for (unsigned i = 0; i < worker->listener_count; i++)
-        weir_listener_retry(&worker->listeners[i]);
+        worker_tick_listener(&worker->listeners[i]);
     worker_turn(worker); /* poll comes next and may sleep */
 }
 
