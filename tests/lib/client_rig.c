@@ -68,7 +68,7 @@ void client_rig_open(struct client_rig *rig, const struct redis_client_options *
         fprintf(stderr, "redis_client_open: %s\n", reason.text);
         abort();
     }
-    rig->closed = false;
+    rig->closing = rig->closed = false;
 }
 
 static void on_closed(void *context)
@@ -77,11 +77,17 @@ static void on_closed(void *context)
     rig->closed = true;
 }
 
-void client_rig_close(struct client_rig *rig)
+void client_rig_shut(struct client_rig *rig)
 {
-    if (!rig->closed) {
+    if (!rig->closing && !rig->closed) {
+        rig->closing = true;
         redis_client_close(rig->client, on_closed, rig);
     }
+}
+
+void client_rig_close(struct client_rig *rig)
+{
+    client_rig_shut(rig);
     RIG_UNTIL(rig, rig->closed);
 }
 

@@ -22,7 +22,7 @@ struct client_rig {
     struct rig_event events[RIG_EVENTS_MAX];
     uint32_t event_count;
     uint32_t finished; /* calls whose `done` was called */
-    bool closed;
+    bool closing, closed;
 };
 
 struct rig_call {
@@ -49,6 +49,8 @@ void client_rig_open(struct client_rig *rig, const struct redis_client_options *
 void client_rig_end(struct client_rig *rig);
 /* The first half: the client only. */
 void client_rig_close(struct client_rig *rig);
+/* Starts to end it; rig->closed says when it has. */
+void client_rig_shut(struct client_rig *rig);
 
 /* Runs the loop until the condition holds. */
 #define RIG_UNTIL(rig, condition)                                                                  \

@@ -209,7 +209,8 @@ void redis_sentinel_apply(struct redis_client *client, const struct redis_host *
 /* --- scout.c ---------------------------------------------------------------------------------- */
 
 void redis_scout_start(struct redis_client *client);
-/* Somebody has reason to believe that the masters are others. */
+/* Somebody has reason to believe that the masters are others. Nothing happens for a single server.
+ */
 void redis_scout_want(struct redis_client *client);
 void redis_scout_close(struct redis_client *client);
 

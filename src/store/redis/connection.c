@@ -6,15 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/redis/inbox.h"
 #include "store/redis/refusal.h"
 #include "store/redis/socket.h"
 
-#define INPUT_FIRST (64 * 1024)
-#define INPUT_ROOM_MIN 4096 /* that a read has at least */
 #define OUTPUT_FIRST (16 * 1024)
 #define OUTPUT_MAX (256 * 1024)  /* some thousand commands; a longer command makes it longer */
-#define NODES_FIRST 512          /* 32 checks in one reply */
-#define NODES_MAX (128 * 1024)   /* 16,384 ranges of slots in one reply, each with a node */
 #define SECRET_INPUT (16 * 1024) /* of a TLS connection, per read: one record */
 
 enum connection_state { CONNECTING, SECURING, OPEN, ENDED };
@@ -30,11 +27,9 @@ struct redis_connection {
     bool writing;  /* `write` is on its way, from the output */
     bool wanted;   /* the owner was refused room */
     struct weir_tls *tls;
-    char *input, *output, *secret;
-    size_t input_used, input_room, output_used, output_room;
-    struct weir_resp_reader reader;
-    struct weir_resp_node *nodes;
-    uint32_t node_room;
+    struct redis_inbox inbox;
+    char *output, *secret;
+    size_t output_used, output_room;
     char why[WEIR_REASON_MAX];
 };
 
@@ -46,18 +41,22 @@ static struct redis_connection *connection_of(struct redis_socket *socket)
                                                offsetof(struct redis_connection, socket));
 }
 
+static void connection_free(struct redis_connection *connection)
+{
+    weir_tls_close(connection->tls);
+    redis_inbox_free(&connection->inbox);
+    free(connection->output);
+    free(connection->secret);
+    free(connection);
+}
+
 static void part_gone(struct redis_connection *connection)
 {
     if (--connection->parts > 0) {
         return;
     }
     connection->options.handlers->gone(connection->options.owner);
-    weir_tls_close(connection->tls);
-    free(connection->input);
-    free(connection->output);
-    free(connection->secret);
-    free(connection->nodes);
-    free(connection);
+    connection_free(connection);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -268,122 +267,71 @@ void redis_connection_put(struct redis_connection *connection, size_t size)
 /* --- Input ------------------------------------------------------------------------------------ */
 
 /* What came is no reply. Its first bytes often tell what answers there. */
-static void fail_with_bytes(struct redis_connection *connection, long error,
-                            struct weir_bytes bytes)
+static void fail_with_bytes(struct redis_connection *connection, int error)
 {
-    char quote[33], text[WEIR_REASON_MAX];
-    if (error == WEIR_ERR_TOO_LARGE) {
-        redis_connection_fail(connection, "a reply is larger than the client takes");
-        return;
+    char quote[33], text[WEIR_REASON_MAX] = "a reply is larger than the client takes";
+    if (error == WEIR_ERR_SYNTAX) {
+        redis_quote(quote, sizeof quote, redis_inbox_rest(&connection->inbox));
+        snprintf(text, sizeof text, "it does not speak the Redis protocol: \"%s\"", quote);
     }
-    snprintf(text, sizeof text, "it does not speak the Redis protocol: \"%s\"",
-             redis_quote(quote, sizeof quote, bytes));
     redis_connection_fail(connection, text);
 }
 
-/* After a reply of more nodes than there is room for: makes room. Its bytes are still there. */
-static void nodes_grow(struct redis_connection *connection, uint32_t count)
+static void fail_with_room(struct redis_connection *connection)
 {
-    struct weir_resp_node *grown =
-        count > NODES_MAX ? NULL : realloc(connection->nodes, count * sizeof *grown);
-    if (grown != NULL) {
-        connection->nodes = grown;
-        connection->node_room = count;
-    } else {
-        redis_connection_fail(connection, "a reply has more elements than the client takes");
-    }
-}
-
-/* Gives the room of a large reply back. */
-static void input_shrink(struct redis_connection *connection)
-{
-    if (connection->input_room > INPUT_FIRST && connection->input_used < INPUT_FIRST) {
-        char *shrunk = realloc(connection->input, INPUT_FIRST);
-        if (shrunk != NULL) {
-            connection->input = shrunk;
-            connection->input_room = INPUT_FIRST;
-        }
-    }
-    if (connection->node_room > NODES_FIRST && connection->reader.nodes == 0) {
-        struct weir_resp_node *shrunk =
-            realloc(connection->nodes, NODES_FIRST * sizeof *connection->nodes);
-        if (shrunk != NULL) {
-            connection->nodes = shrunk;
-            connection->node_room = NODES_FIRST;
-        }
-    }
+    redis_connection_fail(connection, redis_inbox_is_full(&connection->inbox)
+                                          ? "a reply is larger than the client takes"
+                                          : "no memory for a reply");
 }
 
 static void input_parse(struct redis_connection *connection)
 {
     const struct redis_connection_handlers *handlers = connection->options.handlers;
-    size_t at = 0;
+    const struct weir_resp_node *nodes;
     uint32_t count;
+    int got = 0;
 
-    while (at < connection->input_used && connection->state == OPEN) {
-        const char *data = connection->input + at;
-        size_t size = connection->input_used - at;
-        long taken = weir_resp_reply_parse(&connection->reader, data, size, connection->nodes,
-                                           connection->node_room, &count);
-        if (taken == 0) {
-            break;
-        }
-        if (taken < 0) {
-            fail_with_bytes(connection, taken, (struct weir_bytes){data, size});
-            return;
-        }
-        if (count > connection->node_room) {
-            nodes_grow(connection, count);
-            continue;
-        }
-        if (connection->nodes[0].type == WEIR_RESP_PUSH ||
-            connection->nodes[0].type == WEIR_RESP_ATTRIBUTE) {
+    while (connection->state == OPEN && (got = redis_inbox_next(&connection->inbox, &count)) > 0) {
+        nodes = connection->inbox.nodes;
+        if (nodes[0].type == WEIR_RESP_PUSH || nodes[0].type == WEIR_RESP_ATTRIBUTE) {
             redis_connection_fail(connection, "it sent a message that nobody asked for");
-            return;
+        } else {
+            handlers->replied(connection->options.owner, nodes, count);
         }
-        at += (size_t)taken;
-        handlers->replied(connection->options.owner, connection->nodes, count);
     }
-    if (connection->state != OPEN) {
-        return;
+    if (got < 0) {
+        fail_with_bytes(connection, got);
+    } else if (connection->state == OPEN) {
+        handlers->paused(connection->options.owner);
     }
-    connection->input_used -= at;
-    if (at > 0 && connection->input_used > 0) {
-        memmove(connection->input, connection->input + at, connection->input_used);
-    }
-    input_shrink(connection);
-    handlers->paused(connection->options.owner);
 }
 
-/* Makes room for a read. Returns whether there is. */
-static bool input_reserve(struct redis_connection *connection)
-{
-    if (connection->input_room - connection->input_used >= INPUT_ROOM_MIN) {
-        return true;
-    }
-    if (connection->input_room >= REDIS_REPLY_MAX) {
-        redis_connection_fail(connection, "a reply is larger than the client takes");
-        return false;
-    }
-    char *grown = realloc(connection->input, 2 * connection->input_room);
-    if (grown == NULL) {
-        redis_connection_fail(connection, "no memory for a reply");
-        return false;
-    }
-    connection->input = grown;
-    connection->input_room *= 2;
-    return true;
-}
-
+/* Where there is no room on_read is told so: libuv cannot bear a close from here. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
     struct redis_connection *connection = connection_of(handle->data);
-    if (connection->tls != NULL) {
-        *buffer = uv_buf_init(connection->secret, SECRET_INPUT);
-    } else if (input_reserve(connection)) {
-        *buffer = uv_buf_init(connection->input + connection->input_used,
-                              (unsigned)(connection->input_room - connection->input_used));
-    } /* else nothing, which ends the reading */
+    size_t size = SECRET_INPUT;
+    char *room =
+        connection->tls != NULL ? connection->secret : redis_inbox_room(&connection->inbox, &size);
+    if (room != NULL) {
+        *buffer = uv_buf_init(room, (unsigned)size);
+    }
+}
+
+/* Moves what TLS has into the input. Returns as weir_tls_read. */
+static long secret_take(struct redis_connection *connection)
+{
+    size_t size;
+    char *room = redis_inbox_room(&connection->inbox, &size);
+    if (room == NULL) {
+        fail_with_room(connection);
+        return 0;
+    }
+    long got = weir_tls_read(connection->tls, room, size);
+    if (got > 0) {
+        redis_inbox_take(&connection->inbox, (size_t)got);
+    }
+    return got;
 }
 
 /* Bytes of TLS: through the session, into the input. */
@@ -399,10 +347,7 @@ static void secret_read(struct redis_connection *connection, size_t size)
         connection->state = OPEN;
         connection->options.handlers->opened(connection->options.owner);
     }
-    while (!failed && connection->state == OPEN && input_reserve(connection) &&
-           (got = weir_tls_read(connection->tls, connection->input + connection->input_used,
-                                connection->input_room - connection->input_used)) > 0) {
-        connection->input_used += (size_t)got;
+    while (!failed && connection->state == OPEN && (got = secret_take(connection)) > 0) {
         input_parse(connection);
     }
     if (failed || got < 0) {
@@ -417,13 +362,15 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     if (size < 0) {
         if (size == UV_EOF) {
             redis_connection_fail(connection, "it closed the connection");
+        } else if (size == UV_ENOBUFS) {
+            fail_with_room(connection);
         } else {
             fail_with(connection, "reading", (int)size);
         }
     } else if (size > 0 && connection->tls != NULL) {
         secret_read(connection, (size_t)size);
     } else if (size > 0) {
-        connection->input_used += (size_t)size;
+        redis_inbox_take(&connection->inbox, (size_t)size);
         input_parse(connection);
     }
 }
@@ -452,19 +399,18 @@ static void on_connected(struct redis_socket *socket, int status)
 static bool connection_allocate(struct redis_connection *connection)
 {
     const struct redis_connection_options *options = &connection->options;
-    connection->input = malloc(connection->input_room = INPUT_FIRST);
+    const char *name = options->server_name;
     connection->output = malloc(connection->output_room = OUTPUT_FIRST);
-    connection->nodes = malloc((connection->node_room = NODES_FIRST) * sizeof *connection->nodes);
-    bool done =
-        connection->input != NULL && connection->output != NULL && connection->nodes != NULL;
-    if (done && options->tls != NULL) {
-        const char *name =
-            options->server_name != NULL ? options->server_name : options->host->name;
-        connection->secret = malloc(SECRET_INPUT);
-        done =
-            connection->secret != NULL && weir_tls_open(&connection->tls, options->tls, name) == 0;
+    if (connection->output == NULL || redis_inbox_init(&connection->inbox) != 0) {
+        return false;
     }
-    return done;
+    if (options->tls == NULL) {
+        return true;
+    }
+    connection->secret = malloc(SECRET_INPUT);
+    return connection->secret != NULL &&
+           weir_tls_open(&connection->tls, options->tls,
+                         name != NULL ? name : options->host->name) == 0;
 }
 
 int redis_connection_open(struct redis_connection **out,
@@ -476,11 +422,7 @@ int redis_connection_open(struct redis_connection **out,
     }
     connection->options = *options;
     if (!connection_allocate(connection)) {
-        free(connection->input);
-        free(connection->output);
-        free(connection->nodes);
-        free(connection->secret);
-        free(connection);
+        connection_free(connection);
         return WEIR_ERR_MEMORY;
     }
     connection->socket.loop = options->loop;

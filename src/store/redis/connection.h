@@ -8,9 +8,8 @@
  * What the peer does wrong (no Redis protocol, a push message nobody asked for, a reply over
  * REDIS_REPLY_MAX) ends the connection with a text that says so.
  *
- * Memory: 64 KB of input and 16 KB of output, grown as needed (input to REDIS_REPLY_MAX and given
- * back afterwards, output to 256 KB or the longest command); nodes 16 KB, grown to 4 MB for maps of
- * slots. Nothing is allocated in steady state. A name's resolution runs on libuv's threads, and
+ * Memory: an inbox (inbox.h), and 16 KB of output, grown as needed to 256 KB or the longest
+ * command. Nothing is allocated in steady state. A name's resolution runs on libuv's threads, and
  * cannot always be cancelled: then `gone` waits for it.
  *
  * Threads: that of its loop.

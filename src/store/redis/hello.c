@@ -137,7 +137,7 @@ int redis_hello_check(const struct redis_client *client, uint32_t step,
         return role_check(client, nodes, count, reason);
     }
     if (said->kind == REDIS_HELLO_NAME && nodes[0].type == WEIR_RESP_ERROR &&
-        !error_begins(nodes, "NOAUTH")) {
+        (error_begins(nodes, "NOPERM") || error_begins(nodes, "ERR unknown"))) {
         return 0; /* a name is a help to people, no need */
     }
     if (nodes[0].type == WEIR_RESP_ERROR) {

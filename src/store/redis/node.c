@@ -124,9 +124,7 @@ static void node_lose(struct redis_node *node, const char *why, bool was_good)
     node->silent = false;
     node_pause(node);
     redis_client_tell_down(client, redis_host_text(address, client, &node->host), why);
-    if (client->url.kind == REDIS_SENTINEL || client->url.kind == REDIS_CLUSTER) {
-        redis_scout_want(client);
-    }
+    redis_scout_want(client);
     node_fail_calls(node);
 }
 

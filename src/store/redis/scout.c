@@ -333,10 +333,10 @@ static void on_timer(uv_timer_t *timer)
 void redis_scout_want(struct redis_client *client)
 {
     struct redis_scout *scout = &client->scout;
-    uint64_t now = scout_now(scout), spacing, due;
+    uint64_t now = uv_now(client->options.loop), spacing, due;
 
-    if (scout->state == REDIS_SCOUT_ENDED || scout->wanted) {
-        return;
+    if (scout->client == NULL || scout->state == REDIS_SCOUT_ENDED || scout->wanted) {
+        return; /* a single server: there is nobody to ask */
     }
     if (scout->state == REDIS_SCOUT_ASKING) {
         scout->wanted = true; /* what is being answered may be older than the reason */
