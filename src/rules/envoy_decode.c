@@ -81,14 +81,14 @@ static bool key_is(const struct rules_node *key, const char *name)
     return key->size == strlen(name) && memcmp(key->text, name, key->size) == 0;
 }
 
-/* `format` has one %s: a value as Go prints it. */
-static void fail_with_value(struct envoy_loader *loader, const char *format,
+/* `what` and a value as Go prints it, with `quote` around it. */
+static void fail_with_value(struct envoy_loader *loader, const char *what, const char *quote,
                             const struct rules_node *node)
 {
     char shown[256] = "";
     struct envoy_text text = {shown, 0, sizeof(shown)};
     envoy_text_add_value(&text, node);
-    envoy_fail(loader, format, shown);
+    envoy_fail(loader, "%s%s%s%s", what, quote, shown, quote);
 }
 
 void envoy_resolve_or_fail(struct envoy_loader *loader, const struct rules_node *node,
@@ -126,7 +126,7 @@ static void check_list(struct envoy_loader *loader, const struct rules_node *lis
             check_keys(loader, list->items[i]);
         } else {
             fail_with_value(loader,
-                            "config error, yaml file contains list of type other than map: %s",
+                            "config error, yaml file contains list of type other than map: ", "",
                             list->items[i]);
         }
     }
@@ -161,11 +161,11 @@ static void check_keys(struct envoy_loader *loader, const struct rules_node *map
         }
         envoy_resolve_or_fail(loader, key, &resolved);
         if (resolved.type == ENVOY_LIST || resolved.type == ENVOY_MAP) {
-            fail_with_value(loader, "error loading config file: yaml: invalid map key: %s", key);
+            fail_with_value(loader, "error loading config file: yaml: invalid map key: ", "", key);
         } else if (resolved.type != ENVOY_TEXT) {
-            fail_with_value(loader, "config error, key is not of type string: %s", key);
+            fail_with_value(loader, "config error, key is not of type string: ", "", key);
         } else if (!is_key(key)) {
-            fail_with_value(loader, "config error, unknown key '%s'", key);
+            fail_with_value(loader, "config error, unknown key ", "'", key);
         } else if (!key_is(key, "metadata") && !key_is(key, "weir")) {
             check_value(loader, value);
         }
