@@ -6,7 +6,8 @@
 --          when that was, and two shares: id, units, the time they are charged at, their end. For
 --          buckets also "end": the latest end of any share, and the parameters that it was for.
 -- ARGV[1]  the packed check, whose cost is what is needed at least
--- ARGV[2]  the packed call (lease_script.c)
+-- ARGV[2]  the packed call (lease_script.c): what is needed in units too, which the check of a bucket
+--          has as a time only
 -- ARGV[3]  nothing; ARGV[4], in tests only: the time
 --
 -- The reply: the call's id, the units given, their life, 1 for renewable and 2 for too short, until
@@ -17,9 +18,9 @@ local c = {}
 c.kind, c.flags = unpack('<BB', checks[1])
 c.state = states[c.kind]
 c.state.read(c, checks[1])
-local need, dirty = c.cost, false
-local id, holder, place, want, demand, life, life_long, life_min, settled_0, used_0, settled_1, used_1 =
-    unpack('<dddddddddddd', checks[2])
+local dirty = false
+local id, holder, place, need, want, demand, life, life_long, life_min,
+    settled_0, used_0, settled_1, used_1 = unpack('<ddddddddddddd', checks[2])
 holder = string.format('%.0f', holder)
 local is_bucket = c.unit ~= nil
 

@@ -11,7 +11,7 @@
 #include "store/redis/script_texts.h"
 #include "wire/resp_write.h"
 
-enum { CALL_NUMBERS = 12, CALL_SIZE = 8 * CALL_NUMBERS };
+enum { CALL_NUMBERS = 13, CALL_SIZE = 8 * CALL_NUMBERS };
 enum { REPLY_NUMBERS = 6, REPLY_SIZE = 8 * REPLY_NUMBERS };
 enum { FLAG_RENEWABLE = 1, FLAG_TOO_SHORT = 2 };
 
@@ -49,6 +49,7 @@ static void pack_call(char *out, const struct lease_call *ask)
         ask->id,
         ask->holder,
         ask->place,
+        ask->need,
         ask->want,
         ask->demand,
         ask->life_ns / 1000,
