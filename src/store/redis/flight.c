@@ -33,11 +33,17 @@ static void finish_asked(struct store *store, struct flight *flight, int error)
     flight_finish(store, flight, error);
 }
 
+/* Who repeats a request by its idempotency key is given the same lease again, so it must live. */
+static bool may_be_repeated(const struct weir_decision *decision)
+{
+    return decision->count > 0 && decision->checks[decision->count - 1].flags & WEIR_CHECK_ONCE;
+}
+
 /* What a call may have done although nobody will hear of it. A lease would keep others out for its
  * whole life; what was charged stays charged. */
 static void undo_unknown(struct store *store, const struct flight *flight)
 {
-    if (flight->decision->op == WEIR_OP_DECIDE)
+    if (flight->decision->op == WEIR_OP_DECIDE && !may_be_repeated(flight->decision))
         background_release(store, flight->decision);
 }
 
@@ -118,7 +124,8 @@ static int read_one(struct store *store, struct flight *flight, const struct sto
         call_refused(store, &reason);
         return WEIR_ERR_STORE;
     }
-    decision->now_ns = now_ns;
+    decision->now_ns = store->server_ns = now_ns;
+    store->server_at_ns = store_now(store);
     redis_plan_fill_stateless(decision);
     weir_decision_join(decision);
     return 0;

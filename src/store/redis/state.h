@@ -78,8 +78,8 @@ struct flight {
     struct flight *next; /* refused, woken */
     struct redis_leases_wait wait;
     uint64_t sent_ns, give_up_hr;
-    int8_t error; /* refused: why */
-    uint8_t state;
+    int8_t error;          /* refused: why */
+    uint8_t state, waited; /* enum flight_state; how often, for shares */
 };
 
 struct store {
@@ -98,7 +98,8 @@ struct store {
     uint64_t timer_hr;             /* when it is due; UINT64_MAX: not armed */
     uint64_t tick_hr;              /* when leases want to be looked at */
     uint64_t error_told_hr;
-    uint64_t shut_down_by_hr; /* 0: not asked to */
+    uint64_t shut_down_by_hr;         /* 0: not asked to */
+    uint64_t server_ns, server_at_ns; /* the server's time of a reply, and when that was by ours */
     uint64_t deadline_ns, random;
     const uint64_t *test_time_ns;
     char prefix[STORE_PREFIX_MAX];

@@ -5,7 +5,15 @@
 
 #define LEFT_MAX_NS (UINT64_C(3600) * 1000000000) /* of a deadline: no call takes an hour */
 
+#define WAITS_MAX 3 /* for shares, of one decision: then the server decides it */
+
 /* --- At once ---------------------------------------------------------------------------------- */
+
+/* The server's time, about: what a client is told goes by it. */
+static uint64_t server_now(const struct store *store)
+{
+    return store->server_ns + (store_now(store) - store->server_at_ns);
+}
 
 static bool has_state(const struct weir_decision *decision)
 {
@@ -21,7 +29,7 @@ static bool decide_stateless(const struct store *store, struct weir_decision *de
     if (has_state(decision))
         return false;
     redis_plan_fill_stateless(decision);
-    decision->now_ns = store_now(store);
+    decision->now_ns = server_now(store);
     weir_decision_join(decision);
     return true;
 }
@@ -99,13 +107,16 @@ enum tried { TRIED_DECIDED, TRIED_WAITS, TRIED_NOTHING };
 
 static enum tried try_shares(struct store *store, struct flight *flight)
 {
-    struct redis_leases_wait *wait = is_asking(store) ? &flight->wait : NULL;
+    bool waits = is_asking(store) && flight->waited < WAITS_MAX;
+    struct redis_leases_wait *wait = waits ? &flight->wait : NULL;
 
     switch (redis_leases_try(store->leases, flight->decision, wait, store_now(store))) {
     case REDIS_LEASES_DECIDED:
+        flight->decision->now_ns = server_now(store);
         return TRIED_DECIDED;
     case REDIS_LEASES_WAIT:
         flight->state = FLIGHT_WAITS;
+        flight->waited++;
         store->queued = true;
         return TRIED_WAITS;
     default:
@@ -227,6 +238,10 @@ static size_t submit(struct weir_store *base, uint64_t now_ns,
     const struct batch batch = {now_ns, store_now(store), uv_hrtime()};
     size_t pending = 0;
 
+    if (store->server_ns == 0) { /* until it tells its own time */
+        store->server_ns = now_ns;
+        store->server_at_ns = batch.sent_ns;
+    }
     for (size_t i = 0; i < count; i++)
         pending += submit_one(store, decisions[i], &batch);
     return pending;

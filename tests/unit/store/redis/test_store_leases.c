@@ -1,0 +1,176 @@
+/* Leased mode through the store: decisions from shares of budgets, over a real server. */
+#include "store_rig.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct store_rig the_rig;
+
+static int set_up(void **state)
+{
+    struct weir_store_redis_options options;
+
+    store_rig_start(&the_rig);
+    options = store_rig_options(&the_rig);
+    store_rig_open(&the_rig, &options);
+    *state = &the_rig;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    store_rig_end(*state);
+    return 0;
+}
+
+struct tally {
+    uint64_t allowed, denied, failed;
+};
+
+/* One turn: `count` decisions of cost 1, all told before it returns. */
+static void turn(struct store_rig *rig, struct weir_store *store, const struct weir_limit *limit,
+                 uint32_t count, struct tally *tally)
+{
+    struct rig_decision *decisions = calloc(count, sizeof *decisions);
+    struct weir_store *usual = rig->store;
+
+    rig->store = store;
+    for (uint32_t i = 0; i < count; i++) {
+        store_rig_begin(&decisions[i], WEIR_OP_DECIDE);
+        store_rig_add(&decisions[i], limit, "hot", 1)->flags = WEIR_CHECK_LEASED;
+        store_rig_submit(rig, &decisions[i]);
+    }
+    store->ops->flush(store);
+    for (uint32_t i = 0; i < count; i++) {
+        STORE_UNTIL(rig, decisions[i].done || decisions[i].decision.verdict != WEIR_PENDING);
+        if (decisions[i].error != 0)
+            tally->failed++;
+        else if (decisions[i].decision.verdict == WEIR_ALLOWED)
+            tally->allowed++;
+        else
+            tally->denied++;
+    }
+    rig->store = usual;
+    free(decisions);
+}
+
+static void a_hot_key_takes_few_calls_and_never_more_than_its_limit(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_SLIDING_LOG, 10000, 3600 * SECOND);
+    struct tally tally = {0, 0, 0};
+
+    for (int i = 0; i < 400; i++)
+        turn(rig, rig->store, &limit, 50, &tally);
+    assert_int_equal(tally.failed, 0);
+    assert_in_range(tally.allowed, 9000, 10000);
+    assert_int_equal(tally.allowed + tally.denied, 20000);
+    assert_in_range(rig->stats->calls, 1, 20000 / 20);
+    assert_true(rig->stats->lease_decisions > 18000);
+    assert_true(rig->stats->lease_refills > 0);
+}
+
+static void two_workers_together_never_pass_the_limit(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_GCRA, 4000, WEIR_WINDOW_MAX_NS);
+    struct weir_store_redis_options options = store_rig_options(rig);
+    struct tally tally = {0, 0, 0};
+    struct weir_store *first = rig->store, *second;
+
+    store_rig_open(rig, &options);
+    second = rig->store;
+    for (int i = 0; i < 200; i++) {
+        turn(rig, first, &limit, 20, &tally);
+        turn(rig, second, &limit, 30, &tally);
+    }
+    assert_int_equal(tally.failed, 0);
+    assert_in_range(tally.allowed, 3000, 4000);
+    store_rig_close(rig);
+    rig->store = first;
+    rig->stats = weir_store_redis_stats(first);
+}
+
+static void what_was_not_used_is_given_back_at_the_end(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 1000, 24 * 3600 * SECOND);
+    struct weir_store_redis_options options = store_rig_options(rig);
+    struct tally tally = {0, 0, 0};
+    struct rig_decision look;
+    struct weir_report report;
+
+    for (int i = 0; i < 20; i++)
+        turn(rig, rig->store, &limit, 10, &tally);
+    assert_int_equal(tally.allowed, 200);
+    assert_true(rig->stats->leases > 0);
+    store_rig_close(rig);
+    store_rig_open(rig, &options);
+    store_rig_begin(&look, WEIR_OP_PEEK);
+    store_rig_add(&look, &limit, "hot", 1);
+    assert_int_equal(store_rig_decide(rig, &look), WEIR_ALLOWED);
+    weir_decision_report(&look.decision, 0, &report);
+    assert_int_equal(report.remaining, 800);
+}
+
+static void a_share_is_used_while_the_server_is_silent(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 1000000, 24 * 3600 * SECOND);
+    struct rig_decision decision;
+    struct tally tally = {0, 0, 0};
+
+    for (int i = 0; i < 50; i++)
+        turn(rig, rig->store, &limit, 100, &tally);
+    redis_server_signal(&rig->server, SIGSTOP);
+    store_rig_begin(&decision, WEIR_OP_DECIDE);
+    store_rig_add(&decision, &limit, "hot", 1)->flags = WEIR_CHECK_LEASED;
+    assert_false(store_rig_submit(rig, &decision));
+    assert_int_equal(decision.decision.verdict, WEIR_ALLOWED);
+    redis_server_signal(&rig->server, SIGCONT);
+}
+
+/* Decisions that wait for a share, cancelled in every order. */
+static void a_decision_that_waits_can_be_cancelled(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 100000, 24 * 3600 * SECOND);
+    struct rig_decision decisions[40];
+    struct tally tally = {0, 0, 0};
+
+    for (int i = 0; i < 20; i++)
+        turn(rig, rig->store, &limit, 100, &tally);
+    for (int round = 0; round < 200; round++) {
+        uint32_t pending = 0;
+
+        for (int i = 0; i < 40; i++) {
+            store_rig_begin(&decisions[i], WEIR_OP_DECIDE);
+            store_rig_add(&decisions[i], &limit, "hot", 1 + (uint64_t)round * 3)->flags =
+                WEIR_CHECK_LEASED;
+            pending += store_rig_submit(rig, &decisions[i]);
+        }
+        rig->store->ops->flush(rig->store);
+        for (int i = 0; i < 40; i++)
+            if (decisions[i].decision.verdict == WEIR_PENDING && !decisions[i].done && i % 3 != 0)
+                rig->store->ops->cancel(rig->store, &decisions[i].decision);
+        for (int i = 0; i < 40; i += 3)
+            STORE_UNTIL(rig, decisions[i].done || decisions[i].decision.verdict != WEIR_PENDING);
+    }
+    assert_int_equal(tally.failed, 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_hot_key_takes_few_calls_and_never_more_than_its_limit),
+        TEST(two_workers_together_never_pass_the_limit),
+        TEST(what_was_not_used_is_given_back_at_the_end),
+        TEST(a_share_is_used_while_the_server_is_silent),
+        TEST(a_decision_that_waits_can_be_cancelled),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
