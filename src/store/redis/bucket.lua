@@ -4,7 +4,6 @@
 -- microsecond: unit = 1000 * denom of the limit, so that 1/denom ns, what the core counts in, is
 -- one unit. Times count from 2^50 us (the year 2005), so that 2^63 - 1 ns, the latest time that a
 -- debt reaches, is a double too. `period` is the units that a cost of 1 takes; 0: the rate is 0.
-local EPOCH = 1125899906842624
 local TAT_MAX, TAT_MAX_NS = 8097472130012151, 807 -- 2^63 - 1 ns, from there
 local bucket = {}
 
@@ -100,11 +99,11 @@ function bucket.tell(c, to, mark)
     return part .. pack('<dd', c.delay_a or 0, c.delay_b or 0)
 end
 
--- When a state of whatever rate is fresh: microseconds, and nanoseconds more.
+-- When a state of whatever rate is fresh: microseconds from EPOCH, and nanoseconds more.
 function bucket.fresh(s)
     local _, a, b, unit = unpack('<Bddd', s)
     local denom = unit / 1000
-    return a + EPOCH, math.floor((b + denom - 1) / denom)
+    return a, math.floor((b + denom - 1) / denom)
 end
 
 states[0xe3], states[0xe4], states[0xe5], states[0xe6] = bucket, bucket, bucket, bucket

@@ -2,7 +2,7 @@
 -- a tenth of the script. Whatever is not the plain case goes on to decide.lua.
 local kind, _, unit, period, ca, cb, da, db = unpack('<BBdddddd', checks[1])
 local s = call('GET', key)
-local since = now - 1125899906842624
+local since = now - EPOCH
 local a, b, k, u, p = since, 0, kind, unit, period
 if s then
     k, a, b, u, p = unpack('<Bdddd', s)
@@ -17,7 +17,7 @@ if k == kind and u == unit and p == period then
         return pack('<Bddd', 1, a, b, since)
     end
     s = pack('<Bddddd', kind, sa, sb, unit, period, since)
-    local fresh = sa + (sb > 0 and 1125899906843624 or 1125899906843623)
+    local fresh = sa + EPOCH + (sb > 0 and 1000 or 999)
     if told then fresh = (clock[1] + 3600) * 1000000 end
     call('SET', key, s, 'PXAT', (fresh - fresh % 1000) / 1000 .. '')
     return s

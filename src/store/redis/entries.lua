@@ -131,6 +131,6 @@ function entries.tell(c, to, mark, at)
 end
 
 function entries.fresh(s, stride)
-    if #s <= HEAD then return 0, 0 end
-    return unpack('<d', s, #s - stride + 1), 0
+    if #s <= HEAD then return -EPOCH, 0 end
+    return unpack('<d', s, #s - stride + 1) - EPOCH, 0
 end

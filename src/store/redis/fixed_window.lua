@@ -44,7 +44,7 @@ end
 
 function fixed_window.fresh(s)
     local _, start, count, w = unpack('<Bddd', s)
-    return count > 0 and start + w or 0, 0
+    return (count > 0 and start + w or 0) - EPOCH, 0
 end
 
 states[0xe0] = fixed_window

@@ -1,11 +1,11 @@
 -- Operations on states rather than requests: ends a lease (4), forgets (5), or tells when a state
 -- will be fresh (6). Each check on its own; what a state was made with is in it.
-local RELEASE, RESET = 4, 5
+local RELEASE, RESET, LOOK = 4, 5, 6
 local op = unpack('<B', checks[#KEYS + 1])
 local names, found, reply = {}, {}, {0}
 
 local function fresh_of(s, kind)
-    if not s then return 0, 0 end
+    if not s then return -EPOCH, 0 end
     return states[kind].fresh(s)
 end
 
@@ -13,7 +13,7 @@ for i = 1, #KEYS do names[i] = {fetch(KEYS[i])} end
 for i = 1, #KEYS do
     local s, kind = names[i][1], names[i][2]
     local us, ns = fresh_of(s, kind)
-    found[i] = us + ns / 1000 > now
+    found[i] = us > now - EPOCH or us == now - EPOCH and ns > 0
     if op == RELEASE then
         local c = {}
         found[i] = kind == 0xe7
@@ -27,6 +27,7 @@ for i = 1, #KEYS do
     elseif op == RESET and s then
         call('DEL', KEYS[i])
     end
+    if not found[i] or op ~= LOOK then us, ns = 0, 0 end
     reply[i + 1] = pack('<Bddd', found[i] and 1 or 0, now, us, ns)
 end
 return reply

@@ -215,13 +215,14 @@ static bool read_operation(struct part *part, struct weir_outcome *outcome)
 {
     uint64_t us, ns, now_ns;
 
-    if (part->is_state || !part_time(part, &part->now_us) || !part_number(part, TAT_MAX_US, &us) ||
-        !part_number(part, 1000, &ns))
+    if (part->is_state || !part_time(part, &part->now_us) ||
+        !part_number(part, TAT_MAX_US - REDIS_EPOCH_US, &us) || !part_number(part, 1000, &ns))
         return false;
     now_ns = part->now_us * 1000;
+    us += REDIS_EPOCH_US;
     outcome->reported = true;
     outcome->report = (struct weir_report){0, 0, 0, 0};
-    if (part->mark & MARK_ADMITTED && us * 1000 + ns > now_ns)
+    if (us * 1000 + ns > now_ns)
         outcome->report.reset_after_ns = us * 1000 + ns - now_ns;
     return true;
 }

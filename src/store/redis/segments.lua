@@ -122,7 +122,7 @@ function segments.fresh(s)
     local _
     _, c.newest, c.sum, c.w = unpack('<Bddd', s)
     c.length, c.ring = (#s - RING) / 4 - 1, string.sub(s, RING + 1)
-    return segments_fresh(c), 0
+    return segments_fresh(c) - EPOCH, 0
 end
 
 states[0xe9], states[0xea] = segments, segments

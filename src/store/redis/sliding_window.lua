@@ -74,7 +74,7 @@ end
 
 function sliding_window.fresh(s)
     local _, at, count, before, w = unpack('<Bdddd', s)
-    return window_fresh(at, count, before, w), 0
+    return window_fresh(at, count, before, w) - EPOCH, 0
 end
 
 states[0xe1], states[0xe8] = sliding_window, sliding_window

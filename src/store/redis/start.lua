@@ -12,4 +12,6 @@
 -- fail (out of memory, read-only, no disk): so all is written or nothing is.
 local call, pack, unpack, checks, key = redis.call, struct.pack, struct.unpack, ARGV, KEYS[1]
 local clock, told = call('TIME'), ARGV[#KEYS + 2]
+-- 2^50 us, the year 2005: buckets count from there.
+local EPOCH = 1125899906842624
 local now = told and told + 0 or clock[1] * 1000000 + clock[2]

@@ -91,7 +91,7 @@ struct traces {
     struct weir_table_owner *owner;
     struct weir_limit limits[FAMILIES][VARIANTS], once;
     uint64_t random, now_ns, lease;
-    uint64_t decisions, allowed, denied, refunds, delays, repeated, several, backwards;
+    uint64_t decisions, allowed, denied, refunds, delays, repeated, several, backwards, operations;
 };
 
 static uint64_t draw(struct traces *t, uint64_t below)
@@ -108,8 +108,10 @@ static void prepare(struct traces *t, struct weir_limit *limit, const struct wei
 static int open_traces(void **state)
 {
     struct traces *t = calloc(1, sizeof *t);
-    struct weir_table_options options = {
-        .bytes = UINT64_C(64) << 20, .wall_ns = START, .secret = {1, 2}};
+    struct weir_table_options options = {.bytes = UINT64_C(64) << 20,
+                                         .params_max = WEIR_TABLE_PARAMS_MAX,
+                                         .wall_ns = START,
+                                         .secret = {1, 2}};
     struct weir_limit_spec once = {.algorithm = WEIR_GCRA, .rate = 1, .window_ns = 2 * SECOND};
     struct weir_reason reason;
 
@@ -197,6 +199,19 @@ static void random_decision(struct traces *t, struct one *one)
         one->decision.charged_at_ns = t->now_ns;
 }
 
+/* Ends a lease, forgets a state, or looks at one. */
+static void random_operation(struct traces *t, struct one *one)
+{
+    uint32_t key = (uint32_t)draw(t, FAMILIES * KEYS_EACH);
+
+    begin_one(one);
+    one->decision.op = WEIR_OP_RELEASE + draw(t, 3);
+    if (one->decision.op == WEIR_OP_RELEASE)
+        key = (FAMILIES - 1) * KEYS_EACH + key % KEYS_EACH;
+    add_check(one, &t->limits[key / KEYS_EACH][0], key, 0);
+    one->decision.lease.id = t->lease - draw(t, t->lease < 200 ? t->lease : 200);
+}
+
 static void step_time(struct traces *t)
 {
     switch (draw(t, 16)) {
@@ -256,6 +271,7 @@ static void compare(struct traces *t, const struct one *actual, const struct one
         assert_int_equal(is->delay_ns, should->delay_ns);
         compare_reports(actual, expected, i);
         *(is->verdict == WEIR_ALLOWED ? &t->allowed : &t->denied) += 1;
+        t->operations += expected->decision.op >= WEIR_OP_RELEASE && is->verdict == WEIR_ALLOWED;
         t->delays += is->delay_ns > 0;
         t->refunds += is->charged && expected->decision.op == WEIR_OP_REFUND;
     }
@@ -331,18 +347,122 @@ static void random_decisions_equal_those_of_the_table(void **state)
         struct one one;
 
         step_time(t);
-        random_decision(t, &one);
+        if (draw(t, 25) == 0 && t->lease > 0)
+            random_operation(t, &one);
+        else
+            random_decision(t, &one);
         decide_both(t, &one);
     }
     assert_true(t->allowed > 10000 && t->denied > 5000 && t->several > 5000);
-    assert_true(t->refunds > 200 && t->delays > 200 && t->repeated > 50 && t->backwards > 200);
+    assert_true(t->operations > 200 && t->refunds > 200 && t->delays > 200 && t->repeated > 50 &&
+                t->backwards > 200);
+}
+
+/* One check with a cost; returns its report. */
+static struct weir_report use(struct traces *t, const struct weir_limit *limit, unsigned key,
+                              uint64_t cost, enum weir_op op)
+{
+    struct weir_report report;
+    struct one one;
+
+    begin_one(&one);
+    add_check(&one, limit, key, cost);
+    one.decision.op = (uint8_t)op;
+    one.decision.lease.id = ++t->lease;
+    decide_both(t, &one);
+    weir_decision_report(&one.decision, 0, &report);
+    return report;
+}
+
+/* Where doubles cannot tell any more whether a fading counter leaves enough room: the microsecond
+ * before a denied cost is admitted, that one, and what just fits. */
+static void the_borders_of_fading_windows_are_exact(void **state)
+{
+    static const uint64_t rates[] = {WEIR_RATE_MAX, WEIR_RATE_MAX - 1, 3000000019, 1000003, 7};
+    static const uint64_t windows[] = {366 * DAY, 365 * DAY - 120 * US, HOUR, 120 * MS};
+    struct traces *t = *state;
+
+    t->random = 7;
+    for (unsigned trial = 0; trial < 600; trial++) {
+        struct weir_limit_spec spec = {.algorithm = WEIR_SLIDING_WINDOW,
+                                       .rate = rates[draw(t, 5)],
+                                       .window_ns = windows[draw(t, 4)],
+                                       .segments = draw(t, 2) ? 1 : 120};
+        struct weir_limit limit;
+        struct weir_report report;
+        unsigned key = 10000 + trial;
+
+        prepare(t, &limit, &spec);
+        t->now_ns = START + draw(t, 366 * DAY / US) * US;
+        use(t, &limit, key, 1 + draw(t, spec.rate), WEIR_OP_DECIDE);
+        t->now_ns +=
+            limit.segment_ns * spec.segments / US * US - draw(t, limit.segment_ns / US) * US;
+        report = use(t, &limit, key, 1 + draw(t, spec.rate), WEIR_OP_DECIDE);
+        use(t, &limit, key, report.remaining, WEIR_OP_PEEK);
+        report = use(t, &limit, key, report.remaining + 1, WEIR_OP_PEEK);
+        if (report.retry_after_ns == 0 || report.retry_after_ns == WEIR_NEVER)
+            continue;
+
+        uint64_t cost = report.remaining + 1, now_ns = t->now_ns;
+
+        t->now_ns = (now_ns + report.retry_after_ns + US - 1) / US * US;
+        use(t, &limit, key, cost, WEIR_OP_PEEK);
+        t->now_ns -= US;
+        use(t, &limit, key, cost, WEIR_OP_PEEK);
+        t->now_ns += US;
+        use(t, &limit, key, cost, WEIR_OP_DECIDE);
+    }
+}
+
+/* All of it at once: many changes of the rate, each on what the one before has left. */
+static void a_changed_rate_keeps_what_was_used(void **state)
+{
+    struct traces *t = *state;
+
+    t->random = 11;
+    t->now_ns = START;
+    for (unsigned trial = 0; trial < 3000; trial++) {
+        uint64_t bits = draw(t, 41), rate = 1 + draw(t, UINT64_C(1) << bits);
+        uint64_t window = (1000 + draw(t, (366 * DAY / US - 1000) >> draw(t, 30))) * US;
+        struct weir_limit_spec spec = {.algorithm = WEIR_TOKEN_BUCKET,
+                                       .rate = rate,
+                                       .window_ns = window,
+                                       .burst = 1 + draw(t, UINT64_C(1) << draw(t, 41))};
+        struct weir_limit limit;
+        unsigned key = 20000 + trial % 7;
+
+        if (weir_limit_init(&limit, &spec, NULL) != 0)
+            continue;
+        prepare(t, &limit, &spec);
+        step_time(t);
+        use(t, &limit, key, random_cost(t, &limit),
+            draw(t, 3) == 0 ? WEIR_OP_DEBIT : WEIR_OP_DECIDE);
+        if (draw(t, 4) == 0)
+            use(t, &limit, key, random_cost(t, &limit), WEIR_OP_REFUND);
+    }
+}
+
+/* What was made is never left without an end. */
+static void no_key_stays_for_ever(void **state)
+{
+    struct traces *t = *state;
+    struct redis_link *link = &t->rig.link;
+    static const char script[] = "local n=0 for _,k in ipairs(redis.call('KEYS','*')) do "
+                                 "if redis.call('PTTL',k)<=0 then n=n+1 end end return n";
+    const char *const words[] = {"EVAL", script, "0"};
+
+    assert_true(redis_link_say(link, "DBSIZE")->integer > 20);
+    assert_int_equal(redis_link_ask(link, words, NULL, 3)->type, WEIR_RESP_INTEGER);
+    assert_int_equal(link->nodes[0].integer, 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(random_decisions_equal_those_of_the_table, open_traces,
-                                        close_traces),
+        cmocka_unit_test(random_decisions_equal_those_of_the_table),
+        cmocka_unit_test(the_borders_of_fading_windows_are_exact),
+        cmocka_unit_test(a_changed_rate_keeps_what_was_used),
+        cmocka_unit_test(no_key_stays_for_ever),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_traces, close_traces);
 }

@@ -1,0 +1,417 @@
+/* The scripts and a real server: expiry, operations on states, reservations, and what goes wrong.
+ */
+#include "script_rig.h"
+
+#include "store/redis/script_key.h"
+
+static int open_rig(void **state)
+{
+    struct script_rig *rig = calloc(1, sizeof *rig);
+
+    rig_open(rig, NULL);
+    *state = rig;
+    return 0;
+}
+
+static int close_rig(void **state)
+{
+    rig_close(*state);
+    free(*state);
+    return 0;
+}
+
+static int64_t say(struct script_rig *rig, const char *command)
+{
+    const struct weir_resp_node *node = redis_link_say(&rig->link, command);
+
+    assert_int_equal(node->type, WEIR_RESP_INTEGER);
+    return node->integer;
+}
+
+/* A command on the key of a check. */
+static const struct weir_resp_node *ask_key(struct script_rig *rig, const char *command,
+                                            const struct weir_check *check, const char *value)
+{
+    char key[128] = "";
+    const char *const words[] = {command, key, value};
+
+    redis_key_write(key, "weir:", check);
+    return redis_link_ask(&rig->link, words, NULL, value == NULL ? 2 : 3);
+}
+
+static const struct weir_limit_spec all[] = {
+    {.algorithm = WEIR_FIXED_WINDOW, .rate = 4, .window_ns = 700 * MS},
+    {.algorithm = WEIR_SLIDING_WINDOW, .rate = 4, .window_ns = 700 * MS},
+    {.algorithm = WEIR_SLIDING_WINDOW, .rate = 4, .window_ns = 700 * MS, .segments = 7},
+    {.algorithm = WEIR_SLIDING_LOG, .rate = 4, .window_ns = 700 * MS},
+    {.algorithm = WEIR_GCRA, .rate = 7, .window_ns = 700 * MS},
+    {.algorithm = WEIR_TOKEN_BUCKET, .rate = 999983, .window_ns = DAY},
+    {.algorithm = WEIR_LEAKY_QUEUE, .rate = 3, .window_ns = 700 * MS},
+    {.algorithm = WEIR_CONCURRENCY, .rate = 4, .window_ns = 700 * MS},
+    {.algorithm = WEIR_FIXED_WINDOW, .rate = 4, .window_ns = 366 * DAY},
+    {.algorithm = WEIR_TOKEN_BUCKET, .rate = 1, .window_ns = 366 * DAY, .burst = 145},
+};
+#define ALL (sizeof all / sizeof all[0])
+
+static void a_key_expires_when_its_state_is_fresh(void **state)
+{
+    struct script_rig *rig = *state;
+
+    for (unsigned i = 0; i < ALL; i++) {
+        struct weir_limit limit = limit_of(all[i]);
+        struct weir_report report;
+        struct one one;
+
+        begin_one(&one);
+        add_check(&one, &limit, i, i % 3 + 1);
+        one.decision.lease.id = i + 1;
+        assert_int_equal(rig_decide(rig, &one, 0), WEIR_ALLOWED);
+        weir_decision_report(&one.decision, 0, &report);
+
+        uint64_t fresh_ns = one.decision.now_ns + report.reset_after_ns;
+        const struct weir_resp_node *expiry = ask_key(rig, "PEXPIRETIME", one.checks, NULL);
+
+        assert_int_equal(expiry->integer, (fresh_ns + MS - 1) / MS);
+    }
+}
+
+static void a_short_window_is_gone_after_it(void **state)
+{
+    struct script_rig *rig = *state;
+    struct weir_limit limit = limit_of(
+        (struct weir_limit_spec){.algorithm = WEIR_FIXED_WINDOW, .rate = 1, .window_ns = 5 * MS});
+    struct one one;
+
+    begin_one(&one);
+    add_check(&one, &limit, 77, 1);
+    for (uint32_t round = 0; round < 5; round++) {
+        uint64_t window;
+
+        while (rig_decide(rig, &one, 0) != WEIR_ALLOWED) /* until the next window */
+            continue;
+        window = one.decision.now_ns / limit.spec.window_ns;
+        while (ask_key(rig, "EXISTS", one.checks, NULL)->integer == 1)
+            continue;
+        assert_true(redis_link_say(&rig->link, "TIME")->count == 2);
+        uint64_t now_us = strtoull(rig->link.nodes[1].text.data, NULL, 10) * 1000000 +
+                          strtoull(rig->link.nodes[2].text.data, NULL, 10);
+
+        assert_true(now_us * US / limit.spec.window_ns > window);
+    }
+}
+
+static void every_key_has_an_expiry_whatever_is_done(void **state)
+{
+    struct script_rig *rig = *state;
+    struct weir_limit limits[ALL];
+    uint64_t random = 42;
+
+    for (unsigned i = 0; i < ALL; i++)
+        limits[i] = limit_of(all[i]);
+    for (uint32_t round = 0; round < 2000; round++) {
+        uint32_t count = 1 + (uint32_t)(next_random(&random) % 3);
+        struct weir_reason reason;
+        struct one one;
+
+        begin_one(&one);
+        for (uint32_t i = 0; i < count; i++) {
+            unsigned key = (unsigned)(next_random(&random) % 30);
+
+            add_check(&one, &limits[key % ALL], key * 3 + i, next_random(&random) % 4)->flags =
+                next_random(&random) % 4;
+        }
+        one.decision.op = next_random(&random) % 4;
+        one.decision.policy = next_random(&random) % 3;
+        one.decision.lease.id = round + 1;
+        one.decision.charged_at_ns = START;
+        assert_true(rig_call(rig, &one, next_random(&random) % 3, 1 + round % 500, 0, &reason) !=
+                    0);
+    }
+    assert_true(redis_link_say(&rig->link, "KEYS *")->count > 20);
+
+    uint32_t keys = rig->link.nodes[0].count;
+    char(*names)[160] = calloc(keys, sizeof *names);
+
+    for (uint32_t i = 0; i < keys; i++)
+        memcpy(names[i], rig->link.nodes[1 + i].text.data, rig->link.nodes[1 + i].text.size);
+    for (uint32_t i = 0; i < keys; i++) {
+        const char *const words[] = {"PEXPIRETIME", names[i]};
+        int64_t expiry = redis_link_ask(&rig->link, words, NULL, 2)->integer;
+
+        assert_int_not_equal(expiry, -1); /* -2: it went in the meantime */
+    }
+    free(names);
+}
+
+static void leases_end_and_states_are_looked_at_and_forgotten(void **state)
+{
+    struct script_rig *rig = *state;
+    struct weir_limit jobs = limit_of(
+        (struct weir_limit_spec){.algorithm = WEIR_CONCURRENCY, .rate = 1, .window_ns = HOUR});
+    unsigned char digest[REDIS_DIGEST];
+    struct one one, end;
+
+    begin_one(&one);
+    add_check(&one, &jobs, 5, 1);
+    one.decision.lease = (struct weir_lease){7, 3};
+    assert_int_equal(rig_decide(rig, &one, START), WEIR_ALLOWED);
+    one.decision.lease.id = 8;
+    assert_int_equal(rig_decide(rig, &one, START), WEIR_DENIED);
+
+    /* As from a token: tag and digest, no limit. */
+    redis_key_digest(&one.checks[0], digest);
+    begin_one(&end);
+    end.decision.op = WEIR_OP_RELEASE;
+    end.decision.count = 1;
+    end.checks[0] = (struct weir_check){.tag = redis_key_tag(&one.checks[0]),
+                                        .key = {(const char *)digest, sizeof digest}};
+    end.decision.lease.id = 8;
+    assert_int_equal(rig_decide(rig, &end, START), WEIR_DENIED); /* no such lease */
+    end.decision.lease.id = 7;
+    assert_int_equal(rig_decide(rig, &end, START), WEIR_ALLOWED);
+    assert_int_equal(rig_decide(rig, &end, START), WEIR_DENIED);
+    assert_int_equal(rig_decide(rig, &one, START), WEIR_ALLOWED);
+
+    struct weir_limit bucket =
+        limit_of((struct weir_limit_spec){.algorithm = WEIR_GCRA, .rate = 7, .window_ns = SECOND});
+    struct one look;
+    struct weir_report report;
+
+    bucket.name = "api";
+    begin_one(&look);
+    add_check(&look, &bucket, 1, 1);
+    look.decision.op = WEIR_OP_LOOK;
+    assert_int_equal(rig_decide(rig, &look, START), WEIR_DENIED);
+    look.decision.op = WEIR_OP_DECIDE;
+    assert_int_equal(rig_decide(rig, &look, START), WEIR_ALLOWED);
+    look.decision.op = WEIR_OP_LOOK;
+    assert_int_equal(rig_decide(rig, &look, START), WEIR_ALLOWED);
+    weir_decision_report(&look.decision, 0, &report);
+    assert_int_equal(report.reset_after_ns, 142857143);
+    look.decision.op = WEIR_OP_RESET;
+    assert_int_equal(rig_decide(rig, &look, START), WEIR_ALLOWED);
+    assert_int_equal(rig_decide(rig, &look, START), WEIR_DENIED);
+}
+
+/* Every kind of state tells the same time of being fresh as its report. */
+static void a_look_says_what_the_report_said(void **state)
+{
+    struct script_rig *rig = *state;
+
+    for (unsigned i = 0; i < ALL; i++) {
+        struct weir_limit limit = limit_of(all[i]);
+        struct weir_report before, looked;
+        struct one one;
+
+        begin_one(&one);
+        add_check(&one, &limit, 200 + i, 2);
+        one.decision.lease.id = 1;
+        assert_int_equal(rig_decide(rig, &one, START), WEIR_ALLOWED);
+        weir_decision_report(&one.decision, 0, &before);
+        one.decision.op = WEIR_OP_LOOK;
+        assert_int_equal(rig_decide(rig, &one, START + 3 * US), WEIR_ALLOWED);
+        weir_decision_report(&one.decision, 0, &looked);
+        assert_int_equal(looked.reset_after_ns, before.reset_after_ns - 3 * US);
+    }
+}
+
+static uint64_t remaining(struct script_rig *rig, const struct weir_limit *limit, unsigned key)
+{
+    struct weir_report report;
+    struct one one;
+
+    begin_one(&one);
+    add_check(&one, limit, key, 1);
+    one.decision.op = WEIR_OP_PEEK;
+    assert_true(rig_decide(rig, &one, START) > 0);
+    weir_decision_report(&one.decision, 0, &report);
+    return report.remaining;
+}
+
+static void a_reservation_is_given_back_once(void **state)
+{
+    struct script_rig *rig = *state;
+    struct weir_reason reason;
+
+    for (unsigned i = 0; i < ALL; i++) {
+        struct weir_limit limit = limit_of(all[i]);
+        struct one one, other;
+
+        begin_one(&one);
+        add_check(&one, &limit, 300 + i, 2);
+        other = one;
+        other.decision.checks = other.checks;
+        other.decision.outcomes = other.outcomes;
+        one.decision.lease.id = 1;
+        other.decision.lease.id = 2;
+
+        uint64_t whole = remaining(rig, &limit, 300 + i);
+
+        assert_int_equal(rig_decide(rig, &other, START), WEIR_ALLOWED);
+        uint64_t less = remaining(rig, &limit, 300 + i);
+        assert_int_equal(whole - less, 2);
+        if (less < 2)
+            continue; /* the queue of three and one */
+        assert_int_equal(rig_call(rig, &one, REDIS_RESERVE, 1000 + i, START, &reason),
+                         WEIR_ALLOWED);
+        assert_int_equal(remaining(rig, &limit, 300 + i), less - 2);
+        assert_int_equal(rig_call(rig, &one, REDIS_ROLL_BACK, 1000 + i, START + US, &reason),
+                         WEIR_ALLOWED);
+        assert_int_equal(remaining(rig, &limit, 300 + i), less);
+        assert_int_equal(rig_call(rig, &one, REDIS_ROLL_BACK, 1000 + i, START + US, &reason),
+                         WEIR_ALLOWED);
+        assert_int_equal(remaining(rig, &limit, 300 + i), less);
+    }
+}
+
+static void a_reservation_that_comes_late_is_refused(void **state)
+{
+    struct script_rig *rig = *state;
+    struct weir_limit limit =
+        limit_of((struct weir_limit_spec){.algorithm = WEIR_GCRA, .rate = 7, .window_ns = HOUR});
+    struct weir_reason reason;
+    struct one one;
+
+    begin_one(&one);
+    add_check(&one, &limit, 400, 1);
+    assert_int_equal(rig_call(rig, &one, REDIS_ROLL_BACK, 99, START, &reason), WEIR_ALLOWED);
+    assert_int_equal(rig_call(rig, &one, REDIS_RESERVE, 99, START, &reason), WEIR_ERR_STORE);
+    assert_string_equal(reason.text, "the reservation was rolled back before");
+    assert_int_equal(remaining(rig, &limit, 400), 7);
+    /* Twice with one id would charge twice. */
+    assert_int_equal(rig_call(rig, &one, REDIS_RESERVE, 98, START, &reason), WEIR_ALLOWED);
+    assert_int_equal(rig_call(rig, &one, REDIS_RESERVE, 98, START, &reason), WEIR_ERR_STORE);
+    assert_int_equal(remaining(rig, &limit, 400), 6);
+}
+
+/* A decision on two good keys and a foreign one between them. */
+static void a_foreign_key_is_an_error_and_charges_nothing(void **state)
+{
+    struct script_rig *rig = *state;
+    struct weir_limit limit =
+        limit_of((struct weir_limit_spec){.algorithm = WEIR_GCRA, .rate = 7, .window_ns = HOUR});
+
+    for (uint32_t kind = 0; kind < 3; kind++) {
+        static const char *const values[] = {NULL, "hello", "\xe4"};
+        struct weir_reason reason = {""};
+        struct one one;
+
+        begin_one(&one);
+        add_check(&one, &limit, 500, 1);
+        add_check(&one, &limit, 501 + kind, 1);
+        add_check(&one, &limit, 510, 1);
+        if (kind == 0)
+            ask_key(rig, "LPUSH", &one.checks[1], "x");
+        else
+            ask_key(rig, "SET", &one.checks[1], values[kind]);
+        assert_int_equal(rig_call(rig, &one, REDIS_DECIDE, 0, START, &reason), WEIR_ERR_STORE);
+        assert_non_null(strstr(reason.text, kind == 0   ? "WRONGTYPE"
+                                            : kind == 1 ? "holds what is no state of a limit"
+                                                        : "too short"));
+        one.checks[0] = one.checks[1];
+        one.decision.count = 1;
+        assert_int_equal(rig_call(rig, &one, REDIS_DECIDE, 0, START, &reason), WEIR_ERR_STORE);
+        assert_int_equal(remaining(rig, &limit, 500), 7);
+        assert_int_equal(remaining(rig, &limit, 510), 7);
+    }
+}
+
+static void two_limits_on_one_key_are_an_error(void **state)
+{
+    struct script_rig *rig = *state;
+    struct weir_limit limit =
+        limit_of((struct weir_limit_spec){.algorithm = WEIR_GCRA, .rate = 7, .window_ns = HOUR});
+    struct weir_limit other =
+        limit_of((struct weir_limit_spec){.algorithm = WEIR_GCRA, .rate = 8, .window_ns = HOUR});
+    struct weir_reason reason = {""};
+    struct one one;
+
+    begin_one(&one);
+    add_check(&one, &limit, 600, 1);
+    add_check(&one, &other, 600, 1);
+    assert_int_equal(rig_call(rig, &one, REDIS_DECIDE, 0, START, &reason), WEIR_ERR_STORE);
+    assert_non_null(strstr(reason.text, "two limits on the key"));
+    assert_int_equal(remaining(rig, &limit, 600), 7);
+}
+
+static void out_of_memory_charges_nothing(void **state)
+{
+    struct script_rig *rig = *state;
+    struct weir_limit limit =
+        limit_of((struct weir_limit_spec){.algorithm = WEIR_GCRA, .rate = 7, .window_ns = HOUR});
+    struct weir_reason reason = {""};
+    struct one one, single;
+
+    begin_one(&one);
+    add_check(&one, &limit, 700, 1);
+    add_check(&one, &limit, 701, 1);
+    begin_one(&single);
+    add_check(&single, &limit, 700, 1);
+    assert_int_equal(rig_decide(rig, &one, START), WEIR_ALLOWED);
+    redis_link_say(&rig->link, "CONFIG SET maxmemory 1");
+    assert_int_equal(rig_call(rig, &one, REDIS_DECIDE, 0, START, &reason), WEIR_ERR_STORE);
+    assert_non_null(strstr(reason.text, "OOM"));
+    assert_int_equal(rig_call(rig, &single, REDIS_DECIDE, 0, START, &reason), WEIR_ERR_STORE);
+    redis_link_say(&rig->link, "CONFIG SET maxmemory 0");
+    assert_int_equal(remaining(rig, &limit, 700), 6);
+    assert_int_equal(remaining(rig, &limit, 701), 6);
+}
+
+static void flushed_scripts_are_told_as_such_and_charge_nothing(void **state)
+{
+    struct script_rig *rig = *state;
+    struct weir_limit limit =
+        limit_of((struct weir_limit_spec){.algorithm = WEIR_GCRA, .rate = 7, .window_ns = HOUR});
+    struct weir_reason reason = {""};
+    struct one one;
+
+    begin_one(&one);
+    add_check(&one, &limit, 800, 1);
+    redis_link_say(&rig->link, "SCRIPT FLUSH");
+    assert_int_equal(rig_call(rig, &one, REDIS_DECIDE, 0, START, &reason), WEIR_ERR_STORE);
+    assert_memory_equal(reason.text, "NOSCRIPT", 8);
+    rig_load_scripts(rig);
+    assert_int_equal(rig_decide(rig, &one, START), WEIR_ALLOWED);
+    assert_int_equal(remaining(rig, &limit, 800), 6);
+}
+
+static void what_is_written_is_replicated_as_plain_commands(void **state)
+{
+    struct script_rig *rig = *state;
+    struct weir_limit limit = limit_of(
+        (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 7, .window_ns = HOUR});
+    struct one one;
+
+    assert_int_equal(redis_link_say(&rig->link, "CONFIG RESETSTAT")->type, WEIR_RESP_SIMPLE);
+    begin_one(&one);
+    add_check(&one, &limit, 900, 1);
+    assert_int_equal(rig_decide(rig, &one, START), WEIR_ALLOWED);
+    redis_link_say(&rig->link, "INFO commandstats");
+
+    char *text = strndup(rig->link.nodes[0].text.data, rig->link.nodes[0].text.size);
+
+    assert_non_null(strstr(text, "cmdstat_set:calls=1,"));
+    assert_non_null(strstr(text, "cmdstat_get:calls=1,"));
+    assert_null(strstr(text, "expire"));
+    free(text);
+    assert_int_equal(say(rig, "DBSIZE") > 0, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_key_expires_when_its_state_is_fresh),
+        cmocka_unit_test(a_short_window_is_gone_after_it),
+        cmocka_unit_test(every_key_has_an_expiry_whatever_is_done),
+        cmocka_unit_test(leases_end_and_states_are_looked_at_and_forgotten),
+        cmocka_unit_test(a_look_says_what_the_report_said),
+        cmocka_unit_test(a_reservation_is_given_back_once),
+        cmocka_unit_test(a_reservation_that_comes_late_is_refused),
+        cmocka_unit_test(a_foreign_key_is_an_error_and_charges_nothing),
+        cmocka_unit_test(two_limits_on_one_key_are_an_error),
+        cmocka_unit_test(out_of_memory_charges_nothing),
+        cmocka_unit_test(flushed_scripts_are_told_as_such_and_charge_nothing),
+        cmocka_unit_test(what_is_written_is_replicated_as_plain_commands),
+    };
+    return cmocka_run_group_tests(tests, open_rig, close_rig);
+}
