@@ -31,34 +31,10 @@
 
 #include "core/check.h"
 #include "core/envoy.h"
+#include "rules/envoy_options.h"
 #include "rules/rules.h"
 
 struct weir_envoy;
-
-/* What the original takes from its environment. All zero: its defaults but for near_limit_ratio. */
-struct weir_envoy_options {
-    bool merge_domains;     /* MERGE_DOMAIN_CONFIG */
-    bool shadow_mode;       /* SHADOW_MODE: overall_code is always OK */
-    bool quota_mode;        /* QUOTA_MODE: as if every descriptor had quota_mode */
-    bool dynamic_metadata;  /* RESPONSE_DYNAMIC_METADATA */
-    bool charge_if_allowed; /* STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a request that is over
-                               limit charges nothing */
-    bool count_local;       /* LOCAL_CACHE_SIZE_IN_BYTES > 0: over_limit_with_local_cache */
-    bool headers;           /* LIMIT_RESPONSE_HEADERS_ENABLED */
-    const char *limit_header, *remaining_header, *reset_header; /* NULL: RateLimit-Limit, … */
-    float near_limit_ratio;                                     /* NEAR_LIMIT_RATIO; 0: 0.8 */
-    uint8_t on_store_error;                                     /* enum weir_envoy_store_failure */
-    uint32_t nodes;          /* that share a store elsewhere: what WEIR_ENVOY_STORE_LOCAL needs */
-    bool ignore_dot_files;   /* RUNTIME_IGNOREDOTFILES */
-    const char *name_prefix; /* of files in messages: "config." where the original's are; or "" */
-};
-
-enum weir_envoy_store_failure {
-    WEIR_ENVOY_STORE_FAIL, /* the call fails, and Envoy's failure_mode_deny decides */
-    WEIR_ENVOY_STORE_LOCAL,
-    WEIR_ENVOY_STORE_OPEN,
-    WEIR_ENVOY_STORE_CLOSED,
-};
 
 /* Why a configuration was refused, in the original's words: "config.basic.yaml: descriptor has
  * empty key". Longer texts are cut. */

@@ -178,6 +178,9 @@ static void add_part(struct weir_envoy_plan *plan, uint32_t at, const struct wei
     if (charge == ENVOY_CHARGE_ALWAYS) {
         part->flags |= WEIR_CHECK_CHARGE_ON_DENY;
     }
+    if (plan->envoy->options.leased) {
+        part->flags |= WEIR_CHECK_LEASED;
+    }
     plan->together |= charge == ENVOY_CHARGE_IF_ALL && !negative;
 }
 

@@ -87,11 +87,9 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         !rules_fixed_attributes(loader)) {
         return;
     }
-    for (int i = TOP_ENVOY; i <= TOP_IDENTITIES; i++) {
-        if (fields[i].value != NULL) {
-            rules_problem(loader, fields[i].key, "`%s` is not supported in this version",
-                          fields[i].name);
-        }
+    if (fields[TOP_IDENTITIES].value != NULL) {
+        rules_problem(loader, fields[TOP_IDENTITIES].key,
+                      "`identities` is not supported in this version");
     }
     if (fields[TOP_VERSION].value != NULL) {
         load_version(loader, fields[TOP_VERSION].value);
@@ -110,6 +108,9 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
     }
     if (fields[TOP_IDEMPOTENCY].value != NULL) {
         rules_load_idempotency(loader, fields[TOP_IDEMPOTENCY].value);
+    }
+    if (fields[TOP_ENVOY].value != NULL) {
+        rules_load_envoy(loader, fields[TOP_ENVOY].value);
     }
     rules_load_plans(loader, fields[TOP_PLANS].value, fields[TOP_DEFAULT_PLAN].value);
     if (fields[TOP_KEYS].value != NULL && !loader->no_memory) {

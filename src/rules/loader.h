@@ -117,6 +117,7 @@ void rules_load_tls(struct rules_loader *loader, const struct rules_node *node,
                     struct weir_listener_tls *tls);
 void rules_load_headers(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_store(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_idempotency(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_plans(struct rules_loader *loader, const struct rules_node *plans,
                       const struct rules_node *default_plan);

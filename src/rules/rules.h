@@ -13,6 +13,7 @@
 
 #include "core/answer.h"
 #include "core/check.h"
+#include "rules/envoy_options.h"
 #include "rules/request.h"
 
 struct weir_rules;
@@ -67,6 +68,7 @@ struct weir_store_settings {
 };
 struct weir_settings {
     struct weir_store_settings store;
+    struct weir_envoy_settings envoy;
     uint64_t idempotency_ns; /* life of an idempotency key; default 10 min */
     struct weir_listener_settings http, redis, grpc, admin;
     uint32_t workers; /* 0: auto */

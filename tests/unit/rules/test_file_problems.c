@@ -50,10 +50,8 @@ static const struct problem_case the_file_as_a_whole[] = {
      ": 1\n",
      "2:3: a key must be a word\n"},
     {"limits: []\n"
-     "envoy: x\n"
      "identities: []\n",
-     "2:1: `envoy` is not supported in this version\n"
-     "3:1: `identities` is not supported in this version\n"},
+     "2:1: `identities` is not supported in this version\n"},
     {"limits: !!seq []\n", "1:9: tag `tag:yaml.org,2002:seq`: a rules file has no tags\n"},
     {"limits: *a\n", "1:9: alias `a` has no anchor before it\n"},
     {"limits: &a [*a]\n", "1:13: alias `a` stands inside its own anchor\n"},

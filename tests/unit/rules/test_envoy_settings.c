@@ -1,0 +1,96 @@
+/* `envoy:` of the rules file. */
+#include "rules_test.h"
+
+static void what_is_absent_has_the_originals_default(void **state)
+{
+    (void)state;
+    struct weir_rules *rules = test_load("limits: []\n");
+    assert_null(weir_rules_settings(rules)->envoy.folder);
+    weir_rules_unref(rules);
+    rules = test_load("limits: []\nenvoy: { config: /etc/ratelimit }\n");
+    const struct weir_envoy_settings *envoy = &weir_rules_settings(rules)->envoy;
+    assert_string_equal(envoy->folder, "/etc/ratelimit");
+    assert_false(envoy->options.merge_domains || envoy->options.shadow_mode ||
+                 envoy->options.quota_mode || envoy->options.headers || envoy->need_domains);
+    assert_true(envoy->options.ignore_dot_files);
+    assert_int_equal(envoy->options.on_store_error, WEIR_ENVOY_STORE_FAIL);
+    assert_null(envoy->statsd_host);
+    assert_null(envoy->prometheus);
+    weir_rules_unref(rules);
+}
+
+static void every_key_is_read(void **state)
+{
+    (void)state;
+    struct weir_rules *rules =
+        test_load("limits: []\n"
+                  "store: { redis: 'redis://127.0.0.1:6379/0', nodes: 3 }\n"
+                  "envoy:\n"
+                  "  config: conf\n"
+                  "  merge_domains: true\n"
+                  "  shadow_mode: true\n"
+                  "  quota_mode: true\n"
+                  "  dynamic_metadata: true\n"
+                  "  charge: if_all_allow\n"
+                  "  count_local_cache: true\n"
+                  "  response_headers: { limit: A, remaining: B, reset: C }\n"
+                  "  near_limit_ratio: 0.5\n"
+                  "  on_store_error: local\n"
+                  "  ignore_dot_files: false\n"
+                  "  file_prefix: config.\n"
+                  "  healthy_with_domains: true\n"
+                  "  statsd: { address: 'udp://[::1]:8125', interval: 2s, format: dogstatsd,"
+                  " tags: { foo: bar, a: b } }\n"
+                  "  prometheus: { address: '127.0.0.1:9102', path: /m }\n");
+    const struct weir_envoy_settings *envoy = &weir_rules_settings(rules)->envoy;
+    const struct weir_envoy_options *options = &envoy->options;
+    assert_string_equal(envoy->folder, "conf");
+    assert_true(options->merge_domains && options->shadow_mode && options->quota_mode &&
+                options->dynamic_metadata && options->charge_if_allowed && options->count_local &&
+                options->headers && envoy->need_domains);
+    assert_false(options->ignore_dot_files);
+    assert_string_equal(options->limit_header, "A");
+    assert_string_equal(options->remaining_header, "B");
+    assert_string_equal(options->reset_header, "C");
+    assert_true(options->near_limit_ratio > 0.49F && options->near_limit_ratio < 0.51F);
+    assert_int_equal(options->on_store_error, WEIR_ENVOY_STORE_LOCAL);
+    assert_int_equal(options->nodes, 3);
+    assert_string_equal(options->name_prefix, "config.");
+    assert_string_equal(envoy->statsd_host, "::1");
+    assert_string_equal(envoy->statsd_port, "8125");
+    assert_true(envoy->statsd_tags && !envoy->statsd_tcp);
+    assert_true(envoy->flush_ns == UINT64_C(2000000000));
+    assert_int_equal(envoy->tag_count, 2);
+    assert_string_equal(envoy->tags[1].name, "a");
+    assert_string_equal(envoy->tags[1].value, "b");
+    assert_string_equal(envoy->prometheus, "127.0.0.1:9102");
+    assert_string_equal(envoy->prometheus_path, "/m");
+    weir_rules_unref(rules);
+}
+
+static void what_is_wrong_is_told(void **state)
+{
+    (void)state;
+    test_refused("limits: []\nenvoy: {}\n",
+                 "2:8: `config` is missing: the folder of the configuration\n");
+    test_refused("limits: []\nenvoy: { config: a, near_limit_ratio: 2 }\n",
+                 "2:39: `near_limit_ratio` must be a number above 0 and at most 1\n");
+    test_refused("limits: []\nenvoy: { config: a, statsd: { address: 'localhost:8125' } }\n",
+                 "2:40: `address` must be tcp://HOST:PORT or udp://HOST:PORT\n");
+    test_refused("limits: []\nenvoy: { config: a, statsd: { address: 'tcp://:8125' } }\n",
+                 "2:40: `address` must be tcp://HOST:PORT or udp://HOST:PORT\n");
+    test_refused("limits: []\nenvoy: { config: a, prometheus: { address: a, path: b } }\n",
+                 "2:53: `path` begins with a slash\n");
+    test_refused("limits: []\nenvoy: { config: a, response_headers: { limit: 'a b' } }\n",
+                 "2:48: `limit` must be 1 to 64 graphic ASCII characters\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_absent_has_the_originals_default),
+        cmocka_unit_test(every_key_is_read),
+        cmocka_unit_test(what_is_wrong_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
