@@ -1,6 +1,7 @@
 /* see client_rig.h */
 #include "client_rig.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ static void on_guard(uv_timer_t *timer)
 void client_rig_init(struct client_rig *rig)
 {
     memset(rig, 0, sizeof *rig);
+    signal(SIGPIPE, SIG_IGN); /* libuv writes to sockets that may be closed */
     uv_loop_init(&rig->loop);
     uv_timer_init(&rig->loop, &rig->guard);
     uv_timer_start(&rig->guard, on_guard, GUARD_MS, GUARD_MS);

@@ -27,7 +27,8 @@
  * flight included; a reply larger than REDIS_REPLY_MAX closes the connection; at most
  * REDIS_MASTERS_MAX servers are known (topology.h).
  *
- * Threads: one client per loop, used on its thread alone.
+ * Threads: one client per loop, used on its thread alone. The process must ignore SIGPIPE, which
+ * libuv's writes may raise.
  */
 #ifndef WEIR_STORE_REDIS_CLIENT_H
 #define WEIR_STORE_REDIS_CLIENT_H

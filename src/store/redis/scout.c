@@ -87,6 +87,7 @@ static void scout_rest(struct redis_scout *scout)
     scout->state = REDIS_SCOUT_IDLE;
     uv_timer_stop(&scout->timer);
     if (scout->wanted) {
+        scout->wanted = false;
         redis_scout_want(client);
     }
 }
