@@ -98,6 +98,7 @@ struct weir_slot {
     struct weir_slot *next;
     struct weir_connection *connection;
     void (*write)(struct weir_slot *slot, struct weir_output *output);
+    void *owner;                    /* the front end's */
     struct weir_decision *decision; /* where it needs one */
     struct weir_buffer *buffer;     /* a finished reply, or an array of decisions */
     uint32_t waiting;               /* decisions that are not done */

@@ -47,6 +47,9 @@
 
 /* --- Time ------------------------------------------------------------------------------------- */
 
+/* A decision of a store elsewhere, unless the configuration says otherwise: Envoy waits 20 ms. Then
+ * on_store_error decides. */
+#define WEIR_STORE_PATIENCE_NS 20000000
 /* A request from its first byte to its last: a head is one packet or two; nginx gives 60 s,
  * attackers use less. Then 408, and the connection is closed. */
 #define WEIR_REQUEST_MS 10000
@@ -78,6 +81,38 @@
 #define WEIR_BUFFERS_USED_MAX (256u << 20)
 /* Buffers kept for reuse. */
 #define WEIR_BUFFERS_IDLE_MAX (4u << 20)
+
+/* --- HTTP/2 and gRPC ---------------------------------------------------------------------------
+ */
+
+/* Requests that a connection may have open: RFC 9113 6.5.2 advises at least 100. More are refused
+ * (REFUSED_STREAM), which clients repeat. */
+#define WEIR_GRPC_STREAMS_MAX 128
+/* One message, as of HTTP: 1 MiB. Then RESOURCE_EXHAUSTED. */
+#define WEIR_GRPC_MESSAGE_MAX (1u << 20)
+/* What unfinished messages of one connection may hold together: the window of the connection, which
+ * opens again only when a message is done with. */
+#define WEIR_GRPC_WINDOW (2u << 20)
+/* What one message may grow to in memory, and its answer: WEIR_ENVOY_DESCRIPTORS_MAX with all that
+ * hangs on them are 300 KiB. Then RESOURCE_EXHAUSTED. */
+#define WEIR_GRPC_ARENA_MAX (4u << 20)
+/* Header fields of one request, decoded. Then the stream is reset (ENHANCE_YOUR_CALM). */
+#define WEIR_GRPC_HEADERS_MAX 16384
+/* Frames that ask for work and bring no request: PING, SETTINGS, PRIORITY, RST_STREAM,
+ * WINDOW_UPDATE, empty DATA. Each costs 1, a malformed one 10; a finished call gives 4 back, time
+ * WEIR_GRPC_GLITCHES_PER_SECOND. Past the limit GOAWAY (ENHANCE_YOUR_CALM). */
+#define WEIR_GRPC_GLITCHES_MAX 1000
+#define WEIR_GRPC_GLITCHES_PER_SECOND 100
+#define WEIR_GRPC_GLITCHES_CREDIT 4
+/* No stream open: gRPC clients keep connections for as long as the program runs. */
+#define WEIR_GRPC_IDLE_MS 86400000
+/* How often a connection with open streams looks at their times. */
+#define WEIR_GRPC_CHECK_MS 500
+/* Between the announcement that a connection will end and its end: the round trip in which a client
+ * may still have begun requests (RFC 9113 6.8). */
+#define WEIR_GRPC_NOTICE_MS 500
+/* Answers of one reflection stream that the client has not read. */
+#define WEIR_GRPC_STREAMED_MAX (256u << 10)
 
 /* --- Logs ------------------------------------------------------------------------------------- */
 
