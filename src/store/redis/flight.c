@@ -36,7 +36,7 @@ static void finish_asked(struct store *store, struct flight *flight, int error)
 /* Who repeats a request by its idempotency key is given the same lease again, so it must live. */
 static bool may_be_repeated(const struct weir_decision *decision)
 {
-    return decision->count > 0 && decision->checks[decision->count - 1].flags & WEIR_CHECK_ONCE;
+    return decision->checks[decision->count - 1].flags & WEIR_CHECK_ONCE;
 }
 
 /* What a call may have done although nobody will hear of it. A lease would keep others out for its
