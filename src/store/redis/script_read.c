@@ -73,7 +73,7 @@ static bool read_delay(struct part *part, const struct weir_check *check,
             return false;
         over = redis_bucket_time(limit, us, units);
     } else if (part->mark & MARK_CHARGED) {
-        if (bucket_time_less(over, cost))
+        if (!part->is_state || bucket_time_less(over, cost))
             return false;
         over = bucket_time_subtract(limit, over, cost);
     }
@@ -100,7 +100,9 @@ static bool read_bucket(struct part *part, const struct weir_check *check,
 
     if (tat.ns >= BUCKET_TAT_MAX)
         tat = (struct bucket_time){BUCKET_TAT_MAX, 0};
-    outcome->cell = (struct weir_cell){tat.ns, limit->spec.rate == 0 ? 0 : tat.rem};
+    outcome->cell = (struct weir_cell){tat.ns, tat.rem};
+    if (limit->spec.rate == 0)
+        outcome->cell = (struct weir_cell){0, 0};
     return limit->spec.algorithm != WEIR_LEAKY_QUEUE || read_delay(part, check, outcome);
 }
 

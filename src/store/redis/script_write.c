@@ -58,9 +58,15 @@ static const struct redis_script *script_for(const struct redis_batch *batch)
     return is_plain(batch) ? plain_script(check_at(batch, 0)->limit) : &redis_script_mixture;
 }
 
+/* Whether a check is known by tag and digest, from a lease's token. */
+static bool is_token(const struct redis_batch *batch, const struct weir_check *check)
+{
+    return batch->decision->op == WEIR_OP_RELEASE && check->limit == NULL;
+}
+
 static size_t key_size(const struct redis_batch *batch, const struct weir_check *check)
 {
-    if (batch->decision->op == WEIR_OP_RELEASE)
+    if (is_token(batch, check))
         return REDIS_KEY_DIGEST_SIZE(strlen(batch->prefix));
     return redis_key_size(batch->prefix, check);
 }
@@ -88,7 +94,7 @@ static char *write_line_end(char *out)
 static char *write_key(char *out, const struct redis_batch *batch, const struct weir_check *check)
 {
     out = weir_resp_write_head(out, '$', key_size(batch, check));
-    if (batch->decision->op == WEIR_OP_RELEASE && check->limit == NULL) {
+    if (is_token(batch, check)) {
         unsigned char digest[REDIS_DIGEST] = {0};
 
         memcpy(digest, check->key.data,
