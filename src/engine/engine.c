@@ -75,14 +75,24 @@ static void unpin(struct weir_engine *engine, struct weir_entry *entry)
     entry->generation = NULL;
 }
 
-void weir_engine_close(struct weir_engine *engine)
+void weir_engine_end(struct weir_engine *engine)
 {
+    if (engine->store == NULL)
+        return;
     for (struct weir_entry *entry = engine->first_pending; entry != NULL; entry = entry->next)
         engine->store->ops->cancel(engine->store, &entry->decision);
-    for (uint32_t i = 0; i < engine->pool.touched; i++)
-        unpin(engine, weir_pool_at(&engine->pool, i)); /* also of those still handed out */
+    engine->first_pending = engine->last_pending = NULL;
+    engine->pending = 0;
     engine->store->done = NULL;
     engine->store->done_context = NULL;
+    engine->store = engine->local = NULL;
+}
+
+void weir_engine_close(struct weir_engine *engine)
+{
+    weir_engine_end(engine);
+    for (uint32_t i = 0; i < engine->pool.touched; i++)
+        unpin(engine, weir_pool_at(&engine->pool, i)); /* also of those still handed out */
     close_parts(engine);
 }
 

@@ -71,7 +71,11 @@ struct weir_engine_options {
 int weir_engine_open(struct weir_engine **engine, const struct weir_engine_options *options)
     __attribute__((warn_unused_result));
 
-/* Cancels what is pending, without calling `done`, and frees all. The stores stay open. */
+/* The stores are about to go: cancels what is pending, without calling `done`. From then on only
+ * decisions may be given back, what is counted read, and the engine closed. */
+void weir_engine_end(struct weir_engine *engine);
+
+/* Ends it, where that has not been done, and frees all. The stores stay open. */
 void weir_engine_close(struct weir_engine *engine);
 
 /* Swaps the rules (one reference is taken); decisions already made from the old ones keep them
@@ -140,9 +144,9 @@ void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decisio
 uint64_t weir_engine_run(struct weir_engine *engine, uint64_t now_ns);
 
 /* The front end no longer wants the answer (its connection is gone): `done` is not called for it
- * and it returns to the pool by itself, after the leases that it was given, or may have been given,
- * are ended: nobody else could, and they would keep others out for their whole life. In any state
- * but FREE. */
+ * and it returns to the pool by itself, after the leases that it was given are ended: nobody else
+ * could, and they would keep others out for their whole life. (Of a pending one, the store ends
+ * them.) In any state but FREE. */
 void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decision);
 
 /* How many decisions are at the store. */

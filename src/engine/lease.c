@@ -1,7 +1,5 @@
 /* Leases: who gave one, ending it by its token, and ending those that nobody will hear of; see
  * engine.h */
-#include <string.h>
-
 #include "engine/state.h"
 #include "engine/ticket.h"
 
@@ -65,12 +63,11 @@ int weir_engine_apply_lease(struct weir_engine *engine, struct weir_decision *de
 
 /* --- That nobody will hear of ----------------------------------------------------------------- */
 
-/* Whether a check of this decision may hold a lease: it was charged, or is at a store that may
- * still charge it. */
-static bool may_hold(const struct weir_decision *decision, uint16_t i, bool decided)
+/* Whether a check of this decision holds a lease. */
+static bool holds(const struct weir_decision *decision, uint16_t i)
 {
-    const struct weir_check *check = &decision->checks[i];
-    return asks_for_lease(check) && check->cost > 0 && (!decided || decision->outcomes[i].charged);
+    return decision->outcomes[i].charged && decision->checks[i].cost > 0 &&
+           asks_for_lease(&decision->checks[i]);
 }
 
 /* Who repeats a request by its idempotency key is given the same lease again, so it must live. */
@@ -80,7 +77,7 @@ static bool is_kept(const struct weir_decision *decision)
            (decision->checks[decision->count - 1].flags & WEIR_CHECK_ONCE) != 0;
 }
 
-bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decision, bool decided)
+bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decision)
 {
     struct weir_entry *entry = weir_entry_of(decision);
     const struct weir_store_ops *ops = engine->store->ops;
@@ -89,10 +86,10 @@ bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decisi
     bool charges = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_DEBIT;
     if (!charges || decision->lease.id == 0 || is_kept(decision))
         return false;
-    entry->local = decided && decision->source == WEIR_SOURCE_LOCAL;
+    entry->local = decision->source == WEIR_SOURCE_LOCAL;
     bool named = !entry->local && ops->name_of != NULL;
     for (uint16_t i = 0; i < decision->count; i++) {
-        if (!may_hold(decision, i, decided))
+        if (!holds(decision, i))
             continue;
         if (named)
             ops->name_of(engine->store, &decision->checks[i], &names[held]);
@@ -112,16 +109,4 @@ bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decisi
             set_named(decision, i, &names[i]);
     }
     return true;
-}
-
-bool weir_lease_copy(struct weir_engine *engine, const struct weir_decision *from,
-                     struct weir_decision *to)
-{
-    struct weir_entry *entry = weir_entry_of(to);
-    memcpy(to->checks, from->checks, from->count * sizeof *to->checks);
-    to->count = from->count;
-    to->op = from->op;
-    to->lease = from->lease;
-    entry->lender = weir_entry_of(from)->lender;
-    return weir_lease_abandon(engine, to, false);
 }

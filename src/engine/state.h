@@ -50,13 +50,9 @@ void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry)
 /* Whether a check of the decision is on a concurrency limit. */
 bool weir_lease_wanted(const struct weir_decision *decision);
 
-/* Makes a decision whose answer nobody will see the one that ends the leases it holds, or, when it
- * was at the store and is not `decided`, those it may hold. False: it has none to end. */
-bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decision, bool decided);
-/* The same with another decision of the pool, for one that was late and goes on without its store.
- */
-bool weir_lease_copy(struct weir_engine *engine, const struct weir_decision *from,
-                     struct weir_decision *to);
+/* Makes a decided decision whose answer nobody will see the one that ends the leases it holds.
+ * False: it has none to end. */
+bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decision);
 
 /* What the store calls: see weir_store_done. `context` is the engine. */
 void weir_engine_store_answered(void *context, struct weir_decision *decision, int error);

@@ -165,28 +165,14 @@ static void set_aside(struct weir_engine *engine, struct weir_entry *entry)
 
 /* Nobody will see this decision. Its leases end, else they would keep others out for their whole
  * life. */
-static void drop(struct weir_engine *engine, struct weir_entry *entry, bool decided)
+static void drop(struct weir_engine *engine, struct weir_entry *entry)
 {
-    if (!weir_lease_abandon(engine, &entry->decision, decided)) {
+    if (!weir_lease_abandon(engine, &entry->decision)) {
         weir_engine_give_back(engine, entry);
         return;
     }
     entry->dropped = true;
     set_aside(engine, entry);
-}
-
-/* A late decision goes on without the store, which may still give it a lease: that one ends. Where
- * the pool has no decision for it, it lives as long as its limit says. */
-static void drop_late_lease(struct weir_engine *engine, const struct weir_decision *late)
-{
-    struct weir_entry *entry = late->lease.id != 0 ? weir_pool_take(&engine->pool) : NULL;
-    if (entry == NULL)
-        return;
-    entry->dropped = weir_lease_copy(engine, late, &entry->decision);
-    if (entry->dropped)
-        set_aside(engine, entry);
-    else
-        weir_engine_give_back(engine, entry);
 }
 
 static void expire(struct weir_engine *engine)
@@ -200,7 +186,6 @@ static void expire(struct weir_engine *engine)
             weir_engine_give_back(engine, entry);
             continue;
         }
-        drop_late_lease(engine, &entry->decision);
         settle_failed(engine, entry, WEIR_ERR_DEADLINE);
         report(engine, entry);
     }
@@ -289,7 +274,7 @@ static void run_batch(struct weir_engine *engine, uint32_t size)
     for (uint32_t i = 0; i < decided; i++) {
         struct weir_entry *entry = weir_entry_of(engine->batch[i]);
         if (entry->state == WEIR_ENTRY_CANCELLED)
-            drop(engine, entry, true);
+            drop(engine, entry);
         else
             report(engine, entry);
     }
@@ -352,10 +337,10 @@ void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decisi
         }
         engine->store->ops->cancel(engine->store, decision);
         unlink_pending(engine, entry);
-        drop(engine, entry, false);
+        weir_engine_give_back(engine, entry);
         break;
     case WEIR_ENTRY_FINISHED:
-        drop(engine, entry, true);
+        drop(engine, entry);
         break;
     default:
         weir_engine_release(engine, decision);

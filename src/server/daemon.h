@@ -17,6 +17,7 @@ struct weir_daemon {
     struct weir_log log;
     struct weir_rules *rules; /* the newest; workers follow within a turn */
     struct weir_table *table;
+    struct weir_shared_store *shared;       /* NULL: states live in the table alone */
     struct weir_certificates *certificates; /* the newest */
     struct weir_certificate_watch certificate_watch;
     struct weir_endpoint http_endpoint, redis_endpoint, admin_endpoint;

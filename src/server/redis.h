@@ -13,7 +13,9 @@
  * Keys. What a command calls a key is hashed with a secret derived from the region's, one for each
  * database (SELECT) and each kind of state: buckets (CL.THROTTLE, THROTTLE, GCRA, WEIR.CHECKALL
  * share the states of their keys, as redis-cell and GCRA would share a Redis key) and windows
- * (INCREX). So no key of a command can ever meet a key of the rules file, whatever its bytes.
+ * (INCREX). So no key of a command can ever meet a key of the rules file, whatever its bytes. A
+ * store elsewhere knows it by a text instead: "b3:key" is a bucket of database 3, "w0#…" a window
+ * whose key is too long to be sent around, by its SHA-256.
  *
  * Order. Decisions of a connection are made in the order of its commands: all that is done with
  * states, DEL, TTL and WEIR.RESET too, is queued as it is parsed. DBSIZE, which is no decision,
@@ -61,6 +63,8 @@ struct weir_redis {
     struct weir_redis_shared *shared;
     uint64_t (*clock)(struct weir_worker *worker); /* weir_worker_time, but in tests */
     uint64_t secrets[WEIR_REDIS_KINDS][WEIR_REDIS_DATABASES][2];
+    bool elsewhere;                      /* the store is: it takes the texts of keys */
+    uint8_t flags, on_store_error;       /* of checks of commands */
     const struct weir_limit *last_limit; /* of the numbers below */
     uint64_t last[3];
     struct weir_redis_cache cache;
@@ -198,8 +202,12 @@ static inline bool weir_redis_number(struct weir_bytes arg, int64_t *value)
     return true;
 }
 
-void weir_redis_hash(const struct weir_redis_call *call, enum weir_redis_kind kind,
-                     struct weir_bytes key, uint64_t hash[2]);
+/* Fills a check of `decision` on a key of a command: its hash, and the text by which a store
+ * elsewhere knows it. `limit` may be NULL for operations on states. False: there is no room for the
+ * text, and it was answered. */
+bool weir_redis_fill_check(struct weir_redis_call *call, struct weir_decision *decision, uint16_t i,
+                           enum weir_redis_kind kind, struct weir_bytes key,
+                           const struct weir_limit *limit);
 
 /* --- Decisions ---------------------------------------------------------------------------------
  */

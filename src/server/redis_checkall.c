@@ -28,20 +28,19 @@ static bool check_fill(struct checkall *all, uint32_t group, const struct weir_b
         return false;
     }
     struct weir_check *check = &checks[group];
+    const struct weir_limit *limit;
     int err = weir_redis_bucket(call->redis, (uint64_t)n[0] + 1, (uint64_t)n[1], (uint64_t)n[2],
-                                UINT64_C(1000000000), &check->limit, &reason);
+                                UINT64_C(1000000000), &limit, &reason);
     if (err < 0) {
         char prefix[32];
         snprintf(prefix, sizeof prefix, "ERR limit %u: ", group + 1);
         weir_redis_limit_error(call, err, prefix, &reason);
         return false;
     }
-    weir_redis_hash(call, WEIR_REDIS_BUCKETS, args[0], check->hash);
+    if (!weir_redis_fill_check(call, all->decision, (uint16_t)group, WEIR_REDIS_BUCKETS, args[0],
+                               limit))
+        return false;
     check->cost = (uint64_t)n[3];
-    check->key = (struct weir_bytes){"", 0};
-    check->rule = UINT32_MAX;
-    check->flags = 0;
-    check->on_store_error = WEIR_FAIL_LOCAL;
     for (uint32_t i = 0; i < group; i++) {
         if (checks[i].hash[0] != check->hash[0] || checks[i].hash[1] != check->hash[1])
             continue;

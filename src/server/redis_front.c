@@ -1,4 +1,5 @@
 /* Requests, who may call, slots, replies that are ready. See redis.h. */
+#include <openssl/sha.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,11 +143,66 @@ bool weir_redis_number_any(struct weir_bytes arg, int64_t *value)
     return true;
 }
 
-void weir_redis_hash(const struct weir_redis_call *call, enum weir_redis_kind kind,
-                     struct weir_bytes key, uint64_t hash[2])
+/* Longer keys are sent as their SHA-256. */
+#define KEY_SENT_MAX 256
+
+static struct weir_bytes key_text(const struct weir_redis_call *call, enum weir_redis_kind kind,
+                                  struct weir_bytes key, char text[KEY_SENT_MAX + 8])
 {
-    weir_siphash128(call->redis->secrets[kind][call->session->database], key.data ? key.data : "",
-                    key.size, hash);
+    static const char kinds[WEIR_REDIS_KINDS] = {'b', 'w'}, digits[] = "0123456789abcdef";
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+    bool whole = key.size <= KEY_SENT_MAX;
+    int size = snprintf(text, 8, "%c%u%c", kinds[kind], call->session->database, whole ? ':' : '#');
+    char *at = text + size;
+    if (whole) {
+        if (key.size > 0)
+            memcpy(at, key.data, key.size);
+        return (struct weir_bytes){text, (size_t)size + key.size};
+    }
+    SHA256((const unsigned char *)key.data, key.size, digest);
+    for (size_t i = 0; i < sizeof digest; i++) {
+        *at++ = digits[digest[i] >> 4];
+        *at++ = digits[digest[i] & 15];
+    }
+    return (struct weir_bytes){text, (size_t)(at - text)};
+}
+
+/* The rare part of weir_redis_fill_check. */
+static __attribute__((noinline)) bool keep_text(struct weir_redis_call *call,
+                                                struct weir_decision *decision, uint16_t i,
+                                                enum weir_redis_kind kind, struct weir_bytes key)
+{
+    /* Names the state of an operation, whose limit nobody knows. */
+    static const struct weir_limit any[WEIR_REDIS_KINDS] = {
+        [WEIR_REDIS_BUCKETS] = {.spec = {.algorithm = WEIR_GCRA}},
+        [WEIR_REDIS_WINDOWS] = {.spec = {.algorithm = WEIR_FIXED_WINDOW}},
+    };
+    struct weir_check *check = &decision->checks[i];
+    char text[KEY_SENT_MAX + 8];
+    if (!check->limit)
+        check->limit = &any[kind];
+    check->key = weir_decision_keep(decision, key_text(call, kind, key, text));
+    if (check->key.data)
+        return true;
+    weir_redis_error(call, "ERR the keys are too long together");
+    return false;
+}
+
+bool weir_redis_fill_check(struct weir_redis_call *call, struct weir_decision *decision, uint16_t i,
+                           enum weir_redis_kind kind, struct weir_bytes key,
+                           const struct weir_limit *limit)
+{
+    const struct weir_redis *redis = call->redis;
+    struct weir_check *check = &decision->checks[i];
+    weir_siphash128(redis->secrets[kind][call->session->database], key.data ? key.data : "",
+                    key.size, check->hash);
+    check->limit = limit;
+    check->key = (struct weir_bytes){"", 0};
+    check->tag = 0;
+    check->rule = UINT32_MAX;
+    check->flags = redis->flags;
+    check->on_store_error = redis->on_store_error;
+    return __builtin_expect(!redis->elsewhere, 1) || keep_text(call, decision, i, kind, key);
 }
 
 /* --- Decisions -------------------------------------------------------------------------------- */
@@ -175,14 +231,11 @@ void weir_redis_decide(struct weir_redis_call *call, enum weir_redis_kind kind,
         weir_redis_error(call, "ERR overloaded");
         return;
     }
-    struct weir_check *check = &decision->checks[0];
-    weir_redis_hash(call, kind, key, check->hash);
-    check->limit = limit;
-    check->cost = cost;
-    check->key = (struct weir_bytes){"", 0};
-    check->rule = UINT32_MAX;
-    check->flags = 0;
-    check->on_store_error = WEIR_FAIL_LOCAL;
+    if (!weir_redis_fill_check(call, decision, 0, kind, key, limit)) {
+        weir_worker_give(call->redis->worker, decision);
+        return;
+    }
+    decision->checks[0].cost = cost;
     decision->count = 1;
     decision->op = (uint8_t)op;
     weir_redis_wait(call, decision, write);
@@ -336,6 +389,13 @@ static void *redis_open(struct weir_worker *worker, void *server)
     redis->worker = worker;
     redis->shared = server;
     redis->clock = weir_worker_time;
+    redis->elsewhere = worker->local != NULL;
+    redis->on_store_error = WEIR_FAIL_LOCAL;
+    if (redis->elsewhere) {
+        const struct weir_store_settings *store = &weir_worker_settings(worker)->store;
+        redis->flags = store->leased ? WEIR_CHECK_LEASED : 0;
+        redis->on_store_error = store->on_store_error;
+    }
     derive_secrets(redis);
     return redis;
 }

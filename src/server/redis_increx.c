@@ -140,8 +140,8 @@ static int increx_limit(struct weir_redis *redis, const struct increx *increx,
             snprintf(reason->text, sizeof reason->text, "the window is longer than 366 days");
             return WEIR_ERR_RANGE;
         }
-        int err = weir_redis_limits_find(redis->shared->limits, redis->worker->store, &spec, &found,
-                                         reason);
+        int err = weir_redis_limits_find(redis->shared->limits, redis->worker->store,
+                                         redis->worker->local, &spec, &found, reason);
         if (err < 0)
             return err;
         *cached = (struct weir_redis_cached){spec.rate, UINT64_MAX, spec.window_ns, found};

@@ -83,21 +83,25 @@ static void pttl_write(struct weir_slot *slot, struct weir_output *output)
     finish(slot);
 }
 
-/* A decision on the states of `count` keys; NULL: none is free. */
+/* A decision on the states of `count` keys; NULL: it was answered. */
 static struct weir_decision *keys_take(struct weir_redis_call *call, enum weir_op op,
                                        const struct weir_bytes *keys, uint32_t count)
 {
     struct weir_decision *decision = weir_worker_take(call->redis->worker);
-    for (uint32_t i = 0; decision && i < count * WEIR_REDIS_KINDS; i++) {
-        struct weir_check *check = &decision->checks[i];
-        *check = (struct weir_check){.key = {"", 0}, .rule = UINT32_MAX};
-        weir_redis_hash(call, (enum weir_redis_kind)(i % WEIR_REDIS_KINDS),
-                        keys[i / WEIR_REDIS_KINDS], check->hash);
+    if (!decision) { /* not after weir_worker_has_room */
+        weir_redis_error(call, "ERR overloaded");
+        return NULL;
     }
-    if (decision) {
-        decision->op = (uint8_t)op;
-        decision->count = (uint16_t)(count * WEIR_REDIS_KINDS);
+    for (uint16_t i = 0; i < count * WEIR_REDIS_KINDS; i++) {
+        if (!weir_redis_fill_check(call, decision, i, (enum weir_redis_kind)(i % WEIR_REDIS_KINDS),
+                                   keys[i / WEIR_REDIS_KINDS], NULL)) {
+            weir_worker_give(call->redis->worker, decision);
+            return NULL;
+        }
+        decision->checks[i].cost = 0;
     }
+    decision->op = (uint8_t)op;
+    decision->count = (uint16_t)(count * WEIR_REDIS_KINDS);
     return decision;
 }
 
@@ -118,10 +122,8 @@ static void keys_wait_all(struct weir_redis_call *call, enum weir_op op, uint32_
     }
     struct weir_slot *slot = made == wanted ? weir_connection_slot(call->connection) : NULL;
     if (!slot) {
-        if (made == wanted)
+        if (made == wanted || !list)
             call->close = true;
-        else
-            weir_redis_error(call, "ERR overloaded");
         give_all(worker, decisions, made);
         weir_buffer_give(&worker->buffers, list);
         return;
@@ -143,8 +145,6 @@ static void keys_wait(struct weir_redis_call *call, enum weir_op op, uint32_t ke
     struct weir_decision *decision = keys_take(call, op, &call->args[1], keys);
     if (decision)
         weir_redis_wait(call, decision, write);
-    else /* not after weir_worker_has_room */
-        weir_redis_error(call, "ERR overloaded");
 }
 
 void weir_redis_del(struct weir_redis_call *call)

@@ -5,19 +5,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/division.h"
 #include "table/table.h"
+
+struct made {
+    struct weir_limit limit;
+    struct weir_limit part; /* limit.local, where that is not NULL */
+};
 
 struct weir_redis_limits {
     pthread_mutex_t lock;
-    uint32_t count, max;
+    uint32_t count, max, nodes;
     uint32_t mask; /* places - 1: open addressing, at most half full */
-    struct weir_limit **places;
+    struct made **places;
     const struct weir_table *table;
     bool crowded; /* the table's list was seen to be full: it only grows while it is open */
 };
 
 int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max,
-                           const struct weir_table *table)
+                           const struct weir_table *table, uint32_t nodes)
 {
     struct weir_redis_limits *made = calloc(1, sizeof *made);
     if (!made)
@@ -27,6 +33,7 @@ int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max,
         size *= 2;
     made->max = max;
     made->table = table;
+    made->nodes = nodes;
     made->mask = size - 1;
     made->places = calloc(size, sizeof *made->places);
     if (!made->places) {
@@ -57,16 +64,16 @@ static bool same_spec(const struct weir_limit_spec *a, const struct weir_limit_s
 }
 
 /* Where a spec is, or where it would go. */
-static struct weir_limit **limits_place(const struct weir_redis_limits *limits,
-                                        const struct weir_limit_spec *spec)
+static struct made **limits_place(const struct weir_redis_limits *limits,
+                                  const struct weir_limit_spec *spec)
 {
     uint64_t mix = (spec->rate * UINT64_C(0x9e3779b97f4a7c15)) ^
                    (spec->window_ns * UINT64_C(0xc2b2ae3d27d4eb4f)) ^
                    ((spec->burst + spec->algorithm) * UINT64_C(0x165667b19e3779f9));
     uint32_t at = (uint32_t)(mix >> 32);
     for (;; at++) {
-        struct weir_limit **place = &limits->places[at & limits->mask];
-        if (!*place || same_spec(&(*place)->spec, spec))
+        struct made **place = &limits->places[at & limits->mask];
+        if (!*place || same_spec(&(*place)->limit.spec, spec))
             return place;
     }
 }
@@ -82,28 +89,34 @@ static bool has_room(struct weir_redis_limits *limits, const struct weir_limit *
 }
 
 static int limits_add(struct weir_redis_limits *limits, struct weir_store *store,
-                      const struct weir_limit *compiled, struct weir_limit **place,
-                      struct weir_reason *reason)
+                      struct weir_store *local, const struct weir_limit *compiled,
+                      struct made **place, struct weir_reason *reason)
 {
-    if (limits->count == limits->max || !has_room(limits, compiled))
+    if (limits->count == limits->max)
         return WEIR_ERR_FULL;
-    struct weir_limit *limit = malloc(sizeof *limit);
-    if (!limit)
+    struct made *made = malloc(sizeof *made);
+    if (!made)
         return WEIR_ERR_MEMORY;
-    *limit = *compiled;
-    int err = store->ops->prepare(store, limit, reason);
+    made->limit = *compiled;
+    if (local && limits->nodes > 1) {
+        weir_limit_divide(compiled, limits->nodes, &made->part);
+        made->limit.local = &made->part;
+    }
+    int err = WEIR_ERR_FULL;
+    if (has_room(limits, made->limit.local ? made->limit.local : &made->limit))
+        err = weir_store_prepare(store, local, &made->limit, reason);
     if (err < 0) {
-        free(limit);
+        free(made);
         return err;
     }
-    *place = limit;
+    *place = made;
     limits->count++;
     return 0;
 }
 
 int weir_redis_limits_find(struct weir_redis_limits *limits, struct weir_store *store,
-                           const struct weir_limit_spec *spec, const struct weir_limit **limit,
-                           struct weir_reason *reason)
+                           struct weir_store *local, const struct weir_limit_spec *spec,
+                           const struct weir_limit **limit, struct weir_reason *reason)
 {
     struct weir_limit compiled;
     struct weir_reason unwanted;
@@ -113,11 +126,11 @@ int weir_redis_limits_find(struct weir_redis_limits *limits, struct weir_store *
     if (err < 0)
         return err;
     pthread_mutex_lock(&limits->lock);
-    struct weir_limit **place = limits_place(limits, &compiled.spec);
+    struct made **place = limits_place(limits, &compiled.spec);
     if (!*place)
-        err = limits_add(limits, store, &compiled, place, reason);
+        err = limits_add(limits, store, local, &compiled, place, reason);
     if (err == 0)
-        *limit = *place;
+        *limit = &(*place)->limit;
     pthread_mutex_unlock(&limits->lock);
     return err;
 }

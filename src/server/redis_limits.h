@@ -11,7 +11,7 @@
  * limits. What earlier runs and other processes have put into the list of a state file counts too,
  * or every start would give away three quarters once more.
  *
- * Memory: about 170 bytes a distinct limit; a cache is 8 KiB.
+ * Memory: about 340 bytes a distinct limit; a cache is 8 KiB.
  * Threads: struct weir_redis_limits is internally locked; a cache belongs to one worker.
  */
 #ifndef WEIR_SERVER_REDIS_LIMITS_H
@@ -22,17 +22,21 @@
 struct weir_redis_limits;
 
 /* At most `max` distinct limits, and a new one only while the list of `table` (NULL: there is none)
- * has fewer than that. Errors: WEIR_ERR_MEMORY. */
+ * has fewer than that. `nodes` share the store and decide alone where it fails, each on its part of
+ * the limit; 0 or 1: on all of it. Errors: WEIR_ERR_MEMORY. */
 int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max,
-                           const struct weir_table *table) __attribute__((warn_unused_result));
+                           const struct weir_table *table, uint32_t nodes)
+    __attribute__((warn_unused_result));
 void weir_redis_limits_close(struct weir_redis_limits *limits);
 
-/* The compiled limit of a spec, valid until weir_redis_limits_close. `store` is the caller's own.
+/* The compiled limit of a spec, valid until weir_redis_limits_close. `store` is the caller's own,
+ * `local` the table beside it, or NULL.
  * Errors: WEIR_ERR_RANGE (`reason` says of what), WEIR_ERR_FULL, WEIR_ERR_MEMORY, and those of the
  * store's prepare. */
 int weir_redis_limits_find(struct weir_redis_limits *limits, struct weir_store *store,
-                           const struct weir_limit_spec *spec, const struct weir_limit **limit,
-                           struct weir_reason *reason) __attribute__((warn_unused_result));
+                           struct weir_store *local, const struct weir_limit_spec *spec,
+                           const struct weir_limit **limit, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
 
 /* How many there are. */
 uint32_t weir_redis_limits_count(struct weir_redis_limits *limits);

@@ -121,7 +121,7 @@ int weir_daemon_check(const struct weir_daemon *daemon, const struct weir_settin
 }
 
 struct prepare_context {
-    struct weir_store *store;
+    struct weir_store *store, *local;
     struct weir_reason *reason;
 };
 
@@ -129,7 +129,7 @@ static int prepare_limit(void *context, struct weir_limit *limit, const char *na
 {
     struct prepare_context *prepare = context;
     struct weir_reason why = {{0}};
-    int err = prepare->store->ops->prepare(prepare->store, limit, &why);
+    int err = weir_store_prepare(prepare->store, prepare->local, limit, &why);
     if (err < 0)
         snprintf(prepare->reason->text, sizeof prepare->reason->text, "limit '%s': %s%s%.150s",
                  name, weir_error_text(err), why.text[0] ? ": " : "", why.text);
@@ -139,7 +139,8 @@ static int prepare_limit(void *context, struct weir_limit *limit, const char *na
 int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
                         struct weir_reason *reason)
 {
-    struct prepare_context prepare = {.store = daemon->admin.store, .reason = reason};
+    struct prepare_context prepare = {
+        .store = daemon->admin.store, .local = daemon->admin.local, .reason = reason};
     return weir_rules_prepare(rules, prepare_limit, &prepare);
 }
 
@@ -154,6 +155,22 @@ static void reload_note(struct weir_daemon *daemon, bool differs, const char *se
 {
     if (differs)
         weir_log_event(&daemon->log, WEIR_LOG_WARNING, "restart_needed", "setting", setting);
+}
+
+/* What a store elsewhere is, and how it is spoken to. Modes and tags of limits are read anew. */
+static bool store_differs(const struct weir_store_settings *old,
+                          const struct weir_store_settings *new)
+{
+    return text_differs(old->redis_url, new->redis_url) || text_differs(old->user, new->user) ||
+           text_differs(old->password, new->password) ||
+           text_differs(old->sentinel_user, new->sentinel_user) ||
+           text_differs(old->sentinel_password, new->sentinel_password) ||
+           text_differs(old->ca_file, new->ca_file) ||
+           text_differs(old->cert_file, new->cert_file) ||
+           text_differs(old->key_file, new->key_file) ||
+           text_differs(old->server_name, new->server_name) || old->insecure != new->insecure ||
+           text_differs(old->prefix, new->prefix) || old->lease_ns != new->lease_ns ||
+           old->remember_ns != new->remember_ns || old->deadline_ns != new->deadline_ns;
 }
 
 /* Names what a running daemon cannot change. */
@@ -171,6 +188,7 @@ static void reload_compare(struct weir_daemon *daemon, const struct weir_setting
     reload_note(daemon, old->workers != new->workers && !daemon->options.workers, "server.workers");
     reload_note(daemon, text_differs(old->state_file, new->state_file), "state.file");
     reload_note(daemon, old->state_bytes != new->state_bytes, "state.size");
+    reload_note(daemon, store_differs(&old->store, &new->store), "store.redis");
 }
 
 /* Takes over one reference. */
@@ -211,6 +229,8 @@ static void reload_hand_over(struct weir_daemon *daemon, struct weir_rules *rule
 
 void weir_daemon_reload(struct weir_daemon *daemon)
 {
+    if (daemon->stopping)
+        return; /* the stores are going */
     struct weir_rules *rules = NULL;
     struct weir_certificates *certificates = NULL;
     struct weir_certificate_watch watch = {0};

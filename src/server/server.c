@@ -71,6 +71,7 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, u
         .index = index,
         .log = &daemon->log,
         .table = daemon->table,
+        .shared = daemon->shared,
         .rules = daemon->rules,
         .certificates = daemon->certificates,
         .decisions = decisions,
@@ -78,10 +79,13 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, u
     };
     if (getrandom(&options.lease_seed, sizeof options.lease_seed, 0) < 0)
         options.lease_seed = weir_clock_boot_ns() + index;
-    int err = weir_worker_open(worker, &options);
+    if (daemon->shared)
+        options.deadline_ns = weir_rules_settings(daemon->rules)->store.deadline_ns;
+    struct weir_reason why = {{0}};
+    int err = weir_worker_open(worker, &options, &why);
     if (err < 0)
-        snprintf(reason->text, sizeof reason->text, "cannot start a worker: %s",
-                 weir_error_text(err));
+        snprintf(reason->text, sizeof reason->text, "cannot start a worker: %.200s",
+                 why.text[0] ? why.text : weir_error_text(err));
     return err;
 }
 
@@ -239,8 +243,9 @@ static int open_redis(struct weir_daemon *daemon, struct weir_reason *reason)
     daemon->redis.workers = daemon->workers;
     daemon->redis.worker_count = daemon->worker_count;
     daemon->redis.started_wall_s = weir_clock_wall_s();
-    int err = weir_redis_limits_open(&daemon->redis.limits, (uint32_t)(stats.params_max / 4 * 3),
-                                     daemon->table);
+    int err =
+        weir_redis_limits_open(&daemon->redis.limits, (uint32_t)(stats.params_max / 4 * 3),
+                               daemon->table, weir_rules_settings(daemon->rules)->store.nodes);
     if (err < 0)
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
     return err;
@@ -309,9 +314,11 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     weir_certificate_watch_start(&daemon->certificate_watch, settings);
     int err = weir_certificates_load(&daemon->certificates, settings, reason);
     if (err == 0)
+        err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
+    if (err == 0)
         err = open_table(daemon, reason);
     if (err < 0)
-        return err;
+        goto close_table;
     err = open_worker(daemon, &daemon->admin, WEIR_WORKERS_MAX, ADMIN_DECISIONS,
                       ADMIN_CONNECTIONS_MAX, reason);
     if (err < 0)
@@ -334,6 +341,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 close_table:
     free(daemon->workers);
     free(daemon->threads);
+    weir_shared_store_close(daemon->shared);
     if (daemon->table)
         weir_table_close(daemon->table);
     return err;
@@ -345,6 +353,7 @@ static void daemon_close(struct weir_daemon *daemon)
         weir_worker_close(&daemon->workers[i]);
     weir_worker_close(&daemon->admin);
     weir_redis_limits_close(daemon->redis.limits);
+    weir_shared_store_close(daemon->shared);
     weir_table_close(daemon->table);
     remove_sockets(daemon);
     free(daemon->workers);

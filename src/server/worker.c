@@ -25,7 +25,7 @@ static void worker_on_decided(void *context, struct weir_decision *decision)
 static void worker_on_deadline(uv_timer_t *timer)
 {
     struct weir_worker *worker = timer->data;
-    worker->run_wanted = true; /* the turn follows in this iteration: the check handle */
+    worker->run_wanted = true;
 }
 
 uint64_t weir_worker_time(struct weir_worker *worker)
@@ -56,7 +56,9 @@ void weir_worker_settle(struct weir_worker *worker, uint64_t now_ns)
 
 bool weir_worker_has_room(struct weir_worker *worker)
 {
-    if (worker->taken < WEIR_GATHER_MAX && worker->taken + WEIR_BATCH_MAX <= worker->decisions)
+    /* Those that are at a store elsewhere are not gathered for a batch of ours. */
+    if ((worker->local || worker->taken < WEIR_GATHER_MAX) &&
+        worker->taken + WEIR_BATCH_MAX <= worker->decisions)
         return true;
     if (worker->queued) {
         worker->now_ns = weir_worker_time(worker);
@@ -162,6 +164,11 @@ static void worker_on_check(uv_check_t *check)
     worker_turn(check->data);
 }
 
+static void worker_on_prepare(uv_prepare_t *prepare)
+{
+    worker_turn(prepare->data);
+}
+
 static void worker_tick_listener(struct weir_listener *listener)
 {
     weir_listener_retry(listener);
@@ -179,7 +186,6 @@ static void worker_on_tick(uv_timer_t *timer)
     }
     for (unsigned i = 0; i < worker->listener_count; i++)
         worker_tick_listener(&worker->listeners[i]);
-    worker_turn(worker); /* poll comes next and may sleep */
 }
 
 /* --- Connections and slots -------------------------------------------------------------------- */
@@ -297,16 +303,52 @@ bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_addr
 
 /* --- Open, run, close ------------------------------------------------------------------------- */
 
-static int worker_open_engine(struct weir_worker *worker, const struct weir_worker_options *options)
+static int worker_open_stores(struct weir_worker *worker, const struct weir_worker_options *options,
+                              struct weir_reason *reason)
 {
-    int err = 0;
+    struct weir_store *table;
     worker->store = options->store;
-    if (!worker->store)
-        err = weir_store_embedded_open(&worker->store, options->table);
+    if (worker->store)
+        return 0;
+    int err = weir_store_embedded_open(&table, options->table);
+    if (err < 0)
+        return err;
+    worker->store = table;
+    if (!options->shared)
+        return 0;
+    err = weir_shared_store_join(options->shared, worker->index, &worker->loop, &worker->store,
+                                 reason);
+    if (err < 0) {
+        table->ops->close(table);
+        worker->store = NULL;
+        return err;
+    }
+    worker->shared = options->shared;
+    worker->local = table;
+    return 0;
+}
+
+/* At once. The handles of a store elsewhere close as the loop runs on. */
+static void worker_close_stores(struct weir_worker *worker)
+{
+    if (worker->shared && worker->store)
+        weir_shared_store_leave(worker->shared, worker->index, worker->store, NULL, NULL);
+    else if (worker->store)
+        worker->store->ops->close(worker->store);
+    if (worker->local)
+        worker->local->ops->close(worker->local);
+    worker->store = worker->local = NULL;
+}
+
+static int worker_open_engine(struct weir_worker *worker, const struct weir_worker_options *options,
+                              struct weir_reason *reason)
+{
+    int err = worker_open_stores(worker, options, reason);
     if (err < 0)
         return err;
     const struct weir_engine_options engine = {
         .store = worker->store,
+        .local = worker->local,
         .rules = options->rules,
         .secret = weir_table_secret(options->table),
         .decisions = worker->decisions,
@@ -316,10 +358,8 @@ static int worker_open_engine(struct weir_worker *worker, const struct weir_work
         .done_context = worker,
     };
     err = weir_engine_open(&worker->engine, &engine);
-    if (err < 0) {
-        worker->store->ops->close(worker->store);
-        worker->store = NULL;
-    }
+    if (err < 0)
+        worker_close_stores(worker);
     return err;
 }
 
@@ -327,8 +367,9 @@ static int worker_open_loop(struct weir_worker *worker)
 {
     if (uv_loop_init(&worker->loop) < 0)
         return WEIR_ERR_IO;
-    /* These three cannot fail; the async handle needs an eventfd. */
+    /* These cannot fail; the async handle needs an eventfd. */
     uv_check_init(&worker->loop, &worker->turn);
+    uv_prepare_init(&worker->loop, &worker->late_turn);
     uv_timer_init(&worker->loop, &worker->tick);
     uv_timer_init(&worker->loop, &worker->deadline);
     if (uv_async_init(&worker->loop, &worker->wake, weir_worker_on_wake) < 0) {
@@ -336,14 +377,17 @@ static int worker_open_loop(struct weir_worker *worker)
         uv_loop_close(&worker->loop);
         return WEIR_ERR_IO;
     }
-    worker->turn.data = worker->tick.data = worker->deadline.data = worker->wake.data = worker;
+    worker->turn.data = worker->late_turn.data = worker->tick.data = worker;
+    worker->deadline.data = worker->wake.data = worker;
     weir_wheel_init(&worker->wheel, uv_now(&worker->loop));
     uv_check_start(&worker->turn, worker_on_check);
+    uv_prepare_start(&worker->late_turn, worker_on_prepare);
     uv_timer_start(&worker->tick, worker_on_tick, WEIR_WHEEL_TICK_MS, WEIR_WHEEL_TICK_MS);
     return 0;
 }
 
-int weir_worker_open(struct weir_worker *worker, const struct weir_worker_options *options)
+int weir_worker_open(struct weir_worker *worker, const struct weir_worker_options *options,
+                     struct weir_reason *reason)
 {
     memset(worker, 0, sizeof *worker);
     worker->index = options->index;
@@ -364,7 +408,7 @@ int weir_worker_open(struct weir_worker *worker, const struct weir_worker_option
         err = worker_open_loop(worker);
     if (err < 0)
         goto free_memory;
-    err = worker_open_engine(worker, options);
+    err = worker_open_engine(worker, options, reason);
     if (err < 0)
         goto close_loop;
     return 0;
@@ -419,6 +463,11 @@ void weir_worker_close(struct weir_worker *worker)
         next = at->next;
         weir_connection_close(at);
     }
+    while (worker->leaving && worker->store) /* for as long as that takes: 200 ms at most */
+        uv_run(&worker->loop, UV_RUN_ONCE);
+    if (worker->engine)
+        weir_engine_close(worker->engine);
+    worker_close_stores(worker);
     uv_walk(&worker->loop, worker_close_handle, NULL);
     uv_run(&worker->loop, UV_RUN_DEFAULT);
     uv_loop_close(&worker->loop);
@@ -429,10 +478,6 @@ void weir_worker_close(struct weir_worker *worker)
         weir_rules_unref(unseen);
     weir_certificates_unref(atomic_exchange(&worker->next_certificates, NULL));
     weir_certificates_unref(worker->certificates);
-    if (worker->engine) {
-        weir_engine_close(worker->engine);
-        worker->store->ops->close(worker->store);
-    }
     while (worker->free_connections) {
         struct weir_connection *connection = worker->free_connections;
         worker->free_connections = connection->next;

@@ -24,6 +24,7 @@
 #include "server/limits.h"
 #include "server/listener.h"
 #include "server/log.h"
+#include "server/shared_store.h"
 #include "table/table.h"
 
 #define WEIR_WORKER_LISTENERS_MAX 4
@@ -58,14 +59,17 @@ struct weir_worker {
     struct weir_table *table;
     struct weir_engine *engine;
     struct weir_store *store;
+    struct weir_store *local;         /* the table beside a store elsewhere; NULL: it is `store` */
+    struct weir_shared_store *shared; /* of `store`, where that is elsewhere */
     uint32_t connections_max;
 
     uv_loop_t loop;
     uv_check_t turn;
-    uv_timer_t tick;     /* the wheel's */
-    uv_timer_t deadline; /* of pending decisions */
-    uv_async_t wake;     /* new rules, drain */
-    bool draining, run_wanted;
+    uv_prepare_t late_turn; /* for what timers have made ready: poll comes next and may sleep */
+    uv_timer_t tick;        /* the wheel's */
+    uv_timer_t deadline;    /* of pending decisions */
+    uv_async_t wake;        /* new rules, drain */
+    bool draining, run_wanted, leaving;
     struct weir_listener listeners[WEIR_WORKER_LISTENERS_MAX];
     unsigned listener_count;
 
@@ -96,8 +100,10 @@ struct weir_worker_options {
     unsigned index;
     struct weir_log *log;
     struct weir_table *table;
-    struct weir_store *store;               /* closed with the worker; NULL: one on the table */
-    struct weir_rules *rules;               /* prepared for the store */
+    struct weir_store *store;         /* closed with the worker; NULL: one on the table */
+    struct weir_shared_store *shared; /* instead: the store that nodes share, with the table beside
+                                         it; NULL: none */
+    struct weir_rules *rules;         /* prepared for the store */
     struct weir_certificates *certificates; /* one reference is taken; NULL: none */
     uint32_t decisions;                     /* 0: WEIR_DECISIONS */
     uint32_t connections_max;
@@ -105,9 +111,10 @@ struct weir_worker_options {
     uint64_t lease_seed;
 };
 
-/* Opens the loop, the store and the engine. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO, WEIR_ERR_FULL. */
-int weir_worker_open(struct weir_worker *worker, const struct weir_worker_options *options)
-    __attribute__((warn_unused_result));
+/* Opens the loop, the stores and the engine. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO, WEIR_ERR_FULL;
+ * `reason` says more of those of a store that nodes share. */
+int weir_worker_open(struct weir_worker *worker, const struct weir_worker_options *options,
+                     struct weir_reason *reason) __attribute__((warn_unused_result));
 
 /* Listens on a bound socket. `server` is handed to front->open. Errors: WEIR_ERR_IO,
  * WEIR_ERR_MEMORY; the socket is closed then. */
@@ -116,7 +123,8 @@ int weir_worker_listen(struct weir_worker *worker, const struct weir_front *fron
                        void *server, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* Runs until it is drained: until every connection is closed after weir_worker_drain. */
+/* Runs until it is drained: until every connection is closed after weir_worker_drain, and what the
+ * worker held of a store that nodes share is handed back. */
 void weir_worker_run(struct weir_worker *worker);
 
 /* Closes what is left, then frees all. The thread that ran it has ended. */

@@ -1,9 +1,32 @@
 /* What other threads tell a worker; see worker.h */
 #include "server/worker.h"
 
+static void worker_on_left(void *context)
+{
+    struct weir_worker *worker = context;
+    worker->store = NULL;
+    uv_stop(&worker->loop);
+}
+
+/* Hands back what it holds of the store that nodes share. Nobody asks any more; what is left to do
+ * are the ends of leases that nobody waits for. */
+static void worker_leave(struct weir_worker *worker)
+{
+    worker->leaving = true;
+    weir_engine_run(worker->engine, weir_worker_time(worker));
+    weir_engine_end(worker->engine);
+    worker->run_wanted = false;
+    uv_timer_stop(&worker->deadline);
+    weir_shared_store_leave(worker->shared, worker->index, worker->store, worker_on_left, worker);
+}
+
 void weir_worker_stop_if_done(struct weir_worker *worker)
 {
-    if (worker->draining && !worker->all)
+    if (!worker->draining || worker->all || worker->leaving)
+        return;
+    if (worker->shared)
+        worker_leave(worker);
+    else
         uv_stop(&worker->loop);
 }
 

@@ -47,7 +47,9 @@ struct weir_store_ops {
     size_t (*submit)(struct weir_store *, uint64_t now_ns, struct weir_decision *const *, size_t);
     /* End of a turn of the loop: sends what was collected, in one write. */
     void (*flush)(struct weir_store *);
-    /* Forgets a pending decision: `done` is never called for it. Its state may still be charged. */
+    /* Forgets a pending decision: `done` is never called for it. Its state may still be charged,
+     * but a lease that it may be given all the same is the store's to end, unless the decision has
+     * the record of an idempotency key (WEIR_CHECK_ONCE), whose repeat is given it again. */
     void (*cancel)(struct weir_store *, struct weir_decision *);
     /* How this store calls the state of a concurrency check. NULL: by the check's hash. */
     void (*name_of)(const struct weir_store *, const struct weir_check *, struct weir_store_name *);

@@ -68,7 +68,7 @@ struct redis_harness *redis_harness_open(const char *rules, uint32_t limits_max)
     worker->output.size = WEIR_OUTPUT_MAX + WEIR_REPLY_MAX;
     worker->output.data = malloc(worker->output.size);
     check(worker->output.data != NULL);
-    check(weir_redis_limits_open(&harness->shared.limits, limits_max, NULL) == 0);
+    check(weir_redis_limits_open(&harness->shared.limits, limits_max, NULL, 0) == 0);
     harness->shared.workers = worker;
     harness->shared.worker_count = 1;
     harness->listener = (struct weir_listener){

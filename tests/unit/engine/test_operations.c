@@ -126,33 +126,6 @@ static void a_reply_that_was_not_written_ends_its_lease(void **state)
     rig_close(&rig);
 }
 
-static void a_lease_that_may_be_given_after_all_ends(void **state)
-{
-    struct rig rig;
-    rig_open_elsewhere(&rig, NULL);
-    struct weir_limit slots = rig_limit(WEIR_CONCURRENCY, 2, 30 * SECOND);
-    rig.store->later_every = 1;
-    struct weir_decision *gone = decide_lease(&rig, &slots);
-    struct weir_decision *late = decide_lease(&rig, &slots);
-    /* The store had charged both before it was told to forget them. */
-    fake_store_decide(rig.store, START, gone);
-    fake_store_decide(rig.store, START, late);
-    gone->verdict = late->verdict = WEIR_PENDING;
-    weir_engine_cancel(rig.engine, gone);
-    weir_engine_run(rig.engine, START + DEADLINE);
-    assert_int_equal(late->error, WEIR_ERR_DEADLINE);
-    assert_int_equal(late->source, WEIR_SOURCE_LOCAL);
-    assert_int_equal(rig.store->pending_count, 2); /* the ends of both */
-    fake_store_answer(rig.store, 1);
-    fake_store_answer(rig.store, 0);
-    assert_int_equal(rig.done_count, 1); /* nobody is told of them */
-    rig.store->later_every = 0;
-    assert_int_equal(rig.store->releases, 2);
-    weir_engine_release(rig.engine, late);
-    assert_true(is_free(&rig, &slots, START + DEADLINE));
-    rig_close(&rig);
-}
-
 static void an_operation_is_done_though_its_asker_is_gone(void **state)
 {
     struct rig rig;
@@ -204,7 +177,6 @@ int main(void)
         cmocka_unit_test(a_token_names_the_state_so_that_any_node_ends_its_lease),
         cmocka_unit_test(a_lease_of_the_table_is_found_beside_another_store),
         cmocka_unit_test(a_reply_that_was_not_written_ends_its_lease),
-        cmocka_unit_test(a_lease_that_may_be_given_after_all_ends),
         cmocka_unit_test(an_operation_is_done_though_its_asker_is_gone),
         cmocka_unit_test(what_nobody_waits_for_gives_itself_back_when_it_is_late),
     };

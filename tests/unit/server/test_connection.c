@@ -73,7 +73,7 @@ static struct rig *rig_open_deadline(const char *rules, uint64_t deadline_ns)
                                                .rules = rig->rules,
                                                .deadline_ns = deadline_ns,
                                                .connections_max = 16};
-    assert_int_equal(weir_worker_open(&rig->worker, &worker), 0);
+    assert_int_equal(weir_worker_open(&rig->worker, &worker, &reason), 0);
     assert_int_equal(weir_endpoint_parse(&rig->endpoint, "127.0.0.1:0", &reason), 0);
     assert_int_equal(weir_endpoint_bind(&rig->endpoint, &fd, 1, &reason), 0);
     assert_int_equal(weir_worker_listen(&rig->worker, &weir_http_front, WEIR_LISTENER_HTTP,

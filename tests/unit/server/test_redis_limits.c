@@ -32,7 +32,7 @@ static void *ask(void *context)
         struct weir_limit_spec spec = {
             .algorithm = WEIR_GCRA, .rate = 1 + i, .window_ns = 1000000000, .burst = 5};
         asker->errors[i] =
-            weir_redis_limits_find(asker->limits, store, &spec, &asker->found[i], NULL);
+            weir_redis_limits_find(asker->limits, store, NULL, &spec, &asker->found[i], NULL);
     }
     store->ops->close(store);
     return NULL;
@@ -48,7 +48,7 @@ static void threads_share_each_limit_up_to_the_bound(void **state)
     unsigned made = 0;
     (void)state;
     assert_int_equal(weir_table_open(&table, &options, NULL), 0);
-    assert_int_equal(weir_redis_limits_open(&limits, MAX, table), 0);
+    assert_int_equal(weir_redis_limits_open(&limits, MAX, table, 0), 0);
     for (unsigned t = 0; t < THREADS; t++) {
         askers[t].limits = limits;
         askers[t].table = table;
@@ -82,8 +82,9 @@ static void what_no_store_could_keep_is_refused_and_takes_no_place(void **state)
     const struct weir_limit *limit = NULL;
     struct weir_reason reason;
     (void)state;
-    assert_int_equal(weir_redis_limits_open(&limits, 1, NULL), 0);
-    assert_int_equal(weir_redis_limits_find(limits, NULL, &spec, &limit, &reason), WEIR_ERR_RANGE);
+    assert_int_equal(weir_redis_limits_open(&limits, 1, NULL, 0), 0);
+    assert_int_equal(weir_redis_limits_find(limits, NULL, NULL, &spec, &limit, &reason),
+                     WEIR_ERR_RANGE);
     assert_non_null(strstr(reason.text, "window"));
     assert_null(limit);
     assert_int_equal(weir_redis_limits_count(limits), 0);
@@ -96,13 +97,13 @@ static unsigned run_of_a_server(struct weir_table *table, unsigned first, unsign
     struct weir_redis_limits *limits;
     struct weir_store *store;
     unsigned made = 0;
-    assert_int_equal(weir_redis_limits_open(&limits, 12, table), 0);
+    assert_int_equal(weir_redis_limits_open(&limits, 12, table, 0), 0);
     assert_int_equal(weir_store_embedded_open(&store, table), 0);
     for (unsigned i = first; i < end; i++) {
         struct weir_limit_spec spec = {
             .algorithm = WEIR_GCRA, .rate = 1 + i, .window_ns = 1000000000, .burst = 5};
         const struct weir_limit *limit;
-        int err = weir_redis_limits_find(limits, store, &spec, &limit, NULL);
+        int err = weir_redis_limits_find(limits, store, NULL, &spec, &limit, NULL);
         assert_true(err == 0 || err == WEIR_ERR_FULL);
         made += err == 0;
     }

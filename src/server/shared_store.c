@@ -1,0 +1,276 @@
+/* see shared_store.h */
+#include "server/shared_store.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "server/clock.h"
+
+/* Words of the counters, which are all of one kind. */
+#define WORDS (sizeof(struct weir_store_redis_stats) / sizeof(_Atomic uint64_t))
+_Static_assert(WORDS * sizeof(_Atomic uint64_t) == sizeof(struct weir_store_redis_stats),
+               "counters are words");
+
+struct member {
+    struct weir_shared_store *shared;
+    unsigned index;
+    const struct weir_store_redis_stats *stats; /* NULL: has not joined, or has left */
+    bool up, down, open;                        /* as it has told */
+};
+
+struct weir_shared_store {
+    pthread_mutex_t lock;
+    struct weir_log *log;
+    struct weir_rules *rules; /* hold the texts of the settings */
+    const struct weir_store_settings *settings;
+    struct redis_url url;
+    struct weir_store_redis_stats left; /* of those that have left */
+    struct member members[WEIR_WORKERS_MAX + 1];
+    unsigned joined, up, down, open; /* members, without the admin worker's */
+    bool told_up;                    /* that all are up */
+    char last_event[64], last_text[WEIR_REASON_MAX];
+};
+
+/* --- What is told ----------------------------------------------------------------------------- */
+
+static void log_text(struct weir_shared_store *shared, enum weir_log_level level, const char *event,
+                     const char *text)
+{
+    weir_log_event(shared->log, level, event, "reason", text);
+}
+
+/* Workers tell the same within moments of each other. */
+static bool is_news(struct weir_shared_store *shared, const char *event, const char *text)
+{
+    if (!strcmp(event, shared->last_event) && !strcmp(text, shared->last_text))
+        return false;
+    snprintf(shared->last_event, sizeof shared->last_event, "%s", event);
+    snprintf(shared->last_text, sizeof shared->last_text, "%s", text);
+    return true;
+}
+
+static void count(bool *member, unsigned *members, bool now)
+{
+    if (*member != now)
+        *members += now ? 1 : -1U;
+    *member = now;
+}
+
+static void tell_down(struct weir_shared_store *shared, struct member *member, const char *text)
+{
+    bool first = shared->down == 0, news = is_news(shared, "store_down", text);
+    count(&member->down, &shared->down, true);
+    count(&member->up, &shared->up, false);
+    shared->told_up = false;
+    if (first)
+        log_text(shared, WEIR_LOG_ERROR, "store_down", text);
+    else if (news)
+        log_text(shared, WEIR_LOG_ERROR, "store_still_down", text);
+}
+
+static void tell_up(struct weir_shared_store *shared, struct member *member, const char *text)
+{
+    count(&member->down, &shared->down, false);
+    count(&member->up, &shared->up, true);
+    if (shared->told_up || shared->up < shared->joined)
+        return;
+    shared->told_up = true;
+    shared->last_event[0] = '\0';
+    weir_log_event(shared->log, WEIR_LOG_INFO, "store_up", "server", text);
+}
+
+static void tell_open(struct weir_shared_store *shared, struct member *member, const char *text)
+{
+    bool first = shared->open == 0;
+    count(&member->open, &shared->open, true);
+    if (first)
+        log_text(shared, WEIR_LOG_WARNING, "breaker_open", text);
+}
+
+static void tell_closed(struct weir_shared_store *shared, struct member *member, const char *text)
+{
+    bool last = shared->open == 1 && member->open;
+    count(&member->open, &shared->open, false);
+    if (last)
+        log_text(shared, WEIR_LOG_INFO, "breaker_closed", text);
+}
+
+void weir_shared_store_tell(struct weir_shared_store *shared, unsigned index, const char *event,
+                            const char *text)
+{
+    struct member *member = &shared->members[index];
+    if (index == WEIR_SHARED_STORE_ADMIN)
+        return;
+    pthread_mutex_lock(&shared->lock);
+    if (!strcmp(event, "store_up"))
+        tell_up(shared, member, text);
+    else if (!strcmp(event, "store_down"))
+        tell_down(shared, member, text);
+    else if (!strcmp(event, "breaker_open"))
+        tell_open(shared, member, text);
+    else if (!strcmp(event, "breaker_closed"))
+        tell_closed(shared, member, text);
+    else if (is_news(shared, event, text))
+        log_text(shared, WEIR_LOG_WARNING, event, text);
+    pthread_mutex_unlock(&shared->lock);
+}
+
+static void member_on_event(void *context, const char *event, const char *text)
+{
+    const struct member *member = context;
+    weir_shared_store_tell(member->shared, member->index, event, text);
+}
+
+/* --- Totals ----------------------------------------------------------------------------------- */
+
+/* A worker's counters change meanwhile: each is some moment's. */
+static void add(struct weir_store_redis_stats *to, const struct weir_store_redis_stats *from)
+{
+    _Atomic uint64_t *sums = (_Atomic uint64_t *)(void *)to;
+    const _Atomic uint64_t *words = (const _Atomic uint64_t *)(const void *)from;
+    for (size_t i = 0; i < WORDS; i++) {
+        uint64_t value = atomic_load_explicit(&words[i], memory_order_relaxed);
+        atomic_fetch_add_explicit(&sums[i], value, memory_order_relaxed);
+    }
+}
+
+void weir_shared_store_totals(struct weir_shared_store *shared, struct weir_shared_totals *totals)
+{
+    memset(totals, 0, sizeof *totals);
+    pthread_mutex_lock(&shared->lock);
+    add(&totals->stats, &shared->left);
+    for (unsigned i = 0; i < WEIR_WORKERS_MAX; i++) {
+        const struct weir_store_redis_stats *stats = shared->members[i].stats;
+        if (!stats)
+            continue;
+        add(&totals->stats, stats);
+        uint64_t breaker = atomic_load_explicit(&stats->breaker, memory_order_relaxed);
+        totals->workers++;
+        totals->up += atomic_load_explicit(&stats->up, memory_order_relaxed) != 0;
+        totals->open += breaker == REDIS_BREAKER_OPEN;
+        totals->half_open += breaker == REDIS_BREAKER_HALF_OPEN;
+    }
+    pthread_mutex_unlock(&shared->lock);
+}
+
+/* --- Open, join, leave, close ----------------------------------------------------------------- */
+
+static void set_text(char room[REDIS_SECRET_MAX], const char *text)
+{
+    if (text)
+        snprintf(room, REDIS_SECRET_MAX, "%s", text);
+}
+
+/* What the settings say beside the URL, or instead of it. */
+static int url_fill(struct redis_url *url, const struct weir_store_settings *settings,
+                    struct weir_reason *reason)
+{
+    struct weir_reason why = {{0}};
+    int err = redis_url_parse(url, settings->redis_url, &why);
+    if (err < 0) {
+        snprintf(reason->text, sizeof reason->text, "store.redis.url: %.200s", why.text);
+        return WEIR_ERR_RULES;
+    }
+    set_text(url->user, settings->user);
+    set_text(url->password, settings->password);
+    set_text(url->sentinel_user, settings->sentinel_user);
+    set_text(url->sentinel_password, settings->sentinel_password);
+    url->ca_file = settings->ca_file;
+    url->cert_file = settings->cert_file;
+    url->key_file = settings->key_file;
+    url->server_name = settings->server_name;
+    url->insecure = settings->insecure;
+    return 0;
+}
+
+int weir_shared_store_open(struct weir_shared_store **out, struct weir_rules *rules,
+                           struct weir_log *log, struct weir_reason *reason)
+{
+    const struct weir_store_settings *settings = &weir_rules_settings(rules)->store;
+    *out = NULL;
+    if (!settings->redis_url)
+        return 0;
+    struct weir_shared_store *shared = calloc(1, sizeof *shared);
+    if (!shared)
+        return WEIR_ERR_MEMORY;
+    int err = url_fill(&shared->url, settings, reason);
+    if (err < 0) {
+        free(shared);
+        return err;
+    }
+    pthread_mutex_init(&shared->lock, NULL);
+    shared->log = log;
+    shared->rules = weir_rules_ref(rules);
+    shared->settings = settings;
+    *out = shared;
+    return 0;
+}
+
+void weir_shared_store_close(struct weir_shared_store *shared)
+{
+    if (!shared)
+        return;
+    weir_rules_unref(shared->rules);
+    pthread_mutex_destroy(&shared->lock);
+    free(shared);
+}
+
+static uint64_t draw_seed(unsigned index)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
+        seed = weir_clock_boot_ns() + index;
+    return seed;
+}
+
+int weir_shared_store_join(struct weir_shared_store *shared, unsigned index, uv_loop_t *loop,
+                           struct weir_store **store, struct weir_reason *reason)
+{
+    const struct weir_store_settings *settings = shared->settings;
+    struct member *member = &shared->members[index];
+    const struct weir_store_redis_options options = {
+        .loop = loop,
+        .url = &shared->url,
+        .prefix = settings->prefix,
+        .deadline_ns = settings->deadline_ns,
+        .lease_ns = settings->lease_ns,
+        .remember_ns = settings->remember_ns,
+        .random_seed = draw_seed(index),
+        .event = member_on_event,
+        .event_context = member,
+    };
+    *member = (struct member){.shared = shared, .index = index};
+    int err = weir_store_redis_open(store, &options, reason);
+    if (err < 0)
+        return err;
+    pthread_mutex_lock(&shared->lock);
+    member->stats = weir_store_redis_stats(*store);
+    shared->joined += index != WEIR_SHARED_STORE_ADMIN;
+    pthread_mutex_unlock(&shared->lock);
+    return 0;
+}
+
+void weir_shared_store_leave(struct weir_shared_store *shared, unsigned index,
+                             struct weir_store *store, void (*closed)(void *context), void *context)
+{
+    struct member *member = &shared->members[index];
+    pthread_mutex_lock(&shared->lock);
+    if (index != WEIR_SHARED_STORE_ADMIN) {
+        add(&shared->left, member->stats);
+        atomic_store_explicit(&shared->left.leases, 0, memory_order_relaxed); /* given back */
+        count(&member->down, &shared->down, false);
+        count(&member->up, &shared->up, false);
+        count(&member->open, &shared->open, false);
+        shared->joined--;
+        shared->told_up = true; /* who leaves does not come up again */
+    }
+    member->stats = NULL;
+    pthread_mutex_unlock(&shared->lock);
+    if (closed)
+        weir_store_redis_shutdown(store, closed, context);
+    else
+        store->ops->close(store);
+}
