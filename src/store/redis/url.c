@@ -39,21 +39,22 @@ static int decode(const struct cursor *cursor, const char *text, size_t size, ch
 {
     size_t used = 0;
     for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)text[i];
+        const char *at = text + i;
+        unsigned char c = (unsigned char)*at;
         if (c == '%') {
-            int high = i + 2 < size ? hex_digit(text[i + 1]) : -1;
-            int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
+            int high = i + 2 < size ? hex_digit(at[1]) : -1;
+            int low = high >= 0 ? hex_digit(at[2]) : -1;
             if (low < 0) {
-                return refuse_at(cursor, text + i, "two hexadecimal digits follow a %");
+                return refuse_at(cursor, at, "two hexadecimal digits follow a %");
             }
             c = (unsigned char)(high << 4 | low);
             i += 2;
         }
         if (c == '\0') {
-            return refuse_at(cursor, text + i, "a NUL character is not allowed");
+            return refuse_at(cursor, at, "a NUL character is not allowed");
         }
         if (used + 1 >= room) {
-            return refuse_at(cursor, text + i, "too long");
+            return refuse_at(cursor, at, "too long");
         }
         out[used++] = (char)c;
     }

@@ -1,0 +1,149 @@
+/* The line of calls, beside a plain array of what should be in it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "store/redis/line.h"
+
+static void push(struct redis_line *line, struct redis_call *call)
+{
+    struct redis_place place = {.call = call, .kind = REDIS_PLACE_CALL};
+    assert_int_equal(redis_line_push(line, place), 0);
+}
+
+static void places_are_popped_in_order(void **state)
+{
+    struct redis_line line = {0};
+    struct redis_call calls[1000];
+    for (int i = 0; i < 1000; i++) {
+        push(&line, &calls[i]);
+    }
+    for (int i = 0; i < 1000; i++) {
+        redis_line_pass(&line);
+    }
+    for (int i = 0; i < 1000; i++) {
+        assert_true(redis_line_in_flight(&line));
+        assert_ptr_equal(redis_line_pop(&line).call, &calls[i]);
+    }
+    assert_false(redis_line_in_flight(&line));
+    redis_line_free(&line);
+}
+
+static void who_leaves_before_being_sent_is_skipped(void **state)
+{
+    struct redis_line line = {0};
+    struct redis_call calls[4];
+    for (int i = 0; i < 4; i++) {
+        push(&line, &calls[i]);
+    }
+    assert_true(redis_line_leave(&line, &calls[0]));
+    assert_true(redis_line_leave(&line, &calls[2]));
+    for (int i = 0; i < 4; i++) {
+        redis_line_pass(&line);
+    }
+    assert_ptr_equal(redis_line_pop(&line).call, &calls[1]);
+    assert_false(redis_line_leave(&line, &calls[3])); /* it was sent: its reply will come */
+    struct redis_place last = redis_line_pop(&line);
+    assert_int_equal(last.kind, REDIS_PLACE_FORGOTTEN);
+    assert_null(last.call);
+    assert_false(redis_line_in_flight(&line));
+    redis_line_free(&line);
+}
+
+static void those_that_left_make_room(void **state)
+{
+    struct redis_line line = {0};
+    struct redis_call kept, passing;
+    push(&line, &kept);
+    for (int i = 0; i < 100000; i++) {
+        push(&line, &passing);
+        assert_true(redis_line_leave(&line, &passing));
+    }
+    assert_int_equal(line.room, 256);
+    redis_line_pass(&line);
+    assert_ptr_equal(redis_line_pop(&line).call, &kept);
+    redis_line_free(&line);
+}
+
+enum { CALLS = 3000, QUEUED = 0, SENT, LEFT, FORGOTTEN, POPPED };
+static struct redis_call calls[CALLS];
+static uint8_t status[CALLS];
+
+/* The first of `from` on that has not left; `end` if there is none. */
+static int next_present(int from, int end)
+{
+    while (from < end && status[from] == LEFT) {
+        from++;
+    }
+    return from;
+}
+
+/* Sends the next that is still there, over all gaps before it. */
+static void send_next(struct redis_line *line, int next)
+{
+    struct redis_place place;
+    do {
+        place = *redis_line_at(line, line->sent);
+        redis_line_pass(line);
+    } while (place.kind == REDIS_PLACE_GAP);
+    assert_ptr_equal(place.call, &calls[next]);
+    status[next] = SENT;
+}
+
+static void pop_next(struct redis_line *line, int next)
+{
+    struct redis_place place = redis_line_pop(line);
+    bool forgotten = status[next] == FORGOTTEN;
+    assert_int_equal(place.kind, forgotten ? REDIS_PLACE_FORGOTTEN : REDIS_PLACE_CALL);
+    assert_ptr_equal(place.call, forgotten ? NULL : &calls[next]);
+    status[next] = POPPED;
+}
+
+/* Random pushes, sends, replies and leaves. */
+static void a_line_is_like_its_model(void **state)
+{
+    struct redis_line line = {.first = UINT32_MAX - 500, /* the numbers wrap around */
+                              .sent = UINT32_MAX - 500,
+                              .last = UINT32_MAX - 500};
+    int pushed = 0, sent = 0, popped = 0;
+    uint32_t random = 1;
+
+    while (popped < CALLS) {
+        random = random * 1664525 + 1013904223;
+        unsigned what = random >> 28;
+        int to_send = next_present(sent, pushed);
+        if (what < 6 && pushed < CALLS) {
+            push(&line, &calls[pushed++]);
+        } else if (what < 10 && to_send < pushed) {
+            send_next(&line, to_send);
+            sent = to_send + 1;
+        } else if (what < 12 && pushed > 0) {
+            int i = (int)((random >> 8) % (uint32_t)pushed);
+            if (status[i] == QUEUED || status[i] == SENT) {
+                assert_int_equal(redis_line_leave(&line, &calls[i]), status[i] == QUEUED);
+                status[i] = status[i] == QUEUED ? LEFT : FORGOTTEN;
+            }
+        } else if (next_present(popped, sent) < sent) {
+            popped = next_present(popped, sent);
+            pop_next(&line, popped++);
+        } else if (pushed == CALLS && to_send == CALLS) {
+            popped = next_present(popped, CALLS); /* only those that left are left */
+        }
+    }
+    redis_line_free(&line);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(places_are_popped_in_order),
+        cmocka_unit_test(who_leaves_before_being_sent_is_skipped),
+        cmocka_unit_test(those_that_left_make_room),
+        cmocka_unit_test(a_line_is_like_its_model),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
