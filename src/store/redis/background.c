@@ -20,7 +20,7 @@ static uint64_t limit_ns(const struct store *store, uint8_t kind)
 
 static int send_call(struct store *store, struct store_call *call)
 {
-    uint64_t due_hr = uv_hrtime() + limit_ns(store, call->kind);
+    uint64_t due_hr = store_hr(store) + limit_ns(store, call->kind);
     int err = call_send(store, call, &store->background[call->kind], due_hr);
 
     if (err == 0)
@@ -137,7 +137,7 @@ void background_release(struct store *store, const struct weir_decision *decisio
 
 static void probe_ended(struct store *store, bool answered)
 {
-    uint64_t hr = uv_hrtime(), open_ms = (hr - store->breaker.opened_ns) / 1000000;
+    uint64_t hr = store_hr(store), open_ms = (hr - store->breaker.opened_ns) / 1000000;
 
     redis_breaker_probed(&store->breaker, hr, answered);
     if (answered && redis_breaker_closed(&store->breaker))

@@ -61,10 +61,11 @@ struct store_call *call_write(struct store *store, enum call_kind kind,
                               const struct redis_batch *batch)
 {
     struct store_call *call = call_take(store, kind, redis_script_size(batch));
+    bool cluster = redis_client_is_cluster(store->client);
 
     if (call != NULL)
-        call->call.size =
-            redis_script_write(batch, call->bytes, &call->call.script, &call->call.slot);
+        call->call.size = redis_script_write(batch, call->bytes, &call->call.script,
+                                             cluster ? &call->call.slot : NULL);
     return call;
 }
 
@@ -72,7 +73,7 @@ struct store_call *call_write(struct store *store, enum call_kind kind,
 
 void call_account(struct store *store, uint16_t slot, bool answered)
 {
-    if (!redis_breaker_call(&store->breaker, uv_hrtime(), answered))
+    if (!redis_breaker_call(&store->breaker, store_hr(store), answered))
         return;
     store->probe_slot = slot;
     redis_stats_add(&store->stats.breaker_opened, 1);
@@ -83,7 +84,7 @@ void call_account(struct store *store, uint16_t slot, bool answered)
 
 void call_refused(struct store *store, const struct weir_reason *reason)
 {
-    uint64_t hr = uv_hrtime();
+    uint64_t hr = store_hr(store);
 
     redis_stats_add(&store->stats.errors, 1);
     if (store->error_told_hr != 0 && hr - store->error_told_hr < TELL_ERRORS_NS)
@@ -105,7 +106,9 @@ static void account_end(struct store *store, struct store_call *call, int error)
 {
     redis_stats_add(&store->stats.redirects, call->call.attempts);
     if (error == 0) {
-        redis_stats_latency(&store->stats, uv_hrtime() - written_hr(store, call));
+        uint64_t from_hr = written_hr(store, call), hr = store_hr(store);
+
+        redis_stats_latency(&store->stats, hr > from_hr ? hr - from_hr : 0);
     } else {
         redis_stats_add(&store->stats.errors, 1);
         if (error == WEIR_ERR_IO)
@@ -137,7 +140,7 @@ int call_send(struct store *store, struct store_call *call, struct call_list *li
 {
     call->call.done = call_done;
     call->call.give_up_ns = give_up_hr;
-    call->sent_hr = uv_hrtime();
+    call->sent_hr = store_hr(store);
     call->turn = store->turn;
     call_append(list, call);
 

@@ -232,19 +232,23 @@ static void step_answered(struct store *store, struct flight *flight, struct sto
 
 /* --- Either ----------------------------------------------------------------------------------- */
 
-/* The record of an idempotency key lives beside the first check that has a state: it is asked
- * before anything else is charged. */
-static void place_record(struct weir_decision *decision)
+/* Where the states live: so that it is computed once. The record of an idempotency key lives beside
+ * the first check that has a state: it is asked before anything else is charged. */
+static void place(struct weir_decision *decision)
 {
-    struct weir_check *record = &decision->checks[decision->count - 1];
+    uint64_t first = 0;
 
-    if (!(record->flags & WEIR_CHECK_ONCE))
-        return;
-    for (uint16_t i = 0; i + 1 < decision->count; i++)
-        if (redis_plan_has_state(&decision->checks[i])) {
-            record->tag = redis_key_tag(&decision->checks[i]);
-            return;
-        }
+    for (uint16_t i = 0; i < decision->count; i++) {
+        struct weir_check *check = &decision->checks[i];
+
+        if (!redis_plan_has_state(check))
+            continue;
+        if (check->flags & WEIR_CHECK_ONCE && first != 0)
+            check->tag = first;
+        check->tag = redis_key_tag(check);
+        if (first == 0)
+            first = check->tag;
+    }
 }
 
 int flight_start(struct store *store, struct flight *flight)
@@ -253,7 +257,7 @@ int flight_start(struct store *store, struct flight *flight)
     uint8_t action;
 
     flight->state = FLIGHT_CALLS;
-    place_record(flight->decision);
+    place(flight->decision);
     if (redis_plan_is_one_call(flight->decision, one_slot, &action))
         return start_one(store, flight, action);
     return start_plan(store, flight, one_slot);

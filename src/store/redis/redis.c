@@ -19,14 +19,25 @@
 
 /* --- Clocks and events ------------------------------------------------------------------------ */
 
-uint64_t store_now(const struct store *store)
+static uint64_t boot_ns(void)
 {
     struct timespec now;
 
-    if (store->test_time_ns != NULL)
-        return *store->test_time_ns;
     clock_gettime(CLOCK_BOOTTIME, &now);
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+void store_read_clocks(struct store *store)
+{
+    store->hr = uv_hrtime();
+    store->now_ns = store->test_time_ns != NULL ? *store->test_time_ns : boot_ns();
+    store->clocks_read = true;
+}
+
+/* The loop has called everybody whose socket was ready. */
+static void after_polling(uv_check_t *check)
+{
+    ((struct store *)check->data)->clocks_read = false;
 }
 
 void store_tell(struct store *store, const char *event, const char *format, ...)
@@ -49,12 +60,12 @@ static void client_event(void *context, enum redis_event event, const char *text
     switch (event) {
     case REDIS_EVENT_UP:
         store->connected = true;
-        redis_breaker_hurry(&store->breaker, uv_hrtime());
+        redis_breaker_hurry(&store->breaker, store_hr(store));
         store_tell(store, "store_up", "%s", text);
         break;
     case REDIS_EVENT_DOWN:
         store->connected = false;
-        if (redis_breaker_trip(&store->breaker, uv_hrtime()))
+        if (redis_breaker_trip(&store->breaker, store_hr(store)))
             redis_stats_add(&store->stats.breaker_opened, 1);
         store_tell(store, "store_down", "%s", text);
         break;
@@ -88,9 +99,11 @@ void store_flush(struct store *store)
     if (store->queued) {
         store->queued = false;
         redis_client_flush(store->client);
-        store->turn_hr[store->turn % STORE_TURNS] = uv_hrtime();
+        store_read_clocks(store);
+        store->turn_hr[store->turn % STORE_TURNS] = store->hr;
         store->turn++;
     }
+    store->clocks_read = false; /* the loop may wait now */
     uv_prepare_stop(&store->prepare);
 }
 
@@ -111,7 +124,7 @@ void store_arm(struct store *store, uint64_t due_hr)
     if (due_hr >= store->timer_hr || store->closing)
         return;
 
-    uint64_t hr = uv_hrtime();
+    uint64_t hr = store_hr(store);
 
     store->timer_hr = due_hr;
     uv_timer_start(&store->timer, on_timer, due_hr > hr ? (due_hr - hr + MS_NS - 1) / MS_NS : 0, 0);
@@ -119,7 +132,7 @@ void store_arm(struct store *store, uint64_t due_hr)
 
 void store_tick_soon(struct store *store)
 {
-    uint64_t hr = uv_hrtime();
+    uint64_t hr = store_hr(store);
 
     if (store->tick_hr > hr + TICK_NS)
         store->tick_hr = hr + TICK_NS;
@@ -153,8 +166,10 @@ static void finish_shutdown(struct store *store, uint64_t hr);
 static void on_timer(uv_timer_t *timer)
 {
     struct store *store = timer->data;
-    uint64_t hr = uv_hrtime();
+    uint64_t hr;
 
+    store_read_clocks(store);
+    hr = store->hr;
     store->timer_hr = UINT64_MAX;
     tick(store, hr);
     if (redis_breaker_probe(&store->breaker, hr)) {
@@ -169,6 +184,7 @@ static void on_timer(uv_timer_t *timer)
     store_update(store);
     if (store->shut_down_by_hr != 0)
         finish_shutdown(store, hr);
+    store->clocks_read = false;
 }
 
 /* --- Closing ---------------------------------------------------------------------------------- */
@@ -209,6 +225,7 @@ static void close_handles(struct store *store)
     store->closing = true;
     uv_close((uv_handle_t *)&store->timer, handle_closed);
     uv_close((uv_handle_t *)&store->prepare, handle_closed);
+    uv_close((uv_handle_t *)&store->check, handle_closed);
 }
 
 static void begin_close(struct store *store)
@@ -237,7 +254,7 @@ void weir_store_redis_shutdown(struct weir_store *base, void (*closed)(void *con
                                void *context)
 {
     struct store *store = store_of(base);
-    uint64_t hr = uv_hrtime();
+    uint64_t hr = store_hr(store);
 
     store->closed = closed;
     store->closed_context = context;
@@ -284,7 +301,9 @@ static int open_client(struct store *store, const struct weir_store_redis_option
 
     uv_timer_init(store->loop, &store->timer);
     uv_prepare_init(store->loop, &store->prepare);
-    store->timer.data = store->prepare.data = store;
+    uv_check_init(store->loop, &store->check);
+    store->timer.data = store->prepare.data = store->check.data = store;
+    uv_check_start(&store->check, after_polling);
     return redis_client_open(&store->client, &client, reason);
 }
 
@@ -304,7 +323,7 @@ int weir_store_redis_open(struct weir_store **base, const struct weir_store_redi
     store->event = options->event;
     store->event_context = options->event_context;
     store->timer_hr = store->tick_hr = UINT64_MAX;
-    store->handles = 3;
+    store->handles = 4;
     snprintf(store->prefix, sizeof store->prefix, "%s", prefix);
     redis_blocks_init(&store->calls, STORE_CALLS_BYTES);
     redis_blocks_init(&store->flights, STORE_FLIGHTS_BYTES);

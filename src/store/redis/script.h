@@ -40,8 +40,8 @@ struct redis_batch {
 /* The most bytes that a call of `count` checks takes, for keys of the texts given. */
 size_t redis_script_size(const struct redis_batch *batch);
 
-/* Writes the EVALSHA at `out` (redis_script_size bytes), sets *script and *slot. Returns its size.
- */
+/* Writes the EVALSHA at `out` (redis_script_size bytes), sets *script and *slot (NULL: it is no
+ * Cluster, where the slot is worth knowing). Returns its size. */
 size_t redis_script_write(const struct redis_batch *batch, char *out,
                           const struct redis_script **script, uint16_t *slot);
 

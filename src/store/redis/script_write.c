@@ -25,17 +25,38 @@ static bool has_reservation(const struct redis_batch *batch)
     return batch->action == REDIS_RESERVE || batch->action == REDIS_ROLL_BACK;
 }
 
-/* One check that is simply to be decided. */
-static bool is_plain(const struct redis_batch *batch)
+static bool same_key(const struct weir_check *a, const struct weir_check *b)
 {
-    const struct weir_check *check = check_at(batch, 0);
+    const char *name = a->limit->name, *other = b->limit->name;
 
-    return batch->count == 1 && batch->action == REDIS_DECIDE &&
-           batch->decision->op == WEIR_OP_DECIDE &&
-           (check->flags & (WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_ONCE)) == 0;
+    return a->key.size == b->key.size && memcmp(a->key.data, b->key.data, a->key.size) == 0 &&
+           (name == other || (name != NULL && other != NULL && strcmp(name, other) == 0));
 }
 
-static const struct redis_script *plain_script(const struct weir_limit *limit)
+/* Checks that are simply to be decided, each on a key of its own. */
+static bool is_plain(const struct redis_batch *batch)
+{
+    if (batch->action != REDIS_DECIDE || batch->decision->op != WEIR_OP_DECIDE)
+        return false;
+    for (uint16_t i = 0; i < batch->count; i++) {
+        const struct weir_check *check = check_at(batch, i);
+
+        if (check->flags & (WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_ONCE))
+            return false;
+        for (uint16_t j = 0; j < i; j++)
+            if (same_key(check_at(batch, j), check))
+                return false;
+    }
+    return true;
+}
+
+/* One of them: then the script is its algorithm's. */
+static bool is_single(const struct redis_batch *batch)
+{
+    return batch->count == 1 && is_plain(batch);
+}
+
+static const struct redis_script *single_script(const struct weir_limit *limit)
 {
     switch (limit->spec.algorithm) {
     case WEIR_FIXED_WINDOW:
@@ -55,7 +76,7 @@ static const struct redis_script *script_for(const struct redis_batch *batch)
 {
     if (batch->decision->op >= WEIR_OP_RELEASE)
         return &redis_script_operate;
-    return is_plain(batch) ? plain_script(check_at(batch, 0)->limit) : &redis_script_mixture;
+    return is_single(batch) ? single_script(check_at(batch, 0)->limit) : &redis_script_mixture;
 }
 
 /* Whether a check is known by tag and digest, from a lease's token. */
@@ -121,7 +142,7 @@ static char *write_time(char *out, uint64_t now_us)
     return weir_resp_write_bulk(out, digits, (size_t)(weir_decimal_write(digits, now_us) - digits));
 }
 
-static char *write_arguments(char *out, const struct redis_batch *batch, bool plain)
+static char *write_arguments(char *out, const struct redis_batch *batch, bool single)
 {
     char packed[REDIS_PACKED_MAX];
 
@@ -135,8 +156,8 @@ static char *write_arguments(char *out, const struct redis_batch *batch, bool pl
     }
     if (has_reservation(batch))
         out = weir_resp_write_bulk(out, NULL, 0);
-    if (!plain) {
-        char *end = redis_pack_header(packed, batch);
+    if (!single) {
+        char *end = redis_pack_header(packed, batch, is_plain(batch));
 
         out = weir_resp_write_bulk(out, packed, (size_t)(end - packed));
     } else if (batch->test_now_us != 0) {
@@ -149,12 +170,13 @@ size_t redis_script_write(const struct redis_batch *batch, char *out,
                           const struct redis_script **script, uint16_t *slot)
 {
     const char *start = out;
-    bool plain = batch->decision->op < WEIR_OP_RELEASE && is_plain(batch);
+    bool single = is_single(batch);
     uint16_t keys = (uint16_t)(batch->count + has_reservation(batch));
-    uint16_t more = batch->test_now_us != 0 ? 2 : plain ? 0 : 1;
+    uint16_t more = batch->test_now_us != 0 ? 2 : single ? 0 : 1;
 
     *script = script_for(batch);
-    *slot = redis_key_slot(redis_key_tag(check_at(batch, 0)));
+    if (slot != NULL)
+        *slot = redis_key_slot(redis_key_tag(check_at(batch, 0)));
     out = weir_resp_write_array(out, 3 + 2 * (uint64_t)keys + more);
     out = WEIR_RESP_WRITE_WORD(out, "EVALSHA");
     out = weir_resp_write_bulk(out, (*script)->sha, REDIS_SHA_HEX);
@@ -163,7 +185,7 @@ size_t redis_script_write(const struct redis_batch *batch, char *out,
         out = write_key(out, batch, check_at(batch, i));
     if (has_reservation(batch))
         out = write_reservation(out, batch);
-    out = write_arguments(out, batch, plain);
+    out = write_arguments(out, batch, single);
     return (size_t)(out - start);
 }
 

@@ -8,7 +8,7 @@
  *   calls.c       calls: memory, sending, accounting, time limits
  *
  * Two clocks: `hr` is uv_hrtime(), by which the client gives up; what leases and denials go by runs
- * through a suspension of the machine too (store_now).
+ * through a suspension of the machine too (CLOCK_BOOTTIME; in tests, the time they give).
  */
 #ifndef WEIR_STORE_REDIS_STATE_H
 #define WEIR_STORE_REDIS_STATE_H
@@ -94,6 +94,8 @@ struct store {
     bool connected, queued, closing;
     uint16_t probe_slot;
     uint32_t turn;
+    bool clocks_read;
+    uint64_t hr, now_ns;           /* the clocks */
     uint64_t turn_hr[STORE_TURNS]; /* when the calls of each turn were written */
     uint64_t timer_hr;             /* when it is due; UINT64_MAX: not armed */
     uint64_t tick_hr;              /* when leases want to be looked at */
@@ -106,6 +108,7 @@ struct store {
     uv_loop_t *loop;
     uv_timer_t timer;
     uv_prepare_t prepare; /* active: something was queued outside of a turn's flush */
+    uv_check_t check;     /* the clocks are to be read again */
     unsigned handles;     /* open; the store is freed with the last */
     void (*event)(void *context, const char *event, const char *text);
     void *event_context;
@@ -119,8 +122,24 @@ static inline struct store *store_of(const struct weir_store *base)
     return (struct store *)(uintptr_t)base; /* its first member */
 }
 
+/* Both clocks are read once for all that one poll of the loop brings, and for each batch. */
+void store_read_clocks(struct store *store);
+
+static inline uint64_t store_hr(struct store *store)
+{
+    if (!store->clocks_read)
+        store_read_clocks(store);
+    return store->hr;
+}
+
+static inline uint64_t store_now(struct store *store)
+{
+    if (!store->clocks_read)
+        store_read_clocks(store);
+    return store->now_ns;
+}
+
 /* --- redis.c */
-uint64_t store_now(const struct store *store); /* CLOCK_BOOTTIME; in tests, the given time */
 void store_tell(struct store *store, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void store_update(struct store *store); /* the timer and the stats, after a change of state */

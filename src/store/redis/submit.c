@@ -10,7 +10,7 @@
 /* --- At once ---------------------------------------------------------------------------------- */
 
 /* The server's time, about: what a client is told goes by it. */
-static uint64_t server_now(const struct store *store)
+static uint64_t server_now(struct store *store)
 {
     return store->server_ns + (store_now(store) - store->server_at_ns);
 }
@@ -24,7 +24,7 @@ static bool has_state(const struct weir_decision *decision)
 }
 
 /* Decides what needs nobody. */
-static bool decide_stateless(const struct store *store, struct weir_decision *decision)
+static bool decide_stateless(struct store *store, struct weir_decision *decision)
 {
     if (has_state(decision))
         return false;
@@ -235,9 +235,12 @@ static size_t submit(struct weir_store *base, uint64_t now_ns,
                      struct weir_decision *const *decisions, size_t count)
 {
     struct store *store = store_of(base);
-    const struct batch batch = {now_ns, store_now(store), uv_hrtime()};
+    struct batch batch = {.now_ns = now_ns};
     size_t pending = 0;
 
+    store_read_clocks(store);
+    batch.sent_ns = store->now_ns;
+    batch.sent_hr = store->hr;
     if (store->server_ns == 0) { /* until it tells its own time */
         store->server_ns = now_ns;
         store->server_at_ns = batch.sent_ns;
