@@ -134,15 +134,22 @@ typedef const struct weir_limit *(*weir_envoy_override_fn)(void *context, uint32
                                                            uint32_t seconds,
                                                            struct weir_reason *reason);
 
-/* The bytes that a plan of this request may need. */
+/* The most limits that one descriptor may meet; at least 1. */
+uint32_t weir_envoy_limits_max(const struct weir_envoy *envoy);
+
+/* What is wrong with a request whatever the configuration says: WEIR_ERR_SYNTAX (no domain, no
+ * descriptor), WEIR_ERR_TOO_LARGE (too many descriptors). */
+int weir_envoy_request_check(const struct weir_envoy_request *request, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* The bytes that a plan of a request that was checked may need. */
 size_t weir_envoy_plan_size(const struct weir_envoy *envoy,
                             const struct weir_envoy_request *request);
 
 /* Matches all descriptors. `memory` (aligned to 16) has weir_envoy_plan_size bytes and stays with
- * the plan, as do `envoy` and `request`. Errors: WEIR_ERR_SYNTAX (no domain, no descriptor),
- * WEIR_ERR_RANGE (an override without a unit), WEIR_ERR_TOO_LARGE (too many descriptors, or limits
- * to be decided together), WEIR_ERR_FULL (no room for an override's limit); `reason` has the text
- * for the client. */
+ * the plan, as do `envoy` and `request`. Errors: WEIR_ERR_RANGE (an override without a unit),
+ * WEIR_ERR_TOO_LARGE (too many limits to be decided together), WEIR_ERR_FULL (no room for an
+ * override's limit); `reason` has the text for the client. */
 int weir_envoy_plan_make(struct weir_envoy_plan *plan, const struct weir_envoy *envoy,
                          const struct weir_envoy_request *request, void *memory,
                          weir_envoy_override_fn override, void *context, struct weir_reason *reason)

@@ -18,8 +18,7 @@ void *envoy_plan_alloc(struct weir_envoy_plan *plan, size_t size)
     return memory;
 }
 
-/* The most limits that a descriptor of this configuration can meet. */
-static uint32_t limits_per_descriptor(const struct weir_envoy *envoy)
+uint32_t weir_envoy_limits_max(const struct weir_envoy *envoy)
 {
     return envoy->limits_max > 1 ? envoy->limits_max : 1;
 }
@@ -41,10 +40,8 @@ static size_t longest_entry(const struct weir_envoy_request *request)
 size_t weir_envoy_plan_size(const struct weir_envoy *envoy,
                             const struct weir_envoy_request *request)
 {
-    size_t count = request->descriptor_count < WEIR_ENVOY_DESCRIPTORS_MAX
-                       ? request->descriptor_count
-                       : WEIR_ENVOY_DESCRIPTORS_MAX;
-    size_t parts = count * limits_per_descriptor(envoy);
+    size_t count = request->descriptor_count;
+    size_t parts = count * weir_envoy_limits_max(envoy);
     size_t size = ENVOY_ALIGNED(count * sizeof(struct weir_envoy_item)) +
                   ENVOY_ALIGNED(parts * sizeof(struct weir_envoy_part)) +
                   ENVOY_ALIGNED(longest_entry(request)) + parts * ENVOY_KEY_TEXT_MAX +
@@ -213,7 +210,7 @@ static int refuse(struct weir_reason *reason, int err, const char *text)
     return err;
 }
 
-static int check_request(const struct weir_envoy_request *request, struct weir_reason *reason)
+int weir_envoy_request_check(const struct weir_envoy_request *request, struct weir_reason *reason)
 {
     if (request->domain.size == 0) {
         return refuse(reason, WEIR_ERR_SYNTAX, "rate limit domain must not be empty");
@@ -233,15 +230,12 @@ int weir_envoy_plan_make(struct weir_envoy_plan *plan, const struct weir_envoy *
                          const struct weir_envoy_request *request, void *memory,
                          weir_envoy_override_fn override, void *context, struct weir_reason *reason)
 {
-    int err = check_request(request, reason);
-    if (err < 0) {
-        return err;
-    }
+    int err = 0;
     uint32_t count = request->descriptor_count;
     *plan = (struct weir_envoy_plan){.envoy = envoy, .request = request, .memory = memory};
     plan->items = envoy_plan_alloc(plan, count * sizeof(*plan->items));
     plan->parts =
-        envoy_plan_alloc(plan, count * limits_per_descriptor(envoy) * sizeof(*plan->parts));
+        envoy_plan_alloc(plan, count * weir_envoy_limits_max(envoy) * sizeof(*plan->parts));
     char *room = envoy_plan_alloc(plan, longest_entry(request));
     struct weir_bytes name = request->domain;
     uint32_t domain = rules_words_find(&envoy->domains, 0, rules_text_hash(name.data, name.size),

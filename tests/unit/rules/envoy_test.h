@@ -230,13 +230,17 @@ static inline int envoy_send(struct envoy_server *server)
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_outcome outcomes[WEIR_CHECKS_MAX];
     long first;
+    int err = weir_envoy_request_check(&server->request, &server->reason);
+    if (err < 0) {
+        return err;
+    }
     size_t size = weir_envoy_plan_size(server->envoy, &server->request);
     free(server->memory);
     server->memory = malloc(size);
     assert_non_null(server->memory);
     server->override_count = 0;
-    int err = weir_envoy_plan_make(&server->plan, server->envoy, &server->request, server->memory,
-                                   envoy_override, server, &server->reason);
+    err = weir_envoy_plan_make(&server->plan, server->envoy, &server->request, server->memory,
+                               envoy_override, server, &server->reason);
     if (err < 0) {
         return err;
     }

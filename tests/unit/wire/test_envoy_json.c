@@ -1,0 +1,227 @@
+/* ShouldRateLimit as JSON: what is read, what is refused, what is written. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wire/envoy_json.h"
+
+struct read {
+    struct weir_envoy_request request;
+    struct weir_reason reason;
+    char *text;
+    void *room;
+    int err;
+};
+
+static struct read read_text(const char *text)
+{
+    struct read read = {.text = strdup(text)};
+    size_t size = strlen(text);
+    read.room = malloc(weir_envoy_json_room(text, size) + 1);
+    assert_non_null(read.room);
+    read.err = weir_envoy_json_read(&read.request, read.text, size, read.room, &read.reason);
+    return read;
+}
+
+static void read_free(struct read *read)
+{
+    free(read->text);
+    free(read->room);
+}
+
+static void assert_bytes(struct weir_bytes bytes, const char *expected)
+{
+    assert_int_equal(bytes.size, strlen(expected));
+    assert_memory_equal(bytes.data, expected, bytes.size);
+}
+
+static void every_field_is_read(void **state)
+{
+    (void)state;
+    struct read read = read_text(
+        " {\"domain\" : \"d\\u00e4\", \"descriptors\": [ {\"entries\": [ {\"key\":\"k\", "
+        "\"value\":\"v{\"}, {\"value\":\"x\"} ], \"limit\": {\"requestsPerUnit\":\"5\",\"unit\":"
+        "\"HOUR\"}, \"hitsAddend\":\"18446744073709551615\", \"isNegativeHits\": true}, {} ],"
+        "\"hitsAddend\": 7} ");
+    assert_int_equal(read.err, 0);
+    const struct weir_envoy_request *request = &read.request;
+    assert_bytes(request->domain, "d\xc3\xa4");
+    assert_int_equal(request->hits_addend, 7);
+    assert_int_equal(request->descriptor_count, 2);
+    const struct weir_envoy_descriptor *of = &request->descriptors[0];
+    assert_int_equal(of->entry_count, 2);
+    assert_bytes(of->entries[0].key, "k");
+    assert_bytes(of->entries[0].value, "v{");
+    assert_bytes(of->entries[1].key, "");
+    assert_bytes(of->entries[1].value, "x");
+    assert_true(of->has_limit && of->has_hits_addend && of->is_negative_hits);
+    assert_int_equal(of->requests_per_unit, 5);
+    assert_int_equal(of->unit, WEIR_ENVOY_HOUR);
+    assert_true(of->hits_addend == UINT64_MAX);
+    assert_int_equal(request->descriptors[1].entry_count, 0);
+    assert_false(request->descriptors[1].has_limit);
+    read_free(&read);
+}
+
+static void names_of_the_proto_and_null_are_taken(void **state)
+{
+    (void)state;
+    struct read read = read_text(
+        "{\"domain\":null,\"descriptors\":[{\"entries\":null,\"limit\":{\"requests_per_unit\":3,"
+        "\"unit\":4},\"hits_addend\":0,\"is_negative_hits\":false},{\"limit\":null,"
+        "\"hitsAddend\":null}],\"hits_addend\":\"2\"}");
+    assert_int_equal(read.err, 0);
+    assert_bytes(read.request.domain, "");
+    assert_int_equal(read.request.hits_addend, 2);
+    assert_int_equal(read.request.descriptors[0].requests_per_unit, 3);
+    assert_int_equal(read.request.descriptors[0].unit, WEIR_ENVOY_DAY);
+    assert_true(read.request.descriptors[0].has_hits_addend);
+    assert_false(read.request.descriptors[1].has_limit);
+    assert_false(read.request.descriptors[1].has_hits_addend);
+    read_free(&read);
+}
+
+static void what_is_no_request_is_refused(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "",
+        "}",
+        "[]",
+        "null",
+        "{",
+        "{}x",
+        "{\"domain\":1}",
+        "{\"domain\":\"a\",\"domain\":\"b\"}",
+        "{\"hitsAddend\":1,\"hits_addend\":1}",
+        "{\"other\":1}",
+        "{\"descriptors\":{}}",
+        "{\"descriptors\":[1]}",
+        "{\"descriptors\":[null]}",
+        "{\"descriptors\":[{}",
+        "{\"descriptors\":[{} {}]}",
+        "{\"descriptors\":[{},]}",
+        "{\"descriptors\":[{\"entries\":[{\"key\":\"a\",\"key\":\"b\"}]}]}",
+        "{\"descriptors\":[{\"limit\":{\"unit\":\"WEEK\"}}]}",
+        "{\"descriptors\":[{\"limit\":{\"unit\":-1}}]}",
+        "{\"descriptors\":[{\"limit\":{\"requestsPerUnit\":4294967296}}]}",
+        "{\"hitsAddend\":-1}",
+        "{\"hitsAddend\":1.5}",
+        "{\"hitsAddend\":\"1}",
+        "{\"hitsAddend\":\"1 \"}",
+        "{\"hitsAddend\":4294967296}",
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct read read = read_text(texts[i]);
+        assert_true(read.err < 0);
+        assert_true(read.reason.text[0] != '\0');
+        read_free(&read);
+    }
+    struct read read = read_text("{\"descriptors\":[{\"limit\":{\"unit\":\"FORTNIGHT\"}}]}");
+    assert_string_equal(read.reason.text, "unit: no unit of time, at byte 33");
+    read_free(&read);
+}
+
+static void a_response_is_written_as_protobuf_would(void **state)
+{
+    (void)state;
+    char text[2048], shorter[16];
+    const struct weir_envoy_status statuses[] = {
+        {.code = WEIR_ENVOY_OK,
+         .has_limit = true,
+         .unit = WEIR_ENVOY_MINUTE,
+         .requests_per_unit = 20,
+         .limit_remaining = 19,
+         .duration_until_reset_s = 26},
+        {.code = WEIR_ENVOY_OVER_LIMIT,
+         .has_limit = true,
+         .unit = WEIR_ENVOY_WEEK,
+         .name = {"n\"", 2},
+         .duration_until_reset_s = 1},
+        {.code = WEIR_ENVOY_OK},
+        {.code = WEIR_ENVOY_OK, .limit_remaining = UINT32_MAX},
+    };
+    struct weir_envoy_response response = {.overall_code = WEIR_ENVOY_OVER_LIMIT,
+                                           .statuses = statuses,
+                                           .status_count = 4,
+                                           .header_count = 1,
+                                           .headers = {{{"A", 1}, {"10", 2}}}};
+    size_t size = weir_envoy_json_write(&response, text, sizeof(text) - 1);
+    text[size] = '\0';
+    assert_string_equal(
+        text, "{\"overallCode\":\"OVER_LIMIT\",\"statuses\":[{\"code\":\"OK\",\"currentLimit\":{"
+              "\"requestsPerUnit\":20,\"unit\":\"MINUTE\"},\"limitRemaining\":19,"
+              "\"durationUntilReset\":\"26s\"},{\"code\":\"OVER_LIMIT\",\"currentLimit\":{\"name\":"
+              "\"n\\\"\",\"unit\":\"WEEK\"},\"durationUntilReset\":\"1s\"},{\"code\":\"OK\"},"
+              "{\"code\":\"OK\",\"limitRemaining\":4294967295}],\"responseHeadersToAdd\":[{\"key\":"
+              "\"A\",\"value\":\"10\"}]}");
+    assert_int_equal(weir_envoy_json_write(&response, shorter, sizeof(shorter)), size);
+    assert_memory_equal(shorter, text, sizeof(shorter));
+    assert_int_equal(weir_envoy_json_write(&response, NULL, 0), size);
+}
+
+static void metadata_is_written_to_any_depth(void **state)
+{
+    (void)state;
+    char text[2048], longer[600];
+    memset(longer, 'x', sizeof(longer));
+    memcpy(longer + 126, "\xc3\xa4", 2);
+    const struct weir_envoy_value items[] = {
+        {.kind = WEIR_ENVOY_NULL},
+        {.kind = WEIR_ENVOY_BOOL, .boolean = true},
+        {.kind = WEIR_ENVOY_NUMBER, .number = -1.5},
+        {.kind = WEIR_ENVOY_NUMBER, .number = 1.0 / 0.0},
+        {.kind = WEIR_ENVOY_LIST},
+        {.kind = WEIR_ENVOY_STRUCT},
+        {.kind = WEIR_ENVOY_STRING, .text = {longer, 300}},
+    };
+    const struct weir_bytes names[] = {{"l", 1}, {"b\n", 2}};
+    const struct weir_envoy_value fields[] = {
+        {.kind = WEIR_ENVOY_LIST, .count = 7, .items = items},
+        {.kind = WEIR_ENVOY_NUMBER, .number = 4294967295.0},
+    };
+    const struct weir_envoy_value root = {
+        .kind = WEIR_ENVOY_STRUCT, .count = 2, .names = names, .items = fields};
+    const struct weir_envoy_response response = {.overall_code = WEIR_ENVOY_OK,
+                                                 .dynamic_metadata = &root};
+    size_t size = weir_envoy_json_write(&response, text, sizeof(text) - 1);
+    text[size] = '\0';
+    char expected[2048];
+    snprintf(expected, sizeof(expected),
+             "{\"overallCode\":\"OK\",\"dynamicMetadata\":{\"l\":[null,true,-1.5,\"Infinity\",[],"
+             "{},\"%.300s\"],\"b\\n\":4294967295}}",
+             longer);
+    assert_string_equal(text, expected);
+
+    /* As deep as a value can be. */
+    struct weir_envoy_value deep[WEIR_ENVOY_DEPTH_MAX];
+    memset(deep, 0, sizeof(deep));
+    for (int i = 0; i < WEIR_ENVOY_DEPTH_MAX; i++) {
+        deep[i].kind = WEIR_ENVOY_LIST;
+        deep[i].count = i + 1 < WEIR_ENVOY_DEPTH_MAX;
+        deep[i].items = &deep[i + 1];
+    }
+    const struct weir_envoy_response deepest = {.overall_code = WEIR_ENVOY_OK,
+                                                .dynamic_metadata = deep};
+    size = weir_envoy_json_write(&deepest, text, sizeof(text));
+    assert_int_equal(size, strlen("{\"overallCode\":\"OK\",\"dynamicMetadata\":}") +
+                               (size_t)2 * WEIR_ENVOY_DEPTH_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_field_is_read),
+        cmocka_unit_test(names_of_the_proto_and_null_are_taken),
+        cmocka_unit_test(what_is_no_request_is_refused),
+        cmocka_unit_test(a_response_is_written_as_protobuf_would),
+        cmocka_unit_test(metadata_is_written_to_any_depth),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
