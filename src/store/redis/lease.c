@@ -96,8 +96,7 @@ bool lease_terms_init(struct lease_terms *terms, const struct weir_limit *limit,
         span_ns = is_double(limit) ? limit->depth_ns : 0;
         bucket_terms(terms, limit, life_ns);
         break;
-    case WEIR_LEAKY_QUEUE:
-    case WEIR_CONCURRENCY:
+    default:
         return false;
     }
     terms->capacity = limit->capacity;
