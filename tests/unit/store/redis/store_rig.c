@@ -42,16 +42,21 @@ void store_rig_fail(struct store_rig *rig, const char *condition, const char *fi
     abort(); /* _fail does not return */
 }
 
-void store_rig_start(struct store_rig *rig)
+void store_rig_init(struct store_rig *rig)
 {
-    struct weir_reason reason;
-    char url[64];
-
     memset(rig, 0, sizeof *rig);
     rig->now_ns = START;
     assert_int_equal(uv_loop_init(&rig->loop), 0);
     uv_timer_init(&rig->loop, &rig->guard);
     uv_timer_start(&rig->guard, on_guard, 5, 5);
+}
+
+void store_rig_start(struct store_rig *rig)
+{
+    struct weir_reason reason;
+    char url[64];
+
+    store_rig_init(rig);
     redis_server_start(&rig->server, NULL);
     snprintf(url, sizeof url, "redis://127.0.0.1:%u", rig->server.port);
     assert_int_equal(redis_url_parse(&rig->url, url, &reason), 0);
@@ -100,7 +105,8 @@ void store_rig_end(struct store_rig *rig)
     uv_close((uv_handle_t *)&rig->guard, NULL);
     uv_run(&rig->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&rig->loop), 0);
-    redis_server_stop(&rig->server);
+    if (rig->server.pid != 0 || rig->server.directory[0] != '\0')
+        redis_server_stop(&rig->server);
 }
 
 struct weir_limit store_rig_limit(enum weir_algorithm algorithm, uint64_t rate, uint64_t window_ns)

@@ -46,6 +46,8 @@ struct store_rig {
     void (*on_done)(struct store_rig *rig, struct rig_decision *decision);
 };
 
+/* The loop alone. */
+void store_rig_init(struct store_rig *rig);
 /* Loop and server; no store yet. Ends the test's process where there is none. */
 void store_rig_start(struct store_rig *rig);
 /* The options for this server; real time. */

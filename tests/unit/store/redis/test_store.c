@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fake_store.h"
-#include "store/redis/jitter.h"
 #include "store/redis/script_key.h"
+#include "store_trace.h"
 
 static struct store_rig the_rig;
 
@@ -42,147 +41,37 @@ static int tear_down(void **state)
 
 /* --- As the core does ------------------------------------------------------------------------- */
 
-struct trace {
-    struct store_rig *rig;
-    struct fake_store *model;
-    uint64_t random;
-    uint64_t times_ns[8]; /* of decisions before, for refunds */
-    uint32_t remembered, denied, steps;
-};
-
-static uint64_t draw(struct trace *trace, uint64_t below)
-{
-    return redis_random(&trace->random) % below;
-}
-
-static void compare(struct trace *trace, const struct rig_decision *got,
-                    const struct weir_decision *expected, bool remembered)
-{
-    const struct weir_decision *decision = &got->decision;
-
-    assert_int_equal(decision->verdict, expected->verdict);
-    assert_int_equal(decision->delay_ns, expected->delay_ns);
-    assert_int_equal(decision->now_ns, trace->rig->now_ns);
-    for (uint16_t i = 0; i < decision->count; i++) {
-        struct weir_report report, wanted;
-
-        assert_int_equal(decision->outcomes[i].verdict, expected->outcomes[i].verdict);
-        assert_int_equal(decision->outcomes[i].charged, expected->outcomes[i].charged);
-        if (remembered)
-            continue; /* others may have charged since */
-        weir_decision_report(decision, i, &report);
-        weir_decision_report(expected, i, &wanted);
-        assert_int_equal(report.limit, wanted.limit);
-        assert_int_equal(report.remaining, wanted.remaining);
-        assert_int_equal(report.retry_after_ns, wanted.retry_after_ns);
-        assert_int_equal(report.reset_after_ns, wanted.reset_after_ns);
-    }
-}
-
-static void step(struct trace *trace, struct rig_decision *decision)
-{
-    struct store_rig *rig = trace->rig;
-    uint64_t remembered = rig->stats->remembered;
-    struct weir_outcome outcomes[STORE_RIG_CHECKS];
-    struct weir_decision expected;
-
-    decision->decision.charged_at_ns = trace->times_ns[draw(trace, 8)];
-    expected = decision->decision;
-    expected.outcomes = outcomes;
-    assert_true(store_rig_decide(rig, decision) > 0);
-    fake_store_decide(trace->model, rig->now_ns, &expected);
-    compare(trace, decision, &expected, rig->stats->remembered != remembered);
-    trace->times_ns[draw(trace, 8)] = rig->now_ns;
-    trace->denied += expected.verdict == WEIR_DENIED;
-    trace->remembered += rig->stats->remembered != remembered;
-    trace->steps++;
-}
-
-static uint8_t draw_op(struct trace *trace)
-{
-    static const uint8_t ops[] = {WEIR_OP_DECIDE, WEIR_OP_DECIDE, WEIR_OP_DECIDE, WEIR_OP_DECIDE,
-                                  WEIR_OP_DECIDE, WEIR_OP_PEEK,   WEIR_OP_DEBIT,  WEIR_OP_REFUND};
-
-    return ops[draw(trace, 8)];
-}
-
-static void pass_time(struct trace *trace)
-{
-    static const uint64_t steps_ns[] = {1, 1000, 10 * MS, 100 * MS, SECOND, 9 * SECOND};
-
-    if (draw(trace, 2) == 0)
-        trace->rig->now_ns += draw(trace, steps_ns[draw(trace, 6)]) / 1000 * 1000;
-}
-
 static void every_algorithm_decides_as_the_core_does(void **state)
 {
     static const enum weir_algorithm algorithms[] = {
         WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW, WEIR_SLIDING_LOG, WEIR_TOKEN_BUCKET,
         WEIR_GCRA,         WEIR_LEAKY_BUCKET,   WEIR_LEAKY_QUEUE, WEIR_CONCURRENCY};
 
-    for (int a = 0; a < 8; a++) {
-        struct trace trace = {*state, fake_store_open(), 100 + (uint64_t)a, {START}, 0, 0, 0};
+    for (uint64_t a = 0; a < 8; a++) {
         struct weir_limit limit = store_rig_limit(algorithms[a], 7, 3 * SECOND);
+        struct store_trace trace;
+        char key[16];
 
-        for (int i = 0; i < 500; i++) {
-            struct rig_decision decision;
-            char key[16];
-
-            pass_time(&trace);
-            snprintf(key, sizeof key, "%d:%u", a, (unsigned)draw(&trace, 3));
-            store_rig_begin(&decision, draw_op(&trace));
-            store_rig_add(&decision, &limit, key, draw(&trace, 4));
-            step(&trace, &decision);
-        }
+        snprintf(key, sizeof key, "%u", (unsigned)a);
+        store_trace_begin(&trace, *state, 100 + a);
+        store_trace_one(&trace, &limit, key, 500);
         assert_in_range(trace.denied, 20, 480);
-        fake_store_close(trace.model);
+        store_trace_end(&trace);
     }
 }
 
-/* Up to four limits in one decision: always one call. */
-static void several_limits_are_one_decision(void **state)
+static void several_limits_are_one_decision_and_one_call(void **state)
 {
     struct store_rig *rig = *state;
-    struct trace trace = {rig, fake_store_open(), 77, {START}, 0, 0, 0};
-    struct weir_limit limits[4] = {
-        store_rig_limit(WEIR_FIXED_WINDOW, 5, 6 * SECOND),
-        store_rig_limit(WEIR_GCRA, 4, 8 * SECOND),
-        store_rig_limit(WEIR_SLIDING_LOG, 5, 6 * SECOND),
-        store_rig_limit(WEIR_LEAKY_QUEUE, 3, 6 * SECOND),
-    };
     uint64_t calls = rig->stats->calls;
+    struct store_trace trace;
 
-    for (int i = 0; i < 2000; i++) {
-        struct rig_decision decision;
-        bool stateful = false;
-
-        pass_time(&trace);
-        store_rig_begin(&decision, draw_op(&trace));
-        decision.decision.policy = (uint8_t)draw(&trace, 3);
-        for (uint64_t n = 0, from = draw(&trace, 4), count = 1 + draw(&trace, 4); n < count; n++) {
-            uint64_t which = (from + n) % 4;
-            char key[16];
-
-            snprintf(key, sizeof key, "%u:%u", (unsigned)which, (unsigned)draw(&trace, 2));
-
-            struct weir_check *check =
-                store_rig_add(&decision, &limits[which], key, draw(&trace, 3));
-
-            if (draw(&trace, 5) == 0)
-                check->flags |= WEIR_CHECK_SHADOW;
-            if (draw(&trace, 5) == 0)
-                check->flags |= WEIR_CHECK_CHARGE_ON_DENY;
-            if (draw(&trace, 10) == 0)
-                check->flags |= draw(&trace, 4) ? WEIR_CHECK_UNLIMITED : WEIR_CHECK_ALWAYS_DENY;
-            stateful |= !(check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY));
-        }
-        if (stateful)
-            step(&trace, &decision);
-    }
+    store_trace_begin(&trace, rig, 77);
+    store_trace_several(&trace, 2000);
     assert_in_range(trace.denied, 200, 1800);
     /* but for limits that charge although another check has no state and denies */
     assert_in_range(rig->stats->calls - calls, 1, trace.steps - trace.remembered + 200);
-    fake_store_close(trace.model);
+    store_trace_end(&trace);
 }
 
 static void what_needs_no_state_needs_no_server(void **state)
@@ -551,7 +440,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_algorithm_decides_as_the_core_does),
-        TEST(several_limits_are_one_decision),
+        TEST(several_limits_are_one_decision_and_one_call),
         TEST(what_needs_no_state_needs_no_server),
         TEST(states_are_looked_at_and_forgotten),
         TEST(a_lease_is_ended_by_what_its_token_says),

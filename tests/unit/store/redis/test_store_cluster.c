@@ -1,0 +1,287 @@
+/* The Redis store over a real Cluster of three masters: decisions whose limits live on several
+ * servers, whole or not at all. */
+#include "store_rig.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/redis/jitter.h"
+#include "store/redis/script_key.h"
+#include "store_trace.h"
+
+#define MASTERS 3
+
+static struct redis_server servers[MASTERS];
+static struct redis_link links[MASTERS];
+static struct store_rig the_rig;
+
+static const struct weir_resp_node *say(int server, const char *format, ...)
+{
+    char command[256];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(command, sizeof command, format, arguments);
+    va_end(arguments);
+    return redis_link_say(&links[server], command);
+}
+
+static bool is_ready(int server)
+{
+    const struct weir_resp_node *reply = say(server, "CLUSTER INFO");
+
+    return memmem(reply->text.data, reply->text.size, "cluster_state:ok", 16) != NULL &&
+           memmem(reply->text.data, reply->text.size, "cluster_known_nodes:3", 21) != NULL;
+}
+
+static int start_cluster(void **state)
+{
+    static const char *const arguments[] = {"--cluster-enabled", "yes", NULL};
+
+    (void)state;
+    for (int i = 0; i < MASTERS; i++) {
+        redis_server_start(&servers[i], arguments);
+        redis_link_open(&links[i], &servers[i]);
+        say(i, "CLUSTER SET-CONFIG-EPOCH %d", i + 1);
+        say(i, "CLUSTER ADDSLOTSRANGE %d %d", REDIS_SLOTS * i / MASTERS,
+            REDIS_SLOTS * (i + 1) / MASTERS - 1);
+        if (i > 0)
+            say(i, "CLUSTER MEET 127.0.0.1 %u", servers[0].port);
+    }
+    store_rig_init(&the_rig);
+    for (int i = 0; i < MASTERS; i++)
+        STORE_UNTIL(&the_rig, is_ready(i));
+    store_rig_end(&the_rig);
+    return 0;
+}
+
+static int stop_cluster(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MASTERS; i++) {
+        redis_link_close(&links[i]);
+        redis_server_stop(&servers[i]);
+    }
+    return 0;
+}
+
+static int set_up_with(void **state, bool test_time)
+{
+    struct weir_store_redis_options options;
+    struct weir_reason reason;
+    char url[64];
+
+    store_rig_init(&the_rig);
+    snprintf(url, sizeof url, "redis-cluster://127.0.0.1:%u", servers[0].port);
+    assert_int_equal(redis_url_parse(&the_rig.url, url, &reason), 0);
+    options = store_rig_options(&the_rig);
+    if (test_time)
+        options.test_time_ns = &the_rig.now_ns;
+    store_rig_open(&the_rig, &options);
+    for (int i = 0; i < MASTERS; i++)
+        say(i, "FLUSHALL");
+    *state = &the_rig;
+    return 0;
+}
+
+static int set_up(void **state)
+{
+    return set_up_with(state, true);
+}
+
+static int set_up_in_real_time(void **state)
+{
+    return set_up_with(state, false);
+}
+
+static int tear_down(void **state)
+{
+    store_rig_end(*state);
+    return 0;
+}
+
+/* --- What the tests ask ----------------------------------------------------------------------- */
+
+/* A key whose slot is that server's. */
+static void key_of(int server, const char *text, char key[32])
+{
+    for (unsigned i = 0;; i++) {
+        struct weir_check check = {.limit = &(const struct weir_limit){.name = "rig"}};
+
+        snprintf(key, 32, "%s:%u", text, i);
+        check.key = (struct weir_bytes){key, strlen(key)};
+        if (redis_key_slot(redis_key_tag(&check)) * MASTERS / REDIS_SLOTS == server)
+            return;
+    }
+}
+
+/* One check on each server. */
+static void begin(struct rig_decision *decision, uint8_t op, const struct weir_limit *limit,
+                  uint64_t cost)
+{
+    store_rig_begin(decision, op);
+    for (int i = 0; i < MASTERS; i++) {
+        char key[32];
+
+        key_of(i, "k", key);
+        store_rig_add(decision, limit, key, cost);
+    }
+}
+
+/* What is left on each server; all together, which takes all servers to be there. */
+static void look(struct store_rig *rig, const struct weir_limit *limit, uint64_t left[MASTERS])
+{
+    struct rig_decision peek;
+
+    begin(&peek, WEIR_OP_PEEK, limit, 0);
+    assert_int_equal(store_rig_decide(rig, &peek), WEIR_ALLOWED);
+    for (uint16_t i = 0; i < MASTERS; i++) {
+        struct weir_report report;
+
+        weir_decision_report(&peek.decision, i, &report);
+        left[i] = report.remaining;
+    }
+}
+
+static void assert_left(struct store_rig *rig, const struct weir_limit *limit, uint64_t wanted)
+{
+    uint64_t left[MASTERS];
+
+    look(rig, limit, left);
+    for (int i = 0; i < MASTERS; i++)
+        assert_int_equal(left[i], wanted);
+}
+
+/* --- Tests ------------------------------------------------------------------------------------ */
+
+static void random_decisions_are_those_of_one_store(void **state)
+{
+    struct store_trace trace;
+
+    store_trace_begin(&trace, *state, 5);
+    store_trace_several(&trace, 3000);
+    assert_in_range(trace.denied, 300, 2700);
+    store_trace_end(&trace);
+}
+
+static void a_denial_on_one_server_charges_nothing_on_the_others(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 10, 24 * 3600 * SECOND);
+    struct rig_decision decision;
+    char key[32];
+
+    key_of(1, "k", key);
+    assert_int_equal(store_rig_take(rig, &limit, key, 10), WEIR_ALLOWED);
+    begin(&decision, WEIR_OP_DECIDE, &limit, 1);
+    assert_int_equal(store_rig_decide(rig, &decision), WEIR_DENIED);
+    assert_int_equal(decision.outcomes[0].verdict, WEIR_ALLOWED);
+    assert_int_equal(decision.outcomes[1].verdict, WEIR_DENIED);
+    assert_int_equal(decision.outcomes[2].verdict, WEIR_ALLOWED);
+    assert_int_equal(rig->stats->rollbacks, 1);
+
+    uint64_t left[MASTERS];
+
+    look(rig, &limit, left);
+    assert_int_equal(left[0], 10);
+    assert_int_equal(left[1], 0);
+    assert_int_equal(left[2], 10);
+}
+
+static void a_repeat_charges_no_server_again(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 10, 24 * 3600 * SECOND);
+    struct weir_limit once = store_rig_limit(WEIR_GCRA, 1, 60 * SECOND);
+
+    for (int i = 0; i < 3; i++) {
+        struct rig_decision decision;
+
+        begin(&decision, WEIR_OP_DECIDE, &limit, 4);
+        store_rig_add(&decision, &once, "request", 1)->flags = WEIR_CHECK_ONCE;
+        assert_int_equal(store_rig_decide(rig, &decision), WEIR_ALLOWED);
+        assert_int_equal(decision.decision.repeated, i > 0);
+    }
+    assert_left(rig, &limit, 6);
+}
+
+/* Cancelled between any two replies. What was decided before that stays; all else is taken back. */
+static void a_decision_that_is_cancelled_is_taken_back_everywhere(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 100000, 24 * 3600 * SECOND);
+    uint64_t random = 3, decided = 0, cancelled = 0;
+
+    for (int i = 0; i < 300; i++) {
+        struct rig_decision decision;
+        uint64_t turns = redis_random(&random) % 8;
+
+        begin(&decision, WEIR_OP_DECIDE, &limit, 1);
+        assert_true(store_rig_submit(rig, &decision));
+        if (redis_random(&random) % 8 != 0)
+            rig->store->ops->flush(rig->store);
+        while (turns-- > 0 && !decision.done)
+            uv_run(&rig->loop, UV_RUN_NOWAIT);
+        if (decision.done) {
+            decided++;
+            continue;
+        }
+        rig->store->ops->cancel(rig->store, &decision.decision);
+        memset(&decision, 0xee, sizeof decision);
+        cancelled++;
+    }
+    assert_true(cancelled > 50);
+    assert_left(rig, &limit, 100000 - decided);
+}
+
+/* One of three masters hangs. The others go on, and what it held up is taken back from them. */
+static void one_silent_server_is_no_outage(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 1000, 24 * 3600 * SECOND);
+    struct rig_decision whole[10];
+    uint64_t left[MASTERS];
+    char keys[MASTERS][32];
+
+    for (int i = 0; i < MASTERS; i++)
+        key_of(i, "k", keys[i]);
+    assert_left(rig, &limit, 1000);
+    redis_server_signal(&servers[2], SIGSTOP);
+    for (int i = 0; i < 10; i++) {
+        begin(&whole[i], WEIR_OP_DECIDE, &limit, 1);
+        assert_true(store_rig_submit(rig, &whole[i]));
+    }
+    rig->store->ops->flush(rig->store);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(store_rig_take(rig, &limit, keys[i % 2], 1), WEIR_ALLOWED);
+    for (int i = 0; i < 10; i++) {
+        assert_false(whole[i].done);
+        rig->store->ops->cancel(rig->store, &whole[i].decision);
+    }
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(store_rig_take(rig, &limit, keys[i % 2], 1), WEIR_ALLOWED);
+    assert_int_equal(rig->stats->up, 1);
+    redis_server_signal(&servers[2], SIGCONT);
+    look(rig, &limit, left);
+    assert_int_equal(left[0], 960);
+    assert_int_equal(left[1], 960);
+    assert_int_equal(left[2], 1000);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define REAL(f) cmocka_unit_test_setup_teardown(f, set_up_in_real_time, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(random_decisions_are_those_of_one_store),
+        REAL(a_denial_on_one_server_charges_nothing_on_the_others),
+        REAL(a_repeat_charges_no_server_again),
+        REAL(a_decision_that_is_cancelled_is_taken_back_everywhere),
+        REAL(one_silent_server_is_no_outage),
+    };
+
+    return cmocka_run_group_tests(tests, start_cluster, stop_cluster);
+}
