@@ -41,7 +41,7 @@ static const char help[] =
     "  -c, --config=FILE       rules file; without one there are no limits\n"
     "      --http=ADDRESS      decisions over HTTP (default " WEIR_HTTP_ADDRESS_DEFAULT ")\n"
     "      --redis=ADDRESS     decisions over the Redis protocol (default off)\n"
-    "      --grpc=ADDRESS      decisions over Envoy's gRPC (not supported yet)\n"
+    "      --grpc=ADDRESS      decisions over gRPC, as Envoy asks for them\n"
     "      --admin=ADDRESS     health, metrics, state (default " WEIR_ADMIN_ADDRESS_DEFAULT ")\n"
     "      --workers=N         threads that decide; 'auto' (the default): one a core\n"
     "      --watch             reload when the rules file changes (SIGHUP always does)\n"

@@ -20,7 +20,7 @@ struct weir_daemon {
     struct weir_shared_store *shared;       /* NULL: states live in the table alone */
     struct weir_certificates *certificates; /* the newest */
     struct weir_certificate_watch certificate_watch;
-    struct weir_endpoint http_endpoint, redis_endpoint, admin_endpoint;
+    struct weir_endpoint http_endpoint, redis_endpoint, grpc_endpoint, admin_endpoint;
     struct weir_redis_shared redis;
     struct weir_worker admin;
     struct weir_worker *workers;
@@ -72,6 +72,8 @@ const char *weir_daemon_http(const struct weir_daemon *daemon,
                              const struct weir_settings *settings);
 const char *weir_daemon_redis(const struct weir_daemon *daemon,
                               const struct weir_settings *settings);
+const char *weir_daemon_grpc(const struct weir_daemon *daemon,
+                             const struct weir_settings *settings);
 const char *weir_daemon_admin(const struct weir_daemon *daemon,
                               const struct weir_settings *settings);
 

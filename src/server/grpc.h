@@ -181,6 +181,7 @@ void weir_grpc_wait(struct weir_grpc_stream *stream, struct weir_decision *decis
 /* --- Methods ---------------------------------------------------------------------------------- */
 
 void weir_grpc_health_check_read(struct weir_grpc_stream *stream, struct weir_bytes message);
+void weir_grpc_health_check_begin(struct weir_grpc_stream *stream);
 void weir_grpc_health_watch_read(struct weir_grpc_stream *stream, struct weir_bytes message);
 void weir_grpc_health_watch_drop(struct weir_grpc_stream *stream);
 /* Tells all streams of Health/Watch what has changed. */

@@ -37,6 +37,7 @@ static bool grpc_begin(struct weir_connection *connection)
     if (nghttp2_session_server_new3(&session->http2, grpc->callbacks, connection, grpc->options,
                                     &grpc->allocator) < 0)
         return false;
+    weir_worker_mark(connection->worker, connection); /* a server's SETTINGS wait for nothing */
     return nghttp2_submit_settings(session->http2, NGHTTP2_FLAG_NONE, settings, 2) == 0 &&
            nghttp2_session_set_local_window_size(session->http2, NGHTTP2_FLAG_NONE, 0,
                                                  WEIR_GRPC_WINDOW) == 0;
@@ -187,7 +188,8 @@ const struct weir_grpc_method weir_grpc_methods[] = {
     {.path = "/grpc.health.v1.Health/Check",
      .name = "health_check",
      .public = true,
-     .read = weir_grpc_health_check_read},
+     .read = weir_grpc_health_check_read,
+     .begin = weir_grpc_health_check_begin},
     {.path = "/grpc.health.v1.Health/Watch",
      .name = "health_watch",
      .public = true,

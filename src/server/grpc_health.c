@@ -28,13 +28,18 @@ static enum weir_grpc_health health_of(const struct weir_grpc *grpc, struct weir
 
 void weir_grpc_health_check_read(struct weir_grpc_stream *stream, struct weir_bytes message)
 {
-    struct weir_bytes service;
-    int err = weir_grpc_health_read(&service, message, &stream->arena);
-    if (err < 0) {
+    struct weir_bytes *service = weir_grpc_arena_take(&stream->arena, sizeof *service);
+    int err =
+        service ? weir_grpc_health_read(service, message, &stream->arena) : WEIR_ERR_TOO_LARGE;
+    if (err < 0)
         weir_grpc_fail_read(stream, err);
-        return;
-    }
-    enum weir_grpc_health health = health_of(weir_grpc_of(stream), service);
+    stream->call = service;
+}
+
+void weir_grpc_health_check_begin(struct weir_grpc_stream *stream)
+{
+    const struct weir_bytes *service = stream->call;
+    enum weir_grpc_health health = health_of(weir_grpc_of(stream), *service);
     if (health == WEIR_GRPC_SERVICE_UNKNOWN)
         weir_grpc_fail(stream, WEIR_GRPC_NOT_FOUND, "unknown service");
     else

@@ -10,6 +10,7 @@
 
 #include "server/clock.h"
 #include "server/daemon.h"
+#include "server/grpc.h"
 #include "server/http.h"
 
 /* One line: the longest name, a label of 64 bytes escaped, two numbers. */
@@ -129,7 +130,7 @@ static void put_requests(struct metrics *metrics)
         for (unsigned j = 0; j < worker->listener_count; j++) {
             const struct weir_listener *listener = &worker->listeners[j];
             const struct weir_http *http = listener->workspace;
-            if (listener->kind == WEIR_LISTENER_REDIS)
+            if (listener->kind != WEIR_LISTENER_HTTP && listener->kind != WEIR_LISTENER_ADMIN)
                 continue;
             unsigned kind = listener->kind == WEIR_LISTENER_ADMIN;
             sample[kind] = http;
@@ -177,6 +178,36 @@ static void put_commands(struct metrics *metrics)
            "Errors that commands were answered with.", errors);
     single(metrics, "weir_redis_limits", "gauge", "Distinct limits that commands have given.",
            weir_redis_limits_count(daemon->redis.limits));
+}
+
+/* Calls by method and status; series that are zero are left out. */
+static void put_calls(struct metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    uint64_t totals[WEIR_GRPC_METHODS_MAX + 1][WEIR_GRPC_STATUSES] = {0};
+    if (daemon->grpc_endpoint.kind == WEIR_ENDPOINT_OFF)
+        return;
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        const struct weir_worker *worker = &daemon->workers[i];
+        for (unsigned j = 0; j < worker->listener_count; j++) {
+            const struct weir_grpc *grpc = worker->listeners[j].workspace;
+            if (worker->listeners[j].kind != WEIR_LISTENER_GRPC)
+                continue;
+            for (unsigned m = 0; m <= WEIR_GRPC_METHODS_MAX; m++) {
+                for (unsigned s = 0; s < WEIR_GRPC_STATUSES; s++)
+                    totals[m][s] += weir_counted(&grpc->calls[m][s]);
+            }
+        }
+    }
+    head(metrics, "weir_grpc_calls_total", "counter", "gRPC calls answered.");
+    for (unsigned m = 0; m <= WEIR_GRPC_METHODS_MAX; m++) {
+        const char *method = m < weir_grpc_method_count ? weir_grpc_methods[m].name : "none";
+        for (unsigned s = 0; s < WEIR_GRPC_STATUSES; s++) {
+            if (totals[m][s])
+                put(metrics, "weir_grpc_calls_total{method=\"%s\",code=\"%u\"} %" PRIu64 "\n",
+                    method, s, totals[m][s]);
+        }
+    }
 }
 
 static void put_connections(struct metrics *metrics)
@@ -309,6 +340,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
            weir_counted(&daemon->log.dropped_total));
     put_decisions(&metrics);
     put_requests(&metrics);
+    put_calls(&metrics);
     put_commands(&metrics);
     put_connections(&metrics);
     put_turns(&metrics);

@@ -67,6 +67,13 @@ const char *weir_daemon_redis(const struct weir_daemon *daemon,
                                      : "off";
 }
 
+const char *weir_daemon_grpc(const struct weir_daemon *daemon, const struct weir_settings *settings)
+{
+    return daemon->options.grpc     ? daemon->options.grpc
+           : settings->grpc.address ? settings->grpc.address
+                                    : "off";
+}
+
 const char *weir_daemon_admin(const struct weir_daemon *daemon,
                               const struct weir_settings *settings)
 {
@@ -95,16 +102,6 @@ static int listener_check(const char *name, const char *address,
     return WEIR_ERR_RULES;
 }
 
-static int unsupported_check(const char *name, const char *option, const char *setting,
-                             struct weir_reason *reason)
-{
-    const char *address = option ? option : setting;
-    if (!address || !strcmp(address, "off"))
-        return 0;
-    snprintf(reason->text, sizeof reason->text, "%s: not supported yet", name);
-    return WEIR_ERR_RULES;
-}
-
 int weir_daemon_check(const struct weir_daemon *daemon, const struct weir_settings *settings,
                       struct weir_reason *reason)
 {
@@ -116,7 +113,7 @@ int weir_daemon_check(const struct weir_daemon *daemon, const struct weir_settin
         err =
             listener_check("redis", weir_daemon_redis(daemon, settings), &settings->redis, reason);
     if (err == 0)
-        err = unsupported_check("grpc", daemon->options.grpc, settings->grpc.address, reason);
+        err = listener_check("grpc", weir_daemon_grpc(daemon, settings), &settings->grpc, reason);
     return err;
 }
 
@@ -182,6 +179,8 @@ static void reload_compare(struct weir_daemon *daemon, const struct weir_setting
     reload_note(daemon,
                 text_differs(weir_daemon_redis(daemon, old), weir_daemon_redis(daemon, new)),
                 "server.redis");
+    reload_note(daemon, text_differs(weir_daemon_grpc(daemon, old), weir_daemon_grpc(daemon, new)),
+                "server.grpc");
     reload_note(daemon,
                 text_differs(weir_daemon_admin(daemon, old), weir_daemon_admin(daemon, new)),
                 "server.admin");

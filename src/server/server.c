@@ -11,6 +11,7 @@
 
 #include "server/clock.h"
 #include "server/daemon.h"
+#include "server/grpc.h"
 #include "server/http.h"
 
 /* Files that are open beside connections: loops, signals, logs, the state, libraries. */
@@ -139,7 +140,7 @@ struct listening {
     unsigned count, bound; /* bound: sockets that are nobody's yet */
     int fds[WEIR_WORKERS_MAX];
 };
-#define LISTENINGS 3
+#define LISTENINGS 4
 
 static void listenings_fill(struct weir_daemon *daemon, struct listening all[LISTENINGS])
 {
@@ -158,7 +159,14 @@ static void listenings_fill(struct weir_daemon *daemon, struct listening all[LIS
                                 .server = &daemon->redis,
                                 .workers = daemon->workers,
                                 .count = daemon->worker_count};
-    all[2] = (struct listening){.address = weir_daemon_admin(daemon, settings),
+    all[2] = (struct listening){.address = weir_daemon_grpc(daemon, settings),
+                                .endpoint = &daemon->grpc_endpoint,
+                                .front = &weir_grpc_front,
+                                .kind = WEIR_LISTENER_GRPC,
+                                .server = daemon,
+                                .workers = daemon->workers,
+                                .count = daemon->worker_count};
+    all[3] = (struct listening){.address = weir_daemon_admin(daemon, settings),
                                 .endpoint = &daemon->admin_endpoint,
                                 .front = &weir_admin_front,
                                 .kind = WEIR_LISTENER_ADMIN,
@@ -232,6 +240,7 @@ static void remove_sockets(const struct weir_daemon *daemon)
 {
     weir_endpoint_remove(&daemon->http_endpoint);
     weir_endpoint_remove(&daemon->redis_endpoint);
+    weir_endpoint_remove(&daemon->grpc_endpoint);
     weir_endpoint_remove(&daemon->admin_endpoint);
 }
 
@@ -366,6 +375,8 @@ static void log_started(struct weir_daemon *daemon)
         log_listening(daemon, "http", &daemon->http_endpoint);
     if (daemon->redis_endpoint.kind != WEIR_ENDPOINT_OFF)
         log_listening(daemon, "redis", &daemon->redis_endpoint);
+    if (daemon->grpc_endpoint.kind != WEIR_ENDPOINT_OFF)
+        log_listening(daemon, "grpc", &daemon->grpc_endpoint);
     if (daemon->admin_endpoint.kind != WEIR_ENDPOINT_OFF)
         log_listening(daemon, "admin", &daemon->admin_endpoint);
     struct weir_log_line line;

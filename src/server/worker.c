@@ -352,7 +352,7 @@ static int worker_open_engine(struct weir_worker *worker, const struct weir_work
         .rules = options->rules,
         .secret = weir_table_secret(options->table),
         .decisions = worker->decisions,
-        .deadline_ns = options->deadline_ns,
+        .deadline_ns = worker->patience_ns,
         .lease_seed = options->lease_seed,
         .done = worker_on_decided,
         .done_context = worker,
@@ -397,6 +397,7 @@ int weir_worker_open(struct weir_worker *worker, const struct weir_worker_option
     worker->certificates =
         options->certificates ? weir_certificates_ref(options->certificates) : NULL;
     worker->decisions = options->decisions ? options->decisions : WEIR_DECISIONS;
+    worker->patience_ns = options->deadline_ns ? options->deadline_ns : WEIR_STORE_PATIENCE_NS;
     worker->dirty_end = &worker->dirty;
     worker->stalled_end = &worker->stalled;
     weir_buffers_init(&worker->buffers);

@@ -79,6 +79,7 @@ struct weir_worker {
     _Atomic(struct weir_certificates *) next_certificates;
     _Atomic bool drain_wanted, stop_wanted;
 
+    uint64_t patience_ns;    /* how long a decision may take by itself */
     uint64_t now_ns, wall_s; /* of the last turn */
     uint32_t decisions;      /* in the pool */
     uint32_t taken;          /* out of it */

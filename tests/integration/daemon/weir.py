@@ -37,7 +37,7 @@ class Weir:
         self.env = None if env is None else os.environ | env
         self.wait_for_start = wait
         self.process = self.reader = None
-        self.http_address = self.admin_address = None
+        self.http_address = self.admin_address = self.grpc_address = None
 
     def write_rules(self, rules):
         """Replaces the file as deployment tools do: written beside it, then renamed."""
@@ -64,6 +64,7 @@ class Weir:
                 r"event=listening front=(\w+) address=(\S+)", self.text())}
             self.http_address = addresses.get("http")
             self.admin_address = addresses.get("admin")
+            self.grpc_address = addresses.get("grpc")
 
     def _read(self, process):
         for line in process.stderr:

@@ -1,0 +1,479 @@
+"""The gRPC listener: calls by a real client, and frames that no client would send."""
+
+import struct
+import threading
+import time
+
+import grpc
+import pytest
+
+from daemon import grpc as wire
+from daemon.certificates import Authority
+from daemon.grpc import (CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, GOAWAY,
+                         HEADERS, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, Frames,
+                         Stub, frame, head, literal, prefixed, request)
+from daemon.http import connect
+from daemon.weir import SECONDS_MAX, Weir, rules_of
+
+API = {"name": "api", "key": [], "rate": "1/s"}
+HEALTH_PATH = f"/{wire.HEALTH}.Health/Check"
+SERVING, NOT_SERVING, SERVICE_UNKNOWN = 1, 2, 3
+
+
+def start(folder, *options, **grpc_settings):
+    listener = {"address": "127.0.0.1:0", **grpc_settings}
+    return Weir(folder, rules_of(API, server={"grpc": listener}), *options)
+
+
+@pytest.fixture(scope="module")
+def weir(tmp_path_factory):
+    """One worker, so that whoever harms it harms everybody."""
+    with start(tmp_path_factory.mktemp("grpc"), "--workers", 1) as running:
+        yield running
+
+
+@pytest.fixture
+def stub(weir):
+    with Stub(weir.grpc_address) as made:
+        yield made
+
+
+def status_of(call):
+    with pytest.raises(grpc.RpcError) as error:
+        call()
+    return error.value.code(), error.value.details()
+
+
+def assert_unharmed(weir):
+    with Stub(weir.grpc_address) as other:
+        assert other.health(timeout=10) == SERVING
+
+
+# --- Calls ---------------------------------------------------------------------------------------
+
+def test_health_is_told_for_the_server_and_for_its_services(stub):
+    assert stub.health() == SERVING
+    assert stub.health(f"{wire.HEALTH}.Health") == SERVING
+    assert status_of(lambda: stub.health("nobody")) == (grpc.StatusCode.NOT_FOUND,
+                                                        "unknown service")
+
+
+def test_many_calls_go_over_one_connection_side_by_side(weir, stub):
+    before = weir.metrics()["weir_connections_accepted_total"]
+    futures = [stub.channel.unary_unary(HEALTH_PATH).future(b"", timeout=SECONDS_MAX)
+               for _ in range(1000)]
+    assert {one.result() for one in futures} == {b"\x08\x01"}
+    assert weir.metrics()["weir_connections_accepted_total"] == before + 1
+
+
+def test_unknown_methods_and_services_are_unimplemented(stub):
+    for path in "/nobody/Nothing", f"/{wire.HEALTH}.Health/Nothing", f"/{wire.HEALTH}.Health":
+        code, details = status_of(lambda path=path: stub.raw(path, b""))
+        assert (code, details) == (grpc.StatusCode.UNIMPLEMENTED, "unknown service or method")
+
+
+def test_malformed_messages_are_internal_errors(stub):
+    for data in b"\x0a", b"\x0a\x05abc", b"\xff" * 20:
+        code, _ = status_of(lambda data=data: stub.raw(HEALTH_PATH, data))
+        assert code == grpc.StatusCode.INTERNAL
+
+
+def test_a_message_may_have_a_mebibyte_and_not_more(stub):
+    """Unknown fields of any size are passed over."""
+    def message(size):
+        field = b"\x7a" + bytes([size & 127 | 128, size >> 7 & 127 | 128, size >> 14])
+        return field + bytes(size)
+
+    most = (1 << 20) - 4
+    assert stub.raw(HEALTH_PATH, message(most)) == b"\x08\x01"
+    code, details = status_of(lambda: stub.raw(HEALTH_PATH, message(most + 1)))
+    assert code == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert details == "message of 1048577 bytes, more than 1048576"
+    assert stub.health() == SERVING
+
+
+def test_compressed_messages_are_unimplemented_and_the_answer_names_what_is(stub):
+    code, _ = status_of(lambda: stub.raw(HEALTH_PATH, b"\x0a\x00" * 5000,
+                                         compression=grpc.Compression.Gzip))
+    assert code == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_token_is_asked_for_except_by_health_checks(tmp_path):
+    with start(tmp_path, token="secret") as weir, Stub(weir.grpc_address) as stub:
+        method = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+        assert stub.health() == SERVING
+        code, details = status_of(lambda: stub.raw(method, b"\x3a\x01*"))
+        assert (code, details) == (grpc.StatusCode.UNAUTHENTICATED,
+                                   "this listener wants its token")
+        for wrong in "Bearer secre", "Bearer secret2", "secret":
+            code, _ = status_of(lambda wrong=wrong: stub.raw(
+                method, b"\x3a\x01*", metadata=[("authorization", wrong)]))
+            assert code == grpc.StatusCode.UNAUTHENTICATED
+        answer = stub.raw(method, b"\x3a\x01*", metadata=[("authorization", "Bearer secret")])
+        assert b"ServerReflection" in answer
+
+
+def test_unix_sockets_serve_too(tmp_path):
+    path = f"unix:{tmp_path}/grpc.sock"
+    with start(tmp_path, "--grpc", path), Stub(path) as stub:
+        assert stub.health() == SERVING
+
+
+def test_tls_is_served_with_h2_and_client_certificates(tmp_path):
+    authority = Authority(tmp_path)
+    cert, key = authority.sign("server")
+    client_cert, client_key = authority.sign("client", "DNS:client.example")
+    tls = {"cert": str(cert), "key": str(key), "client_ca": str(authority.cert)}
+    with start(tmp_path, tls=tls) as weir:
+        shown = grpc.ssl_channel_credentials(authority.cert.read_bytes(), client_key.read_bytes(),
+                                             client_cert.read_bytes())
+        with Stub(weir.grpc_address, shown, **{"grpc.ssl_target_name_override":
+                                               "localhost"}) as stub:
+            assert stub.health() == SERVING
+        anonymous = grpc.ssl_channel_credentials(authority.cert.read_bytes())
+        with Stub(weir.grpc_address, anonymous, **{"grpc.ssl_target_name_override":
+                                                   "localhost"}) as stub:
+            assert status_of(stub.health)[0] == grpc.StatusCode.UNAVAILABLE
+
+
+# --- Streams -------------------------------------------------------------------------------------
+
+def test_reflection_lists_services_and_gives_their_files(stub):
+    for version in "v1", "v1alpha":
+        ask = wire.message(f"grpc.reflection.{version}.ServerReflectionRequest")
+        answers = list(stub.reflect(iter([
+            ask(list_services="*"), ask(file_containing_symbol=f"{wire.RATE_LIMIT}.RateLimitService"),
+            ask(file_by_filename="google_protobuf.proto"), ask(file_by_filename="nothing.proto"),
+            ask(all_extension_numbers_of_type="x")]), version))
+        services = [one.name for one in answers[0].list_services_response.service]
+        assert f"{wire.RATE_LIMIT}.RateLimitService" in services
+        assert f"{wire.HEALTH}.Health" in services
+        assert len(services) == 5
+        file = answers[1].file_descriptor_response.file_descriptor_proto[0]
+        assert b"ShouldRateLimit" in file and b"envoy_config_core_v3.proto" in file
+        assert len(answers[2].file_descriptor_response.file_descriptor_proto) == 1
+        assert answers[3].error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+        assert answers[4].error_response.error_code == grpc.StatusCode.NOT_FOUND.value[0]
+        assert answers[1].original_request.file_containing_symbol.endswith("RateLimitService")
+
+
+def test_every_name_that_reflection_lists_can_be_asked_for(stub):
+    ask = wire.message("grpc.reflection.v1.ServerReflectionRequest")
+    seen, waiting = {}, [f"{package}.{name}" for package, name in (
+        (wire.RATE_LIMIT, "RateLimitService"), (wire.AUTH, "Authorization"))]
+    for answer in stub.reflect(iter([ask(file_containing_symbol=name) for name in waiting])):
+        seen[answer.original_request.file_containing_symbol] = \
+            answer.file_descriptor_response.file_descriptor_proto[0]
+    assert set(seen) == set(waiting)
+    files = {path.name for path in wire.PROTOS.glob("*.proto")}
+    for answer in stub.reflect(iter([ask(file_by_filename=name) for name in sorted(files)])):
+        data = answer.file_descriptor_response.file_descriptor_proto[0]
+        parsed = wire.descriptor_pb2.FileDescriptorProto.FromString(data)
+        assert set(parsed.dependency) <= files
+
+
+def test_watch_tells_changes_and_the_end(tmp_path):
+    with start(tmp_path) as weir, Stub(weir.grpc_address) as stub:
+        watches = [stub.watch(""), stub.watch(f"{wire.HEALTH}.Health")]
+        assert [next(one).status for one in watches] == [SERVING] * 2
+        assert next(stub.watch("nobody")).status == SERVICE_UNKNOWN
+        weir.signal(15)
+        assert [next(one).status for one in watches] == [NOT_SERVING] * 2
+        for one in watches:
+            assert status_of(lambda one=one: next(one))[0] == grpc.StatusCode.UNAVAILABLE
+        assert weir.wait() == 0
+
+
+def test_a_shutdown_loses_no_call(tmp_path):
+    """Calls go on, one after the other, while the server stops: each is answered, or was refused
+    before anything was done, which the client repeats or reports as unavailable."""
+    with start(tmp_path) as weir, Stub(weir.grpc_address) as stub:
+        assert stub.health() == SERVING
+        codes, stop = [], threading.Event()
+
+        def call():
+            while not stop.is_set():
+                try:
+                    codes.append(stub.health(timeout=SECONDS_MAX))
+                except grpc.RpcError as error:
+                    codes.append(error.code())
+                    if error.code() == grpc.StatusCode.UNAVAILABLE:
+                        return
+
+        thread = threading.Thread(target=call)
+        thread.start()
+        weir.signal(15)
+        assert weir.wait() == 0
+        stop.set()
+        thread.join(SECONDS_MAX)
+        assert set(codes) <= {SERVING, NOT_SERVING, grpc.StatusCode.UNAVAILABLE}
+
+
+def test_connections_end_at_their_age_and_no_call_is_lost(tmp_path):
+    with start(tmp_path, "--workers", 1, max_connection_age="1s",
+               max_connection_age_grace="5s") as weir, Stub(weir.grpc_address) as stub:
+        until = time.monotonic() + SECONDS_MAX
+        while weir.metrics()["weir_connections_accepted_total"] < 3:
+            assert stub.health(timeout=SECONDS_MAX) == SERVING
+            assert time.monotonic() < until
+
+
+# --- Frames --------------------------------------------------------------------------------------
+
+def test_what_is_no_grpc_gets_a_status_of_http(weir):
+    with Frames(weir.grpc_address) as frames:
+        for stream, fields, status in (
+                (1, head(content_type="text/plain"), b"415"),
+                (3, head(content_type="application/grpc+json"), b"415"),
+                (5, head(method="GET"), b"405")):
+            frames.send(frame(HEADERS, END_HEADERS | END_STREAM, stream, fields))
+            _, flags, _, payload = frames.read_until(HEADERS, stream=stream)
+            assert flags & END_STREAM
+            assert status in payload or stream == 3  # the third time from the table
+        frames.send(request(7))
+        assert frames.end_of(7) == (prefixed(b"\x08\x01"), None)
+
+
+def calls(weir, code, method="health_check"):
+    return weir.metrics().get(f'weir_grpc_calls_total{{method="{method}",code="{code}"}}', 0)
+
+
+def test_bad_requests_are_told_and_leave_the_connection(weir):
+    cases = [(frame(DATA, END_STREAM, 1, b""), 12),
+             (frame(DATA, END_STREAM, 1, prefixed(b"")[:3]), 13),
+             (frame(DATA, END_STREAM, 1, b"\x02" + bytes(4)), 13),
+             (frame(DATA, END_STREAM, 1, prefixed(b"") * 2), 12),
+             (frame(DATA, END_STREAM, 1, prefixed(b"", compressed=1)), 13)]
+    for data, code in cases:
+        before = calls(weir, code)
+        with Frames(weir.grpc_address) as frames:
+            frames.send(frame(HEADERS, END_HEADERS, 1, head()) + data)
+            assert frames.end_of(1) == (b"", None)
+            assert calls(weir, code) == before + 1
+            frames.send(request(3))
+            assert frames.end_of(3) == (prefixed(b"\x08\x01"), None)
+
+
+def test_timeouts_are_read(weir):
+    for timeout, code in ("soon", 13), ("1", 13), ("0n", 4), ("1H", 0):
+        before = calls(weir, code)
+        with Frames(weir.grpc_address) as frames:
+            frames.send(request(1, b"", HEALTH_PATH, ("grpc-timeout", timeout)))
+            assert frames.end_of(1) == (b"" if code else prefixed(b"\x08\x01"), None)
+            assert calls(weir, code) == before + 1
+
+
+def test_an_answer_may_come_before_the_request_is_whole(weir):
+    with Frames(weir.grpc_address) as frames:
+        frames.send(frame(HEADERS, END_HEADERS, 1, head("/nobody/Nothing")))
+        assert frames.end_of(1) == (b"", None)
+        assert frames.read_until(RST_STREAM, stream=1)[3] == bytes(4)  # NO_ERROR
+
+
+def test_messages_may_come_byte_by_byte_and_in_many_frames(weir):
+    whole = request(1, b"\x7a\x02ab")
+    with Frames(weir.grpc_address) as frames:
+        for at in range(len(whole)):
+            frames.send(whole[at:at + 1])
+        assert frames.end_of(1) == (prefixed(b"\x08\x01"), None)
+        body = prefixed(b"\x7a\x02ab")
+        frames.send(frame(HEADERS, END_HEADERS, 3, head()))
+        for byte in body:
+            frames.send(frame(DATA, 0, 3, bytes([byte])))
+        frames.send(frame(DATA, END_STREAM, 3, b""))
+        assert frames.end_of(3) == (prefixed(b"\x08\x01"), None)
+
+
+def test_answers_keep_to_the_clients_windows(weir):
+    """With a window of 1 byte the answer comes byte by byte."""
+    with Frames(weir.grpc_address, struct.pack(">HI", 4, 1)) as frames:
+        frames.send(request(1))
+        data = b""
+        for _ in range(7):
+            _, _, _, payload = frames.read_until(DATA, stream=1)
+            assert len(payload) == 1
+            data += payload
+            frames.send(frame(WINDOW_UPDATE, 0, 1, struct.pack(">I", 1)))
+        assert data == prefixed(b"\x08\x01")
+        assert frames.end_of(1) == (b"", None)
+
+
+def test_pings_are_answered_and_too_many_end_the_connection(weir):
+    with Frames(weir.grpc_address) as frames:
+        frames.send(frame(PING, 0, 0, b"12345678"))
+        while (one := frames.read_until(PING))[1] != 1:
+            pass
+        assert one[3] == b"12345678"
+        for _ in range(20):
+            frames.try_send(frame(PING, 0, 0, bytes(8)) * 500)
+        assert frames.closed_with() == ENHANCE_YOUR_CALM
+    assert_unharmed(weir)
+
+
+@pytest.mark.parametrize("flood", [
+    frame(SETTINGS),
+    frame(PRIORITY, 0, 1, bytes([0, 0, 0, 3, 10])),
+    frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1)),
+], ids=["settings", "priority", "window-update"])
+def test_floods_of_frames_without_requests_end_the_connection(weir, flood):
+    with Frames(weir.grpc_address) as frames:
+        for _ in range(40):
+            if not frames.try_send(flood * 500):
+                break
+        assert frames.closed_with() in (ENHANCE_YOUR_CALM, None)
+    assert_unharmed(weir)
+
+
+def test_empty_data_frames_end_the_connection(weir):
+    with Frames(weir.grpc_address) as frames:
+        frames.send(frame(HEADERS, END_HEADERS, 1, head()))
+        for _ in range(10):
+            frames.try_send(frame(DATA, 0, 1, b"") * 500)
+        assert frames.closed_with() in (ENHANCE_YOUR_CALM, None)
+    assert_unharmed(weir)
+
+
+def test_rapid_reset_ends_the_connection(weir):
+    with Frames(weir.grpc_address) as frames:
+        for start_at in range(1, 20001, 1000):
+            burst = b"".join(request(stream) + frame(RST_STREAM, 0, stream, bytes(3) + b"\x08")
+                             for stream in range(start_at, start_at + 1000, 2))
+            if not frames.try_send(burst):
+                break
+        assert frames.closed_with() in (ENHANCE_YOUR_CALM, None)
+    assert_unharmed(weir)
+
+
+def test_clients_that_cancel_some_of_their_calls_are_let_be(weir):
+    with Frames(weir.grpc_address) as frames:
+        for stream in range(1, 4001, 4):
+            frames.send(request(stream) + frame(HEADERS, END_HEADERS, stream + 2, head()) +
+                        frame(RST_STREAM, 0, stream + 2, bytes(3) + b"\x08"))
+            assert frames.end_of(stream) == (prefixed(b"\x08\x01"), None)
+
+
+def test_continuation_floods_end_the_connection(weir):
+    with Frames(weir.grpc_address) as frames:
+        frames.send(frame(HEADERS, 0, 1, head()))
+        for at in range(1000):
+            if not frames.try_send(frame(CONTINUATION, 0, 1, literal(f"x-{at}", "y" * 100) * 100)):
+                break
+        while frames.read() is not None:
+            pass
+    assert_unharmed(weir)
+
+
+def test_large_heads_are_reset_even_when_the_table_makes_them_small(weir):
+    with Frames(weir.grpc_address) as frames:
+        frames.send(frame(HEADERS, END_HEADERS, 1, head(HEALTH_PATH, ("x", "y" * 16200))))
+        assert frames.end_of(1) == (b"", 2)  # INTERNAL_ERROR
+        # A field of 4,000 bytes in the table, then 8,000 references of a byte to it.
+        field = b"\x40\x01x" + b"\x7f" + bytes([4000 - 127 & 127 | 128, 4000 - 127 >> 7])
+        frames.send(frame(HEADERS, END_HEADERS, 3, head() + field + b"z" * 4000 + b"\xbe" * 8000))
+        assert frames.end_of(3) == (b"", 2)
+        frames.send(request(5))
+        assert frames.end_of(5) == (prefixed(b"\x08\x01"), None)
+    assert_unharmed(weir)
+
+
+def test_streams_beyond_the_limit_are_refused(weir):
+    with Frames(weir.grpc_address) as frames:
+        while (one := frames.read_until(SETTINGS))[1] == 1:
+            pass
+        settings = dict(struct.iter_unpack(">HI", one[3]))
+        assert settings[3] == 128
+        # Not acknowledged: a client that has is held to it with the whole connection.
+        frames.send(b"".join(frame(HEADERS, END_HEADERS, 2 * i + 1, head()) for i in range(129)))
+        kind, _, stream, payload = frames.read_until(RST_STREAM)
+        assert (stream, payload) == (257, bytes(3) + b"\x07")  # REFUSED_STREAM
+        frames.send(b"".join(frame(DATA, END_STREAM, 2 * i + 1, prefixed(b"")) for i in range(128)))
+        for i in range(128):
+            assert frames.read_until(DATA)[3] == prefixed(b"\x08\x01")
+
+
+def test_unfinished_messages_of_a_connection_have_a_bound(weir):
+    """The window of the connection is used up; it opens again as messages end."""
+    window = 2 << 20
+    with Frames(weir.grpc_address) as frames:
+        sent, stream = 0, 1
+        while sent + 60000 <= window:
+            frames.send(frame(HEADERS, END_HEADERS, stream, head()))
+            chunk = (b"\x00" + struct.pack(">I", 70000)) + bytes(60000 - 5)
+            for at in range(0, 60000, 15000):
+                frames.send(frame(DATA, 0, stream, chunk[at:at + 15000]))
+            sent, stream = sent + 60000, stream + 2
+        assert_unharmed(weir)
+        for number in range(1, stream, 2):
+            frames.send(frame(RST_STREAM, 0, number, bytes(3) + b"\x08"))
+        while True:
+            kind, _, number, payload = frames.read_until(WINDOW_UPDATE)
+            if number == 0 and int.from_bytes(payload, "big") >= window // 2:
+                break
+        frames.send(request(stream))
+        assert frames.end_of(stream) == (prefixed(b"\x08\x01"), None)
+
+
+def test_more_than_the_window_is_an_error_of_flow_control(weir):
+    with Frames(weir.grpc_address) as frames:
+        chunk = b"\x00" + struct.pack(">I", 70000) + bytes(15995)
+        for stream in range(1, 81, 2):
+            frames.try_send(frame(HEADERS, END_HEADERS, stream, head()) + b"".join(
+                frame(DATA, 0, stream, chunk) for _ in range(4)))
+        assert frames.closed_with() in (3, None)  # FLOW_CONTROL_ERROR
+    assert_unharmed(weir)
+
+
+@pytest.mark.parametrize("garbage", [
+    b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    bytes(1000),
+    wire.MAGIC + frame(HEADERS, END_HEADERS, 1, b"\xff" * 50),
+    wire.MAGIC + frame(SETTINGS) + frame(HEADERS, END_HEADERS, 2, head()),
+    wire.MAGIC + frame(SETTINGS) + frame(DATA, 0, 0, b"x"),
+    wire.MAGIC + frame(SETTINGS) + b"\xff\xff\xff" + bytes(6),
+    wire.MAGIC + frame(SETTINGS) + frame(WINDOW_UPDATE, 0, 0, bytes(4)),
+], ids=["http1", "tls", "zeros", "hpack", "even-stream", "data-on-0", "large-frame", "window-0"])
+def test_what_is_no_http_2_ends_the_connection(weir, garbage):
+    with connect(weir.grpc_address) as sock:
+        sock.sendall(garbage)
+        while True:
+            try:
+                if not sock.recv(65536):
+                    break
+            except ConnectionError:
+                break
+    assert_unharmed(weir)
+
+
+def test_whoever_is_too_slow_is_cut_and_nobody_else(tmp_path):
+    """All at once, for each takes as long as its deadline: a connection that says nothing, one that
+    does not finish its request, one that does not take its answer, one in its handshake."""
+    with start(tmp_path, "--workers", 1) as weir:
+        silent = connect(weir.grpc_address)
+        half, stuck = Frames(weir.grpc_address), Frames(weir.grpc_address, struct.pack(">HI", 4, 0))
+        half.send(frame(HEADERS, END_HEADERS, 1, head()) + frame(DATA, 0, 1, b"\x00"))
+        stuck.send(request(1))
+        with Stub(weir.grpc_address) as stub:
+            assert stub.health() == SERVING
+            assert half.end_of(1) == (b"", 8)  # CANCEL
+            assert silent.recv(4096) != b""    # its SETTINGS
+            assert silent.recv(4096) == b""
+            assert stuck.end_of(1) == (b"", 8)
+            for frames in half, stuck:
+                frames.send(frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 65535)) + request(3))
+                assert frames.end_of(3) == (prefixed(b"\x08\x01"), None)
+                frames.socket.close()
+            assert stub.health() == SERVING
+        silent.close()
+
+
+def test_calls_are_counted_by_method_and_status(tmp_path):
+    with start(tmp_path) as weir, Stub(weir.grpc_address) as stub:
+        stub.health()
+        stub.health()
+        status_of(lambda: stub.health("nobody"))
+        status_of(lambda: stub.raw("/nobody/Nothing", b""))
+        metrics = weir.metrics()
+        assert metrics['weir_grpc_calls_total{method="health_check",code="0"}'] == 2
+        assert metrics['weir_grpc_calls_total{method="health_check",code="5"}'] == 1
+        assert metrics['weir_grpc_calls_total{method="none",code="12"}'] == 1
