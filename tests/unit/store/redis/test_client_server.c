@@ -177,7 +177,7 @@ static void a_database_is_selected(void **state)
 {
     char url[64];
     struct rig_call call;
-    snprintf(url, sizeof url, "%s/9", server_url(""));
+    snprintf(url, sizeof url, "redis://127.0.0.1:%u/9", server.port);
     open_client(url);
     rig_call_say(&call, &rig, "CLIENT LIST");
     assert_int_equal(rig_call_run(&call), 0);

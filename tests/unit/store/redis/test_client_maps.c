@@ -1,0 +1,287 @@
+/* The client and a Cluster that only plays one: storms, circles and nonsense of redirections, and
+ * maps that are wrong. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client_rig.h"
+#include "redis_player.h"
+
+#define PLAYERS 3
+
+static struct client_rig rig;
+static struct redis_player players[PLAYERS];
+static char map[1024];    /* what they say to CLUSTER SLOTS */
+static char refusal[256]; /* what the first says to calls; "": nothing special */
+static uint32_t refusals; /* how often */
+static bool asking;       /* the second takes calls after ASKING only */
+static bool asking_was_said;
+
+/* All slots belong to one. */
+static void map_to(const struct redis_player *player)
+{
+    snprintf(map, sizeof map, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$0\r\n\r\n:%u\r\n", player->port);
+}
+
+static bool answer(struct redis_player *player, struct redis_peer *peer,
+                   const struct weir_resp_request *request)
+{
+    bool is_call = weir_resp_is(request->args[0], "EVALSHA");
+    if (weir_resp_is(request->args[0], "CLUSTER")) {
+        redis_player_say_text(peer, map);
+        return true;
+    }
+    if (player == &players[1] && asking) {
+        if (is_call && !asking_was_said) {
+            redis_player_say_text(peer, "-ERR not asking\r\n");
+            return true;
+        }
+        asking_was_said = weir_resp_is(request->args[0], "ASKING");
+        return false;
+    }
+    if (is_call && player == &players[0] && refusal[0] != '\0' && refusals > 0) {
+        refusals--;
+        redis_player_say_text(peer, refusal);
+        return true;
+    }
+    return false;
+}
+
+static int begin(void **state)
+{
+    client_rig_init(&rig);
+    for (int i = 0; i < PLAYERS; i++) {
+        redis_player_open(&players[i], &rig.loop);
+        players[i].answer = answer;
+    }
+    map_to(&players[0]);
+    refusal[0] = '\0';
+    refusals = UINT32_MAX;
+    asking = asking_was_said = false;
+    return 0;
+}
+
+static int end(void **state)
+{
+    client_rig_close(&rig);
+    for (int i = 0; i < PLAYERS; i++) {
+        redis_player_close(&players[i]);
+    }
+    client_rig_end(&rig);
+    return 0;
+}
+
+static void open_client(void)
+{
+    char url[128];
+    snprintf(url, sizeof url, "redis-cluster://127.0.0.1:%u", players[0].port);
+    struct redis_client_options options = client_rig_options(&rig, url);
+    client_rig_open(&rig, &options);
+}
+
+static void run_for(uint64_t ms)
+{
+    uint64_t until = uv_hrtime() + ms * 1000000;
+    while (uv_hrtime() < until) {
+        uv_run(&rig.loop, UV_RUN_ONCE);
+    }
+}
+
+static void a_storm_of_moved_makes_few_refreshes(void **state)
+{
+    enum { COUNT = 3000 };
+    struct rig_call *calls = calloc(COUNT, sizeof *calls);
+    open_client();
+    RIG_UNTIL(&rig, redis_client_ready(rig.client, 0));
+    for (int i = 0; i < COUNT; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "key%d", i);
+        rig_call_count(&calls[i], &rig, key, 1);
+    }
+    uint64_t start = uv_hrtime();
+    /* Every slot has moved, and the old master tells it one by one. */
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(refusal, sizeof refusal, "-MOVED %u 127.0.0.1:%u\r\n", calls[i].call.slot,
+                 players[1].port);
+        assert_int_equal(rig_call_run(&calls[i]), 0);
+    }
+    /* The map they read was as old each time: one at the start, then one every quarter of a second
+     * at most. */
+    uint64_t seconds = (uv_hrtime() - start) / UINT64_C(1000000000);
+    assert_true(redis_client_counters(rig.client)->refreshes <= 3 + 4 * seconds);
+    assert_true(redis_client_counters(rig.client)->redirects > COUNT / 2);
+    free(calls);
+}
+
+static void all_that_was_in_flight_follows_a_move(void **state)
+{
+    enum { COUNT = 2000 };
+    struct rig_call *calls = calloc(COUNT, sizeof *calls);
+    open_client();
+    RIG_UNTIL(&rig, redis_client_ready(rig.client, 0));
+    map_to(&players[1]);
+    for (int i = 0; i < COUNT; i++) {
+        rig_call_count(&calls[i], &rig, "k", 1);
+        assert_int_equal(redis_client_send(rig.client, &calls[i].call), 0);
+    }
+    snprintf(refusal, sizeof refusal, "-MOVED %u 127.0.0.1:%u\r\n", calls[0].call.slot,
+             players[1].port);
+    redis_client_flush(rig.client);
+    RIG_UNTIL(&rig, rig.finished == COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(calls[i].error, 0);
+        assert_int_equal(calls[i].integer, i + 1); /* in order, by the second */
+    }
+    run_for(600);
+    assert_in_range(players[0].questions + players[1].questions, 2, 4); /* start, refresh */
+    free(calls);
+}
+
+static void a_circle_of_moved_comes_to_an_end(void **state)
+{
+    struct rig_call call;
+    open_client();
+    RIG_UNTIL(&rig, redis_client_ready(rig.client, 0));
+    rig_call_count(&call, &rig, "k", 1);
+    snprintf(refusal, sizeof refusal, "-MOVED %u :%u\r\n", call.call.slot, players[0].port);
+    call.call.give_up_ns = uv_hrtime() + 100000000;
+    assert_int_equal(rig_call_run(&call), WEIR_ERR_STORE);
+    assert_in_range(players[0].calls, 5, 20);
+    assert_true(players[0].questions <= 4);
+}
+
+static void ask_is_followed_once_with_asking(void **state)
+{
+    struct rig_call calls[50];
+    open_client();
+    RIG_UNTIL(&rig, redis_client_ready(rig.client, 0));
+    asking = true;
+    for (int i = 0; i < 50; i++) {
+        rig_call_count(&calls[i], &rig, "k", 1);
+    }
+    snprintf(refusal, sizeof refusal, "-ASK %u 127.0.0.1:%u\r\n", calls[0].call.slot,
+             players[1].port);
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(rig_call_send(&calls[i]), 0);
+    }
+    RIG_UNTIL(&rig, rig.finished == 50);
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(calls[i].error, 0);
+        assert_int_equal(calls[i].type, WEIR_RESP_INTEGER);
+        assert_int_equal(calls[i].integer, i + 1);
+    }
+    assert_int_equal(players[1].asked, 50);
+    refusal[0] = '\0'; /* the slot is where it was */
+    players[0].calls = 0;
+    rig_call_count(&calls[0], &rig, "k", 1);
+    assert_int_equal(rig_call_run(&calls[0]), 0);
+    assert_int_equal(players[0].calls, 1);
+}
+
+static void redirections_to_nowhere_end(void **state)
+{
+    static const char *const texts[] = {
+        "-MOVED\r\n",           "-MOVED x\r\n",
+        "-ASK 1 \r\n",          "-MOVED 1 no-such-host.invalid:1\r\n",
+        "-MOVED 99999 h:1\r\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct rig_call call;
+        refusals = 0;
+        open_client();
+        RIG_UNTIL(&rig, redis_client_ready(rig.client, 0));
+        strcpy(refusal, texts[i]);
+        refusals = 1;
+        rig_call_count(&call, &rig, "k", 1);
+        call.call.give_up_ns = uv_hrtime() + 50000000;
+        rig_call_run(&call);
+        assert_true(call.error == WEIR_ERR_STORE || call.error == 0);
+        client_rig_close(&rig);
+    }
+}
+
+static void a_cluster_that_is_down_is_tried_again(void **state)
+{
+    struct rig_call call;
+    open_client();
+    RIG_UNTIL(&rig, redis_client_ready(rig.client, 0));
+    strcpy(refusal, "-CLUSTERDOWN The cluster is down\r\n");
+    refusals = 3;
+    rig_call_count(&call, &rig, "k", 1);
+    assert_int_equal(rig_call_run(&call), 0);
+    RIG_UNTIL(&rig, redis_client_counters(rig.client)->refreshes >= 2);
+}
+
+static void a_wrong_map_is_told_and_asked_for_again(void **state)
+{
+    static const struct {
+        const char *map, *why;
+    } cases[] = {
+        {"-ERR This instance has cluster support disabled\r\n", "cluster support disabled"},
+        {"*0\r\n", "knows no master"},
+        {"+OK\r\n", "not an answer"},
+        {"*1\r\n*3\r\n:5\r\n:99999\r\n*2\r\n$1\r\nh\r\n:1\r\n", "not an answer"},
+        {"HTTP/1.1 400 Bad Request\r\n", "does not speak the Redis protocol"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct rig_call call;
+        strcpy(map, cases[i].map);
+        rig.event_count = 0;
+        open_client();
+        rig_call_count(&call, &rig, "k", 1); /* it waits for a map */
+        assert_int_equal(rig_call_send(&call), 0);
+        RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, cases[i].why));
+        assert_false(redis_client_ready(rig.client, 0));
+        map_to(&players[0]);
+        RIG_UNTIL(&rig, redis_client_ready(rig.client, 0));
+        RIG_UNTIL(&rig, call.done);
+        client_rig_close(&rig);
+    }
+}
+
+static void slots_that_nobody_owns_are_refused(void **state)
+{
+    struct rig_call call;
+    snprintf(map, sizeof map, "*1\r\n*3\r\n:0\r\n:99\r\n*2\r\n$0\r\n\r\n:%u\r\n", players[0].port);
+    open_client();
+    RIG_UNTIL(&rig, redis_client_ready(rig.client, 99));
+    assert_false(redis_client_ready(rig.client, 100));
+    rig_call_count(&call, &rig, "k", 1);
+    call.call.slot = 100;
+    assert_int_equal(rig_call_send(&call), WEIR_ERR_STORE);
+}
+
+static void a_lost_master_makes_one_ask_the_others(void **state)
+{
+    open_client();
+    map_to(&players[1]);
+    RIG_UNTIL(&rig, redis_client_ready(rig.client, 0));
+    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_TOPOLOGY, "1 masters"));
+    map_to(&players[2]); /* the second has been replaced, and is gone */
+    players[1].hangs_up = true;
+    redis_player_drop(&players[1]);
+    uint32_t before = players[2].connections;
+    RIG_UNTIL(&rig, players[2].connections > before && redis_client_ready(rig.client, 0));
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+    const struct CMUnitTest tests[] = {
+        CASE(a_storm_of_moved_makes_few_refreshes),
+        CASE(all_that_was_in_flight_follows_a_move),
+        CASE(a_circle_of_moved_comes_to_an_end),
+        CASE(ask_is_followed_once_with_asking),
+        CASE(redirections_to_nowhere_end),
+        CASE(a_cluster_that_is_down_is_tried_again),
+        CASE(a_wrong_map_is_told_and_asked_for_again),
+        CASE(slots_that_nobody_owns_are_refused),
+        CASE(a_lost_master_makes_one_ask_the_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
