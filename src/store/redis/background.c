@@ -140,8 +140,11 @@ static void probe_ended(struct store *store, bool answered)
     uint64_t hr = store_hr(store), open_ms = (hr - store->breaker.opened_ns) / 1000000;
 
     redis_breaker_probed(&store->breaker, hr, answered);
-    if (answered && redis_breaker_closed(&store->breaker))
+    /* where the server was gone, "store_up" has said it */
+    if (answered && store->told_open) {
+        store->told_open = false;
         store_tell(store, "breaker_closed", "answered after %llu ms", (unsigned long long)open_ms);
+    }
     store_update(store);
 }
 

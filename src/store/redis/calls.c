@@ -77,6 +77,7 @@ void call_account(struct store *store, uint16_t slot, bool answered)
         return;
     store->probe_slot = slot;
     redis_stats_add(&store->stats.breaker_opened, 1);
+    store->told_open = true;
     store_tell(store, "breaker_open", "%u calls in a row without an answer",
                (unsigned)store->breaker.failures);
     store_update(store);

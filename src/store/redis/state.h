@@ -91,7 +91,7 @@ struct store {
     struct redis_blocks calls, flights;
     struct flight_list refused, woken;
     struct call_list background[CALL_KINDS];
-    bool connected, queued, closing;
+    bool connected, queued, closing, told_open;
     uint16_t probe_slot;
     uint32_t turn;
     bool clocks_read;

@@ -138,6 +138,7 @@ static void a_server_that_dies_fails_what_is_pending_and_is_used_again_when_it_i
         assert_int_equal(store_rig_events(rig, "store_up"), 1 + round);
     }
     assert_int_equal(store_rig_events(rig, "breaker_open"), 0); /* one line says it */
+    assert_int_equal(store_rig_events(rig, "breaker_closed"), 0);
 }
 
 static void leases_that_may_have_been_given_in_an_outage_are_ended(void **state)
