@@ -123,8 +123,6 @@ static struct lease_server_record *new_record(struct lease_server *server, uint6
 {
     struct lease_server_record *record = &server->record[server->count];
 
-    if (server->count == LEASE_SERVER_HOLDERS)
-        return NULL;
     server->count++;
     record->holder = holder;
     return record;
@@ -309,25 +307,41 @@ static void give(struct lease_server *server, const struct weir_limit *limit,
     reply->renewable = terms.renewable;
 }
 
-void lease_server_execute(struct lease_server *server, const struct weir_limit *limit,
-                          const struct lease_call *call, uint64_t now_ns, struct lease_reply *reply)
+/* The caller has made a later call before: this one comes twice, or was overtaken. */
+static bool stale(const struct lease_server *server, const struct lease_call *call)
+{
+    for (uint32_t i = 0; i < server->count; i++) {
+        if (server->record[i].holder == call->holder)
+            return call->id <= server->record[i].last_id;
+    }
+    return server->count == LEASE_SERVER_HOLDERS;
+}
+
+static void take(struct lease_server *server, const struct weir_limit *limit,
+                 const struct lease_call *call, uint64_t now_ns, struct lease_reply *reply)
 {
     double waiting;
     int found = find(server, call->holder, now_ns, &waiting);
     struct lease_server_record *record =
         found == NO_RECORD ? new_record(server, call->holder) : &server->record[found];
+
+    record->last_id = call->id;
+    record->demand = call->demand;
+    record->seen_ns = now_ns;
+    settle(server, limit, record, call, now_ns, &reply->forfeited);
+    if (call->want > 0)
+        give(server, limit, record, call, now_ns, waiting, reply);
+}
+
+void lease_server_execute(struct lease_server *server, const struct weir_limit *limit,
+                          const struct lease_call *call, uint64_t now_ns, struct lease_reply *reply)
+{
     struct weir_report known;
 
     memset(reply, 0, sizeof *reply);
     reply->id = call->id;
-    if (record != NULL && call->id > record->last_id) {
-        record->last_id = call->id;
-        record->demand = call->demand;
-        record->seen_ns = now_ns;
-        settle(server, limit, record, call, now_ns, &reply->forfeited);
-        if (call->want > 0)
-            give(server, limit, record, call, now_ns, waiting, reply);
-    }
+    if (!stale(server, call))
+        take(server, limit, call, now_ns, reply);
     report(server, limit, now_ns, call->need, &known);
     reply->remaining = known.remaining;
     reply->reset_ns = known.reset_after_ns;
