@@ -1,7 +1,9 @@
-"""Puts Lua scripts together and into a C source: embed_lua.py OUTPUT FOLDER NAME:FILE,FILE...
+"""Puts Lua scripts together and into a C source: embed_lua.py OUTPUT FOLDER NAME:PART,PART...
 
 Each script is the named files of the folder in order, without comments and indentation (Redis keeps
-the text, and it is loaded after every restart), with the SHA-1 that EVALSHA calls it by.
+the text, and it is loaded after every restart), with the SHA-1 that EVALSHA calls it by. A part
+FUNCTION=FILE+FILE makes them the body of a local function. A line "--% include FILE" stands for the
+lines of another file.
 """
 import hashlib
 import os
@@ -18,12 +20,29 @@ HEAD = """/* Made by script/build/embed_lua.py from src/store/redis/ *.lua. */
 """
 
 
-def script_text(folder, files):
+INCLUDE = "--% include "
+
+
+def file_lines(folder, name):
+    with open(os.path.join(folder, name + ".lua"), encoding="ascii") as source:
+        for line in map(str.strip, source):
+            if line.startswith(INCLUDE):
+                yield from file_lines(folder, line[len(INCLUDE):])
+            elif line and not line.startswith("--"):
+                yield line
+
+
+def script_text(folder, parts):
     lines = []
-    for name in files:
-        with open(os.path.join(folder, name + ".lua"), encoding="ascii") as source:
-            lines += [line.strip() for line in source]
-    return "".join(line + "\n" for line in lines if line and not line.startswith("--"))
+    for part in parts:
+        function, _, files = part.rpartition("=")
+        if function:
+            lines.append(f"local function {function}()")
+        for name in files.split("+"):
+            lines += file_lines(folder, name)
+        if function:
+            lines.append("end")
+    return "".join(line + "\n" for line in lines)
 
 
 def c_string(text):
@@ -34,8 +53,8 @@ def c_string(text):
 def main(output, folder, scripts):
     parts, names = [HEAD], []
     for script in scripts:
-        name, files = script.split(":")
-        text = script_text(folder, files.split(","))
+        name, made_of = script.split(":")
+        text = script_text(folder, made_of.split(","))
         sha = hashlib.sha1(text.encode()).hexdigest()
         names.append(name)
         parts.append(f"static const char {name}_text[] =\n{c_string(text)};\n"

@@ -17,6 +17,7 @@ end
 -- What is owed beyond now, carried over from another rate, rounded down to this one's units.
 local function bucket_convert(c, since, a, b, unit, period)
     if period == 0 or c.period == 0 or a == since and b == 0 then return since, 0 end
+    local number = open_number()
     local used = number.add(number.multiply(number.of(a - since), number.of(unit)), number.of(b))
     local owed = number.divide(number.multiply(used, number.of(c.period)), number.of(period))
     local us, units = number.divide(owed, number.of(c.unit))

@@ -37,6 +37,7 @@ local function set_cost(cost)
         c.cb = math.fmod(units, c.unit)
         units = (units - c.cb) / c.unit
     else
+        local number = open_number()
         local whole, left = number.divide(number.multiply(number.of(cost), number.of(rest)),
             number.of(c.unit))
         units, c.cb = number.value(whole), number.value(left)

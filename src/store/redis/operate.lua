@@ -18,12 +18,13 @@ for i = 1, #KEYS do
         local c = {}
         found[i] = kind == 0xe7
         if found[i] then
+            local concurrency = states[kind]
             c.kind = kind
             concurrency.read(c, checks[i])
             concurrency.load(c, s)
             found[i] = concurrency.release(c, c)
         end
-        if found[i] then store(KEYS[i], concurrency.save(c)) end
+        if found[i] then store(KEYS[i], states[kind].save(c)) end
     elseif op == RESET and s then
         call('DEL', KEYS[i])
     end

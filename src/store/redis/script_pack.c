@@ -103,14 +103,14 @@ static double charged_at_us(uint64_t ns)
     return (double)(ns / 1000) + (ns % 1000 != 0 ? 0.5 : 0);
 }
 
-char *redis_pack_header(char *out, const struct redis_batch *batch)
+char *redis_pack_header(char *out, const struct redis_batch *batch, bool plain)
 {
     const struct weir_decision *decision = batch->decision;
     bool reserves = batch->action == REDIS_RESERVE, back = batch->action == REDIS_ROLL_BACK;
 
     *out++ = (char)(batch->action == REDIS_PEEK ? (uint8_t)WEIR_OP_PEEK : decision->op);
     *out++ = (char)decision->policy;
-    *out++ = reserves ? 1 : back ? 2 : 0;
+    *out++ = reserves ? 1 : back ? 2 : plain ? 3 : 0;
     return put_double(out, charged_at_us(decision->charged_at_ns));
 }
 

@@ -2,13 +2,17 @@
  * the parts of replies. All numbers are little-endian doubles that hold whole numbers.
  *
  *   check     kind (1), the check's flags (1), then
- *     windows       window or segment in us, N, cost, and: the largest count (S = 1), S (S > 1)
+ *     windows       window or segment in us, N, cost, and the largest count (S = 1) or S (S > 1)
  *     log           W in us, N, cost
  *     concurrency   life in us, N, cost, the lease's id (8) and owner (8)
- *     buckets       unit, period (see bucket.lua), cost * T as microseconds and units, depth
- * likewise header    op (1), policy (1), action (1), a refund's charged_at in us part      mark
- * (1): bit 0 admitted, bit 1 charged; then the state after the decision, and the server's time in
- * us; or, of one plain check that was charged, the state itself, whose first byte is its kind
+ *     buckets       unit, period (see bucket.lua), cost * T as us and units, depth likewise
+ *
+ *   header    op (1), policy (1), action (1), a refund's charged_at in us; an action is 0, 1 to
+ *             reserve, 2 to roll back, 3 for several plain checks
+ *
+ *   part      mark (1), then the state after the decision and the server's time in us; or, of a
+ *             plain check on a cell that was charged, the state itself, which begins with its kind.
+ *             Bits of the mark: 0 admitted, 1 charged, 2 and 3 see segments.lua
  */
 #ifndef WEIR_STORE_REDIS_SCRIPT_PACK_H
 #define WEIR_STORE_REDIS_SCRIPT_PACK_H
@@ -38,7 +42,8 @@ uint8_t redis_kind_of(const struct weir_limit *limit);
 char *redis_pack_check(char *out, const struct weir_check *check, const struct weir_lease *lease);
 /* For what is done to states: as a lease of a limit that is not known. */
 char *redis_pack_operation(char *out, const struct weir_lease *lease);
-char *redis_pack_header(char *out, const struct redis_batch *batch);
+/* `plain`: see redis_script_write. */
+char *redis_pack_header(char *out, const struct redis_batch *batch, bool plain);
 
 /* Reads a whole number up to `max` and moves *in behind it; false: it is none. */
 bool redis_unpack(const char **in, uint64_t max, uint64_t *value);

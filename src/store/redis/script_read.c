@@ -281,6 +281,15 @@ static int no_reply_of_ours(struct weir_reason *reason)
     return WEIR_ERR_SYNTAX;
 }
 
+/* A script that is told a string shorter than any state says so in the words of its library. */
+static void explain(struct weir_reason *reason)
+{
+    if (strstr(reason->text, "data string too short") == NULL)
+        return;
+    reason->text[0] = '\0';
+    reason_text(reason, "ERR a key of this decision holds what is no state of a limit");
+}
+
 static int error_reply(struct weir_bytes text, struct weir_reason *reason)
 {
     size_t size = text.size < WEIR_REASON_MAX - 1 ? text.size : WEIR_REASON_MAX - 1;
@@ -291,6 +300,7 @@ static int error_reply(struct weir_bytes text, struct weir_reason *reason)
         for (size_t i = 0; i < size; i++) /* one line, and no text of C ends within */
             if ((unsigned char)reason->text[i] < ' ')
                 reason->text[i] = ' ';
+        explain(reason);
     }
     return WEIR_ERR_STORE;
 }

@@ -37,7 +37,7 @@ end
 local function segments_admits(c, cost, newer, oldest, left)
     local room = c.rate - cost - newer
     if oldest <= room then return true end
-    return room >= 0 and c.kind == 0xe9 and number.product_less(oldest, left, room + 1, c.w)
+    return room >= 0 and c.kind == 0xe9 and product_less(oldest, left, room + 1, c.w)
 end
 
 function segments.test(c, to, cost)

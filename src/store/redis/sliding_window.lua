@@ -29,7 +29,7 @@ function sliding_window.test(c, to, cost)
     local _, count, before, left = window_view(to)
     local room = c.rate - cost - count
     if before <= room then return true end
-    return room >= 0 and c.kind == 0xe1 and number.product_less(before, left, room + 1, c.w)
+    return room >= 0 and c.kind == 0xe1 and product_less(before, left, room + 1, c.w)
 end
 
 function sliding_window.charge(c, to)

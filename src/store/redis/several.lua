@@ -1,0 +1,37 @@
+-- Several checks of the plain kind (one_begin.lua), each on a key of its own: C says so by action 3.
+-- Under EACH and QUOTA every one is charged iff it is admitted, else iff none but shadow ones is
+-- denied. Nothing is written before all are decided.
+if string.byte(checks[#KEYS + 1], 3) == 3 then
+    local keys, count, several, plain, allowed = KEYS, #KEYS, true, true, true
+    local parts, states, afters, times = {0}, {}, {}, {}
+    for i = 1, count do
+        local packed, s = checks[i], call('GET', keys[i])
+        local kind, admits, state, fresh, after, part = string.byte(packed), nil, nil, nil, nil, nil
+        if kind == 0xe0 then
+            --% include fixed_window_plain
+        elseif kind == 0xe1 or kind == 0xe8 then
+            --% include sliding_window_plain
+        elseif kind == 0xe2 or kind == 0xe7 then
+            --% include entries_plain
+        elseif kind <= 0xe6 then
+            --% include bucket_plain
+        else
+            plain = false
+        end
+        if not plain then break end
+        if not admits and string.byte(packed, 2) % 2 == 0 then allowed = false end
+        parts[i + 1], states[i], afters[i], times[i] = part, state or false, after, fresh
+    end
+    if plain then
+        if string.byte(checks[#KEYS + 1], 2) > 0 then allowed = true end
+        for i = 1, allowed and count or 0 do
+            local fresh = times[i]
+            if fresh then
+                if told then fresh = (clock[1] + 3600) * 1000000 end
+                call('SET', keys[i], states[i], 'PXAT', (fresh - fresh % 1000) / 1000 .. '')
+                parts[i + 1] = afters[i]
+            end
+        end
+        return parts
+    end
+end
