@@ -17,6 +17,7 @@
  *   leaky_bucket     level + c <= B, level leaks N per W                    cell
  *   leaky_queue      delay = max(next,t)-t; delay + (c-1)*T <= B*T          cell
  *   concurrency      costs of leases in flight + c <= N                     span
+ *   quota            count(period) + c <= N + what came over                cell
  *
  * token_bucket, gcra and leaky_bucket are one function of time (ITU-T I.371, "virtual scheduling"
  * is the "continuous-state leaky bucket"), so all three keep the theoretical arrival time TAT:
@@ -52,6 +53,7 @@ enum weir_algorithm {
     WEIR_LEAKY_BUCKET,
     WEIR_LEAKY_QUEUE,
     WEIR_CONCURRENCY,
+    WEIR_QUOTA, /* N per period of a calendar */
 };
 
 /* "Never": no wait makes it admissible. Also how a time beyond the range is told. */
@@ -65,24 +67,33 @@ enum weir_algorithm {
 #define WEIR_LOG_MAX 10000                                      /* N of sliding_log */
 #define WEIR_LEASES_MAX 10000                                   /* leases in flight of one key */
 #define WEIR_SEGMENTS_MAX 120
+#define WEIR_BOUNDS_MIN 2 /* periods of a quota's calendar */
 
 /* What a user says. Zeros are the defaults where there is one. */
 struct weir_limit_spec {
     enum weir_algorithm algorithm;
     uint64_t rate; /* N: requests per window; 0 denies every cost above 0; concurrency: leases */
-    uint64_t window_ns; /* W; the life of a lease for concurrency */
+    uint64_t window_ns; /* W; the life of a lease for concurrency; for a quota what a period lasts
+                           about, and exactly beyond the calendar's end */
     uint64_t burst;     /* B, buckets only; 0: the same as rate */
     uint32_t segments;  /* S, sliding_window only, must divide W; 0: 1 */
     bool strict;        /* sliding_window only: the oldest segment counts in full */
+    /* quota only */
+    uint64_t rollover;      /* R: the most that comes over from the period before; at most N */
+    uint64_t calendar;      /* names the calendar: states of another one start fresh */
+    const uint64_t *bounds; /* when its periods begin, ns, each later than the one before; borrowed
+                               for as long as the limit is used */
+    uint32_t bound_count;   /* at least WEIR_BOUNDS_MIN */
 };
 
 /* Compiled. Read what is above the line; below it is the algorithms' own. */
 struct weir_limit {
     struct weir_limit_spec spec; /* with its defaults filled in */
-    uint64_t capacity;           /* the largest cost ever admitted: N; B; B + 1 for leaky_queue */
-    uint32_t span_words;         /* 0: the state is a cell; else words of its span */
-    uint16_t id;                 /* what the table that interned it calls its parameters; 0: none */
-    bool packs;                  /* a cell that weir_cell_pack can put into 12 bytes */
+    uint64_t capacity;   /* the largest cost ever admitted: N; B; B + 1 for leaky_queue; N + R
+                            for quota */
+    uint32_t span_words; /* 0: the state is a cell; else words of its span */
+    uint16_t id;         /* what the table that interned it calls its parameters; 0: none */
+    bool packs;          /* a cell that weir_cell_pack can put into 12 bytes */
     /* ------------------------------------------------------------------------------------- */
     uint8_t index_bits;             /* windows: bits of the packed window index */
     uint8_t count_bits;             /* windows: bits of each packed counter */
@@ -106,7 +117,7 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
 const char *weir_algorithm_name(enum weir_algorithm algorithm);
 
 /* Buckets: a = TAT in ns, b = its remainder / denom. fixed_window: a = window index, b = count.
- * sliding_window with S = 1: a = window index, b = k[i] | k[i-1] << 32. */
+ * sliding_window with S = 1: a = window index, b = k[i] | k[i-1] << 32. quota: see core/quota.h. */
 struct weir_cell {
     uint64_t a, b;
 };

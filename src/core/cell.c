@@ -18,6 +18,8 @@ void weir_cell_charge_denied(const struct weir_limit *limit, struct weir_cell *c
 {
     if (cell_is_window(limit))
         window_charge(limit, cell, now_ns, cost);
+    else if (cell_is_quota(limit))
+        quota_charge(limit, cell, now_ns, cost);
     else
         bucket_charge_denied(limit, cell, now_ns, cost);
 }
@@ -27,6 +29,8 @@ void weir_cell_refund(const struct weir_limit *limit, struct weir_cell *cell, ui
 {
     if (cell_is_window(limit))
         window_refund(limit, cell, now_ns, charged_at_ns, cost);
+    else if (cell_is_quota(limit))
+        quota_refund(limit, cell, now_ns, charged_at_ns, cost);
     else
         bucket_refund(limit, cell, now_ns, cost);
 }
@@ -36,6 +40,8 @@ void weir_cell_report(const struct weir_limit *limit, const struct weir_cell *ce
 {
     if (cell_is_window(limit))
         window_report(limit, cell, use, allowed, report);
+    else if (cell_is_quota(limit))
+        quota_report(limit, cell, use, allowed, report);
     else
         bucket_report(limit, cell, use, allowed, report);
 }
@@ -52,13 +58,15 @@ void weir_cell_convert(const struct weir_limit *from, const struct weir_limit *t
         *cell = (struct weir_cell){0, 0};
     else if (cell_is_window(to))
         window_convert(to, cell);
-    else
+    else if (!cell_is_quota(to)) /* a quota's counts are what was used */
         bucket_convert(from, to, cell, now_ns);
 }
 
 bool weir_cell_valid(const struct weir_limit *limit, const struct weir_cell *cell)
 {
-    return cell_is_window(limit) ? window_valid(limit, cell) : bucket_valid(limit, cell);
+    if (cell_is_window(limit))
+        return window_valid(limit, cell);
+    return cell_is_quota(limit) ? quota_valid(limit, cell) : bucket_valid(limit, cell);
 }
 
 void weir_cell_pack(const struct weir_limit *limit, const struct weir_cell *cell,

@@ -1,15 +1,21 @@
 /* The weir_cell_* functions of weir/limit.h as inline ones, for the table's loop. Each dispatches
- * on the algorithm with one branch: windows or buckets. */
+ * on the algorithm with one branch: windows or buckets; quotas come last, and rarely. */
 #ifndef WEIR_CORE_CELL_H
 #define WEIR_CORE_CELL_H
 
 #include "core/bucket.h"
+#include "core/quota.h"
 #include "core/window.h"
 
 /* fixed_window = 0 and sliding_window = 1 come first in enum weir_algorithm. */
 WIDE_INLINE bool cell_is_window(const struct weir_limit *limit)
 {
     return limit->spec.algorithm <= WEIR_SLIDING_WINDOW;
+}
+
+WIDE_INLINE bool cell_is_quota(const struct weir_limit *limit)
+{
+    return __builtin_expect(limit->spec.algorithm == WEIR_QUOTA, 0);
 }
 
 WIDE_INLINE bool cell_test(const struct weir_limit *limit, const struct weir_cell *cell,
@@ -19,6 +25,10 @@ WIDE_INLINE bool cell_test(const struct weir_limit *limit, const struct weir_cel
         *delay_ns = 0;
         return window_test(limit, cell, now_ns, cost);
     }
+    if (cell_is_quota(limit)) {
+        *delay_ns = 0;
+        return quota_test(limit, cell, now_ns, cost);
+    }
     return bucket_test(limit, cell, now_ns, cost, delay_ns);
 }
 
@@ -27,13 +37,17 @@ WIDE_INLINE void cell_charge(const struct weir_limit *limit, struct weir_cell *c
 {
     if (cell_is_window(limit))
         window_charge(limit, cell, now_ns, cost);
+    else if (cell_is_quota(limit))
+        quota_charge(limit, cell, now_ns, cost);
     else
         bucket_charge(limit, cell, now_ns, cost);
 }
 
 WIDE_INLINE uint64_t cell_fresh_at(const struct weir_limit *limit, const struct weir_cell *cell)
 {
-    return cell_is_window(limit) ? window_fresh_at(limit, cell) : bucket_fresh_at(cell);
+    if (cell_is_window(limit))
+        return window_fresh_at(limit, cell);
+    return cell_is_quota(limit) ? quota_fresh_at(cell) : bucket_fresh_at(cell);
 }
 
 WIDE_INLINE void cell_pack(const struct weir_limit *limit, const struct weir_cell *cell,

@@ -28,6 +28,8 @@ const char *weir_algorithm_name(enum weir_algorithm algorithm)
         return "leaky_bucket";
     case WEIR_CONCURRENCY:
         return "concurrency";
+    case WEIR_QUOTA:
+        return "quota";
     }
     return "unknown";
 }
@@ -181,6 +183,25 @@ static int limit_init_window(struct weir_limit *limit, struct weir_reason *reaso
     return 0;
 }
 
+static int limit_init_quota(struct weir_limit *limit, struct weir_reason *reason)
+{
+    const struct weir_limit_spec *spec = &limit->spec;
+    struct limit_range rollover = {"rollover", spec->rollover, 0, spec->rate};
+    struct limit_range count = {"bound_count", spec->bound_count, WEIR_BOUNDS_MIN, UINT32_MAX};
+    struct limit_range bound = {"a bound in ns", 0, 0, WINDOW_TIME_MAX_NS};
+    int err = limit_check_range(&rollover, reason);
+
+    if (err == 0)
+        err = limit_check_range(&count, reason);
+    for (uint32_t i = 0; err == 0 && i < spec->bound_count; i++) {
+        bound.value = spec->bounds[i];
+        err = limit_check_range(&bound, reason);
+        bound.min = spec->bounds[i] + 1;
+    }
+    limit->capacity = spec->rate + spec->rollover;
+    return err;
+}
+
 /* Fills in the defaults; what an algorithm has no use for becomes 0. Padding is zero too, so that
  * equal limits are equal bytes. */
 static void limit_set_spec(struct weir_limit *limit, const struct weir_limit_spec *spec)
@@ -195,6 +216,12 @@ static void limit_set_spec(struct weir_limit *limit, const struct weir_limit_spe
         limit->spec.segments = spec->segments;
         limit->spec.strict = spec->strict;
     }
+    if (spec->algorithm == WEIR_QUOTA) {
+        limit->spec.rollover = spec->rollover;
+        limit->spec.calendar = spec->calendar;
+        limit->spec.bounds = spec->bounds;
+        limit->spec.bound_count = spec->bound_count;
+    }
 }
 
 int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec,
@@ -203,7 +230,7 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
     if (reason != NULL)
         reason->text[0] = '\0';
 
-    struct limit_range algorithm = {"algorithm", spec->algorithm, 0, WEIR_CONCURRENCY};
+    struct limit_range algorithm = {"algorithm", spec->algorithm, 0, WEIR_QUOTA};
     struct limit_range rate = {"rate", spec->rate, 0, limit_rate_max(spec->algorithm)};
     struct limit_range burst = {"burst", spec->burst, 0, WEIR_BUCKET_MAX};
     struct limit_range window = {"window in ns", spec->window_ns, WEIR_WINDOW_MIN_NS,
@@ -229,6 +256,8 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
         made.capacity = spec->rate;
         if (spec->algorithm == WEIR_SLIDING_LOG || spec->algorithm == WEIR_CONCURRENCY)
             made.span_words = entries_words(&made);
+        else if (spec->algorithm == WEIR_QUOTA)
+            err = limit_init_quota(&made, reason);
         else
             err = limit_init_window(&made, reason);
     }
@@ -245,5 +274,7 @@ bool weir_limit_converts(const struct weir_limit *from, const struct weir_limit 
         return false;
     if (limit_is_bucket(a->algorithm) || a->algorithm == WEIR_CONCURRENCY)
         return true;
+    if (a->algorithm == WEIR_QUOTA)
+        return a->calendar == b->calendar && (a->rollover == 0) == (b->rollover == 0);
     return a->window_ns == b->window_ns && a->segments == b->segments && a->strict == b->strict;
 }

@@ -18,14 +18,15 @@ static bool same_spec(const struct weir_limit_spec *a, const struct weir_limit_s
     /* The analyzer takes the address of a member for NULL when a table has few parameters. */
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     return a->algorithm == b->algorithm && a->rate == b->rate && a->window_ns == b->window_ns &&
-           a->burst == b->burst && a->segments == b->segments && a->strict == b->strict;
+           a->burst == b->burst && a->segments == b->segments && a->strict == b->strict &&
+           a->rollover == b->rollover && a->calendar == b->calendar;
 }
 
 /* Where the search for a spec starts. Specs are configuration, so that the key needs no secret. */
 static uint32_t first_probe(const struct weir_table *table, const struct weir_limit_spec *spec)
 {
-    const uint64_t words[] = {spec->algorithm, spec->rate,     spec->window_ns,
-                              spec->burst,     spec->segments, spec->strict};
+    const uint64_t words[] = {spec->algorithm, spec->rate,   spec->window_ns, spec->burst,
+                              spec->segments,  spec->strict, spec->rollover,  spec->calendar};
     const uint64_t key[2] = {0, 0};
     uint64_t hash[2];
 
@@ -68,6 +69,11 @@ static int publish(struct weir_table *table, struct table_param *param,
     memset(&param->limit, 0, sizeof param->limit);
     param->limit = *limit;
     param->limit.id = (uint16_t)(param - table->params + 1);
+    /* What is this process' own has no meaning to others. */
+    param->limit.name = NULL;
+    param->limit.local = NULL;
+    param->limit.spec.bounds = NULL;
+    param->limit.spec.bound_count = 0;
     param->check = layout_param_check(&param->limit);
     param->cell = (struct weir_cell){0, 0};
     param->span = 0;
@@ -186,19 +192,34 @@ void params_sweep(struct weir_table *table, uint64_t now_ns)
     }
 }
 
+/* Whether these parameters are what was once compiled. */
+static bool compiles(const struct weir_limit *limit)
+{
+    static const uint64_t any_calendar[WEIR_BOUNDS_MIN] = {0, 1};
+    struct weir_limit_spec spec = limit->spec;
+    struct weir_limit compiled;
+
+    if (limit->name != NULL || limit->local != NULL || spec.bounds != NULL || spec.bound_count != 0)
+        return false;
+    if (spec.algorithm == WEIR_QUOTA) {
+        spec.bounds = any_calendar;
+        spec.bound_count = WEIR_BOUNDS_MIN;
+    }
+    return weir_limit_init(&compiled, &spec, NULL) == 0 && compiled.span_words == limit->span_words;
+}
+
 bool params_consistent(const struct weir_table *table)
 {
     for (uint32_t i = 0; i < table->header->params_max; i++) {
         const struct table_param *param = &table->params[i];
-        struct weir_limit compiled;
+        uint32_t words = param->limit.span_words;
 
         if (param->live == PARAM_NONE || param->live == PARAM_DROPPED)
             continue;
         if (param->live != PARAM_LIVE || param->check != layout_param_check(&param->limit) ||
-            param->limit.id != i + 1 || weir_limit_init(&compiled, &param->limit.spec, NULL) < 0 ||
-            compiled.span_words != param->limit.span_words)
+            param->limit.id != i + 1 || !compiles(&param->limit))
             return false;
-        if (compiled.span_words > 0 && heap_span(table, param->span, compiled.span_words) == NULL)
+        if (words > 0 && heap_span(table, param->span, words) == NULL)
             return false;
     }
     return true;
