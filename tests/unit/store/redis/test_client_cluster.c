@@ -222,7 +222,7 @@ static void load_check(bool may_lose)
     for (uint32_t i = 0; i < KEYS; i++) {
         struct rig_call get;
         char command[64];
-        snprintf(command, sizeof command, "GET %s", keys[i].name);
+        snprintf(command, sizeof command, "GET %.31s", keys[i].name);
         rig_call_say(&get, &rig, command);
         get.call.slot = redis_slot(keys[i].name, strlen(keys[i].name));
         assert_int_equal(rig_call_run(&get), 0);
