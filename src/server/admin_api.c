@@ -7,6 +7,7 @@
 
 #include "rules/key_values.h"
 #include "server/daemon.h"
+#include "server/envoy_http.h"
 #include "server/http.h"
 
 /* Keys that /top lists, and what ?count= may ask for. */
@@ -314,5 +315,8 @@ const struct weir_http_route weir_admin_routes[] = {
     {.path = "/readyz", .name = "readyz", .public = true, .handle = readyz_handle},
     {.path = "/metrics", .name = "metrics", .handle = metrics_handle},
     {.path = "/v1/limits", .name = "limits", .prefix = true, .handle = limits_handle},
+    {.path = "/rlconfig", .name = "rlconfig", .handle = weir_envoy_rlconfig_handle},
+    {.path = "/stats", .name = "stats", .handle = weir_envoy_stats_handle},
+    {.path = "/", .name = "root", .handle = weir_envoy_root_handle},
 };
 const uint32_t weir_admin_route_count = sizeof weir_admin_routes / sizeof *weir_admin_routes;

@@ -37,6 +37,8 @@ void weir_slot_weigh(struct weir_slot *slot, size_t bytes)
 
 static void slot_drop(struct weir_worker *worker, struct weir_slot *slot)
 {
+    if (slot->drop)
+        slot->drop(slot);
     worker->run_wanted = true; /* leases may have to end */
     if (slot->decision) {
         weir_engine_cancel(worker->engine, slot->decision);

@@ -6,6 +6,7 @@
 
 #include "server/clock.h"
 #include "server/daemon.h"
+#include "server/envoy_shared.h"
 
 #define CLOCK_CHECK_MS 1000
 /* What the wall clock may differ by before it is worth a line. */
@@ -46,6 +47,8 @@ static void control_on_stop(uv_signal_t *handle, int number)
         return;
     }
     daemon->stopping = true;
+    if (daemon->envoy)
+        atomic_store(&daemon->envoy->stopping, true);
     weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopping", "signal",
                    number == SIGTERM ? "SIGTERM" : "SIGINT");
     uv_timer_start(&daemon->grace, control_on_grace, WEIR_SHUTDOWN_MS, 0);

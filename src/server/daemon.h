@@ -22,6 +22,10 @@ struct weir_daemon {
     struct weir_certificate_watch certificate_watch;
     struct weir_endpoint http_endpoint, redis_endpoint, grpc_endpoint, admin_endpoint;
     struct weir_redis_shared redis;
+    struct weir_envoy_shared *envoy; /* NULL: no such service is configured */
+    struct weir_envoy_statsd *statsd;
+    struct weir_endpoint prometheus_endpoint;
+    uv_timer_t envoy_watch;
     struct weir_worker admin;
     struct weir_worker *workers;
     uv_thread_t *threads;
@@ -66,6 +70,18 @@ void weir_daemon_watch_certificates(struct weir_daemon *daemon);
 /* Signals, watch, clock: on the admin worker's loop. Errors: WEIR_ERR_IO. */
 int weir_control_open(struct weir_daemon *daemon, struct weir_reason *reason)
     __attribute__((warn_unused_result));
+
+/* Envoy's service, where the rules or the command line name its configuration: opens it and loads
+ * that for the first time (what is wrong with it is logged, and every call then fails); starts what
+ * looks after it on the admin worker's loop; takes over new settings; says that it is going;
+ * closes it, when the workers are closed. Errors: WEIR_ERR_MEMORY. */
+int weir_daemon_envoy_open(struct weir_daemon *daemon, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+int weir_daemon_envoy_start(struct weir_daemon *daemon, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+void weir_daemon_envoy_reload(struct weir_daemon *daemon, struct weir_rules *rules);
+void weir_daemon_envoy_stop(struct weir_daemon *daemon);
+void weir_daemon_envoy_close(struct weir_daemon *daemon);
 
 /* The address of a listener: command line, else rules file, else default. */
 const char *weir_daemon_http(const struct weir_daemon *daemon,

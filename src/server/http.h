@@ -11,6 +11,7 @@
 #define WEIR_SERVER_HTTP_H
 
 #include "server/clock.h"
+#include "server/envoy_call.h"
 #include "server/worker.h"
 #include "wire/answer_json.h"
 #include "wire/check_json.h"
@@ -67,7 +68,9 @@ struct weir_http {
     void *server;
     const struct weir_http_route *routes;
     uint32_t route_count;
-    uint64_t date_s; /* of date_line */
+    struct weir_http_route own_route; /* where its path comes from the configuration */
+    struct weir_envoy_service *envoy; /* for /json; NULL: there is no such service */
+    uint64_t date_s;                  /* of date_line */
     char date_line[6 + WEIR_HTTP_DATE_SIZE + 2];
     /* By route (the last: no route) and status. */
     _Atomic uint64_t requests[WEIR_HTTP_ROUTES_MAX + 1][WEIR_HTTP_STATUS_COUNT];
@@ -95,7 +98,7 @@ struct weir_http_call {
     bool keep_alive; /* a handler may clear it */
 };
 
-extern const struct weir_front weir_http_front, weir_admin_front;
+extern const struct weir_front weir_http_front, weir_admin_front, weir_envoy_prometheus_front;
 
 /* --- Requests --------------------------------------------------------------------------------- */
 

@@ -4,6 +4,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "server/daemon.h"
+#include "server/envoy_http.h"
+#include "server/envoy_shared.h"
 #include "server/http.h"
 #include "server/secret.h"
 
@@ -19,6 +22,11 @@ static const struct weir_http_route check_routes[] = {
     {.path = "/v1/check", .name = "check", .handle = weir_check_handle},
     {.path = "/v1/auth", .name = "auth", .prefix = true, .handle = weir_auth_handle},
     {.path = "/v1/release", .name = "release", .handle = weir_release_handle},
+    {.path = "/json", .name = "json", .handle = weir_envoy_json_handle},
+    {.path = "/healthcheck",
+     .name = "healthcheck",
+     .public = true,
+     .handle = weir_envoy_healthcheck_handle},
 };
 
 bool weir_bytes_equal(struct weir_bytes bytes, const char *text)
@@ -270,9 +278,24 @@ static struct weir_http *http_open(struct weir_worker *worker, void *server,
     return http;
 }
 
+static void http_close(void *workspace)
+{
+    struct weir_http *http = workspace;
+    weir_envoy_close(http->envoy);
+    free(http);
+}
+
 static void *check_open(struct weir_worker *worker, void *server)
 {
-    return http_open(worker, server, check_routes, sizeof check_routes / sizeof *check_routes);
+    const struct weir_daemon *daemon = server;
+    struct weir_http *http =
+        http_open(worker, server, check_routes, sizeof check_routes / sizeof *check_routes);
+    if (http && daemon && daemon->envoy &&
+        weir_envoy_open(&http->envoy, daemon->envoy, worker) < 0) {
+        free(http);
+        return NULL;
+    }
+    return http;
 }
 
 static void *admin_open(struct weir_worker *worker, void *server)
@@ -280,11 +303,26 @@ static void *admin_open(struct weir_worker *worker, void *server)
     return http_open(worker, server, weir_admin_routes, weir_admin_route_count);
 }
 
+/* One route, at the path that the configuration gives it. */
+static void *prometheus_open(struct weir_worker *worker, void *server)
+{
+    const struct weir_daemon *daemon = server;
+    struct weir_http *http = http_open(worker, server, NULL, 1);
+    if (!http)
+        return NULL;
+    http->own_route = (struct weir_http_route){.path = daemon->envoy->settings.prometheus_path,
+                                               .name = "prometheus",
+                                               .public = true,
+                                               .handle = weir_envoy_prometheus_handle};
+    http->routes = &http->own_route;
+    return http;
+}
+
 const struct weir_front weir_http_front = {
     .name = "http",
     .request_max = WEIR_HTTP1_REQUEST_MAX,
     .open = check_open,
-    .close = free,
+    .close = http_close,
     .parse = http_parse,
     .cut = http_cut,
 };
@@ -293,6 +331,15 @@ const struct weir_front weir_admin_front = {
     .name = "admin",
     .request_max = WEIR_HTTP1_REQUEST_MAX,
     .open = admin_open,
+    .close = free,
+    .parse = http_parse,
+    .cut = http_cut,
+};
+
+const struct weir_front weir_envoy_prometheus_front = {
+    .name = "prometheus",
+    .request_max = WEIR_HTTP1_REQUEST_MAX,
+    .open = prometheus_open,
     .close = free,
     .parse = http_parse,
     .cut = http_cut,

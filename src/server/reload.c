@@ -32,9 +32,11 @@ int weir_daemon_load(struct weir_daemon *daemon, struct weir_rules **rules)
 {
     struct weir_problems problems = {0};
     const char *config = daemon->options.config;
+    const char *text = daemon->options.config_text;
     int err = config ? weir_rules_load(rules, config, &problems)
-                     : weir_rules_parse(rules, "(no rules file)", ".", no_rules,
-                                        sizeof no_rules - 1, &problems);
+                     : weir_rules_parse(rules, text ? "(environment)" : "(no rules file)", ".",
+                                        text ? text : no_rules,
+                                        text ? strlen(text) : sizeof no_rules - 1, &problems);
     for (uint32_t i = 0; i < problems.count; i++) {
         if (daemon->started)
             problem_log(&daemon->log, &problems.list[i]);
@@ -253,6 +255,7 @@ void weir_daemon_reload(struct weir_daemon *daemon)
         return;
     }
     reload_compare(daemon, weir_rules_settings(daemon->rules), weir_rules_settings(rules));
+    weir_daemon_envoy_reload(daemon, rules);
     daemon->certificate_watch = watch;
     certificates_hand_over(daemon, certificates);
     reload_hand_over(daemon, rules);

@@ -140,7 +140,7 @@ struct listening {
     unsigned count, bound; /* bound: sockets that are nobody's yet */
     int fds[WEIR_WORKERS_MAX];
 };
-#define LISTENINGS 4
+#define LISTENINGS 5
 
 static void listenings_fill(struct weir_daemon *daemon, struct listening all[LISTENINGS])
 {
@@ -173,6 +173,11 @@ static void listenings_fill(struct weir_daemon *daemon, struct listening all[LIS
                                 .server = daemon,
                                 .workers = &daemon->admin,
                                 .count = 1};
+    all[4] = all[3];
+    all[4].address =
+        daemon->envoy && settings->envoy.prometheus ? settings->envoy.prometheus : "off";
+    all[4].endpoint = &daemon->prometheus_endpoint;
+    all[4].front = &weir_envoy_prometheus_front;
 }
 
 static int listening_bind(struct listening *listening, struct weir_reason *reason)
@@ -242,6 +247,7 @@ static void remove_sockets(const struct weir_daemon *daemon)
     weir_endpoint_remove(&daemon->redis_endpoint);
     weir_endpoint_remove(&daemon->grpc_endpoint);
     weir_endpoint_remove(&daemon->admin_endpoint);
+    weir_endpoint_remove(&daemon->prometheus_endpoint);
 }
 
 /* What the workers' Redis front ends share. */
@@ -338,7 +344,11 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         err = open_redis(daemon, reason);
     if (err == 0)
+        err = weir_daemon_envoy_open(daemon, reason);
+    if (err == 0)
         err = weir_control_open(daemon, reason);
+    if (err == 0)
+        err = weir_daemon_envoy_start(daemon, reason);
     if (err == 0)
         err = open_listeners(daemon, reason);
     if (err == 0)
@@ -346,6 +356,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_close(&daemon->workers[i]);
     weir_worker_close(&daemon->admin);
+    weir_daemon_envoy_close(daemon);
     weir_redis_limits_close(daemon->redis.limits);
 close_table:
     free(daemon->workers);
@@ -358,9 +369,11 @@ close_table:
 
 static void daemon_close(struct weir_daemon *daemon)
 {
+    weir_daemon_envoy_stop(daemon);
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_close(&daemon->workers[i]);
     weir_worker_close(&daemon->admin);
+    weir_daemon_envoy_close(daemon);
     weir_redis_limits_close(daemon->redis.limits);
     weir_shared_store_close(daemon->shared);
     weir_table_close(daemon->table);
@@ -379,6 +392,8 @@ static void log_started(struct weir_daemon *daemon)
         log_listening(daemon, "grpc", &daemon->grpc_endpoint);
     if (daemon->admin_endpoint.kind != WEIR_ENDPOINT_OFF)
         log_listening(daemon, "admin", &daemon->admin_endpoint);
+    if (daemon->prometheus_endpoint.kind != WEIR_ENDPOINT_OFF)
+        log_listening(daemon, "prometheus", &daemon->prometheus_endpoint);
     struct weir_log_line line;
     weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "started");
     weir_log_text(&line, "version", WEIR_VERSION);

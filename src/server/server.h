@@ -23,7 +23,9 @@
 
 /* The command line; it overrides the rules file. NULL or zero: not given. */
 struct weir_server_options {
-    const char *config; /* NULL: no limits, default listeners */
+    const char *config;       /* NULL: no limits, default listeners */
+    const char *config_text;  /* instead of `config`: the rules themselves */
+    const char *envoy_config; /* folder of Envoy's configuration; goes before envoy.config */
     const char *http, *redis, *grpc, *admin;
     uint32_t workers;
     bool watch;       /* reload when the rules file changes */

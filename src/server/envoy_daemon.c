@@ -1,0 +1,106 @@
+/* Envoy's service in the life of the daemon; see daemon.h */
+#include <stdio.h>
+#include <string.h>
+
+#include "server/daemon.h"
+#include "server/envoy_shared.h"
+#include "server/envoy_statsd.h"
+
+/* `envoy:` of the rules, or what the command line says alone. */
+static struct weir_envoy_settings settings_of(const struct weir_daemon *daemon,
+                                              const struct weir_rules *rules)
+{
+    const struct weir_settings *all = weir_rules_settings(rules);
+    struct weir_envoy_settings settings = all->envoy;
+    if (!settings.folder && daemon->options.envoy_config) {
+        settings.options.ignore_dot_files = true;
+        settings.options.nodes = all->store.nodes;
+        settings.options.leased = all->store.leased;
+    }
+    if (daemon->options.envoy_config)
+        settings.folder = daemon->options.envoy_config;
+    return settings;
+}
+
+static int prepare_limit(void *context, struct weir_limit *limit, struct weir_reason *reason)
+{
+    struct weir_daemon *daemon = context;
+    return weir_store_prepare(daemon->admin.store, daemon->admin.local, limit, reason);
+}
+
+static bool store_up(void *context)
+{
+    struct weir_daemon *daemon = context;
+    struct weir_shared_totals totals;
+    weir_shared_store_totals(daemon->shared, &totals);
+    return totals.workers > 0 && totals.up == totals.workers;
+}
+
+int weir_daemon_envoy_open(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    const struct weir_envoy_settings settings = settings_of(daemon, daemon->rules);
+    if (!settings.folder)
+        return 0;
+    const struct weir_envoy_shared_options options = {
+        .log = &daemon->log,
+        .limits = daemon->redis.limits,
+        .prepare = prepare_limit,
+        .prepare_context = daemon,
+        .store_up = daemon->shared ? store_up : NULL,
+        .store_up_context = daemon,
+    };
+    int err = weir_envoy_shared_open(&daemon->envoy, &options);
+    if (err < 0) {
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+        return err;
+    }
+    weir_envoy_shared_set(daemon->envoy, &settings, daemon->rules);
+    /* With a folder that is wrong the original starts, too, and waits for a better one. */
+    (void)!weir_envoy_shared_load(daemon->envoy);
+    return 0;
+}
+
+static void on_watch(uv_timer_t *timer)
+{
+    struct weir_daemon *daemon = timer->data;
+    weir_envoy_shared_watch(daemon->envoy);
+}
+
+int weir_daemon_envoy_start(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = 0;
+    if (!daemon->envoy)
+        return 0;
+    uv_timer_init(&daemon->admin.loop, &daemon->envoy_watch);
+    daemon->envoy_watch.data = daemon;
+    uv_timer_start(&daemon->envoy_watch, on_watch, WEIR_ENVOY_WATCH_MS, WEIR_ENVOY_WATCH_MS);
+    if (daemon->envoy->settings.statsd_host)
+        err = weir_envoy_statsd_open(&daemon->statsd, &daemon->admin.loop, daemon->envoy);
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+    return err;
+}
+
+void weir_daemon_envoy_reload(struct weir_daemon *daemon, struct weir_rules *rules)
+{
+    const struct weir_envoy_settings settings = settings_of(daemon, rules);
+    if (!daemon->envoy != !settings.folder)
+        weir_log_event(&daemon->log, WEIR_LOG_WARNING, "restart_needed", "setting", "envoy");
+    if (!daemon->envoy || !settings.folder)
+        return;
+    weir_envoy_shared_set(daemon->envoy, &settings, rules);
+    (void)!weir_envoy_shared_load(daemon->envoy);
+}
+
+void weir_daemon_envoy_stop(struct weir_daemon *daemon)
+{
+    weir_envoy_statsd_stop(daemon->statsd);
+}
+
+void weir_daemon_envoy_close(struct weir_daemon *daemon)
+{
+    weir_envoy_statsd_free(daemon->statsd);
+    weir_envoy_shared_close(daemon->envoy);
+    daemon->statsd = NULL;
+    daemon->envoy = NULL;
+}

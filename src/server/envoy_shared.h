@@ -1,0 +1,108 @@
+/* Envoy's rate limit service, as the daemon has it: the configuration in use, and what is counted.
+ *
+ *   folder ─▶ load ─▶ current configuration ─▶ each service takes it up with its next call
+ *                 └─▶ an error: counted, logged; the old one stays
+ *
+ * The folder is looked at twice a second (weir_envoy_shared_watch): what changes is loaded when it
+ * has stayed as it is from one look to the next, so that a file that is being written is not read.
+ * That finds every way of changing it: writes, renames, a swapped link anywhere on the way, also
+ * where the kernel sends no events (network file systems, mounts in containers).
+ *
+ * Threads: internally locked. Loading and exporting are the main thread's; weir_envoy_healthy and
+ * what services do is anybody's.
+ */
+#ifndef WEIR_SERVER_ENVOY_SHARED_H
+#define WEIR_SERVER_ENVOY_SHARED_H
+
+#include <pthread.h>
+
+#include "rules/envoy.h"
+#include "server/envoy_call.h"
+#include "server/envoy_stats.h"
+#include "server/redis_limits.h"
+
+/* Upper bounds of the histogram of calls, in us; one more is open. The original's begin at 5 ms,
+ * and measure whole milliseconds. */
+#define WEIR_ENVOY_TIMES 12
+extern const uint32_t weir_envoy_time_bounds_us[WEIR_ENVOY_TIMES];
+
+/* A service's own; written by its worker alone. */
+struct weir_envoy_service_counters {
+    _Atomic uint64_t requests, service_errors, store_errors, global_shadow;
+    _Atomic uint64_t time_ns, times[WEIR_ENVOY_TIMES + 1];
+};
+
+/* What one worker's front end works with. */
+struct weir_envoy_service {
+    struct weir_envoy_service *next; /* of the shared list */
+    struct weir_envoy_shared *shared;
+    struct weir_worker *worker;
+    struct weir_envoy_hold *hold; /* the configuration of the next call; NULL: none yet */
+    uint64_t version;             /* of the shared configuration, when it was taken up */
+    struct weir_envoy_stats *stats;
+    struct weir_redis_cache overrides; /* compiled limits, by requests and seconds */
+    struct weir_envoy_service_counters counters;
+};
+
+struct weir_envoy_shared_options {
+    struct weir_log *log;
+    struct weir_redis_limits *limits; /* of overrides, which are limits that commands give */
+    /* Makes a limit known to the stores. */
+    int (*prepare)(void *context, struct weir_limit *limit, struct weir_reason *reason);
+    void *prepare_context;
+    bool (*store_up)(void *context); /* NULL: it always is */
+    void *store_up_context;
+};
+
+struct weir_envoy_shared {
+    struct weir_envoy_shared_options options;
+    struct weir_envoy_settings settings;
+    struct weir_rules *first_rules, *rules; /* whose settings they were at first, and are */
+    pthread_mutex_t lock;                   /* current, services */
+    struct weir_envoy *current;
+    struct weir_envoy_service *services;
+    _Atomic uint64_t version; /* counts configurations */
+    _Atomic bool has_domains, need_domains, stopping;
+    _Atomic uint64_t loads, failed_loads;
+    uint64_t print, seen_print; /* of the folder: what is loaded; at the last look */
+};
+
+/* Errors: WEIR_ERR_MEMORY. */
+int weir_envoy_shared_open(struct weir_envoy_shared **shared,
+                           const struct weir_envoy_shared_options *options)
+    __attribute__((warn_unused_result));
+/* All services are closed. NULL is let pass. */
+void weir_envoy_shared_close(struct weir_envoy_shared *shared);
+
+/* New settings; a reference of the rules that own their strings is taken. Those of statsd and of
+ * Prometheus' listener stay what they were at first. */
+void weir_envoy_shared_set(struct weir_envoy_shared *shared,
+                           const struct weir_envoy_settings *settings, struct weir_rules *rules);
+
+/* Loads the folder. On any error the configuration in use stays, and the error is logged: "Error
+ * loading new configuration". Returns 0 or the error. */
+int weir_envoy_shared_load(struct weir_envoy_shared *shared);
+
+/* Looks at the folder, and loads it where it has changed. */
+void weir_envoy_shared_watch(struct weir_envoy_shared *shared);
+#define WEIR_ENVOY_WATCH_MS 500
+
+/* The present configuration, one reference of it; NULL: none. */
+struct weir_envoy *weir_envoy_shared_current(struct weir_envoy_shared *shared, uint64_t *version);
+
+/* Everything that is counted, over all services. */
+struct weir_envoy_totals {
+    uint64_t requests, service_errors, store_errors, global_shadow, loads, failed_loads;
+    uint64_t time_ns, times[WEIR_ENVOY_TIMES + 1];
+};
+void weir_envoy_shared_totals(struct weir_envoy_shared *shared, struct weir_envoy_totals *totals);
+
+/* The counters of all keys, each key once, sorted; freed with free(). NULL: no memory. */
+struct weir_envoy_key_counts {
+    struct weir_bytes key; /* behind the array */
+    uint64_t counts[WEIR_ENVOY_COUNT_TOTAL];
+};
+struct weir_envoy_key_counts *weir_envoy_shared_keys(struct weir_envoy_shared *shared,
+                                                     size_t *count);
+
+#endif
