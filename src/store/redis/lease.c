@@ -12,11 +12,12 @@
 #define CHUNK_MAX 64
 #define CHUNK_PART 128 /* of the capacity: what may be left over of a window */
 #define PAUSE_MAX_NS UINT64_C(50000000)
-#define PAUSE_DECISIONS                                                                            \
-    25                     /* denied from memory for one call, where the pause's limits allow it   \
-                            */
-#define LOG_LIFE_PART 32   /* entries are dated at a share's end: that part of the limit is lost */
-#define BUCKET_LIFE_PART 8 /* what a burst may lose */
+/* Decisions to be made from memory for one call, where the pause's limits allow it. */
+#define PAUSE_DECISIONS 64
+/* Entries are dated at a share's end: that part of the limit is lost. */
+#define LOG_LIFE_PART 32
+/* What a burst may lose. */
+#define BUCKET_LIFE_PART 8
 
 #define DEMAND_STEP_NS UINT64_C(20000000)
 #define DEMAND_MEMORY_NS UINT64_C(500000000)

@@ -147,7 +147,7 @@ struct lease_entry *lease_table_entry(struct redis_leases *leases, struct lease_
     if (check->key.size > REDIS_LEASES_KEY_MAX ||
         !lease_terms_init(&terms, check->limit, leases->life_ns))
         return NULL;
-    if (now_ns - slot->since_ns > terms.life_ns && now_ns > slot->since_ns) {
+    if (now_ns > slot->since_ns && now_ns - slot->since_ns > LEASE_HOT_LIVES * terms.life_ns) {
         slot->since_ns = now_ns | 1;
         slot->decisions = 0;
     }

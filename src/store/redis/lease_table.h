@@ -1,9 +1,9 @@
 /* The keys of leases.h: slots of all that are known, entries of those that hold shares.
  *
  * Slots stand in sets of LEASE_SET, by hash. A slot of a cold key only counts its decisions; when
- * there are LEASE_HOT_DECISIONS within a share's life, the key gets an entry, on which the rest of
- * leases.h works. An entry that leaves (its key is idle, makes room, or has another limit) is in no
- * slot any more and lives on until its shares are given back. */
+ * there are LEASE_HOT_DECISIONS within LEASE_HOT_LIVES lives of a share, the key gets an entry, on
+ * which the rest of leases.h works. An entry that leaves (its key is idle, makes room, or has
+ * another limit) is in no slot any more and lives on until its shares are given back. */
 #ifndef WEIR_STORE_REDIS_LEASE_TABLE_H
 #define WEIR_STORE_REDIS_LEASE_TABLE_H
 
@@ -11,7 +11,8 @@
 #include "store/redis/leases.h"
 
 #define LEASE_SET 8
-#define LEASE_HOT_DECISIONS 4
+#define LEASE_HOT_DECISIONS 12 /* fewer in a life cost more calls than they save */
+#define LEASE_HOT_LIVES 3
 
 struct lease_entry {
     struct lease_timer timer;

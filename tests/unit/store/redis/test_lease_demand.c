@@ -1,0 +1,381 @@
+/* Seconds of demand on one key, over three workers with their tables of shares and a model of the
+ * server: how much of the limit is used, how many calls it takes, and that no admission is one that
+ * the exact algorithm, fed with the admissions alone, would not have made.
+ *
+ * Time goes in steps of STEP_NS. A call reaches the server two steps after it was sent, its reply
+ * the worker two steps after that. Requests come at random with each worker's rate of the moment.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lease_server.h"
+#include "store/redis/leases.h"
+
+#define STEP_NS UINT64_C(100000)
+#define SECOND_NS UINT64_C(1000000000)
+#define START_NS (UINT64_C(1700000040) * SECOND_NS) /* a minute begins */
+#define WAY 2                                       /* steps */
+#define WORKERS 3
+#define WAITING 512
+#define CALLS 512
+
+struct request {
+    struct weir_check check;
+    struct weir_outcome outcome;
+    struct weir_decision decision;
+    struct redis_leases_wait wait;
+    bool taken;
+};
+
+/* Something on its way: a worker's call, its reply, or a request to be decided exactly. */
+struct message {
+    enum { NOTHING, CALL, REPLY, EXACT } kind;
+    uint64_t step;
+    uint32_t worker;
+    struct redis_leases_call call;
+    struct lease_reply reply;
+    struct request *request;
+};
+
+struct worker {
+    struct redis_leases *leases;
+    struct request requests[WAITING];
+    uint64_t clock_ns; /* what its clock is ahead */
+};
+
+/* Requests a second of each worker, as the time goes. */
+typedef void (*demand_of)(uint64_t step, uint64_t rates[WORKERS]);
+
+struct world {
+    struct weir_limit limit;
+    struct lease_server server;
+    union {
+        struct weir_cell cell;
+        uint64_t span[LEASE_SERVER_WORDS];
+    } shadow, exact; /* fed with the admissions; with all requests */
+    struct worker workers[WORKERS];
+    struct message messages[CALLS];
+    uint64_t random, step, cost;
+    uint64_t decisions, admitted, could, calls, exactly;
+};
+
+static uint64_t next_random(struct world *world)
+{
+    world->random ^= world->random << 13;
+    world->random ^= world->random >> 7;
+    world->random ^= world->random << 17;
+    return world->random;
+}
+
+static uint64_t server_ns(const struct world *world)
+{
+    return START_NS + world->step * STEP_NS;
+}
+
+static uint64_t worker_ns(const struct world *world, uint32_t worker)
+{
+    return server_ns(world) + world->workers[worker].clock_ns;
+}
+
+static void admit(struct world *world)
+{
+    struct weir_use use = {.now_ns = server_ns(world), .cost = world->cost};
+    uint64_t delay_ns;
+
+    assert_true(weir_decide(&world->limit, &world->shadow, &use, NULL, &delay_ns));
+    world->admitted += world->cost;
+}
+
+static struct message *send(struct world *world, int kind, uint32_t worker)
+{
+    for (int i = 0; i < CALLS; i++) {
+        struct message *message = &world->messages[i];
+
+        if (message->kind == NOTHING) {
+            message->kind = kind;
+            message->step = world->step + WAY;
+            message->worker = worker;
+            return message;
+        }
+    }
+    fail_msg("more than %d messages on their way", CALLS);
+    return NULL;
+}
+
+static void finish(struct world *world, struct request *request)
+{
+    world->decisions++;
+    if (request->decision.verdict == WEIR_ALLOWED)
+        admit(world);
+    else
+        assert_true(request->outcome.reported && request->outcome.report.retry_after_ns > 0);
+    request->taken = false;
+}
+
+static void try_request(struct world *world, uint32_t worker, struct request *request)
+{
+    switch (redis_leases_try(world->workers[worker].leases, &request->decision, &request->wait,
+                             worker_ns(world, worker))) {
+    case REDIS_LEASES_DECIDED:
+        finish(world, request);
+        break;
+    case REDIS_LEASES_EXACT:
+        send(world, EXACT, worker)->request = request;
+        world->exactly++;
+        break;
+    case REDIS_LEASES_WAIT:
+        break;
+    }
+}
+
+static void arrive(struct world *world, uint32_t worker)
+{
+    struct weir_use use = {.now_ns = server_ns(world), .cost = world->cost};
+    struct request *request = world->workers[worker].requests;
+    uint64_t delay_ns;
+
+    if (weir_decide(&world->limit, &world->exact, &use, NULL, &delay_ns))
+        world->could += world->cost;
+    while (request->taken) {
+        request++;
+        assert_true(request < world->workers[worker].requests + WAITING);
+    }
+    memset(request, 0, sizeof *request);
+    request->taken = true;
+    request->check = (struct weir_check){.limit = &world->limit,
+                                         .hash = {7, 7},
+                                         .cost = world->cost,
+                                         .key = {"key", 3},
+                                         .flags = WEIR_CHECK_LEASED};
+    request->decision.checks = &request->check;
+    request->decision.outcomes = &request->outcome;
+    request->decision.count = 1;
+    try_request(world, worker, request);
+}
+
+static void deliver(struct world *world, struct message *message)
+{
+    struct message got = *message;
+    struct redis_leases *leases = world->workers[got.worker].leases;
+    struct redis_leases_wait *woken;
+
+    message->kind = NOTHING;
+    if (got.kind == EXACT) {
+        bool admits =
+            lease_server_decide(&world->server, &world->limit, world->cost, server_ns(world));
+
+        world->decisions++;
+        if (admits)
+            admit(world);
+        got.request->taken = false;
+    } else if (got.kind == CALL) {
+        struct message *answer = send(world, REPLY, got.worker);
+
+        world->calls++;
+        answer->call = got.call;
+        lease_server_execute(&world->server, &world->limit, &got.call.ask, server_ns(world),
+                             &answer->reply);
+    } else {
+        woken =
+            redis_leases_answered(leases, got.call.place, &got.reply, worker_ns(world, got.worker));
+        while (woken != NULL) {
+            struct request *request =
+                (struct request *)(void *)((char *)woken - offsetof(struct request, wait));
+            woken = woken->next;
+            try_request(world, got.worker, request);
+        }
+    }
+}
+
+static void send_calls(struct world *world, uint32_t worker)
+{
+    struct redis_leases *leases = world->workers[worker].leases;
+    struct redis_leases_call call;
+
+    (void)redis_leases_tick(leases, worker_ns(world, worker));
+    while (redis_leases_next(leases, worker_ns(world, worker), &call))
+        send(world, CALL, worker)->call = call;
+}
+
+static void run_step(struct world *world, demand_of demand)
+{
+    uint64_t rates[WORKERS];
+
+    demand(world->step, rates);
+    for (int i = 0; i < CALLS; i++) {
+        if (world->messages[i].kind != NOTHING && world->messages[i].step <= world->step)
+            deliver(world, &world->messages[i]);
+    }
+    for (uint32_t worker = 0; worker < WORKERS; worker++) {
+        /* Two chances a step, so that rates up to 20,000 a second can be. */
+        for (int chance = 0; chance < 2; chance++) {
+            if (next_random(world) % (2 * SECOND_NS / STEP_NS) < rates[worker])
+                arrive(world, worker);
+        }
+        send_calls(world, worker);
+    }
+    world->step++;
+}
+
+static void open_world(struct world *world, const struct weir_limit_spec *spec, uint64_t cost)
+{
+    memset(world, 0, sizeof *world);
+    assert_int_equal(weir_limit_init(&world->limit, spec, NULL), 0);
+    assert_in_range(world->limit.span_words, 0, LEASE_SERVER_WORDS);
+    lease_server_init(&world->server);
+    world->random = 88172645463325252;
+    world->cost = cost;
+    for (uint32_t i = 0; i < WORKERS; i++) {
+        struct redis_leases_options options = {.holder = i + 1, .keys_max = 64};
+
+        assert_int_equal(redis_leases_open(&world->workers[i].leases, &options), 0);
+        world->workers[i].clock_ns = i * 3600 * SECOND_NS; /* an hour between them */
+    }
+}
+
+static void close_world(struct world *world)
+{
+    for (uint32_t i = 0; i < WORKERS; i++)
+        redis_leases_close(world->workers[i].leases);
+}
+
+/* --- Demands --------------------------------------------------------------------------------- */
+
+static void steady(uint64_t step, uint64_t rates[WORKERS])
+{
+    for (int i = 0; i < WORKERS; i++)
+        rates[i] = 2000;
+}
+
+static void skewed(uint64_t step, uint64_t rates[WORKERS])
+{
+    rates[0] = 5000;
+    rates[1] = 200;
+    rates[2] = 20;
+}
+
+/* 200 ms of every 300, in each worker at another time. */
+static void bursts(uint64_t step, uint64_t rates[WORKERS])
+{
+    for (uint64_t i = 0; i < WORKERS; i++)
+        rates[i] = (step + 1000 * i) % 3000 < 2000 ? 3000 : 0;
+}
+
+/* After three seconds one worker has nothing to do, after six the next. */
+static void leaving(uint64_t step, uint64_t rates[WORKERS])
+{
+    for (uint64_t i = 0; i < WORKERS; i++)
+        rates[i] = step < (i + 1) * 30000 ? 3000 : 0;
+}
+
+/* Four fifths of 100 a second, and all of the others' rates. */
+static void modest(uint64_t step, uint64_t rates[WORKERS])
+{
+    rates[0] = 40;
+    rates[1] = 30;
+    rates[2] = 10;
+}
+
+/* --- Limits ---------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    struct weir_limit_spec spec;
+} limits[] = {
+    {"fixed 100/s", {.algorithm = WEIR_FIXED_WINDOW, .rate = 100, .window_ns = SECOND_NS}},
+    {"fixed 1000/10s", {.algorithm = WEIR_FIXED_WINDOW, .rate = 1000, .window_ns = 10 * SECOND_NS}},
+    {"sliding 100/s", {.algorithm = WEIR_SLIDING_WINDOW, .rate = 100, .window_ns = SECOND_NS}},
+    {"sliding 1000/10s",
+     {.algorithm = WEIR_SLIDING_WINDOW, .rate = 1000, .window_ns = 10 * SECOND_NS}},
+    {"sliding 10000/min",
+     {.algorithm = WEIR_SLIDING_WINDOW, .rate = 10000, .window_ns = 60 * SECOND_NS}},
+    {"segments 1000/10s",
+     {.algorithm = WEIR_SLIDING_WINDOW, .rate = 1000, .window_ns = 10 * SECOND_NS, .segments = 10}},
+    {"log 100/s", {.algorithm = WEIR_SLIDING_LOG, .rate = 100, .window_ns = SECOND_NS}},
+    {"log 1000/10s", {.algorithm = WEIR_SLIDING_LOG, .rate = 1000, .window_ns = 10 * SECOND_NS}},
+    {"bucket 1000/s burst 200",
+     {.algorithm = WEIR_TOKEN_BUCKET, .rate = 1000, .window_ns = SECOND_NS, .burst = 200}},
+    {"bucket 100/s", {.algorithm = WEIR_TOKEN_BUCKET, .rate = 100, .window_ns = SECOND_NS}},
+    {"gcra 777/s burst 333",
+     {.algorithm = WEIR_GCRA, .rate = 777, .window_ns = SECOND_NS, .burst = 333}},
+};
+
+/* Ten seconds of it. Returns parts in a thousand of what exact mode would have admitted. */
+static uint64_t run(struct world *world, const struct weir_limit_spec *spec, demand_of demand,
+                    uint64_t cost)
+{
+    open_world(world, spec, cost);
+    while (world->step < 10 * SECOND_NS / STEP_NS)
+        run_step(world, demand);
+    close_world(world);
+    return world->admitted * 1000 / world->could;
+}
+
+static void check_all(const char *name, demand_of demand, uint64_t cost, uint64_t used_min,
+                      uint64_t a_call_min)
+{
+    static struct world world;
+    bool good = true;
+
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        uint64_t used = run(&world, &limits[i].spec, demand, cost);
+        uint64_t a_call = world.decisions / (world.calls + world.exactly);
+
+        print_message("%s, %s: %lu decisions, %lu calls, %lu exact: %lu a call; %lu of %lu "
+                      "admitted: %lu.%lu %%\n",
+                      limits[i].name, name, world.decisions, world.calls, world.exactly, a_call,
+                      world.admitted, world.could, used / 10, used % 10);
+        good = good && used >= used_min && a_call >= a_call_min;
+    }
+    assert_true(good);
+}
+
+static void steady_demand_uses_the_limit(void **state)
+{
+    check_all("steady", steady, 1, 950, 20);
+}
+
+static void skewed_demand_uses_the_limit(void **state)
+{
+    check_all("skewed", skewed, 1, 950, 20);
+}
+
+static void bursts_use_the_limit(void **state)
+{
+    check_all("bursts", bursts, 1, 950, 20);
+}
+
+static void what_idle_workers_held_is_used_by_the_others(void **state)
+{
+    check_all("leaving", leaving, 1, 950, 20);
+}
+
+static void larger_costs_use_the_limit(void **state)
+{
+    check_all("cost 7", steady, 7, 900, 20);
+}
+
+static void demand_below_the_limit_is_hardly_denied(void **state)
+{
+    check_all("modest", modest, 1, 970, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(demand_below_the_limit_is_hardly_denied),
+        cmocka_unit_test(steady_demand_uses_the_limit),
+        cmocka_unit_test(skewed_demand_uses_the_limit),
+        cmocka_unit_test(bursts_use_the_limit),
+        cmocka_unit_test(what_idle_workers_held_is_used_by_the_others),
+        cmocka_unit_test(larger_costs_use_the_limit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
