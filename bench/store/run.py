@@ -2,7 +2,7 @@
 """The Redis store beside redis-benchmark, and leased mode beside exact.
 
     bench/store/run.py [--build build] [--runs 5] [--seconds 3] [--depth 64] [--keys 100000]
-                       [--hot 1000] [--pin]
+                       [--hot 1000] [--pin] [--no-daemon]
 
 Starts a redis-server of its own, without persistence. In turn, so that what else the machine does
 falls on all of them:
@@ -11,10 +11,12 @@ falls on all of them:
                     --depth calls pipelined
   exact             the store (store-driver), the same number of decisions under way, one thread
   leased            the same, on --hot keys in leased mode; and exact mode on these
-  alone             both again with one call at a time: what the store adds to a call's latency
+  weir, …           the same through the daemon with one worker, asked WEIR.CHECK over the Redis
+                    protocol by weir bench, --depth requests under way
+  …, alone          one call at a time: what is added to a call's latency
 
-CPU time is user and system time of the client's process, and that of redis-server, divided by the
-calls or decisions. Prints each run, the medians, and the ratios that are aimed at. With --pin,
+CPU time is user and system time of the client's process (of the daemon, where there is one), and
+that of redis-server, divided by the calls or decisions. Prints each run, the medians, and the ratios that are aimed at. With --pin,
 redis-server runs on CPU 0 and the clients on CPU 1.
 """
 
@@ -22,6 +24,7 @@ import argparse
 import csv
 import json
 import os
+import re
 import resource
 import socket
 import statistics
@@ -33,6 +36,15 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TICKS = os.sysconf("SC_CLK_TCK")
+
+
+CONNECTIONS = 16  # of weir bench, where more than one request is under way
+
+RULES = """version: 1
+store: {{ redis: {{ url: "redis://127.0.0.1:{port}", mode: {mode} }}, nodes: 1, deadline: 1s }}
+limits:
+  - {{ name: bench, key: [client.ip/64], algorithm: gcra, rate: 1000000000/1000s }}
+"""
 
 
 def free_port():
@@ -130,11 +142,60 @@ class Bench:
         return result
 
 
+    def scripts_run(self):
+        stats = ask(self.port, "INFO", "commandstats").decode()
+        return sum(int(calls) for calls in re.findall(r"cmdstat_evalsha:calls=(\d+)", stats))
+
+    def daemon(self, mode, depth, keys, seconds):
+        """weir serve and weir bench, for one run."""
+        port, weir = free_port(), str(Path(self.options.build) / "weir")
+        with tempfile.TemporaryDirectory() as folder:
+            rules = Path(folder) / "rules.yaml"
+            rules.write_text(RULES.format(port=self.port, mode=mode), encoding="utf-8")
+            command = [weir, "serve", "--config", str(rules), "--workers", "1",
+                       "--redis", f"127.0.0.1:{port}", "--http", "off", "--admin", "off"]
+            server = subprocess.Popen(pinned(command, 1, self.options), stderr=subprocess.DEVNULL)
+            try:
+                wait_for_weir(server, port)
+                return self.drive(weir, server.pid, port, depth, keys, seconds)
+            finally:
+                server.terminate()
+                server.wait()
+
+    def drive(self, weir, pid, port, depth, keys, seconds):
+        connections = min(CONNECTIONS, depth)
+        command = [weir, "bench", "--target", f"redis://127.0.0.1:{port}", "--command", "check",
+                   "--keys", str(keys), "-c", str(connections), "-P", str(depth // connections),
+                   "-d", str(seconds), "--json", "--pid", str(pid)]
+        before = self.scripts_run()
+        out, _, redis = self.measure(command)
+        result = json.loads(out)
+        if result["failed"] or result["denied"]:
+            sys.exit(f"bench/store: not every request was allowed\n{out}")
+        return {"throughput": result["throughput"], "cpu_us": result["server_cpu_us"],
+                "redis_us": redis / result["replies"] * 1e6,
+                "p99_us": result["latency_us"]["p99"], "decisions": result["replies"],
+                "calls": self.scripts_run() - before}
+
+
+def wait_for_weir(server, port):
+    for _ in range(200):
+        if server.poll() is not None:
+            sys.exit(f"bench/store: weir ended with {server.returncode}")
+        try:
+            if b"allowed" in ask(port, "WEIR.CHECK", "client.ip", "10.0.0.1"):
+                return
+        except OSError:
+            pass
+        time.sleep(0.05)
+    sys.exit("bench/store: weir does not answer")
+
+
 def cases(bench, options):
     depth, seconds = options.depth, options.seconds
     rate = bench.redis_benchmark(depth, 20000)["throughput"]
     alone = bench.redis_benchmark(1, 2000)["throughput"]
-    return [
+    in_process = [
         ("redis-benchmark", lambda: bench.redis_benchmark(depth, int(rate * seconds))),
         ("exact", lambda: bench.store("exact", depth, options.keys, seconds)),
         ("exact, hot keys", lambda: bench.store("exact", depth, options.hot, seconds)),
@@ -142,6 +203,13 @@ def cases(bench, options):
         ("redis-benchmark, alone", lambda: bench.redis_benchmark(1, int(alone * seconds))),
         ("exact, alone", lambda: bench.store("exact", 1, options.keys, seconds)),
     ]
+    daemon = [
+        ("weir, exact", lambda: bench.daemon("exact", depth, options.keys, seconds)),
+        ("weir, exact, hot keys", lambda: bench.daemon("exact", depth, options.hot, seconds)),
+        ("weir, leased, hot keys", lambda: bench.daemon("leased", depth, options.hot, seconds)),
+        ("weir, alone", lambda: bench.daemon("exact", 1, options.keys, seconds)),
+    ]
+    return in_process + daemon if options.daemon else in_process
 
 
 def run(bench, options):
@@ -163,18 +231,25 @@ def run(bench, options):
     print("\nmedians")
     for name, _ in todo:
         print(f"{name:24}" + "".join(f"{median(name, key):12.2f}" for key, _ in columns))
-    exact, redis = "exact", "redis-benchmark"
-    hot, leased = "exact, hot keys", "leased, hot keys"
-    ratio = median(exact, "throughput") / median(redis, "throughput")
-    both = ((median(exact, "cpu_us") + median(exact, "redis_us")) /
-            (median(redis, "cpu_us") + median(redis, "redis_us")))
-    more = median(leased, "throughput") / median(hot, "throughput")
-    added = median("exact, alone", "p99_us") - median("redis-benchmark, alone", "p99_us")
-    print(f"\nexact to redis-benchmark, throughput   {ratio:8.2f}  (at least 1)")
-    print(f"the same, CPU time of client and Redis {both:8.2f}  (at most 1)")
-    print(f"leased to exact, throughput            {more:8.2f}  (at least 10)")
-    print(f"leased, decisions a call               {median(leased, 'per_call'):8.2f}  (at least 20)")
-    print(f"p99 added to a call alone, us          {added:8.2f}  (at most 1000)")
+    def tell(text, value, aim):
+        print(f"{text:64}{value:10.2f}  ({aim})")
+
+    print()
+    for exact, leased in [("exact", "leased, hot keys"), ("weir, exact", "weir, leased, hot keys")]:
+        if exact not in results:
+            continue
+        redis, hot = "redis-benchmark", exact + ", hot keys"
+        alone = exact.removesuffix(", exact") + ", alone"
+        tell(f"{exact} to {redis}, throughput",
+             median(exact, "throughput") / median(redis, "throughput"), "at least 1")
+        tell("the same, CPU time with that of Redis",
+             (median(exact, "cpu_us") + median(exact, "redis_us")) /
+             (median(redis, "cpu_us") + median(redis, "redis_us")), "about 1")
+        tell(f"{leased} to {hot}, throughput",
+             median(leased, "throughput") / median(hot, "throughput"), "at least 10")
+        tell(f"{leased}, decisions a call", median(leased, "per_call"), "at least 20")
+        tell(f"{alone}, p99 added, us",
+             median(alone, "p99_us") - median(redis + ", alone", "p99_us"), "at most 1000")
 
 
 def main():
@@ -186,10 +261,9 @@ def main():
     parser.add_argument("--keys", type=int, default=100000)
     parser.add_argument("--hot", type=int, default=1000)
     parser.add_argument("--pin", action="store_true")
+    parser.add_argument("--no-daemon", dest="daemon", action="store_false")
     options = parser.parse_args()
-    driver = Path(options.build) / "bench" / "store-driver"
-    subprocess.run(["ninja", "-C", options.build, "--quiet", str(driver.relative_to(options.build))],
-                   check=True)
+    subprocess.run(["ninja", "-C", options.build, "--quiet", "bench/store-driver", "weir"], check=True)
     with tempfile.TemporaryDirectory() as name:
         server, port = start_redis(Path(name), options)
         try:
