@@ -23,8 +23,10 @@
 
 #include "server/grpc_memory.h"
 #include "server/worker.h"
+#include "wire/answer_json.h"
 #include "wire/grpc.h"
 #include "wire/grpc_arena.h"
+#include "wire/ratelimit_headers.h"
 
 struct weir_daemon;
 struct weir_grpc_stream;
@@ -54,12 +56,18 @@ struct weir_grpc_method {
 struct weir_grpc {
     struct weir_worker *worker;
     struct weir_daemon *daemon;
+    struct weir_envoy_service *envoy; /* NULL: not configured */
     struct weir_grpc_memory memory;
     nghttp2_mem allocator;
     nghttp2_session_callbacks *callbacks;
     nghttp2_option *options;
     struct weir_grpc_watch *watches; /* streams of Health/Watch */
     uint64_t ages;                   /* draws how old a connection may become */
+    struct weir_request attributes;  /* of the call that is at work */
+    struct weir_answer answer;
+    char lease[WEIR_LEASE_TOKEN_MAX];
+    char json[WEIR_ANSWER_JSON_MAX];
+    char headers[WEIR_RATELIMIT_HEADERS_MAX];
     /* By method (the last: no method) and status. */
     _Atomic uint64_t calls[WEIR_GRPC_METHODS_MAX + 1][WEIR_GRPC_STATUSES];
 };
@@ -92,7 +100,7 @@ struct weir_grpc_stream {
     struct weir_buffer *body;              /* a message that is not whole */
     const struct weir_grpc_method *method; /* NULL: none of that name */
     struct weir_slot *slot;                /* while it waits for decisions */
-    void *call;                            /* the method's */
+    void *request, *call;                  /* the method's: what was read; what it waits for */
     struct weir_grpc_arena arena;
     uint64_t begun_ms, answered_ms;
     uint64_t deadline_ms; /* of grpc-timeout; 0: none */
@@ -180,6 +188,14 @@ void weir_grpc_wait(struct weir_grpc_stream *stream, struct weir_decision *decis
 
 /* --- Methods ---------------------------------------------------------------------------------- */
 
+void weir_grpc_ratelimit_take(struct weir_grpc_stream *stream, struct weir_bytes message);
+void weir_grpc_ratelimit_begin(struct weir_grpc_stream *stream);
+void weir_grpc_ratelimit_finish(struct weir_grpc_stream *stream);
+void weir_grpc_ratelimit_drop(struct weir_grpc_stream *stream);
+void weir_grpc_authz_take(struct weir_grpc_stream *stream, struct weir_bytes message);
+void weir_grpc_authz_begin(struct weir_grpc_stream *stream);
+void weir_grpc_authz_finish(struct weir_grpc_stream *stream);
+void weir_grpc_authz_drop(struct weir_grpc_stream *stream);
 void weir_grpc_health_check_read(struct weir_grpc_stream *stream, struct weir_bytes message);
 void weir_grpc_health_check_begin(struct weir_grpc_stream *stream);
 void weir_grpc_health_watch_read(struct weir_grpc_stream *stream, struct weir_bytes message);

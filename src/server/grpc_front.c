@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/daemon.h"
+#include "server/envoy_call.h"
 #include "server/grpc_session.h"
 #include "server/http.h"
 
@@ -185,6 +187,18 @@ static void grpc_tick(void *workspace)
 /* --- Workspaces ------------------------------------------------------------------------------- */
 
 const struct weir_grpc_method weir_grpc_methods[] = {
+    {.path = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+     .name = "should_rate_limit",
+     .read = weir_grpc_ratelimit_take,
+     .begin = weir_grpc_ratelimit_begin,
+     .finish = weir_grpc_ratelimit_finish,
+     .drop = weir_grpc_ratelimit_drop},
+    {.path = "/envoy.service.auth.v3.Authorization/Check",
+     .name = "auth_check",
+     .read = weir_grpc_authz_take,
+     .begin = weir_grpc_authz_begin,
+     .finish = weir_grpc_authz_finish,
+     .drop = weir_grpc_authz_drop},
     {.path = "/grpc.health.v1.Health/Check",
      .name = "health_check",
      .public = true,
@@ -217,6 +231,7 @@ static void grpc_close(void *workspace)
     nghttp2_session_callbacks_del(grpc->callbacks);
     nghttp2_option_del(grpc->options);
     weir_grpc_memory_close(&grpc->memory);
+    weir_envoy_close(grpc->envoy);
     free(grpc);
 }
 
@@ -230,7 +245,9 @@ static void *grpc_open(struct weir_worker *worker, void *server)
     grpc->ages = worker->index + 1;
     grpc->allocator = (nghttp2_mem){&grpc->memory, weir_grpc_malloc, weir_grpc_free,
                                     weir_grpc_calloc, weir_grpc_realloc};
-    if (nghttp2_option_new(&grpc->options) < 0 || weir_grpc_callbacks_open(&grpc->callbacks) < 0) {
+    struct weir_envoy_shared *envoy = grpc->daemon->envoy;
+    if ((envoy && weir_envoy_open(&grpc->envoy, envoy, worker) < 0) ||
+        nghttp2_option_new(&grpc->options) < 0 || weir_grpc_callbacks_open(&grpc->callbacks) < 0) {
         grpc_close(grpc);
         return NULL;
     }

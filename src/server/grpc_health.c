@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "server/daemon.h"
+#include "server/envoy_call.h"
 #include "server/grpc.h"
 #include "server/http.h"
 #include "wire/grpc_descriptors.h"
@@ -17,13 +19,19 @@ struct weir_grpc_watch {
 
 static enum weir_grpc_health health_of(const struct weir_grpc *grpc, struct weir_bytes service)
 {
-    /* The whole server; and each service, by the name that clients use. */
-    bool known = service.size == 0;
+    static const char rate_limit[] = "envoy.service.ratelimit.v3.RateLimitService";
+    const struct weir_envoy_shared *envoy = grpc->daemon->envoy;
+    /* The whole server; and each service by its name, of which envoyproxy/ratelimit has another. */
+    bool limits =
+        weir_bytes_equal(service, rate_limit) || (envoy && weir_bytes_equal(service, "ratelimit"));
+    bool known = service.size == 0 || limits;
     for (unsigned i = 0; i < weir_grpc_service_count && !known; i++)
         known = weir_bytes_equal(service, weir_grpc_services[i]);
     if (!known)
         return WEIR_GRPC_SERVICE_UNKNOWN;
-    return grpc->worker->draining ? WEIR_GRPC_NOT_SERVING : WEIR_GRPC_SERVING;
+    if (grpc->worker->draining || (limits && !(envoy && weir_envoy_healthy(envoy))))
+        return WEIR_GRPC_NOT_SERVING;
+    return WEIR_GRPC_SERVING;
 }
 
 void weir_grpc_health_check_read(struct weir_grpc_stream *stream, struct weir_bytes message)
@@ -33,12 +41,12 @@ void weir_grpc_health_check_read(struct weir_grpc_stream *stream, struct weir_by
         service ? weir_grpc_health_read(service, message, &stream->arena) : WEIR_ERR_TOO_LARGE;
     if (err < 0)
         weir_grpc_fail_read(stream, err);
-    stream->call = service;
+    stream->request = service;
 }
 
 void weir_grpc_health_check_begin(struct weir_grpc_stream *stream)
 {
-    const struct weir_bytes *service = stream->call;
+    const struct weir_bytes *service = stream->request;
     enum weir_grpc_health health = health_of(weir_grpc_of(stream), *service);
     if (health == WEIR_GRPC_SERVICE_UNKNOWN)
         weir_grpc_fail(stream, WEIR_GRPC_NOT_FOUND, "unknown service");
