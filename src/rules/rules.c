@@ -97,6 +97,7 @@ void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir
     info->shadow = (rule->flags & WEIR_CHECK_SHADOW) != 0;
     info->by_plan = rule->plans != NULL;
     info->leased = (rule->flags & WEIR_CHECK_LEASED) != 0;
+    info->on_store_error = rule->on_store_error;
     info->tag = rule->tag_names;
     info->tag_count = rule->tag_count;
     info->unlimited = rule->limit == NULL && rule->plans == NULL;

@@ -119,6 +119,7 @@ struct weir_rule_info {
     bool shadow;
     bool by_plan;           /* `rate: plan` */
     bool unlimited;         /* `rate: unlimited`; limit is NULL */
+    uint8_t on_store_error; /* enum weir_store_failure */
     bool leased;            /* in a store elsewhere: decided from shares */
     const char *const *tag; /* `hash_tag`: names of attributes, tag_count of them */
     uint32_t tag_count;

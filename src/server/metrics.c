@@ -306,9 +306,9 @@ static void put_failures(struct metrics *metrics)
         local += weir_counted(&failures->local);
         exhausted += weir_counted(&failures->exhausted);
     }
-    head(metrics, "weir_store_errors_total", "counter", "Decisions that the store did not make.");
-    put(metrics, "weir_store_errors_total{reason=\"late\"} %" PRIu64 "\n", late);
-    put(metrics, "weir_store_errors_total{reason=\"failed\"} %" PRIu64 "\n", failed);
+    single(metrics, "weir_store_errors_total", "counter", "Decisions that the store did not make.",
+           late + failed);
+    single(metrics, "weir_store_late_total", "counter", "Of those, past their deadline.", late);
     head(metrics, "weir_fallback_decisions_total", "counter",
          "Decisions by on_store_error instead of the store.");
     put(metrics, "weir_fallback_decisions_total{source=\"open\"} %" PRIu64 "\n", open);
@@ -316,6 +316,69 @@ static void put_failures(struct metrics *metrics)
     put(metrics, "weir_fallback_decisions_total{source=\"local\"} %" PRIu64 "\n", local);
     single(metrics, "weir_decisions_exhausted_total", "counter",
            "Requests that found no free decision.", exhausted);
+}
+
+static void put_store_latency(struct metrics *metrics, const struct weir_store_redis_stats *stats)
+{
+    uint64_t calls = 0;
+    head(metrics, "weir_store_latency_seconds", "histogram",
+         "Time from a call's writing to its reply.");
+    for (size_t i = 0; i <= REDIS_LATENCY_BUCKETS; i++) {
+        calls += weir_counted(&stats->latency_buckets[i]);
+        if (i < REDIS_LATENCY_BUCKETS)
+            put(metrics, "weir_store_latency_seconds_bucket{le=\"%g\"} %" PRIu64 "\n",
+                (double)redis_latency_bounds_us[i] / 1e6, calls);
+    }
+    put(metrics, "weir_store_latency_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", calls);
+    put(metrics, "weir_store_latency_seconds_sum %.9f\n",
+        (double)weir_counted(&stats->latency_ns) / 1e9);
+    put(metrics, "weir_store_latency_seconds_count %" PRIu64 "\n", calls);
+}
+
+/* The store that nodes share, over all workers. */
+static void put_store(struct metrics *metrics)
+{
+    struct weir_shared_totals totals;
+    weir_shared_store_totals(metrics->daemon->shared, &totals);
+    const struct weir_store_redis_stats *stats = &totals.stats;
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } lines[] = {
+        {"weir_store_up", "gauge", "1: every worker reaches the store and its breaker is closed.",
+         totals.workers > 0 && totals.up == totals.workers},
+        {"weir_store_breaker", "gauge",
+         "Circuit breaker of the worker that is worst off: 0 closed, 1 open, 2 half open.",
+         totals.open        ? REDIS_BREAKER_OPEN
+         : totals.half_open ? REDIS_BREAKER_HALF_OPEN
+                            : REDIS_BREAKER_CLOSED},
+        {"weir_store_breaker_opened_total", "counter", "Times that a worker's breaker has opened.",
+         weir_counted(&stats->breaker_opened)},
+        {"weir_store_calls_total", "counter", "Calls sent.", weir_counted(&stats->calls)},
+        {"weir_store_call_errors_total", "counter", "Calls that failed, or were refused in words.",
+         weir_counted(&stats->errors)},
+        {"weir_store_timeouts_total", "counter", "Calls without an answer in time.",
+         weir_counted(&stats->timeouts)},
+        {"weir_store_unknown_total", "counter",
+         "Calls of which nobody knows whether they were executed.", weir_counted(&stats->unknown)},
+        {"weir_store_redirects_total", "counter", "Times that a call was sent to another server.",
+         weir_counted(&stats->redirects)},
+        {"weir_store_rollbacks_total", "counter", "Reservations given back.",
+         weir_counted(&stats->rollbacks)},
+        {"weir_store_remembered_total", "counter", "Denials answered from memory.",
+         weir_counted(&stats->remembered)},
+        {"weir_store_leases", "gauge", "Shares of budgets that are held.",
+         weir_counted(&stats->leases)},
+        {"weir_store_lease_refills_total", "counter", "Shares taken.",
+         weir_counted(&stats->lease_refills)},
+        {"weir_store_lease_returns_total", "counter", "Shares given back.",
+         weir_counted(&stats->lease_returns)},
+        {"weir_store_lease_decisions_total", "counter", "Decisions made from shares.",
+         weir_counted(&stats->lease_decisions)},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        single(metrics, lines[i].name, lines[i].type, lines[i].help, lines[i].value);
+    put_store_latency(metrics, stats);
 }
 
 struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_buffer *text)
@@ -345,6 +408,8 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     put_connections(&metrics);
     put_turns(&metrics);
     put_failures(&metrics);
+    if (daemon->shared)
+        put_store(&metrics);
     put_table(&metrics);
     return metrics.text;
 }
