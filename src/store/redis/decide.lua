@@ -5,7 +5,7 @@ local PEEK, DEBIT, REFUND = 1, 2, 3
 local EACH, QUOTA = 1, 2
 local SHADOW, ON_DENY, ONCE = 1, 2, 32
 local RESERVE, ROLL_BACK = 1, 2
-local RESERVED, GONE = string.char(0xeb), string.char(0xec)
+local GONE = '\236'
 
 -- The decision: charged_at is of a refund; action reserves (1) or rolls back (2), its key is the last.
 local op, policy, action, charged_at = 0, 0, 0, 0
@@ -13,7 +13,8 @@ local count, header = #KEYS, checks[#KEYS + 1]
 if header and header ~= '' then
     op, policy, action, charged_at = unpack('<BBBd', header)
 end
-if action == RESERVE or action == ROLL_BACK then count = count - 1 end
+if action == 3 or action == 4 then action = action - 3 end -- not as plain as it seemed
+if action ~= 0 then count = count - 1 end
 
 local list, by_key, once = {}, {}, nil
 

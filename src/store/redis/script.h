@@ -1,16 +1,23 @@
 /* From checks to script calls, and from replies to outcomes: no sockets, no clock.
  *
- * A script call decides up to WEIR_CHECKS_MAX checks whose keys share a slot, atomically. There is
- * one script per algorithm for the common single check, and one for any mixture; both are put
- * together by the build from the same files (number.lua, one file per algorithm, decide.lua). They
- * decide in whole microseconds of the server's own clock (TIME), which is also what they answer, so
- * that outcomes can be reported later, by the core, from the state that they return.
+ * A script call decides up to WEIR_CHECKS_MAX checks whose keys share a slot, atomically: all is
+ * read and tested before anything is written, and only a script's first write can fail, so an error
+ * of any kind charges nothing. There is one script per algorithm for the common single check, one
+ * for any mixture, and one for WEIR_OP_RELEASE, RESET and LOOK; the build puts them together from
+ * the same files (start.lua, one file per algorithm, decide.lua; meson.build says of which).
  *
- * Keys: <prefix>{<tag>}<limit's name>:<key's text>, tag 16 hex digits: those of the rule's hash_tag
- * values, else of the key's own text. A limit of a command has no name: <prefix>{<tag>}!<text>.
- * Concurrency: <prefix>{<tag>}~<32 hex digits, SHA-256 of name and text>, which a lease's token can
- * name. Reservations: <prefix>{<tag>}?<id>; idempotency: <prefix>{<tag>}=<text>.
- * Every key has an expiry: when its state equals a fresh one, rounded up to a millisecond.
+ * Numbers. Scripts count in whole microseconds of the server's own clock (TIME), buckets in units
+ * of 1/denom ns beside them; the few products above 2^53 are taken in digits (number.lua). Replies
+ * carry the state after the decision and that time, so that outcomes can be reported later by the
+ * core, or the figures of which reports are made here. Decisions and reports equal the core's for
+ * times that are whole microseconds from 2^50 us (September 2005) to 2^62 ns (2116), within what
+ * redis_script_accepts.
+ *
+ * Keys: see script_key.h. Every key has an expiry: when its state equals a fresh one, rounded up to
+ * a millisecond. A limit that has changed keeps what was used, as weir_limit_converts has it.
+ *
+ * Reservations live for 60 s, as does what a roll-back leaves behind; a call that comes later than
+ * that after its roll-back would not be refused.
  */
 #ifndef WEIR_STORE_REDIS_SCRIPT_H
 #define WEIR_STORE_REDIS_SCRIPT_H
@@ -20,9 +27,10 @@
 
 enum redis_action {
     REDIS_DECIDE,    /* decision->op says which: decide, peek, debit, refund */
-    REDIS_RESERVE,   /* decide, and remember under `id` what was charged, for REDIS_ROLL_BACK */
+    REDIS_RESERVE,   /* decide, and remember under `id` what was charged, for REDIS_ROLL_BACK; an id
+                        that was used before is refused */
     REDIS_ROLL_BACK, /* give back what reservation `id` charged, once; a reservation of that id that
-                        comes later is refused */
+                        comes later is refused. The same checks, in the same order */
     REDIS_PEEK,      /* whatever decision->op: outcomes, nothing charged */
 };
 
@@ -47,15 +55,18 @@ size_t redis_script_write(const struct redis_batch *batch, char *out,
 
 /* Fills the outcomes of the batch's checks from a reply, *now_ns from the server's time in it, and
  * *repeated when the idempotency record was there. Returns WEIR_ALLOWED or WEIR_DENIED (these
- * checks together, as the decision's policy says). Errors: WEIR_ERR_STORE (an error reply; `reason`
- * has its text), WEIR_ERR_SYNTAX (no reply of ours). */
+ * checks together, as the decision's policy says); of REDIS_ROLL_BACK always WEIR_ALLOWED, and
+ * nothing is filled. After an error, outcomes mean nothing. Errors: WEIR_ERR_STORE (an error reply,
+ * with its text in `reason`, or a reservation that was refused), WEIR_ERR_SYNTAX (no reply of
+ * ours). */
 int redis_script_read(const struct redis_batch *batch, struct weir_decision *into,
                       const struct weir_resp_node *nodes, uint32_t count, uint64_t *now_ns,
                       bool *repeated, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* Whether a limit can live in Redis: whole microseconds, and products that the scripts can hold.
- * Errors: WEIR_ERR_RANGE, with the field and the bound in `reason`. */
+/* Whether a limit can live in Redis: its window (S > 1: its segment) is whole microseconds, and of
+ * a leaky_queue all that may wait and one more take at most 2^62 ns. All else that weir_limit_init
+ * takes can. Errors: WEIR_ERR_RANGE, with the field and the bound in `reason` (may be NULL). */
 int redis_script_accepts(const struct weir_limit *limit, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 

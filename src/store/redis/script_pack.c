@@ -110,7 +110,7 @@ char *redis_pack_header(char *out, const struct redis_batch *batch, bool plain)
 
     *out++ = (char)(batch->action == REDIS_PEEK ? (uint8_t)WEIR_OP_PEEK : decision->op);
     *out++ = (char)decision->policy;
-    *out++ = reserves ? 1 : back ? 2 : plain ? 3 : 0;
+    *out++ = (char)(back ? 2 : (plain ? 3 : 0) + reserves);
     return put_double(out, charged_at_us(decision->charged_at_ns));
 }
 

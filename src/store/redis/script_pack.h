@@ -8,7 +8,7 @@
  *     buckets       unit, period (see bucket.lua), cost * T as us and units, depth likewise
  *
  *   header    op (1), policy (1), action (1), a refund's charged_at in us; an action is 0, 1 to
- *             reserve, 2 to roll back, 3 for several plain checks
+ *             reserve, 2 to roll back, 3 and 4 as 0 and 1 for plain checks
  *
  *   part      mark (1), then the state after the decision and the server's time in us; or, of a
  *             plain check on a cell that was charged, the state itself, which begins with its kind.

@@ -36,7 +36,8 @@ static bool same_key(const struct weir_check *a, const struct weir_check *b)
 /* Checks that are simply to be decided, each on a key of its own. */
 static bool is_plain(const struct redis_batch *batch)
 {
-    if (batch->action != REDIS_DECIDE || batch->decision->op != WEIR_OP_DECIDE)
+    if ((batch->action != REDIS_DECIDE && batch->action != REDIS_RESERVE) ||
+        batch->decision->op != WEIR_OP_DECIDE)
         return false;
     for (uint16_t i = 0; i < batch->count; i++) {
         const struct weir_check *check = check_at(batch, i);
@@ -53,7 +54,7 @@ static bool is_plain(const struct redis_batch *batch)
 /* One of them: then the script is its algorithm's. */
 static bool is_single(const struct redis_batch *batch)
 {
-    return batch->count == 1 && is_plain(batch);
+    return batch->count == 1 && batch->action == REDIS_DECIDE && is_plain(batch);
 }
 
 static const struct redis_script *single_script(const struct weir_limit *limit)

@@ -1,9 +1,15 @@
--- Several checks of the plain kind (one_begin.lua), each on a key of its own: C says so by action 3.
--- Under EACH and QUOTA every one is charged iff it is admitted, else iff none but shadow ones is
--- denied. Nothing is written before all are decided.
-if string.byte(checks[#KEYS + 1], 3) == 3 then
+-- Several checks of the plain kind (one_begin.lua), each on a key of its own: C says so by action 3,
+-- or 4 where they are to be reserved (decide.lua). Under EACH and QUOTA every one is charged iff it
+-- is admitted, else iff none but shadow ones is denied. Nothing is written before all are decided.
+local policy, action = string.byte(checks[#KEYS + 1], 2, 3)
+if action >= 3 then
     local keys, count, several, plain, allowed = KEYS, #KEYS, true, true, true
+    local reservation = action == 4 and keys[count]
     local parts, states, afters, times = {0}, {}, {}, {}
+    if reservation then
+        if call('GET', reservation) then return {2} end
+        count = count - 1
+    end
     for i = 1, count do
         local packed, s = checks[i], call('GET', keys[i])
         local kind, admits, state, fresh, after, part = string.byte(packed), nil, nil, nil, nil, nil
@@ -23,14 +29,20 @@ if string.byte(checks[#KEYS + 1], 3) == 3 then
         parts[i + 1], states[i], afters[i], times[i] = part, state or false, after, fresh
     end
     if plain then
-        if string.byte(checks[#KEYS + 1], 2) > 0 then allowed = true end
+        local marks = {}
+        if policy > 0 then allowed = true end
         for i = 1, allowed and count or 0 do
             local fresh = times[i]
+            marks[i] = '\0'
             if fresh then
                 if told then fresh = (clock[1] + 3600) * 1000000 end
                 call('SET', keys[i], states[i], 'PXAT', (fresh - fresh % 1000) / 1000 .. '')
-                parts[i + 1] = afters[i]
+                parts[i + 1], marks[i] = afters[i], '\1'
             end
+        end
+        if reservation and allowed then
+            call('SET', reservation, RESERVED .. pack('<d', now) .. table.concat(marks), 'PX',
+                '60000')
         end
         return parts
     end

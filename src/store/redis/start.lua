@@ -14,4 +14,6 @@ local call, pack, unpack, checks, key = redis.call, struct.pack, struct.unpack, 
 local clock, told = call('TIME'), ARGV[#KEYS + 2]
 -- 2^50 us, the year 2005: buckets count from there.
 local EPOCH = 1125899906842624
+-- What a reservation's record begins with.
+local RESERVED = '\235'
 local now = told and told + 0 or clock[1] * 1000000 + clock[2]

@@ -325,7 +325,9 @@ static void decide_both(struct traces *t, struct one *actual)
     weir_table_submit(t->owner, t->now_ns, batch, 1);
 
     struct weir_reason reason = {""};
-    int verdict = rig_call(&t->rig, actual, REDIS_DECIDE, 0, t->now_ns, &reason);
+    uint8_t action = t->decisions % 6 == 0 && actual->decision.op < WEIR_OP_RELEASE ? REDIS_RESERVE
+                                                                                    : REDIS_DECIDE;
+    int verdict = rig_call(&t->rig, actual, action, t->decisions, t->now_ns, &reason);
 
     if (verdict != expected.decision.verdict || !same_outcomes(actual, &expected)) {
         print_decision(t, actual);
