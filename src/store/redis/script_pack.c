@@ -100,7 +100,9 @@ char *redis_pack_check(char *out, const struct weir_check *check, const struct w
 /* A time between two microseconds is told by a half, so that it equals no entry of a log. */
 static double charged_at_us(uint64_t ns)
 {
-    return (double)(ns / 1000) + (ns % 1000 != 0 ? 0.5 : 0);
+    uint64_t us = ns / 1000;
+
+    return (double)us + (us * 1000 != ns ? 0.5 : 0);
 }
 
 char *redis_pack_header(char *out, const struct redis_batch *batch, bool plain)

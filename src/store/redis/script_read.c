@@ -30,6 +30,7 @@ static bool part_begin(struct part *part, struct weir_bytes text)
     part->is_state = part->mark >= REDIS_KIND_FIRST;
     if (part->is_state)
         part->mark = MARK_ADMITTED | MARK_CHARGED;
+    part->now_us = 0;
     part->at = text.data + 1;
     part->left = text.size / 8;
     return true;
@@ -333,7 +334,7 @@ int redis_script_read(const struct redis_batch *batch, struct weir_decision *int
     }
     if (count != batch->count)
         return no_reply_of_ours(reason);
-    for (uint16_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         uint16_t at = batch->checks[i];
 
         if (!read_part(into, &into->checks[at], &part[i], &into->outcomes[at], &now_us))

@@ -138,7 +138,7 @@ static char *write_reservation(char *out, const struct redis_batch *batch)
 
 static char *write_time(char *out, uint64_t now_us)
 {
-    char digits[WEIR_DECIMAL_MAX];
+    char digits[WEIR_DECIMAL_MAX] = {0};
 
     return weir_resp_write_bulk(out, digits, (size_t)(weir_decimal_write(digits, now_us) - digits));
 }
