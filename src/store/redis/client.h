@@ -23,6 +23,11 @@
  * they are queued while it is connected to for the first time, and for the few milliseconds after a
  * good connection was lost.
  *
+ * An account (ACL) needs +evalsha, +script|load, +ping and what the scripts call, on the keys of
+ * the prefix; in a Cluster also +cluster|slots and +asking; +role with sentinels, where it must be
+ * known that a server is a master (otherwise it is asked if allowed). +client|setname is of use to
+ * people.
+ *
  * Memory is bounded: at most `calls_max` calls are queued or in flight, forgotten ones that are in
  * flight included; a reply larger than REDIS_REPLY_MAX closes the connection; at most
  * REDIS_MASTERS_MAX servers are known (topology.h).
@@ -87,7 +92,8 @@ struct redis_client_options {
     uint32_t calls_max;   /* 0: 65536 */
     uint32_t connect_ms;  /* 0: 1000: connecting, TLS and the handshake together */
     uint64_t random_seed; /* of the jitter */
-    void (*event)(void *context, enum redis_event event, const char *text); /* may be NULL */
+    /* May be NULL. Called from the loop; it must not close the client. */
+    void (*event)(void *context, enum redis_event event, const char *text);
     void *context;
 };
 
@@ -98,9 +104,9 @@ struct redis_client;
 int redis_client_open(struct redis_client **client, const struct redis_client_options *options,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Ends all connections; `done` of what is in flight is not called. The loop must be run on for its
- * handles to close, which is at once unless a name is being resolved; `closed` (may be NULL) is
- * called then, and nothing of the client is left. */
+/* Ends all connections (from inside `done` too); `done` of what is in flight is not called. The
+ * loop must be run on for its handles to close, which is at once unless a name is being resolved;
+ * `closed` (may be NULL) is called then, and nothing of the client is left. */
 void redis_client_close(struct redis_client *client, void (*closed)(void *context), void *context);
 
 /* Queues a call. It leaves with redis_client_flush; from inside `done`, by itself. Errors, `done`

@@ -43,7 +43,7 @@ void redis_cluster_move(struct redis_client *client, uint16_t slot, struct redis
 
 void redis_cluster_apply(struct redis_client *client, const struct redis_topology *topology)
 {
-    struct redis_node *masters[REDIS_MASTERS_MAX];
+    struct redis_node *masters[REDIS_MASTERS_MAX] = {NULL};
     bool changed = !client->mapped;
     char text[64];
 

@@ -269,6 +269,25 @@ static void a_lost_master_makes_one_ask_the_others(void **state)
     RIG_UNTIL(&rig, players[2].connections > before && redis_client_ready(rig.client, 0));
 }
 
+static void it_may_be_closed_at_any_time(void **state)
+{
+    struct rig_call calls[3];
+    for (int turns = 0; turns < 20; turns++) {
+        open_client();
+        rig_call_count(&calls[0], &rig, "k", 1);
+        snprintf(refusal, sizeof refusal, turns % 2 == 0 ? "-MOVED %u :%u\r\n" : "-ASK %u :%u\r\n",
+                 calls[0].call.slot, players[1].port);
+        for (int i = 0; i < 3; i++) {
+            rig_call_count(&calls[i], &rig, "k", 1);
+            assert_int_equal(rig_call_send(&calls[i]), 0);
+        }
+        for (int i = 0; i < turns; i++) {
+            uv_run(&rig.loop, UV_RUN_NOWAIT);
+        }
+        client_rig_close(&rig);
+    }
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -281,6 +300,7 @@ int main(void)
         CASE(a_cluster_that_is_down_is_tried_again),
         CASE(a_wrong_map_is_told_and_asked_for_again),
         CASE(slots_that_nobody_owns_are_refused),
+        CASE(it_may_be_closed_at_any_time),
         CASE(a_lost_master_makes_one_ask_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,7 +154,7 @@ static void commands_and_replies_of_a_megabyte_pass(void **state)
 {
     enum { SIZE = 1024 * 1024 };
     struct rig_call call, get;
-    char *bytes = malloc(SIZE + 64);
+    static char bytes[SIZE + 64];
     int head = sprintf(bytes, "*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n$%d\r\n", SIZE);
 
     open_client(server_url(""));
@@ -170,7 +170,6 @@ static void commands_and_replies_of_a_megabyte_pass(void **state)
     assert_int_equal(get.type, WEIR_RESP_BULK);
     rig_call_say(&get, &rig, "DEL big");
     assert_int_equal(rig_call_run(&get), 0);
-    free(bytes);
 }
 
 static void a_database_is_selected(void **state)
@@ -331,6 +330,42 @@ static void a_server_that_stands_still_is_noticed_and_used_again(void **state)
     redis_server_stop(&still);
 }
 
+static void what_the_socket_does_not_take_waits_its_turn(void **state)
+{
+    enum { COUNT = 300, SIZE = 64 * 1024 }; /* far more than the sockets' buffers */
+    struct redis_server slow;
+    struct rig_call *calls = calloc(COUNT, sizeof *calls);
+    static char bytes[SIZE + 64];
+    char url[64];
+    int head = sprintf(bytes, "*3\r\n$6\r\nAPPEND\r\n$1\r\nk\r\n$%d\r\n", SIZE);
+
+    memset(bytes + head, 'x', SIZE);
+    memcpy(bytes + head + SIZE, "\r\n", 2);
+    redis_server_start(&slow, NULL);
+    snprintf(url, sizeof url, "redis://127.0.0.1:%u", slow.port);
+    open_client(url);
+    RIG_UNTIL(&rig, redis_client_ready(rig.client, 0));
+    redis_server_signal(&slow, SIGSTOP);
+    for (int i = 0; i < COUNT; i++) {
+        rig_call_say(&calls[i], &rig, "PING");
+        calls[i].call.bytes = bytes;
+        calls[i].call.size = (size_t)head + SIZE + 2;
+        assert_int_equal(rig_call_send(&calls[i]), 0);
+    }
+    for (int i = 0; i < 5; i++) { /* what is found to be stuck */
+        uv_run(&rig.loop, UV_RUN_ONCE);
+    }
+    assert_true(redis_client_forget(rig.client, &calls[COUNT - 1].call)); /* far from written */
+    redis_server_signal(&slow, SIGCONT);
+    RIG_UNTIL(&rig, rig.finished == COUNT - 1);
+    for (int i = 0; i < COUNT - 1; i++) {
+        assert_int_equal(calls[i].error, 0);
+        assert_int_equal(calls[i].integer, (int64_t)(i + 1) * SIZE);
+    }
+    redis_server_stop(&slow);
+    free(calls);
+}
+
 static void an_idle_connection_is_kept_and_watched(void **state)
 {
     struct redis_server still;
@@ -363,6 +398,7 @@ int main(void)
         CASE(an_account_needs_no_more_than_the_documented_rights),
         CASE(a_server_that_was_killed_is_used_when_it_is_back),
         CASE(a_server_that_stands_still_is_noticed_and_used_again),
+        CASE(what_the_socket_does_not_take_waits_its_turn),
         CASE(an_idle_connection_is_kept_and_watched),
     };
     return cmocka_run_group_tests(tests, start, stop);

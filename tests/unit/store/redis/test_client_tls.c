@@ -102,6 +102,31 @@ static void expect_calls(void)
     free(calls);
 }
 
+static void commands_and_replies_of_megabytes_pass(void **state)
+{
+    enum { COUNT = 40, SIZE = 512 * 1024 };
+    struct rig_call *calls = calloc(COUNT, sizeof *calls);
+    static char bytes[SIZE + 64];
+    int head = sprintf(bytes, "*2\r\n$4\r\nECHO\r\n$%d\r\n", SIZE);
+
+    memset(bytes + head, 'x', SIZE);
+    memcpy(bytes + head + SIZE, "\r\n", 2);
+    open_client(ca, NULL, false);
+    for (int i = 0; i < COUNT; i++) {
+        rig_call_say(&calls[i], &rig, "PING");
+        calls[i].call.bytes = bytes;
+        calls[i].call.size = (size_t)head + SIZE + 2;
+        assert_int_equal(rig_call_send(&calls[i]), 0);
+    }
+    RIG_UNTIL(&rig, rig.finished == COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        assert_int_equal(calls[i].error, 0);
+        assert_int_equal(calls[i].type, WEIR_RESP_BULK);
+        assert_memory_equal(calls[i].text, bytes + head, sizeof calls[i].text - 1);
+    }
+    free(calls);
+}
+
 static void an_address_in_the_certificate_is_trusted(void **state)
 {
     open_client(ca, NULL, false);
@@ -162,6 +187,7 @@ int main(void)
         CASE(a_name_in_the_certificate_is_trusted),
         CASE(another_name_is_not),
         CASE(another_authority_is_not),
+        CASE(commands_and_replies_of_megabytes_pass),
         CASE(nothing_is_checked_where_that_is_said),
         CASE(a_server_without_tls_is_told),
         CASE(a_missing_file_is_named),
