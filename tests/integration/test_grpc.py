@@ -477,3 +477,232 @@ def test_calls_are_counted_by_method_and_status(tmp_path):
         assert metrics['weir_grpc_calls_total{method="health_check",code="0"}'] == 2
         assert metrics['weir_grpc_calls_total{method="health_check",code="5"}'] == 1
         assert metrics['weir_grpc_calls_total{method="none",code="12"}'] == 1
+
+
+# --- ext_authz -----------------------------------------------------------------------------------
+
+LOGIN = {"name": "login", "match": {"path": "/login", "method": "POST"}, "key": ["client.ip"],
+         "algorithm": "gcra", "rate": "1/hour", "burst": 2}
+
+
+def auth_weir(folder, *limits, **parts):
+    return Weir(folder, rules_of(*limits, server={"grpc": "127.0.0.1:0"}, **parts))
+
+
+def auth_request(path="/login?next=1", method="POST", host="example.com", source="192.0.2.1",
+                 headers=(), extensions=(), header_map=()):
+    asked = wire.CheckRequest()
+    http = asked.attributes.request.http
+    http.method, http.path, http.host = method, path, host
+    if source:
+        asked.attributes.source.address.socket_address.address = source
+    for name, value in headers:
+        http.headers[name] = value
+    for name, value in header_map:
+        http.header_map.headers.add(key=name, raw_value=value)
+    for name, value in extensions:
+        asked.attributes.context_extensions[name] = value
+    return asked
+
+
+def fields_of(options):
+    return {one.header.key.lower(): one.header.value for one in options}
+
+
+def test_ext_authz_allows_with_headers_for_both_sides(tmp_path):
+    with auth_weir(tmp_path, LOGIN) as weir, Stub(weir.grpc_address) as stub:
+        answer = stub.call("AuthCheck", auth_request())
+        assert answer.status.code == 0
+        allowed = answer.ok_response
+        assert fields_of(allowed.headers)["x-ratelimit-remaining"] == "1"
+        assert fields_of(allowed.response_headers_to_add)["ratelimit"].startswith('"login";r=1')
+        assert {one.append_action for one in allowed.headers} == {2}  # OVERWRITE_IF_EXISTS_OR_ADD
+        assert list(allowed.headers_to_remove) == ["X-Weir-Lease"]
+        assert not answer.HasField("dynamic_metadata")
+
+
+def test_ext_authz_denies_with_429_headers_and_body(tmp_path):
+    with auth_weir(tmp_path, LOGIN) as weir, Stub(weir.grpc_address) as stub:
+        answers = [stub.call("AuthCheck", auth_request()) for _ in range(3)]
+        assert [one.status.code for one in answers] == [0, 0, 8]
+        denied = answers[2].denied_response
+        fields = fields_of(denied.headers)
+        assert denied.status.code == 429
+        assert fields["content-type"] == "application/problem+json"
+        assert 3590 < int(fields["retry-after"]) <= 3600
+        assert '"violated-policies":["login"]' in denied.body.replace(" ", "")
+        others = [stub.call("AuthCheck", auth_request(source="192.0.2.2")),
+                  stub.call("AuthCheck", auth_request(method="GET")),
+                  stub.call("AuthCheck", auth_request(path="/other"))]
+        assert [one.status.code for one in others] == [0, 0, 0]
+
+
+def test_ext_authz_and_http_count_together(tmp_path):
+    with auth_weir(tmp_path, LOGIN) as weir, Stub(weir.grpc_address) as stub:
+        assert stub.call("AuthCheck", auth_request()).status.code == 0
+        assert weir.check(method="POST", path="/login", ip="192.0.2.1").status == 200
+        assert stub.call("AuthCheck", auth_request()).status.code == 8
+        assert weir.check(method="POST", path="/login", ip="192.0.2.1").status == 429
+
+
+def test_ext_authz_reads_headers_host_and_extensions_as_attributes(tmp_path):
+    def by(name, *key):
+        return {"name": name, "key": list(key), "rate": "1/hour"}
+
+    limits = [by("key", "header.x-api-key"), by("host", "host"), by("route", "route"),
+              by("user", "user"), by("who", "source.principal")]
+    with auth_weir(tmp_path, *limits) as weir, Stub(weir.grpc_address) as stub:
+        def met(**asked):
+            answer = stub.call("AuthCheck", auth_request(**asked))
+            fields = fields_of(answer.ok_response.headers if answer.status.code == 0
+                               else answer.denied_response.headers)
+            return answer.status.code, [
+                name for name in ("key", "host", "route", "user") if f'"{name}"' in
+                fields.get("ratelimit-policy", "")]
+
+        assert met(host="a", headers=[("x-api-key", "1")]) == (0, ["key", "host"])
+        assert met(host="b", headers=[("x-api-key", "1")])[0] == 8
+        assert met(host="B:8080")[0] == 0
+        assert met(host="b")[0] == 8
+        assert met(host="c", extensions=[("route", "r"), ("user", "u"), ("method", "x")]) == (
+            0, ["host", "route", "user"])
+        assert met(host="d", extensions=[("route", "r")])[0] == 8
+        assert met(host="e", header_map=[("x-api-key", b"2"), ("x-api-key", b"3")])[0] == 0
+        assert met(host="f", headers=[("x-api-key", "2, 3")])[0] == 8
+
+
+def test_ext_authz_gives_leases_to_the_service_alone(tmp_path):
+    seats = {"name": "seats", "key": ["host"], "algorithm": "concurrency", "limit": 1,
+             "life": "60s"}
+    with auth_weir(tmp_path, seats) as weir, Stub(weir.grpc_address) as stub:
+        allowed = stub.call("AuthCheck", auth_request()).ok_response
+        lease = fields_of(allowed.headers)["x-weir-lease"]
+        assert "x-weir-lease" not in fields_of(allowed.response_headers_to_add)
+        assert not allowed.headers_to_remove
+        assert stub.call("AuthCheck", auth_request()).status.code == 8
+        with weir.client() as client:
+            assert client.post("/v1/release", {"lease": lease}).status == 200
+        assert stub.call("AuthCheck", auth_request()).status.code == 0
+
+
+def test_ext_authz_refuses_what_the_rules_cannot_read(tmp_path):
+    with auth_weir(tmp_path, LOGIN) as weir, Stub(weir.grpc_address) as stub:
+        for asked in auth_request(source="nobody"), auth_request(path="/%zz"):
+            code, _ = status_of(lambda asked=asked: stub.call("AuthCheck", asked))
+            assert code == grpc.StatusCode.INVALID_ARGUMENT
+        assert stub.call("AuthCheck", wire.CheckRequest()).status.code == 0
+
+
+def test_ext_authz_knows_its_caller_by_its_certificate(tmp_path):
+    authority = Authority(tmp_path)
+    cert, key = authority.sign("server")
+    client_cert, client_key = authority.sign("client", "DNS:client.example")
+    grpc_listener = {"address": "127.0.0.1:0", "tls": {
+        "cert": str(cert), "key": str(key), "client_ca": str(authority.cert)}}
+    peer = {"name": "peer", "key": ["tls.client.name"], "rate": "1/hour"}
+    credentials = grpc.ssl_channel_credentials(
+        authority.cert.read_bytes(), client_key.read_bytes(), client_cert.read_bytes())
+    with Weir(tmp_path, rules_of(peer, server={"grpc": grpc_listener})) as weir, \
+            Stub(weir.grpc_address, credentials,
+                 **{"grpc.ssl_target_name_override": "localhost"}) as stub:
+        said = auth_request(extensions=[("tls.client.name", "somebody")])
+        assert stub.call("AuthCheck", said).status.code == 0
+        assert stub.call("AuthCheck", auth_request()).status.code == 8
+
+
+# --- ShouldRateLimit -----------------------------------------------------------------------------
+
+ENVOY = """
+domain: basic
+descriptors:
+  - { key: key1, rate_limit: { unit: year, requests_per_unit: 50 } }
+  - { key: key2, rate_limit: { unit: year, requests_per_unit: 2, name: two } }
+  - { key: key3, rate_limit: { unlimited: true } }
+"""
+
+
+@pytest.fixture(scope="module")
+def limiter(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ratelimit")
+    (folder / "envoy").mkdir()
+    (folder / "envoy" / "basic.yaml").write_text(ENVOY, encoding="utf-8")
+    rules = rules_of(server={"grpc": "127.0.0.1:0"}, envoy={"config": str(folder / "envoy")})
+    with Weir(folder, rules) as running:
+        yield running
+
+
+@pytest.fixture
+def envoy(limiter):
+    with Stub(limiter.grpc_address) as made:
+        yield made
+
+
+def test_should_rate_limit_answers_with_every_field(envoy):
+    first = envoy.limit("basic", [("key2", "a")], [("key1", "a")], [("key3", "a")], [("none", "")])
+    second = envoy.limit("basic", [("key2", "a")])
+    third = envoy.limit("basic", [("key2", "a")], [("key1", "a")])
+    assert [one.overall_code for one in (first, second, third)] == [1, 1, 2]
+    two, fifty, unlimited, unknown = first.statuses
+    assert (two.code, two.limit_remaining, two.current_limit.name) == (1, 1, "two")
+    assert (two.current_limit.requests_per_unit, two.current_limit.unit) == (2, 6)  # YEAR
+    assert 1 <= two.duration_until_reset.seconds <= 365 * 86400
+    assert fifty.limit_remaining == 49
+    assert unlimited.limit_remaining == 2**32 - 1 and not unlimited.HasField("current_limit")
+    assert unknown.code == 1 and not unknown.HasField("duration_until_reset")
+    assert [one.code for one in third.statuses] == [2, 1]
+
+
+def test_should_rate_limit_takes_overrides_and_hits(envoy):
+    override = {"entries": [("any", "x")], "limit": (5, 4), "hits_addend": 3}
+    answer = envoy.limit("basic", override)
+    assert answer.statuses[0].current_limit.requests_per_unit == 5
+    assert answer.statuses[0].limit_remaining == 2
+    peek = envoy.limit("basic", {**override, "hits_addend": 0})
+    assert peek.statuses[0].limit_remaining == 2
+    back = envoy.limit("basic", {**override, "hits_addend": 1, "is_negative_hits": True})
+    assert back.statuses[0].code == 1
+    assert envoy.limit("basic", {**override, "hits_addend": 0}).statuses[0].limit_remaining == 3
+
+
+def test_should_rate_limit_fails_in_the_originals_words(envoy, stub):
+    assert status_of(lambda: envoy.limit("", [("a", "b")])) == (
+        grpc.StatusCode.UNKNOWN, "rate limit domain must not be empty")
+    assert status_of(lambda: envoy.limit("basic")) == (
+        grpc.StatusCode.UNKNOWN, "rate limit descriptor list must not be empty")
+    assert status_of(lambda: stub.limit("basic", [("a", "b")])) == (
+        grpc.StatusCode.UNKNOWN, "no rate limit configuration loaded")
+    many = [[("a", "b")]] * 1025
+    assert status_of(lambda: envoy.limit("basic", *many))[0] == \
+        grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert len(envoy.limit("basic", *many[1:]).statuses) == 1024
+
+
+def test_a_unit_that_is_unknown_harms_nobody(envoy):
+    """In the original it ends the process."""
+    for unit in 0, 7, 1000, -1:
+        try:
+            envoy.limit("basic", {"entries": [("a", "b")], "limit": (1, unit)})
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.UNKNOWN
+    assert envoy.limit("basic", [("key1", "b")]).overall_code == 1
+
+
+def test_health_of_the_rate_limit_service_follows_its_configuration(envoy, stub):
+    for service in "ratelimit", f"{wire.RATE_LIMIT}.RateLimitService":
+        assert envoy.health(service) == SERVING
+    assert status_of(lambda: stub.health("ratelimit"))[0] == grpc.StatusCode.NOT_FOUND
+    assert stub.health(f"{wire.RATE_LIMIT}.RateLimitService") == NOT_SERVING
+
+
+def test_many_calls_at_once_over_many_connections_are_all_counted(limiter):
+    """1,000 in flight on each of 8 connections, beyond what a connection may have open."""
+    stubs = [Stub(limiter.grpc_address) for _ in range(8)]
+    asked = wire.RateLimitRequest(domain="basic")
+    asked.descriptors.add().entries.add(key="key1", value="flood")
+    path, response = wire.UNARY["ShouldRateLimit"]
+    futures = [one.channel.unary_unary(path, None, response.FromString).future(
+        asked.SerializeToString(), timeout=SECONDS_MAX) for one in stubs for _ in range(1000)]
+    codes = [one.result().overall_code for one in futures]
+    assert (codes.count(1), codes.count(2)) == (50, 7950)
+    for one in stubs:
+        one.channel.close()
