@@ -22,8 +22,11 @@ struct rules_calendar {
     int32_t hour, minute;
 };
 
-/* More than 21 years of days. */
-#define RULES_CALENDAR_BOUNDS_MAX 7800
+/* Calendars of quotas are made for these years, whenever they are loaded, so that a replay of an
+ * old trace finds its periods too; that takes 200 KB for days, 6 KB for months. */
+#define RULES_CALENDAR_FROM_S INT64_C(631152000) /* 1990-01-01 UTC */
+#define RULES_CALENDAR_TO_S INT64_C(2840140800)  /* 2060-01-01 UTC */
+#define RULES_CALENDAR_BOUNDS_MAX 25600
 
 /* Writes when periods begin, in seconds since the epoch and in order: the last beginning at or
  * before from_s, the one before it, and all after it up to to_s. Returns how many, at most `max`,

@@ -131,6 +131,8 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_NAME] = "name",           [RULES_LIMIT_MATCH] = "match",
         [RULES_LIMIT_UNLESS] = "unless",       [RULES_LIMIT_KEY] = "key",
         [RULES_LIMIT_ALGORITHM] = "algorithm", [RULES_LIMIT_RATE] = "rate",
+        [RULES_LIMIT_QUOTA] = "quota",         [RULES_LIMIT_TIMEZONE] = "timezone",
+        [RULES_LIMIT_ANCHOR] = "anchor",       [RULES_LIMIT_ROLLOVER] = "rollover",
         [RULES_LIMIT_BURST] = "burst",         [RULES_LIMIT_LIMIT] = "limit",
         [RULES_LIMIT_LIFE] = "life",           [RULES_LIMIT_SEGMENTS] = "segments",
         [RULES_LIMIT_STRICT] = "strict",       [RULES_LIMIT_QUEUE] = "queue",

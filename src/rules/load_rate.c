@@ -22,7 +22,8 @@ struct numbers {
     struct rules_loader *loader;
     const struct rules_field *fields;
     struct weir_limit_spec spec;
-    bool wrong; /* a problem that makes compiling pointless */
+    uint8_t unit; /* of the quota at hand */
+    bool wrong;   /* a problem that makes compiling pointless */
 };
 
 static const struct rules_node *value_of(const struct numbers *numbers,
@@ -44,8 +45,11 @@ static void misplaced(struct numbers *numbers, enum rules_limit_field field, con
 static void read_algorithm(struct numbers *numbers)
 {
     const struct rules_node *node = value_of(numbers, RULES_LIMIT_ALGORITHM);
-    numbers->spec.algorithm = WEIR_SLIDING_WINDOW;
-    if (node != NULL) {
+    bool quota = value_of(numbers, RULES_LIMIT_QUOTA) != NULL;
+    numbers->spec.algorithm = quota ? WEIR_QUOTA : WEIR_SLIDING_WINDOW;
+    if (quota) {
+        misplaced(numbers, RULES_LIMIT_ALGORITHM, "limits with a rate");
+    } else if (node != NULL) {
         int choice =
             rules_read_choice(numbers->loader, node, "algorithm", algorithms, ALGORITHM_COUNT);
         numbers->wrong = choice < 0;
@@ -194,26 +198,45 @@ static bool read_leases(struct numbers *numbers, const struct rules_node *node,
     return rules_read_number(numbers->loader, node, "limit", 0, WEIR_LEASES_MAX, &rate->count);
 }
 
+/* What stands where a rate does, in the words of the algorithm. */
+static bool read_numbers(struct numbers *numbers, const struct rules_node *node,
+                         struct weir_rate *rate)
+{
+    if (numbers->spec.algorithm == WEIR_CONCURRENCY) {
+        return read_leases(numbers, node, rate);
+    }
+    if (numbers->spec.algorithm == WEIR_QUOTA) {
+        return rules_read_quota(numbers->loader, node, rate, &numbers->unit);
+    }
+    return read_rate(numbers, node, rate);
+}
+
+/* The numbers of `node` into `spec`; false after a problem. */
+static bool use_numbers(struct numbers *numbers, const struct weir_rate *rate,
+                        const struct rules_node *node, struct weir_limit_spec *spec)
+{
+    if (spec->algorithm == WEIR_CONCURRENCY || spec->algorithm == WEIR_QUOTA) {
+        spec->rate = rate->count;
+        return spec->algorithm == WEIR_CONCURRENCY ||
+               rules_load_quota(numbers->loader, numbers->fields, numbers->unit, spec);
+    }
+    return use_rate(numbers, rate, node, spec);
+}
+
 /* One plan's numbers for this limit. */
 static void load_plan_limit(struct numbers *numbers, const struct rules_plan_entry *entry,
                             struct rules_plan_limit *out)
 {
     struct weir_rate rate;
     struct weir_limit_spec spec = numbers->spec;
-    bool leases = spec.algorithm == WEIR_CONCURRENCY;
-    bool read = leases ? read_leases(numbers, entry->value, &rate)
-                       : read_rate(numbers, entry->value, &rate);
-    if (!read) {
+    if (!read_numbers(numbers, entry->value, &rate)) {
         return;
     }
     if (rate.kind == WEIR_RATE_PLAN) {
         rules_problem(numbers->loader, entry->value, "`plan` cannot stand in a plan");
     } else if (rate.kind == WEIR_RATE_UNLIMITED) {
         out->unlimited = true;
-    } else if (leases) {
-        spec.rate = rate.count;
-        compile(numbers, &spec, entry->value, &out->limit);
-    } else if (use_rate(numbers, &rate, entry->value, &spec)) {
+    } else if (use_numbers(numbers, &rate, entry->value, &spec)) {
         compile(numbers, &spec, entry->value, &out->limit);
     }
 }
@@ -266,6 +289,17 @@ static void load_concurrency(struct numbers *numbers, const struct rules_node *l
     }
 }
 
+static void load_period(struct numbers *numbers, struct weir_rate *rate,
+                        const struct rules_node **node)
+{
+    misplaced(numbers, RULES_LIMIT_RATE, "limits without a quota");
+    misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
+    misplaced(numbers, RULES_LIMIT_LIMIT, "concurrency");
+    misplaced(numbers, RULES_LIMIT_LIFE, "concurrency");
+    *node = value_of(numbers, RULES_LIMIT_QUOTA);
+    numbers->wrong |= !read_numbers(numbers, *node, rate);
+}
+
 static void load_count(struct numbers *numbers, const struct rules_node *limit,
                        struct weir_rate *rate, const struct rules_node **node)
 {
@@ -313,9 +347,15 @@ void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit
         return; /* without the algorithm nothing else can be judged */
     }
     read_window_options(&numbers);
-    bool leases = numbers.spec.algorithm == WEIR_CONCURRENCY;
-    if (leases) {
+    if (numbers.spec.algorithm != WEIR_QUOTA) {
+        misplaced(&numbers, RULES_LIMIT_TIMEZONE, "quotas");
+        misplaced(&numbers, RULES_LIMIT_ANCHOR, "quotas");
+        misplaced(&numbers, RULES_LIMIT_ROLLOVER, "quotas");
+    }
+    if (numbers.spec.algorithm == WEIR_CONCURRENCY) {
         load_concurrency(&numbers, limit, &rate, &node);
+    } else if (numbers.spec.algorithm == WEIR_QUOTA) {
+        load_period(&numbers, &rate, &node);
     } else {
         load_count(&numbers, limit, &rate, &node);
     }
@@ -325,7 +365,7 @@ void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit
     if (rate.kind == WEIR_RATE_PLAN) {
         load_plans(&numbers, node, rule);
     } else if (rate.kind == WEIR_RATE_COUNT && !numbers.wrong &&
-               (leases || use_rate(&numbers, &rate, node, &numbers.spec))) {
+               use_numbers(&numbers, &rate, node, &numbers.spec)) {
         rule->limit = rules_keep(loader, sizeof(*rule->limit));
         if (rule->limit != NULL) {
             compile(&numbers, &numbers.spec, node, rule->limit);

@@ -41,8 +41,9 @@ struct rules_loader {
     const struct rules_node *redis;     /* where the store elsewhere stands; NULL: there is none */
     struct weir_path_pattern *patterns; /* of the limit at hand, borrowed */
     uint32_t pattern_count;
-    uint32_t globs_only; /* limits that only a glob can find */
-    uint32_t always;     /* limits that apply to every request */
+    uint32_t globs_only;            /* limits that only a glob can find */
+    uint32_t always;                /* limits that apply to every request */
+    struct rules_bounds *calendars; /* those of the quotas so far */
 };
 
 /* Adds a problem at a node. */
@@ -133,6 +134,15 @@ void rules_load_key(struct rules_loader *loader, const struct rules_node *key,
 void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit,
                      struct rules_field *fields, struct rules_rule *rule);
 
+/* "10000/month" into rate->kind, rate->count and *unit (enum rules_calendar_unit); false after a
+ * problem. */
+bool rules_read_quota(struct rules_loader *loader, const struct rules_node *node,
+                      struct weir_rate *rate, uint8_t *unit);
+
+/* The calendar and the rollover of a quota of spec->rate into `spec`; false after a problem. */
+bool rules_load_quota(struct rules_loader *loader, const struct rules_field *fields, uint8_t unit,
+                      struct weir_limit_spec *spec);
+
 /* `mode`, `hash_tag` and `on_store_error` of a limit, once its key and its numbers are there; with
  * a store elsewhere, what its node decides alone. */
 void rules_load_sharing(struct rules_loader *loader, const struct rules_field *fields,
@@ -164,6 +174,10 @@ enum rules_limit_field {
     RULES_LIMIT_KEY,
     RULES_LIMIT_ALGORITHM,
     RULES_LIMIT_RATE,
+    RULES_LIMIT_QUOTA,
+    RULES_LIMIT_TIMEZONE,
+    RULES_LIMIT_ANCHOR,
+    RULES_LIMIT_ROLLOVER,
     RULES_LIMIT_BURST,
     RULES_LIMIT_LIMIT,
     RULES_LIMIT_LIFE,

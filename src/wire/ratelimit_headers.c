@@ -53,7 +53,7 @@ static char *policy_write(char *out, const struct weir_answer_limit *told)
     if (spec->algorithm == WEIR_CONCURRENCY) {
         return WEIR_LITERAL_WRITE(out, ";qu=\"concurrent-requests\"");
     }
-    if (spec->window_ns % NS_PER_S == 0) {
+    if (spec->algorithm != WEIR_QUOTA && spec->window_ns % NS_PER_S == 0) {
         out = WEIR_LITERAL_WRITE(out, ";w=");
         out = integer_write(out, spec->window_ns / NS_PER_S);
     }

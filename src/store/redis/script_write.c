@@ -195,6 +195,10 @@ int redis_script_accepts(const struct weir_limit *limit, struct weir_reason *rea
     const struct weir_limit_spec *spec = &limit->spec;
     uint64_t part_ns = spec->segments > 1 ? limit->segment_ns : spec->window_ns;
 
+    if (spec->algorithm == WEIR_QUOTA) {
+        reason_text(reason, "a quota by calendar cannot live in Redis");
+        return WEIR_ERR_RANGE;
+    }
     if (part_ns % PRODUCT_UNIT_NS != 0) {
         reason_text(reason, spec->segments > 1 ? "a segment is " : "window in ns is ");
         reason_number(reason, part_ns);
