@@ -61,18 +61,24 @@
  *   Never leased: concurrency and leaky_queue (what they give is not a number of units), and limits
  *   too small or too short to be split (lease_terms_init): they are decided exactly.
  *
- *   Refunds of what was charged (WEIR_OP_REFUND) and changes of a limit: shares that are out were
- *   given under the state and limit of their time, and stay good for their life, 1 s at most. A
- *   holder that sees another limit closes its shares first.
+ *   What else may happen to a state. A limit that changes (a reload): shares that are out were
+ * given under the limit of their time and stay good for their life; a holder that sees another
+ * limit closes its shares first, and a bucket takes nothing back that was given under another rate.
+ * A state that an administrator forgets (WEIR_OP_RESET) or Redis evicts: what is out stays good,
+ * and what of it comes back within its life is taken off what others have used since, once. A
+ * refund (WEIR_OP_REFUND) of a bucket is not held back as a return is. Each of these lets pass at
+ * most the units that are out at that moment, on top of what exact mode would.
  *
- * What a crash costs. The holder's shares are charged and not admitted: at most LEASE_SHARES of
- * them, each of the size that lease_want gives. A bucket refills by them at its rate; a window has
- * them back when their segment leaves it. Nobody has to notice.
+ * What a crash costs. The holder's shares stay charged and are not admitted: at most LEASE_SHARES
+ * of them, each for the demand of lease_terms.horizon_ns (100 ms at most), or lease_terms.batch, 64
+ * units or a sixteenth of the limit, where that is more. A bucket has them back as it refills; a
+ * window when their segment leaves it. Nobody has to notice.
  *
  * What leasing costs otherwise. Units in one holder's share are not there for another: a decision
  * may be denied although, over all nodes, not all is used. Idle shares go back after a quarter of
- * their life. Where the budget trickles, holders ask once in a while (lease_terms.pause_ns)
- * and not for each unit. A full bucket admits a burst less by e - g, an eighth.
+ * their life; test_lease_demand has the figures. Where the budget trickles, holders ask once in a
+ * while (lease_terms.pause_ns) and not for each unit. A full bucket admits a burst less by e - g,
+ * an eighth.
  */
 #ifndef WEIR_STORE_REDIS_LEASE_H
 #define WEIR_STORE_REDIS_LEASE_H

@@ -31,6 +31,8 @@ void lease_wheel_set(struct lease_wheel *wheel, struct lease_timer *timer, uint6
     uint64_t turn = (due_ns >> LEASE_WHEEL_SHIFT) + 1; /* not before it is due */
 
     lease_wheel_stop(wheel, timer);
+    if (wheel->count == 0 && turn >= wheel->turn + LEASE_WHEEL_LISTS)
+        wheel->turn = turn - LEASE_WHEEL_LISTS + 1; /* it stood still while it was empty */
     if (turn < wheel->turn)
         turn = wheel->turn;
     if (turn - wheel->turn >= LEASE_WHEEL_LISTS)

@@ -32,7 +32,7 @@
  * the time passed since, and not before the moment at which this worker asks again. `reset_after`
  * is when the state in Redis, as of the last reply, will be fresh.
  *
- * Memory: 48 bytes a key, known for its demand only; about 600 bytes more for one that holds
+ * Memory: 40 bytes a key, known for its demand only; about 700 bytes more for one that holds
  * shares, allocated when a key becomes hot and not by the decisions after that. keys_max bounds
  * both; the key that was idle longest makes room, and its shares are given back.
  * Threads: one table per worker, used by it alone.
