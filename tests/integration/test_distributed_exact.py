@@ -1,0 +1,322 @@
+"""Three weir nodes over one Redis, exact mode: what all of them admit together, to the unit."""
+
+import json
+import random
+import time
+
+import pytest
+
+from daemon.load import Load, admitted, check_request
+from daemon.nodes import Nodes, off_by, shared_rules
+from daemon.redis import Redis
+from daemon.redis_server import RedisServer, wait_until
+from model import algorithms
+
+SECOND_NS = 10**9
+DAY_NS = 86400 * SECOND_NS
+
+# Windows so long that none ends while a test runs.
+BUDGETS = {
+    "fixed_window": {"algorithm": "fixed_window", "rate": "300/366d"},
+    "sliding_window": {"algorithm": "sliding_window", "rate": "300/360d"},
+    "segments": {"algorithm": "sliding_window", "rate": "300/360d", "segments": 60, "strict": True},
+    "sliding_log": {"algorithm": "sliding_log", "rate": "300/360d"},
+    "token_bucket": {"algorithm": "token_bucket", "rate": "1/day", "burst": 300},
+    "gcra": {"algorithm": "gcra", "rate": "1/day", "burst": 300},
+    "leaky_bucket": {"algorithm": "leaky_bucket", "rate": "1/day", "burst": 300},
+}
+SECONDS = {"name": "seconds", "match": {"kind": "seconds"}, "key": ["user"],
+           "algorithm": "fixed_window", "rate": "400/s"}
+FLOW = {"name": "flow", "match": {"kind": "flow"}, "key": ["user"], "algorithm": "gcra",
+        "rate": "300/s", "burst": 100}
+# One request, two limits of different keys: both are charged or none is.
+PAIR = [{"name": "pair-user", "match": {"kind": "pair"}, "key": ["user"], "rate": "100/360d"},
+        {"name": "pair-all", "match": {"kind": "pair"}, "key": [], "rate": "150/360d"}]
+SLOTS = {"name": "slots", "match": {"kind": "slots"}, "key": ["user"], "algorithm": "concurrency",
+         "limit": 5, "life": "60s"}
+
+
+def limits_of_kinds():
+    return [{"name": name.replace("_", "-"), "match": {"kind": name}, "key": ["user"], **budget}
+            for name, budget in BUDGETS.items()] + [SECONDS, FLOW, *PAIR, SLOTS]
+
+
+@pytest.fixture(scope="module", name="redis")
+def fixture_redis(tmp_path_factory):
+    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module", name="nodes")
+def fixture_nodes(tmp_path_factory, redis):
+    rules = shared_rules(redis.url, *limits_of_kinds())
+    clocks = [off_by(+1), off_by(-1), None]
+    with Nodes(tmp_path_factory.mktemp("nodes"), 3, rules, env=clocks) as nodes:
+        yield nodes
+
+
+# --- Sixteen clients on one key. The clocks of the three nodes are an hour apart -------------------
+
+def test_the_clocks_of_the_nodes_do_differ(nodes):
+    """Else what follows says nothing about clocks."""
+    offsets = []
+    for weir in nodes.weirs:
+        reply = weir.check(attributes={})
+        offsets.append(round((time.mktime(time.strptime(reply["date"], "%a, %d %b %Y %H:%M:%S GMT"))
+                              - time.timezone - time.time()) / 3600))
+    assert offsets == [1, -1, 0]
+
+
+@pytest.mark.parametrize("kind", BUDGETS)
+def test_sixteen_clients_get_the_budget_and_not_one_more(nodes, kind):
+    with nodes.load(16, {"kind": kind, "user": "all"}) as load:
+        answers = load.run(0.7)
+    assert {answer.node for answer in answers if answer.status == 200} == {0, 1, 2}
+    assert admitted(answers) == 300 < len(answers)
+
+
+def test_ten_windows_of_a_second_admit_their_limit_each(nodes):
+    """The server's time is this machine's: from early in a second to the end of the tenth, what
+    was decided was decided in ten windows, each of which was asked for more than it has."""
+    wait_until(lambda: time.time() % 1 < 0.1, what="the beginning of a second")
+    began = int(time.time())
+    with nodes.load(16, {"kind": "seconds", "user": "all"}) as load:
+        answers = load.run(began + 9.7 - time.time())
+    assert int(time.time()) == began + 9, "the machine is too slow to say"
+    assert admitted(answers) == 10 * 400
+
+
+def test_a_flow_is_the_burst_and_the_rate(nodes):
+    with nodes.load(16, {"kind": "flow", "user": "all"}) as load:
+        answers = load.run(3)
+    longest = max(answer.received for answer in answers) - min(answer.sent for answer in answers)
+    shortest = max(answer.sent for answer in answers) - min(answer.received for answer in answers)
+    assert admitted(answers) <= 100 + 300 * longest
+    assert admitted(answers) >= (100 + 300 * shortest) * 0.97  # who is denied asks a little late
+
+
+def test_limits_of_one_request_are_charged_together_or_not_at_all(nodes):
+    bodies = [json.dumps({"attributes": {"kind": "pair", "user": f"user{i % 4}"}})
+              for i in range(16)]
+    addresses = [weir.http_address for weir in nodes.weirs]
+    with Load(addresses, 16, lambda i: check_request(bodies[i])) as load:
+        answers = load.run(0.7)
+    assert admitted(answers) == 150
+    used = 0
+    for i in range(4):
+        _, told = nodes.ask(i % 3, dry_run=True, kind="pair", user=f"user{i}")
+        used += 100 - told["pair-user"]["remaining"]
+        assert told["pair-all"]["remaining"] == 0
+    assert used == 150
+
+
+def test_leases_are_taken_on_one_node_and_given_back_on_another(nodes):
+    def take(weir):
+        return weir.check(attributes={"kind": "slots", "user": "all"})
+
+    leases = [take(nodes[i % 3]) for i in range(6)]
+    assert [reply.status for reply in leases] == [200] * 5 + [429]
+    for i, reply in enumerate(leases[:5]):
+        with nodes[(i + 1) % 3].client() as client:
+            lease = {"lease": reply.json["lease"]}
+            assert client.post("/v1/release", lease).status in (200, 204)
+            assert client.post("/v1/release", lease).status == 404
+    assert [take(nodes[i % 3]).status for i in range(6)] == [200] * 5 + [429]
+
+
+# --- A request that is repeated -------------------------------------------------------------------
+
+def test_an_idempotency_key_charges_once_whichever_node_is_asked(nodes):
+    fields = {"attributes": {"kind": "gcra", "user": "retried"}}
+
+    def left():
+        return nodes.ask(0, dry_run=True, **fields["attributes"])[1]["gcra"]["remaining"]
+
+    assert left() == 300
+    for weir in nodes.weirs * 2:
+        assert weir.check(**fields, idempotency_key="order 66").status == 200
+    assert left() == 299
+    with nodes[1].client() as client:
+        for _ in range(2):
+            reply = client.post("/v1/check", fields, {"Idempotency-Key": '"order 67"'})
+            assert reply.status == 200
+    assert left() == 298
+
+
+# --- The models ------------------------------------------------------------------------------------
+
+MODELS = {
+    "fixed_window": lambda: algorithms.FixedWindow(20, 366 * DAY_NS),
+    "sliding_log": lambda: algorithms.SlidingLog(20, 360 * DAY_NS),
+    "token_bucket": lambda: algorithms.Bucket(3, 7000 * SECOND_NS, 20),
+    "gcra": lambda: algorithms.Bucket(3, 7000 * SECOND_NS, 20),
+    "leaky_bucket": lambda: algorithms.Bucket(3, 7000 * SECOND_NS, 20),
+    "queue": lambda: algorithms.Queue(3, 7000 * SECOND_NS, 20),
+    "strict": lambda: algorithms.SlidingWindow(20, 360 * DAY_NS, 60, True),
+    "concurrency": lambda: algorithms.Concurrency(20, 3600 * SECOND_NS),
+}
+MODEL_LIMITS = {
+    "fixed_window": {"algorithm": "fixed_window", "rate": "20/366d"},
+    "sliding_log": {"algorithm": "sliding_log", "rate": "20/360d"},
+    "token_bucket": {"algorithm": "token_bucket", "rate": "3/7000s", "burst": 20},
+    "gcra": {"algorithm": "gcra", "rate": "3/7000s", "burst": 20},
+    "leaky_bucket": {"algorithm": "leaky_bucket", "rate": "3/7000s", "burst": 20},
+    "queue": {"algorithm": "leaky_bucket", "queue": True, "rate": "3/7000s", "burst": 20},
+    "strict": {"algorithm": "sliding_window", "rate": "20/360d", "segments": 60, "strict": True},
+    "concurrency": {"algorithm": "concurrency", "limit": 20, "life": "1h"},
+}
+BOTH = 2  # ms: what is told is rounded up, and the clock is read in whole microseconds
+
+
+@pytest.fixture(scope="module", name="modelled")
+def fixture_modelled(tmp_path_factory, redis):
+    limits = [{"name": name.replace("_", "-"), "match": {"kind": name}, "key": ["user"], **limit}
+              for name, limit in MODEL_LIMITS.items()]
+    rules = shared_rules(redis.url, *limits, redis={"prefix": "models:"})
+    with Nodes(tmp_path_factory.mktemp("models"), 2, rules) as nodes:
+        yield nodes
+
+
+def judge(state, told, cost, sent, received, late):
+    """One answer, which must be the model's at some time between sending and receiving. `late`: by
+    how many milliseconds the model may have charged too early."""
+    admits = state.admits(sent, cost)
+    assert admits == state.admits(received, cost), "the test is slow"
+    assert told["allowed"] == admits
+    retry = None if admits else algorithms.retry_after(state, received, cost)
+    if admits:
+        state.charge(sent, cost)
+    ends = [algorithms.remaining(state, t) for t in (sent, received)]
+    reset = algorithms.reset_after(state, received) // 10**6
+    if admits:
+        assert min(ends) <= told["remaining"] <= max(ends)
+        assert abs(told["reset_after_ms"] - reset) <= late
+        return
+    # A denial that is remembered is told as it was: since then others can only have used more.
+    assert min(ends) <= told["remaining"] < cost
+    assert told["reset_after_ms"] <= reset + late
+    if retry == algorithms.NEVER:
+        assert told["retry_after_ms"] is None
+    else:
+        assert 0 < told["retry_after_ms"] <= retry // 10**6 + late
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_random_requests_are_decided_as_the_model_decides(modelled, kind):
+    """To either node; the time of the models is this machine's, which is the server's too."""
+    rng, states, name = random.Random(kind), {}, kind.replace("_", "-")
+    users = [f"{kind}{i}" for i in range(4)]
+    late = BOTH
+    with modelled[0].client() as first, modelled[1].client() as second:
+        for step in range(200):
+            user, cost = rng.choice(users), rng.choice([0, 1, 1, 1, 2, 5, 20, 21])
+            if kind == "queue":
+                cost = max(cost, 1)
+            state = states.setdefault(user, MODELS[kind]())
+            sent = time.time_ns()
+            reply = rng.choice([first, second]).check(
+                attributes={"kind": kind, "user": user}, cost=cost)
+            received = time.time_ns()
+            late = max(late, BOTH + (received - sent) // 10**6)
+            (told,) = (limit for limit in reply.json["limits"] if limit["name"] == name)
+            try:
+                judge(state, told, cost, sent, received, late)
+            except AssertionError as error:
+                raise AssertionError(f"step {step}: cost {cost}: {told}: {error}") from error
+
+
+# --- What stands in Redis ---------------------------------------------------------------------------
+
+def test_every_key_is_named_for_its_limit_and_expires(redis, nodes):
+    for kind in BUDGETS:
+        nodes.ask(0, kind=kind, user="named")
+    nodes.ask(0, kind="slots", user="named")
+    keys = redis.keys("weir:*")
+    assert any(key.endswith("gcra:user=named") for key in keys), keys
+    with Redis(redis.address) as client:
+        for key in keys:
+            left = client.ask("PTTL", key)
+            assert 0 < left <= 732 * 86400 * 1000, (key, left)  # two windows of the longest
+    assert redis.keys() == sorted(keys + redis.keys("models:*"))
+
+
+def test_limits_with_one_hash_tag_share_a_slot(tmp_path, redis):
+    limits = [{"name": "user", "key": ["user"], "rate": "5/h", "hash_tag": "user"},
+              {"name": "page", "key": ["path", "user"], "rate": "5/h", "hash_tag": "user"},
+              {"name": "own", "key": ["user"], "rate": "5/h"}]
+    rules = shared_rules(redis.url, *limits, redis={"prefix": "tags:"})
+    with Nodes(tmp_path, 1, rules) as nodes:
+        for path in ("/a", "/b"):
+            assert nodes[0].check(path=path, attributes={"user": "bob"}).status == 200
+    tags = {key.partition("}")[2].lstrip(":"): key.partition("{")[2].partition("}")[0]
+            for key in redis.keys("tags:*")}
+    assert len(tags) == 4
+    assert len({tag for name, tag in tags.items() if not name.startswith("own")}) == 1
+    assert len(set(tags.values())) == 2
+
+
+# --- How it is reached -------------------------------------------------------------------------------
+
+BUDGET = {"name": "budget", "key": ["user"], **BUDGETS["gcra"]}
+
+# What docs/distributed.md says that weir needs, and no more.
+ACL = ("~weir:*", "-@all", "+evalsha", "+script|load", "+time", "+get", "+set", "+del", "+hset",
+       "+hdel", "+hgetall", "+pexpireat", "+ping", "+role")
+
+
+def decides(nodes):
+    """Whether what it counts is what Redis keeps."""
+    allowed, told = nodes.ask(0, user="reached")
+    return allowed and told["budget"]["remaining"] == 299
+
+
+def test_a_unix_socket_will_do(tmp_path, redis):
+    rules = shared_rules(f"unix:{redis.socket}", BUDGET, redis={"prefix": "unix:"})
+    with Nodes(tmp_path, 1, rules) as nodes:
+        assert decides(nodes)
+    assert len(redis.keys("unix:*")) == 1
+
+
+def test_a_database_is_selected(tmp_path, redis):
+    rules = shared_rules(redis.url + "/3", BUDGET, redis={"prefix": "db:"})
+    with Nodes(tmp_path, 1, rules) as nodes:
+        assert decides(nodes)
+    assert not redis.keys("db:*")
+    with Redis(redis.address) as client:
+        assert client.ask("SELECT", 3) == "OK"
+        assert len(client.ask("KEYS", "db:*")) == 1
+
+
+def test_a_user_with_the_documented_rights_is_enough(tmp_path, redis):
+    password = tmp_path / "password"
+    password.write_text("s3 cret\n", encoding="utf-8")
+    redis.ask("ACL", "SETUSER", "weir", "on", ">s3 cret", *ACL)
+    try:
+        rules = shared_rules(redis.url, *limits_of_kinds(),
+                             redis={"user": "weir", "password_file": str(password),
+                                    "prefix": "weir:acl:"})
+        with Nodes(tmp_path, 1, rules) as nodes:
+            for kind in [*BUDGETS, "seconds", "flow", "pair", "slots"]:
+                assert nodes.ask(0, kind=kind, user="acl")[0], kind
+            assert nodes.metric("weir_store_errors_total") == 0
+    finally:
+        redis.ask("ACL", "DELUSER", "weir")
+
+
+def test_one_node_tells_what_another_has_done(nodes):
+    """An operator may ask any of them."""
+    assert nodes.ask(0, kind="gcra", user="seen", cost=7)[0]
+    with nodes[2].admin() as admin:
+        state = admin.request("GET", "/v1/limits/gcra/state?key=seen")
+        assert state.status == 200 and state.json["limits"][0]["remaining"] == 293
+
+
+def test_denials_are_remembered_until_they_can_change(redis, nodes):
+    """A key that is denied for days is asked for in Redis ten times a second and node, however
+    often it is asked for here; one that is admitted is asked for each time."""
+    with nodes.load(16, {"kind": "sliding_log", "user": "remembered"}) as load:
+        assert admitted(load.run(0.5)) == 300
+        before = redis.commands("evalsha")
+        answers = load.run(1)
+    assert admitted(answers) == 0 and len(answers) > 1000
+    assert redis.commands("evalsha") - before <= 3 * 11 * 16  # each client may ask as one ends

@@ -1,0 +1,293 @@
+"""Every way in which Redis or the way to it fails, under load, with three weir nodes.
+
+In each: answers keep coming, in time, as on_store_error says; nobody passes the bound; the nodes
+are back within seconds of the fault's end without being told; their memory has not grown.
+
+Three budgets, of six clients each, say what a failing store means: `open` admits uncharged,
+`closed` denies, `local` admits each node's third. So with a budget of N, whatever fails: `closed`
+admits at most N, `local` at most 2N; the clients ask for more than that. What Redis charged without its answer coming in time is lost
+to the clients, not given twice."""
+
+import json
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from daemon.fault_proxy import FaultProxy
+from daemon.load import Load, admitted, check_request, percentile
+from daemon.nodes import Nodes, shared_rules
+from daemon.redis import Redis
+from daemon.redis_server import RedisServer, pause, resume, wait_until
+
+KINDS = ["open", "closed", "local"]
+BUDGET = 300        # of which a good third is used before the fault begins
+DEADLINE = 0.02
+MARGIN = 0.005      # what answers may be later than the deadline, at p99, on an idle machine
+NOISE = 15          # tests run beside other work, on few cores: the asserted bound is so much wider
+RECOVERY = 2.0      # seconds
+SLACK = 1.5         # the same for the recovery, in seconds
+GROWTH = 24 << 20   # bytes of three nodes: buffers and pools that are touched for the first time
+
+
+class Scene:
+    """A Redis, a proxy before it, three nodes, eighteen clients."""
+
+    def __init__(self, folder, mode="exact"):
+        self.folder, self.mode = folder, mode
+        self.stack = ExitStack()
+        self.redis = self.proxy = self.nodes = self.load = self.operator = None
+
+    def __enter__(self):
+        with ExitStack() as stack:
+            self.redis = stack.enter_context(RedisServer(self.folder / "redis"))
+            self.proxy = stack.enter_context(FaultProxy(self.redis.port))
+            limits = [{"name": kind, "match": {"kind": kind}, "key": ["user"],
+                       "algorithm": "fixed_window", "rate": f"{BUDGET}/366d",
+                       "on_store_error": kind} for kind in KINDS]
+            rules = shared_rules(self.proxy.url, *limits, deadline="20ms", mode=self.mode)
+            self.nodes = stack.enter_context(Nodes(self.folder, 3, rules))
+            self.operator = Redis(self.redis.address)
+            stack.callback(lambda: self.operator.socket.close())
+            bodies = [json.dumps({"attributes": {"kind": KINDS[i // 6], "user": "all"}})
+                      for i in range(18)]
+            self.load = stack.enter_context(Load(
+                [weir.http_address for weir in self.nodes.weirs], 18,
+                lambda i: check_request(bodies[i]), pace=0.02))
+            self.stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_):
+        self.stack.close()
+
+    def ask(self, *args):
+        """An operator's command, over a connection from before the fault."""
+        return self.operator.ask(*args)
+
+    def of(self, kind, since=0.0, until=float("inf")):
+        """The answers to clients of one kind that were asked for in a time."""
+        number = KINDS.index(kind)
+        return [answer for answer in list(self.load.answers)
+                if answer.client // 6 == number and since <= answer.sent < until]
+
+
+class Fault:
+    """Begins, may go on doing something every 50 ms, ends. `outage`: the store cannot decide."""
+
+    seconds, outage = 1.1, True
+
+    def begin(self, scene):
+        pass
+
+    def goes_on(self, scene):
+        pass
+
+    def end(self, scene):
+        pass
+
+
+class Killed(Fault):
+    """kill -9, and a new one that knows nothing: what was used may be used again."""
+
+    forgets = True
+
+    def begin(self, scene):
+        scene.redis.kill()
+
+    def end(self, scene):
+        scene.redis.start()
+        scene.operator = Redis(scene.redis.address)
+
+
+class Stopped(Fault):
+    """SIGSTOP for five seconds: connections stay, and go unanswered."""
+
+    seconds = 5.0
+
+    def begin(self, scene):
+        pause(scene.redis)
+
+    def end(self, scene):
+        resume(scene.redis)
+
+
+class Slow(Fault):
+    """200 ms of latency, ten times the deadline."""
+
+    def begin(self, scene):
+        scene.proxy.tell("delay", 0.2)
+
+    def end(self, scene):
+        scene.proxy.tell("pass")
+
+
+class Cut(Fault):
+    """All connections are reset, again and again."""
+
+    outage = False
+
+    def goes_on(self, scene):
+        scene.proxy.tell("cut")
+
+
+class Refused(Fault):
+    """Connections are reset, and so is every new one."""
+
+    def begin(self, scene):
+        scene.proxy.tell("refuse")
+
+    def end(self, scene):
+        scene.proxy.tell("pass")
+
+
+class Torn(Fault):
+    """Each reply breaks off after seven bytes."""
+
+    def begin(self, scene):
+        scene.proxy.tell("tear", 7)
+
+    def end(self, scene):
+        scene.proxy.tell("pass")
+
+
+class Split(Fault):
+    """Replies come in parts: a little slow, and nothing worse."""
+
+    outage = False
+
+    def begin(self, scene):
+        scene.proxy.tell("split")
+
+    def end(self, scene):
+        scene.proxy.tell("pass")
+
+
+class Flushed(Fault):
+    """SCRIPT FLUSH: Redis knows no script any more."""
+
+    outage = False
+
+    def goes_on(self, scene):
+        assert scene.ask("SCRIPT", "FLUSH") == "OK"
+
+
+class WrongType(Fault):
+    """Somebody has put lists where the states were."""
+
+    def begin(self, scene):
+        self.keys = [key for key in scene.ask("KEYS", "weir:*") if "user=all" in key]
+        assert len(self.keys) == 3
+        for i, key in enumerate(self.keys):
+            assert scene.ask("RENAME", key, f"aside{i}") == "OK"
+            scene.ask("LPUSH", key, "x")
+
+    def end(self, scene):
+        for i, key in enumerate(self.keys):
+            assert scene.ask("RENAME", f"aside{i}", key) == "OK"
+
+
+class Full(Fault):
+    """maxmemory is reached, and nothing may be evicted."""
+
+    def begin(self, scene):
+        assert scene.ask("CONFIG", "SET", "maxmemory", 1) == "OK"
+
+    def end(self, scene):
+        assert scene.ask("CONFIG", "SET", "maxmemory", 0) == "OK"
+
+
+class WrongPassword(Fault):
+    """Redis wants a password that the nodes do not have."""
+
+    def begin(self, scene):
+        assert scene.ask("CONFIG", "SET", "requirepass", "changed") == "OK"
+        scene.ask("CLIENT", "KILL", "TYPE", "normal")
+
+    def end(self, scene):
+        assert scene.ask("CONFIG", "SET", "requirepass", "") == "OK"
+
+
+class Partition(Fault):
+    """Nothing gets through; then all of it does, late."""
+
+    def begin(self, scene):
+        scene.proxy.tell("hold")
+
+    def end(self, scene):
+        scene.proxy.tell("pass")
+
+
+FAULTS = [Killed, Stopped, Slow, Cut, Refused, Torn, Split, Flushed, WrongType, Full,
+          WrongPassword, Partition]
+
+
+def through(scene, fault):
+    """Load before, during and after. Returns when it began, ended, and was over."""
+    with scene.load.running():
+        wait_until(lambda: len(scene.load.answers) > 400, what="some load")
+        fault.begin(scene)
+        began = time.monotonic()
+        while time.monotonic() < began + fault.seconds:
+            fault.goes_on(scene)
+            time.sleep(0.05)
+        fault.end(scene)
+        ended = time.monotonic()
+        wait_until(scene.nodes.up, what="the store of every node")
+        up = time.monotonic()
+        wait_until(lambda: time.monotonic() > up + 0.8 and admitted(scene.of("open", up)) > 0,
+                   what="load after it")
+    return began, ended, up
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_a_fault_is_survived(tmp_path, fault):
+    with Scene(tmp_path) as scene:
+        fault = fault()
+        before = scene.nodes.memory()
+        began, ended, up = through(scene, fault)
+        during = [answer for kind in KINDS for answer in scene.of(kind, began)]
+        late = percentile(during, 0.99)
+        grown = scene.nodes.memory() - before
+        counts = {kind: admitted(scene.of(kind)) for kind in KINDS}
+        print(f"{type(fault).__name__}: {len(during)} answers, p50 {percentile(during, 0.5):.1f} "
+              f"ms, p99 {late:.1f} ms, last {percentile(during, 1):.1f} ms; up after "
+              f"{up - ended:.2f} s; {grown >> 10} KiB more; admitted {counts}")
+        assert late <= (DEADLINE + NOISE * MARGIN) * 1000
+        assert up - ended <= RECOVERY + SLACK
+        assert grown <= GROWTH
+        again = 2 if getattr(fault, "forgets", False) else 1
+        assert counts["closed"] <= BUDGET * again
+        assert counts["local"] <= BUDGET * (again + 1)
+        if fault.outage:
+            settled = began + 0.3  # denials remembered from before are told no longer
+            assert {answer.status for answer in scene.of("open", settled, ended)} == {200}
+            assert 200 not in {answer.status for answer in scene.of("closed", settled, ended)}
+            assert 200 in {answer.status for answer in scene.of("local", began + 0.1, ended)}
+
+
+def test_recovery_is_told_once_and_seen_by_operators(tmp_path):
+    """One line a change of state, /readyz and the metrics: who operates it sees what happens."""
+    with Scene(tmp_path) as scene:
+        node = scene.nodes[0]
+        with scene.load.running():
+            wait_until(lambda: len(scene.load.answers) > 100, what="some load")
+            scene.redis.kill()
+            node.wait_event("store_down")
+            wait_until(lambda: node.metrics()["weir_store_up"] == 0, what="the metric")
+            scene.redis.start()
+            node.wait_event("store_up")
+            wait_until(lambda: node.metrics()["weir_store_up"] == 1, what="the metric")
+        assert node.text().count("event=store_down") == 1
+        assert node.metrics()["weir_store_errors_total"] > 0
+
+
+def test_leases_outlive_a_short_outage_and_not_the_bound(tmp_path):
+    """What a node holds it may use up while Redis is gone; all together still not one too many."""
+    with Scene(tmp_path, mode="leased") as scene:
+        began, ended, up = through(scene, Partition())
+        counts = {kind: admitted(scene.of(kind)) for kind in KINDS}
+        print(f"leased through a partition: up after {up - ended:.2f} s; admitted {counts}")
+        assert counts["closed"] <= BUDGET
+        assert counts["local"] <= 2 * BUDGET
+        assert up - ended <= RECOVERY + SLACK
+        assert began < ended

@@ -1,0 +1,148 @@
+"""Three weir nodes over one Redis, leased mode: nodes decide from shares that they took before.
+
+Never more than the limit over all nodes, and nearly all of it where it is asked for. The clocks of
+the three nodes are an hour apart."""
+
+import time
+
+import pytest
+
+from daemon.load import admitted
+from daemon.nodes import Nodes, off_by, shared_rules
+from daemon.redis_server import RedisServer, wait_until
+
+CLOCKS = [off_by(+1), off_by(-1), None]
+LEASE = 1.0  # seconds: the longest life of a share
+LIMITS = [
+    {"name": "seconds", "match": {"kind": "seconds"}, "key": ["user"],
+     "algorithm": "fixed_window", "rate": "400/s"},
+    {"name": "flow", "match": {"kind": "flow"}, "key": ["user"], "algorithm": "gcra",
+     "rate": "400/s", "burst": 400},
+    {"name": "hot", "match": {"kind": "hot"}, "key": ["user"], "algorithm": "token_bucket",
+     "rate": "100000/s", "burst": 100000},
+    {"name": "fixed", "match": {"kind": "fixed"}, "key": ["user"],
+     "algorithm": "fixed_window", "rate": "3000/366d"},
+    {"name": "sliding", "match": {"kind": "sliding"}, "key": ["user"],
+     "algorithm": "sliding_window", "rate": "3000/360d"},
+    {"name": "segments", "match": {"kind": "segments"}, "key": ["user"],
+     "algorithm": "sliding_window", "rate": "3000/360d", "segments": 60, "strict": True},
+    {"name": "log", "match": {"kind": "log"}, "key": ["user"],
+     "algorithm": "sliding_log", "rate": "3000/360d"},
+    {"name": "bucket", "match": {"kind": "bucket"}, "key": ["user"],
+     "algorithm": "gcra", "rate": "1/day", "burst": 3000},
+    {"name": "slots", "match": {"kind": "slots"}, "key": ["user"], "algorithm": "concurrency",
+     "limit": 5, "life": "60s"},
+    {"name": "queue", "match": {"kind": "queue"}, "key": ["user"], "algorithm": "leaky_bucket",
+     "queue": True, "rate": "1/h", "burst": 4},
+]
+
+
+@pytest.fixture(scope="module", name="redis")
+def fixture_redis(tmp_path_factory):
+    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+def start(folder, redis, mode="leased"):
+    return Nodes(folder, 3, shared_rules(redis.url, *LIMITS, mode=mode), env=CLOCKS)
+
+
+@pytest.fixture(scope="module", name="nodes")
+def fixture_nodes(tmp_path_factory, redis):
+    with start(tmp_path_factory.mktemp("nodes"), redis) as nodes:
+        yield nodes
+
+
+# --- Steady demand ---------------------------------------------------------------------------------
+
+def test_ten_windows_of_a_second_are_never_passed_and_nearly_used_up(nodes):
+    """As in exact mode: the clients ask from early in one second to the end of the tenth."""
+    wait_until(lambda: time.time() % 1 < 0.1, what="the beginning of a second")
+    began = int(time.time())
+    with nodes.load(16, {"kind": "seconds", "user": "steady"}) as load:
+        answers = load.run(began + 9.7 - time.time())
+    assert int(time.time()) == began + 9, "the machine is too slow to say"
+    print(f"leased windows: {admitted(answers)} of 4000 admitted")
+    assert 0.95 * 4000 <= admitted(answers) <= 4000
+
+
+def test_a_flow_is_never_above_its_burst_and_rate_and_nearly_all_of_it(nodes):
+    with nodes.load(16, {"kind": "flow", "user": "steady"}) as load:
+        answers = load.run(4)
+    longest = max(answer.received for answer in answers) - min(answer.sent for answer in answers)
+    shortest = max(answer.sent for answer in answers) - min(answer.received for answer in answers)
+    assert shortest > 3.5, "the test is slow"
+    print(f"leased flow: {admitted(answers)} of {400 + 400 * longest:.0f} admitted")
+    assert 0.95 * (400 + 400 * shortest) <= admitted(answers) <= 400 + 400 * longest
+
+
+@pytest.mark.parametrize("kind", ["fixed", "sliding", "segments", "log", "bucket"])
+def test_a_budget_is_never_passed_and_nearly_used_up(nodes, kind):
+    with nodes.load(16, {"kind": kind, "user": "steady"}) as load:
+        answers = load.run(1)
+    print(f"leased {kind}: {admitted(answers)} of 3000 admitted")
+    assert 0.95 * 3000 <= admitted(answers) <= 3000
+
+
+def test_a_hot_key_needs_few_calls(redis, nodes):
+    before = redis.commands("evalsha")
+    with nodes.load(16, {"kind": "hot", "user": "hot"}) as load:
+        answers = load.run(2)
+    calls = redis.commands("evalsha") - before
+    print(f"leased hot key: {len(answers)} decisions, {calls} calls")
+    assert admitted(answers) == len(answers)
+    assert len(answers) >= 20 * calls
+    assert nodes.metric("weir_store_lease_decisions_total") > 0
+    assert nodes.metric("weir_store_leases") > 0
+
+
+def test_what_cannot_be_split_is_decided_exactly(nodes):
+    taken = [nodes.ask(i % 3, kind="slots", user="all")[0] for i in range(7)]
+    assert taken == [True] * 5 + [False] * 2
+    taken = [nodes.ask(i % 3, kind="queue", user="all")[0] for i in range(7)]
+    assert taken == [True] * 5 + [False] * 2
+
+
+# --- Nodes that go ------------------------------------------------------------------------------------
+
+def left(nodes, kind):
+    name = {limit["match"]["kind"]: limit["name"] for limit in LIMITS}[kind]
+    return nodes.ask(0, dry_run=True, kind=kind, user="gone")[1][name]["remaining"]
+
+
+@pytest.mark.parametrize("kind", ["fixed", "segments"])
+def test_nodes_that_are_stopped_give_back_what_they_did_not_use(tmp_path, redis, kind):
+    with start(tmp_path / "leased", redis) as nodes:
+        with nodes.load(6, {"kind": kind, "user": "gone"}, pace=0.01) as load:
+            used = admitted(load.run(0.5))
+        assert 100 < used < 3000
+        assert [weir.stop() for weir in nodes.weirs] == [0, 0, 0]
+    with start(tmp_path / "exact", redis, mode="exact") as nodes:
+        assert left(nodes, kind) == 3000 - used
+    redis.ask("FLUSHALL")
+
+
+def test_a_node_that_dies_costs_its_share_and_lets_nobody_pass_the_limit(tmp_path, redis):
+    with start(tmp_path, redis) as nodes:
+        with nodes.load(16, {"kind": "bucket", "user": "died"}, pace=0.01) as load, load.running():
+            wait_until(lambda: admitted(load.answers) > 1000, what="half of the budget")
+            nodes[1].kill()
+            died = len(load.answers)
+            wait_until(lambda: len(load.answers) > died + 3000, what="the rest of the budget")
+        total = admitted(load.answers)
+        print(f"leased, a node killed: {total} of 3000 admitted")
+        assert 1000 < total <= 3000
+
+
+def test_the_share_of_a_node_that_died_comes_back(tmp_path, redis):
+    """Within the life of a share and what the limit takes to refill it."""
+    with start(tmp_path, redis) as nodes:
+        with nodes.load(16, {"kind": "flow", "user": "back"}) as load:
+            load.run(1)
+            nodes[1].kill()
+            load.run(LEASE + 0.5)
+            answers = load.run(2)
+        shortest = max(answer.sent for answer in answers) - answers[0].received
+        assert shortest > 1.5, "the test is slow"
+        print(f"leased flow after a death: {admitted(answers)} of {400 * shortest:.0f}")
+        assert admitted(answers) >= 0.95 * 400 * shortest
