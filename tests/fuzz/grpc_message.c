@@ -1,0 +1,105 @@
+/* gRPC messages: any bytes are read or refused within the arena's bound, and what is read lies in
+ * memory. The first byte says which message. */
+#include "fuzz.h"
+
+#include "wire/grpc.h"
+#include "wire/grpc_authz.h"
+#include "wire/grpc_health.h"
+#include "wire/grpc_ratelimit.h"
+#include "wire/grpc_reflection.h"
+
+#define ARENA_MAX (1u << 20)
+#define BLOCKS_MAX 1024
+
+struct blocks {
+    char *list[BLOCKS_MAX];
+    size_t count, bytes;
+};
+
+/* Blocks of exactly the size that was asked for, so that a sanitizer sees any step beyond it. */
+static char *blocks_grow(void *owner, size_t size, size_t *room)
+{
+    struct blocks *blocks = owner;
+    REQUIRE(blocks->bytes + size <= ARENA_MAX);
+    if (blocks->count == BLOCKS_MAX)
+        return NULL;
+    blocks->bytes += size;
+    *room = size;
+    return blocks->list[blocks->count++] = malloc(size);
+}
+
+static unsigned sum;
+
+static void touch(struct weir_bytes text)
+{
+    REQUIRE(text.data != NULL);
+    for (size_t i = 0; i < text.size; i++)
+        sum += (unsigned char)text.data[i];
+}
+
+static void touch_pairs(const struct weir_grpc_pairs *pairs)
+{
+    for (size_t i = 0; i < pairs->count; i++) {
+        touch(pairs->list[i].name);
+        touch(pairs->list[i].value);
+    }
+}
+
+static void read_ratelimit(struct weir_bytes message, struct weir_grpc_arena *arena)
+{
+    struct weir_envoy_request request;
+    if (weir_grpc_ratelimit_read(&request, message, arena) != 0)
+        return;
+    touch(request.domain);
+    for (uint32_t i = 0; i < request.descriptor_count; i++) {
+        for (uint32_t j = 0; j < request.descriptors[i].entry_count; j++) {
+            touch(request.descriptors[i].entries[j].key);
+            touch(request.descriptors[i].entries[j].value);
+        }
+    }
+}
+
+static void read_authz(struct weir_bytes message, struct weir_grpc_arena *arena)
+{
+    struct weir_grpc_authz_request request;
+    struct weir_bytes out;
+    if (weir_grpc_authz_read(&request, message, arena) != 0)
+        return;
+    touch_pairs(&request.headers);
+    touch_pairs(&request.extensions);
+    struct weir_grpc_authz_response response = {.allowed = request.headers.count & 1,
+                                                .headers = request.headers,
+                                                .response_headers = request.extensions};
+    if (weir_grpc_authz_write(&response, arena, &out) == 0)
+        touch(out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0)
+        return 0;
+    char *copy = fuzz_copy(data + 1, size - 1);
+    struct weir_bytes message = {copy, size - 1}, out;
+    struct blocks blocks = {.count = 0};
+    struct weir_grpc_arena arena;
+    weir_grpc_arena_init(&arena, ARENA_MAX, blocks_grow, &blocks);
+    switch (data[0] % 4) {
+    case 0:
+        read_ratelimit(message, &arena);
+        break;
+    case 1:
+        read_authz(message, &arena);
+        break;
+    case 2:
+        if (weir_grpc_health_read(&out, message, &arena) == 0)
+            touch(out);
+        break;
+    default:
+        if (weir_grpc_reflection_answer(message, &arena, &out) == 0)
+            touch(out);
+    }
+    while (blocks.count)
+        free(blocks.list[--blocks.count]);
+    free(copy);
+    return 0;
+}
