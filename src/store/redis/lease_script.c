@@ -68,8 +68,9 @@ static void pack_call(char *out, const struct lease_call *ask)
 static char *write_number(char *out, uint64_t number)
 {
     char digits[WEIR_DECIMAL_MAX];
+    char *end = weir_decimal_write(digits, number);
 
-    return weir_resp_write_bulk(out, digits, (size_t)(weir_decimal_write(digits, number) - digits));
+    return weir_resp_write_bulk(out, digits, (size_t)(end - digits));
 }
 
 /* The state's key, and that of the record: '^' behind the tag, which no limit's name begins with.
@@ -97,7 +98,7 @@ size_t lease_script_write(const char *prefix, const struct weir_check *check,
     const char *start = out;
     struct weir_check needed = *check;
     struct weir_lease none = {0, 0};
-    char packed[REDIS_PACKED_MAX], call[CALL_SIZE];
+    char packed[REDIS_PACKED_MAX], call[CALL_SIZE], *end;
 
     needed.cost = ask->need;
     *script = &redis_script_lease;
@@ -107,8 +108,8 @@ size_t lease_script_write(const char *prefix, const struct weir_check *check,
     out = weir_resp_write_bulk(out, (*script)->sha, REDIS_SHA_HEX);
     out = write_number(out, 2);
     out = write_keys(out, prefix, check);
-    out = weir_resp_write_bulk(out, packed,
-                               (size_t)(redis_pack_check(packed, &needed, &none) - packed));
+    end = redis_pack_check(packed, &needed, &none);
+    out = weir_resp_write_bulk(out, packed, (size_t)(end - packed));
     pack_call(call, ask);
     out = weir_resp_write_bulk(out, call, CALL_SIZE);
     if (test_now_us != 0) {

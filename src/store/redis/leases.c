@@ -96,6 +96,7 @@ void redis_leases_leave(struct redis_leases *leases, struct redis_leases_wait *w
 struct view {
     struct lease_entry *entries[WEIR_CHECKS_MAX]; /* NULL: a check without state */
     uint8_t looks[WEIR_CHECKS_MAX];               /* enum lease_outlook */
+    uint16_t count;
     bool exact, denied, asks;
 };
 
@@ -155,7 +156,7 @@ static void view_check(struct redis_leases *leases, const struct weir_decision *
 /* Two checks on one key cannot be looked at one by one. The rules merge such checks. */
 static bool twice(const struct weir_decision *decision, const struct view *view)
 {
-    for (uint16_t i = 1; i < decision->count; i++) {
+    for (uint16_t i = 1; i < view->count; i++) {
         for (uint16_t j = 0; view->entries[i] != NULL && j < i; j++) {
             if (view->entries[i] == view->entries[j])
                 return true;
@@ -219,7 +220,7 @@ static void decide(struct redis_leases *leases, struct weir_decision *decision,
 {
     bool charges = decision->policy != WEIR_POLICY_ALL || !view->denied;
 
-    for (uint16_t i = 0; i < decision->count; i++)
+    for (uint16_t i = 0; i < view->count; i++)
         settle_outcome(decision, i, view, charges, now_ns);
     decision->now_ns = now_ns;
     decision->source = WEIR_SOURCE_STORE;
@@ -231,7 +232,7 @@ static void decide(struct redis_leases *leases, struct weir_decision *decision,
 
 static void note_demand(const struct weir_decision *decision, const struct view *view)
 {
-    for (uint16_t i = 0; i < decision->count; i++) {
+    for (uint16_t i = 0; i < view->count; i++) {
         if (view->entries[i] != NULL)
             lease_demand_note(&view->entries[i]->lease.demand, decision->checks[i].cost);
     }
@@ -244,7 +245,7 @@ static void wait_for(struct redis_leases *leases, struct weir_decision *decision
     bool waits = false;
 
     wait->decision = decision;
-    for (uint16_t i = 0; i < decision->count; i++) {
+    for (uint16_t i = 0; i < view->count; i++) {
         struct lease_entry *entry = view->entries[i];
 
         if (entry == NULL || view->looks[i] < LEASE_ASK)
@@ -264,7 +265,7 @@ static void wait_for(struct redis_leases *leases, struct weir_decision *decision
 static void refill(struct redis_leases *leases, const struct weir_decision *decision,
                    const struct view *view, uint64_t now_ns)
 {
-    for (uint16_t i = 0; i < decision->count; i++) {
+    for (uint16_t i = 0; i < view->count; i++) {
         struct lease_entry *entry = view->entries[i];
 
         if (entry != NULL && !entry->queued && !entry->sent &&
@@ -278,7 +279,7 @@ static void refill(struct redis_leases *leases, const struct weir_decision *deci
 /* A denial for all, of checks some of which nothing is known of: Redis tells. */
 static bool knows_enough(const struct weir_decision *decision, const struct view *view)
 {
-    for (uint16_t i = 0; i < decision->count; i++) {
+    for (uint16_t i = 0; i < view->count; i++) {
         if (view->entries[i] != NULL && view->looks[i] >= LEASE_ASK &&
             view->entries[i]->lease.reset_at_ns == 0)
             return false;
@@ -295,7 +296,8 @@ enum redis_leases_answer redis_leases_try(struct redis_leases *leases,
     view.exact = view.denied = view.asks = false;
     if (leases->ending || decision->op != WEIR_OP_DECIDE)
         return REDIS_LEASES_EXACT;
-    for (uint16_t i = 0; i < decision->count; i++)
+    view.count = decision->count;
+    for (uint16_t i = 0; i < view.count; i++)
         view_check(leases, decision, i, now_ns, &view);
     if (view.exact || (decision->count > 1 && twice(decision, &view)))
         return REDIS_LEASES_EXACT;
