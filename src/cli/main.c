@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/envoy_check.h"
 #include "cli/options.h"
 
 /* In the order that --help shows them. */
 static const struct weir_command commands[] = {
     {"serve", "run the server", weir_command_serve},
+    {"envoy", "run the server in place of envoyproxy/ratelimit", weir_command_envoy},
     {"validate", "check rules files", weir_command_validate},
     {"replay", "run a recorded trace through the rules", weir_command_replay},
     {"explain", "say which limits a request meets, and why", weir_command_explain},
@@ -28,8 +30,24 @@ static void print_usage(FILE *out)
     fputs("\n'weir COMMAND --help' tells more.\n", out);
 }
 
+/* Links to this program take the place of the programs of envoyproxy/ratelimit. */
+static const struct weir_command other_names[] = {
+    {"ratelimit", NULL, weir_command_envoy},
+    {"ratelimit_config_check", NULL, weir_command_config_check},
+};
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 int main(int argc, char **argv)
 {
+    for (size_t i = 0; argc > 0 && i < sizeof other_names / sizeof *other_names; i++) {
+        if (!strcmp(base_name(argv[0]), other_names[i].name))
+            return other_names[i].run(argc, argv);
+    }
     if (argc < 2) {
         print_usage(stderr);
         return WEIR_EXIT_USAGE;

@@ -19,6 +19,7 @@ enum serve_option {
     OPT_WATCH,
     OPT_RESET_STATE,
     OPT_LOG_FORMAT,
+    OPT_ENVOY_CONFIG,
 };
 
 static const struct option long_options[] = {
@@ -31,6 +32,7 @@ static const struct option long_options[] = {
     {"watch", no_argument, NULL, OPT_WATCH},
     {"reset-state", no_argument, NULL, OPT_RESET_STATE},
     {"log-format", required_argument, NULL, OPT_LOG_FORMAT},
+    {"envoy-config", required_argument, NULL, OPT_ENVOY_CONFIG},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -46,6 +48,8 @@ static const char help[] =
     "      --workers=N         threads that decide; 'auto' (the default): one a core\n"
     "      --watch             reload when the rules file changes (SIGHUP always does)\n"
     "      --reset-state       overwrite a state file that is damaged or foreign\n"
+    "      --envoy-config=DIR  configuration of Envoy's rate limit service, as\n"
+    "                          envoyproxy/ratelimit has it (docs/envoy.md)\n"
     "      --log-format=FORMAT 'text' (key=value, the default) or 'json'\n"
     "  -h, --help              print this and exit\n\n"
     "ADDRESS is HOST:PORT, [IPV6]:PORT, unix:/PATH, or 'off'. Port 0 picks a free one; the\n"
@@ -110,6 +114,9 @@ static int take_option(int option, const char *value, struct weir_server_options
         if (strcmp(value, "text") && strcmp(value, "json"))
             return cli_usage_error("serve", "--log-format is 'text' or 'json', not '%s'", value);
         options->log_format = strcmp(value, "json") ? WEIR_LOG_TEXT : WEIR_LOG_JSON;
+        return 0;
+    case OPT_ENVOY_CONFIG:
+        options->envoy_config = value;
         return 0;
     default: /* getopt has said what is wrong */
         return cli_try_help("serve");

@@ -168,6 +168,11 @@ static void gather_key(void *context, struct weir_bytes key,
                        const struct weir_envoy_counters *counters)
 {
     struct gathering *gathering = context;
+    uint64_t any = 0;
+    for (size_t i = 0; i < WEIR_ENVOY_COUNT_TOTAL; i++)
+        any |= weir_counted(&counters->counts[i]);
+    if (!any)
+        return;
     if (gathering->count == gathering->room) {
         size_t room = gathering->room ? gathering->room * 2 : 256;
         struct weir_envoy_key_counts *list = realloc(gathering->list, room * sizeof *list);

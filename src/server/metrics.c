@@ -6,10 +6,12 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/clock.h"
 #include "server/daemon.h"
+#include "server/envoy_metrics.h"
 #include "server/grpc.h"
 #include "server/http.h"
 
@@ -381,6 +383,23 @@ static void put_store(struct metrics *metrics)
     put_store_latency(metrics, stats);
 }
 
+/* Envoy's service, under the original's names. Its keys may hold what clients have sent, but only
+ * so many of them: see envoy_stats.h. */
+static void put_envoy(struct metrics *metrics)
+{
+    struct weir_buffers *buffers = &metrics->daemon->admin.buffers;
+    size_t size = 0;
+    char *envoy = weir_envoy_prometheus_text(metrics->daemon->envoy, &size);
+    struct weir_buffer *text =
+        metrics->text && envoy ? weir_buffer_reserve(buffers, metrics->text, size) : NULL;
+    if (text) {
+        memcpy(text->data + text->used, envoy, size);
+        text->used += size;
+        metrics->text = text;
+    }
+    free(envoy);
+}
+
 struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_buffer *text)
 {
     struct metrics metrics = {daemon, text};
@@ -411,5 +430,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     if (daemon->shared)
         put_store(&metrics);
     put_table(&metrics);
+    if (daemon->envoy)
+        put_envoy(&metrics);
     return metrics.text;
 }

@@ -1,0 +1,52 @@
+/* see envoy_check.h */
+#include "cli/envoy_check.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+
+#include "cli/options.h"
+#include "rules/envoy.h"
+
+int cli_envoy_check(const char *folder, bool merge_domains, bool quiet)
+{
+    const struct weir_envoy_options options = {.merge_domains = merge_domains,
+                                               .ignore_dot_files = true};
+    struct weir_envoy *envoy;
+    struct weir_envoy_error error;
+    if (!quiet)
+        printf("checking rate limit configs...\nloading config directory: %s\n", folder);
+    int err = weir_envoy_load(&envoy, folder, &options, &error);
+    if (err < 0) {
+        const char *text = error.text[0] ? error.text : weir_error_text(err);
+        if (quiet)
+            cli_error("%s: %s", folder, text);
+        else
+            printf("error loading rate limit configs: %s\n", text);
+        return EXIT_FAILURE;
+    }
+    if (!quiet)
+        puts("all rate limit configs ok");
+    weir_envoy_unref(envoy);
+    return EXIT_SUCCESS;
+}
+
+int weir_command_config_check(int argc, char **argv)
+{
+    static const struct option long_options[] = {
+        {"config_dir", required_argument, NULL, 'd'},
+        {"merge_domain_configs", no_argument, NULL, 'm'},
+        {NULL, 0, NULL, 0},
+    };
+    const char *folder = "";
+    bool merge = false;
+    int option;
+    while ((option = getopt_long_only(argc, argv, "", long_options, NULL)) != -1) {
+        if (option == 'd')
+            folder = optarg;
+        else if (option == 'm')
+            merge = true;
+        else
+            return WEIR_EXIT_USAGE;
+    }
+    return cli_finish(cli_envoy_check(folder, merge, false));
+}

@@ -1,0 +1,422 @@
+/* see envoy_environment.h */
+#include "cli/envoy_environment.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cli/envoy_values.h"
+
+/* --- What has no effect ----------------------------------------------------------------------- */
+
+#define POOL "a worker has one connection to Redis, and pipelines"
+#define XDS "configuration by xDS is not supported"
+#define MEMCACHE "memcached is not supported"
+#define TRACING "tracing is not supported"
+#define PERSECOND "limits per second are in the same Redis as the others"
+
+/* Variables that are named where they are set to something else than this. */
+static const struct {
+    const char *name, *standard, *why;
+} without_effect[] = {
+    {"LOG_LEVEL", "WARN", "events of all levels are logged"},
+    {"CONFIG_GRPC_XDS_NODE_ID", "default", XDS},
+    {"CONFIG_GRPC_XDS_NODE_METADATA", "", XDS},
+    {"CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000", XDS},
+    {"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", "3s", XDS},
+    {"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", "", XDS},
+    {"CONFIG_GRPC_XDS_SERVER_USE_TLS", "false", XDS},
+    {"CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "", XDS},
+    {"CONFIG_GRPC_XDS_CLIENT_TLS_KEY", "", XDS},
+    {"CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "", XDS},
+    {"CONFIG_GRPC_XDS_SERVER_TLS_SAN", "", XDS},
+    {"XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "10s", XDS},
+    {"XDS_CLIENT_BACKOFF_MAX_INTERVAL", "60s", XDS},
+    {"XDS_CLIENT_BACKOFF_RANDOM_FACTOR", "0.5", XDS},
+    {"XDS_CLIENT_BACKOFF_JITTER", "true", XDS},
+    {"XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", "", XDS},
+    {"USE_DOG_STATSD_MOGRIFIERS", "", "names of counters are not rewritten"},
+    {"PROMETHEUS_MAPPER_YAML", "", "the mapping of names is the original's own"},
+    {"PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "false", "times are told in seconds"},
+    {"EXPIRATION_JITTER_MAX_SECONDS", "300", "states expire when they equal fresh ones"},
+    {"REDIS_POOL_SIZE", "10", POOL},
+    {"REDIS_PIPELINE_WINDOW", "0", POOL},
+    {"REDIS_PIPELINE_LIMIT", "0", POOL},
+    {"REDIS_CLUSTER_PIPELINE_PARALLELISM", "1", POOL},
+    {"REDIS_POOL_ON_EMPTY_BEHAVIOR", "WAIT", POOL},
+    {"REDIS_TIMEOUT", "10s", "a decision has 20 ms"},
+    {"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "false", "the name in the certificate is verified"},
+    {"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "false", "health always needs a connection"},
+    {"REDIS_STARTUP_INITIAL_INTERVAL", "1s", "weir starts without Redis, and connects by itself"},
+    {"REDIS_STARTUP_MAX_INTERVAL", "30s", "weir starts without Redis, and connects by itself"},
+    {"REDIS_STARTUP_MAX_ELAPSED_TIME", "0", "weir starts without Redis, and connects by itself"},
+    {"REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR", "false", "that is always done"},
+    {"REDIS_PERSECOND", "false", PERSECOND},
+    {"REDIS_PERSECOND_SOCKET_TYPE", "unix", PERSECOND},
+    {"REDIS_PERSECOND_TYPE", "SINGLE", PERSECOND},
+    {"REDIS_PERSECOND_URL", "/var/run/nutcracker/ratelimitpersecond.sock", PERSECOND},
+    {"REDIS_PERSECOND_POOL_SIZE", "10", PERSECOND},
+    {"REDIS_PERSECOND_AUTH", "", PERSECOND},
+    {"REDIS_PERSECOND_SENTINEL_AUTH", "", PERSECOND},
+    {"REDIS_PERSECOND_TLS", "false", PERSECOND},
+    {"REDIS_PERSECOND_PIPELINE_WINDOW", "0", PERSECOND},
+    {"REDIS_PERSECOND_PIPELINE_LIMIT", "0", PERSECOND},
+    {"REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM", "1", PERSECOND},
+    {"REDIS_PERSECOND_TIMEOUT", "10s", PERSECOND},
+    {"REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR", "WAIT", PERSECOND},
+    {"MEMCACHE_HOST_PORT", "", MEMCACHE},
+    {"MEMCACHE_MAX_IDLE_CONNS", "2", MEMCACHE},
+    {"MEMCACHE_SRV", "", MEMCACHE},
+    {"MEMCACHE_SRV_REFRESH", "0", MEMCACHE},
+    {"MEMCACHE_TLS", "false", MEMCACHE},
+    {"MEMCACHE_TLS_CLIENT_CERT", "", MEMCACHE},
+    {"MEMCACHE_TLS_CLIENT_KEY", "", MEMCACHE},
+    {"MEMCACHE_TLS_CACERT", "", MEMCACHE},
+    {"MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION", "false", MEMCACHE},
+    {"TRACING_ENABLED", "false", TRACING},
+    {"TRACING_EXPORTER_PROTOCOL", "http", TRACING},
+    {"TRACING_SERVICE_NAME", "RateLimit", TRACING},
+    {"TRACING_SERVICE_NAMESPACE", "", TRACING},
+    {"TRACING_SERVICE_INSTANCE_ID", "", TRACING},
+    {"TRACING_SAMPLING_RATE", "1", TRACING},
+};
+
+/* Values may be secrets: only names are told. */
+static void name_without_effect(const struct envoy_values *values, FILE *notes)
+{
+    for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++) {
+        const char *value = envoy_text(values, without_effect[i].name, "");
+        if (*value && strcasecmp(value, without_effect[i].standard) != 0)
+            fprintf(notes, "weir: %s has no effect: %s\n", without_effect[i].name,
+                    without_effect[i].why);
+    }
+}
+
+/* --- Listeners -------------------------------------------------------------------------------- */
+
+/* HOST and PORT as an address; Go listens on all where there is no host. */
+static void put_address(struct envoy_values *values, FILE *out, const char *host_name,
+                        const char *port_name, unsigned port)
+{
+    char text[300];
+    const char *host = envoy_text(values, host_name, "0.0.0.0");
+    bool v6 = strchr(host, ':') && *host != '[';
+    snprintf(text, sizeof text, "%s%.256s%s:%llu", v6 ? "[" : "", host, v6 ? "]" : "",
+             (unsigned long long)envoy_number(values, port_name, 65535, port));
+    envoy_put(values, out, text);
+}
+
+static void put_tls(struct envoy_values *values, FILE *out)
+{
+    if (!envoy_flag(values, "GRPC_SERVER_USE_TLS", false))
+        return;
+    fputs(", tls: { cert: ", out);
+    envoy_put(values, out, envoy_text(values, "GRPC_SERVER_TLS_CERT", ""));
+    fputs(", key: ", out);
+    envoy_put(values, out, envoy_text(values, "GRPC_SERVER_TLS_KEY", ""));
+    const char *authority = envoy_text(values, "GRPC_CLIENT_TLS_CACERT", "");
+    const char *name = envoy_text(values, "GRPC_CLIENT_TLS_SAN", "");
+    if (*authority) {
+        fputs(", client_ca: ", out);
+        envoy_put(values, out, authority);
+    }
+    if (*name) {
+        fputs(", client_names: ", out);
+        envoy_put(values, out, name);
+    }
+    fputs(" }", out);
+}
+
+static void put_age(struct envoy_values *values, FILE *out, const char *key, const char *name,
+                    uint64_t standard_s)
+{
+    uint64_t ns = envoy_duration(values, name, standard_s * UINT64_C(1000000000));
+    if (ns >= UINT64_C(1000000000))
+        fprintf(out, ", %s: %llus", key, (unsigned long long)(ns / 1000000000));
+}
+
+/* All listeners are open to others, as the original's are. */
+static void put_server(struct envoy_values *values, FILE *out)
+{
+    const char *path = envoy_text(values, "GRPC_UDS", "");
+    fputs("server:\n  http: { open: true, address: ", out);
+    put_address(values, out, "HOST", "PORT", 8080);
+    fputs(" }\n  admin: { open: true, address: ", out);
+    put_address(values, out, "DEBUG_HOST", "DEBUG_PORT", 6070);
+    fputs(" }\n  grpc: { open: true, address: ", out);
+    if (*path) {
+        char text[300];
+        snprintf(text, sizeof text, "unix:%.256s", path);
+        envoy_put(values, out, text);
+    } else {
+        put_address(values, out, "GRPC_HOST", "GRPC_PORT", 8081);
+    }
+    put_tls(values, out);
+    put_age(values, out, "max_connection_age", "GRPC_MAX_CONNECTION_AGE", 24 * 3600);
+    put_age(values, out, "max_connection_age_grace", "GRPC_MAX_CONNECTION_AGE_GRACE", 3600);
+    fputs(" }\n", out);
+}
+
+/* --- The store -------------------------------------------------------------------------------- */
+
+/* "password" or "user:password" of a variable, as two keys. */
+static void put_secret(struct envoy_values *values, FILE *out, const char *name,
+                       const char *user_key, const char *password_key)
+{
+    char user[256];
+    const char *secret = envoy_text(values, name, "");
+    const char *colon = strchr(secret, ':');
+    if (!*secret)
+        return;
+    if (colon && (size_t)(colon - secret) < sizeof user) {
+        snprintf(user, sizeof user, "%.*s", (int)(colon - secret), secret);
+        fprintf(out, ", %s: ", user_key);
+        envoy_put(values, out, user);
+        secret = colon + 1;
+    }
+    fprintf(out, ", %s: ", password_key);
+    envoy_put(values, out, secret);
+}
+
+/* What stands before and behind the host list of a URL, for each REDIS_TYPE. */
+static void put_url(struct envoy_values *values, FILE *out)
+{
+    char url[2048];
+    const char *given = envoy_text(values, "REDIS_URL", "");
+    const char *type = envoy_text(values, "REDIS_TYPE", "SINGLE");
+    const char *s = envoy_flag(values, "REDIS_TLS", false) ? "s" : "";
+    bool socket = !strcasecmp(envoy_text(values, "REDIS_SOCKET_TYPE", "unix"), "unix");
+    if (!strcasecmp(type, "SENTINEL")) {
+        const char *comma = strchr(given, ',');
+        if (!comma || !comma[1]) {
+            envoy_wrong(values, "Expected master name and a list of urls for the sentinels, in the "
+                                "format: <redis master name>,<sentinel1>,...,<sentineln>");
+            comma = "";
+        }
+        snprintf(url, sizeof url, "redis%s-sentinel://%s/%.*s", s, *comma ? comma + 1 : "",
+                 (int)(comma > given ? comma - given : 0), given);
+    } else if (!strcasecmp(type, "CLUSTER")) {
+        snprintf(url, sizeof url, "redis%s-cluster://%s", s, given);
+    } else if (strcasecmp(type, "SINGLE") != 0) {
+        char text[128];
+        snprintf(text, sizeof text, "Unrecognized redis type %.64s", type);
+        envoy_wrong(values, text);
+        return;
+    } else if (strstr(given, "://")) {
+        snprintf(url, sizeof url, "%s", given);
+    } else if (socket && *given == '/') {
+        snprintf(url, sizeof url, "unix:%s", given);
+    } else {
+        snprintf(url, sizeof url, "redis%s://%s", s, given);
+    }
+    envoy_put(values, out, url);
+}
+
+/* Only where REDIS_URL is set: without it, states are in weir's own memory. */
+static void put_store(struct envoy_values *values, FILE *out)
+{
+    static const struct {
+        const char *key, *name;
+    } files[] = {{"ca", "REDIS_TLS_CACERT"},
+                 {"cert", "REDIS_TLS_CLIENT_CERT"},
+                 {"key", "REDIS_TLS_CLIENT_KEY"}};
+    bool any = false;
+    if (!*envoy_text(values, "REDIS_URL", ""))
+        return;
+    fputs("store:\n  redis: { url: ", out);
+    put_url(values, out);
+    put_secret(values, out, "REDIS_AUTH", "user", "password");
+    put_secret(values, out, "REDIS_SENTINEL_AUTH", "sentinel_user", "sentinel_password");
+    const char *prefix = envoy_text(values, "CACHE_KEY_PREFIX", "");
+    if (*prefix) {
+        fputs(", prefix: ", out);
+        envoy_put(values, out, prefix);
+    }
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const char *file = envoy_text(values, files[i].name, "");
+        if (!*file || !envoy_flag(values, "REDIS_TLS", false))
+            continue;
+        fprintf(out, "%s%s: ", any ? ", " : ", tls: { ", files[i].key);
+        envoy_put(values, out, file);
+        any = true;
+    }
+    fprintf(out, "%s }\n", any ? " }" : "");
+}
+
+/* --- The service ------------------------------------------------------------------------------ */
+
+static void put_flag(struct envoy_values *values, FILE *out, const char *key, const char *name)
+{
+    if (envoy_flag(values, name, false))
+        fprintf(out, "  %s: true\n", key);
+}
+
+/* Where the configuration is: <root>/<subdirectory>/<appdirectory>. Files are called by their path
+ * below the subdirectory where the root is watched, else by that below the last. */
+static void put_folder(struct envoy_values *values, FILE *out)
+{
+    char path[2048], prefix[300];
+    const char *sub = envoy_text(values, "RUNTIME_SUBDIRECTORY", "");
+    const char *app = envoy_text(values, "RUNTIME_APPDIRECTORY", "config");
+    snprintf(path, sizeof path, "%s%s%s/%s",
+             envoy_text(values, "RUNTIME_ROOT", "/srv/runtime_data/current"), *sub ? "/" : "", sub,
+             app);
+    fputs("  config: ", out);
+    envoy_put(values, out, path);
+    fputs("\n", out);
+    if (envoy_flag(values, "RUNTIME_WATCH_ROOT", true)) {
+        snprintf(prefix, sizeof prefix, "%.128s.", app);
+        for (char *slash = prefix; (slash = strchr(slash, '/'));)
+            *slash = '.';
+        fputs("  file_prefix: ", out);
+        envoy_put(values, out, prefix);
+        fputs("\n", out);
+    }
+    fprintf(out, "  ignore_dot_files: %s\n",
+            envoy_flag(values, "RUNTIME_IGNOREDOTFILES", false) ? "true" : "false");
+}
+
+static void put_headers(struct envoy_values *values, FILE *out)
+{
+    if (!envoy_flag(values, "LIMIT_RESPONSE_HEADERS_ENABLED", false))
+        return;
+    fputs("  response_headers: { limit: ", out);
+    envoy_put(values, out, envoy_text(values, "LIMIT_LIMIT_HEADER", "RateLimit-Limit"));
+    fputs(", remaining: ", out);
+    envoy_put(values, out, envoy_text(values, "LIMIT_REMAINING_HEADER", "RateLimit-Remaining"));
+    fputs(", reset: ", out);
+    envoy_put(values, out, envoy_text(values, "LIMIT_RESET_HEADER", "RateLimit-Reset"));
+    fputs(" }\n", out);
+}
+
+/* "k:v,k:v" as a mapping. */
+static void put_tags(struct envoy_values *values, FILE *out)
+{
+    char item[256];
+    const char *at = envoy_text(values, "EXTRA_TAGS", "");
+    if (!*at)
+        return;
+    fputs(", tags: {", out);
+    for (bool first = true; *at; first = false) {
+        size_t size = strcspn(at, ",");
+        const char *colon = memchr(at, ':', size);
+        if (!colon || size >= sizeof item) {
+            envoy_wrong(values, "EXTRA_TAGS is no list of name:value");
+            break;
+        }
+        fputs(first ? " " : ", ", out);
+        snprintf(item, sizeof item, "%.*s", (int)(colon - at), at);
+        envoy_put(values, out, item);
+        fputs(": ", out);
+        snprintf(item, sizeof item, "%.*s", (int)(size - (size_t)(colon + 1 - at)), colon + 1);
+        envoy_put(values, out, item);
+        at += size + (at[size] == ',');
+    }
+    fputs(" }", out);
+}
+
+/* One sink at most, as in the original; USE_STATSD is on where nothing else is said. */
+static void put_sinks(struct envoy_values *values, FILE *out)
+{
+    bool dog = envoy_flag(values, "USE_DOG_STATSD", false);
+    bool prometheus = envoy_flag(values, "USE_PROMETHEUS", false);
+    bool statsd = envoy_flag(values, "USE_STATSD", !dog && !prometheus);
+    if (envoy_flag(values, "DISABLE_STATS", false))
+        return;
+    if (statsd + dog + prometheus > 1)
+        envoy_wrong(values, "USE_STATSD, USE_DOG_STATSD and USE_PROMETHEUS exclude each other");
+    if (prometheus) {
+        char address[300];
+        const char *given = envoy_text(values, "PROMETHEUS_ADDR", ":9090");
+        snprintf(address, sizeof address, "%s%.256s", *given == ':' ? "0.0.0.0" : "", given);
+        fputs("  prometheus: { address: ", out);
+        envoy_put(values, out, address);
+        fputs(", path: ", out);
+        envoy_put(values, out, envoy_text(values, "PROMETHEUS_PATH", "/metrics"));
+        fputs(" }\n", out);
+    } else if (statsd || dog) {
+        char address[400];
+        const char *host = envoy_text(values, "STATSD_HOST", "localhost");
+        bool v6 = strchr(host, ':') && *host != '[';
+        snprintf(address, sizeof address, "%s://%s%.256s%s:%llu", dog ? "udp" : "tcp",
+                 v6 ? "[" : "", host, v6 ? "]" : "",
+                 (unsigned long long)envoy_number(values, "STATSD_PORT", 65535, 8125));
+        fputs("  statsd: { address: ", out);
+        envoy_put(values, out, address);
+        fprintf(out, ", format: %s, interval: %llums", dog ? "dogstatsd" : "statsd",
+                (unsigned long long)(envoy_duration(values, "STATS_FLUSH_INTERVAL",
+                                                    UINT64_C(10000000000)) /
+                                     1000000));
+        put_tags(values, out);
+        fputs(" }\n", out);
+    }
+}
+
+static void put_envoy(struct envoy_values *values, FILE *out)
+{
+    const char *ratio = envoy_text(values, "NEAR_LIMIT_RATIO", "");
+    fputs("envoy:\n", out);
+    put_folder(values, out);
+    put_flag(values, out, "merge_domains", "MERGE_DOMAIN_CONFIG");
+    put_flag(values, out, "shadow_mode", "SHADOW_MODE");
+    put_flag(values, out, "quota_mode", "QUOTA_MODE");
+    put_flag(values, out, "dynamic_metadata", "RESPONSE_DYNAMIC_METADATA");
+    put_flag(values, out, "healthy_with_domains", "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED");
+    if (envoy_flag(values, "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", false))
+        fputs("  charge: if_all_allow\n", out);
+    if (envoy_number(values, "LOCAL_CACHE_SIZE_IN_BYTES", INT64_MAX, 0) > 0)
+        fputs("  count_local_cache: true\n", out);
+    if (*ratio) {
+        fputs("  near_limit_ratio: ", out);
+        envoy_put(values, out, ratio);
+        fputs("\n", out);
+    }
+    put_headers(values, out);
+    put_sinks(values, out);
+}
+
+/* --- All of it -------------------------------------------------------------------------------- */
+
+/* What weir does not have, and what it therefore cannot start as. */
+static void check_kinds(struct envoy_values *values)
+{
+    const char *config = envoy_text(values, "CONFIG_TYPE", "FILE");
+    const char *backend = envoy_text(values, "BACKEND_TYPE", "redis");
+    if (strcmp(config, "FILE") != 0)
+        envoy_wrong(values, "CONFIG_TYPE: only FILE is supported, no xDS");
+    if (strcmp(backend, "redis") != 0)
+        envoy_wrong(values, "BACKEND_TYPE: only redis is supported (and no Redis at all, where "
+                            "REDIS_URL is not set), no memcached");
+    /* It never waits for a configuration, so this says nothing new; but it has to be a flag. */
+    (void)envoy_flag(values, "FORCE_START_WITHOUT_INITIAL_CONFIG", false);
+}
+
+int cli_envoy_read(struct cli_envoy *envoy, cli_environment environment, void *context, FILE *notes,
+                   struct weir_reason *reason)
+{
+    struct envoy_values values = {.environment = environment, .context = context, .reason = reason};
+    size_t size;
+    *envoy = (struct cli_envoy){NULL, false};
+    reason->text[0] = '\0';
+    FILE *out = open_memstream(&envoy->rules, &size);
+    if (!out)
+        return WEIR_ERR_MEMORY;
+    const char *format = envoy_text(&values, "LOG_FORMAT", "text");
+    envoy->json_log = !strcmp(format, "json");
+    check_kinds(&values);
+    fputs("version: 1\n", out);
+    put_server(&values, out);
+    put_store(&values, out);
+    put_envoy(&values, out);
+    fputs("limits: []\n", out);
+    bool written = fclose(out) == 0;
+    if (written && !reason->text[0]) {
+        name_without_effect(&values, notes);
+        return 0;
+    }
+    free(envoy->rules);
+    envoy->rules = NULL;
+    return written ? WEIR_ERR_RANGE : WEIR_ERR_MEMORY;
+}

@@ -1,0 +1,31 @@
+/* The environment of envoyproxy/ratelimit, as a rules file.
+ *
+ * `weir envoy` takes the variables that the original takes, with its defaults; each becomes a key
+ * of the rules file, so that nothing is configured in two ways. docs/envoy.md has the table. What
+ * cannot be honoured is named: no variable is passed over in silence.
+ *
+ * Threads: pure, but for what it is given.
+ */
+#ifndef WEIR_CLI_ENVOY_ENVIRONMENT_H
+#define WEIR_CLI_ENVOY_ENVIRONMENT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <weir/error.h>
+
+/* The value of a variable, NULL: it is not set. */
+typedef const char *(*cli_environment)(void *context, const char *name);
+
+struct cli_envoy {
+    char *rules; /* the text of a rules file; freed with free() */
+    bool json_log;
+};
+
+/* Reads the environment. Variables that have no effect are named on `notes`, a line each. Errors:
+ * WEIR_ERR_RANGE (a value that is none of its kind, or a setting that weir does not have and cannot
+ * do without; `reason` names it), WEIR_ERR_MEMORY. */
+int cli_envoy_read(struct cli_envoy *envoy, cli_environment environment, void *context, FILE *notes,
+                   struct weir_reason *reason) __attribute__((warn_unused_result));
+
+#endif

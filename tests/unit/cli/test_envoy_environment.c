@@ -1,0 +1,383 @@
+/* The environment of envoyproxy/ratelimit as a rules file: defaults, every variable, refusals, and
+ * that none is passed over in silence. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/envoy_environment.h"
+#include "rules/rules.h"
+
+/* "NAME=value" each, to NULL. */
+static const char *lookup(void *context, const char *name)
+{
+    const char *const *variables = context;
+    size_t size = strlen(name);
+    for (; *variables; variables++) {
+        if (!strncmp(*variables, name, size) && (*variables)[size] == '=')
+            return *variables + size + 1;
+    }
+    return NULL;
+}
+
+struct result {
+    struct cli_envoy envoy;
+    struct weir_rules *rules;
+    const struct weir_settings *settings;
+    struct weir_reason reason;
+    char *notes;
+    int err;
+};
+
+static struct result read_variables(const char *const *variables)
+{
+    struct result result = {.err = 0};
+    size_t size;
+    FILE *notes = open_memstream(&result.notes, &size);
+    assert_non_null(notes);
+    result.err =
+        cli_envoy_read(&result.envoy, lookup, (void *)(uintptr_t)variables, notes, &result.reason);
+    fclose(notes);
+    if (result.err == 0) {
+        struct weir_problems problems = {0};
+        int err = weir_rules_parse(&result.rules, "test", "", result.envoy.rules,
+                                   strlen(result.envoy.rules), &problems);
+        if (err < 0)
+            print_error("%s\n%s\n", problems.list[0].message, result.envoy.rules);
+        assert_int_equal(err, 0);
+        result.settings = weir_rules_settings(result.rules);
+    }
+    return result;
+}
+#define READ(...) read_variables((const char *const[]){__VA_ARGS__, NULL})
+
+static void result_free(struct result *result)
+{
+    weir_rules_unref(result->rules);
+    free(result->envoy.rules);
+    free(result->notes);
+}
+
+static void without_variables_all_is_as_in_the_original(void **state)
+{
+    (void)state;
+    struct result result = read_variables((const char *const[]){NULL});
+    const struct weir_settings *settings = result.settings;
+    assert_string_equal(settings->http.address, "0.0.0.0:8080");
+    assert_string_equal(settings->admin.address, "0.0.0.0:6070");
+    assert_string_equal(settings->grpc.address, "0.0.0.0:8081");
+    assert_true(settings->http.open && settings->admin.open && settings->grpc.open);
+    assert_true(settings->grpc.max_connection_age_ns == UINT64_C(86400000000000));
+    assert_true(settings->grpc.max_connection_age_grace_ns == UINT64_C(3600000000000));
+    assert_null(settings->store.redis_url);
+    assert_string_equal(settings->envoy.folder, "/srv/runtime_data/current/config");
+    assert_string_equal(settings->envoy.options.name_prefix, "config.");
+    assert_false(settings->envoy.options.ignore_dot_files);
+    assert_string_equal(settings->envoy.statsd_host, "localhost");
+    assert_string_equal(settings->envoy.statsd_port, "8125");
+    assert_true(settings->envoy.statsd_tcp && !settings->envoy.statsd_tags);
+    assert_null(settings->envoy.prometheus);
+    assert_string_equal(result.notes, "");
+    assert_false(result.envoy.json_log);
+    result_free(&result);
+}
+
+static void listeners_and_tls(void **state)
+{
+    (void)state;
+    struct result result =
+        READ("HOST=::1", "PORT=1", "DEBUG_HOST=127.0.0.1", "DEBUG_PORT=2", "GRPC_HOST=10.0.0.1",
+             "GRPC_PORT=3", "GRPC_MAX_CONNECTION_AGE=1h30m0.5s", "GRPC_MAX_CONNECTION_AGE_GRACE=0",
+             "GRPC_SERVER_USE_TLS=true", "GRPC_SERVER_TLS_CERT=/it's.pem",
+             "GRPC_SERVER_TLS_KEY=/key.pem", "GRPC_CLIENT_TLS_CACERT=/ca.pem",
+             "GRPC_CLIENT_TLS_SAN=envoy.example", "LOG_FORMAT=json");
+    const struct weir_settings *settings = result.settings;
+    assert_string_equal(settings->http.address, "[::1]:1");
+    assert_string_equal(settings->admin.address, "127.0.0.1:2");
+    assert_string_equal(settings->grpc.address, "10.0.0.1:3");
+    assert_true(settings->grpc.max_connection_age_ns == UINT64_C(5400000000000));
+    assert_true(settings->grpc.max_connection_age_grace_ns == 0);
+    assert_string_equal(settings->grpc.tls.cert_file, "/it's.pem");
+    assert_string_equal(settings->grpc.tls.key_file, "/key.pem");
+    assert_string_equal(settings->grpc.tls.client_ca_file, "/ca.pem");
+    assert_string_equal(settings->grpc.tls.client_names[0], "envoy.example");
+    assert_null(settings->http.tls.cert_file);
+    assert_true(result.envoy.json_log);
+    result_free(&result);
+
+    result = READ("GRPC_UDS=/run/ratelimit.sock", "GRPC_PORT=3");
+    assert_string_equal(result.settings->grpc.address, "unix:/run/ratelimit.sock");
+    result_free(&result);
+}
+
+static void every_kind_of_redis(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variables[6], *url;
+    } cases[] = {
+        {{"REDIS_URL=/run/redis.sock"}, "unix:/run/redis.sock"},
+        {{"REDIS_URL=h:6379", "REDIS_SOCKET_TYPE=tcp"}, "redis://h:6379"},
+        {{"REDIS_URL=h:6379", "REDIS_SOCKET_TYPE=tcp", "REDIS_TLS=true"}, "rediss://h:6379"},
+        {{"REDIS_URL=redis://h:6379/2", "REDIS_SOCKET_TYPE=tcp"}, "redis://h:6379/2"},
+        {{"REDIS_URL=m,a:1,b:2", "REDIS_TYPE=SENTINEL"}, "redis-sentinel://a:1,b:2/m"},
+        {{"REDIS_URL=a:1,b:2", "REDIS_TYPE=cluster", "REDIS_TLS=1"}, "rediss-cluster://a:1,b:2"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct result result = read_variables(cases[i].variables);
+        assert_string_equal(result.settings->store.redis_url, cases[i].url);
+        assert_string_equal(result.settings->store.prefix, "weir:");
+        result_free(&result);
+    }
+    struct result result =
+        READ("REDIS_URL=m,a:1", "REDIS_TYPE=SENTINEL", "REDIS_AUTH=user:pass:word",
+             "REDIS_SENTINEL_AUTH=secret", "REDIS_TLS=true", "REDIS_TLS_CACERT=/ca",
+             "REDIS_TLS_CLIENT_CERT=/cert", "REDIS_TLS_CLIENT_KEY=/key", "CACHE_KEY_PREFIX=p:");
+    const struct weir_store_settings *store = &result.settings->store;
+    assert_string_equal(store->user, "user");
+    assert_string_equal(store->password, "pass:word");
+    assert_string_equal(store->sentinel_password, "secret");
+    assert_string_equal(store->ca_file, "/ca");
+    assert_string_equal(store->cert_file, "/cert");
+    assert_string_equal(store->key_file, "/key");
+    assert_string_equal(store->prefix, "p:");
+    result_free(&result);
+}
+
+static void what_the_service_does(void **state)
+{
+    (void)state;
+    struct result result =
+        READ("RUNTIME_ROOT=/data", "RUNTIME_SUBDIRECTORY=ratelimit", "RUNTIME_APPDIRECTORY=a/b",
+             "RUNTIME_IGNOREDOTFILES=true", "MERGE_DOMAIN_CONFIG=true", "SHADOW_MODE=true",
+             "QUOTA_MODE=true", "RESPONSE_DYNAMIC_METADATA=true",
+             "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED=true",
+             "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=true", "LOCAL_CACHE_SIZE_IN_BYTES=1000",
+             "NEAR_LIMIT_RATIO=0.5", "LIMIT_RESPONSE_HEADERS_ENABLED=true", "LIMIT_LIMIT_HEADER=A",
+             "LIMIT_REMAINING_HEADER=B", "LIMIT_RESET_HEADER=C",
+             "FORCE_START_WITHOUT_INITIAL_CONFIG=true", "CONFIG_TYPE=FILE", "BACKEND_TYPE=redis");
+    const struct weir_envoy_settings *envoy = &result.settings->envoy;
+    const struct weir_envoy_options *options = &envoy->options;
+    assert_string_equal(envoy->folder, "/data/ratelimit/a/b");
+    assert_string_equal(options->name_prefix, "a.b.");
+    assert_true(options->ignore_dot_files && options->merge_domains && options->shadow_mode &&
+                options->quota_mode && options->dynamic_metadata && options->charge_if_allowed &&
+                options->count_local && options->headers && envoy->need_domains);
+    assert_true(options->near_limit_ratio == 0.5F);
+    assert_string_equal(options->limit_header, "A");
+    assert_string_equal(options->remaining_header, "B");
+    assert_string_equal(options->reset_header, "C");
+    assert_string_equal(result.notes, "");
+    result_free(&result);
+    result = READ("RUNTIME_WATCH_ROOT=false");
+    assert_null(result.settings->envoy.options.name_prefix);
+    result_free(&result);
+}
+
+static void where_counters_go(void **state)
+{
+    (void)state;
+    struct result result = READ("USE_DOG_STATSD=true", "STATSD_HOST=h", "STATSD_PORT=1",
+                                "STATS_FLUSH_INTERVAL=1500ms", "EXTRA_TAGS=foo:bar,a:b");
+    const struct weir_envoy_settings *envoy = &result.settings->envoy;
+    assert_true(envoy->statsd_tags && !envoy->statsd_tcp);
+    assert_string_equal(envoy->statsd_host, "h");
+    assert_true(envoy->flush_ns == UINT64_C(1500000000));
+    assert_int_equal(envoy->tag_count, 2);
+    result_free(&result);
+    result = READ("USE_PROMETHEUS=true", "PROMETHEUS_ADDR=:9102", "PROMETHEUS_PATH=/m");
+    assert_string_equal(result.settings->envoy.prometheus, "0.0.0.0:9102");
+    assert_string_equal(result.settings->envoy.prometheus_path, "/m");
+    assert_null(result.settings->envoy.statsd_host);
+    result_free(&result);
+    result = READ("DISABLE_STATS=true");
+    assert_null(result.settings->envoy.statsd_host);
+    result_free(&result);
+}
+
+static void wrong_values_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variables[4], *reason;
+    } cases[] = {
+        {{"PORT=x"}, "PORT is a number of 0 to 65535, not 'x'"},
+        {{"PORT=65536"}, "PORT is a number of 0 to 65535, not '65536'"},
+        {{"SHADOW_MODE=maybe"}, "SHADOW_MODE is true or false, not 'maybe'"},
+        {{"STATS_FLUSH_INTERVAL=10"},
+         "STATS_FLUSH_INTERVAL is a duration as 1h30m, 10s or 100ms, not '10'"},
+        {{"GRPC_MAX_CONNECTION_AGE=-1s"},
+         "GRPC_MAX_CONNECTION_AGE is a duration as 1h30m, 10s or 100ms, not '-1s'"},
+        {{"BACKEND_TYPE=memcache"},
+         "BACKEND_TYPE: only redis is supported (and no Redis at all, where REDIS_URL is not set), "
+         "no memcached"},
+        {{"CONFIG_TYPE=GRPC_XDS_SOTW"}, "CONFIG_TYPE: only FILE is supported, no xDS"},
+        {{"REDIS_URL=a:1", "REDIS_TYPE=CIRCUS"}, "Unrecognized redis type CIRCUS"},
+        {{"REDIS_URL=a:1", "REDIS_TYPE=SENTINEL"},
+         "Expected master name and a list of urls for the sentinels, in the format: <redis master "
+         "name>,<sentinel1>,...,<sentineln>"},
+        {{"USE_STATSD=true", "USE_PROMETHEUS=true"},
+         "USE_STATSD, USE_DOG_STATSD and USE_PROMETHEUS exclude each other"},
+        {{"EXTRA_TAGS=foo"}, "EXTRA_TAGS is no list of name:value"},
+        {{"RUNTIME_ROOT=/a\nb"}, "a variable has a control character in its value"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct result result = read_variables(cases[i].variables);
+        assert_int_equal(result.err, WEIR_ERR_RANGE);
+        assert_string_equal(result.reason.text, cases[i].reason);
+        free(result.notes);
+    }
+}
+
+/* Every variable of the original, with a value that is not its default. What it changes shows in
+ * the rules file, or it is named. */
+static void no_variable_is_passed_over(void **state)
+{
+    (void)state;
+    static const char *const base[] = {
+        "REDIS_URL=m,h:1",          "REDIS_TYPE=SENTINEL",
+        "REDIS_TLS=true",           "LIMIT_RESPONSE_HEADERS_ENABLED=true",
+        "GRPC_SERVER_USE_TLS=true", "GRPC_SERVER_TLS_CERT=/c",
+        "GRPC_SERVER_TLS_KEY=/k",   "GRPC_CLIENT_TLS_CACERT=/a",
+        "REDIS_TLS_CLIENT_CERT=/c", "REDIS_TLS_CLIENT_KEY=/k"};
+    static const char *const variables[] = {
+        "HOST=10.0.0.1",
+        "PORT=1",
+        "DEBUG_HOST=10.0.0.1",
+        "DEBUG_PORT=1",
+        "GRPC_UDS=/x",
+        "GRPC_HOST=10.0.0.1",
+        "GRPC_PORT=1",
+        "GRPC_MAX_CONNECTION_AGE=1h",
+        "GRPC_MAX_CONNECTION_AGE_GRACE=2h",
+        "GRPC_SERVER_TLS_CERT=/x",
+        "GRPC_SERVER_TLS_KEY=/x",
+        "GRPC_CLIENT_TLS_CACERT=/x",
+        "GRPC_CLIENT_TLS_SAN=x",
+        "LOG_LEVEL=DEBUG",
+        "MERGE_DOMAIN_CONFIG=true",
+        "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED=true",
+        "RUNTIME_ROOT=/x",
+        "RUNTIME_SUBDIRECTORY=x",
+        "RUNTIME_APPDIRECTORY=x",
+        "RUNTIME_IGNOREDOTFILES=true",
+        "RUNTIME_WATCH_ROOT=false",
+        "CONFIG_GRPC_XDS_NODE_ID=x",
+        "CONFIG_GRPC_XDS_NODE_METADATA=x=y",
+        "CONFIG_GRPC_XDS_SERVER_URL=x",
+        "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL=1s",
+        "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS=x",
+        "CONFIG_GRPC_XDS_SERVER_USE_TLS=true",
+        "CONFIG_GRPC_XDS_CLIENT_TLS_CERT=x",
+        "CONFIG_GRPC_XDS_CLIENT_TLS_KEY=x",
+        "CONFIG_GRPC_XDS_SERVER_TLS_CACERT=x",
+        "CONFIG_GRPC_XDS_SERVER_TLS_SAN=x",
+        "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL=1s",
+        "XDS_CLIENT_BACKOFF_MAX_INTERVAL=1s",
+        "XDS_CLIENT_BACKOFF_RANDOM_FACTOR=1",
+        "XDS_CLIENT_BACKOFF_JITTER=false",
+        "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES=1",
+        "USE_DOG_STATSD=true",
+        "USE_DOG_STATSD_MOGRIFIERS=A",
+        "USE_STATSD=false",
+        "STATSD_HOST=x",
+        "STATSD_PORT=1",
+        "EXTRA_TAGS=a:b",
+        "STATS_FLUSH_INTERVAL=1s",
+        "DISABLE_STATS=true",
+        "USE_PROMETHEUS=true",
+        "PROMETHEUS_MAPPER_YAML=x",
+        "PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS=true",
+        "EXPIRATION_JITTER_MAX_SECONDS=1",
+        "LOCAL_CACHE_SIZE_IN_BYTES=1",
+        "NEAR_LIMIT_RATIO=0.5",
+        "CACHE_KEY_PREFIX=x",
+        "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=true",
+        "SHADOW_MODE=true",
+        "QUOTA_MODE=true",
+        "RESPONSE_DYNAMIC_METADATA=true",
+        "LIMIT_LIMIT_HEADER=x",
+        "LIMIT_REMAINING_HEADER=x",
+        "LIMIT_RESET_HEADER=x",
+        "REDIS_POOL_SIZE=1",
+        "REDIS_AUTH=x",
+        "REDIS_SENTINEL_AUTH=x",
+        "REDIS_TLS_CLIENT_CERT=/x",
+        "REDIS_TLS_CLIENT_KEY=/x",
+        "REDIS_TLS_CACERT=/x",
+        "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION=true",
+        "REDIS_PIPELINE_WINDOW=1s",
+        "REDIS_PIPELINE_LIMIT=1",
+        "REDIS_CLUSTER_PIPELINE_PARALLELISM=2",
+        "REDIS_TIMEOUT=1s",
+        "REDIS_POOL_ON_EMPTY_BEHAVIOR=ERROR",
+        "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION=true",
+        "REDIS_STARTUP_INITIAL_INTERVAL=2s",
+        "REDIS_STARTUP_MAX_INTERVAL=2s",
+        "REDIS_STARTUP_MAX_ELAPSED_TIME=2s",
+        "REDIS_PERSECOND=true",
+        "REDIS_PERSECOND_SOCKET_TYPE=tcp",
+        "REDIS_PERSECOND_TYPE=CLUSTER",
+        "REDIS_PERSECOND_URL=x",
+        "REDIS_PERSECOND_POOL_SIZE=1",
+        "REDIS_PERSECOND_AUTH=x",
+        "REDIS_PERSECOND_SENTINEL_AUTH=x",
+        "REDIS_PERSECOND_TLS=true",
+        "REDIS_PERSECOND_PIPELINE_WINDOW=1s",
+        "REDIS_PERSECOND_PIPELINE_LIMIT=1",
+        "REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM=2",
+        "REDIS_PERSECOND_TIMEOUT=1s",
+        "REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR=ERROR",
+        "MEMCACHE_HOST_PORT=x",
+        "MEMCACHE_MAX_IDLE_CONNS=1",
+        "MEMCACHE_SRV=x",
+        "MEMCACHE_SRV_REFRESH=1s",
+        "MEMCACHE_TLS=true",
+        "MEMCACHE_TLS_CLIENT_CERT=x",
+        "MEMCACHE_TLS_CLIENT_KEY=x",
+        "MEMCACHE_TLS_CACERT=x",
+        "MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION=true",
+        "TRACING_ENABLED=true",
+        "TRACING_EXPORTER_PROTOCOL=grpc",
+        "TRACING_SERVICE_NAME=x",
+        "TRACING_SERVICE_NAMESPACE=x",
+        "TRACING_SERVICE_INSTANCE_ID=x",
+        "TRACING_SAMPLING_RATE=0.5",
+    };
+    const char *all[16] = {NULL};
+    memcpy(all, base, sizeof base);
+    struct result before = read_variables(all);
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s ", (int)strcspn(variables[i], "="), variables[i]);
+        all[0] = variables[i]; /* goes before what is given again */
+        memcpy(all + 1, base, sizeof base);
+        struct result after = read_variables(all);
+        bool named = strstr(after.notes, name) != NULL;
+        bool changed = strcmp(after.envoy.rules, before.envoy.rules) != 0;
+        if (named == changed)
+            print_error("%s\n", variables[i]);
+        assert_true(named != changed);
+        result_free(&after);
+    }
+    result_free(&before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_variables_all_is_as_in_the_original),
+        cmocka_unit_test(listeners_and_tls),
+        cmocka_unit_test(every_kind_of_redis),
+        cmocka_unit_test(what_the_service_does),
+        cmocka_unit_test(where_counters_go),
+        cmocka_unit_test(wrong_values_are_refused),
+        cmocka_unit_test(no_variable_is_passed_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
