@@ -6,7 +6,7 @@
 #include "store/redis/stats.h"
 
 /* How long a call of each kind may take. */
-static uint64_t limit_ns(const struct store *store, uint8_t kind)
+static uint64_t limit_ns(const struct store *store, int kind)
 {
     switch (kind) {
     case CALL_LEASE:
@@ -89,6 +89,42 @@ static void share_answered(struct store *store, const struct store_call *call, i
 
 /* --- Undoing ---------------------------------------------------------------------------------- */
 
+/* What undoes works once, and so may be sent twice: tried for a second, where the connection was
+ * lost or is not there yet. Returns whether it is kept for that. */
+static bool pause_orphan(struct store *store, struct store_call *call)
+{
+    if (call->times++ >= STORE_ORPHAN_TRIES)
+        return false;
+    call->sent_hr = store_hr(store) + STORE_ORPHAN_PAUSE_NS;
+    call_append(&store->paused, call);
+    store_arm(store, call->sent_hr);
+    return true;
+}
+
+static void send_orphan(struct store *store, struct store_call *call)
+{
+    uint64_t due_hr = store_hr(store) + STORE_ORPHAN_NS;
+    int err = WEIR_ERR_STORE;
+
+    if (redis_breaker_closed(&store->breaker) || call->times == 0)
+        err = call_queue(store, call, &store->background[CALL_ORPHAN], due_hr);
+    if (err == 0)
+        store_arm(store, due_hr);
+    else if (!pause_orphan(store, call))
+        call_give(store, call);
+}
+
+static uint64_t resume_orphans(struct store *store, uint64_t hr)
+{
+    while (store->paused.first != NULL && store->paused.first->sent_hr <= hr) {
+        struct store_call *call = store->paused.first;
+
+        call_unlink(call);
+        send_orphan(store, call);
+    }
+    return store->paused.first != NULL ? store->paused.first->sent_hr : UINT64_MAX;
+}
+
 void background_roll_back(struct store *store, struct flight *flight, struct redis_step step)
 {
     const struct redis_plan_context context = {
@@ -103,8 +139,10 @@ void background_roll_back(struct store *store, struct flight *flight, struct red
 
     struct store_call *call = call_write(store, CALL_ORPHAN, &batch);
 
-    if (call != NULL && send_call(store, call) == 0)
-        redis_stats_add(&store->stats.rollbacks, 1);
+    if (call == NULL)
+        return; /* what it reserved stays charged */
+    redis_stats_add(&store->stats.rollbacks, 1);
+    send_orphan(store, call);
 }
 
 void background_release(struct store *store, const struct weir_decision *decision)
@@ -128,8 +166,9 @@ void background_release(struct store *store, const struct weir_decision *decisio
         };
         struct store_call *call = call_write(store, CALL_ORPHAN, &batch);
 
-        if (call == NULL || send_call(store, call) < 0)
+        if (call == NULL)
             return; /* the lease ends by its life */
+        send_orphan(store, call);
     }
 }
 
@@ -166,13 +205,20 @@ void background_probe(struct store *store)
 
 /* --- Their end -------------------------------------------------------------------------------- */
 
-void background_answered(struct store *store, struct store_call *call, int error,
+bool background_answered(struct store *store, struct store_call *call, int error,
                          const struct weir_resp_node *nodes, uint32_t count)
 {
-    if (call->kind == CALL_LEASE)
+    switch (call->kind) {
+    case CALL_LEASE:
         share_answered(store, call, error, nodes, count);
-    else if (call->kind == CALL_PROBE)
+        return false;
+    case CALL_PROBE:
         probe_ended(store, error == 0 && nodes[0].type == WEIR_RESP_SIMPLE);
+        return false;
+    default:
+        /* What undoes works once, so that it may be sent twice. */
+        return error != 0 && pause_orphan(store, call);
+    }
 }
 
 static void expire(struct store *store, struct store_call *call)
@@ -194,9 +240,9 @@ static void expire(struct store *store, struct store_call *call)
 
 uint64_t background_expire(struct store *store, uint64_t hr)
 {
-    uint64_t next_hr = UINT64_MAX;
+    uint64_t next_hr = resume_orphans(store, hr);
 
-    for (uint8_t kind = 0; kind < CALL_KINDS; kind++) {
+    for (int kind = 0; kind < CALL_KINDS; kind++) {
         struct call_list *list = &store->background[kind];
         uint64_t limit = limit_ns(store, kind);
 

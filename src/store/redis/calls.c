@@ -20,7 +20,7 @@ void call_append(struct call_list *list, struct store_call *call)
     list->last = call;
 }
 
-static void unlink_call(struct store_call *call)
+void call_unlink(struct store_call *call)
 {
     struct call_list *list = call->list;
 
@@ -53,7 +53,7 @@ struct store_call *call_take(struct store *store, enum call_kind kind, size_t by
 void call_give(struct store *store, struct store_call *call)
 {
     if (call->list != NULL)
-        unlink_call(call);
+        call_unlink(call);
     redis_blocks_give(&store->calls, call, call->size);
 }
 
@@ -105,7 +105,6 @@ static uint64_t written_hr(const struct store *store, const struct store_call *c
 
 static void account_end(struct store *store, struct store_call *call, int error)
 {
-    redis_stats_add(&store->stats.redirects, call->call.attempts);
     if (error == 0) {
         uint64_t from_hr = written_hr(store, call), hr = store_hr(store);
 
@@ -125,19 +124,20 @@ static void call_done(struct redis_call *done, int error, const struct weir_resp
     struct store_call *call = (struct store_call *)(void *)done; /* its first member */
     struct store *store = call->store;
 
-    unlink_call(call);
+    call_unlink(call);
     account_end(store, call, error);
     if (call->kind <= CALL_STEP)
         flight_answered(store, call, error, nodes, count);
-    else
-        background_answered(store, call, error, nodes, count);
-    redis_blocks_give(&store->calls, call, call->size);
+    else if (background_answered(store, call, error, nodes, count))
+        call = NULL; /* to be sent again */
+    if (call != NULL)
+        redis_blocks_give(&store->calls, call, call->size);
     if (store->queued)
         store_flush_soon(store);
 }
 
-int call_send(struct store *store, struct store_call *call, struct call_list *list,
-              uint64_t give_up_hr)
+int call_queue(struct store *store, struct store_call *call, struct call_list *list,
+               uint64_t give_up_hr)
 {
     call->call.done = call_done;
     call->call.give_up_ns = give_up_hr;
@@ -148,12 +148,22 @@ int call_send(struct store *store, struct store_call *call, struct call_list *li
     int err = redis_client_send(store->client, &call->call);
 
     if (err < 0) {
-        call_give(store, call);
+        call_unlink(call);
         return err;
     }
     redis_stats_add(&store->stats.calls, 1);
     store->queued = true;
     return 0;
+}
+
+int call_send(struct store *store, struct store_call *call, struct call_list *list,
+              uint64_t give_up_hr)
+{
+    int err = call_queue(store, call, list, give_up_hr);
+
+    if (err < 0)
+        call_give(store, call);
+    return err;
 }
 
 bool call_forget(struct store *store, struct store_call *call)

@@ -83,9 +83,11 @@ static void client_event(void *context, enum redis_event event, const char *text
 
 static void copy_counters(struct store *store)
 {
+    uint64_t redirects = redis_client_counters(store->client)->redirects;
     const struct redis_leases_counters *from = redis_leases_counters(store->leases);
     struct weir_store_redis_stats *to = &store->stats;
 
+    redis_stats_set(&to->redirects, redirects);
     redis_stats_set(&to->leases, from->held);
     redis_stats_set(&to->lease_refills, from->refills);
     redis_stats_set(&to->lease_returns, from->returns);

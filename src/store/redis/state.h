@@ -27,6 +27,8 @@
 /* How long the calls of no decision may take; beyond it their end is unknown. */
 #define STORE_LEASE_DEADLINES 5 /* of decisions: nobody waits for a refill */
 #define STORE_ORPHAN_NS UINT64_C(1000000000)
+#define STORE_ORPHAN_PAUSE_NS UINT64_C(50000000)
+#define STORE_ORPHAN_TRIES (STORE_ORPHAN_NS / STORE_ORPHAN_PAUSE_NS)
 #define STORE_SHUTDOWN_NS UINT64_C(200000000)
 
 enum call_kind {
@@ -54,6 +56,7 @@ struct store_call {
     size_t size; /* of the block */
     uint32_t turn;
     uint8_t kind, action; /* enum call_kind; DECISION: enum redis_action */
+    uint8_t times;        /* ORPHAN: tried */
     struct redis_step step;
     _Alignas(16) char bytes[];
 };
@@ -91,6 +94,7 @@ struct store {
     struct redis_blocks calls, flights;
     struct flight_list refused, woken;
     struct call_list background[CALL_KINDS];
+    struct call_list paused; /* orphans that could not be sent; sent_hr: when they are again */
     bool connected, queued, closing, told_open;
     uint16_t probe_slot;
     uint32_t turn;
@@ -155,8 +159,11 @@ void call_append(struct call_list *list, struct store_call *call);
 /* A call with room for so many bytes; NULL: full. */
 struct store_call *call_take(struct store *store, enum call_kind kind, size_t bytes);
 void call_give(struct store *store, struct store_call *call);
-/* Queues it; it stands in `list` until its end. Errors: as redis_client_send; the call is given
- * back. */
+void call_unlink(struct store_call *call);
+/* Queues it; it stands in `list` until its end. Errors: as redis_client_send. */
+int call_queue(struct store *store, struct store_call *call, struct call_list *list,
+               uint64_t give_up_hr) __attribute__((warn_unused_result));
+/* The same; with an error the call is given back. */
 int call_send(struct store *store, struct store_call *call, struct call_list *list,
               uint64_t give_up_hr) __attribute__((warn_unused_result));
 /* Nobody waits for it any more; the call is given back. Returns whether it was perhaps executed. */
@@ -194,7 +201,8 @@ static inline bool store_gives_back(const struct weir_decision *decision)
 
 /* --- background.c */
 void background_send_leases(struct store *store);
-void background_answered(struct store *store, struct store_call *call, int error,
+/* Returns whether the call is kept, to be sent again. */
+bool background_answered(struct store *store, struct store_call *call, int error,
                          const struct weir_resp_node *nodes, uint32_t count);
 void background_roll_back(struct store *store, struct flight *flight, struct redis_step step);
 /* Ends the leases that a decision of unknown end may have been given. */
