@@ -269,16 +269,30 @@ def test_recovery_is_told_once_and_seen_by_operators(tmp_path):
     """One line a change of state, /readyz and the metrics: who operates it sees what happens."""
     with Scene(tmp_path) as scene:
         node = scene.nodes[0]
+
+        def ready():
+            with node.admin() as admin:
+                return admin.request("GET", "/readyz").status
+
         with scene.load.running():
             wait_until(lambda: len(scene.load.answers) > 100, what="some load")
+            assert ready() == 200
             scene.redis.kill()
             node.wait_event("store_down")
             wait_until(lambda: node.metrics()["weir_store_up"] == 0, what="the metric")
+            assert ready() == 503  # one of its limits is closed now
+            wait_until(lambda: node.metrics()["weir_store_errors_total"] > 10, what="failures")
             scene.redis.start()
-            node.wait_event("store_up")
+            node.wait_event("store_up", 2)
             wait_until(lambda: node.metrics()["weir_store_up"] == 1, what="the metric")
+            assert ready() == 200
         assert node.text().count("event=store_down") == 1
-        assert node.metrics()["weir_store_errors_total"] > 0
+        assert node.text().count("event=store_up") == 2  # the first when it started
+        metrics = node.metrics()
+        assert metrics["weir_fallback_decisions_total{source=\"closed\"}"] > 0
+        assert metrics["weir_store_breaker_opened_total"] == 1
+        assert metrics["weir_store_breaker"] == 0
+        assert metrics["weir_store_latency_seconds_count"] > 0
 
 
 def test_leases_outlive_a_short_outage_and_not_the_bound(tmp_path):
