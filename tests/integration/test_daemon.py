@@ -100,18 +100,6 @@ def test_a_listener_that_others_reach_needs_a_token_or_open(tmp_path, listener):
             assert weir.stop() == 0
 
 
-def test_what_is_not_there_yet_says_so(tmp_path):
-    done = serve(tmp_path, rules_of(API), "--grpc", "127.0.0.1:0")
-    assert done.returncode == 1 and len(lines_of(done)) == 1
-    assert "not supported" in done.stderr
-    with Weir(tmp_path, rules_of(API), "--grpc", "off") as weir:
-        assert weir.stop() == 0
-
-
-@pytest.mark.parametrize("arguments", [
-    ["--workers", "0"], ["--workers", "129"], ["--workers", "x"], ["--nonsense"], ["extra"],
-    ["--watch"], ["--log-format", "xml"], ["--config"], ["--workers", "1x"],
-])
 def test_a_wrong_command_line_exits_with_2(arguments):
     done = run_weir("serve", *arguments)
     assert done.returncode == 2 and done.stderr.startswith("weir: ") and done.stdout == ""

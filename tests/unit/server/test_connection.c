@@ -1,119 +1,12 @@
 /* A worker and its connections over a store that answers late, out of order, or never: replies stay
  * in order, deadlines are kept, and a client that goes away leaves nothing behind.
- *
- * The worker's loop runs in this thread, a step at a time; the client is a socket that does not
- * block. */
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+ */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "fake_store.h"
 #include "server/clock.h"
-#include "server/http.h"
-
-/* Steps of the loop that are more than enough for anything here; each waits for at most a tick. */
-#define STEPS_MAX 400
-
-struct rig {
-    struct weir_log log;
-    struct weir_table *table;
-    struct weir_rules *rules;
-    struct fake_store *store;
-    struct weir_worker worker;
-    struct weir_endpoint endpoint;
-    char received[1 << 20];
-    size_t received_size;
-};
-
-static int prepare(void *context, struct weir_limit *limit, const char *name)
-{
-    struct fake_store *store = context;
-    (void)name;
-    struct weir_reason reason;
-    return store->base.ops->prepare(&store->base, limit, &reason);
-}
-
-static struct weir_rules *parse(const char *text)
-{
-    struct weir_rules *rules = NULL;
-    struct weir_problems problems = {0};
-    assert_int_equal(weir_rules_parse(&rules, "test", ".", text, strlen(text), &problems), 0);
-    weir_problems_free(&problems);
-    return rules;
-}
-
-static struct rig *rig_open_deadline(const char *rules, uint64_t deadline_ns)
-{
-    struct rig *rig = calloc(1, sizeof *rig);
-    struct weir_reason reason = {{0}};
-    int fd;
-    assert_non_null(rig);
-    weir_log_init(&rig->log, STDERR_FILENO, WEIR_LOG_TEXT);
-    const struct weir_table_options table = {.bytes = WEIR_TABLE_BYTES_MIN,
-                                             .wall_ns = weir_clock_wall_ns(),
-                                             .boot_ns = weir_clock_boot_ns()};
-    assert_int_equal(weir_table_open(&rig->table, &table, &reason), 0);
-    rig->rules = parse(rules);
-    rig->store = fake_store_open();
-    rig->store->later_every = 1;
-    assert_int_equal(weir_rules_prepare(rig->rules, prepare, rig->store), 0);
-    const struct weir_worker_options worker = {.log = &rig->log,
-                                               .table = rig->table,
-                                               .store = &rig->store->base,
-                                               .rules = rig->rules,
-                                               .deadline_ns = deadline_ns,
-                                               .connections_max = 16};
-    assert_int_equal(weir_worker_open(&rig->worker, &worker, &reason), 0);
-    assert_int_equal(weir_endpoint_parse(&rig->endpoint, "127.0.0.1:0", &reason), 0);
-    assert_int_equal(weir_endpoint_bind(&rig->endpoint, &fd, 1, &reason), 0);
-    assert_int_equal(weir_worker_listen(&rig->worker, &weir_http_front, WEIR_LISTENER_HTTP,
-                                        &rig->endpoint, fd, NULL, &reason),
-                     0);
-    return rig;
-}
-
-/* With a deadline that a slow machine does not meet by chance. */
-static struct rig *rig_open(const char *rules)
-{
-    return rig_open_deadline(rules, UINT64_C(3600000000000));
-}
-
-static void rig_close(struct rig *rig)
-{
-    weir_worker_close(&rig->worker); /* closes the store too */
-    weir_table_close(rig->table);
-    weir_rules_unref(rig->rules);
-    free(rig);
-}
-
-/* One step of the loop; the wheel's tick bounds how long it waits. */
-static void step(struct rig *rig)
-{
-    uv_run(&rig->worker.loop, UV_RUN_ONCE);
-}
-
-static int client_open(struct rig *rig)
-{
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, &rig->endpoint.any, rig->endpoint.size), 0);
-    return fd;
-}
-
-static void client_send(int fd, const char *text)
-{
-    assert_int_equal(send(fd, text, strlen(text), 0), strlen(text));
-}
+#include "worker_rig.h"
 
 static void client_check(int fd, int cost)
 {
@@ -124,50 +17,9 @@ static void client_check(int fd, int cost)
     client_send(fd, text);
 }
 
-/* Reads what has come, without waiting. Returns false at the end of the stream. */
-static bool client_read(struct rig *rig, int fd)
-{
-    for (;;) {
-        ssize_t n = recv(fd, rig->received + rig->received_size,
-                         sizeof rig->received - 1 - rig->received_size, MSG_DONTWAIT);
-        if (n <= 0)
-            return n != 0;
-        rig->received_size += (size_t)n;
-        rig->received[rig->received_size] = 0;
-    }
-}
-
-static unsigned count_of(const struct rig *rig, const char *text)
-{
-    unsigned count = 0;
-    for (const char *at = rig->received; (at = strstr(at, text)); at++)
-        count++;
-    return count;
-}
-
-static void run_until_pending(struct rig *rig, uint32_t count)
-{
-    for (int i = 0; i < STEPS_MAX && rig->store->pending_count < count; i++)
-        step(rig);
-    assert_int_equal(rig->store->pending_count, count);
-}
-
 static void run_until_replies(struct rig *rig, int fd, unsigned count)
 {
-    for (int i = 0; i < STEPS_MAX && count_of(rig, "HTTP/1.1 ") < count; i++) {
-        step(rig);
-        client_read(rig, fd);
-    }
-    assert_int_equal(count_of(rig, "HTTP/1.1 "), count);
-}
-
-static void run_until_no_connection(struct rig *rig)
-{
-    for (int i = 0; i < STEPS_MAX && rig->worker.all; i++)
-        step(rig);
-    assert_null(rig->worker.all);
-    assert_int_equal(rig->worker.taken, 0);
-    assert_int_equal(rig->worker.buffers.used_bytes, 0);
+    run_until(rig, fd, "HTTP/1.1 ", count);
 }
 
 static const char *const api = "version: 1\n"
@@ -251,9 +103,7 @@ static void a_client_that_goes_away_cancels_what_it_waits_for(void **state)
     for (int i = 0; i < 50; i++)
         client_check(fd, 1);
     run_until_pending(rig, 50);
-    const struct linger reset = {.l_onoff = 1};
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-    close(fd);
+    client_reset(fd);
     run_until_no_connection(rig);
     assert_int_equal(weir_engine_pending(rig->worker.engine), 0);
     fd = client_open(rig);
@@ -310,9 +160,10 @@ static void new_rules_hold_from_the_next_turn_and_old_decisions_keep_theirs(void
     int fd = client_open(rig);
     client_check(fd, 1);
     run_until_pending(rig, 1);
-    struct weir_rules *rules = parse("version: 1\nlimits:\n  - { name: other, key: [client.ip],\n"
-                                     "      rate: 7/h }\n");
-    assert_int_equal(weir_rules_prepare(rules, prepare, rig->store), 0);
+    struct weir_rules *rules =
+        rig_parse("version: 1\nlimits:\n  - { name: other, key: [client.ip],\n"
+                  "      rate: 7/h }\n");
+    assert_int_equal(weir_rules_prepare(rules, rig_prepare, rig->store), 0);
     weir_worker_set_rules(&rig->worker, rules);
     weir_rules_unref(rules);
     step(rig);
@@ -327,6 +178,77 @@ static void new_rules_hold_from_the_next_turn_and_old_decisions_keep_theirs(void
     rig_close(rig);
 }
 
+static const char *const slots = "version: 1\n"
+                                 "limits:\n"
+                                 "  - { name: slots, key: [client.ip], algorithm: concurrency,\n"
+                                 "      limit: 1, life: 1h, on_store_error: local }\n";
+
+static void client_release(int fd, const char *lease, size_t size)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "POST /v1/release HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n"
+             "{\"lease\":\"%.*s\"}",
+             size + sizeof "{\"lease\":\"\"}" - 1, (int)size, lease);
+    client_send(fd, text);
+}
+
+/* The end of a lease has its place among the replies, and the store's failure is told as one,
+ * whatever the rules say of it. */
+static void an_end_of_a_lease_waits_for_the_store_in_its_place(void **state)
+{
+    struct rig *rig = rig_open(slots);
+    int fd = client_open(rig);
+    char lease[64];
+    client_check(fd, 1);
+    run_until_pending(rig, 1);
+    fake_store_answer(rig->store, 0);
+    run_until_replies(rig, fd, 1);
+    const char *at = strstr(rig->received, "\"lease\":\"");
+    assert_non_null(at);
+    assert_int_equal(sscanf(at, "\"lease\":\"%63[^\"]", lease), 1);
+    client_check(fd, 1);
+    client_release(fd, lease, strlen(lease));
+    client_check(fd, 1);
+    client_release(fd, lease, strlen(lease));
+    client_release(fd, lease, strlen(lease));
+    run_until_pending(rig, 5);
+    fake_store_fail(rig->store, 4, WEIR_ERR_STORE);
+    fake_store_answer(rig->store, 0); /* denied: the slot is taken */
+    for (int i = 0; i < 3; i++)
+        fake_store_answer(rig->store, 0);
+    run_until_replies(rig, fd, 6);
+    at = rig->received;
+    static const char *const order[] = {
+        "HTTP/1.1 200 ", "HTTP/1.1 429 ", "HTTP/1.1 200 ", "released\":true",
+        "HTTP/1.1 200 ", "HTTP/1.1 404 ", "HTTP/1.1 503 ", "the store did not answer"};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        at = strstr(at, order[i]);
+        assert_non_null(at);
+        at++;
+    }
+    close(fd);
+    run_until_no_connection(rig);
+    rig_close(rig);
+}
+
+static void a_lease_that_could_not_be_told_is_ended(void **state)
+{
+    struct rig *rig = rig_open(slots);
+    int fd = client_open(rig);
+    client_check(fd, 1);
+    client_check(fd, 1); /* whose answer the first one waits behind when it is answered first */
+    run_until_pending(rig, 2);
+    fake_store_answer(rig->store, 1);
+    client_reset(fd);
+    run_until_no_connection(rig);
+    run_until_pending(rig, 1); /* the end of the lease that was given */
+    fake_store_answer(rig->store, 0);
+    assert_int_equal(rig->store->releases, 1);
+    assert_int_equal(rig->store->cancels, 1);
+    rig_close(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +259,8 @@ int main(void)
         cmocka_unit_test(more_than_may_be_owed_waits_unread_and_nothing_is_lost),
         cmocka_unit_test(draining_waits_for_the_answer_and_closes_behind_it),
         cmocka_unit_test(new_rules_hold_from_the_next_turn_and_old_decisions_keep_theirs),
+        cmocka_unit_test(an_end_of_a_lease_waits_for_the_store_in_its_place),
+        cmocka_unit_test(a_lease_that_could_not_be_told_is_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
