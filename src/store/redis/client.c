@@ -1,6 +1,7 @@
 /* Calls: where they go, what waits, what a refusal means; see client.h and client_state.h. */
 #include "store/redis/client.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -396,6 +397,7 @@ int redis_client_open(struct redis_client **out, const struct redis_client_optio
 {
     struct redis_client *client = calloc(1, sizeof *client);
 
+    assert(options->script_count <= REDIS_SCRIPTS_MAX);
     reason->text[0] = '\0';
     if (client == NULL) {
         return WEIR_ERR_MEMORY;

@@ -88,8 +88,8 @@ struct redis_client_options {
     uv_loop_t *loop;
     const struct redis_url *url;               /* copied */
     const struct redis_script *const *scripts; /* loaded into every server that is connected to */
-    unsigned script_count;
-    uint32_t calls_max;   /* 0: 65536 */
+    unsigned script_count;                     /* at most 56 */
+    uint32_t calls_max;                        /* 0: 65536 */
     uint32_t connect_ms;  /* 0: 1000: connecting, TLS and the handshake together */
     uint64_t random_seed; /* of the jitter */
     /* May be NULL. Called from the loop; it must not close the client. */

@@ -6,6 +6,9 @@
  *   hello.c     what is said first on a connection
  *   scout.c     asks some server or sentinel where the masters are
  *
+ * They stand on connection.h (sockets, TLS, replies), line.h (calls in order), topology.h and
+ * refusal.h (what replies mean), which know nothing of each other.
+ *
  * Time is the loop's (uv_now) in ms, but for give_up_ns and what waits for it.
  */
 #ifndef WEIR_STORE_REDIS_CLIENT_STATE_H
@@ -15,8 +18,8 @@
 #include "store/redis/line.h"
 #include "store/redis/topology.h"
 
-#define REDIS_HELLO_STEPS_MAX (8 + 56)
-#define REDIS_SCRIPTS_MAX 56 /* bits of redis_node.loading */
+#define REDIS_SCRIPTS_MAX 56 /* of the 64 bits of redis_node.loading */
+#define REDIS_HELLO_STEPS_MAX (8 + REDIS_SCRIPTS_MAX)
 #define REDIS_WAIT_LISTS 5
 #define REDIS_ADDRESS_MAX (REDIS_HOST_MAX + 10) /* brackets, colon, port, NUL */
 

@@ -45,6 +45,9 @@ static void connection_free(struct redis_connection *connection)
 {
     weir_tls_close(connection->tls);
     redis_inbox_free(&connection->inbox);
+    if (connection->output != NULL) {
+        explicit_bzero(connection->output, connection->output_room); /* it had the password */
+    }
     free(connection->output);
     free(connection->secret);
     free(connection);
