@@ -1,6 +1,7 @@
 -- Buckets: see one_begin.lua, and bucket.lua for what the numbers are.
 do
     local kind, _, unit, period, ca, cb, da, db = unpack('<BBdddddd', packed)
+    local s = call('GET', name)
     local since = now - EPOCH
     local a, b, k, u, p = since, 0, kind, unit, period
     if s then

@@ -22,10 +22,13 @@ function concurrency.charge(c, to)
     return false
 end
 
--- The newest lease with this id; nil: none.
+-- The newest lease with this id; nil: none. An id that is found between two places is none.
 local function lease_find(c, to)
-    for place = to.count - 1, 0, -1 do
-        if string.sub(entries.rest_of(to, place), 1, 8) == c.lease then return place end
+    local found, at = nil, 0
+    while true do
+        at = string.find(to.list, c.lease, at + 1, true)
+        if not at then return found end
+        if (at - 13) % 28 == 0 then found = (at - 13) / 28 end
     end
 end
 

@@ -1,8 +1,10 @@
 -- What sliding_log and concurrency keep (src/core/entries.h): costs that expire, in the order of
--- their expiry: the sum of all costs, then for each entry its expiry, its cost in four bytes, and
--- for a lease its id and owner. What has expired stays until the next charge, as in the core.
+-- their expiry: the sum of all costs, W, how many bytes of entries in front are gone, then for each
+-- entry its expiry, its cost in four bytes, and for a lease its id and owner. What has expired stays
+-- until the next charge, as in the core; a long state is then not written anew but grows, and loses
+-- what is gone once that is half of it (entries_plain.lua).
 local entries = {}
-local COST_MAX, HEAD = 4294967295, 1 + 2 * 8
+local COST_MAX, HEAD = 4294967295, 1 + 3 * 8
 
 local function entry(c, place)
     return unpack('<dI4', c.list, c.stride * place + 1)
@@ -48,9 +50,9 @@ function entries.load(c, s)
     c.capacity = math.max(c.rate, 1)
     c.count, c.sum, c.list = 0, 0, ''
     if not s then return end
-    local _, sum, w = unpack('<Bdd', s)
+    local _, sum, w, gone = unpack('<Bddd', s)
     if c.converts_from and w ~= c.converts_from then return end
-    c.sum, c.list = sum, string.sub(s, HEAD + 1)
+    c.sum, c.list = sum, string.sub(s, HEAD + 1 + gone)
     c.count = #c.list / c.stride
     if c.count > c.capacity then entries_convert(c) end
 end
@@ -100,10 +102,10 @@ function entries.newest(c)
     return c.count > 0 and entry(c, c.count - 1) or 0
 end
 
-entries.entry, entries.rest_of = entry, rest_of
+entries.entry = entry
 
 function entries.save(c)
-    return pack('<Bdd', c.kind, c.sum, c.w) .. c.list, entries.newest(c)
+    return pack('<Bddd', c.kind, c.sum, c.w, 0) .. c.list, entries.newest(c)
 end
 
 -- When what is in use has become less by `excess`.

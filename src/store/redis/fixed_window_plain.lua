@@ -1,6 +1,7 @@
 -- fixed_window: see one_begin.lua.
 do
     local kind, _, w, rate, cost = unpack('<BBddd', packed)
+    local s = call('GET', name)
     local start, count, k, at, v = now - now % w, 0, kind, 0, w
     if s then
         k, at, count, v = unpack('<Bddd', s)

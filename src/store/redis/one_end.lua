@@ -1,6 +1,13 @@
 if plain then
     if not state then return part end
     if told then fresh = (clock[1] + 3600) * 1000000 end
-    call('SET', key, state, 'PXAT', (fresh - fresh % 1000) / 1000 .. '')
+    fresh = (fresh - fresh % 1000) / 1000 .. ''
+    if offset then
+        call('SETRANGE', key, '0', head)
+        call('SETRANGE', key, offset .. '', state)
+        call('PEXPIREAT', key, fresh)
+    else
+        call('SET', key, state, 'PXAT', fresh)
+    end
     return after
 end

@@ -1,6 +1,7 @@
 -- sliding_window of several segments: see one_begin.lua. Plain are those admitted that leave room.
 do
     local kind, _, w, rate, cost, length = unpack('<BBdddd', packed)
+    local s = call('GET', name)
     local start, size = now - now % w, 25 + 4 * (length + 1)
     local k, newest, sum, v = kind, 0, 0, w
     if s then k, newest, sum, v = unpack('<Bddd', s) end

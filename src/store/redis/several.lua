@@ -5,14 +5,14 @@ local policy, action = string.byte(checks[#KEYS + 1], 2, 3)
 if action >= 3 then
     local keys, count, several, plain, allowed = KEYS, #KEYS, true, true, true
     local reservation = action == 4 and keys[count]
-    local parts, states, afters, times = {0}, {}, {}, {}
+    local parts, states, afters, times, offsets, heads = {0}, {}, {}, {}, {}, {}
     if reservation then
         if call('GET', reservation) then return {2} end
         count = count - 1
     end
     for i = 1, count do
-        local packed, s = checks[i], call('GET', keys[i])
-        local kind, admits, state, fresh, after, part = string.byte(packed), nil, nil, nil, nil, nil
+        local packed, name = checks[i], keys[i]
+        local kind, admits, state, fresh, offset, head, after, part = string.byte(packed)
         if kind == 0xe0 then
             --% include fixed_window_plain
         elseif kind == 0xe1 or kind == 0xe8 then
@@ -27,6 +27,7 @@ if action >= 3 then
         if not plain then break end
         if not admits and string.byte(packed, 2) % 2 == 0 then allowed = false end
         parts[i + 1], states[i], afters[i], times[i] = part, state or false, after, fresh
+        offsets[i], heads[i] = offset, head
     end
     if plain then
         local marks = {}
@@ -36,7 +37,14 @@ if action >= 3 then
             marks[i] = '\0'
             if fresh then
                 if told then fresh = (clock[1] + 3600) * 1000000 end
-                call('SET', keys[i], states[i], 'PXAT', (fresh - fresh % 1000) / 1000 .. '')
+                fresh = (fresh - fresh % 1000) / 1000 .. ''
+                if offsets[i] then
+                    call('SETRANGE', keys[i], '0', heads[i])
+                    call('SETRANGE', keys[i], offsets[i] .. '', states[i])
+                    call('PEXPIREAT', keys[i], fresh)
+                else
+                    call('SET', keys[i], states[i], 'PXAT', fresh)
+                end
                 parts[i + 1], marks[i] = afters[i], '\1'
             end
         end

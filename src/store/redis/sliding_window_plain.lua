@@ -2,6 +2,7 @@
 -- of two products is larger.
 do
     local kind, _, w, rate, cost, most = unpack('<BBdddd', packed)
+    local s = call('GET', name)
     local start, count, before, k, at, v = now - now % w, 0, 0, kind, 0, w
     local left = start + w - now
     if s then

@@ -4,6 +4,7 @@
  */
 #include "script_rig.h"
 
+#include "store/redis/script_key.h"
 #include "table/table.h"
 
 #define FAMILIES 9
@@ -71,14 +72,14 @@ static const struct weir_limit_spec specs[FAMILIES][VARIANTS] = {
     },
     {
         {.algorithm = WEIR_SLIDING_LOG, .rate = 8, .window_ns = SECOND},
-        {.algorithm = WEIR_SLIDING_LOG, .rate = 40, .window_ns = SECOND},
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 400, .window_ns = SECOND},
         {.algorithm = WEIR_SLIDING_LOG, .rate = 3, .window_ns = SECOND},
         {.algorithm = WEIR_SLIDING_LOG, .rate = 3, .window_ns = MINUTE},
         {.algorithm = WEIR_SLIDING_LOG, .rate = 0, .window_ns = SECOND},
     },
     {
         {.algorithm = WEIR_CONCURRENCY, .rate = 4, .window_ns = SECOND},
-        {.algorithm = WEIR_CONCURRENCY, .rate = 12, .window_ns = SECOND},
+        {.algorithm = WEIR_CONCURRENCY, .rate = 120, .window_ns = SECOND},
         {.algorithm = WEIR_CONCURRENCY, .rate = 3, .window_ns = 20 * MS},
         {.algorithm = WEIR_CONCURRENCY, .rate = 1, .window_ns = MINUTE},
         {.algorithm = WEIR_CONCURRENCY, .rate = 0, .window_ns = SECOND},
@@ -444,6 +445,51 @@ static void a_changed_rate_keeps_what_was_used(void **state)
     }
 }
 
+/* States of more than 1 KB are changed in place. */
+static void long_logs_and_many_leases_are_exact(void **state)
+{
+    static const struct weir_limit_spec longs[] = {
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 1000, .window_ns = 10 * SECOND},
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 700, .window_ns = 10 * SECOND},
+        {.algorithm = WEIR_CONCURRENCY, .rate = 500, .window_ns = 10 * SECOND},
+        {.algorithm = WEIR_CONCURRENCY, .rate = 300, .window_ns = 9 * SECOND},
+    };
+    struct weir_limit limits[4];
+    struct traces *t = *state;
+    uint64_t longest = 0;
+
+    t->random = 13;
+    t->now_ns = START;
+    for (uint32_t i = 0; i < 4; i++)
+        prepare(t, &limits[i], &longs[i]);
+    for (uint32_t round = 0; round < 12000; round++) {
+        unsigned family = (unsigned)draw(t, 2);
+        const struct weir_limit *limit = &limits[2 * family + (draw(t, 400) == 0)];
+        struct one one;
+
+        t->now_ns += draw(t, 500) == 0 ? draw(t, 8 * SECOND / US) * US : draw(t, 9000) * US;
+        begin_one(&one);
+        add_check(&one, limit, 30000 + family,
+                  draw(t, 50) == 0 ? draw(t, limit->capacity + 2) : 1 + draw(t, 3));
+        if (draw(t, 5) == 0)
+            add_check(&one, &limits[2 - 2 * family], 30001 - family, 1);
+        one.decision.op = draw(t, 20) == 0 ? draw(t, 4) : 0;
+        one.decision.lease.id = ++t->lease;
+        one.decision.charged_at_ns = t->now_ns - draw(t, 3 * SECOND / US) * US;
+        decide_both(t, &one);
+        if (round % 100 == 0) {
+            char key[64] = "";
+            const char *const words[] = {"STRLEN", key};
+            uint64_t size;
+
+            redis_key_write(key, "weir:", &one.checks[0]);
+            size = (uint64_t)redis_link_ask(&t->rig.link, words, NULL, 2)->integer;
+            longest = size > longest ? size : longest;
+        }
+    }
+    assert_true(longest > 6000);
+}
+
 /* What was made is never left without an end. */
 static void no_key_stays_for_ever(void **state)
 {
@@ -464,6 +510,7 @@ int main(void)
         cmocka_unit_test(random_decisions_equal_those_of_the_table),
         cmocka_unit_test(the_borders_of_fading_windows_are_exact),
         cmocka_unit_test(a_changed_rate_keeps_what_was_used),
+        cmocka_unit_test(long_logs_and_many_leases_are_exact),
         cmocka_unit_test(no_key_stays_for_ever),
     };
     return cmocka_run_group_tests(tests, open_traces, close_traces);
