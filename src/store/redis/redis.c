@@ -313,8 +313,14 @@ int weir_store_redis_open(struct weir_store **base, const struct weir_store_redi
                           struct weir_reason *reason)
 {
     const char *prefix = options->prefix != NULL ? options->prefix : "weir:";
-    struct store *store = calloc(1, sizeof *store);
+    struct store *store;
 
+    if (strlen(prefix) > REDIS_PREFIX_MAX || strpbrk(prefix, "{}") != NULL) {
+        snprintf(reason->text, sizeof reason->text,
+                 "the prefix of keys has at most %d bytes and no braces", REDIS_PREFIX_MAX);
+        return WEIR_ERR_RANGE;
+    }
+    store = calloc(1, sizeof *store);
     if (store == NULL)
         return WEIR_ERR_MEMORY;
     store->base.ops = &redis_store_ops;

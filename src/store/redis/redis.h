@@ -2,14 +2,31 @@
  *
  * Exact mode: every decision is one script call per slot (decide.lua over the algorithms' files),
  * in Redis' time, pipelined with all others of the turn. Leased mode: this worker takes shares of a
- * key's budget in advance and decides at once; see lease.h. docs/distributed.md has the promises.
+ * key's budget in advance and decides at once; see leases.h. docs/distributed.md has the promises.
  *
- *   submit ──▶ memo of denials ──▶ leases ──▶ plan: checks by slot ──▶ script ──▶ client
- *   done   ◀── outcomes  ◀── reply ◀── (next slot, or roll back) ◀──────────────────┘
+ *   submit ──▶ leases ──▶ memo ──▶ breaker ──▶ plan: checks by slot ──▶ script ──▶ client
+ *   done   ◀── outcomes  ◀── reply ◀── (next slot, or roll back) ◀─────────────────────┘
  *
- * The store never waits: while the circuit breaker is open, or when no server is connected, submit
- * finishes the decision at its next turn with WEIR_ERR_STORE, and the engine applies
- * on_store_error.
+ * The store never waits. What needs no server (no check with a state, a share, a denial that is
+ * remembered) is decided in submit. What cannot be asked (the breaker is open, no server is
+ * connected, no memory within the bounds) is told to `done` from the next flush, with
+ * WEIR_ERR_STORE or WEIR_ERR_FULL; every other end from the loop. A decision is asked at most once:
+ * an answer that does not come fails it, whatever the server has made of it. What such a call may
+ * have done is undone where that is possible: reservations are rolled back, leases of concurrency
+ * limits ended (but not those of a request that can be repeated, WEIR_CHECK_ONCE); a single call's
+ * charge stays.
+ *
+ * decision->now_ns is the server's time, or what it must be now, for decisions that were not asked;
+ * in a Cluster the latest of the servers asked. The store fills in the tags of checks that have
+ * none.
+ *
+ * Deadlines are the caller's (cancel); one that has passed counts for the breaker as a call without
+ * an answer (breaker.h).
+ *
+ * Memory: per worker at most 64 MiB of calls, 32 MiB of pending decisions, and what memory_keys
+ * costs (168 bytes a remembered denial; leases.h); taken as it is needed, and kept. Once it is used
+ * as much as it is used now, nothing is allocated.
+ * Threads: one store per loop, used on its thread alone, but for prepare and the stats.
  */
 #ifndef WEIR_STORE_REDIS_REDIS_H
 #define WEIR_STORE_REDIS_REDIS_H
@@ -25,6 +42,8 @@
 #define REDIS_LATENCY_BUCKETS 14
 extern const uint32_t redis_latency_bounds_us[REDIS_LATENCY_BUCKETS];
 
+#define REDIS_PREFIX_MAX 127
+
 /* Written by the worker alone, read by anyone: each value is some moment's. */
 struct weir_store_redis_stats {
     _Atomic uint64_t up;      /* 1: connected and the breaker is not open */
@@ -39,19 +58,23 @@ struct weir_store_redis_stats {
 struct weir_store_redis_options {
     uv_loop_t *loop;
     const struct redis_url *url;
-    const char *prefix;   /* of every key; NULL: "weir:" */
+    const char *prefix;   /* of every key, REDIS_PREFIX_MAX at most, no braces; NULL: "weir:" */
     uint64_t deadline_ns; /* of a decision; 0: 20 ms */
     uint64_t lease_ns;    /* the longest life of a share; 0: 1 s */
     uint64_t remember_ns; /* how long a denial is remembered; at most and by default 100 ms */
     uint32_t memory_keys; /* leases and remembered denials, each; 0: 65536 */
     uint64_t random_seed; /* of jitter, and of the ids of reservations and leases */
     const uint64_t *test_time_ns; /* tests only: the time that scripts take for the server's */
-    /* One line for a change of state ("store_down", "store_up", "breaker_open", …); may be NULL. */
+    /* One line for a change of state; may be NULL. store_up, store_down: a server, or why none;
+     * store_failover, store_topology: as the client's events; breaker_open, breaker_closed: a
+     * server that is connected and silent, and its end; store_error: an error reply to a decision,
+     * one a second at most. */
     void (*event)(void *context, const char *event, const char *text);
     void *event_context;
 };
 
-/* Errors: as redis_client_open; the loop must be run once more then, for handles to close. */
+/* Errors: as redis_client_open, WEIR_ERR_RANGE (the prefix). The loop must be run once more then,
+ * for handles to close. */
 int weir_store_redis_open(struct weir_store **store, const struct weir_store_redis_options *options,
                           struct weir_reason *reason) __attribute__((warn_unused_result));
 

@@ -19,7 +19,6 @@
 #include "store/redis/plan.h"
 #include "store/redis/redis.h"
 
-#define STORE_PREFIX_MAX 128
 #define STORE_TURNS 1024 /* a call that takes longer than so many is entered as queued then */
 /* Calls, plans and pending decisions: 65536 of the usual size, and some. */
 #define STORE_CALLS_BYTES ((size_t)64 * 1024 * 1024)
@@ -108,7 +107,7 @@ struct store {
     uint64_t server_ns, server_at_ns; /* the server's time of a reply, and when that was by ours */
     uint64_t deadline_ns, random;
     const uint64_t *test_time_ns;
-    char prefix[STORE_PREFIX_MAX];
+    char prefix[REDIS_PREFIX_MAX + 1];
     uv_loop_t *loop;
     uv_timer_t timer;
     uv_prepare_t prepare; /* active: something was queued outside of a turn's flush */

@@ -189,6 +189,23 @@ static void a_limit_that_redis_cannot_hold_is_refused(void **state)
     assert_true(reason.text[0] != '\0');
 }
 
+static void a_prefix_that_would_move_slots_is_refused(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_store_redis_options options = store_rig_options(rig);
+    char text[REDIS_PREFIX_MAX + 2];
+    struct weir_store *store;
+    struct weir_reason reason;
+
+    memset(text, 'p', sizeof text);
+    text[sizeof text - 1] = '\0';
+    options.prefix = text;
+    assert_int_equal(weir_store_redis_open(&store, &options, &reason), WEIR_ERR_RANGE);
+    options.prefix = "a{b}";
+    assert_int_equal(weir_store_redis_open(&store, &options, &reason), WEIR_ERR_RANGE);
+    assert_non_null(strstr(reason.text, "prefix"));
+}
+
 /* --- Denials remembered ----------------------------------------------------------------------- */
 
 static void a_denial_is_answered_from_memory_for_100_ms(void **state)
@@ -446,6 +463,7 @@ int main(void)
         TEST(a_lease_is_ended_by_what_its_token_says),
         TEST(a_repeated_request_charges_once),
         TEST(a_limit_that_redis_cannot_hold_is_refused),
+        TEST(a_prefix_that_would_move_slots_is_refused),
         TEST(a_denial_is_answered_from_memory_for_100_ms),
         TEST(a_refund_is_known_at_once),
         REAL(ten_thousand_decisions_of_a_turn_travel_together),
