@@ -6,8 +6,8 @@
 --          when that was, and two shares: id, units, the time they are charged at, their end. For
 --          buckets also "end": the latest end of any share, and the parameters that it was for.
 -- ARGV[1]  the packed check, whose cost is what is needed at least
--- ARGV[2]  the packed call (lease_script.c): what is needed in units too, which the check of a bucket
---          has as a time only
+-- ARGV[2]  the packed call (lease_script.c): what is needed in units too, which the check of a
+--          bucket has as a time only
 -- ARGV[3]  nothing; ARGV[4], in tests only: the time
 --
 -- The reply: the call's id, the units given, their life, 1 for renewable and 2 for too short, until
