@@ -100,6 +100,10 @@ def test_a_listener_that_others_reach_needs_a_token_or_open(tmp_path, listener):
             assert weir.stop() == 0
 
 
+@pytest.mark.parametrize("arguments", [
+    ["--workers", "0"], ["--workers", "129"], ["--workers", "x"], ["--nonsense"], ["extra"],
+    ["--watch"], ["--log-format", "xml"], ["--config"], ["--workers", "1x"],
+])
 def test_a_wrong_command_line_exits_with_2(arguments):
     done = run_weir("serve", *arguments)
     assert done.returncode == 2 and done.stderr.startswith("weir: ") and done.stdout == ""
