@@ -24,11 +24,13 @@
  * SENT the call, on its own clock, and stops a margin earlier: 1/1000 of it and 1 ms. The call was
  * executed after it was sent, so the holder stops before e as long as its clock and the server's
  * run at rates that differ by less than 1/1000 (NTP slews by 1/2000 at most). What the clocks
- * read plays no part. A step of the server's clock is as in exact mode, but that a share lives on
- * under the old reading until its life ends, 1 s at most: a step forward by more than that, say by
- * a failover to a server whose clock is ahead, gives the new segment's budget early, in exact mode
- * too, and the shares that are out come on top. After a step back, states answer as of the latest
- * time they have seen; grants fall into the segment they know, and buckets are further from fresh.
+ * read plays no part. (The time of a decision is that of its turn of the loop: a process that is
+ * stopped within a turn admits, when it goes on, what that turn had read, as any server would.) A
+ * step of the server's clock is as in exact mode, but that a share lives on under the old reading
+ * until its life ends, 1 s at most: a step forward by more than that, say by a failover to a server
+ * whose clock is ahead, gives the new segment's budget early, in exact mode too, and the shares
+ * that are out come on top. After a step back, states answer as of the latest time they have seen;
+ * grants fall into the segment they know, and buckets are further from fresh.
  *
  * What is charged when a share of c units is given at g until e, and why the sum over all holders
  * and exact decisions never passes what the algorithm promises (used units of a share j: c_j):
