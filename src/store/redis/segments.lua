@@ -87,14 +87,13 @@ function segments.save(c)
 end
 
 -- Where a cost that is denied now will be admitted: the start of the segment, the room that is left
--- beside the newer counters, and the oldest, which fades in it. The nanosecond is for C to find.
+-- beside the newer counters, and the oldest, which fades in it or leaves at its end. The nanosecond
+-- is for C to find.
 local function segments_retry(c, to, cost, start, newer, oldest)
     local total = c.rate - cost
     while true do
         local room = total - newer
-        if room >= 0 and (oldest <= room or c.kind == 0xe9 and (room + 1) * c.w * 1000 > oldest) then
-            return start, room, oldest
-        end
+        if room >= 0 and (oldest <= room or c.kind == 0xe9) then return start, room, oldest end
         start = start + c.w
         local place = (start - to.newest) / c.w
         oldest = place <= c.length and counter(to, place) or 0

@@ -417,6 +417,36 @@ static void the_borders_of_fading_windows_are_exact(void **state)
     }
 }
 
+/* Counters so large beside their window that they fade in less than a nanosecond, and those that a
+ * limit with a smaller N holds only in part. */
+static void the_largest_counts_of_the_smallest_windows_are_exact(void **state)
+{
+    static const struct weir_limit_spec smallest[] = {
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = WEIR_RATE_MAX, .window_ns = MS, .segments = 100},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = WEIR_RATE_MAX, .window_ns = MS},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 1000, .window_ns = MS},
+    };
+    struct weir_limit limits[3];
+    struct traces *t = *state;
+
+    t->random = 17;
+    for (unsigned i = 0; i < 3; i++)
+        prepare(t, &limits[i], &smallest[i]);
+    for (unsigned trial = 0; trial < 500; trial++) {
+        const struct weir_limit *limit = &limits[trial % 2];
+        unsigned key = 40000 + trial;
+
+        t->now_ns = START + draw(t, 10000) * US;
+        use(t, limit, key, WEIR_RATE_MAX - draw(t, 2), WEIR_OP_DEBIT);
+        t->now_ns += draw(t, 2) * limit->segment_ns;
+        use(t, limit, key, WEIR_RATE_MAX - draw(t, 100), WEIR_OP_DEBIT);
+        t->now_ns += draw(t, 2200) * US;
+        use(t, limit, key, draw(t, WEIR_RATE_MAX), WEIR_OP_PEEK);
+        use(t, limit, key, 1, WEIR_OP_DECIDE);
+        use(t, &limits[2 * (trial % 2)], key, 1, WEIR_OP_DECIDE);
+    }
+}
+
 /* All of it at once: many changes of the rate, each on what the one before has left. */
 static void a_changed_rate_keeps_what_was_used(void **state)
 {
@@ -509,6 +539,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_decisions_equal_those_of_the_table),
         cmocka_unit_test(the_borders_of_fading_windows_are_exact),
+        cmocka_unit_test(the_largest_counts_of_the_smallest_windows_are_exact),
         cmocka_unit_test(a_changed_rate_keeps_what_was_used),
         cmocka_unit_test(long_logs_and_many_leases_are_exact),
         cmocka_unit_test(no_key_stays_for_ever),
