@@ -1,0 +1,104 @@
+"""The distributed mode is one command: script/server --redis, examples/cluster/run."""
+
+import os
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from daemon.http import Client
+from daemon.redis_server import RedisServer, free_port, wait_until
+from model.program import ROOT, weir_path
+
+LOGIN = {"method": "POST", "path": "/login", "ip": "192.0.2.1"}
+
+
+class Script:
+    """A script in the foreground, as in a terminal: in a process group of its own."""
+
+    def __init__(self, *command, **env):
+        self.command, self.env = command, env
+        self.process = self.reader = None
+        self.lines = []
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            self.command, cwd=ROOT, env=os.environ | {"WEIR": weir_path()} | self.env, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True)
+        self.reader = threading.Thread(target=lambda: self.lines.extend(self.process.stdout),
+                                       daemon=True)
+        self.reader.start()
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def wait_for(self, text):
+        wait_until(lambda: any(text in line for line in self.lines) or self.process.poll() is not None)
+        assert any(text in line for line in self.lines), "".join(self.lines)
+
+    def children(self):
+        return [int(pid) for pid in os.listdir("/proc") if pid.isdigit()
+                and status(pid)[1:2] == [str(self.process.pid)]]
+
+
+def status(pid):
+    """[state, parent's pid, …]; nothing when there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def gone(pid):
+    """A zombie too: its parent has died, and perhaps nobody waits for it."""
+    return status(pid)[:1] in ([], ["Z"])
+
+
+def ask(address):
+    with Client(address) as client:
+        return [client.check(**LOGIN).status for _ in range(6)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+def test_script_server_starts_a_redis_of_its_own_and_ends_it(number):
+    http, admin = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+    with Script("script/server", "--http", http, "--redis", "--admin", admin) as script:
+        script.wait_for("event=store_up")
+        (redis,) = script.children()
+        assert ask(http) == [200] * 5 + [429]
+        script.process.send_signal(number)
+        assert script.process.wait(30) == (0 if number == signal.SIGTERM else -signal.SIGKILL)
+        wait_until(lambda: gone(redis), what="the end of its redis-server")
+
+
+def test_script_server_takes_a_redis_that_runs(tmp_path):
+    http = f"127.0.0.1:{free_port()}"
+    with RedisServer(tmp_path) as redis:
+        with Script("script/server", "--redis", redis.url, "--http", http, "--admin",
+                    "off") as script:
+            script.wait_for("event=store_up")
+            assert not script.children()
+            assert ask(http) == [200] * 5 + [429]
+            assert any("login" in key for key in redis.keys())
+
+
+def test_three_nodes_behind_haproxy_are_one_command():
+    port = free_port()
+    with Script("examples/cluster/run", PORT=str(port)) as script:
+        script.wait_for("Ctrl-C")
+        children = script.children()
+        assert len(children) == 5  # Redis, three nodes, HAProxy
+        assert ask(f"127.0.0.1:{port}") == [200] * 5 + [429]
+        for node in (1, 2, 3):
+            with Client(f"127.0.0.1:{port + 1010 + node}") as admin:
+                text = admin.request("GET", "/metrics").body.decode()
+            assert "\nweir_requests_decided_total 0\n" not in text, f"node {node} was not asked"
+        script.process.send_signal(signal.SIGTERM)
+        assert script.process.wait(30) == 0
+        assert all(gone(pid) for pid in children)
