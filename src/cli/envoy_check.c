@@ -24,6 +24,8 @@ int cli_envoy_check(const char *folder, bool merge_domains, bool quiet)
             printf("error loading rate limit configs: %s\n", text);
         return EXIT_FAILURE;
     }
+    for (uint32_t i = 0; weir_envoy_warning(envoy, i); i++)
+        cli_error("warning: %s", weir_envoy_warning(envoy, i));
     if (!quiet)
         puts("all rate limit configs ok");
     weir_envoy_unref(envoy);

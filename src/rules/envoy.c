@@ -140,6 +140,11 @@ uint32_t weir_envoy_limit_count(const struct weir_envoy *envoy)
     return envoy->rule_count;
 }
 
+const char *weir_envoy_warning(const struct weir_envoy *envoy, uint32_t index)
+{
+    return index < envoy->warning_count ? envoy->warnings[index] : NULL;
+}
+
 const struct weir_envoy_options *weir_envoy_options(const struct weir_envoy *envoy)
 {
     return &envoy->options;

@@ -81,6 +81,11 @@ int weir_envoy_prepare(struct weir_envoy *envoy, weir_rules_prepare_fn prepare, 
 uint32_t weir_envoy_domain_count(const struct weir_envoy *envoy);
 uint32_t weir_envoy_limit_count(const struct weir_envoy *envoy);
 
+/* What is legal and has no effect ("a.yaml: line 7: 'shadow_mode' has no effect in rate_limit"), at
+ * most so many; NULL behind the last. */
+#define WEIR_ENVOY_WARNINGS_MAX 20
+const char *weir_envoy_warning(const struct weir_envoy *envoy, uint32_t index);
+
 const struct weir_envoy_options *weir_envoy_options(const struct weir_envoy *envoy);
 
 /* The lines of /rlconfig, in the order of the files: writes at most `size` bytes, returns how many

@@ -73,7 +73,9 @@ struct weir_envoy {
     uint32_t metadata_values; /* of the largest metadata */
     uint32_t longest_stat;    /* bytes of the longest composite */
     uint32_t limits_max;      /* of one rule */
-    bool replaces, shares;    /* some rule does; some descriptor has share_threshold */
+    const char *warnings[WEIR_ENVOY_WARNINGS_MAX];
+    uint32_t warning_count;
+    bool replaces, shares; /* some rule does; some descriptor has share_threshold */
 };
 
 /* --- Loading ---------------------------------------------------------------------------------- */

@@ -47,33 +47,72 @@ static bool stopped(const struct envoy_loader *loader)
 
 /* --- Keys ------------------------------------------------------------------------------------- */
 
-static bool is_key(const struct rules_node *key)
+/* Where a mapping stands. The original knows a key wherever it stands, and passes it over in
+ * silence where it means nothing. */
+enum place {
+    PLACE_FILE = 1,
+    PLACE_DESCRIPTOR = 2,
+    PLACE_LIMIT = 4,
+    PLACE_REPLACE = 8,
+    PLACE_NOWHERE = 16,
+};
+static const char *const place_names[] = {[PLACE_FILE] = "a file",
+                                          [PLACE_DESCRIPTOR] = "a descriptor",
+                                          [PLACE_LIMIT] = "rate_limit",
+                                          [PLACE_REPLACE] = "replaces"};
+
+struct known_key {
+    const char *name;
+    uint8_t places; /* where it means something */
+    uint8_t inside; /* what its value is, where that is a mapping or a list of them */
+};
+
+static const struct known_key known_keys[] = {
+    {"domain", PLACE_FILE, PLACE_NOWHERE},
+    {"descriptors", PLACE_FILE | PLACE_DESCRIPTOR, PLACE_DESCRIPTOR},
+    {"key", PLACE_DESCRIPTOR, PLACE_NOWHERE},
+    {"value", PLACE_DESCRIPTOR, PLACE_NOWHERE},
+    {"rate_limit", PLACE_DESCRIPTOR, PLACE_LIMIT},
+    {"unit", PLACE_LIMIT, PLACE_NOWHERE},
+    {"requests_per_unit", PLACE_LIMIT, PLACE_NOWHERE},
+    {"unlimited", PLACE_LIMIT, PLACE_NOWHERE},
+    {"name", PLACE_LIMIT | PLACE_REPLACE, PLACE_NOWHERE},
+    {"replaces", PLACE_LIMIT, PLACE_REPLACE},
+    {"shadow_mode", PLACE_DESCRIPTOR, PLACE_NOWHERE},
+    {"quota_mode", PLACE_DESCRIPTOR, PLACE_NOWHERE},
+    {"detailed_metric", PLACE_DESCRIPTOR, PLACE_NOWHERE},
+    {"value_to_metric", PLACE_DESCRIPTOR, PLACE_NOWHERE},
+    {"share_threshold", PLACE_DESCRIPTOR, PLACE_NOWHERE},
+    {"metadata", PLACE_DESCRIPTOR, PLACE_NOWHERE},
+    {"weir", PLACE_DESCRIPTOR, PLACE_NOWHERE}, /* ours */
+};
+
+static const struct known_key *find_key(const struct rules_node *key)
 {
-    static const char *const keys[] = {
-        "domain",
-        "key",
-        "value",
-        "descriptors",
-        "rate_limit",
-        "unit",
-        "requests_per_unit",
-        "unlimited",
-        "shadow_mode",
-        "quota_mode",
-        "name",
-        "replaces",
-        "detailed_metric",
-        "value_to_metric",
-        "share_threshold",
-        "metadata",
-        "weir", /* ours */
-    };
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        if (strlen(keys[i]) == key->size && memcmp(keys[i], key->text, key->size) == 0) {
-            return true;
+    for (size_t i = 0; i < sizeof(known_keys) / sizeof(known_keys[0]); i++) {
+        if (strlen(known_keys[i].name) == key->size &&
+            memcmp(known_keys[i].name, key->text, key->size) == 0) {
+            return &known_keys[i];
         }
     }
-    return false;
+    return NULL;
+}
+
+static void warn_misplaced(struct envoy_loader *loader, const struct rules_node *key,
+                           const struct known_key *known, enum place place)
+{
+    if ((known->places & place) != 0 || place == PLACE_NOWHERE) {
+        return;
+    }
+    char text[256];
+    int size = snprintf(text, sizeof(text), "%.160s: line %u: '%s' has no effect in %s",
+                        loader->file, key->line, known->name, place_names[place]);
+    struct weir_envoy *envoy = loader->envoy;
+    if (envoy->warning_count < WEIR_ENVOY_WARNINGS_MAX) {
+        const char *kept = rules_arena_copy(&envoy->arena, text, (size_t)size);
+        loader->no_memory |= kept == NULL;
+        envoy->warnings[envoy->warning_count++] = kept;
+    }
 }
 
 static bool key_is(const struct rules_node *key, const char *name)
@@ -103,15 +142,16 @@ void envoy_resolve_or_fail(struct envoy_loader *loader, const struct rules_node 
                strrchr(node->tag, ':') != NULL ? strrchr(node->tag, ':') + 1 : node->tag);
 }
 
-static void check_keys(struct envoy_loader *loader, const struct rules_node *map);
+static void check_keys(struct envoy_loader *loader, const struct rules_node *map, enum place place);
 
-static void check_merged(struct envoy_loader *loader, const struct rules_node *value)
+static void check_merged(struct envoy_loader *loader, const struct rules_node *value,
+                         enum place place)
 {
     bool list = value->kind == RULES_LIST;
     for (uint32_t i = 0; i < (list ? value->size : 1) && !stopped(loader); i++) {
         const struct rules_node *map = list ? value->items[i] : value;
         if (map->kind == RULES_MAP) {
-            check_keys(loader, map);
+            check_keys(loader, map, place);
         } else {
             envoy_fail(loader, "error loading config file: yaml: map merge requires map or "
                                "sequence of maps as the value");
@@ -119,11 +159,11 @@ static void check_merged(struct envoy_loader *loader, const struct rules_node *v
     }
 }
 
-static void check_list(struct envoy_loader *loader, const struct rules_node *list)
+static void check_list(struct envoy_loader *loader, const struct rules_node *list, enum place place)
 {
     for (uint32_t i = 0; i < list->size && !stopped(loader); i++) {
         if (list->items[i]->kind == RULES_MAP) {
-            check_keys(loader, list->items[i]);
+            check_keys(loader, list->items[i], place);
         } else {
             fail_with_value(loader,
                             "config error, yaml file contains list of type other than map: ", "",
@@ -132,21 +172,22 @@ static void check_list(struct envoy_loader *loader, const struct rules_node *lis
     }
 }
 
-static void check_value(struct envoy_loader *loader, const struct rules_node *node)
+static void check_value(struct envoy_loader *loader, const struct rules_node *node,
+                        enum place place)
 {
     struct envoy_resolved value;
     envoy_resolve_or_fail(loader, node, &value);
     bool too_large = value.type == ENVOY_INT && !value.negative && value.magnitude > INT64_MAX;
     if (value.type == ENVOY_LIST) {
-        check_list(loader, node);
+        check_list(loader, node, place);
     } else if (value.type == ENVOY_MAP) {
-        check_keys(loader, node);
+        check_keys(loader, node, place);
     } else if (value.type == ENVOY_FLOAT || too_large) {
         envoy_fail(loader, "error checking config");
     }
 }
 
-static void check_keys(struct envoy_loader *loader, const struct rules_node *map)
+static void check_keys(struct envoy_loader *loader, const struct rules_node *map, enum place place)
 {
     /* Aliases of aliases can be far deeper than their file. */
     if (++loader->depth > 2 * ENVOY_LEVELS_MAX) {
@@ -156,18 +197,22 @@ static void check_keys(struct envoy_loader *loader, const struct rules_node *map
         const struct rules_node *key = map->items[i], *value = map->items[i + 1];
         struct envoy_resolved resolved;
         if (envoy_is_merge(key)) {
-            check_merged(loader, value);
+            check_merged(loader, value, place);
             continue;
         }
         envoy_resolve_or_fail(loader, key, &resolved);
+        const struct known_key *known = key->kind == RULES_SCALAR ? find_key(key) : NULL;
         if (resolved.type == ENVOY_LIST || resolved.type == ENVOY_MAP) {
             fail_with_value(loader, "error loading config file: yaml: invalid map key: ", "", key);
         } else if (resolved.type != ENVOY_TEXT) {
             fail_with_value(loader, "config error, key is not of type string: ", "", key);
-        } else if (!is_key(key)) {
+        } else if (known == NULL) {
             fail_with_value(loader, "config error, unknown key ", "'", key);
-        } else if (!key_is(key, "metadata") && !key_is(key, "weir")) {
-            check_value(loader, value);
+        } else {
+            warn_misplaced(loader, key, known, place);
+            if (!key_is(key, "metadata") && !key_is(key, "weir")) {
+                check_value(loader, value, (enum place)known->inside);
+            }
         }
     }
     loader->depth--;
@@ -386,7 +431,7 @@ static void decode_root(struct envoy_loader *loader, const struct rules_node *ro
     loader->mismatches = (struct envoy_text){text, 0, sizeof(text)};
     envoy_resolve(root, &value);
     if (root->kind == RULES_MAP) {
-        check_keys(loader, root);
+        check_keys(loader, root, PLACE_FILE);
     } else if (value.type != ENVOY_NULL) {
         mismatch(loader, root, "map[interface {}]interface {}");
     }

@@ -100,6 +100,9 @@ int weir_envoy_shared_load(struct weir_envoy_shared *shared)
     }
     swap(shared, envoy);
     atomic_fetch_add(&shared->loads, 1);
+    for (uint32_t i = 0; weir_envoy_warning(envoy, i); i++)
+        weir_log_event(shared->options.log, WEIR_LOG_WARNING, "envoy_config_warning", "message",
+                       weir_envoy_warning(envoy, i));
     struct weir_log_line line;
     weir_log_begin(&line, shared->options.log, WEIR_LOG_INFO, "envoy_config_loaded");
     weir_log_text(&line, "folder", folder);

@@ -153,6 +153,34 @@ static void what_the_original_takes_too(void **state)
     accept(DESCRIPTOR("key: a\n  key: b\n  rate_limit: { unit: foo, unit: day }"));
 }
 
+/* Defect 15 of the original: it says nothing of that. */
+static void keys_in_the_wrong_place_are_told(void **state)
+{
+    (void)state;
+    struct weir_envoy *envoy = envoy_load("domain: d\n"
+                                          "shadow_mode: true\n"
+                                          "descriptors:\n"
+                                          "- key: a\n"
+                                          "  rate_limit:\n"
+                                          "    unit: day\n"
+                                          "    shadow_mode: true\n"
+                                          "    replaces: [ { name: x, unit: day } ]\n"
+                                          "  requests_per_unit: 5\n"
+                                          "  metadata: { unit: x, anything: y }\n",
+                                          &envoy_defaults);
+    static const char *const expected[] = {
+        "1.yaml: line 2: 'shadow_mode' has no effect in a file",
+        "1.yaml: line 7: 'shadow_mode' has no effect in rate_limit",
+        "1.yaml: line 8: 'unit' has no effect in replaces",
+        "1.yaml: line 9: 'requests_per_unit' has no effect in a descriptor",
+    };
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_string_equal(weir_envoy_warning(envoy, i), expected[i]);
+    }
+    assert_null(weir_envoy_warning(envoy, 4));
+    weir_envoy_unref(envoy);
+}
+
 static void aliases_and_merges(void **state)
 {
     (void)state;
@@ -278,6 +306,7 @@ int main(void)
         cmocka_unit_test(an_error_names_its_file_with_the_prefix),
         cmocka_unit_test(yaml_errors_come_before_those_of_limits),
         cmocka_unit_test(what_the_original_takes_too),
+        cmocka_unit_test(keys_in_the_wrong_place_are_told),
         cmocka_unit_test(aliases_and_merges),
         cmocka_unit_test(hostile_aliases_are_refused),
         cmocka_unit_test(levels_that_are_too_deep_are_refused),
