@@ -43,7 +43,7 @@ static struct {
     size_t ready_count;
     uint64_t keys, random, now_ns, begin_ns, end_ns;
     bool leased, warm;
-    uint64_t decided, denied, failed, calls_before;
+    uint64_t decided, denied, failed, calls_before, refills_before, pending;
     double cpu_before;
     struct bench_histogram latency;
 } bench;
@@ -122,7 +122,9 @@ static void begin_to_count(void)
     bench.warm = true;
     bench.begin_ns = bench.now_ns;
     bench.decided = bench.denied = bench.failed = 0;
+    bench.pending = 0;
     bench.calls_before = weir_store_redis_stats(bench.store)->calls;
+    bench.refills_before = weir_store_redis_stats(bench.store)->lease_refills;
     bench.cpu_before = cpu_seconds();
 }
 
@@ -147,7 +149,7 @@ static void turn(uv_prepare_t *prepare)
         entry->asked_ns = bench.now_ns;
         entry->decision.deadline_ns = bench.now_ns + SECOND;
     }
-    bench.store->ops->submit(bench.store, bench.now_ns, batch, count);
+    bench.pending += bench.store->ops->submit(bench.store, bench.now_ns, batch, count);
     for (size_t i = 0; i < count; i++)
         if (batch[i]->verdict != WEIR_PENDING)
             ended((struct entry *)(void *)batch[i], 0);
@@ -215,11 +217,14 @@ static void report(void)
     double decisions = (double)bench.decided;
     double cpu = cpu_seconds() - bench.cpu_before;
     uint64_t calls = weir_store_redis_stats(bench.store)->calls - bench.calls_before;
+    uint64_t refills = weir_store_redis_stats(bench.store)->lease_refills - bench.refills_before;
     printf("{ \"decisions\": %" PRIu64 ", \"denied\": %" PRIu64 ", \"failed\": %" PRIu64
-           ", \"calls\": %" PRIu64 ", \"seconds\": %.6f, \"throughput\": %.1f,"
+           ", \"calls\": %" PRIu64 ", \"refills\": %" PRIu64 ", \"waited\": %" PRIu64
+           ", \"seconds\": %.6f, \"throughput\": %.1f,"
            " \"cpu_us\": %.4f, \"p50_us\": %.1f, \"p99_us\": %.1f }\n",
-           bench.decided, bench.denied, bench.failed, calls, seconds, decisions / seconds,
-           cpu / decisions * 1e6, (double)bench_histogram_quantile(&bench.latency, 0.5) / 1e3,
+           bench.decided, bench.denied, bench.failed, calls, refills, bench.pending, seconds,
+           decisions / seconds, cpu / decisions * 1e6,
+           (double)bench_histogram_quantile(&bench.latency, 0.5) / 1e3,
            (double)bench_histogram_quantile(&bench.latency, 0.99) / 1e3);
 }
 
