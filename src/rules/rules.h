@@ -48,7 +48,7 @@ struct weir_listener_settings {
     bool open, trusted, trusted_set, proxy_protocol;
     const char *token; /* password or token that a caller must give */
     struct weir_listener_tls tls;
-    uint64_t max_connection_age_ns; /* grpc: then it is asked to go; 0: never */
+    uint64_t max_connection_age_ns;       /* grpc: then it is asked to go; 0: never */
     uint64_t max_connection_age_grace_ns; /* and after that long closed */
 };
 /* `store:`, for more than one machine; what is absent is NULL or 0. */
