@@ -466,6 +466,7 @@ void weir_worker_close(struct weir_worker *worker)
     }
     while (worker->leaving && worker->store) /* for as long as that takes: 200 ms at most */
         uv_run(&worker->loop, UV_RUN_ONCE);
+    worker->leaving = true; /* in this way, not as those who have drained */
     if (worker->engine)
         weir_engine_close(worker->engine);
     worker_close_stores(worker);
