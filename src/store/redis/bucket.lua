@@ -71,7 +71,8 @@ end
 function bucket.charge_denied(c, to)
     local since, a, b = now - EPOCH, to.a, to.b
     local over = a - since
-    if c.cost == 0 or c.period == 0 or over > c.da or over == c.da and b > c.db then return false end
+    local is_beyond = over > c.da or over == c.da and b > c.db
+    if c.cost == 0 or c.period == 0 or is_beyond then return false end
     local sa, sb = bucket_add(c, over, b, c.ca, c.cb)
     if sa > c.da or sa == c.da and sb > c.db then sa, sb = c.da, c.db end
     bucket_owe(to, since + sa, sb)

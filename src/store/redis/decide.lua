@@ -7,7 +7,8 @@ local SHADOW, ON_DENY, ONCE = 1, 2, 32
 local RESERVE, ROLL_BACK = 1, 2
 local GONE = '\236'
 
--- The decision: charged_at is of a refund; action reserves (1) or rolls back (2), its key is the last.
+-- The decision: charged_at is of a refund; action reserves (1) or rolls back (2), and its key is
+-- the last.
 local op, policy, action, charged_at = 0, 0, 0, 0
 local count, header = #KEYS, checks[#KEYS + 1]
 if header and header ~= '' then

@@ -1,8 +1,8 @@
 -- What sliding_log and concurrency keep (src/core/entries.h): costs that expire, in the order of
 -- their expiry: the sum of all costs, W, how many bytes of entries in front are gone, then for each
--- entry its expiry, its cost in four bytes, and for a lease its id and owner. What has expired stays
--- until the next charge, as in the core; a long state is then not written anew but grows, and loses
--- what is gone once that is half of it (entries_plain.lua).
+-- entry its expiry, its cost in four bytes, and for a lease its id and owner. What has expired
+-- stays until the next charge, as in the core; a long state is then not written anew but grows, and
+-- loses what is gone once that is half of it (entries_plain.lua).
 local entries = {}
 local COST_MAX, HEAD = 4294967295, 1 + 3 * 8
 

@@ -1,5 +1,5 @@
--- sliding_log and concurrency: see one_begin.lua, and entries.lua for what the state is. Of one longer
--- than 1 KB only what is needed is read and written.
+-- sliding_log and concurrency: see one_begin.lua, and entries.lua for what the state is. Of one
+-- longer than 1 KB only what is needed is read and written.
 do
     local kind, _, w, rate, cost = unpack('<BBddd', packed)
     local stride, text = kind == 0xe2 and 12 or 28, call('GETRANGE', name, '0', '1023')
@@ -42,7 +42,8 @@ do
             if used + cost < rate then
                 after = pack('<Bddd', 3, now, used + cost, now + w)
             else
-                after = pack('<Bdddd', 11, now, used + cost, now + w, at < size and expiry or now + w)
+                local next_at = at < size and expiry or now + w
+                after = pack('<Bdddd', 11, now, used + cost, now + w, next_at)
             end
         elseif cost > rate then
             plain = used < rate

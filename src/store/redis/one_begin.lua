@@ -6,8 +6,8 @@
 --   in    packed, name       the check, and its key
 --         several            whether it may be left uncharged although it is admitted
 --   out   plain, admits
---         state, fresh       where it is to be charged: the new state, and when that is fresh, in us
---                            and 999 more, to be rounded down
+--         state, fresh       where it is to be charged: the new state, and when that is fresh, in
+--                            us and 999 more, to be rounded down
 --         offset, head       of a long state: where the new entry is written, and what is before
 --         after, part        the replies when it was charged, and when not
 local packed, name, several = checks[1], key, false

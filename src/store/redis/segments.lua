@@ -105,7 +105,8 @@ end
 function segments.tell(c, to, mark)
     local start, newer, oldest, left = segments_view(to)
     local part, more = pack('<dddddd', now, start, newer, oldest, left, segments_fresh(to)), ''
-    if mark % 2 == 0 and c.cost <= c.rate and not segments_admits(c, c.cost, newer, oldest, left) then
+    local admits = mark % 2 == 1 or segments_admits(c, c.cost, newer, oldest, left)
+    if not admits and c.cost <= c.rate then
         mark = mark + 4
         more = pack('<ddd', segments_retry(c, to, c.cost, start, newer, oldest))
     end

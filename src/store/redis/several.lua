@@ -1,6 +1,7 @@
--- Several checks of the plain kind (one_begin.lua), each on a key of its own: C says so by action 3,
--- or 4 where they are to be reserved (decide.lua). Under EACH and QUOTA every one is charged iff it
--- is admitted, else iff none but shadow ones is denied. Nothing is written before all are decided.
+-- Several checks of the plain kind (one_begin.lua), each on a key of its own: C says so by action
+-- 3, or 4 where they are to be reserved (decide.lua). Under EACH and QUOTA every one is charged iff
+-- it is admitted, else iff none but shadow ones is denied. Nothing is written before all are
+-- decided.
 local policy, action = string.byte(checks[#KEYS + 1], 2, 3)
 if action >= 3 then
     local keys, count, several, plain, allowed = KEYS, #KEYS, true, true, true

@@ -1,5 +1,5 @@
--- sliding_window of one segment: see one_begin.lua. Not plain either where doubles cannot tell which
--- of two products is larger.
+-- sliding_window of one segment: see one_begin.lua. Not plain either where doubles cannot tell
+-- which of two products is larger.
 do
     local kind, _, w, rate, cost, most = unpack('<BBdddd', packed)
     local s = call('GET', name)
