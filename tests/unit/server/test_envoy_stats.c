@@ -1,0 +1,150 @@
+/* Counters by the keys of Envoy's limits: found again, bounded, walked while they grow; their
+ * names.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "server/envoy_metrics.h"
+#include "server/envoy_stats.h"
+
+static struct weir_bytes bytes(const char *text)
+{
+    return (struct weir_bytes){text, strlen(text)};
+}
+
+static struct weir_envoy_stats *open_stats(void)
+{
+    struct weir_envoy_stats *stats;
+    assert_int_equal(weir_envoy_stats_open(&stats), 0);
+    return stats;
+}
+
+static void a_key_is_found_again(void **state)
+{
+    struct weir_envoy_stats *stats = open_stats();
+    struct weir_envoy_counters *a = weir_envoy_stats_find(stats, bytes("d.a"), true);
+    struct weir_envoy_counters *b = weir_envoy_stats_find(stats, bytes("d.b"), false);
+    (void)state;
+    assert_ptr_not_equal(a, b);
+    for (int i = 0; i < 2000; i++) { /* and after the registry has grown */
+        char key[32];
+        snprintf(key, sizeof key, "d.k_%d", i);
+        weir_envoy_stats_find(stats, bytes(key), i % 2 == 0);
+    }
+    assert_ptr_equal(weir_envoy_stats_find(stats, bytes("d.a"), false), a);
+    assert_ptr_equal(weir_envoy_stats_find(stats, bytes("d.b"), true), b);
+    weir_envoy_stats_close(stats);
+}
+
+static void keys_of_clients_are_bounded_and_those_of_the_configuration_are_not(void **state)
+{
+    struct weir_envoy_stats *stats = open_stats();
+    char key[WEIR_ENVOY_KEY_MAX + 2];
+    (void)state;
+    for (int i = 0; i < WEIR_ENVOY_KEYS_MAX; i++) {
+        snprintf(key, sizeof key, "k%d", i);
+        weir_envoy_stats_find(stats, bytes(key), false);
+    }
+    struct weir_envoy_counters *other = weir_envoy_stats_find(stats, bytes("one more"), false);
+    assert_ptr_equal(weir_envoy_stats_find(stats, bytes("and more"), false), other);
+    assert_ptr_not_equal(weir_envoy_stats_find(stats, bytes("k0"), false), other);
+    assert_ptr_not_equal(weir_envoy_stats_find(stats, bytes("configured"), true), other);
+    weir_envoy_stats_close(stats);
+
+    stats = open_stats();
+    memset(key, 'x', sizeof key);
+    struct weir_bytes longest = {key, WEIR_ENVOY_KEY_MAX}, longer = {key, WEIR_ENVOY_KEY_MAX + 1};
+    assert_ptr_not_equal(weir_envoy_stats_find(stats, longest, false),
+                         weir_envoy_stats_find(stats, longer, false));
+    other = weir_envoy_stats_find(stats, longer, false);
+    key[0] = 'y';
+    assert_ptr_equal(weir_envoy_stats_find(stats, longer, false), other);
+    weir_envoy_stats_close(stats);
+}
+
+struct walk {
+    uint32_t keys, wrong;
+};
+
+static void count_key(void *context, struct weir_bytes key,
+                      const struct weir_envoy_counters *counters)
+{
+    struct walk *walk = context;
+    walk->keys++;
+    walk->wrong += key.size == 0 || atomic_load(&counters->counts[0]) > 1;
+}
+
+static void *walk_on(void *context)
+{
+    for (int i = 0; i < 200; i++) {
+        struct walk walk = {0, 0};
+        weir_envoy_stats_walk(context, count_key, &walk);
+        if (walk.wrong)
+            return context;
+    }
+    return NULL;
+}
+
+static void others_may_walk_while_keys_are_added(void **state)
+{
+    struct weir_envoy_stats *stats = open_stats();
+    struct walk walk = {0, 0};
+    pthread_t thread;
+    void *failed;
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, walk_on, stats), 0);
+    for (int i = 0; i < 5000; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "d.k_%d", i);
+        struct weir_envoy_counters *counters = weir_envoy_stats_find(stats, bytes(key), false);
+        atomic_store_explicit(&counters->counts[0], 1, memory_order_relaxed);
+    }
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    weir_envoy_stats_walk(stats, count_key, &walk);
+    assert_int_equal(walk.keys, 5001); /* and "other" */
+    weir_envoy_stats_close(stats);
+}
+
+static void names_are_those_of_the_original(void **state)
+{
+    static const struct {
+        const char *key, *clean;
+    } cases[] = {
+        {"d.k_v", "d.k_v"},
+        {"d.a:b|c", "d.a_b_c"},
+        {"d.ip_10.1.2.3", "d.ip_10_1_2_3"},
+        {"10.1.2.3.4", "10_1_2_3.4"},
+        {"1.2.3", "1.2.3"},
+        {"1234.1.2.3.4", "1234_1_2_3.4"},
+        {"d.a b\n\xc3\xa4", "d.a_b___"},
+        {"", ""},
+    };
+    char name[WEIR_ENVOY_NAME_MAX], expected[WEIR_ENVOY_NAME_MAX];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weir_envoy_stat_name(bytes(cases[i].key), WEIR_ENVOY_COUNT_near_limit, name, sizeof name);
+        snprintf(expected, sizeof expected, "ratelimit.service.rate_limit.%s.near_limit",
+                 cases[i].clean);
+        assert_string_equal(name, expected);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_key_is_found_again),
+        cmocka_unit_test(keys_of_clients_are_bounded_and_those_of_the_configuration_are_not),
+        cmocka_unit_test(others_may_walk_while_keys_are_added),
+        cmocka_unit_test(names_are_those_of_the_original),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
