@@ -6,10 +6,11 @@ import time
 
 import pytest
 
+from daemon.certificates import Authority
 from daemon.load import Load, admitted, check_request
 from daemon.nodes import Nodes, off_by, shared_rules
 from daemon.redis import Redis
-from daemon.redis_server import RedisServer, wait_until
+from daemon.redis_server import RedisServer, free_port, wait_until
 from model import algorithms
 
 SECOND_NS = 10**9
@@ -287,20 +288,45 @@ def test_a_database_is_selected(tmp_path, redis):
         assert len(client.ask("KEYS", "db:*")) == 1
 
 
-def test_a_user_with_the_documented_rights_is_enough(tmp_path, redis):
+@pytest.mark.parametrize("mode", ["exact", "leased"])
+def test_a_user_with_the_documented_rights_is_enough(tmp_path, redis, mode):
     password = tmp_path / "password"
     password.write_text("s3 cret\n", encoding="utf-8")
     redis.ask("ACL", "SETUSER", "weir", "on", ">s3 cret", *ACL)
     try:
-        rules = shared_rules(redis.url, *limits_of_kinds(),
+        rules = shared_rules(redis.url, *limits_of_kinds(), mode=mode,
                              redis={"user": "weir", "password_file": str(password),
-                                    "prefix": "weir:acl:"})
+                                    "prefix": f"weir:acl:{mode}:"})
         with Nodes(tmp_path, 1, rules) as nodes:
             for kind in [*BUDGETS, "seconds", "flow", "pair", "slots"]:
                 assert nodes.ask(0, kind=kind, user="acl")[0], kind
+                with nodes.load(2, {"kind": kind, "user": "hot"}) as load:
+                    load.run(0.1)  # until it is shared out, where it is leased
+            assert (nodes.metric("weir_store_lease_decisions_total") > 0) == (mode == "leased")
             assert nodes.metric("weir_store_errors_total") == 0
+            assert nodes.metric("weir_store_call_errors_total") == 0
     finally:
         redis.ask("ACL", "DELUSER", "weir")
+
+
+def test_redis_is_reached_over_tls_and_known_by_its_certificate(tmp_path):
+    authority, other = Authority(tmp_path), Authority(tmp_path, "other")
+    cert, key = authority.sign("redis")
+    options = {"tls-port": free_port(), "tls-cert-file": cert, "tls-key-file": key,
+               "tls-ca-cert-file": authority.cert, "tls-auth-clients": "yes"}
+    own_cert, own_key = authority.sign("weir")
+    tls = {"ca": str(authority.cert), "cert": str(own_cert), "key": str(own_key)}
+    with RedisServer(tmp_path / "redis", options) as server:
+        url = f"rediss://127.0.0.1:{options['tls-port']}"
+        with Nodes(tmp_path / "known", 1, shared_rules(url, BUDGET, redis={"tls": tls})) as nodes:
+            assert decides(nodes)
+        assert len(server.keys()) == 1
+        tls["ca"] = str(other.cert)
+        rules = shared_rules(url, BUDGET, redis={"tls": tls}, store={"on_store_error": "closed"})
+        nodes = Nodes(tmp_path / "unknown", 1, rules)
+        with nodes[0] as weir:
+            assert "certificate" in weir.wait_event("store_down")
+            assert weir.check(attributes={"user": "unknown"}).status == 503  # closed
 
 
 def test_one_node_tells_what_another_has_done(nodes):
