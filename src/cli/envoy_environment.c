@@ -243,6 +243,9 @@ static void put_store(struct envoy_values *values, FILE *out)
         any = true;
     }
     fprintf(out, "%s }\n", any ? " }" : "");
+    uint64_t nodes = envoy_number(values, "WEIR_NODES", 1000, 0);
+    if (nodes > 0)
+        fprintf(out, "  nodes: %llu\n", (unsigned long long)nodes);
 }
 
 /* --- The service ------------------------------------------------------------------------------ */

@@ -24,7 +24,8 @@ struct weir_envoy_options {
     bool count_local;       /* LOCAL_CACHE_SIZE_IN_BYTES > 0: over_limit_with_local_cache */
     bool headers;           /* LIMIT_RESPONSE_HEADERS_ENABLED */
     bool ignore_dot_files;  /* RUNTIME_IGNOREDOTFILES */
-    bool leased;            /* states in a store elsewhere are leased */
+    bool shared;            /* states are in a store elsewhere */
+    bool leased;            /* and are leased */
     uint8_t on_store_error; /* enum weir_envoy_store_failure */
     uint32_t nodes;         /* that share a store elsewhere: what WEIR_ENVOY_STORE_LOCAL needs */
     float near_limit_ratio; /* NEAR_LIMIT_RATIO; 0: 0.8 */

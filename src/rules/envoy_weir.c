@@ -228,6 +228,12 @@ static void load_manner(struct envoy_loader *loader, const struct fields *fields
     rule->charge = (uint8_t)read_word(loader, fields, KEY_CHARGE, charges, 3, charge);
     rule->on_store_error =
         (uint8_t)read_word(loader, fields, KEY_ON_STORE_ERROR, failures, 4, rule->on_store_error);
+    const struct weir_envoy_options *options = &loader->envoy->options;
+    const struct rules_node *given = fields->value[KEY_ON_STORE_ERROR];
+    if (given != NULL && rule->on_store_error == WEIR_ENVOY_STORE_LOCAL && options->shared &&
+        options->nodes == 0) {
+        wrong(loader, given, "`on_store_error: local` needs `nodes` in the rules file's `store`");
+    }
 }
 
 void envoy_make_limits(struct envoy_loader *loader, const struct envoy_source *source,

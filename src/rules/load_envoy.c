@@ -259,4 +259,11 @@ void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node
     load_prometheus(loader, &fields[ENVOY_PROMETHEUS], envoy);
     options->nodes = loader->rules->settings.store.nodes;
     options->leased = loader->rules->settings.store.leased;
+    options->shared = loader->rules->settings.store.redis_url != NULL;
+    if (options->on_store_error == WEIR_ENVOY_STORE_LOCAL && options->shared &&
+        options->nodes == 0) {
+        rules_problem(loader, fields[ENVOY_ON_STORE_ERROR].key,
+                      "`on_store_error: local` needs `store: {nodes: …}`: a node decides its part "
+                      "of a limit");
+    }
 }

@@ -137,7 +137,8 @@ static void every_kind_of_redis(void **state)
     struct result result =
         READ("REDIS_URL=m,a:1", "REDIS_TYPE=SENTINEL", "REDIS_AUTH=user:pass:word",
              "REDIS_SENTINEL_AUTH=secret", "REDIS_TLS=true", "REDIS_TLS_CACERT=/ca",
-             "REDIS_TLS_CLIENT_CERT=/cert", "REDIS_TLS_CLIENT_KEY=/key", "CACHE_KEY_PREFIX=p:");
+             "REDIS_TLS_CLIENT_CERT=/cert", "REDIS_TLS_CLIENT_KEY=/key",
+             "CACHE_KEY_PREFIX=p:", "WEIR_NODES=3");
     const struct weir_store_settings *store = &result.settings->store;
     assert_string_equal(store->user, "user");
     assert_string_equal(store->password, "pass:word");
@@ -146,6 +147,7 @@ static void every_kind_of_redis(void **state)
     assert_string_equal(store->cert_file, "/cert");
     assert_string_equal(store->key_file, "/key");
     assert_string_equal(store->prefix, "p:");
+    assert_int_equal(store->nodes, 3);
     result_free(&result);
 }
 

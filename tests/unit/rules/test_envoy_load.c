@@ -291,6 +291,11 @@ static void weirs_own_key_is_checked_strictly(void **state)
             DESCRIPTOR("key: a\n  weir: { cost: 2 }"));
     REFUSED("1.yaml: weir: line 5: nothing to say of an unlimited descriptor",
             DESCRIPTOR("key: a\n  rate_limit: { unlimited: true }\n  weir: { cost: 2 }"));
+    const struct weir_envoy_options shared = {.shared = true};
+    envoy_refused_with(&shared,
+                       "1.yaml: weir: line 5: `on_store_error: local` needs `nodes` in the rules "
+                       "file's `store`, not `local`",
+                       (const char *const[]){WEIR("{ on_store_error: local }"), NULL});
     REFUSED("1.yaml: config error, unknown key 'algorithm'",
             DESCRIPTOR("key: a\n  algorithm: gcra"));
 }

@@ -71,6 +71,10 @@ static void every_key_is_read(void **state)
 static void what_is_wrong_is_told(void **state)
 {
     (void)state;
+    test_refused("limits: []\nstore: { redis: 'redis://h' }\n"
+                 "envoy: { config: a, on_store_error: local }\n",
+                 "3:21: `on_store_error: local` needs `store: {nodes: …}`: a node decides its part "
+                 "of a limit\n");
     test_refused("limits: []\nenvoy: {}\n",
                  "2:8: `config` is missing: the folder of the configuration\n");
     test_refused("limits: []\nenvoy: { config: a, near_limit_ratio: 2 }\n",
