@@ -253,6 +253,19 @@ static void load_nodes(struct rules_loader *loader, const struct rules_field *fi
     }
 }
 
+/* A denial of no age is never found again. */
+#define REMEMBER_OFF_NS 1
+
+static void load_remember(struct rules_loader *loader, const struct rules_node *node)
+{
+    if (node->kind == RULES_SCALAR && strcmp(node->text, "off") == 0) {
+        settings_of(loader)->remember_ns = REMEMBER_OFF_NS;
+        return;
+    }
+    rules_read_duration(loader, node, "remember", NS_PER_MS, 100 * NS_PER_MS,
+                        "1ms to 100ms, or off", &settings_of(loader)->remember_ns);
+}
+
 /* The mapping of `redis`, or its short form, the URL alone. */
 static void load_redis(struct rules_loader *loader, const struct rules_field *redis)
 {
@@ -300,8 +313,7 @@ static void load_redis(struct rules_loader *loader, const struct rules_field *re
                             "20ms to 1s", &store->lease_ns);
     }
     if (fields[REDIS_REMEMBER].value != NULL) {
-        rules_read_duration(loader, fields[REDIS_REMEMBER].value, "remember", NS_PER_MS,
-                            100 * NS_PER_MS, "1ms to 100ms", &store->remember_ns);
+        load_remember(loader, fields[REDIS_REMEMBER].value);
     }
 }
 

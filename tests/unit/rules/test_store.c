@@ -78,6 +78,14 @@ static void every_setting_of_the_store_is_read(void **state)
     weir_rules_unref(rules);
 }
 
+static void denials_need_not_be_remembered(void **state)
+{
+    struct weir_rules *rules =
+        test_load("store: {redis: {url: 'redis://h', remember: off}, nodes: 1}\nlimits: []\n");
+    assert_true(weir_rules_settings(rules)->store.remember_ns == 1);
+    weir_rules_unref(rules);
+}
+
 static void every_scheme_is_taken(void **state)
 {
     static const char *const urls[] = {
@@ -244,7 +252,7 @@ static const struct problem_case cases[] = {
      "1:41: tls must be a mapping, not a text\n"},
     {"store: {redis: {url: 'redis://h', lease: 10ms, remember: 101ms}, nodes: 3}\n",
      "1:42: `lease` must be 20ms to 1s, not `10ms`\n"
-     "1:58: `remember` must be 1ms to 100ms, not `101ms`\n"},
+     "1:58: `remember` must be 1ms to 100ms, or off, not `101ms`\n"},
     {"store: {redis: {url: 'redis://h', lease: soon}, nodes: 3}\n",
      "1:42: `soon` is no duration; one is a number and a unit, as in `30s`\n"},
     {"store: {redis: 'redis://h', nodes: 3, deadline: 11s, on_store_error: shut}\n",
@@ -270,6 +278,7 @@ int main(void)
         cmocka_unit_test(without_a_store_there_is_none),
         cmocka_unit_test(a_url_alone_has_the_defaults),
         cmocka_unit_test(every_setting_of_the_store_is_read),
+        cmocka_unit_test(denials_need_not_be_remembered),
         cmocka_unit_test(every_scheme_is_taken),
         cmocka_unit_test(a_password_may_stand_in_a_file),
         cmocka_unit_test(a_file_without_a_password_is_a_problem),
