@@ -17,7 +17,7 @@ struct redis_block {
     struct redis_block *next;
 };
 
-/* Its blocks follow at an offset that keeps them aligned. */
+/* Its blocks follow, aligned as malloc's memory is. */
 struct redis_slab {
     struct redis_slab *next;
     size_t bytes;
@@ -59,7 +59,7 @@ static void add_slab(struct redis_blocks *blocks, unsigned rank)
     if (bytes > blocks->bytes_max - blocks->bytes)
         return;
 
-    char *memory = aligned_alloc(SLAB_HEAD, bytes);
+    char *memory = malloc(bytes);
 
     if (memory == NULL)
         return;
