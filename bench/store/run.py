@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Redis store beside redis-benchmark, and leased mode beside exact.
 
-    bench/store/run.py [--build build] [--runs 5] [--seconds 3] [--depth 64] [--keys 100000]
+    bench/store/run.py [--build build] [--runs 5] [--seconds 3] [--depth 256] [--keys 100000]
                        [--hot 1000] [--pin] [--no-daemon]
 
 Starts a redis-server of its own, without persistence. In turn, so that what else the machine does
@@ -257,7 +257,7 @@ def main():
     parser.add_argument("--build", default=str(HERE.parents[1] / "build"))
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=3)
-    parser.add_argument("--depth", type=int, default=64)
+    parser.add_argument("--depth", type=int, default=256)
     parser.add_argument("--keys", type=int, default=100000)
     parser.add_argument("--hot", type=int, default=1000)
     parser.add_argument("--pin", action="store_true")
