@@ -1,146 +1,270 @@
-/* see grpc_ratelimit.h */
+/* see grpc_ratelimit.h and protobuf.h */
 #include "wire/grpc_ratelimit.h"
 
-#include "envoy_service_ratelimit_v3.pb-c.h"
+#include "wire/grpc.h"
 #include "wire/grpc_message.h"
 #include "wire/grpc_struct.h"
+#include "wire/protobuf.h"
 #include "wire/utf8.h"
 
-typedef Envoy__Extensions__Common__Ratelimit__V3__RateLimitDescriptor pb_descriptor;
-typedef Envoy__Service__Ratelimit__V3__RateLimitRequest pb_request;
-typedef Envoy__Service__Ratelimit__V3__RateLimitResponse pb_response;
-typedef Envoy__Service__Ratelimit__V3__RateLimitResponse__DescriptorStatus pb_status;
-typedef Envoy__Service__Ratelimit__V3__RateLimitResponse__RateLimit pb_limit;
-typedef Envoy__Config__Core__V3__HeaderValue pb_header;
+/* --- Requests ---------------------------------------------------------------------------------
+ *
+ * In two walks: one counts descriptors and entries, so that their arrays are taken at once, the
+ * other fills them. Texts point into one copy of the message. A message that stands twice where one
+ * may stand is merged: what the later one has goes before. */
 
-/* --- Requests --------------------------------------------------------------------------------- */
+enum request_field { REQUEST_DOMAIN = 1, REQUEST_DESCRIPTORS = 2, REQUEST_HITS_ADDEND = 3 };
+enum descriptor_field {
+    DESCRIPTOR_ENTRIES = 1,
+    DESCRIPTOR_LIMIT = 2,
+    DESCRIPTOR_HITS_ADDEND = 3,
+    DESCRIPTOR_IS_NEGATIVE_HITS = 4,
+};
+enum entry_field { ENTRY_KEY = 1, ENTRY_VALUE = 2 };
+enum override_field { OVERRIDE_REQUESTS_PER_UNIT = 1, OVERRIDE_UNIT = 2 };
 
-static int text_read(struct weir_bytes *text, ProtobufCBinaryData data)
+struct counts {
+    size_t descriptors, entries;
+};
+
+static int request_count(struct counts *counts, struct weir_bytes message)
 {
-    *text = weir_grpc_text(data);
-    return weir_utf8_valid(text->data, text->size) ? 0 : WEIR_ERR_SYNTAX;
+    struct weir_pb_reader request = weir_pb_read(message);
+    while (weir_pb_next(&request)) {
+        if (request.number != REQUEST_DESCRIPTORS || !weir_pb_is(&request, WEIR_PB_BYTES))
+            continue;
+        struct weir_pb_reader descriptor = weir_pb_read(request.bytes);
+        while (weir_pb_next(&descriptor))
+            counts->entries += descriptor.number == DESCRIPTOR_ENTRIES;
+        if (descriptor.bad)
+            return WEIR_ERR_SYNTAX;
+        counts->descriptors++;
+    }
+    return request.bad ? WEIR_ERR_SYNTAX : 0;
 }
 
-static int entries_read(struct weir_envoy_descriptor *descriptor, const pb_descriptor *from,
-                        struct weir_grpc_arena *arena)
+static bool text_read(struct weir_bytes *text, struct weir_pb_reader *reader)
 {
-    struct weir_envoy_entry *entries =
-        weir_grpc_arena_take(arena, from->n_entries * sizeof *entries);
-    if (!entries)
-        return WEIR_ERR_TOO_LARGE;
-    descriptor->entries = entries;
-    descriptor->entry_count = (uint32_t)from->n_entries;
-    for (size_t i = 0; i < from->n_entries; i++) {
-        int err = text_read(&entries[i].key, from->entries[i]->key);
-        if (err == 0)
-            err = text_read(&entries[i].value, from->entries[i]->value);
-        if (err < 0)
-            return err;
-    }
-    return 0;
+    if (!weir_pb_is(reader, WEIR_PB_BYTES))
+        return false;
+    *text = reader->bytes;
+    return weir_utf8_valid(text->data, text->size) || weir_pb_fail(reader);
 }
 
-static int descriptor_read(struct weir_envoy_descriptor *descriptor, const pb_descriptor *from,
-                           struct weir_grpc_arena *arena)
+static bool entry_read(struct weir_envoy_entry *entry, struct weir_bytes message)
 {
-    *descriptor = (struct weir_envoy_descriptor){.is_negative_hits = from->is_negative_hits};
-    if (from->limit) {
-        descriptor->has_limit = true;
-        descriptor->requests_per_unit = from->limit->requests_per_unit;
-        descriptor->unit = (uint32_t)from->limit->unit;
+    struct weir_pb_reader reader = weir_pb_read(message);
+    *entry = (struct weir_envoy_entry){{"", 0}, {"", 0}};
+    while (weir_pb_next(&reader)) {
+        bool good = reader.number == ENTRY_KEY     ? text_read(&entry->key, &reader)
+                    : reader.number == ENTRY_VALUE ? text_read(&entry->value, &reader)
+                                                   : true;
+        if (!good)
+            return false;
     }
-    if (from->hits_addend) {
-        descriptor->has_hits_addend = true;
-        descriptor->hits_addend = from->hits_addend->value;
+    return !reader.bad;
+}
+
+static bool limit_read(struct weir_envoy_descriptor *descriptor, struct weir_bytes message)
+{
+    struct weir_pb_reader reader = weir_pb_read(message);
+    descriptor->has_limit = true;
+    while (weir_pb_next(&reader)) {
+        if (reader.number == OVERRIDE_REQUESTS_PER_UNIT && weir_pb_is(&reader, WEIR_PB_VARINT))
+            descriptor->requests_per_unit = (uint32_t)reader.value;
+        else if (reader.number == OVERRIDE_UNIT && weir_pb_is(&reader, WEIR_PB_VARINT))
+            descriptor->unit = (uint32_t)reader.value;
     }
-    return entries_read(descriptor, from, arena);
+    return !reader.bad;
+}
+
+static bool hits_read(struct weir_envoy_descriptor *descriptor, struct weir_bytes message)
+{
+    struct weir_pb_reader reader = weir_pb_read(message);
+    descriptor->has_hits_addend = true;
+    while (weir_pb_next(&reader)) {
+        if (reader.number == 1 && weir_pb_is(&reader, WEIR_PB_VARINT))
+            descriptor->hits_addend = reader.value;
+    }
+    return !reader.bad;
+}
+
+static bool descriptor_field_read(struct weir_envoy_descriptor *descriptor,
+                                  struct weir_pb_reader *reader, struct weir_envoy_entry **entries)
+{
+    switch (reader->number) {
+    case DESCRIPTOR_ENTRIES:
+        descriptor->entry_count++;
+        return weir_pb_is(reader, WEIR_PB_BYTES) && entry_read((*entries)++, reader->bytes);
+    case DESCRIPTOR_LIMIT:
+        return weir_pb_is(reader, WEIR_PB_BYTES) && limit_read(descriptor, reader->bytes);
+    case DESCRIPTOR_HITS_ADDEND:
+        return weir_pb_is(reader, WEIR_PB_BYTES) && hits_read(descriptor, reader->bytes);
+    case DESCRIPTOR_IS_NEGATIVE_HITS:
+        descriptor->is_negative_hits = reader->value != 0;
+        return weir_pb_is(reader, WEIR_PB_VARINT);
+    default:
+        return true;
+    }
+}
+
+/* Takes its entries from the front of what is left of them. */
+static bool descriptor_read(struct weir_envoy_descriptor *descriptor, struct weir_bytes message,
+                            struct weir_envoy_entry **entries)
+{
+    struct weir_pb_reader reader = weir_pb_read(message);
+    *descriptor = (struct weir_envoy_descriptor){.entries = *entries};
+    while (weir_pb_next(&reader)) {
+        if (!descriptor_field_read(descriptor, &reader, entries))
+            return false;
+    }
+    return !reader.bad;
+}
+
+static bool request_fill(struct weir_envoy_request *request, struct weir_bytes message,
+                         struct weir_envoy_descriptor *descriptors,
+                         struct weir_envoy_entry *entries)
+{
+    struct weir_pb_reader reader = weir_pb_read(message);
+    bool good = true;
+    while (good && weir_pb_next(&reader)) {
+        if (reader.number == REQUEST_DOMAIN) {
+            good = text_read(&request->domain, &reader);
+        } else if (reader.number == REQUEST_DESCRIPTORS) {
+            good =
+                descriptor_read(&descriptors[request->descriptor_count++], reader.bytes, &entries);
+        } else if (reader.number == REQUEST_HITS_ADDEND) {
+            good = weir_pb_is(&reader, WEIR_PB_VARINT);
+            request->hits_addend = (uint32_t)reader.value;
+        }
+    }
+    return good && !reader.bad;
 }
 
 int weir_grpc_ratelimit_read(struct weir_envoy_request *request, struct weir_bytes message,
                              struct weir_grpc_arena *arena)
 {
-    ProtobufCMessage *unpacked;
-    int err = weir_grpc_unpack(&envoy__service__ratelimit__v3__rate_limit_request__descriptor,
-                               message, arena, &unpacked);
+    struct counts counts = {0};
+    int err = request_count(&counts, message);
     if (err < 0)
         return err;
-    const pb_request *from = (const pb_request *)unpacked;
+    char *copy = weir_grpc_arena_take(arena, message.size);
     struct weir_envoy_descriptor *descriptors =
-        weir_grpc_arena_take(arena, from->n_descriptors * sizeof *descriptors);
-    if (!descriptors)
+        weir_grpc_arena_take(arena, counts.descriptors * sizeof *descriptors);
+    struct weir_envoy_entry *entries =
+        weir_grpc_arena_take(arena, counts.entries * sizeof *entries);
+    if (!copy || !descriptors || !entries)
         return WEIR_ERR_TOO_LARGE;
-    request->descriptors = descriptors;
-    request->descriptor_count = (uint32_t)from->n_descriptors;
-    request->hits_addend = from->hits_addend;
-    err = text_read(&request->domain, from->domain);
-    for (size_t i = 0; i < from->n_descriptors && err == 0; i++)
-        err = descriptor_read(&descriptors[i], from->descriptors[i], arena);
-    return err;
+    if (message.size)
+        memcpy(copy, message.data, message.size);
+    *request = (struct weir_envoy_request){.domain = {"", 0}, .descriptors = descriptors};
+    bool good =
+        request_fill(request, (struct weir_bytes){copy, message.size}, descriptors, entries);
+    return good ? 0 : WEIR_ERR_SYNTAX;
 }
 
 /* --- Responses -------------------------------------------------------------------------------- */
 
-/* One status with what hangs on it. */
-struct status_block {
-    pb_status status;
-    pb_limit limit;
-    Google__Protobuf__Duration until_reset;
+enum response_field {
+    RESPONSE_OVERALL_CODE = 1,
+    RESPONSE_STATUSES = 2,
+    RESPONSE_HEADERS_TO_ADD = 3,
+    RESPONSE_DYNAMIC_METADATA = 6,
 };
+enum status_field {
+    STATUS_CODE = 1,
+    STATUS_CURRENT_LIMIT = 2,
+    STATUS_LIMIT_REMAINING = 3,
+    STATUS_DURATION_UNTIL_RESET = 4,
+};
+enum limit_field { LIMIT_REQUESTS_PER_UNIT = 1, LIMIT_UNIT = 2, LIMIT_NAME = 3 };
+enum header_field { HEADER_KEY = 1, HEADER_VALUE = 2 };
 
-static void status_fill(struct status_block *block, const struct weir_envoy_status *from)
+static size_t text_size(struct weir_bytes text)
 {
-    block->status =
-        (pb_status)ENVOY__SERVICE__RATELIMIT__V3__RATE_LIMIT_RESPONSE__DESCRIPTOR_STATUS__INIT;
-    block->status.code = (int)from->code;
-    block->status.limit_remaining = from->limit_remaining;
-    if (!from->has_limit)
-        return;
-    block->limit = (pb_limit)ENVOY__SERVICE__RATELIMIT__V3__RATE_LIMIT_RESPONSE__RATE_LIMIT__INIT;
-    block->limit.requests_per_unit = from->requests_per_unit;
-    block->limit.unit = (int)from->unit;
-    block->limit.name = weir_grpc_data(from->name);
-    block->status.current_limit = &block->limit;
-    block->until_reset = (Google__Protobuf__Duration)GOOGLE__PROTOBUF__DURATION__INIT;
-    block->until_reset.seconds = (int64_t)from->duration_until_reset_s;
-    block->status.duration_until_reset = &block->until_reset;
+    return text.size ? weir_pb_bytes_size(text.size) : 0;
 }
 
-static bool statuses_fill(pb_response *response, const struct weir_envoy_response *from,
-                          struct weir_grpc_arena *arena)
+static char *put_text(char *out, unsigned number, struct weir_bytes text)
 {
-    struct status_block *blocks = weir_grpc_arena_take(arena, from->status_count * sizeof *blocks);
-    pb_status **pointers = weir_grpc_arena_take(arena, from->status_count * sizeof *pointers);
-    if (!blocks || !pointers)
-        return false;
-    for (uint32_t i = 0; i < from->status_count; i++) {
-        status_fill(&blocks[i], &from->statuses[i]);
-        pointers[i] = &blocks[i].status;
+    return text.size ? weir_pb_put_bytes(out, number, text) : out;
+}
+
+static size_t limit_size(const struct weir_envoy_status *status)
+{
+    return weir_pb_number_size(status->requests_per_unit) + weir_pb_number_size(status->unit) +
+           text_size(status->name);
+}
+
+static size_t status_size(const struct weir_envoy_status *status)
+{
+    size_t size = weir_pb_number_size(status->code) + weir_pb_number_size(status->limit_remaining);
+    if (status->has_limit)
+        size += weir_pb_bytes_size(limit_size(status)) +
+                weir_pb_bytes_size(weir_pb_number_size(status->duration_until_reset_s));
+    return size;
+}
+
+static char *put_status(char *out, const struct weir_envoy_status *status)
+{
+    out = weir_pb_put_head(out, RESPONSE_STATUSES, status_size(status));
+    out = weir_pb_put_number(out, STATUS_CODE, status->code);
+    if (status->has_limit) {
+        out = weir_pb_put_head(out, STATUS_CURRENT_LIMIT, limit_size(status));
+        out = weir_pb_put_number(out, LIMIT_REQUESTS_PER_UNIT, status->requests_per_unit);
+        out = weir_pb_put_number(out, LIMIT_UNIT, status->unit);
+        out = put_text(out, LIMIT_NAME, status->name);
     }
-    response->statuses = pointers;
-    response->n_statuses = from->status_count;
-    return true;
+    out = weir_pb_put_number(out, STATUS_LIMIT_REMAINING, status->limit_remaining);
+    if (status->has_limit) {
+        out = weir_pb_put_head(out, STATUS_DURATION_UNTIL_RESET,
+                               weir_pb_number_size(status->duration_until_reset_s));
+        out = weir_pb_put_number(out, 1, status->duration_until_reset_s);
+    }
+    return out;
+}
+
+static size_t header_size(const struct weir_envoy_header *header)
+{
+    return text_size(header->key) + text_size(header->value);
+}
+
+static char *put_header(char *out, const struct weir_envoy_header *header)
+{
+    out = weir_pb_put_head(out, RESPONSE_HEADERS_TO_ADD, header_size(header));
+    out = put_text(out, HEADER_KEY, header->key);
+    return put_text(out, HEADER_VALUE, header->value);
 }
 
 int weir_grpc_ratelimit_write(const struct weir_envoy_response *from, struct weir_grpc_arena *arena,
                               struct weir_bytes *out)
 {
-    pb_response response = ENVOY__SERVICE__RATELIMIT__V3__RATE_LIMIT_RESPONSE__INIT;
-    pb_header headers[WEIR_ENVOY_HEADERS], *header_pointers[WEIR_ENVOY_HEADERS];
-    response.overall_code = (int)from->overall_code;
-    if (!statuses_fill(&response, from, arena))
-        return WEIR_ERR_TOO_LARGE;
-    for (uint32_t i = 0; i < from->header_count; i++) {
-        headers[i] = (pb_header)ENVOY__CONFIG__CORE__V3__HEADER_VALUE__INIT;
-        headers[i].key = weir_grpc_data(from->headers[i].key);
-        headers[i].value = weir_grpc_data(from->headers[i].value);
-        header_pointers[i] = &headers[i];
-    }
-    response.response_headers_to_add = header_pointers;
-    response.n_response_headers_to_add = from->header_count;
+    Google__Protobuf__Struct *metadata = NULL;
+    size_t metadata_size = 0, size = weir_pb_number_size(from->overall_code);
+    for (uint32_t i = 0; i < from->status_count; i++)
+        size += weir_pb_bytes_size(status_size(&from->statuses[i]));
+    for (uint32_t i = 0; i < from->header_count; i++)
+        size += weir_pb_bytes_size(header_size(&from->headers[i]));
     if (from->dynamic_metadata) {
-        response.dynamic_metadata = weir_grpc_struct(from->dynamic_metadata, arena);
-        if (!response.dynamic_metadata)
+        metadata = weir_grpc_struct(from->dynamic_metadata, arena);
+        if (!metadata)
             return WEIR_ERR_TOO_LARGE;
+        metadata_size = protobuf_c_message_get_packed_size(&metadata->base);
+        size += weir_pb_bytes_size(metadata_size);
     }
-    return weir_grpc_pack(&response.base, arena, out);
+    char *start = weir_grpc_arena_take(arena, WEIR_GRPC_PREFIX_BYTES + size), *at = start;
+    if (!start)
+        return WEIR_ERR_TOO_LARGE;
+    weir_grpc_prefix_write(at, (uint32_t)size);
+    at = weir_pb_put_number(at + WEIR_GRPC_PREFIX_BYTES, RESPONSE_OVERALL_CODE, from->overall_code);
+    for (uint32_t i = 0; i < from->status_count; i++)
+        at = put_status(at, &from->statuses[i]);
+    for (uint32_t i = 0; i < from->header_count; i++)
+        at = put_header(at, &from->headers[i]);
+    if (metadata) {
+        at = weir_pb_put_head(at, RESPONSE_DYNAMIC_METADATA, metadata_size);
+        at += protobuf_c_message_pack(&metadata->base, (uint8_t *)at);
+    }
+    *out = (struct weir_bytes){start, (size_t)(at - start)};
+    return 0;
 }

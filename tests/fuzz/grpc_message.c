@@ -1,7 +1,8 @@
 /* gRPC messages: any bytes are read or refused within the arena's bound, and what is read lies in
- * memory. The first byte says which message. */
+ * memory; what is read by hand, protobuf-c reads alike. The first byte says which message. */
 #include "fuzz.h"
 
+#include "ratelimit_oracle.h"
 #include "wire/grpc.h"
 #include "wire/grpc_authz.h"
 #include "wire/grpc_health.h"
@@ -50,6 +51,7 @@ static void read_ratelimit(struct weir_bytes message, struct weir_grpc_arena *ar
     struct weir_envoy_request request;
     if (weir_grpc_ratelimit_read(&request, message, arena) != 0)
         return;
+    REQUIRE(oracle_reads(message, &request));
     touch(request.domain);
     for (uint32_t i = 0; i < request.descriptor_count; i++) {
         for (uint32_t j = 0; j < request.descriptors[i].entry_count; j++) {

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "ratelimit_oracle.h"
 #include "wire/grpc.h"
 #include "wire/grpc_descriptors.h"
 #include "wire/grpc_health.h"
@@ -356,6 +357,134 @@ static void structs_of_every_kind_are_written_and_too_deep_ones_refused(void **s
     blocks_free(&blocks);
 }
 
+/* --- Beside protobuf-c ------------------------------------------------------------------------ */
+
+static struct random_source source;
+
+static uint32_t below(uint32_t bound)
+{
+    return (uint32_t)random_below(&source, bound);
+}
+
+/* A number of any length on the wire. */
+static uint64_t random_number(void)
+{
+    return random_below(&source, UINT64_MAX) >> below(64);
+}
+
+static struct weir_bytes random_text(char *room)
+{
+    size_t size = below(4) ? below(20) : below(200);
+    for (size_t i = 0; i < size; i++)
+        room[i] = (char)('a' + below(26));
+    return (struct weir_bytes){room, size};
+}
+
+static size_t put_tag(char *out, unsigned number, unsigned type)
+{
+    out[0] = (char)(number << 3 | type);
+    return 1;
+}
+
+static size_t put_varint(char *out, uint64_t value)
+{
+    size_t size = 0;
+    for (; value > 127; value >>= 7)
+        out[size++] = (char)(value | 128);
+    out[size++] = (char)value;
+    return size;
+}
+
+/* A message of random fields: the right ones, in any order and number, and others. */
+static size_t random_message(char *out, unsigned depth)
+{
+    size_t size = 0;
+    for (unsigned i = below(6); i > 0; i--) {
+        unsigned number = below(8) ? 1 + below(4) : 1 + below(15);
+        if (below(5) == 0) {
+            size += put_tag(out + size, number, 0);
+            size += put_varint(out + size, random_number());
+            continue;
+        }
+        char inner[65536], room[200];
+        bool nested = depth < 3 && below(4);
+        struct weir_bytes bytes = random_text(room);
+        if (nested)
+            bytes = (struct weir_bytes){inner, random_message(inner, depth + 1)};
+        if (size + bytes.size + 16 > 8000)
+            break;
+        size += put_tag(out + size, number, 2);
+        size += put_varint(out + size, bytes.size);
+        memcpy(out + size, bytes.data, bytes.size);
+        size += bytes.size;
+    }
+    return size;
+}
+
+static void random_requests_are_read_as_protobuf_c_reads_them(void **state)
+{
+    static char message[65536];
+    unsigned read = 0;
+    source = (struct random_source){1};
+    for (unsigned round = 0; round < 200000; round++) {
+        struct blocks blocks;
+        struct weir_envoy_request request;
+        size_t size = random_message(message, 0);
+        if (size > 0 && below(4) == 0)
+            message[below((uint32_t)size)] ^= (char)(1 << below(8));
+        struct weir_bytes bytes = {message, size};
+        ARENA(arena, &blocks, 4096, 1 << 20);
+        int err = weir_grpc_ratelimit_read(&request, bytes, &arena);
+        assert_true(err == 0 || err == WEIR_ERR_SYNTAX);
+        if (err == 0)
+            assert_true(oracle_reads(bytes, &request));
+        read += err == 0;
+        blocks_free(&blocks);
+        if (read == 20000)
+            return;
+    }
+    fail_msg("%u requests were read", read);
+}
+
+static void random_responses_are_written_as_protobuf_c_writes_them(void **state)
+{
+    source = (struct random_source){7};
+    for (int round = 0; round < 5000; round++) {
+        struct blocks blocks;
+        struct weir_bytes out;
+        struct weir_envoy_status statuses[8];
+        char rooms[11][200];
+        struct weir_envoy_response response = {.overall_code = (uint8_t)below(3),
+                                               .statuses = statuses,
+                                               .status_count = below(9),
+                                               .header_count = below(2) * 3};
+        for (uint32_t i = 0; i < response.status_count; i++)
+            statuses[i] = (struct weir_envoy_status){
+                .code = (uint8_t)below(3),
+                .has_limit = below(2),
+                .unit = (uint8_t)below(WEIR_ENVOY_UNITS),
+                .requests_per_unit = (uint32_t)random_number(),
+                .name = random_text(rooms[i]),
+                .limit_remaining = (uint32_t)random_number(),
+                .duration_until_reset_s = random_number() >> 1,
+            };
+        for (uint32_t i = 0; i < response.header_count; i++)
+            response.headers[i] = (struct weir_envoy_header){{"h", 1}, random_text(rooms[8 + i])};
+        struct weir_bytes name = {"n", 1};
+        struct weir_envoy_value item = {.kind = WEIR_ENVOY_NUMBER, .number = round};
+        struct weir_envoy_value metadata = {
+            .kind = WEIR_ENVOY_STRUCT, .count = 1, .names = &name, .items = &item};
+        response.dynamic_metadata = below(3) ? NULL : &metadata;
+        ARENA(arena, &blocks, 4096, 1 << 20);
+        assert_int_equal(weir_grpc_ratelimit_write(&response, &arena, &out), 0);
+        assert_int_equal(out.data[4] & 0xff, (out.size - 5) & 0xff);
+        out.data += WEIR_GRPC_PREFIX_BYTES;
+        out.size -= WEIR_GRPC_PREFIX_BYTES;
+        assert_true(oracle_writes(&response, out));
+        blocks_free(&blocks);
+    }
+}
+
 /* --- Health and reflection -------------------------------------------------------------------- */
 
 static void health_messages_are_read_and_written(void **state)
@@ -422,6 +551,8 @@ int main(void)
         cmocka_unit_test(every_failed_allocation_is_an_error),
         cmocka_unit_test(a_response_is_written_with_all_its_fields),
         cmocka_unit_test(structs_of_every_kind_are_written_and_too_deep_ones_refused),
+        cmocka_unit_test(random_requests_are_read_as_protobuf_c_reads_them),
+        cmocka_unit_test(random_responses_are_written_as_protobuf_c_writes_them),
         cmocka_unit_test(health_messages_are_read_and_written),
         cmocka_unit_test(reflection_tells_of_services_and_files),
     };
