@@ -178,7 +178,8 @@ int weir_engine_apply_once(struct weir_engine *engine, struct weir_decision *dec
 {
     struct weir_entry *entry = weir_entry_of(decision);
     uint64_t lease_id;
-    assert(decision->policy == WEIR_POLICY_ALL && key.size > 0 && key.size <= WEIR_IDEMPOTENCY_KEY_MAX);
+    assert(decision->policy == WEIR_POLICY_ALL && key.size > 0 &&
+           key.size <= WEIR_IDEMPOTENCY_KEY_MAX);
     if (!any_state(decision))
         return 0;
     int err = WEIR_ERR_TOO_LARGE;

@@ -263,7 +263,7 @@ static void batch_write(struct weir_slot *slot, struct weir_output *output)
 static void check_single(struct weir_http_call *call)
 {
     struct weir_reason reason = {{0}};
-    struct weir_decision *decision;
+    struct weir_decision *decision = NULL;
     int err = key_field_apply(call, &reason);
     if (err == 0)
         err = check_decision(call, &decision, &reason);

@@ -151,11 +151,11 @@ static struct weir_bytes key_text(const struct weir_redis_call *call, enum weir_
 {
     static const char kinds[WEIR_REDIS_KINDS] = {'b', 'w'}, digits[] = "0123456789abcdef";
     unsigned char digest[SHA256_DIGEST_LENGTH];
-    bool whole = key.size <= KEY_SENT_MAX;
+    bool whole = !key.data || key.size <= KEY_SENT_MAX;
     int size = snprintf(text, 8, "%c%u%c", kinds[kind], call->session->database, whole ? ':' : '#');
     char *at = text + size;
     if (whole) {
-        if (key.size > 0)
+        if (key.data)
             memcpy(at, key.data, key.size);
         return (struct weir_bytes){text, (size_t)size + key.size};
     }

@@ -34,7 +34,7 @@ static void finish(struct weir_slot *slot)
 static uint64_t key_fresh_in(const struct weir_decision *decision, uint16_t i)
 {
     uint64_t latest_ns = 0;
-    for (uint16_t kind = 0; kind < WEIR_REDIS_KINDS; kind++) {
+    for (unsigned kind = 0; kind < WEIR_REDIS_KINDS; kind++) {
         const struct weir_outcome *outcome = &decision->outcomes[i + kind];
         if (outcome->verdict == WEIR_ALLOWED && outcome->report.reset_after_ns > latest_ns)
             latest_ns = outcome->report.reset_after_ns;
@@ -44,7 +44,7 @@ static uint64_t key_fresh_in(const struct weir_decision *decision, uint16_t i)
 
 static bool key_found(const struct weir_decision *decision, uint16_t i)
 {
-    for (uint16_t kind = 0; kind < WEIR_REDIS_KINDS; kind++)
+    for (unsigned kind = 0; kind < WEIR_REDIS_KINDS; kind++)
         if (decision->outcomes[i + kind].verdict == WEIR_ALLOWED)
             return true;
     return false;
@@ -55,15 +55,15 @@ static void count_write(struct weir_slot *slot, struct weir_output *output)
 {
     uint32_t count;
     struct weir_decision *const *decisions = decisions_of(slot, &count);
+    const struct weir_decision *told = decisions[0];
     int64_t found = 0;
-    int error = 0;
     for (uint32_t n = 0; n < count; n++) {
         for (uint16_t i = 0; i < decisions[n]->count; i += WEIR_REDIS_KINDS)
             found += key_found(decisions[n], i);
         if (decisions[n]->error)
-            error = decisions[n]->error;
+            told = decisions[n];
     }
-    weir_redis_write_count(slot, output, found, error);
+    weir_redis_write_count(slot, output, found, told->error);
     finish(slot);
 }
 
@@ -92,8 +92,9 @@ static struct weir_decision *keys_take(struct weir_redis_call *call, enum weir_o
         weir_redis_error(call, "ERR overloaded");
         return NULL;
     }
-    for (uint16_t i = 0; i < count * WEIR_REDIS_KINDS; i++) {
-        if (!weir_redis_fill_check(call, decision, i, (enum weir_redis_kind)(i % WEIR_REDIS_KINDS),
+    for (uint32_t i = 0; i < count * WEIR_REDIS_KINDS; i++) {
+        if (!weir_redis_fill_check(call, decision, (uint16_t)i,
+                                   (enum weir_redis_kind)(i % WEIR_REDIS_KINDS),
                                    keys[i / WEIR_REDIS_KINDS], NULL)) {
             weir_worker_give(call->redis->worker, decision);
             return NULL;
