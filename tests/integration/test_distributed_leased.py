@@ -87,13 +87,16 @@ def test_a_budget_is_never_passed_and_nearly_used_up(nodes, kind):
 def test_a_hot_key_needs_few_calls(redis, nodes):
     before = redis.commands("evalsha")
     with nodes.load(16, {"kind": "hot", "user": "hot"}) as load:
-        answers = load.run(2)
+        with load.running():
+            wait_until(lambda: nodes.metric("weir_store_leases") > 0, what="a share")
+            wait_until(lambda: len(load.answers) > 20000, what="some load")
+        answers = load.answers
     calls = redis.commands("evalsha") - before
     print(f"leased hot key: {len(answers)} decisions, {calls} calls")
     assert admitted(answers) == len(answers)
     assert len(answers) >= 20 * calls
     assert nodes.metric("weir_store_lease_decisions_total") > 0
-    assert nodes.metric("weir_store_leases") > 0
+    wait_until(lambda: nodes.metric("weir_store_leases") == 0, what="the return of idle shares")
 
 
 def test_what_cannot_be_split_is_decided_exactly(nodes):
