@@ -68,8 +68,8 @@ static size_t unit_at(const char *text, double *ns)
                  {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         size_t size = strlen(units[i].name);
-        bool ends = text[size] == '\0' || strchr(".0123456789", text[size]);
-        if (!strncmp(text, units[i].name, size) && ends) {
+        if (!strncmp(text, units[i].name, size) &&
+            (text[size] == '\0' || strchr(".0123456789", text[size]))) {
             *ns = units[i].ns;
             return size;
         }

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import threading
+from pathlib import Path
 
 import grpc
 import pytest
@@ -457,3 +458,17 @@ def test_a_folder_can_be_checked(tmp_path):
     run = check(str(link), "-config_dir", folder, "-merge_domain_configs")
     assert "b.yaml: duplicate descriptor composite key 'basic.key1'" in run.stdout
     assert check(weir_path(), "validate", "--quiet", "--envoy-config", folder).stdout == ""
+
+
+def test_the_example_runs(tmp_path):
+    examples = Path(__file__).parents[2] / "examples" / "envoy"
+    files = {"shop.yaml": (examples / "config" / "shop.yaml").read_text(encoding="utf-8")}
+    run = subprocess.run([weir_path(), "validate", str(examples / "weir.yaml")], timeout=30,
+                         capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    with Service(tmp_path, files) as service, service.stub() as stub:
+        assert "envoy_config_warning" not in service.text()
+        assert tell(stub, "shop", "remote_address=192.0.2.1", "path=/login/a,user=x",
+                    "path=/search") == [("OK", "100/MINUTE", 99), ("OK", "20/HOUR", 19),
+                                        ("OK", "50/SECOND", 49)]
+        assert ask(stub, "shop", "api_key=k").statuses[0].limit_remaining == 49
