@@ -5,22 +5,58 @@
 #include <stdlib.h>
 
 #include "cli/commands.h"
+#include "cli/envoy_check.h"
 #include "cli/options.h"
 #include "cli/rules_file.h"
+#include "store/redis/script.h"
+#include "store/redis/url.h"
 
 static const char help[] =
     "Usage: weir validate [OPTION]... FILE...\n"
+    "       weir validate --envoy-config=DIR [--merge-domains]\n"
     "Check rules files, and the keys files that they name. Every problem is one line on standard\n"
     "error, FILE:LINE:COLUMN: MESSAGE, and makes the exit status 1.\n"
     "\n"
+    "      --envoy-config=DIR  check the configuration of Envoy's rate limit service instead\n"
+    "      --merge-domains     as MERGE_DOMAIN_CONFIG: files may share a domain\n"
     "  -q, --quiet             print nothing about files without problems\n"
     "  -h, --help              print this and exit\n";
 
+enum { OPT_ENVOY_CONFIG = 256, OPT_MERGE_DOMAINS };
+
 static const struct option long_options[] = {
+    {"envoy-config", required_argument, NULL, OPT_ENVOY_CONFIG},
+    {"merge-domains", no_argument, NULL, OPT_MERGE_DOMAINS},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
+
+/* What only the store can tell: whether it can be reached by that URL, and can hold the limits. */
+static int check_limit(void *context, struct weir_limit *limit, const char *name)
+{
+    const char *path = context;
+    struct weir_reason reason = {{0}};
+    int error = redis_script_accepts(limit, &reason);
+    if (error < 0)
+        cli_error("%s: limit %s: %s", path, name, reason.text);
+    return error;
+}
+
+static int check_store(char *path, struct weir_rules *rules)
+{
+    const struct weir_store_settings *store = &weir_rules_settings(rules)->store;
+    struct redis_url url;
+    struct weir_reason reason = {{0}};
+    if (store->redis_url == NULL)
+        return 0;
+    int error = redis_url_parse(&url, store->redis_url, &reason);
+    if (error < 0) {
+        cli_error("%s: store.redis: %s", path, reason.text);
+        return error;
+    }
+    return weir_rules_prepare(rules, check_limit, path);
+}
 
 static void print_summary(const char *path, const struct weir_rules *rules)
 {
@@ -42,17 +78,27 @@ static void print_summary(const char *path, const struct weir_rules *rules)
 
 int weir_command_validate(int argc, char **argv)
 {
-    bool quiet = false;
+    bool quiet = false, merge = false;
+    const char *envoy_config = NULL;
     static char program[] = "weir"; /* what getopt puts before its messages */
     argv[0] = program;
     int option;
     while ((option = getopt_long(argc, argv, "qh", long_options, NULL)) != -1) {
         if (option == 'h')
             return cli_help(help);
-        if (option != 'q')
+        if (option == 'q')
+            quiet = true;
+        else if (option == OPT_ENVOY_CONFIG)
+            envoy_config = optarg;
+        else if (option == OPT_MERGE_DOMAINS)
+            merge = true;
+        else
             return cli_try_help("validate");
-        quiet = true;
     }
+    if (envoy_config != NULL && optind < argc)
+        return cli_usage_error("validate", "--envoy-config stands alone");
+    if (envoy_config != NULL)
+        return cli_finish(cli_envoy_check(envoy_config, merge, quiet));
     if (optind == argc)
         return cli_usage_error("validate", "no file was given");
     int status = EXIT_SUCCESS;
@@ -62,7 +108,9 @@ int weir_command_validate(int argc, char **argv)
             status = EXIT_FAILURE;
             continue;
         }
-        if (!quiet)
+        if (check_store(argv[i], rules) < 0)
+            status = EXIT_FAILURE;
+        else if (!quiet)
             print_summary(argv[i], rules);
         weir_rules_unref(rules);
     }

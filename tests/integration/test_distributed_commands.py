@@ -8,8 +8,9 @@ import threading
 import pytest
 
 from daemon.http import Client
+from daemon.nodes import shared_rules
 from daemon.redis_server import RedisServer, free_port, wait_until
-from model.program import ROOT, weir_path
+from model.program import ROOT, run_weir, weir_path
 
 LOGIN = {"method": "POST", "path": "/login", "ip": "192.0.2.1"}
 
@@ -102,3 +103,31 @@ def test_three_nodes_behind_haproxy_are_one_command():
         script.process.send_signal(signal.SIGTERM)
         assert script.process.wait(30) == 0
         assert all(gone(pid) for pid in children)
+
+
+# --- Without a Redis ---------------------------------------------------------------------------------
+
+LIMITS = [{"name": "all", "key": [], "rate": "1000/s", "mode": "leased"},
+          {"name": "user", "key": ["path", "user"], "rate": "5/s", "hash_tag": "user"}]
+
+
+def test_validate_asks_no_redis_and_knows_its_urls(tmp_path):
+    rules = tmp_path / "weir.yaml"
+    rules.write_text(shared_rules("redis-cluster://redis.invalid:7000", *LIMITS), encoding="utf-8")
+    done = run_weir("validate", rules)
+    assert done.stdout == f"{rules}: OK, 2 limits, in Redis: 1 exact, 1 leased\n"
+    rules.write_text(shared_rules("redis://secret@redis.invalid:70000", *LIMITS), encoding="utf-8")
+    done = run_weir("validate", rules)
+    assert done.returncode == 1 and "a port is a number" in done.stderr
+    assert "secret" not in done.stderr
+    rules.write_text(shared_rules("redis://h", *LIMITS, nodes=0), encoding="utf-8")
+    assert "`nodes` must be 1 to 1000" in run_weir("validate", rules).stderr
+
+
+def test_explain_tells_where_a_limit_lives(tmp_path):
+    rules = tmp_path / "weir.yaml"
+    rules.write_text(shared_rules("redis://redis.invalid", *LIMITS), encoding="utf-8")
+    done = run_weir("explain", "--config", rules, "--path", "/", "--attribute", "user=bob")
+    assert done.returncode == 0, done.stderr
+    assert "    store  redis, leased\n" in done.stdout
+    assert "    store  redis, exact, placed by user\n" in done.stdout
