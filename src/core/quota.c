@@ -12,16 +12,14 @@ struct view {
     uint64_t capacity;
 };
 
-/* When period `i` begins, those past the calendar's end too. */
-static uint64_t begins(const struct weir_limit_spec *spec, uint64_t i)
+uint64_t quota_begins(const struct weir_limit_spec *spec, uint64_t i)
 {
     uint64_t last = spec->bound_count - 1;
 
     return i <= last ? spec->bounds[i] : spec->bounds[last] + (i - last) * spec->window_ns;
 }
 
-/* The period that a time is in; a time before the first is taken for its start. */
-static uint64_t period_at(const struct weir_limit_spec *spec, uint64_t now_ns)
+uint64_t quota_period(const struct weir_limit_spec *spec, uint64_t now_ns)
 {
     uint64_t last = spec->bound_count - 1, low = 0, high = last;
 
@@ -53,7 +51,7 @@ static uint64_t capacity_after(const struct weir_limit_spec *spec, uint64_t befo
 /* Which period a state was charged in last. */
 static uint64_t charged_in(const struct weir_limit_spec *spec, const struct weir_cell *cell)
 {
-    uint64_t end = period_at(spec, cell->a - 1) + 1, length = lasts(spec);
+    uint64_t end = quota_period(spec, cell->a - 1) + 1, length = lasts(spec);
 
     return end > length ? end - length : 0;
 }
@@ -70,7 +68,7 @@ static void look(const struct weir_limit *limit, const struct weir_cell *cell, u
         view->capacity = spec->rate;
         return;
     }
-    view->period = period_at(spec, now_ns);
+    view->period = quota_period(spec, now_ns);
     if (cell->b != 0) {
         uint64_t charged = charged_in(spec, cell);
 
@@ -93,7 +91,7 @@ static void keep(const struct weir_limit *limit, const struct view *view, struct
     uint64_t period = view->period - earlier;
 
     cell->b = earlier ? view->before : view->used | view->before << 32;
-    cell->a = cell->b != 0 ? begins(&limit->spec, period + lasts(&limit->spec)) : 0;
+    cell->a = cell->b != 0 ? quota_begins(&limit->spec, period + lasts(&limit->spec)) : 0;
 }
 
 bool quota_test(const struct weir_limit *limit, const struct weir_cell *cell, uint64_t now_ns,
@@ -121,7 +119,7 @@ void quota_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64
                   uint64_t charged_at_ns, uint64_t cost)
 {
     struct view view;
-    uint64_t period = period_at(&limit->spec, charged_at_ns);
+    uint64_t period = quota_period(&limit->spec, charged_at_ns);
 
     look(limit, cell, now_ns, &view);
     if (period == view.period)
@@ -139,7 +137,7 @@ static uint64_t retry_at(const struct weir_limit *limit, const struct view *view
 {
     const struct weir_limit_spec *spec = &limit->spec;
 
-    return begins(spec, view->period + 1 + (cost > capacity_after(spec, view->used)));
+    return quota_begins(spec, view->period + 1 + (cost > capacity_after(spec, view->used)));
 }
 
 void quota_report(const struct weir_limit *limit, const struct weir_cell *cell,

@@ -33,6 +33,11 @@ void quota_report(const struct weir_limit *limit, const struct weir_cell *cell,
                   const struct weir_use *use, bool allowed, struct weir_report *report);
 bool quota_valid(const struct weir_limit *limit, const struct weir_cell *cell);
 
+/* The period that a time is in; one before the first is taken for its start. And when period `i`
+ * begins, those past the calendar's end too. */
+uint64_t quota_period(const struct weir_limit_spec *spec, uint64_t now_ns);
+uint64_t quota_begins(const struct weir_limit_spec *spec, uint64_t i);
+
 static inline uint64_t quota_fresh_at(const struct weir_cell *cell)
 {
     return cell->b != 0 ? cell->a : 0;

@@ -20,6 +20,7 @@ void weir_limit_divide(const struct weir_limit *limit, uint32_t nodes, struct we
         spec.rate = part_of(spec.rate, nodes);
     }
     spec.burst = part_of(spec.burst, nodes);
+    spec.rollover /= nodes;
     /* Of those months, a burst that would take longer than the range to refill at the part's rate
      * is cut until it does not. */
     while (weir_limit_init(part, &spec, NULL) < 0 && spec.burst > 1) {

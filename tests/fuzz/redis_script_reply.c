@@ -24,6 +24,24 @@ static const struct weir_limit_spec specs[ASKED] = {
     {.algorithm = WEIR_SLIDING_WINDOW, .rate = WEIR_RATE_MAX, .window_ns = WEIR_WINDOW_MAX_NS},
 };
 
+/* Quotas, which an own range of first bytes asks for. */
+#define QUOTAS_FROM 240
+static const uint64_t bounds[] = {SECOND, 5 * SECOND, 7 * SECOND, 20 * SECOND};
+static const struct weir_limit_spec quotas[2] = {
+    {.algorithm = WEIR_QUOTA, .rate = 5, .window_ns = SECOND, .bounds = bounds, .bound_count = 4},
+    {.algorithm = WEIR_QUOTA,
+     .rate = 5,
+     .rollover = 3,
+     .window_ns = SECOND,
+     .bounds = bounds,
+     .bound_count = 4},
+};
+
+static const struct weir_limit_spec *asked_for(uint8_t first)
+{
+    return first >= QUOTAS_FROM ? &quotas[first % 2] : &specs[first % ASKED];
+}
+
 static void check_outcome(const struct weir_decision *decision, uint16_t i)
 {
     const struct weir_limit *limit = decision->checks[i].limit;
@@ -54,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size == 0)
         return 0;
-    REQUIRE(weir_limit_init(&limit, &specs[data[0] % ASKED], NULL) == 0);
+    REQUIRE(weir_limit_init(&limit, asked_for(data[0]), NULL) == 0);
     for (int i = 0; i < CHECKS; i++)
         checks[i] = (struct weir_check){.limit = &limit, .cost = (uint64_t)i + 1};
     decision.count = batch.count = data[0] / ASKED % CHECKS + 1;

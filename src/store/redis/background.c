@@ -129,6 +129,7 @@ void background_roll_back(struct store *store, struct flight *flight, struct red
 {
     const struct redis_plan_context context = {
         .prefix = store->prefix,
+        .now_ns = store_server_now(store),
         .test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0,
     };
     uint16_t checks[WEIR_CHECKS_MAX];

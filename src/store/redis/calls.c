@@ -87,6 +87,7 @@ void call_refused(struct store *store, const struct weir_reason *reason)
 {
     uint64_t hr = store_hr(store);
 
+    store->server_told = false; /* it may be for its clock that it refuses */
     redis_stats_add(&store->stats.errors, 1);
     if (store->error_told_hr != 0 && hr - store->error_told_hr < TELL_ERRORS_NS)
         return;

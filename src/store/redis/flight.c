@@ -74,7 +74,7 @@ void flight_drop_calls(struct store *store, struct flight *flight)
 
 /* --- One call --------------------------------------------------------------------------------- */
 
-void flight_batch(const struct store *store, const struct weir_decision *decision, uint8_t action,
+void flight_batch(struct store *store, const struct weir_decision *decision, uint8_t action,
                   uint16_t checks[WEIR_CHECKS_MAX], struct redis_batch *batch)
 {
     *batch = (struct redis_batch){
@@ -82,6 +82,7 @@ void flight_batch(const struct store *store, const struct weir_decision *decisio
         .checks = checks,
         .action = action,
         .prefix = store->prefix,
+        .now_ns = store_server_now(store),
         .test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0,
     };
     for (uint16_t i = 0; i < decision->count; i++)
@@ -125,6 +126,7 @@ static int read_one(struct store *store, struct flight *flight, const struct sto
         return WEIR_ERR_STORE;
     }
     decision->now_ns = store->server_ns = now_ns;
+    store->server_told = true;
     store->server_at_ns = store_now(store);
     redis_plan_fill_stateless(decision);
     weir_decision_join(decision);
@@ -137,6 +139,7 @@ static int send_step(struct store *store, struct flight *flight, struct redis_st
 {
     const struct redis_plan_context context = {
         .prefix = store->prefix,
+        .now_ns = store_server_now(store),
         .test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0,
     };
     uint16_t checks[WEIR_CHECKS_MAX];

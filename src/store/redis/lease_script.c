@@ -108,7 +108,7 @@ size_t lease_script_write(const char *prefix, const struct weir_check *check,
     out = weir_resp_write_bulk(out, (*script)->sha, REDIS_SHA_HEX);
     out = write_number(out, 2);
     out = write_keys(out, prefix, check);
-    end = redis_pack_check(packed, &needed, &none);
+    end = redis_pack_check(packed, &needed, &none, 0); /* no quota is shared */
     out = weir_resp_write_bulk(out, packed, (size_t)(end - packed));
     pack_call(call, ask);
     out = weir_resp_write_bulk(out, call, CALL_SIZE);

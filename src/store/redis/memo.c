@@ -7,7 +7,7 @@
 #include "core/siphash.h"
 
 #define RECORD_BYTES 160 /* what the ring is sized for: two checks */
-#define CHECK_WORDS 8    /* what of a check is hashed */
+#define CHECK_WORDS 10   /* what of a check is hashed */
 #define HEAD_WORDS 1
 #define EPOCHS 1024 /* keys that share one forget each other's denials: harmless */
 
@@ -103,6 +103,8 @@ static void identify(struct redis_memo *memo, const struct weir_decision *decisi
         *word++ = spec->rate;
         *word++ = spec->window_ns;
         *word++ = spec->burst;
+        *word++ = spec->rollover;
+        *word++ = spec->calendar;
         *word++ = (uint64_t)spec->algorithm | (uint64_t)spec->strict << 8 |
                   (uint64_t)check->flags << 16 | (uint64_t)spec->segments << 32;
         *word++ = *epoch_of(memo, check);

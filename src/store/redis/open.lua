@@ -4,6 +4,8 @@ setmetatable(states, {__index = function(_, kind)
         open_fixed_window()
     elseif kind == 0xe1 or kind == 0xe8 then
         open_sliding_window()
+    elseif kind >= 0xeb then
+        open_quota()
     elseif kind >= 0xe9 then
         open_segments()
     elseif kind == 0xe2 or kind == 0xe7 then

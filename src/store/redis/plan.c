@@ -187,6 +187,7 @@ void redis_plan_batch(const struct redis_plan *plan, const struct weir_decision 
         .action = REDIS_DECIDE,
         .id = plan->id + step.group,
         .prefix = context->prefix,
+        .now_ns = context->now_ns,
         .test_now_us = context->test_now_us,
     };
     for (uint8_t i = 0; i < group->count; i++) {

@@ -68,6 +68,7 @@ struct redis_plan {
 /* What every call needs to know besides. */
 struct redis_plan_context {
     const char *prefix;
+    uint64_t now_ns; /* of redis_batch */
     uint64_t test_now_us;
 };
 

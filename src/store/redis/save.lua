@@ -5,7 +5,7 @@ local function fetch(name)
     local s = call('GET', name)
     if not s then return false end
     local kind = string.byte(s) or 0
-    if kind < 0xe0 or kind > 0xea then
+    if kind < 0xe0 or kind > 0xec then
         error('WEIR the key ' .. name .. ' holds what is no state of a limit', 0)
     end
     return s, kind

@@ -42,6 +42,7 @@ struct redis_batch {
     uint8_t action; /* enum redis_action */
     uint64_t id;    /* of the reservation */
     const char *prefix;
+    uint64_t now_ns;      /* about the server's time: within a calendar's period of it */
     uint64_t test_now_us; /* tests only; 0: the server's TIME */
 };
 
@@ -64,9 +65,10 @@ int redis_script_read(const struct redis_batch *batch, struct weir_decision *int
                       bool *repeated, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* Whether a limit can live in Redis: its window (S > 1: its segment) is whole microseconds, and of
- * a leaky_queue all that may wait and one more take at most 2^62 ns. All else that weir_limit_init
- * takes can. Errors: WEIR_ERR_RANGE, with the field and the bound in `reason` (may be NULL). */
+/* Whether a limit can live in Redis: its window (S > 1: its segment) is whole microseconds, those
+ * of a quota's calendar too, and of a leaky_queue all that may wait and one more take at most 2^62
+ * ns. All else that weir_limit_init takes can. Errors: WEIR_ERR_RANGE, with the field and the bound
+ * in `reason` (may be NULL). */
 int redis_script_accepts(const struct weir_limit *limit, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 

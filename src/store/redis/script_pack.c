@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/bucket.h"
+#include "core/quota.h"
 
 #define PACKED_LEASES 1000000000 /* of a limit that is not known: room for whatever is there */
 
@@ -11,6 +12,8 @@ uint8_t redis_kind_of(const struct weir_limit *limit)
 {
     const struct weir_limit_spec *spec = &limit->spec;
 
+    if (spec->algorithm == WEIR_QUOTA)
+        return spec->rollover != 0 ? REDIS_KIND_QUOTA_ROLLOVER : REDIS_KIND_QUOTA;
     if (spec->algorithm != WEIR_SLIDING_WINDOW)
         return (uint8_t)(REDIS_KIND_FIRST + spec->algorithm);
     if (spec->segments > 1)
@@ -75,7 +78,25 @@ char *redis_pack_operation(char *out, const struct weir_lease *lease)
     return pack_lease(put(put(put(out, 0), PACKED_LEASES), 0), lease);
 }
 
-char *redis_pack_check(char *out, const struct weir_check *check, const struct weir_lease *lease)
+/* Period 0 has no beginning: a time before it is taken for its start. */
+static char *pack_quota(char *out, const struct weir_limit_spec *spec, uint64_t cost,
+                        uint64_t now_ns)
+{
+    uint64_t here = quota_period(spec, now_ns);
+
+    out = put_word(out, spec->calendar);
+    out = put(put(put(out, spec->rate), spec->rollover), cost);
+    for (uint64_t i = 0; i < REDIS_QUOTA_BOUNDS; i++) {
+        bool begins = here + i > REDIS_QUOTA_BOUNDS_BEFORE;
+
+        out =
+            put(out, begins ? quota_begins(spec, here + i - REDIS_QUOTA_BOUNDS_BEFORE) / 1000 : 0);
+    }
+    return out;
+}
+
+char *redis_pack_check(char *out, const struct weir_check *check, const struct weir_lease *lease,
+                       uint64_t now_ns)
 {
     const struct weir_limit *limit = check->limit;
 
@@ -86,6 +107,8 @@ char *redis_pack_check(char *out, const struct weir_check *check, const struct w
     *out++ = (char)check->flags;
     if (algorithm >= WEIR_TOKEN_BUCKET && algorithm <= WEIR_LEAKY_QUEUE)
         return pack_bucket(out, limit, check->cost);
+    if (algorithm == WEIR_QUOTA)
+        return pack_quota(out, &limit->spec, check->cost, now_ns);
     out = put(out, (is_window ? limit->segment_ns : limit->spec.window_ns) / 1000);
     out = put(out, limit->spec.rate);
     out = put(out, check->cost);

@@ -6,6 +6,8 @@
  *     log           W in us, N, cost
  *     concurrency   life in us, N, cost, the lease's id (8) and owner (8)
  *     buckets       unit, period (see bucket.lua), cost * T as us and units, depth likewise
+ *     quota         the calendar's name (8), N, what comes over at most, cost, and when seven
+ *                   periods begin: that of the batch's time, two before it, four after it
  *
  *   header    op (1), policy (1), action (1), a refund's charged_at in us; an action is 0, 1 to
  *             reserve, 2 to roll back, 3 and 4 as 0 and 1 for plain checks
@@ -19,12 +21,15 @@
 
 #include "store/redis/script.h"
 
-/* The first byte of a state. Strict windows and segments begin anew when they become another. */
+/* The first byte of a state. Strict windows, segments and quotas whose units
+ * come over begin anew when they become another. */
 enum redis_kind_of_state {
     REDIS_KIND_FIRST = 0xe0, /* + enum weir_algorithm */
     REDIS_KIND_WINDOW_STRICT = 0xe8,
     REDIS_KIND_SEGMENTS = 0xe9,
     REDIS_KIND_SEGMENTS_STRICT = 0xea,
+    REDIS_KIND_QUOTA = 0xeb,
+    REDIS_KIND_QUOTA_ROLLOVER = 0xec,
 };
 
 /* Buckets count from this time, in us, so that the end of time is a double too. */
@@ -33,13 +38,17 @@ enum redis_kind_of_state {
 /* The largest whole number such that all below it are doubles. */
 #define REDIS_NUMBER_MAX ((UINT64_C(1) << 53) - 1)
 
-#define REDIS_PACKED_MAX 50 /* bytes of a packed check */
+#define REDIS_PACKED_MAX 90       /* bytes of a packed check: a quota's */
+#define REDIS_PACKED_SHORT_MAX 50 /* of any other: a bucket's */
+#define REDIS_QUOTA_BOUNDS 7
+#define REDIS_QUOTA_BOUNDS_BEFORE 2
 #define REDIS_HEADER_SIZE 11
 
 uint8_t redis_kind_of(const struct weir_limit *limit);
 
-/* Each returns where it ended. */
-char *redis_pack_check(char *out, const struct weir_check *check, const struct weir_lease *lease);
+/* Each returns where it ended. `now_ns`: of the batch. */
+char *redis_pack_check(char *out, const struct weir_check *check, const struct weir_lease *lease,
+                       uint64_t now_ns);
 /* For what is done to states: as a lease of a limit that is not known. */
 char *redis_pack_operation(char *out, const struct weir_lease *lease);
 /* `plain`: see redis_script_write. */

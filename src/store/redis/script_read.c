@@ -125,6 +125,19 @@ static bool read_window(struct part *part, const struct weir_check *check,
     return window_valid(limit, &outcome->cell);
 }
 
+static bool read_quota(struct part *part, const struct weir_check *check,
+                       struct weir_outcome *outcome)
+{
+    uint64_t fresh, count, before;
+
+    if (part->is_state || !part_number(part, TAT_MAX_US, &fresh) ||
+        !part_number(part, UINT32_MAX, &count) || !part_number(part, UINT32_MAX, &before) ||
+        !part_time(part, &part->now_us))
+        return false;
+    outcome->cell = (struct weir_cell){fresh * 1000, count | before << 32};
+    return quota_valid(check->limit, &outcome->cell);
+}
+
 /* floor(count * left / w) */
 static uint64_t faded(const struct weir_limit *limit, uint64_t count, uint64_t left_us)
 {
@@ -247,6 +260,8 @@ static bool read_part(const struct weir_decision *decision, const struct weir_ch
         good = read_span(&part, check, outcome);
     else if (cell_is_window(check->limit))
         good = read_window(&part, check, outcome);
+    else if (cell_is_quota(check->limit))
+        good = read_quota(&part, check, outcome);
     else
         good = read_bucket(&part, check, outcome);
     if (decision->op >= WEIR_OP_DEBIT)

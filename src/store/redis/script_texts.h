@@ -5,9 +5,11 @@
 
 #include "store/redis/client.h"
 
-/* One check that is decided without an action; of a window, a log, a bucket, leases. */
+/* One check that is decided without an action; of a window, a log, a bucket, leases,
+ * a quota. */
 extern const struct redis_script redis_script_fixed_window, redis_script_sliding_window,
-    redis_script_segments, redis_script_sliding_log, redis_script_bucket, redis_script_concurrency;
+    redis_script_segments, redis_script_sliding_log, redis_script_bucket, redis_script_concurrency,
+    redis_script_quota;
 /* Everything else that decides; and WEIR_OP_RELEASE, RESET and LOOK. */
 extern const struct redis_script redis_script_mixture, redis_script_operate;
 /* Shares of budgets, given and taken back: lease_script.h. */

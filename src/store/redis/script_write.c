@@ -68,6 +68,8 @@ static const struct redis_script *single_script(const struct weir_limit *limit)
         return &redis_script_sliding_log;
     case WEIR_CONCURRENCY:
         return &redis_script_concurrency;
+    case WEIR_QUOTA:
+        return &redis_script_quota;
     default:
         return &redis_script_bucket;
     }
@@ -93,6 +95,13 @@ static size_t key_size(const struct redis_batch *batch, const struct weir_check 
     return redis_key_size(batch->prefix, check);
 }
 
+static size_t packed_size(const struct weir_check *check)
+{
+    bool quota = check->limit != NULL && check->limit->spec.algorithm == WEIR_QUOTA;
+
+    return quota ? REDIS_PACKED_MAX : REDIS_PACKED_SHORT_MAX;
+}
+
 size_t redis_script_size(const struct redis_batch *batch)
 {
     size_t size = WEIR_RESP_HEAD_MAX + WEIR_RESP_BULK_MAX(sizeof "EVALSHA" - 1) +
@@ -104,7 +113,7 @@ size_t redis_script_size(const struct redis_batch *batch)
                 WEIR_RESP_BULK_MAX(0);
     for (uint16_t i = 0; i < batch->count; i++)
         size += WEIR_RESP_BULK_MAX(key_size(batch, check_at(batch, i))) +
-                WEIR_RESP_BULK_MAX(REDIS_PACKED_MAX);
+                WEIR_RESP_BULK_MAX(packed_size(check_at(batch, i)));
     return size;
 }
 
@@ -151,7 +160,7 @@ static char *write_arguments(char *out, const struct redis_batch *batch, bool si
         const struct weir_lease *lease = &batch->decision->lease;
         char *end = batch->decision->op >= WEIR_OP_RELEASE
                         ? redis_pack_operation(packed, lease)
-                        : redis_pack_check(packed, check_at(batch, i), lease);
+                        : redis_pack_check(packed, check_at(batch, i), lease, batch->now_ns);
 
         out = weir_resp_write_bulk(out, packed, (size_t)(end - packed));
     }
@@ -190,13 +199,21 @@ size_t redis_script_write(const struct redis_batch *batch, char *out,
     return (size_t)(out - start);
 }
 
+static bool has_whole_bounds(const struct weir_limit_spec *spec)
+{
+    for (uint32_t i = 0; i < spec->bound_count; i++)
+        if (spec->bounds[i] % PRODUCT_UNIT_NS != 0)
+            return false;
+    return true;
+}
+
 int redis_script_accepts(const struct weir_limit *limit, struct weir_reason *reason)
 {
     const struct weir_limit_spec *spec = &limit->spec;
     uint64_t part_ns = spec->segments > 1 ? limit->segment_ns : spec->window_ns;
 
-    if (spec->algorithm == WEIR_QUOTA) {
-        reason_text(reason, "a quota by calendar cannot live in Redis");
+    if (spec->algorithm == WEIR_QUOTA && !has_whole_bounds(spec)) {
+        reason_text(reason, "a period begins between two microseconds; in Redis none may");
         return WEIR_ERR_RANGE;
     }
     if (part_ns % PRODUCT_UNIT_NS != 0) {

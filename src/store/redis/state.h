@@ -105,6 +105,7 @@ struct store {
     uint64_t error_told_hr;
     uint64_t shut_down_by_hr;         /* 0: not asked to */
     uint64_t server_ns, server_at_ns; /* the server's time of a reply, and when that was by ours */
+    bool server_told; /* until then, and after what it refused, server_ns is the engine's time */
     uint64_t deadline_ns, random;
     const uint64_t *test_time_ns;
     char prefix[REDIS_PREFIX_MAX + 1];
@@ -140,6 +141,12 @@ static inline uint64_t store_now(struct store *store)
     if (!store->clocks_read)
         store_read_clocks(store);
     return store->now_ns;
+}
+
+/* The server's time, about: what a client is told goes by it. */
+static inline uint64_t store_server_now(struct store *store)
+{
+    return store->server_ns + (store_now(store) - store->server_at_ns);
 }
 
 /* --- redis.c */
@@ -184,7 +191,7 @@ int flight_start(struct store *store, struct flight *flight) __attribute__((warn
 void flight_drop_calls(struct store *store, struct flight *flight);
 void flight_answered(struct store *store, struct store_call *call, int error,
                      const struct weir_resp_node *nodes, uint32_t count);
-void flight_batch(const struct store *store, const struct weir_decision *decision, uint8_t action,
+void flight_batch(struct store *store, const struct weir_decision *decision, uint8_t action,
                   uint16_t checks[WEIR_CHECKS_MAX], struct redis_batch *batch);
 
 /* --- submit.c */

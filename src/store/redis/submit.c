@@ -9,12 +9,6 @@
 
 /* --- At once ---------------------------------------------------------------------------------- */
 
-/* The server's time, about: what a client is told goes by it. */
-static uint64_t server_now(struct store *store)
-{
-    return store->server_ns + (store_now(store) - store->server_at_ns);
-}
-
 static bool has_state(const struct weir_decision *decision)
 {
     for (uint16_t i = 0; i < decision->count; i++)
@@ -29,7 +23,7 @@ static bool decide_stateless(struct store *store, struct weir_decision *decision
     if (has_state(decision))
         return false;
     redis_plan_fill_stateless(decision);
-    decision->now_ns = server_now(store);
+    decision->now_ns = store_server_now(store);
     weir_decision_join(decision);
     return true;
 }
@@ -112,7 +106,7 @@ static enum tried try_shares(struct store *store, struct flight *flight)
 
     switch (redis_leases_try(store->leases, flight->decision, wait, store_now(store))) {
     case REDIS_LEASES_DECIDED:
-        flight->decision->now_ns = server_now(store);
+        flight->decision->now_ns = store_server_now(store);
         return TRIED_DECIDED;
     case REDIS_LEASES_WAIT:
         flight->state = FLIGHT_WAITS;
@@ -241,7 +235,7 @@ static size_t submit(struct weir_store *base, uint64_t now_ns,
     store_read_clocks(store);
     batch.sent_ns = store->now_ns;
     batch.sent_hr = store->hr;
-    if (store->server_ns == 0) { /* until it tells its own time */
+    if (!store->server_told) { /* until it tells its own time */
         store->server_ns = now_ns;
         store->server_at_ns = batch.sent_ns;
     }

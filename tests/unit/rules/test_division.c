@@ -44,6 +44,26 @@ static void segments_and_strict_are_kept(void **state)
     assert_true(part.spec.strict);
 }
 
+static void what_comes_over_is_divided_as_the_quota_is(void **state)
+{
+    static const uint64_t bounds[] = {0, 86400000000000};
+    struct weir_limit_spec spec = {.algorithm = WEIR_QUOTA,
+                                   .rate = 100,
+                                   .rollover = 100,
+                                   .window_ns = 86400000000000,
+                                   .calendar = 3,
+                                   .bounds = bounds,
+                                   .bound_count = 2};
+    struct weir_limit part = divided(spec, 3);
+    assert_int_equal(part.spec.rate, 33);
+    assert_int_equal(part.spec.rollover, 33);
+    assert_int_equal(part.capacity, 66);
+    assert_int_equal(part.spec.calendar, 3);
+    assert_ptr_equal(part.spec.bounds, bounds);
+    spec.rollover = 1;
+    assert_int_equal(divided(spec, 3).capacity, 33);
+}
+
 static void every_node_admits_at_least_one(void **state)
 {
     struct weir_limit_spec spec = {.algorithm = WEIR_FIXED_WINDOW, .rate = 2, .window_ns = 1000000};
@@ -98,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_are_divided_and_rounded_down),
         cmocka_unit_test(segments_and_strict_are_kept),
+        cmocka_unit_test(what_comes_over_is_divided_as_the_quota_is),
         cmocka_unit_test(every_node_admits_at_least_one),
         cmocka_unit_test(a_limit_of_zero_stays_one),
         cmocka_unit_test(rates_of_buckets_are_divided_exactly),

@@ -120,6 +120,7 @@ static inline struct redis_batch batch_of(struct one *one, uint8_t action, uint6
                                 .action = action,
                                 .id = id,
                                 .prefix = "weir:",
+                                .now_ns = now_ns,
                                 .test_now_us = now_ns / 1000};
 }
 
