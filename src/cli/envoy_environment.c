@@ -371,6 +371,15 @@ static void put_envoy(struct envoy_values *values, FILE *out)
         fputs("  charge: if_all_allow\n", out);
     if (envoy_number(values, "LOCAL_CACHE_SIZE_IN_BYTES", INT64_MAX, 0) > 0)
         fputs("  count_local_cache: true\n", out);
+    if (envoy_flag(values, "WEIR_REDIS_COMPAT", false)) {
+        const char *prefix = envoy_text(values, "CACHE_KEY_PREFIX", "");
+        fputs("  redis_compat: true\n", out);
+        if (*prefix) {
+            fputs("  redis_prefix: ", out);
+            envoy_put(values, out, prefix);
+            fputs("\n", out);
+        }
+    }
     if (*ratio) {
         fputs("  near_limit_ratio: ", out);
         envoy_put(values, out, ratio);

@@ -33,6 +33,10 @@ enum weir_check_flag {
      * It is charged on WEIR_OP_DECIDE and DEBIT, only looked at on PEEK, and passed over on others.
      * Only under WEIR_POLICY_ALL. A store without room for the record decides without it. */
     WEIR_CHECK_ONCE = 32,
+    /* A fixed window that others count in, too: in Redis its key is `key` as it stands, window
+     * included, and its state a number (INCRBY, EXPIRE). With CHARGE_ON_DENY and under EACH only;
+     * all checks of a decision have it or none. The table ignores it. */
+    WEIR_CHECK_COUNTER = 64,
 };
 
 enum weir_store_failure { WEIR_FAIL_LOCAL, WEIR_FAIL_OPEN, WEIR_FAIL_CLOSED };

@@ -37,7 +37,8 @@ void weir_envoy_unref(struct weir_envoy *envoy)
 static bool keep_options(struct weir_envoy *envoy, const struct weir_envoy_options *options)
 {
     const char **texts[] = {&envoy->options.limit_header, &envoy->options.remaining_header,
-                            &envoy->options.reset_header, &envoy->options.name_prefix};
+                            &envoy->options.reset_header, &envoy->options.name_prefix,
+                            &envoy->options.redis_prefix};
     envoy->options = *options;
     if (envoy->options.near_limit_ratio <= 0) {
         envoy->options.near_limit_ratio = NEAR_LIMIT_RATIO;

@@ -126,9 +126,11 @@ struct weir_envoy_plan {
     const struct weir_envoy *envoy;
     const struct weir_envoy_request *request;
     struct weir_envoy_item *items; /* one a descriptor */
-    struct weir_envoy_part *parts; /* those to be decided, then those to be given back */
-    uint32_t part_count, decide_count;
+    struct weir_envoy_part *parts;
+    uint32_t part_count;
+    uint32_t decisions;  /* that its parts take */
     uint32_t filled;     /* parts that are in a decision */
+    bool refunds;        /* some hits are given back */
     bool unknown_domain; /* to be counted */
     bool together;       /* one atomic decision */
     char *memory;        /* what is left of it */
@@ -162,7 +164,8 @@ int weir_envoy_plan_make(struct weir_envoy_plan *plan, const struct weir_envoy *
 
 /* Puts the next parts into a decision (room for WEIR_CHECKS_MAX checks): op, policy, checks, count.
  * Key texts stand in the plan's memory; `secret` is what keys are hashed with; refunds are of what
- * was charged in the window of `now_ns`. Returns the number of the first part, to be given to
+ * was charged in the window of `now_ns`, and so, with redis_compat, are counters: then it is the
+ * wall clock's. Returns the number of the first part, to be given to
  * weir_envoy_plan_take; -1: there are no more. */
 long weir_envoy_plan_fill(struct weir_envoy_plan *plan, struct weir_decision *decision,
                           const uint64_t secret[2], uint64_t now_ns);

@@ -162,6 +162,14 @@ static void check_replaces(struct envoy_loader *loader, const struct envoy_sourc
     loader->envoy->replaces |= source->replace_count > 0;
 }
 
+uint8_t envoy_default_charge(const struct weir_envoy_options *options)
+{
+    /* A share cannot be charged for what it did not admit. */
+    uint8_t otherwise =
+        options->leased && !options->redis_compat ? ENVOY_CHARGE_IF_ADMITTED : ENVOY_CHARGE_ALWAYS;
+    return options->charge_if_allowed ? ENVOY_CHARGE_IF_ALL : otherwise;
+}
+
 static struct weir_envoy_rule *add_rule(struct envoy_loader *loader,
                                         const struct envoy_source *source, struct weir_bytes stat)
 {
@@ -188,7 +196,7 @@ static struct weir_envoy_rule *add_rule(struct envoy_loader *loader,
     rule->quota = source->quota;
     rule->detailed = source->detailed;
     rule->on_store_error = envoy->options.on_store_error;
-    rule->charge = envoy->options.charge_if_allowed ? ENVOY_CHARGE_IF_ALL : ENVOY_CHARGE_ALWAYS;
+    rule->charge = envoy_default_charge(&envoy->options);
     rule->name_number = source->name.size > 0 ? name_number(loader, source->name) : RULES_NONE;
     check_replaces(loader, source, rule);
     rule->number = envoy->rule_count;

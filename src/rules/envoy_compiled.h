@@ -143,6 +143,9 @@ void envoy_compile(struct envoy_loader *loader, const struct envoy_source_file *
 void envoy_make_limits(struct envoy_loader *loader, const struct envoy_source *source,
                        struct weir_envoy_rule *rule);
 
+/* How hits are charged where a rule does not say. */
+uint8_t envoy_default_charge(const struct weir_envoy_options *options);
+
 /* One limit more. `line`: of what asked for it, 0: a rate_limit. */
 void envoy_add_limit(struct envoy_loader *loader, struct weir_envoy_rule *rule,
                      const struct weir_limit_spec *spec, uint32_t requests, uint8_t unit,
@@ -202,6 +205,13 @@ size_t envoy_stat_size(const struct weir_envoy *envoy, const struct weir_envoy_r
 #define ENVOY_KEY_TEXT_MAX 256
 void envoy_key(const struct weir_envoy_plan *plan, const struct weir_envoy_part *part,
                const uint64_t secret[2], char *out, struct weir_check *check);
+
+/* The original's key in Redis, in place of the text: prefix, domain, entries, and the begin of the
+ * window at `now_s`; its size, which is never less. */
+size_t envoy_counter_size(const struct weir_envoy *envoy, const struct weir_envoy_request *request,
+                          const struct weir_envoy_descriptor *of);
+void envoy_counter_key(struct weir_envoy_plan *plan, const struct weir_envoy_part *part,
+                       uint64_t now_s, struct weir_check *check);
 
 /* The dynamic metadata of a response; the sizes of what it takes. `passed[i]`: descriptor i is not
  * over its limit. */

@@ -10,6 +10,7 @@
  * override included. In texts whatever could be read as syntax is percent-encoded; a text that does
  * not fit ends in "~" and 32 digits of the whole one's SHA-256, which is the same on all nodes.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/siphash.h"
@@ -136,6 +137,52 @@ static size_t cut_text(char *out, struct weir_bytes prefix, struct weir_bytes do
         *end++ = digits[digest[i] & 15];
     }
     return ENVOY_KEY_TEXT_MAX;
+}
+
+size_t envoy_counter_size(const struct weir_envoy *envoy, const struct weir_envoy_request *request,
+                          const struct weir_envoy_descriptor *of)
+{
+    const char *prefix = envoy->options.redis_prefix;
+    size_t size = (prefix != NULL ? strlen(prefix) : 0) + request->domain.size + 1 + 20;
+    for (uint32_t i = 0; i < of->entry_count; i++) {
+        struct weir_bytes key = of->entries[i].key, value = of->entries[i].value;
+        size +=
+            key.size + 2 + (value.size > envoy->longest_stat ? value.size : envoy->longest_stat);
+    }
+    return size;
+}
+
+static char *put_bytes(char *out, struct weir_bytes bytes, char behind)
+{
+    if (bytes.size > 0) {
+        memcpy(out, bytes.data, bytes.size);
+    }
+    out[bytes.size] = behind;
+    return out + bytes.size + 1;
+}
+
+/* prefix domain _ key _ value _ … begin, as src/limiter/cache_key.go of the original writes it. */
+void envoy_counter_key(struct weir_envoy_plan *plan, const struct weir_envoy_part *part,
+                       uint64_t now_s, struct weir_check *check)
+{
+    const struct weir_envoy_item *item = &plan->items[part->item];
+    const struct weir_envoy_descriptor *of = &plan->request->descriptors[part->item];
+    const char *prefix = plan->envoy->options.redis_prefix;
+    size_t prefix_size = prefix != NULL ? strlen(prefix) : 0;
+    uint64_t unit_s = part->limit->spec.window_ns / 1000000000;
+    char *start = envoy_plan_alloc(plan, envoy_counter_size(plan->envoy, plan->request, of));
+    memcpy(start, prefix != NULL ? prefix : "", prefix_size);
+    char *out = put_bytes(start + prefix_size, plan->request->domain, '_');
+    for (uint32_t i = 0; i < of->entry_count; i++) {
+        bool pattern;
+        out = put_bytes(out, of->entries[i].key, '_');
+        out = put_bytes(out, value_of(item, of, i, &pattern), '_');
+    }
+    char digits[24];
+    int size =
+        snprintf(digits, sizeof(digits), "%llu", (unsigned long long)(now_s / unit_s * unit_s));
+    memcpy(out, digits, (size_t)size);
+    check->key = (struct weir_bytes){start, (size_t)(out - start) + (size_t)size};
 }
 
 void envoy_key(const struct weir_envoy_plan *plan, const struct weir_envoy_part *part,

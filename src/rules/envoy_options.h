@@ -15,20 +15,22 @@ enum weir_envoy_store_failure {
 
 /* What a configuration is read and answered with. All zero: the original's defaults. */
 struct weir_envoy_options {
-    bool merge_domains;     /* MERGE_DOMAIN_CONFIG */
-    bool shadow_mode;       /* SHADOW_MODE: overall_code is always OK */
-    bool quota_mode;        /* QUOTA_MODE: as if every descriptor had quota_mode */
-    bool dynamic_metadata;  /* RESPONSE_DYNAMIC_METADATA */
-    bool charge_if_allowed; /* STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a request that is over
-                               limit charges nothing */
-    bool count_local;       /* LOCAL_CACHE_SIZE_IN_BYTES > 0: over_limit_with_local_cache */
-    bool headers;           /* LIMIT_RESPONSE_HEADERS_ENABLED */
-    bool ignore_dot_files;  /* RUNTIME_IGNOREDOTFILES */
-    bool shared;            /* states are in a store elsewhere */
-    bool leased;            /* and are leased */
-    uint8_t on_store_error; /* enum weir_envoy_store_failure */
-    uint32_t nodes;         /* that share a store elsewhere: what WEIR_ENVOY_STORE_LOCAL needs */
-    float near_limit_ratio; /* NEAR_LIMIT_RATIO; 0: 0.8 */
+    bool merge_domains;       /* MERGE_DOMAIN_CONFIG */
+    bool shadow_mode;         /* SHADOW_MODE: overall_code is always OK */
+    bool quota_mode;          /* QUOTA_MODE: as if every descriptor had quota_mode */
+    bool dynamic_metadata;    /* RESPONSE_DYNAMIC_METADATA */
+    bool charge_if_allowed;   /* STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT: a request that is over
+                                 limit charges nothing */
+    bool count_local;         /* LOCAL_CACHE_SIZE_IN_BYTES > 0: over_limit_with_local_cache */
+    bool headers;             /* LIMIT_RESPONSE_HEADERS_ENABLED */
+    bool ignore_dot_files;    /* RUNTIME_IGNOREDOTFILES */
+    bool redis_compat;        /* counters are the original's own: its keys, INCRBY, EXPIRE */
+    const char *redis_prefix; /* of those keys: CACHE_KEY_PREFIX; NULL: none */
+    bool shared;              /* states are in a store elsewhere */
+    bool leased;              /* and are leased */
+    uint8_t on_store_error;   /* enum weir_envoy_store_failure */
+    uint32_t nodes;           /* that share a store elsewhere: what WEIR_ENVOY_STORE_LOCAL needs */
+    float near_limit_ratio;   /* NEAR_LIMIT_RATIO; 0: 0.8 */
     const char *limit_header, *remaining_header, *reset_header; /* NULL: RateLimit-Limit, … */
     const char *name_prefix; /* of files in messages: "config." where the original has it; or "" */
 };

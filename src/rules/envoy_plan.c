@@ -11,6 +11,8 @@
 /* The numbers of three headers; see envoy_respond.c. */
 #define HEADERS_SIZE 96
 
+#define NS_PER_SECOND UINT64_C(1000000000)
+
 void *envoy_plan_alloc(struct weir_envoy_plan *plan, size_t size)
 {
     char *memory = plan->memory;
@@ -51,6 +53,9 @@ size_t weir_envoy_plan_size(const struct weir_envoy *envoy,
         for (uint32_t i = 0; i < request->descriptor_count; i++) {
             size += ENVOY_ALIGNED(request->descriptors[i].entry_count * sizeof(struct weir_bytes));
         }
+    }
+    for (uint32_t i = 0; envoy->options.redis_compat && i < request->descriptor_count; i++) {
+        size += ENVOY_ALIGNED(envoy_counter_size(envoy, request, &request->descriptors[i]));
     }
     if (envoy->replaces) {
         size += ENVOY_ALIGNED(envoy->name_count / 8 + 1);
@@ -151,15 +156,29 @@ static uint64_t multiply(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+/* Whether an item's limit is counted with the original, in its own keys: a window as it has it. */
+static bool is_counter(const struct weir_envoy_plan *plan, const struct weir_envoy_item *item)
+{
+    const struct weir_envoy_rule *rule = item->rule;
+    if (!plan->envoy->options.redis_compat) {
+        return false;
+    }
+    if (rule == NULL) {
+        return item->override != NULL;
+    }
+    const struct weir_limit_spec *spec = &rule->limits->limit.spec;
+    return rule->limit_count == 1 && rule->charge == ENVOY_CHARGE_ALWAYS &&
+           spec->algorithm == WEIR_FIXED_WINDOW &&
+           spec->window_ns == envoy_unit_seconds(rule->unit) * NS_PER_SECOND;
+}
+
 static void add_part(struct weir_envoy_plan *plan, uint32_t at, const struct weir_limit *limit,
                      uint32_t index)
 {
     const struct weir_envoy_item *item = &plan->items[at];
     const struct weir_envoy_rule *rule = item->rule;
     bool negative = plan->request->descriptors[at].is_negative_hits;
-    uint8_t charge = rule != NULL                             ? rule->charge
-                     : plan->envoy->options.charge_if_allowed ? ENVOY_CHARGE_IF_ALL
-                                                              : ENVOY_CHARGE_ALWAYS;
+    uint8_t charge = rule != NULL ? rule->charge : envoy_default_charge(&plan->envoy->options);
     struct weir_envoy_part *part = &plan->parts[plan->part_count++];
     *part = (struct weir_envoy_part){
         .limit = limit,
@@ -178,30 +197,66 @@ static void add_part(struct weir_envoy_plan *plan, uint32_t at, const struct wei
     if (plan->envoy->options.leased) {
         part->flags |= WEIR_CHECK_LEASED;
     }
+    if (is_counter(plan, item)) {
+        part->flags |= WEIR_CHECK_COUNTER;
+    }
     plan->together |= charge == ENVOY_CHARGE_IF_ALL && !negative;
 }
 
-/* Those of one operation, in the order of the descriptors: all decisions, then all refunds. */
-static void add_parts(struct weir_envoy_plan *plan, bool negative)
+/* Those of one kind, in the order of the descriptors. */
+static void add_parts(struct weir_envoy_plan *plan, bool negative, bool counter)
 {
     for (uint32_t i = 0; i < plan->request->descriptor_count; i++) {
         struct weir_envoy_item *item = &plan->items[i];
-        if (plan->request->descriptors[i].is_negative_hits != negative) {
+        uint32_t limits = item->rule != NULL ? item->rule->limit_count : 0;
+        bool wanted = plan->request->descriptors[i].is_negative_hits == negative &&
+                      (limits > 0 || item->override != NULL) && is_counter(plan, item) == counter;
+        if (!wanted) {
             continue;
         }
         item->part = plan->part_count;
         if (item->override != NULL) {
             add_part(plan, i, item->override, 0);
         }
-        uint32_t limits = item->rule != NULL ? item->rule->limit_count : 0;
         for (uint32_t j = 0; j < limits; j++) {
             add_part(plan, i, &item->rule->limits[j].limit, j);
         }
         item->parts = plan->part_count - item->part;
     }
-    if (!negative) {
-        plan->decide_count = plan->part_count;
+}
+
+/* Where the decision of part `first` ends: what it holds is decided, or given back; of weir's own
+ * states, or of the original's. */
+static uint32_t decision_end(const struct weir_envoy_plan *plan, uint32_t first)
+{
+    const struct weir_envoy_part *of = &plan->parts[first];
+    uint32_t end = first + 1;
+    while (end < plan->part_count && end - first < WEIR_CHECKS_MAX &&
+           plan->parts[end].op == of->op &&
+           ((plan->parts[end].flags ^ of->flags) & WEIR_CHECK_COUNTER) == 0) {
+        end++;
     }
+    return end;
+}
+
+static bool is_together(const struct weir_envoy_plan *plan, uint32_t first)
+{
+    return plan->together && plan->parts[first].op == WEIR_OP_DECIDE;
+}
+
+/* Counts the decisions. Errors: WEIR_ERR_TOO_LARGE where what belongs together is more than one. */
+static int count_decisions(struct weir_envoy_plan *plan, struct weir_reason *reason)
+{
+    for (uint32_t i = 0; i < plan->part_count; i = decision_end(plan, i)) {
+        if (i > 0 && is_together(plan, i)) {
+            snprintf(reason->text, sizeof(reason->text),
+                     "more than %d limits that are charged together", WEIR_CHECKS_MAX);
+            return WEIR_ERR_TOO_LARGE;
+        }
+        plan->decisions++;
+        plan->refunds = plan->refunds || plan->parts[i].op == WEIR_OP_REFUND;
+    }
+    return 0;
 }
 
 static int refuse(struct weir_reason *reason, int err, const char *text)
@@ -260,14 +315,10 @@ int weir_envoy_plan_make(struct weir_envoy_plan *plan, const struct weir_envoy *
     if (envoy->replaces) {
         plan_replaces(plan);
     }
-    add_parts(plan, false);
-    add_parts(plan, true);
-    if (plan->together && plan->decide_count > WEIR_CHECKS_MAX) {
-        snprintf(reason->text, sizeof(reason->text),
-                 "more than %d limits that are charged together", WEIR_CHECKS_MAX);
-        return WEIR_ERR_TOO_LARGE;
+    for (unsigned kind = 0; kind < (envoy->options.redis_compat ? 4 : 2); kind++) {
+        add_parts(plan, kind % 2 == 1, kind >= 2);
     }
-    return 0;
+    return count_decisions(plan, reason);
 }
 
 /* --- Decisions -------------------------------------------------------------------------------- */
@@ -286,19 +337,13 @@ static uint8_t failure_of(uint8_t on_store_error)
 long weir_envoy_plan_fill(struct weir_envoy_plan *plan, struct weir_decision *decision,
                           const uint64_t secret[2], uint64_t now_ns)
 {
-    uint32_t first = plan->filled, end = plan->part_count;
-    if (first == end) {
+    uint32_t first = plan->filled;
+    if (first == plan->part_count) {
         return -1;
     }
-    if (first < plan->decide_count) {
-        end = plan->decide_count;
-    }
-    if (end - first > WEIR_CHECKS_MAX) {
-        end = first + WEIR_CHECKS_MAX;
-    }
+    uint32_t end = decision_end(plan, first);
     decision->op = plan->parts[first].op;
-    decision->policy =
-        plan->together && first < plan->decide_count ? WEIR_POLICY_ALL : WEIR_POLICY_EACH;
+    decision->policy = is_together(plan, first) ? WEIR_POLICY_ALL : WEIR_POLICY_EACH;
     decision->charged_at_ns = now_ns;
     decision->count = (uint16_t)(end - first);
     for (uint32_t i = first; i < end; i++) {
@@ -310,6 +355,9 @@ long weir_envoy_plan_fill(struct weir_envoy_plan *plan, struct weir_decision *de
                                      .flags = part->flags,
                                      .on_store_error = failure_of(part->on_store_error)};
         envoy_key(plan, part, secret, envoy_plan_alloc(plan, ENVOY_KEY_TEXT_MAX), check);
+        if ((part->flags & WEIR_CHECK_COUNTER) != 0) {
+            envoy_counter_key(plan, part, now_ns / NS_PER_SECOND, check);
+        }
     }
     plan->filled = end;
     return (long)first;

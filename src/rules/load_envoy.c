@@ -25,6 +25,8 @@ enum envoy_field {
     ENVOY_NEED_DOMAINS,
     ENVOY_STATSD,
     ENVOY_PROMETHEUS,
+    ENVOY_REDIS_COMPAT,
+    ENVOY_REDIS_PREFIX,
     ENVOY_FIELDS,
 };
 
@@ -44,6 +46,8 @@ static const char *const envoy_names[ENVOY_FIELDS] = {
     "healthy_with_domains",
     "statsd",
     "prometheus",
+    "redis_compat",
+    "redis_prefix",
 };
 
 static void fields_of(struct rules_field *fields, const char *const *names, int count)
@@ -253,6 +257,17 @@ void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node
         int choice = rules_read_choice(loader, fields[ENVOY_ON_STORE_ERROR].value, "on_store_error",
                                        failures, 4);
         options->on_store_error = choice > 0 ? (uint8_t)choice : WEIR_ENVOY_STORE_FAIL;
+    }
+    read_flag(loader, &fields[ENVOY_REDIS_COMPAT], &options->redis_compat);
+    options->redis_prefix = read_word(loader, &fields[ENVOY_REDIS_PREFIX], 128);
+    if (options->redis_compat && loader->rules->settings.store.redis_url == NULL) {
+        rules_problem(loader, fields[ENVOY_REDIS_COMPAT].key,
+                      "`redis_compat` needs counters in Redis: give the file `store: {redis: …}`");
+    }
+    if (options->redis_compat && options->charge_if_allowed) {
+        rules_problem(
+            loader, fields[ENVOY_REDIS_COMPAT].key,
+            "`redis_compat` counts every hit; it does not go with `charge: if_all_allow`");
     }
     options->name_prefix = read_word(loader, &fields[ENVOY_FILE_PREFIX], 128);
     load_statsd(loader, &fields[ENVOY_STATSD], envoy);

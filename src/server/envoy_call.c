@@ -138,15 +138,8 @@ static const struct weir_limit *override_of(void *context, uint32_t requests, ui
 static uint32_t decisions_max(const struct weir_envoy_request *request, uint32_t limits_max)
 {
     uint32_t checks = request->descriptor_count * limits_max;
-    return checks / WEIR_CHECKS_MAX + 2;
-}
-
-/* How many it needs. */
-static uint32_t decisions_needed(const struct weir_envoy_plan *plan)
-{
-    uint32_t refunds = plan->part_count - plan->decide_count;
-    return (plan->decide_count + WEIR_CHECKS_MAX - 1) / WEIR_CHECKS_MAX +
-           (refunds + WEIR_CHECKS_MAX - 1) / WEIR_CHECKS_MAX;
+    return checks / WEIR_CHECKS_MAX +
+           4; /* a rest of each kind: decided or given back, whose keys */
 }
 
 #define ALIGNED(size) (((size) + 15) & ~(size_t)15)
@@ -178,7 +171,7 @@ static struct weir_envoy_call *call_make(struct weir_envoy_service *service,
 static bool call_take_decisions(struct weir_envoy_call *call)
 {
     struct weir_worker *worker = call->service->worker;
-    uint32_t needed = decisions_needed(&call->plan);
+    uint32_t needed = call->plan.decisions;
     while (call->count < needed) {
         struct weir_decision *decision = weir_worker_take(worker);
         if (!decision)
@@ -240,8 +233,11 @@ struct weir_envoy_call *weir_envoy_begin(struct weir_envoy_service *service,
     if (call->plan.unknown_domain)
         count_unknown_domain(service, request->domain);
     call->hold->pins++;
-    bool refunds = call->plan.part_count > call->plan.decide_count;
-    uint64_t now_ns = refunds ? weir_worker_time(worker) : 0;
+    uint64_t now_ns = 0;
+    if (weir_envoy_options(call->hold->envoy)->redis_compat)
+        now_ns = weir_clock_wall_ns(); /* which names keys, as on every node of the original */
+    else if (call->plan.refunds)
+        now_ns = weir_worker_time(worker);
     for (uint32_t i = 0; i < call->count; i++) {
         call->firsts[i] = weir_envoy_plan_fill(&call->plan, call->decisions[i],
                                                weir_table_secret(worker->table), now_ns);

@@ -8,7 +8,8 @@ import time
 import grpc
 import pytest
 
-from daemon.envoy import OK, OVER_LIMIT, Service, ask, configuration, eventually, rule, tell
+from daemon.envoy import (OK, OVER_LIMIT, Service, ask, begin_window, configuration, eventually,
+                          rule, tell)
 from daemon.grpc import Stub
 from daemon.http import Client
 from daemon.redis_server import RedisServer
@@ -115,3 +116,69 @@ def test_the_originals_variables_lead_to_redis(tmp_path, redis):
         with Client(weir.http_address) as client:
             assert client.request("GET", "/healthcheck").status == 200
         assert any("key=fromenv" in str(key) for key in redis.keys("mine:*"))
+
+
+# --- Beside the original -------------------------------------------------------------------------
+
+class Original:
+    """What envoyproxy/ratelimit does to its counters: INCRBY and EXPIRE."""
+
+    def __init__(self, redis, prefix=""):
+        self.redis, self.prefix = redis, prefix
+
+    def key(self, domain, *parts, unit_s=3600):
+        window = int(time.time()) // unit_s * unit_s
+        return f"{self.prefix}{domain}_" + "".join(f"{part}_" for part in parts) + str(window)
+
+    def hit(self, key, hits=1, unit_s=3600):
+        after = self.redis.ask("INCRBY", key, hits)
+        self.redis.ask("EXPIRE", key, unit_s + 17)
+        return after
+
+
+@pytest.mark.parametrize("prefix", ["", "mine:"])
+def test_the_original_and_weir_count_together(tmp_path, redis, prefix):
+    begin_window("HOUR", 20)
+    original = Original(redis, prefix)
+    envoy = {"redis_compat": True, **({"redis_prefix": prefix} if prefix else {})}
+    files = {"a.yaml": configuration(
+        "compat", rule("key", "hour", 10),
+        rule("files", None, None, rule("user", "hour", 3), value="a*", share_threshold=True),
+        rule("shadow", "hour", 1, shadow_mode=True),
+        rule("gcra", "hour", 60, weir={"algorithm": "gcra", "burst": 5}))}
+    with Service(tmp_path, files, "--workers", 1,
+                 store={"redis": f"redis://127.0.0.1:{redis.port}/0"}, **envoy) as service, \
+            service.stub() as stub:
+        key = original.key("compat", "key", "x")
+        assert original.hit(key, 4) == 4
+        assert tell(stub, "compat", "key=x", hits_addend=2) == [("OK", "10/HOUR", 4)]
+        assert 0 < redis.ask("TTL", key) <= 3600
+        assert original.hit(key) == 7
+        assert tell(stub, "compat", {"entries": "key=x", "hits_addend": 0}) == [
+            ("OK", "10/HOUR", 3)]
+        assert tell(stub, "compat", "key=x", "key=x", hits_addend=2) == [
+            ("OK", "10/HOUR", 1), ("OVER", "10/HOUR", 0)]
+        assert original.hit(key) == 12  # what was denied was counted, as the original would have
+        assert service.counts("compat.key") == {"total_hits": 6, "within_limit": 4, "over_limit": 1,
+                                                "near_limit": 2}
+        back = {"entries": "key=x", "hits_addend": 5, "is_negative_hits": True}
+        assert tell(stub, "compat", back) == [("OK", "10/HOUR", 3)]
+        assert original.hit(key) == 8
+        # Patterns, several entries, overrides; and weir's own limits in keys of its own.
+        assert original.hit(original.key("compat", "files", "a*", "user", "u"), 2) == 2
+        override = {"entries": "any=thing", "limit": (7, 3)}
+        original.hit(original.key("compat", "any", "thing"), 5)
+        assert tell(stub, "compat", "files=abc,user=u", override, "gcra=x", "shadow=x") == [
+            ("OK", "3/HOUR", 0), ("OK", "7/HOUR", 1), ("OK", "60/HOUR", 4), ("OK", "1/HOUR", 0)]
+        assert tell(stub, "compat", "files=abd,user=u", "shadow=x") == [
+            ("OVER", "3/HOUR", 0), ("OK", "1/HOUR", 0)]
+        names = {name for name in redis.keys(f"{prefix}compat_*")}
+        assert names == {original.key("compat", *parts) for parts in (
+            ("key", "x"), ("files", "a*", "user", "u"), ("any", "thing"), ("shadow", "x"))}
+        # A value that is no number is an error of the call, and nobody's crash.
+        redis.ask("SET", original.key("compat", "key", "wrong"), "text")
+        with pytest.raises(grpc.RpcError) as error:
+            ask(stub, "compat", "key=wrong")
+        assert error.value.code() == grpc.StatusCode.UNKNOWN
+        assert tell(stub, "compat", "key=y") == [("OK", "10/HOUR", 9)]
+        redis.ask("FLUSHALL")

@@ -31,7 +31,7 @@ static bool charges_on_deny(const struct weir_check *check)
 
 static uint16_t slot_of(const struct weir_check *check)
 {
-    return redis_key_slot(redis_key_tag(check));
+    return redis_key_check_slot(check);
 }
 
 static bool is_one_slot(const struct weir_decision *decision)

@@ -42,6 +42,12 @@ uint16_t redis_key_slot(uint64_t tag)
     return redis_slot(digits, sizeof digits);
 }
 
+uint16_t redis_key_check_slot(const struct weir_check *check)
+{
+    return check->flags & WEIR_CHECK_COUNTER ? redis_slot(check->key.data, check->key.size)
+                                             : redis_key_slot(redis_key_tag(check));
+}
+
 /* What stands before the text: the limit's name and ':', or the mark of a limit without one. */
 static const char *name_of(const struct weir_check *check, size_t *size, char *mark)
 {
@@ -78,6 +84,8 @@ size_t redis_key_size(const char *prefix, const struct weir_check *check)
     size_t size;
     char mark;
 
+    if (check->flags & WEIR_CHECK_COUNTER)
+        return check->key.size;
     if (is_digest(check))
         return REDIS_KEY_DIGEST_SIZE(strlen(prefix));
     name_of(check, &size, &mark);
@@ -113,6 +121,8 @@ char *redis_key_write(char *out, const char *prefix, const struct weir_check *ch
     char mark;
     const char *name = name_of(check, &size, &mark);
 
+    if (check->flags & WEIR_CHECK_COUNTER)
+        return put(out, check->key.data, check->key.size);
     if (is_digest(check)) {
         unsigned char digest[REDIS_DIGEST];
 

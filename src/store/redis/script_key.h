@@ -5,6 +5,7 @@
  *   <prefix>{<tag>}~<digest>                      concurrency: what a lease's token can name
  *   <prefix>{<tag>}=<text>                        the record of an idempotency key
  *   <prefix>{<tag>}?<id>                          a reservation
+ *   <key's text>                                  WEIR_CHECK_COUNTER: a key of others
  *
  * The tag is 16 hex digits: those of the rule's hash_tag values, else of the key's text, so that
  * limits with the same key share a slot of a Cluster. The digest is 32 hex digits, the first half
@@ -39,6 +40,9 @@ uint64_t redis_key_tag(const struct weir_check *check);
 
 /* The slot of all keys with a tag: what decides which checks may share a call. */
 uint16_t redis_key_slot(uint64_t tag);
+
+/* The slot of a check's key. */
+uint16_t redis_key_check_slot(const struct weir_check *check);
 
 /* The digest of a concurrency check. */
 void redis_key_digest(const struct weir_check *check, unsigned char digest[REDIS_DIGEST]);

@@ -12,6 +12,8 @@ extern const struct redis_script redis_script_fixed_window, redis_script_sliding
     redis_script_quota;
 /* Everything else that decides; and WEIR_OP_RELEASE, RESET and LOOK. */
 extern const struct redis_script redis_script_mixture, redis_script_operate;
+/* Counters that others have a part in: WEIR_CHECK_COUNTER. */
+extern const struct redis_script redis_script_counter;
 /* Shares of budgets, given and taken back: lease_script.h. */
 extern const struct redis_script redis_script_lease;
 

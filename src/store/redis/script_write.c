@@ -42,7 +42,7 @@ static bool is_plain(const struct redis_batch *batch)
     for (uint16_t i = 0; i < batch->count; i++) {
         const struct weir_check *check = check_at(batch, i);
 
-        if (check->flags & (WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_ONCE))
+        if (check->flags & (WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_ONCE | WEIR_CHECK_COUNTER))
             return false;
         for (uint16_t j = 0; j < i; j++)
             if (same_key(check_at(batch, j), check))
@@ -79,6 +79,8 @@ static const struct redis_script *script_for(const struct redis_batch *batch)
 {
     if (batch->decision->op >= WEIR_OP_RELEASE)
         return &redis_script_operate;
+    if (check_at(batch, 0)->flags & WEIR_CHECK_COUNTER)
+        return &redis_script_counter;
     return is_single(batch) ? single_script(check_at(batch, 0)->limit) : &redis_script_mixture;
 }
 
@@ -186,7 +188,7 @@ size_t redis_script_write(const struct redis_batch *batch, char *out,
 
     *script = script_for(batch);
     if (slot != NULL)
-        *slot = redis_key_slot(redis_key_tag(check_at(batch, 0)));
+        *slot = redis_key_check_slot(check_at(batch, 0));
     out = weir_resp_write_array(out, 3 + 2 * (uint64_t)keys + more);
     out = WEIR_RESP_WRITE_WORD(out, "EVALSHA");
     out = weir_resp_write_bulk(out, (*script)->sha, REDIS_SHA_HEX);

@@ -414,7 +414,8 @@ static void values_stand_in_keys_of_counters_where_asked_for(void **state)
 
 /* --- Keys of states --------------------------------------------------------------------------- */
 
-static struct weir_check first_check(struct envoy_server *server, const uint64_t secret[2])
+static struct weir_check check_at(struct envoy_server *server, const uint64_t secret[2],
+                                  uint64_t now_ns)
 {
     static struct weir_check checks[WEIR_CHECKS_MAX];
     static struct weir_outcome outcomes[WEIR_CHECKS_MAX];
@@ -424,8 +425,13 @@ static struct weir_check first_check(struct envoy_server *server, const uint64_t
     assert_int_equal(weir_envoy_plan_make(&server->plan, server->envoy, &server->request,
                                           server->memory, envoy_override, server, &server->reason),
                      0);
-    assert_int_equal(weir_envoy_plan_fill(&server->plan, &decision, secret, 0), 0);
+    assert_int_equal(weir_envoy_plan_fill(&server->plan, &decision, secret, now_ns), 0);
     return checks[0];
+}
+
+static struct weir_check first_check(struct envoy_server *server, const uint64_t secret[2])
+{
+    return check_at(server, secret, 0);
 }
 
 static void expect_key(struct envoy_server *server, const char *descriptor, const char *expected)
@@ -486,6 +492,77 @@ static void long_values_have_keys_of_their_own(void **state)
     envoy_stop(server);
 }
 
+static void expect_counter(struct envoy_server *server, const char *descriptor, uint64_t now_s,
+                           const char *expected)
+{
+    static const uint64_t secret[2] = {1, 2};
+    envoy_request(server, "domain", (const char *const[]){descriptor, NULL});
+    struct weir_check check = check_at(server, secret, now_s * NS + 999999999);
+    assert_true((check.flags & WEIR_CHECK_COUNTER) != 0);
+    assert_int_equal(check.key.size, strlen(expected));
+    assert_memory_equal(check.key.data, expected, check.key.size);
+}
+
+static void counters_of_the_original_have_its_keys(void **state)
+{
+    (void)state;
+    const char *text =
+        "domain: domain\ndescriptors:\n"
+        "- { key: key, rate_limit: { unit: second, requests_per_unit: 10 } }\n"
+        "- { key: minute, rate_limit: { unit: minute, requests_per_unit: 10 } }\n"
+        "- { key: hour, rate_limit: { unit: hour, requests_per_unit: 10 } }\n"
+        "- { key: day, rate_limit: { unit: day, requests_per_unit: 10 } }\n"
+        "- { key: files, value: files/*, share_threshold: true,"
+        " rate_limit: { unit: second, requests_per_unit: 10 } }\n"
+        "- { key: files, value: top/*, share_threshold: true, descriptors:"
+        " [ { key: files, value: nested/*, share_threshold: true,"
+        " rate_limit: { unit: second, requests_per_unit: 9 } } ] }\n"
+        "- { key: parent, descriptors: [ { key: files, value: nested/*, share_threshold: true,"
+        " rate_limit: { unit: second, requests_per_unit: 9 } } ] }\n";
+    const struct weir_envoy_options options = {.redis_compat = true, .shared = true};
+    const struct weir_envoy_options prefixed = {
+        .redis_compat = true, .shared = true, .redis_prefix = "prefix:"};
+    struct envoy_server *server = envoy_start(text, &options);
+    expect_counter(server, "key=value", 1234, "domain_key_value_1234");        /* 64 */
+    expect_counter(server, "minute=value", 1234, "domain_minute_value_1200");  /* 65 */
+    expect_counter(server, "hour=value", 1000000, "domain_hour_value_997200"); /* 66 */
+    expect_counter(server, "day=value", 1000000, "domain_day_value_950400");
+    expect_counter(server, "files=files/a.pdf", 1234, "domain_files_files/*_1234"); /* 46 */
+    expect_counter(server, "parent=value1,files=nested/x", 1234,
+                   "domain_parent_value1_files_nested/*_1234"); /* 47 */
+    expect_counter(server, "files=top/a,files=nested/b", 1234,
+                   "domain_files_top/*_files_nested/*_1234"); /* 48 */
+    envoy_stop(server);
+    server = envoy_start(text, &prefixed);
+    expect_counter(server, "key=value", 1234, "prefix:domain_key_value_1234"); /* 69 */
+    envoy_stop(server);
+}
+
+/* What the original does not have is in keys of weir's own, in decisions of its own. */
+static void other_limits_stand_beside_those_counters(void **state)
+{
+    (void)state;
+    const struct weir_envoy_options options = {.redis_compat = true, .shared = true};
+    struct envoy_server *server =
+        envoy_start("domain: d\ndescriptors:\n"
+                    "- { key: a, rate_limit: { unit: hour, requests_per_unit: 5 } }\n"
+                    "- { key: g, rate_limit: { unit: hour, requests_per_unit: 60 },"
+                    " weir: { algorithm: gcra, burst: 3 } }\n"
+                    "- { key: m, rate_limit: { unit: hour, requests_per_unit: 4 },"
+                    " weir: { unit_multiplier: 2 } }\n",
+                    &options);
+    server->now_ns = 7200 * NS;
+    assert_string_equal(ASK(server, "d", "a=1", "g=1", "m=1", "a=1"),
+                        "OK: OK 5/HOUR 3600s 4; OK 60/HOUR 60s 2; OK 4/HOUR 7200s 3; "
+                        "OK 5/HOUR 3600s 3");
+    assert_int_equal(server->plan.decisions, 2);
+    envoy_request(server, "d", (const char *const[]){"a=1", "g=1", "a=1", NULL});
+    server->descriptors[0].is_negative_hits = server->descriptors[1].is_negative_hits = true;
+    assert_int_equal(envoy_send(server), 0);
+    assert_int_equal(server->plan.decisions, 3);
+    envoy_stop(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -505,6 +582,8 @@ int main(void)
         cmocka_unit_test(values_stand_in_keys_of_counters_where_asked_for),
         cmocka_unit_test(texts_of_keys_are_the_same_on_all_nodes),
         cmocka_unit_test(long_values_have_keys_of_their_own),
+        cmocka_unit_test(counters_of_the_original_have_its_keys),
+        cmocka_unit_test(other_limits_stand_beside_those_counters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,6 +68,25 @@ static void every_key_is_read(void **state)
     weir_rules_unref(rules);
 }
 
+static void counters_may_be_the_originals(void **state)
+{
+    (void)state;
+    struct weir_rules *rules = test_load("limits: []\nstore: { redis: 'redis://h' }\n"
+                                         "envoy: { config: a, redis_compat: true,"
+                                         " redis_prefix: 'p:' }\n");
+    const struct weir_envoy_options *options = &weir_rules_settings(rules)->envoy.options;
+    assert_true(options->redis_compat && options->shared);
+    assert_string_equal(options->redis_prefix, "p:");
+    weir_rules_unref(rules);
+    test_refused("limits: []\nenvoy: { config: a, redis_compat: true }\n",
+                 "2:21: `redis_compat` needs counters in Redis: give the file `store: {redis: …}`"
+                 "\n");
+    test_refused("limits: []\nstore: { redis: 'redis://h' }\n"
+                 "envoy: { config: a, redis_compat: true, charge: if_all_allow }\n",
+                 "3:21: `redis_compat` counts every hit; it does not go with `charge: "
+                 "if_all_allow`\n");
+}
+
 static void what_is_wrong_is_told(void **state)
 {
     (void)state;
@@ -94,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_absent_has_the_originals_default),
         cmocka_unit_test(every_key_is_read),
+        cmocka_unit_test(counters_may_be_the_originals),
         cmocka_unit_test(what_is_wrong_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
