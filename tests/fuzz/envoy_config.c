@@ -112,8 +112,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct weir_envoy_error error;
     char *text = fuzz_copy(data, size);
     const struct weir_envoy_file file = {"fuzz.yaml", text, size};
-    const struct weir_envoy_options options = {
-        .dynamic_metadata = true, .headers = true, .nodes = 3};
+    const struct weir_envoy_options options = {.dynamic_metadata = true,
+                                               .headers = true,
+                                               .nodes = 3,
+                                               .redis_compat = size % 2 == 1,
+                                               .redis_prefix = "p:"};
     int err = weir_envoy_parse(&envoy, &file, 1, &options, &error);
     REQUIRE(err == 0 || err == WEIR_ERR_RULES);
     REQUIRE((err < 0) == (error.text[0] != '\0'));

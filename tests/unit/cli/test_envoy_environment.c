@@ -148,6 +148,17 @@ static void every_kind_of_redis(void **state)
     assert_string_equal(store->key_file, "/key");
     assert_string_equal(store->prefix, "p:");
     assert_int_equal(store->nodes, 3);
+    assert_false(result.settings->envoy.options.redis_compat);
+    result_free(&result);
+}
+
+static void counters_may_be_those_of_the_original(void **state)
+{
+    (void)state;
+    struct result result = READ("REDIS_URL=h:6379", "REDIS_SOCKET_TYPE=tcp",
+                                "CACHE_KEY_PREFIX=p:", "WEIR_REDIS_COMPAT=true");
+    assert_true(result.settings->envoy.options.redis_compat);
+    assert_string_equal(result.settings->envoy.options.redis_prefix, "p:");
     result_free(&result);
 }
 
@@ -376,6 +387,7 @@ int main(void)
         cmocka_unit_test(without_variables_all_is_as_in_the_original),
         cmocka_unit_test(listeners_and_tls),
         cmocka_unit_test(every_kind_of_redis),
+        cmocka_unit_test(counters_may_be_those_of_the_original),
         cmocka_unit_test(what_the_service_does),
         cmocka_unit_test(where_counters_go),
         cmocka_unit_test(wrong_values_are_refused),
