@@ -275,7 +275,8 @@ static bool put_part(struct rules_evaluation *evaluation, const struct rules_rul
         tuple_put_text(writer, evaluation, instead, value);
         if (part->secret) {
             char text[RULES_SECRET_TEXT_SHARED];
-            text_put(writer, text, rules_secret_text(value, evaluation->rules->shared, text));
+            size_t size = rules_secret_text(value, evaluation->rules->shared, text);
+            text_put(writer, text, size);
         } else {
             text_put_value(writer, value);
         }

@@ -189,7 +189,7 @@ static uint64_t block_size(const struct counts *counts, uint64_t time_size)
 static bool take_transitions(struct rules_zone *zone, struct tzif *tzif,
                              const struct counts *counts)
 {
-    int32_t offsets[TYPES_MAX];
+    int32_t offsets[TYPES_MAX] = {0};
     const uint8_t *types = tzif->at + counts->times * 8, *records = types + counts->times;
     struct tzif type = {records, tzif->end};
     for (uint32_t i = 0; i < counts->types; i++) {
