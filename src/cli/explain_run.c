@@ -8,6 +8,7 @@
 
 #include "cli/explain.h"
 #include "cli/options.h"
+#include "cli/replay_report.h"
 #include "cli/replay_request.h"
 #include "cli/rules_file.h"
 #include "engine/engine.h"
@@ -153,11 +154,31 @@ static void print_store(const struct weir_rules *rules, uint32_t rule)
         printf("%s%s", i == 0 ? ", placed by " : ", ", info.tag[i]);
 }
 
-/* What one limit that applies says. */
-static void print_check(const struct weir_decision *decision, uint16_t i)
+/* "10 in 1 s: ", of a limit that has several rates. */
+static void print_rate(const struct weir_limit_spec *spec)
+{
+    char window[REPLAY_DURATION_MAX];
+    printf("%" PRIu64 " in %s: ", spec->rate, replay_duration_text(spec->window_ns, window));
+}
+
+/* What one rate of a limit says. */
+static void print_report(const struct weir_decision *decision, uint16_t i)
+{
+    struct weir_report report;
+    weir_decision_report(decision, i, &report);
+    printf("%" PRIu64 " of %" PRIu64 " remaining", report.remaining, report.limit);
+    print_wait("retry after", report.retry_after_ns);
+    print_wait("fresh after", report.reset_after_ns);
+    print_wait("delayed by", decision->outcomes[i].delay_ns);
+}
+
+/* What a limit that applies says; its checks are [i, end). */
+static void print_check(const struct weir_decision *decision, uint16_t i, uint16_t end)
 {
     const struct weir_check *check = &decision->checks[i];
-    bool allowed = decision->outcomes[i].verdict == WEIR_ALLOWED;
+    bool allowed = true;
+    for (uint16_t rate = i; rate < end; rate++)
+        allowed = allowed && decision->outcomes[rate].verdict == WEIR_ALLOWED;
     printf("    key    ");
     cli_print_key(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
     print_store(weir_decision_rules(decision), check->rule);
@@ -170,12 +191,12 @@ static void print_check(const struct weir_decision *decision, uint16_t i)
         puts(": an attribute of its key is missing (on_missing: deny)");
         return;
     }
-    struct weir_report report;
-    weir_decision_report(decision, i, &report);
-    printf(": %" PRIu64 " of %" PRIu64 " remaining", report.remaining, report.limit);
-    print_wait("retry after", report.retry_after_ns);
-    print_wait("fresh after", report.reset_after_ns);
-    print_wait("delayed by", decision->outcomes[i].delay_ns);
+    for (uint16_t rate = i; rate < end; rate++) {
+        fputs(rate == i ? ": " : "\n           ", stdout);
+        if (end - i > 1)
+            print_rate(&decision->checks[rate].limit->spec);
+        print_report(decision, rate);
+    }
     if (check->flags & WEIR_CHECK_SHADOW)
         printf(" (shadow: denies nobody)");
     putchar('\n');
@@ -195,7 +216,8 @@ static void print_answer(const struct explain *explain)
         weir_explanation_text(explain->rules, explanation, text);
         printf("%s: %s\n", info.name, text);
         if (explanation->check >= 0 && explanation->check < decision->count)
-            print_check(decision, (uint16_t)explanation->check);
+            print_check(decision, (uint16_t)explanation->check,
+                        weir_decision_limit_end(decision, (uint16_t)explanation->check));
     }
     uint64_t retry_ns = 0;
     uint16_t blamed = weir_decision_blame(decision, &retry_ns);

@@ -75,8 +75,10 @@ static char *put_verdict(char *out, bool allowed)
 }
 
 static char *put_limit(char *out, const struct weir_rules *rules,
-                       const struct weir_decision *decision, uint16_t i)
+                       const struct weir_decision *decision, uint16_t first, uint16_t end)
 {
+    struct weir_report report;
+    uint16_t i = weir_decision_tightest(decision, first, end, &report);
     const struct weir_check *check = &decision->checks[i];
     struct weir_rule_info info;
     weir_rules_info(rules, check->rule, &info);
@@ -90,8 +92,6 @@ static char *put_limit(char *out, const struct weir_rules *rules,
     if (check->flags & WEIR_CHECK_ALWAYS_DENY)
         return PUT(out, ",\"remaining\":0,\"retry_after_ns\":-1,\"reset_after_ns\":0,"
                         "\"delay_ns\":0}");
-    struct weir_report report;
-    weir_decision_report(decision, i, &report);
     out = PUT(out, ",\"remaining\":");
     out = put_number(out, report.remaining);
     out = PUT(out, ",\"retry_after_ns\":");
@@ -100,8 +100,13 @@ static char *put_limit(char *out, const struct weir_rules *rules,
     out = PUT(out, ",\"reset_after_ns\":");
     out = report.reset_after_ns == WEIR_NEVER ? PUT(out, "-1")
                                               : put_number(out, report.reset_after_ns);
+    uint64_t delay_ns = 0; /* of several rates the longest, where all of them admit */
+    bool admits = decision->outcomes[i].verdict == WEIR_ALLOWED; /* the tightest denies first */
+    for (uint16_t rate = first; admits && rate < end; rate++)
+        delay_ns = decision->outcomes[rate].delay_ns > delay_ns ? decision->outcomes[rate].delay_ns
+                                                                : delay_ns;
     out = PUT(out, ",\"delay_ns\":");
-    out = put_number(out, decision->outcomes[i].delay_ns);
+    out = put_number(out, delay_ns);
     *out++ = '}';
     return out;
 }
@@ -117,10 +122,11 @@ void replay_decisions_add(struct replay_decisions *decisions, uint64_t n,
     out = PUT(out, ",\"allowed\":");
     out = put_verdict(out, decision->verdict == WEIR_ALLOWED);
     out = PUT(out, ",\"limits\":[");
-    for (uint16_t i = 0; i < decision->count; i++) {
+    for (uint16_t i = 0, end; i < decision->count; i = end) {
+        end = weir_decision_limit_end(decision, i);
         if (i > 0)
             *out++ = ',';
-        out = put_limit(out, rules, decision, i);
+        out = put_limit(out, rules, decision, i, end);
     }
     out = PUT(out, "]}\n");
     decisions->used = (size_t)(out - decisions->buffer);

@@ -64,6 +64,20 @@ static int count_limit(struct replay *replay, const struct weir_check *check, bo
     return replay_tally_add(replay->tally, check->rule, check->hash, key, allowed);
 }
 
+/* Counts one limit, whose checks are [first, end). */
+static int count_checks(struct replay *replay, const struct weir_decision *decision, uint16_t first,
+                        uint16_t end)
+{
+    bool allowed = true;
+    int error = 0;
+    for (uint16_t i = first; error == 0 && i < end; i++) {
+        allowed = allowed && decision->outcomes[i].verdict == WEIR_ALLOWED;
+        if (replay->compare != NULL)
+            error = replay_compare_add(replay->compare, &decision->checks[i], replay->now_ns);
+    }
+    return error < 0 ? error : count_limit(replay, &decision->checks[first], allowed);
+}
+
 /* Counts and writes a decision; the engine calls it from within weir_engine_run. */
 static void take_decision(void *context, struct weir_decision *decision)
 {
@@ -76,12 +90,9 @@ static void take_decision(void *context, struct weir_decision *decision)
         replay->totals.allowed += decision->verdict == WEIR_ALLOWED;
         replay->totals.denied += decision->verdict != WEIR_ALLOWED;
     }
-    for (uint16_t i = 0; i < decision->count && !replay->request.dry_run; i++) {
-        const struct weir_check *check = &decision->checks[i];
-        bool allowed = decision->outcomes[i].verdict == WEIR_ALLOWED;
-        if (count_limit(replay, check, allowed) < 0 ||
-            (replay->compare != NULL &&
-             replay_compare_add(replay->compare, check, replay->now_ns) < 0))
+    for (uint16_t i = 0, end; i < decision->count && !replay->request.dry_run; i = end) {
+        end = weir_decision_limit_end(decision, i);
+        if (count_checks(replay, decision, i, end) < 0)
             replay->error = WEIR_ERR_MEMORY;
     }
     weir_engine_release(replay->engine, decision);

@@ -23,15 +23,21 @@ static uint64_t multiply(uint64_t a, uint64_t b)
     return b > 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
 }
 
-/* What a state of this limit takes beside its slot; 0 where it fits into the slot. */
-static uint64_t span_bytes(const struct weir_rule_info *info)
+/* What a state of a rate takes beside its slot; 0 where it fits into the slot. */
+static uint64_t state_bytes(const struct weir_limit *limit)
 {
-    const struct weir_limit *limit = info->limit;
-    if (limit == NULL)
-        return info->by_plan ? PLAN_SPAN_BYTES : 0;
     if (limit->span_words > 0)
         return (uint64_t)limit->span_words * sizeof(uint64_t);
     return limit->packs ? 0 : sizeof(struct weir_cell);
+}
+
+/* The same of all states of a key of this limit. */
+static uint64_t span_bytes(const struct weir_rule_info *info)
+{
+    uint64_t bytes = info->by_plan ? PLAN_SPAN_BYTES : 0;
+    for (uint32_t i = 0; i < info->limit_count; i++)
+        bytes = add(bytes, state_bytes(&info->limit[i]));
+    return bytes;
 }
 
 void replay_state_size(const struct weir_rules *rules, uint64_t given, uint64_t trace_bytes,
@@ -41,7 +47,7 @@ void replay_state_size(const struct weir_rules *rules, uint64_t given, uint64_t 
     for (uint32_t i = 0; i < weir_rules_count(rules); i++) {
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);
-        cells = add(cells, CELL_BYTES);
+        cells = add(cells, CELL_BYTES * (info.limit_count > 1 ? info.limit_count : 1));
         spans = add(spans, span_bytes(&info));
     }
     /* Twice: spans come in size classes; and every limit keeps one state more, for overflows. */

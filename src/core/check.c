@@ -36,6 +36,53 @@ void weir_decision_report(const struct weir_decision *decision, uint16_t i,
     }
 }
 
+uint16_t weir_decision_limit_end(const struct weir_decision *decision, uint16_t first)
+{
+    uint32_t rule = decision->checks[first].rule;
+    uint16_t end = first + 1;
+
+    while (rule != UINT32_MAX && end < decision->count && decision->checks[end].rule == rule)
+        end++;
+    return end;
+}
+
+/* Whether a check that denies or not is told rather than another. */
+static bool is_tighter(bool denies, const struct weir_report *report, bool other_denies,
+                       const struct weir_report *other)
+{
+    if (denies != other_denies)
+        return denies;
+    if (denies)
+        return report->retry_after_ns > other->retry_after_ns;
+    return report->remaining != other->remaining ? report->remaining < other->remaining
+                                                 : report->reset_after_ns > other->reset_after_ns;
+}
+
+uint16_t weir_decision_tightest(const struct weir_decision *decision, uint16_t first, uint16_t end,
+                                struct weir_report *report)
+{
+    uint64_t remaining;
+    bool denies = decision->outcomes[first].verdict == WEIR_DENIED;
+    uint16_t tightest = first;
+
+    weir_decision_report(decision, first, report);
+    remaining = report->remaining;
+    for (uint16_t i = first + 1; i < end; i++) {
+        bool one_denies = decision->outcomes[i].verdict == WEIR_DENIED;
+        struct weir_report one;
+
+        weir_decision_report(decision, i, &one);
+        remaining = one.remaining < remaining ? one.remaining : remaining;
+        if (is_tighter(one_denies, &one, denies, report)) {
+            tightest = i;
+            denies = one_denies;
+            *report = one;
+        }
+    }
+    report->remaining = remaining;
+    return tightest;
+}
+
 uint16_t weir_decision_blame(const struct weir_decision *decision, uint64_t *retry_after_ns)
 {
     uint16_t blamed = UINT16_MAX;

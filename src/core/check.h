@@ -129,6 +129,18 @@ void weir_decision_report(const struct weir_decision *decision, uint16_t i,
  * the record of an idempotency key never deny. */
 void weir_decision_join(struct weir_decision *decision);
 
+/* A limit of several rates is as many checks, one after the other, of one `rule`: whoever counts or
+ * tells limits takes them together. Returns where the checks of the limit end whose first check is
+ * `first`. Checks of commands (rule UINT32_MAX) are each a limit. */
+uint16_t weir_decision_limit_end(const struct weir_decision *decision, uint16_t first);
+
+/* The one of the checks [first, end) of a limit that a client is told, and its report: of those
+ * that deny the one with the longest retry; if none denies, the one with the least remaining, and
+ * of such the one with the longest reset; the first where that is a tie too. In the report
+ * `remaining` is the least of all: what the limit as a whole would admit. */
+uint16_t weir_decision_tightest(const struct weir_decision *decision, uint16_t first, uint16_t end,
+                                struct weir_report *report);
+
 /* Finds the check to blame for a denial: the denying, non-shadow check with the longest retry
  * (never is longest; ties in the order of `rule`). Returns its index and sets *retry_after_ns;
  * UINT16_MAX and 0 when none denies. Under WEIR_POLICY_ALL and EACH this is also the request's

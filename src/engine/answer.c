@@ -22,9 +22,11 @@ static uint64_t next_ns(const struct weir_check *check, const struct weir_outcom
     return one.retry_after_ns;
 }
 
-static void answer_limit(const struct weir_decision *decision, uint16_t i,
+/* Tells one limit, whose checks are [first, end). */
+static void answer_limit(const struct weir_decision *decision, uint16_t first, uint16_t end,
                          struct weir_answer_limit *limit)
 {
+    uint16_t i = weir_decision_tightest(decision, first, end, &limit->report);
     const struct weir_generation *generation = weir_entry_of(decision)->generation;
     const struct weir_check *check = &decision->checks[i];
     limit->name = generation != NULL && check->rule < generation->count
@@ -35,8 +37,14 @@ static void answer_limit(const struct weir_decision *decision, uint16_t i,
     limit->allowed = decision->outcomes[i].verdict != WEIR_DENIED;
     limit->shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
     limit->unlimited = (check->flags & WEIR_CHECK_UNLIMITED) != 0;
-    weir_decision_report(decision, i, &limit->report);
     limit->next_ns = next_ns(check, &decision->outcomes[i], &limit->report, decision->now_ns);
+    for (uint16_t other = first; limit->next_ns > 0 && end - first > 1 && other < end; other++) {
+        struct weir_report report;
+        weir_decision_report(decision, other, &report);
+        uint64_t next = next_ns(&decision->checks[other], &decision->outcomes[other], &report,
+                                decision->now_ns);
+        limit->next_ns = next > limit->next_ns ? next : limit->next_ns;
+    }
 }
 
 /* The request's retry. Under QUOTA one admitted check is enough, so the soonest counts. */
@@ -93,16 +101,21 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
                         char answer_lease[WEIR_LEASE_TOKEN_MAX])
 {
     answer->allowed = decision->verdict != WEIR_DENIED;
-    answer->denied_by = decision->denied_by == UINT16_MAX ? -1 : (int16_t)decision->denied_by;
+    answer->denied_by = -1;
     answer->delay_ns = decision->delay_ns;
     answer->now_ns = decision->now_ns;
     answer->source = decision->source;
     answer->repeated = decision->repeated;
-    answer->count = decision->count;
-    if (answer->count > 0 && (decision->checks[answer->count - 1].flags & WEIR_CHECK_ONCE) != 0)
-        answer->count--;
-    for (uint16_t i = 0; i < answer->count; i++)
-        answer_limit(decision, i, &answer->limits[i]);
+    answer->count = 0;
+    uint16_t told = decision->count;
+    if (told > 0 && (decision->checks[told - 1].flags & WEIR_CHECK_ONCE) != 0)
+        told--;
+    for (uint16_t i = 0, end; i < told; i = end) {
+        end = weir_decision_limit_end(decision, i);
+        if (decision->denied_by >= i && decision->denied_by < end)
+            answer->denied_by = (int16_t)answer->count;
+        answer_limit(decision, i, end, &answer->limits[answer->count++]);
+    }
     answer->retry_after_ns = retry_after(decision, answer);
     bool charges = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_DEBIT;
     answer->lease = charges ? write_lease(decision, answer_lease) : (struct weir_bytes){NULL, 0};

@@ -205,11 +205,11 @@ int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *deci
     decision->count = 0;
     entry->scratch.used = 0;
     entry->keeps = true;
-    int err = weir_rules_key_check(engine->generation->rules, rule, values, engine->secret,
-                                   &entry->scratch, entry->checks, reason);
-    if (err < 0)
-        return err;
-    pin(engine, entry, 1);
+    int checks = weir_rules_key_check(engine->generation->rules, rule, values, engine->secret,
+                                      &entry->scratch, entry->checks, reason);
+    if (checks < 0)
+        return checks;
+    pin(engine, entry, checks);
     return 0;
 }
 

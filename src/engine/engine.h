@@ -104,7 +104,7 @@ int weir_engine_apply_once(struct weir_engine *engine, struct weir_decision *dec
                            struct weir_bytes key, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* Fills the one check of a rule (below weir_rules_count of the current rules) on one key, by the
+/* Fills the checks of a rule (below weir_rules_count of the current rules) on one key, by the
  * key's values, to look at a state or to remove it. Errors: as weir_rules_key_check. */
 int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *decision, uint32_t rule,
                           const struct weir_key_values *values, struct weir_reason *reason)

@@ -13,12 +13,15 @@
 
 /* --- Finishing -------------------------------------------------------------------------------- */
 
-/* The books of one check: its limit's counters, and who was denied most. */
-static void account(struct weir_engine *engine, const struct weir_entry *entry, uint16_t i)
+/* The books of one limit, whose checks are [i, end): its counters, and who was denied most. */
+static void account(struct weir_engine *engine, const struct weir_entry *entry, uint16_t i,
+                    uint16_t end)
 {
     const struct weir_generation *generation = entry->generation;
     const struct weir_check *check = &entry->checks[i];
-    bool denied = entry->outcomes[i].verdict == WEIR_DENIED;
+    bool denied = false;
+    for (uint16_t rate = i; rate < end; rate++)
+        denied |= entry->outcomes[rate].verdict == WEIR_DENIED;
     /* A limit of a command has no name to ask for, and a flood of its denials must not push the
      * keys of named limits out of the sketch. */
     if (generation == NULL || check->rule >= generation->count)
@@ -36,8 +39,10 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_decision *d = &entry->decision;
     d->denied_by = UINT16_MAX;
-    for (uint16_t i = 0; d->op == WEIR_OP_DECIDE && i < d->count; i++)
-        account(engine, entry, i);
+    for (uint16_t i = 0, end; d->op == WEIR_OP_DECIDE && i < d->count; i = end) {
+        end = weir_decision_limit_end(d, i);
+        account(engine, entry, i, end);
+    }
     if (d->verdict == WEIR_DENIED) {
         uint64_t retry_after_ns;
         d->denied_by = weir_decision_blame(d, &retry_after_ns);

@@ -10,20 +10,34 @@ static uint64_t multiply(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-int rules_check_build(struct rules_evaluation *evaluation, uint32_t number,
-                      struct weir_check *check)
+/* The state of another rate on the same key. The hash is as good as random, and stays that. */
+static void add_rate(const struct weir_check *first, const struct rules_rates *rates,
+                     uint8_t number, struct weir_check *check)
+{
+    *check = *first;
+    check->limit = &rates->limits[number];
+    check->hash[0] ^= number * UINT64_C(0x9E3779B97F4A7C15);
+    check->hash[1] ^= number * UINT64_C(0xC2B2AE3D27D4EB4F);
+}
+
+int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,
+                       struct weir_check checks[WEIR_CHECKS_MAX], int count)
 {
     const struct rules_rule *rule = &evaluation->rules->rules[number];
-    check->limit = rule->limit;
+    const struct rules_rates *rates = &rule->rates;
+    if (count == WEIR_CHECKS_MAX) {
+        return rules_too_many(evaluation);
+    }
+    struct weir_check *check = &checks[count];
     check->cost = multiply(rule->cost, evaluation->request->cost);
     check->rule = number;
     check->flags = rule->flags;
     check->on_store_error = rule->on_store_error;
     if (rule->plans != NULL) {
         rules_identify(evaluation);
-        const struct rules_plan_limit *plan = &rule->plans[evaluation->plan];
-        check->limit = plan->unlimited ? NULL : &plan->limit;
+        rates = &rule->plans[evaluation->plan];
     }
+    check->limit = rates->limits;
     check->flags |= check->limit == NULL ? WEIR_CHECK_UNLIMITED : 0;
     int err = rules_key_build(evaluation, rule, check);
     if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
@@ -34,7 +48,16 @@ int rules_check_build(struct rules_evaluation *evaluation, uint32_t number,
         snprintf(evaluation->reason->text, sizeof(evaluation->reason->text),
                  "path and keys are too long together");
     }
-    return err;
+    if (err < 0 || rates->count <= 1 || check->limit == NULL) {
+        return err < 0 ? err : count + 1;
+    }
+    if (count + rates->count > WEIR_CHECKS_MAX) {
+        return rules_too_many(evaluation);
+    }
+    for (uint8_t i = 1; i < rates->count; i++) {
+        add_rate(check, rates, i, &checks[count + i]);
+    }
+    return count + rates->count;
 }
 
 int rules_unless(const struct rules_rule *rule, const struct weir_check *checks, int count)
@@ -70,14 +93,10 @@ int weir_rules_checks(const struct weir_rules *rules, const struct weir_request 
         if (rules_unless(&rules->rules[matched[i]], checks, count) >= 0) {
             continue;
         }
-        if (count == WEIR_CHECKS_MAX) {
-            return rules_too_many(&evaluation);
+        count = rules_checks_build(&evaluation, matched[i], checks, count);
+        if (count < 0) {
+            return count;
         }
-        err = rules_check_build(&evaluation, matched[i], &checks[count]);
-        if (err < 0) {
-            return err;
-        }
-        count++;
     }
     if (identity != NULL) {
         *identity = evaluation.identity;

@@ -25,6 +25,7 @@
 #define RULES_PREFIX_MAX 80  /* 1 + RULES_NAME_MAX, rounded up to steps */
 #define RULES_GLOBS_MAX 64   /* limits that only a glob can find: each is tried on every request */
 #define RULES_SOURCES_MAX 16 /* of `identify` */
+#define RULES_RATES_MAX 8    /* of one limit: each is one of the 32 checks of a request */
 
 enum rules_part_kind {
     RULES_PART_VALUES,  /* an attribute: literals and globs */
@@ -70,9 +71,10 @@ struct rules_key_part {
 
 enum rules_missing { RULES_SKIP, RULES_SHARED, RULES_DENY, RULES_INSTEAD };
 
-struct rules_plan_limit {
-    struct weir_limit limit;
-    bool unlimited;
+/* The rates of a limit, or of one of its plans. Each has a state of its own and makes a check. */
+struct rules_rates {
+    struct weir_limit *limits; /* NULL: unlimited, or by plan */
+    uint8_t count;
 };
 
 struct rules_rule {
@@ -80,9 +82,9 @@ struct rules_rule {
     const struct rules_part *parts; /* those about the caller last: they may cost a SHA-256 */
     const struct rules_key_part *key;
     const char *const *key_names;
-    const uint32_t *unless;             /* ascending */
-    struct weir_limit *limit;           /* NULL: unlimited or by plan */
-    struct rules_plan_limit *plans;     /* by plan: one for each */
+    const uint32_t *unless; /* ascending */
+    struct rules_rates rates;
+    struct rules_rates *plans;          /* by plan: one for each */
     struct rules_key_part instead;      /* on_missing: an attribute */
     const struct rules_part *path_part; /* NULL: none */
     uint64_t cost;

@@ -88,8 +88,11 @@ int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule
 #define RULES_SECRET_TEXT_SHARED 39
 size_t rules_secret_text(struct weir_bytes value, bool shared, char *text);
 
-/* Makes the check of a limit that applies. Errors: as rules_key_build. */
-int rules_check_build(struct rules_evaluation *evaluation, uint32_t rule, struct weir_check *check);
+/* Makes the checks of a limit that applies behind the first `count` of them: one for each of its
+ * rates. Returns how many there are then. Errors: WEIR_ERR_TOO_LARGE (more than WEIR_CHECKS_MAX, or
+ * scratch is full). */
+int rules_checks_build(struct rules_evaluation *evaluation, uint32_t rule,
+                       struct weir_check checks[WEIR_CHECKS_MAX], int count);
 
 /* The earlier check whose limit `unless` of this rule names: its index, or -1. */
 int rules_unless(const struct rules_rule *rule, const struct weir_check *checks, int count);

@@ -85,12 +85,10 @@ int weir_rules_explain(const struct weir_rules *rules, const struct weir_request
             explanation->unless = checks[before].rule;
             continue;
         }
-        if (count == WEIR_CHECKS_MAX) {
-            return rules_too_many(&evaluation);
-        }
-        err = rules_check_build(&evaluation, i, &checks[count]);
         explanation->why = WEIR_WHY_APPLIES;
-        explanation->check = (int16_t)count++;
+        explanation->check = (int16_t)count;
+        count = rules_checks_build(&evaluation, i, checks, count);
+        err = count < 0 ? count : 0;
     }
     if (err < 0) {
         return err;

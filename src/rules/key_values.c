@@ -134,7 +134,7 @@ static int path_choose(struct rules_evaluation *evaluation, const struct rules_r
 
 int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
                          const struct weir_key_values *values, const uint64_t secret[2],
-                         struct weir_scratch *scratch, struct weir_check *check,
+                         struct weir_scratch *scratch, struct weir_check *checks,
                          struct weir_reason *reason)
 {
     const struct rules_rule *rule = &rules->rules[index];
@@ -159,5 +159,5 @@ int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
     if (err < 0) {
         return err;
     }
-    return rules_check_build(&evaluation, index, check);
+    return rules_checks_build(&evaluation, index, checks, 0);
 }

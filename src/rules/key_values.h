@@ -20,14 +20,15 @@ struct weir_key_values {
     struct weir_bytes plan; /* whose rate counts, for `rate: plan`; data == NULL: default_plan */
 };
 
-/* Fills `check` with the limit, key and flags of rule `index` (below weir_rules_count), cost 1 by
- * the rule's own `cost`. The key's text stands in `scratch`. Errors: WEIR_ERR_RANGE (not as many
+/* Fills `checks` (room for WEIR_CHECKS_MAX) with the limits, key and flags of rule `index` (below
+ * weir_rules_count), cost 1 by the rule's own `cost`: one check for each of its rates. The key's
+ * text stands in `scratch`. Returns how many. Errors: WEIR_ERR_RANGE (not as many
  * values as the key has; one is missing though requests without it are not limited; no
  * pattern captures them all; an unknown plan), WEIR_ERR_SYNTAX (not an address; a malformed path or
  * host), WEIR_ERR_TOO_LARGE; `reason` names the value. */
 int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
                          const struct weir_key_values *values, const uint64_t secret[2],
-                         struct weir_scratch *scratch, struct weir_check *check,
+                         struct weir_scratch *scratch, struct weir_check *checks,
                          struct weir_reason *reason) __attribute__((warn_unused_result));
 
 #endif

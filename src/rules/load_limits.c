@@ -113,6 +113,17 @@ static void load_behaviour(struct rules_loader *loader, const struct rules_field
     }
 }
 
+/* How many checks a limit makes at least. */
+static uint32_t least_checks(const struct weir_rules *rules, const struct rules_rule *rule)
+{
+    uint32_t least = rule->rates.count;
+    for (uint32_t p = 0; p < rules->plan_count && rule->plans != NULL; p++) {
+        uint32_t count = rule->plans[p].count;
+        least = p == 0 || count < least ? count : least;
+    }
+    return least > 0 ? least : 1;
+}
+
 /* Limits that no request escapes leave no room for others. */
 static void count_always(struct rules_loader *loader, const struct rules_node *limit,
                          const struct rules_rule *rule)
@@ -120,7 +131,9 @@ static void count_always(struct rules_loader *loader, const struct rules_node *l
     bool always =
         rule->part_count == 0 && rule->unless_count == 0 &&
         (rule->key_count == 0 || rule->missing == RULES_SHARED || rule->missing == RULES_DENY);
-    if (always && ++loader->always == WEIR_CHECKS_MAX + 1) {
+    uint32_t before = loader->always;
+    loader->always += always ? least_checks(loader->rules, rule) : 0;
+    if (before <= WEIR_CHECKS_MAX && loader->always > WEIR_CHECKS_MAX) {
         rules_problem(loader, limit, "more than %d limits apply to every request", WEIR_CHECKS_MAX);
     }
 }

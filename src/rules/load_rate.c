@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/wide.h"
 #include "rules/loader.h"
 
 #define NS_PER_US 1000
@@ -223,21 +224,107 @@ static bool use_numbers(struct numbers *numbers, const struct weir_rate *rate,
     return use_rate(numbers, rate, node, spec);
 }
 
+/* Whether `loose` denies nothing that `tight` admits, however requests come. (A fixed window may
+ * admit twice its count around the border of two, so there one has to lie within the other.) */
+static bool is_useless(const struct weir_limit *loose, const struct weir_limit *tight)
+{
+    const struct weir_limit_spec *a = &loose->spec, *b = &tight->spec;
+    if (b->rate == 0) {
+        return true;
+    }
+    if (has_bucket(a->algorithm)) {
+        struct wide slow = wide_multiply(b->rate, a->window_ns);
+        struct wide fast = wide_multiply(a->rate, b->window_ns);
+        bool slower = slow.hi != fast.hi ? slow.hi < fast.hi : slow.lo <= fast.lo;
+        return slower && tight->capacity <= loose->capacity;
+    }
+    bool within = a->algorithm != WEIR_FIXED_WINDOW || b->window_ns % a->window_ns == 0;
+    return a->window_ns <= b->window_ns && b->rate <= a->rate && within;
+}
+
+/* Tells where one of the rates before makes this one useless, or the other way round. */
+static void compare_rates(struct numbers *numbers, const struct rules_node *list, uint32_t number,
+                          const struct weir_limit *limits)
+{
+    const struct weir_limit *limit = &limits[number];
+    for (uint32_t i = 0; i < number && limit->spec.window_ns > 0; i++) {
+        const struct weir_limit *other = &limits[i];
+        bool this = other->spec.window_ns > 0 && is_useless(limit, other);
+        bool that = other->spec.window_ns > 0 && is_useless(other, limit);
+        if (this || that) {
+            rules_problem(numbers->loader, list->items[number],
+                          "beside `%s` the rate `%s` never denies anything; leave it out",
+                          list->items[this ? i : number]->text,
+                          list->items[this ? number : i]->text);
+            return;
+        }
+    }
+}
+
+/* Several rates: all of them count. */
+static void load_rates(struct numbers *numbers, const struct rules_node *list,
+                       struct rules_rates *rates)
+{
+    struct rules_loader *loader = numbers->loader;
+    if (list->size < 2 || list->size > RULES_RATES_MAX) {
+        rules_problem(loader, list, "a list of rates has 2 to %d of them, not %u", RULES_RATES_MAX,
+                      list->size);
+        return;
+    }
+    struct weir_limit *limits = rules_keep(loader, list->size * sizeof(*limits));
+    for (uint32_t i = 0; i < list->size && limits != NULL; i++) {
+        const struct rules_node *node = list->items[i];
+        struct weir_limit_spec spec = numbers->spec;
+        struct weir_rate rate;
+        if (!read_rate(numbers, node, &rate)) {
+            continue;
+        }
+        if (rate.kind != WEIR_RATE_COUNT) {
+            rules_problem(loader, node, "`%s` cannot stand among several rates", node->text);
+        } else if (use_rate(numbers, &rate, node, &spec)) {
+            compile(numbers, &spec, node, &limits[i]);
+            compare_rates(numbers, list, i, limits);
+        }
+    }
+    rates->limits = limits;
+    rates->count = limits != NULL ? (uint8_t)list->size : 0;
+}
+
+/* Whether a list may stand where the numbers do: for quotas and concurrency there is one. */
+static bool is_list(const struct numbers *numbers, const struct rules_node *node)
+{
+    return node->kind == RULES_LIST && numbers->spec.algorithm != WEIR_QUOTA &&
+           numbers->spec.algorithm != WEIR_CONCURRENCY;
+}
+
+/* One rate, compiled. */
+static void load_single(struct numbers *numbers, const struct weir_limit_spec *spec,
+                        const struct rules_node *node, struct rules_rates *rates)
+{
+    rates->limits = rules_keep(numbers->loader, sizeof(*rates->limits));
+    if (rates->limits != NULL) {
+        rates->count = 1;
+        compile(numbers, spec, node, rates->limits);
+    }
+}
+
 /* One plan's numbers for this limit. */
 static void load_plan_limit(struct numbers *numbers, const struct rules_plan_entry *entry,
-                            struct rules_plan_limit *out)
+                            struct rules_rates *out)
 {
     struct weir_rate rate;
     struct weir_limit_spec spec = numbers->spec;
+    if (is_list(numbers, entry->value)) {
+        load_rates(numbers, entry->value, out);
+        return;
+    }
     if (!read_numbers(numbers, entry->value, &rate)) {
         return;
     }
     if (rate.kind == WEIR_RATE_PLAN) {
         rules_problem(numbers->loader, entry->value, "`plan` cannot stand in a plan");
-    } else if (rate.kind == WEIR_RATE_UNLIMITED) {
-        out->unlimited = true;
-    } else if (use_numbers(numbers, &rate, entry->value, &spec)) {
-        compile(numbers, &spec, entry->value, &out->limit);
+    } else if (rate.kind == WEIR_RATE_COUNT && use_numbers(numbers, &rate, entry->value, &spec)) {
+        load_single(numbers, &spec, entry->value, out);
     }
 }
 
@@ -311,7 +398,7 @@ static void load_count(struct numbers *numbers, const struct rules_node *limit,
     if (*node == NULL) {
         rules_problem(loader, limit, "`rate` is missing");
         numbers->wrong = true;
-    } else {
+    } else if (!is_list(numbers, *node)) {
         numbers->wrong |= !read_rate(numbers, *node, rate);
     }
     if (burst == NULL) {
@@ -319,6 +406,9 @@ static void load_count(struct numbers *numbers, const struct rules_node *limit,
     }
     if (!has_bucket(numbers->spec.algorithm)) {
         misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
+    } else if (*node != NULL && is_list(numbers, *node)) {
+        rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key,
+                      "of several rates each has its own burst: `[10/s burst 20, 500/h]`");
     } else if (rate->kind != WEIR_RATE_COUNT) {
         rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key, "%s",
                       rate->kind == WEIR_RATE_PLAN
@@ -362,13 +452,12 @@ void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit
     if (node == NULL || loader->no_memory) {
         return;
     }
-    if (rate.kind == WEIR_RATE_PLAN) {
+    if (is_list(&numbers, node)) {
+        load_rates(&numbers, node, &rule->rates);
+    } else if (rate.kind == WEIR_RATE_PLAN) {
         load_plans(&numbers, node, rule);
     } else if (rate.kind == WEIR_RATE_COUNT && !numbers.wrong &&
                use_numbers(&numbers, &rate, node, &numbers.spec)) {
-        rule->limit = rules_keep(loader, sizeof(*rule->limit));
-        if (rule->limit != NULL) {
-            compile(&numbers, &numbers.spec, node, rule->limit);
-        }
+        load_single(&numbers, &numbers.spec, node, &rule->rates);
     }
 }

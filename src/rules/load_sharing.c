@@ -1,4 +1,5 @@
 /* What a limit says of a store that several nodes share; see loader.h */
+#include <stdio.h>
 #include <string.h>
 
 #include "rules/division.h"
@@ -139,12 +140,21 @@ void rules_check_nodes(struct rules_loader *loader)
     }
 }
 
+/* What the state of a limit's other rates is called: no name of a limit has a '#'. */
+static const char *rate_name(struct rules_loader *loader, const struct rules_rule *rule,
+                             unsigned number)
+{
+    char text[RULES_NAME_MAX + 4];
+    int size = snprintf(text, sizeof(text), "%s#%u", rule->name, number);
+    return rules_keep_text(loader, text, (size_t)size);
+}
+
 /* The name that keys elsewhere have, and what this node decides alone. */
 static void share(struct rules_loader *loader, const struct rules_rule *rule,
-                  struct weir_limit *limit)
+                  struct weir_limit *limit, unsigned number)
 {
     const struct weir_store_settings *store = &loader->rules->settings.store;
-    limit->name = rule->name;
+    limit->name = number == 1 ? rule->name : rate_name(loader, rule, number);
     if (!loader->rules->shared || rule->on_store_error != WEIR_FAIL_LOCAL || store->nodes < 2 ||
         loader->wrong > 0) {
         return;
@@ -154,6 +164,14 @@ static void share(struct rules_loader *loader, const struct rules_rule *rule,
         weir_limit_divide(limit, store->nodes, part);
     }
     limit->local = part;
+}
+
+static void share_rates(struct rules_loader *loader, const struct rules_rule *rule,
+                        struct rules_rates *rates)
+{
+    for (uint8_t i = 0; i < rates->count; i++) {
+        share(loader, rule, &rates->limits[i], i + 1U);
+    }
 }
 
 void rules_load_sharing(struct rules_loader *loader, const struct rules_field *fields,
@@ -167,12 +185,8 @@ void rules_load_sharing(struct rules_loader *loader, const struct rules_field *f
     if (hash_tag->value != NULL) {
         load_hash_tag(loader, hash_tag, rule);
     }
-    if (rule->limit != NULL) {
-        share(loader, rule, rule->limit);
-    }
+    share_rates(loader, rule, &rule->rates);
     for (uint32_t p = 0; p < loader->rules->plan_count && rule->plans != NULL; p++) {
-        if (!rule->plans[p].unlimited) {
-            share(loader, rule, &rule->plans[p].limit);
-        }
+        share_rates(loader, rule, &rule->plans[p]);
     }
 }

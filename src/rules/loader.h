@@ -42,7 +42,7 @@ struct rules_loader {
     struct weir_path_pattern *patterns; /* of the limit at hand, borrowed */
     uint32_t pattern_count;
     uint32_t globs_only;            /* limits that only a glob can find */
-    uint32_t always;                /* limits that apply to every request */
+    uint32_t always;                /* checks that every request gets */
     struct rules_bounds *calendars; /* those of the quotas so far */
 };
 

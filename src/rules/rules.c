@@ -36,15 +36,23 @@ const struct weir_settings *weir_rules_settings(const struct weir_rules *rules)
     return &rules->settings;
 }
 
+static int prepare_rates(struct rules_rates *rates, const char *name, weir_rules_prepare_fn prepare,
+                         void *context)
+{
+    int err = 0;
+    for (uint8_t i = 0; err == 0 && i < rates->count; i++) {
+        err = prepare(context, &rates->limits[i], name);
+    }
+    return err;
+}
+
 int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, void *context)
 {
     for (uint32_t i = 0; i < rules->rule_count; i++) {
         struct rules_rule *rule = &rules->rules[i];
-        int err = rule->limit != NULL ? prepare(context, rule->limit, rule->name) : 0;
+        int err = prepare_rates(&rule->rates, rule->name, prepare, context);
         for (uint32_t p = 0; err == 0 && rule->plans != NULL && p < rules->plan_count; p++) {
-            if (!rule->plans[p].unlimited) {
-                err = prepare(context, &rule->plans[p].limit, rule->name);
-            }
+            err = prepare_rates(&rule->plans[p], rule->name, prepare, context);
         }
         if (err < 0) {
             return err;
@@ -90,7 +98,8 @@ void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir
 {
     const struct rules_rule *rule = &rules->rules[index];
     info->name = rule->name;
-    info->limit = rule->limit;
+    info->limit = rule->rates.limits;
+    info->limit_count = rule->rates.count;
     info->key = rule->key_names;
     info->key_count = rule->key_count;
     info->algorithm = (enum weir_algorithm)rule->algorithm;
@@ -100,7 +109,7 @@ void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir
     info->on_store_error = rule->on_store_error;
     info->tag = rule->tag_names;
     info->tag_count = rule->tag_count;
-    info->unlimited = rule->limit == NULL && rule->plans == NULL;
+    info->unlimited = rule->rates.limits == NULL && rule->plans == NULL;
 }
 
 int weir_rules_find(const struct weir_rules *rules, const char *name, size_t size)

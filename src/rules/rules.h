@@ -113,7 +113,8 @@ uint16_t weir_rules_attribute_count(const struct weir_rules *rules);
 struct weir_rule_info {
     const char *name;
     const struct weir_limit *limit; /* NULL when it comes from the caller's plan (`rate: plan`) */
-    const char *const *key;         /* attribute names, key_count of them */
+    uint32_t limit_count;   /* of several rates: limit[0..limit_count); 0 with `limit` NULL */
+    const char *const *key; /* attribute names, key_count of them */
     uint32_t key_count;
     enum weir_algorithm algorithm;
     bool shadow;
@@ -143,12 +144,12 @@ struct weir_identity {
 };
 
 /* Fills `checks` (room for WEIR_CHECKS_MAX) with the limits that apply, in the order of the file,
- * at most one for each limit. Keys are hashed with `secret`. Key texts and derived values stand in
- * `scratch`. A check that needs no state (WEIR_CHECK_UNLIMITED, WEIR_CHECK_ALWAYS_DENY) has no
- * `limit`. `identity` (may be NULL) gets who the caller is as far as a limit needed to know: all
- * absent when none did. Allocates nothing.
- * Returns the number of checks. Errors: WEIR_ERR_SYNTAX (a bad encoding in path or host; `reason`
- * names the field), WEIR_ERR_TOO_LARGE (more than WEIR_CHECKS_MAX limits, or scratch exhausted). */
+ * one for each rate of a limit (see weir_decision_limit_end). Keys are hashed with `secret`. Key
+ * texts and derived values stand in `scratch`. A check that needs no state (WEIR_CHECK_UNLIMITED,
+ * WEIR_CHECK_ALWAYS_DENY) has no `limit`. `identity` (may be NULL) gets who the caller is as far as
+ * a limit needed to know: all absent when none did. Allocates nothing. Returns the number of
+ * checks. Errors: WEIR_ERR_SYNTAX (a bad encoding in path or host; `reason` names the field),
+ * WEIR_ERR_TOO_LARGE (more than WEIR_CHECKS_MAX checks, or scratch exhausted). */
 int weir_rules_checks(const struct weir_rules *rules, const struct weir_request *request,
                       const uint64_t secret[2], struct weir_scratch *scratch,
                       struct weir_check *checks, struct weir_identity *identity,

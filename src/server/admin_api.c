@@ -94,6 +94,19 @@ static void metrics_handle(struct weir_http_call *call)
 
 /* --- Limits ----------------------------------------------------------------------------------- */
 
+/* Of a limit that has several rates. */
+static json_t *rates_json(const struct weir_rule_info *info)
+{
+    json_t *rates = json_array();
+    for (uint32_t i = 0; i < info->limit_count; i++) {
+        const struct weir_limit_spec *spec = &info->limit[i].spec;
+        json_array_append_new(rates, json_pack("{s:I, s:f, s:I}", "rate", (json_int_t)spec->rate,
+                                               "window_ms", (double)spec->window_ns / 1000000,
+                                               "capacity", (json_int_t)info->limit[i].capacity));
+    }
+    return rates;
+}
+
 static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
 {
     struct weir_rule_info info;
@@ -114,6 +127,8 @@ static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
         json_object_set_new(limit, "window_ms",
                             json_real((double)spec->window_ns / 1000000)); /* exact below 2^53 */
         json_object_set_new(limit, "capacity", json_integer((json_int_t)info.limit->capacity));
+        if (info.limit_count > 1)
+            json_object_set_new(limit, "rates", rates_json(&info));
     }
     return limit;
 }

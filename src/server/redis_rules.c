@@ -214,12 +214,17 @@ static void check_write(struct weir_slot *slot, struct weir_output *output)
     weir_worker_give(slot->connection->worker, slot->decision);
 }
 
-/* How many states an operation found. */
+/* How many limits had a state: one of several rates has several. */
 static void reset_write(struct weir_slot *slot, struct weir_output *output)
 {
     int64_t found = 0;
-    for (uint16_t i = 0; i < slot->decision->count; i++)
-        found += slot->decision->outcomes[i].verdict == WEIR_ALLOWED;
+    for (uint16_t i = 0, end; i < slot->decision->count; i = end) {
+        bool any = false;
+        end = weir_decision_limit_end(slot->decision, i);
+        for (uint16_t rate = i; rate < end; rate++)
+            any |= slot->decision->outcomes[rate].verdict == WEIR_ALLOWED;
+        found += any;
+    }
     weir_redis_write_count(slot, output, found, slot->decision->error);
     weir_worker_give(slot->connection->worker, slot->decision);
 }

@@ -104,6 +104,23 @@ static bool test_all(struct weir_table_owner *owner, const struct transaction *t
     return allowed;
 }
 
+/* Whether a shadow limit admits: one of several rates (see weir_decision_limit_end) is charged for
+ * what all of them admit, as it would be if it could deny the request. */
+static bool limit_admits(const struct transaction *txn, uint32_t i)
+{
+    const struct weir_decision *decision = txn->decision;
+    uint32_t rule = decision->checks[i].rule, begin = i, end = txn->first + txn->count;
+
+    if (rule == UINT32_MAX)
+        return decision->outcomes[i].verdict == WEIR_ALLOWED;
+    while (begin > txn->first && decision->checks[begin - 1].rule == rule)
+        begin--;
+    for (uint32_t j = begin; j < end && decision->checks[j].rule == rule; j++)
+        if (decision->outcomes[j].verdict != WEIR_ALLOWED)
+            return false;
+    return true;
+}
+
 /* Charges what is to be charged. Returns whether anything was. */
 static bool charge_all(struct weir_table_owner *owner, const struct transaction *txn, bool allowed)
 {
@@ -120,7 +137,8 @@ static bool charge_all(struct weir_table_owner *owner, const struct transaction 
             if (check->flags & WEIR_CHECK_ONCE) /* what was asked once stays asked */
                 continue;
             how = TARGET_REFUND;
-        } else if (decision->op == WEIR_OP_DECIDE && !(allowed && admits)) {
+        } else if (decision->op == WEIR_OP_DECIDE &&
+                   !(allowed && admits && (!is_shadow(check) || limit_admits(txn, i)))) {
             /* A lease that was not given cannot be held. */
             if (!(check->flags & WEIR_CHECK_CHARGE_ON_DENY) || is_stateless(check) ||
                 check->limit->spec.algorithm == WEIR_CONCURRENCY)

@@ -228,6 +228,45 @@ class Concurrency:
         return [expiry for expiry, _ in self.leases]
 
 
+class Several:
+    """Several rates of one limit: each has a state of its own, and all have to admit."""
+
+    def __init__(self, states):
+        self.states = states
+        self.capacity = min(state.capacity for state in states)
+        self.window = max(getattr(state, "window", 0) for state in states)
+
+    def admits(self, t, cost):
+        return all(state.admits(t, cost) for state in self.states)
+
+    def is_fresh(self, t):
+        return all(state.is_fresh(t) for state in self.states)
+
+    def delay(self, t, cost):
+        return max(state.delay(t, cost) for state in self.states)
+
+    def charge(self, t, cost):
+        for state in self.states:
+            state.charge(t, cost)
+
+    def charge_denied(self, t, cost):
+        """The rates that admit it charge it as any, the others as a denied one."""
+        for state in self.states:
+            (state.charge if state.admits(t, cost) else state.charge_denied)(t, cost)
+
+    def moments(self, t):
+        return [moment for state in self.states for moment in state.moments(t)]
+
+    def told(self, t, denying):
+        """The rate that a client is told: of those in `denying` the one with the longest retry,
+        else the one with the least remaining, then with the longest reset; the first of equals.
+        `denying` has for each rate the nanoseconds until it admits; 0: it does."""
+        longest = max(denying, key=lambda retry: TIME_END if retry == NEVER else retry)
+        if longest != 0:
+            return self.states[denying.index(longest)]
+        return min(self.states, key=lambda state: (remaining(state, t), -reset_after(state, t)))
+
+
 def first_time(holds, t, guesses):
     """The smallest time >= t at which `holds` is true; once true it stays true. None: never."""
     if holds(t):

@@ -43,7 +43,9 @@ class Replay:
         state = limit.state(key)
         allowed = state.admits(self.now, cost)
         delay = state.delay(self.now, cost) if allowed else 0
-        return {"limit": limit, "state": state, "cost": cost, "allowed": allowed, "delay": delay}
+        return {"limit": limit, "state": state, "cost": cost, "allowed": allowed, "delay": delay,
+                "denying": [not rate.admits(self.now, cost)
+                            for rate in getattr(state, "states", [state])]}
 
     def settle(self, check, request_allowed):
         """Charges a check as its limit and the request's verdict ask."""
@@ -63,12 +65,13 @@ class Replay:
         if state is None:
             return line | {"remaining": 0, "retry_after_ns": algorithms.NEVER,
                            "reset_after_ns": 0}
-        retry = 0
-        if not check["allowed"]:
-            retry = algorithms.retry_after(state, self.now, check["cost"])
+        retries = [algorithms.retry_after(rate, self.now, check["cost"]) if denies else 0
+                   for rate, denies in zip(getattr(state, "states", [state]), check["denying"])]
+        told = state.told(self.now, retries) if len(retries) > 1 else state
+        retry = algorithms.NEVER if algorithms.NEVER in retries else max(retries)
         return line | {"remaining": algorithms.remaining(state, self.now),
                        "retry_after_ns": retry,
-                       "reset_after_ns": algorithms.reset_after(state, self.now)}
+                       "reset_after_ns": algorithms.reset_after(told, self.now)}
 
 
 def parse_time(value):

@@ -4,7 +4,7 @@ import re
 
 import yaml
 
-from . import algorithms
+from . import algorithms, calendars
 
 UNITS_NS = {
     "ms": 10**6, "s": 10**9, "sec": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9,
@@ -12,7 +12,8 @@ UNITS_NS = {
     "week": 604800 * 10**9,
 }
 KNOWN = {"name", "match", "key", "algorithm", "rate", "burst", "segments", "strict", "queue",
-         "limit", "life", "cost", "shadow", "on_deny", "on_missing", "unless"}
+         "limit", "life", "cost", "shadow", "on_deny", "on_missing", "unless", "quota",
+         "timezone", "anchor", "rollover"}
 COST_MAX = (1 << 64) - 1
 
 
@@ -58,10 +59,19 @@ class Limit:
         return values
 
     def new_state(self):
+        rates = self.entry.get("rate")
+        if isinstance(rates, list):
+            return algorithms.Several([self.new_state_of(rate) for rate in rates])
+        return self.new_state_of(rates)
+
+    def new_state_of(self, rate):
         entry = self.entry
+        if "quota" in entry:
+            return calendars.Quota(entry["quota"], entry.get("timezone", "UTC"),
+                                   entry.get("anchor"), entry.get("rollover", 0))
         if self.algorithm == "concurrency":
             return algorithms.Concurrency(entry["limit"], parse_duration(entry["life"]))
-        limit, window, burst = parse_rate(entry["rate"])
+        limit, window, burst = parse_rate(rate)
         burst = entry.get("burst", burst)
         if self.algorithm == "fixed_window":
             return algorithms.FixedWindow(limit, window)

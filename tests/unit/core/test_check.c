@@ -209,6 +209,50 @@ static void the_longest_delay_of_an_allowed_check_is_that_of_the_whole(void **st
     assert_int_equal(rig.decision.delay_ns, 11);
 }
 
+static void the_checks_of_one_rule_are_one_limit(void **state)
+{
+    struct rig rig;
+
+    rig_init(&rig, 4);
+    rig.checks[1].rule = 0;
+    assert_int_equal(weir_decision_limit_end(&rig.decision, 0), 2);
+    assert_int_equal(weir_decision_limit_end(&rig.decision, 2), 3);
+    assert_int_equal(weir_decision_limit_end(&rig.decision, 3), 4);
+    rig.checks[2].rule = rig.checks[3].rule = UINT32_MAX; /* of commands */
+    assert_int_equal(weir_decision_limit_end(&rig.decision, 2), 3);
+}
+
+static void of_several_rates_the_longest_retry_is_told_else_the_least_remaining(void **state)
+{
+    static const struct {
+        struct weir_report reports[3];
+        uint8_t denied; /* a bit a check */
+        uint16_t told;
+        uint64_t remaining;
+    } cases[] = {
+        {{{9, 5, 0, 1}, {9, 3, 0, 1}, {9, 4, 0, 1}}, 0, 1, 3},
+        {{{9, 3, 0, 7}, {9, 3, 0, 8}, {9, 3, 0, 8}}, 0, 1, 3}, /* the longest reset; the first */
+        {{{9, 0, 0, 9}, {9, 3, 2, 1}, {9, 4, 1, 1}}, 6, 1, 0}, /* retries go before */
+        {{{9, 1, 2, 1}, {9, 0, 2, 9}, {9, 4, WEIR_NEVER, 1}}, 7, 2, 0},
+        {{{9, 1, 2, 1}, {9, 0, 2, 9}, {9, 4, 0, 1}}, 3, 0, 0},
+    };
+
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        struct rig rig;
+        struct weir_report report;
+
+        rig_init(&rig, 3);
+        for (uint16_t i = 0; i < 3; i++) {
+            rig.outcomes[i].reported = true;
+            rig.outcomes[i].report = cases[c].reports[i];
+            rig.outcomes[i].verdict = cases[c].denied >> i & 1 ? WEIR_DENIED : WEIR_ALLOWED;
+        }
+        assert_int_equal(weir_decision_tightest(&rig.decision, 0, 3, &report), cases[c].told);
+        assert_int_equal(report.remaining, cases[c].remaining);
+        assert_int_equal(report.reset_after_ns, cases[c].reports[cases[c].told].reset_after_ns);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +267,8 @@ int main(void)
         cmocka_unit_test(the_whole_is_what_op_and_policy_make_of_the_parts),
         cmocka_unit_test(shadows_are_not_spared_where_states_are_meant),
         cmocka_unit_test(the_longest_delay_of_an_allowed_check_is_that_of_the_whole),
+        cmocka_unit_test(the_checks_of_one_rule_are_one_limit),
+        cmocka_unit_test(of_several_rates_the_longest_retry_is_told_else_the_least_remaining),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

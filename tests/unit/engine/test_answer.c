@@ -67,6 +67,40 @@ static void a_denial_blames_the_longest_retry_and_ties_go_to_the_first_rule(void
     rig_close(&rig);
 }
 
+static void several_rates_of_one_limit_are_told_as_one(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, false);
+    struct weir_limit second = rig_limit(WEIR_FIXED_WINDOW, 2, SECOND);
+    struct weir_limit hour = rig_limit(WEIR_FIXED_WINDOW, 3, 3600 * SECOND);
+    struct weir_limit other = rig_limit(WEIR_FIXED_WINDOW, 1, SECOND);
+    static const struct {
+        uint64_t now_ns, remaining;
+        int denied_by;
+    } steps[] = {
+        {0, 1, -1},
+        {0, 0, -1},
+        {SECOND, 0, -1},    /* of the hour, with one left of the second */
+        {2 * SECOND, 0, 1}, /* told of the hour alone */
+    };
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        struct weir_decision *d = rig_take(&rig, 0);
+        rig_check(d, &other, i % 2 == 0 ? "z" : "y", 0)->rule = 4;
+        rig_check(d, &second, "a", 1)->rule = 7;
+        rig_check(d, &hour, "b", 1)->rule = 7;
+        run_and_answer(&rig, d, START + steps[i].now_ns);
+        assert_int_equal(answer.count, 2);
+        assert_int_equal(answer.denied_by, steps[i].denied_by);
+        assert_int_equal(answer.limits[1].report.remaining, steps[i].remaining);
+        assert_ptr_equal(answer.limits[1].limit, i < 2 ? &second : &hour);
+        assert_int_equal(answer.limits[1].allowed, steps[i].denied_by < 0);
+    }
+    uint64_t hour_ends = 3600 * SECOND - (START + 2 * SECOND) % (3600 * SECOND);
+    assert_int_equal(answer.retry_after_ns, hour_ends);
+    assert_int_equal(answer.limits[1].next_ns, hour_ends);
+    rig_close(&rig);
+}
+
 static void a_shadow_check_reports_its_own_verdict_and_is_never_blamed(void **state)
 {
     struct rig rig;
@@ -260,6 +294,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_allowed_answer_tells_the_state_after_the_decision),
         cmocka_unit_test(a_denial_blames_the_longest_retry_and_ties_go_to_the_first_rule),
+        cmocka_unit_test(several_rates_of_one_limit_are_told_as_one),
         cmocka_unit_test(a_shadow_check_reports_its_own_verdict_and_is_never_blamed),
         cmocka_unit_test(under_each_the_request_waits_for_the_last_and_under_quota_for_the_first),
         cmocka_unit_test(next_is_when_a_cost_of_one_is_admitted_whatever_was_asked),

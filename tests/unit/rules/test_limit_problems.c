@@ -78,8 +78,8 @@ static const struct problem_case rates[] = {
      "- {name: a, key: [], rate: 1.5/s}\n",
      "2:28: `1.5/s` is no rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n"},
     {"limits:\n"
-     "- {name: a, key: [], rate: [1/s]}\n",
-     "2:28: `rate` must be a text, not a list\n"},
+     "- {name: a, key: [], rate: {a: 1/s}}\n",
+     "2:28: `rate` must be a text, not a mapping\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s burst 3}\n",
      "2:28: a burst needs a bucket (token_bucket, gcra, leaky_bucket); sliding_window has none\n"},
