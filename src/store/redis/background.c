@@ -127,18 +127,7 @@ static uint64_t resume_orphans(struct store *store, uint64_t hr)
 
 void background_roll_back(struct store *store, struct flight *flight, struct redis_step step)
 {
-    const struct redis_plan_context context = {
-        .prefix = store->prefix,
-        .now_ns = store_server_now(store),
-        .test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0,
-    };
-    uint16_t checks[WEIR_CHECKS_MAX];
-    struct weir_decision as;
-    struct redis_batch batch;
-
-    redis_plan_batch(flight->plan, flight->decision, step, &context, &as, checks, &batch);
-
-    struct store_call *call = call_write(store, CALL_ORPHAN, &batch);
+    struct store_call *call = call_write_step(store, CALL_ORPHAN, flight, step);
 
     if (call == NULL)
         return; /* what it reserved stays charged */

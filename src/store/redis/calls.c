@@ -69,6 +69,22 @@ struct store_call *call_write(struct store *store, enum call_kind kind,
     return call;
 }
 
+struct store_call *call_write_step(struct store *store, enum call_kind kind,
+                                   const struct flight *flight, struct redis_step step)
+{
+    const struct redis_plan_context context = {
+        .prefix = store->prefix,
+        .now_ns = store_server_now(store),
+        .test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0,
+    };
+    uint16_t checks[WEIR_CHECKS_MAX];
+    struct weir_decision as;
+    struct redis_batch batch;
+
+    redis_plan_batch(flight->plan, flight->decision, step, &context, &as, checks, &batch);
+    return call_write(store, kind, &batch);
+}
+
 /* --- Their end -------------------------------------------------------------------------------- */
 
 void call_account(struct store *store, uint16_t slot, bool answered)

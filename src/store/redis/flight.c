@@ -137,18 +137,7 @@ static int read_one(struct store *store, struct flight *flight, const struct sto
 
 static int send_step(struct store *store, struct flight *flight, struct redis_step step)
 {
-    const struct redis_plan_context context = {
-        .prefix = store->prefix,
-        .now_ns = store_server_now(store),
-        .test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0,
-    };
-    uint16_t checks[WEIR_CHECKS_MAX];
-    struct weir_decision as;
-    struct redis_batch batch;
-
-    redis_plan_batch(flight->plan, flight->decision, step, &context, &as, checks, &batch);
-
-    struct store_call *call = call_write(store, CALL_STEP, &batch);
+    struct store_call *call = call_write_step(store, CALL_STEP, flight, step);
 
     if (call == NULL)
         return WEIR_ERR_FULL;

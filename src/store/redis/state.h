@@ -177,6 +177,9 @@ bool call_forget(struct store *store, struct store_call *call);
 /* Writes the batch's command into a new call; NULL: full. */
 struct store_call *call_write(struct store *store, enum call_kind kind,
                               const struct redis_batch *batch);
+/* Writes a step of a plan. */
+struct store_call *call_write_step(struct store *store, enum call_kind kind,
+                                   const struct flight *flight, struct redis_step step);
 /* A call's end that a server's silence explains, or an answer. */
 void call_account(struct store *store, uint16_t slot, bool answered);
 /* An error reply was read. */
