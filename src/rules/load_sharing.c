@@ -129,12 +129,11 @@ void rules_check_nodes(struct rules_loader *loader)
     bool commands =
         store->on_store_error == WEIR_FAIL_LOCAL && rules->settings.redis.address != NULL;
     if (named || commands) {
-        rules_problem(
-            loader, loader->redis,
-            "`nodes` is missing: where Redis fails, each node decides its part of a limit "
-            "(`%s`) alone; say how many nodes there are, or `on_store_error: open` or "
-            "`closed`",
-            whose);
+        rules_problem(loader, loader->redis,
+                      "`nodes` is missing: where Redis fails, each node decides its part of %s%s%s "
+                      "alone; say how many nodes there are, or `on_store_error: open` or `closed`",
+                      named ? "limit `" : "limits in commands", named ? whose : "",
+                      named ? "`" : "");
     } else if (store->on_store_error == WEIR_FAIL_LOCAL) {
         store->on_store_error = WEIR_FAIL_CLOSED; /* of commands, should some come all the same */
     }
