@@ -7,6 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/replay_suggest.h"
 #include "table/table.h"
 
 #define KEYS_MAX_DEFAULT 10000000 /* 0.5 to 1 GB, reached only by a trace with so many keys */
@@ -15,6 +16,7 @@
 
 static const char help[] =
     "Usage: weir replay --config=FILE [OPTION]... TRACE...\n"
+    "  or:  weir replay --suggest [OPTION]... TRACE...\n"
     "Run a recorded trace through the rules, in virtual time, and report who would have been\n"
     "limited. A TRACE is an access log (common or combined format) or has one JSON object a\n"
     "line; '-' is standard input.\n"
@@ -25,11 +27,16 @@ static const char help[] =
     "  -d, --decisions=FILE    write every decision as a line of JSON; with '-' they go to\n"
     "                          standard output and the report to standard error\n"
     "      --compare           print each algorithm beside an exact log for the same limits\n"
-    "      --top=N             most denied keys to print for each limit (5)\n"
+    "      --top=N             most denied keys to print for each limit (5); with --suggest,\n"
+    "                          routes with most requests (20)\n"
     "      --skip-bad          exit with 0 although lines were malformed\n"
     "      --state-size=SIZE   bytes of the state table, as 512MiB or 4GiB (by\n"
     "                          default as the trace may need, up to a quarter of the memory)\n"
     "      --max-keys=N        distinct keys to count, over all limits (10000000)\n"
+    "      --suggest           instead of a report, print limits for this traffic: a rules file\n"
+    "      --percentile=P      of keys that a suggested limit would not have denied, 50 to 100,\n"
+    "                          in tenths (99)\n"
+    "      --key=ATTRIBUTES    what a suggested limit counts separately (client.ip)\n"
     "  -h, --help              print this and exit\n"
     "\n"
     "JSON lines look like {\"t\": 1700000000.123456789, \"method\": \"GET\", \"path\": \"/\",\n"
@@ -44,6 +51,9 @@ enum {
     OPT_SKIP_BAD,
     OPT_STATE_SIZE,
     OPT_MAX_KEYS,
+    OPT_SUGGEST,
+    OPT_PERCENTILE,
+    OPT_KEY,
 };
 
 static const struct option long_options[] = {
@@ -55,6 +65,9 @@ static const struct option long_options[] = {
     {"skip-bad", no_argument, NULL, OPT_SKIP_BAD},
     {"state-size", required_argument, NULL, OPT_STATE_SIZE},
     {"max-keys", required_argument, NULL, OPT_MAX_KEYS},
+    {"suggest", no_argument, NULL, OPT_SUGGEST},
+    {"percentile", required_argument, NULL, OPT_PERCENTILE},
+    {"key", required_argument, NULL, OPT_KEY},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -75,6 +88,55 @@ static bool parse_format(const char *text, enum replay_format *format)
         }
     }
     return false;
+}
+
+/* "99" or "99.9", as tenths of a percent. */
+static bool parse_percentile(const char *text, uint32_t *permille)
+{
+    char digits[8];
+    uint64_t tenths;
+    size_t whole = strcspn(text, ".");
+
+    if (whole == 0 || whole > 3 || (text[whole] == '.' && strlen(text + whole) != 2))
+        return false;
+    snprintf(digits, sizeof digits, "%.*s%s", (int)whole, text,
+             text[whole] == '.' ? text + whole + 1 : "0");
+    if (!cli_parse_count(digits, 1000, &tenths) || tenths < 500)
+        return false;
+    *permille = (uint32_t)tenths;
+    return true;
+}
+
+/* Attributes and commas, and so nothing that means something else in a rules file. */
+static bool is_key(const char *text)
+{
+    return text[0] != '\0' &&
+           text[strspn(text,
+                       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/,")] ==
+               '\0';
+}
+
+/* Takes one option of --suggest. Returns 0 or the exit status. */
+static int take_suggest_option(int option, const char *value, struct replay_options *options)
+{
+    switch (option) {
+    case OPT_SUGGEST:
+        options->suggest = true;
+        return 0;
+    case OPT_PERCENTILE:
+        if (!parse_percentile(value, &options->suggest_permille))
+            return cli_usage_error("replay", "--percentile: 50 to 100, as 99 or 99.9, not '%s'",
+                                   value);
+        return 0;
+    case OPT_KEY:
+        if (!is_key(value))
+            return cli_usage_error("replay", "--key: attributes with commas between, not '%s'",
+                                   value);
+        options->suggest_key = value;
+        return 0;
+    default: /* getopt has said what is wrong */
+        return cli_try_help("replay");
+    }
 }
 
 /* Takes one option. Returns 0 or the exit status. */
@@ -113,14 +175,37 @@ static int take_option(int option, const char *value, struct replay_options *opt
             options->state_bytes > WEIR_TABLE_BYTES_MAX)
             return cli_usage_error("replay", "--state-size: 256KiB to 4TiB, not '%s'", value);
         return 0;
-    default: /* getopt has said what is wrong */
-        return cli_try_help("replay");
+    default:
+        return take_suggest_option(option, value, options);
     }
+}
+
+/* Whether the options fit together. Returns 0 or the exit status. */
+static int check_options(struct replay_options *options)
+{
+    if (!options->suggest && (options->suggest_permille != 0 || options->suggest_key != NULL))
+        return cli_usage_error("replay", "--percentile and --key go with --suggest");
+    if (options->suggest && (options->config != NULL || options->decisions != NULL ||
+                             options->compare || options->state_bytes != 0))
+        return cli_usage_error("replay", "--suggest takes no rules: neither --config, --decisions, "
+                                         "--compare nor --state-size");
+    if (options->suggest && options->keys_max == 0)
+        return cli_usage_error("replay", "--suggest: --max-keys must not be 0");
+    if (!options->suggest && options->config == NULL)
+        return cli_usage_error("replay", "--config is missing");
+    if (options->suggest_permille == 0)
+        options->suggest_permille = SUGGEST_PERMILLE;
+    if (options->suggest_key == NULL)
+        options->suggest_key = SUGGEST_KEY;
+    if (options->top == UINT64_MAX)
+        options->top = options->suggest ? SUGGEST_ROUTES : TOP_DEFAULT;
+    options->suggest_routes = options->top;
+    return 0;
 }
 
 int weir_command_replay(int argc, char **argv)
 {
-    struct replay_options options = {.keys_max = KEYS_MAX_DEFAULT, .top = TOP_DEFAULT};
+    struct replay_options options = {.keys_max = KEYS_MAX_DEFAULT, .top = UINT64_MAX};
     static char program[] = "weir"; /* what getopt puts before its messages */
     argv[0] = program;
     int option;
@@ -131,11 +216,12 @@ int weir_command_replay(int argc, char **argv)
         if (status != 0)
             return status;
     }
-    if (options.config == NULL)
-        return cli_usage_error("replay", "--config is missing");
+    int status = check_options(&options);
+    if (status != 0)
+        return status;
     if (optind == argc)
         return cli_usage_error("replay", "no trace was given");
     options.traces = (const char *const *)(argv + optind);
     options.trace_count = (size_t)(argc - optind);
-    return replay_run(&options);
+    return options.suggest ? replay_suggest(&options) : replay_run(&options);
 }

@@ -25,6 +25,11 @@ struct replay_options {
     uint64_t state_bytes; /* 0: as the trace may need (replay_state.h) */
     uint64_t keys_max, top;
     bool compare, skip_bad;
+    /* --suggest: replay_suggest.h */
+    bool suggest;
+    uint32_t suggest_permille;
+    const char *suggest_key;
+    uint64_t suggest_routes;
 };
 
 /* Replays and reports. Returns the exit status. */

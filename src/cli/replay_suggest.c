@@ -1,0 +1,232 @@
+/* see replay_suggest.h: reading */
+#include "cli/replay_suggest.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "cli/replay_request.h"
+
+#define MALFORMED_TOLD_MAX 10           /* one by one; the others are counted */
+#define TIME_MAX_NS (UINT64_C(1) << 62) /* the core's range: the year 2116 */
+#define RULES_MAX 512                   /* bytes of the rules that read the key */
+
+struct suggest {
+    struct suggest_trace told;
+    struct weir_rules *rules; /* one limit, whose key is the one asked for */
+    struct replay_trace *trace;
+    struct suggest_demand *demand;
+    struct suggest_routes *routes;
+    struct suggest_about *about;
+    uint64_t now_ns;
+    struct replay_request request; /* the current line's */
+    struct weir_scratch scratch;
+};
+
+/* So that samples are the same in every run. */
+static const uint64_t key_secret[2] = {UINT64_C(0x7765697220737567), UINT64_C(0x6765737420206b65)};
+
+/* --- Counting --------------------------------------------------------------------------------- */
+
+/* Puts a key in its place among those that asked for most; what it asked for only ever rises. Of
+ * equals the one that was there first goes first. */
+static void note_top(struct suggest_top top[SUGGEST_TOP], uint64_t hash, uint32_t most,
+                     struct weir_bytes text)
+{
+    struct suggest_top noted = {.hash = hash, .most = most};
+    int at = SUGGEST_TOP - 1;
+
+    for (int i = 0; i < SUGGEST_TOP; i++)
+        if (top[i].hash == hash && top[i].size > 0)
+            at = i;
+    if (most <= top[at].most)
+        return;
+    noted.size = (uint32_t)(text.size < SUGGEST_TEXT_MAX ? text.size : SUGGEST_TEXT_MAX);
+    memcpy(noted.text, text.data, noted.size);
+    while (at > 0 && top[at - 1].most < most) {
+        top[at] = top[at - 1];
+        at--;
+    }
+    top[at] = noted;
+}
+
+static int count_for(struct suggest *suggest, uint32_t about, const struct weir_check *check)
+{
+    char name[REPLAY_NAME_MAX(WEIR_SCRATCH_BYTES)];
+    struct suggest_about *to = &suggest->about[about];
+    const struct suggest_key *key;
+
+    to->requests++;
+    if (suggest_demand_add(suggest->demand, about, check->hash, suggest->now_ns, check->cost,
+                           &key) < 0)
+        return WEIR_ERR_MEMORY;
+    for (int w = 0; key != NULL && w < SUGGEST_WINDOWS; w++)
+        if (key->most[w] > to->top[w][SUGGEST_TOP - 1].most)
+            note_top(to->top[w], check->hash[0], key->most[w],
+                     replay_request_name(&suggest->request, check->key, name));
+    return 0;
+}
+
+static int count_request(struct suggest *suggest, const struct weir_check *check)
+{
+    struct suggest_totals *totals = &suggest->told.totals;
+    const struct weir_request *request = &suggest->request.request;
+    int route = suggest_routes_find(suggest->routes, request->values[WEIR_ATTR_METHOD],
+                                    request->values[WEIR_ATTR_PATH]);
+
+    totals->routeless += route < 0;
+    totals->has_costs |= check->cost != 1;
+    if (count_for(suggest, 0, check) < 0)
+        return WEIR_ERR_MEMORY;
+    return route < 0 ? 0 : count_for(suggest, (uint32_t)route + 1, check);
+}
+
+static void move_time(struct suggest *suggest, uint64_t t_ns)
+{
+    struct suggest_totals *totals = &suggest->told.totals;
+
+    if (totals->requests++ == 0)
+        totals->first_ns = t_ns;
+    if (t_ns > suggest->now_ns)
+        suggest->now_ns = t_ns;
+    totals->last_ns = suggest->now_ns;
+}
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+/* 0: good, 1: malformed, with `reason`, negative: no memory. */
+static int take_line(struct suggest *suggest, const struct replay_line *line,
+                     struct weir_reason *reason)
+{
+    struct replay_request *request = &suggest->request;
+    struct weir_check checks[WEIR_CHECKS_MAX];
+
+    if (replay_request_parse(request, suggest->rules, line, reason) < 0)
+        return 1;
+    if (request->t_ns >= TIME_MAX_NS) {
+        snprintf(reason->text, sizeof reason->text, "t: not before the year 2116");
+        return 1;
+    }
+    if (request->dry_run)
+        return 0;
+    suggest->scratch.used = 0;
+
+    int count = weir_rules_checks(suggest->rules, &request->request, key_secret, &suggest->scratch,
+                                  checks, NULL, reason);
+
+    if (count < 0)
+        return 1;
+    move_time(suggest, request->t_ns);
+    suggest->told.totals.keyless += count == 0;
+    return count == 0 ? 0 : count_request(suggest, &checks[0]);
+}
+
+/* Returns 0 or -1 after telling why. */
+static int read_lines(struct suggest *suggest)
+{
+    uint64_t *malformed = &suggest->told.totals.malformed;
+    struct replay_line line;
+    const char *file = NULL;
+    int got, failure = 0;
+
+    while ((got = replay_trace_next(suggest->trace, &line, &file, &failure)) > 0) {
+        struct weir_reason reason = {{0}};
+        int taken = take_line(suggest, &line, &reason);
+
+        if (taken < 0) {
+            cli_error("%s:%" PRIu64 ": %s", line.file, line.number, weir_error_text(taken));
+            return -1;
+        }
+        if (taken > 0 && (*malformed)++ < MALFORMED_TOLD_MAX)
+            cli_error("%s:%" PRIu64 ": %s", line.file, line.number, reason.text);
+    }
+    if (got < 0) {
+        cli_error("%s: %s", file, strerror(failure));
+        return -1;
+    }
+    if (*malformed > MALFORMED_TOLD_MAX)
+        cli_error("%" PRIu64 " more lines were malformed", *malformed - MALFORMED_TOLD_MAX);
+    return 0;
+}
+
+/* --- The whole -------------------------------------------------------------------------------- */
+
+/* Rules of one limit without a number, whose check has the key that was asked for. */
+static int read_key(struct suggest *suggest, const char *key)
+{
+    struct weir_problems problems = {0};
+    char text[RULES_MAX];
+    int size =
+        snprintf(text, sizeof text, "limits: [{name: key, key: [%s], rate: unlimited}]\n", key);
+    int error = size < RULES_MAX
+                    ? weir_rules_parse(&suggest->rules, "--key", ".", text, (size_t)size, &problems)
+                    : WEIR_ERR_TOO_LARGE;
+
+    if (error < 0)
+        cli_error("--key %s: %s", key,
+                  problems.count > 0 ? problems.list[0].message : weir_error_text(error));
+    weir_problems_free(&problems);
+    return error;
+}
+
+static int open_suggest(struct suggest *suggest)
+{
+    const struct replay_options *options = suggest->told.options;
+
+    if (read_key(suggest, options->suggest_key) < 0)
+        return -1;
+    suggest->trace = replay_trace_open(options->traces, options->trace_count, options->format);
+    suggest->demand = suggest_demand_open(options->keys_max);
+    suggest->routes = suggest_routes_open();
+    suggest->about = calloc(1 + ROUTES_MAX, sizeof *suggest->about);
+    if (suggest->trace != NULL && suggest->demand != NULL && suggest->routes != NULL &&
+        suggest->about != NULL)
+        return 0;
+    cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
+    return -1;
+}
+
+static void close_suggest(struct suggest *suggest)
+{
+    free(suggest->about);
+    suggest_routes_close(suggest->routes);
+    suggest_demand_close(suggest->demand);
+    replay_trace_close(suggest->trace);
+    weir_rules_unref(suggest->rules);
+    free(suggest);
+}
+
+static int print(struct suggest *suggest)
+{
+    suggest->told.demand = suggest->demand;
+    suggest->told.routes = suggest->routes;
+    suggest->told.about = suggest->about;
+    if (suggest->about[0].requests == 0) {
+        cli_error("no request of the trace has the key %s", suggest->told.options->suggest_key);
+        return -1;
+    }
+
+    int error = suggest_print(&suggest->told, stdout, stderr);
+
+    if (error < 0)
+        cli_error("%s", weir_error_text(error));
+    return error;
+}
+
+int replay_suggest(const struct replay_options *options)
+{
+    struct suggest *suggest = calloc(1, sizeof *suggest);
+    int status = EXIT_FAILURE;
+
+    if (suggest == NULL) {
+        cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
+        return status;
+    }
+    suggest->told.options = options;
+    if (open_suggest(suggest) == 0 && read_lines(suggest) == 0 && print(suggest) == 0 &&
+        (suggest->told.totals.malformed == 0 || options->skip_bad))
+        status = EXIT_SUCCESS;
+    close_suggest(suggest);
+    return cli_finish(status);
+}
