@@ -20,10 +20,10 @@ static const struct {
 
 uint8_t envoy_unit_of(struct weir_bytes word)
 {
-    for (uint8_t i = WEIR_ENVOY_SECOND; i < WEIR_ENVOY_UNITS; i++) {
+    for (unsigned i = WEIR_ENVOY_SECOND; i < WEIR_ENVOY_UNITS; i++) {
         if (word.size == strlen(units[i].name) &&
             strncasecmp(word.data, units[i].name, word.size) == 0) {
-            return i;
+            return (uint8_t)i;
         }
     }
     return WEIR_ENVOY_UNKNOWN;
@@ -43,7 +43,15 @@ static struct weir_bytes keep_text(struct envoy_loader *loader, struct weir_byte
 {
     const char *copy = rules_arena_copy(&loader->envoy->arena, text.data, text.size);
     loader->no_memory |= copy == NULL;
-    return (struct weir_bytes){copy, copy != NULL ? text.size : 0};
+    return copy != NULL ? (struct weir_bytes){copy, text.size} : (struct weir_bytes){"", 0};
+}
+
+static char *put(char *out, struct weir_bytes text)
+{
+    if (text.size > 0) {
+        memcpy(out, text.data, text.size);
+    }
+    return out + text.size;
 }
 
 /* "a" joined with "b" by one byte. */
@@ -54,9 +62,9 @@ static struct weir_bytes join(struct envoy_loader *loader, struct weir_bytes a, 
     if (text == NULL) {
         return (struct weir_bytes){"", 0};
     }
-    memcpy(text, a.data, a.size);
-    text[a.size] = by;
-    memcpy(text + a.size + 1, b.data, b.size);
+    char *end = put(text, a);
+    *end++ = by;
+    put(end, b);
     return (struct weir_bytes){text, a.size + b.size + 1};
 }
 

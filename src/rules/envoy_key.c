@@ -179,8 +179,7 @@ void envoy_counter_key(struct weir_envoy_plan *plan, const struct weir_envoy_par
         out = put_bytes(out, value_of(item, of, i, &pattern), '_');
     }
     char digits[24];
-    int size =
-        snprintf(digits, sizeof(digits), "%llu", (unsigned long long)(now_s / unit_s * unit_s));
+    int size = snprintf(digits, sizeof(digits), "%llu", (unsigned long long)now_s - now_s % unit_s);
     memcpy(out, digits, (size_t)size);
     check->key = (struct weir_bytes){start, (size_t)(out - start) + (size_t)size};
 }

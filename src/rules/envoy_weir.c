@@ -226,14 +226,15 @@ static void load_manner(struct envoy_loader *loader, const struct fields *fields
                           : rule->charge;
     rule->cost = read_number(loader, fields, KEY_COST, 1, WEIR_RATE_MAX, 1);
     rule->charge = (uint8_t)read_word(loader, fields, KEY_CHARGE, charges, 3, charge);
-    if (rule->charge == ENVOY_CHARGE_IF_ALL && loader->envoy->options.redis_compat) {
-        wrong(loader, fields->value[KEY_CHARGE],
-              "`charge: if_all_allow` does not go with `redis_compat`");
+    const struct rules_node *given = fields->value[KEY_CHARGE];
+    if (given != NULL && rule->charge == ENVOY_CHARGE_IF_ALL &&
+        loader->envoy->options.redis_compat) {
+        wrong(loader, given, "`charge: if_all_allow` does not go with `redis_compat`");
     }
     rule->on_store_error =
         (uint8_t)read_word(loader, fields, KEY_ON_STORE_ERROR, failures, 4, rule->on_store_error);
     const struct weir_envoy_options *options = &loader->envoy->options;
-    const struct rules_node *given = fields->value[KEY_ON_STORE_ERROR];
+    given = fields->value[KEY_ON_STORE_ERROR];
     if (given != NULL && rule->on_store_error == WEIR_ENVOY_STORE_LOCAL && options->shared &&
         options->nodes == 0) {
         wrong(loader, given, "`on_store_error: local` needs `nodes` in the rules file's `store`");

@@ -251,8 +251,8 @@ static void add_float(struct envoy_text *text, double number)
         envoy_text_add(text, "%s", digits);
         return;
     }
-    int exponent = atoi(strchr(digits, 'e') + 1);
-    int places = precision - 1 - exponent;
+    long exponent = strtol(strchr(digits, 'e') + 1, NULL, 10);
+    int places = precision - 1 - (int)exponent;
     envoy_text_add(text, "%.*f", places > 0 ? places : 0, number);
 }
 

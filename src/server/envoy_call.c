@@ -307,8 +307,8 @@ const struct weir_envoy_response *weir_envoy_answer(struct weir_envoy_call *call
     for (uint32_t i = 0; i < call->count; i++) {
         const struct weir_decision *decision = call->decisions[i];
         weir_envoy_plan_take(&call->plan, call->firsts[i], decision);
-        if (decision->error)
-            error = decision->error;
+        if (decision->error != 0)
+            error = (int)decision->error;
     }
     count_time(counters, weir_clock_boot_ns() - call->begun_ns);
     if (weir_envoy_respond(&call->plan, &call->response, &shadowed) < 0) {

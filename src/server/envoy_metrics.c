@@ -52,7 +52,7 @@ static size_t clean_key(struct weir_bytes key, char *out, size_t room)
 void weir_envoy_stat_name(struct weir_bytes key, enum weir_envoy_count count, char *name,
                           size_t size)
 {
-    char clean[WEIR_ENVOY_KEY_MAX];
+    char clean[WEIR_ENVOY_KEY_MAX] = "";
     size_t used = clean_key(key, clean, sizeof clean);
     snprintf(name, size, "ratelimit.service.rate_limit.%.*s.%s", (int)used, clean,
              weir_envoy_count_names[count]);
@@ -123,8 +123,8 @@ struct labels {
 
 static void labels_of(struct weir_bytes key, struct labels *labels)
 {
+    *labels = (struct labels){.count = 0};
     size_t size = clean_key(key, labels->text, sizeof labels->text), at = 0;
-    labels->count = 0;
     while (labels->count < 3 && at <= size) {
         const char *dot = memchr(labels->text + at, '.', size - at);
         size_t end = dot ? (size_t)(dot - labels->text) : size;
