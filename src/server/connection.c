@@ -345,7 +345,7 @@ static void connection_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *b
 
 void weir_connection_resume(struct weir_connection *connection)
 {
-    if (!connection->paused || connection->state != WEIR_CONNECTION_OPEN ||
+    if (!connection->paused || connection->stalled || connection->state != WEIR_CONNECTION_OPEN ||
         connection->owed > WEIR_OWED_MAX / 2 || connection->output_bytes > WEIR_OUTPUT_MAX / 2)
         return;
     connection->paused = false;

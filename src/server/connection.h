@@ -81,7 +81,8 @@ void weir_connection_close(struct weir_connection *connection);
  * reading where it had stopped. */
 void weir_connection_flush(struct weir_connection *connection);
 
-/* Goes on with what was read but not parsed, once there is room for it again. */
+/* Goes on with what was read but not parsed, once there is room for it again; one that waits for
+ * decisions (`stalled`) only when the worker says so. */
 void weir_connection_resume(struct weir_connection *connection);
 
 /* The deadline in its wheel node has passed. */

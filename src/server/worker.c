@@ -54,11 +54,18 @@ void weir_worker_settle(struct weir_worker *worker, uint64_t now_ns)
     worker_decide(worker);
 }
 
+/* Those that are at a store elsewhere are not gathered any more, but they are taken. */
+static bool worker_room(const struct weir_worker *worker)
+{
+    uint32_t taken = worker->taken;
+    return (taken < WEIR_GATHER_MAX ||
+            taken < WEIR_GATHER_MAX + weir_engine_pending(worker->engine)) &&
+           taken + WEIR_BATCH_MAX <= worker->decisions;
+}
+
 bool weir_worker_has_room(struct weir_worker *worker)
 {
-    /* Those that are at a store elsewhere are not gathered for a batch of ours. */
-    if ((worker->local || worker->taken < WEIR_GATHER_MAX) &&
-        worker->taken + WEIR_BATCH_MAX <= worker->decisions)
+    if (worker_room(worker))
         return true;
     if (worker->queued) {
         worker->now_ns = weir_worker_time(worker);
@@ -117,7 +124,8 @@ static void worker_flush(struct weir_worker *worker)
     }
 }
 
-/* Gives each connection that waits for decisions one more try. */
+/* Gives each connection that waits for decisions one more try. Only while there are some, or a turn
+ * would never end. */
 static void worker_unstall(struct weir_worker *worker)
 {
     struct weir_connection *connection = worker->stalled;
@@ -152,7 +160,7 @@ static void worker_turn(struct weir_worker *worker)
         if (worker->queued || worker->run_wanted)
             worker_decide(worker);
         worker_flush(worker);
-        if (worker->stalled)
+        if (worker->stalled && worker_room(worker))
             worker_unstall(worker);
     } while (worker->queued || worker->dirty);
     weir_table_mark(worker->table, worker->now_ns);

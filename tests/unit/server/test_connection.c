@@ -136,6 +136,42 @@ static void more_than_may_be_owed_waits_unread_and_nothing_is_lost(void **state)
     rig_close(rig);
 }
 
+/* With all decisions of the worker at the store nobody is served, but the loop goes on, so that
+ * deadlines are kept and answers come. */
+static void when_all_decisions_are_at_the_store_connections_wait(void **state)
+{
+    enum { CLIENTS = 32, EACH = 120 }; /* below what one connection may be owed */
+    struct rig *rig = rig_open(api);
+    int fds[CLIENTS];
+    unsigned answered = 0;
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = client_open(rig);
+        for (int n = 0; n < EACH; n++)
+            client_check(fds[i], 0);
+    }
+    for (int i = 0; i < STEPS_MAX && rig->worker.stalled == NULL; i++)
+        step(rig);
+    assert_non_null(rig->worker.stalled);
+    assert_true(rig->store->pending_count + WEIR_BATCH_MAX > WEIR_DECISIONS);
+    for (int i = 0; i < 3; i++)
+        step(rig); /* each of them ends */
+    for (int i = 0; i < 20000 && answered < CLIENTS * EACH; i++) {
+        while (rig->store->pending_count > 0)
+            fake_store_answer(rig->store, rig->store->pending_count - 1);
+        step(rig);
+        for (int n = 0; n < CLIENTS; n++)
+            client_read(rig, fds[n]);
+        answered += count_of(rig, "HTTP/1.1 200 ");
+        rig->received_size = 0;
+        rig->received[0] = '\0';
+    }
+    assert_in_range(answered, CLIENTS * EACH - CLIENTS, CLIENTS * EACH); /* some heads were cut */
+    for (int i = 0; i < CLIENTS; i++)
+        close(fds[i]);
+    run_until_no_connection(rig);
+    rig_close(rig);
+}
+
 static void draining_waits_for_the_answer_and_closes_behind_it(void **state)
 {
     struct rig *rig = rig_open(api);
@@ -257,6 +293,7 @@ int main(void)
         cmocka_unit_test(what_the_store_never_answers_is_settled_at_its_deadline),
         cmocka_unit_test(a_client_that_goes_away_cancels_what_it_waits_for),
         cmocka_unit_test(more_than_may_be_owed_waits_unread_and_nothing_is_lost),
+        cmocka_unit_test(when_all_decisions_are_at_the_store_connections_wait),
         cmocka_unit_test(draining_waits_for_the_answer_and_closes_behind_it),
         cmocka_unit_test(new_rules_hold_from_the_next_turn_and_old_decisions_keep_theirs),
         cmocka_unit_test(an_end_of_a_lease_waits_for_the_store_in_its_place),

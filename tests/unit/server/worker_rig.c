@@ -45,7 +45,7 @@ static struct rig *open_worker(const char *rules, uint64_t deadline_ns)
                                                .store = &rig->store->base,
                                                .rules = rig->rules,
                                                .deadline_ns = deadline_ns,
-                                               .connections_max = 16};
+                                               .connections_max = 64};
     assert_int_equal(weir_worker_open(&rig->worker, &worker, &reason), 0);
     return rig;
 }
