@@ -82,6 +82,11 @@ static void take_decision(void *context, struct weir_decision *decision)
     explain->decided = true;
 }
 
+static uint64_t table_clock(void *context)
+{
+    return weir_table_time(context, weir_clock_boot_ns());
+}
+
 static int open_engine(struct explain *explain)
 {
     struct weir_reason none = {{0}};
@@ -94,7 +99,9 @@ static int open_engine(struct explain *explain)
                                               .secret = weir_table_secret(explain->table),
                                               .decisions = 1,
                                               .done = take_decision,
-                                              .done_context = explain};
+                                              .done_context = explain,
+                                              .clock = table_clock,
+                                              .clock_context = explain->table};
         error = weir_engine_open(&explain->engine, &options);
     }
     return error < 0 ? fail(explain->options->state, error, &none) : 0;
@@ -104,6 +111,10 @@ static int open_engine(struct explain *explain)
 static int evaluate(struct explain *explain)
 {
     struct weir_reason reason = {{0}};
+    struct weir_moment moment;
+    weir_rules_moment(explain->rules, weir_table_time(explain->table, weir_clock_boot_ns()),
+                      &moment);
+    explain->request.request.resting = moment.resting;
     const uint64_t *secret = weir_table_secret(explain->table);
     int count =
         weir_rules_explain(explain->rules, &explain->request.request, secret, &explain->scratch,

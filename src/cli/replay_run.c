@@ -105,6 +105,13 @@ static void tell_malformed(struct replay *replay, const struct replay_line *line
         cli_error("%s:%" PRIu64 ": %s", line->file, line->number, reason->text);
 }
 
+/* The time at which the current line will be decided. */
+static uint64_t line_clock(void *context)
+{
+    const struct replay *replay = context;
+    return replay->request.t_ns > replay->now_ns ? replay->request.t_ns : replay->now_ns;
+}
+
 /* Takes virtual time on to the line's. */
 static void move_time(struct replay *replay, uint64_t t_ns)
 {
@@ -121,7 +128,7 @@ static void move_time(struct replay *replay, uint64_t t_ns)
 /* Fills a decision from the current request. */
 static int apply(struct replay *replay, struct weir_decision *decision, struct weir_reason *reason)
 {
-    const struct replay_request *request = &replay->request;
+    struct replay_request *request = &replay->request;
     int error = weir_engine_apply_rules(replay->engine, decision, &request->request, reason);
     if (error < 0 || request->check.idempotency_key.data == NULL)
         return error;
@@ -205,7 +212,9 @@ static int open_engine(struct replay *replay)
                                               .decisions = POOL_DECISIONS,
                                               .lease_seed = 1,
                                               .done = take_decision,
-                                              .done_context = replay};
+                                              .done_context = replay,
+                                              .clock = line_clock,
+                                              .clock_context = replay};
         error = weir_engine_open(&replay->engine, &options);
     }
     if (error < 0)

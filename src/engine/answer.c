@@ -22,6 +22,20 @@ static uint64_t next_ns(const struct weir_check *check, const struct weir_outcom
     return one.retry_after_ns;
 }
 
+/* When all rates of a limit admit a cost of 1. */
+static uint64_t latest_next_ns(const struct weir_decision *decision, uint16_t first, uint16_t end)
+{
+    uint64_t latest_ns = 0;
+    for (uint16_t i = first; i < end; i++) {
+        struct weir_report report;
+        weir_decision_report(decision, i, &report);
+        uint64_t ns =
+            next_ns(&decision->checks[i], &decision->outcomes[i], &report, decision->now_ns);
+        latest_ns = ns > latest_ns ? ns : latest_ns;
+    }
+    return latest_ns;
+}
+
 /* Tells one limit, whose checks are [first, end). */
 static void answer_limit(const struct weir_decision *decision, uint16_t first, uint16_t end,
                          struct weir_answer_limit *limit)
@@ -37,14 +51,9 @@ static void answer_limit(const struct weir_decision *decision, uint16_t first, u
     limit->allowed = decision->outcomes[i].verdict != WEIR_DENIED;
     limit->shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
     limit->unlimited = (check->flags & WEIR_CHECK_UNLIMITED) != 0;
-    limit->next_ns = next_ns(check, &decision->outcomes[i], &limit->report, decision->now_ns);
-    for (uint16_t other = first; limit->next_ns > 0 && end - first > 1 && other < end; other++) {
-        struct weir_report report;
-        weir_decision_report(decision, other, &report);
-        uint64_t next = next_ns(&decision->checks[other], &decision->outcomes[other], &report,
-                                decision->now_ns);
-        limit->next_ns = next > limit->next_ns ? next : limit->next_ns;
-    }
+    limit->next_ns = end - first == 1
+                         ? next_ns(check, &decision->outcomes[i], &limit->report, decision->now_ns)
+                         : latest_next_ns(decision, first, end);
 }
 
 /* The request's retry. Under QUOTA one admitted check is enough, so the soonest counts. */

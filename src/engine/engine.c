@@ -56,6 +56,8 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
     e->done_context = options->done_context;
     e->deadline_ns = options->deadline_ns != 0 ? options->deadline_ns : DEADLINE_DEFAULT_NS;
     e->lease_state = options->lease_seed;
+    e->clock = options->clock;
+    e->clock_context = options->clock_context;
     pthread_mutex_init(&e->readers, NULL);
     int err = open_parts(e, options, decisions);
     if (err < 0) {
@@ -101,8 +103,10 @@ int weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules)
     struct weir_generation *before = engine->generation, *after;
     pthread_mutex_lock(&engine->readers);
     int err = weir_generation_open(&after, rules, before, &engine->tallies);
-    if (err == 0)
+    if (err == 0) {
         engine->generation = after;
+        engine->moment.until_ns = 0;
+    }
     if (err == 0 && before != NULL)
         weir_generation_unpin(before, &engine->tallies);
     pthread_mutex_unlock(&engine->readers);
@@ -150,10 +154,22 @@ static void pin(struct weir_engine *engine, struct weir_entry *entry, int checks
     entry->generation = engine->generation;
 }
 
+/* The schedules that are at rest by now. */
+static uint64_t resting(struct weir_engine *engine)
+{
+    struct weir_moment *moment = &engine->moment;
+    uint64_t now_ns = engine->clock != NULL ? engine->clock(engine->clock_context) : engine->now_ns;
+    if (now_ns < moment->from_ns || now_ns >= moment->until_ns)
+        weir_rules_moment(engine->generation->rules, now_ns, moment);
+    return moment->resting;
+}
+
 int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *decision,
-                            const struct weir_request *request, struct weir_reason *reason)
+                            struct weir_request *request, struct weir_reason *reason)
 {
     struct weir_entry *entry = weir_entry_of(decision);
+    if (engine->generation->timed)
+        request->resting = resting(engine);
     decision->count = 0;
     entry->scratch.used = 0;
     entry->keeps = true;

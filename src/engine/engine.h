@@ -65,6 +65,9 @@ struct weir_engine_options {
     uint64_t lease_seed; /* where its count of leases starts; another for every engine of a table */
     weir_engine_done done;
     void *done_context;
+    uint64_t (*clock)(void *context); /* the time at which a request would be decided: asked for
+                                         each where a limit has a schedule; NULL: the last run's */
+    void *clock_context;
 };
 
 /* Errors: WEIR_ERR_MEMORY; WEIR_ERR_RANGE (decisions). */
@@ -89,10 +92,11 @@ struct weir_rules *weir_engine_rules(const struct weir_engine *engine);
 struct weir_decision *weir_engine_take(struct weir_engine *engine);
 void weir_engine_release(struct weir_engine *engine, struct weir_decision *decision);
 
-/* Fills the checks of a decision from a request under the current rules.
+/* Fills the checks of a decision from a request under the current rules; where they have schedules,
+ * tells the request which are at rest by now.
  * Errors: as weir_rules_checks. */
 int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *decision,
-                            const struct weir_request *request, struct weir_reason *reason)
+                            struct weir_request *request, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
 /* Makes a decision that the rules have filled one that is charged once for an idempotency key of

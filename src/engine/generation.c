@@ -64,6 +64,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->rules = weir_rules_ref(rules);
     g->pins = 1;
     g->count = count;
+    g->timed = weir_rules_timed(rules);
     for (uint32_t i = 0; i < count; i++) {
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);

@@ -32,6 +32,7 @@ struct weir_generation {
     struct weir_rules *rules;
     uint32_t pins; /* decisions, and 1 for being the current one */
     uint32_t count;
+    bool timed; /* weir_rules_timed */
     struct weir_rule_view {
         struct weir_bytes name;
         struct weir_tally *tally;

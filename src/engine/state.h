@@ -21,6 +21,10 @@ struct weir_engine {
     uint64_t deadline_ns, now_ns;
     uint64_t lease_state;
 
+    uint64_t (*clock)(void *context);
+    void *clock_context;
+    struct weir_moment moment; /* of this generation's schedules; until_ns 0: not known */
+
     /* What waits for a run. A run takes the list and leaves the other one for what `done` queues.
      */
     struct weir_decision **queue, **batch;

@@ -23,6 +23,14 @@ static void ignore_done(void *context, struct weir_decision *decision)
 {
 }
 
+/* For schedules. */
+static uint64_t table_clock(void *context)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return weir_table_time(context, (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec);
+}
+
 static uint64_t lease_seed(void)
 {
     uint64_t seed;
@@ -46,6 +54,8 @@ static int lane_open(struct weir_lanes *lanes, struct weir_lane *lane)
         .decisions = 1,
         .lease_seed = lease_seed(),
         .done = ignore_done,
+        .clock = table_clock,
+        .clock_context = lanes->table,
     };
     err = weir_engine_open(&lane->engine, &options);
     if (err < 0) {

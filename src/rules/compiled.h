@@ -14,6 +14,7 @@
 #include "rules/keys.h"
 #include "rules/path_trie.h"
 #include "rules/rules.h"
+#include "rules/schedule.h"
 #include "rules/words.h"
 
 #define RULES_PARTS_MAX 32 /* parts of one `match`; the index keeps them in a 32-bit set */
@@ -88,6 +89,7 @@ struct rules_rule {
     struct rules_key_part instead;      /* on_missing: an attribute */
     const struct rules_part *path_part; /* NULL: none */
     uint64_t cost;
+    uint64_t when; /* the bit of its schedule; 0: it is always in force */
     uint32_t part_count, key_count, unless_count;
     uint8_t name_size, missing, on_store_error, algorithm;
     uint8_t flags; /* of its checks */
@@ -104,6 +106,14 @@ struct rules_identify {
     uint16_t attribute;
 };
 
+/* Schedules of one file: bits of a word. */
+#define RULES_SCHEDULES_MAX 64
+
+struct rules_named_schedule {
+    struct rules_schedule schedule;
+    const char *text; /* as in the file */
+};
+
 struct weir_rules {
     atomic_uint references;
     struct rules_arena arena;
@@ -114,6 +124,9 @@ struct weir_rules {
     struct rules_rule *rules;
     uint32_t rule_count;
     struct rules_words rule_names;
+
+    struct rules_named_schedule schedules[RULES_SCHEDULES_MAX];
+    uint32_t schedule_count;
 
     const char *attribute_names[WEIR_ATTRIBUTES_MAX];
     struct rules_words attributes;

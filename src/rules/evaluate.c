@@ -232,6 +232,9 @@ static void consider(struct search *search, uint32_t number)
         }
     }
     const struct rules_rule *rule = &search->evaluation->rules->rules[number];
+    if ((rule->when & search->evaluation->request->resting) != 0) {
+        return;
+    }
     for (uint32_t i = 0; i < rule->part_count; i++) {
         if (!rules_part_holds(search->evaluation, rule, &rule->parts[i])) {
             return;

@@ -51,6 +51,11 @@ static bool explain_rule(struct rules_evaluation *evaluation, const struct rules
             return true;
         }
     }
+    if ((rule->when & evaluation->request->resting) != 0) {
+        explanation->why = WEIR_WHY_WHEN;
+        explanation->wanted = evaluation->rules->schedules[__builtin_ctzll(rule->when)].text;
+        return true;
+    }
     const struct rules_key_part *missing = rules_key_missing(evaluation, rule);
     if (missing != NULL) {
         explanation->why = WEIR_WHY_KEY;
@@ -122,6 +127,8 @@ size_t weir_explanation_text(const struct weir_rules *rules,
     switch (explanation->why) {
     case WEIR_WHY_APPLIES:
         return print(text, "applies");
+    case WEIR_WHY_WHEN:
+        return print(text, "not in force now, but %s", explanation->wanted);
     case WEIR_WHY_KEY:
         return print(text, "its key needs %s, which is missing", explanation->attribute);
     case WEIR_WHY_UNLESS:

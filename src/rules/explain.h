@@ -11,6 +11,7 @@
 enum weir_why {
     WEIR_WHY_APPLIES, /* it made checks[check], and those of its other rates behind */
     WEIR_WHY_MATCH,   /* a part of `match` does not hold: `attribute`, `wanted`, `found` */
+    WEIR_WHY_WHEN,    /* not in force at this time: `wanted` */
     WEIR_WHY_KEY,     /* a key attribute is missing (on_missing: skip): `attribute` */
     WEIR_WHY_UNLESS,  /* an earlier limit that `unless` names made a check: `unless` */
 };

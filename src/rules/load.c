@@ -24,6 +24,7 @@ enum top_field {
     TOP_IDEMPOTENCY,
     TOP_ENVOY,
     TOP_IDENTITIES,
+    TOP_TIMEZONE,
     TOP_FIELDS,
 };
 
@@ -32,7 +33,7 @@ enum top_field {
 
 static const char *const top_names[TOP_FIELDS] = {
     "version", "server", "state", "headers",     "identify", "keys",       "default_plan",
-    "plans",   "limits", "store", "idempotency", "envoy",    "identities",
+    "plans",   "limits", "store", "idempotency", "envoy",    "identities", "timezone",
 };
 
 const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name)
@@ -111,6 +112,9 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
     }
     if (fields[TOP_ENVOY].value != NULL) {
         rules_load_envoy(loader, fields[TOP_ENVOY].value);
+    }
+    if (fields[TOP_TIMEZONE].value != NULL) {
+        rules_load_timezone(loader, fields[TOP_TIMEZONE].value);
     }
     rules_load_plans(loader, fields[TOP_PLANS].value, fields[TOP_DEFAULT_PLAN].value);
     if (fields[TOP_KEYS].value != NULL && !loader->no_memory) {

@@ -152,7 +152,7 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_COST] = "cost",           [RULES_LIMIT_ON_MISSING] = "on_missing",
         [RULES_LIMIT_ON_DENY] = "on_deny",     [RULES_LIMIT_ON_STORE_ERROR] = "on_store_error",
         [RULES_LIMIT_SHADOW] = "shadow",       [RULES_LIMIT_MODE] = "mode",
-        [RULES_LIMIT_HASH_TAG] = "hash_tag",
+        [RULES_LIMIT_HASH_TAG] = "hash_tag",   [RULES_LIMIT_WHEN] = "when",
     };
     for (int i = 0; i < RULES_LIMIT_FIELDS; i++) {
         fields[i] = (struct rules_field){names[i], NULL, NULL};
@@ -175,6 +175,9 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
     }
     rules_load_rate(loader, node, fields, rule);
     load_behaviour(loader, fields, rule);
+    if (fields[RULES_LIMIT_WHEN].value != NULL) {
+        rules_load_when(loader, &fields[RULES_LIMIT_WHEN], rule);
+    }
     rules_load_sharing(loader, fields, rule);
     count_always(loader, node, rule);
 }

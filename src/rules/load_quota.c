@@ -202,6 +202,9 @@ static const struct rules_bounds *bounds_of(struct rules_loader *loader,
     struct weir_bytes name = {"UTC", 3};
     struct weir_reason reason = {{0}};
     struct rules_zone *zone;
+    if (node == NULL) {
+        node = loader->timezone;
+    }
     if (node != NULL && !rules_read_text(loader, node, "timezone", &name)) {
         return NULL;
     }

@@ -38,6 +38,7 @@ struct rules_loader {
     struct rules_plan *plans;       /* as many as rules->plan_count */
     struct rules_words plan_limits; /* (plan, limit) -> entry */
     bool plans_given, default_given, headers_given;
+    const struct rules_node *timezone;  /* the file's; NULL: UTC */
     const struct rules_node *redis;     /* where the store elsewhere stands; NULL: there is none */
     struct weir_path_pattern *patterns; /* of the limit at hand, borrowed */
     uint32_t pattern_count;
@@ -148,6 +149,13 @@ bool rules_load_quota(struct rules_loader *loader, const struct rules_field *fie
 void rules_load_sharing(struct rules_loader *loader, const struct rules_field *fields,
                         struct rules_rule *rule);
 
+/* `timezone` of the file: of quotas and schedules that name none. */
+void rules_load_timezone(struct rules_loader *loader, const struct rules_node *node);
+
+/* `when` of a limit. */
+void rules_load_when(struct rules_loader *loader, const struct rules_field *field,
+                     struct rules_rule *rule);
+
 /* What on_store_error: local needs, once all limits are there. */
 void rules_check_nodes(struct rules_loader *loader);
 
@@ -191,6 +199,7 @@ enum rules_limit_field {
     RULES_LIMIT_SHADOW,
     RULES_LIMIT_MODE,
     RULES_LIMIT_HASH_TAG,
+    RULES_LIMIT_WHEN,
     RULES_LIMIT_FIELDS,
 };
 

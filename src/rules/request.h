@@ -1,4 +1,5 @@
-/* A request as the rules see it: attributes, a cost. Filled by a front end, read by the rules.
+/* A request as the rules see it: attributes, a cost, a time. Filled by a front end, read by the
+ * rules.
  *
  * Names are interned when the rules load (weir_rules_attribute), so a front end stores a value by
  * its number and drops what no rule reads. Values point into the front end's buffers; nothing is
@@ -34,13 +35,14 @@ enum weir_attribute {
 
 struct weir_request {
     struct weir_address client;
-    uint64_t cost;  /* 1 unless the request says otherwise; multiplies a limit's `cost` */
-    uint16_t count; /* values[0..count) are set; those beyond are absent */
+    uint64_t cost;    /* 1 unless the request says otherwise; multiplies a limit's `cost` */
+    uint64_t resting; /* schedules at rest when it is decided: see weir_rules_moment */
+    uint16_t count;   /* values[0..count) are set; those beyond are absent */
     struct weir_bytes values[WEIR_ATTRIBUTES_MAX]; /* data == NULL: absent */
 };
 
-/* Makes a request empty: no attribute, no client, cost 1. `count` is that of the rules
- * (weir_rules_attribute_count). */
+/* Makes a request empty: no attribute, no client, cost 1, nothing resting. `count` is that of the
+ * rules (weir_rules_attribute_count). */
 void weir_request_clear(struct weir_request *request, uint16_t count);
 
 #endif

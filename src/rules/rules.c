@@ -109,7 +109,25 @@ void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir
     info->on_store_error = rule->on_store_error;
     info->tag = rule->tag_names;
     info->tag_count = rule->tag_count;
+    info->when = rule->when != 0 ? rules->schedules[__builtin_ctzll(rule->when)].text : NULL;
     info->unlimited = rule->rates.limits == NULL && rule->plans == NULL;
+}
+
+bool weir_rules_timed(const struct weir_rules *rules)
+{
+    return rules->schedule_count > 0;
+}
+
+void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct weir_moment *moment)
+{
+    *moment = (struct weir_moment){0, UINT64_MAX, 0};
+    for (uint32_t i = 0; i < rules->schedule_count; i++) {
+        uint64_t from_ns, until_ns;
+        bool on = rules_schedule_at(&rules->schedules[i].schedule, now_ns, &from_ns, &until_ns);
+        moment->resting |= (uint64_t)!on << i;
+        moment->from_ns = from_ns > moment->from_ns ? from_ns : moment->from_ns;
+        moment->until_ns = until_ns < moment->until_ns ? until_ns : moment->until_ns;
+    }
 }
 
 int weir_rules_find(const struct weir_rules *rules, const char *name, size_t size)
@@ -123,6 +141,7 @@ void weir_request_clear(struct weir_request *request, uint16_t count)
 {
     memset(&request->client, 0, sizeof(request->client));
     request->cost = 1;
+    request->resting = 0;
     request->count = count;
     memset(request->values, 0, count * sizeof(request->values[0]));
 }

@@ -124,11 +124,23 @@ struct weir_rule_info {
     bool leased;            /* in a store elsewhere: decided from shares */
     const char *const *tag; /* `hash_tag`: names of attributes, tag_count of them */
     uint32_t tag_count;
+    const char *when; /* NULL: always */
 };
 uint32_t weir_rules_count(const struct weir_rules *rules);
 void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info);
 int weir_rules_find(const struct weir_rules *rules, const char *name,
                     size_t size); /* index or -1 */
+
+/* Which schedules (`when`) are at rest, a bit each: limits under them do not apply. It stays so
+ * from from_ns until until_ns, so that whoever keeps it needs no calendar for each request. */
+struct weir_moment {
+    uint64_t from_ns, until_ns;
+    uint64_t resting;
+};
+void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct weir_moment *moment);
+
+/* Whether any limit has a schedule: else the time of a request plays no part. */
+bool weir_rules_timed(const struct weir_rules *rules);
 
 /* Working memory of one evaluation: normalised path, captures, key texts. Pool entries embed one.
  */

@@ -121,6 +121,8 @@ static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
         weir_algorithm_name(info.algorithm), "key", key, "shadow", info.shadow, "by_plan",
         info.by_plan, "unlimited", info.unlimited, "allowed", (json_int_t)totals.allowed, "denied",
         (json_int_t)totals.denied, "shadow_denied", (json_int_t)totals.shadow_denied);
+    if (limit && info.when)
+        json_object_set_new(limit, "when", json_string(info.when));
     if (limit && info.limit) {
         const struct weir_limit_spec *spec = &info.limit->spec;
         json_object_set_new(limit, "rate", json_integer((json_int_t)spec->rate));

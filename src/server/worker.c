@@ -33,6 +33,11 @@ uint64_t weir_worker_time(struct weir_worker *worker)
     return weir_table_time(worker->table, weir_clock_boot_ns());
 }
 
+static uint64_t worker_clock(void *context)
+{
+    return weir_worker_time(context);
+}
+
 /* Has the engine decide what is queued. */
 static void worker_decide(struct weir_worker *worker)
 {
@@ -364,6 +369,8 @@ static int worker_open_engine(struct weir_worker *worker, const struct weir_work
         .lease_seed = options->lease_seed,
         .done = worker_on_decided,
         .done_context = worker,
+        .clock = worker_clock,
+        .clock_context = worker,
     };
     err = weir_engine_open(&worker->engine, &engine);
     if (err < 0)

@@ -6,6 +6,7 @@ A failure prints the rules, the line, and both decisions.
 import json
 import random
 import zoneinfo
+from datetime import datetime
 
 import pytest
 
@@ -135,3 +136,25 @@ def test_quotas_over_years_and_zones_give_what_zoneinfo_says(tmp_path, seed):
     lines, expected = [line for line, _ in pairs], [decision for _, decision in pairs]
     rules = json.dumps({"version": 1, "limits": entries})
     assert_same(rules, lines, replay_decisions(tmp_path, rules, lines), expected)
+
+
+# --- Schedules ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("zone", ["Europe/Zurich", "America/New_York", "Australia/Lord_Howe"])
+def test_a_limit_is_in_force_while_the_wall_shows_its_hours(tmp_path, zone):
+    rng = random.Random(f"when-{zone}")
+    rules = (f"version: 1\ntimezone: {zone}\nlimits:\n"
+             "  - { name: work, key: [], rate: 0/s, when: 'Mon-Fri 09:00-18:00' }\n"
+             "  - { name: night, key: [], rate: 0/s, shadow: true,\n"
+             "      when: ['Fri,Sat 22:30-03:15', 'Sun 02:00-02:45'] }\n")
+    start = 1_700_000_000
+    times = sorted(start + rng.randint(0, 2 * 365 * 86400) for _ in range(3000))
+    found = replay_decisions(tmp_path, rules, [f'{{"t": {t}}}' for t in times])
+    for t, decision in zip(times, found):
+        wall = datetime.fromtimestamp(t, zoneinfo.ZoneInfo(zone))
+        day, minute = wall.weekday(), wall.hour * 60 + wall.minute
+        expected = ["work"] if day < 5 and 540 <= minute < 1080 else []
+        if (day in (4, 5) and minute >= 1350 or day in (5, 6) and minute < 195):
+            expected.append("night")
+        assert [limit["name"] for limit in decision["limits"]] == expected, (t, wall)
+        assert decision["allowed"] == ("work" not in expected)

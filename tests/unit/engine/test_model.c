@@ -174,7 +174,7 @@ static void draw_decision(struct weir_decision *d, uint64_t now_ns, uint64_t lea
         struct weir_check *check = &d->checks[d->count];
         uint64_t number[2] = {draw(LIMITS), draw(KEYS)};
         *check = (struct weir_check){.limit = &limits[number[0]],
-                                     .rule = (uint32_t)number[0],
+                                     .rule = (uint32_t)(number[0] * KEYS + number[1]),
                                      .flags = draw_flags(),
                                      .cost = draw_cost(&limits[number[0]])};
         weir_siphash128(secret, number, sizeof number, check->hash);
