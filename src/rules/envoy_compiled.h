@@ -201,10 +201,11 @@ struct weir_bytes envoy_override_stat(struct weir_envoy_plan *plan,
                                       const struct weir_envoy_descriptor *of);
 size_t envoy_stat_size(const struct weir_envoy *envoy, const struct weir_envoy_request *request);
 
-/* Hash and text of a part's key; the text takes at most ENVOY_KEY_TEXT_MAX bytes of `out`. */
+/* Hash of a part's key, and where states are elsewhere its text, of at most ENVOY_KEY_TEXT_MAX
+ * bytes. */
 #define ENVOY_KEY_TEXT_MAX 256
-void envoy_key(const struct weir_envoy_plan *plan, const struct weir_envoy_part *part,
-               const uint64_t secret[2], char *out, struct weir_check *check);
+void envoy_key(struct weir_envoy_plan *plan, const struct weir_envoy_part *part,
+               const uint64_t secret[2], struct weir_check *check);
 
 /* The original's key in Redis, in place of the text: prefix, domain, entries, and the begin of the
  * window at `now_s`; its size, which is never less. */

@@ -184,38 +184,57 @@ void envoy_counter_key(struct weir_envoy_plan *plan, const struct weir_envoy_par
     check->key = (struct weir_bytes){start, (size_t)(out - start) + (size_t)size};
 }
 
-void envoy_key(const struct weir_envoy_plan *plan, const struct weir_envoy_part *part,
-               const uint64_t secret[2], char *out, struct weir_check *check)
+static void hash_key(const struct weir_envoy_item *item, const struct weir_envoy_descriptor *of,
+                     struct weir_bytes prefix, struct weir_bytes domain, const uint64_t secret[2],
+                     uint64_t hash[2])
 {
-    const struct weir_envoy_item *item = &plan->items[part->item];
-    const struct weir_envoy_descriptor *of = &plan->request->descriptors[part->item];
-    struct weir_bytes domain = plan->request->domain;
-    char room[ENVOY_PREFIX_MAX];
-    struct weir_bytes prefix = prefix_of(item, part, room);
     struct tuple tuple; /* not cleared: only what is used is read */
-    struct writer writer = {out, out + ENVOY_KEY_TEXT_MAX, false};
     uint8_t head[2] = {0, (uint8_t)prefix.size};
     tuple.secret = secret;
     tuple.used = 0;
     tuple_put(&tuple, head, sizeof(head));
     tuple_put(&tuple, prefix.data, prefix.size);
     tuple_put_text(&tuple, domain);
+    for (uint32_t i = 0; i < of->entry_count; i++) {
+        bool pattern;
+        struct weir_bytes value = value_of(item, of, i, &pattern);
+        tuple_put_text(&tuple, of->entries[i].key);
+        tuple_put(&tuple, pattern ? "P" : "V", 1);
+        tuple_put_text(&tuple, value);
+    }
+    weir_siphash128(secret, tuple.bytes, tuple.used, hash);
+}
+
+static size_t write_text(const struct weir_envoy_item *item, const struct weir_envoy_descriptor *of,
+                         struct weir_bytes prefix, struct weir_bytes domain, char *out)
+{
+    struct writer writer = {out, out + ENVOY_KEY_TEXT_MAX, false};
     put(&writer, prefix.data, prefix.size);
     put(&writer, ":", 1);
     put_encoded(&writer, domain);
     for (uint32_t i = 0; i < of->entry_count; i++) {
         bool pattern;
-        struct weir_bytes key = of->entries[i].key, value = value_of(item, of, i, &pattern);
-        tuple_put_text(&tuple, key);
-        tuple_put(&tuple, pattern ? "P" : "V", 1);
-        tuple_put_text(&tuple, value);
+        struct weir_bytes value = value_of(item, of, i, &pattern);
         put(&writer, i == 0 ? "|" : ",", 1);
-        put_encoded(&writer, key);
+        put_encoded(&writer, of->entries[i].key);
         put(&writer, pattern ? "=~" : "=", pattern ? 2 : 1);
         put_encoded(&writer, value);
     }
-    weir_siphash128(secret, tuple.bytes, tuple.used, check->hash);
-    size_t size =
-        writer.full ? cut_text(out, prefix, domain, item, of) : (size_t)(writer.end - out);
-    check->key = (struct weir_bytes){out, size};
+    return writer.full ? cut_text(out, prefix, domain, item, of) : (size_t)(writer.end - out);
+}
+
+void envoy_key(struct weir_envoy_plan *plan, const struct weir_envoy_part *part,
+               const uint64_t secret[2], struct weir_check *check)
+{
+    const struct weir_envoy_item *item = &plan->items[part->item];
+    const struct weir_envoy_descriptor *of = &plan->request->descriptors[part->item];
+    struct weir_bytes domain = plan->request->domain;
+    char room[ENVOY_PREFIX_MAX];
+    struct weir_bytes prefix = prefix_of(item, part, room);
+    hash_key(item, of, prefix, domain, secret, check->hash);
+    check->key = (struct weir_bytes){"", 0};
+    if (plan->envoy->options.shared && (part->flags & WEIR_CHECK_COUNTER) == 0) {
+        char *text = envoy_plan_alloc(plan, ENVOY_KEY_TEXT_MAX);
+        check->key = (struct weir_bytes){text, write_text(item, of, prefix, domain, text)};
+    }
 }

@@ -46,7 +46,8 @@ size_t weir_envoy_plan_size(const struct weir_envoy *envoy,
     size_t parts = count * weir_envoy_limits_max(envoy);
     size_t size = ENVOY_ALIGNED(count * sizeof(struct weir_envoy_item)) +
                   ENVOY_ALIGNED(parts * sizeof(struct weir_envoy_part)) +
-                  ENVOY_ALIGNED(longest_entry(request)) + parts * ENVOY_KEY_TEXT_MAX +
+                  ENVOY_ALIGNED(longest_entry(request)) +
+                  (envoy->options.shared ? parts * ENVOY_KEY_TEXT_MAX : 0) +
                   ENVOY_ALIGNED(count * sizeof(struct weir_envoy_status)) + HEADERS_SIZE;
     size += envoy_stat_size(envoy, request);
     if (envoy->shares) {
@@ -354,7 +355,7 @@ long weir_envoy_plan_fill(struct weir_envoy_plan *plan, struct weir_decision *de
                                      .rule = UINT32_MAX,
                                      .flags = part->flags,
                                      .on_store_error = failure_of(part->on_store_error)};
-        envoy_key(plan, part, secret, envoy_plan_alloc(plan, ENVOY_KEY_TEXT_MAX), check);
+        envoy_key(plan, part, secret, check);
         if ((part->flags & WEIR_CHECK_COUNTER) != 0) {
             envoy_counter_key(plan, part, now_ns / NS_PER_SECOND, check);
         }

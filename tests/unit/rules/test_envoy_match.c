@@ -448,6 +448,7 @@ static void expect_key(struct envoy_server *server, const char *descriptor, cons
 static void texts_of_keys_are_the_same_on_all_nodes(void **state)
 {
     (void)state;
+    const struct weir_envoy_options shared = {.shared = true};
     struct envoy_server *server =
         envoy_start("domain: d\ndescriptors:\n"
                     "- { key: a, rate_limit: { unit: minute, requests_per_unit: 60 } }\n"
@@ -455,7 +456,7 @@ static void texts_of_keys_are_the_same_on_all_nodes(void **state)
                     " rate_limit: { unit: week, requests_per_unit: 60 } }\n"
                     "- { key: g, rate_limit: { unit: minute, requests_per_unit: 60 },"
                     " weir: { algorithm: gcra, burst: 5 } }\n",
-                    &envoy_defaults);
+                    &shared);
     expect_key(server, "a=b", "fixed_window-60s:d|a=b");
     expect_key(server, "a=x y%|:\xc3\xa4~", "fixed_window-60s:d|a=x%20y%25%7c%3a%c3%a4%7e");
     expect_key(server, "s=xyz", "fixed_window-604800s:d|s=~x*");
@@ -466,13 +467,14 @@ static void texts_of_keys_are_the_same_on_all_nodes(void **state)
 static void long_values_have_keys_of_their_own(void **state)
 {
     (void)state;
+    const struct weir_envoy_options shared = {.shared = true};
     static const uint64_t secret[2] = {1, 2};
     char text[5000], other[5000];
     struct weir_check first, second;
     char kept[256];
     struct envoy_server *server = envoy_start("domain: d\ndescriptors: [ { key: a, rate_limit: { "
                                               "unit: minute, requests_per_unit: 60 } } ]\n",
-                                              &envoy_defaults);
+                                              &shared);
     for (size_t size = 180; size < sizeof(text); size += 37) {
         memset(text, 'x', size);
         memcpy(text, "a=", 2);
