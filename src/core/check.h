@@ -51,7 +51,11 @@ struct weir_check {
     uint32_t rule;          /* index of the limit in its rules; UINT32_MAX for limits in commands */
     uint8_t flags;          /* enum weir_check_flag */
     uint8_t on_store_error; /* enum weir_store_failure */
+    uint16_t floor;         /* WEIR_OP_DEBIT: 0: none; else 1 + the most that may be owed beyond the
+                               capacity, in percent of it: a store that keeps states itself lowers
+                               `cost` to what it has charged. Stores elsewhere pass it over */
 };
+_Static_assert(sizeof(void *) != 8 || sizeof(struct weir_check) == 64, "a check is one line");
 
 enum weir_op {
     WEIR_OP_DECIDE,

@@ -1,5 +1,6 @@
 /* see target.h: charging */
 #include "core/cell.h"
+#include "core/debit.h"
 #include "table/owner.h"
 #include "table/placement.h"
 #include "table/slot.h"
@@ -168,13 +169,36 @@ static bool charge_span(struct weir_table_owner *owner, const struct weir_limit 
     return true;
 }
 
+/* Lowers the cost of a debit to what its floor of debt leaves room for. */
+static void keep_to_floor(struct weir_table_owner *owner, const struct target *target,
+                          struct weir_check *check, uint64_t now_ns)
+{
+    const struct weir_limit *limit = check->limit;
+    uint64_t debt = weir_check_debt(check), room;
+
+    if (limit->span_words > 0)
+        room = weir_span_debit_room(limit,
+                                    target->span == 0
+                                        ? owner->zeros
+                                        : heap_span(owner->table, target->span, limit->span_words),
+                                    now_ns, debt);
+    else
+        room = weir_cell_debit_room(limit, &target->cell, now_ns, debt);
+    if (check->cost > room)
+        check->cost = room;
+}
+
 bool target_charge(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
                    enum target_charge how, bool single)
 {
     const struct weir_decision *decision = txn->decision;
-    const struct weir_check *check = &decision->checks[i];
+    struct weir_check *check = &decision->checks[i];
     const struct weir_limit *limit = check->limit;
     struct target *target = &owner->targets[owner->targets[i].leader];
+
+    if (decision->op == WEIR_OP_DEBIT && check->floor != 0 && target->kind != TARGET_NONE)
+        keep_to_floor(owner, target, check, txn->now_ns);
+
     struct weir_use use = {.now_ns = txn->now_ns,
                            .cost = check->cost,
                            .charged_at_ns = decision->charged_at_ns,

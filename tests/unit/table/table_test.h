@@ -91,7 +91,7 @@ static inline struct weir_check *add_check(struct one *one, const struct weir_ta
 {
     struct weir_check *check = &one->checks[one->decision.count++];
 
-    *check = (struct weir_check){.limit = limit, .cost = cost};
+    *check = (struct weir_check){.limit = limit, .cost = cost, .rule = UINT32_MAX};
     key_hash(table, key, check->hash);
     return check;
 }

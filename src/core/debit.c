@@ -1,0 +1,56 @@
+/* see debit.h */
+#include "core/debit.h"
+
+#include "core/bucket.h"
+#include "core/cell.h"
+
+uint64_t weir_check_debt(const struct weir_check *check)
+{
+    struct wide whole = wide_multiply(check->limit->capacity, check->floor - 1U);
+    uint64_t rest, debt = wide_divide(whole.hi, whole.lo, 100, &rest);
+
+    return debt < WEIR_BUCKET_MAX ? debt : WEIR_BUCKET_MAX;
+}
+
+static bool is_bucket(const struct weir_limit *limit)
+{
+    return limit->span_words == 0 && !cell_is_window(limit) && !cell_is_quota(limit);
+}
+
+static void deepen(const struct weir_limit *limit, uint64_t debt, struct weir_limit *deeper)
+{
+    *deeper = *limit;
+    deeper->capacity += debt;
+    if (is_bucket(limit)) {
+        struct bucket_time depth = bucket_cost(limit, deeper->capacity);
+
+        deeper->depth_ns = depth.ns;
+        deeper->depth_rem = depth.rem;
+    } else {
+        deeper->spec.rate += debt;
+    }
+}
+
+uint64_t weir_cell_debit_room(const struct weir_limit *limit, const struct weir_cell *cell,
+                              uint64_t now_ns, uint64_t debt)
+{
+    const struct weir_use use = {.now_ns = now_ns};
+    struct weir_limit deeper;
+    struct weir_report report;
+
+    deepen(limit, debt, &deeper);
+    weir_cell_report(&deeper, cell, &use, true, &report);
+    return report.remaining;
+}
+
+uint64_t weir_span_debit_room(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+                              uint64_t debt)
+{
+    const struct weir_use use = {.now_ns = now_ns};
+    struct weir_limit deeper;
+    struct weir_report report;
+
+    deepen(limit, debt, &deeper);
+    weir_span_report(&deeper, span, &use, true, &report);
+    return report.remaining;
+}
