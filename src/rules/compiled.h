@@ -78,6 +78,13 @@ struct rules_rates {
     uint8_t count;
 };
 
+/* `refund_on`; see settle.h. */
+struct rules_refund {
+    uint8_t statuses[63];      /* a bit for each of 100 to 599 */
+    struct rules_rates caps;   /* one for each of rule->rates */
+    struct rules_rates *plans; /* by plan, as rule->plans */
+};
+
 struct rules_rule {
     const char *name;
     const struct rules_part *parts; /* those about the caller last: they may cost a SHA-256 */
@@ -89,7 +96,9 @@ struct rules_rule {
     struct rules_key_part instead;      /* on_missing: an attribute */
     const struct rules_part *path_part; /* NULL: none */
     uint64_t cost;
-    uint64_t when; /* the bit of its schedule; 0: it is always in force */
+    struct rules_refund *refund; /* NULL: no outcome gives anything back */
+    uint16_t floor;              /* of debt: see weir_check.floor */
+    uint64_t when;               /* the bit of its schedule; 0: it is always in force */
     uint32_t part_count, key_count, unless_count;
     uint8_t name_size, missing, on_store_error, algorithm;
     uint8_t flags; /* of its checks */
@@ -118,8 +127,9 @@ struct weir_rules {
     atomic_uint references;
     struct rules_arena arena;
     struct weir_settings settings;
-    struct weir_limit once; /* of the records of idempotency keys; see once.h */
-    bool shared;            /* other nodes know the same states, by the texts of keys: see key.c */
+    struct weir_limit once;    /* of the records of idempotency keys; see once.h */
+    struct weir_limit settled; /* of the records of settlements; see settle.h */
+    bool shared; /* other nodes know the same states, by the texts of keys: see key.c */
 
     struct rules_rule *rules;
     uint32_t rule_count;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "rules/loader.h"
+#include "rules/settle.h"
 
 /* The keys of the file, in the order of `top_names`. */
 enum top_field {
@@ -173,6 +174,14 @@ static int load_document(struct rules_loader *loader, const char *text, size_t s
                                          .window_ns = loader->rules->settings.idempotency_ns,
                                          .burst = 1};
     err = weir_limit_init(&loader->rules->once, &once, NULL);
+    /* A settlement may come at the end of the longest life; its repeat as long after that. */
+    const struct weir_limit_spec settled = {.algorithm = WEIR_GCRA,
+                                            .rate = 1,
+                                            .window_ns = 2 * WEIR_RESERVATION_LIFE_MAX_NS,
+                                            .burst = 1};
+    if (err == 0) {
+        err = weir_limit_init(&loader->rules->settled, &settled, NULL);
+    }
     if (err < 0) {
         return err; /* not within the range that the loader admits */
     }

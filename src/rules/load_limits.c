@@ -141,18 +141,33 @@ static void count_always(struct rules_loader *loader, const struct rules_node *l
 static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
 {
     static const char *const names[RULES_LIMIT_FIELDS] = {
-        [RULES_LIMIT_NAME] = "name",           [RULES_LIMIT_MATCH] = "match",
-        [RULES_LIMIT_UNLESS] = "unless",       [RULES_LIMIT_KEY] = "key",
-        [RULES_LIMIT_ALGORITHM] = "algorithm", [RULES_LIMIT_RATE] = "rate",
-        [RULES_LIMIT_QUOTA] = "quota",         [RULES_LIMIT_TIMEZONE] = "timezone",
-        [RULES_LIMIT_ANCHOR] = "anchor",       [RULES_LIMIT_ROLLOVER] = "rollover",
-        [RULES_LIMIT_BURST] = "burst",         [RULES_LIMIT_LIMIT] = "limit",
-        [RULES_LIMIT_LIFE] = "life",           [RULES_LIMIT_SEGMENTS] = "segments",
-        [RULES_LIMIT_STRICT] = "strict",       [RULES_LIMIT_QUEUE] = "queue",
-        [RULES_LIMIT_COST] = "cost",           [RULES_LIMIT_ON_MISSING] = "on_missing",
-        [RULES_LIMIT_ON_DENY] = "on_deny",     [RULES_LIMIT_ON_STORE_ERROR] = "on_store_error",
-        [RULES_LIMIT_SHADOW] = "shadow",       [RULES_LIMIT_MODE] = "mode",
-        [RULES_LIMIT_HASH_TAG] = "hash_tag",   [RULES_LIMIT_WHEN] = "when",
+        [RULES_LIMIT_NAME] = "name",
+        [RULES_LIMIT_MATCH] = "match",
+        [RULES_LIMIT_UNLESS] = "unless",
+        [RULES_LIMIT_KEY] = "key",
+        [RULES_LIMIT_ALGORITHM] = "algorithm",
+        [RULES_LIMIT_RATE] = "rate",
+        [RULES_LIMIT_QUOTA] = "quota",
+        [RULES_LIMIT_TIMEZONE] = "timezone",
+        [RULES_LIMIT_ANCHOR] = "anchor",
+        [RULES_LIMIT_ROLLOVER] = "rollover",
+        [RULES_LIMIT_BURST] = "burst",
+        [RULES_LIMIT_LIMIT] = "limit",
+        [RULES_LIMIT_LIFE] = "life",
+        [RULES_LIMIT_SEGMENTS] = "segments",
+        [RULES_LIMIT_STRICT] = "strict",
+        [RULES_LIMIT_QUEUE] = "queue",
+        [RULES_LIMIT_COST] = "cost",
+        [RULES_LIMIT_ON_MISSING] = "on_missing",
+        [RULES_LIMIT_ON_DENY] = "on_deny",
+        [RULES_LIMIT_ON_STORE_ERROR] = "on_store_error",
+        [RULES_LIMIT_SHADOW] = "shadow",
+        [RULES_LIMIT_MODE] = "mode",
+        [RULES_LIMIT_HASH_TAG] = "hash_tag",
+        [RULES_LIMIT_REFUND_ON] = "refund_on",
+        [RULES_LIMIT_REFUND_CAP] = "refund_cap",
+        [RULES_LIMIT_DEBT] = "debt",
+        [RULES_LIMIT_WHEN] = "when",
     };
     for (int i = 0; i < RULES_LIMIT_FIELDS; i++) {
         fields[i] = (struct rules_field){names[i], NULL, NULL};
@@ -179,6 +194,7 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
         rules_load_when(loader, &fields[RULES_LIMIT_WHEN], rule);
     }
     rules_load_sharing(loader, fields, rule);
+    rules_load_settle(loader, fields, rule);
     count_always(loader, node, rule);
 }
 

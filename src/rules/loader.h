@@ -149,6 +149,9 @@ bool rules_load_quota(struct rules_loader *loader, const struct rules_field *fie
 void rules_load_sharing(struct rules_loader *loader, const struct rules_field *fields,
                         struct rules_rule *rule);
 
+/* `refund_on`, `refund_cap` and `debt` of a limit, once its numbers are there. */
+void rules_load_settle(struct rules_loader *loader, const struct rules_field *fields,
+                       struct rules_rule *rule);
 /* `timezone` of the file: of quotas and schedules that name none. */
 void rules_load_timezone(struct rules_loader *loader, const struct rules_node *node);
 
@@ -199,6 +202,9 @@ enum rules_limit_field {
     RULES_LIMIT_SHADOW,
     RULES_LIMIT_MODE,
     RULES_LIMIT_HASH_TAG,
+    RULES_LIMIT_REFUND_ON,
+    RULES_LIMIT_REFUND_CAP,
+    RULES_LIMIT_DEBT,
     RULES_LIMIT_WHEN,
     RULES_LIMIT_FIELDS,
 };

@@ -46,6 +46,17 @@ static int prepare_rates(struct rules_rates *rates, const char *name, weir_rules
     return err;
 }
 
+static int prepare_caps(const struct weir_rules *rules, const struct rules_rule *rule,
+                        weir_rules_prepare_fn prepare, void *context)
+{
+    struct rules_refund *refund = rule->refund;
+    int err = prepare_rates(&refund->caps, rule->name, prepare, context);
+    for (uint32_t p = 0; err == 0 && refund->plans != NULL && p < rules->plan_count; p++) {
+        err = prepare_rates(&refund->plans[p], rule->name, prepare, context);
+    }
+    return err;
+}
+
 int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, void *context)
 {
     for (uint32_t i = 0; i < rules->rule_count; i++) {
@@ -54,11 +65,15 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
         for (uint32_t p = 0; err == 0 && rule->plans != NULL && p < rules->plan_count; p++) {
             err = prepare_rates(&rule->plans[p], rule->name, prepare, context);
         }
+        if (err == 0 && rule->refund != NULL) {
+            err = prepare_caps(rules, rule, prepare, context);
+        }
         if (err < 0) {
             return err;
         }
     }
-    return prepare(context, &rules->once, "idempotency");
+    int err = prepare(context, &rules->once, "idempotency");
+    return err < 0 ? err : prepare(context, &rules->settled, "reservations");
 }
 
 int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_t size)
