@@ -146,7 +146,7 @@ void weir_engine_release(struct weir_engine *engine, struct weir_decision *decis
 /* --- Checks ----------------------------------------------------------------------------------- */
 
 /* Ties the checks of a decision to the rules that they were made from. */
-static void pin(struct weir_engine *engine, struct weir_entry *entry, int checks)
+void weir_engine_pin(struct weir_engine *engine, struct weir_entry *entry, int checks)
 {
     entry->decision.count = (uint16_t)checks;
     engine->generation->pins++;
@@ -177,7 +177,7 @@ int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *de
                                    &entry->scratch, entry->checks, &entry->identity, reason);
     if (checks < 0)
         return checks;
-    pin(engine, entry, checks);
+    weir_engine_pin(engine, entry, checks);
     return 0;
 }
 
@@ -225,11 +225,16 @@ int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *deci
                                       &entry->scratch, entry->checks, reason);
     if (checks < 0)
         return checks;
-    pin(engine, entry, checks);
+    weir_engine_pin(engine, entry, checks);
     return 0;
 }
 
 /* --- Books ------------------------------------------------------------------------------------ */
+
+bool weir_engine_waits(const struct weir_engine *engine)
+{
+    return engine->queued > 0;
+}
 
 uint32_t weir_engine_pending(const struct weir_engine *engine)
 {

@@ -147,6 +147,10 @@ void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decisio
  * when to call again at the latest (now_ns: at once; the next deadline; WEIR_NEVER: none). */
 uint64_t weir_engine_run(struct weir_engine *engine, uint64_t now_ns);
 
+/* Whether something was queued since: a settlement that a store elsewhere has brought a step
+ * further. */
+bool weir_engine_waits(const struct weir_engine *engine);
+
 /* The front end no longer wants the answer (its connection is gone): `done` is not called for it
  * and it returns to the pool by itself, after the leases that it was given are ended: nobody else
  * could, and they would keep others out for their whole life. (Of a pending one, the store ends

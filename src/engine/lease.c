@@ -18,9 +18,9 @@ bool weir_lease_wanted(const struct weir_decision *decision)
 
 /* --- By its token ----------------------------------------------------------------------------- */
 
-/* Whether a lease of this place is to be ended at the local store. The table of a node may have
- * been its store at one time and stand beside another one now, or the other way round. */
-static bool is_local(const struct weir_engine *engine, uint8_t place)
+/* The table of a node may have been its store at one time and stand beside another one now, or the
+ * other way round. */
+bool weir_place_is_local(const struct weir_engine *engine, uint8_t place)
 {
     bool table = engine->store->ops->name_of == NULL;
     if (place == WEIR_TICKET_LOCAL)
@@ -49,7 +49,7 @@ int weir_engine_apply_lease(struct weir_engine *engine, struct weir_decision *de
     decision->count = lease.count;
     decision->op = WEIR_OP_RELEASE;
     decision->lease.id = lease.id;
-    entry->local = is_local(engine, lease.place);
+    entry->local = weir_place_is_local(engine, lease.place);
     for (uint16_t i = 0; i < lease.count; i++) {
         struct weir_store_name name = {.tag = lease.tag[i]};
         decision->checks[i] =

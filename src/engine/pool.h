@@ -41,7 +41,9 @@ struct weir_entry {
     bool keeps;   /* something stands in scratch; else scratch.used is not yet valid */
     bool local;   /* an operation on a state of the local store */
     bool dropped; /* nobody waits for it: it gives itself back */
+    bool settles; /* a reservation, in several steps: see settle.c */
     const struct weir_store *lender; /* of the lease that it asks for; else not valid */
+    uint64_t estimate, life_ns;      /* of a reservation; else not valid */
     struct weir_identity identity;
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_outcome outcomes[WEIR_CHECKS_MAX];

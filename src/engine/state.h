@@ -51,6 +51,15 @@ static inline void weir_count(_Atomic uint64_t *counter)
 /* Back to the pool, from any state; no list may point at it any more. */
 void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry);
 
+/* Ties the checks of a decision to the rules that they were made from. */
+void weir_engine_pin(struct weir_engine *engine, struct weir_entry *entry, int checks);
+
+/* Whether a state of this place (enum weir_ticket_place) is at the local store. */
+bool weir_place_is_local(const struct weir_engine *engine, uint8_t place);
+
+/* A step of a settlement was decided: queues the next; false: it was the last. */
+bool weir_settle_goes_on(struct weir_engine *engine, struct weir_entry *entry);
+
 /* Whether a check of the decision is on a concurrency limit. */
 bool weir_lease_wanted(const struct weir_decision *decision);
 

@@ -85,8 +85,17 @@ static void settle_failed(struct weir_engine *engine, struct weir_entry *entry, 
 
 static void report(struct weir_engine *engine, struct weir_entry *entry)
 {
+    if (__builtin_expect(entry->settles, 0) && weir_settle_goes_on(engine, entry))
+        return;
     entry->state = WEIR_ENTRY_FINISHED;
     engine->done(engine->done_context, &entry->decision);
+}
+
+/* Nobody waits for this one, but a settlement has its steps. */
+static void give_back_dropped(struct weir_engine *engine, struct weir_entry *entry)
+{
+    if (!entry->settles || !weir_settle_goes_on(engine, entry))
+        weir_engine_give_back(engine, entry);
 }
 
 static void unlink_pending(struct weir_engine *engine, struct weir_entry *entry)
@@ -109,7 +118,8 @@ void weir_engine_store_answered(void *context, struct weir_decision *decision, i
     assert(entry->state == WEIR_ENTRY_PENDING);
     unlink_pending(engine, entry);
     if (entry->dropped) {
-        weir_engine_give_back(engine, entry);
+        decision->error = (int8_t)error;
+        give_back_dropped(engine, entry);
         return;
     }
     if (error != 0) {
@@ -127,13 +137,11 @@ void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decisio
 {
     struct weir_entry *entry = weir_entry_of(decision);
     assert(entry->state == WEIR_ENTRY_TAKEN);
-    entry->state = WEIR_ENTRY_QUEUED;
+    entry->state = entry->local ? WEIR_ENTRY_ALONE : WEIR_ENTRY_QUEUED;
     if (decision->lease.id != 0 || weir_lease_wanted(decision)) {
         if (decision->lease.id == 0)
             decision->lease.id = weir_lease_draw(engine->secret, &engine->lease_state);
         entry->lender = engine->store;
-        if (entry->local)
-            entry->state = WEIR_ENTRY_ALONE;
     }
     decision->verdict = WEIR_PENDING;
     decision->delay_ns = 0;
@@ -253,7 +261,7 @@ static void run_alone(struct weir_engine *engine, struct weir_entry *entry, uint
         decision->deadline_ns = deadline_ns;
         link_pending(engine, entry);
     } else if (entry->dropped) {
-        weir_engine_give_back(engine, entry);
+        give_back_dropped(engine, entry);
     } else {
         conclude(engine, entry);
         report(engine, entry);
@@ -322,7 +330,7 @@ static void drop_operation(struct weir_entry *entry)
 void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decision)
 {
     struct weir_entry *entry = weir_entry_of(decision);
-    bool operation = is_operation(decision);
+    bool operation = is_operation(decision) || entry->settles;
     switch (entry->state) {
     case WEIR_ENTRY_QUEUED:
     case WEIR_ENTRY_ALONE:

@@ -1,0 +1,135 @@
+/* Reservations: charged at an estimate now, settled later at the true cost or by the outcome.
+ *
+ * A reservation is an ordinary decision that is allowed and charged, and a token that says what was
+ * charged where and when. Whoever holds the token settles it:
+ *
+ *   true cost N below the estimate E    the difference is given back, to what was charged at that
+ *                                       time (the window, segment, entry or bucket)
+ *   N above E                           the difference is charged, past the limit if need be, down
+ *                                       to the floor of debt (weir_check.floor); what lies beyond
+ *                                       the floor is dropped, and told
+ *   a status                            limits whose `refund_on` has it give back what they were
+ *                                       charged, all of them or none, within their `refund_cap`
+ *   nothing, until its life ends        all is given back
+ *
+ * Invariants, whatever order, repetition, or death of a process:
+ *
+ *   1 Nothing gained. A reservation is settled or released at most once, by a record in the store
+ *     (WEIR_CHECK_ONCE) that is made before anything is given back, and with what is charged. Two
+ *     settlements, a settlement and the end of its life, on two nodes or after a restart: one does
+ *     something, the others are told "repeated".
+ *   2 Never better than fresh. What is given back is at most what the reservation has charged, and
+ *     at most what the state still holds of it (weir_cell_refund).
+ *   3 Nothing leaked. A settlement of N leaves the state as if N had been charged at first; where
+ *     its time has left the window, or the limit has gone, as if it had not been reserved.
+ *   4 A crash takes away only the release by itself: what was reserved then stays charged until it
+ *     is settled, or leaves its window. Between the record and what is given back, likewise.
+ *
+ * Token. base64url of
+ *   byte 0      version << 4 | place (enum weir_ticket_place)
+ *   id, charged at, end of life, estimate (8 each, big-endian), number of limits (1)
+ *   for each    mark of the limit (16), its place in the rules (4), hash of the key (16), cost of
+ *               one unit (8); ELSEWHERE also the tag (8), size (2) and text of the key
+ *   MAC         16: SipHash with a key derived from the region's secret
+ * so it outlives a restart with a state file, and is good in all processes on it. With a store
+ * elsewhere it is good on the node that made it. It names hashes only, or in a store elsewhere the
+ * key's text, which is what the caller has sent.
+ *
+ * Not part of a reservation: concurrency limits (a lease ends by its own token) and limits without
+ * a state.
+ *
+ * Memory: a settlement works in its decision's scratch. Threads: those of the engine; the codec is
+ * pure.
+ */
+#ifndef WEIR_ENGINE_RESERVATION_H
+#define WEIR_ENGINE_RESERVATION_H
+
+#include "engine/base64url.h"
+#include "engine/engine.h"
+#include "rules/settle.h"
+
+#define WEIR_RESERVATION_LIFE_NS (UINT64_C(60) * 1000000000)
+#define WEIR_RESERVATION_LIFE_MIN_NS UINT64_C(1000000000)
+
+/* One limit of a table takes 94 bytes, 31 take 1,414. Longer ones are refused. */
+#define WEIR_RESERVATION_BYTES_MAX 1792
+/* Of those, the head and the MAC; and of a limit, without the text of its key. */
+#define WEIR_RESERVATION_FIXED_BYTES 50
+#define WEIR_RESERVATION_LIMIT_BYTES 54
+#define WEIR_RESERVATION_TEXT_MAX WEIR_BASE64URL_SIZE(WEIR_RESERVATION_BYTES_MAX)
+
+/* One limit that was charged. */
+struct weir_reserved {
+    struct weir_limit_mark mark;
+    uint32_t rule;
+    uint64_t hash[2], unit; /* unit: what a request of cost 1 takes */
+    uint64_t tag;           /* ELSEWHERE */
+    struct weir_bytes key;  /* ELSEWHERE */
+};
+
+struct weir_reservation {
+    uint64_t id, charged_at_ns, ends_at_ns, estimate;
+    uint16_t count;
+    uint8_t place;                               /* enum weir_ticket_place */
+    struct weir_reserved parts[WEIR_CHECKS_MAX]; /* at most WEIR_CHECKS_MAX - 1: and the record */
+};
+
+/* Writes a token; `text` has WEIR_RESERVATION_TEXT_MAX bytes. Returns its length. Errors:
+ * WEIR_ERR_TOO_LARGE (the keys are too long together). */
+long weir_reservation_write(const struct weir_reservation *reservation, const uint64_t secret[2],
+                            char *text) __attribute__((warn_unused_result));
+
+/* Reads a token into `bytes` (WEIR_RESERVATION_BYTES_MAX), where the keys then stand. Returns their
+ * number. Errors: WEIR_ERR_SYNTAX (no token of this region). */
+long weir_reservation_read(struct weir_reservation *reservation, const uint64_t secret[2],
+                           struct weir_bytes text, unsigned char *bytes)
+    __attribute__((warn_unused_result));
+/* The same from bytes that were read before. */
+void weir_reservation_unpack(struct weir_reservation *reservation, const unsigned char *bytes);
+
+/* Makes a decision that the rules have filled, from a request of cost `estimate` >= 1, one to
+ * reserve by: it is decided exactly, not from shares of nodes. Errors: WEIR_ERR_TOO_LARGE (all
+ * WEIR_CHECKS_MAX limits apply, or the keys are too long together), WEIR_ERR_RANGE (a cost beyond
+ * 2^64). */
+int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decision *decision,
+                                  uint64_t estimate, uint64_t life_ns, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* The token of a decision that was made so and allowed; its life begins at `now_ns`. Returns its
+ * length. */
+size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_decision *decision,
+                               uint64_t now_ns, uint64_t *life_ns, uint64_t *id,
+                               char text[WEIR_RESERVATION_TEXT_MAX]);
+
+enum weir_settle_how { WEIR_SETTLE_COST, WEIR_SETTLE_STATUS, WEIR_SETTLE_RELEASE };
+
+struct weir_settle {
+    uint64_t cost;   /* COST: in units of the request's cost, as the estimate */
+    uint32_t status; /* STATUS */
+    uint8_t how;     /* enum weir_settle_how */
+};
+
+/* Makes a taken decision the settlement of a token at the time `now_ns`; queue it then. It takes up
+ * to three decisions of the store, and `done` is called after the last. It goes on when it is
+ * cancelled. RELEASE is done whatever the time; the others are too late at the end of its life.
+ * Errors: WEIR_ERR_SYNTAX (no token of this region),
+ * WEIR_ERR_NOT_FOUND (its life has ended, or its store is not here). */
+int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *decision,
+                             struct weir_bytes token, const struct weir_settle *settle,
+                             uint64_t now_ns) __attribute__((warn_unused_result));
+
+/* What came of a finished settlement. Its decision's checks are what was given back (op REFUND), or
+ * charged (DEBIT). */
+struct weir_settled {
+    uint64_t id;    /* of the reservation */
+    bool repeated;  /* settled or released before: nothing was done */
+    bool capped;    /* the outcome gives back, but `refund_cap` does not let it */
+    bool failed;    /* the store did not answer: settle again */
+    bool kept;      /* it failed after the record was made: what was reserved stays charged */
+    uint16_t gone;  /* limits that are no longer in the rules, or became others */
+    uint16_t count; /* of checks that something was given back to or charged */
+    uint64_t dropped[WEIR_CHECKS_MAX]; /* by check: what lies beyond the floor of debt */
+};
+void weir_engine_settled(const struct weir_decision *decision, struct weir_settled *settled);
+
+#endif

@@ -1,0 +1,372 @@
+/* see reservation.h: making one, and settling it
+ *
+ * A settlement is one decision of the pool that goes through the store up to three times:
+ *
+ *   cost above the estimate   DEBIT [limits..., record]
+ *   cost below, or release    DEBIT [record], then REFUND [limits...]
+ *   an outcome that gives     DECIDE [caps..., record]: allowed, then REFUND [limits...];
+ *   something back            denied, then DEBIT [record]
+ *   else                      DEBIT [record]
+ *
+ * The record is made before anything is given back, and together with what is charged. Where the
+ * store fails nothing is decided in its place (every check is `open`), and the settlement ends.
+ */
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "core/debit.h"
+#include "core/reason.h"
+#include "core/siphash.h"
+#include "engine/reservation.h"
+#include "engine/state.h"
+#include "engine/ticket.h"
+
+/* Tell these uses of the secret, and of a key's hash, from others. */
+#define RECORD_DOMAIN UINT64_C(0x656c747465737277) /* "wrsettle" */
+#define CAP_DOMAIN UINT64_C(0x7061637277)          /* "wrcap" */
+
+enum step { STEP_FIRST, STEP_BACK, STEP_CAPPED };
+
+/* What a settlement knows between its steps; it stands in the decision's scratch. */
+struct plan {
+    struct weir_settle settle;
+    uint8_t step; /* that is being decided */
+    bool last;
+    struct weir_settled settled;
+    uint64_t wanted[WEIR_CHECKS_MAX];
+    char record[17]; /* the record's name elsewhere */
+    unsigned char token[WEIR_RESERVATION_BYTES_MAX];
+};
+_Static_assert(sizeof(struct plan) <= WEIR_SCRATCH_BYTES, "a plan fits into the scratch");
+
+/* The scratch has no alignment to speak of. */
+static void plan_load(const struct weir_entry *entry, struct plan *plan)
+{
+    memcpy(plan, entry->scratch.bytes, sizeof *plan);
+}
+
+static void plan_store(struct weir_entry *entry, const struct plan *plan)
+{
+    memcpy(entry->scratch.bytes, plan, sizeof *plan);
+    entry->scratch.used = sizeof *plan;
+    entry->keeps = true;
+}
+
+/* What stands in the scratch, for checks to point at. */
+static const char *scratch_at(const struct weir_entry *entry, size_t offset)
+{
+    return entry->scratch.bytes + offset;
+}
+
+/* --- Reserving -------------------------------------------------------------------------------- */
+
+int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decision *decision,
+                                  uint64_t estimate, uint64_t life_ns, struct weir_reason *reason)
+{
+    bool named = engine->store->ops->name_of != NULL;
+    struct weir_entry *entry = weir_entry_of(decision);
+    size_t size = WEIR_RESERVATION_FIXED_BYTES;
+    for (uint16_t i = 0; i < decision->count; i++) {
+        const struct weir_check *check = &decision->checks[i];
+        size += WEIR_RESERVATION_LIMIT_BYTES + (named ? check->key.size : 0);
+        decision->checks[i].flags &= (uint8_t)~WEIR_CHECK_LEASED;
+        if (check->cost == UINT64_MAX) {
+            reason_text(reason, "cost: too large");
+            return WEIR_ERR_RANGE;
+        }
+    }
+    if (decision->count >= WEIR_CHECKS_MAX || size > WEIR_RESERVATION_BYTES_MAX) {
+        reason_text(reason, "too many limits, or too long keys, for a reservation");
+        return WEIR_ERR_TOO_LARGE;
+    }
+    entry->estimate = estimate;
+    entry->life_ns = life_ns;
+    return 0;
+}
+
+static bool is_reserved(const struct weir_decision *decision, uint16_t i)
+{
+    const struct weir_check *check = &decision->checks[i];
+    return decision->outcomes[i].charged && check->limit != NULL &&
+           check->limit->spec.algorithm != WEIR_CONCURRENCY;
+}
+
+size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_decision *decision,
+                               uint64_t now_ns, uint64_t *life_ns, uint64_t *id,
+                               char text[WEIR_RESERVATION_TEXT_MAX])
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    uint64_t estimate = entry->estimate;
+    bool elsewhere = engine->store->ops->name_of != NULL;
+    struct weir_reservation made; /* not cleared: 3 KiB */
+    made.id = *id = weir_lease_draw(engine->secret, &engine->lease_state);
+    made.charged_at_ns = decision->now_ns;
+    made.ends_at_ns = now_ns + entry->life_ns;
+    *life_ns = entry->life_ns;
+    made.estimate = estimate;
+    made.count = 0;
+    made.place = decision->source == WEIR_SOURCE_LOCAL ? WEIR_TICKET_LOCAL
+                 : elsewhere                           ? WEIR_TICKET_ELSEWHERE
+                                                       : WEIR_TICKET_TABLE;
+    for (uint16_t i = 0; i < decision->count; i++) {
+        const struct weir_check *check = &decision->checks[i];
+        if (!is_reserved(decision, i))
+            continue;
+        struct weir_reserved *part = &made.parts[made.count++];
+        *part = (struct weir_reserved){
+            .rule = check->rule,
+            .hash = {check->hash[0], check->hash[1]},
+            .unit = check->cost / estimate,
+            .tag = weir_check_tag(check),
+            .key = check->key,
+        };
+        weir_rules_mark(check, &part->mark);
+    }
+    long size = weir_reservation_write(&made, engine->secret, text);
+    assert(size > 0); /* weir_engine_apply_reservation has measured it */
+    return (size_t)size;
+}
+
+/* --- Settling: the checks of a step ----------------------------------------------------------- */
+
+static uint64_t times(uint64_t unit, uint64_t count)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(unit, count, &product) ? UINT64_MAX : product;
+}
+
+struct step_maker {
+    struct weir_engine *engine;
+    struct weir_entry *entry;
+    struct plan *plan;
+    struct weir_reservation reservation;
+    uint16_t count;
+};
+
+static struct weir_check *add_check(struct step_maker *maker, const struct weir_reserved *part,
+                                    const struct weir_limit *limit, uint64_t cost)
+{
+    struct weir_check *check = &maker->entry->checks[maker->count++];
+    *check = (struct weir_check){
+        .limit = limit,
+        .hash = {part->hash[0], part->hash[1]},
+        .cost = cost,
+        .key = part->key,
+        .tag = part->tag,
+        .rule = UINT32_MAX,
+        .on_store_error = WEIR_FAIL_OPEN,
+    };
+    return check;
+}
+
+static void add_record(struct step_maker *maker)
+{
+    const struct weir_reservation *r = &maker->reservation;
+    const uint64_t *secret = maker->engine->secret;
+    const uint64_t key[2] = {secret[0] ^ RECORD_DOMAIN, secret[1]};
+    struct weir_reserved record = {.tag = r->count > 0 ? r->parts[0].tag : 1};
+    weir_siphash128(key, &r->id, sizeof r->id, record.hash);
+    record.key = (struct weir_bytes){scratch_at(maker->entry, offsetof(struct plan, record)),
+                                     sizeof maker->plan->record};
+    struct weir_check *check =
+        add_check(maker, &record, weir_rules_settled_limit(weir_engine_rules(maker->engine)), 1);
+    check->flags = WEIR_CHECK_ONCE;
+}
+
+/* A limit's part of the reservation under the present rules; false: it is gone. */
+static bool find_part(struct step_maker *maker, const struct weir_reserved *part,
+                      struct weir_settling *now)
+{
+    bool local = maker->reservation.place == WEIR_TICKET_LOCAL;
+    return weir_rules_find_marked(weir_engine_rules(maker->engine), &part->mark, part->rule, local,
+                                  now);
+}
+
+/* The true cost is above the estimate. */
+static void add_debits(struct step_maker *maker)
+{
+    struct weir_reservation *r = &maker->reservation;
+    struct weir_settling now;
+    for (uint16_t i = 0; i < r->count; i++) {
+        const struct weir_reserved *part = &r->parts[i];
+        uint64_t cost =
+            times(part->unit, maker->plan->settle.cost) - times(part->unit, r->estimate);
+        if (!find_part(maker, part, &now)) {
+            maker->plan->settled.gone++;
+            continue;
+        }
+        maker->plan->wanted[maker->count] = cost;
+        struct weir_check *check = add_check(maker, part, now.limit, cost);
+        check->rule = now.rule;
+        check->floor = now.floor;
+        uint64_t most = weir_check_debt(check);
+        most = now.limit->capacity > UINT64_MAX - most ? UINT64_MAX : now.limit->capacity + most;
+        check->cost = cost < most ? cost : most; /* a store elsewhere knows no floor */
+    }
+}
+
+static bool gives_back(struct step_maker *maker, const struct weir_settling *now)
+{
+    const struct weir_settle *settle = &maker->plan->settle;
+    return settle->how != WEIR_SETTLE_STATUS ||
+           (now->cap != NULL &&
+            weir_rules_gives_back(weir_engine_rules(maker->engine), now->rule, settle->status));
+}
+
+static void add_refunds(struct step_maker *maker)
+{
+    struct weir_reservation *r = &maker->reservation;
+    struct weir_settling now;
+    uint64_t cost = maker->plan->settle.how == WEIR_SETTLE_COST ? maker->plan->settle.cost : 0;
+    for (uint16_t i = 0; i < r->count; i++) {
+        const struct weir_reserved *part = &r->parts[i];
+        if (!find_part(maker, part, &now))
+            maker->plan->settled.gone++;
+        else if (gives_back(maker, &now))
+            add_check(maker, part, now.limit, times(part->unit, r->estimate - cost))->rule =
+                now.rule;
+    }
+}
+
+/* The caps of the limits that give something back. */
+static void add_caps(struct step_maker *maker)
+{
+    const struct weir_reservation *r = &maker->reservation;
+    struct weir_settling now;
+    for (uint16_t i = 0; i < r->count; i++) {
+        const struct weir_reserved *part = &r->parts[i];
+        if (find_part(maker, part, &now) && gives_back(maker, &now))
+            add_check(maker, part, now.cap, times(part->unit, r->estimate))->hash[0] ^= CAP_DOMAIN;
+    }
+}
+
+/* --- Settling: the steps ---------------------------------------------------------------------- */
+
+static void make_first(struct step_maker *maker)
+{
+    struct plan *plan = maker->plan;
+    const struct weir_settle *settle = &plan->settle;
+    uint64_t estimate = maker->reservation.estimate;
+    uint8_t op = WEIR_OP_DEBIT;
+    plan->last = true;
+    if (settle->how == WEIR_SETTLE_COST && settle->cost > estimate) {
+        add_debits(maker);
+    } else if (settle->how == WEIR_SETTLE_STATUS) {
+        add_caps(maker);
+        plan->last = maker->count == 0;
+        op = plan->last ? WEIR_OP_DEBIT : WEIR_OP_DECIDE;
+    } else {
+        plan->last = settle->how == WEIR_SETTLE_COST && settle->cost == estimate;
+    }
+    plan->settled.count = op == WEIR_OP_DEBIT ? maker->count : 0;
+    add_record(maker);
+    maker->entry->decision.op = op;
+}
+
+static void make_back(struct step_maker *maker)
+{
+    add_refunds(maker);
+    maker->plan->last = true;
+    maker->plan->settled.count = maker->count;
+    maker->entry->decision.op = WEIR_OP_REFUND;
+    maker->entry->decision.charged_at_ns = maker->reservation.charged_at_ns;
+}
+
+/* The caps have denied: it is settled all the same. */
+static void make_capped(struct step_maker *maker)
+{
+    maker->plan->last = true;
+    maker->plan->settled.count = 0;
+    maker->plan->settled.capped = true;
+    add_record(maker);
+    maker->entry->decision.op = WEIR_OP_DEBIT;
+}
+
+static void make_step(struct weir_engine *engine, struct weir_entry *entry, struct plan *plan)
+{
+    struct step_maker maker = {.engine = engine, .entry = entry, .plan = plan};
+    plan_store(entry, plan);
+    weir_reservation_unpack(&maker.reservation,
+                            (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
+    plan->settled.gone = 0;
+    if (plan->step == STEP_FIRST)
+        make_first(&maker);
+    else if (plan->step == STEP_BACK)
+        make_back(&maker);
+    else
+        make_capped(&maker);
+    entry->decision.policy = WEIR_POLICY_ALL;
+    entry->decision.deadline_ns = 0;
+    entry->decision.repeated = false;
+    plan_store(entry, plan);
+    weir_engine_pin(engine, entry, maker.count);
+}
+
+int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *decision,
+                             struct weir_bytes token, const struct weir_settle *settle,
+                             uint64_t now_ns)
+{
+    static const char digits[] = "0123456789abcdef";
+    struct weir_entry *entry = weir_entry_of(decision);
+    struct plan plan = {.settle = *settle};
+    struct weir_reservation read;
+    if (weir_reservation_read(&read, engine->secret, token, plan.token) < 0)
+        return WEIR_ERR_SYNTAX;
+    plan.settled.id = read.id;
+    if (settle->how != WEIR_SETTLE_RELEASE && now_ns >= read.ends_at_ns)
+        return WEIR_ERR_NOT_FOUND;
+    entry->local = weir_place_is_local(engine, read.place);
+    if (entry->local
+            ? engine->local == NULL
+            : (read.place == WEIR_TICKET_ELSEWHERE) != (engine->store->ops->name_of != NULL))
+        return WEIR_ERR_NOT_FOUND;
+    plan.record[0] = 'r'; /* no record of an idempotency key is called so */
+    for (int i = 0; i < 16; i++)
+        plan.record[1 + i] = digits[read.id >> (60 - 4 * i) & 15];
+    entry->settles = true;
+    make_step(engine, entry, &plan);
+    return 0;
+}
+
+/* Counts what a debit has not charged. */
+static void note_dropped(const struct weir_entry *entry, struct plan *plan)
+{
+    for (uint16_t i = 0; i < plan->settled.count && entry->decision.op == WEIR_OP_DEBIT; i++)
+        plan->settled.dropped[i] = plan->wanted[i] - entry->checks[i].cost;
+}
+
+bool weir_settle_goes_on(struct weir_engine *engine, struct weir_entry *entry)
+{
+    struct weir_decision *decision = &entry->decision;
+    struct plan plan;
+    plan_load(entry, &plan);
+    plan.settled.repeated = decision->repeated;
+    /* A store that is full of states that deny has no room for the record. */
+    bool unmarked = !plan.last && decision->verdict == WEIR_ALLOWED &&
+                    !entry->outcomes[decision->count - 1].charged;
+    if (decision->error != 0 || decision->repeated || plan.last || unmarked) {
+        plan.settled.failed = (decision->error != 0 || unmarked) && plan.step != STEP_BACK;
+        plan.settled.failed = plan.settled.failed && !decision->repeated;
+        plan.settled.kept = decision->error != 0 && plan.step == STEP_BACK;
+        if (decision->error != 0 || decision->repeated)
+            plan.settled.count = 0;
+        note_dropped(entry, &plan);
+        plan_store(entry, &plan);
+        return false;
+    }
+    plan.step = decision->verdict == WEIR_DENIED ? STEP_CAPPED : STEP_BACK;
+    make_step(engine, entry, &plan);
+    entry->state = WEIR_ENTRY_TAKEN;
+    weir_engine_queue(engine, decision);
+    if (entry->dropped)
+        entry->state = WEIR_ENTRY_ALONE;
+    return true;
+}
+
+void weir_engine_settled(const struct weir_decision *decision, struct weir_settled *settled)
+{
+    struct plan plan;
+    plan_load(weir_entry_of(decision), &plan);
+    *settled = plan.settled;
+}
