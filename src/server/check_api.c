@@ -40,7 +40,7 @@ static bool content_is_json(const struct weir_http1_request *request)
             !strncasecmp(type.data + type.size - suffix_size, suffix, suffix_size));
 }
 
-static bool call_is_json_post(struct weir_http_call *call)
+bool weir_http_json_post(struct weir_http_call *call)
 {
     if (!weir_http_allow(call, "POST", NULL))
         return false;
@@ -93,8 +93,10 @@ static int check_read(struct weir_http_call *call, struct weir_reason *reason)
     attribute_set(http, WEIR_ATTR_PATH, check->path);
     attribute_set(http, WEIR_ATTR_HOST, check->host);
     attributes->cost = check->cost;
-    if (check->has_t) {
-        snprintf(reason->text, sizeof reason->text, "t: only a trace has times; it is now");
+    if (check->has_t || check->status || check->latency_ms) {
+        snprintf(reason->text, sizeof reason->text,
+                 check->has_t ? "t: only a trace has times; it is now"
+                              : "status, latency_ms: only a trace has outcomes");
         return WEIR_ERR_SYNTAX;
     }
     if (check->ip.data &&
@@ -160,8 +162,8 @@ static int key_field_apply(struct weir_http_call *call, struct weir_reason *reas
 }
 
 /* Makes the decision that http->check asks for, not yet queued. */
-static int check_decision(struct weir_http_call *call, struct weir_decision **out,
-                          struct weir_reason *reason)
+int weir_check_decision(struct weir_http_call *call, struct weir_decision **out,
+                        struct weir_reason *reason)
 {
     int err = check_read(call, reason);
     if (err < 0)
@@ -181,6 +183,16 @@ static int check_decision(struct weir_http_call *call, struct weir_decision **ou
     }
     *out = decision;
     return 0;
+}
+
+/* The same for what is no reservation. */
+static int check_only(struct weir_http_call *call, struct weir_decision **out,
+                      struct weir_reason *reason)
+{
+    if (!call->http->check.has_life)
+        return weir_check_decision(call, out, reason);
+    snprintf(reason->text, sizeof reason->text, "life: only a reservation has one");
+    return WEIR_ERR_SYNTAX;
 }
 
 /* --- Replies ---------------------------------------------------------------------------------- */
@@ -266,7 +278,7 @@ static void check_single(struct weir_http_call *call)
     struct weir_decision *decision = NULL;
     int err = key_field_apply(call, &reason);
     if (err == 0)
-        err = check_decision(call, &decision, &reason);
+        err = check_only(call, &decision, &reason);
     if (err < 0) {
         weir_http_refuse(call, err, &reason);
         return;
@@ -282,7 +294,7 @@ static int batch_read(struct weir_http_call *call, struct weir_check_cursor *cur
     int count = 0, err = 0;
     while (more > 0 && err == 0) {
         struct weir_reason inner = {{0}};
-        err = check_decision(call, &decisions[count], &inner);
+        err = check_only(call, &decisions[count], &inner);
         if (err < 0) {
             snprintf(reason->text, sizeof reason->text, "[%d] %.240s", count, inner.text);
             break;
@@ -332,7 +344,7 @@ static void check_batch(struct weir_http_call *call, struct weir_check_cursor *c
 
 void weir_check_handle(struct weir_http_call *call)
 {
-    if (!call_is_json_post(call))
+    if (!weir_http_json_post(call))
         return;
     struct weir_reason reason = {{0}};
     struct weir_check_cursor cursor;
@@ -366,7 +378,7 @@ static void release_write(struct weir_slot *slot, struct weir_output *output)
 
 void weir_release_handle(struct weir_http_call *call)
 {
-    if (!call_is_json_post(call))
+    if (!weir_http_json_post(call))
         return;
     struct weir_reason reason = {{0}};
     struct weir_bytes lease, body = call->request->body;

@@ -27,6 +27,7 @@ struct weir_daemon {
     struct weir_endpoint prometheus_endpoint;
     uv_timer_t envoy_watch;
     struct weir_worker admin;
+    struct weir_reservations *reservations;
     struct weir_worker *workers;
     uv_thread_t *threads;
     unsigned worker_count, started;

@@ -28,6 +28,7 @@
     X(404, "Not Found")                                                                            \
     X(405, "Method Not Allowed")                                                                   \
     X(408, "Request Timeout")                                                                      \
+    X(409, "Conflict")                                                                             \
     X(413, "Content Too Large")                                                                    \
     X(414, "URI Too Long")                                                                         \
     X(415, "Unsupported Media Type")                                                               \
@@ -129,6 +130,14 @@ void weir_http_clear_attributes(struct weir_http *http);
  * that, http->joined_full is set, and the request is to be refused. */
 void weir_http_set_attribute(struct weir_http *http, int attribute, struct weir_bytes value);
 
+/* Answers unless it is a POST of JSON. Returns whether it may go on. */
+bool weir_http_json_post(struct weir_http_call *call);
+
+/* Makes the decision that http->check asks for, not yet queued. Errors: as weir_engine_apply_rules,
+ * WEIR_ERR_SYNTAX. */
+int weir_check_decision(struct weir_http_call *call, struct weir_decision **out,
+                        struct weir_reason *reason) __attribute__((warn_unused_result));
+
 /* --- Replies ---------------------------------------------------------------------------------- */
 
 /* Flags of a slot. */
@@ -182,6 +191,9 @@ void weir_http_refuse(struct weir_http_call *call, int err, const struct weir_re
 
 void weir_check_handle(struct weir_http_call *call);
 void weir_release_handle(struct weir_http_call *call);
+void weir_reserve_handle(struct weir_http_call *call);
+void weir_settle_handle(struct weir_http_call *call);
+void weir_report_handle(struct weir_http_call *call);
 void weir_auth_handle(struct weir_http_call *call);
 
 extern const struct weir_http_route weir_admin_routes[];

@@ -77,6 +77,7 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, u
         .certificates = daemon->certificates,
         .decisions = decisions,
         .connections_max = connections_max,
+        .reservations = daemon->reservations,
     };
     if (getrandom(&options.lease_seed, sizeof options.lease_seed, 0) < 0)
         options.lease_seed = weir_clock_boot_ns() + index;
@@ -106,7 +107,9 @@ static int open_workers(struct weir_daemon *daemon, struct weir_reason *reason)
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(WEIR_ERR_MEMORY));
         return WEIR_ERR_MEMORY;
     }
-    int err = 0;
+    int err = weir_reservations_open(&daemon->reservations, WEIR_RESERVATIONS_MAX);
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
     while (daemon->worker_count < wanted && err == 0) {
         unsigned i = daemon->worker_count;
         err = open_worker(daemon, &daemon->workers[i], i, 0, connections_max, reason);
@@ -375,6 +378,7 @@ static void daemon_close(struct weir_daemon *daemon)
     weir_worker_close(&daemon->admin);
     weir_daemon_envoy_close(daemon);
     weir_redis_limits_close(daemon->redis.limits);
+    weir_reservations_close(daemon->reservations);
     weir_shared_store_close(daemon->shared);
     weir_table_close(daemon->table);
     remove_sockets(daemon);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/clock.h"
+#include "server/reserve.h"
 
 /* A worker runs what one turn has queued; what that makes ready to parse may queue more, until the
  * input that was read is used up. Connections and slots are made in groups of this many. */
@@ -156,13 +157,14 @@ static void worker_count_turn(struct weir_worker *worker, uint64_t took_ns)
 
 static void worker_turn(struct weir_worker *worker)
 {
-    if (!worker->queued && !worker->dirty && !worker->stalled && !worker->run_wanted)
+    if (!worker->queued && !worker->dirty && !worker->stalled && !worker->run_wanted &&
+        !weir_engine_waits(worker->engine))
         return;
     uint64_t began_ns = weir_clock_boot_ns();
     worker->now_ns = weir_table_time(worker->table, began_ns);
     worker->wall_s = weir_clock_wall_s();
     do {
-        if (worker->queued || worker->run_wanted)
+        if (worker->queued || worker->run_wanted || weir_engine_waits(worker->engine))
             worker_decide(worker);
         worker_flush(worker);
         if (worker->stalled && worker_room(worker))
@@ -197,6 +199,8 @@ static void worker_on_tick(uv_timer_t *timer)
         char *connection = (char *)node - offsetof(struct weir_connection, node);
         weir_connection_expire((struct weir_connection *)(void *)connection);
     }
+    if (worker->reservations && weir_reservations_count(worker->reservations) > 0)
+        weir_reserve_tick(worker);
     for (unsigned i = 0; i < worker->listener_count; i++)
         worker_tick_listener(&worker->listeners[i]);
 }
@@ -409,6 +413,7 @@ int weir_worker_open(struct weir_worker *worker, const struct weir_worker_option
     worker->log = options->log;
     worker->table = options->table;
     worker->connections_max = options->connections_max;
+    worker->reservations = options->reservations;
     worker->certificates =
         options->certificates ? weir_certificates_ref(options->certificates) : NULL;
     worker->decisions = options->decisions ? options->decisions : WEIR_DECISIONS;

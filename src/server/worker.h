@@ -24,6 +24,7 @@
 #include "server/limits.h"
 #include "server/listener.h"
 #include "server/log.h"
+#include "server/reservations.h"
 #include "server/shared_store.h"
 #include "table/table.h"
 
@@ -61,6 +62,7 @@ struct weir_worker {
     struct weir_store *store;
     struct weir_store *local;         /* the table beside a store elsewhere; NULL: it is `store` */
     struct weir_shared_store *shared; /* of `store`, where that is elsewhere */
+    struct weir_reservations *reservations; /* of all workers; NULL: none can be made */
     uint32_t connections_max;
 
     uv_loop_t loop;
@@ -110,6 +112,7 @@ struct weir_worker_options {
     uint32_t connections_max;
     uint64_t deadline_ns; /* of a decision that the store has not made; 0: the engine's */
     uint64_t lease_seed;
+    struct weir_reservations *reservations; /* shared by all workers; borrowed; NULL: none */
 };
 
 /* Opens the loop, the stores and the engine. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO, WEIR_ERR_FULL;

@@ -84,12 +84,15 @@ enum field {
     FIELD_DRY_RUN,
     FIELD_IDEMPOTENCY_KEY,
     FIELD_T,
+    FIELD_LIFE,
+    FIELD_STATUS,
+    FIELD_LATENCY,
     FIELDS,
 };
 
-static const char *const field_names[FIELDS] = {"method",          "path",       "host", "ip",
-                                                "headers",         "attributes", "cost", "dry_run",
-                                                "idempotency_key", "t"};
+static const char *const field_names[FIELDS] = {
+    "method",          "path", "host", "ip",     "headers",   "attributes", "cost", "dry_run",
+    "idempotency_key", "t",    "life", "status", "latency_ms"};
 
 static enum field field_find(struct weir_bytes name)
 {
@@ -106,6 +109,16 @@ static int key_read(struct json_scan *scan, struct weir_bytes *key)
     int err = json_scan_string(scan, key);
     if (err == 0 && (key->size == 0 || key->size > WEIR_IDEMPOTENCY_KEY_MAX)) {
         return json_scan_fail(scan, WEIR_ERR_SYNTAX, at, "not 1 to 255 bytes");
+    }
+    return err;
+}
+
+static int status_read(struct json_scan *scan, uint64_t *status)
+{
+    const char *at = scan->at;
+    int err = json_scan_unsigned(scan, status);
+    if (err == 0 && (*status < 100 || *status > 599)) {
+        return json_scan_fail(scan, WEIR_ERR_RANGE, at, "not a status of 100 to 599");
     }
     return err;
 }
@@ -131,6 +144,13 @@ static int field_read(struct json_scan *scan, enum field field, struct weir_chec
         return json_scan_bool(scan, &check->dry_run);
     case FIELD_IDEMPOTENCY_KEY:
         return key_read(scan, &check->idempotency_key);
+    case FIELD_LIFE:
+        check->has_life = true;
+        return json_scan_seconds(scan, &check->life_ns);
+    case FIELD_STATUS:
+        return status_read(scan, &check->status);
+    case FIELD_LATENCY:
+        return json_scan_unsigned(scan, &check->latency_ms);
     default:
         check->has_t = true;
         return json_scan_seconds(scan, &check->t_ns);
@@ -143,7 +163,8 @@ static void check_clear(struct weir_check_json *check)
     check->idempotency_key = (struct weir_bytes){0};
     check->cost = 1;
     check->t_ns = 0;
-    check->dry_run = check->has_t = false;
+    check->dry_run = check->has_t = check->has_life = false;
+    check->life_ns = check->status = check->latency_ms = 0;
     check->header_count = check->attribute_count = 0;
 }
 

@@ -1,12 +1,13 @@
 /* The JSON of /v1/check and of replayed traces: a parser for one fixed schema (RFC 8259), in place.
  *
  *   {"method","path","host","ip","headers":{},"attributes":{},"cost","dry_run","idempotency_key",
- *    "t"}
+ *    "t","life","status","latency_ms"}
  *
  * All optional, in any order; an unknown or repeated key is an error, so that a typing mistake
  * never turns a limit off. Strings are unescaped in place (so `text` is written to); they must be
  * valid UTF-8 and hold no NUL. Values of attributes may be strings, integers or booleans (their
  * JSON text is the value). Names of headers are compared without case when looking for repeats.
+ * `life` is seconds, written as `t`.
  * `t` is seconds since the epoch, a number or a string of one, exact to the nanosecond; digits
  * beyond it are cut off, towards the past. `cost` is an integer up to 2^64 - 1, written as one: 1.0
  * and 1e3 are errors. null is a value like any other wrong one.
@@ -33,7 +34,9 @@ struct weir_check_json {
     struct weir_bytes idempotency_key;        /* 1..WEIR_IDEMPOTENCY_KEY_MAX bytes, or absent */
     uint64_t cost;                            /* 1 when absent */
     uint64_t t_ns;                            /* with has_t */
-    bool dry_run, has_t;
+    uint64_t life_ns;                         /* of a reservation, with has_life */
+    uint64_t status, latency_ms;              /* of a trace: how it ended; 0 when absent */
+    bool dry_run, has_t, has_life;
     uint16_t header_count, attribute_count;
     struct weir_check_pair headers[WEIR_CHECK_JSON_PAIRS_MAX];
     struct weir_check_pair attributes[WEIR_CHECK_JSON_PAIRS_MAX];

@@ -1,0 +1,180 @@
+/* see reservations.h */
+#include "server/reservations.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+#define NONE UINT32_MAX
+
+/* Seconds of the ring: more than the longest life, so that each has one turn's reservations. */
+#define RING 4096
+_Static_assert(WEIR_RESERVATION_LIFE_MAX_NS / SECOND_NS + 2 < RING, "a life is within the ring");
+#define CHAINS 16384
+
+struct place {
+    uint64_t id, ends_at_ns;
+    uint32_t next, previous; /* in its second; free ones: next */
+    uint32_t chained;        /* the next of its chain */
+    uint16_t size;
+    char token[WEIR_RESERVATION_TEXT_MAX];
+};
+
+struct weir_reservations {
+    pthread_mutex_t mutex;
+    _Atomic uint32_t count; /* open or claimed */
+    uint32_t max, free, touched;
+    uint64_t second; /* all before it were looked through */
+    uint32_t ring[RING], chains[CHAINS];
+    struct place *places;
+};
+
+int weir_reservations_open(struct weir_reservations **reservations, uint32_t max)
+{
+    struct weir_reservations *r = calloc(1, sizeof *r);
+    struct place *places = calloc(max, sizeof *places);
+    if (r == NULL || places == NULL) {
+        free(places);
+        free(r);
+        return WEIR_ERR_MEMORY;
+    }
+    r->places = places;
+    r->max = max;
+    r->free = NONE;
+    memset(r->ring, 0xff, sizeof r->ring);
+    memset(r->chains, 0xff, sizeof r->chains);
+    pthread_mutex_init(&r->mutex, NULL);
+    *reservations = r;
+    return 0;
+}
+
+void weir_reservations_close(struct weir_reservations *reservations)
+{
+    if (reservations == NULL)
+        return;
+    pthread_mutex_destroy(&reservations->mutex);
+    free(reservations->places);
+    free(reservations);
+}
+
+bool weir_reservations_claim(struct weir_reservations *reservations)
+{
+    uint32_t count = atomic_fetch_add(&reservations->count, 1);
+    if (count < reservations->max)
+        return true;
+    atomic_fetch_sub(&reservations->count, 1);
+    return false;
+}
+
+void weir_reservations_unclaim(struct weir_reservations *reservations)
+{
+    atomic_fetch_sub(&reservations->count, 1);
+}
+
+uint32_t weir_reservations_count(const struct weir_reservations *reservations)
+{
+    return atomic_load_explicit(&reservations->count, memory_order_relaxed);
+}
+
+static uint32_t *chain_of(struct weir_reservations *r, uint64_t id)
+{
+    return &r->chains[id % CHAINS]; /* an id is as good as random */
+}
+
+static uint32_t *ring_of(struct weir_reservations *r, uint64_t ends_at_ns)
+{
+    return &r->ring[ends_at_ns / SECOND_NS % RING];
+}
+
+void weir_reservations_add(struct weir_reservations *r, uint64_t id, uint64_t ends_at_ns,
+                           struct weir_bytes token)
+{
+    pthread_mutex_lock(&r->mutex);
+    uint32_t n = r->free;
+    if (n != NONE)
+        r->free = r->places[n].next;
+    else
+        n = r->touched++; /* it was claimed, so there is one */
+    uint32_t *second = ring_of(r, ends_at_ns), *chain = chain_of(r, id);
+    struct place *place = &r->places[n];
+    place->id = id;
+    place->ends_at_ns = ends_at_ns;
+    place->size = (uint16_t)token.size;
+    memcpy(place->token, token.data, token.size);
+    place->previous = NONE;
+    place->next = *second;
+    if (*second != NONE)
+        r->places[*second].previous = n;
+    *second = n;
+    place->chained = *chain;
+    *chain = n;
+    if (r->second == 0 || ends_at_ns / SECOND_NS < r->second)
+        r->second = ends_at_ns / SECOND_NS;
+    pthread_mutex_unlock(&r->mutex);
+}
+
+/* Gives a place back; `link` is what points at it in its chain. */
+static void give_back(struct weir_reservations *r, uint32_t *link)
+{
+    uint32_t n = *link;
+    struct place *place = &r->places[n];
+    *link = place->chained;
+    if (place->previous != NONE)
+        r->places[place->previous].next = place->next;
+    else
+        *ring_of(r, place->ends_at_ns) = place->next;
+    if (place->next != NONE)
+        r->places[place->next].previous = place->previous;
+    place->next = r->free;
+    r->free = n;
+    atomic_fetch_sub(&r->count, 1);
+}
+
+/* What points at a reservation in its chain; NULL: it is not there. */
+static uint32_t *find(struct weir_reservations *r, uint64_t id)
+{
+    uint32_t *link = chain_of(r, id);
+    while (*link != NONE && r->places[*link].id != id)
+        link = &r->places[*link].chained;
+    return *link != NONE ? link : NULL;
+}
+
+void weir_reservations_remove(struct weir_reservations *r, uint64_t id)
+{
+    pthread_mutex_lock(&r->mutex);
+    uint32_t *link = find(r, id);
+    if (link != NULL)
+        give_back(r, link);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+/* One of this second that has ended; NONE: there is none. */
+static uint32_t find_due(const struct weir_reservations *r, uint64_t second, uint64_t now_ns)
+{
+    uint32_t n = r->ring[second % RING];
+    while (n != NONE && r->places[n].ends_at_ns > now_ns)
+        n = r->places[n].next;
+    return n;
+}
+
+size_t weir_reservations_due(struct weir_reservations *r, uint64_t now_ns,
+                             char token[WEIR_RESERVATION_TEXT_MAX])
+{
+    uint64_t last = now_ns / SECOND_NS;
+    size_t size = 0;
+    pthread_mutex_lock(&r->mutex);
+    uint32_t n = NONE;
+    if (last - r->second >= RING)
+        r->second = last - RING + 1; /* nobody looked for long: each second of the ring once */
+    while (r->second != 0 && (n = find_due(r, r->second, now_ns)) == NONE && r->second < last)
+        r->second++;
+    if (n != NONE) {
+        size = r->places[n].size;
+        memcpy(token, r->places[n].token, size);
+        give_back(r, find(r, r->places[n].id));
+    }
+    pthread_mutex_unlock(&r->mutex);
+    return size;
+}

@@ -1,0 +1,42 @@
+/* Reserving and settling, for every front end: what stands between the engine's settlements and the
+ * list of open reservations. See engine/reservation.h.
+ *
+ * Threads: a worker's own.
+ */
+#ifndef WEIR_SERVER_RESERVE_H
+#define WEIR_SERVER_RESERVE_H
+
+#include "server/reservations.h"
+#include "server/worker.h"
+
+/* How front ends word what goes wrong. */
+#define WEIR_SETTLE_LATE                                                                           \
+    "the life of this reservation has ended: what was reserved has been given back"
+#define WEIR_SETTLE_FAILED "the store did not answer: settle again"
+#define WEIR_SETTLE_KEPT "settled, but the store did not answer: what was reserved stays charged"
+
+/* Makes a decision that the rules have filled, not yet queued, one to reserve `estimate` by; its
+ * slot's `drop` is weir_reserve_drop, its `write` calls weir_reserve_finish. Errors: WEIR_ERR_FULL
+ * (too many are open), as weir_engine_apply_reservation. */
+int weir_reserve_begin(struct weir_worker *worker, struct weir_decision *decision,
+                       uint64_t estimate, uint64_t life_ns, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* It is decided. Returns the size of its token, 0 where it was denied. */
+size_t weir_reserve_finish(struct weir_worker *worker, const struct weir_decision *decision,
+                           char token[WEIR_RESERVATION_TEXT_MAX], uint64_t *life_ns);
+
+/* Nobody will hear of it: what it has charged is released at the next tick. */
+void weir_reserve_drop(struct weir_slot *slot);
+
+/* Makes a taken decision the settlement of a token. Errors: as weir_engine_apply_settle. */
+int weir_settle_begin(struct weir_worker *worker, struct weir_decision *decision,
+                      struct weir_bytes token, const struct weir_settle *settle)
+    __attribute__((warn_unused_result));
+void weir_settle_finish(struct weir_worker *worker, const struct weir_decision *decision,
+                        struct weir_settled *settled);
+
+/* Releases those whose life has ended: some of them, a tick. */
+void weir_reserve_tick(struct weir_worker *worker);
+
+#endif

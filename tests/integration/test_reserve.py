@@ -1,0 +1,231 @@
+"""Reservations: charged at an estimate, settled by the truth; over workers, restarts, a store that
+nodes share, and the Redis protocol."""
+
+import random
+import threading
+
+import pytest
+
+from daemon.nodes import shared_rules
+from daemon.redis import Error, RedisWeir
+from daemon.redis_server import RedisServer, wait_until
+from daemon.weir import Weir, rules_of
+
+TOKENS = {"name": "tokens", "key": ["client.ip"], "algorithm": "token_bucket", "rate": "100/30d",
+          "refund_on": ["5xx", 404], "refund_cap": "20%"}
+DAILY = {"name": "daily", "key": ["client.ip"], "algorithm": "fixed_window", "rate": "1000/300d",
+         "debt": "0%"}
+FREE = {"name": "free", "match": {"path": "/free"}, "key": ["client.ip"], "algorithm": "gcra",
+        "rate": "5/30d"}
+TOKEN = {"token": "s3cret"}
+
+
+@pytest.fixture(scope="module", name="weir")
+def fixture_weir(tmp_path_factory):
+    with Weir(tmp_path_factory.mktemp("weir"), rules_of(TOKENS, DAILY, FREE,
+              server={"admin": TOKEN}), "--workers", "2") as weir:
+        yield weir
+
+
+def post(weir, path, **fields):
+    with weir.client() as client:
+        return client.post(path, fields)
+
+
+def reserve(weir, ip, cost=1, **fields):
+    reply = post(weir, "/v1/reserve", ip=ip, cost=cost, **fields)
+    assert reply.status == 200, reply.body
+    return reply.json["reservation"]
+
+
+def settle(weir, token, **truth):
+    reply = post(weir, "/v1/settle", reservation=token, **truth)
+    assert reply.status == 200, reply.body
+    return reply.json
+
+
+def used(weir, ip):
+    limits = weir.check(ip=ip, dry_run=True, cost=0).json["limits"]
+    return [limit["limit"] - limit["remaining"] for limit in limits]
+
+
+def test_an_estimate_is_charged_to_all_limits_and_answered_as_a_check(weir):
+    reply = post(weir, "/v1/reserve", ip="192.0.2.1", cost=40)
+    assert reply.status == 200 and reply.json["allowed"] is True
+    assert [limit["remaining"] for limit in reply.json["limits"]] == [60, 960]
+    assert reply.json["life_ms"] == 60000
+    assert reply["x-ratelimit-remaining"] == "60"
+    assert used(weir, "192.0.2.1") == [40, 40]
+
+
+def test_what_is_denied_has_no_token_and_charges_nothing(weir):
+    reply = post(weir, "/v1/reserve", ip="192.0.2.2", cost=101)
+    assert reply.status == 429 and "reservation" not in reply.json
+    assert used(weir, "192.0.2.2") == [0, 0]
+
+
+def test_a_true_cost_below_gives_back_the_difference(weir):
+    token = reserve(weir, "192.0.2.3", 40)
+    answer = settle(weir, token, cost=15)
+    assert answer["settled"] is True and answer["repeated"] is False
+    assert [(limit["name"], limit["refunded"]) for limit in answer["limits"]] == \
+        [("tokens", 25), ("daily", 25)]
+    assert used(weir, "192.0.2.3") == [15, 15]
+
+
+def test_a_true_cost_above_is_charged_down_to_the_floor_of_debt(weir):
+    token = reserve(weir, "192.0.2.4", 90)
+    answer = settle(weir, token, cost=2000)
+    assert [(limit["charged"], limit["dropped"]) for limit in answer["limits"]] == \
+        [(110, 1800), (910, 1000)]
+    assert weir.check(ip="192.0.2.4").status == 429
+    assert used(weir, "192.0.2.4") == [100, 1000]
+
+
+def test_settling_twice_is_done_once_and_told(weir):
+    token = reserve(weir, "192.0.2.5", 40)
+    settle(weir, token, cost=10)
+    for truth in ({"cost": 10}, {"cost": 0}, {"cost": 99}, {"status": 503}):
+        assert settle(weir, token, **truth)["repeated"] is True
+    assert used(weir, "192.0.2.5") == [10, 10]
+
+
+def test_of_settlements_at_one_time_one_is_done(weir):
+    tokens, gate = [reserve(weir, "192.0.2.6", 4) for _ in range(10)], threading.Barrier(8)
+    firsts = []
+
+    def work():
+        gate.wait()
+        for token in tokens:
+            if not settle(weir, token, cost=1)["repeated"]:
+                firsts.append(token)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(firsts) == sorted(tokens)
+    assert used(weir, "192.0.2.6") == [10, 10]
+
+
+def test_it_is_released_by_itself_when_its_life_ends_and_then_too_late(weir):
+    token = reserve(weir, "192.0.2.7", 60, life=1)
+    wait_until(lambda: used(weir, "192.0.2.7") == [0, 0], what="the release")
+    reply = post(weir, "/v1/settle", reservation=token, cost=10)
+    assert reply.status == 409 and "given back" in reply.json["detail"]
+    assert used(weir, "192.0.2.7") == [0, 0]
+
+
+def test_an_outcome_gives_back_within_its_cap_and_to_its_limits_only(weir):
+    refunded = []
+    for _ in range(6):
+        answer = settle(weir, reserve(weir, "192.0.2.8", 5), outcome="5xx")
+        refunded.append([limit["refunded"] for limit in answer["limits"]])
+        assert answer["capped"] is (len(refunded) > 4)
+    assert refunded == [[5]] * 4 + [[]] * 2  # 20 % of 100
+    assert used(weir, "192.0.2.8") == [10, 30]
+    assert settle(weir, reserve(weir, "192.0.2.9", 5), status=200)["limits"] == []
+    reply = post(weir, "/v1/report", reservation=reserve(weir, "192.0.2.9", 5), status=404)
+    assert [limit["refunded"] for limit in reply.json["limits"]] == [5]
+    assert used(weir, "192.0.2.9") == [5, 10]
+
+
+@pytest.mark.parametrize("fields, status", [
+    ({"cost": 0}, 400), ({"life": 0.5}, 400), ({"life": 3601}, 400), ({"life": "soon"}, 400),
+    ({"dry_run": True}, 400), ({"idempotency_key": "k"}, 400), ({"status": 200}, 400)])
+def test_what_is_no_reservation_is_refused(weir, fields, status):
+    assert post(weir, "/v1/reserve", ip="192.0.2.10", **fields).status == status
+    assert used(weir, "192.0.2.10") == [0, 0]
+
+
+def test_a_check_has_no_life(weir):
+    assert weir.check(ip="192.0.2.10", life=5).status == 400
+
+
+@pytest.mark.parametrize("fields", [
+    {}, {"cost": 1}, {"reservation": "AAAA", "cost": 1}, {"reservation": "", "status": 500},
+    {"reservation": "AAAA"}, {"reservation": 1, "cost": 1}, {"reservation": "AAAA", "cost": -1}])
+def test_what_is_no_settlement_is_refused(weir, fields):
+    assert post(weir, "/v1/settle", **fields).status == 400
+
+
+def test_a_token_that_was_changed_is_none(weir):
+    token = reserve(weir, "192.0.2.11", 50)
+    for i in range(0, len(token), 7):
+        other = token[:i] + ("A" if token[i] != "A" else "B") + token[i + 1:]
+        assert post(weir, "/v1/settle", reservation=other, cost=0).status == 400
+    assert used(weir, "192.0.2.11") == [50, 50]
+
+
+def test_the_token_outlives_kill_9_and_is_settled_once(tmp_path):
+    state = {"file": str(tmp_path / "state"), "size": "1MiB"}
+    with Weir(tmp_path, rules_of(TOKENS, DAILY, state=state)) as weir:
+        early, late = reserve(weir, "192.0.2.1", 40), reserve(weir, "192.0.2.1", 40)
+        settle(weir, early, cost=5)
+        weir.kill()
+        weir.start()
+        assert used(weir, "192.0.2.1") == [45, 45]
+        assert settle(weir, early, cost=0)["repeated"] is True
+        assert settle(weir, late, cost=30)["repeated"] is False
+        assert used(weir, "192.0.2.1") == [35, 35]
+
+
+def test_over_random_kills_nothing_is_gained_and_nothing_leaks(tmp_path):
+    """Reservations are settled, some twice, over kill -9: those that were settled count by the
+    truth, the others by their estimate."""
+    state = {"file": str(tmp_path / "state"), "size": "1MiB"}
+    limit = {**DAILY, "rate": "1000000/300d"}
+    choose, expected, open_tokens, settled = random.Random(7), 0, [], []
+    with Weir(tmp_path, rules_of(limit, state=state), "--workers", "2") as weir:
+        for _ in range(5):
+            for _ in range(40):
+                cost = choose.randint(1, 50)
+                open_tokens.append((reserve(weir, "192.0.2.1", cost), cost))
+                expected += cost
+                if choose.random() < 0.7:
+                    token, cost = open_tokens.pop(choose.randrange(len(open_tokens)))
+                    truth = choose.randint(0, 100)
+                    assert settle(weir, token, cost=truth)["repeated"] is False
+                    expected += truth - cost
+                    settled.append(token)
+                if settled and choose.random() < 0.3:
+                    assert settle(weir, choose.choice(settled), cost=0)["repeated"] is True
+            weir.kill()
+            weir.start()
+            assert used(weir, "192.0.2.1") == [expected]
+
+
+def test_after_a_reload_it_is_settled_where_the_limit_is_the_same_or_converts(tmp_path):
+    with Weir(tmp_path, rules_of(TOKENS, DAILY)) as weir:
+        tokens = [reserve(weir, f"192.0.2.{i}", 10) for i in range(2)]
+        weir.write_rules(rules_of(FREE, {**TOKENS, "rate": "200/30d"}, {**DAILY, "key": []}))
+        weir.reload()
+        assert [limit["refunded"] for limit in settle(weir, tokens[0], cost=4)["limits"]] == [6, 6]
+        weir.write_rules(rules_of({**TOKENS, "algorithm": "sliding_window"}))
+        weir.reload()
+        answer = settle(weir, tokens[1], cost=4)
+        assert answer["gone"] == 2 and answer["limits"] == []
+
+
+def test_two_nodes_that_share_a_store_know_their_own_tokens(tmp_path):
+    with RedisServer(tmp_path / "redis") as redis:
+        rules = shared_rules(redis.url, {**TOKENS, "on_store_error": "closed"},
+                             {**DAILY, "on_store_error": "closed"}, nodes=2, deadline="2s")
+        with Weir(tmp_path, rules) as weir:
+            token = reserve(weir, "192.0.2.1", 40)
+            assert settle(weir, token, cost=10)["repeated"] is False
+            assert settle(weir, token, cost=0)["repeated"] is True
+            assert used(weir, "192.0.2.1") == [10, 10]
+            token = reserve(weir, "192.0.2.1", 20)
+            settle(weir, token, cost=50)
+            assert used(weir, "192.0.2.1") == [60, 60]
+            answer = settle(weir, reserve(weir, "192.0.2.1", 20), status=500)
+            assert [limit["refunded"] for limit in answer["limits"]] == [20]
+            answer = settle(weir, reserve(weir, "192.0.2.1", 20), status=500)
+            assert answer["capped"] is True and used(weir, "192.0.2.1") == [80, 100]
+            reserve(weir, "192.0.2.2", 30, life=1)
+            wait_until(lambda: used(weir, "192.0.2.2") == [0, 0], what="the release")
+            token = reserve(weir, "192.0.2.3", 30)
+            redis.kill()
+            assert post(weir, "/v1/settle", reservation=token, cost=1).status == 503
