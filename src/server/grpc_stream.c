@@ -215,7 +215,6 @@ void weir_grpc_stream_take(struct weir_grpc_stream *stream, const char *data, si
     size_t done = body ? 0 : stream_read_all(stream, data, size);
     if (done < size && !stream_keep(stream, data + done, size - done)) {
         weir_grpc_fail(stream, WEIR_GRPC_UNAVAILABLE, "overloaded");
-        done = size;
     } else if (body) {
         body = stream->body;
         size_t read = stream_read_all(stream, body->data, body->used);

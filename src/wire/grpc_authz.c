@@ -123,8 +123,10 @@ static pb_option **options_make(const struct weir_grpc_pairs *pairs, struct weir
 }
 
 static int write_denied(const struct weir_grpc_authz_response *from, struct weir_grpc_arena *arena,
-                        Envoy__Service__Auth__V3__CheckResponse *response, struct weir_bytes *out)
+                        Google__Rpc__Status *code, struct weir_bytes *out)
 {
+    Envoy__Service__Auth__V3__CheckResponse response =
+        ENVOY__SERVICE__AUTH__V3__CHECK_RESPONSE__INIT;
     Envoy__Service__Auth__V3__DeniedHttpResponse denied =
         ENVOY__SERVICE__AUTH__V3__DENIED_HTTP_RESPONSE__INIT;
     Envoy__Type__V3__HttpStatus status = ENVOY__TYPE__V3__HTTP_STATUS__INIT;
@@ -133,15 +135,18 @@ static int write_denied(const struct weir_grpc_authz_response *from, struct weir
     denied.body = weir_grpc_data(from->body);
     denied.headers = options_make(&from->headers, arena);
     denied.n_headers = from->headers.count;
-    response->http_response_case =
+    response.status = code;
+    response.http_response_case =
         ENVOY__SERVICE__AUTH__V3__CHECK_RESPONSE__HTTP_RESPONSE_DENIED_RESPONSE;
-    response->denied_response = &denied;
-    return denied.headers ? weir_grpc_pack(&response->base, arena, out) : WEIR_ERR_TOO_LARGE;
+    response.denied_response = &denied;
+    return denied.headers ? weir_grpc_pack(&response.base, arena, out) : WEIR_ERR_TOO_LARGE;
 }
 
 static int write_allowed(const struct weir_grpc_authz_response *from, struct weir_grpc_arena *arena,
-                         Envoy__Service__Auth__V3__CheckResponse *response, struct weir_bytes *out)
+                         Google__Rpc__Status *code, struct weir_bytes *out)
 {
+    Envoy__Service__Auth__V3__CheckResponse response =
+        ENVOY__SERVICE__AUTH__V3__CHECK_RESPONSE__INIT;
     Envoy__Service__Auth__V3__OkHttpResponse allowed =
         ENVOY__SERVICE__AUTH__V3__OK_HTTP_RESPONSE__INIT;
     ProtobufCBinaryData removed;
@@ -154,21 +159,19 @@ static int write_allowed(const struct weir_grpc_authz_response *from, struct wei
         allowed.headers_to_remove = &removed;
         allowed.n_headers_to_remove = 1;
     }
-    response->http_response_case =
+    response.status = code;
+    response.http_response_case =
         ENVOY__SERVICE__AUTH__V3__CHECK_RESPONSE__HTTP_RESPONSE_OK_RESPONSE;
-    response->ok_response = &allowed;
+    response.ok_response = &allowed;
     bool whole = allowed.headers && allowed.response_headers_to_add;
-    return whole ? weir_grpc_pack(&response->base, arena, out) : WEIR_ERR_TOO_LARGE;
+    return whole ? weir_grpc_pack(&response.base, arena, out) : WEIR_ERR_TOO_LARGE;
 }
 
 int weir_grpc_authz_write(const struct weir_grpc_authz_response *from,
                           struct weir_grpc_arena *arena, struct weir_bytes *out)
 {
-    Envoy__Service__Auth__V3__CheckResponse response =
-        ENVOY__SERVICE__AUTH__V3__CHECK_RESPONSE__INIT;
-    Google__Rpc__Status status = GOOGLE__RPC__STATUS__INIT;
-    status.code = from->status;
-    response.status = &status;
-    return from->allowed ? write_allowed(from, arena, &response, out)
-                         : write_denied(from, arena, &response, out);
+    Google__Rpc__Status code = GOOGLE__RPC__STATUS__INIT;
+    code.code = from->status;
+    return from->allowed ? write_allowed(from, arena, &code, out)
+                         : write_denied(from, arena, &code, out);
 }
