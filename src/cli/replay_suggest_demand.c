@@ -48,6 +48,11 @@ uint64_t suggest_demand_share(const struct suggest_demand *demand)
 
 /* --- Finding ---------------------------------------------------------------------------------- */
 
+static bool is_key(const struct suggest_key *key, uint32_t route, const uint64_t hash[2])
+{
+    return key->route == route && key->hash[0] == hash[0] && key->hash[1] == hash[1];
+}
+
 /* The slot of a key, or the empty one where it belongs. The mask takes low bits of hash[0], so the
  * place is by the other half. */
 static uint32_t *slot_of(const struct suggest_demand *demand, uint32_t route,
@@ -57,10 +62,8 @@ static uint32_t *slot_of(const struct suggest_demand *demand, uint32_t route,
 
     for (at ^= at >> 32;; at++) {
         uint32_t *slot = &demand->slots[at & demand->slot_mask];
-        const struct suggest_key *key = &demand->keys[*slot - 1];
 
-        if (*slot == 0 ||
-            (key->route == route && key->hash[0] == hash[0] && key->hash[1] == hash[1]))
+        if (*slot == 0 || is_key(&demand->keys[*slot - 1], route, hash))
             return slot;
     }
 }

@@ -330,11 +330,11 @@ static int suggest_limit(const struct suggest_trace *trace, struct limit *limit,
 static int print_limits(const struct suggest_trace *trace, struct names *names, FILE *out,
                         FILE *terminal)
 {
-    struct ranked ranked[ROUTES_MAX];
+    struct ranked ranked[ROUTES_MAX] = {{0, 0}};
     uint32_t count = rank(trace, ranked);
     struct limit everything = {.name = "everything"};
 
-    strcpy(names->list[names->count++], everything.name);
+    snprintf(names->list[names->count++], ROUTE_NAME_MAX + 1, "%s", everything.name);
     for (uint32_t i = 0; i < count; i++) {
         struct limit limit = {.route = suggest_routes_at(trace->routes, ranked[i].route)};
 

@@ -1,0 +1,179 @@
+/* What keys ask for, beside the core's sliding window; samples; memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "cli/replay_suggest_demand.h"
+#include "failing_memory.h"
+
+#include <weir/limit.h>
+
+#define START UINT64_C(1700000000123456789)
+#define ASKED 400
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+/* How many of the requests a sliding window of N would deny. */
+static unsigned denials(uint64_t window_ns, uint64_t n, const uint64_t *times,
+                        const uint64_t *costs)
+{
+    const struct weir_limit_spec spec = {
+        .algorithm = WEIR_SLIDING_WINDOW, .rate = n, .window_ns = window_ns};
+    struct weir_cell cell = {0, 0};
+    struct weir_limit limit;
+    unsigned denied = 0;
+
+    assert_int_equal(weir_limit_init(&limit, &spec, NULL), 0);
+    for (unsigned i = 0; i < ASKED; i++) {
+        const struct weir_use use = {.now_ns = times[i], .cost = costs[i]};
+
+        denied += !weir_decide(&limit, &cell, &use, NULL, NULL);
+    }
+    return denied;
+}
+
+static void the_most_is_the_smallest_limit_that_denies_nothing(void **state)
+{
+    uint64_t random = 88172645463325252, times[ASKED], costs[ASKED], t = START;
+
+    for (unsigned trial = 0; trial < 60; trial++) {
+        struct suggest_demand *demand = suggest_demand_open(100);
+        const uint64_t hash[2] = {trial, trial};
+        const struct suggest_key *key;
+        uint64_t pause_ns = UINT64_C(1) << (10 + next_random(&random) % 32);
+
+        for (unsigned i = 0; i < ASKED; i++) {
+            t += next_random(&random) % 8 == 0 ? 0 : next_random(&random) % pause_ns;
+            times[i] = t;
+            costs[i] = trial % 2 == 0 ? 1 : next_random(&random) % 5000;
+            assert_int_equal(suggest_demand_add(demand, 3, hash, t, costs[i], &key), 0);
+        }
+        assert_non_null(key);
+        assert_int_equal(key->requests, ASKED);
+        for (int w = 0; w < SUGGEST_WINDOWS; w++) {
+            assert_int_equal(denials(suggest_window_ns[w], key->most[w], times, costs), 0);
+            assert_true(denials(suggest_window_ns[w], key->most[w] - 1, times, costs) > 0);
+        }
+        suggest_demand_close(demand);
+    }
+}
+
+static void counts_stop_at_their_largest(void **state)
+{
+    struct suggest_demand *demand = suggest_demand_open(1);
+    const uint64_t hash[2] = {0, 0};
+    const struct suggest_key *key = NULL;
+
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(suggest_demand_add(demand, 0, hash, START, UINT64_C(3000000000), &key), 0);
+    assert_int_equal(key->most[0], UINT32_MAX);
+    assert_int_equal(
+        suggest_demand_add(demand, 0, hash, START + suggest_window_ns[0], UINT64_MAX, &key), 0);
+    assert_int_equal(key->most[2], UINT32_MAX);
+    suggest_demand_close(demand);
+}
+
+static void a_sample_is_the_same_in_whatever_order_keys_come(void **state)
+{
+    enum { KEYS = 5000, MAX = 700 };
+    size_t counts[2];
+    uint64_t shares[2];
+
+    for (int order = 0; order < 2; order++) {
+        struct suggest_demand *demand = suggest_demand_open(MAX);
+
+        for (unsigned i = 0; i < 2 * KEYS; i++) {
+            uint64_t number = order == 0 ? i % KEYS : KEYS - 1 - i % KEYS, random = number + 1;
+            const uint64_t hash[2] = {next_random(&random) >> 7, number};
+            const struct suggest_key *key;
+
+            assert_int_equal(suggest_demand_add(demand, 1, hash, START, 1, &key), 0);
+            if (key != NULL && i >= KEYS)
+                assert_int_equal(key->most[0], 2); /* complete, although others went */
+        }
+
+        uint32_t *sorted = suggest_demand_sorted(demand, 1, 0, &counts[order]);
+
+        assert_non_null(sorted);
+        assert_int_equal(sorted[0], 2);
+        free(sorted);
+        shares[order] = suggest_demand_share(demand);
+        suggest_demand_close(demand);
+    }
+    assert_int_equal(shares[0], shares[1]);
+    assert_int_equal(counts[0], counts[1]);
+    assert_int_equal(shares[0], 8);
+    assert_in_range(counts[0], MAX / 2, MAX);
+}
+
+static void routes_are_told_apart_and_sorted(void **state)
+{
+    struct suggest_demand *demand = suggest_demand_open(1000);
+    const struct suggest_key *key;
+    size_t count;
+
+    for (unsigned i = 0; i < 50; i++) {
+        const uint64_t hash[2] = {i, i};
+
+        assert_int_equal(suggest_demand_add(demand, i % 2, hash, START, 100 - i, &key), 0);
+    }
+
+    uint32_t *sorted = suggest_demand_sorted(demand, 1, 1, &count);
+
+    assert_int_equal(count, 25);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(sorted[i], 51 + 2 * i);
+    free(sorted);
+    assert_null(suggest_demand_sorted(demand, 7, 1, &count));
+    assert_int_equal(count, 0);
+    suggest_demand_close(demand);
+}
+
+static void memory_that_runs_out_is_an_error(void **state)
+{
+    const struct suggest_key *key;
+    int failures = 0;
+
+    for (long after = 0; after < 8; after++) {
+        struct suggest_demand *demand;
+        int error = 0;
+
+        failing_memory_after(after);
+        demand = suggest_demand_open(100000);
+        for (unsigned i = 0; demand != NULL && error == 0 && i < 4000; i++) {
+            const uint64_t hash[2] = {i, i};
+
+            error = suggest_demand_add(demand, 0, hash, START, 1, &key);
+        }
+        if (failing_memory_stop()) {
+            failures++;
+            assert_true(demand == NULL || error == WEIR_ERR_MEMORY);
+        }
+        suggest_demand_close(demand);
+    }
+    assert_true(failures >= 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_most_is_the_smallest_limit_that_denies_nothing),
+        cmocka_unit_test(counts_stop_at_their_largest),
+        cmocka_unit_test(a_sample_is_the_same_in_whatever_order_keys_come),
+        cmocka_unit_test(routes_are_told_apart_and_sorted),
+        cmocka_unit_test(memory_that_runs_out_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
