@@ -5,7 +5,8 @@
  *   redis_throttle  CL.THROTTLE, THROTTLE, GCRA: a limit in every command
  *   redis_increx    INCREX: fixed windows
  *   redis_checkall  WEIR.CHECKALL: several such limits, one decision
- *   redis_rules     WEIR.CHECK, .PEEK, .REFUND, .RESET, .RELEASE: the limits of the rules file
+ *   redis_rules     WEIR.CHECK, .PEEK, .REFUND, .RESET, .RELEASE, .RESERVE, .SETTLE: the limits of
+ *                   the rules file
  *   redis_keys      DEL, EXISTS, TTL, PTTL, DBSIZE on what commands have made
  *   redis_session   HELLO, AUTH, CLIENT, SELECT, RESET, QUIT, PING, ECHO
  *   redis_info      INFO, CONFIG GET
@@ -137,6 +138,8 @@ void weir_redis_peek(struct weir_redis_call *call);
 void weir_redis_refund(struct weir_redis_call *call);
 void weir_redis_reset_states(struct weir_redis_call *call);
 void weir_redis_release(struct weir_redis_call *call);
+void weir_redis_reserve(struct weir_redis_call *call);
+void weir_redis_settle_reservation(struct weir_redis_call *call);
 void weir_redis_del(struct weir_redis_call *call);
 void weir_redis_exists(struct weir_redis_call *call);
 void weir_redis_ttl(struct weir_redis_call *call);

@@ -1,17 +1,19 @@
-/* WEIR.CHECK, .PEEK, .REFUND, .RESET, .RELEASE: a request, told by its attributes, under the rules
- * file. See redis.h and docs/redis-protocol.md. */
+/* WEIR.CHECK, .PEEK, .REFUND, .RESET, .RELEASE, .RESERVE, .SETTLE: a request, told by its
+ * attributes, under the rules file. See redis.h and docs/redis-protocol.md. */
 #include <stdio.h>
 #include <string.h>
 
 #include "server/redis.h"
+#include "server/reserve.h"
+#include "wire/settle_json.h"
 
 /* The words that are no attributes. */
 struct options {
-    int64_t cost, age_ms;
+    int64_t cost, age_ms, life_ms;
     bool dry_run;
     struct weir_bytes idempotency_key; /* data == NULL: none */
 };
-enum takes { TAKES_COST = 1, TAKES_DRYRUN = 2, TAKES_AGE = 4, TAKES_ONCE = 8 };
+enum takes { TAKES_COST = 1, TAKES_DRYRUN = 2, TAKES_AGE = 4, TAKES_ONCE = 8, TAKES_LIFE = 16 };
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
@@ -88,7 +90,7 @@ static bool request_read(struct weir_redis_call *call, unsigned takes, struct op
 {
     struct weir_request *attributes = &call->redis->attributes;
     const struct weir_bytes *args = call->args;
-    *options = (struct options){.cost = 1};
+    *options = (struct options){.cost = 1, .life_ms = WEIR_RESERVATION_LIFE_NS / 1000000};
     weir_request_clear(attributes,
                        weir_rules_attribute_count(weir_worker_rules(call->redis->worker)));
     for (uint32_t i = 1; i < call->count; i++) {
@@ -104,8 +106,10 @@ static bool request_read(struct weir_redis_call *call, unsigned takes, struct op
         }
         bool cost = (takes & TAKES_COST) && weir_resp_is(args[i], "COST");
         bool read;
-        if (cost || ((takes & TAKES_AGE) && weir_resp_is(args[i], "AGE"))) {
-            read = option_number(call, i, cost ? &options->cost : &options->age_ms);
+        bool life = (takes & TAKES_LIFE) && weir_resp_is(args[i], "LIFE");
+        if (cost || life || ((takes & TAKES_AGE) && weir_resp_is(args[i], "AGE"))) {
+            int64_t *number = life ? &options->life_ms : &options->age_ms;
+            read = option_number(call, i, cost ? &options->cost : number);
         } else if (i + 1 < call->count) {
             read = attribute_read(call, args[i], args[i + 1]);
         } else {
@@ -177,14 +181,15 @@ static char *write_limit(char *out, int version, const struct weir_answer_limit 
     return weir_resp_write_integer(out, weir_redis_milliseconds(limit->report.reset_after_ns));
 }
 
-static void check_write(struct weir_slot *slot, struct weir_output *output)
+/* The answer, in a map that has room for `more` entries behind it. */
+static char *write_answer(struct weir_slot *slot, char *out, unsigned more)
 {
     struct weir_redis *redis = weir_connection_workspace(slot->connection);
     struct weir_answer *answer = &redis->answer;
     int version = slot->flags;
     weir_engine_answer(slot->decision, answer, redis->lease);
-    char *out = output->data + output->used;
-    out = weir_resp_write_map(out, version, 5 + answer->repeated + (answer->lease.data != NULL));
+    out = weir_resp_write_map(out, version,
+                              5 + answer->repeated + (answer->lease.data != NULL) + more);
     out = WEIR_RESP_WRITE_WORD(out, "allowed");
     out = weir_resp_write_boolean(out, version, answer->allowed);
     out = WEIR_RESP_WRITE_WORD(out, "denied_by");
@@ -210,8 +215,77 @@ static void check_write(struct weir_slot *slot, struct weir_output *output)
         out = WEIR_RESP_WRITE_WORD(out, "lease");
         out = weir_resp_write_bulk(out, answer->lease.data, answer->lease.size);
     }
+    return out;
+}
+
+static void check_write(struct weir_slot *slot, struct weir_output *output)
+{
+    char *out = write_answer(slot, output->data + output->used, 0);
     output->used = (size_t)(out - output->data);
     weir_worker_give(slot->connection->worker, slot->decision);
+}
+
+static void reserve_write(struct weir_slot *slot, struct weir_output *output)
+{
+    struct weir_worker *worker = slot->connection->worker;
+    char token[WEIR_RESERVATION_TEXT_MAX];
+    uint64_t life_ns;
+    size_t size = weir_reserve_finish(worker, slot->decision, token, &life_ns);
+    char *out = write_answer(slot, output->data + output->used, size ? 2 : 0);
+    if (size) {
+        out = WEIR_RESP_WRITE_WORD(out, "reservation");
+        out = weir_resp_write_bulk(out, token, size);
+        out = WEIR_RESP_WRITE_WORD(out, "life_ms");
+        out = write_count(out, life_ns / 1000000);
+    }
+    output->used = (size_t)(out - output->data);
+    weir_worker_give(worker, slot->decision);
+}
+
+static char *write_settled(char *out, int version, const struct weir_answer_limit *limit,
+                           bool refund, uint64_t dropped)
+{
+    out = weir_resp_write_map(out, version, 5);
+    out = WEIR_RESP_WRITE_WORD(out, "name");
+    out = weir_resp_write_bulk(out, limit->name.data, limit->name.size);
+    out = refund ? WEIR_RESP_WRITE_WORD(out, "refunded") : WEIR_RESP_WRITE_WORD(out, "charged");
+    out = write_count(out, limit->cost);
+    out = WEIR_RESP_WRITE_WORD(out, "dropped");
+    out = write_count(out, dropped);
+    out = WEIR_RESP_WRITE_WORD(out, "limit");
+    out = write_count(out, limit->report.limit);
+    out = WEIR_RESP_WRITE_WORD(out, "remaining");
+    return write_count(out, limit->report.remaining);
+}
+
+static void settle_write(struct weir_slot *slot, struct weir_output *output)
+{
+    struct weir_redis *redis = weir_connection_workspace(slot->connection);
+    struct weir_settled settled;
+    int version = slot->flags;
+    bool refund = slot->decision->op == WEIR_OP_REFUND;
+    char *out = output->data + output->used;
+    weir_settle_finish(redis->worker, slot->decision, &settled);
+    if (settled.failed || settled.kept) {
+        out += sprintf(out, "-ERR %s\r\n", settled.kept ? WEIR_SETTLE_KEPT : WEIR_SETTLE_FAILED);
+    } else {
+        weir_engine_answer(slot->decision, &redis->answer, redis->lease);
+        out = weir_resp_write_map(out, version, 5);
+        out = WEIR_RESP_WRITE_WORD(out, "settled");
+        out = weir_resp_write_boolean(out, version, true);
+        out = WEIR_RESP_WRITE_WORD(out, "repeated");
+        out = weir_resp_write_boolean(out, version, settled.repeated);
+        out = WEIR_RESP_WRITE_WORD(out, "capped");
+        out = weir_resp_write_boolean(out, version, settled.capped);
+        out = WEIR_RESP_WRITE_WORD(out, "gone");
+        out = write_count(out, settled.gone);
+        out = WEIR_RESP_WRITE_WORD(out, "limits");
+        out = weir_resp_write_array(out, settled.count);
+        for (uint16_t i = 0; i < settled.count; i++)
+            out = write_settled(out, version, &redis->answer.limits[i], refund, settled.dropped[i]);
+    }
+    output->used = (size_t)(out - output->data);
+    weir_worker_give(redis->worker, slot->decision);
 }
 
 /* How many limits had a state: one of several rates has several. */
@@ -300,4 +374,74 @@ void weir_redis_release(struct weir_redis_call *call)
     }
     weir_worker_give(worker, decision);
     weir_redis_error(call, "ERR not a lease");
+}
+
+void weir_redis_reserve(struct weir_redis_call *call)
+{
+    struct weir_worker *worker = call->redis->worker;
+    struct weir_reason reason = {{0}};
+    struct options options;
+    if (!request_read(call, TAKES_COST | TAKES_LIFE, &options))
+        return;
+    uint64_t life_ns = (uint64_t)options.life_ms * 1000000;
+    if (options.cost < 1 || options.life_ms > INT32_MAX || life_ns < WEIR_RESERVATION_LIFE_MIN_NS ||
+        life_ns > WEIR_RESERVATION_LIFE_MAX_NS) {
+        weir_redis_error(call, options.cost < 1 ? "ERR COST of a reservation is at least 1"
+                                                : "ERR LIFE must be 1000 to 3600000 milliseconds");
+        return;
+    }
+    struct weir_decision *decision = request_apply(call, WEIR_OP_DECIDE, options.idempotency_key);
+    if (!decision)
+        return;
+    if (weir_reserve_begin(worker, decision, (uint64_t)options.cost, life_ns, &reason) < 0) {
+        weir_worker_give(worker, decision);
+        weir_redis_error(call, "ERR %s", reason.text);
+        return;
+    }
+    struct weir_slot *slot = weir_connection_slot(call->connection);
+    if (!slot) {
+        weir_reservations_unclaim(worker->reservations);
+        weir_worker_give(worker, decision);
+        call->close = true;
+        return;
+    }
+    slot->decision = decision;
+    slot->write = reserve_write;
+    slot->drop = weir_reserve_drop;
+    slot->flags = call->session->version;
+    weir_slot_wait(slot, decision);
+}
+
+void weir_redis_settle_reservation(struct weir_redis_call *call)
+{
+    struct weir_worker *worker = call->redis->worker;
+    struct weir_settle settle = {.how = WEIR_SETTLE_COST};
+    const struct weir_bytes *args = call->args;
+    int64_t cost = 0;
+    if (weir_resp_is(args[2], "STATUS")) {
+        settle.how = WEIR_SETTLE_STATUS;
+        if (weir_status_parse(args[3], &settle.status) < 0) {
+            weir_redis_error(call, "ERR STATUS is not 100 to 599, nor a class like 5xx");
+            return;
+        }
+    } else if (!weir_resp_is(args[2], "COST")) {
+        weir_redis_syntax_error(call);
+        return;
+    } else if (!option_number(call, 2, &cost)) {
+        return;
+    }
+    settle.cost = (uint64_t)cost;
+    struct weir_decision *decision = weir_worker_take(worker);
+    if (!decision) { /* not after weir_worker_has_room */
+        weir_redis_error(call, "ERR overloaded");
+        return;
+    }
+    int err = weir_settle_begin(worker, decision, args[1], &settle);
+    if (err == 0) {
+        weir_redis_wait(call, decision, settle_write);
+        return;
+    }
+    weir_worker_give(worker, decision);
+    weir_redis_error(call, err == WEIR_ERR_NOT_FOUND ? "ERR " WEIR_SETTLE_LATE
+                                                     : "ERR not a reservation of this node");
 }

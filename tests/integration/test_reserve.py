@@ -229,3 +229,29 @@ def test_two_nodes_that_share_a_store_know_their_own_tokens(tmp_path):
             token = reserve(weir, "192.0.2.3", 30)
             redis.kill()
             assert post(weir, "/v1/settle", reservation=token, cost=1).status == 503
+
+
+def test_over_the_redis_protocol(tmp_path):
+    def dictionary(reply):
+        return {name: [dictionary(part) for part in value] if name == "limits" else value
+                for name, value in zip(reply[::2], reply[1::2])}
+
+    with RedisWeir(tmp_path, rules_of(TOKENS, DAILY), "--workers", "2") as weir, \
+            weir.redis() as redis:
+        def ask(*words):
+            return dictionary(redis.ask(*words))
+
+        first = ask("WEIR.RESERVE", "ip", "192.0.2.1", "COST", 40, "LIFE", 5000)
+        assert first["allowed"] == 1 and first["life_ms"] == 5000
+        answer = ask("WEIR.SETTLE", first["reservation"], "COST", 15)
+        assert [limit["refunded"] for limit in answer["limits"]] == [25, 25]
+        assert [limit["remaining"] for limit in answer["limits"]] == [85, 985]
+        assert ask("WEIR.SETTLE", first["reservation"], "COST", 15)["repeated"] == 1
+        token = ask("WEIR.RESERVE", "ip", "192.0.2.1", "COST", 5)["reservation"]
+        assert [limit["refunded"] for limit in
+                ask("WEIR.SETTLE", token, "STATUS", "5xx")["limits"]] == [5]
+        assert "reservation" not in ask("WEIR.RESERVE", "ip", "192.0.2.1", "COST", 500)
+        for wrong in (["WEIR.RESERVE", "COST", 0], ["WEIR.RESERVE", "LIFE", 1],
+                      ["WEIR.SETTLE", token, "PRICE", 1], ["WEIR.SETTLE", "AAAA", "COST", 1],
+                      ["WEIR.SETTLE", token, "STATUS", "6xx"], ["WEIR.SETTLE", token, "COST"]):
+            assert isinstance(redis.ask(*wrong), Error), wrong
