@@ -294,30 +294,6 @@ void weir_worker_give_slot(struct weir_worker *worker, struct weir_slot *slot)
     worker->free_slots = slot;
 }
 
-/* --- Rules ------------------------------------------------------------------------------------ */
-
-struct weir_rules *weir_worker_rules(const struct weir_worker *worker)
-{
-    return weir_engine_rules(worker->engine);
-}
-
-const struct weir_settings *weir_worker_settings(const struct weir_worker *worker)
-{
-    return weir_rules_settings(weir_engine_rules(worker->engine));
-}
-
-bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_address *peer)
-{
-    const struct weir_settings *settings = weir_worker_settings(worker);
-    if (!peer->family)
-        return settings->trust_unix;
-    for (uint32_t i = 0; i < settings->trusted_proxy_count; i++) {
-        if (weir_cidr_contains(&settings->trusted_proxies[i], peer))
-            return true;
-    }
-    return false;
-}
-
 /* --- Open, run, close ------------------------------------------------------------------------- */
 
 static int worker_open_stores(struct weir_worker *worker, const struct weir_worker_options *options,

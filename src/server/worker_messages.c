@@ -1,4 +1,4 @@
-/* What other threads tell a worker; see worker.h */
+/* What other threads tell a worker, and the rules that they have told it; see worker.h */
 #include "server/worker.h"
 
 static void worker_on_left(void *context)
@@ -87,4 +87,28 @@ void weir_worker_stop(struct weir_worker *worker)
 {
     atomic_store(&worker->stop_wanted, true);
     uv_async_send(&worker->wake);
+}
+
+/* --- Rules ------------------------------------------------------------------------------------ */
+
+struct weir_rules *weir_worker_rules(const struct weir_worker *worker)
+{
+    return weir_engine_rules(worker->engine);
+}
+
+const struct weir_settings *weir_worker_settings(const struct weir_worker *worker)
+{
+    return weir_rules_settings(weir_engine_rules(worker->engine));
+}
+
+bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_address *peer)
+{
+    const struct weir_settings *settings = weir_worker_settings(worker);
+    if (!peer->family)
+        return settings->trust_unix;
+    for (uint32_t i = 0; i < settings->trusted_proxy_count; i++) {
+        if (weir_cidr_contains(&settings->trusted_proxies[i], peer))
+            return true;
+    }
+    return false;
 }
