@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/redis/script_pack.h"
 #include "store/redis/stats.h"
 
 #define TELL_ERRORS_NS UINT64_C(1000000000) /* one line a second at most */
@@ -99,11 +100,26 @@ void call_account(struct store *store, uint16_t slot, bool answered)
     store_update(store);
 }
 
+/* Of a calendar the server is sent what is around the time that we take for its. Where we are wrong
+ * it says what its clock shows (quota.lua), and so the next call is right. */
+static void learn_time(struct store *store, const char *text)
+{
+    static const char says[] = "WEIR clocks differ; at the server it is ";
+    const char *at = strstr(text, says);
+    uint64_t us = at != NULL ? strtoull(at + sizeof says - 1, NULL, 10) : 0;
+
+    if (us == 0 || us > REDIS_TIME_MAX_US)
+        return;
+    store->server_ns = us * 1000;
+    store->server_at_ns = store_now(store);
+    store->server_told = true;
+}
+
 void call_refused(struct store *store, const struct weir_reason *reason)
 {
     uint64_t hr = store_hr(store);
 
-    store->server_told = false; /* it may be for its clock that it refuses */
+    learn_time(store, reason->text);
     redis_stats_add(&store->stats.errors, 1);
     if (store->error_told_hr != 0 && hr - store->error_told_hr < TELL_ERRORS_NS)
         return;

@@ -14,8 +14,7 @@ function quota.load(c, s)
     local b, i = c.bounds, 7
     while i > 0 and b[i] > now do i = i - 1 end
     if i < 2 or i > 5 then
-        error('WEIR clocks differ: the time of the server is not in the calendar around that of ' ..
-            'its client', 0)
+        error(string.format('WEIR clocks differ; at the server it is %.0f us', now), 0)
     end
     c.here = {b[i - 1], b[i], b[i + 1], b[i + 2]}
     c.period, c.count, c.before = c.here, 0, 0

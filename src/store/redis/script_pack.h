@@ -35,6 +35,9 @@ enum redis_kind_of_state {
 /* Buckets count from this time, in us, so that the end of time is a double too. */
 #define REDIS_EPOCH_US (UINT64_C(1) << 50)
 
+/* The end of time: weir/limit.h. */
+#define REDIS_TIME_MAX_US ((UINT64_C(1) << 62) / 1000)
+
 /* The largest whole number such that all below it are doubles. */
 #define REDIS_NUMBER_MAX ((UINT64_C(1) << 53) - 1)
 

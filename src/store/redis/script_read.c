@@ -10,7 +10,6 @@
 enum { MARK_ADMITTED = 1, MARK_CHARGED = 2, MARK_RETRY = 4, MARK_NEXT = 8 };
 enum { STATUS_DECIDED, STATUS_REPEATED, STATUS_GONE };
 
-#define TIME_MAX_US ((UINT64_C(1) << 62) / 1000)      /* weir/limit.h, "Time" */
 #define TAT_MAX_US (((UINT64_C(1) << 63) - 1) / 1000) /* what a debt reaches */
 
 /* A part while it is read. */
@@ -46,7 +45,7 @@ static bool part_number(struct part *part, uint64_t max, uint64_t *value)
 
 static bool part_time(struct part *part, uint64_t *us)
 {
-    return part_number(part, TIME_MAX_US, us);
+    return part_number(part, REDIS_TIME_MAX_US, us);
 }
 
 /* What a state says of its limit, which the caller knows. */
@@ -93,7 +92,7 @@ static bool read_bucket(struct part *part, const struct weir_check *check,
         return false;
     if (part->is_state && !part_skip(part, 2))
         return false;
-    if (!part_number(part, TIME_MAX_US - REDIS_EPOCH_US, &since))
+    if (!part_number(part, REDIS_TIME_MAX_US - REDIS_EPOCH_US, &since))
         return false;
     part->now_us = since + REDIS_EPOCH_US;
 

@@ -105,7 +105,7 @@ struct store {
     uint64_t error_told_hr;
     uint64_t shut_down_by_hr;         /* 0: not asked to */
     uint64_t server_ns, server_at_ns; /* the server's time of a reply, and when that was by ours */
-    bool server_told; /* until then, and after what it refused, server_ns is the engine's time */
+    bool server_told; /* until then, server_ns is the engine's time */
     uint64_t deadline_ns, random;
     const uint64_t *test_time_ns;
     char prefix[REDIS_PREFIX_MAX + 1];
