@@ -21,6 +21,7 @@ int weir_command_explain(int argc, char **argv);
 int weir_command_envoy(int argc, char **argv);
 int weir_command_bench(int argc, char **argv);
 int weir_command_top(int argc, char **argv);
+int weir_command_grant(int argc, char **argv);
 int weir_command_version(int argc, char **argv);
 
 #endif

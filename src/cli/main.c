@@ -16,6 +16,7 @@ static const struct weir_command commands[] = {
     {"explain", "say which limits a request meets, and why", weir_command_explain},
     {"bench", "load a server and measure it", weir_command_bench},
     {"top", "watch a running server's limits and most denied keys", weir_command_top},
+    {"grant", "top up one key of a running server's limit", weir_command_grant},
     {"version", "print the version", weir_command_version},
 };
 

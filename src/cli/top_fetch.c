@@ -19,7 +19,7 @@ struct top_fetch {
     bool unix_socket;
     char *body; /* of the answer being read */
     size_t size, room;
-    bool too_large;
+    bool too_large, posts;
     char error[CURL_ERROR_SIZE];
 };
 
@@ -107,6 +107,16 @@ static int refuse(struct weir_reason *reason, int error, const char *text)
     return error;
 }
 
+/* The server's own words on an error, where it has some. */
+static void take_detail(const struct top_fetch *fetch, struct weir_reason *reason)
+{
+    json_t *problem = json_loadb(fetch->body, fetch->size, 0, NULL);
+    const char *detail = json_string_value(json_object_get(problem, "detail"));
+    if (detail != NULL)
+        snprintf(reason->text, sizeof reason->text, "%.200s", detail);
+    json_decref(problem);
+}
+
 /* The JSON object at `path`, a new reference; NULL with *error and `reason`. */
 static json_t *get(struct top_fetch *fetch, const char *path, int *error,
                    struct weir_reason *reason)
@@ -136,6 +146,8 @@ static json_t *get(struct top_fetch *fetch, const char *path, int *error,
     if (status != 200) {
         snprintf(reason->text, sizeof reason->text, "%s: status %ld%s", path, status,
                  status == 401 || status == 403 ? " (--token?)" : "");
+        if (fetch->posts)
+            take_detail(fetch, reason);
         *error = WEIR_ERR_IO;
         return NULL;
     }
@@ -268,4 +280,50 @@ void top_answer_free(struct top_answer *answer)
     free(answer->limits);
     free(answer->keys);
     *answer = (struct top_answer){0};
+}
+
+/* One key's limit, and how many units. The texts are the user's, so they are escaped. */
+static char *grant_path(struct top_fetch *fetch, const struct top_grant *grant)
+{
+    char *path = NULL;
+    char *name = curl_easy_escape(fetch->curl, grant->limit, 0);
+    if (name == NULL ||
+        asprintf(&path, "/v1/limits/%s/grant?units=%" PRIu64, name, grant->units) < 0)
+        path = NULL;
+    curl_free(name);
+    for (size_t i = 0; i <= grant->key_count && path != NULL; i++) {
+        const char *value = i < grant->key_count ? grant->keys[i] : grant->plan;
+        if (value == NULL)
+            continue;
+        char *longer = NULL, *escaped = curl_easy_escape(fetch->curl, value, 0);
+        if (escaped == NULL ||
+            asprintf(&longer, "%s&%s=%s", path, i < grant->key_count ? "key" : "plan", escaped) < 0)
+            longer = NULL;
+        curl_free(escaped);
+        free(path);
+        path = longer;
+    }
+    return path;
+}
+
+int top_fetch_grant(struct top_fetch *fetch, const struct top_grant *grant,
+                    struct top_granted *granted, struct weir_reason *reason)
+{
+    int error = 0;
+    char *path = grant_path(fetch, grant);
+    if (path == NULL || curl_easy_setopt(fetch->curl, CURLOPT_COPYPOSTFIELDS, "") != CURLE_OK) {
+        free(path);
+        return refuse(reason, WEIR_ERR_MEMORY, weir_error_text(WEIR_ERR_MEMORY));
+    }
+    fetch->posts = true;
+    json_t *answer = get(fetch, path, &error, reason);
+    free(path);
+    if (answer == NULL)
+        return error;
+    const json_t *limit = json_array_get(json_object_get(answer, "limits"), 0);
+    granted->granted = json_is_true(json_object_get(answer, "granted"));
+    granted->limit = number(limit, "limit");
+    granted->remaining = number(limit, "remaining");
+    json_decref(answer);
+    return 0;
 }

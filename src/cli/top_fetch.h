@@ -1,4 +1,5 @@
-/* Asking a running server's admin listener what its limits are doing, for `weir top`.
+/* Asking a running server's admin listener what its limits are doing, for `weir top`, and topping
+ * up a key, for `weir grant`.
  *
  * One connection (libcurl) is kept over all questions. Answers are JSON (jansson); a field that is
  * missing or of another type counts as zero or empty, so that an older or newer server can be
@@ -52,5 +53,20 @@ void top_fetch_close(struct top_fetch *fetch);
 int top_fetch_answer(struct top_fetch *fetch, uint64_t keys, struct top_answer *answer,
                      struct weir_reason *reason) __attribute__((warn_unused_result));
 void top_answer_free(struct top_answer *answer);
+
+/* Gives units back to one key of a limit. Errors: as above; `reason` is what the server says. */
+struct top_grant {
+    const char *limit, *plan; /* plan: NULL: none */
+    const char *const *keys;  /* values of the limit's key, in its order */
+    size_t key_count;
+    uint64_t units;
+};
+struct top_granted {
+    bool granted; /* false: it had used nothing */
+    uint64_t limit, remaining;
+};
+int top_fetch_grant(struct top_fetch *fetch, const struct top_grant *grant,
+                    struct top_granted *granted, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
 
 #endif

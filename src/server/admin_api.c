@@ -231,7 +231,7 @@ static void top_handle(struct weir_http_call *call, uint32_t rule)
 /* --- One key's state -------------------------------------------------------------------------- */
 
 /* Changes need the token, or a Unix socket, whose permissions say who may. */
-static bool call_may_change(struct weir_http_call *call)
+bool weir_admin_may_change(struct weir_http_call *call)
 {
     const struct weir_listener *listener = call->connection->listener;
     const char *token = weir_listener_settings(listener)->token;
@@ -247,8 +247,8 @@ static bool call_may_change(struct weir_http_call *call)
 }
 
 /* Reads ?key=…&key=…&plan=… into the check of that key. */
-static int state_read(struct weir_http_call *call, uint32_t rule, struct weir_decision *decision,
-                      struct weir_reason *reason)
+int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_decision *decision,
+                        struct weir_bytes *units, struct weir_reason *reason)
 {
     struct weir_key_values values = {0};
     struct weir_bytes query = call->request->query, name, value;
@@ -267,8 +267,11 @@ static int state_read(struct weir_http_call *call, uint32_t rule, struct weir_de
             if (weir_bytes_equal(value, "-"))
                 decoded = (struct weir_bytes){0}; /* as key texts show a missing one */
             values.values[values.count++] = decoded;
+        } else if (units && weir_bytes_equal(name, "units")) {
+            *units = decoded;
         } else {
-            snprintf(reason->text, sizeof reason->text, "query: only key and plan are known");
+            snprintf(reason->text, sizeof reason->text, "query: only key and plan%s are known",
+                     units ? ", and units," : "");
             return WEIR_ERR_SYNTAX;
         }
     }
@@ -313,14 +316,14 @@ static void state_handle(struct weir_http_call *call, uint32_t rule)
     if (!weir_http_allow(call, "GET", "DELETE"))
         return;
     bool remove = weir_http_method_is(call, "DELETE");
-    if (remove && !call_may_change(call))
+    if (remove && !weir_admin_may_change(call))
         return;
     struct weir_decision *decision = weir_worker_take(call->worker);
     if (!decision) {
         weir_http_problem(call, WEIR_HTTP_503, NULL, "overloaded");
         return;
     }
-    int err = state_read(call, rule, decision, &reason);
+    int err = weir_admin_read_key(call, rule, decision, NULL, &reason);
     if (err < 0) {
         weir_worker_give(call->worker, decision);
         weir_http_refuse(call, err, &reason);
@@ -330,7 +333,7 @@ static void state_handle(struct weir_http_call *call, uint32_t rule)
     weir_http_wait(call, decision, remove ? removed_write : state_write);
 }
 
-/* /v1/limits, /v1/limits/{name}/top, /v1/limits/{name}/state */
+/* /v1/limits, /v1/limits/{name}/top, /v1/limits/{name}/state, /v1/limits/{name}/grant */
 static void limits_handle(struct weir_http_call *call)
 {
     struct weir_bytes tail = call->tail;
@@ -350,6 +353,8 @@ static void limits_handle(struct weir_http_call *call)
         top_handle(call, (uint32_t)rule);
     else if (slash && weir_bytes_equal(what, "/state"))
         state_handle(call, (uint32_t)rule);
+    else if (slash && weir_bytes_equal(what, "/grant"))
+        weir_grant_handle(call, (uint32_t)rule);
     else
         weir_http_problem(call, WEIR_HTTP_404, NULL, NULL);
 }

@@ -196,6 +196,16 @@ void weir_settle_handle(struct weir_http_call *call);
 void weir_report_handle(struct weir_http_call *call);
 void weir_auth_handle(struct weir_http_call *call);
 
+/* Of the admin listener. Changes need the token, or a Unix socket: answers where they may not be
+ * made. Reads ?key=…&plan=…, and &units=… where `units` is not NULL, into a decision on that key.
+ * Errors: as weir_engine_apply_key, WEIR_ERR_SYNTAX. */
+bool weir_admin_may_change(struct weir_http_call *call);
+int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_decision *decision,
+                        struct weir_bytes *units, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+/* /v1/limits/{name}/grant */
+void weir_grant_handle(struct weir_http_call *call, uint32_t rule);
+
 extern const struct weir_http_route weir_admin_routes[];
 extern const uint32_t weir_admin_route_count;
 

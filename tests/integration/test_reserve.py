@@ -1,7 +1,9 @@
 """Reservations: charged at an estimate, settled by the truth; over workers, restarts, a store that
 nodes share, and the Redis protocol."""
 
+import os
 import random
+import subprocess
 import threading
 
 import pytest
@@ -10,6 +12,7 @@ from daemon.nodes import shared_rules
 from daemon.redis import Error, RedisWeir
 from daemon.redis_server import RedisServer, wait_until
 from daemon.weir import Weir, rules_of
+from model.program import weir_path
 
 TOKENS = {"name": "tokens", "key": ["client.ip"], "algorithm": "token_bucket", "rate": "100/30d",
           "refund_on": ["5xx", 404], "refund_cap": "20%"}
@@ -255,3 +258,32 @@ def test_over_the_redis_protocol(tmp_path):
                       ["WEIR.SETTLE", token, "PRICE", 1], ["WEIR.SETTLE", "AAAA", "COST", 1],
                       ["WEIR.SETTLE", token, "STATUS", "6xx"], ["WEIR.SETTLE", token, "COST"]):
             assert isinstance(redis.ask(*wrong), Error), wrong
+
+
+def grant(weir, *words, token="s3cret"):
+    command = [weir_path(), "grant", "--admin", weir.admin_address, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30,
+                          env={**os.environ, "WEIR_ADMIN_TOKEN": token})
+
+
+def test_an_operator_tops_up_a_key_to_fresh_at_most_and_it_is_logged(weir):
+    weir.check(ip="192.0.2.20", cost=70)
+    done = grant(weir, "--limit", "tokens", "--key", "192.0.2.20", "--units", 30)
+    assert (done.returncode, done.stdout) == (0, "tokens: 60 of 100 remain\n"), done.stderr
+    assert used(weir, "192.0.2.20") == [40, 70]
+    assert "limit=tokens" in weir.wait_event("granted")
+    done = grant(weir, "--limit", "tokens", "--key", "192.0.2.20", "--units", 1000)
+    assert done.stdout == "tokens: 100 of 100 remain\n"
+    done = grant(weir, "--limit", "tokens", "--key", "192.0.2.20", "--units", 1)
+    assert done.stdout.endswith("there was nothing to give back\n")
+    assert used(weir, "192.0.2.20") == [0, 70]
+
+
+def test_a_grant_wants_the_token_and_a_limit_that_is_there(weir):
+    weir.check(ip="192.0.2.21", cost=70)
+    words = ["--limit", "tokens", "--key", "192.0.2.21", "--units", 1]
+    assert grant(weir, *words, token="guess").returncode == 1
+    assert "no limit" in grant(weir, "--limit", "nothing", *words[2:]).stderr
+    assert grant(weir, *words[:4], "--units", 0).returncode == 2
+    assert grant(weir, *words[:4]).returncode == 2
+    assert used(weir, "192.0.2.21") == [70, 70]
