@@ -369,6 +369,35 @@ def test_a_model_that_nobody_named_has_a_small_budget(tmp_path):
     assert "tokens-other" in denying(decisions[2])
 
 
+def test_a_gateway_reserves_an_estimate_and_settles_what_it_was(tmp_path):
+    who = {"ask": "tokens", "user": "ada", "org": "acme", "plan": "starter", "model": "large"}
+    with Weir(tmp_path, recipe("llm-gateway")) as weir, weir.client() as client:
+        def reserve(cost):
+            return client.post("/v1/reserve", {"attributes": who, "cost": cost, "life": 600})
+
+        def settle(reply, **truth):
+            done = client.post("/v1/settle", {"reservation": reply.json["reservation"], **truth})
+            assert done.status == 200, done.body
+
+        def left():
+            limits = weir.check(attributes=who, dry_run=True, cost=0).json["limits"]
+            return {limit["name"]: limit["remaining"] for limit in limits}
+
+        reply = reserve(30000)
+        assert reply.status == 200 and reply.json["life_ms"] == 600000
+        assert left()["tokens-day"] == 970000 and left()["tokens-org"] == 70000
+        settle(reply, cost=1000)  # most of it was not generated
+        assert left()["tokens-day"] == 999000 and left()["tokens-org"] == 99000
+        settle(reserve(20000), status=503)
+        assert left()["tokens-org"] == 99000
+        assert left()["tokens-day"] == 979000  # this one gives nothing back for failures
+        settle(reserve(20000), status=503)  # of the user 25,000 a minute: all or nothing
+        assert left()["tokens-org"] == 79000 and left()["tokens-user"] < 40000
+        settle(reserve(20000), cost=50000)  # more than was thought, into debt
+        assert left()["tokens-user"] == 0 and left()["tokens-day"] == 909000
+        assert reserve(1000).status == 429
+
+
 def test_a_gateway_asks_for_a_call_and_its_tokens_and_ends_the_call(tmp_path):
     who = {"user": "ada", "org": "acme", "plan": "starter", "model": "large"}
     with Weir(tmp_path, recipe("llm-gateway")) as weir:
