@@ -167,6 +167,18 @@ def test_domains_of_several_files_are_merged_where_asked_for(tmp_path):
         assert "3.yaml: duplicate descriptor composite key 'd.key1_value1'" in line
 
 
+def test_wildcards_of_merged_files_follow_the_files_names(tmp_path):
+    narrow = configuration("d", rule("path", "hour", 10, value="/a/b*"))
+    wide = configuration("d", rule("path", "hour", 20, value="/a*"))
+    files = {"2.yaml": wide, "1.yaml": narrow}  # written in the order that is not asked for
+    with Service(tmp_path, files, merge_domains=True) as service, service.stub() as stub:
+        assert tell(stub, "d", "path=/a/b/c")[0][1] == "10/HOUR"
+        service.write("0.yaml", wide)
+        (service.envoy_folder / "2.yaml").unlink()
+        service.wait_event("envoy_config_loaded", 2)
+        assert tell(stub, "d", "path=/a/b/c")[0][1] == "20/HOUR"
+
+
 def test_settings_of_the_rules_file_are_read_again(tmp_path):
     with Service(tmp_path, {"a.yaml": BASIC}) as service, service.stub() as stub:
         ask(stub, "basic", "hour=x", hits_addend=3)
