@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "rules/evaluate.h"
+#include "rules/price.h"
 
 static uint64_t multiply(uint64_t a, uint64_t b)
 {
@@ -29,7 +30,12 @@ int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,
         return rules_too_many(evaluation);
     }
     struct weir_check *check = &checks[count];
-    check->cost = multiply(rule->cost, evaluation->request->cost);
+    uint64_t cost = rule->cost;
+    int err = rule->price != NULL ? rules_price_of(evaluation, rule->price, &cost) : 0;
+    if (err < 0) {
+        return err;
+    }
+    check->cost = multiply(cost, evaluation->request->cost);
     check->rule = number;
     check->flags = rule->flags;
     check->on_store_error = rule->on_store_error;
@@ -39,7 +45,7 @@ int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,
     }
     check->limit = rates->limits;
     check->flags |= check->limit == NULL ? WEIR_CHECK_UNLIMITED : 0;
-    int err = rules_key_build(evaluation, rule, check);
+    err = rules_key_build(evaluation, rule, check);
     if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
         check->limit = NULL;
         check->flags &= (uint8_t)~WEIR_CHECK_UNLIMITED;

@@ -85,6 +85,8 @@ struct rules_refund {
     struct rules_rates *plans; /* by plan, as rule->plans */
 };
 
+struct rules_price;
+
 struct rules_rule {
     const char *name;
     const struct rules_part *parts; /* those about the caller last: they may cost a SHA-256 */
@@ -96,9 +98,10 @@ struct rules_rule {
     struct rules_key_part instead;      /* on_missing: an attribute */
     const struct rules_part *path_part; /* NULL: none */
     uint64_t cost;
-    struct rules_refund *refund; /* NULL: no outcome gives anything back */
-    uint16_t floor;              /* of debt: see weir_check.floor */
-    uint64_t when;               /* the bit of its schedule; 0: it is always in force */
+    const struct rules_price *price; /* NULL: `cost` is all; see price.h */
+    uint64_t when;                   /* the bit of its schedule; 0: it is always in force */
+    struct rules_refund *refund;     /* NULL: no outcome gives anything back */
+    uint16_t floor;                  /* of debt: see weir_check.floor */
     uint32_t part_count, key_count, unless_count;
     uint8_t name_size, missing, on_store_error, algorithm;
     uint8_t flags; /* of its checks */

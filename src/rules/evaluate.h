@@ -90,7 +90,7 @@ size_t rules_secret_text(struct weir_bytes value, bool shared, char *text);
 
 /* Makes the checks of a limit that applies behind the first `count` of them: one for each of its
  * rates. Returns how many there are then. Errors: WEIR_ERR_TOO_LARGE (more than WEIR_CHECKS_MAX, or
- * scratch is full). */
+ * scratch is full), WEIR_ERR_SYNTAX (a bad cost). */
 int rules_checks_build(struct rules_evaluation *evaluation, uint32_t rule,
                        struct weir_check checks[WEIR_CHECKS_MAX], int count);
 

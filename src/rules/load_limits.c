@@ -97,8 +97,7 @@ static void load_behaviour(struct rules_loader *loader, const struct rules_field
     bool shadowed = false;
     rule->cost = 1;
     if (cost != NULL) {
-        /* More than the largest bucket is never admitted by anything. */
-        rules_read_number(loader, cost, "cost", 0, WEIR_BUCKET_MAX, &rule->cost);
+        rules_load_cost(loader, cost, rule);
     }
     if (shadow != NULL && rules_read_bool(loader, shadow, "shadow", &shadowed) && shadowed) {
         rule->flags |= WEIR_CHECK_SHADOW;

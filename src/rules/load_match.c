@@ -66,8 +66,8 @@ static uint32_t literal_atom(struct rules_loader *loader, uint16_t attribute,
     return atom;
 }
 
-static bool check_method(struct rules_loader *loader, const struct rules_node *node,
-                         struct weir_bytes value)
+bool rules_check_method(struct rules_loader *loader, const struct rules_node *node,
+                        struct weir_bytes value)
 {
     static const char *const methods[] = {"GET",     "HEAD",    "POST",  "PUT",  "DELETE",
                                           "CONNECT", "OPTIONS", "TRACE", "PATCH"};
@@ -159,7 +159,7 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
         } else if (part->attribute == WEIR_ATTR_PLAN) {
             good = check_plan(loader, node, value);
         } else if (part->attribute == WEIR_ATTR_METHOD) {
-            good = check_method(loader, node, value);
+            good = rules_check_method(loader, node, value);
         }
         if (!good) {
             return;
@@ -170,34 +170,49 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
     values[part->count++] = value;
 }
 
-static void load_pattern(struct rules_loader *loader, const struct rules_node *node,
-                         struct rules_part *part, uint32_t *atoms)
+int rules_read_pattern(struct rules_loader *loader, struct weir_bytes text,
+                       struct weir_path_pattern *pattern, uint32_t *atom,
+                       struct weir_reason *reason)
 {
-    struct weir_bytes text;
-    struct weir_reason reason;
     char room[WEIR_PATH_MAX];
     size_t used;
-    struct weir_path_pattern *pattern = &loader->patterns[loader->pattern_count];
-    if (!rules_read_text(loader, node, "path", &text)) {
-        return;
-    }
-    if (weir_path_pattern_compile(pattern, text, room, &used, &reason) < 0) {
-        rules_problem(loader, node, "%s", reason.text);
-        return;
+    int err = weir_path_pattern_compile(pattern, text, room, &used, reason);
+    if (err < 0) {
+        return err;
     }
     const char *kept = rules_keep_text(loader, room, used);
     if (kept == NULL) {
-        return;
+        return WEIR_ERR_MEMORY;
     }
     for (uint8_t i = 0; i < pattern->count; i++) {
         struct weir_bytes *segment = &pattern->segments[i].text;
         segment->data = segment->data != NULL ? kept + (segment->data - room) : NULL;
     }
     struct weir_rules *rules = loader->rules;
-    uint32_t atom = rules_path_trie_add(&rules->paths, pattern, &rules->atom_count);
-    loader->no_memory |= atom == RULES_NONE;
+    *atom = rules_path_trie_add(&rules->paths, pattern, &rules->atom_count);
+    loader->no_memory |= *atom == RULES_NONE;
+    return *atom == RULES_NONE ? WEIR_ERR_MEMORY : 0;
+}
+
+static void load_pattern(struct rules_loader *loader, const struct rules_node *node,
+                         struct rules_part *part, uint32_t *atoms)
+{
+    struct weir_bytes text;
+    struct weir_reason reason;
+    if (!rules_read_text(loader, node, "path", &text)) {
+        return;
+    }
+    int err = rules_read_pattern(loader, text, &loader->patterns[loader->pattern_count],
+                                 &atoms[part->count], &reason);
+    if (err == WEIR_ERR_MEMORY) {
+        return;
+    }
+    if (err < 0) {
+        rules_problem(loader, node, "%s", reason.text);
+        return;
+    }
     loader->pattern_count++;
-    atoms[part->count++] = atom;
+    part->count++;
 }
 
 static void load_prefix(struct rules_loader *loader, const struct rules_node *node,

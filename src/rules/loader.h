@@ -127,6 +127,20 @@ void rules_load_identify(struct rules_loader *loader, const struct rules_node *i
                          bool have_keys);
 void rules_load_limits(struct rules_loader *loader, const struct rules_node *node);
 
+/* `cost` of a limit: a number, a table of routes, or an attribute. */
+void rules_load_cost(struct rules_loader *loader, const struct rules_node *node,
+                     struct rules_rule *rule);
+
+/* Whether a method is written as methods are; false after a problem. */
+bool rules_check_method(struct rules_loader *loader, const struct rules_node *node,
+                        struct weir_bytes value);
+
+/* Compiles a pattern of paths, kept, and adds it to the file's: *atom. Errors: as
+ * weir_path_pattern_compile; WEIR_ERR_MEMORY, which is remembered. */
+int rules_read_pattern(struct rules_loader *loader, struct weir_bytes text,
+                       struct weir_path_pattern *pattern, uint32_t *atom,
+                       struct weir_reason *reason) __attribute__((warn_unused_result));
+
 /* Parts of a limit. */
 void rules_load_match(struct rules_loader *loader, const struct rules_node *node,
                       struct rules_rule *rule);

@@ -160,8 +160,9 @@ struct weir_identity {
  * texts and derived values stand in `scratch`. A check that needs no state (WEIR_CHECK_UNLIMITED,
  * WEIR_CHECK_ALWAYS_DENY) has no `limit`. `identity` (may be NULL) gets who the caller is as far as
  * a limit needed to know: all absent when none did. Allocates nothing. Returns the number of
- * checks. Errors: WEIR_ERR_SYNTAX (a bad encoding in path or host; `reason` names the field),
- * WEIR_ERR_TOO_LARGE (more than WEIR_CHECKS_MAX checks, or scratch exhausted). */
+ * checks. Errors: WEIR_ERR_SYNTAX (a bad encoding in path or host, a bad value that a cost is taken
+ * from; `reason` names the field), WEIR_ERR_TOO_LARGE (more than WEIR_CHECKS_MAX checks, or scratch
+ * exhausted). */
 int weir_rules_checks(const struct weir_rules *rules, const struct weir_request *request,
                       const uint64_t secret[2], struct weir_scratch *scratch,
                       struct weir_check *checks, struct weir_identity *identity,
