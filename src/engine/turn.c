@@ -13,25 +13,28 @@
 
 /* --- Finishing -------------------------------------------------------------------------------- */
 
-/* The books of one limit, whose checks are [i, end): its counters, and who was denied most. */
-static void account(struct weir_engine *engine, const struct weir_entry *entry, uint16_t i,
-                    uint16_t end)
+/* The books of each limit, whose checks stand together (weir_decision_limit_end): its counters, and
+ * who was denied most. A limit of a command has no name to ask for, and a flood of its denials must
+ * not push the keys of named limits out of the sketch. */
+static void account(struct weir_engine *engine, const struct weir_entry *entry)
 {
     const struct weir_generation *generation = entry->generation;
-    const struct weir_check *check = &entry->checks[i];
-    bool denied = false;
-    for (uint16_t rate = i; rate < end; rate++)
-        denied |= entry->outcomes[rate].verdict == WEIR_DENIED;
-    /* A limit of a command has no name to ask for, and a flood of its denials must not push the
-     * keys of named limits out of the sketch. */
-    if (generation == NULL || check->rule >= generation->count)
-        return;
-    const struct weir_rule_view *view = &generation->views[check->rule];
-    struct weir_engine_counters *c = &view->tally->counters;
-    bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
-    weir_count(!denied ? &c->allowed : shadow ? &c->shadow_denied : &c->denied);
-    if (denied)
-        weir_offenders_record(engine->offenders, check->hash, view->name, check->key);
+    uint16_t count = generation != NULL ? entry->decision.count : 0;
+    for (uint16_t i = 0, end; i < count; i = end) {
+        const struct weir_check *check = &entry->checks[i];
+        bool denied = entry->outcomes[i].verdict == WEIR_DENIED;
+        end = i + 1;
+        if (check->rule >= generation->count)
+            continue;
+        for (; end < count && entry->checks[end].rule == check->rule; end++)
+            denied |= entry->outcomes[end].verdict == WEIR_DENIED;
+        const struct weir_rule_view *view = &generation->views[check->rule];
+        struct weir_engine_counters *c = &view->tally->counters;
+        bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
+        weir_count(!denied ? &c->allowed : shadow ? &c->shadow_denied : &c->denied);
+        if (denied)
+            weir_offenders_record(engine->offenders, check->hash, view->name, check->key);
+    }
 }
 
 /* What the store leaves to the engine: whom to blame, and the books. */
@@ -39,10 +42,8 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_decision *d = &entry->decision;
     d->denied_by = UINT16_MAX;
-    for (uint16_t i = 0, end; d->op == WEIR_OP_DECIDE && i < d->count; i = end) {
-        end = weir_decision_limit_end(d, i);
-        account(engine, entry, i, end);
-    }
+    if (d->op == WEIR_OP_DECIDE)
+        account(engine, entry);
     if (d->verdict == WEIR_DENIED) {
         uint64_t retry_after_ns;
         d->denied_by = weir_decision_blame(d, &retry_after_ns);

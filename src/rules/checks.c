@@ -11,14 +11,23 @@ static uint64_t multiply(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* The state of another rate on the same key. The hash is as good as random, and stays that. */
-static void add_rate(const struct weir_check *first, const struct rules_rates *rates,
-                     uint8_t number, struct weir_check *check)
+/* The checks of the other rates, each on a state of its own: the hash is as good as random, and
+ * stays that. Returns how many checks there are then. */
+static int add_rates(struct rules_evaluation *evaluation, const struct rules_rates *rates,
+                     struct weir_check checks[WEIR_CHECKS_MAX], int count)
 {
-    *check = *first;
-    check->limit = &rates->limits[number];
-    check->hash[0] ^= number * UINT64_C(0x9E3779B97F4A7C15);
-    check->hash[1] ^= number * UINT64_C(0xC2B2AE3D27D4EB4F);
+    const struct weir_check *first = &checks[count - 1];
+    if (count - 1 + rates->count > WEIR_CHECKS_MAX) {
+        return rules_too_many(evaluation);
+    }
+    for (uint64_t i = 1; i < rates->count; i++) {
+        struct weir_check *check = &checks[count++];
+        *check = *first;
+        check->limit = &rates->limits[i];
+        check->hash[0] ^= i * UINT64_C(0x9E3779B97F4A7C15);
+        check->hash[1] ^= i * UINT64_C(0xC2B2AE3D27D4EB4F);
+    }
+    return count;
 }
 
 int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,
@@ -50,20 +59,16 @@ int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,
         check->limit = NULL;
         check->flags &= (uint8_t)~WEIR_CHECK_UNLIMITED;
     }
-    if (err < 0 && evaluation->reason != NULL) {
-        snprintf(evaluation->reason->text, sizeof(evaluation->reason->text),
-                 "path and keys are too long together");
+    if (err < 0) {
+        if (evaluation->reason != NULL) {
+            snprintf(evaluation->reason->text, sizeof(evaluation->reason->text),
+                     "path and keys are too long together");
+        }
+        return err;
     }
-    if (err < 0 || rates->count <= 1 || check->limit == NULL) {
-        return err < 0 ? err : count + 1;
-    }
-    if (count + rates->count > WEIR_CHECKS_MAX) {
-        return rules_too_many(evaluation);
-    }
-    for (uint8_t i = 1; i < rates->count; i++) {
-        add_rate(check, rates, i, &checks[count + i]);
-    }
-    return count + rates->count;
+    count++;
+    return rates->count > 1 && check->limit != NULL ? add_rates(evaluation, rates, checks, count)
+                                                    : count;
 }
 
 int rules_unless(const struct rules_rule *rule, const struct weir_check *checks, int count)
