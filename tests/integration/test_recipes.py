@@ -227,6 +227,27 @@ def test_a_daemon_tells_a_client_what_is_left(tmp_path):
         assert (left["api-key"], left["organisation"]) == (199, 2998)
 
 
+def test_an_operator_tops_up_the_pool_and_a_month(tmp_path):
+    (tmp_path / "public-api-keys.yaml").write_text(
+        (RECIPES / "public-api-keys.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    admin = f"unix:{tmp_path}/admin.sock"  # over TCP it wants a token
+    with Weir(tmp_path, recipe("public-api"), admin=admin) as weir:
+        def report(key):
+            return weir.check(path="/v1/reports/7", ip="192.0.2.1", headers={"x-api-key": key})
+
+        def grant(*options):
+            done = run_weir("grant", "--admin", admin, *options)
+            assert done.returncode == 0, done.stderr
+
+        assert [report("free-key").status for _ in range(11)] == [200] * 10 + [429]
+        grant("--limit", "reports-free", "--key", "free", "--units", 5)
+        assert [report("free-key").status for _ in range(6)] == [200] * 5 + [429]
+        grant("--limit", "month", "--key", "hobby", "--plan", "free", "--units", 14)
+        grant("--limit", "reports-free", "--key", "free", "--units", 5)
+        left = {limit["name"]: limit["remaining"] for limit in report("free-key").json["limits"]}
+        assert left["month"] == 12000 - 15 + 14 - 1
+
+
 # --- Login ------------------------------------------------------------------------------------------
 
 def login(trace, t, account, ip):
@@ -299,6 +320,21 @@ def test_a_daemon_stops_a_login(tmp_path):
                               attributes={"account": "alice"}) for _ in range(6)]
         assert [reply.status for reply in replies] == [200] * 5 + [429]
         assert replies[-1].json["denied_by"] == "login-pair"
+
+
+def test_a_login_that_succeeds_may_be_settled_as_none(tmp_path):
+    with Weir(tmp_path, recipe("login")) as weir, weir.client() as client:
+        def guess(right):
+            reply = client.post("/v1/reserve", {"method": "POST", "path": "/login",
+                                                "ip": "192.0.2.1",
+                                                "attributes": {"account": "alice"}})
+            if reply.status == 200:
+                token = reply.json["reservation"]
+                done = client.post("/v1/settle", {"reservation": token, "cost": 0 if right else 1})
+                assert done.status == 200
+            return reply.status
+        assert [guess(right=True) for _ in range(12)] == [200] * 12
+        assert [guess(right=False) for _ in range(6)] == [200] * 5 + [429]
 
 
 # --- A gateway to language models -------------------------------------------------------------------
