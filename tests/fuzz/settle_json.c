@@ -1,0 +1,19 @@
+/* The JSON of settlements: whatever is read lies within the text, and is what was asked for. */
+#include "fuzz.h"
+
+#include "wire/settle_json.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct weir_settle_json settle;
+    struct weir_reason reason;
+    char *copy = fuzz_copy(data, size);
+    if (weir_settle_json_parse(copy, size, &settle, &reason) == 0) {
+        const char *token = settle.reservation.data;
+        REQUIRE(token >= copy && token + settle.reservation.size <= copy + size);
+        REQUIRE(settle.status == 0 || (settle.status >= 100 && settle.status <= 599));
+        REQUIRE(settle.status == 0 || settle.cost == 0);
+    }
+    free(copy);
+    return 0;
+}
