@@ -61,9 +61,15 @@ def gone(pid):
     return status(pid)[:1] in ([], ["Z"])
 
 
-def ask(address):
+def assert_five_a_minute(address):
+    """Five are admitted. On a machine that is busy Redis may answer too late (503), and such a check
+    may have been charged or not."""
+    told = []
     with Client(address) as client:
-        return [client.check(**LOGIN).status for _ in range(6)]
+        wait_until(lambda: told.append(client.check(**LOGIN).status) or told[-1] == 429,
+                   what="a denial")
+    assert set(told) <= {200, 429, 503}
+    assert 5 - told.count(503) <= told.count(200) <= 5
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
@@ -72,7 +78,7 @@ def test_script_server_starts_a_redis_of_its_own_and_ends_it(number):
     with Script("script/server", "--http", http, "--redis", "--admin", admin) as script:
         script.wait_for("event=store_up")
         (redis,) = script.children()
-        assert ask(http) == [200] * 5 + [429]
+        assert_five_a_minute(http)
         script.process.send_signal(number)
         assert script.process.wait(30) == (0 if number == signal.SIGTERM else -signal.SIGKILL)
         wait_until(lambda: gone(redis), what="the end of its redis-server")
@@ -85,7 +91,7 @@ def test_script_server_takes_a_redis_that_runs(tmp_path):
                     "off") as script:
             script.wait_for("event=store_up")
             assert not script.children()
-            assert ask(http) == [200] * 5 + [429]
+            assert_five_a_minute(http)
             assert any("login" in key for key in redis.keys())
 
 
@@ -95,7 +101,7 @@ def test_three_nodes_behind_haproxy_are_one_command():
         script.wait_for("Ctrl-C")
         children = script.children()
         assert len(children) == 5  # Redis, three nodes, HAProxy
-        assert ask(f"127.0.0.1:{port}") == [200] * 5 + [429]
+        assert_five_a_minute(f"127.0.0.1:{port}")
         for node in (1, 2, 3):
             with Client(f"127.0.0.1:{port + 1010 + node}") as admin:
                 text = admin.request("GET", "/metrics").body.decode()

@@ -31,8 +31,20 @@ def redis(tmp_path_factory):
 
 
 def start(folder, redis, **store):
-    return Service(folder, {"a.yaml": CONFIG}, "--workers", 1, store={
-        "redis": f"redis://127.0.0.1:{redis.port}/0", "nodes": 2, **store})
+    return Service(folder, {"a.yaml": CONFIG}, "--workers", 1, store=store_of(redis, **store))
+
+
+def store_of(redis, **store):
+    """The deadline is long, so that a slow machine fails no test that is about something else."""
+    return {"redis": f"redis://127.0.0.1:{redis.port}/0", "nodes": 2, "deadline": "5s", **store}
+
+
+def answered(stub, descriptor):
+    """What is told of it; None where the call failed."""
+    try:
+        return tell(stub, "d", descriptor)[0]
+    except grpc.RpcError:
+        return None
 
 
 def test_nodes_share_what_they_count(tmp_path, redis):
@@ -89,13 +101,7 @@ def test_a_call_fails_where_redis_does_and_recovers_with_it(tmp_path, redis):
             with service.client() as client:
                 return client.request("GET", "/healthcheck").status == 200
 
-        def decided():
-            try:
-                return tell(stub, "d", "key=b")[0][1] == "10/HOUR"
-            except grpc.RpcError:
-                return False
-
-        eventually(decided)
+        eventually(lambda: answered(stub, "key=b"))
         eventually(healthy)
         assert stub.health("ratelimit") == 1
 
@@ -112,7 +118,7 @@ def test_the_originals_variables_lead_to_redis(tmp_path, redis):
                 "REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": f"127.0.0.1:{redis.port}",
                 "CACHE_KEY_PREFIX": "mine:"}
     with weir, Stub(weir.grpc_address) as stub:
-        eventually(lambda: tell(stub, "d", "key=fromenv")[0][0] == "OK")
+        eventually(lambda: answered(stub, "key=fromenv"))
         with Client(weir.http_address) as client:
             assert client.request("GET", "/healthcheck").status == 200
         assert any("key=fromenv" in str(key) for key in redis.keys("mine:*"))
@@ -146,8 +152,7 @@ def test_the_original_and_weir_count_together(tmp_path, redis, prefix):
         rule("files", None, None, rule("user", "hour", 3), value="a*", share_threshold=True),
         rule("shadow", "hour", 1, shadow_mode=True),
         rule("gcra", "hour", 60, weir={"algorithm": "gcra", "burst": 5}))}
-    with Service(tmp_path, files, "--workers", 1,
-                 store={"redis": f"redis://127.0.0.1:{redis.port}/0"}, **envoy) as service, \
+    with Service(tmp_path, files, "--workers", 1, store=store_of(redis), **envoy) as service, \
             service.stub() as stub:
         key = original.key("compat", "key", "x")
         assert original.hit(key, 4) == 4

@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from daemon.grpc import Stub
 from daemon.http import request_bytes
 from daemon.nodes import Nodes, shared_rules
 from daemon.redis import Error, Redis
@@ -12,6 +13,7 @@ from daemon.redis_server import RedisServer, wait_until
 from daemon.weir import Weir
 
 LIMIT = {"name": "api", "key": ["client.ip"], "algorithm": "gcra", "rate": "1/h", "burst": 100}
+SERVING, NOT_SERVING = 1, 2
 CHECK = request_bytes("POST", "/v1/check", None, b'{"ip":"192.0.2.1"}')
 
 
@@ -36,15 +38,17 @@ def redis_of(weir):
 @pytest.mark.parametrize("failure, without", [("closed", 503), ("open", 200), ("local", 200)])
 def test_ready_without_its_store_is_who_can_decide_as_told(tmp_path, redis, failure, without):
     rules = shared_rules(redis.url, {**LIMIT, "on_store_error": failure}, nodes=2, deadline="20ms")
-    with Weir(tmp_path, rules, "--workers", "2") as weir:
+    with Weir(tmp_path, rules, "--workers", "2", "--grpc", "127.0.0.1:0") as weir, \
+            Stub(weir.grpc_address) as stub:
         wait_until(lambda: ready(weir) == (200, "ready\n"), what="the store")
         redis.kill()
         wait_until(lambda: weir.metrics()["weir_store_up"] == 0, what="the metric")
-        status, text = ready(weir)
-        assert status == without and "2 of 2 workers" in text
+        wait_until(lambda: "2 of 2 workers" in ready(weir)[1], what="both workers")
+        assert ready(weir)[0] == without
         assert weir.check(ip="192.0.2.1").status == (503 if failure == "closed" else 200)
         redis.start()
         wait_until(lambda: ready(weir) == (200, "ready\n"), what="the return")
+        assert stub.health() == SERVING
 
 
 def test_a_node_that_starts_without_its_store_decides_and_finds_it_later(tmp_path, redis):
