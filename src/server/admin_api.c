@@ -39,37 +39,23 @@ static void healthz_handle(struct weir_http_call *call)
         weir_http_reply(call, WEIR_HTTP_200, NULL, "text/plain", "ok\n", 3);
 }
 
-/* Whether a limit denies what the store does not decide: then this node is no good without it. */
-static bool fails_closed(const struct weir_daemon *daemon)
-{
-    bool closed = false;
-    for (uint32_t i = 0; i < weir_rules_count(daemon->rules); i++) {
-        struct weir_rule_info info;
-        weir_rules_info(daemon->rules, i, &info);
-        closed = closed || info.on_store_error == WEIR_FAIL_CLOSED;
-    }
-    return closed;
-}
-
 static void readyz_handle(struct weir_http_call *call)
 {
     if (!weir_http_allow(call, "GET", "HEAD"))
         return;
     char text[128];
     struct weir_daemon *daemon = call_daemon(call);
-    struct weir_shared_totals store = {.workers = 0};
+    struct weir_readiness readiness;
     enum weir_http_status status = WEIR_HTTP_200;
-    if (daemon->shared)
-        weir_shared_store_totals(daemon->shared, &store);
+    weir_daemon_readiness(daemon, daemon->rules, &readiness);
     if (daemon->stopping) {
         status = WEIR_HTTP_503;
         snprintf(text, sizeof text, "stopping\n");
-    } else if (store.up < store.workers) {
-        bool closed = fails_closed(daemon);
-        status = closed ? WEIR_HTTP_503 : WEIR_HTTP_200;
+    } else if (readiness.without_store > 0) {
+        status = readiness.ready ? WEIR_HTTP_200 : WEIR_HTTP_503;
         snprintf(text, sizeof text, "%s: the store is not reached by %u of %u workers\n",
-                 closed ? "not ready" : "ready, by on_store_error", store.workers - store.up,
-                 store.workers);
+                 readiness.ready ? "ready, by on_store_error" : "not ready",
+                 readiness.without_store, readiness.workers);
     } else {
         snprintf(text, sizeof text, "ready\n");
     }

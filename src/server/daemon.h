@@ -84,6 +84,15 @@ void weir_daemon_envoy_reload(struct weir_daemon *daemon, struct weir_rules *rul
 void weir_daemon_envoy_stop(struct weir_daemon *daemon);
 void weir_daemon_envoy_close(struct weir_daemon *daemon);
 
+/* Whether this node can do its work, while it does not stop: without its store, it can if no limit
+ * of `rules` fails closed. On any thread: `rules` are those that the thread holds. */
+struct weir_readiness {
+    unsigned workers, without_store; /* workers, and those of them that do not reach it */
+    bool ready;
+};
+void weir_daemon_readiness(const struct weir_daemon *daemon, const struct weir_rules *rules,
+                           struct weir_readiness *readiness);
+
 /* The address of a listener: command line, else rules file, else default. */
 const char *weir_daemon_http(const struct weir_daemon *daemon,
                              const struct weir_settings *settings);

@@ -17,6 +17,14 @@ struct weir_grpc_watch {
     uint8_t told; /* enum weir_grpc_health */
 };
 
+/* The whole server, as /readyz has it. */
+static bool server_ready(const struct weir_grpc *grpc)
+{
+    struct weir_readiness readiness;
+    weir_daemon_readiness(grpc->daemon, weir_worker_rules(grpc->worker), &readiness);
+    return readiness.ready;
+}
+
 static enum weir_grpc_health health_of(const struct weir_grpc *grpc, struct weir_bytes service)
 {
     static const char rate_limit[] = "envoy.service.ratelimit.v3.RateLimitService";
@@ -30,6 +38,8 @@ static enum weir_grpc_health health_of(const struct weir_grpc *grpc, struct weir
     if (!known)
         return WEIR_GRPC_SERVICE_UNKNOWN;
     if (grpc->worker->draining || (limits && !(envoy && weir_envoy_healthy(envoy))))
+        return WEIR_GRPC_NOT_SERVING;
+    if (service.size == 0 && !server_ready(grpc))
         return WEIR_GRPC_NOT_SERVING;
     return WEIR_GRPC_SERVING;
 }

@@ -45,6 +45,7 @@ def test_ready_without_its_store_is_who_can_decide_as_told(tmp_path, redis, fail
         wait_until(lambda: weir.metrics()["weir_store_up"] == 0, what="the metric")
         wait_until(lambda: "2 of 2 workers" in ready(weir)[1], what="both workers")
         assert ready(weir)[0] == without
+        assert stub.health() == (SERVING if without == 200 else NOT_SERVING)
         assert weir.check(ip="192.0.2.1").status == (503 if failure == "closed" else 200)
         redis.start()
         wait_until(lambda: ready(weir) == (200, "ready\n"), what="the return")
