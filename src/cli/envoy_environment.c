@@ -83,15 +83,46 @@ static const struct {
     {"TRACING_SAMPLING_RATE", "1", TRACING},
 };
 
+/* Variables that need REDIS_URL. The original has a default for it, so there they have an effect.
+ */
+static const struct {
+    const char *name, *standard;
+} of_redis[] = {
+    {"REDIS_TYPE", "SINGLE"},      {"REDIS_SOCKET_TYPE", "unix"}, {"REDIS_AUTH", ""},
+    {"REDIS_SENTINEL_AUTH", ""},   {"REDIS_TLS", "false"},        {"REDIS_TLS_CACERT", ""},
+    {"REDIS_TLS_CLIENT_CERT", ""}, {"REDIS_TLS_CLIENT_KEY", ""},  {"CACHE_KEY_PREFIX", ""},
+    {"WEIR_NODES", "0"},
+};
+
+static bool is_set(const struct envoy_values *values, const char *name, const char *standard)
+{
+    const char *value = envoy_text(values, name, "");
+    return *value && strcasecmp(value, standard) != 0;
+}
+
+static void name_without_redis(const struct envoy_values *values, FILE *notes)
+{
+    if (is_set(values, "REDIS_URL", ""))
+        return;
+    for (size_t i = 0; i < sizeof of_redis / sizeof *of_redis; i++) {
+        if (is_set(values, of_redis[i].name, of_redis[i].standard))
+            fprintf(notes,
+                    "weir: %s has no effect: REDIS_URL is not set, states are in this process\n",
+                    of_redis[i].name);
+    }
+}
+
 /* Values may be secrets: only names are told. */
-static void name_without_effect(const struct envoy_values *values, FILE *notes)
+static void name_without_effect(struct envoy_values *values, FILE *notes)
 {
     for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++) {
-        const char *value = envoy_text(values, without_effect[i].name, "");
-        if (*value && strcasecmp(value, without_effect[i].standard) != 0)
+        if (is_set(values, without_effect[i].name, without_effect[i].standard))
             fprintf(notes, "weir: %s has no effect: %s\n", without_effect[i].name,
                     without_effect[i].why);
     }
+    name_without_redis(values, notes);
+    if (is_set(values, "EXTRA_TAGS", "") && envoy_flag(values, "USE_PROMETHEUS", false))
+        fputs("weir: EXTRA_TAGS has no effect: Prometheus adds labels to what it scrapes\n", notes);
 }
 
 /* --- Listeners -------------------------------------------------------------------------------- */
@@ -204,6 +235,8 @@ static void put_url(struct envoy_values *values, FILE *out)
         snprintf(text, sizeof text, "Unrecognized redis type %.64s", type);
         envoy_wrong(values, text);
         return;
+    } else if (*s && !strncmp(given, "redis://", 8)) { /* never a password in the clear */
+        snprintf(url, sizeof url, "rediss://%s", given + 8);
     } else if (strstr(given, "://")) {
         snprintf(url, sizeof url, "%s", given);
     } else if (socket && *given == '/') {

@@ -125,6 +125,7 @@ static void every_kind_of_redis(void **state)
         {{"REDIS_URL=h:6379", "REDIS_SOCKET_TYPE=tcp"}, "redis://h:6379"},
         {{"REDIS_URL=h:6379", "REDIS_SOCKET_TYPE=tcp", "REDIS_TLS=true"}, "rediss://h:6379"},
         {{"REDIS_URL=redis://h:6379/2", "REDIS_SOCKET_TYPE=tcp"}, "redis://h:6379/2"},
+        {{"REDIS_URL=redis://h:6379/2", "REDIS_TLS=true"}, "rediss://h:6379/2"},
         {{"REDIS_URL=m,a:1,b:2", "REDIS_TYPE=SENTINEL"}, "redis-sentinel://a:1,b:2/m"},
         {{"REDIS_URL=a:1,b:2", "REDIS_TYPE=cluster", "REDIS_TLS=1"}, "rediss-cluster://a:1,b:2"},
     };
@@ -149,6 +150,36 @@ static void every_kind_of_redis(void **state)
     assert_string_equal(store->prefix, "p:");
     assert_int_equal(store->nodes, 3);
     assert_false(result.settings->envoy.options.redis_compat);
+    result_free(&result);
+}
+
+/* The original has a default for the URL, weir its own memory: who relies on that hears of it. */
+static void what_needs_redis_is_named_without_it(void **state)
+{
+    (void)state;
+    static const char *const variables[] = {
+        "REDIS_TYPE=CLUSTER",
+        "REDIS_SOCKET_TYPE=tcp",
+        "REDIS_AUTH=x",
+        "REDIS_SENTINEL_AUTH=x",
+        "REDIS_TLS=true",
+        "REDIS_TLS_CACERT=/x",
+        "REDIS_TLS_CLIENT_CERT=/x",
+        "REDIS_TLS_CLIENT_KEY=/x",
+        "CACHE_KEY_PREFIX=x",
+        "WEIR_NODES=3",
+    };
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        char note[128];
+        struct result result = READ(variables[i]);
+        snprintf(note, sizeof note,
+                 "weir: %.*s has no effect: REDIS_URL is not set, states are in this process\n",
+                 (int)strcspn(variables[i], "="), variables[i]);
+        assert_string_equal(result.notes, note);
+        result_free(&result);
+    }
+    struct result result = READ("REDIS_SOCKET_TYPE=unix", "REDIS_TLS=false");
+    assert_string_equal(result.notes, "");
     result_free(&result);
 }
 
@@ -207,6 +238,10 @@ static void where_counters_go(void **state)
     assert_string_equal(result.settings->envoy.prometheus, "0.0.0.0:9102");
     assert_string_equal(result.settings->envoy.prometheus_path, "/m");
     assert_null(result.settings->envoy.statsd_host);
+    assert_string_equal(result.notes, "");
+    result_free(&result);
+    result = READ("USE_PROMETHEUS=true", "EXTRA_TAGS=a:b");
+    assert_non_null(strstr(result.notes, "weir: EXTRA_TAGS has no effect: "));
     result_free(&result);
     result = READ("DISABLE_STATS=true");
     assert_null(result.settings->envoy.statsd_host);
@@ -387,6 +422,7 @@ int main(void)
         cmocka_unit_test(without_variables_all_is_as_in_the_original),
         cmocka_unit_test(listeners_and_tls),
         cmocka_unit_test(every_kind_of_redis),
+        cmocka_unit_test(what_needs_redis_is_named_without_it),
         cmocka_unit_test(counters_may_be_those_of_the_original),
         cmocka_unit_test(what_the_service_does),
         cmocka_unit_test(where_counters_go),
