@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/siphash.h"
 #include "rules/evaluate.h"
 #include "rules/price.h"
 
@@ -28,6 +29,17 @@ static int add_rates(struct rules_evaluation *evaluation, const struct rules_rat
         check->hash[1] ^= i * UINT64_C(0xC2B2AE3D27D4EB4F);
     }
     return count;
+}
+
+/* Whether a limit that is rolled out may deny this key. By a hash of its name and text that all
+ * nodes agree on and that is the same after a restart: a number from 0 to 99, so that who is denied
+ * at 10 % still is at 20 %. */
+static bool is_enforced(const struct rules_rule *rule, const struct weir_check *check)
+{
+    uint64_t name[2], hash[2];
+    weir_siphash128((const uint64_t[2]){0, 0}, rule->name, rule->name_size, name);
+    weir_siphash128(name, check->key.data, check->key.size, hash);
+    return (hash[0] >> 32) * 100 >> 32 < rule->enforce;
 }
 
 int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,
@@ -65,6 +77,9 @@ int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,
                      "path and keys are too long together");
         }
         return err;
+    }
+    if (rule->enforce < 100 && !is_enforced(rule, check)) {
+        check->flags |= WEIR_CHECK_SHADOW;
     }
     count++;
     return rates->count > 1 && check->limit != NULL ? add_rates(evaluation, rates, checks, count)

@@ -104,7 +104,8 @@ struct rules_rule {
     uint16_t floor;                  /* of debt: see weir_check.floor */
     uint32_t part_count, key_count, unless_count;
     uint8_t name_size, missing, on_store_error, algorithm;
-    uint8_t flags; /* of its checks */
+    uint8_t flags;   /* of its checks */
+    uint8_t enforce; /* percent of the keys that it may deny; shadow for the others */
     uint8_t prefix_size, tag_count;
     uint8_t tag[RULES_KEY_MAX]; /* hash_tag: which of its key's attributes, in the file's order */
     const uint8_t *prefix;      /* what its tuples begin with, padded; see key.c */

@@ -87,6 +87,32 @@ static void load_unless(struct rules_loader *loader, const struct rules_node *no
     rule->unless = unless;
 }
 
+/* "10%": of the keys. */
+static void load_enforce(struct rules_loader *loader, const struct rules_field *field,
+                         struct rules_rule *rule)
+{
+    struct weir_bytes text;
+    struct rules_quote quote;
+    uint64_t percent = 0;
+    if (!rules_read_text(loader, field->value, "enforce", &text)) {
+        return;
+    }
+    size_t digits = text.size > 0 && text.data[text.size - 1] == '%' ? text.size - 1 : 0;
+    if (digits == 0 || weir_digits_parse(&percent, text.data, digits) != (int)digits ||
+        percent > 100) {
+        rules_problem(loader, field->value,
+                      "`enforce` must be `0%%` to `100%%` of the keys, not %s",
+                      rules_quote(&quote, text.data, text.size));
+    } else if (rule->flags & WEIR_CHECK_SHADOW) {
+        rules_problem(loader, field->key, "a shadow limit denies nobody; leave `shadow` out");
+    } else if (rule->key_count == 0 && percent % 100 != 0) {
+        rules_problem(loader, field->key,
+                      "`key: []` is one key: there is no share of it to enforce on");
+    } else {
+        rule->enforce = (uint8_t)percent;
+    }
+}
+
 static void load_behaviour(struct rules_loader *loader, const struct rules_field *fields,
                            struct rules_rule *rule)
 {
@@ -96,11 +122,15 @@ static void load_behaviour(struct rules_loader *loader, const struct rules_field
     const struct rules_node *shadow = fields[RULES_LIMIT_SHADOW].value;
     bool shadowed = false;
     rule->cost = 1;
+    rule->enforce = 100;
     if (cost != NULL) {
         rules_load_cost(loader, cost, rule);
     }
     if (shadow != NULL && rules_read_bool(loader, shadow, "shadow", &shadowed) && shadowed) {
         rule->flags |= WEIR_CHECK_SHADOW;
+    }
+    if (fields[RULES_LIMIT_ENFORCE].value != NULL) {
+        load_enforce(loader, &fields[RULES_LIMIT_ENFORCE], rule);
     }
     if (on_deny->value != NULL &&
         rules_read_choice(loader, on_deny->value, "on_deny", denials, 2) == 1) {
@@ -167,6 +197,7 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_REFUND_CAP] = "refund_cap",
         [RULES_LIMIT_DEBT] = "debt",
         [RULES_LIMIT_WHEN] = "when",
+        [RULES_LIMIT_ENFORCE] = "enforce",
     };
     for (int i = 0; i < RULES_LIMIT_FIELDS; i++) {
         fields[i] = (struct rules_field){names[i], NULL, NULL};

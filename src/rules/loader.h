@@ -220,6 +220,7 @@ enum rules_limit_field {
     RULES_LIMIT_REFUND_CAP,
     RULES_LIMIT_DEBT,
     RULES_LIMIT_WHEN,
+    RULES_LIMIT_ENFORCE,
     RULES_LIMIT_FIELDS,
 };
 

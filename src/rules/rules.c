@@ -124,6 +124,7 @@ void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir
     info->on_store_error = rule->on_store_error;
     info->tag = rule->tag_names;
     info->tag_count = rule->tag_count;
+    info->enforce = rule->enforce;
     info->when = rule->when != 0 ? rules->schedules[__builtin_ctzll(rule->when)].text : NULL;
     info->unlimited = rule->rates.limits == NULL && rule->plans == NULL;
 }

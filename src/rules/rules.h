@@ -125,6 +125,7 @@ struct weir_rule_info {
     const char *const *tag; /* `hash_tag`: names of attributes, tag_count of them */
     uint32_t tag_count;
     const char *when; /* NULL: always */
+    uint8_t enforce;  /* percent of the keys that it may deny: 100 but for `enforce` */
 };
 uint32_t weir_rules_count(const struct weir_rules *rules);
 void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info);

@@ -107,6 +107,8 @@ static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
         weir_algorithm_name(info.algorithm), "key", key, "shadow", info.shadow, "by_plan",
         info.by_plan, "unlimited", info.unlimited, "allowed", (json_int_t)totals.allowed, "denied",
         (json_int_t)totals.denied, "shadow_denied", (json_int_t)totals.shadow_denied);
+    if (limit && info.enforce < 100)
+        json_object_set_new(limit, "enforce_percent", json_integer(info.enforce));
     if (limit && info.when)
         json_object_set_new(limit, "when", json_string(info.when));
     if (limit && info.limit) {

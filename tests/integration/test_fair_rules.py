@@ -158,3 +158,21 @@ def test_a_limit_is_in_force_while_the_wall_shows_its_hours(tmp_path, zone):
             expected.append("night")
         assert [limit["name"] for limit in decision["limits"]] == expected, (t, wall)
         assert decision["allowed"] == ("work" not in expected)
+
+
+# --- Trials ---------------------------------------------------------------------------------------
+
+def test_a_limit_that_is_rolled_out_denies_a_share_of_keys_that_only_grows(tmp_path):
+    lines = [json.dumps({"t": 1_700_000_000, "attributes": {"user": f"u{i}"}})
+             for i in range(400)] * 2
+    before = set()
+    for share in (0, 10, 50, 100):
+        rules = ("version: 1\nlimits:\n"
+                 f"  - {{ name: api, key: [user], rate: 1/min, enforce: {share}% }}\n")
+        found = replay_decisions(tmp_path, rules, lines)
+        assert all(decision["allowed"] for decision in found[:400])
+        assert not any(decision["limits"][0]["allowed"] for decision in found[400:])
+        denied = {i for i, decision in enumerate(found[400:]) if not decision["allowed"]}
+        assert before <= denied
+        assert abs(len(denied) - 4 * share) <= (0 if share % 100 == 0 else 50)
+        before = denied
