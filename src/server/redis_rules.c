@@ -242,16 +242,16 @@ static void reserve_write(struct weir_slot *slot, struct weir_output *output)
     weir_worker_give(worker, slot->decision);
 }
 
-static char *write_settled(char *out, int version, const struct weir_answer_limit *limit,
-                           bool refund, uint64_t dropped)
+static char *write_settled(char *out, int version, const struct weir_settled_limit *limit,
+                           bool refund)
 {
     out = weir_resp_write_map(out, version, 5);
     out = WEIR_RESP_WRITE_WORD(out, "name");
-    out = weir_resp_write_bulk(out, limit->name.data, limit->name.size);
+    out = weir_resp_write_bulk(out, limit->name, strlen(limit->name));
     out = refund ? WEIR_RESP_WRITE_WORD(out, "refunded") : WEIR_RESP_WRITE_WORD(out, "charged");
-    out = write_count(out, limit->cost);
+    out = write_count(out, limit->amount);
     out = WEIR_RESP_WRITE_WORD(out, "dropped");
-    out = write_count(out, dropped);
+    out = write_count(out, limit->dropped);
     out = WEIR_RESP_WRITE_WORD(out, "limit");
     out = write_count(out, limit->report.limit);
     out = WEIR_RESP_WRITE_WORD(out, "remaining");
@@ -269,7 +269,6 @@ static void settle_write(struct weir_slot *slot, struct weir_output *output)
     if (settled.failed || settled.kept) {
         out += sprintf(out, "-ERR %s\r\n", settled.kept ? WEIR_SETTLE_KEPT : WEIR_SETTLE_FAILED);
     } else {
-        weir_engine_answer(slot->decision, &redis->answer, redis->lease);
         out = weir_resp_write_map(out, version, 5);
         out = WEIR_RESP_WRITE_WORD(out, "settled");
         out = weir_resp_write_boolean(out, version, true);
@@ -280,9 +279,12 @@ static void settle_write(struct weir_slot *slot, struct weir_output *output)
         out = WEIR_RESP_WRITE_WORD(out, "gone");
         out = write_count(out, settled.gone);
         out = WEIR_RESP_WRITE_WORD(out, "limits");
-        out = weir_resp_write_array(out, settled.count);
-        for (uint16_t i = 0; i < settled.count; i++)
-            out = write_settled(out, version, &redis->answer.limits[i], refund, settled.dropped[i]);
+        out = weir_resp_write_array(out, weir_settled_count(slot->decision, &settled));
+        for (uint16_t i = 0; i < settled.count;) {
+            struct weir_settled_limit limit;
+            i = weir_settled_limit(slot->decision, &settled, i, &limit);
+            out = write_settled(out, version, &limit, refund);
+        }
     }
     output->used = (size_t)(out - output->data);
     weir_worker_give(redis->worker, slot->decision);

@@ -69,6 +69,29 @@ void weir_settle_finish(struct weir_worker *worker, const struct weir_decision *
         weir_reservations_remove(worker->reservations, settled->id);
 }
 
+uint16_t weir_settled_limit(const struct weir_decision *decision,
+                            const struct weir_settled *settled, uint16_t i,
+                            struct weir_settled_limit *limit)
+{
+    uint16_t end = weir_decision_limit_end(decision, i);
+    uint16_t tightest = weir_decision_tightest(decision, i, end, &limit->report);
+    struct weir_rule_info info;
+    weir_rules_info(weir_decision_rules(decision), decision->checks[i].rule, &info);
+    limit->name = info.name;
+    limit->amount = decision->checks[tightest].cost;
+    limit->dropped = settled->dropped[tightest];
+    return end;
+}
+
+uint16_t weir_settled_count(const struct weir_decision *decision,
+                            const struct weir_settled *settled)
+{
+    uint16_t count = 0;
+    for (uint16_t i = 0; i < settled->count; i = weir_decision_limit_end(decision, i))
+        count++;
+    return count;
+}
+
 /* Queues a settlement that nobody waits for. */
 static void release(struct weir_worker *worker, struct weir_bytes token)
 {

@@ -36,6 +36,21 @@ int weir_settle_begin(struct weir_worker *worker, struct weir_decision *decision
 void weir_settle_finish(struct weir_worker *worker, const struct weir_decision *decision,
                         struct weir_settled *settled);
 
+/* One limit of a finished settlement; of several rates the tightest. */
+struct weir_settled_limit {
+    const char *name;
+    uint64_t amount, dropped; /* given back, or charged; and what lies beyond the floor of debt */
+    struct weir_report report;
+};
+
+/* Fills the limit that begins at check `i` < settled->count. Returns where the next begins. */
+uint16_t weir_settled_limit(const struct weir_decision *decision,
+                            const struct weir_settled *settled, uint16_t i,
+                            struct weir_settled_limit *limit);
+/* How many there are. */
+uint16_t weir_settled_count(const struct weir_decision *decision,
+                            const struct weir_settled *settled);
+
 /* Releases those whose life has ended: some of them, a tick. */
 void weir_reserve_tick(struct weir_worker *worker);
 

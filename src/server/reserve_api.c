@@ -1,5 +1,6 @@
 /* /v1/reserve, /v1/settle, /v1/report: a request that is charged at an estimate, and what it has
  * cost in truth. See http.h, engine/reservation.h and docs/reservations.md. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,9 +16,8 @@ _Static_assert(WEIR_HTTP_HEAD_ROOM + WEIR_RATELIMIT_HEADERS_MAX + WEIR_LEASE_TOK
                    WEIR_REPLY_MAX,
                "grow WEIR_REPLY_MAX");
 
-/* One limit of the answer to a settlement: a name, all escaped, and numbers. */
-#define SETTLED_LIMIT_MAX 640
-#define NAME_ROOM (6 * WEIR_ANSWER_NAME_MAX + 2)
+/* One limit of the answer to a settlement: a name and four numbers. */
+#define SETTLED_LIMIT_MAX 256
 _Static_assert(WEIR_CHECKS_MAX *SETTLED_LIMIT_MAX + 256 <= WEIR_ANSWER_JSON_MAX,
                "http->json takes the answer to a settlement");
 
@@ -141,31 +141,24 @@ void weir_reserve_handle(struct weir_http_call *call)
 
 /* --- Settling --------------------------------------------------------------------------------- */
 
-static size_t settled_limit(const struct weir_answer *answer, const struct weir_decision *decision,
-                            const struct weir_settled *settled, uint16_t i, char *out)
-{
-    const struct weir_answer_limit *limit = &answer->limits[i];
-    char name[NAME_ROOM];
-    size_t size = weir_json_string_write(limit->name.data, limit->name.size, name);
-    return (size_t)snprintf(
-        out, SETTLED_LIMIT_MAX,
-        "%s{\"name\":%.*s,\"%s\":%llu,\"dropped\":%llu,\"limit\":%llu,"
-        "\"remaining\":%llu}",
-        i ? "," : "", (int)size, name, decision->op == WEIR_OP_REFUND ? "refunded" : "charged",
-        (unsigned long long)limit->cost, (unsigned long long)settled->dropped[i],
-        (unsigned long long)limit->report.limit, (unsigned long long)limit->report.remaining);
-}
-
 static size_t settled_body(struct weir_http *http, const struct weir_decision *decision,
                            const struct weir_settled *settled)
 {
+    const char *verb = decision->op == WEIR_OP_REFUND ? "refunded" : "charged";
     char *out = http->json;
-    weir_engine_answer(decision, &http->answer, http->lease);
     out += sprintf(out, "{\"settled\":true,\"repeated\":%s,\"capped\":%s,\"gone\":%u,\"limits\":[",
                    settled->repeated ? "true" : "false", settled->capped ? "true" : "false",
                    settled->gone);
-    for (uint16_t i = 0; i < settled->count; i++)
-        out += settled_limit(&http->answer, decision, settled, i, out);
+    for (uint16_t i = 0; i < settled->count;) {
+        struct weir_settled_limit limit;
+        const char *comma = i > 0 ? "," : "";
+        i = weir_settled_limit(decision, settled, i, &limit);
+        out += sprintf(out,
+                       "%s{\"name\":\"%s\",\"%s\":%" PRIu64 ",\"dropped\":%" PRIu64
+                       ",\"limit\":%" PRIu64 ",\"remaining\":%" PRIu64 "}",
+                       comma, limit.name, verb, limit.amount, limit.dropped, limit.report.limit,
+                       limit.report.remaining); /* a name is [a-z0-9._-]: nothing to escape */
+    }
     out += sprintf(out, "]}");
     return (size_t)(out - http->json);
 }

@@ -211,6 +211,18 @@ def test_after_a_reload_it_is_settled_where_the_limit_is_the_same_or_converts(tm
         assert answer["gone"] == 2 and answer["limits"] == []
 
 
+def test_of_several_rates_each_is_settled_and_the_tightest_told(tmp_path):
+    both = {"name": "both", "key": ["client.ip"], "algorithm": "fixed_window",
+            "rate": ["50/30d", "1000/300d"], "refund_on": ["5xx"], "refund_cap": "50%"}
+    with Weir(tmp_path, rules_of(both)) as weir:
+        answer = settle(weir, reserve(weir, "192.0.2.1", 40), cost=10)
+        assert [(limit["refunded"], limit["remaining"]) for limit in answer["limits"]] == [(30, 40)]
+        answer = settle(weir, reserve(weir, "192.0.2.1", 20), cost=30)
+        assert [(limit["charged"], limit["remaining"]) for limit in answer["limits"]] == [(10, 10)]
+        assert len(settle(weir, reserve(weir, "192.0.2.1", 10), status=500)["limits"]) == 1
+        assert used(weir, "192.0.2.1") == [40]
+
+
 def test_two_nodes_that_share_a_store_know_their_own_tokens(tmp_path):
     with RedisServer(tmp_path / "redis") as redis:
         rules = shared_rules(redis.url, {**TOKENS, "on_store_error": "closed"},
