@@ -7,6 +7,8 @@
 #include "core/siphash.h"
 #include "wire/access_log.h"
 
+/* The core's range of times: below 2^62 ns. */
+#define TIME_MAX_NS (UINT64_C(1) << 62)
 /* Host names end at 253 characters (RFC 1035 2.3.4). */
 #define HOST_NAME_MAX_BYTES 253
 
@@ -150,8 +152,11 @@ int replay_request_parse(struct replay_request *out, const struct weir_rules *ru
     out->host_name = (struct weir_bytes){NULL, 0};
     if (line->too_long)
         return refuse(reason, WEIR_ERR_TOO_LARGE, "line", "longer than 1 MiB");
-    return line->format == REPLAY_JSONL ? parse_json(out, rules, line, reason)
-                                        : parse_access(out, rules, line, reason);
+    int error = line->format == REPLAY_JSONL ? parse_json(out, rules, line, reason)
+                                             : parse_access(out, rules, line, reason);
+    if (error == 0 && out->t_ns >= TIME_MAX_NS)
+        return refuse(reason, WEIR_ERR_RANGE, "t", "not before the year 2116");
+    return error;
 }
 
 static bool is_address_char(char c)

@@ -11,6 +11,7 @@
 #include "cli/replay.h"
 #include "cli/replay_compare.h"
 #include "cli/replay_decisions.h"
+#include "cli/replay_lines.h"
 #include "cli/replay_report.h"
 #include "cli/replay_request.h"
 #include "cli/replay_state.h"
@@ -19,10 +20,6 @@
 #include "store/store.h"
 #include "table/table.h"
 
-/* Malformed lines that are told one by one; the others are counted. */
-#define MALFORMED_TOLD_MAX 10
-/* The core's range of times: below 2^62 ns, in the year 2116. */
-#define TIME_MAX_NS (UINT64_C(1) << 62)
 /* One decision at a time is in use. */
 #define POOL_DECISIONS 4
 
@@ -98,13 +95,6 @@ static void take_decision(void *context, struct weir_decision *decision)
     weir_engine_release(replay->engine, decision);
 }
 
-static void tell_malformed(struct replay *replay, const struct replay_line *line,
-                           const struct weir_reason *reason)
-{
-    if (replay->totals.malformed++ < MALFORMED_TOLD_MAX)
-        cli_error("%s:%" PRIu64 ": %s", line->file, line->number, reason->text);
-}
-
 /* The time at which the current line will be decided. */
 static uint64_t line_clock(void *context)
 {
@@ -135,27 +125,19 @@ static int apply(struct replay *replay, struct weir_decision *decision, struct w
     return weir_engine_apply_once(replay->engine, decision, request->check.idempotency_key, reason);
 }
 
-/* Decides one line. Returns 0, or a negative error that ends the replay. */
-static int replay_line(struct replay *replay, const struct replay_line *line)
+/* Decides one line: a replay_lines_fn. */
+static int replay_line(void *context, const struct replay_line *line, struct weir_reason *reason)
 {
-    struct weir_reason reason = {{0}};
+    struct replay *replay = context;
     replay->totals.lines++;
-    if (replay_request_parse(&replay->request, replay->rules, line, &reason) < 0) {
-        tell_malformed(replay, line, &reason);
-        return 0;
-    }
-    if (replay->request.t_ns >= TIME_MAX_NS) {
-        snprintf(reason.text, sizeof reason.text, "t: not before the year 2116");
-        tell_malformed(replay, line, &reason);
-        return 0;
-    }
+    if (replay_request_parse(&replay->request, replay->rules, line, reason) < 0)
+        return REPLAY_MALFORMED;
     struct weir_decision *decision = weir_engine_take(replay->engine);
     if (decision == NULL)
         return WEIR_ERR_FULL;
-    if (apply(replay, decision, &reason) < 0) {
+    if (apply(replay, decision, reason) < 0) {
         weir_engine_release(replay->engine, decision);
-        tell_malformed(replay, line, &reason);
-        return 0;
+        return REPLAY_MALFORMED;
     }
     if (replay->request.dry_run)
         decision->op = WEIR_OP_PEEK;
@@ -163,29 +145,6 @@ static int replay_line(struct replay *replay, const struct replay_line *line)
     weir_engine_queue(replay->engine, decision);
     weir_engine_run(replay->engine, replay->now_ns);
     return replay->error;
-}
-
-/* Reads the whole trace. Returns 0 or -1 after telling why. */
-static int replay_lines(struct replay *replay)
-{
-    struct replay_line line;
-    const char *file = NULL;
-    int got, failure = 0;
-    while ((got = replay_trace_next(replay->trace, &line, &file, &failure)) > 0) {
-        int error = replay_line(replay, &line);
-        if (error < 0) {
-            cli_error("%s:%" PRIu64 ": %s", line.file, line.number, weir_error_text(error));
-            return -1;
-        }
-    }
-    if (got < 0) {
-        cli_error("%s: %s", file, strerror(failure));
-        return -1;
-    }
-    uint64_t malformed = replay->totals.malformed;
-    if (malformed > MALFORMED_TOLD_MAX)
-        cli_error("%" PRIu64 " more lines were malformed", malformed - MALFORMED_TOLD_MAX);
-    return 0;
 }
 
 static int open_engine(struct replay *replay)
@@ -322,7 +281,8 @@ int replay_run(const struct replay_options *options)
     }
     replay->options = options;
     int status = EXIT_FAILURE;
-    if (open_replay(replay) == 0 && replay_lines(replay) == 0) {
+    if (open_replay(replay) == 0 &&
+        replay_lines_each(replay->trace, replay_line, replay, &replay->totals.malformed) == 0) {
         report(replay);
         if (replay->totals.malformed == 0 || options->skip_bad)
             status = EXIT_SUCCESS;

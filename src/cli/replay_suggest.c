@@ -1,16 +1,14 @@
 /* see replay_suggest.h: reading */
 #include "cli/replay_suggest.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/options.h"
+#include "cli/replay_lines.h"
 #include "cli/replay_request.h"
 
-#define MALFORMED_TOLD_MAX 10           /* one by one; the others are counted */
-#define TIME_MAX_NS (UINT64_C(1) << 62) /* the core's range: the year 2116 */
-#define RULES_MAX 512                   /* bytes of the rules that read the key */
+#define RULES_MAX 512 /* bytes of the rules that read the key */
 
 struct suggest {
     struct suggest_trace told;
@@ -95,19 +93,15 @@ static void move_time(struct suggest *suggest, uint64_t t_ns)
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
-/* 0: good, 1: malformed, with `reason`, negative: no memory. */
-static int take_line(struct suggest *suggest, const struct replay_line *line,
-                     struct weir_reason *reason)
+/* A replay_lines_fn. */
+static int take_line(void *context, const struct replay_line *line, struct weir_reason *reason)
 {
+    struct suggest *suggest = context;
     struct replay_request *request = &suggest->request;
     struct weir_check checks[WEIR_CHECKS_MAX];
 
     if (replay_request_parse(request, suggest->rules, line, reason) < 0)
-        return 1;
-    if (request->t_ns >= TIME_MAX_NS) {
-        snprintf(reason->text, sizeof reason->text, "t: not before the year 2116");
-        return 1;
-    }
+        return REPLAY_MALFORMED;
     if (request->dry_run)
         return 0;
     suggest->scratch.used = 0;
@@ -116,38 +110,10 @@ static int take_line(struct suggest *suggest, const struct replay_line *line,
                                   checks, NULL, reason);
 
     if (count < 0)
-        return 1;
+        return REPLAY_MALFORMED;
     move_time(suggest, request->t_ns);
     suggest->told.totals.keyless += count == 0;
     return count == 0 ? 0 : count_request(suggest, &checks[0]);
-}
-
-/* Returns 0 or -1 after telling why. */
-static int read_lines(struct suggest *suggest)
-{
-    uint64_t *malformed = &suggest->told.totals.malformed;
-    struct replay_line line;
-    const char *file = NULL;
-    int got, failure = 0;
-
-    while ((got = replay_trace_next(suggest->trace, &line, &file, &failure)) > 0) {
-        struct weir_reason reason = {{0}};
-        int taken = take_line(suggest, &line, &reason);
-
-        if (taken < 0) {
-            cli_error("%s:%" PRIu64 ": %s", line.file, line.number, weir_error_text(taken));
-            return -1;
-        }
-        if (taken > 0 && (*malformed)++ < MALFORMED_TOLD_MAX)
-            cli_error("%s:%" PRIu64 ": %s", line.file, line.number, reason.text);
-    }
-    if (got < 0) {
-        cli_error("%s: %s", file, strerror(failure));
-        return -1;
-    }
-    if (*malformed > MALFORMED_TOLD_MAX)
-        cli_error("%" PRIu64 " more lines were malformed", *malformed - MALFORMED_TOLD_MAX);
-    return 0;
 }
 
 /* --- The whole -------------------------------------------------------------------------------- */
@@ -224,8 +190,10 @@ int replay_suggest(const struct replay_options *options)
         return status;
     }
     suggest->told.options = options;
-    if (open_suggest(suggest) == 0 && read_lines(suggest) == 0 && print(suggest) == 0 &&
-        (suggest->told.totals.malformed == 0 || options->skip_bad))
+    if (open_suggest(suggest) == 0 &&
+        replay_lines_each(suggest->trace, take_line, suggest, &suggest->told.totals.malformed) ==
+            0 &&
+        print(suggest) == 0 && (suggest->told.totals.malformed == 0 || options->skip_bad))
         status = EXIT_SUCCESS;
     close_suggest(suggest);
     return cli_finish(status);
