@@ -128,7 +128,8 @@ static void problems_of_costs_are_told(void **state)
         {"{from: n}",
          "2:40: `max` is missing: what a request says of its cost has to be bounded\n"},
         {"{from: n, min: 5, max: 4}", "2:62: `max` is below `min`\n"},
-        {"{from: n, max: 4, on_bad: no}", "2:65: `on_bad` must be one of refuse, default, not `no`\n"},
+        {"{from: n, max: 4, on_bad: no}",
+         "2:65: `on_bad` must be one of refuse, default, not `no`\n"},
         {"{from: n, max: 4, most: 3}",
          "2:57: a cost has no key `most`; its keys are from, default, min, max, on_bad\n"},
     };
