@@ -95,6 +95,9 @@ static int parse_json(struct replay_request *out, const struct weir_rules *rules
         return refuse(reason, WEIR_ERR_SYNTAX, "t", "missing");
     out->t_ns = out->check.t_ns;
     out->dry_run = out->check.dry_run;
+    out->status = out->check.status;
+    if (__builtin_mul_overflow(out->check.latency_ms, UINT64_C(1000000), &out->latency_ns))
+        out->latency_ns = UINT64_MAX;
     int error = replay_request_fill(out, rules, &out->check, reason);
     if (error < 0)
         return error;
@@ -128,6 +131,7 @@ static int parse_access(struct replay_request *out, const struct weir_rules *rul
     weir_request_clear(request, weir_rules_attribute_count(rules));
     out->t_ns = access.t_ns;
     out->dry_run = false;
+    out->status = out->latency_ns = 0;
     request->values[WEIR_ATTR_METHOD] = access.method;
     request->values[WEIR_ATTR_PATH] = access.target;
     request->values[WEIR_ATTR_USER] = access.user;

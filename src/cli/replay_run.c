@@ -12,6 +12,7 @@
 #include "cli/replay_compare.h"
 #include "cli/replay_decisions.h"
 #include "cli/replay_lines.h"
+#include "cli/replay_outcomes.h"
 #include "cli/replay_report.h"
 #include "cli/replay_request.h"
 #include "cli/replay_state.h"
@@ -33,6 +34,8 @@ struct replay {
     struct replay_tally *tally;
     struct replay_compare *compare;     /* NULL: not asked for */
     struct replay_decisions *decisions; /* NULL: not asked for */
+    struct replay_outcomes *outcomes;
+    bool settling; /* an outcome, not a line */
     struct replay_totals totals;
     struct replay_request request; /* the current line's */
     uint64_t now_ns;
@@ -79,6 +82,10 @@ static int count_checks(struct replay *replay, const struct weir_decision *decis
 static void take_decision(void *context, struct weir_decision *decision)
 {
     struct replay *replay = context;
+    if (replay->settling) {
+        weir_engine_release(replay->engine, decision);
+        return;
+    }
     if (replay->decisions != NULL)
         replay_decisions_add(replay->decisions, replay->totals.lines, replay->rules, decision);
     if (replay->request.dry_run) {
@@ -92,6 +99,10 @@ static void take_decision(void *context, struct weir_decision *decision)
         if (count_checks(replay, decision, i, end) < 0)
             replay->error = WEIR_ERR_MEMORY;
     }
+    if (replay->request.status != 0 &&
+        replay_outcomes_add(replay->outcomes, decision, replay->now_ns, replay->request.latency_ns,
+                            replay->request.status) < 0)
+        replay->error = WEIR_ERR_MEMORY;
     weir_engine_release(replay->engine, decision);
 }
 
@@ -115,6 +126,19 @@ static void move_time(struct replay *replay, uint64_t t_ns)
     totals->last_ns = replay->now_ns;
 }
 
+/* Settles the outcomes that are due by the time of the current line. */
+static void settle_due(struct replay *replay)
+{
+    uint64_t now_ns = line_clock(replay), due_ns;
+    struct weir_decision *decision;
+    replay->settling = true;
+    while ((decision = replay_outcomes_due(replay->outcomes, now_ns, &due_ns)) != NULL) {
+        weir_engine_queue(replay->engine, decision);
+        weir_engine_run(replay->engine, due_ns);
+    }
+    replay->settling = false;
+}
+
 /* Fills a decision from the current request. */
 static int apply(struct replay *replay, struct weir_decision *decision, struct weir_reason *reason)
 {
@@ -132,6 +156,7 @@ static int replay_line(void *context, const struct replay_line *line, struct wei
     replay->totals.lines++;
     if (replay_request_parse(&replay->request, replay->rules, line, reason) < 0)
         return REPLAY_MALFORMED;
+    settle_due(replay);
     struct weir_decision *decision = weir_engine_take(replay->engine);
     if (decision == NULL)
         return WEIR_ERR_FULL;
@@ -141,6 +166,9 @@ static int replay_line(void *context, const struct replay_line *line, struct wei
     }
     if (replay->request.dry_run)
         decision->op = WEIR_OP_PEEK;
+    if (replay->request.status != 0)
+        replay_outcomes_expect(replay->outcomes, decision, replay->request.request.cost,
+                               replay->request.status);
     move_time(replay, replay->request.t_ns);
     weir_engine_queue(replay->engine, decision);
     weir_engine_run(replay->engine, replay->now_ns);
@@ -176,6 +204,8 @@ static int open_engine(struct replay *replay)
                                               .clock_context = replay};
         error = weir_engine_open(&replay->engine, &options);
     }
+    if (error == 0 && (replay->outcomes = replay_outcomes_open(replay->engine)) == NULL)
+        error = WEIR_ERR_MEMORY;
     if (error < 0)
         cli_error("%s", weir_error_text(error));
     return error;
@@ -249,6 +279,7 @@ static void close_replay(struct replay *replay)
     replay_compare_close(replay->compare);
     replay_tally_close(replay->tally);
     replay_trace_close(replay->trace);
+    replay_outcomes_close(replay->outcomes);
     if (replay->engine != NULL)
         weir_engine_close(replay->engine);
     if (replay->store != NULL)

@@ -88,7 +88,7 @@ int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decisi
 static bool is_reserved(const struct weir_decision *decision, uint16_t i)
 {
     const struct weir_check *check = &decision->checks[i];
-    return decision->outcomes[i].charged && check->limit != NULL &&
+    return decision->outcomes[i].charged && check->limit != NULL && check->rule != UINT32_MAX &&
            check->limit->spec.algorithm != WEIR_CONCURRENCY;
 }
 

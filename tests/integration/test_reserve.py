@@ -1,6 +1,7 @@
 """Reservations: charged at an estimate, settled by the truth; over workers, restarts, a store that
 nodes share, and the Redis protocol."""
 
+import json
 import os
 import random
 import subprocess
@@ -299,3 +300,23 @@ def test_a_grant_wants_the_token_and_a_limit_that_is_there(weir):
     assert grant(weir, *words[:4], "--units", 0).returncode == 2
     assert grant(weir, *words[:4]).returncode == 2
     assert used(weir, "192.0.2.21") == [70, 70]
+
+
+def test_in_a_replay_outcomes_give_back_in_virtual_time(tmp_path):
+    limit = {"name": "api", "key": ["client.ip"], "algorithm": "fixed_window", "rate": "10/h",
+             "refund_on": ["5xx"], "refund_cap": "50%"}
+    (tmp_path / "weir.yaml").write_text(rules_of(limit), encoding="utf-8")
+    lines = [{"t": 3600, "ip": "192.0.2.1", "cost": 3, "status": 503, "latency_ms": 5000},
+             {"t": 3604, "ip": "192.0.2.1", "cost": 0},                   # not yet
+             {"t": 3605, "ip": "192.0.2.1", "cost": 3, "status": 500},    # 3 came back; cap 5
+             {"t": 3606, "ip": "192.0.2.1", "cost": 2, "status": 500},
+             {"t": 3607, "ip": "192.0.2.1", "cost": 2, "status": 200},
+             {"t": 3608, "ip": "192.0.2.1", "cost": 0},
+             {"t": 7200, "ip": "192.0.2.1", "cost": 0}]
+    (tmp_path / "trace.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    done = subprocess.run([weir_path(), "replay", "--config", str(tmp_path / "weir.yaml"),
+                           "--decisions", "-", str(tmp_path / "trace.jsonl")],
+                          capture_output=True, text=True, timeout=30, check=True)
+    remaining = [json.loads(line)["limits"][0]["remaining"] for line in done.stdout.splitlines()]
+    assert remaining == [7, 7, 7, 5, 5, 5, 10]
