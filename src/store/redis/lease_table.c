@@ -44,10 +44,15 @@ struct lease_slot *lease_table_slot(struct redis_leases *leases, const uint64_t 
     return out;
 }
 
-static bool same_limit(const struct weir_limit_spec *a, const struct weir_limit_spec *b)
+/* Whether shares of one are shares of the other: the same limit, and the same key in Redis, which
+ * has the tag in it. */
+static bool same_budget(const struct weir_check *of, const struct weir_check *check)
 {
-    return a->algorithm == b->algorithm && a->rate == b->rate && a->window_ns == b->window_ns &&
-           a->burst == b->burst && a->segments == b->segments && a->strict == b->strict;
+    const struct weir_limit_spec *a = &of->limit->spec, *b = &check->limit->spec;
+
+    return of->tag == check->tag && a->algorithm == b->algorithm && a->rate == b->rate &&
+           a->window_ns == b->window_ns && a->burst == b->burst && a->segments == b->segments &&
+           a->strict == b->strict;
 }
 
 static void copy_check(struct lease_entry *entry, const struct weir_check *check, size_t name_size)
@@ -140,7 +145,7 @@ struct lease_entry *lease_table_entry(struct redis_leases *leases, struct lease_
     struct lease_terms terms;
 
     if (slot->entry != NULL) {
-        if (same_limit(&slot->entry->limit.spec, &check->limit->spec))
+        if (same_budget(&slot->entry->check, check))
             return slot->entry;
         lease_table_leave(leases, slot->entry);
     }

@@ -3,7 +3,7 @@
  * Slots stand in sets of LEASE_SET, by hash. A slot of a cold key only counts its decisions; when
  * there are LEASE_HOT_DECISIONS within LEASE_HOT_LIVES lives of a share, the key gets an entry, on
  * which the rest of leases.h works. An entry that leaves (its key is idle, makes room, or has
- * another limit) is in no slot any more and lives on until its shares are given back. */
+ * another limit or tag) is in no slot any more and lives on until its shares are given back. */
 #ifndef WEIR_STORE_REDIS_LEASE_TABLE_H
 #define WEIR_STORE_REDIS_LEASE_TABLE_H
 
@@ -58,7 +58,7 @@ struct lease_slot *lease_table_slot(struct redis_leases *leases, const uint64_t 
                                     uint64_t now_ns);
 
 /* The entry of a key on which a decision is made now: that of the slot if it has the check's
- * limit; a new one if the key has become hot by this decision. NULL: the key is cold. */
+ * limit and tag; a new one if the key has become hot by this decision. NULL: the key is cold. */
 struct lease_entry *lease_table_entry(struct redis_leases *leases, struct lease_slot *slot,
                                       const struct weir_check *check, uint64_t now_ns);
 

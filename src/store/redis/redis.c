@@ -105,18 +105,22 @@ void store_flush(struct store *store)
         store->turn_hr[store->turn % STORE_TURNS] = store->hr;
         store->turn++;
     }
-    store->clocks_read = false; /* the loop may wait now */
-    uv_prepare_stop(&store->prepare);
+    store->clocks_read = store->flush_soon = false;
 }
 
+/* Timers and closed handles may have read the clocks in this turn of the loop. */
 static void before_waiting(uv_prepare_t *prepare)
 {
-    store_flush(prepare->data);
+    struct store *store = prepare->data;
+
+    if (store->flush_soon)
+        store_flush(store);
+    store->clocks_read = false;
 }
 
 void store_flush_soon(struct store *store)
 {
-    uv_prepare_start(&store->prepare, before_waiting);
+    store->flush_soon = true;
 }
 
 static void on_timer(uv_timer_t *timer);
@@ -305,6 +309,7 @@ static int open_client(struct store *store, const struct weir_store_redis_option
     uv_prepare_init(store->loop, &store->prepare);
     uv_check_init(store->loop, &store->check);
     store->timer.data = store->prepare.data = store->check.data = store;
+    uv_prepare_start(&store->prepare, before_waiting);
     uv_check_start(&store->check, after_polling);
     return redis_client_open(&store->client, &client, reason);
 }

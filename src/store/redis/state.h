@@ -95,6 +95,7 @@ struct store {
     struct call_list background[CALL_KINDS];
     struct call_list paused; /* orphans that could not be sent; sent_hr: when they are again */
     bool connected, queued, closing, told_open;
+    bool flush_soon; /* something was queued outside of a turn's flush */
     uint16_t probe_slot;
     uint32_t turn;
     bool clocks_read;
@@ -105,14 +106,14 @@ struct store {
     uint64_t error_told_hr;
     uint64_t shut_down_by_hr;         /* 0: not asked to */
     uint64_t server_ns, server_at_ns; /* the server's time of a reply, and when that was by ours */
-    bool server_told; /* until then, server_ns is the engine's time */
+    bool server_told;                 /* until then, server_ns is the engine's time */
     uint64_t deadline_ns, random;
     const uint64_t *test_time_ns;
     char prefix[REDIS_PREFIX_MAX + 1];
     uv_loop_t *loop;
     uv_timer_t timer;
-    uv_prepare_t prepare; /* active: something was queued outside of a turn's flush */
-    uv_check_t check;     /* the clocks are to be read again */
+    uv_prepare_t prepare; /* flushes; the clocks are to be read again after the wait */
+    uv_check_t check;     /* and after what it brought */
     unsigned handles;     /* open; the store is freed with the last */
     void (*event)(void *context, const char *event, const char *text);
     void *event_context;

@@ -419,6 +419,23 @@ static void another_limit_begins_with_no_share(void **state)
     redis_leases_close(rig->leases);
 }
 
+/* As a reload with another hash_tag does: the state has another name then. */
+static void another_tag_begins_with_no_share(void **state)
+{
+    struct rig *rig = new_rig();
+    struct request request;
+
+    warm(rig, 0);
+    add(begin(&request), &rig->limit, 0, 1)->tag = 7;
+    assert_int_equal(try(rig, &request), REDIS_LEASES_EXACT);
+    assert_int_equal(collect(rig), 1);
+    assert_int_equal(rig->calls[0].ask.want, 0);
+    assert_int_equal(rig->calls[0].check->tag, 0);
+    assert_ptr_equal(answer(rig, 0), NULL);
+    assert_int_equal(rig->servers[0].charged - rig->servers[0].returned, 1);
+    redis_leases_close(rig->leases);
+}
+
 static void a_full_table_gives_back_for_the_key_that_makes_room(void **state)
 {
     static struct rig rig;
@@ -578,6 +595,7 @@ int main(void)
         cmocka_unit_test(nothing_is_asked_for_where_nobody_would_answer),
         cmocka_unit_test(idle_shares_go_back_and_the_key_is_cold_again),
         cmocka_unit_test(another_limit_begins_with_no_share),
+        cmocka_unit_test(another_tag_begins_with_no_share),
         cmocka_unit_test(a_full_table_gives_back_for_the_key_that_makes_room),
         cmocka_unit_test(at_the_end_everything_goes_back),
         cmocka_unit_test(options_out_of_range_are_refused),

@@ -160,6 +160,39 @@ static void a_decision_that_waits_can_be_cancelled(void **state)
     assert_int_equal(tally.failed, 0);
 }
 
+/* A timer's callback cancels and reads the clocks by that; then the loop waits, and what it brings
+ * comes later than the share that is given ends. */
+static void a_share_that_ended_while_the_loop_waited_is_not_used(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 100000, 24 * 3600 * SECOND);
+    struct weir_store_redis_options options = store_rig_options(rig);
+    struct rig_decision waits, late;
+    struct tally tally = {0, 0, 0};
+
+    rig->now_ns = START;
+    options.test_time_ns = &rig->now_ns;
+    options.deadline_ns = 2 * SECOND;
+    store_rig_close(rig);
+    store_rig_open(rig, &options);
+    for (int i = 0; i < 5; i++)
+        turn(rig, rig->store, &limit, 20, &tally);
+    store_rig_begin(&late, WEIR_OP_DECIDE);
+    store_rig_add(&late, &limit, "another", 1);
+    late.decision.deadline_ns = rig->now_ns + 1;
+    store_rig_begin(&waits, WEIR_OP_DECIDE);
+    store_rig_add(&waits, &limit, "hot", 5000)->flags = WEIR_CHECK_LEASED;
+    assert_true(store_rig_submit(rig, &late));
+    assert_true(store_rig_submit(rig, &waits));
+    rig->store->ops->flush(rig->store);
+    rig->store->ops->cancel(rig->store, &late.decision);
+    rig->now_ns += 2 * SECOND;
+    STORE_UNTIL(rig, waits.done);
+    assert_int_equal(waits.error, 0);
+    assert_int_equal(waits.decision.verdict, WEIR_ALLOWED);
+    assert_true(waits.decision.now_ns >= rig->now_ns);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -170,6 +203,7 @@ int main(void)
         TEST(what_was_not_used_is_given_back_at_the_end),
         TEST(a_share_is_used_while_the_server_is_silent),
         TEST(a_decision_that_waits_can_be_cancelled),
+        TEST(a_share_that_ended_while_the_loop_waited_is_not_used),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
