@@ -56,6 +56,8 @@ static char *limit_write(char *out, const struct weir_answer_limit *told)
     out = bool_write(out, told->allowed);
     out = WEIR_LITERAL_WRITE(out, ",\"shadow\":");
     out = bool_write(out, told->shadow);
+    out = WEIR_LITERAL_WRITE(out, ",\"cost\":");
+    out = weir_decimal_write(out, told->cost);
     if (told->unlimited) {
         out = WEIR_LITERAL_WRITE(out, ",\"limit\":null,\"remaining\":null");
     } else {

@@ -1,7 +1,7 @@
 /* Answers as JSON: the body of /v1/check, and problem details (RFC 9457).
  *
  *   {"allowed":false,"denied_by":"login","retry_after_ms":12000,"delay_ms":0,"lease":"...",
- *    "limits":[{"name":"login","algorithm":"sliding_log","allowed":false,"shadow":false,
+ *    "limits":[{"name":"login","algorithm":"sliding_log","allowed":false,"shadow":false,"cost":1,
  *               "limit":5,"remaining":0,"retry_after_ms":12000,"reset_after_ms":60000}]}
  *
  * Milliseconds are rounded up, so that waiting as told works; "never" is null. "lease" stands there
@@ -18,8 +18,8 @@
 /* What the rules loader admits as a name; a longer one is a programmer's error here. */
 #define WEIR_ANSWER_NAME_MAX 64
 
-/* Room that is always enough for one answer: WEIR_CHECKS_MAX limits of 626 bytes (a name of 64
- * bytes, all escaped, is 386; the rest at most 240), and as much again for denied_by and a lease of
+/* Room that is always enough for one answer: WEIR_CHECKS_MAX limits of 654 bytes (a name of 64
+ * bytes, all escaped, is 386; the rest at most 268), and as much again for denied_by and a lease of
  * 1 KiB. */
 #define WEIR_ANSWER_JSON_MAX 32768
 

@@ -119,16 +119,16 @@ static char *list_write(char *out, const struct weir_answer *answer, uint32_t to
 }
 
 /* The limit that the single-limit dialects tell. */
-static const struct weir_report *tightest(const struct weir_answer *answer, uint32_t told)
+static const struct weir_answer_limit *tightest(const struct weir_answer *answer, uint32_t told)
 {
     if (answer->denied_by >= 0 && (told >> answer->denied_by & 1) != 0) {
-        return &answer->limits[answer->denied_by].report;
+        return &answer->limits[answer->denied_by];
     }
-    const struct weir_report *best = &answer->limits[__builtin_ctz(told)].report;
+    const struct weir_answer_limit *best = &answer->limits[__builtin_ctz(told)];
     for (uint32_t left = told & (told - 1); left != 0; left &= left - 1) {
-        const struct weir_report *report = &answer->limits[__builtin_ctz(left)].report;
-        if (report->remaining < best->remaining) {
-            best = report;
+        const struct weir_answer_limit *limit = &answer->limits[__builtin_ctz(left)];
+        if (limit->report.remaining < best->report.remaining) {
+            best = limit;
         }
     }
     return best;
@@ -170,7 +170,8 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
             out = WEIR_LITERAL_WRITE(out, "RateLimit: ");
             out = list_write(out, answer, told, quota_write);
         }
-        const struct weir_report *report = tightest(answer, told);
+        const struct weir_answer_limit *limit = tightest(answer, told);
+        const struct weir_report *report = &limit->report;
         uint64_t reset_s = seconds_up(report->reset_after_ns);
         if (dialects & WEIR_HEADERS_DRAFT_03) {
             out = SINGLE_WRITE(out, "RateLimit-", report, reset_s);
@@ -179,6 +180,11 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
             bool epoch = (dialects & WEIR_HEADERS_X_EPOCH) != 0;
             uint64_t epoch_s = wall_s + reset_s + (reset_s > 0);
             out = SINGLE_WRITE(out, "X-RateLimit-", report, epoch ? epoch_s : reset_s);
+        }
+        if (dialects & WEIR_HEADERS_COST) {
+            out = WEIR_LITERAL_WRITE(out, "X-RateLimit-Cost: ");
+            out = integer_write(out, limit->cost);
+            out = WEIR_LITERAL_WRITE(out, "\r\n");
         }
     }
     if (!answer->allowed && answer->retry_after_ns != WEIR_NEVER) {

@@ -320,3 +320,11 @@ def test_in_a_replay_outcomes_give_back_in_virtual_time(tmp_path):
                           capture_output=True, text=True, timeout=30, check=True)
     remaining = [json.loads(line)["limits"][0]["remaining"] for line in done.stdout.splitlines()]
     assert remaining == [7, 7, 7, 5, 5, 5, 10]
+
+
+def test_what_a_request_costs_is_told(tmp_path):
+    limit = {**DAILY, "cost": 2}
+    with Weir(tmp_path, rules_of(limit, server={"headers": ["x-delta", "cost"]})) as weir:
+        reply = weir.check(ip="192.0.2.1", cost=3)
+        assert reply["x-ratelimit-cost"] == "6" and reply["x-ratelimit-remaining"] == "994"
+        assert reply.json["limits"][0]["cost"] == 6

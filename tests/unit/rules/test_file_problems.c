@@ -175,8 +175,9 @@ static const struct problem_case settings[] = {
      "1:15: `file` is empty; leave it out for private memory\n"},
     {"headers: x-delt\n"
      "limits: []\n",
-     "1:10: `headers` must be one of draft, draft-03, x-epoch, x-delta, not `x-delt`; did you mean "
-     "`x-delta`?\n"},
+     "1:10: `headers` must be one of draft, draft-03, x-epoch, x-delta, cost, not `x-delt`; did "
+     "you "
+     "mean `x-delta`?\n"},
     {"headers: [x-epoch, x-delta]\n"
      "limits: []\n",
      "1:10: x-epoch and x-delta are the same fields; give one\n"},

@@ -54,9 +54,10 @@ static void a_denial_names_its_limit_and_rounds_times_up(void **state)
         written(),
         "{\"allowed\":false,\"denied_by\":\"login\",\"retry_after_ms\":12000,\"delay_ms\":2,"
         "\"limits\":[{\"name\":\"login\",\"algorithm\":\"sliding_log\",\"allowed\":false,"
-        "\"shadow\":false,\"limit\":5,\"remaining\":0,\"retry_after_ms\":12000,"
+        "\"shadow\":false,\"cost\":1,\"limit\":5,\"remaining\":0,\"retry_after_ms\":12000,"
         "\"reset_after_ms\":60000},"
         "{\"name\":\"api\",\"algorithm\":\"leaky_bucket\",\"allowed\":true,\"shadow\":true,"
+        "\"cost\":1,"
         "\"limit\":18446744073709551615,\"remaining\":18446744073709551615,\"retry_after_ms\":0,"
         "\"reset_after_ms\":1}]}");
 }
@@ -77,8 +78,9 @@ static void never_and_unlimited_are_null(void **state)
         written(),
         "{\"allowed\":false,\"denied_by\":\"must\",\"retry_after_ms\":null,\"delay_ms\":0,"
         "\"limits\":[{\"name\":\"free\",\"algorithm\":\"gcra\",\"allowed\":true,\"shadow\":false,"
+        "\"cost\":1,"
         "\"limit\":null,\"remaining\":null,\"retry_after_ms\":0,\"reset_after_ms\":0},"
-        "{\"name\":\"must\",\"algorithm\":null,\"allowed\":false,\"shadow\":false,"
+        "{\"name\":\"must\",\"algorithm\":null,\"allowed\":false,\"shadow\":false,\"cost\":1,"
         "\"limit\":0,\"remaining\":0,\"retry_after_ms\":null,\"reset_after_ms\":0}]}");
 }
 
