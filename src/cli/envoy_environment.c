@@ -143,12 +143,19 @@ static void put_tls(struct envoy_values *values, FILE *out)
 {
     if (!envoy_flag(values, "GRPC_SERVER_USE_TLS", false))
         return;
-    fputs(", tls: { cert: ", out);
-    envoy_put(values, out, envoy_text(values, "GRPC_SERVER_TLS_CERT", ""));
-    fputs(", key: ", out);
-    envoy_put(values, out, envoy_text(values, "GRPC_SERVER_TLS_KEY", ""));
+    const char *certificate = envoy_text(values, "GRPC_SERVER_TLS_CERT", "");
+    const char *key = envoy_text(values, "GRPC_SERVER_TLS_KEY", "");
     const char *authority = envoy_text(values, "GRPC_CLIENT_TLS_CACERT", "");
     const char *name = envoy_text(values, "GRPC_CLIENT_TLS_SAN", "");
+    if (!*certificate || !*key)
+        envoy_wrong(values,
+                    "GRPC_SERVER_USE_TLS needs GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY");
+    if (*name && !*authority)
+        envoy_wrong(values, "GRPC_CLIENT_TLS_SAN needs GRPC_CLIENT_TLS_CACERT");
+    fputs(", tls: { cert: ", out);
+    envoy_put(values, out, certificate);
+    fputs(", key: ", out);
+    envoy_put(values, out, key);
     if (*authority) {
         fputs(", client_ca: ", out);
         envoy_put(values, out, authority);
@@ -405,6 +412,8 @@ static void put_envoy(struct envoy_values *values, FILE *out)
     if (envoy_number(values, "LOCAL_CACHE_SIZE_IN_BYTES", INT64_MAX, 0) > 0)
         fputs("  count_local_cache: true\n", out);
     if (envoy_flag(values, "WEIR_REDIS_COMPAT", false)) {
+        if (!is_set(values, "REDIS_URL", ""))
+            envoy_wrong(values, "WEIR_REDIS_COMPAT needs REDIS_URL");
         const char *prefix = envoy_text(values, "CACHE_KEY_PREFIX", "");
         fputs("  redis_compat: true\n", out);
         if (*prefix) {
@@ -450,6 +459,8 @@ int cli_envoy_read(struct cli_envoy *envoy, cli_environment environment, void *c
         return WEIR_ERR_MEMORY;
     const char *format = envoy_text(&values, "LOG_FORMAT", "text");
     envoy->json_log = !strcmp(format, "json");
+    if (!envoy->json_log && strcmp(format, "text") != 0)
+        envoy_wrong(&values, "LOG_FORMAT is text or json");
     check_kinds(&values);
     fputs("version: 1\n", out);
     put_server(&values, out);

@@ -252,7 +252,7 @@ static void wrong_values_are_refused(void **state)
 {
     (void)state;
     static const struct {
-        const char *variables[4], *reason;
+        const char *variables[5], *reason;
     } cases[] = {
         {{"PORT=x"}, "PORT is a number of 0 to 65535, not 'x'"},
         {{"PORT=65536"}, "PORT is a number of 0 to 65535, not '65536'"},
@@ -272,6 +272,13 @@ static void wrong_values_are_refused(void **state)
         {{"USE_STATSD=true", "USE_PROMETHEUS=true"},
          "USE_STATSD, USE_DOG_STATSD and USE_PROMETHEUS exclude each other"},
         {{"EXTRA_TAGS=foo"}, "EXTRA_TAGS is no list of name:value"},
+        {{"GRPC_SERVER_USE_TLS=true", "GRPC_SERVER_TLS_KEY=/k"},
+         "GRPC_SERVER_USE_TLS needs GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY"},
+        {{"GRPC_SERVER_USE_TLS=true", "GRPC_SERVER_TLS_CERT=/c", "GRPC_SERVER_TLS_KEY=/k",
+          "GRPC_CLIENT_TLS_SAN=x"},
+         "GRPC_CLIENT_TLS_SAN needs GRPC_CLIENT_TLS_CACERT"},
+        {{"WEIR_REDIS_COMPAT=true"}, "WEIR_REDIS_COMPAT needs REDIS_URL"},
+        {{"LOG_FORMAT=xml"}, "LOG_FORMAT is text or json"},
         {{"RUNTIME_ROOT=/a\nb"}, "a variable has a control character in its value"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
