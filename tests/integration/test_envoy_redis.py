@@ -10,7 +10,8 @@ import pytest
 
 from daemon.envoy import (OK, OVER_LIMIT, Service, ask, begin_window, configuration, eventually,
                           rule, tell)
-from daemon.grpc import Stub
+from daemon.grpc import (PING, RATE_LIMIT, RST_STREAM, Frames, RateLimitRequest, Stub, frame,
+                         request)
 from daemon.http import Client
 from daemon.redis_server import RedisServer
 from daemon.weir import Weir
@@ -104,6 +105,44 @@ def test_a_call_fails_where_redis_does_and_recovers_with_it(tmp_path, redis):
         eventually(lambda: answered(stub, "key=b"))
         eventually(healthy)
         assert stub.health("ratelimit") == 1
+
+
+def wait_for_redis(service, calls):
+    """A connection whose calls all wait for a Redis that is silent."""
+    connection = Frames(service.grpc_address)
+    for i in range(calls):
+        message = RateLimitRequest(domain="d")
+        for key in "key", "gcra":
+            one = message.descriptors.add(is_negative_hits=i % 4 == 0)
+            one.entries.add(key=key, value=f"v{i}")
+        connection.send(request(2 * i + 1, message.SerializeToString(),
+                                f"/{RATE_LIMIT}.RateLimitService/ShouldRateLimit"))
+    connection.send(frame(PING, 0, 0, b"all read"))
+    assert connection.read_until(PING) is not None
+    return connection
+
+
+def test_calls_that_are_taken_back_while_redis_is_silent_leave_nothing(tmp_path, redis):
+    """By resets and by ends of connections; in all more calls than a worker has decisions."""
+    with start(tmp_path, redis, deadline="10s") as service, service.stub() as stub:
+        eventually(lambda: answered(stub, "key=before"))
+        redis.signal(signal.SIGSTOP)
+        try:
+            for limit in 10, 11, 12:  # what they would be told of is gone by then
+                waiting = [wait_for_redis(service, 100) for _ in range(16)]
+                service.write("a.yaml", CONFIG.replace('"requests_per_unit": 10}',
+                                                       f'"requests_per_unit": {limit}}}'))
+                for i, connection in enumerate(waiting):
+                    if i % 2:
+                        for stream in range(1, 200, 2):
+                            connection.send(frame(RST_STREAM, 0, stream, bytes(4)))
+                        connection.send(frame(PING, 0, 0, b"and back"))
+                        assert connection.read_until(PING) is not None
+                    connection.socket.close()
+        finally:
+            redis.signal(signal.SIGCONT)
+        eventually(lambda: answered(stub, "key=after"))
+        assert service.metrics()["weir_decisions_exhausted_total"] == 0
 
 
 def test_the_originals_variables_lead_to_redis(tmp_path, redis):
