@@ -93,7 +93,7 @@ static void make_caps(struct rules_loader *loader, const struct rules_node *node
     caps->count = rates->count;
     caps->limits =
         rates->count > 0 ? rules_keep(loader, rates->count * sizeof(*caps->limits)) : NULL;
-    for (uint8_t i = 0; i < rates->count && caps->limits != NULL; i++) {
+    for (uint8_t i = 0; i < rates->count && caps->limits != NULL && rates->limits != NULL; i++) {
         make_cap(loader, node, percent, &rates->limits[i], &caps->limits[i]);
     }
 }

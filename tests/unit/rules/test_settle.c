@@ -1,0 +1,98 @@
+/* refund_on, refund_cap, debt: what is wrong with them, and what they become; limits found again by
+ * their marks after a reload. */
+#include "rules/settle.h"
+#include "rules_test.h"
+
+#define LIMIT(more) "limits:\n- {name: a, key: [], rate: 100/h" more "}\n"
+
+static void what_is_wrong_is_told(void **state)
+{
+    (void)state;
+    test_refused(LIMIT(", refund_on: 99"),
+                 "2:46: `refund_on` takes statuses: `404`, or `5xx` for a class\n");
+    test_refused(LIMIT(", refund_on: [5xx, 6xx]"),
+                 "2:52: `refund_on` takes statuses: `404`, or `5xx` for a class\n");
+    test_refused(LIMIT(", refund_on: []"),
+                 "2:46: `refund_on` must be a status or a list: [5xx, 404]\n");
+    test_refused(LIMIT(", refund_cap: 10%"), "2:35: `refund_cap` goes with `refund_on`\n");
+    test_refused(LIMIT(", refund_on: 5xx, refund_cap: 10"),
+                 "2:63: `refund_cap` must be 1% to 100%, as in `refund_cap: 10%`\n");
+    test_refused(LIMIT(", refund_on: 5xx, refund_cap: 101%"),
+                 "2:63: `refund_cap` must be 1% to 100%, as in `refund_cap: 10%`\n");
+    test_refused(LIMIT(", debt: 1001%"), "2:41: `debt` must be 0% to 1000%, as in `debt: 100%`\n");
+    test_refused("limits:\n- {name: a, key: [], rate: 9/h, refund_on: 5xx}\n",
+                 "2:44: 10% of a rate of 9 is less than one request: nothing would ever be given "
+                 "back; raise `refund_cap`\n");
+}
+
+static struct weir_check only_check(struct weir_rules *rules, struct weir_scratch *scratch)
+{
+    struct weir_check checks[WEIR_CHECKS_MAX];
+    struct weir_request request;
+    weir_request_clear(&request, weir_rules_attribute_count(rules));
+    scratch->used = 0;
+    assert_int_equal(weir_rules_checks(rules, &request, test_secret, scratch, checks, NULL, NULL),
+                     1);
+    return checks[0];
+}
+
+static void statuses_and_classes_give_back_and_others_do_not(void **state)
+{
+    (void)state;
+    struct weir_rules *rules =
+        test_load(LIMIT(", refund_on: [5xx, 404], refund_cap: 25%, debt: 7%"));
+    static struct weir_scratch scratch;
+    struct weir_check check = only_check(rules, &scratch);
+    struct weir_limit_mark mark;
+    struct weir_settling now;
+    for (uint32_t status = 0; status < 700; status++)
+        assert_int_equal(weir_rules_gives_back(rules, 0, status),
+                         status == 404 || (status >= 500 && status <= 599));
+    weir_rules_mark(&check, &mark);
+    assert_true(weir_rules_find_marked(rules, &mark, 9, false, &now));
+    assert_ptr_equal(now.limit, check.limit);
+    assert_int_equal(now.cap->spec.rate, 25);
+    assert_int_equal(now.cap->spec.window_ns, check.limit->spec.window_ns);
+    assert_true(now.cap->spec.strict);
+    assert_int_equal(now.floor, 8);
+    weir_rules_unref(rules);
+}
+
+/* Whether the one limit of `before` is found in `after`. */
+static bool is_found(const char *before, const char *after)
+{
+    static struct weir_scratch scratch;
+    struct weir_rules *old = test_load(before), *new = test_load(after);
+    struct weir_check check = only_check(old, &scratch);
+    struct weir_limit_mark mark;
+    struct weir_settling now;
+    weir_rules_mark(&check, &mark);
+    bool found = weir_rules_find_marked(new, &mark, 0, false, &now);
+    assert_true(!found || weir_limit_converts(check.limit, now.limit));
+    weir_rules_unref(old);
+    weir_rules_unref(new);
+    return found;
+}
+
+static void a_limit_is_found_again_where_its_states_keep_their_meaning(void **state)
+{
+    (void)state;
+    assert_true(is_found(LIMIT(""), LIMIT(", debt: 0%")));
+    assert_true(is_found(LIMIT(""), "limits:\n- {name: b, key: [], rate: 1/s}\n"
+                                    "- {name: a, key: [], rate: 7/h}\n"));
+    assert_false(is_found(LIMIT(""), "limits:\n- {name: a, key: [], rate: 100/min}\n"));
+    assert_false(is_found(LIMIT(""), "limits:\n- {name: b, key: [], rate: 100/h}\n"));
+    assert_false(is_found(LIMIT(""), LIMIT(", algorithm: gcra")));
+    assert_true(is_found(LIMIT(", algorithm: gcra"),
+                         "limits:\n- {name: a, key: [], rate: 5/s, algorithm: gcra}\n"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_wrong_is_told),
+        cmocka_unit_test(statuses_and_classes_give_back_and_others_do_not),
+        cmocka_unit_test(a_limit_is_found_again_where_its_states_keep_their_meaning),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
