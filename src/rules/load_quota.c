@@ -32,9 +32,9 @@ bool rules_read_quota(struct rules_loader *loader, const struct rules_node *node
     int digits = weir_digits_parse(&rate->count, text.data, text.size);
     if (digits > 0 && (size_t)digits < text.size && text.data[digits] == '/') {
         struct weir_bytes name = {text.data + digits + 1, text.size - (size_t)digits - 1};
-        for (uint8_t i = RULES_DAILY; i <= RULES_YEARLY; i++) {
+        for (int i = RULES_DAILY; i <= RULES_YEARLY; i++) {
             if (rules_text_is(name, units[i])) {
-                *unit = i;
+                *unit = (uint8_t)i;
                 return true;
             }
         }

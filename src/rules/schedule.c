@@ -69,7 +69,7 @@ static bool days_parse(struct weir_bytes word, uint8_t *days)
 /* "09:30", up to `most`: minutes, or -1. */
 static int minutes_parse(struct weir_bytes text, int most)
 {
-    int digits[4], n = 0;
+    int digits[4] = {0}, n = 0;
     for (size_t i = 0; i < text.size; i++) {
         if (i == 2 ? text.data[i] != ':' : text.data[i] < '0' || text.data[i] > '9') {
             return -1;
