@@ -261,7 +261,11 @@ static void account_late(struct store *store, const struct flight *flight)
     if (uv_hrtime() + slack_ns < flight->give_up_hr)
         return;
     redis_stats_add(&store->stats.timeouts, 1);
-    call_account(store, call != NULL ? call->call.slot : 0, false);
+    /* One that waited for a share has no call of its own; the share's is on its first check's key,
+     * most often. Where the breaker opens by this, its probe asks that server. */
+    call_account(store,
+                 call != NULL ? call->call.slot : redis_key_check_slot(flight->decision->checks),
+                 false);
 }
 
 static void cancel(struct weir_store *base, struct weir_decision *decision)
