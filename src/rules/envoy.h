@@ -122,6 +122,9 @@ struct weir_envoy_part {
     int8_t error;
 };
 
+/* Of its limits, in keys elsewhere: no limit of the rules file can be called so. */
+#define WEIR_ENVOY_LIMIT_NAME "@envoy"
+
 struct weir_envoy_plan {
     const struct weir_envoy *envoy;
     const struct weir_envoy_request *request;
@@ -133,6 +136,7 @@ struct weir_envoy_plan {
     bool refunds;        /* some hits are given back */
     bool unknown_domain; /* to be counted */
     bool together;       /* one atomic decision */
+    bool overrides;      /* some descriptor brings its own limit */
     char *memory;        /* what is left of it */
 };
 

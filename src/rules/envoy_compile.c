@@ -239,7 +239,7 @@ void envoy_add_limit(struct envoy_loader *loader, struct weir_envoy_rule *rule,
         envoy_fail(loader, "weir: line %u: %s", line, reason.text);
         return;
     }
-    limit->limit.name = "@envoy"; /* no limit of the rules file can be called so */
+    limit->limit.name = WEIR_ENVOY_LIMIT_NAME;
     if (loader->envoy->options.nodes > 1) {
         struct weir_limit *part = envoy_keep(loader, sizeof(*part));
         if (part == NULL) {

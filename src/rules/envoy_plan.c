@@ -108,6 +108,7 @@ static int plan_override(struct weir_envoy_plan *plan, const struct weir_envoy_d
     }
     item->override = override(context, of->requests_per_unit, seconds, reason);
     item->stat = envoy_override_stat(plan, of);
+    plan->overrides = true;
     return item->override != NULL ? 0 : WEIR_ERR_FULL;
 }
 
@@ -226,15 +227,55 @@ static void add_parts(struct weir_envoy_plan *plan, bool negative, bool counter)
     }
 }
 
+static bool same_text(struct weir_bytes a, struct weir_bytes b)
+{
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+static bool same_entries(const struct weir_envoy_descriptor *a,
+                         const struct weir_envoy_descriptor *b)
+{
+    if (a->entry_count != b->entry_count) {
+        return false;
+    }
+    for (uint32_t i = 0; i < a->entry_count; i++) {
+        if (!same_text(a->entries[i].key, b->entries[i].key) ||
+            !same_text(a->entries[i].value, b->entries[i].value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether part `at` counts, by another limit, in a state that one of first..at has too: the two
+ * meet in it where one is an override. A call to a store elsewhere has one limit for each state. */
+static bool clashes(const struct weir_envoy_plan *plan, uint32_t first, uint32_t at)
+{
+    const struct weir_envoy_part *part = &plan->parts[at];
+    const struct weir_envoy_descriptor *of = plan->request->descriptors;
+    for (uint32_t i = first; i < at; i++) {
+        const struct weir_envoy_part *other = &plan->parts[i];
+        bool override =
+            plan->items[part->item].override != NULL || plan->items[other->item].override != NULL;
+        if (override && other->limit != part->limit &&
+            same_entries(&of[other->item], &of[part->item])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Where the decision of part `first` ends: what it holds is decided, or given back; of weir's own
  * states, or of the original's. */
 static uint32_t decision_end(const struct weir_envoy_plan *plan, uint32_t first)
 {
     const struct weir_envoy_part *of = &plan->parts[first];
+    bool may_clash = plan->overrides && plan->envoy->options.shared;
     uint32_t end = first + 1;
     while (end < plan->part_count && end - first < WEIR_CHECKS_MAX &&
            plan->parts[end].op == of->op &&
-           ((plan->parts[end].flags ^ of->flags) & WEIR_CHECK_COUNTER) == 0) {
+           ((plan->parts[end].flags ^ of->flags) & WEIR_CHECK_COUNTER) == 0 &&
+           !(may_clash && clashes(plan, first, end))) {
         end++;
     }
     return end;

@@ -124,7 +124,7 @@ static const struct weir_limit *override_of(void *context, uint32_t requests, ui
                                          .window_ns = seconds * UINT64_C(1000000000)};
     const struct weir_limit *limit;
     int err = weir_redis_limits_find(service->shared->options.limits, worker->store, worker->local,
-                                     &spec, &limit, reason);
+                                     &spec, WEIR_ENVOY_LIMIT_NAME, &limit, reason);
     if (err < 0) {
         if (!reason->text[0])
             snprintf(reason->text, sizeof reason->text, "too many different limits in requests");
@@ -137,9 +137,12 @@ static const struct weir_limit *override_of(void *context, uint32_t requests, ui
 /* The most decisions that a request may need: those that decide, and those that give back. */
 static uint32_t decisions_max(const struct weir_envoy_request *request, uint32_t limits_max)
 {
-    uint32_t checks = request->descriptor_count * limits_max;
-    return checks / WEIR_CHECKS_MAX +
-           4; /* a rest of each kind: decided or given back, whose keys */
+    uint32_t checks = request->descriptor_count * limits_max, overrides = 0;
+    for (uint32_t i = 0; i < request->descriptor_count; i++)
+        overrides += request->descriptors[i].has_limit;
+    /* A rest of each kind: decided or given back, whose keys. What an override has in common with
+     * others may have to be told from them, and each of these. */
+    return overrides ? checks + 4 : checks / WEIR_CHECKS_MAX + 4;
 }
 
 #define ALIGNED(size) (((size) + 15) & ~(size_t)15)

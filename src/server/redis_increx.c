@@ -141,7 +141,7 @@ static int increx_limit(struct weir_redis *redis, const struct increx *increx,
             return WEIR_ERR_RANGE;
         }
         int err = weir_redis_limits_find(redis->shared->limits, redis->worker->store,
-                                         redis->worker->local, &spec, &found, reason);
+                                         redis->worker->local, &spec, NULL, &found, reason);
         if (err < 0)
             return err;
         *cached = (struct weir_redis_cached){spec.rate, UINT64_MAX, spec.window_ns, found};

@@ -56,6 +56,11 @@ void weir_redis_limits_close(struct weir_redis_limits *limits)
     free(limits);
 }
 
+static bool same_name(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
 /* Compiled limits are equal bytes when their specs are equal (weir/limit.h), but for the id. */
 static bool same_spec(const struct weir_limit_spec *a, const struct weir_limit_spec *b)
 {
@@ -63,9 +68,9 @@ static bool same_spec(const struct weir_limit_spec *a, const struct weir_limit_s
            a->burst == b->burst;
 }
 
-/* Where a spec is, or where it would go. */
+/* Where a spec is under that name, or where it would go. */
 static struct made **limits_place(const struct weir_redis_limits *limits,
-                                  const struct weir_limit_spec *spec)
+                                  const struct weir_limit_spec *spec, const char *name)
 {
     uint64_t mix = (spec->rate * UINT64_C(0x9e3779b97f4a7c15)) ^
                    (spec->window_ns * UINT64_C(0xc2b2ae3d27d4eb4f)) ^
@@ -73,7 +78,8 @@ static struct made **limits_place(const struct weir_redis_limits *limits,
     uint32_t at = (uint32_t)(mix >> 32);
     for (;; at++) {
         struct made **place = &limits->places[at & limits->mask];
-        if (!*place || same_spec(&(*place)->limit.spec, spec))
+        if (!*place ||
+            (same_spec(&(*place)->limit.spec, spec) && same_name((*place)->limit.name, name)))
             return place;
     }
 }
@@ -116,7 +122,8 @@ static int limits_add(struct weir_redis_limits *limits, struct weir_store *store
 
 int weir_redis_limits_find(struct weir_redis_limits *limits, struct weir_store *store,
                            struct weir_store *local, const struct weir_limit_spec *spec,
-                           const struct weir_limit **limit, struct weir_reason *reason)
+                           const char *name, const struct weir_limit **limit,
+                           struct weir_reason *reason)
 {
     struct weir_limit compiled;
     struct weir_reason unwanted;
@@ -125,8 +132,9 @@ int weir_redis_limits_find(struct weir_redis_limits *limits, struct weir_store *
     int err = weir_limit_init(&compiled, spec, reason);
     if (err < 0)
         return err;
+    compiled.name = name;
     pthread_mutex_lock(&limits->lock);
-    struct made **place = limits_place(limits, &compiled.spec);
+    struct made **place = limits_place(limits, &compiled.spec, name);
     if (!*place)
         err = limits_add(limits, store, local, &compiled, place, reason);
     if (err == 0)

@@ -30,13 +30,13 @@ int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max,
 void weir_redis_limits_close(struct weir_redis_limits *limits);
 
 /* The compiled limit of a spec, valid until weir_redis_limits_close. `store` is the caller's own,
- * `local` the table beside it, or NULL.
- * Errors: WEIR_ERR_RANGE (`reason` says of what), WEIR_ERR_FULL, WEIR_ERR_MEMORY, and those of the
- * store's prepare. */
+ * `local` the table beside it, or NULL; `name` (static, may be NULL) is the limit's, for keys
+ * elsewhere. Errors: WEIR_ERR_RANGE (`reason` says of what), WEIR_ERR_FULL, WEIR_ERR_MEMORY, and
+ * those of the store's prepare. */
 int weir_redis_limits_find(struct weir_redis_limits *limits, struct weir_store *store,
                            struct weir_store *local, const struct weir_limit_spec *spec,
-                           const struct weir_limit **limit, struct weir_reason *reason)
-    __attribute__((warn_unused_result));
+                           const char *name, const struct weir_limit **limit,
+                           struct weir_reason *reason) __attribute__((warn_unused_result));
 
 /* How many there are. */
 uint32_t weir_redis_limits_count(struct weir_redis_limits *limits);

@@ -77,7 +77,7 @@ int weir_redis_bucket(struct weir_redis *redis, uint64_t burst, uint64_t count, 
         uint64_t most = spec_burst_max(&spec);
         spec.burst = burst < most ? burst : most;
         int err = weir_redis_limits_find(redis->shared->limits, redis->worker->store,
-                                         redis->worker->local, &spec, &found, reason);
+                                         redis->worker->local, &spec, NULL, &found, reason);
         if (err < 0)
             return err;
         *cached = (struct weir_redis_cached){burst, count, c, found};

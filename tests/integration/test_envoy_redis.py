@@ -107,6 +107,17 @@ def test_a_call_fails_where_redis_does_and_recovers_with_it(tmp_path, redis):
         assert stub.health("ratelimit") == 1
 
 
+def test_an_override_counts_with_the_rule_and_with_other_overrides(tmp_path, redis):
+    """As in the original, where all of them are one key."""
+    one, other = ({"entries": "key=over", "limit": (requests, 3)} for requests in (8, 20))
+    with start(tmp_path, redis) as service, service.stub() as stub:
+        eventually(lambda: answered(stub, "key=before"))
+        assert tell(stub, "d", one) == [("OK", "8/HOUR", 7)]
+        assert tell(stub, "d", "key=over") == [("OK", "10/HOUR", 8)]
+        assert tell(stub, "d", one, other, "key=over", "key=over") == [
+            ("OK", "8/HOUR", 5), ("OK", "20/HOUR", 16), ("OK", "10/HOUR", 5), ("OK", "10/HOUR", 4)]
+
+
 def wait_for_redis(service, calls):
     """A connection whose calls all wait for a Redis that is silent."""
     connection = Frames(service.grpc_address)

@@ -32,7 +32,7 @@ static void *ask(void *context)
         struct weir_limit_spec spec = {
             .algorithm = WEIR_GCRA, .rate = 1 + i, .window_ns = 1000000000, .burst = 5};
         asker->errors[i] =
-            weir_redis_limits_find(asker->limits, store, NULL, &spec, &asker->found[i], NULL);
+            weir_redis_limits_find(asker->limits, store, NULL, &spec, NULL, &asker->found[i], NULL);
     }
     store->ops->close(store);
     return NULL;
@@ -83,12 +83,38 @@ static void what_no_store_could_keep_is_refused_and_takes_no_place(void **state)
     struct weir_reason reason;
     (void)state;
     assert_int_equal(weir_redis_limits_open(&limits, 1, NULL, 0), 0);
-    assert_int_equal(weir_redis_limits_find(limits, NULL, NULL, &spec, &limit, &reason),
+    assert_int_equal(weir_redis_limits_find(limits, NULL, NULL, &spec, NULL, &limit, &reason),
                      WEIR_ERR_RANGE);
     assert_non_null(strstr(reason.text, "window"));
     assert_null(limit);
     assert_int_equal(weir_redis_limits_count(limits), 0);
     weir_redis_limits_close(limits);
+}
+
+/* Stores elsewhere tell states apart by the name. */
+static void a_spec_under_two_names_is_two_limits(void **state)
+{
+    const struct weir_limit_spec spec = {
+        .algorithm = WEIR_GCRA, .rate = 1, .window_ns = 1000000000, .burst = 5};
+    struct weir_table_options options = {.bytes = 16 << 20, .params_max = 16, .wall_ns = 1};
+    const struct weir_limit *plain, *named, *again;
+    struct weir_redis_limits *limits;
+    struct weir_table *table;
+    struct weir_store *store;
+    (void)state;
+    assert_int_equal(weir_table_open(&table, &options, NULL), 0);
+    assert_int_equal(weir_redis_limits_open(&limits, 12, table, 0), 0);
+    assert_int_equal(weir_store_embedded_open(&store, table), 0);
+    assert_int_equal(weir_redis_limits_find(limits, store, NULL, &spec, NULL, &plain, NULL), 0);
+    assert_int_equal(weir_redis_limits_find(limits, store, NULL, &spec, "n", &named, NULL), 0);
+    assert_int_equal(weir_redis_limits_find(limits, store, NULL, &spec, "n", &again, NULL), 0);
+    assert_null(plain->name);
+    assert_string_equal(named->name, "n");
+    assert_ptr_equal(again, named);
+    assert_int_equal(weir_redis_limits_count(limits), 2);
+    store->ops->close(store);
+    weir_redis_limits_close(limits);
+    weir_table_close(table);
 }
 
 /* Asks for the limits first .. end - 1 as one run of a server would; counts those it gets. */
@@ -103,7 +129,7 @@ static unsigned run_of_a_server(struct weir_table *table, unsigned first, unsign
         struct weir_limit_spec spec = {
             .algorithm = WEIR_GCRA, .rate = 1 + i, .window_ns = 1000000000, .burst = 5};
         const struct weir_limit *limit;
-        int err = weir_redis_limits_find(limits, store, NULL, &spec, &limit, NULL);
+        int err = weir_redis_limits_find(limits, store, NULL, &spec, NULL, &limit, NULL);
         assert_true(err == 0 || err == WEIR_ERR_FULL);
         made += err == 0;
     }
@@ -130,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_share_each_limit_up_to_the_bound),
         cmocka_unit_test(what_no_store_could_keep_is_refused_and_takes_no_place),
+        cmocka_unit_test(a_spec_under_two_names_is_two_limits),
         cmocka_unit_test(what_earlier_runs_have_left_in_the_list_counts_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
