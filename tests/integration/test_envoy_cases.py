@@ -3,12 +3,14 @@ the list that docs/envoy.md gives; times that need a clock of one's own are in t
 
 import itertools
 import time
+from contextlib import ExitStack
 
 import grpc
 import pytest
 
 from daemon.envoy import (OK, OVER_LIMIT, UNLIMITED, Service, ask, begin_window, configuration,
                           rule, tell)
+from daemon.redis_server import RedisServer
 
 CONFIG_A = configuration(
     "test-domain",
@@ -84,12 +86,22 @@ CONFIG_ANOTHER = configuration(
 fresh = map("v{}".format, itertools.count())  # values that nobody has used
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory):
+@pytest.fixture(scope="module", params=["memory", "redis", "redis_compat"])
+def service(request, tmp_path_factory):
+    """The same answers (60) with states here, in Redis, and in Redis as the original has them."""
     files = {"a.yaml": CONFIG_A, "wild.yaml": CONFIG_WILD, "metrics.yaml": CONFIG_METRICS,
              "modes.yaml": CONFIG_MODES, "basic.yaml": CONFIG_BASIC,
              "more/another.yaml": CONFIG_ANOTHER}
-    with Service(tmp_path_factory.mktemp("cases"), files, "--workers", 2) as running:
+    folder = tmp_path_factory.mktemp("cases")
+    with ExitStack() as stack:
+        store = {}
+        if request.param != "memory":
+            redis = stack.enter_context(RedisServer(folder / "redis"))
+            store = {"store": {"redis": redis.url, "deadline": "5s"},
+                     "redis_compat": request.param == "redis_compat"}
+        running = stack.enter_context(Service(folder, files, "--workers", 2, **store))
+        if store:
+            running.wait_event("store_up")
         yield running
 
 
