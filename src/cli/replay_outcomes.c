@@ -90,6 +90,7 @@ static struct outcome pop(struct replay_outcomes *outcomes)
         at = child;
     }
     heap[at] = last;
+    heap[outcomes->count].token = NULL; /* it has moved, or is the caller's */
     return first;
 }
 

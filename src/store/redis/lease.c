@@ -35,7 +35,7 @@ static uint64_t most(uint64_t a, uint64_t b)
 /* a * b / c for rates and times, where a * b may pass 64 bits but precision does not matter. */
 static uint64_t scale(uint64_t a, uint64_t b, uint64_t c)
 {
-    if (a <= UINT64_MAX / b)
+    if (b == 0 || a <= UINT64_MAX / b)
         return a * b / c;
     return a / c <= UINT64_MAX / b ? a / c * b : UINT64_MAX;
 }
