@@ -4,10 +4,14 @@ import json
 import re
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from processes import free_port, listens  # noqa: E402
+
 SERVER_CPU, CLIENT_CPU = "0", "1"
 CONNECTIONS = 50  # as redis-benchmark
 START_S = 15
@@ -15,12 +19,6 @@ START_S = 15
 
 class Failure(Exception):
     """Something that makes the figures worthless; its text is for the user."""
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Server:
@@ -31,15 +29,11 @@ class Server:
         self.process = subprocess.Popen(["taskset", "-c", cpus, *command],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + START_S
-        while not self._answers():
+        while not listens(port):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
                 raise Failure(f"{name} does not start: {' '.join(command)}")
             time.sleep(0.05)
-
-    def _answers(self):
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def stop(self):
         if self.process.poll() is None:

@@ -16,7 +16,6 @@ CPU 0 and h2load on CPU 1.
 """
 
 import argparse
-import os
 import re
 import resource
 import socket
@@ -25,10 +24,11 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-TICKS = os.sysconf("SC_CLK_TCK")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from processes import cpu_seconds, free_port, listens, pinned, wait_for  # noqa: E402
+
 CONNECTIONS, STREAMS = 16, 100
 IDLE_CONNECTIONS = 1000
 MAGIC = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + struct.pack(">IBI", 0x400, 0, 0)[1:] + b"\0"
@@ -45,35 +45,9 @@ DESCRIPTORS = "domain: bench\ndescriptors:\n" + "".join(
     for i in range(10))
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_for(port, process):
-    for _ in range(200):
-        if process.poll() is not None:
-            sys.exit(f"bench/grpc: {process.args[0]} ended with {process.returncode}")
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    sys.exit(f"bench/grpc: nobody listens on port {port}")
-
-
-def cpu_seconds(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
 def resident_bytes(pid):
     return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * \
         resource.getpagesize()
-
-
-def pinned(command, cpu, pin):
-    return ["taskset", "-c", str(cpu), *command] if pin else command
 
 
 # --- Messages ------------------------------------------------------------------------------------
@@ -197,8 +171,8 @@ def main():
                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                          for command in commands)
         try:
-            wait_for(static_port, nghttpd)
-            wait_for(port, weir)
+            wait_for(nghttpd, lambda: listens(static_port))
+            wait_for(weir, lambda: listens(port))
             base = f"http://127.0.0.1:{port}"
             method = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
             targets = [

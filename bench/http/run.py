@@ -11,53 +11,16 @@ and 1.5 for /v1/check. With --pin, servers run on CPU 0 and wrk on CPU 1.
 """
 
 import argparse
-import os
 import re
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_for(port, process):
-    for _ in range(200):
-        if process.poll() is not None:
-            sys.exit(f"bench/http: {process.args[0]} ended with {process.returncode}")
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    sys.exit(f"bench/http: nobody listens on port {port}")
-
-
-def children(pid):
-    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    return [pid] + [int(child) for child in listed]
-
-
-def cpu_seconds(pid):
-    """User and system time of a server: the process, its threads, its worker processes."""
-    total = 0
-    for each in children(pid):
-        fields = Path(f"/proc/{each}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / TICKS
-
-
-def pinned(command, cpu, pin):
-    return ["taskset", "-c", str(cpu), *command] if pin else command
+sys.path.insert(0, str(HERE.parent))
+from processes import cpu_seconds, free_port, listens, pinned, wait_for  # noqa: E402
 
 
 def drive(url, script, options):
@@ -123,8 +86,8 @@ def main():
         nginx_port, weir_port = free_port(), free_port()
         servers = [start_nginx(Path(name), nginx_port, options), start_weir(weir_port, options)]
         try:
-            wait_for(nginx_port, servers[0])
-            wait_for(weir_port, servers[1])
+            wait_for(servers[0], lambda: listens(nginx_port))
+            wait_for(servers[1], lambda: listens(weir_port))
             run(options, servers[0].pid, nginx_port, servers[1].pid, weir_port)
         finally:
             for server in servers:

@@ -23,7 +23,6 @@ redis-server runs on CPU 0 and the clients on CPU 1.
 import argparse
 import csv
 import json
-import os
 import re
 import resource
 import socket
@@ -31,11 +30,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-TICKS = os.sysconf("SC_CLK_TCK")
+sys.path.insert(0, str(HERE.parent))
+from processes import cpu_seconds, free_port, pinned, wait_for  # noqa: E402
 
 
 CONNECTIONS = 16  # of weir bench, where more than one request is under way
@@ -45,12 +44,6 @@ store: {{ redis: {{ url: "redis://127.0.0.1:{port}", mode: {mode} }}, nodes: 1, 
 limits:
   - {{ name: bench, key: [client.ip/64], algorithm: gcra, rate: 1000000000/1000s }}
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def ask(port, *words):
@@ -63,28 +56,21 @@ def ask(port, *words):
         return link.recv(65536)
 
 
+def answer(port, *words):
+    """The same; nothing while nobody listens."""
+    try:
+        return ask(port, *words)
+    except OSError:
+        return b""
+
+
 def start_redis(folder, options):
     port = free_port()
     command = ["redis-server", "--port", str(port), "--save", "", "--appendonly", "no",
                "--dir", str(folder), "--logfile", str(folder / "redis.log")]
-    server = subprocess.Popen(pinned(command, 0, options))
-    for _ in range(200):
-        try:
-            if ask(port, "PING").startswith(b"+PONG"):
-                return server, port
-        except OSError:
-            time.sleep(0.05)
-    server.terminate()
-    sys.exit("bench/store: redis-server does not answer")
-
-
-def pinned(command, cpu, options):
-    return ["taskset", "-c", str(cpu), *command] if options.pin else command
-
-
-def cpu_seconds(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    server = subprocess.Popen(pinned(command, 0, options.pin))
+    wait_for(server, lambda: answer(port, "PING").startswith(b"+PONG"))
+    return server, port
 
 
 def script_call(driver):
@@ -116,7 +102,7 @@ class Bench:
     def measure(self, command):
         """Runs a client. Returns its output, its CPU time and that of redis-server."""
         before = cpu_seconds(self.redis_pid), resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(pinned(command, 1, self.options), capture_output=True, check=False)
+        done = subprocess.run(pinned(command, 1, self.options.pin), capture_output=True, check=False)
         if done.returncode != 0:
             sys.exit(f"bench/store: {command[0]} failed:\n{done.stdout!r}\n{done.stderr!r}")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -154,9 +140,10 @@ class Bench:
             rules.write_text(RULES.format(port=self.port, mode=mode), encoding="utf-8")
             command = [weir, "serve", "--config", str(rules), "--workers", "1",
                        "--redis", f"127.0.0.1:{port}", "--http", "off", "--admin", "off"]
-            server = subprocess.Popen(pinned(command, 1, self.options), stderr=subprocess.DEVNULL)
+            server = subprocess.Popen(pinned(command, 1, self.options.pin), stderr=subprocess.DEVNULL)
             try:
-                wait_for_weir(server, port)
+                wait_for(server, lambda: b"allowed" in answer(port, "WEIR.CHECK", "client.ip",
+                                                              "10.0.0.1"))
                 return self.drive(weir, server.pid, port, depth, keys, seconds)
             finally:
                 server.terminate()
@@ -176,19 +163,6 @@ class Bench:
                 "redis_us": redis / result["replies"] * 1e6,
                 "p99_us": result["latency_us"]["p99"], "decisions": result["replies"],
                 "calls": self.scripts_run() - before}
-
-
-def wait_for_weir(server, port):
-    for _ in range(200):
-        if server.poll() is not None:
-            sys.exit(f"bench/store: weir ended with {server.returncode}")
-        try:
-            if b"allowed" in ask(port, "WEIR.CHECK", "client.ip", "10.0.0.1"):
-                return
-        except OSError:
-            pass
-        time.sleep(0.05)
-    sys.exit("bench/store: weir does not answer")
 
 
 def cases(bench, options):
