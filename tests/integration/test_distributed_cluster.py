@@ -6,7 +6,8 @@ import pytest
 
 from daemon.load import Load, admitted, check_request
 from daemon.nodes import Nodes, shared_rules
-from daemon.redis_server import Cluster, wait_until
+from daemon.redis_server import Cluster
+from daemon.waiting import wait_until
 
 USERS = 60
 EACH = 150  # a budget a user, in a window that outlives the test

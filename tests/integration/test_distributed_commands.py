@@ -9,7 +9,8 @@ import pytest
 
 from daemon.http import Client
 from daemon.nodes import shared_rules
-from daemon.redis_server import RedisServer, free_port, wait_until
+from daemon.redis_server import RedisServer, free_port
+from daemon.waiting import wait_until
 from model.program import ROOT, run_weir, weir_path
 
 LOGIN = {"method": "POST", "path": "/login", "ip": "192.0.2.1"}

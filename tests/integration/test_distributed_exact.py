@@ -11,7 +11,8 @@ from daemon.certificates import Authority
 from daemon.load import Load, admitted, check_request
 from daemon.nodes import Nodes, off_by, shared_rules
 from daemon.redis import Redis, RedisWeir
-from daemon.redis_server import RedisServer, free_port, wait_until
+from daemon.redis_server import RedisServer, free_port
+from daemon.waiting import wait_until
 from model import algorithms
 
 SECOND_NS = 10**9

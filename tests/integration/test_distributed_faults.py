@@ -18,7 +18,8 @@ from daemon.fault_proxy import FaultProxy
 from daemon.load import Load, admitted, check_request, percentile
 from daemon.nodes import Nodes, shared_rules
 from daemon.redis import Redis
-from daemon.redis_server import RedisServer, pause, resume, wait_until
+from daemon.redis_server import RedisServer, pause, resume
+from daemon.waiting import wait_until
 
 KINDS = ["open", "closed", "local"]
 BUDGET = 300        # of which a good third is used before the fault begins

@@ -9,7 +9,8 @@ import pytest
 
 from daemon.load import admitted
 from daemon.nodes import Nodes, off_by, shared_rules
-from daemon.redis_server import RedisServer, wait_until
+from daemon.redis_server import RedisServer
+from daemon.waiting import wait_until
 
 CLOCKS = [off_by(+1), off_by(-1), None]
 LEASE = 1.0  # seconds: the longest life of a share

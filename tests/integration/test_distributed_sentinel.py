@@ -4,7 +4,8 @@ import pytest
 
 from daemon.load import admitted
 from daemon.nodes import Nodes, shared_rules
-from daemon.redis_server import SentinelGroup, wait_until
+from daemon.redis_server import SentinelGroup
+from daemon.waiting import wait_until
 
 BUDGET = {"name": "budget", "key": ["user"], "algorithm": "fixed_window", "rate": "6000/366d"}
 

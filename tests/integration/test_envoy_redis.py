@@ -8,12 +8,13 @@ import time
 import grpc
 import pytest
 
-from daemon.envoy import (OK, OVER_LIMIT, Service, ask, begin_window, configuration, eventually,
+from daemon.envoy import (OK, OVER_LIMIT, Service, ask, begin_window, configuration,
                           rule, tell)
 from daemon.grpc import (PING, RATE_LIMIT, RST_STREAM, Frames, RateLimitRequest, Stub, frame,
                          request)
 from daemon.http import Client
 from daemon.redis_server import RedisServer
+from daemon.waiting import wait_until
 from daemon.weir import Weir
 from model.program import weir_path
 
@@ -94,7 +95,7 @@ def test_a_call_fails_where_redis_does_and_recovers_with_it(tmp_path, redis):
                 with service.client() as client:
                     return client.request("GET", "/healthcheck").status == 500
 
-            eventually(unhealthy)  # 94
+            wait_until(unhealthy)  # 94
         finally:
             redis.signal(signal.SIGCONT)
 
@@ -102,8 +103,8 @@ def test_a_call_fails_where_redis_does_and_recovers_with_it(tmp_path, redis):
             with service.client() as client:
                 return client.request("GET", "/healthcheck").status == 200
 
-        eventually(lambda: answered(stub, "key=b"))
-        eventually(healthy)
+        wait_until(lambda: answered(stub, "key=b"))
+        wait_until(healthy)
         assert stub.health("ratelimit") == 1
 
 
@@ -111,7 +112,7 @@ def test_an_override_counts_with_the_rule_and_with_other_overrides(tmp_path, red
     """As in the original, where all of them are one key."""
     one, other = ({"entries": "key=over", "limit": (requests, 3)} for requests in (8, 20))
     with start(tmp_path, redis) as service, service.stub() as stub:
-        eventually(lambda: answered(stub, "key=before"))
+        wait_until(lambda: answered(stub, "key=before"))
         assert tell(stub, "d", one) == [("OK", "8/HOUR", 7)]
         assert tell(stub, "d", "key=over") == [("OK", "10/HOUR", 8)]
         assert tell(stub, "d", one, other, "key=over", "key=over") == [
@@ -136,7 +137,7 @@ def wait_for_redis(service, calls):
 def test_calls_that_are_taken_back_while_redis_is_silent_leave_nothing(tmp_path, redis):
     """By resets and by ends of connections; in all more calls than a worker has decisions."""
     with start(tmp_path, redis, deadline="10s") as service, service.stub() as stub:
-        eventually(lambda: answered(stub, "key=before"))
+        wait_until(lambda: answered(stub, "key=before"))
         redis.signal(signal.SIGSTOP)
         try:
             for limit in 10, 11, 12:  # what they would be told of is gone by then
@@ -152,7 +153,7 @@ def test_calls_that_are_taken_back_while_redis_is_silent_leave_nothing(tmp_path,
                     connection.socket.close()
         finally:
             redis.signal(signal.SIGCONT)
-        eventually(lambda: answered(stub, "key=after"))
+        wait_until(lambda: answered(stub, "key=after"))
         assert service.metrics()["weir_decisions_exhausted_total"] == 0
 
 
@@ -168,7 +169,7 @@ def test_the_originals_variables_lead_to_redis(tmp_path, redis):
                 "REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": f"127.0.0.1:{redis.port}",
                 "CACHE_KEY_PREFIX": "mine:"}
     with weir, Stub(weir.grpc_address) as stub:
-        eventually(lambda: answered(stub, "key=fromenv"))
+        wait_until(lambda: answered(stub, "key=fromenv"))
         with Client(weir.http_address) as client:
             assert client.request("GET", "/healthcheck").status == 200
         assert any("key=fromenv" in str(key) for key in redis.keys("mine:*"))

@@ -14,8 +14,9 @@ import grpc
 import pytest
 
 from daemon import grpc as wire
-from daemon.envoy import OK, OVER_LIMIT, Service, ask, configuration, eventually, rule, tell
+from daemon.envoy import OK, OVER_LIMIT, Service, ask, configuration, rule, tell
 from daemon.http import Client
+from daemon.waiting import wait_until
 from daemon.weir import SECONDS_MAX, Weir, rules_of
 from model.program import weir_path
 
@@ -84,7 +85,7 @@ def test_a_first_configuration_that_fails_lets_it_start(tmp_path, files, message
         service.envoy_folder.mkdir()
         service.write("a.yaml", BASIC)
         service.wait_event("envoy_config_loaded")
-        eventually(lambda: tell(stub, "basic", "key1=x")[0][1] == "50/SECOND")
+        wait_until(lambda: tell(stub, "basic", "key1=x")[0][1] == "50/SECOND")
 
 
 # --- Reload --------------------------------------------------------------------------------------
@@ -186,7 +187,7 @@ def test_settings_of_the_rules_file_are_read_again(tmp_path):
         service.write_rules(rules_of(server={"grpc": "127.0.0.1:0"}, envoy={
             "config": str(service.envoy_folder), "shadow_mode": True}))
         assert "event=reloaded" in service.reload()
-        eventually(lambda: ask(stub, "basic", "hour=x").overall_code == OK)
+        wait_until(lambda: ask(stub, "basic", "hour=x").overall_code == OK)
 
 
 def test_calls_go_on_while_configurations_change(tmp_path):
@@ -368,7 +369,7 @@ def test_statsd_that_is_not_there_yet_gets_everything_when_it_is(tmp_path):
                 service.stub() as stub:
             for _ in range(7):
                 ask(stub, "basic", "key1=x")
-            eventually(lambda: service.counts("basic.key1")["total_hits"] == 7)
+            wait_until(lambda: service.counts("basic.key1")["total_hits"] == 7)
             listening.listen()
             listening.settimeout(SECONDS_MAX)
             sock, _ = listening.accept()

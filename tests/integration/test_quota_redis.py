@@ -6,7 +6,8 @@ import json
 import pytest
 
 from daemon.nodes import Nodes, off_by, shared_rules
-from daemon.redis_server import RedisServer, wait_until
+from daemon.redis_server import RedisServer
+from daemon.waiting import wait_until
 from daemon.weir import Weir
 from test_recipes import RECIPES, recipe
 

@@ -11,7 +11,8 @@ import pytest
 
 from daemon.nodes import shared_rules
 from daemon.redis import Error, RedisWeir
-from daemon.redis_server import RedisServer, wait_until
+from daemon.redis_server import RedisServer
+from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 from model.program import weir_path
 

@@ -9,7 +9,8 @@ from daemon.grpc import Stub
 from daemon.http import request_bytes
 from daemon.nodes import Nodes, shared_rules
 from daemon.redis import Error, Redis
-from daemon.redis_server import RedisServer, wait_until
+from daemon.redis_server import RedisServer
+from daemon.waiting import wait_until
 from daemon.weir import Weir
 
 LIMIT = {"name": "api", "key": ["client.ip"], "algorithm": "gcra", "rate": "1/h", "burst": 100}

@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 
 from daemon.grpc import Stub
-from daemon.weir import SECONDS_MAX, Weir, rules_of
+from daemon.waiting import SECONDS_MAX, wait_until
+from daemon.weir import Weir, rules_of
 
 OK, OVER_LIMIT = 1, 2
 UNITS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "MONTH": 30 * 86400,
@@ -112,17 +113,5 @@ def tell(stub, domain, *descriptors, **more):
 
 def begin_window(unit, needed_s=5):
     """Waits, where that is needed, until a window has still so many seconds to go."""
-    left = UNITS[unit] - time.time() % UNITS[unit]
-    if left < needed_s:
-        time.sleep(left + 0.01)
-
-
-def eventually(found, seconds=SECONDS_MAX):
-    """Asks until the answer is true; returns it."""
-    end = time.monotonic() + seconds
-    while True:
-        answer = found()
-        if answer:
-            return answer
-        assert time.monotonic() < end, "it never came to that"
-        time.sleep(0.05)
+    wait_until(lambda: UNITS[unit] - time.time() % UNITS[unit] >= needed_s,
+               needed_s + SECONDS_MAX, f"a new {unit}")

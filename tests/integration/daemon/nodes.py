@@ -5,7 +5,7 @@ import os
 from contextlib import ExitStack
 
 from daemon.load import Load, check_request
-from daemon.redis_server import wait_until
+from daemon.waiting import wait_until
 from daemon.weir import Weir
 
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"

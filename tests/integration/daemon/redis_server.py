@@ -9,20 +9,9 @@ import subprocess
 import time
 
 from daemon.redis import Error, Redis
+from daemon.waiting import SECONDS_MAX, wait_until
 
-SECONDS_MAX = 30
 BUS = 10000  # a Cluster node's second port is that much higher
-
-
-def wait_until(holds, seconds=SECONDS_MAX, what="the condition"):
-    """Waits for a condition; returns what it returned."""
-    end = time.monotonic() + seconds
-    while True:
-        value = holds()
-        if value:
-            return value
-        assert time.monotonic() < end, f"{what} did not come within {seconds} s"
-        time.sleep(0.01)
 
 
 def free_port():
