@@ -23,7 +23,8 @@
     X(-12, WEIR_ERR_STORE, "the store did not answer")                                             \
     X(-13, WEIR_ERR_DEADLINE, "the deadline passed")                                               \
     X(-14, WEIR_ERR_CANCELLED, "cancelled")                                                        \
-    X(-15, WEIR_ERR_UNSUPPORTED, "not supported")
+    X(-15, WEIR_ERR_UNSUPPORTED, "not supported")                                                  \
+    X(-16, WEIR_ERR_PENDING, "not known yet")
 
 enum weir_err {
 #define WEIR_ERROR_ENUM(code, name, text) name = (code),

@@ -156,6 +156,9 @@ int weir_rules_find(const struct weir_rules *rules, const char *name, size_t siz
 void weir_request_clear(struct weir_request *request, uint16_t count)
 {
     memset(&request->client, 0, sizeof(request->client));
+    request->directory = NULL;
+    request->tokens = NULL;
+    request->now_ns = 0;
     request->cost = 1;
     request->resting = 0;
     request->count = count;

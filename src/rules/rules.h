@@ -163,7 +163,8 @@ struct weir_identity {
  * a limit needed to know: all absent when none did. Allocates nothing. Returns the number of
  * checks. Errors: WEIR_ERR_SYNTAX (a bad encoding in path or host, a bad value that a cost is taken
  * from; `reason` names the field), WEIR_ERR_TOO_LARGE (more than WEIR_CHECKS_MAX checks, or scratch
- * exhausted). */
+ * exhausted), WEIR_ERR_PENDING (the request's directory has to find out who the caller is: to be put
+ * again when it has; nothing else is wrong so far). */
 int weir_rules_checks(const struct weir_rules *rules, const struct weir_request *request,
                       const uint64_t secret[2], struct weir_scratch *scratch,
                       struct weir_check *checks, struct weir_identity *identity,

@@ -1,0 +1,68 @@
+/* Callers: who a request is from, as its API key or token says.
+ *
+ * Callers come from two places. Those of a keys file (`keys:`) belong to the rules. Those that are
+ * kept elsewhere (`identities:`) are in a directory: one worker's bounded memory of what it has
+ * been told, filled while requests wait. The rules ask it through the two functions below and know
+ * nothing of how it finds out.
+ *
+ * An override is what one caller has instead of a limit's rates, whatever plan it is on. The state
+ * is the same one: a caller who gets or loses an override keeps what was used, as with a change of
+ * plan.
+ *
+ * Keys never leave a process and are never kept: all that is compared, stored or sent is their
+ * SHA-256.
+ */
+#ifndef WEIR_RULES_CALLER_H
+#define WEIR_RULES_CALLER_H
+
+#include <weir/bytes.h>
+#include <weir/error.h>
+#include <weir/limit.h>
+
+#define WEIR_DIGEST_BYTES 32
+#define WEIR_IDENTITY_MAX 256 /* bytes of a user, an org; a plan has 64 at most */
+#define WEIR_OVERRIDES_MAX 64 /* of one caller */
+#define WEIR_RATES_MAX 8      /* of one limit: each is one of the 32 checks of a request */
+
+struct weir_rules;
+
+struct weir_override {
+    uint32_t rule;                   /* its index in the rules */
+    uint32_t count;                  /* of limits; 0: unlimited */
+    const struct weir_limit *limits; /* made known to the stores; they live as long as any decision
+                                        that was made from them */
+};
+
+/* Its texts and overrides belong to whoever gave it. */
+struct weir_caller {
+    struct weir_bytes user;                /* there */
+    struct weir_bytes org, plan;           /* data == NULL: none */
+    const struct weir_override *overrides; /* ascending by rule, each rule once */
+    uint32_t override_count;
+};
+
+struct weir_directory {
+    const struct weir_directory_ops *ops;
+};
+
+struct weir_directory_ops {
+    /* Who has the key of this digest. Returns 1 (`caller` is filled, and valid until the directory
+     * is used again), 0 (nobody), or WEIR_ERR_PENDING: it has begun to find out; the request is to
+     * be put to the rules again when it has. Allocates nothing where it returns 0 or 1. Overrides
+     * are those for `rules`. */
+    int (*find)(struct weir_directory *directory, const struct weir_rules *rules,
+                const uint8_t digest[WEIR_DIGEST_BYTES], struct weir_caller *caller);
+};
+
+/* Compiles a caller's override: `limit` is a limit's name, `text` what stands instead of its rates
+ * as in a plan: "5000/min burst 200", "20000/month", "unlimited"; of a concurrency limit a number;
+ * several rates separated by commas. What else the limit says (algorithm, segments, calendar)
+ * stays. Fills *rule and `limits`, which no store knows yet. Returns their count, 0 for unlimited.
+ * Errors: WEIR_ERR_NOT_FOUND (no such limit), WEIR_ERR_SYNTAX, WEIR_ERR_RANGE; `reason` says what
+ * is wrong. */
+int weir_rules_override(const struct weir_rules *rules, struct weir_bytes limit,
+                        struct weir_bytes text, uint32_t *rule,
+                        struct weir_limit limits[WEIR_RATES_MAX], struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+#endif
