@@ -15,6 +15,8 @@
 #ifndef WEIR_RULES_CALLER_H
 #define WEIR_RULES_CALLER_H
 
+#include <stdbool.h>
+
 #include <weir/bytes.h>
 #include <weir/error.h>
 #include <weir/limit.h>
@@ -41,17 +43,35 @@ struct weir_caller {
     uint32_t override_count;
 };
 
+/* Who waits until a directory has found something out; the waiter's own, untouched by it between
+ * `wait` and `told` or `leave`. */
+struct weir_directory_waiter {
+    struct weir_directory_waiter *previous, *next; /* the directory's, as `lookup` is */
+    void *lookup;
+    void (*told)(struct weir_directory_waiter *waiter);
+};
+
 struct weir_directory {
     const struct weir_directory_ops *ops;
+    bool hurried; /* set by who asks, while it cannot wait: then nothing is PENDING */
 };
 
 struct weir_directory_ops {
     /* Who has the key of this digest. Returns 1 (`caller` is filled, and valid until the directory
-     * is used again), 0 (nobody), or WEIR_ERR_PENDING: it has begun to find out; the request is to
-     * be put to the rules again when it has. Allocates nothing where it returns 0 or 1. Overrides
-     * are those for `rules`. */
+     * is used again), 0 (nobody), or an error: WEIR_ERR_PENDING (it has begun to find out; the
+     * request is to be put to the rules again when it has), WEIR_ERR_STORE (it cannot find out, and
+     * such requests are to be refused). Allocates nothing where it knows the answer. Overrides are
+     * those for `rules`. */
     int (*find)(struct weir_directory *directory, const struct weir_rules *rules,
                 const uint8_t digest[WEIR_DIGEST_BYTES], struct weir_caller *caller);
+
+    /* Has `told` called, once, when what the last `find` has begun to find out is found or cannot
+     * be: never from inside a function of these, and so that the same `find` then has an answer.
+     * `told` may use the directory. */
+    void (*wait)(struct weir_directory *directory, struct weir_directory_waiter *waiter);
+
+    /* One that waits does so no more. */
+    void (*leave)(struct weir_directory *directory, struct weir_directory_waiter *waiter);
 };
 
 /* Compiles a caller's override: `limit` is a limit's name, `text` what stands instead of its rates
