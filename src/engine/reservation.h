@@ -44,7 +44,7 @@
 #ifndef WEIR_ENGINE_RESERVATION_H
 #define WEIR_ENGINE_RESERVATION_H
 
-#include "engine/base64url.h"
+#include "rules/base64url.h"
 #include "engine/engine.h"
 #include "rules/settle.h"
 

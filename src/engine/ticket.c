@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/siphash.h"
-#include "engine/base64url.h"
+#include "rules/base64url.h"
 
 #define HEAD_BYTES 9
 #define HASH_BYTES 16

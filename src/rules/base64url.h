@@ -2,8 +2,8 @@
  *
  * Reading is strict: one text for given bytes, so no padding, no other alphabet, no bits left over.
  */
-#ifndef WEIR_ENGINE_BASE64URL_H
-#define WEIR_ENGINE_BASE64URL_H
+#ifndef WEIR_RULES_BASE64URL_H
+#define WEIR_RULES_BASE64URL_H
 
 #include <stddef.h>
 #include <weir/bytes.h>
