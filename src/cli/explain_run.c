@@ -158,7 +158,7 @@ static void print_store(const struct weir_rules *rules, uint32_t rule)
 {
     struct weir_rule_info info;
     weir_rules_info(rules, rule, &info);
-    if (weir_rules_settings(rules)->store.redis_url == NULL)
+    if (weir_rules_settings(rules)->store.redis.url == NULL)
         return;
     printf("\n    store  redis, %s", info.leased ? "leased" : "exact");
     for (uint32_t i = 0; i < info.tag_count; i++)

@@ -48,9 +48,9 @@ static int check_store(char *path, struct weir_rules *rules)
     const struct weir_store_settings *store = &weir_rules_settings(rules)->store;
     struct redis_url url;
     struct weir_reason reason = {{0}};
-    if (store->redis_url == NULL)
+    if (store->redis.url == NULL)
         return 0;
-    int error = redis_url_parse(&url, store->redis_url, &reason);
+    int error = redis_url_parse(&url, store->redis.url, &reason);
     if (error < 0) {
         cli_error("%s: store.redis: %s", path, reason.text);
         return error;
@@ -71,7 +71,7 @@ static void print_summary(const char *path, const struct weir_rules *rules)
     printf("%s: OK, %" PRIu32 " limit%s", path, count, count == 1 ? "" : "s");
     if (shadows > 0)
         printf(" (%" PRIu32 " shadow)", shadows);
-    if (store->redis_url != NULL)
+    if (store->redis.url != NULL)
         printf(", in Redis: %" PRIu32 " exact, %" PRIu32 " leased", count - leased, leased);
     putchar('\n');
 }

@@ -260,7 +260,7 @@ void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node
     }
     read_flag(loader, &fields[ENVOY_REDIS_COMPAT], &options->redis_compat);
     options->redis_prefix = read_word(loader, &fields[ENVOY_REDIS_PREFIX], 128);
-    if (options->redis_compat && loader->rules->settings.store.redis_url == NULL) {
+    if (options->redis_compat && loader->rules->settings.store.redis.url == NULL) {
         rules_problem(loader, fields[ENVOY_REDIS_COMPAT].key,
                       "`redis_compat` needs counters in Redis: give the file `store: {redis: …}`");
     }
@@ -274,7 +274,7 @@ void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node
     load_prometheus(loader, &fields[ENVOY_PROMETHEUS], envoy);
     options->nodes = loader->rules->settings.store.nodes;
     options->leased = loader->rules->settings.store.leased;
-    options->shared = loader->rules->settings.store.redis_url != NULL;
+    options->shared = loader->rules->settings.store.redis.url != NULL;
     if (options->on_store_error == WEIR_ENVOY_STORE_LOCAL && options->shared &&
         options->nodes == 0) {
         rules_problem(loader, fields[ENVOY_ON_STORE_ERROR].key,

@@ -147,15 +147,15 @@ static void load_access(struct rules_loader *loader, const struct rules_field *f
 {
     struct weir_store_settings *store = settings_of(loader);
     const struct rules_field *file = &fields[REDIS_PASSWORD_FILE];
-    store->user = read_secret(loader, &fields[REDIS_USER]);
-    store->password = read_secret(loader, &fields[REDIS_PASSWORD]);
+    store->redis.user = read_secret(loader, &fields[REDIS_USER]);
+    store->redis.password = read_secret(loader, &fields[REDIS_PASSWORD]);
     if (file->value != NULL && fields[REDIS_PASSWORD].value != NULL) {
         rules_problem(loader, file->key, "`password` and `password_file` are the same; give one");
     } else if (file->value != NULL) {
-        store->password = read_password_file(loader, file->value);
+        store->redis.password = read_password_file(loader, file->value);
     }
-    store->sentinel_user = read_secret(loader, &fields[REDIS_SENTINEL_USER]);
-    store->sentinel_password = read_secret(loader, &fields[REDIS_SENTINEL_PASSWORD]);
+    store->redis.sentinel_user = read_secret(loader, &fields[REDIS_SENTINEL_USER]);
+    store->redis.sentinel_password = read_secret(loader, &fields[REDIS_SENTINEL_PASSWORD]);
     bool in_url = memchr(url.data, '@', url.size) != NULL;
     for (int i = REDIS_USER; i <= REDIS_SENTINEL_PASSWORD; i++) {
         if (fields[i].value == NULL) {
@@ -198,18 +198,18 @@ static void load_tls(struct rules_loader *loader, const struct rules_field *tls,
     if (!rules_fields(loader, tls->value, "tls", fields, COUNT)) {
         return;
     }
-    store->ca_file = read_path(loader, &fields[CA]);
-    store->cert_file = read_path(loader, &fields[CERT]);
-    store->key_file = read_path(loader, &fields[KEY]);
-    store->server_name = read_secret(loader, &fields[SERVER_NAME]);
+    store->redis.ca_file = read_path(loader, &fields[CA]);
+    store->redis.cert_file = read_path(loader, &fields[CERT]);
+    store->redis.key_file = read_path(loader, &fields[KEY]);
+    store->redis.server_name = read_secret(loader, &fields[SERVER_NAME]);
     if (fields[INSECURE].value != NULL) {
-        rules_read_bool(loader, fields[INSECURE].value, "insecure", &store->insecure);
+        rules_read_bool(loader, fields[INSECURE].value, "insecure", &store->redis.insecure);
     }
     if ((fields[CERT].value == NULL) != (fields[KEY].value == NULL)) {
         rules_problem(loader, fields[fields[CERT].value != NULL ? CERT : KEY].key,
                       "`cert` and `key` belong together; give both");
     }
-    if (store->insecure && fields[CA].value != NULL) {
+    if (store->redis.insecure && fields[CA].value != NULL) {
         rules_problem(loader, fields[INSECURE].key,
                       "`insecure` verifies nothing, so `ca` has no use; give one");
     }
@@ -293,7 +293,7 @@ static void load_redis(struct rules_loader *loader, const struct rules_field *re
     } else if (rules_read_text(loader, fields[REDIS_URL].value,
                                redis->value->kind != RULES_MAP ? "redis" : "url", &url)) {
         scheme = check_url(loader, fields[REDIS_URL].value, url);
-        store->redis_url = rules_keep_text(loader, url.data, url.size);
+        store->redis.url = rules_keep_text(loader, url.data, url.size);
     }
     if (fields[REDIS_MODE].value != NULL) {
         store->leased = rules_read_choice(loader, fields[REDIS_MODE].value, "mode", modes, 2) == 1;

@@ -51,14 +51,18 @@ struct weir_listener_settings {
     uint64_t max_connection_age_ns;       /* grpc: then it is asked to go; 0: never */
     uint64_t max_connection_age_grace_ns; /* and after that long closed */
 };
-/* `store:`, for more than one machine; what is absent is NULL or 0. */
-struct weir_store_settings {
-    const char *redis_url;       /* NULL: the embedded table alone */
+/* Which Redis, and how it is spoken to; what is absent is NULL. */
+struct weir_redis_access {
+    const char *url;             /* NULL: none */
     const char *user, *password; /* outside the URL; password_file is read at load */
     const char *sentinel_user, *sentinel_password;
     const char *ca_file, *cert_file, *key_file, *server_name;
     bool insecure;
-    const char *prefix;     /* of keys; default "weir:" */
+};
+/* `store:`, for more than one machine; what is absent is NULL or 0. */
+struct weir_store_settings {
+    struct weir_redis_access redis; /* without a URL: the embedded table alone */
+    const char *prefix;             /* of keys; default "weir:" */
     bool leased;            /* `mode: leased`; a limit may say otherwise (WEIR_CHECK_LEASED) */
     uint64_t lease_ns;      /* the longest life of a share */
     uint64_t remember_ns;   /* how long a denial is remembered, at most 100 ms; default 100 ms */
@@ -66,8 +70,20 @@ struct weir_store_settings {
     uint32_t nodes;         /* that share the store; needed by on_store_error: local */
     uint8_t on_store_error; /* of limits that don't say, and of commands: weir_store_failure */
 };
+/* `identities:`, callers that are kept in Redis; see docs/identities.md. */
+struct weir_identities_settings {
+    struct weir_redis_access redis; /* without a URL there are none */
+    const char *prefix;             /* of their keys; default "weir:identity:" */
+    uint64_t life_ns;               /* of what is known of a caller; default 60 s */
+    uint64_t unknown_life_ns;       /* of knowing that a key is nobody's; default 10 s */
+    uint64_t stale_ns;    /* how long what is older may be used while Redis is away; default 1 h */
+    uint64_t deadline_ns; /* of a lookup; default 20 ms */
+    uint32_t max_keys;    /* callers known at one time, of each worker; default 100,000 */
+    bool deny;            /* `on_error: deny`; else a key that cannot be looked up is nobody's */
+};
 struct weir_settings {
     struct weir_store_settings store;
+    struct weir_identities_settings identities;
     struct weir_envoy_settings envoy;
     uint64_t idempotency_ns; /* life of an idempotency key; default 10 min */
     struct weir_listener_settings http, redis, grpc, admin;
@@ -163,8 +179,8 @@ struct weir_identity {
  * a limit needed to know: all absent when none did. Allocates nothing. Returns the number of
  * checks. Errors: WEIR_ERR_SYNTAX (a bad encoding in path or host, a bad value that a cost is taken
  * from; `reason` names the field), WEIR_ERR_TOO_LARGE (more than WEIR_CHECKS_MAX checks, or scratch
- * exhausted), WEIR_ERR_PENDING (the request's directory has to find out who the caller is: to be put
- * again when it has; nothing else is wrong so far). */
+ * exhausted), WEIR_ERR_PENDING (the request's directory has to find out who the caller is: to be
+ * put again when it has; nothing else is wrong so far). */
 int weir_rules_checks(const struct weir_rules *rules, const struct weir_request *request,
                       const uint64_t secret[2], struct weir_scratch *scratch,
                       struct weir_check *checks, struct weir_identity *identity,

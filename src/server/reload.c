@@ -4,6 +4,7 @@
 
 #include "server/clock.h"
 #include "server/daemon.h"
+#include "server/redis_access.h"
 
 /* What runs without a rules file. */
 static const char no_rules[] = "version: 1\nlimits: []\n";
@@ -145,11 +146,6 @@ int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
 
 /* --- Reload ----------------------------------------------------------------------------------- */
 
-static bool text_differs(const char *a, const char *b)
-{
-    return a && b ? strcmp(a, b) != 0 : a != b;
-}
-
 static void reload_note(struct weir_daemon *daemon, bool differs, const char *setting)
 {
     if (differs)
@@ -160,15 +156,8 @@ static void reload_note(struct weir_daemon *daemon, bool differs, const char *se
 static bool store_differs(const struct weir_store_settings *old,
                           const struct weir_store_settings *new)
 {
-    return text_differs(old->redis_url, new->redis_url) || text_differs(old->user, new->user) ||
-           text_differs(old->password, new->password) ||
-           text_differs(old->sentinel_user, new->sentinel_user) ||
-           text_differs(old->sentinel_password, new->sentinel_password) ||
-           text_differs(old->ca_file, new->ca_file) ||
-           text_differs(old->cert_file, new->cert_file) ||
-           text_differs(old->key_file, new->key_file) ||
-           text_differs(old->server_name, new->server_name) || old->insecure != new->insecure ||
-           text_differs(old->prefix, new->prefix) || old->lease_ns != new->lease_ns ||
+    return weir_redis_access_differs(&old->redis, &new->redis) ||
+           weir_setting_differs(old->prefix, new->prefix) || old->lease_ns != new->lease_ns ||
            old->remember_ns != new->remember_ns || old->deadline_ns != new->deadline_ns;
 }
 
@@ -176,18 +165,22 @@ static bool store_differs(const struct weir_store_settings *old,
 static void reload_compare(struct weir_daemon *daemon, const struct weir_settings *old,
                            const struct weir_settings *new)
 {
-    reload_note(daemon, text_differs(weir_daemon_http(daemon, old), weir_daemon_http(daemon, new)),
+    reload_note(daemon,
+                weir_setting_differs(weir_daemon_http(daemon, old), weir_daemon_http(daemon, new)),
                 "server.http");
+    reload_note(
+        daemon,
+        weir_setting_differs(weir_daemon_redis(daemon, old), weir_daemon_redis(daemon, new)),
+        "server.redis");
     reload_note(daemon,
-                text_differs(weir_daemon_redis(daemon, old), weir_daemon_redis(daemon, new)),
-                "server.redis");
-    reload_note(daemon, text_differs(weir_daemon_grpc(daemon, old), weir_daemon_grpc(daemon, new)),
+                weir_setting_differs(weir_daemon_grpc(daemon, old), weir_daemon_grpc(daemon, new)),
                 "server.grpc");
-    reload_note(daemon,
-                text_differs(weir_daemon_admin(daemon, old), weir_daemon_admin(daemon, new)),
-                "server.admin");
+    reload_note(
+        daemon,
+        weir_setting_differs(weir_daemon_admin(daemon, old), weir_daemon_admin(daemon, new)),
+        "server.admin");
     reload_note(daemon, old->workers != new->workers && !daemon->options.workers, "server.workers");
-    reload_note(daemon, text_differs(old->state_file, new->state_file), "state.file");
+    reload_note(daemon, weir_setting_differs(old->state_file, new->state_file), "state.file");
     reload_note(daemon, old->state_bytes != new->state_bytes, "state.size");
     reload_note(daemon, store_differs(&old->store, &new->store), "store.redis");
 }

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "server/clock.h"
+#include "server/redis_access.h"
 
 /* Words of the counters, which are all of one kind. */
 #define WORDS (sizeof(struct weir_store_redis_stats) / sizeof(_Atomic uint64_t))
@@ -158,45 +159,17 @@ void weir_shared_store_totals(struct weir_shared_store *shared, struct weir_shar
 
 /* --- Open, join, leave, close ----------------------------------------------------------------- */
 
-static void set_text(char room[REDIS_SECRET_MAX], const char *text)
-{
-    if (text)
-        snprintf(room, REDIS_SECRET_MAX, "%s", text);
-}
-
-/* What the settings say beside the URL, or instead of it. */
-static int url_fill(struct redis_url *url, const struct weir_store_settings *settings,
-                    struct weir_reason *reason)
-{
-    struct weir_reason why = {{0}};
-    int err = redis_url_parse(url, settings->redis_url, &why);
-    if (err < 0) {
-        snprintf(reason->text, sizeof reason->text, "store.redis.url: %.200s", why.text);
-        return WEIR_ERR_RULES;
-    }
-    set_text(url->user, settings->user);
-    set_text(url->password, settings->password);
-    set_text(url->sentinel_user, settings->sentinel_user);
-    set_text(url->sentinel_password, settings->sentinel_password);
-    url->ca_file = settings->ca_file;
-    url->cert_file = settings->cert_file;
-    url->key_file = settings->key_file;
-    url->server_name = settings->server_name;
-    url->insecure = settings->insecure;
-    return 0;
-}
-
 int weir_shared_store_open(struct weir_shared_store **out, struct weir_rules *rules,
                            struct weir_log *log, struct weir_reason *reason)
 {
     const struct weir_store_settings *settings = &weir_rules_settings(rules)->store;
     *out = NULL;
-    if (!settings->redis_url)
+    if (!settings->redis.url)
         return 0;
     struct weir_shared_store *shared = calloc(1, sizeof *shared);
     if (!shared)
         return WEIR_ERR_MEMORY;
-    int err = url_fill(&shared->url, settings, reason);
+    int err = weir_redis_access_url(&shared->url, &settings->redis, "store.redis.url", reason);
     if (err < 0) {
         free(shared);
         return err;

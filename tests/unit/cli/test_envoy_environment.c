@@ -74,7 +74,7 @@ static void without_variables_all_is_as_in_the_original(void **state)
     assert_true(settings->http.open && settings->admin.open && settings->grpc.open);
     assert_true(settings->grpc.max_connection_age_ns == UINT64_C(86400000000000));
     assert_true(settings->grpc.max_connection_age_grace_ns == UINT64_C(3600000000000));
-    assert_null(settings->store.redis_url);
+    assert_null(settings->store.redis.url);
     assert_string_equal(settings->envoy.folder, "/srv/runtime_data/current/config");
     assert_string_equal(settings->envoy.options.name_prefix, "config.");
     assert_false(settings->envoy.options.ignore_dot_files);
@@ -131,7 +131,7 @@ static void every_kind_of_redis(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct result result = read_variables(cases[i].variables);
-        assert_string_equal(result.settings->store.redis_url, cases[i].url);
+        assert_string_equal(result.settings->store.redis.url, cases[i].url);
         assert_string_equal(result.settings->store.prefix, "weir:");
         result_free(&result);
     }
@@ -141,12 +141,12 @@ static void every_kind_of_redis(void **state)
              "REDIS_TLS_CLIENT_CERT=/cert", "REDIS_TLS_CLIENT_KEY=/key",
              "CACHE_KEY_PREFIX=p:", "WEIR_NODES=3");
     const struct weir_store_settings *store = &result.settings->store;
-    assert_string_equal(store->user, "user");
-    assert_string_equal(store->password, "pass:word");
-    assert_string_equal(store->sentinel_password, "secret");
-    assert_string_equal(store->ca_file, "/ca");
-    assert_string_equal(store->cert_file, "/cert");
-    assert_string_equal(store->key_file, "/key");
+    assert_string_equal(store->redis.user, "user");
+    assert_string_equal(store->redis.password, "pass:word");
+    assert_string_equal(store->redis.sentinel_password, "secret");
+    assert_string_equal(store->redis.ca_file, "/ca");
+    assert_string_equal(store->redis.cert_file, "/cert");
+    assert_string_equal(store->redis.key_file, "/key");
     assert_string_equal(store->prefix, "p:");
     assert_int_equal(store->nodes, 3);
     assert_false(result.settings->envoy.options.redis_compat);

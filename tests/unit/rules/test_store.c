@@ -10,7 +10,7 @@ static void without_a_store_there_is_none(void **state)
 {
     struct weir_rules *rules = test_load("limits:\n- {name: l, key: [a], rate: 9/s}\n");
     const struct weir_settings *settings = weir_rules_settings(rules);
-    assert_null(settings->store.redis_url);
+    assert_null(settings->store.redis.url);
     assert_int_equal(settings->store.nodes, 0);
     assert_true(settings->idempotency_ns == 600 * S);
     weir_rules_unref(rules);
@@ -21,7 +21,7 @@ static void a_url_alone_has_the_defaults(void **state)
     struct weir_rules *rules =
         test_load("store: {redis: redis://127.0.0.1:6379/0, nodes: 3}\nlimits: []\n");
     const struct weir_store_settings *store = &weir_rules_settings(rules)->store;
-    assert_string_equal(store->redis_url, "redis://127.0.0.1:6379/0");
+    assert_string_equal(store->redis.url, "redis://127.0.0.1:6379/0");
     assert_string_equal(store->prefix, "weir:");
     assert_false(store->leased);
     assert_int_equal(store->nodes, 3);
@@ -29,10 +29,10 @@ static void a_url_alone_has_the_defaults(void **state)
     assert_true(store->remember_ns == 100 * MS);
     assert_true(store->lease_ns == S);
     assert_int_equal(store->on_store_error, WEIR_FAIL_LOCAL);
-    assert_null(store->user);
-    assert_null(store->password);
-    assert_null(store->ca_file);
-    assert_false(store->insecure);
+    assert_null(store->redis.user);
+    assert_null(store->redis.password);
+    assert_null(store->redis.ca_file);
+    assert_false(store->redis.insecure);
     weir_rules_unref(rules);
 }
 
@@ -58,18 +58,18 @@ static void every_setting_of_the_store_is_read(void **state)
                   "limits: []\n");
     const struct weir_settings *settings = weir_rules_settings(rules);
     const struct weir_store_settings *store = &settings->store;
-    assert_string_equal(store->redis_url, "rediss-sentinel://a,b:26380/main");
+    assert_string_equal(store->redis.url, "rediss-sentinel://a,b:26380/main");
     assert_true(store->leased);
     assert_string_equal(store->prefix, "prod:");
     assert_int_equal(store->nodes, 1000);
-    assert_string_equal(store->user, "weir");
-    assert_string_equal(store->password, "s3cret");
-    assert_string_equal(store->sentinel_user, "watcher");
-    assert_string_equal(store->sentinel_password, "other");
-    assert_string_equal(store->ca_file, "/ca.pem");
-    assert_string_equal(store->cert_file, "cert.pem");
-    assert_string_equal(store->key_file, "/key.pem");
-    assert_string_equal(store->server_name, "redis.test");
+    assert_string_equal(store->redis.user, "weir");
+    assert_string_equal(store->redis.password, "s3cret");
+    assert_string_equal(store->redis.sentinel_user, "watcher");
+    assert_string_equal(store->redis.sentinel_password, "other");
+    assert_string_equal(store->redis.ca_file, "/ca.pem");
+    assert_string_equal(store->redis.cert_file, "cert.pem");
+    assert_string_equal(store->redis.key_file, "/key.pem");
+    assert_string_equal(store->redis.server_name, "redis.test");
     assert_true(store->lease_ns == 500 * MS);
     assert_true(store->remember_ns == 50 * MS);
     assert_true(store->deadline_ns == 5 * MS);
@@ -103,7 +103,7 @@ static void every_scheme_is_taken(void **state)
         char text[256];
         snprintf(text, sizeof(text), "store: {redis: '%s', nodes: 1}\nlimits: []\n", urls[i]);
         struct weir_rules *rules = test_load(text);
-        assert_string_equal(weir_rules_settings(rules)->store.redis_url, urls[i]);
+        assert_string_equal(weir_rules_settings(rules)->store.redis.url, urls[i]);
         weir_rules_unref(rules);
     }
 }
@@ -145,14 +145,14 @@ static void a_password_may_stand_in_a_file(void **state)
     for (size_t i = 0; i < 3; i++) {
         struct weir_rules *rules = load_with_file(good[i].bytes, strlen(good[i].bytes), message);
         assert_non_null(rules);
-        assert_string_equal(weir_rules_settings(rules)->store.password, good[i].password);
+        assert_string_equal(weir_rules_settings(rules)->store.redis.password, good[i].password);
         weir_rules_unref(rules);
     }
     char longest[600];
     memset(longest, 'x', sizeof(longest));
     struct weir_rules *rules = load_with_file(longest, 512, message);
     assert_non_null(rules);
-    assert_int_equal(strlen(weir_rules_settings(rules)->store.password), 512);
+    assert_int_equal(strlen(weir_rules_settings(rules)->store.redis.password), 512);
     weir_rules_unref(rules);
 }
 
