@@ -154,14 +154,15 @@ void weir_engine_pin(struct weir_engine *engine, struct weir_entry *entry, int c
     entry->generation = engine->generation;
 }
 
-/* The schedules that are at rest by now. */
-static uint64_t resting(struct weir_engine *engine)
+/* Tells a request what the time has to do with it: the life of tokens, schedules at rest. */
+static void tell_time(struct weir_engine *engine, struct weir_request *request)
 {
     struct weir_moment *moment = &engine->moment;
     uint64_t now_ns = engine->clock != NULL ? engine->clock(engine->clock_context) : engine->now_ns;
     if (now_ns < moment->from_ns || now_ns >= moment->until_ns)
         weir_rules_moment(engine->generation->rules, now_ns, moment);
-    return moment->resting;
+    request->now_ns = now_ns;
+    request->resting = moment->resting;
 }
 
 int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *decision,
@@ -169,7 +170,7 @@ int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *de
 {
     struct weir_entry *entry = weir_entry_of(decision);
     if (engine->generation->timed)
-        request->resting = resting(engine);
+        tell_time(engine, request);
     decision->count = 0;
     entry->scratch.used = 0;
     entry->keeps = true;

@@ -66,7 +66,7 @@ struct weir_engine_options {
     weir_engine_done done;
     void *done_context;
     uint64_t (*clock)(void *context); /* the time at which a request would be decided: asked for
-                                         each where a limit has a schedule; NULL: the last run's */
+                                         each where rules are timed; NULL: the last run's */
     void *clock_context;
 };
 
@@ -92,8 +92,8 @@ struct weir_rules *weir_engine_rules(const struct weir_engine *engine);
 struct weir_decision *weir_engine_take(struct weir_engine *engine);
 void weir_engine_release(struct weir_engine *engine, struct weir_decision *decision);
 
-/* Fills the checks of a decision from a request under the current rules; where they have schedules,
- * tells the request which are at rest by now.
+/* Fills the checks of a decision from a request under the current rules; where the time plays a
+ * part in them, tells the request what it is and which schedules are at rest.
  * Errors: as weir_rules_checks. */
 int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *decision,
                             struct weir_request *request, struct weir_reason *reason)
