@@ -15,6 +15,7 @@
 #include "rules/path_trie.h"
 #include "rules/rules.h"
 #include "rules/schedule.h"
+#include "rules/warn.h"
 #include "rules/words.h"
 
 #define RULES_PARTS_MAX 32 /* parts of one `match`; the index keeps them in a 32-bit set */
@@ -78,6 +79,11 @@ struct rules_rates {
     uint8_t count;
 };
 
+/* Lengths of the records of warnings, and the name of their limits: no rule's has a '~'. See
+ * warn.h. */
+#define RULES_WARNED 9
+#define RULES_WARNED_NAME "warned~"
+
 /* `refund_on`; see settle.h. */
 struct rules_refund {
     uint8_t statuses[63];      /* a bit for each of 100 to 599 */
@@ -102,6 +108,7 @@ struct rules_rule {
     uint64_t when;                   /* the bit of its schedule; 0: it is always in force */
     struct rules_refund *refund;     /* NULL: no outcome gives anything back */
     uint16_t floor;                  /* of debt: see weir_check.floor */
+    struct weir_warn_at warn_at;
     uint32_t part_count, key_count, unless_count;
     uint8_t name_size, missing, on_store_error, algorithm;
     uint8_t flags;   /* of its checks */
@@ -133,6 +140,8 @@ struct weir_rules {
     struct weir_settings settings;
     struct weir_limit once;    /* of the records of idempotency keys; see once.h */
     struct weir_limit settled; /* of the records of settlements; see settle.h */
+    struct weir_limit warned[RULES_WARNED]; /* of the records of warnings; see warn.h */
+    bool warns;                             /* some limit has thresholds */
     bool shared; /* other nodes know the same states, by the texts of keys: see key.c */
 
     struct rules_rule *rules;

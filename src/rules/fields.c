@@ -170,6 +170,26 @@ bool rules_read_number(struct rules_loader *loader, const struct rules_node *nod
     return true;
 }
 
+bool rules_read_percent(struct rules_loader *loader, const struct rules_node *node,
+                        const char *what, uint32_t least, uint32_t most, uint32_t example,
+                        uint32_t *percent)
+{
+    struct weir_bytes text;
+    uint64_t value = 0;
+    if (!rules_read_text(loader, node, what, &text)) {
+        return false;
+    }
+    size_t digits = text.size > 0 && text.data[text.size - 1] == '%' ? text.size - 1 : 0;
+    if (digits == 0 || weir_digits_parse(&value, text.data, digits) != (int)digits ||
+        value < least || value > most) {
+        rules_problem(loader, node, "`%s` must be %u%% to %u%%, as in `%s: %u%%`", what, least,
+                      most, what, example);
+        return false;
+    }
+    *percent = (uint32_t)value;
+    return true;
+}
+
 bool rules_read_duration(struct rules_loader *loader, const struct rules_node *node,
                          const char *what, uint64_t least_ns, uint64_t most_ns, const char *range,
                          uint64_t *value_ns)

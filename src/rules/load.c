@@ -182,6 +182,9 @@ static int load_document(struct rules_loader *loader, const char *text, size_t s
     if (err == 0) {
         err = weir_limit_init(&loader->rules->settled, &settled, NULL);
     }
+    if (err == 0) {
+        err = rules_make_warned(loader->rules);
+    }
     if (err < 0) {
         return err; /* not within the range that the loader admits */
     }

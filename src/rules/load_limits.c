@@ -198,6 +198,7 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_DEBT] = "debt",
         [RULES_LIMIT_WHEN] = "when",
         [RULES_LIMIT_ENFORCE] = "enforce",
+        [RULES_LIMIT_WARN_AT] = "warn_at",
     };
     for (int i = 0; i < RULES_LIMIT_FIELDS; i++) {
         fields[i] = (struct rules_field){names[i], NULL, NULL};
@@ -225,6 +226,9 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
     }
     rules_load_sharing(loader, fields, rule);
     rules_load_settle(loader, fields, rule);
+    if (fields[RULES_LIMIT_WARN_AT].value != NULL) {
+        rules_load_warn(loader, fields, rule);
+    }
     count_always(loader, node, rule);
 }
 

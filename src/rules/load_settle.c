@@ -9,30 +9,6 @@
 #define DEBT_DEFAULT 100 /* percent of the capacity */
 #define DEBT_MOST 1000
 
-/* "10%" as 10; false after a problem. */
-static bool read_percent(struct rules_loader *loader, const struct rules_node *node,
-                         const char *what, uint32_t least, uint32_t most, uint32_t *percent)
-{
-    struct weir_bytes text;
-    uint32_t value = 0;
-    if (!rules_read_text(loader, node, what, &text)) {
-        return false;
-    }
-    size_t digits = 0;
-    while (digits < text.size && digits < 5 && text.data[digits] >= '0' &&
-           text.data[digits] <= '9') {
-        value = value * 10 + (uint32_t)(text.data[digits++] - '0');
-    }
-    if (digits == 0 || digits + 1 != text.size || text.data[digits] != '%' || value < least ||
-        value > most) {
-        rules_problem(loader, node, "`%s` must be %u%% to %u%%, as in `%s: %u%%`", what, least,
-                      most, what, least > 0 ? CAP_DEFAULT : DEBT_DEFAULT);
-        return false;
-    }
-    *percent = value;
-    return true;
-}
-
 /* "404" or "5xx". */
 static bool read_status(struct rules_loader *loader, const struct rules_node *node,
                         struct rules_refund *refund)
@@ -133,7 +109,9 @@ static void load_refund(struct rules_loader *loader, const struct rules_field *o
         good = read_status(loader, items.items[i], refund) && good;
     }
     if (cap->value != NULL) {
-        good = read_percent(loader, cap->value, "refund_cap", 1, 100, &percent) && good;
+        good =
+            rules_read_percent(loader, cap->value, "refund_cap", 1, 100, CAP_DEFAULT, &percent) &&
+            good;
     }
     if (good) {
         make_all_caps(loader, cap->value != NULL ? cap->value : on->value, percent, rule, refund);
@@ -154,7 +132,7 @@ void rules_load_settle(struct rules_loader *loader, const struct rules_field *fi
         rules_problem(loader, cap->key, "`refund_cap` goes with `refund_on`");
     }
     if (debt != NULL) {
-        read_percent(loader, debt, "debt", 0, DEBT_MOST, &percent);
+        rules_read_percent(loader, debt, "debt", 0, DEBT_MOST, DEBT_DEFAULT, &percent);
     }
     rule->floor = (uint16_t)(percent + 1);
 }

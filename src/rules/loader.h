@@ -80,6 +80,10 @@ bool rules_read_duration(struct rules_loader *loader, const struct rules_node *n
                          uint64_t *value_ns);
 bool rules_read_number(struct rules_loader *loader, const struct rules_node *node, const char *what,
                        uint64_t least, uint64_t most, uint64_t *value);
+/* "80%", between `least` and `most` percent; `example` is what a message shows. */
+bool rules_read_percent(struct rules_loader *loader, const struct rules_node *node,
+                        const char *what, uint32_t least, uint32_t most, uint32_t example,
+                        uint32_t *percent);
 /* One of `words`: its index, or -1 after a problem. */
 int rules_read_choice(struct rules_loader *loader, const struct rules_node *node, const char *what,
                       const char *const *words, uint32_t count);
@@ -166,6 +170,12 @@ void rules_load_sharing(struct rules_loader *loader, const struct rules_field *f
 /* `refund_on`, `refund_cap` and `debt` of a limit, once its numbers are there. */
 void rules_load_settle(struct rules_loader *loader, const struct rules_field *fields,
                        struct rules_rule *rule);
+/* `warn_at` of a limit, once its numbers and `shadow` are there. */
+void rules_load_warn(struct rules_loader *loader, const struct rules_field *fields,
+                     struct rules_rule *rule);
+/* Compiles the limits of the records of warnings. Errors: none for the ranges that they have. */
+int rules_make_warned(struct weir_rules *rules) __attribute__((warn_unused_result));
+
 /* `timezone` of the file: of quotas and schedules that name none. */
 void rules_load_timezone(struct rules_loader *loader, const struct rules_node *node);
 
@@ -221,6 +231,7 @@ enum rules_limit_field {
     RULES_LIMIT_DEBT,
     RULES_LIMIT_WHEN,
     RULES_LIMIT_ENFORCE,
+    RULES_LIMIT_WARN_AT,
     RULES_LIMIT_FIELDS,
 };
 

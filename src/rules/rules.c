@@ -73,7 +73,13 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
         }
     }
     int err = prepare(context, &rules->once, "idempotency");
-    return err < 0 ? err : prepare(context, &rules->settled, "reservations");
+    if (err == 0) {
+        err = prepare(context, &rules->settled, "reservations");
+    }
+    for (int i = 0; i < RULES_WARNED && rules->warns && err == 0; i++) {
+        err = prepare(context, &rules->warned[i], "warn_at");
+    }
+    return err;
 }
 
 int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_t size)
