@@ -28,11 +28,14 @@
 
 struct weir_rules;
 
+/* One limit of one caller. A key may have several states under one limit: one for each of several
+ * rates, and others for rates whose states mean something else (see states.h). */
 struct weir_override {
-    uint32_t rule;                   /* its index in the rules */
-    uint32_t count;                  /* of limits; 0: unlimited */
-    const struct weir_limit *limits; /* made known to the stores; they live as long as any decision
-                                        that was made from them */
+    uint32_t rule;             /* its index in the rules */
+    uint32_t count;            /* of limits; 0: unlimited */
+    struct weir_limit *limits; /* made known to the stores; they live as long as any decision that
+                                  was made from them */
+    const uint32_t *states;    /* of each limit, its number among the states of a key */
 };
 
 /* Its texts and overrides belong to whoever gave it. */
@@ -77,12 +80,12 @@ struct weir_directory_ops {
 /* Compiles a caller's override: `limit` is a limit's name, `text` what stands instead of its rates
  * as in a plan: "5000/min burst 200", "20000/month", "unlimited"; of a concurrency limit a number;
  * several rates separated by commas. What else the limit says (algorithm, segments, calendar)
- * stays. Fills *rule and `limits`, which no store knows yet. Returns their count, 0 for unlimited.
+ * stays; so do the caps of its refunds. *override is one block, the caller's to free(); it points
+ * into `rules`. No store knows its limits yet: weir_store_prepare, for each, before it is used.
  * Errors: WEIR_ERR_NOT_FOUND (no such limit), WEIR_ERR_SYNTAX, WEIR_ERR_RANGE; `reason` says what
- * is wrong. */
+ * is wrong; WEIR_ERR_MEMORY. */
 int weir_rules_override(const struct weir_rules *rules, struct weir_bytes limit,
-                        struct weir_bytes text, uint32_t *rule,
-                        struct weir_limit limits[WEIR_RATES_MAX], struct weir_reason *reason)
-    __attribute__((warn_unused_result));
+                        struct weir_bytes text, struct weir_override **override,
+                        struct weir_reason *reason) __attribute__((warn_unused_result));
 
 #endif

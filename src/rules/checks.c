@@ -129,3 +129,5 @@ int weir_rules_checks(const struct weir_rules *rules, const struct weir_request 
     }
     return found < 0 ? found : count;
 }
+    found = evaluation.error < 0 ? evaluation.error : found;
+        count = evaluation.error < 0 ? evaluation.error : count;

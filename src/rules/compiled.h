@@ -27,7 +27,6 @@
 #define RULES_PREFIX_MAX 80  /* 1 + RULES_NAME_MAX, rounded up to steps */
 #define RULES_GLOBS_MAX 64   /* limits that only a glob can find: each is tried on every request */
 #define RULES_SOURCES_MAX 16 /* of `identify` */
-#define RULES_RATES_MAX 8    /* of one limit: each is one of the 32 checks of a request */
 
 enum rules_part_kind {
     RULES_PART_VALUES,  /* an attribute: literals and globs */
@@ -121,9 +120,9 @@ struct rules_rule {
 
 /* Where `identify` looks. */
 struct rules_identify {
-    bool address; /* client.ip; else an attribute, looked up in the keys */
-    uint8_t bits4, bits6;
-    uint16_t attribute;
+    uint8_t kind;         /* enum rules_identify_kind */
+    uint8_t bits4, bits6; /* BY_ADDRESS: the prefix kept */
+    uint16_t attribute;   /* BY_KEY */
 };
 
 /* Schedules of one file: bits of a word. */
@@ -137,6 +136,11 @@ struct rules_named_schedule {
 struct weir_rules {
     atomic_uint references;
     struct rules_arena arena;
+enum rules_identify_kind {
+    RULES_BY_KEY,     /* an attribute is an API key: looked up in the keys file, then elsewhere */
+    RULES_BY_ADDRESS, /* client.ip itself */
+};
+
     struct weir_settings settings;
     struct weir_limit once;    /* of the records of idempotency keys; see once.h */
     struct weir_limit settled; /* of the records of settlements; see settle.h */

@@ -117,16 +117,16 @@ static size_t cut_text(char *out, struct weir_bytes prefix, struct weir_bytes do
                        const struct weir_envoy_item *item, const struct weir_envoy_descriptor *of)
 {
     static const char digits[] = "0123456789abcdef";
-    uint8_t digest[2 * RULES_DIGEST_BYTES], piece[3 * RULES_DIGEST_BYTES + 1];
+    uint8_t digest[2 * WEIR_DIGEST_BYTES], piece[3 * WEIR_DIGEST_BYTES + 1];
     rules_sha256(prefix, digest);
-    rules_sha256(domain, digest + RULES_DIGEST_BYTES);
+    rules_sha256(domain, digest + WEIR_DIGEST_BYTES);
     rules_sha256((struct weir_bytes){(const char *)digest, sizeof(digest)}, digest);
     for (uint32_t i = 0; i < of->entry_count; i++) {
         bool pattern;
         struct weir_bytes value = value_of(item, of, i, &pattern);
-        memcpy(piece, digest, RULES_DIGEST_BYTES);
-        rules_sha256(of->entries[i].key, piece + RULES_DIGEST_BYTES);
-        rules_sha256(value, piece + 2 * (size_t)RULES_DIGEST_BYTES);
+        memcpy(piece, digest, WEIR_DIGEST_BYTES);
+        rules_sha256(of->entries[i].key, piece + WEIR_DIGEST_BYTES);
+        rules_sha256(value, piece + 2 * (size_t)WEIR_DIGEST_BYTES);
         piece[sizeof(piece) - 1] = pattern;
         rules_sha256((struct weir_bytes){(const char *)piece, sizeof(piece)}, digest);
     }

@@ -32,8 +32,11 @@ struct rules_evaluation {
     uint8_t user_bits;
     uint8_t client_text_size; /* 0: not written yet */
     struct weir_address user_address;
+    int error; /* of finding the caller: as weir_directory_ops.find; 0: none */
     struct weir_identity identity;
-    uint32_t plan;                            /* RULES_NONE: no such plan */
+    uint32_t plan;                         /* RULES_NONE: no such plan */
+    const struct weir_override *overrides; /* of the caller, ascending by rule */
+    uint32_t override_count;
     uint64_t known[WEIR_ATTRIBUTES_MAX / 64]; /* attributes whose atom is known: a set */
 
     /* From here on written before read, so never cleared. */
@@ -52,7 +55,8 @@ int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules *ru
 /* The value of an attribute (not client.ip); data == NULL: absent. */
 struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attribute);
 
-/* Makes user, org and plan known. */
+/* Makes user, org, plan and overrides known; or `error` is set, and the caller counts as unknown.
+ */
 void rules_identify(struct rules_evaluation *evaluation);
 
 /* Which pattern of the rule's path the request is in, the first of them; -1: none. */

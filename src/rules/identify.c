@@ -21,41 +21,85 @@ static bool from_address(struct rules_evaluation *evaluation, const struct rules
     return true;
 }
 
-static bool from_key(struct rules_evaluation *evaluation, const struct rules_identify *source)
+static void use_caller(struct rules_evaluation *evaluation, const struct weir_caller *caller)
 {
-    const struct weir_rules *rules = evaluation->rules;
-    struct weir_bytes key = {NULL, 0};
-    if (source->attribute < evaluation->request->count) {
-        key = evaluation->request->values[source->attribute];
-    }
-    const struct rules_caller *caller =
-        key.data == NULL ? NULL : rules_keys_find(&rules->keys, key);
-    if (caller == NULL) {
-        return false;
-    }
-    evaluation->identity.user = (struct weir_bytes){caller->user, caller->user_size};
-    evaluation->identity.org = (struct weir_bytes){caller->org, caller->org_size};
-    evaluation->plan = caller->plan;
-    return true;
+    evaluation->identity.user = caller->user;
+    evaluation->identity.org = caller->org;
+    evaluation->overrides = caller->overrides;
+    evaluation->override_count = caller->override_count;
 }
 
-/* What a trusted front end says of the caller goes before what was found. */
-static void override(struct rules_evaluation *evaluation)
+/* A plan that the file does not know is matched as it is, and limited as the default. */
+static void use_plan(struct rules_evaluation *evaluation, struct weir_bytes name)
+{
+    evaluation->identity.plan = name;
+    evaluation->plan = rules_words_find(
+        &evaluation->rules->plans, 0, rules_text_hash(name.data, name.size), name.data, name.size);
+}
+
+/* In the keys file, then in the directory of callers elsewhere. */
+static bool from_key(struct rules_evaluation *evaluation, const struct rules_identify *source)
+{
+    const struct weir_request *request = evaluation->request;
+    struct weir_directory *directory = request->directory;
+    struct weir_bytes key = {NULL, 0};
+    struct weir_caller caller;
+    uint8_t digest[WEIR_DIGEST_BYTES];
+    if (source->attribute < request->count) {
+        key = request->values[source->attribute];
+    }
+    if (key.data == NULL) {
+        return false;
+    }
+    rules_sha256(key, digest);
+    if (rules_keys_find(&evaluation->rules->keys, digest, &caller, &evaluation->plan)) {
+        use_caller(evaluation, &caller);
+        return true;
+    }
+    int found =
+        directory != NULL ? directory->ops->find(directory, evaluation->rules, digest, &caller) : 0;
+    if (found > 0) {
+        use_caller(evaluation, &caller);
+        if (caller.plan.data != NULL) {
+            use_plan(evaluation, caller.plan);
+        }
+    }
+    evaluation->error = found < 0 ? found : 0;
+    return found > 0;
+}
+
+static bool identify_by(struct rules_evaluation *evaluation, const struct rules_identify *source)
+{
+    switch (source->kind) {
+    case RULES_BY_ADDRESS:
+        return from_address(evaluation, source);
+    default:
+        return from_key(evaluation, source);
+    }
+}
+
+static bool same_text(struct weir_bytes a, struct weir_bytes b)
+{
+    return a.data != NULL && a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+/* What a trusted front end says of the caller goes before what was found. Overrides are of who was
+ * found, and so do not count for another user. */
+static void use_request(struct rules_evaluation *evaluation)
 {
     const struct weir_request *request = evaluation->request;
     struct weir_identity *identity = &evaluation->identity;
     if (request->count > WEIR_ATTR_USER && request->values[WEIR_ATTR_USER].data != NULL) {
-        identity->user = request->values[WEIR_ATTR_USER];
+        struct weir_bytes user = request->values[WEIR_ATTR_USER];
+        evaluation->override_count *= same_text(identity->user, user);
+        identity->user = user;
         evaluation->user_is_address = false;
     }
     if (request->count > WEIR_ATTR_ORG && request->values[WEIR_ATTR_ORG].data != NULL) {
         identity->org = request->values[WEIR_ATTR_ORG];
     }
     if (request->count > WEIR_ATTR_PLAN && request->values[WEIR_ATTR_PLAN].data != NULL) {
-        identity->plan = request->values[WEIR_ATTR_PLAN];
-        evaluation->plan = rules_words_find(
-            &evaluation->rules->plans, 0, rules_text_hash(identity->plan.data, identity->plan.size),
-            identity->plan.data, identity->plan.size);
+        use_plan(evaluation, request->values[WEIR_ATTR_PLAN]);
     }
 }
 
@@ -68,13 +112,11 @@ void rules_identify(struct rules_evaluation *evaluation)
     evaluation->caller_known = true;
     evaluation->plan = RULES_NONE;
     for (uint32_t i = 0; i < rules->identify_count; i++) {
-        const struct rules_identify *source = &rules->identify[i];
-        if (source->address ? from_address(evaluation, source) : from_key(evaluation, source)) {
+        if (identify_by(evaluation, &rules->identify[i]) || evaluation->error < 0) {
             break;
         }
     }
-    override(evaluation);
-    /* A plan that the file does not know is matched as it is, and limited as the default. */
+    use_request(evaluation);
     if (evaluation->plan == RULES_NONE) {
         evaluation->plan = rules->default_plan;
     }

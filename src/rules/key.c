@@ -117,7 +117,7 @@ static void put_hex(char *text, const uint8_t *bytes, size_t size)
 
 size_t rules_secret_text(struct weir_bytes value, bool shared, char *text)
 {
-    uint8_t digest[RULES_DIGEST_BYTES];
+    uint8_t digest[WEIR_DIGEST_BYTES];
     size_t shown = shared ? 2 * SECRET_SHOWN : SECRET_SHOWN;
     rules_sha256(value, digest);
     memcpy(text, "sha256:", 7);
@@ -166,7 +166,7 @@ static void tuple_put_text(struct writer *writer, const struct rules_evaluation 
     out += sizeof(size);
     if (evaluation->rules->shared) {
         rules_sha256(value, out);
-        writer->tuple_end = out + RULES_DIGEST_BYTES;
+        writer->tuple_end = out + WEIR_DIGEST_BYTES;
         return;
     }
     uint64_t hash[2];
@@ -295,7 +295,7 @@ static void cut_text(const struct rules_evaluation *evaluation, struct writer *w
     char *end = writer->text_limit - 33;
     *end++ = '~';
     if (evaluation->rules->shared) {
-        uint8_t digest[RULES_DIGEST_BYTES];
+        uint8_t digest[WEIR_DIGEST_BYTES];
         rules_sha256((struct weir_bytes){(const char *)writer->tuple, tuple_size(writer)}, digest);
         put_hex(end, digest, 16);
         return;

@@ -22,7 +22,7 @@ struct reader {
     struct rules_keys *keys;
     struct rules_arena *arena;
     struct rules_words orgs; /* name -> caller that has it first */
-    char org[RULES_IDENTITY_MAX];
+    char org[WEIR_IDENTITY_MAX];
     const char *file;
     const struct rules_words *plans;
     const char *const *plan_names;
@@ -31,7 +31,7 @@ struct reader {
     bool wrong; /* a problem was added */
 };
 
-void rules_sha256(struct weir_bytes data, uint8_t digest[RULES_DIGEST_BYTES])
+void rules_sha256(struct weir_bytes data, uint8_t digest[WEIR_DIGEST_BYTES])
 {
     SHA256_CTX context;
     SHA256_Init(&context);
@@ -51,21 +51,24 @@ static uint32_t find_slot(const struct rules_keys *keys, const uint8_t *digest)
 {
     uint32_t at = digest_slot(digest, keys->mask);
     while (keys->slots[at] != RULES_NONE &&
-           memcmp(keys->callers[keys->slots[at]].digest, digest, RULES_DIGEST_BYTES) != 0) {
+           memcmp(keys->callers[keys->slots[at]].digest, digest, WEIR_DIGEST_BYTES) != 0) {
         at = (at + 1) & keys->mask;
     }
     return at;
 }
 
-const struct rules_caller *rules_keys_find(const struct rules_keys *keys, struct weir_bytes key)
+bool rules_keys_find(const struct rules_keys *keys, const uint8_t digest[WEIR_DIGEST_BYTES],
+                     struct weir_caller *caller, uint32_t *plan)
 {
-    if (keys->count == 0) {
-        return NULL;
+    uint32_t index = keys->count == 0 ? RULES_NONE : keys->slots[find_slot(keys, digest)];
+    if (index == RULES_NONE) {
+        return false;
     }
-    uint8_t digest[RULES_DIGEST_BYTES];
-    rules_sha256(key, digest);
-    uint32_t caller = keys->slots[find_slot(keys, digest)];
-    return caller == RULES_NONE ? NULL : &keys->callers[caller];
+    const struct rules_caller *found = &keys->callers[index];
+    *caller = (struct weir_caller){.user = {found->user, found->user_size},
+                                   .org = {found->org, found->org_size}};
+    *plan = found->plan;
+    return true;
 }
 
 #define CALLERS_FIRST 16
@@ -198,9 +201,9 @@ static int set_field(struct reader *reader, struct rules_caller *caller, const y
     if (again) {
         return report(reader, &name->start_mark, "`%s` is given twice", names[which]);
     }
-    if (size == 0 || size > RULES_IDENTITY_MAX) {
+    if (size == 0 || size > WEIR_IDENTITY_MAX) {
         return report(reader, &value->start_mark, "`%s` must have 1 to %d bytes", names[which],
-                      RULES_IDENTITY_MAX);
+                      WEIR_IDENTITY_MAX);
     }
     if (which == 2) {
         return set_plan(reader, caller, text, size, &value->start_mark);
@@ -369,7 +372,7 @@ static int add_line(struct reader *reader, const struct rules_keys_line *line, u
     struct rules_caller caller = {.plan = RULES_NONE, .line = number};
     struct rules_keys *keys = reader->keys;
     struct weir_bytes plan = line->plan;
-    memcpy(caller.digest, line->digest, RULES_DIGEST_BYTES);
+    memcpy(caller.digest, line->digest, WEIR_DIGEST_BYTES);
     if (plan.data != NULL) {
         caller.plan = rules_words_find(reader->plans, 0, rules_text_hash(plan.data, plan.size),
                                        plan.data, plan.size);

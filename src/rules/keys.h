@@ -13,14 +13,12 @@
 #define WEIR_RULES_KEYS_H
 
 #include "rules/arena.h"
+#include "rules/caller.h"
 #include "rules/rules.h"
 #include "rules/words.h"
 
-#define RULES_DIGEST_BYTES 32
-#define RULES_IDENTITY_MAX 256 /* bytes of a user, an org */
-
 struct rules_caller {
-    uint8_t digest[RULES_DIGEST_BYTES];
+    uint8_t digest[WEIR_DIGEST_BYTES];
     const char *user, *org; /* org may be NULL */
     uint16_t user_size, org_size;
     uint32_t plan; /* RULES_NONE: the default */
@@ -42,11 +40,13 @@ int rules_keys_load(struct rules_keys *keys, struct rules_arena *arena, const ch
                     uint32_t plan_count, struct weir_problems *problems)
     __attribute__((warn_unused_result));
 
-/* The caller of an API key, or NULL. Allocates nothing. */
-const struct rules_caller *rules_keys_find(const struct rules_keys *keys, struct weir_bytes key);
+/* Whose key has this digest; *plan is his plan's number, RULES_NONE: the default (its text is not
+ * given). False: nobody's. Allocates nothing. */
+bool rules_keys_find(const struct rules_keys *keys, const uint8_t digest[WEIR_DIGEST_BYTES],
+                     struct weir_caller *caller, uint32_t *plan);
 
 /* SHA-256, without allocating. */
-void rules_sha256(struct weir_bytes data, uint8_t digest[RULES_DIGEST_BYTES]);
+void rules_sha256(struct weir_bytes data, uint8_t digest[WEIR_DIGEST_BYTES]);
 
 void rules_keys_free(struct rules_keys *keys);
 

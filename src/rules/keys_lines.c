@@ -23,13 +23,13 @@ static unsigned class_of(char byte)
     return classes[(unsigned char)byte];
 }
 
-bool rules_digest_read(uint8_t digest[RULES_DIGEST_BYTES], const char *text, size_t size)
+bool rules_digest_read(uint8_t digest[WEIR_DIGEST_BYTES], const char *text, size_t size)
 {
     unsigned all = HEX;
-    if (size != 2 * RULES_DIGEST_BYTES) {
+    if (size != 2 * WEIR_DIGEST_BYTES) {
         return false;
     }
-    for (unsigned i = 0; i < RULES_DIGEST_BYTES; i++) {
+    for (unsigned i = 0; i < WEIR_DIGEST_BYTES; i++) {
         unsigned high = class_of(text[2 * i]), low = class_of(text[2 * i + 1]);
         digest[i] = (uint8_t)((high & VALUE) << 4 | (low & VALUE));
         all &= high & low;
@@ -85,7 +85,7 @@ static bool take_field(struct rules_keys_line *line, const char **at, const char
     }
     *field = take_word(at, end);
     *at = skip_spaces(*at, end);
-    return field->size > 0 && field->size <= RULES_IDENTITY_MAX;
+    return field->size > 0 && field->size <= WEIR_IDENTITY_MAX;
 }
 
 static bool is_comment(const char *at, const char *end)
@@ -108,11 +108,11 @@ static bool is_empty(struct weir_bytes text)
 static bool line_read(struct rules_keys_line *line, const char *text, size_t size)
 {
     const char *end = text + size;
-    if (size < 2 * RULES_DIGEST_BYTES ||
-        !rules_digest_read(line->digest, text, 2 * RULES_DIGEST_BYTES)) {
+    if (size < 2 * WEIR_DIGEST_BYTES ||
+        !rules_digest_read(line->digest, text, 2 * WEIR_DIGEST_BYTES)) {
         return false;
     }
-    const char *at = text + 2 * RULES_DIGEST_BYTES;
+    const char *at = text + 2 * WEIR_DIGEST_BYTES;
     line->user = line->org = line->plan = (struct weir_bytes){NULL, 0};
     if (!take_colon(&at, end) || at == end || *at != '{') {
         return false;

@@ -29,7 +29,7 @@ struct rules_keys_lines {
 };
 
 struct rules_keys_line {
-    uint8_t digest[RULES_DIGEST_BYTES];
+    uint8_t digest[WEIR_DIGEST_BYTES];
     struct weir_bytes user, org, plan; /* user is there */
 };
 
@@ -45,6 +45,6 @@ enum rules_keys_line_kind rules_keys_lines_next(struct rules_keys_lines *lines,
                                                 struct rules_keys_line *line);
 
 /* 64 hexadecimal digits of any case; false for anything else. */
-bool rules_digest_read(uint8_t digest[RULES_DIGEST_BYTES], const char *text, size_t size);
+bool rules_digest_read(uint8_t digest[WEIR_DIGEST_BYTES], const char *text, size_t size);
 
 #endif

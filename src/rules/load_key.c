@@ -9,7 +9,7 @@ bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
     static const char *const fields[] = {"header.authorization", "header.proxy-authorization",
                                          "header.cookie"};
     for (uint32_t i = 0; i < rules->identify_count; i++) {
-        if (!rules->identify[i].address && rules->identify[i].attribute == attribute) {
+        if (rules->identify[i].kind == RULES_BY_KEY && rules->identify[i].attribute == attribute) {
             return true;
         }
     }

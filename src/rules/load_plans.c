@@ -120,8 +120,8 @@ static void load_source(struct rules_loader *loader, const struct rules_node *no
     if (address < 0) {
         return;
     }
-    source.address = address > 0;
-    if (!source.address) {
+    source.kind = address > 0 ? RULES_BY_ADDRESS : RULES_BY_KEY;
+    if (source.kind == RULES_BY_KEY) {
         int attribute = rules_intern_attribute(loader, node, name);
         bool capture = name.size > 5 && memcmp(name.data, "path.", 5) == 0;
         if (attribute < 0) {
@@ -136,7 +136,8 @@ static void load_source(struct rules_loader *loader, const struct rules_node *no
             return;
         }
         if (!have_keys) {
-            rules_problem(loader, node, "%s is looked up in `keys`, which this file does not give",
+            rules_problem(loader, node,
+                          "%s is looked up in `keys` and `identities`, and this file gives neither",
                           quote.text);
             return;
         }

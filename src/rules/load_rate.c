@@ -266,8 +266,8 @@ static void load_rates(struct numbers *numbers, const struct rules_node *list,
                        struct rules_rates *rates)
 {
     struct rules_loader *loader = numbers->loader;
-    if (list->size < 2 || list->size > RULES_RATES_MAX) {
-        rules_problem(loader, list, "a list of rates has 2 to %d of them, not %u", RULES_RATES_MAX,
+    if (list->size < 2 || list->size > WEIR_RATES_MAX) {
+        rules_problem(loader, list, "a list of rates has 2 to %d of them, not %u", WEIR_RATES_MAX,
                       list->size);
         return;
     }
