@@ -1,6 +1,7 @@
 /* see engine.h */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/reason.h"
 #include "engine/state.h"
@@ -56,6 +57,7 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
     e->done_context = options->done_context;
     e->deadline_ns = options->deadline_ns != 0 ? options->deadline_ns : DEADLINE_DEFAULT_NS;
     e->lease_state = options->lease_seed;
+    e->directory = options->directory;
     e->clock = options->clock;
     e->clock_context = options->clock_context;
     pthread_mutex_init(&e->readers, NULL);
@@ -81,6 +83,12 @@ void weir_engine_end(struct weir_engine *engine)
 {
     if (engine->store == NULL)
         return;
+    for (uint32_t i = 0; i < engine->pool.touched; i++) {
+        struct weir_entry *entry = weir_pool_at(&engine->pool, i);
+        if (entry->state != WEIR_ENTRY_FREE && entry->lookup != NULL)
+            weir_lookup_end(engine, entry);
+    }
+    engine->directory = NULL;
     for (struct weir_entry *entry = engine->first_pending; entry != NULL; entry = entry->next)
         engine->store->ops->cancel(engine->store, &entry->decision);
     engine->first_pending = engine->last_pending = NULL;
@@ -132,6 +140,8 @@ struct weir_decision *weir_engine_take(struct weir_engine *engine)
 
 void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry)
 {
+    if (__builtin_expect(entry->lookup != NULL, 0))
+        weir_lookup_end(engine, entry);
     unpin(engine, entry);
     weir_pool_give(&engine->pool, entry);
 }
@@ -165,21 +175,43 @@ static void tell_time(struct weir_engine *engine, struct weir_request *request)
     request->resting = moment->resting;
 }
 
+void weir_engine_introduce(const struct weir_engine *engine, struct weir_request *request)
+{
+    request->directory = engine->directory;
+}
+
+int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
+                         const struct weir_request *request, struct weir_reason *reason)
+{
+    struct weir_generation *generation =
+        entry->lookup != NULL ? entry->generation : engine->generation;
+    entry->decision.count = 0;
+    entry->scratch.used = 0;
+    entry->keeps = true;
+    int checks = weir_rules_checks(generation->rules, request, engine->secret, &entry->scratch,
+                                   entry->checks, &entry->identity, reason);
+    if (checks < 0)
+        return checks;
+    if (entry->lookup != NULL) /* which has pinned them */
+        entry->decision.count = (uint16_t)checks;
+    else
+        weir_engine_pin(engine, entry, checks);
+    return 0;
+}
+
 int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *decision,
                             struct weir_request *request, struct weir_reason *reason)
 {
     struct weir_entry *entry = weir_entry_of(decision);
     if (engine->generation->timed)
         tell_time(engine, request);
-    decision->count = 0;
-    entry->scratch.used = 0;
-    entry->keeps = true;
-    int checks = weir_rules_checks(engine->generation->rules, request, engine->secret,
-                                   &entry->scratch, entry->checks, &entry->identity, reason);
-    if (checks < 0)
-        return checks;
-    weir_engine_pin(engine, entry, checks);
-    return 0;
+    if (__builtin_expect(entry->lookup != NULL, 0))
+        weir_lookup_end(engine, entry);
+    weir_engine_introduce(engine, request);
+    int err = weir_engine_evaluate(engine, entry, request, reason);
+    if (__builtin_expect(err == WEIR_ERR_PENDING, 0))
+        err = weir_lookup_begin(engine, entry, request, reason);
+    return err;
 }
 
 static bool any_state(const struct weir_decision *decision)
@@ -197,6 +229,11 @@ int weir_engine_apply_once(struct weir_engine *engine, struct weir_decision *dec
     uint64_t lease_id;
     assert(decision->policy == WEIR_POLICY_ALL && key.size > 0 &&
            key.size <= WEIR_IDEMPOTENCY_KEY_MAX);
+    if (weir_lookup_waits(entry)) {
+        memcpy(entry->lookup->key, key.data, key.size);
+        entry->lookup->once = (struct weir_bytes){entry->lookup->key, key.size};
+        return 0;
+    }
     if (!any_state(decision))
         return 0;
     int err = WEIR_ERR_TOO_LARGE;
@@ -239,7 +276,7 @@ bool weir_engine_waits(const struct weir_engine *engine)
 
 uint32_t weir_engine_pending(const struct weir_engine *engine)
 {
-    return engine->pending;
+    return engine->pending + engine->looking;
 }
 
 const struct weir_engine_counters *weir_engine_counters(const struct weir_engine *engine,

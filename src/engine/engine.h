@@ -21,11 +21,11 @@
  * Operations on states (WEIR_OP_RELEASE, RESET, LOOK) go the same way, but on_store_error has no
  * say: where the store fails they are "denied", and `error` tells it from "there was nothing".
  *
- * `done` is called from weir_engine_run and from the store's own callback, never from any other
- * function of this header. Inside it every function here may be called but weir_engine_run,
- * weir_engine_set_rules and weir_engine_close. What it queues while weir_engine_run is at work is
- * decided by that same call, up to a limit of rounds; what it queues from a store's callback waits
- * for the next run.
+ * `done` is called from weir_engine_run and from what the store and the directory call, never from
+ * any other function of this header. Inside it every function here may be called but
+ * weir_engine_run, weir_engine_set_rules and weir_engine_close. What it queues while
+ * weir_engine_run is at work is decided by that same call, up to a limit of rounds; what it queues
+ * from a callback of theirs waits for the next run.
  *
  * Memory: a fixed pool of decisions, about 20 KiB each, reserved at once but touched only as far as
  * they are used together; the one given back last is taken first, while the cache still holds it.
@@ -65,6 +65,8 @@ struct weir_engine_options {
     uint64_t lease_seed; /* where its count of leases starts; another for every engine of a table */
     weir_engine_done done;
     void *done_context;
+    struct weir_directory *directory; /* of callers kept elsewhere (rules/caller.h); borrowed; NULL:
+                                         none */
     uint64_t (*clock)(void *context); /* the time at which a request would be decided: asked for
                                          each where rules are timed; NULL: the last run's */
     void *clock_context;
@@ -93,11 +95,27 @@ struct weir_decision *weir_engine_take(struct weir_engine *engine);
 void weir_engine_release(struct weir_engine *engine, struct weir_decision *decision);
 
 /* Fills the checks of a decision from a request under the current rules; where the time plays a
- * part in them, tells the request what it is and which schedules are at rest.
- * Errors: as weir_rules_checks. */
+ * part in them, tells the request what it is and which schedules are at rest. Where a directory has
+ * to find out who is calling, the request is copied and the checks are filled later: what is done
+ * to the decision from here on, up to weir_engine_queue, is then done to it when they are, and what
+ * would have failed here fails there (weir_engine_refusal).
+ * Errors: as weir_rules_checks, but never WEIR_ERR_PENDING; WEIR_ERR_STORE (the directory cannot
+ * find out, and its settings refuse such requests). */
 int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *decision,
                             struct weir_request *request, struct weir_reason *reason)
     __attribute__((warn_unused_result));
+
+/* Whether the checks of a decision are yet to be filled, because who is calling is not known. */
+bool weir_engine_looks(const struct weir_decision *decision);
+
+/* Instead of queuing such a decision: `done` is called when its checks are filled, or have been
+ * refused, and it is the front end's as before, to be queued or given back. */
+void weir_engine_look(struct weir_engine *engine, struct weir_decision *decision);
+
+/* Why a decision that `done` was called for was not made: what apply_rules, apply_once or
+ * apply_reservation would have answered at once (decision->error), in their words. It is "denied",
+ * without a check. NULL: it was made. */
+const struct weir_reason *weir_engine_refusal(const struct weir_decision *decision);
 
 /* Makes a decision that the rules have filled one that is charged once for an idempotency key of
  * 1..WEIR_IDEMPOTENCY_KEY_MAX bytes, within the life that the rules file gives it: appends the
@@ -157,7 +175,7 @@ bool weir_engine_waits(const struct weir_engine *engine);
  * them.) In any state but FREE. */
 void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decision);
 
-/* How many decisions are at the store. */
+/* How many decisions are at the store, or wait to hear who is calling. */
 uint32_t weir_engine_pending(const struct weir_engine *engine);
 
 /* Per limit of the rules file, this worker's: the limit's own verdicts on WEIR_OP_DECIDE. Written

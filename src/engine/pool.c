@@ -62,6 +62,7 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
         .denied_by = UINT16_MAX,
     };
     entry->generation = NULL;
+    entry->lookup = NULL;
     entry->state = WEIR_ENTRY_TAKEN;
     entry->keeps = entry->local = entry->dropped = entry->settles = false;
     entry->identity = (struct weir_identity){{NULL, 0}, {NULL, 0}, {NULL, 0}};

@@ -67,6 +67,12 @@ int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decisi
     bool named = engine->store->ops->name_of != NULL;
     struct weir_entry *entry = weir_entry_of(decision);
     size_t size = WEIR_RESERVATION_FIXED_BYTES;
+    entry->estimate = estimate;
+    entry->life_ns = life_ns;
+    if (weir_lookup_waits(entry)) {
+        entry->lookup->reserves = true;
+        return 0;
+    }
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
         size += WEIR_RESERVATION_LIMIT_BYTES + (named ? check->key.size : 0);
@@ -80,8 +86,6 @@ int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decisi
         reason_text(reason, "too many limits, or too long keys, for a reservation");
         return WEIR_ERR_TOO_LARGE;
     }
-    entry->estimate = estimate;
-    entry->life_ns = life_ns;
     return 0;
 }
 

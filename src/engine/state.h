@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/failure.h"
 #include "engine/generation.h"
+#include "engine/lookup.h"
 #include "engine/pool.h"
 
 struct weir_engine {
@@ -34,6 +35,10 @@ struct weir_engine {
     struct weir_entry *first_pending, *last_pending; /* earliest deadline first */
     uint32_t pending;
 
+    struct weir_directory *directory; /* NULL: no caller is elsewhere */
+    uint32_t looking;                 /* decisions that wait for it */
+    size_t lookup_bytes;              /* of theirs and of those that did */
+
     struct weir_offenders *offenders;
     struct weir_failure failure;
     struct weir_engine_failures failures;
@@ -50,6 +55,15 @@ static inline void weir_count(_Atomic uint64_t *counter)
 
 /* Back to the pool, from any state; no list may point at it any more. */
 void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry);
+
+/* Tells a request what of the engine's the rules may use for it. */
+void weir_engine_introduce(const struct weir_engine *engine, struct weir_request *request);
+
+/* Fills the checks of a decision from a request that was introduced: under the current rules, or
+ * those that a lookup has begun under. Errors: as weir_rules_checks. */
+int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
+                         const struct weir_request *request, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
 
 /* Ties the checks of a decision to the rules that they were made from. */
 void weir_engine_pin(struct weir_engine *engine, struct weir_entry *entry, int checks);

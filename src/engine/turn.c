@@ -138,6 +138,10 @@ void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decisio
 {
     struct weir_entry *entry = weir_entry_of(decision);
     assert(entry->state == WEIR_ENTRY_TAKEN);
+    if (__builtin_expect(weir_lookup_waits(entry), 0)) {
+        entry->state = WEIR_ENTRY_LOOKING;
+        return;
+    }
     entry->state = entry->local ? WEIR_ENTRY_ALONE : WEIR_ENTRY_QUEUED;
     if (decision->lease.id != 0 || weir_lease_wanted(decision)) {
         if (decision->lease.id == 0)
@@ -333,6 +337,12 @@ void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decisi
     struct weir_entry *entry = weir_entry_of(decision);
     bool operation = is_operation(decision) || entry->settles;
     switch (entry->state) {
+    case WEIR_ENTRY_LOOKING:
+        if (operation && !entry->lookup->held)
+            entry->dropped = true;
+        else
+            weir_engine_give_back(engine, entry);
+        break;
     case WEIR_ENTRY_QUEUED:
     case WEIR_ENTRY_ALONE:
         if (operation)

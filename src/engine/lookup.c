@@ -1,0 +1,194 @@
+/* see lookup.h */
+#include "engine/lookup.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/reason.h"
+#include "engine/reservation.h"
+#include "engine/state.h"
+
+/* --- The copy --------------------------------------------------------------------------------- */
+
+/* NULL: it does not fit, or there is no memory. */
+static struct weir_lookup *copy_request(struct weir_engine *engine,
+                                        const struct weir_request *request)
+{
+    size_t bytes = 0, size = sizeof(struct weir_lookup);
+    for (uint16_t i = 0; i < request->count; i++)
+        bytes += request->values[i].data != NULL ? request->values[i].size : 0;
+    size += request->count * sizeof(struct weir_bytes) + bytes;
+    if (bytes > WEIR_LOOKUP_BYTES_MAX || size > WEIR_LOOKUPS_BYTES_MAX - engine->lookup_bytes)
+        return NULL;
+    struct weir_lookup *lookup = malloc(size);
+    if (lookup == NULL)
+        return NULL;
+    memset(lookup, 0, sizeof *lookup);
+    lookup->size = size;
+    lookup->client = request->client;
+    lookup->cost = request->cost;
+    lookup->resting = request->resting;
+    lookup->now_ns = request->now_ns;
+    lookup->count = request->count;
+    char *at = (char *)&lookup->values[request->count];
+    for (uint16_t i = 0; i < request->count; i++) {
+        const struct weir_bytes *value = &request->values[i];
+        lookup->values[i] = (struct weir_bytes){NULL, 0};
+        if (value->data == NULL)
+            continue;
+        lookup->values[i] = (struct weir_bytes){at, value->size};
+        if (value->size > 0)
+            memcpy(at, value->data, value->size);
+        at += value->size;
+    }
+    return lookup;
+}
+
+/* --- Waiting ---------------------------------------------------------------------------------- */
+
+static void wait_for(struct weir_engine *engine, struct weir_lookup *lookup)
+{
+    engine->directory->ops->wait(engine->directory, &lookup->waiter);
+    lookup->waits = true;
+    engine->looking++;
+}
+
+static void wait_no_more(struct weir_engine *engine, struct weir_lookup *lookup)
+{
+    lookup->waits = false;
+    engine->looking--;
+}
+
+/* By what the directory has. */
+static int hurry(struct weir_engine *engine, struct weir_entry *entry, struct weir_request *request,
+                 struct weir_reason *reason)
+{
+    engine->directory->hurried = true;
+    int err = weir_engine_evaluate(engine, entry, request, reason);
+    engine->directory->hurried = false;
+    return err == WEIR_ERR_PENDING ? WEIR_ERR_STORE : err;
+}
+
+/* The rules once more, and what was asked for behind them. */
+static int apply_again(struct weir_engine *engine, struct weir_lookup *lookup)
+{
+    struct weir_entry *entry = lookup->entry;
+    struct weir_decision *decision = &entry->decision;
+    struct weir_reason *reason = &lookup->reason;
+    struct weir_request request; /* of its values, only those below `count` are ever read */
+    request.client = lookup->client;
+    request.cost = lookup->cost;
+    request.resting = lookup->resting;
+    request.now_ns = lookup->now_ns;
+    request.count = lookup->count;
+    memcpy(request.values, lookup->values, lookup->count * sizeof *lookup->values);
+    weir_engine_introduce(engine, &request);
+    int err = ++lookup->rounds < WEIR_LOOKUP_ROUNDS
+                  ? weir_engine_evaluate(engine, entry, &request, reason)
+                  : hurry(engine, entry, &request, reason);
+    if (err == 0 && lookup->once.data != NULL)
+        err = weir_engine_apply_once(engine, decision, lookup->once, reason);
+    if (err == 0 && lookup->reserves)
+        err = weir_engine_apply_reservation(engine, decision, entry->estimate, entry->life_ns,
+                                            reason);
+    return err;
+}
+
+/* Nothing of it is charged, and its front end says why. */
+static void refuse(struct weir_engine *engine, struct weir_lookup *lookup, int err)
+{
+    struct weir_decision *decision = &lookup->entry->decision;
+    lookup->refused = true;
+    if (lookup->reason.text[0] == '\0')
+        reason_text(&lookup->reason, weir_error_text(err));
+    decision->count = 0;
+    decision->error = (int8_t)err;
+    decision->verdict = WEIR_DENIED;
+    decision->source = WEIR_SOURCE_CLOSED;
+    decision->now_ns = engine->now_ns;
+}
+
+/* What the directory calls. */
+static void on_told(struct weir_directory_waiter *waiter)
+{
+    struct weir_lookup *lookup = (struct weir_lookup *)(void *)waiter;
+    struct weir_engine *engine = lookup->engine;
+    struct weir_entry *entry = lookup->entry;
+    assert(entry->state == WEIR_ENTRY_LOOKING);
+    wait_no_more(engine, lookup);
+    int err = apply_again(engine, lookup);
+    if (err == WEIR_ERR_PENDING) {
+        wait_for(engine, lookup);
+        return;
+    }
+    if (err < 0)
+        refuse(engine, lookup, err);
+    if (entry->dropped && err < 0) {
+        weir_engine_give_back(engine, entry);
+        return;
+    }
+    entry->state = WEIR_ENTRY_TAKEN;
+    if (err == 0 && !lookup->held) {
+        weir_engine_queue(engine, &entry->decision);
+        if (entry->dropped)
+            entry->state = WEIR_ENTRY_ALONE;
+        return;
+    }
+    if (!lookup->held)
+        entry->state = WEIR_ENTRY_FINISHED;
+    lookup->held = false;
+    engine->done(engine->done_context, &entry->decision);
+}
+
+int weir_lookup_begin(struct weir_engine *engine, struct weir_entry *entry,
+                      struct weir_request *request, struct weir_reason *reason)
+{
+    struct weir_lookup *lookup = NULL;
+    if (engine->looking < engine->pool.size / 2)
+        lookup = copy_request(engine, request);
+    if (lookup == NULL)
+        return hurry(engine, entry, request, reason);
+    weir_engine_pin(engine, entry, 0);
+    lookup->engine = engine;
+    lookup->entry = entry;
+    lookup->waiter.told = on_told;
+    engine->lookup_bytes += lookup->size;
+    entry->lookup = lookup;
+    wait_for(engine, lookup);
+    return 0;
+}
+
+void weir_lookup_end(struct weir_engine *engine, struct weir_entry *entry)
+{
+    struct weir_lookup *lookup = entry->lookup;
+    entry->lookup = NULL;
+    if (lookup->waits) {
+        engine->directory->ops->leave(engine->directory, &lookup->waiter);
+        wait_no_more(engine, lookup);
+    }
+    engine->lookup_bytes -= lookup->size;
+    free(lookup);
+}
+
+/* --- For front ends --------------------------------------------------------------------------- */
+
+bool weir_engine_looks(const struct weir_decision *decision)
+{
+    return weir_lookup_waits(weir_entry_of(decision));
+}
+
+void weir_engine_look(struct weir_engine *engine, struct weir_decision *decision)
+{
+    struct weir_entry *entry = weir_entry_of(decision);
+    assert(entry->state == WEIR_ENTRY_TAKEN && weir_lookup_waits(entry));
+    (void)engine;
+    entry->state = WEIR_ENTRY_LOOKING;
+    entry->lookup->held = true;
+}
+
+const struct weir_reason *weir_engine_refusal(const struct weir_decision *decision)
+{
+    const struct weir_lookup *lookup = weir_entry_of(decision)->lookup;
+    return lookup != NULL && lookup->refused ? &lookup->reason : NULL;
+}
