@@ -255,9 +255,9 @@ static void settle_one(void)
 /* Those whose life is over for long are nobody's any more; some of them were never released. */
 static void forget_old(void)
 {
-    for (uint32_t i = 0; i < world.open_count; i++)
-        if (world.open[i].ends_at_ns + LIFE < world.now_ns)
-            world.open[i] = world.open[--world.open_count];
+    for (uint32_t i = world.open_count; i > 0; i--)
+        if (world.open[i - 1].ends_at_ns + LIFE < world.now_ns)
+            world.open[i - 1] = world.open[--world.open_count];
 }
 
 static void random_orders_equal_the_model(void **state)

@@ -1,0 +1,79 @@
+/* The slow, obvious model of what reserving, settling, granting and resetting do to the states of
+ * one key: each state as the exact models of the algorithms have it (tests/lib/model.h), and a
+ * quota as a list of days. And a ledger of the hourly window that knows nothing of states, only
+ * what was truly used and what was given away, so that it also holds the models to account.
+ *
+ * The rules it stands for are those of test_reservation_model.c, in two generations: what a reload
+ * changes, and a limit that is gone meanwhile.
+ */
+#ifndef TESTS_ENGINE_RESERVATION_MODEL_H
+#define TESTS_ENGINE_RESERVATION_MODEL_H
+
+#include "model.h"
+
+#define HOUR_NS (UINT64_C(3600) * 1000000000)
+#define DAY_NS (24 * HOUR_NS)
+#define DAYS_MAX 512
+
+/* In the order in which they stand in the first generation of the rules. */
+enum { WINDOW, LOG, BUCKET, QUOTA, PAIR_HOUR, PAIR_DAY, STATES };
+#define WINDOW_UNIT 3 /* its `cost` */
+
+struct account {
+    struct model states[STATES]; /* but for QUOTA */
+    struct model caps[STATES];   /* BUCKET and QUOTA: what outcomes may give back */
+    uint64_t days[DAYS_MAX];     /* the quota's: used in each */
+    /* The ledger, of WINDOW, by the hour since day 0: what was used in truth; what was given (by
+     * grants, resets, and beyond the floor of debt); what a crash or a reload left charged. */
+    uint64_t truth[DAYS_MAX * 24], given[DAYS_MAX * 24], kept[DAYS_MAX * 24];
+};
+
+/* What was charged for a request. */
+struct charged {
+    uint64_t at_ns, estimate;
+    bool has[STATES];
+};
+
+/* What the rules say now. */
+struct generation {
+    bool has[STATES];
+};
+extern const struct generation generations[2];
+
+uint64_t state_unit(int state);
+
+/* Day 0 begins at `start_ns`, a midnight. */
+void account_open(struct account *account, uint64_t start_ns);
+void account_close(struct account *account);
+void account_reload(struct account *account, int generation);
+
+/* The largest cost that would be admitted, and what a fresh one has (of the quota: at most). */
+uint64_t account_remaining(const struct account *account, int state, uint64_t now_ns);
+uint64_t account_capacity(const struct account *account, int state);
+
+/* Whether a request is admitted, and its charge. */
+bool account_admits(const struct account *account, const struct generation *now, uint64_t now_ns,
+                    uint64_t cost);
+void account_charge(struct account *account, const struct generation *now, uint64_t now_ns,
+                    uint64_t cost, struct charged *charged);
+
+/* A true cost above the estimate: what lies beyond the floor of debt is dropped. */
+void account_debit(struct account *account, const struct generation *now, uint64_t now_ns,
+                   const struct charged *charged, uint64_t cost);
+/* One below it, or a release (0). With `lost`, only the record of it was made. */
+void account_return(struct account *account, const struct generation *now, uint64_t now_ns,
+                    const struct charged *charged, uint64_t cost, bool lost);
+/* By outcome: whether the caps admit it, with their charge; then what is given back. */
+bool account_outcome_admits(struct account *account, const struct generation *now, uint64_t now_ns,
+                            const struct charged *charged);
+void account_outcome_return(struct account *account, const struct generation *now, uint64_t now_ns,
+                            const struct charged *charged, bool lost);
+
+void account_grant(struct account *account, int state, uint64_t now_ns, uint64_t units);
+void account_reset(struct account *account, int state, uint64_t now_ns);
+
+/* What the ledger allows the window to have used in the hour of `now_ns`. */
+void account_bounds(const struct account *account, uint64_t now_ns, uint64_t *least,
+                    uint64_t *most);
+
+#endif
