@@ -89,10 +89,6 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         !rules_fixed_attributes(loader)) {
         return;
     }
-    if (fields[TOP_IDENTITIES].value != NULL) {
-        rules_problem(loader, fields[TOP_IDENTITIES].key,
-                      "`identities` is not supported in this version");
-    }
     if (fields[TOP_VERSION].value != NULL) {
         load_version(loader, fields[TOP_VERSION].value);
     }
@@ -108,6 +104,9 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
     if (fields[TOP_STORE].value != NULL) {
         rules_load_store(loader, fields[TOP_STORE].value);
     }
+    if (fields[TOP_IDENTITIES].value != NULL) {
+        rules_load_identities(loader, fields[TOP_IDENTITIES].value);
+    }
     if (fields[TOP_IDEMPOTENCY].value != NULL) {
         rules_load_idempotency(loader, fields[TOP_IDEMPOTENCY].value);
     }
@@ -122,7 +121,8 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         load_keys(loader, fields[TOP_KEYS].value);
     }
     if (fields[TOP_IDENTIFY].value != NULL && !loader->no_memory) {
-        rules_load_identify(loader, fields[TOP_IDENTIFY].value, fields[TOP_KEYS].value != NULL);
+        rules_load_identify(loader, fields[TOP_IDENTIFY].value,
+                            fields[TOP_KEYS].value != NULL || fields[TOP_IDENTITIES].value != NULL);
     }
     if (fields[TOP_LIMITS].value == NULL) {
         rules_problem(loader, root, "`limits` is missing; write `limits: []` for none");

@@ -123,6 +123,7 @@ void rules_load_tls(struct rules_loader *loader, const struct rules_node *node,
                     struct weir_listener_tls *tls);
 void rules_load_headers(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_store(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_identities(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_idempotency(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_plans(struct rules_loader *loader, const struct rules_node *plans,
@@ -130,6 +131,30 @@ void rules_load_plans(struct rules_loader *loader, const struct rules_node *plan
 void rules_load_identify(struct rules_loader *loader, const struct rules_node *identify,
                          bool have_keys);
 void rules_load_limits(struct rules_loader *loader, const struct rules_node *node);
+
+/* The keys of a mapping that say which Redis: the first ones of its fields. */
+enum rules_redis_field {
+    RULES_REDIS_URL,
+    RULES_REDIS_USER,
+    RULES_REDIS_PASSWORD,
+    RULES_REDIS_PASSWORD_FILE,
+    RULES_REDIS_SENTINEL_USER,
+    RULES_REDIS_SENTINEL_PASSWORD,
+    RULES_REDIS_TLS,
+    RULES_REDIS_FIELDS,
+};
+
+/* Names these fields; `url` is what the one with the URL is called there. */
+void rules_name_redis(struct rules_field fields[RULES_REDIS_FIELDS], const char *url);
+
+/* Reads them; `node` is the mapping. */
+void rules_load_redis(struct rules_loader *loader, const struct rules_node *node,
+                      const struct rules_field fields[RULES_REDIS_FIELDS],
+                      struct weir_redis_access *access);
+
+/* What the names of keys in Redis begin with. */
+void rules_read_prefix(struct rules_loader *loader, const struct rules_node *node,
+                       const char **prefix);
 
 /* `cost` of a limit: a number, a table of routes, or an attribute. */
 void rules_load_cost(struct rules_loader *loader, const struct rules_node *node,

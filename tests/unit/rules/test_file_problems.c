@@ -51,7 +51,7 @@ static const struct problem_case the_file_as_a_whole[] = {
      "2:3: a key must be a word\n"},
     {"limits: []\n"
      "identities: []\n",
-     "2:1: `identities` is not supported in this version\n"},
+     "2:13: `identities` must be a text, not a list\n"},
     {"limits: !!seq []\n", "1:9: tag `tag:yaml.org,2002:seq`: a rules file has no tags\n"},
     {"limits: *a\n", "1:9: alias `a` has no anchor before it\n"},
     {"limits: &a [*a]\n", "1:13: alias `a` stands inside its own anchor\n"},
@@ -278,7 +278,8 @@ static void problems_of_plans_are_told(void **state)
 static const struct problem_case identities[] = {
     {"identify: [header.x-api-key]\n"
      "limits: []\n",
-     "1:12: `header.x-api-key` is looked up in `keys`, which this file does not give\n"},
+     "1:12: `header.x-api-key` is looked up in `keys` and `identities`, and this file gives "
+     "neither\n"},
     {"identify: [user]\n"
      "limits: []\n",
      "1:12: `user` cannot identify a caller; `client.ip`, a header or another attribute can\n"},
