@@ -188,15 +188,19 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     entry->decision.count = 0;
     entry->scratch.used = 0;
     entry->keeps = true;
-    int checks = weir_rules_checks(generation->rules, request, engine->secret, &entry->scratch,
-                                   entry->checks, &entry->identity, reason);
+    entry->borrow = NULL;
+    int checks = weir_rules_checks_and_loans(generation->rules, request, engine->secret,
+                                             &entry->scratch, entry->checks, &entry->identity,
+                                             &engine->loans, reason);
     if (checks < 0)
         return checks;
     if (entry->lookup != NULL) /* which has pinned them */
         entry->decision.count = (uint16_t)checks;
     else
         weir_engine_pin(engine, entry, checks);
-    return 0;
+    return __builtin_expect(engine->loans.count > 0, 0)
+               ? weir_borrow_offer(entry, &engine->loans, reason)
+               : 0;
 }
 
 int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *decision,

@@ -151,6 +151,17 @@ void weir_decision_merge(struct weir_decision *decision, uint8_t place[WEIR_CHEC
 void weir_engine_answer(const struct weir_decision *decision, struct weir_answer *answer,
                         char answer_lease[WEIR_LEASE_TOKEN_MAX]);
 
+/* A limit that an allowed decision has borrowed for: its first check, as it was denied, and the rule
+ * of the pool, which is among the decision's checks in its place. */
+struct weir_borrowed {
+    const struct weir_check *check;
+    uint32_t pool;
+};
+
+/* Which they are; valid until the decision is released. Returns how many. */
+uint16_t weir_engine_borrowed(const struct weir_decision *decision,
+                              struct weir_borrowed borrowed[WEIR_CHECKS_MAX]);
+
 /* Makes a taken decision the one that ends the leases of a token made by weir_engine_answer
  * (WEIR_OP_RELEASE, on whichever store gave them). Decided, it is "allowed" when at least one of
  * them had not ended. Errors: WEIR_ERR_SYNTAX (not a token). */
@@ -169,6 +180,10 @@ uint64_t weir_engine_run(struct weir_engine *engine, uint64_t now_ns);
  * further. */
 bool weir_engine_waits(const struct weir_engine *engine);
 
+/* About what the time is where the store keeps its states, while ours is `now_ns`: what
+ * `charged_at_ns` of a refund goes by. */
+uint64_t weir_engine_store_time(const struct weir_engine *engine, uint64_t now_ns);
+
 /* The front end no longer wants the answer (its connection is gone): `done` is not called for it
  * and it returns to the pool by itself, after the leases that it was given are ended: nobody else
  * could, and they would keep others out for their whole life. (Of a pending one, the store ends
@@ -182,6 +197,7 @@ uint32_t weir_engine_pending(const struct weir_engine *engine);
  * by the worker alone; reading while it runs gives values that are each some moment's. */
 struct weir_engine_counters {
     _Atomic uint64_t allowed, denied, shadow_denied;
+    _Atomic uint64_t borrowed; /* denied, but its pool admitted the request: not among `denied` */
 };
 /* Counters survive a change of rules by the limit's name; the pointer is valid until the engine is
  * closed, and the counters are this limit's while the rules have it. weir_engine_counters is for

@@ -63,6 +63,7 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
     };
     entry->generation = NULL;
     entry->lookup = NULL;
+    entry->borrow = NULL;
     entry->state = WEIR_ENTRY_TAKEN;
     entry->keeps = entry->local = entry->dropped = entry->settles = false;
     entry->identity = (struct weir_identity){{NULL, 0}, {NULL, 0}, {NULL, 0}};

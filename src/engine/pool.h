@@ -32,6 +32,7 @@ enum weir_entry_state {
     WEIR_ENTRY_CANCELLED, /* was QUEUED, ALONE or DECIDED: dropped when the run comes to it */
 };
 
+struct weir_borrow;
 struct weir_generation;
 struct weir_lookup;
 
@@ -46,6 +47,7 @@ struct weir_entry {
     bool dropped; /* nobody waits for it: it gives itself back */
     bool settles; /* a reservation, in several steps: see settle.c */
     const struct weir_store *lender; /* of the lease that it asks for; else not valid */
+    struct weir_borrow *borrow;      /* in scratch; NULL: no limit of it has a pool */
     uint64_t estimate, life_ns;      /* of a reservation; else not valid */
     struct weir_identity identity;
     struct weir_check checks[WEIR_CHECKS_MAX];

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "engine/engine.h"
+#include "engine/borrow.h"
 #include "engine/failure.h"
 #include "engine/generation.h"
 #include "engine/lookup.h"
@@ -41,6 +42,7 @@ struct weir_engine {
 
     struct weir_offenders *offenders;
     struct weir_failure failure;
+    struct weir_loans loans; /* of the request at hand */
     struct weir_engine_failures failures;
     struct weir_tallies tallies;
     pthread_mutex_t readers; /* generation against weir_engine_find_counters, never on a decision */

@@ -13,6 +13,20 @@
 
 /* --- Finishing -------------------------------------------------------------------------------- */
 
+/* Whether a denied decision goes through the store again, on what its limits may borrow. */
+static bool goes_again(struct weir_engine *engine, struct weir_entry *entry)
+{
+    return __builtin_expect(entry->borrow != NULL, 0) && weir_borrow_again(engine, entry);
+}
+
+static void account_borrowed(const struct weir_entry *entry)
+{
+    struct weir_borrowed borrowed[WEIR_CHECKS_MAX];
+    uint16_t count = weir_engine_borrowed(&entry->decision, borrowed);
+    for (uint16_t i = 0; i < count; i++)
+        weir_count(&entry->generation->views[borrowed[i].check->rule].tally->counters.borrowed);
+}
+
 /* The books of each limit, whose checks stand together (weir_decision_limit_end): its counters, and
  * who was denied most. A limit of a command has no name to ask for, and a flood of its denials must
  * not push the keys of named limits out of the sketch. */
@@ -35,6 +49,8 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
         if (denied)
             weir_offenders_record(engine->offenders, check->hash, view->name, check->key);
     }
+    if (__builtin_expect(entry->borrow != NULL, 0))
+        account_borrowed(entry);
 }
 
 /* What the store leaves to the engine: whom to blame, and the books. */
@@ -42,8 +58,12 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_decision *d = &entry->decision;
     d->denied_by = UINT16_MAX;
+    if (__builtin_expect(entry->borrow != NULL, 0))
+        weir_borrow_decided(entry);
     if (d->op == WEIR_OP_DECIDE)
         account(engine, entry);
+    if (__builtin_expect(entry->borrow != NULL, 0))
+        weir_borrow_choose(entry);
     if (d->verdict == WEIR_DENIED) {
         uint64_t retry_after_ns;
         d->denied_by = weir_decision_blame(d, &retry_after_ns);
@@ -76,8 +96,12 @@ static void settle_failed(struct weir_engine *engine, struct weir_entry *entry, 
         refuse_operation(engine, d, error);
         return;
     }
-    weir_failure_settle(&engine->failure, engine->local, engine->now_ns, d, error);
     weir_count(error == WEIR_ERR_DEADLINE ? &f->late : &f->failed);
+    if (weir_borrow_failed(entry)) {
+        conclude(engine, entry);
+        return;
+    }
+    weir_failure_settle(&engine->failure, engine->local, engine->now_ns, d, error);
     weir_count(d->source == WEIR_SOURCE_CLOSED  ? &f->closed
                : d->source == WEIR_SOURCE_LOCAL ? &f->local
                                                 : &f->open);
@@ -127,6 +151,8 @@ void weir_engine_store_answered(void *context, struct weir_decision *decision, i
         settle_failed(engine, entry, error);
     } else {
         decision->source = WEIR_SOURCE_STORE;
+        if (goes_again(engine, entry))
+            return;
         conclude(engine, entry);
     }
     report(engine, entry);
@@ -189,6 +215,7 @@ static void drop(struct weir_engine *engine, struct weir_entry *entry)
         weir_engine_give_back(engine, entry);
         return;
     }
+    entry->borrow = NULL; /* its memory has gone to the names of leases */
     entry->dropped = true;
     set_aside(engine, entry);
 }
@@ -245,6 +272,8 @@ static uint32_t sort_batch(struct weir_engine *engine, uint32_t size)
             link_pending(engine, entry);
             continue;
         }
+        if (goes_again(engine, entry))
+            continue;
         entry->state = WEIR_ENTRY_DECIDED;
         conclude(engine, entry);
         engine->batch[decided++] = &entry->decision;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/siphash.h"
+#include "rules/borrow.h"
 #include "rules/evaluate.h"
 #include "rules/price.h"
 
@@ -42,10 +43,10 @@ static bool is_enforced(const struct rules_rule *rule, const struct weir_check *
     return (hash[0] >> 32) * 100 >> 32 < rule->enforce;
 }
 
-int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,
-                       struct weir_check checks[WEIR_CHECKS_MAX], int count)
+/* The checks of a rule that is `number`, or of its like for others. */
+static int build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                 uint32_t number, struct weir_check checks[WEIR_CHECKS_MAX], int count)
 {
-    const struct rules_rule *rule = &evaluation->rules->rules[number];
     const struct rules_rates *rates = &rule->rates;
     if (count == WEIR_CHECKS_MAX) {
         return rules_too_many(evaluation);
@@ -86,6 +87,71 @@ int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,
                                                     : count;
 }
 
+int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,
+                       struct weir_check checks[WEIR_CHECKS_MAX], int count)
+{
+    return build(evaluation, &evaluation->rules->rules[number], number, checks, count);
+}
+
+/* What this limit could borrow, beside `count` checks. Returns 0 or an error. */
+static int add_loan(struct rules_evaluation *evaluation, uint32_t number, int count,
+                    struct weir_loans *loans)
+{
+    const struct rules_loan *from = evaluation->rules->rules[number].loan;
+    const struct rules_rule *lender = &from->lender;
+    struct weir_loan loan = {number, from->pool, loans->check_count, 0};
+    for (uint16_t i = 0; i < loans->count; i++) {
+        if (loans->loans[i].pool == from->pool) {
+            loan.first = loans->loans[i].first;
+            loan.count = loans->loans[i].count;
+        }
+    }
+    if (loan.count == 0) {
+        if ((lender->when & evaluation->request->resting) != 0 ||
+            rules_key_missing(evaluation, lender) != NULL) {
+            return 0;
+        }
+        int end = build(evaluation, lender, from->pool, loans->checks, loans->check_count);
+        if (end == WEIR_ERR_SYNTAX) {
+            return 0; /* a bad cost */
+        }
+        if (end >= 0 && end + count > WEIR_CHECKS_MAX) {
+            end = rules_too_many(evaluation);
+        }
+        if (end < 0) {
+            return end;
+        }
+        if ((loans->checks[loan.first].flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
+            return 0;
+        }
+        loan.count = (uint16_t)(end - loan.first);
+        loans->check_count = (uint16_t)end;
+    }
+    loans->loans[loans->count++] = loan;
+    return 0;
+}
+
+/* What the limits of these checks could borrow, once all checks are there. Returns 0 or an error.
+ */
+static int add_loans(struct rules_evaluation *evaluation, const struct weir_check *checks,
+                     int count, struct weir_loans *loans)
+{
+    uint32_t last = RULES_NONE;
+    for (int i = 0; i < count; i++) {
+        uint32_t rule = checks[i].rule;
+        bool first = rule != last;
+        last = rule;
+        if (!first || evaluation->rules->rules[rule].loan == NULL || checks[i].limit == NULL) {
+            continue;
+        }
+        int err = add_loan(evaluation, rule, count, loans);
+        if (err < 0) {
+            return err;
+        }
+    }
+    return 0;
+}
+
 int rules_unless(const struct rules_rule *rule, const struct weir_check *checks, int count)
 {
     for (int i = 0; i < count && rule->unless_count > 0; i++) {
@@ -110,18 +176,37 @@ int weir_rules_checks(const struct weir_rules *rules, const struct weir_request 
                       struct weir_check *checks, struct weir_identity *identity,
                       struct weir_reason *reason)
 {
+    return weir_rules_checks_and_loans(rules, request, secret, scratch, checks, identity, NULL,
+                                       reason);
+}
+
+int weir_rules_checks_and_loans(const struct weir_rules *rules, const struct weir_request *request,
+                                const uint64_t secret[2], struct weir_scratch *scratch,
+                                struct weir_check *checks, struct weir_identity *identity,
+                                struct weir_loans *loans, struct weir_reason *reason)
+{
     struct rules_evaluation evaluation;
     uint32_t matched[RULES_MATCHED_MAX];
     int err = rules_begin(&evaluation, rules, request, secret, scratch, reason);
     int found = err < 0 ? err : rules_find(&evaluation, matched);
     int count = 0;
+    found = evaluation.error < 0 ? evaluation.error : found;
     for (int i = 0; i < found; i++) {
         if (rules_unless(&rules->rules[matched[i]], checks, count) >= 0) {
             continue;
         }
         count = rules_checks_build(&evaluation, matched[i], checks, count);
+        count = evaluation.error < 0 ? evaluation.error : count;
         if (count < 0) {
             return count;
+        }
+    }
+    if (loans != NULL) {
+        loans->count = loans->check_count = 0;
+        err = found >= 0 && rules->lends ? add_loans(&evaluation, checks, count, loans) : 0;
+        err = evaluation.error < 0 ? evaluation.error : err;
+        if (err < 0) {
+            return err;
         }
     }
     if (identity != NULL) {
@@ -129,5 +214,3 @@ int weir_rules_checks(const struct weir_rules *rules, const struct weir_request 
     }
     return found < 0 ? found : count;
 }
-    found = evaluation.error < 0 ? evaluation.error : found;
-        count = evaluation.error < 0 ? evaluation.error : count;

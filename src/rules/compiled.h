@@ -56,7 +56,12 @@ struct rules_part {
     const char *name, *wanted;        /* "method", "GET, HEAD": for people */
 };
 
-enum rules_source { RULES_FROM_ATTRIBUTE, RULES_FROM_ADDRESS, RULES_FROM_CAPTURE };
+enum rules_source {
+    RULES_FROM_ATTRIBUTE,
+    RULES_FROM_ADDRESS,
+    RULES_FROM_CAPTURE,
+    RULES_FROM_LITERAL, /* whatever the request has: see load_borrow.c */
+};
 
 /* An attribute of a key. */
 struct rules_key_part {
@@ -68,6 +73,7 @@ struct rules_key_part {
     const char *label;      /* in key texts: "client.ip=", the name without a prefix length */
     const char *name;       /* as in the file */
     const int8_t *segments; /* CAPTURE: as in struct rules_part */
+    struct weir_bytes literal;
 };
 
 enum rules_missing { RULES_SKIP, RULES_SHARED, RULES_DENY, RULES_INSTEAD };
@@ -91,6 +97,7 @@ struct rules_refund {
 };
 
 struct rules_price;
+struct rules_loan;
 
 struct rules_rule {
     const char *name;
@@ -106,6 +113,8 @@ struct rules_rule {
     const struct rules_price *price; /* NULL: `cost` is all; see price.h */
     uint64_t when;                   /* the bit of its schedule; 0: it is always in force */
     struct rules_refund *refund;     /* NULL: no outcome gives anything back */
+    const struct rules_loan *loan;   /* from its pool; NULL: it borrows nothing */
+    struct rules_loan *lends;        /* as a pool; NULL: nothing */
     uint16_t floor;                  /* of debt: see weir_check.floor */
     struct weir_warn_at warn_at;
     uint32_t part_count, key_count, unless_count;
@@ -118,7 +127,20 @@ struct rules_rule {
     const char *const *tag_names;
 };
 
+/* What limits borrow from one pool: the pool's rule as it is for them. Its key takes what the
+ * pool's match pins to one literal, its rates leave the reserve, and it decides whatever the pool
+ * is for its owners (shadow, enforce, on_deny). */
+struct rules_loan {
+    uint32_t pool;
+    struct rules_rule lender;
+};
+
 /* Where `identify` looks. */
+enum rules_identify_kind {
+    RULES_BY_KEY,     /* an attribute is an API key: looked up in the keys file, then elsewhere */
+    RULES_BY_ADDRESS, /* client.ip itself */
+};
+
 struct rules_identify {
     uint8_t kind;         /* enum rules_identify_kind */
     uint8_t bits4, bits6; /* BY_ADDRESS: the prefix kept */
@@ -136,16 +158,12 @@ struct rules_named_schedule {
 struct weir_rules {
     atomic_uint references;
     struct rules_arena arena;
-enum rules_identify_kind {
-    RULES_BY_KEY,     /* an attribute is an API key: looked up in the keys file, then elsewhere */
-    RULES_BY_ADDRESS, /* client.ip itself */
-};
-
     struct weir_settings settings;
-    struct weir_limit once;    /* of the records of idempotency keys; see once.h */
-    struct weir_limit settled; /* of the records of settlements; see settle.h */
+    struct weir_limit once;                 /* of the records of idempotency keys; see once.h */
+    struct weir_limit settled;              /* of the records of settlements; see settle.h */
     struct weir_limit warned[RULES_WARNED]; /* of the records of warnings; see warn.h */
     bool warns;                             /* some limit has thresholds */
+    bool lends;  /* some limit has a pool */
     bool shared; /* other nodes know the same states, by the texts of keys: see key.c */
 
     struct rules_rule *rules;

@@ -220,6 +220,8 @@ bool rules_key_present(struct rules_evaluation *evaluation, const struct rules_r
         if (pattern >= 0 && part->segments[pattern] >= 0) {
             found = evaluation->segments.text[part->segments[pattern]];
         }
+    } else if (part->source == RULES_FROM_LITERAL) {
+        found = part->literal;
     } else {
         found = rules_value(evaluation, part->attribute);
     }

@@ -199,6 +199,9 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_WHEN] = "when",
         [RULES_LIMIT_ENFORCE] = "enforce",
         [RULES_LIMIT_WARN_AT] = "warn_at",
+        [RULES_LIMIT_BORROW] = "borrow",
+        [RULES_LIMIT_RESERVE] = "reserve",
+        [RULES_LIMIT_POOL] = "pool",
     };
     for (int i = 0; i < RULES_LIMIT_FIELDS; i++) {
         fields[i] = (struct rules_field){names[i], NULL, NULL};
@@ -274,6 +277,9 @@ void rules_load_limits(struct rules_loader *loader, const struct rules_node *nod
         if (node->items[i]->kind == RULES_MAP) {
             load_limit(loader, node->items[i], fields[i], i, &nodes);
         }
+    }
+    if (!loader->no_memory) {
+        rules_load_loans(loader, fields[0], nodes.texts, nodes.text_count);
     }
     if (loader->no_memory) {
         return;

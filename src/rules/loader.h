@@ -187,6 +187,11 @@ bool rules_read_quota(struct rules_loader *loader, const struct rules_node *node
 bool rules_load_quota(struct rules_loader *loader, const struct rules_field *fields, uint8_t unit,
                       struct weir_limit_spec *spec);
 
+/* `borrow`, `reserve` and `pool` of all limits, once they are there; `fields` has
+ * RULES_LIMIT_FIELDS for each, `names` are for likenesses. */
+void rules_load_loans(struct rules_loader *loader, const struct rules_field *fields,
+                      const char *const *names, uint32_t name_count);
+
 /* `mode`, `hash_tag` and `on_store_error` of a limit, once its key and its numbers are there; with
  * a store elsewhere, what its node decides alone. */
 void rules_load_sharing(struct rules_loader *loader, const struct rules_field *fields,
@@ -257,6 +262,9 @@ enum rules_limit_field {
     RULES_LIMIT_WHEN,
     RULES_LIMIT_ENFORCE,
     RULES_LIMIT_WARN_AT,
+    RULES_LIMIT_BORROW,
+    RULES_LIMIT_RESERVE,
+    RULES_LIMIT_POOL,
     RULES_LIMIT_FIELDS,
 };
 

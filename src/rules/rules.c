@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/borrow.h"
 #include "rules/compiled.h"
 
 struct weir_rules *weir_rules_ref(struct weir_rules *rules)
@@ -57,6 +58,17 @@ static int prepare_caps(const struct weir_rules *rules, const struct rules_rule 
     return err;
 }
 
+static int prepare_lender(const struct weir_rules *rules, const struct rules_rule *lender,
+                          weir_rules_prepare_fn prepare, void *context)
+{
+    struct rules_rates rates = lender->rates;
+    int err = prepare_rates(&rates, lender->name, prepare, context);
+    for (uint32_t p = 0; err == 0 && lender->plans != NULL && p < rules->plan_count; p++) {
+        err = prepare_rates(&lender->plans[p], lender->name, prepare, context);
+    }
+    return err;
+}
+
 int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, void *context)
 {
     for (uint32_t i = 0; i < rules->rule_count; i++) {
@@ -67,6 +79,9 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
         }
         if (err == 0 && rule->refund != NULL) {
             err = prepare_caps(rules, rule, prepare, context);
+        }
+        if (err == 0 && rule->lends != NULL) {
+            err = prepare_lender(rules, &rule->lends->lender, prepare, context);
         }
         if (err < 0) {
             return err;
@@ -133,6 +148,12 @@ void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir
     info->enforce = rule->enforce;
     info->when = rule->when != 0 ? rules->schedules[__builtin_ctzll(rule->when)].text : NULL;
     info->unlimited = rule->rates.limits == NULL && rule->plans == NULL;
+}
+
+int weir_rules_pool(const struct weir_rules *rules, uint32_t rule)
+{
+    const struct rules_loan *loan = rules->rules[rule].loan;
+    return loan != NULL ? (int)loan->pool : -1;
 }
 
 bool weir_rules_timed(const struct weir_rules *rules)

@@ -1,0 +1,261 @@
+/* see borrow.h */
+#include "engine/borrow.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+#include "core/reason.h"
+#include "engine/pool.h"
+#include "engine/state.h"
+
+/* Takes aligned memory from the end of what the scratch has used; NULL: there is none. */
+static void *take(struct weir_scratch *scratch, size_t size)
+{
+    uintptr_t end = (uintptr_t)(scratch->bytes + scratch->used);
+    size_t gap = (size_t)(-end & (alignof(max_align_t) - 1));
+    if (gap + size > sizeof scratch->bytes - scratch->used)
+        return NULL;
+    scratch->used += (uint32_t)(gap + size);
+    return scratch->bytes + scratch->used - size;
+}
+
+static int refuse(struct weir_reason *reason)
+{
+    reason_text(reason, "path and keys are too long together");
+    return WEIR_ERR_TOO_LARGE;
+}
+
+int weir_borrow_offer(struct weir_entry *entry, const struct weir_loans *loans,
+                      struct weir_reason *reason)
+{
+    size_t room = entry->decision.count + loans->check_count + 1U; /* and a record of a key */
+    struct weir_scratch *scratch = &entry->scratch;
+    struct weir_borrow *borrow = take(scratch, sizeof *borrow);
+    if (borrow == NULL)
+        return refuse(reason);
+    *borrow = (struct weir_borrow){
+        .loan_count = loans->count,
+        .loan_checks = loans->check_count,
+        .loans = take(scratch, loans->count * sizeof *borrow->loans),
+        .from = take(scratch, loans->check_count * sizeof *borrow->from),
+        .checks = take(scratch, room * sizeof *borrow->checks),
+        .outcomes = take(scratch, room * sizeof *borrow->outcomes),
+    };
+    if (borrow->loans == NULL || borrow->from == NULL || borrow->checks == NULL ||
+        borrow->outcomes == NULL)
+        return refuse(reason);
+    memcpy(borrow->loans, loans->loans, loans->count * sizeof *borrow->loans);
+    memcpy(borrow->from, loans->checks, loans->check_count * sizeof *borrow->from);
+    entry->borrow = borrow;
+    return 0;
+}
+
+/* --- The second try --------------------------------------------------------------------------- */
+
+static const struct weir_loan *loan_of(const struct weir_borrow *borrow, uint32_t rule)
+{
+    for (uint16_t i = 0; i < borrow->loan_count; i++)
+        if (borrow->loans[i].rule == rule)
+            return &borrow->loans[i];
+    return NULL;
+}
+
+/* Whether the checks [first, end) of a limit deny the request. */
+static bool denies(const struct weir_decision *decision, uint16_t first, uint16_t end)
+{
+    for (uint16_t i = first; i < end; i++)
+        if (decision->outcomes[i].verdict == WEIR_DENIED &&
+            (decision->checks[i].flags & (WEIR_CHECK_SHADOW | WEIR_CHECK_ONCE)) == 0)
+            return true;
+    return false;
+}
+
+/* Whether all that denies may borrow; marks the loans that are needed, by a bit each. */
+static bool needs(const struct weir_decision *decision, const struct weir_borrow *borrow,
+                  uint32_t *needed)
+{
+    *needed = 0;
+    for (uint16_t i = 0, end; i < decision->count; i = end) {
+        end = weir_decision_limit_end(decision, i);
+        if (!denies(decision, i, end))
+            continue;
+        const struct weir_loan *loan = loan_of(borrow, decision->checks[i].rule);
+        if (loan == NULL)
+            return false;
+        *needed |= UINT32_C(1) << (loan - borrow->loans);
+    }
+    return *needed != 0;
+}
+
+/* Whether the limit's own checks give way: to its pool's, or, as a pool, to those for borrowers. */
+static bool gives_way(const struct weir_borrow *borrow, uint32_t needed, uint32_t rule)
+{
+    for (uint16_t i = 0; i < borrow->loan_count; i++)
+        if ((needed >> i & 1) != 0 &&
+            (borrow->loans[i].rule == rule || borrow->loans[i].pool == rule))
+            return true;
+    return false;
+}
+
+static void add_pools(struct weir_borrow *borrow, uint32_t needed)
+{
+    uint32_t asked = 0; /* by their first check: limits of one pool ask it once */
+    for (uint16_t i = 0; i < borrow->loan_count; i++) {
+        const struct weir_loan *loan = &borrow->loans[i];
+        if ((needed >> i & 1) == 0 || (asked >> loan->first & 1) != 0)
+            continue;
+        asked |= UINT32_C(1) << loan->first;
+        memcpy(&borrow->checks[borrow->count], &borrow->from[loan->first],
+               loan->count * sizeof *borrow->checks);
+        borrow->count += loan->count;
+    }
+}
+
+/* A check that has charged although the request was denied: the second try leaves it alone. */
+static bool is_charged(const struct weir_decision *decision, uint16_t i)
+{
+    return decision->op == WEIR_OP_DECIDE &&
+           (decision->checks[i].flags & WEIR_CHECK_CHARGE_ON_DENY) != 0;
+}
+
+static void make_second(const struct weir_decision *decision, struct weir_borrow *borrow,
+                        uint32_t needed)
+{
+    uint16_t count = decision->count;
+    bool once = count > 0 && (decision->checks[count - 1].flags & WEIR_CHECK_ONCE) != 0;
+    borrow->count = 0;
+    for (uint16_t i = 0; i < count - once; i++) {
+        if (gives_way(borrow, needed, decision->checks[i].rule))
+            continue;
+        struct weir_check *check = &borrow->checks[borrow->count++];
+        *check = decision->checks[i];
+        if (is_charged(decision, i)) {
+            check->flags |= WEIR_CHECK_UNLIMITED;
+            check->limit = NULL;
+        }
+    }
+    add_pools(borrow, needed);
+    if (once)
+        borrow->checks[borrow->count++] = decision->checks[count - 1];
+}
+
+/* Exchanges the two tries. */
+static void swap(struct weir_entry *entry)
+{
+    struct weir_borrow *borrow = entry->borrow;
+    struct weir_decision *decision = &entry->decision;
+    uint16_t count = borrow->count, both = count > decision->count ? count : decision->count;
+    uint64_t now_ns = borrow->now_ns;
+    for (uint16_t i = 0; i < both; i++) {
+        struct weir_check check = borrow->checks[i];
+        struct weir_outcome outcome = borrow->outcomes[i];
+        borrow->checks[i] = entry->checks[i];
+        borrow->outcomes[i] = entry->outcomes[i];
+        entry->checks[i] = check;
+        entry->outcomes[i] = outcome;
+    }
+    borrow->count = decision->count;
+    borrow->now_ns = decision->now_ns;
+    decision->count = count;
+    decision->now_ns = now_ns;
+}
+
+bool weir_borrow_again(struct weir_engine *engine, struct weir_entry *entry)
+{
+    struct weir_borrow *borrow = entry->borrow;
+    struct weir_decision *decision = &entry->decision;
+    uint32_t needed;
+    bool asks = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_PEEK;
+    if (borrow->tried || decision->verdict != WEIR_DENIED || !asks ||
+        decision->policy != WEIR_POLICY_ALL || !needs(decision, borrow, &needed))
+        return false;
+    for (uint16_t i = 0; i < borrow->loan_count; i++)
+        borrow->loans[i].count = (needed >> i & 1) != 0 ? borrow->loans[i].count : 0;
+    make_second(decision, borrow, needed);
+    borrow->tried = true;
+    swap(entry);
+    entry->state = WEIR_ENTRY_TAKEN;
+    weir_engine_queue(engine, decision);
+    return true;
+}
+
+/* --- What is told ----------------------------------------------------------------------------- */
+
+bool weir_borrow_failed(struct weir_entry *entry)
+{
+    struct weir_borrow *borrow = entry->borrow;
+    if (borrow == NULL || !borrow->tried)
+        return false;
+    swap(entry);
+    entry->decision.verdict = WEIR_DENIED;
+    entry->decision.source = WEIR_SOURCE_STORE;
+    entry->decision.delay_ns = 0;
+    entry->borrow = NULL;
+    return true;
+}
+
+/* What the first try has charged is told as it was then. */
+static void restore_charged(struct weir_entry *entry)
+{
+    const struct weir_borrow *borrow = entry->borrow;
+    struct weir_decision *decision = &entry->decision;
+    for (uint16_t i = 0, from = 0; i < decision->count; i++) {
+        if ((entry->checks[i].flags & WEIR_CHECK_CHARGE_ON_DENY) == 0 ||
+            decision->op != WEIR_OP_DECIDE)
+            continue;
+        while (borrow->checks[from].rule != entry->checks[i].rule ||
+               (borrow->checks[from].flags & WEIR_CHECK_CHARGE_ON_DENY) == 0)
+            from++;
+        entry->checks[i] = borrow->checks[from];
+        entry->outcomes[i] = borrow->outcomes[from++];
+    }
+}
+
+void weir_borrow_decided(struct weir_entry *entry)
+{
+    struct weir_borrow *borrow = entry->borrow;
+    if (!borrow->tried)
+        return;
+    restore_charged(entry);
+    if (entry->decision.verdict == WEIR_ALLOWED)
+        borrow->borrowed = !entry->decision.repeated;
+    else
+        swap(entry);
+}
+
+static uint64_t retry_of(struct weir_entry *entry)
+{
+    uint64_t retry_ns;
+    weir_decision_blame(&entry->decision, &retry_ns);
+    return retry_ns;
+}
+
+void weir_borrow_choose(struct weir_entry *entry)
+{
+    const struct weir_borrow *borrow = entry->borrow;
+    if (!borrow->tried || entry->decision.verdict != WEIR_DENIED)
+        return;
+    uint64_t first_ns = retry_of(entry);
+    swap(entry);
+    if (retry_of(entry) >= first_ns)
+        swap(entry);
+}
+
+uint16_t weir_engine_borrowed(const struct weir_decision *decision,
+                              struct weir_borrowed borrowed[WEIR_CHECKS_MAX])
+{
+    const struct weir_borrow *borrow = weir_entry_of(decision)->borrow;
+    uint16_t count = 0;
+    if (borrow == NULL || !borrow->borrowed)
+        return 0;
+    for (uint16_t i = 0; i < borrow->loan_count; i++) {
+        const struct weir_loan *loan = &borrow->loans[i];
+        uint16_t at = 0;
+        if (loan->count == 0)
+            continue; /* it did not need it */
+        while (borrow->checks[at].rule != loan->rule)
+            at++;
+        borrowed[count++] = (struct weir_borrowed){&borrow->checks[at], loan->pool};
+    }
+    return count;
+}

@@ -1,0 +1,61 @@
+/* Borrowing at the engine: a decision that only borrowers deny is tried once more with the pools in
+ * their place; see rules/borrow.h for what may be borrowed.
+ *
+ *   first try     the request's own limits, as without pools
+ *   second try    only after a denial, when every limit that denies has a pool: those limits are
+ * left out and their pools decide instead, with all other limits, all or nothing
+ *
+ * Each try is one atomic decision of the store, under the same deadline; between them others may
+ * come. When the second is admitted, the request is allowed and charged to the pools; when both
+ * deny, nothing was charged, and the one that the caller has to wait for less is told: either is
+ * enough by itself. Where the store fails the second try, the first's denial stands. (Where it
+ * fails the first, on_store_error decides as ever.)
+ *
+ * What `on_deny: charge` has charged in the first try is not charged again: such a limit keeps its
+ * first verdict. A pool that the request meets by itself is charged once. The record of an
+ * idempotency key stays last. A limit in shadow denies nobody, so it never borrows.
+ *
+ * In the books a limit that borrowed counts as `borrowed`, not as denied; its pool counts what it
+ * admitted. What both tries deny counts as the first.
+ *
+ * Memory: in the scratch of a decision that may borrow, room for both tries; decisions of rules
+ * without pools have one pointer that is NULL. Threads: those of the engine.
+ */
+#ifndef WEIR_ENGINE_BORROW_H
+#define WEIR_ENGINE_BORROW_H
+
+#include "engine/engine.h"
+#include "rules/borrow.h"
+
+struct weir_entry;
+
+/* The other try of a decision that may borrow: the second to be made, then the first that was. */
+struct weir_borrow {
+    uint64_t now_ns;
+    uint16_t count, loan_count, loan_checks;
+    bool tried, borrowed;
+    struct weir_loan *loans;
+    struct weir_check *from;   /* the pools' checks */
+    struct weir_check *checks; /* of the other try */
+    struct weir_outcome *outcomes;
+};
+
+/* Keeps with a decision what the rules have said that it may borrow. Errors: WEIR_ERR_TOO_LARGE
+ * (its scratch is full). */
+int weir_borrow_offer(struct weir_entry *entry, const struct weir_loans *loans,
+                      struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Makes a denied decision its second try and queues it. False: it has none. */
+bool weir_borrow_again(struct weir_engine *engine, struct weir_entry *entry);
+
+/* The store has failed the second try: the decision is the first again. False: it was the first. */
+bool weir_borrow_failed(struct weir_entry *entry);
+
+/* Makes a decided second try what is told: the one that admits, or else the first, so that the
+ * books can be kept. */
+void weir_borrow_decided(struct weir_entry *entry);
+
+/* After the books: where both deny, takes the one to wait less for. */
+void weir_borrow_choose(struct weir_entry *entry);
+
+#endif
