@@ -1,4 +1,4 @@
-"""What the benches share: the processes that are measured. `sys.path` of a bench has this folder."""
+"""The processes that the benches measure. `sys.path` of a bench has this folder."""
 
 import os
 import socket

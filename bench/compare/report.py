@@ -119,8 +119,8 @@ Decisions a second on that core:
 {table(["", *depths, "of its core, at 64"], speed)}
 
 (The last column is what the server got of its core: where it is far from 100 %, something else ran
-on the machine, and throughput and latency are that much worse than CPU time says. The load itself takes
-{", ".join(client)} us a decision on its own core.)
+on the machine, and throughput and latency are that much worse than CPU time says. The load itself
+takes {", ".join(client)} us a decision on its own core.)
 
 Latency at half of the highest throughput without pipelining (open loop: from the time each request
 was due):

@@ -6,13 +6,13 @@
 Starts nghttpd with a static file of 16 bytes, and weir with one worker, and drives them with h2load
 in turn over 16 connections of 100 streams: nghttpd, ShouldRateLimit with one descriptor, with ten,
 ext_authz, and again, so that what else the machine does falls on all of them. CPU time is user and
-system time of the server's process from /proc, divided by the calls that h2load counted. Prints each
-run, the medians, and their ratios. Then: latency at half of the rate that was reached with one
+system time of the server's process from /proc, divided by the calls that h2load counted. Prints
+each run, the medians, and their ratios. Then: latency at half of the rate that was reached with one
 descriptor, of each call by itself, and the memory that 1,000 idle connections take.
 
-Targets: calls per CPU second at least 0.5 of nghttpd's; ten descriptors at most 2 times the CPU time
-of one; p99 below 1 ms at half load; 1,000 idle connections below 64 MB. With --pin, servers run on
-CPU 0 and h2load on CPU 1.
+Targets: calls per CPU second at least 0.5 of nghttpd's; ten descriptors at most 2 times the CPU
+time of one; p99 below 1 ms at half load; 1,000 idle connections below 64 MB. With --pin, servers
+run on CPU 0 and h2load on CPU 1.
 """
 
 import argparse
@@ -143,8 +143,8 @@ def compare(targets, options):
         us = statistics.median(values)
         print(f"median {name:16} {us:7.2f} us CPU/call {statistics.median(rates[name]):10.0f} "
               f"calls/s   {base / us:5.2f} of nghttpd's calls per CPU second")
-    print(f"ten descriptors take {statistics.median(times['descriptors-10']) / statistics.median(times['descriptor-1']):.2f} "
-          "times the CPU time of one")
+    ten, one = (statistics.median(times[name]) for name in ("descriptors-10", "descriptor-1"))
+    print(f"ten descriptors take {ten / one:.2f} times the CPU time of one")
     return statistics.median(rates["descriptor-1"])
 
 
@@ -186,7 +186,8 @@ def main():
             times, steady = latency(targets[1], rate / 2, options, folder)
             print(f"at {steady} calls/s: p50 {times[len(times) // 2]} us, "
                   f"p99 {times[len(times) * 99 // 100]} us, max {times[-1]} us")
-            print(f"{IDLE_CONNECTIONS} idle connections: {idle_memory(weir.pid, port) / 1e6:.1f} MB")
+            memory = idle_memory(weir.pid, port)
+            print(f"{IDLE_CONNECTIONS} idle connections: {memory / 1e6:.1f} MB")
         finally:
             for server in nghttpd, weir:
                 server.terminate()

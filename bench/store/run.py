@@ -16,8 +16,8 @@ falls on all of them:
   …, alone          one call at a time: what is added to a call's latency
 
 CPU time is user and system time of the client's process (of the daemon, where there is one), and
-that of redis-server, divided by the calls or decisions. Prints each run, the medians, and the ratios that are aimed at. With --pin,
-redis-server runs on CPU 0 and the clients on CPU 1.
+that of redis-server, divided by the calls or decisions. Prints each run, the medians, and the
+ratios that are aimed at. With --pin, redis-server runs on CPU 0 and the clients on CPU 1.
 """
 
 import argparse
@@ -102,7 +102,8 @@ class Bench:
     def measure(self, command):
         """Runs a client. Returns its output, its CPU time and that of redis-server."""
         before = cpu_seconds(self.redis_pid), resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(pinned(command, 1, self.options.pin), capture_output=True, check=False)
+        done = subprocess.run(pinned(command, 1, self.options.pin), capture_output=True,
+                              check=False)
         if done.returncode != 0:
             sys.exit(f"bench/store: {command[0]} failed:\n{done.stdout!r}\n{done.stderr!r}")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -140,7 +141,8 @@ class Bench:
             rules.write_text(RULES.format(port=self.port, mode=mode), encoding="utf-8")
             command = [weir, "serve", "--config", str(rules), "--workers", "1",
                        "--redis", f"127.0.0.1:{port}", "--http", "off", "--admin", "off"]
-            server = subprocess.Popen(pinned(command, 1, self.options.pin), stderr=subprocess.DEVNULL)
+            server = subprocess.Popen(pinned(command, 1, self.options.pin),
+                                      stderr=subprocess.DEVNULL)
             try:
                 wait_for(server, lambda: b"allowed" in answer(port, "WEIR.CHECK", "client.ip",
                                                               "10.0.0.1"))
@@ -237,7 +239,8 @@ def main():
     parser.add_argument("--pin", action="store_true")
     parser.add_argument("--no-daemon", dest="daemon", action="store_false")
     options = parser.parse_args()
-    subprocess.run(["ninja", "-C", options.build, "--quiet", "bench/store-driver", "weir"], check=True)
+    subprocess.run(["ninja", "-C", options.build, "--quiet", "bench/store-driver", "weir"],
+                   check=True)
     with tempfile.TemporaryDirectory() as name:
         server, port = start_redis(Path(name), options)
         try:

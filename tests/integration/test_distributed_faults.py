@@ -5,8 +5,8 @@ are back within seconds of the fault's end without being told; their memory has 
 
 Three budgets, of six clients each, say what a failing store means: `open` admits uncharged,
 `closed` denies, `local` admits each node's third. So with a budget of N, whatever fails: `closed`
-admits at most N, `local` at most 2N; the clients ask for more than that. What Redis charged without its answer coming in time is lost
-to the clients, not given twice."""
+admits at most N, `local` at most 2N; the clients ask for more than that. What Redis charged without
+its answer coming in time is lost to the clients, not given twice."""
 
 import json
 import time

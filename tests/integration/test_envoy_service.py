@@ -16,8 +16,8 @@ import pytest
 from daemon import grpc as wire
 from daemon.envoy import OK, OVER_LIMIT, Service, ask, configuration, rule, tell
 from daemon.http import Client
-from daemon.waiting import wait_until
-from daemon.weir import SECONDS_MAX, Weir, rules_of
+from daemon.waiting import SECONDS_MAX, wait_until
+from daemon.weir import Weir, rules_of
 from model.program import weir_path
 
 BASIC = configuration("basic", rule("key1", "second", 50), rule("hour", "hour", 2))

@@ -13,7 +13,8 @@ from daemon.grpc import (CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YO
                          HEADERS, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, Frames,
                          Stub, frame, head, literal, prefixed, request)
 from daemon.http import connect
-from daemon.weir import SECONDS_MAX, Weir, rules_of
+from daemon.waiting import SECONDS_MAX
+from daemon.weir import Weir, rules_of
 
 API = {"name": "api", "key": [], "rate": "1/s"}
 HEALTH_PATH = f"/{wire.HEALTH}.Health/Check"

@@ -11,12 +11,12 @@ import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from daemon.http import connect
+from daemon.waiting import SECONDS_MAX
 
 PROTOS = Path(__file__).parents[3] / "src/wire/proto"
 RATE_LIMIT = "envoy.service.ratelimit.v3"
 AUTH = "envoy.service.auth.v3"
 HEALTH = "grpc.health.v1"
-SECONDS_MAX = 30
 
 
 def _load():

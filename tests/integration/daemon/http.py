@@ -3,7 +3,7 @@
 import json
 import socket
 
-SECONDS_MAX = 30
+from daemon.waiting import SECONDS_MAX
 
 
 def connect(address, timeout=SECONDS_MAX, tls=None):

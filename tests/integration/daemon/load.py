@@ -94,7 +94,8 @@ class Load:
         client.sent = now
         client.due = now
         try:
-            client.socket.send(next(client.requests))  # small: goes whole or, to a node that died, not at all
+            # Small: goes whole or, to a node that died, not at all.
+            client.socket.send(next(client.requests))
         except OSError:
             pass  # told by the read
 

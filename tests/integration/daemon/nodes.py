@@ -5,7 +5,7 @@ import os
 from contextlib import ExitStack
 
 from daemon.load import Load, check_request
-from daemon.waiting import wait_until
+from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir
 
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
@@ -62,7 +62,7 @@ class Nodes:
         """Whether every node says that it reaches the store."""
         return all(weir.metrics().get("weir_store_up") == 1 for weir in self.running())
 
-    def wait_up(self, seconds=30):
+    def wait_up(self, seconds=SECONDS_MAX):
         wait_until(self.up, seconds, "the store of every node")
 
     def load(self, clients, attributes, pace=0.0, fields=None):

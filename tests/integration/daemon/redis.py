@@ -3,6 +3,7 @@
 import re
 
 from daemon.http import connect
+from daemon.waiting import SECONDS_MAX
 from daemon.weir import Weir, rules_of
 
 
@@ -40,7 +41,7 @@ def command_bytes(*args):
 class Redis:
     """One connection."""
 
-    def __init__(self, address, timeout=30):
+    def __init__(self, address, timeout=SECONDS_MAX):
         self.socket = connect(address, timeout)
         self.buffer = b""
 

@@ -9,9 +9,8 @@ import threading
 from pathlib import Path
 
 from daemon.http import Client
+from daemon.waiting import SECONDS_MAX
 from model.program import weir_path
-
-SECONDS_MAX = 30
 
 
 class Weir:
