@@ -5,47 +5,15 @@
 #include "core/siphash.h"
 #include "rules/calendar.h"
 #include "rules/loader.h"
+#include "rules/numbers.h"
 
 #define NS UINT64_C(1000000000)
-#define DAY_NS (86400 * NS)
 
 static const char *const units[] = {"day", "week", "month", "year"};
-static const uint64_t unit_ns[] = {DAY_NS, 7 * DAY_NS, 30 * DAY_NS, 365 * DAY_NS};
 static const char *const weekdays[] = {"monday", "tuesday",  "wednesday", "thursday",
                                        "friday", "saturday", "sunday"};
 
 /* --- What is written -------------------------------------------------------------------------- */
-
-bool rules_read_quota(struct rules_loader *loader, const struct rules_node *node,
-                      struct weir_rate *rate, uint8_t *unit)
-{
-    struct weir_bytes text;
-    struct rules_quote quote;
-    *rate = (struct weir_rate){.kind = WEIR_RATE_COUNT};
-    if (!rules_read_text(loader, node, "quota", &text)) {
-        return false;
-    }
-    if (rules_text_is(text, "unlimited") || rules_text_is(text, "plan")) {
-        rate->kind = text.data[0] == 'u' ? WEIR_RATE_UNLIMITED : WEIR_RATE_PLAN;
-        return true;
-    }
-    int digits = weir_digits_parse(&rate->count, text.data, text.size);
-    if (digits > 0 && (size_t)digits < text.size && text.data[digits] == '/') {
-        struct weir_bytes name = {text.data + digits + 1, text.size - (size_t)digits - 1};
-        for (int i = RULES_DAILY; i <= RULES_YEARLY; i++) {
-            if (rules_text_is(name, units[i])) {
-                *unit = (uint8_t)i;
-                return true;
-            }
-        }
-    }
-    rules_problem(loader, node,
-                  "%s is no quota; allowed are `N/day`, `N/week`, `N/month`, `N/year`, "
-                  "`unlimited` and `plan` (an hour is no calendar: `algorithm: fixed_window` and "
-                  "`rate: N/h`)",
-                  rules_quote(&quote, text.data, text.size));
-    return false;
-}
 
 /* Two digits and a separator: "06:" */
 static bool two_digits(const char *text, int32_t *value)
@@ -124,26 +92,18 @@ static bool read_anchor(struct rules_loader *loader, const struct rules_node *no
     return good;
 }
 
-/* "20%" of N, or units. */
-static bool read_rollover(struct rules_loader *loader, const struct rules_node *node,
-                          uint64_t count, uint64_t *rollover)
+bool rules_read_rollover(struct rules_loader *loader, const struct rules_node *node, uint64_t most,
+                         struct rules_rollover *rollover)
 {
     struct weir_bytes text;
-    struct rules_quote quote;
+    struct weir_reason reason = {{0}};
     if (!rules_read_text(loader, node, "rollover", &text)) {
         return false;
     }
-    bool percent = text.size > 1 && text.data[text.size - 1] == '%';
-    size_t size = text.size - percent;
-    uint64_t number;
-    if (size == 0 || weir_digits_parse(&number, text.data, size) != (int)size ||
-        number > (percent ? 100 : count)) {
-        rules_problem(loader, node,
-                      "%s is no rollover; allowed are `0%%` to `100%%` and 0 to the quota itself",
-                      rules_quote(&quote, text.data, text.size));
+    if (rules_rollover_parse(text, most, rollover, &reason) < 0) {
+        rules_problem(loader, node, "%s", reason.text);
         return false;
     }
-    *rollover = percent ? count / 100 * number + count % 100 * number / 100 : number;
     return true;
 }
 
@@ -237,15 +197,17 @@ bool rules_load_quota(struct rules_loader *loader, const struct rules_field *fie
     if (anchor != NULL && !read_anchor(loader, anchor, &calendar)) {
         return false;
     }
-    if (rollover != NULL && !read_rollover(loader, rollover, spec->rate, &spec->rollover)) {
+    struct rules_rollover over = {0, false};
+    if (rollover != NULL && !rules_read_rollover(loader, rollover, spec->rate, &over)) {
         return false;
     }
+    spec->rollover = rules_rollover_of(&over, spec->rate);
     const struct rules_bounds *bounds =
         bounds_of(loader, fields[RULES_LIMIT_TIMEZONE].value, &calendar);
     if (bounds == NULL) {
         return false;
     }
-    spec->window_ns = unit_ns[unit];
+    spec->window_ns = rules_unit_ns(unit);
     spec->calendar = bounds->name;
     spec->bounds = bounds->bounds;
     spec->bound_count = bounds->count;

@@ -1,22 +1,15 @@
 /* `algorithm`, `rate` and what belongs to them; see loader.h */
-#include <stdio.h>
 #include <string.h>
 
-#include "core/wide.h"
 #include "rules/loader.h"
+#include "rules/numbers.h"
 
-#define NS_PER_US 1000
 #define LIFE_DEFAULT_NS (UINT64_C(30) * 1000000000)
 
 static const char *const algorithms[] = {"fixed_window", "sliding_window", "sliding_log",
                                          "token_bucket", "gcra",           "leaky_bucket",
                                          "concurrency"};
 #define ALGORITHM_COUNT (sizeof(algorithms) / sizeof(algorithms[0]))
-
-static bool has_bucket(uint8_t algorithm)
-{
-    return algorithm >= WEIR_TOKEN_BUCKET && algorithm <= WEIR_LEAKY_QUEUE;
-}
 
 /* Where a limit's numbers come from, while they are put together. */
 struct numbers {
@@ -93,20 +86,6 @@ static void read_window_options(struct numbers *numbers)
     }
 }
 
-/* The number of segments nearest to S that divides W, the smaller of two. */
-static uint32_t nearest_segments(uint32_t segments, uint64_t window_ns)
-{
-    for (uint32_t far = 1; far < WEIR_SEGMENTS_MAX; far++) {
-        if (segments > far && window_ns % (segments - far) == 0) {
-            return segments - far;
-        }
-        if (segments + far <= WEIR_SEGMENTS_MAX && window_ns % (segments + far) == 0) {
-            return segments + far;
-        }
-    }
-    return 1;
-}
-
 /* Compiles the spec; `node` is where its rate stands. */
 static void compile(struct numbers *numbers, const struct weir_limit_spec *spec,
                     const struct rules_node *node, struct weir_limit *limit)
@@ -116,130 +95,59 @@ static void compile(struct numbers *numbers, const struct weir_limit_spec *spec,
     if (numbers->wrong) {
         return;
     }
-    if (spec->window_ns < WEIR_WINDOW_MIN_NS || spec->window_ns > WEIR_WINDOW_MAX_NS) {
-        bool lease = spec->algorithm == WEIR_CONCURRENCY;
-        rules_problem(numbers->loader, lease ? value_of(numbers, RULES_LIMIT_LIFE) : node,
-                      "%s must be 1ms to 366d", lease ? "`life`" : "the window of a rate");
+    switch (rules_numbers_compile(spec, numbers->loader->rules->shared, limit, &reason)) {
+    case RULES_FAULT_NONE:
         return;
+    case RULES_FAULT_LIFE:
+        node = value_of(numbers, RULES_LIMIT_LIFE);
+        break;
+    case RULES_FAULT_SEGMENTS:
+        node = value_of(numbers, RULES_LIMIT_RATE) == node ? segments : node;
+        break;
+    case RULES_FAULT_SHARED:
+        node = segments;
+        break;
+    default:
+        break;
     }
-    if (spec->segments > 1 && spec->window_ns % spec->segments != 0) {
-        bool here = value_of(numbers, RULES_LIMIT_RATE) == node;
-        rules_problem(numbers->loader, here ? segments : node,
-                      "`segments` %u does not divide the window; the nearest that does is %u",
-                      spec->segments, nearest_segments(spec->segments, spec->window_ns));
-        return;
-    }
-    if (weir_limit_init(limit, spec, &reason) < 0) {
-        rules_problem(numbers->loader, node, "%s: %s", weir_algorithm_name(spec->algorithm),
-                      reason.text);
-    } else if (numbers->loader->rules->shared && limit->segment_ns % NS_PER_US != 0) {
-        rules_problem(
-            numbers->loader, segments,
-            "`segments` %u: a segment is %llu ns long; Redis counts in whole microseconds",
-            spec->segments, (unsigned long long)limit->segment_ns);
-    }
+    rules_problem(numbers->loader, node, "%s", reason.text);
 }
 
-/* A rate's numbers into `spec`; false after a problem. */
-static bool use_rate(struct numbers *numbers, const struct weir_rate *rate,
-                     const struct rules_node *node, struct weir_limit_spec *spec)
+/* What stands where a rate does, in the words of the algorithm; false after a problem. */
+static bool read_numbers(struct numbers *numbers, const struct rules_node *node,
+                         struct weir_rate *rate)
 {
-    struct rules_loader *loader = numbers->loader;
-    spec->rate = rate->count;
-    spec->window_ns = rate->window_ns;
-    if (rate->burst > 0 && !has_bucket(spec->algorithm)) {
-        rules_problem(loader, node,
-                      "a burst needs a bucket (token_bucket, gcra, leaky_bucket); %s has none",
-                      weir_algorithm_name(spec->algorithm));
-        return false;
-    }
-    if (rate->burst > 0) {
-        spec->burst = rate->burst;
-    }
-    if (rate->count == 0 && spec->burst > 0) {
-        rules_problem(loader, node, "a rate of 0 denies everything, so a burst has no use");
-        return false;
-    }
-    return true;
-}
-
-static bool read_rate(struct numbers *numbers, const struct rules_node *node,
-                      struct weir_rate *rate)
-{
+    uint8_t algorithm = (uint8_t)numbers->spec.algorithm;
+    const char *what = algorithm == WEIR_CONCURRENCY ? "limit"
+                       : algorithm == WEIR_QUOTA     ? "quota"
+                                                     : "rate";
     struct weir_bytes text;
-    struct weir_reason reason;
-    if (!rules_read_text(numbers->loader, node, "rate", &text)) {
+    struct weir_reason reason = {{0}};
+    memset(rate, 0, sizeof(*rate));
+    if (!rules_read_text(numbers->loader, node, what, &text)) {
         return false;
     }
-    if (weir_rate_parse(rate, text.data, text.size, &reason) < 0) {
+    if (rules_numbers_parse(algorithm, text, rate, &numbers->unit, &reason) < 0) {
         rules_problem(numbers->loader, node, "%s", reason.text);
         return false;
     }
     return true;
 }
 
-/* `limit` of concurrency: a number, unlimited or plan. */
-static bool read_leases(struct numbers *numbers, const struct rules_node *node,
-                        struct weir_rate *rate)
-{
-    struct weir_bytes text;
-    memset(rate, 0, sizeof(*rate));
-    if (!rules_read_text(numbers->loader, node, "limit", &text)) {
-        return false;
-    }
-    if (rules_text_is(text, "unlimited") || rules_text_is(text, "plan")) {
-        rate->kind = text.data[0] == 'u' ? WEIR_RATE_UNLIMITED : WEIR_RATE_PLAN;
-        return true;
-    }
-    if (memchr(text.data, '/', text.size) != NULL) {
-        rules_problem(numbers->loader, node,
-                      "concurrency is a number in flight, not a rate: leave the unit out");
-        return false;
-    }
-    return rules_read_number(numbers->loader, node, "limit", 0, WEIR_LEASES_MAX, &rate->count);
-}
-
-/* What stands where a rate does, in the words of the algorithm. */
-static bool read_numbers(struct numbers *numbers, const struct rules_node *node,
-                         struct weir_rate *rate)
-{
-    if (numbers->spec.algorithm == WEIR_CONCURRENCY) {
-        return read_leases(numbers, node, rate);
-    }
-    if (numbers->spec.algorithm == WEIR_QUOTA) {
-        return rules_read_quota(numbers->loader, node, rate, &numbers->unit);
-    }
-    return read_rate(numbers, node, rate);
-}
-
 /* The numbers of `node` into `spec`; false after a problem. */
 static bool use_numbers(struct numbers *numbers, const struct weir_rate *rate,
                         const struct rules_node *node, struct weir_limit_spec *spec)
 {
-    if (spec->algorithm == WEIR_CONCURRENCY || spec->algorithm == WEIR_QUOTA) {
+    struct weir_reason reason = {{0}};
+    if (spec->algorithm == WEIR_QUOTA) {
         spec->rate = rate->count;
-        return spec->algorithm == WEIR_CONCURRENCY ||
-               rules_load_quota(numbers->loader, numbers->fields, numbers->unit, spec);
+        return rules_load_quota(numbers->loader, numbers->fields, numbers->unit, spec);
     }
-    return use_rate(numbers, rate, node, spec);
-}
-
-/* Whether `loose` denies nothing that `tight` admits, however requests come. (A fixed window may
- * admit twice its count around the border of two, so there one has to lie within the other.) */
-static bool is_useless(const struct weir_limit *loose, const struct weir_limit *tight)
-{
-    const struct weir_limit_spec *a = &loose->spec, *b = &tight->spec;
-    if (b->rate == 0) {
-        return true;
+    if (rules_numbers_use(rate, spec, &reason) < 0) {
+        rules_problem(numbers->loader, node, "%s", reason.text);
+        return false;
     }
-    if (has_bucket(a->algorithm)) {
-        struct wide slow = wide_multiply(b->rate, a->window_ns);
-        struct wide fast = wide_multiply(a->rate, b->window_ns);
-        bool slower = slow.hi != fast.hi ? slow.hi < fast.hi : slow.lo <= fast.lo;
-        return slower && tight->capacity <= loose->capacity;
-    }
-    bool within = a->algorithm != WEIR_FIXED_WINDOW || b->window_ns % a->window_ns == 0;
-    return a->window_ns <= b->window_ns && b->rate <= a->rate && within;
+    return true;
 }
 
 /* Tells where one of the rates before makes this one useless, or the other way round. */
@@ -249,13 +157,12 @@ static void compare_rates(struct numbers *numbers, const struct rules_node *list
     const struct weir_limit *limit = &limits[number];
     for (uint32_t i = 0; i < number && limit->spec.window_ns > 0; i++) {
         const struct weir_limit *other = &limits[i];
-        bool this = other->spec.window_ns > 0 && is_useless(limit, other);
-        bool that = other->spec.window_ns > 0 && is_useless(other, limit);
-        if (this || that) {
+        int useless = other->spec.window_ns > 0 ? rules_useless(limit, other) : 0;
+        if (useless != 0) {
             rules_problem(numbers->loader, list->items[number],
                           "beside `%s` the rate `%s` never denies anything; leave it out",
-                          list->items[this ? i : number]->text,
-                          list->items[this ? number : i]->text);
+                          list->items[useless == 1 ? i : number]->text,
+                          list->items[useless == 1 ? number : i]->text);
             return;
         }
     }
@@ -276,12 +183,12 @@ static void load_rates(struct numbers *numbers, const struct rules_node *list,
         const struct rules_node *node = list->items[i];
         struct weir_limit_spec spec = numbers->spec;
         struct weir_rate rate;
-        if (!read_rate(numbers, node, &rate)) {
+        if (!read_numbers(numbers, node, &rate)) {
             continue;
         }
         if (rate.kind != WEIR_RATE_COUNT) {
             rules_problem(loader, node, "`%s` cannot stand among several rates", node->text);
-        } else if (use_rate(numbers, &rate, node, &spec)) {
+        } else if (use_numbers(numbers, &rate, node, &spec)) {
             compile(numbers, &spec, node, &limits[i]);
             compare_rates(numbers, list, i, limits);
         }
@@ -371,8 +278,7 @@ static void load_concurrency(struct numbers *numbers, const struct rules_node *l
         rules_problem(loader, limit, "concurrency needs `limit`, how many may be in flight");
         numbers->wrong = true;
     } else {
-        numbers->wrong |= !read_leases(numbers, *node, rate);
-        numbers->spec.rate = rate->count;
+        numbers->wrong |= !read_numbers(numbers, *node, rate);
     }
 }
 
@@ -399,12 +305,12 @@ static void load_count(struct numbers *numbers, const struct rules_node *limit,
         rules_problem(loader, limit, "`rate` is missing");
         numbers->wrong = true;
     } else if (!is_list(numbers, *node)) {
-        numbers->wrong |= !read_rate(numbers, *node, rate);
+        numbers->wrong |= !read_numbers(numbers, *node, rate);
     }
     if (burst == NULL) {
         return;
     }
-    if (!has_bucket(numbers->spec.algorithm)) {
+    if (!rules_has_bucket(numbers->spec.algorithm)) {
         misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
     } else if (*node != NULL && is_list(numbers, *node)) {
         rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key,

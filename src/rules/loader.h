@@ -178,10 +178,10 @@ void rules_load_key(struct rules_loader *loader, const struct rules_node *key,
 void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit,
                      struct rules_field *fields, struct rules_rule *rule);
 
-/* "10000/month" into rate->kind, rate->count and *unit (enum rules_calendar_unit); false after a
- * problem. */
-bool rules_read_quota(struct rules_loader *loader, const struct rules_node *node,
-                      struct weir_rate *rate, uint8_t *unit);
+/* `rollover`, in units at most `most`; false after a problem. */
+struct rules_rollover;
+bool rules_read_rollover(struct rules_loader *loader, const struct rules_node *node, uint64_t most,
+                         struct rules_rollover *rollover);
 
 /* The calendar and the rollover of a quota of spec->rate into `spec`; false after a problem. */
 bool rules_load_quota(struct rules_loader *loader, const struct rules_field *fields, uint8_t unit,
