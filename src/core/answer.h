@@ -15,6 +15,12 @@ enum weir_header_dialect {
     WEIR_HEADERS_COST = 16,    /* X-RateLimit-Cost: what the request took of the limit told */
 };
 
+/* What is used of a limit has reached a soft threshold. */
+struct weir_answer_warning {
+    uint64_t used, capacity;
+    uint8_t percent; /* the highest threshold that is reached; 0: none, or the request is denied */
+};
+
 struct weir_answer_limit {
     struct weir_bytes name;
     const struct weir_limit *limit; /* NULL: a state-less check (always deny) */
@@ -23,6 +29,7 @@ struct weir_answer_limit {
                          0. Filled by the engine; report.retry_after_ns is for the request's own
                          cost and is 0 when it was allowed */
     uint64_t cost;
+    struct weir_answer_warning warning;
     bool allowed, shadow, unlimited;
 };
 

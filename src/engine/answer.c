@@ -36,6 +36,23 @@ static uint64_t latest_next_ns(const struct weir_decision *decision, uint16_t fi
     return latest_ns;
 }
 
+/* What is used of the limit, where the client is to be warned of it. */
+static void answer_warning(const struct weir_decision *decision, uint16_t first, uint16_t end,
+                           struct weir_answer_warning *warning)
+{
+    const struct weir_generation *generation = weir_entry_of(decision)->generation;
+    uint32_t rule = decision->checks[first].rule;
+    struct weir_warn_use use;
+    warning->percent = 0;
+    if (generation == NULL || !generation->warns || rule >= generation->count ||
+        decision->verdict == WEIR_DENIED)
+        return;
+    const struct weir_warn_at *at = weir_rules_warn_at(generation->rules, rule);
+    uint8_t reached = weir_decision_warns(decision, first, end, at, &use);
+    if (reached > 0)
+        *warning = (struct weir_answer_warning){use.used, use.capacity, at->percent[reached - 1]};
+}
+
 /* Tells one limit, whose checks are [first, end). */
 static void answer_limit(const struct weir_decision *decision, uint16_t first, uint16_t end,
                          struct weir_answer_limit *limit)
@@ -51,6 +68,7 @@ static void answer_limit(const struct weir_decision *decision, uint16_t first, u
     limit->allowed = decision->outcomes[i].verdict != WEIR_DENIED;
     limit->shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
     limit->unlimited = (check->flags & WEIR_CHECK_UNLIMITED) != 0;
+    answer_warning(decision, first, end, &limit->warning);
     limit->next_ns = end - first == 1
                          ? next_ns(check, &decision->outcomes[i], &limit->report, decision->now_ns)
                          : latest_next_ns(decision, first, end);

@@ -20,12 +20,16 @@ static int open_parts(struct weir_engine *engine, const struct weir_engine_optio
     err = weir_pool_open(&engine->pool, decisions);
     if (err < 0)
         return err;
-    engine->queue = calloc(decisions, sizeof *engine->queue);
-    engine->batch = calloc(decisions, sizeof *engine->batch);
+    size_t most = (size_t)decisions + WEIR_WARNINGS_MAX;
+    engine->queue = calloc(most, sizeof *engine->queue);
+    engine->batch = calloc(most, sizeof *engine->batch);
     if (engine->queue == NULL || engine->batch == NULL)
         return WEIR_ERR_MEMORY;
     if (options->rules == NULL)
         return 0;
+    err = weir_warnings_open(engine, options->rules);
+    if (err < 0)
+        return err;
     return weir_generation_open(&engine->generation, options->rules, NULL, &engine->tallies);
 }
 
@@ -34,6 +38,7 @@ static void close_parts(struct weir_engine *engine)
     if (engine->generation != NULL)
         weir_generation_unpin(engine->generation, &engine->tallies);
     weir_tallies_close(&engine->tallies);
+    weir_warnings_close(engine);
     free(engine->batch);
     free(engine->queue);
     weir_pool_close(&engine->pool);
@@ -58,6 +63,8 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
     e->deadline_ns = options->deadline_ns != 0 ? options->deadline_ns : DEADLINE_DEFAULT_NS;
     e->lease_state = options->lease_seed;
     e->directory = options->directory;
+    e->warn = options->warn;
+    e->warn_context = options->warn_context;
     e->clock = options->clock;
     e->clock_context = options->clock_context;
     pthread_mutex_init(&e->readers, NULL);
@@ -103,6 +110,9 @@ void weir_engine_close(struct weir_engine *engine)
     weir_engine_end(engine);
     for (uint32_t i = 0; i < engine->pool.touched; i++)
         unpin(engine, weir_pool_at(&engine->pool, i)); /* also of those still handed out */
+    struct weir_pool *warnings = engine->warnings != NULL ? weir_warnings_pool(engine) : NULL;
+    for (uint32_t i = 0; warnings != NULL && i < warnings->touched; i++)
+        unpin(engine, weir_pool_at(warnings, i));
     close_parts(engine);
 }
 
@@ -110,7 +120,9 @@ int weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules)
 {
     struct weir_generation *before = engine->generation, *after;
     pthread_mutex_lock(&engine->readers);
-    int err = weir_generation_open(&after, rules, before, &engine->tallies);
+    int err = weir_warnings_open(engine, rules);
+    if (err == 0)
+        err = weir_generation_open(&after, rules, before, &engine->tallies);
     if (err == 0) {
         engine->generation = after;
         engine->moment.until_ns = 0;
@@ -143,7 +155,7 @@ void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry)
     if (__builtin_expect(entry->lookup != NULL, 0))
         weir_lookup_end(engine, entry);
     unpin(engine, entry);
-    weir_pool_give(&engine->pool, entry);
+    weir_pool_give(entry->warns ? weir_warnings_pool(engine) : &engine->pool, entry);
 }
 
 void weir_engine_release(struct weir_engine *engine, struct weir_decision *decision)

@@ -40,6 +40,7 @@
 #include "core/answer.h"
 #include "core/check.h"
 #include "engine/offenders.h"
+#include "engine/warning.h"
 #include "rules/key_values.h"
 #include "rules/once.h"
 #include "rules/rules.h"
@@ -67,6 +68,8 @@ struct weir_engine_options {
     void *done_context;
     struct weir_directory *directory; /* of callers kept elsewhere (rules/caller.h); borrowed; NULL:
                                          none */
+    weir_engine_warn warn;            /* NULL: warnings are nobody's */
+    void *warn_context;
     uint64_t (*clock)(void *context); /* the time at which a request would be decided: asked for
                                          each where rules are timed; NULL: the last run's */
     void *clock_context;
@@ -198,6 +201,7 @@ uint32_t weir_engine_pending(const struct weir_engine *engine);
 struct weir_engine_counters {
     _Atomic uint64_t allowed, denied, shadow_denied;
     _Atomic uint64_t borrowed; /* denied, but its pool admitted the request: not among `denied` */
+    _Atomic uint64_t warnings[WEIR_WARN_MAX]; /* told, by threshold (weir_rules_warn_at) */
 };
 /* Counters survive a change of rules by the limit's name; the pointer is valid until the engine is
  * closed, and the counters are this limit's while the rules have it. weir_engine_counters is for

@@ -40,6 +40,12 @@ static int tallies_reserve(struct weir_tallies *tallies, uint32_t count)
     return 0;
 }
 
+static void reset_warnings(struct weir_tally *tally)
+{
+    for (int i = 0; i < WEIR_WARN_MAX; i++)
+        atomic_store_explicit(&tally->counters.warnings[i], 0, memory_order_relaxed);
+}
+
 static struct weir_tally *tally_take(struct weir_tallies *tallies)
 {
     struct weir_tally *tally = tallies->free;
@@ -48,7 +54,16 @@ static struct weir_tally *tally_take(struct weir_tallies *tallies)
     atomic_store_explicit(&tally->counters.denied, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.shadow_denied, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.borrowed, 0, memory_order_relaxed);
+    reset_warnings(tally);
     return tally;
+}
+
+/* Warnings are counted by threshold: other thresholds begin anew. */
+static void compare_thresholds(struct weir_tally *tally, const struct weir_warn_at *before,
+                               const struct weir_warn_at *after)
+{
+    if (before->count != after->count || memcmp(before->percent, after->percent, after->count) != 0)
+        reset_warnings(tally);
 }
 
 int weir_generation_open(struct weir_generation **generation, struct weir_rules *rules,
@@ -66,6 +81,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->pins = 1;
     g->count = count;
     g->timed = weir_rules_timed(rules);
+    g->warns = weir_rules_warns(rules);
     for (uint32_t i = 0; i < count; i++) {
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);
@@ -74,6 +90,9 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
         g->views[i].name = (struct weir_bytes){info.name, size};
         g->views[i].tally = old >= 0 ? before->views[old].tally : tally_take(tallies);
         g->views[i].tally->generations++;
+        if (old >= 0)
+            compare_thresholds(g->views[i].tally, weir_rules_warn_at(before->rules, (uint32_t)old),
+                               weir_rules_warn_at(rules, i));
     }
     *generation = g;
     return 0;

@@ -33,6 +33,7 @@ struct weir_generation {
     uint32_t pins; /* decisions, and 1 for being the current one */
     uint32_t count;
     bool timed; /* weir_rules_timed */
+    bool warns; /* weir_rules_warns */
     struct weir_rule_view {
         struct weir_bytes name;
         struct weir_tally *tally;

@@ -46,6 +46,7 @@ struct weir_entry {
     bool local;   /* an operation on a state of the local store */
     bool dropped; /* nobody waits for it: it gives itself back */
     bool settles; /* a reservation, in several steps: see settle.c */
+    bool warns;   /* the record of a warning, of its own pool: see warning.h */
     const struct weir_store *lender; /* of the lease that it asks for; else not valid */
     struct weir_borrow *borrow;      /* in scratch; NULL: no limit of it has a pool */
     uint64_t estimate, life_ns;      /* of a reservation; else not valid */

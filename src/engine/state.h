@@ -40,6 +40,10 @@ struct weir_engine {
     uint32_t looking;                 /* decisions that wait for it */
     size_t lookup_bytes;              /* of theirs and of those that did */
 
+    weir_engine_warn warn;
+    void *warn_context;
+    struct weir_warnings *warnings; /* NULL: nothing has warned yet */
+
     struct weir_offenders *offenders;
     struct weir_failure failure;
     struct weir_loans loans; /* of the request at hand */
@@ -82,6 +86,15 @@ bool weir_lease_wanted(const struct weir_decision *decision);
 /* Makes a decided decision whose answer nobody will see the one that ends the leases it holds.
  * False: it has none to end. */
 bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decision);
+
+/* Warnings, see warning.h: their memory, for rules that warn (errors: WEIR_ERR_MEMORY); a decision
+ * of rules that warn was concluded; the record of a warning was decided. */
+int weir_warnings_open(struct weir_engine *engine, const struct weir_rules *rules)
+    __attribute__((warn_unused_result));
+void weir_warnings_close(struct weir_engine *engine);
+struct weir_pool *weir_warnings_pool(struct weir_engine *engine);
+void weir_warnings_look(struct weir_engine *engine, const struct weir_entry *entry);
+void weir_warnings_answered(struct weir_engine *engine, struct weir_entry *entry);
 
 /* What the store calls: see weir_store_done. `context` is the engine. */
 void weir_engine_store_answered(void *context, struct weir_decision *decision, int error);

@@ -68,6 +68,8 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
         uint64_t retry_after_ns;
         d->denied_by = weir_decision_blame(d, &retry_after_ns);
     }
+    if (entry->generation != NULL && __builtin_expect(entry->generation->warns, 0))
+        weir_warnings_look(engine, entry);
 }
 
 static bool is_operation(const struct weir_decision *decision)
@@ -112,6 +114,10 @@ static void report(struct weir_engine *engine, struct weir_entry *entry)
 {
     if (__builtin_expect(entry->settles, 0) && weir_settle_goes_on(engine, entry))
         return;
+    if (__builtin_expect(entry->warns, 0)) {
+        weir_warnings_answered(engine, entry);
+        return;
+    }
     entry->state = WEIR_ENTRY_FINISHED;
     engine->done(engine->done_context, &entry->decision);
 }

@@ -1,0 +1,64 @@
+/* Warnings: a key has used as much of a limit as `warn_at` says.
+ *
+ * What is used is the capacity less what remains, seen where a decision is concluded: of a request,
+ * allowed or not, and of a debit (a settlement above its estimate) whose key's text is known. Of
+ * several rates the one with the longest window speaks. Only what the store has decided counts, not
+ * what on_store_error makes of its absence.
+ *
+ *   decision at or above a threshold
+ *     └▶ known? a bounded memory of this engine: (key, threshold, period) ─▶ yes: nothing
+ *          └▶ the record: one more decision of the store's ─▶ denied: somebody has said it
+ *               └▶ admitted: counted, and told through `warn`
+ *
+ * The level is what counts and not the crossing: a crossing that nobody has seen (its answer was
+ * late, a share of another node made it, the threshold is new) is told with the next request. The
+ * record (rules/warn.h) makes it once for each key, threshold and period over workers, processes,
+ * nodes and restarts, whatever is given back meanwhile. A period is the quota's; of other
+ * algorithms a window's length, counted from the epoch. What is told after that may still be lost
+ * with the process: at most once, not at least once.
+ *
+ * Memory: WEIR_WARNINGS_MAX decisions of its own, so that none is taken from requests, and 32 KiB,
+ * from the first rules on that warn. A warning that finds none free is due again with the key's
+ * next request. Threads: the engine's own.
+ */
+#ifndef WEIR_ENGINE_WARNING_H
+#define WEIR_ENGINE_WARNING_H
+
+#include "core/check.h"
+#include "rules/caller.h"
+#include "rules/warn.h"
+
+/* Records at the store at one time: as many as a Redis elsewhere answers within its deadline at
+ * some thousand new warnings a second. */
+#define WEIR_WARNINGS_MAX 64
+
+/* Texts of keys are cut at that (rules/key.c); no longer one is told. */
+#define WEIR_WARNING_KEY_MAX 256
+/* A name of 64 bytes, a threshold, a time, the key's text. */
+#define WEIR_WARNING_RECORD_MAX (65 + 4 + 21 + WEIR_WARNING_KEY_MAX)
+
+struct weir_warning {
+    struct weir_bytes limit, key;         /* the limit's name; the key as logs show it */
+    const struct weir_identity *identity; /* as far as a limit needed to know; texts longer than
+                                             WEIR_IDENTITY_MAX are left out */
+    uint64_t used, capacity;
+    uint64_t now_ns, resets_at_ns; /* of the store's time; resets: the period's end, or when nothing
+                                      would be used any more */
+    uint8_t percent;               /* the threshold */
+};
+
+/* Called on the engine's thread, from weir_engine_run or the store's callback; what it is given is
+ * valid during the call. It may not call the engine. */
+typedef void (*weir_engine_warn)(void *context, const struct weir_warning *warning);
+
+/* What the checks [first, end) of a limit say of its thresholds. */
+struct weir_warn_use {
+    uint16_t check; /* that speaks */
+    uint64_t used, capacity, reset_after_ns;
+};
+
+/* How many thresholds are reached, lowest first; 0: none, and `use` says nothing. */
+uint8_t weir_decision_warns(const struct weir_decision *decision, uint16_t first, uint16_t end,
+                            const struct weir_warn_at *at, struct weir_warn_use *use);
+
+#endif
