@@ -1,0 +1,242 @@
+/* `borrow`, `reserve` and `pool`: what may be borrowed, and which files are refused. */
+#include "rules/borrow.h"
+#include "rules_test.h"
+
+static struct weir_loans loans;
+
+static struct test_request *ask(const struct weir_rules *rules, const char *const *pairs)
+{
+    struct test_request *test = test_ask(rules, pairs);
+    test->count = weir_rules_checks_and_loans(rules, &test->request, test_secret, &test->scratch,
+                                              test->checks, &test->identity, &loans, &test->reason);
+    return test;
+}
+#define BORROW(rules, ...) ask(rules, (const char *const[]){__VA_ARGS__, NULL})
+
+/* Expects "limit<-pool{key}*cost ..." of the first check of each loan. */
+static void expect_loans(const struct weir_rules *rules, const char *expected)
+{
+    char text[1024] = "";
+    size_t used = 0;
+    for (uint16_t i = 0; i < loans.count; i++) {
+        const struct weir_loan *loan = &loans.loans[i];
+        const struct weir_check *check = &loans.checks[loan->first];
+        struct weir_rule_info limit, pool;
+        weir_rules_info(rules, loan->rule, &limit);
+        weir_rules_info(rules, loan->pool, &pool);
+        assert_int_equal(weir_rules_pool(rules, loan->rule), loan->pool);
+        for (uint16_t c = 0; c < loan->count; c++) {
+            assert_int_equal(loans.checks[loan->first + c].rule, loan->pool);
+        }
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s<-%s{%.*s}*%llu",
+                                 i > 0 ? " " : "", limit.name, pool.name, (int)check->key.size,
+                                 check->key.data, (unsigned long long)check->cost);
+    }
+    assert_string_equal(text, expected);
+}
+
+static void a_paid_caller_borrows_from_the_bucket_of_the_free_plans(void **state)
+{
+    struct weir_rules *rules = test_load(
+        "limits:\n"
+        "- {name: paid, match: {plan: [pro, max]}, key: [user], rate: 5/min, pool: free}\n"
+        "- {name: free, match: {plan: free}, key: [plan], rate: 100/min, cost: 3,\n"
+        "   borrow: true}\n");
+    struct test_request *free = BORROW(rules, "user", "ann", "plan", "free");
+    test_expect(free, "free{plan=free}");
+    expect_loans(rules, "");
+    struct weir_check own = free->checks[0];
+    struct test_request *paid = BORROW(rules, "user", "bob", "plan", "pro");
+    test_expect(paid, "paid{user=bob}");
+    expect_loans(rules, "paid<-free{plan=free}*3");
+    assert_memory_equal(loans.checks[0].hash, own.hash, sizeof(own.hash));
+    assert_ptr_equal(loans.checks[0].limit, own.limit);
+    weir_rules_unref(rules);
+}
+
+static void the_pool_is_met_with_its_key_and_not_with_its_match(void **state)
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: pool, match: {method: POST, path: /a}, key: [org, method], rate: 9/s,\n"
+                  "   borrow: true}\n"
+                  "- {name: own, key: [user], rate: 1/s, pool: pool}\n");
+    BORROW(rules, "user", "ann", "org", "acme", "method", "GET", "path", "/b");
+    expect_loans(rules, "own<-pool{org=acme,method=POST}*1");
+    BORROW(rules, "user", "ann", "method", "GET", "path", "/b"); /* no org: nothing to borrow */
+    expect_loans(rules, "");
+    weir_rules_unref(rules);
+}
+
+static void a_pool_is_asked_once(void **state)
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: a, key: [user], rate: 1/s, pool: pool}\n"
+                  "- {name: pool, key: [], rate: [9/s, 99/h], borrow: true}\n"
+                  "- {name: b, key: [], rate: [2/s, 9/h], pool: pool}\n");
+    struct test_request *test = BORROW(rules, "user", "ann");
+    assert_int_equal(test->count, 5);
+    assert_int_equal(loans.check_count, 2);
+    expect_loans(rules, "a<-pool{}*1 b<-pool{}*1");
+    weir_rules_unref(rules);
+}
+
+static void what_is_in_the_way_of_a_pool_leaves_nothing_to_borrow(void **state)
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: own, key: [user], rate: 1/s, pool: pool}\n"
+                  "- {name: pool, match: {path: /x}, key: [org], on_missing: deny, rate: 9/s,\n"
+                  "   borrow: true, cost: {from: header.tokens, default: 2, max: 9}}\n");
+    BORROW(rules, "user", "ann", "org", "acme");
+    expect_loans(rules, "own<-pool{org=acme}*2");
+    BORROW(rules, "user", "ann");
+    expect_loans(rules, "");
+    struct test_request *bad = BORROW(rules, "user", "ann", "org", "acme", "header.tokens", "many");
+    assert_int_equal(bad->count, 1); /* the request is not refused for its pool's sake */
+    expect_loans(rules, "");
+    weir_rules_unref(rules);
+}
+
+static void a_pool_of_one_plan_has_the_rates_of_that_plan(void **state)
+{
+    struct weir_rules *rules =
+        test_load("default_plan: free\n"
+                  "plans:\n"
+                  "  free: {pool: 7/s, own: 1/s}\n"
+                  "  pro: {pool: 70/s, own: 2/s}\n"
+                  "limits:\n"
+                  "- {name: pool, match: {plan: free}, key: [plan], rate: plan, borrow: true}\n"
+                  "- {name: own, match: {plan: pro}, key: [user], rate: plan, pool: pool}\n");
+    BORROW(rules, "user", "ann", "plan", "pro");
+    assert_int_equal(loans.count, 1);
+    assert_int_equal(loans.checks[0].limit->spec.rate, 7);
+    weir_rules_unref(rules);
+}
+
+static void a_reserve_lowers_what_borrowers_meet(void **state)
+{
+    static const struct {
+        const char *rate;
+        uint64_t capacity[2];
+    } cases[] = {
+        {"rate: 10/s", {8, 0}},
+        {"rate: [10/s, 101/h]", {8, 80}},
+        {"rate: 10/s burst 5, algorithm: gcra", {4, 0}},
+        {"quota: 1000/month, rollover: 10%", {900, 0}}, /* 800 and what came over */
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[512];
+        snprintf(text, sizeof(text),
+                 "limits:\n- {name: own, key: [user], rate: 1/s, pool: pool}\n"
+                 "- {name: pool, key: [], borrow: true, reserve: 20%%, %s}\n",
+                 cases[i].rate);
+        struct weir_rules *rules = test_load(text);
+        BORROW(rules, "user", "ann");
+        assert_int_equal(loans.count, 1);
+        for (uint16_t c = 0; c < loans.check_count; c++) {
+            assert_int_equal(loans.checks[c].limit->capacity, cases[i].capacity[c]);
+            assert_string_equal(loans.checks[c].limit->name, c == 0 ? "pool" : "pool#2");
+        }
+        weir_rules_unref(rules);
+    }
+}
+
+static void borrowers_meet_a_pool_that_decides(void **state)
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: own, key: [user], rate: 1/s, pool: pool}\n"
+                  "- {name: pool, key: [], rate: 9/s, shadow: true, borrow: true}\n");
+    struct test_request *test = BORROW(rules, "user", "ann");
+    assert_int_equal(test->checks[1].flags, WEIR_CHECK_SHADOW);
+    assert_int_equal(loans.checks[0].flags, 0);
+    weir_rules_unref(rules);
+}
+
+static void more_checks_than_there_is_room_for_are_refused(void **state)
+{
+    char text[4096] = "limits:\n";
+    for (int i = 0; i < 31; i++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof(text) - used, "- {name: l%d, key: [user], rate: 1/s%s}\n", i,
+                 i == 0 ? ", pool: pool" : "");
+    }
+    strcat(text, "- {name: pool, match: {path: /x}, key: [], rate: [9/s, 99/h], borrow: true}\n");
+    struct weir_rules *rules = test_load(text);
+    struct test_request *test = BORROW(rules, "user", "ann");
+    test_expect(test, "-4 more than 32 limits apply to this request");
+    assert_int_equal(test->count, WEIR_ERR_TOO_LARGE);
+    weir_rules_unref(rules);
+}
+
+static void pools_that_mean_nothing_are_refused(void **state)
+{
+    static const char *const cases[][3] = {
+        {"pool: pol", "borrow: true",
+         "2:45: `pool` names no limit of this file: `pol`; did you mean `pool`?\n"},
+        {"pool: own", "borrow: true", "2:45: a limit cannot borrow from itself\n"},
+        {"pool: pool", "borrow: false", "2:45: `pool` lends nothing: give it `borrow: true`\n"},
+        {"pool: pool", "shadow: false", "2:45: `pool` lends nothing: give it `borrow: true`\n"},
+        {"pool: pool", "borrow: perhaps", "3:48: `borrow` must be true or false, not `perhaps`\n"},
+        {"pool: pool", "borrow: true, pool: own",
+         "3:48: a limit that borrows from a pool lends nothing itself\n"
+         "3:60: `own` lends nothing: give it `borrow: true`\n"},
+        {"pool: pool, on_deny: charge", "borrow: true",
+         "2:39: with `on_deny: charge` a borrowed request would be charged twice\n"},
+        {"pool: pool", "borrow: true, on_deny: charge",
+         "3:48: with `on_deny: charge` a request would be charged here that borrows in vain\n"},
+        {"pool: pool", "reserve: 10%",
+         "2:45: `pool` lends nothing: give it `borrow: true`\n"
+         "3:40: `reserve` goes with `borrow: true`\n"},
+        {"pool: pool", "borrow: true, reserve: 100%",
+         "3:63: `reserve` must be 1% to 99%, as in `reserve: 20%`\n"},
+        {"pool: pool", "borrow: true, reserve: 90%",
+         "3:63: a reserve of 90% of 9 leaves nothing to borrow\n"},
+        {"pool: pool", "borrow: true, reserve: 10%, algorithm: sliding_log",
+         "3:54: `reserve` goes with windows, buckets and quotas, not with sliding_log\n"},
+        {"pool: pool", "borrow: true, reserve: 10%, algorithm: leaky_bucket, queue: true",
+         "3:54: `reserve` goes with windows, buckets and quotas, not with a queue\n"},
+        {"pool: pool", "borrow: true, match: {plan: [free, basic]}",
+         "3:40: `plan` is in the key, and `match` leaves it more than one value (`free`, "
+         "`basic`): whoever borrows would not know from which of them\n"},
+        {"pool: pool", "borrow: true, match: {plan: 'f*'}",
+         "3:40: `plan` is in the key, and `match` leaves it more than one value (`f*`): whoever "
+         "borrows would not know from which of them\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[512];
+        snprintf(text, sizeof(text),
+                 "limits:\n- {name: own, key: [user], rate: 1/s, %s}\n"
+                 "- {name: pool, key: [plan], rate: 9/s, %s}\n",
+                 cases[i][0], cases[i][1]);
+        test_refused(text, cases[i][2]);
+    }
+    test_refused("limits:\n- {name: own, key: [], rate: 1/s, pool: pool}\n"
+                 "- {name: pool, key: [], algorithm: concurrency, limit: 3, borrow: true}\n",
+                 "2:35: what is in flight borrows from what may be in flight: either both limits "
+                 "are concurrency or none\n");
+    test_refused("limits:\n- {name: pool, key: [], rate: unlimited, borrow: true}\n",
+                 "2:50: an unlimited limit has nothing that is unused\n");
+    test_refused("store: {redis: {url: redis://127.0.0.1, mode: leased}, nodes: 2}\n"
+                 "limits:\n- {name: pool, key: [], rate: 9/s, borrow: true, reserve: 20%}\n",
+                 "3:50: with shares nobody knows what remains: a pool with a reserve is decided "
+                 "exactly; give it `mode: exact`\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_paid_caller_borrows_from_the_bucket_of_the_free_plans),
+        cmocka_unit_test(the_pool_is_met_with_its_key_and_not_with_its_match),
+        cmocka_unit_test(a_pool_is_asked_once),
+        cmocka_unit_test(what_is_in_the_way_of_a_pool_leaves_nothing_to_borrow),
+        cmocka_unit_test(a_pool_of_one_plan_has_the_rates_of_that_plan),
+        cmocka_unit_test(a_reserve_lowers_what_borrowers_meet),
+        cmocka_unit_test(borrowers_meet_a_pool_that_decides),
+        cmocka_unit_test(more_checks_than_there_is_room_for_are_refused),
+        cmocka_unit_test(pools_that_mean_nothing_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
