@@ -147,6 +147,8 @@ uint32_t weir_rules_count(const struct weir_rules *rules);
 void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info);
 int weir_rules_find(const struct weir_rules *rules, const char *name,
                     size_t size); /* index or -1 */
+/* Whether the file has a plan of this name; true where it has none at all. */
+bool weir_rules_has_plan(const struct weir_rules *rules, struct weir_bytes name);
 
 /* Which schedules (`when`) are at rest, a bit each: limits under them do not apply. It stays so
  * from from_ns until until_ns, so that whoever keeps it needs no calendar for each request. */
