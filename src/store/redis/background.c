@@ -18,7 +18,7 @@ static uint64_t limit_ns(const struct store *store, int kind)
     }
 }
 
-static int send_call(struct store *store, struct store_call *call)
+int background_send(struct store *store, struct store_call *call)
 {
     uint64_t due_hr = store_hr(store) + limit_ns(store, call->kind);
     int err = call_send(store, call, &store->background[call->kind], due_hr);
@@ -44,7 +44,7 @@ static int send_lease(struct store *store, const struct redis_leases_call *ask)
     call->call.size =
         lease_script_write(store->prefix, ask->check, &ask->ask, test_now_us,
                            call->bytes + sizeof *ask, &call->call.script, &call->call.slot);
-    return send_call(store, call);
+    return background_send(store, call);
 }
 
 /* While nothing is sent, what is to be given back waits: it is worth nothing to send it to a server
@@ -187,7 +187,7 @@ void background_probe(struct store *store)
         memcpy(call->bytes, ping, sizeof ping - 1);
         call->call.size = sizeof ping - 1;
         call->call.slot = store->probe_slot;
-        sent = send_call(store, call) == 0;
+        sent = background_send(store, call) == 0;
     }
     if (!sent)
         probe_ended(store, false);
@@ -204,6 +204,9 @@ bool background_answered(struct store *store, struct store_call *call, int error
         return false;
     case CALL_PROBE:
         probe_ended(store, error == 0 && nodes[0].type == WEIR_RESP_SIMPLE);
+        return false;
+    case CALL_LEARN:
+        learn_answered(store, call, error, nodes, count);
         return false;
     default:
         /* What undoes works once, so that it may be sent twice. */
@@ -224,6 +227,8 @@ static void expire(struct store *store, struct store_call *call)
         return;
     }
     call_account(store, slot, false);
+    if (kind == CALL_LEARN)
+        learn_failed(store);
     if (kind == CALL_LEASE)
         store_wake(store, redis_leases_failed(store->leases, place, executed), WEIR_ERR_STORE);
 }

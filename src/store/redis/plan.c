@@ -324,6 +324,7 @@ void redis_plan_settle(struct weir_decision *decision, const struct redis_batch 
         struct weir_use use = {.now_ns = now_ns, .cost = check->cost};
         struct weir_report report, one;
 
+        outcome->charged_at_ns = now_ns;
         if (outcome->reported)
             continue;
         weir_cell_report(check->limit, &outcome->cell, &use, outcome->verdict == WEIR_ALLOWED,
@@ -334,6 +335,7 @@ void redis_plan_settle(struct weir_decision *decision, const struct redis_batch 
         outcome->report = report;
         outcome->reported = true;
     }
+    decision->apart = true;
     if (now_ns > decision->now_ns)
         decision->now_ns = now_ns;
 }

@@ -60,6 +60,7 @@ static void client_event(void *context, enum redis_event event, const char *text
     switch (event) {
     case REDIS_EVENT_UP:
         store->connected = true;
+        store->learn_hr = 0;
         redis_breaker_hurry(&store->breaker, store_hr(store));
         store_tell(store, "store_up", "%s", text);
         break;
@@ -151,6 +152,8 @@ void store_update(struct store *store)
 
     redis_stats_set(&store->stats.breaker, store->breaker.state);
     redis_stats_set(&store->stats.up, closed && store->connected);
+    if (closed && store->connected)
+        store_arm(store, learn_tick(store, store_hr(store)));
     store_arm(store, redis_breaker_due_ns(&store->breaker));
 }
 
@@ -183,8 +186,10 @@ static void on_timer(uv_timer_t *timer)
         background_probe(store);
     }
 
-    uint64_t next_hr = background_expire(store, hr);
+    uint64_t next_hr = background_expire(store, hr), learn_hr = learn_tick(store, hr);
 
+    if (learn_hr < next_hr)
+        next_hr = learn_hr;
     store_flush(store);
     store_arm(store, next_hr < store->tick_hr ? next_hr : store->tick_hr);
     store_update(store);
@@ -333,6 +338,8 @@ int weir_store_redis_open(struct weir_store **base, const struct weir_store_redi
     store->random = options->random_seed;
     store->deadline_ns = options->deadline_ns != 0 ? options->deadline_ns : DEADLINE_NS;
     store->test_time_ns = options->test_time_ns;
+    store->has_secret = options->secret_seed[0] != 0 || options->secret_seed[1] != 0;
+    redis_secret_init(&store->secret, options->secret_seed);
     store->event = options->event;
     store->event_context = options->event_context;
     store->timer_hr = store->tick_hr = UINT64_MAX;

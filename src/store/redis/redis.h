@@ -58,17 +58,19 @@ struct weir_store_redis_stats {
 struct weir_store_redis_options {
     uv_loop_t *loop;
     const struct redis_url *url;
-    const char *prefix;   /* of every key, REDIS_PREFIX_MAX at most, no braces; NULL: "weir:" */
-    uint64_t deadline_ns; /* of a decision; 0: 20 ms */
-    uint64_t lease_ns;    /* the longest life of a share; 0: 1 s */
-    uint64_t remember_ns; /* how long a denial is remembered; at most and by default 100 ms */
-    uint32_t memory_keys; /* leases and remembered denials, each; 0: 65536 */
-    uint64_t random_seed; /* of jitter, and of the ids of reservations and leases */
+    const char *prefix;      /* of every key, REDIS_PREFIX_MAX at most, no braces; NULL: "weir:" */
+    uint64_t deadline_ns;    /* of a decision; 0: 20 ms */
+    uint64_t lease_ns;       /* the longest life of a share; 0: 1 s */
+    uint64_t remember_ns;    /* how long a denial is remembered; at most and by default 100 ms */
+    uint32_t memory_keys;    /* leases and remembered denials, each; 0: 65536 */
+    uint64_t random_seed;    /* of jitter, and of the ids of reservations and leases */
+    uint64_t secret_seed[2]; /* from a good source: what the store's secret is made of where there
+                                is none yet (secret.h); zeros: this store has no secret */
     const uint64_t *test_time_ns; /* tests only: the time that scripts take for the server's */
     /* One line for a change of state; may be NULL. store_up, store_down: a server, or why none;
      * store_failover, store_topology: as the client's events; breaker_open, breaker_closed: a
      * server that is connected and silent, and its end; store_error: an error reply to a decision,
-     * one a second at most. */
+     * one a second at most; store_secret: the store's secret has been replaced. */
     void (*event)(void *context, const char *event, const char *text);
     void *event_context;
 };

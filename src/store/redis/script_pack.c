@@ -128,6 +128,16 @@ static double charged_at_us(uint64_t ns)
     return (double)us + (us * 1000 != ns ? 0.5 : 0);
 }
 
+/* All checks of a batch are one server's, and were charged by it at one time. */
+static uint64_t charged_at_ns(const struct redis_batch *batch)
+{
+    const struct weir_decision *decision = batch->decision;
+
+    return decision->apart && decision->op == WEIR_OP_REFUND
+               ? decision->outcomes[batch->checks[0]].charged_at_ns
+               : decision->charged_at_ns;
+}
+
 char *redis_pack_header(char *out, const struct redis_batch *batch, bool plain)
 {
     const struct weir_decision *decision = batch->decision;
@@ -136,7 +146,7 @@ char *redis_pack_header(char *out, const struct redis_batch *batch, bool plain)
     *out++ = (char)(batch->action == REDIS_PEEK ? (uint8_t)WEIR_OP_PEEK : decision->op);
     *out++ = (char)decision->policy;
     *out++ = (char)(back ? 2 : (plain ? 3 : 0) + reserves);
-    return put_double(out, charged_at_us(decision->charged_at_ns));
+    return put_double(out, charged_at_us(charged_at_ns(batch)));
 }
 
 bool redis_unpack(const char **in, uint64_t max, uint64_t *value)

@@ -5,6 +5,7 @@
  *   flight.c      pending decisions: their calls, their replies, several slots
  *   background.c  calls that no decision waits for: shares of budgets, what has to be undone, the
  *                 probe of the breaker
+ *   learn.c       likewise: the store's secret and its time
  *   calls.c       calls: memory, sending, accounting, time limits
  *
  * Two clocks: `hr` is uv_hrtime(), by which the client gives up; what leases and denials go by runs
@@ -18,6 +19,7 @@
 #include "store/redis/memo.h"
 #include "store/redis/plan.h"
 #include "store/redis/redis.h"
+#include "store/redis/secret.h"
 
 #define STORE_TURNS 1024 /* a call that takes longer than so many is entered as queued then */
 /* Calls, plans and pending decisions: 65536 of the usual size, and some. */
@@ -29,6 +31,8 @@
 #define STORE_ORPHAN_PAUSE_NS UINT64_C(50000000)
 #define STORE_ORPHAN_TRIES (STORE_ORPHAN_NS / STORE_ORPHAN_PAUSE_NS)
 #define STORE_SHUTDOWN_NS UINT64_C(200000000)
+/* Behind the prefix: the key of the store's secret; no state's key is called so (script_key.h). */
+#define SECRET_KEY "secret"
 
 enum call_kind {
     CALL_DECISION, /* all of a decision */
@@ -36,6 +40,7 @@ enum call_kind {
     CALL_LEASE,
     CALL_ORPHAN, /* a roll-back or release: nobody waits for it */
     CALL_PROBE,
+    CALL_LEARN,
     CALL_KINDS,
 };
 
@@ -54,7 +59,7 @@ struct store_call {
     uint64_t sent_hr;
     size_t size; /* of the block */
     uint32_t turn;
-    uint8_t kind, action; /* enum call_kind; DECISION: enum redis_action */
+    uint8_t kind, action; /* enum call_kind; DECISION: enum redis_action; LEARN: its own */
     uint8_t times;        /* ORPHAN: tried */
     struct redis_step step;
     _Alignas(16) char bytes[];
@@ -107,6 +112,9 @@ struct store {
     uint64_t shut_down_by_hr;         /* 0: not asked to */
     uint64_t server_ns, server_at_ns; /* the server's time of a reply, and when that was by ours */
     bool server_told;                 /* until then, server_ns is the engine's time */
+    struct redis_secret secret;
+    uint64_t learn_hr; /* when it is asked for next, and the time */
+    bool has_secret;
     uint64_t deadline_ns, random;
     const uint64_t *test_time_ns;
     char prefix[REDIS_PREFIX_MAX + 1];
@@ -210,6 +218,10 @@ static inline bool store_gives_back(const struct weir_decision *decision)
 }
 
 /* --- background.c */
+/* Sends a call that no decision waits for, whose time limit is its kind's; with an error it is
+ * given back. */
+int background_send(struct store *store, struct store_call *call)
+    __attribute__((warn_unused_result));
 void background_send_leases(struct store *store);
 /* Returns whether the call is kept, to be sent again. */
 bool background_answered(struct store *store, struct store_call *call, int error,
@@ -220,5 +232,14 @@ void background_release(struct store *store, const struct weir_decision *decisio
 void background_probe(struct store *store);
 /* Gives up calls that have had their time. Returns when the next has (UINT64_MAX: none), hr. */
 uint64_t background_expire(struct store *store, uint64_t hr);
+
+/* --- learn.c */
+/* Asks for the secret and the time where that is due. Returns when it is next (UINT64_MAX: never),
+ * hr. */
+uint64_t learn_tick(struct store *store, uint64_t hr);
+void learn_answered(struct store *store, const struct store_call *call, int error,
+                    const struct weir_resp_node *nodes, uint32_t count);
+void learn_failed(struct store *store); /* nobody answered */
+const uint64_t *learn_secret(const struct weir_store *base, unsigned i);
 
 #endif

@@ -193,6 +193,7 @@ static bool submit_one(struct store *store, struct weir_decision *decision,
     decision->error = 0;
     decision->delay_ns = 0;
     decision->repeated = false;
+    decision->apart = decision->apart && decision->op == WEIR_OP_REFUND;
     if (decide_stateless(store, decision))
         return false;
 
@@ -311,6 +312,14 @@ static void name_of(const struct weir_store *base, const struct weir_check *chec
     redis_key_digest(check, name->digest);
 }
 
+/* The server's, as far as it is known: until it has told its time, the engine's. */
+static uint64_t time_of(const struct weir_store *base, uint64_t now_ns)
+{
+    struct store *store = store_of(base);
+
+    return store->server_told ? store_server_now(store) : now_ns;
+}
+
 const struct weir_store_ops redis_store_ops = {
     .name = "redis",
     .prepare = prepare,
@@ -318,5 +327,7 @@ const struct weir_store_ops redis_store_ops = {
     .flush = flush,
     .cancel = cancel,
     .name_of = name_of,
+    .secret = learn_secret,
+    .time = time_of,
     .close = store_close,
 };

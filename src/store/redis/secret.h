@@ -1,0 +1,56 @@
+/* The store's secret: what the nodes on it sign tokens with, so that each takes the others'.
+ *
+ * It stands in Redis under <prefix>secret, a text without an expiry. The first node makes it (SET
+ * NX), all read it when they connect and every REDIS_SECRET_EVERY_NS, and keep it: where the key is
+ * gone (a flush, an eviction, a Redis that has restarted empty), whoever asks next puts it back.
+ *
+ * Rotation: an operator writes another text. A node that reads it takes tokens of both from then
+ * on, but signs with the new one only REDIS_SECRET_ADOPT_NS later, when all others have read it
+ * too. One former secret is kept; what was signed with an older one is no longer good.
+ *
+ * Who may read the key may forge tokens, and with them give back and charge what he likes: no more
+ * than who may write to this Redis can do in any case.
+ *
+ * Memory: some hundred bytes. Threads: one owner. Time is an argument.
+ */
+#ifndef WEIR_STORE_REDIS_SECRET_H
+#define WEIR_STORE_REDIS_SECRET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <weir/bytes.h>
+
+#define REDIS_SECRET_TEXT_MIN 16
+#define REDIS_SECRET_TEXT_MAX 64
+#define REDIS_SECRET_EVERY_NS UINT64_C(2000000000)
+#define REDIS_SECRET_ADOPT_NS (2 * REDIS_SECRET_EVERY_NS)
+#define REDIS_SECRETS 2 /* the newest, and the one before it */
+
+struct redis_secret {
+    uint64_t words[REDIS_SECRETS][2];
+    uint64_t adopted_at_ns; /* from then on the newest signs */
+    uint8_t known;          /* of `words` */
+    uint8_t size;
+    char text[REDIS_SECRET_TEXT_MAX]; /* the newest; while none is known, what is proposed */
+};
+
+/* `seed` is what the proposal is made of: random, from a good source. */
+void redis_secret_init(struct redis_secret *secret, const uint64_t seed[2]);
+
+enum redis_secret_told {
+    REDIS_SECRET_SAME,
+    REDIS_SECRET_FIRST,
+    REDIS_SECRET_OTHER, /* it has been replaced */
+    REDIS_SECRET_NONE,  /* the text is none: too short, or too long */
+};
+
+/* This text stands in Redis. */
+enum redis_secret_told redis_secret_tell(struct redis_secret *secret, struct weir_bytes text,
+                                         uint64_t now_ns);
+
+/* The `i`-th secret whose tokens are good, 2 words; 0: the one to sign with; NULL: there is none.
+ */
+const uint64_t *redis_secret_at(const struct redis_secret *secret, unsigned i, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,218 @@
+"""Reservations among three real nodes over one Redis: made at one, settled at another, while the
+first lives, has died, or gives it back itself; and tokens after Redis has lost its secret."""
+
+import random
+import threading
+
+import pytest
+
+from daemon.http import Client
+from daemon.nodes import Nodes, off_by, shared_rules
+from daemon.redis import Redis
+from daemon.redis_server import Cluster, RedisServer
+from daemon.waiting import wait_until
+
+# Windows that outlive the test, so that what is used is a sum.
+TOKENS = {"name": "tokens", "key": ["user"], "algorithm": "token_bucket", "rate": "1000/300d",
+          "refund_on": ["5xx"], "refund_cap": "10%", "debt": "50%"}
+DAILY = {"name": "daily", "key": ["user"], "algorithm": "fixed_window", "rate": "10000/300d",
+         "debt": "0%"}
+LOG = {"name": "log", "key": ["user"], "algorithm": "sliding_log", "rate": "5000/300d"}
+ALL = [TOKENS, DAILY, LOG]
+CLOSED = {"on_store_error": "closed"}
+
+
+@pytest.fixture(scope="module", name="redis")
+def fixture_redis(tmp_path_factory):
+    with RedisServer(tmp_path_factory.mktemp("redis")) as redis:
+        yield redis
+
+
+@pytest.fixture(scope="module", name="nodes")
+def fixture_nodes(tmp_path_factory, redis):
+    """The clocks of two of them are wrong."""
+    rules = shared_rules(redis.url, *ALL, store=CLOSED)
+    with Nodes(tmp_path_factory.mktemp("nodes"), 3, rules, redis=True, workers=2,
+               env=[{}, off_by(+5), off_by(-5)]) as nodes:
+        yield nodes
+
+
+def post(weir, path, **fields):
+    with weir.client() as client:
+        return client.post(path, fields)
+
+
+def reserve(weir, user, cost, **fields):
+    reply = post(weir, "/v1/reserve", attributes={"user": user}, cost=cost, **fields)
+    assert reply.status == 200, reply.body
+    return reply.json["reservation"]
+
+
+def settle(weir, token, **truth):
+    reply = post(weir, "/v1/settle", reservation=token, **truth)
+    assert reply.status == 200, reply.body
+    return reply.json
+
+
+def used(nodes, user, node=0):
+    _, told = nodes.ask(node, cost=0, dry_run=True, user=user)
+    return [limit["limit"] - limit["remaining"] for limit in told.values()]
+
+
+def test_a_token_is_settled_at_every_node_and_once(nodes):
+    for i in range(3):
+        user = f"everywhere{i}"
+        token = reserve(nodes[i], user, 40)
+        answer = settle(nodes[(i + 1) % 3], token, cost=15)
+        assert answer["repeated"] is False
+        assert [(limit["name"], limit["refunded"]) for limit in answer["limits"]] == \
+            [("tokens", 25), ("daily", 25), ("log", 25)]
+        for node in nodes.weirs:
+            assert settle(node, token, cost=0)["repeated"] is True
+        assert used(nodes, user) == [15, 15, 15]
+        token = reserve(nodes[i], user, 40)
+        answer = settle(nodes[(i + 2) % 3], token, status=503)
+        assert [limit["refunded"] for limit in answer["limits"]] == [40]
+        assert used(nodes, user) == [15, 55, 55]
+
+
+def test_its_maker_gives_back_at_the_end_of_its_life_what_nobody_has_settled(nodes):
+    """Settled elsewhere before that, it is not given back a second time."""
+    here, there = reserve(nodes[0], "ends", 50, life=1), reserve(nodes[0], "ends", 70, life=1)
+    assert settle(nodes[1], there, cost=30)["repeated"] is False
+    wait_until(lambda: used(nodes, "ends") == [30, 30, 30], what="the release of the other")
+    for node in nodes.weirs:
+        assert post(node, "/v1/settle", reservation=here, cost=1).status == 409
+        assert post(node, "/v1/settle", reservation=there, cost=1).status == 409
+    assert used(nodes, "ends") == [30, 30, 30]
+
+
+def test_settlements_that_race_with_the_end_of_their_life_are_one_of_both(nodes):
+    tokens = [reserve(nodes[i % 3], "race", 3, life=1) for i in range(60)]
+    told, gate = {}, threading.Barrier(2)
+
+    def work(shift):
+        """All three nodes, again and again, until it is done or too late."""
+        with Client(nodes[(shift) % 3].http_address) as one, \
+                Client(nodes[(shift + 1) % 3].http_address) as two:
+            gate.wait()
+            for token in tokens[shift::2]:
+                for client in (one, two):
+                    reply = client.post("/v1/settle", {"reservation": token, "cost": 1})
+                    assert reply.status in (200, 409), reply.body
+                    if reply.status == 200 and not reply.json["repeated"]:
+                        told[token] = told.get(token, 0) + 1
+
+    # A third is left to end by itself, and the last ones are settled as their lives end.
+    wait_until(lambda: used(nodes, "race")[0] < 180, what="the first release")
+    threads = [threading.Thread(target=work, args=(shift,)) for shift in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wait_until(lambda: used(nodes, "race", 1) == [len(told)] * 3, what="all other releases")
+    assert set(told.values()) <= {1}
+
+
+def test_over_the_redis_protocol_too(nodes):
+    def ask(node, *words):
+        line = next(line for line in node.text().splitlines() if "front=redis" in line)
+        with Redis(line.rpartition("address=")[2].strip()) as client:
+            reply = client.ask(*words)
+            return dict(zip(reply[::2], reply[1::2]))
+
+    first = ask(nodes[0], "WEIR.RESERVE", "user", "resp", "COST", 40)
+    assert ask(nodes[1], "WEIR.SETTLE", first["reservation"], "COST", 15)["repeated"] == 0
+    assert ask(nodes[2], "WEIR.SETTLE", first["reservation"], "COST", 15)["repeated"] == 1
+    assert settle(nodes[2], first["reservation"], cost=0)["repeated"] is True
+    assert used(nodes, "resp") == [15, 15, 15]
+
+
+def test_a_node_that_dies_leaves_its_reservations_to_the_others(tmp_path, redis):
+    """Those that nobody settles stay charged: only their maker gives back by itself."""
+    rules = shared_rules(redis.url, *ALL, store=CLOSED, redis={"prefix": "dies:"})
+    with Nodes(tmp_path, 2, rules) as nodes:
+        tokens = [reserve(nodes[0], "dies", 10, life=2) for _ in range(3)]
+        lost = reserve(nodes[0], "lost", 10, life=1)
+        nodes[0].kill()
+        assert settle(nodes[1], tokens[0], cost=4)["repeated"] is False
+        assert used(nodes, "dies", 1) == [24, 24, 24]
+        reserve(nodes[1], "later", 10, life=1)
+        wait_until(lambda: used(nodes, "later", 1) == [0, 0, 0], what="the end of a later one")
+        assert post(nodes[1], "/v1/settle", reservation=lost, cost=0).status == 409
+        assert used(nodes, "lost", 1) == [10, 10, 10]
+        nodes[0].start()  # it has no state file, and knows them all the same
+        nodes.wait_up()
+        assert settle(nodes[0], tokens[0], cost=0)["repeated"] is True
+
+
+def test_in_random_orders_nothing_is_gained_and_nothing_leaks(nodes):
+    choose, expected, open_tokens, done = random.Random(11), 0, [], []
+    for _ in range(150):
+        if choose.random() < 0.6 or not open_tokens:
+            cost = choose.randint(1, 10)
+            open_tokens.append((reserve(nodes[choose.randrange(3)], "random", cost), cost))
+            expected += cost
+        else:
+            token, cost = open_tokens.pop(choose.randrange(len(open_tokens)))
+            truth = choose.randint(0, 12)
+            assert settle(nodes[choose.randrange(3)], token, cost=truth)["repeated"] is False
+            expected += truth - cost
+            done.append(token)
+        if done and choose.random() < 0.3:
+            node = nodes[choose.randrange(3)]
+            assert settle(node, choose.choice(done), cost=0)["repeated"] is True
+    assert used(nodes, "random") == [expected] * 3
+
+
+# --- The secret of the store ------------------------------------------------------------------------
+
+
+def test_the_secret_is_made_once_and_comes_back_when_it_is_lost(tmp_path, redis):
+    rules = shared_rules(redis.url, *ALL, store=CLOSED, redis={"prefix": "lost:"})
+    with Nodes(tmp_path, 2, rules, workers=2) as nodes:
+        secret = redis.ask("GET", "lost:secret")
+        assert len(secret) == 32 and redis.ask("TTL", "lost:secret") == -1
+        token = reserve(nodes[0], "a", 10)
+        redis.ask("DEL", "lost:secret")
+        wait_until(lambda: redis.ask("GET", "lost:secret") == secret, what="its return")
+        assert settle(nodes[1], token, cost=5)["repeated"] is False
+
+
+def test_another_secret_is_taken_and_what_was_signed_with_the_old_is_still_good(tmp_path, redis):
+    rules = shared_rules(redis.url, *ALL, store=CLOSED, redis={"prefix": "turn:"})
+    with Nodes(tmp_path, 2, rules) as nodes:
+        token = reserve(nodes[0], "a", 10)
+        redis.ask("SET", "turn:secret", "0123456789abcdef0123456789abcdef")
+        for node in nodes.weirs:
+            node.wait_event("store_secret")
+        assert settle(nodes[1], token, cost=5)["repeated"] is False
+        assert settle(nodes[1], reserve(nodes[0], "a", 10), cost=5)["repeated"] is False
+        forged = token[:-4] + ("AAAA" if token[-4:] != "AAAA" else "BBBB")
+        assert post(nodes[1], "/v1/settle", reservation=forged, cost=0).status == 400
+
+
+def test_a_secret_that_is_none_is_told_and_tokens_are_good_at_their_maker(tmp_path, redis):
+    redis.ask("SET", "short:secret", "hello")
+    rules = shared_rules(redis.url, *ALL, store=CLOSED, redis={"prefix": "short:"})
+    with Nodes(tmp_path, 2, rules) as nodes:
+        assert "short:secret" in nodes[0].wait_event("store_error")
+        token = reserve(nodes[0], "a", 10)
+        assert post(nodes[1], "/v1/settle", reservation=token, cost=5).status == 400
+        assert settle(nodes[0], token, cost=5)["repeated"] is False
+        assert redis.ask("GET", "short:secret") == "hello"
+
+
+def test_in_a_cluster_a_token_is_good_at_every_node(tmp_path):
+    """Limits in several slots, whose servers each have a time of their own."""
+    by_org = {**LOG, "name": "org", "key": ["org"]}
+    with Cluster(tmp_path / "cluster") as cluster:
+        with Nodes(tmp_path, 2, shared_rules(cluster.url, *ALL, by_org, store=CLOSED)) as nodes:
+            for i in range(6):
+                user = {"user": f"u{i}", "org": f"o{i}"}
+                token = post(nodes[0], "/v1/reserve", attributes=user, cost=20).json["reservation"]
+                answer = settle(nodes[1], token, cost=5)
+                assert [limit["refunded"] for limit in answer["limits"]] == [15] * 4
+                assert settle(nodes[0], token, cost=0)["repeated"] is True
+                _, told = nodes.ask(0, cost=0, dry_run=True, **user)
+                assert [limit["limit"] - limit["remaining"] for limit in told.values()] == [5] * 4
