@@ -1,0 +1,588 @@
+/* Borrowing: directed cases on a fake store, and random requests over the table beside the core's
+ * functions on plain memory: whatever comes, a pool is never overdrawn, and nobody gets more than
+ * their own limit and the pool. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/siphash.h"
+#include "engine/borrow.h"
+#include "engine/reservation.h"
+#include "rig.h"
+#include "table/table.h"
+
+static struct weir_request request;
+
+/* A request of these attributes: name, value, ..., NULL. */
+static void fill(const struct weir_rules *rules, const char *const *pairs)
+{
+    weir_request_clear(&request, weir_rules_attribute_count(rules));
+    for (size_t i = 0; pairs[i] != NULL; i += 2) {
+        int attribute = weir_rules_attribute(rules, pairs[i], strlen(pairs[i]));
+        if (attribute >= 0)
+            request.values[attribute] = (struct weir_bytes){pairs[i + 1], strlen(pairs[i + 1])};
+    }
+}
+
+/* Queues a request of these attributes. */
+static struct weir_decision *send(struct rig *rig, uint64_t cost, const char *const *pairs)
+{
+    struct weir_reason reason;
+    struct weir_decision *decision = rig_take(rig, 0);
+    fill(weir_engine_rules(rig->engine), pairs);
+    request.cost = cost;
+    assert_int_equal(weir_engine_apply_rules(rig->engine, decision, &request, &reason), 0);
+    return decision;
+}
+
+static struct weir_decision *run(struct rig *rig, struct weir_decision *decision)
+{
+    weir_engine_queue(rig->engine, decision);
+    weir_engine_run(rig->engine, START);
+    return decision;
+}
+#define ASK(rig, cost, ...) run(rig, send(rig, cost, (const char *const[]){__VA_ARGS__, NULL}))
+
+static struct weir_engine_counters counts_of(const struct rig *rig, const char *name)
+{
+    return *weir_engine_find_counters(rig->engine, name, strlen(name));
+}
+
+/* Expects "name:remaining name:remaining ..." of what is told. */
+static void expect_told(struct weir_decision *decision, const char *expected)
+{
+    static char lease[WEIR_LEASE_TOKEN_MAX];
+    struct weir_answer answer;
+    char text[512] = "";
+    size_t used = 0;
+    weir_engine_answer(decision, &answer, lease);
+    for (uint16_t i = 0; i < answer.count; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%.*s:%llu", i > 0 ? " " : "",
+                                 (int)answer.limits[i].name.size, answer.limits[i].name.data,
+                                 (unsigned long long)answer.limits[i].report.remaining);
+    assert_string_equal(text, expected);
+}
+
+static const char simple[] = "limits:\n"
+                             "- {name: all, key: [], algorithm: fixed_window, rate: 100/h}\n"
+                             "- {name: own, match: {plan: pro}, key: [user],\n"
+                             "   algorithm: fixed_window, rate: 2/h, pool: pool}\n"
+                             "- {name: pool, match: {plan: free}, key: [plan],\n"
+                             "   algorithm: fixed_window, rate: 3/min, borrow: true}\n";
+
+static void what_a_limit_denies_is_charged_to_its_pool(void **state)
+{
+    struct rig rig;
+    struct weir_rules *rules = rig_rules(simple);
+    rig_open_rules(&rig, rules);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(ASK(&rig, 1, "plan", "pro", "user", "ann")->verdict, WEIR_ALLOWED);
+    expect_told(rig.done[1], "all:98 own:0");
+    for (int i = 0; i < 3; i++) {
+        struct weir_decision *decision = ASK(&rig, 1, "plan", "pro", "user", "ann");
+        assert_int_equal(decision->verdict, WEIR_ALLOWED);
+        struct weir_borrowed borrowed[WEIR_CHECKS_MAX];
+        assert_int_equal(weir_engine_borrowed(decision, borrowed), 1);
+        assert_int_equal(borrowed[0].check->rule, 1);
+        assert_int_equal(borrowed[0].pool, 2);
+    }
+    expect_told(rig.done[4], "all:95 pool:0");
+    assert_int_equal(ASK(&rig, 1, "plan", "free", "user", "zoe")->verdict, WEIR_DENIED);
+    assert_int_equal(counts_of(&rig, "own").allowed, 2);
+    assert_int_equal(counts_of(&rig, "own").borrowed, 3);
+    assert_int_equal(counts_of(&rig, "own").denied, 0);
+    assert_int_equal(counts_of(&rig, "pool").allowed, 3);
+    assert_int_equal(counts_of(&rig, "pool").denied, 1);
+    rig_close(&rig);
+    weir_rules_unref(rules);
+}
+
+static void where_both_deny_the_shorter_wait_is_told(void **state)
+{
+    struct rig rig;
+    struct weir_rules *rules = rig_rules(simple);
+    rig_open_rules(&rig, rules);
+    for (int i = 0; i < 5; i++)
+        ASK(&rig, 1, "plan", "pro", "user", "ann");
+    struct weir_decision *denied = ASK(&rig, 1, "plan", "pro", "user", "ann");
+    assert_int_equal(denied->verdict, WEIR_DENIED);
+    uint64_t retry_ns;
+    uint16_t blamed = weir_decision_blame(denied, &retry_ns);
+    assert_int_equal(denied->denied_by, blamed);
+    assert_int_equal(denied->checks[blamed].rule, 2); /* the pool's minute, not the hour */
+    assert_int_equal(retry_ns, 60 * SECOND - START % (60 * SECOND));
+    expect_told(denied, "all:95 pool:0");
+    /* A cost that no pool ever admits: the limit that does is told. */
+    struct weir_decision *dear = ASK(&rig, 4, "plan", "pro", "user", "bob");
+    assert_int_equal(dear->verdict, WEIR_DENIED);
+    expect_told(dear, "all:95 own:2");
+    assert_int_equal(counts_of(&rig, "own").denied, 2);
+    assert_int_equal(counts_of(&rig, "pool").denied, 0);
+    assert_int_equal(counts_of(&rig, "all").allowed, 7); /* its own verdicts, as ever */
+    rig_close(&rig);
+    weir_rules_unref(rules);
+}
+
+static void another_limit_that_denies_leaves_the_pool_alone(void **state)
+{
+    struct rig rig;
+    struct weir_rules *rules =
+        rig_rules("limits:\n"
+                  "- {name: all, key: [], algorithm: fixed_window, rate: 2/h}\n"
+                  "- {name: own, key: [user], algorithm: fixed_window, rate: 1/h, pool: pool}\n"
+                  "- {name: pool, match: {path: /x}, key: [], algorithm: fixed_window, rate: 9/h,\n"
+                  "   borrow: true}\n");
+    rig_open_rules(&rig, rules);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, WEIR_ALLOWED);
+    struct weir_decision *denied = ASK(&rig, 1, "user", "ann");
+    assert_int_equal(denied->verdict, WEIR_DENIED);
+    expect_told(denied, "all:0 own:0");
+    expect_told(ASK(&rig, 1, "path", "/x"), "all:0 pool:8");
+    rig_close(&rig);
+    weir_rules_unref(rules);
+}
+
+static void a_dry_run_borrows_without_charging(void **state)
+{
+    struct rig rig;
+    struct weir_rules *rules = rig_rules(simple);
+    rig_open_rules(&rig, rules);
+    for (int i = 0; i < 4; i++) {
+        struct weir_decision *decision =
+            send(&rig, 3, (const char *const[]){"plan", "pro", "user", "ann", NULL});
+        decision->op = WEIR_OP_PEEK;
+        run(&rig, decision);
+        assert_int_equal(decision->verdict, WEIR_ALLOWED);
+        expect_told(decision, "all:100 pool:3");
+    }
+    assert_int_equal(counts_of(&rig, "own").borrowed, 0);
+    rig_close(&rig);
+    weir_rules_unref(rules);
+}
+
+static void a_pool_that_is_met_anyhow_is_charged_once(void **state)
+{
+    struct rig rig;
+    struct weir_rules *rules =
+        rig_rules("limits:\n"
+                  "- {name: org, key: [], algorithm: fixed_window, rate: 5/h, borrow: true}\n"
+                  "- {name: a, key: [user], algorithm: fixed_window, rate: 1/h, pool: org}\n"
+                  "- {name: b, key: [user], algorithm: fixed_window, rate: 1/h, pool: org}\n");
+    rig_open_rules(&rig, rules);
+    expect_told(ASK(&rig, 1, "user", "ann"), "org:4 a:0 b:0");
+    expect_told(ASK(&rig, 1, "user", "ann"), "org:3");
+    expect_told(ASK(&rig, 2, "user", "ann"), "org:1");
+    struct weir_decision *denied = ASK(&rig, 2, "user", "ann");
+    assert_int_equal(denied->verdict, WEIR_DENIED);
+    assert_int_equal(ASK(&rig, 1, "user", "bob")->verdict, WEIR_ALLOWED);
+    assert_int_equal(counts_of(&rig, "a").borrowed, 2);
+    assert_int_equal(counts_of(&rig, "b").borrowed, 2);
+    rig_close(&rig);
+    weir_rules_unref(rules);
+}
+
+static void what_is_charged_on_denial_is_charged_once(void **state)
+{
+    struct rig rig;
+    struct weir_rules *rules =
+        rig_rules("limits:\n"
+                  "- {name: tries, key: [], algorithm: fixed_window, rate: 9/h, on_deny: charge}\n"
+                  "- {name: own, key: [user], algorithm: fixed_window, rate: 1/h, pool: pool}\n"
+                  "- {name: pool, match: {path: /x}, key: [], algorithm: fixed_window, rate: 1/h,\n"
+                  "   borrow: true}\n");
+    rig_open_rules(&rig, rules);
+    expect_told(ASK(&rig, 1, "user", "ann"), "tries:8 own:0");
+    struct weir_decision *borrowed = ASK(&rig, 1, "user", "ann");
+    assert_int_equal(borrowed->verdict, WEIR_ALLOWED);
+    expect_told(borrowed, "tries:7 pool:0");
+    struct weir_decision *denied = ASK(&rig, 1, "user", "ann");
+    assert_int_equal(denied->verdict, WEIR_DENIED);
+    static char lease[WEIR_LEASE_TOKEN_MAX];
+    struct weir_answer answer;
+    weir_engine_answer(denied, &answer, lease);
+    assert_int_equal(answer.limits[0].report.remaining, 6);
+    assert_int_equal(counts_of(&rig, "tries").allowed, 3);
+    rig_close(&rig);
+    weir_rules_unref(rules);
+}
+
+static void a_repeat_is_charged_nothing_and_borrows_nothing(void **state)
+{
+    struct rig rig;
+    struct weir_rules *rules = rig_rules(simple);
+    struct weir_reason reason;
+    rig_open_rules(&rig, rules);
+    ASK(&rig, 2, "plan", "pro", "user", "ann");
+    for (int i = 0; i < 3; i++) {
+        struct weir_decision *decision =
+            send(&rig, 1, (const char *const[]){"plan", "pro", "user", "ann", NULL});
+        assert_int_equal(
+            weir_engine_apply_once(rig.engine, decision, (struct weir_bytes){"key", 3}, &reason),
+            0);
+        run(&rig, decision);
+        assert_int_equal(decision->verdict, WEIR_ALLOWED);
+        assert_int_equal(decision->repeated, i > 0);
+    }
+    expect_told(ASK(&rig, 1, "plan", "free"), "all:96 pool:1");
+    assert_int_equal(counts_of(&rig, "own").borrowed, 1);
+    rig_close(&rig);
+    weir_rules_unref(rules);
+}
+
+static void a_lease_of_the_pool_is_ended_by_its_token(void **state)
+{
+    static char lease[WEIR_LEASE_TOKEN_MAX], text[WEIR_LEASE_TOKEN_MAX];
+    struct rig rig;
+    struct weir_answer answer;
+    struct weir_rules *rules =
+        rig_rules("limits:\n"
+                  "- {name: own, key: [user], algorithm: concurrency, limit: 1, pool: pool}\n"
+                  "- {name: pool, match: {path: /x}, key: [], algorithm: concurrency, limit: 1,\n"
+                  "   borrow: true}\n");
+    rig_open_rules(&rig, rules);
+    ASK(&rig, 1, "user", "ann");
+    struct weir_decision *borrowed = ASK(&rig, 1, "user", "ann");
+    assert_int_equal(borrowed->verdict, WEIR_ALLOWED);
+    weir_engine_answer(borrowed, &answer, lease);
+    memcpy(text, answer.lease.data, answer.lease.size);
+    assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, WEIR_DENIED);
+    assert_int_equal(release_lease(rig.engine, START, (struct weir_bytes){text, answer.lease.size}),
+                     0);
+    assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, WEIR_ALLOWED);
+    rig_close(&rig);
+    weir_rules_unref(rules);
+}
+
+static void a_reservation_is_settled_where_it_was_charged(void **state)
+{
+    static char text[WEIR_RESERVATION_TEXT_MAX];
+    struct rig rig;
+    struct weir_rules *rules = rig_rules(simple);
+    struct weir_reason reason;
+    uint64_t life_ns, id;
+    rig_open_rules(&rig, rules);
+    ASK(&rig, 2, "plan", "pro", "user", "ann");
+    struct weir_decision *decision =
+        send(&rig, 3, (const char *const[]){"plan", "pro", "user", "ann", NULL});
+    assert_int_equal(weir_engine_apply_reservation(rig.engine, decision, 3, 60 * SECOND, &reason),
+                     0);
+    run(&rig, decision);
+    assert_int_equal(decision->verdict, WEIR_ALLOWED);
+    size_t size = weir_engine_reservation(rig.engine, decision, START, &life_ns, &id, text);
+    assert_int_equal(ASK(&rig, 1, "plan", "free")->verdict, WEIR_DENIED);
+    struct weir_decision *settles = rig_take(&rig, 1);
+    const struct weir_settle settle = {.how = WEIR_SETTLE_COST, .cost = 1};
+    assert_int_equal(weir_engine_apply_settle(rig.engine, settles, (struct weir_bytes){text, size},
+                                              &settle, START),
+                     0);
+    run(&rig, settles);
+    expect_told(ASK(&rig, 1, "plan", "free"), "all:96 pool:1");
+    rig_close(&rig);
+    weir_rules_unref(rules);
+}
+
+/* --- Stores that answer later ----------------------------------------------------------------- */
+
+static void exhaust(struct rig *rig)
+{
+    ASK(rig, 2, "plan", "pro", "user", "ann");
+    rig->store->later_every = 1;
+}
+
+static void a_second_try_may_be_answered_later(void **state)
+{
+    struct rig rig;
+    struct weir_rules *rules = rig_rules(simple);
+    rig_open_rules(&rig, rules);
+    exhaust(&rig);
+    struct weir_decision *decision = ASK(&rig, 1, "plan", "pro", "user", "ann");
+    uint64_t deadline_ns = decision->deadline_ns;
+    fake_store_answer(rig.store, 0);
+    assert_int_equal(rig.done_count, 1); /* denied: it goes on */
+    assert_true(weir_engine_waits(rig.engine));
+    weir_engine_run(rig.engine, START + 1);
+    assert_int_equal(decision->deadline_ns, deadline_ns);
+    fake_store_answer(rig.store, 0);
+    assert_int_equal(rig.done_count, 2);
+    assert_int_equal(decision->verdict, WEIR_ALLOWED);
+    assert_int_equal(counts_of(&rig, "own").borrowed, 1);
+    rig_close(&rig);
+    weir_rules_unref(rules);
+}
+
+static void where_the_store_fails_the_second_try_the_first_stands(void **state)
+{
+    for (int late = 0; late < 2; late++) {
+        struct rig rig;
+        struct weir_rules *rules = rig_rules(simple);
+        rig_open_rules(&rig, rules);
+        exhaust(&rig);
+        struct weir_decision *decision = ASK(&rig, 1, "plan", "pro", "user", "ann");
+        fake_store_answer(rig.store, 0);
+        weir_engine_run(rig.engine, START + 1);
+        if (late)
+            weir_engine_run(rig.engine, START + DEADLINE);
+        else
+            fake_store_fail(rig.store, 0, WEIR_ERR_STORE);
+        assert_int_equal(rig.done_count, 2);
+        assert_int_equal(decision->verdict, WEIR_DENIED);
+        assert_int_equal(decision->source, WEIR_SOURCE_STORE);
+        expect_told(decision, "all:98 own:0");
+        assert_int_equal(counts_of(&rig, "own").denied, 1);
+        const struct weir_engine_failures *failures = weir_engine_failures(rig.engine);
+        assert_int_equal(failures->late, late);
+        assert_int_equal(failures->failed, !late);
+        rig_close(&rig);
+        weir_rules_unref(rules);
+    }
+}
+
+static void a_decision_may_be_cancelled_at_any_time(void **state)
+{
+    struct rig rig;
+    struct weir_rules *rules = rig_rules(simple);
+    rig_open_rules(&rig, rules);
+    exhaust(&rig);
+    struct weir_decision *queued = ASK(&rig, 1, "plan", "pro", "user", "ann");
+    fake_store_answer(rig.store, 0);
+    weir_engine_cancel(rig.engine, queued);
+    weir_engine_run(rig.engine, START);
+    assert_int_equal(rig.store->pending_count, 0);
+    struct weir_decision *pending = ASK(&rig, 1, "plan", "pro", "user", "ann");
+    fake_store_answer(rig.store, 0);
+    weir_engine_run(rig.engine, START);
+    weir_engine_cancel(rig.engine, pending);
+    assert_int_equal(rig.store->pending_count, 0);
+    assert_int_equal(weir_engine_pending(rig.engine), 0);
+    assert_int_equal(rig.done_count, 1);
+    rig_close(&rig);
+    weir_rules_unref(rules);
+}
+
+/* --- Against the model ------------------------------------------------------------------------ */
+
+#ifdef MODEL_QUICK
+#define STEPS 3000
+#else
+#define STEPS 20000
+#endif
+#define USERS 3
+#define RATES_MAX 2
+
+/* One limit, on one key: the core's functions on plain memory. */
+struct model_limit {
+    const struct weir_limit *limits;
+    uint32_t count;
+    struct weir_cell cells[RATES_MAX];
+};
+
+static struct {
+    struct weir_table *table;
+    struct weir_store *store;
+    struct weir_engine *engine;
+    struct weir_rules *rules;
+    struct weir_decision *done;
+    struct model_limit all, own[USERS], pool;
+    struct weir_limit lent[RATES_MAX]; /* the pool's for borrowers */
+    uint64_t now_ns, random, borrowed;
+} world;
+
+static uint64_t draw(uint64_t below)
+{
+    world.random ^= world.random << 13;
+    world.random ^= world.random >> 7;
+    world.random ^= world.random << 17;
+    return world.random % below;
+}
+
+static void keep(void *context, struct weir_decision *decision)
+{
+    (void)context;
+    world.done = decision;
+}
+
+static int prepare(void *context, struct weir_limit *limit, const char *name)
+{
+    struct weir_reason reason;
+    (void)context;
+    (void)name;
+    return world.store->ops->prepare(world.store, limit, &reason);
+}
+
+static struct model_limit model_of(const char *name)
+{
+    struct weir_rule_info info;
+    weir_rules_info(world.rules, (uint32_t)weir_rules_find(world.rules, name, strlen(name)), &info);
+    return (struct model_limit){.limits = info.limit, .count = info.limit_count};
+}
+
+static void open_world(const char *text, int reserve)
+{
+    static const struct weir_table_options options = {
+        .bytes = 1 << 20, .wall_ns = START, .boot_ns = 1, .secret = {7, 8}};
+    struct weir_reason reason;
+    memset(&world, 0, sizeof world);
+    world.random = 88172645463325252U + strlen(text);
+    world.now_ns = START;
+    world.rules = rig_rules(text);
+    assert_int_equal(weir_table_open(&world.table, &options, &reason), 0);
+    assert_int_equal(weir_store_embedded_open(&world.store, world.table), 0);
+    assert_int_equal(weir_rules_prepare(world.rules, prepare, NULL), 0);
+    struct weir_engine_options engine = {.store = world.store,
+                                         .rules = world.rules,
+                                         .secret = weir_table_secret(world.table),
+                                         .decisions = 4,
+                                         .done = keep};
+    assert_int_equal(weir_engine_open(&world.engine, &engine), 0);
+    world.all = model_of("all");
+    world.pool = model_of("pool");
+    for (int i = 0; i < USERS; i++)
+        world.own[i] = model_of("own");
+    for (uint32_t i = 0; i < world.pool.count; i++) {
+        struct weir_limit_spec spec = world.pool.limits[i].spec;
+        uint64_t *most = spec.burst > 0 ? &spec.burst : &spec.rate;
+        *most -= (*most * (uint64_t)reserve + 99) / 100;
+        assert_int_equal(weir_limit_init(&world.lent[i], &spec, NULL), 0);
+    }
+}
+
+static void close_world(void)
+{
+    weir_engine_close(world.engine);
+    world.store->ops->close(world.store);
+    weir_table_close(world.table);
+    weir_rules_unref(world.rules);
+}
+
+/* Whether it admits; the longest wait of those rates that do not. */
+static bool admits(const struct model_limit *limit, const struct weir_limit *under, uint64_t cost,
+                   uint64_t *retry_ns)
+{
+    bool admitted = true;
+    for (uint32_t i = 0; i < limit->count; i++) {
+        struct weir_use use = {.now_ns = world.now_ns, .cost = cost};
+        struct weir_report report;
+        uint64_t delay_ns;
+        if (weir_cell_test(&under[i], &limit->cells[i], world.now_ns, cost, &delay_ns))
+            continue;
+        weir_cell_report(&under[i], &limit->cells[i], &use, false, &report);
+        *retry_ns = report.retry_after_ns > *retry_ns ? report.retry_after_ns : *retry_ns;
+        admitted = false;
+    }
+    return admitted;
+}
+
+static void charge(struct model_limit *limit, uint64_t cost)
+{
+    for (uint32_t i = 0; i < limit->count; i++)
+        weir_cell_charge(&limit->limits[i], &limit->cells[i], world.now_ns, cost);
+}
+
+/* No state has more than its capacity, ever. */
+static void check_not_overdrawn(void)
+{
+    for (uint32_t i = 0; i < world.pool.count; i++) {
+        uint64_t delay_ns;
+        assert_true(weir_cell_test(&world.pool.limits[i], &world.pool.cells[i], world.now_ns, 0,
+                                   &delay_ns));
+    }
+}
+
+/* What the model says of a request; charges it where it is allowed. */
+static bool model_decides(int user, bool free, uint64_t cost, uint64_t *retry_ns)
+{
+    uint64_t first_ns = 0, second_ns = 0, others_ns = 0;
+    bool all = admits(&world.all, world.all.limits, cost, &others_ns);
+    struct model_limit *own = free ? &world.pool : &world.own[user];
+    bool first = admits(own, own->limits, cost, &first_ns);
+    *retry_ns = others_ns > first_ns ? others_ns : first_ns;
+    if (all && first) {
+        charge(&world.all, cost);
+        charge(own, cost);
+        return true;
+    }
+    if (!all || free)
+        return false;
+    if (!admits(&world.pool, world.lent, cost, &second_ns)) {
+        *retry_ns = second_ns < *retry_ns ? second_ns : *retry_ns;
+        return false;
+    }
+    charge(&world.all, cost);
+    charge(&world.pool, cost);
+    world.borrowed++;
+    return true;
+}
+
+static void step(void)
+{
+    static const char *const names[USERS] = {"ann", "bob", "cid"};
+    static const uint64_t pauses[] = {0, 1000000, SECOND / 3, 2 * SECOND, 45 * SECOND};
+    int user = (int)draw(USERS);
+    bool free = draw(3) == 0;
+    uint64_t cost = draw(10) == 0 ? draw(12) : 1, retry_ns, told_ns;
+    struct weir_reason reason;
+    world.now_ns += pauses[draw(40) < 38 ? draw(3) : draw(5)];
+    fill(world.rules,
+         (const char *const[]){"plan", free ? "free" : "pro", "user", names[user], NULL});
+    request.cost = cost;
+    struct weir_decision *decision = weir_engine_take(world.engine);
+    assert_int_equal(weir_engine_apply_rules(world.engine, decision, &request, &reason), 0);
+    weir_engine_queue(world.engine, decision);
+    world.done = NULL;
+    weir_engine_run(world.engine, world.now_ns);
+    assert_ptr_equal(world.done, decision);
+    bool allowed = model_decides(user, free, cost, &retry_ns);
+    assert_int_equal(decision->verdict == WEIR_ALLOWED, allowed);
+    if (!allowed) {
+        weir_decision_blame(decision, &told_ns);
+        assert_int_equal(told_ns, retry_ns);
+    }
+    check_not_overdrawn();
+    weir_engine_release(world.engine, decision);
+}
+
+static void random_requests_borrow_as_the_model_does(void **state)
+{
+    static const char *const own[] = {"rate: 5/min", "rate: 3/10s, algorithm: fixed_window",
+                                      "rate: 10/min burst 4, algorithm: token_bucket",
+                                      "rate: [2/s, 20/min]"};
+    static const char *const pool[] = {"rate: 20/min", "rate: 12/min, algorithm: fixed_window",
+                                       "rate: 30/min burst 10, algorithm: gcra",
+                                       "rate: [10/s, 60/min]", "rate: 20/min, strict: true"};
+    for (size_t i = 0; i < 2 * sizeof own / sizeof *own * (sizeof pool / sizeof *pool); i++) {
+        int reserve = i % 2 == 0 ? 0 : 30;
+        size_t o = i / 2 % 4, p = i / 8;
+        char text[512];
+        snprintf(text, sizeof text,
+                 "limits:\n- {name: all, key: [], rate: 200/min}\n"
+                 "- {name: own, match: {plan: pro}, key: [user], pool: pool, %s}\n"
+                 "- {name: pool, match: {plan: free}, key: [plan], borrow: true%s, %s}\n",
+                 own[o], reserve > 0 ? ", reserve: 30%" : "", pool[p]);
+        open_world(text, reserve);
+        for (int s = 0; s < STEPS; s++)
+            step();
+        assert_true(world.borrowed > STEPS / 200);
+        close_world();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_limit_denies_is_charged_to_its_pool),
+        cmocka_unit_test(where_both_deny_the_shorter_wait_is_told),
+        cmocka_unit_test(another_limit_that_denies_leaves_the_pool_alone),
+        cmocka_unit_test(a_dry_run_borrows_without_charging),
+        cmocka_unit_test(a_pool_that_is_met_anyhow_is_charged_once),
+        cmocka_unit_test(what_is_charged_on_denial_is_charged_once),
+        cmocka_unit_test(a_repeat_is_charged_nothing_and_borrows_nothing),
+        cmocka_unit_test(a_lease_of_the_pool_is_ended_by_its_token),
+        cmocka_unit_test(a_reservation_is_settled_where_it_was_charged),
+        cmocka_unit_test(a_second_try_may_be_answered_later),
+        cmocka_unit_test(where_the_store_fails_the_second_try_the_first_stands),
+        cmocka_unit_test(a_decision_may_be_cancelled_at_any_time),
+        cmocka_unit_test(random_requests_borrow_as_the_model_does),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
