@@ -65,11 +65,6 @@ static void write_text(const unsigned char *digest, char *text)
     }
 }
 
-const struct weir_limit *weir_rules_once_limit(const struct weir_rules *rules)
-{
-    return &rules->once;
-}
-
 int weir_rules_once(const struct weir_rules *rules, const struct weir_check *checks, uint16_t count,
                     struct weir_bytes key, const uint64_t secret[2], struct weir_scratch *scratch,
                     struct weir_check *once, uint64_t *lease_id)

@@ -12,9 +12,6 @@
 
 #include "rules/rules.h"
 
-/* The limit of the records, prepared with all others. */
-const struct weir_limit *weir_rules_once_limit(const struct weir_rules *rules);
-
 /* Fills the check `once` of a decision on `checks`, at least one of which has a state; its key's
  * text stands in `scratch`. *lease_id is the id for a lease of the request, never 0. Errors:
  * WEIR_ERR_TOO_LARGE (scratch is full). */

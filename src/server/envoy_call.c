@@ -249,11 +249,6 @@ struct weir_envoy_call *weir_envoy_begin(struct weir_envoy_service *service,
     return call;
 }
 
-uint32_t weir_envoy_waiting(const struct weir_envoy_call *call)
-{
-    return call->count;
-}
-
 /* --- Ending ----------------------------------------------------------------------------------- */
 
 static struct weir_envoy_counters *counters_of(struct weir_envoy_call *call,

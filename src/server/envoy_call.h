@@ -61,9 +61,6 @@ struct weir_envoy_call *weir_envoy_begin(struct weir_envoy_service *service,
                                          weir_envoy_wait wait, void *owner,
                                          struct weir_envoy_failure *failure);
 
-/* How many decisions it waits for: 0: weir_envoy_answer may be called at once. */
-uint32_t weir_envoy_waiting(const struct weir_envoy_call *call);
-
 /* The response, once; it counts what is counted. NULL: `failure` says why. What it points at is
  * valid until weir_envoy_give. */
 const struct weir_envoy_response *weir_envoy_answer(struct weir_envoy_call *call,

@@ -1,10 +1,6 @@
 /* See resp_write.h. */
 #include "wire/resp_write.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 static char *line_write(char *out, char type, const char *text, size_t size)
 {
     *out++ = type;
@@ -35,26 +31,4 @@ char *weir_resp_write_boolean(char *out, int version, bool value)
         return weir_resp_write_integer(out, value);
     }
     return value ? WEIR_LITERAL_WRITE(out, "#t\r\n") : WEIR_LITERAL_WRITE(out, "#f\r\n");
-}
-
-char *weir_resp_write_double(char *out, int version, double value)
-{
-    char text[32];
-    int size = 0;
-
-    if (isnan(value)) {
-        size = snprintf(text, sizeof text, "nan");
-    } else if (isinf(value)) {
-        size = snprintf(text, sizeof text, value < 0 ? "-inf" : "inf");
-    } else {
-        /* 17 digits always read back the same; fewer often do. */
-        for (int digits = 15; digits <= 17; digits++) {
-            size = snprintf(text, sizeof text, "%.*g", digits, value);
-            if (strtod(text, NULL) == value) {
-                break;
-            }
-        }
-    }
-    return version >= 3 ? line_write(out, ',', text, (size_t)size)
-                        : weir_resp_write_bulk(out, text, (size_t)size);
 }

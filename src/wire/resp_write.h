@@ -17,7 +17,6 @@
 
 #define WEIR_RESP_INTEGER_MAX 23 /* type, sign, 20 digits less one, CR LF */
 #define WEIR_RESP_HEAD_MAX 23    /* of an array, a map or a bulk string */
-#define WEIR_RESP_DOUBLE_MAX 40
 #define WEIR_RESP_NULL_MAX 5
 #define WEIR_RESP_BOOLEAN_MAX 4
 #define WEIR_RESP_BULK_MAX(size) ((size) + WEIR_RESP_HEAD_MAX + 2)
@@ -71,7 +70,5 @@ char *weir_resp_write_error(char *out, const char *text, size_t size);
 
 char *weir_resp_write_null(char *out, int version);
 char *weir_resp_write_boolean(char *out, int version, bool value);
-/* The shortest text that reads back as the same number; "inf", "-inf", "nan". */
-char *weir_resp_write_double(char *out, int version, double value);
 
 #endif

@@ -2,8 +2,6 @@
  * refused. */
 #include "unit_wire.h"
 
-#include <math.h>
-
 #include "wire/resp_reply.h"
 #include "wire/resp_write.h"
 
@@ -298,12 +296,6 @@ static void values_are_written_for_either_version(void **state)
     assert_string_equal(ended(out, weir_resp_write_boolean(out, 2, false)), ":0\r\n");
     assert_string_equal(ended(out, weir_resp_write_boolean(out, 3, true)), "#t\r\n");
     assert_string_equal(ended(out, weir_resp_write_boolean(out, 3, false)), "#f\r\n");
-    assert_string_equal(ended(out, weir_resp_write_double(out, 2, 0.1)), "$3\r\n0.1\r\n");
-    assert_string_equal(ended(out, weir_resp_write_double(out, 3, 0.1)), ",0.1\r\n");
-    assert_string_equal(ended(out, weir_resp_write_double(out, 3, 1e300)), ",1e+300\r\n");
-    assert_string_equal(ended(out, weir_resp_write_double(out, 3, INFINITY)), ",inf\r\n");
-    assert_string_equal(ended(out, weir_resp_write_double(out, 3, -INFINITY)), ",-inf\r\n");
-    assert_string_equal(ended(out, weir_resp_write_double(out, 3, NAN)), ",nan\r\n");
 }
 
 static void the_stated_room_is_enough(void **state)
@@ -313,8 +305,6 @@ static void the_stated_room_is_enough(void **state)
     assert_true(weir_resp_write_array(out, UINT64_MAX) - out <= WEIR_RESP_HEAD_MAX);
     assert_true(weir_resp_write_bulk(out, "abc", 3) - out <= WEIR_RESP_BULK_MAX(3));
     assert_true(weir_resp_write_error(out, "abc", 3) - out <= WEIR_RESP_LINE_TEXT_MAX(3));
-    assert_true(weir_resp_write_double(out, 2, -2.2250738585072014e-308) - out <=
-                WEIR_RESP_DOUBLE_MAX);
     assert_true(weir_resp_write_null(out, 2) - out <= WEIR_RESP_NULL_MAX);
     assert_true(weir_resp_write_boolean(out, 2, true) - out <= WEIR_RESP_BOOLEAN_MAX);
 }
@@ -350,7 +340,7 @@ static char *random_value(struct random_source *random, int depth, char *out, ch
             number *= 1000;
         }
         *expected += sprintf(*expected, "double(%.17g)", number);
-        return weir_resp_write_double(out, 3, number);
+        return out + sprintf(out, ",%.17g\r\n", number);
     }
     case 6:
         *expected += sprintf(*expected, "map(%d)", (int)count * 2);
