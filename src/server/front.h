@@ -25,9 +25,9 @@ struct weir_connection;
 struct weir_slot;
 struct weir_worker;
 
-/* The most that one slot->write may append to an output at once: 14 KiB of rate-limit headers,
+/* The most that one slot->write may append to an output at once: 21 KiB of rate-limit headers,
  * 32 KiB of JSON, and a head (http.h checks it). Longer replies go through weir_connection_send. */
-#define WEIR_REPLY_MAX (52 * 1024)
+#define WEIR_REPLY_MAX (60 * 1024)
 
 /* Bytes on their way to one connection: the worker's, reused for each. */
 struct weir_output {

@@ -162,7 +162,7 @@ static char *write_count(char *out, uint64_t count)
 static char *write_limit(char *out, int version, const struct weir_answer_limit *limit)
 {
     const char *algorithm = limit->limit ? weir_algorithm_name(limit->limit->spec.algorithm) : "";
-    out = weir_resp_write_map(out, version, 8);
+    out = weir_resp_write_map(out, version, 8 + (limit->warning.percent != 0));
     out = WEIR_RESP_WRITE_WORD(out, "name");
     out = weir_resp_write_bulk(out, limit->name.data, limit->name.size);
     out = WEIR_RESP_WRITE_WORD(out, "algorithm");
@@ -178,7 +178,11 @@ static char *write_limit(char *out, int version, const struct weir_answer_limit 
     out = WEIR_RESP_WRITE_WORD(out, "retry_after_ms");
     out = weir_resp_write_integer(out, weir_redis_milliseconds(limit->report.retry_after_ns));
     out = WEIR_RESP_WRITE_WORD(out, "reset_after_ms");
-    return weir_resp_write_integer(out, weir_redis_milliseconds(limit->report.reset_after_ns));
+    out = weir_resp_write_integer(out, weir_redis_milliseconds(limit->report.reset_after_ns));
+    if (limit->warning.percent == 0)
+        return out;
+    out = WEIR_RESP_WRITE_WORD(out, "warning");
+    return weir_resp_write_integer(out, limit->warning.percent);
 }
 
 /* The answer, in a map that has room for `more` entries behind it. */

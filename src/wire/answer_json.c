@@ -40,6 +40,18 @@ static char *bool_write(char *out, bool value)
     return value ? WEIR_LITERAL_WRITE(out, "true") : WEIR_LITERAL_WRITE(out, "false");
 }
 
+static char *warning_write(char *out, const struct weir_answer_warning *warning)
+{
+    out = WEIR_LITERAL_WRITE(out, ",\"warning\":{\"threshold\":");
+    out = weir_decimal_write(out, warning->percent);
+    out = WEIR_LITERAL_WRITE(out, ",\"used\":");
+    out = weir_decimal_write(out, warning->used);
+    out = WEIR_LITERAL_WRITE(out, ",\"limit\":");
+    out = weir_decimal_write(out, warning->capacity);
+    *out++ = '}';
+    return out;
+}
+
 static char *limit_write(char *out, const struct weir_answer_limit *told)
 {
     out = WEIR_LITERAL_WRITE(out, "{\"name\":");
@@ -70,6 +82,9 @@ static char *limit_write(char *out, const struct weir_answer_limit *told)
     out = milliseconds_write(out, told->report.retry_after_ns);
     out = WEIR_LITERAL_WRITE(out, ",\"reset_after_ms\":");
     out = milliseconds_write(out, told->report.reset_after_ns);
+    if (told->warning.percent != 0) {
+        out = warning_write(out, &told->warning);
+    }
     *out++ = '}';
     return out;
 }

@@ -118,6 +118,17 @@ static char *list_write(char *out, const struct weir_answer *answer, uint32_t to
     return WEIR_LITERAL_WRITE(out, "\r\n");
 }
 
+static char *warning_write(char *out, const struct weir_answer_limit *told)
+{
+    out = name_write(out, told->name);
+    out = WEIR_LITERAL_WRITE(out, ";threshold=");
+    out = integer_write(out, told->warning.percent);
+    out = WEIR_LITERAL_WRITE(out, ";used=");
+    out = integer_write(out, told->warning.used);
+    out = WEIR_LITERAL_WRITE(out, ";limit=");
+    return integer_write(out, told->warning.capacity);
+}
+
 /* The limit that the single-limit dialects tell. */
 static const struct weir_answer_limit *tightest(const struct weir_answer *answer, uint32_t told)
 {
@@ -157,11 +168,13 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
                                     uint64_t wall_s, char *out)
 {
     char *start = out;
-    uint32_t told = 0; /* a bit a limit */
+    uint32_t told = 0, warned = 0; /* a bit a limit */
 
     _Static_assert(WEIR_CHECKS_MAX <= 32, "a bit a limit");
     for (uint16_t i = 0; i < answer->count; i++) {
-        told |= (uint32_t)is_told(&answer->limits[i]) << i;
+        uint32_t bit = (uint32_t)is_told(&answer->limits[i]) << i;
+        told |= bit;
+        warned |= answer->limits[i].warning.percent != 0 ? bit : 0;
     }
     if (told != 0) {
         if (dialects & WEIR_HEADERS_DRAFT) {
@@ -186,6 +199,10 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
             out = integer_write(out, limit->cost);
             out = WEIR_LITERAL_WRITE(out, "\r\n");
         }
+    }
+    if (warned != 0 && dialects != 0) {
+        out = WEIR_LITERAL_WRITE(out, "X-RateLimit-Warning: ");
+        out = list_write(out, answer, warned, warning_write);
     }
     if (!answer->allowed && answer->retry_after_ns != WEIR_NEVER) {
         out = WEIR_LITERAL_WRITE(out, "Retry-After: ");

@@ -12,6 +12,10 @@
  * The other dialects tell one limit, the tightest: the one to blame for a denial, else the one with
  * the least remaining: its capacity, remaining, and reset_after (x-epoch: the time of it).
  *
+ * X-RateLimit-Warning is house-made, beside whatever dialects there are: a list in the order of the
+ * answer of the limits that have reached a threshold (`warn_at`): the highest one in percent, what
+ * is used, and of how much. X-RateLimit-Warning: "month";threshold=80;used=8512;limit=10000
+ *
  * Seconds are rounded up; integers are clamped to 999,999,999,999,999 (RFC 9651 3.3.1). Not told
  * are shadow and unlimited limits, checks without a limit, and names that no structured string can
  * hold (beyond printable ASCII) or longer than WEIR_RATELIMIT_NAME_MAX.
@@ -24,9 +28,9 @@
 /* As long as names in a rules file may be. */
 #define WEIR_RATELIMIT_NAME_MAX 64
 
-/* Room that is always enough: WEIR_CHECKS_MAX limits, twice an escaped name (2 * 64 + 2 bytes) with
- * its parameters (at most 80), and 1 KiB for the fields that come once. */
-#define WEIR_RATELIMIT_HEADERS_MAX (WEIR_CHECKS_MAX * 2 * (2 * WEIR_RATELIMIT_NAME_MAX + 82) + 1024)
+/* Room that is always enough: WEIR_CHECKS_MAX limits, thrice an escaped name (2 * 64 + 2 bytes)
+ * with its parameters (at most 80), and 1 KiB for the fields that come once. */
+#define WEIR_RATELIMIT_HEADERS_MAX (WEIR_CHECKS_MAX * 3 * (2 * WEIR_RATELIMIT_NAME_MAX + 82) + 1024)
 
 /* Writes the fields as "Name: value\r\n" lines, Retry-After (denials with a finite wait) included.
  * `dialects` is a set of enum weir_header_dialect, in which x-epoch takes the place of x-delta;

@@ -53,6 +53,8 @@ static void answer_take(struct weir_answer *answer, struct weir_limit *limits, s
         told->report.reset_after_ns = number_take(input, 8);
         told->next_ns = number_take(input, 8);
         told->name = name_take(input);
+        told->warning = (struct weir_answer_warning){
+            told->next_ns, told->report.limit, (uint8_t)(flags >> 6 & 1 ? told->report.limit : 0)};
     }
 }
 
@@ -86,6 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(written <= WEIR_RATELIMIT_HEADERS_MAX);
     REQUIRE(written == 0 || memcmp(out + written - 2, "\r\n", 2) == 0);
     unsigned told = members(out, written, "\r\nRateLimit-Policy: ");
+    REQUIRE(members(out, written, "\r\nX-RateLimit-Warning: ") <= told);
     REQUIRE(told <= answer.count && told == members(out, written, "\r\nRateLimit: "));
     free(out);
     return 0;

@@ -92,6 +92,24 @@ static void a_lease_is_told_where_there_is_one(void **state)
                                    "\"delay_ms\":0,\"lease\":\"abc-123\",\"limits\":[]}");
 }
 
+static void a_limit_beyond_its_threshold_says_so(void **state)
+{
+    answer_start(&answer);
+    struct weir_answer_limit *told =
+        answer_add(&answer, &limits, "month", WEIR_QUOTA, 100, 60 * SECOND);
+    told->report = (struct weir_report){100, 15, 0, 60 * SECOND};
+    told->warning = (struct weir_answer_warning){85, 100, 80};
+    answer_add(&answer, &limits, "day", WEIR_QUOTA, 9, 60 * SECOND);
+    assert_string_equal(
+        written(),
+        "{\"allowed\":true,\"denied_by\":null,\"retry_after_ms\":0,\"delay_ms\":0,"
+        "\"limits\":[{\"name\":\"month\",\"algorithm\":\"quota\",\"allowed\":true,"
+        "\"shadow\":false,\"cost\":1,\"limit\":100,\"remaining\":15,\"retry_after_ms\":0,"
+        "\"reset_after_ms\":60000,\"warning\":{\"threshold\":80,\"used\":85,\"limit\":100}},"
+        "{\"name\":\"day\",\"algorithm\":\"quota\",\"allowed\":true,\"shadow\":false,"
+        "\"cost\":1,\"limit\":9,\"remaining\":0,\"retry_after_ms\":0,\"reset_after_ms\":0}]}");
+}
+
 static void the_longest_answer_fits_its_room(void **state)
 {
     static char name[WEIR_ANSWER_NAME_MAX + 1], lease[1024];
@@ -103,6 +121,8 @@ static void the_longest_answer_fits_its_room(void **state)
             answer_add(&answer, &limits, name, WEIR_SLIDING_WINDOW, 1, SECOND);
         told->allowed = false;
         told->report = (struct weir_report){UINT64_MAX, UINT64_MAX, WEIR_NEVER - 1, WEIR_NEVER - 1};
+        told->cost = UINT64_MAX;
+        told->warning = (struct weir_answer_warning){UINT64_MAX, UINT64_MAX, 100};
     }
     answer.allowed = false;
     answer.denied_by = 0;
@@ -217,6 +237,7 @@ int main(void)
         cmocka_unit_test(a_denial_names_its_limit_and_rounds_times_up),
         cmocka_unit_test(never_and_unlimited_are_null),
         cmocka_unit_test(a_lease_is_told_where_there_is_one),
+        cmocka_unit_test(a_limit_beyond_its_threshold_says_so),
         cmocka_unit_test(the_longest_answer_fits_its_room),
         cmocka_unit_test(problems_carry_the_types_of_the_draft),
         cmocka_unit_test(strings_are_escaped_as_json_asks),

@@ -117,6 +117,31 @@ static void concurrency_names_its_unit_and_no_window(void **state)
                         "RateLimit: \"jobs\";r=0;t=30\r\n");
 }
 
+static void warnings_are_one_list_beside_any_dialect(void **state)
+{
+    static const char expected[] = "X-RateLimit-Warning: \"month\";threshold=80;used=85;limit=100, "
+                                   "\"odd\\\"one\";threshold=100;used=999999999999999;"
+                                   "limit=999999999999999\r\n";
+    answer_start(&answer);
+    struct weir_answer_limit *told =
+        answer_add(&answer, &limits, "month", WEIR_QUOTA, 100, 3600 * SECOND);
+    told->warning = (struct weir_answer_warning){85, 100, 80};
+    answer_add(&answer, &limits, "quiet", WEIR_QUOTA, 100, 3600 * SECOND);
+    told = answer_add(&answer, &limits, "odd\"one", WEIR_QUOTA, 100, 3600 * SECOND);
+    told->warning = (struct weir_answer_warning){UINT64_MAX, UINT64_MAX, 100};
+    told = answer_add(&answer, &limits, "shadow", WEIR_QUOTA, 100, 3600 * SECOND);
+    told->warning = (struct weir_answer_warning){85, 100, 80};
+    told->shadow = true;
+    for (uint32_t dialects = 1; dialects < 32; dialects++) {
+        const char *fields = written(dialects, 0);
+        const char *at = strstr(fields, "X-RateLimit-Warning: ");
+        assert_non_null(at);
+        assert_string_equal(at, expected);
+        assert_null(strstr(at + 1, "X-RateLimit-Warning: "));
+    }
+    assert_string_equal(written(0, 0), "");
+}
+
 static void the_other_dialects_are_three_fields(void **state)
 {
     answer_start(&answer);
@@ -290,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_window_of_a_part_of_a_second_is_left_out),
         cmocka_unit_test(a_limit_of_zero_never_admits_and_has_no_window_to_tell),
         cmocka_unit_test(concurrency_names_its_unit_and_no_window),
+        cmocka_unit_test(warnings_are_one_list_beside_any_dialect),
         cmocka_unit_test(the_other_dialects_are_three_fields),
         cmocka_unit_test(one_limit_is_told_as_the_tightest),
         cmocka_unit_test(what_is_not_for_clients_is_not_told),
