@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/admin_client.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/top_fetch.h"
 #include "rules/key_values.h"
 #include "server/server.h"
 
@@ -41,13 +41,13 @@ static const struct option long_options[] = {
 struct grant_options {
     const char *admin, *token;
     const char *keys[WEIR_KEY_VALUES_MAX];
-    struct top_grant grant;
+    struct admin_grant grant;
 };
 
 /* Returns 0, or what to exit with. */
 static int take_option(int option, const char *value, struct grant_options *options)
 {
-    struct top_grant *grant = &options->grant;
+    struct admin_grant *grant = &options->grant;
     switch (option) {
     case OPT_ADMIN:
         options->admin = value;
@@ -77,16 +77,16 @@ static int take_option(int option, const char *value, struct grant_options *opti
 
 static int run(const struct grant_options *options)
 {
-    struct top_granted granted;
+    struct admin_granted granted;
     struct weir_reason reason = {{0}};
-    struct top_fetch *fetch;
-    int error = top_fetch_open(&fetch, options->admin, options->token);
+    struct admin_client *client;
+    int error = admin_client_open(&client, options->admin, options->token);
     if (error < 0) {
         cli_error("%s", weir_error_text(error));
         return EXIT_FAILURE;
     }
-    error = top_fetch_grant(fetch, &options->grant, &granted, &reason);
-    top_fetch_close(fetch);
+    error = admin_client_grant(client, &options->grant, &granted, &reason);
+    admin_client_close(client);
     if (error < 0) {
         cli_error("%s: %s", options->admin, reason.text);
         return EXIT_FAILURE;

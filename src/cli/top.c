@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/admin_client.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/top_fetch.h"
 #include "server/clock.h"
 #include "server/server.h"
 
@@ -56,7 +56,7 @@ struct top_options {
 };
 
 /* The limit of this name a moment ago; NULL when it is new. */
-static const struct top_limit *find_before(const struct top_answer *before, const char *name)
+static const struct admin_limit *find_before(const struct admin_answer *before, const char *name)
 {
     for (size_t i = 0; i < before->limit_count; i++) {
         if (strcmp(before->limits[i].name, name) == 0)
@@ -74,14 +74,14 @@ static void print_rate(uint64_t now, uint64_t before, bool known, double elapsed
         printf(" %10s", "-");
 }
 
-static void print_limits(const struct top_answer *answer, const struct top_answer *before,
+static void print_limits(const struct admin_answer *answer, const struct admin_answer *before,
                          double elapsed_s)
 {
     printf("%-*s %-16s %12s %12s %10s %10s\n", NAME_WIDTH, "LIMIT", "ALGORITHM", "ALLOWED",
            "DENIED", "ALLOWED/s", "DENIED/s");
     for (size_t i = 0; i < answer->limit_count; i++) {
-        const struct top_limit *limit = &answer->limits[i];
-        const struct top_limit *old = find_before(before, limit->name);
+        const struct admin_limit *limit = &answer->limits[i];
+        const struct admin_limit *old = find_before(before, limit->name);
         int width = printf("%s%s", limit->name, limit->shadow ? "*" : "");
         printf("%*s %-16s %12" PRIu64 " %12" PRIu64, width < NAME_WIDTH ? NAME_WIDTH - width : 0,
                "", limit->algorithm, limit->allowed, limit->denied);
@@ -91,12 +91,12 @@ static void print_limits(const struct top_answer *answer, const struct top_answe
     }
 }
 
-static void print_keys(const struct top_answer *answer)
+static void print_keys(const struct admin_answer *answer)
 {
     if (answer->key_count > 0)
         printf("\n%-*s %12s  %s\n", NAME_WIDTH, "MOST DENIED", "DENIED", "KEY");
     for (size_t i = 0; i < answer->key_count; i++) {
-        const struct top_key *key = &answer->keys[i];
+        const struct admin_key *key = &answer->keys[i];
         printf("%-*s %12" PRIu64 "  ", NAME_WIDTH, key->limit, key->denied);
         cli_print_key(stdout, key->key, strlen(key->key), KEY_TEXT_MAX);
         if (key->error > 0)
@@ -106,9 +106,9 @@ static void print_keys(const struct top_answer *answer)
 }
 
 /* Prints rounds until the output fails or the server is gone. Returns the exit status. */
-static int watch(struct top_fetch *fetch, const struct top_options *options)
+static int watch(struct admin_client *client, const struct top_options *options)
 {
-    struct top_answer answer, before = {0};
+    struct admin_answer answer, before = {0};
     struct weir_reason reason;
     bool terminal = isatty(STDOUT_FILENO);
     int status = EXIT_SUCCESS;
@@ -116,8 +116,8 @@ static int watch(struct top_fetch *fetch, const struct top_options *options)
     for (;;) {
         uint64_t now_ns = weir_clock_boot_ns(), elapsed_ns = now_ns - asked_ns;
         asked_ns = now_ns;
-        if (top_fetch_answer(fetch, options->keys, &answer, &reason) < 0) {
-            top_answer_free(&answer);
+        if (admin_client_ask(client, options->keys, &answer, &reason) < 0) {
+            admin_answer_free(&answer);
             cli_error("%s: %s", options->admin, reason.text);
             status = EXIT_FAILURE;
             break;
@@ -126,7 +126,7 @@ static int watch(struct top_fetch *fetch, const struct top_options *options)
             fputs("\033[H\033[2J", stdout); /* to the top left corner of a clear screen */
         print_limits(&answer, &before, (double)elapsed_ns / 1e9);
         print_keys(&answer);
-        top_answer_free(&before);
+        admin_answer_free(&before);
         before = answer;
         if (options->once)
             break;
@@ -136,7 +136,7 @@ static int watch(struct top_fetch *fetch, const struct top_options *options)
             break;
         nanosleep(&(struct timespec){.tv_sec = (time_t)options->interval_s}, NULL);
     }
-    top_answer_free(&before);
+    admin_answer_free(&before);
     return cli_finish(status);
 }
 
@@ -186,13 +186,13 @@ int weir_command_top(int argc, char **argv)
     }
     if (optind < argc)
         return cli_usage_error("top", "unexpected argument '%s'", argv[optind]);
-    struct top_fetch *fetch;
-    int error = top_fetch_open(&fetch, options.admin, options.token);
+    struct admin_client *client;
+    int error = admin_client_open(&client, options.admin, options.token);
     if (error < 0) {
         cli_error("%s", weir_error_text(error));
         return EXIT_FAILURE;
     }
-    int status = watch(fetch, &options);
-    top_fetch_close(fetch);
+    int status = watch(client, &options);
+    admin_client_close(client);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Asking a running server's admin listener what its limits are doing, for `weir top`, and topping
+/* A client of a running server's admin listener: what its limits are doing, for `weir top`; topping
  * up a key, for `weir grant`.
  *
  * One connection (libcurl) is kept over all questions. Answers are JSON (jansson); a field that is
@@ -7,8 +7,8 @@
  *
  * Threads: one owner.
  */
-#ifndef WEIR_CLI_TOP_FETCH_H
-#define WEIR_CLI_TOP_FETCH_H
+#ifndef WEIR_CLI_ADMIN_CLIENT_H
+#define WEIR_CLI_ADMIN_CLIENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,56 +17,56 @@
 #include <weir/error.h>
 
 /* An answer may be as large as this: 10,000 limits take about 3 MiB. */
-#define TOP_ANSWER_MAX ((size_t)16 << 20)
+#define ADMIN_ANSWER_MAX ((size_t)16 << 20)
 
-struct top_limit {
+struct admin_limit {
     char *name, *algorithm;
     bool shadow;
     uint64_t allowed, denied; /* denied: by a shadow limit, what it would have denied */
 };
 
-struct top_key {
+struct admin_key {
     char *limit, *key;
     uint64_t denied, error; /* denied is at most `error` too high */
 };
 
 /* What the server said at one moment. */
-struct top_answer {
-    struct top_limit *limits; /* in the order of the rules file */
+struct admin_answer {
+    struct admin_limit *limits; /* in the order of the rules file */
     size_t limit_count;
-    struct top_key *keys; /* most denied first, over all limits */
+    struct admin_key *keys; /* most denied first, over all limits */
     size_t key_count;
 };
 
-struct top_fetch;
+struct admin_client;
 
 /* `address`: "127.0.0.1:9090", "[::1]:9090" or "unix:/path"; `token` may be NULL. Both are copied.
  * Errors: WEIR_ERR_MEMORY. */
-int top_fetch_open(struct top_fetch **fetch, const char *address, const char *token)
+int admin_client_open(struct admin_client **client, const char *address, const char *token)
     __attribute__((warn_unused_result));
-void top_fetch_close(struct top_fetch *fetch);
+void admin_client_close(struct admin_client *client);
 
 /* Asks for the limits and the `keys` most denied keys of each that denied anything. The caller
- * frees the answer (top_answer_free), also after an error.
+ * frees the answer (admin_answer_free), also after an error.
  * Errors, with `reason`: WEIR_ERR_IO (no connection, no answer in time, another status than 200),
  * WEIR_ERR_TOO_LARGE, WEIR_ERR_SYNTAX (not the JSON of an admin listener), WEIR_ERR_MEMORY. */
-int top_fetch_answer(struct top_fetch *fetch, uint64_t keys, struct top_answer *answer,
+int admin_client_ask(struct admin_client *client, uint64_t keys, struct admin_answer *answer,
                      struct weir_reason *reason) __attribute__((warn_unused_result));
-void top_answer_free(struct top_answer *answer);
+void admin_answer_free(struct admin_answer *answer);
 
 /* Gives units back to one key of a limit. Errors: as above; `reason` is what the server says. */
-struct top_grant {
+struct admin_grant {
     const char *limit, *plan; /* plan: NULL: none */
     const char *const *keys;  /* values of the limit's key, in its order */
     size_t key_count;
     uint64_t units;
 };
-struct top_granted {
+struct admin_granted {
     bool granted; /* false: it had used nothing */
     uint64_t limit, remaining;
 };
-int top_fetch_grant(struct top_fetch *fetch, const struct top_grant *grant,
-                    struct top_granted *granted, struct weir_reason *reason)
+int admin_client_grant(struct admin_client *client, const struct admin_grant *grant,
+                       struct admin_granted *granted, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
 #endif

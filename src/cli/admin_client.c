@@ -1,5 +1,5 @@
-/* see top_fetch.h */
-#include "cli/top_fetch.h"
+/* see admin_client.h */
+#include "cli/admin_client.h"
 
 #include <curl/curl.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #define CONNECT_TIMEOUT_S 3L
 #define ANSWER_TIMEOUT_S 10L
 
-struct top_fetch {
+struct admin_client {
     CURL *curl;
     struct curl_slist *headers;
     char *address; /* as given; without "unix:…" also the host of URLs */
@@ -25,80 +25,80 @@ struct top_fetch {
 
 static size_t take_body(char *data, size_t one, size_t size, void *context)
 {
-    struct top_fetch *fetch = context;
-    if (size > TOP_ANSWER_MAX - fetch->size) {
-        fetch->too_large = true;
+    struct admin_client *client = context;
+    if (size > ADMIN_ANSWER_MAX - client->size) {
+        client->too_large = true;
         return 0;
     }
-    if (fetch->size + size > fetch->room) {
-        size_t room = (fetch->size + size) * 2;
-        char *body = realloc(fetch->body, room);
+    if (client->size + size > client->room) {
+        size_t room = (client->size + size) * 2;
+        char *body = realloc(client->body, room);
         if (body == NULL)
             return 0;
-        fetch->body = body;
-        fetch->room = room;
+        client->body = body;
+        client->room = room;
     }
-    memcpy(fetch->body + fetch->size, data, size);
-    fetch->size += size;
+    memcpy(client->body + client->size, data, size);
+    client->size += size;
     return size;
 }
 
 /* "Authorization: Bearer <token>". */
-static int add_token(struct top_fetch *fetch, const char *token)
+static int add_token(struct admin_client *client, const char *token)
 {
     char *header;
     if (asprintf(&header, "Authorization: Bearer %s", token) < 0)
         return WEIR_ERR_MEMORY;
-    fetch->headers = curl_slist_append(NULL, header);
+    client->headers = curl_slist_append(NULL, header);
     free(header);
-    return fetch->headers == NULL ? WEIR_ERR_MEMORY : 0;
+    return client->headers == NULL ? WEIR_ERR_MEMORY : 0;
 }
 
-static int set_options(struct top_fetch *fetch)
+static int set_options(struct admin_client *client)
 {
-    CURL *curl = fetch->curl;
+    CURL *curl = client->curl;
     bool set = curl_easy_setopt(curl, CURLOPT_NOPROXY, "*") == CURLE_OK &&
                curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&
                curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
                curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT_S) == CURLE_OK &&
                curl_easy_setopt(curl, CURLOPT_TIMEOUT, ANSWER_TIMEOUT_S) == CURLE_OK &&
-               curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, fetch->error) == CURLE_OK &&
+               curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, client->error) == CURLE_OK &&
                curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK &&
-               curl_easy_setopt(curl, CURLOPT_WRITEDATA, fetch) == CURLE_OK &&
-               curl_easy_setopt(curl, CURLOPT_HTTPHEADER, fetch->headers) == CURLE_OK &&
-               (!fetch->unix_socket ||
-                curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, fetch->address) == CURLE_OK);
+               curl_easy_setopt(curl, CURLOPT_WRITEDATA, client) == CURLE_OK &&
+               curl_easy_setopt(curl, CURLOPT_HTTPHEADER, client->headers) == CURLE_OK &&
+               (!client->unix_socket ||
+                curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, client->address) == CURLE_OK);
     return set ? 0 : WEIR_ERR_MEMORY;
 }
 
-int top_fetch_open(struct top_fetch **out, const char *address, const char *token)
+int admin_client_open(struct admin_client **out, const char *address, const char *token)
 {
     static const char unix_prefix[] = "unix:";
-    struct top_fetch *fetch = calloc(1, sizeof *fetch);
-    if (fetch == NULL)
+    struct admin_client *client = calloc(1, sizeof *client);
+    if (client == NULL)
         return WEIR_ERR_MEMORY;
-    fetch->unix_socket = strncmp(address, unix_prefix, sizeof unix_prefix - 1) == 0;
-    fetch->address = strdup(address + (fetch->unix_socket ? sizeof unix_prefix - 1 : 0));
-    fetch->curl = curl_easy_init();
-    if (fetch->address == NULL || fetch->curl == NULL ||
-        (token != NULL && add_token(fetch, token) < 0) || set_options(fetch) < 0) {
-        top_fetch_close(fetch);
+    client->unix_socket = strncmp(address, unix_prefix, sizeof unix_prefix - 1) == 0;
+    client->address = strdup(address + (client->unix_socket ? sizeof unix_prefix - 1 : 0));
+    client->curl = curl_easy_init();
+    if (client->address == NULL || client->curl == NULL ||
+        (token != NULL && add_token(client, token) < 0) || set_options(client) < 0) {
+        admin_client_close(client);
         return WEIR_ERR_MEMORY;
     }
-    *out = fetch;
+    *out = client;
     return 0;
 }
 
-void top_fetch_close(struct top_fetch *fetch)
+void admin_client_close(struct admin_client *client)
 {
-    if (fetch == NULL)
+    if (client == NULL)
         return;
-    if (fetch->curl != NULL)
-        curl_easy_cleanup(fetch->curl);
-    curl_slist_free_all(fetch->headers);
-    free(fetch->address);
-    free(fetch->body);
-    free(fetch);
+    if (client->curl != NULL)
+        curl_easy_cleanup(client->curl);
+    curl_slist_free_all(client->headers);
+    free(client->address);
+    free(client->body);
+    free(client);
 }
 
 static int refuse(struct weir_reason *reason, int error, const char *text)
@@ -108,9 +108,9 @@ static int refuse(struct weir_reason *reason, int error, const char *text)
 }
 
 /* The server's own words on an error, where it has some. */
-static void take_detail(const struct top_fetch *fetch, struct weir_reason *reason)
+static void take_detail(const struct admin_client *client, struct weir_reason *reason)
 {
-    json_t *problem = json_loadb(fetch->body, fetch->size, 0, NULL);
+    json_t *problem = json_loadb(client->body, client->size, 0, NULL);
     const char *detail = json_string_value(json_object_get(problem, "detail"));
     if (detail != NULL)
         snprintf(reason->text, sizeof reason->text, "%.200s", detail);
@@ -118,40 +118,40 @@ static void take_detail(const struct top_fetch *fetch, struct weir_reason *reaso
 }
 
 /* The JSON object at `path`, a new reference; NULL with *error and `reason`. */
-static json_t *get(struct top_fetch *fetch, const char *path, int *error,
+static json_t *get(struct admin_client *client, const char *path, int *error,
                    struct weir_reason *reason)
 {
     char *url;
-    const char *host = fetch->unix_socket ? "localhost" : fetch->address;
+    const char *host = client->unix_socket ? "localhost" : client->address;
     if (asprintf(&url, "http://%s%s", host, path) < 0) {
         *error = refuse(reason, WEIR_ERR_MEMORY, weir_error_text(WEIR_ERR_MEMORY));
         return NULL;
     }
-    fetch->size = 0;
-    fetch->too_large = false;
-    fetch->error[0] = '\0';
-    CURLcode code = curl_easy_setopt(fetch->curl, CURLOPT_URL, url);
+    client->size = 0;
+    client->too_large = false;
+    client->error[0] = '\0';
+    CURLcode code = curl_easy_setopt(client->curl, CURLOPT_URL, url);
     if (code == CURLE_OK)
-        code = curl_easy_perform(fetch->curl);
+        code = curl_easy_perform(client->curl);
     free(url);
     if (code != CURLE_OK) {
-        const char *text = fetch->error[0] != '\0' ? fetch->error : curl_easy_strerror(code);
-        *error = fetch->too_large
+        const char *text = client->error[0] != '\0' ? client->error : curl_easy_strerror(code);
+        *error = client->too_large
                      ? refuse(reason, WEIR_ERR_TOO_LARGE, "the answer is larger than 16 MiB")
                      : refuse(reason, WEIR_ERR_IO, text);
         return NULL;
     }
     long status = 0;
-    curl_easy_getinfo(fetch->curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
     if (status != 200) {
         snprintf(reason->text, sizeof reason->text, "%s: status %ld%s", path, status,
                  status == 401 || status == 403 ? " (--token?)" : "");
-        if (fetch->posts)
-            take_detail(fetch, reason);
+        if (client->posts)
+            take_detail(client, reason);
         *error = WEIR_ERR_IO;
         return NULL;
     }
-    json_t *value = json_loadb(fetch->body, fetch->size, 0, NULL);
+    json_t *value = json_loadb(client->body, client->size, 0, NULL);
     if (json_is_object(value))
         return value;
     json_decref(value);
@@ -177,7 +177,7 @@ static char *text(const json_t *object, const char *field)
     return copy;
 }
 
-static int read_limits(const json_t *list, struct top_answer *answer)
+static int read_limits(const json_t *list, struct admin_answer *answer)
 {
     answer->limits = calloc(json_array_size(list) + 1, sizeof *answer->limits);
     if (answer->limits == NULL)
@@ -186,7 +186,7 @@ static int read_limits(const json_t *list, struct top_answer *answer)
     json_t *object;
     json_array_foreach(list, i, object)
     {
-        struct top_limit *limit = &answer->limits[answer->limit_count++];
+        struct admin_limit *limit = &answer->limits[answer->limit_count++];
         limit->name = text(object, "name");
         limit->algorithm = text(object, "algorithm");
         limit->shadow = json_is_true(json_object_get(object, "shadow"));
@@ -198,10 +198,10 @@ static int read_limits(const json_t *list, struct top_answer *answer)
     return 0;
 }
 
-static int read_keys(const json_t *list, const char *limit, struct top_answer *answer)
+static int read_keys(const json_t *list, const char *limit, struct admin_answer *answer)
 {
     size_t room = answer->key_count + json_array_size(list);
-    struct top_key *keys = realloc(answer->keys, (room + 1) * sizeof *keys);
+    struct admin_key *keys = realloc(answer->keys, (room + 1) * sizeof *keys);
     if (keys == NULL)
         return WEIR_ERR_MEMORY;
     answer->keys = keys;
@@ -209,11 +209,11 @@ static int read_keys(const json_t *list, const char *limit, struct top_answer *a
     json_t *object;
     json_array_foreach(list, i, object)
     {
-        struct top_key *key = &keys[answer->key_count++];
-        *key = (struct top_key){.limit = strdup(limit),
-                                .key = text(object, "key"),
-                                .denied = number(object, "denied"),
-                                .error = number(object, "error")};
+        struct admin_key *key = &keys[answer->key_count++];
+        *key = (struct admin_key){.limit = strdup(limit),
+                                  .key = text(object, "key"),
+                                  .denied = number(object, "denied"),
+                                  .error = number(object, "error")};
         if (key->limit == NULL || key->key == NULL)
             return WEIR_ERR_MEMORY;
     }
@@ -221,14 +221,14 @@ static int read_keys(const json_t *list, const char *limit, struct top_answer *a
 }
 
 /* The most denied keys of one limit. */
-static int fetch_keys(struct top_fetch *fetch, const char *limit, uint64_t count,
-                      struct top_answer *answer, struct weir_reason *reason)
+static int fetch_keys(struct admin_client *client, const char *limit, uint64_t count,
+                      struct admin_answer *answer, struct weir_reason *reason)
 {
     int error = WEIR_ERR_MEMORY;
-    char *name = curl_easy_escape(fetch->curl, limit, 0), *path = NULL;
+    char *name = curl_easy_escape(client->curl, limit, 0), *path = NULL;
     if (name != NULL && asprintf(&path, "/v1/limits/%s/top?count=%" PRIu64, name, count) < 0)
         path = NULL;
-    json_t *object = path != NULL ? get(fetch, path, &error, reason) : NULL;
+    json_t *object = path != NULL ? get(client, path, &error, reason) : NULL;
     if (object != NULL)
         error = read_keys(json_object_get(object, "keys"), limit, answer);
     json_decref(object);
@@ -239,26 +239,26 @@ static int fetch_keys(struct top_fetch *fetch, const char *limit, uint64_t count
 
 static int by_denials(const void *left, const void *right)
 {
-    const struct top_key *a = left, *b = right;
+    const struct admin_key *a = left, *b = right;
     if (a->denied != b->denied)
         return a->denied > b->denied ? -1 : 1;
     int order = strcmp(a->limit, b->limit);
     return order != 0 ? order : strcmp(a->key, b->key);
 }
 
-int top_fetch_answer(struct top_fetch *fetch, uint64_t keys, struct top_answer *answer,
+int admin_client_ask(struct admin_client *client, uint64_t keys, struct admin_answer *answer,
                      struct weir_reason *reason)
 {
     int error = 0;
-    *answer = (struct top_answer){0};
+    *answer = (struct admin_answer){0};
     *reason = (struct weir_reason){{0}};
-    json_t *object = get(fetch, "/v1/limits", &error, reason);
+    json_t *object = get(client, "/v1/limits", &error, reason);
     if (object != NULL)
         error = read_limits(json_object_get(object, "limits"), answer);
     json_decref(object);
     for (size_t i = 0; i < answer->limit_count && keys > 0 && error == 0; i++) {
         if (answer->limits[i].denied > 0)
-            error = fetch_keys(fetch, answer->limits[i].name, keys, answer, reason);
+            error = fetch_keys(client, answer->limits[i].name, keys, answer, reason);
     }
     if (answer->key_count > 1)
         qsort(answer->keys, answer->key_count, sizeof *answer->keys, by_denials);
@@ -267,7 +267,7 @@ int top_fetch_answer(struct top_fetch *fetch, uint64_t keys, struct top_answer *
     return error;
 }
 
-void top_answer_free(struct top_answer *answer)
+void admin_answer_free(struct admin_answer *answer)
 {
     for (size_t i = 0; i < answer->limit_count; i++) {
         free(answer->limits[i].name);
@@ -279,14 +279,14 @@ void top_answer_free(struct top_answer *answer)
     }
     free(answer->limits);
     free(answer->keys);
-    *answer = (struct top_answer){0};
+    *answer = (struct admin_answer){0};
 }
 
 /* One key's limit, and how many units. The texts are the user's, so they are escaped. */
-static char *grant_path(struct top_fetch *fetch, const struct top_grant *grant)
+static char *grant_path(struct admin_client *client, const struct admin_grant *grant)
 {
     char *path = NULL;
-    char *name = curl_easy_escape(fetch->curl, grant->limit, 0);
+    char *name = curl_easy_escape(client->curl, grant->limit, 0);
     if (name == NULL ||
         asprintf(&path, "/v1/limits/%s/grant?units=%" PRIu64, name, grant->units) < 0)
         path = NULL;
@@ -295,7 +295,7 @@ static char *grant_path(struct top_fetch *fetch, const struct top_grant *grant)
         const char *value = i < grant->key_count ? grant->keys[i] : grant->plan;
         if (value == NULL)
             continue;
-        char *longer = NULL, *escaped = curl_easy_escape(fetch->curl, value, 0);
+        char *longer = NULL, *escaped = curl_easy_escape(client->curl, value, 0);
         if (escaped == NULL ||
             asprintf(&longer, "%s&%s=%s", path, i < grant->key_count ? "key" : "plan", escaped) < 0)
             longer = NULL;
@@ -306,17 +306,17 @@ static char *grant_path(struct top_fetch *fetch, const struct top_grant *grant)
     return path;
 }
 
-int top_fetch_grant(struct top_fetch *fetch, const struct top_grant *grant,
-                    struct top_granted *granted, struct weir_reason *reason)
+int admin_client_grant(struct admin_client *client, const struct admin_grant *grant,
+                       struct admin_granted *granted, struct weir_reason *reason)
 {
     int error = 0;
-    char *path = grant_path(fetch, grant);
-    if (path == NULL || curl_easy_setopt(fetch->curl, CURLOPT_COPYPOSTFIELDS, "") != CURLE_OK) {
+    char *path = grant_path(client, grant);
+    if (path == NULL || curl_easy_setopt(client->curl, CURLOPT_COPYPOSTFIELDS, "") != CURLE_OK) {
         free(path);
         return refuse(reason, WEIR_ERR_MEMORY, weir_error_text(WEIR_ERR_MEMORY));
     }
-    fetch->posts = true;
-    json_t *answer = get(fetch, path, &error, reason);
+    client->posts = true;
+    json_t *answer = get(client, path, &error, reason);
     free(path);
     if (answer == NULL)
         return error;
