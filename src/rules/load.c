@@ -26,6 +26,7 @@ enum top_field {
     TOP_ENVOY,
     TOP_IDENTITIES,
     TOP_TIMEZONE,
+    TOP_WEBHOOK,
     TOP_FIELDS,
 };
 
@@ -33,8 +34,9 @@ enum top_field {
 #define IDEMPOTENCY_NS (UINT64_C(600) * 1000000000)
 
 static const char *const top_names[TOP_FIELDS] = {
-    "version", "server", "state", "headers",     "identify", "keys",       "default_plan",
-    "plans",   "limits", "store", "idempotency", "envoy",    "identities", "timezone",
+    "version",     "server",       "state",      "headers",  "identify",
+    "keys",        "default_plan", "plans",      "limits",   "store",
+    "idempotency", "envoy",        "identities", "timezone", "webhook",
 };
 
 const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name)
@@ -112,6 +114,9 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
     }
     if (fields[TOP_ENVOY].value != NULL) {
         rules_load_envoy(loader, fields[TOP_ENVOY].value);
+    }
+    if (fields[TOP_WEBHOOK].value != NULL) {
+        rules_load_webhook(loader, fields[TOP_WEBHOOK].value);
     }
     if (fields[TOP_TIMEZONE].value != NULL) {
         rules_load_timezone(loader, fields[TOP_TIMEZONE].value);

@@ -1,14 +1,10 @@
 /* Which Redis, and how it is spoken to: of `store` and of `identities`; see loader.h */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "rules/loader.h"
 
-#define PREFIX_MAX 64  /* keys of hundreds of bytes are slower than those of tens */
-#define SECRET_MAX 512 /* what the client's URL can hold: store/redis/url.h */
+#define PREFIX_MAX 64 /* keys of hundreds of bytes are slower than those of tens */
 
 /* What Redis is, in the order of their schemes in a URL. */
 struct scheme {
@@ -65,55 +61,19 @@ static const struct scheme *check_url(struct rules_loader *loader, const struct 
     return scheme;
 }
 
-/* A text of 1 to SECRET_MAX bytes; NULL after a problem. */
+/* A text of 1 to RULES_SECRET_MAX bytes; NULL after a problem. */
 static const char *read_secret(struct rules_loader *loader, const struct rules_field *field)
 {
     struct weir_bytes text;
     if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &text)) {
         return NULL;
     }
-    if (text.size == 0 || text.size > SECRET_MAX) {
+    if (text.size == 0 || text.size > RULES_SECRET_MAX) {
         rules_problem(loader, field->value, "`%s` must have 1 to %d bytes", field->name,
-                      SECRET_MAX);
+                      RULES_SECRET_MAX);
         return NULL;
     }
     return rules_keep_text(loader, text.data, text.size);
-}
-
-/* The password that a file holds, without the end of its line. */
-static const char *read_password_file(struct rules_loader *loader, const struct rules_node *node)
-{
-    struct weir_bytes name;
-    char secret[SECRET_MAX + 3];
-    if (!rules_read_text(loader, node, "password_file", &name)) {
-        return NULL;
-    }
-    const char *path = rules_path_of(loader, name);
-    if (path == NULL) {
-        return NULL;
-    }
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = file >= 0 ? read(file, secret, sizeof(secret)) : -1;
-    int error = errno;
-    if (file >= 0) {
-        close(file);
-    }
-    if (got < 0) {
-        rules_problem(loader, node, "cannot read %s: %s", path, strerror(error));
-        return NULL;
-    }
-    size_t size = (size_t)got;
-    size -= size > 0 && secret[size - 1] == '\n';
-    size -= size > 0 && size < (size_t)got && secret[size - 1] == '\r';
-    if (size == 0 || size > SECRET_MAX || memchr(secret, '\0', size) != NULL ||
-        memchr(secret, '\n', size) != NULL) {
-        rules_problem(loader, node, "%s must hold a password of 1 to %d bytes on one line", path,
-                      SECRET_MAX);
-        return NULL;
-    }
-    const char *kept = rules_keep_text(loader, secret, size);
-    memset(secret, 0, sizeof(secret));
-    return kept;
 }
 
 static void load_access(struct rules_loader *loader, const struct rules_field *fields,
@@ -126,7 +86,8 @@ static void load_access(struct rules_loader *loader, const struct rules_field *f
     if (file->value != NULL && fields[RULES_REDIS_PASSWORD].value != NULL) {
         rules_problem(loader, file->key, "`password` and `password_file` are the same; give one");
     } else if (file->value != NULL) {
-        access->password = read_password_file(loader, file->value);
+        access->password =
+            rules_read_secret_file(loader, file->value, "password_file", "a password");
     }
     access->sentinel_user = read_secret(loader, &fields[RULES_REDIS_SENTINEL_USER]);
     access->sentinel_password = read_secret(loader, &fields[RULES_REDIS_SENTINEL_PASSWORD]);

@@ -124,6 +124,7 @@ void rules_load_tls(struct rules_loader *loader, const struct rules_node *node,
 void rules_load_headers(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_store(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_identities(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_webhook(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_idempotency(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_plans(struct rules_loader *loader, const struct rules_node *plans,
@@ -218,6 +219,12 @@ void rules_check_nodes(struct rules_loader *loader);
 
 /* `local`, `open` or `closed`: enum weir_store_failure. */
 uint8_t rules_read_failure(struct rules_loader *loader, const struct rules_node *node);
+
+/* The secret that a file holds, without the end of its line: 1 to RULES_SECRET_MAX bytes. `what` is
+ * the key, `kind` what it holds ("a password"). Kept; NULL after a problem. */
+#define RULES_SECRET_MAX 512 /* what the client's URL can hold: store/redis/url.h */
+const char *rules_read_secret_file(struct rules_loader *loader, const struct rules_node *node,
+                                   const char *what, const char *kind);
 
 /* A file that the rules name: relative to their folder. Kept; NULL when memory is out. */
 const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name);

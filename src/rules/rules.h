@@ -81,10 +81,26 @@ struct weir_identities_settings {
     uint32_t max_keys;    /* callers known at one time, of each worker; default 100,000 */
     bool deny;            /* `on_error: deny`; else a key that cannot be looked up is nobody's */
 };
+/* `webhook:`, where warnings are sent to; see docs/webhooks.md. */
+#define WEIR_WEBHOOK_SECRET_MIN 24 /* bytes, as Standard Webhooks says */
+#define WEIR_WEBHOOK_SECRET_MAX 64
+#define WEIR_WEBHOOK_SECRETS_MAX 2 /* while one is changed for the next */
+struct weir_webhook_secret {
+    uint8_t size;
+    unsigned char bytes[WEIR_WEBHOOK_SECRET_MAX];
+};
+struct weir_webhook_settings {
+    const char *url; /* NULL: none */
+    const char *ca_file;
+    struct weir_webhook_secret secrets[WEIR_WEBHOOK_SECRETS_MAX];
+    uint32_t secret_count; /* every message is signed with each */
+    uint64_t timeout_ns;   /* of one attempt; default 5 s */
+};
 struct weir_settings {
     struct weir_store_settings store;
     struct weir_identities_settings identities;
     struct weir_envoy_settings envoy;
+    struct weir_webhook_settings webhook;
     uint64_t idempotency_ns; /* life of an idempotency key; default 10 min */
     struct weir_listener_settings http, redis, grpc, admin;
     uint32_t workers; /* 0: auto */

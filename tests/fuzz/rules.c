@@ -53,7 +53,7 @@ static void ask(struct weir_rules *rules)
     for (int i = 0; i < count; i++) {
         REQUIRE(checks[0][i].rule == checks[1][i].rule);
         REQUIRE(memcmp(checks[0][i].hash, checks[1][i].hash, sizeof(checks[0][i].hash)) == 0);
-        REQUIRE(i == 0 || checks[0][i - 1].rule < checks[0][i].rule);
+        REQUIRE(i == 0 || checks[0][i - 1].rule <= checks[0][i].rule); /* several rates */
     }
 }
 

@@ -1,0 +1,43 @@
+/* Secrets that stand in files of their own; see loader.h */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rules/loader.h"
+
+const char *rules_read_secret_file(struct rules_loader *loader, const struct rules_node *node,
+                                   const char *what, const char *kind)
+{
+    struct weir_bytes name;
+    char secret[RULES_SECRET_MAX + 3];
+    if (!rules_read_text(loader, node, what, &name)) {
+        return NULL;
+    }
+    const char *path = rules_path_of(loader, name);
+    if (path == NULL) {
+        return NULL;
+    }
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = file >= 0 ? read(file, secret, sizeof(secret)) : -1;
+    int error = errno;
+    if (file >= 0) {
+        close(file);
+    }
+    if (got < 0) {
+        rules_problem(loader, node, "cannot read %s: %s", path, strerror(error));
+        return NULL;
+    }
+    size_t size = (size_t)got;
+    size -= size > 0 && secret[size - 1] == '\n';
+    size -= size > 0 && size < (size_t)got && secret[size - 1] == '\r';
+    if (size == 0 || size > RULES_SECRET_MAX || memchr(secret, '\0', size) != NULL ||
+        memchr(secret, '\n', size) != NULL) {
+        rules_problem(loader, node, "%s must hold %s of 1 to %d bytes on one line", path, kind,
+                      RULES_SECRET_MAX);
+        return NULL;
+    }
+    const char *kept = rules_keep_text(loader, secret, size);
+    memset(secret, 0, sizeof(secret));
+    return kept;
+}
