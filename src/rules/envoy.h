@@ -158,9 +158,10 @@ size_t weir_envoy_plan_size(const struct weir_envoy *envoy,
                             const struct weir_envoy_request *request);
 
 /* Matches all descriptors. `memory` (aligned to 16) has weir_envoy_plan_size bytes and stays with
- * the plan, as do `envoy` and `request`. Errors: WEIR_ERR_RANGE (an override without a unit),
- * WEIR_ERR_TOO_LARGE (too many limits to be decided together), WEIR_ERR_FULL (no room for an
- * override's limit); `reason` has the text for the client. */
+ * the plan, as do `envoy` and `request`. Errors: WEIR_ERR_RANGE (an override without a unit, or
+ * beside another limit of the same state where all are charged together), WEIR_ERR_TOO_LARGE (too
+ * many limits to be decided together), WEIR_ERR_FULL (no room for an override's limit); `reason`
+ * has the text for the client. */
 int weir_envoy_plan_make(struct weir_envoy_plan *plan, const struct weir_envoy *envoy,
                          const struct weir_envoy_request *request, void *memory,
                          weir_envoy_override_fn override, void *context, struct weir_reason *reason)

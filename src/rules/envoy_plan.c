@@ -286,14 +286,27 @@ static bool is_together(const struct weir_envoy_plan *plan, uint32_t first)
     return plan->together && plan->parts[first].op == WEIR_OP_DECIDE;
 }
 
-/* Counts the decisions. Errors: WEIR_ERR_TOO_LARGE where what belongs together is more than one. */
+/* Part `at` begins a decision of its own, though what is decided belongs together. */
+static int refuse_apart(const struct weir_envoy_plan *plan, uint32_t at, struct weir_reason *reason)
+{
+    if (at == WEIR_CHECKS_MAX) {
+        snprintf(reason->text, sizeof(reason->text),
+                 "more than %d limits that are charged together", WEIR_CHECKS_MAX);
+        return WEIR_ERR_TOO_LARGE;
+    }
+    snprintf(reason->text, sizeof(reason->text),
+             "descriptor %u: another one that is the same has another limit: they count in one "
+             "state and cannot be charged together",
+             (unsigned)plan->parts[at].item);
+    return WEIR_ERR_RANGE;
+}
+
+/* Counts the decisions. Errors: those of refuse_apart. */
 static int count_decisions(struct weir_envoy_plan *plan, struct weir_reason *reason)
 {
     for (uint32_t i = 0; i < plan->part_count; i = decision_end(plan, i)) {
         if (i > 0 && is_together(plan, i)) {
-            snprintf(reason->text, sizeof(reason->text),
-                     "more than %d limits that are charged together", WEIR_CHECKS_MAX);
-            return WEIR_ERR_TOO_LARGE;
+            return refuse_apart(plan, i, reason);
         }
         plan->decisions++;
         plan->refunds = plan->refunds || plan->parts[i].op == WEIR_OP_REFUND;

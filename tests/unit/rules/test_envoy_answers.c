@@ -698,6 +698,32 @@ static void a_limit_may_charge_only_where_all_allow(void **state)
     envoy_stop(server);
 }
 
+/* A store elsewhere has one limit for each state. */
+static void what_cannot_be_charged_together_is_refused_by_its_name(void **state)
+{
+    (void)state;
+    const struct weir_envoy_options shared = {.shared = true};
+    struct envoy_server *server =
+        envoy_start(CONFIG(RULE("a", "minute", "10", ", weir: { charge: if_all_allow }")), &shared);
+    struct weir_envoy_entry entries[2] = {{{"a", 1}, {"x", 1}}, {{"b", 1}, {"x", 1}}};
+    struct weir_envoy_descriptor descriptors[3] = {
+        {.entries = &entries[0], .entry_count = 1}, /* the rule, that all are charged with */
+        {.entries = &entries[1], .entry_count = 1, .has_limit = true, .requests_per_unit = 5},
+        {.entries = &entries[1], .entry_count = 1, .has_limit = true, .requests_per_unit = 7},
+    };
+    descriptors[1].unit = descriptors[2].unit = 2;
+    envoy_request(server, "d", (const char *const[]){NULL});
+    server->request.descriptors = descriptors;
+    server->request.descriptor_count = 3;
+    assert_int_equal(envoy_send(server), WEIR_ERR_RANGE);
+    assert_string_equal(server->reason.text,
+                        "descriptor 2: another one that is the same has another limit: they count "
+                        "in one state and cannot be charged together");
+    descriptors[2].entries = &(struct weir_envoy_entry){{"c", 1}, {"x", 1}};
+    assert_int_equal(envoy_send(server), 0);
+    envoy_stop(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -728,6 +754,7 @@ int main(void)
         cmocka_unit_test(several_limits_on_one_descriptor),
         cmocka_unit_test(a_limit_may_charge_only_what_it_admits),
         cmocka_unit_test(a_limit_may_charge_only_where_all_allow),
+        cmocka_unit_test(what_cannot_be_charged_together_is_refused_by_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
