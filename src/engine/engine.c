@@ -20,7 +20,7 @@ static int open_parts(struct weir_engine *engine, const struct weir_engine_optio
     err = weir_pool_open(&engine->pool, decisions);
     if (err < 0)
         return err;
-    size_t most = (size_t)decisions + WEIR_WARNINGS_MAX;
+    size_t most = (size_t)decisions + WEIR_WARNINGS_MAX + WEIR_TRIALS_MAX;
     engine->queue = calloc(most, sizeof *engine->queue);
     engine->batch = calloc(most, sizeof *engine->batch);
     if (engine->queue == NULL || engine->batch == NULL)
@@ -28,6 +28,8 @@ static int open_parts(struct weir_engine *engine, const struct weir_engine_optio
     if (options->rules == NULL)
         return 0;
     err = weir_warnings_open(engine, options->rules);
+    if (err == 0)
+        err = weir_candidates_open(engine, options->rules);
     if (err < 0)
         return err;
     return weir_generation_open(&engine->generation, options->rules, NULL, &engine->tallies);
@@ -39,6 +41,7 @@ static void close_parts(struct weir_engine *engine)
         weir_generation_unpin(engine->generation, &engine->tallies);
     weir_tallies_close(&engine->tallies);
     weir_warnings_close(engine);
+    weir_candidates_close(engine);
     free(engine->batch);
     free(engine->queue);
     weir_pool_close(&engine->pool);
@@ -65,6 +68,8 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
     e->directory = options->directory;
     e->warn = options->warn;
     e->warn_context = options->warn_context;
+    e->tried = options->tried;
+    e->tried_context = options->tried_context;
     e->clock = options->clock;
     e->clock_context = options->clock_context;
     pthread_mutex_init(&e->readers, NULL);
@@ -105,14 +110,20 @@ void weir_engine_end(struct weir_engine *engine)
     engine->store = engine->local = NULL;
 }
 
+static void unpin_all(struct weir_engine *engine, struct weir_pool *pool)
+{
+    for (uint32_t i = 0; i < pool->touched; i++)
+        unpin(engine, weir_pool_at(pool, i));
+}
+
 void weir_engine_close(struct weir_engine *engine)
 {
     weir_engine_end(engine);
-    for (uint32_t i = 0; i < engine->pool.touched; i++)
-        unpin(engine, weir_pool_at(&engine->pool, i)); /* also of those still handed out */
-    struct weir_pool *warnings = engine->warnings != NULL ? weir_warnings_pool(engine) : NULL;
-    for (uint32_t i = 0; warnings != NULL && i < warnings->touched; i++)
-        unpin(engine, weir_pool_at(warnings, i));
+    unpin_all(engine, &engine->pool); /* also of those still handed out */
+    if (engine->warnings != NULL)
+        unpin_all(engine, weir_warnings_pool(engine));
+    if (engine->trials != NULL)
+        unpin_all(engine, weir_candidates_pool(engine));
     close_parts(engine);
 }
 
@@ -121,6 +132,8 @@ int weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules)
     struct weir_generation *before = engine->generation, *after;
     pthread_mutex_lock(&engine->readers);
     int err = weir_warnings_open(engine, rules);
+    if (err == 0)
+        err = weir_candidates_open(engine, rules);
     if (err == 0)
         err = weir_generation_open(&after, rules, before, &engine->tallies);
     if (err == 0) {
@@ -155,7 +168,12 @@ void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry)
     if (__builtin_expect(entry->lookup != NULL, 0))
         weir_lookup_end(engine, entry);
     unpin(engine, entry);
-    weir_pool_give(entry->warns ? weir_warnings_pool(engine) : &engine->pool, entry);
+    struct weir_pool *pool = &engine->pool;
+    if (__builtin_expect(entry->warns, 0))
+        pool = weir_warnings_pool(engine);
+    else if (__builtin_expect(entry->trial != WEIR_TRIAL_NONE, 0))
+        pool = weir_candidates_pool(engine);
+    weir_pool_give(pool, entry);
 }
 
 void weir_engine_release(struct weir_engine *engine, struct weir_decision *decision)
@@ -201,9 +219,11 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     entry->scratch.used = 0;
     entry->keeps = true;
     entry->borrow = NULL;
-    int checks = weir_rules_checks_and_loans(generation->rules, request, engine->secret,
-                                             &entry->scratch, entry->checks, &entry->identity,
-                                             &engine->loans, reason);
+    int checks =
+        weir_rules_checks_and_loans(generation->rules, request, engine->secret, &entry->scratch,
+                                    entry->checks, &entry->identity, &engine->loans, reason);
+    if (checks == WEIR_ERR_STORE)
+        reason_text(reason, "who is calling cannot be looked up now");
     if (checks < 0)
         return checks;
     if (entry->lookup != NULL) /* which has pinned them */

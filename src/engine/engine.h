@@ -39,6 +39,7 @@
 
 #include "core/answer.h"
 #include "core/check.h"
+#include "engine/candidate.h"
 #include "engine/offenders.h"
 #include "engine/warning.h"
 #include "rules/key_values.h"
@@ -70,6 +71,8 @@ struct weir_engine_options {
                                          none */
     weir_engine_warn warn;            /* NULL: warnings are nobody's */
     void *warn_context;
+    weir_engine_trial tried; /* see candidate.h; may be NULL */
+    void *tried_context;
     uint64_t (*clock)(void *context); /* the time at which a request would be decided: asked for
                                          each where rules are timed; NULL: the last run's */
     void *clock_context;
@@ -165,6 +168,11 @@ struct weir_borrowed {
 uint16_t weir_engine_borrowed(const struct weir_decision *decision,
                               struct weir_borrowed borrowed[WEIR_CHECKS_MAX]);
 
+/* Fills a taken decision with the checks of a candidate: of the limit whose first check is number
+ * `i` of `live`, a decision that the rules have filled. False: it has none. */
+bool weir_engine_apply_candidate(struct weir_decision *decision, const struct weir_decision *live,
+                                 uint16_t i);
+
 /* Makes a taken decision the one that ends the leases of a token made by weir_engine_answer
  * (WEIR_OP_RELEASE, on whichever store gave them). Decided, it is "allowed" when at least one of
  * them had not ended. Errors: WEIR_ERR_SYNTAX (not a token). */
@@ -201,6 +209,7 @@ uint32_t weir_engine_pending(const struct weir_engine *engine);
 struct weir_engine_counters {
     _Atomic uint64_t allowed, denied, shadow_denied;
     _Atomic uint64_t borrowed; /* denied, but its pool admitted the request: not among `denied` */
+    _Atomic uint64_t trials[WEIR_TRIAL_OUTCOMES]; /* of its candidate */
     _Atomic uint64_t warnings[WEIR_WARN_MAX]; /* told, by threshold (weir_rules_warn_at) */
 };
 /* Counters survive a change of rules by the limit's name; the pointer is valid until the engine is

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/candidate.h"
+
 struct weir_tally_block {
     struct weir_tally_block *next;
     struct weir_tally tallies[];
@@ -54,6 +56,8 @@ static struct weir_tally *tally_take(struct weir_tallies *tallies)
     atomic_store_explicit(&tally->counters.denied, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.shadow_denied, 0, memory_order_relaxed);
     atomic_store_explicit(&tally->counters.borrowed, 0, memory_order_relaxed);
+    for (int i = 0; i < WEIR_TRIAL_OUTCOMES; i++)
+        atomic_store_explicit(&tally->counters.trials[i], 0, memory_order_relaxed);
     reset_warnings(tally);
     return tally;
 }
@@ -82,6 +86,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->count = count;
     g->timed = weir_rules_timed(rules);
     g->warns = weir_rules_warns(rules);
+    g->tries = weir_rules_try(rules);
     for (uint32_t i = 0; i < count; i++) {
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);

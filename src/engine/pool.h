@@ -32,6 +32,8 @@ enum weir_entry_state {
     WEIR_ENTRY_CANCELLED, /* was QUEUED, ALONE or DECIDED: dropped when the run comes to it */
 };
 
+enum weir_entry_trial { WEIR_TRIAL_NONE, WEIR_TRIAL_OF_ALLOWED, WEIR_TRIAL_OF_DENIED };
+
 struct weir_borrow;
 struct weir_generation;
 struct weir_lookup;
@@ -46,6 +48,7 @@ struct weir_entry {
     bool local;   /* an operation on a state of the local store */
     bool dropped; /* nobody waits for it: it gives itself back */
     bool settles; /* a reservation, in several steps: see settle.c */
+    uint8_t trial; /* a candidate's decision, of its own pool: see candidate.h */
     bool warns;   /* the record of a warning, of its own pool: see warning.h */
     const struct weir_store *lender; /* of the lease that it asks for; else not valid */
     struct weir_borrow *borrow;      /* in scratch; NULL: no limit of it has a pool */

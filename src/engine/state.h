@@ -43,6 +43,9 @@ struct weir_engine {
     weir_engine_warn warn;
     void *warn_context;
     struct weir_warnings *warnings; /* NULL: nothing has warned yet */
+    weir_engine_trial tried;
+    void *tried_context;
+    struct weir_trials *trials; /* NULL: no candidate yet */
 
     struct weir_offenders *offenders;
     struct weir_failure failure;
@@ -95,6 +98,15 @@ void weir_warnings_close(struct weir_engine *engine);
 struct weir_pool *weir_warnings_pool(struct weir_engine *engine);
 void weir_warnings_look(struct weir_engine *engine, const struct weir_entry *entry);
 void weir_warnings_answered(struct weir_engine *engine, struct weir_entry *entry);
+
+/* Candidates, see candidate.h: their memory, for rules that have some (errors: WEIR_ERR_MEMORY); a
+ * decision was concluded; a candidate's was decided, or could not be, and is given back. */
+int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *rules)
+    __attribute__((warn_unused_result));
+void weir_candidates_close(struct weir_engine *engine);
+struct weir_pool *weir_candidates_pool(struct weir_engine *engine);
+void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry);
+void weir_candidate_decided(struct weir_engine *engine, struct weir_entry *trial, int error);
 
 /* What the store calls: see weir_store_done. `context` is the engine. */
 void weir_engine_store_answered(void *context, struct weir_decision *decision, int error);

@@ -62,6 +62,8 @@ static void conclude(struct weir_engine *engine, struct weir_entry *entry)
         weir_borrow_decided(entry);
     if (d->op == WEIR_OP_DECIDE)
         account(engine, entry);
+    if (entry->generation != NULL && __builtin_expect(entry->generation->tries, 0))
+        weir_candidates_follow(engine, entry);
     if (__builtin_expect(entry->borrow != NULL, 0))
         weir_borrow_choose(entry);
     if (d->verdict == WEIR_DENIED) {
@@ -153,6 +155,10 @@ void weir_engine_store_answered(void *context, struct weir_decision *decision, i
         give_back_dropped(engine, entry);
         return;
     }
+    if (__builtin_expect(entry->trial != WEIR_TRIAL_NONE, 0)) {
+        weir_candidate_decided(engine, entry, error);
+        return;
+    }
     if (error != 0) {
         settle_failed(engine, entry, error);
     } else {
@@ -237,6 +243,10 @@ static void expire(struct weir_engine *engine)
             weir_engine_give_back(engine, entry);
             continue;
         }
+        if (entry->trial != WEIR_TRIAL_NONE) {
+            weir_candidate_decided(engine, entry, WEIR_ERR_DEADLINE);
+            continue;
+        }
         settle_failed(engine, entry, WEIR_ERR_DEADLINE);
         report(engine, entry);
     }
@@ -276,6 +286,10 @@ static uint32_t sort_batch(struct weir_engine *engine, uint32_t size)
         struct weir_entry *entry = weir_entry_of(engine->batch[i]);
         if (entry->decision.verdict == WEIR_PENDING) {
             link_pending(engine, entry);
+            continue;
+        }
+        if (__builtin_expect(entry->trial != WEIR_TRIAL_NONE, 0)) {
+            weir_candidate_decided(engine, entry, 0);
             continue;
         }
         if (goes_again(engine, entry))

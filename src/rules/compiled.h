@@ -113,6 +113,7 @@ struct rules_rule {
     const struct rules_price *price; /* NULL: `cost` is all; see price.h */
     uint64_t when;                   /* the bit of its schedule; 0: it is always in force */
     struct rules_refund *refund;     /* NULL: no outcome gives anything back */
+    struct rules_rates candidate;    /* what it may be one day: see candidate.h */
     const struct rules_loan *loan;   /* from its pool; NULL: it borrows nothing */
     struct rules_loan *lends;        /* as a pool; NULL: nothing */
     uint16_t floor;                  /* of debt: see weir_check.floor */
@@ -164,6 +165,7 @@ struct weir_rules {
     struct weir_limit warned[RULES_WARNED]; /* of the records of warnings; see warn.h */
     bool warns;                             /* some limit has thresholds */
     bool lends;  /* some limit has a pool */
+    bool tries;  /* some limit has a candidate */
     bool shared; /* other nodes know the same states, by the texts of keys: see key.c */
 
     struct rules_rule *rules;

@@ -199,6 +199,7 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_WHEN] = "when",
         [RULES_LIMIT_ENFORCE] = "enforce",
         [RULES_LIMIT_WARN_AT] = "warn_at",
+        [RULES_LIMIT_CANDIDATE] = "candidate",
         [RULES_LIMIT_BORROW] = "borrow",
         [RULES_LIMIT_RESERVE] = "reserve",
         [RULES_LIMIT_POOL] = "pool",
@@ -229,6 +230,9 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
     }
     rules_load_sharing(loader, fields, rule);
     rules_load_settle(loader, fields, rule);
+    if (fields[RULES_LIMIT_CANDIDATE].value != NULL) {
+        rules_load_candidate(loader, fields, rule);
+    }
     if (fields[RULES_LIMIT_WARN_AT].value != NULL) {
         rules_load_warn(loader, fields, rule);
     }

@@ -188,6 +188,10 @@ bool rules_read_rollover(struct rules_loader *loader, const struct rules_node *n
 bool rules_load_quota(struct rules_loader *loader, const struct rules_field *fields, uint8_t unit,
                       struct weir_limit_spec *spec);
 
+/* `candidate` of a limit, once its numbers are there. */
+void rules_load_candidate(struct rules_loader *loader, const struct rules_field *fields,
+                          struct rules_rule *rule);
+
 /* `borrow`, `reserve` and `pool` of all limits, once they are there; `fields` has
  * RULES_LIMIT_FIELDS for each, `names` are for likenesses. */
 void rules_load_loans(struct rules_loader *loader, const struct rules_field *fields,
@@ -269,6 +273,7 @@ enum rules_limit_field {
     RULES_LIMIT_WHEN,
     RULES_LIMIT_ENFORCE,
     RULES_LIMIT_WARN_AT,
+    RULES_LIMIT_CANDIDATE,
     RULES_LIMIT_BORROW,
     RULES_LIMIT_RESERVE,
     RULES_LIMIT_POOL,

@@ -80,6 +80,9 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
         if (err == 0 && rule->refund != NULL) {
             err = prepare_caps(rules, rule, prepare, context);
         }
+        if (err == 0) {
+            err = prepare_rates(&rule->candidate, rule->name, prepare, context);
+        }
         if (err == 0 && rule->lends != NULL) {
             err = prepare_lender(rules, &rule->lends->lender, prepare, context);
         }

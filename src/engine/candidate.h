@@ -1,0 +1,48 @@
+/* Candidates at the engine: after a decision on a limit that has one (rules/candidate.h), the
+ * candidate decides the same request, in shadow, and what differs is counted.
+ *
+ *   decision concluded ──▶ a decision of the engine's own, in the next round of the same run (with
+ * a store elsewhere: the next run); nobody waits for it └▶ decided: counted by the live verdict and
+ * its own
+ *
+ * It is charged by its own verdict: iff it admits and no other limit has denied the request,
+ * whatever the live limit of its own has said. So its state is what it would be if it were live, as
+ * far as requests that the live limit has denied are still made. One decision for each candidate:
+ * its rates are all charged or none.
+ *
+ * Requests only (WEIR_OP_DECIDE): what is given back or settled later, and grants of an operator,
+ * are the live limit's alone. No candidate decides a repeat of an idempotency key. Where the store
+ * does not decide the live one, where it fails the candidate, and where WEIR_TRIALS_MAX are at
+ * work, the candidate is skipped, and that is counted.
+ *
+ * Memory: WEIR_TRIALS_MAX decisions of its own, so that none is taken from requests, from the first
+ * rules on that have a candidate. Threads: the engine's own.
+ */
+#ifndef WEIR_ENGINE_CANDIDATE_H
+#define WEIR_ENGINE_CANDIDATE_H
+
+#include "core/check.h"
+
+/* More than a turn of a busy worker has requests. */
+#define WEIR_TRIALS_MAX 1024
+
+/* How a candidate's verdict compares with the live one. */
+enum weir_trial_outcome {
+    WEIR_TRIAL_BOTH_ALLOW,
+    WEIR_TRIAL_BOTH_DENY,
+    WEIR_TRIAL_STRICTER, /* it denies, and the live limit does not */
+    WEIR_TRIAL_LOOSER,   /* the other way round */
+    WEIR_TRIAL_SKIPPED,
+    WEIR_TRIAL_OUTCOMES,
+};
+
+/* "stricter", as in metrics. */
+const char *weir_trial_name(enum weir_trial_outcome outcome);
+
+/* Told of each trial that was decided (`weir replay` lists them), from weir_engine_run or the
+ * store's callback; `check` is the candidate's first one, valid during the call. It may not call
+ * the engine. */
+typedef void (*weir_engine_trial)(void *context, const struct weir_check *check,
+                                  enum weir_trial_outcome outcome);
+
+#endif
