@@ -23,7 +23,7 @@ BELOW["cli"] = set(BELOW) | {"cli"}
 LIBRARIES = {
     "yaml.h": {"rules"},
     "uv.h": {"store", "server", "cli"},
-    "jansson.h": {"server", "cli"},
+    "jansson.h": {"rules", "server", "cli"},
     "openssl/": {"rules", "store", "wire", "server", "cli"},
     "nghttp2/": {"server", "cli"},
     "protobuf-c/": {"wire"},

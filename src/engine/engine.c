@@ -11,10 +11,20 @@
 
 /* --- Opening, rules --------------------------------------------------------------------------- */
 
+/* The memory of tokens, for the first rules that read any. */
+static int open_tokens(struct weir_engine *engine, const struct weir_rules *rules)
+{
+    return engine->tokens != NULL || rules == NULL || !weir_rules_reads_tokens(rules)
+               ? 0
+               : weir_tokens_open(&engine->tokens, &engine->token_counters);
+}
+
 static int open_parts(struct weir_engine *engine, const struct weir_engine_options *options,
                       uint32_t decisions)
 {
     int err = weir_offenders_open(&engine->offenders);
+    if (err == 0)
+        err = open_tokens(engine, options->rules);
     if (err < 0)
         return err;
     err = weir_pool_open(&engine->pool, decisions);
@@ -46,6 +56,7 @@ static void close_parts(struct weir_engine *engine)
     free(engine->queue);
     weir_pool_close(&engine->pool);
     weir_offenders_close(engine->offenders);
+    weir_tokens_close(engine->tokens);
     pthread_mutex_destroy(&engine->readers);
     free(engine);
 }
@@ -130,6 +141,8 @@ void weir_engine_close(struct weir_engine *engine)
 int weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules)
 {
     struct weir_generation *before = engine->generation, *after;
+    if (open_tokens(engine, rules) < 0)
+        return WEIR_ERR_MEMORY;
     pthread_mutex_lock(&engine->readers);
     int err = weir_warnings_open(engine, rules);
     if (err == 0)
@@ -208,6 +221,7 @@ static void tell_time(struct weir_engine *engine, struct weir_request *request)
 void weir_engine_introduce(const struct weir_engine *engine, struct weir_request *request)
 {
     request->directory = engine->directory;
+    request->tokens = engine->tokens;
 }
 
 int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
@@ -340,6 +354,11 @@ const struct weir_engine_counters *weir_engine_find_counters(struct weir_engine 
 const struct weir_engine_failures *weir_engine_failures(const struct weir_engine *engine)
 {
     return &engine->failures;
+}
+
+const struct weir_token_counters *weir_engine_tokens(const struct weir_engine *engine)
+{
+    return &engine->token_counters;
 }
 
 struct weir_offenders *weir_engine_offenders(const struct weir_engine *engine)

@@ -45,6 +45,7 @@
 #include "rules/key_values.h"
 #include "rules/once.h"
 #include "rules/rules.h"
+#include "rules/tokens.h"
 #include "store/store.h"
 
 struct weir_engine;
@@ -157,8 +158,8 @@ void weir_decision_merge(struct weir_decision *decision, uint8_t place[WEIR_CHEC
 void weir_engine_answer(const struct weir_decision *decision, struct weir_answer *answer,
                         char answer_lease[WEIR_LEASE_TOKEN_MAX]);
 
-/* A limit that an allowed decision has borrowed for: its first check, as it was denied, and the rule
- * of the pool, which is among the decision's checks in its place. */
+/* A limit that an allowed decision has borrowed for: its first check, as it was denied, and the
+ * rule of the pool, which is among the decision's checks in its place. */
 struct weir_borrowed {
     const struct weir_check *check;
     uint32_t pool;
@@ -229,6 +230,9 @@ struct weir_engine_failures {
     _Atomic uint64_t exhausted;           /* takes from an empty pool */
 };
 const struct weir_engine_failures *weir_engine_failures(const struct weir_engine *engine);
+
+/* What became of tokens that requests came with, this worker's. */
+const struct weir_token_counters *weir_engine_tokens(const struct weir_engine *engine);
 
 /* This worker's sketch of the keys denied most. */
 struct weir_offenders *weir_engine_offenders(const struct weir_engine *engine);

@@ -4,14 +4,14 @@
 #define WEIR_ENGINE_STATE_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 
-#include "engine/engine.h"
 #include "engine/borrow.h"
+#include "engine/engine.h"
 #include "engine/failure.h"
 #include "engine/generation.h"
 #include "engine/lookup.h"
 #include "engine/pool.h"
+#include "rules/counter.h"
 
 struct weir_engine {
     struct weir_pool pool;
@@ -36,6 +36,9 @@ struct weir_engine {
     struct weir_entry *first_pending, *last_pending; /* earliest deadline first */
     uint32_t pending;
 
+    struct weir_tokens *tokens; /* NULL: no rules so far have read any */
+    struct weir_token_counters token_counters;
+
     struct weir_directory *directory; /* NULL: no caller is elsewhere */
     uint32_t looking;                 /* decisions that wait for it */
     size_t lookup_bytes;              /* of theirs and of those that did */
@@ -54,13 +57,6 @@ struct weir_engine {
     struct weir_tallies tallies;
     pthread_mutex_t readers; /* generation against weir_engine_find_counters, never on a decision */
 };
-
-/* The one writer's increment: no locked instruction. */
-static inline void weir_count(_Atomic uint64_t *counter)
-{
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
-}
 
 /* Back to the pool, from any state; no list may point at it any more. */
 void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry);

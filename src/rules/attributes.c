@@ -1,6 +1,7 @@
 /* Names of attributes; see loader.h */
 #include <string.h>
 
+#include "rules/jwt.h"
 #include "rules/loader.h"
 
 static const char *const fixed_names[WEIR_ATTR_FIRST_NAMED] = {
@@ -101,11 +102,17 @@ int rules_intern_attribute(struct rules_loader *loader, const struct rules_node 
     if (header && name.size <= sizeof(lower)) {
         name.data = lower;
     }
-    int known = weir_rules_attribute(rules, name.data, name.size);
-    if (known >= 0) {
-        return known;
+    uint32_t known = rules_words_find(&rules->attributes, 0, rules_text_hash(name.data, name.size),
+                                      name.data, name.size);
+    if (known != RULES_NONE) {
+        return (int)known;
     }
-    if (!check_name(loader, node, name, header)) {
+    bool of_token = name.size >= 4 && memcmp(name.data, "jwt.", 4) == 0;
+    int claim = -1;
+    if (of_token) {
+        claim = rules_intern_claim(loader, node, (struct weir_bytes){name.data + 4, name.size - 4});
+    }
+    if (of_token ? claim < 0 : !check_name(loader, node, name, header)) {
         return -1;
     }
     if (rules->attribute_count == WEIR_ATTRIBUTES_MAX) {
@@ -118,6 +125,9 @@ int rules_intern_attribute(struct rules_loader *loader, const struct rules_node 
         return -1;
     }
     rules->attribute_names[number] = kept;
+    if (of_token) {
+        rules->jwt->claim_of[number] = (uint8_t)(claim + 1);
+    }
     return rules->attribute_count++;
 }
 

@@ -140,6 +140,7 @@ struct rules_loan {
 enum rules_identify_kind {
     RULES_BY_KEY,     /* an attribute is an API key: looked up in the keys file, then elsewhere */
     RULES_BY_ADDRESS, /* client.ip itself */
+    RULES_BY_TOKEN,   /* claims of a verified token */
 };
 
 struct rules_identify {
@@ -155,6 +156,8 @@ struct rules_named_schedule {
     struct rules_schedule schedule;
     const char *text; /* as in the file */
 };
+
+struct rules_jwt;
 
 struct weir_rules {
     atomic_uint references;
@@ -186,6 +189,7 @@ struct weir_rules {
     struct rules_identify identify[RULES_SOURCES_MAX];
     uint32_t identify_count;
     struct rules_keys keys;
+    struct rules_jwt *jwt; /* NULL: no token is read */
 
     uint32_t atom_count;
     struct rules_words literals; /* (attribute, value) -> atom */

@@ -71,6 +71,10 @@ struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attr
     default:
         break;
     }
+    const struct rules_jwt *jwt = evaluation->rules->jwt;
+    if (__builtin_expect(jwt != NULL && jwt->claim_of[attribute] != 0, 0)) {
+        return rules_claim(evaluation, jwt->claim_of[attribute] - 1);
+    }
     if (attribute < evaluation->request->count) {
         return evaluation->request->values[attribute];
     }

@@ -1,17 +1,19 @@
 /* One request under one set of rules: what holds of it, found at most once and only when asked for.
  *
  *   begin     path and host in normal form
- *   value     an attribute; user, org and plan are looked up when the first of them is asked for
+ *   value     an attribute; user, org and plan are looked up when the first of them is asked for,
+ *             a token is verified when the first of its claims is
  *   holds     a part of a match, by atoms that are found once per attribute
  *   find      the limits that match, through the index
  *   key       tuple, hash and text of a limit's key (key.c)
  *
- * Lives on the stack of weir_rules_checks (about 9 KiB, mostly untouched); allocates nothing.
+ * Lives on the stack of weir_rules_checks (about 16 KiB, mostly untouched); allocates nothing.
  */
 #ifndef WEIR_RULES_EVALUATE_H
 #define WEIR_RULES_EVALUATE_H
 
 #include "rules/compiled.h"
+#include "rules/jwt.h"
 
 /* Patterns of the file that one path may be in. */
 #define RULES_PATH_ATOMS_MAX 1024
@@ -27,7 +29,7 @@ struct rules_evaluation {
 
     struct weir_bytes path, host;
     uint32_t path_count, address_count; /* of the atoms below */
-    bool paths_known, addresses_known, caller_known;
+    bool paths_known, addresses_known, caller_known, claims_known;
     bool user_is_address; /* then user_address, of which user_bits count */
     uint8_t user_bits;
     uint8_t client_text_size; /* 0: not written yet */
@@ -42,6 +44,7 @@ struct rules_evaluation {
     /* From here on written before read, so never cleared. */
     uint32_t atoms[WEIR_ATTRIBUTES_MAX];
     struct rules_path_segments segments; /* with paths_known */
+    struct rules_claims claims;          /* with claims_known: the values */
     uint32_t path_atoms[RULES_PATH_ATOMS_MAX];
     uint32_t address_atoms[RULES_ADDRESS_ATOMS_MAX];
     char client_text[WEIR_ADDRESS_TEXT_MAX];
@@ -58,6 +61,17 @@ struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attr
 /* Makes user, org, plan and overrides known; or `error` is set, and the caller counts as unknown.
  */
 void rules_identify(struct rules_evaluation *evaluation);
+
+/* A claim of the request's token, by its number; data == NULL: it has no such claim, or there is no
+ * valid token. It lives as long as the evaluation. Rules with `jwt` only. */
+struct weir_bytes rules_claim(struct rules_evaluation *evaluation, uint8_t claim);
+
+/* A copy in scratch; data == NULL: there is none to copy, or no room. */
+struct weir_bytes rules_scratch_copy(struct weir_scratch *scratch, struct weir_bytes text);
+
+/* Makes claims live as long as scratch: to be called before it holds more than path, host and
+ * address, beside which all claims fit. */
+void rules_claims_keep(struct rules_evaluation *evaluation);
 
 /* Which pattern of the rule's path the request is in, the first of them; -1: none. */
 int rules_pattern_of(struct rules_evaluation *evaluation, const struct rules_rule *rule);

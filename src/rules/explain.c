@@ -75,6 +75,9 @@ int weir_rules_explain(const struct weir_rules *rules, const struct weir_request
     struct weir_bytes client = {NULL, 0};
     if (err == 0) {
         client = client_text(&evaluation);
+        if (rules->jwt != NULL) {
+            rules_claims_keep(&evaluation);
+        }
     }
     for (uint32_t i = 0; err == 0 && i < rules->rule_count; i++) {
         struct weir_explanation *explanation = &explanations[i];

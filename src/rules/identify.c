@@ -68,11 +68,40 @@ static bool from_key(struct rules_evaluation *evaluation, const struct rules_ide
     return found > 0;
 }
 
+/* A claim that says who it is, as long as a decision needs it; data == NULL: none, or too long. */
+static struct weir_bytes identity_claim(struct rules_evaluation *evaluation, uint8_t claim,
+                                        size_t most)
+{
+    struct weir_bytes none = {NULL, 0};
+    struct weir_bytes value = claim != RULES_CLAIM_NONE ? rules_claim(evaluation, claim) : none;
+    bool good = value.size > 0 && value.size <= most;
+    return good ? rules_scratch_copy(evaluation->scratch, value) : none;
+}
+
+/* By the claims of a valid token. */
+static bool from_token(struct rules_evaluation *evaluation)
+{
+    const struct rules_jwt *jwt = evaluation->rules->jwt;
+    struct weir_bytes user = identity_claim(evaluation, jwt->user, WEIR_IDENTITY_MAX);
+    if (user.data == NULL) {
+        return false;
+    }
+    struct weir_bytes plan = identity_claim(evaluation, jwt->plan, RULES_NAME_MAX);
+    evaluation->identity.user = user;
+    evaluation->identity.org = identity_claim(evaluation, jwt->org, WEIR_IDENTITY_MAX);
+    if (plan.data != NULL) {
+        use_plan(evaluation, plan);
+    }
+    return true;
+}
+
 static bool identify_by(struct rules_evaluation *evaluation, const struct rules_identify *source)
 {
     switch (source->kind) {
     case RULES_BY_ADDRESS:
         return from_address(evaluation, source);
+    case RULES_BY_TOKEN:
+        return from_token(evaluation);
     default:
         return from_key(evaluation, source);
     }

@@ -23,6 +23,7 @@ static int part_read(struct rules_evaluation *evaluation, struct weir_request *r
                      const struct rules_rule *rule, const struct rules_key_part *part,
                      struct weir_bytes value, struct weir_reason *reason)
 {
+    const struct rules_jwt *jwt = evaluation->rules->jwt;
     struct weir_cidr cidr;
     if (part->source == RULES_FROM_ADDRESS) {
         if (address_read(value, &cidr) < 0) {
@@ -50,6 +51,8 @@ static int part_read(struct rules_evaluation *evaluation, struct weir_request *r
         evaluation->path = value;
     } else if (part->attribute == WEIR_ATTR_HOST) {
         evaluation->host = value;
+    } else if (evaluation->claims_known && jwt->claim_of[part->attribute] != 0) {
+        evaluation->claims.values[jwt->claim_of[part->attribute] - 1] = value;
     } else {
         request->values[part->attribute] = value;
     }
@@ -82,6 +85,10 @@ static int values_read(struct rules_evaluation *evaluation, struct weir_request 
                        const struct rules_rule *rule, const struct weir_key_values *values,
                        struct weir_reason *reason)
 {
+    if (evaluation->rules->jwt != NULL) { /* there is no token: claims are what is given here */
+        memset(evaluation->claims.values, 0, sizeof(evaluation->claims.values));
+        evaluation->claims_known = true;
+    }
     for (uint32_t i = 0; i < rule->key_count; i++) {
         const struct rules_key_part *part = &rule->key[i];
         if (values->values[i].data == NULL) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rules/jwt.h"
 #include "rules/loader.h"
 #include "rules/settle.h"
 
@@ -21,6 +22,7 @@ enum top_field {
     TOP_DEFAULT_PLAN,
     TOP_PLANS,
     TOP_LIMITS,
+    TOP_JWT,
     TOP_STORE,
     TOP_IDEMPOTENCY,
     TOP_ENVOY,
@@ -34,9 +36,9 @@ enum top_field {
 #define IDEMPOTENCY_NS (UINT64_C(600) * 1000000000)
 
 static const char *const top_names[TOP_FIELDS] = {
-    "version",     "server",       "state",      "headers",  "identify",
-    "keys",        "default_plan", "plans",      "limits",   "store",
-    "idempotency", "envoy",        "identities", "timezone", "webhook",
+    "version",      "server",     "state",    "headers", "identify", "keys",
+    "default_plan", "plans",      "limits",   "jwt",     "store",    "idempotency",
+    "envoy",        "identities", "timezone", "webhook",
 };
 
 const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name)
@@ -121,6 +123,9 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
     if (fields[TOP_TIMEZONE].value != NULL) {
         rules_load_timezone(loader, fields[TOP_TIMEZONE].value);
     }
+    if (fields[TOP_JWT].value != NULL) {
+        rules_load_jwt(loader, fields[TOP_JWT].value);
+    }
     rules_load_plans(loader, fields[TOP_PLANS].value, fields[TOP_DEFAULT_PLAN].value);
     if (fields[TOP_KEYS].value != NULL && !loader->no_memory) {
         load_keys(loader, fields[TOP_KEYS].value);
@@ -193,7 +198,8 @@ static int load_document(struct rules_loader *loader, const char *text, size_t s
     if (err < 0) {
         return err; /* not within the range that the loader admits */
     }
-    return rules_index_build(loader->rules);
+    err = loader->rules->jwt != NULL ? rules_jwt_seal(loader->rules->jwt) : 0;
+    return err < 0 ? err : rules_index_build(loader->rules);
 }
 
 int weir_rules_parse(struct weir_rules **out, const char *name, const char *folder,

@@ -1,6 +1,7 @@
 /* `key` and `on_missing` of a limit; see loader.h */
 #include <string.h>
 
+#include "rules/jwt.h"
 #include "rules/loader.h"
 
 /* What must not stand in logs: keys that identify looks up, and fields that carry credentials. */
@@ -10,6 +11,11 @@ bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
                                          "header.cookie"};
     for (uint32_t i = 0; i < rules->identify_count; i++) {
         if (rules->identify[i].kind == RULES_BY_KEY && rules->identify[i].attribute == attribute) {
+            return true;
+        }
+    }
+    for (uint8_t i = 0; rules->jwt != NULL && i < rules->jwt->source_count; i++) {
+        if (rules->jwt->sources[i] == attribute) {
             return true;
         }
     }

@@ -120,7 +120,12 @@ static void load_source(struct rules_loader *loader, const struct rules_node *no
     if (address < 0) {
         return;
     }
-    source.kind = address > 0 ? RULES_BY_ADDRESS : RULES_BY_KEY;
+    bool token = rules_text_is(name, "jwt");
+    if (token && rules->jwt == NULL) {
+        rules_problem(loader, node, "`jwt` is read as `jwt:` says, which this file does not give");
+        return;
+    }
+    source.kind = token ? RULES_BY_TOKEN : address > 0 ? RULES_BY_ADDRESS : RULES_BY_KEY;
     if (source.kind == RULES_BY_KEY) {
         int attribute = rules_intern_attribute(loader, node, name);
         bool capture = name.size > 5 && memcmp(name.data, "path.", 5) == 0;
@@ -128,6 +133,11 @@ static void load_source(struct rules_loader *loader, const struct rules_node *no
             return;
         }
         rules_quote(&quote, name.data, name.size);
+        if (name.size > 4 && memcmp(name.data, "jwt.", 4) == 0) {
+            rules_problem(loader, node, "%s: write `jwt`, and in `jwt:` which claim is the `user`",
+                          quote.text);
+            return;
+        }
         if (attribute < WEIR_ATTR_TLS_NAME || capture) {
             rules_problem(loader, node,
                           "%s cannot identify a caller; `client.ip`, a header or another attribute "

@@ -6,6 +6,25 @@
 
 #include "rules/loader.h"
 
+long rules_read_file(const char *path, char *bytes, size_t room)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    size_t used = 0;
+    ssize_t got = file >= 0 ? 1 : -1;
+    while (got > 0 && used < room) {
+        do {
+            got = read(file, bytes + used, room - used);
+        } while (got < 0 && errno == EINTR);
+        used += got > 0 ? (size_t)got : 0;
+    }
+    int error = errno;
+    if (file >= 0) {
+        close(file);
+    }
+    errno = error;
+    return got < 0 ? -1 : (long)used;
+}
+
 const char *rules_read_secret_file(struct rules_loader *loader, const struct rules_node *node,
                                    const char *what, const char *kind)
 {
@@ -18,14 +37,9 @@ const char *rules_read_secret_file(struct rules_loader *loader, const struct rul
     if (path == NULL) {
         return NULL;
     }
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = file >= 0 ? read(file, secret, sizeof(secret)) : -1;
-    int error = errno;
-    if (file >= 0) {
-        close(file);
-    }
+    long got = rules_read_file(path, secret, sizeof(secret));
     if (got < 0) {
-        rules_problem(loader, node, "cannot read %s: %s", path, strerror(error));
+        rules_problem(loader, node, "cannot read %s: %s", path, strerror(errno));
         return NULL;
     }
     size_t size = (size_t)got;

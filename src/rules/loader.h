@@ -133,6 +133,16 @@ void rules_load_identify(struct rules_loader *loader, const struct rules_node *i
                          bool have_keys);
 void rules_load_limits(struct rules_loader *loader, const struct rules_node *node);
 
+/* `jwt`; its `keys` and `algorithms`, which may be NULL. */
+void rules_load_jwt(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_jwt_keys(struct rules_loader *loader, const struct rules_node *keys,
+                         const struct rules_node *algorithms);
+
+/* The number of a claim, without "jwt." before its name, made when it is new; -1 after a problem.
+ */
+int rules_intern_claim(struct rules_loader *loader, const struct rules_node *node,
+                       struct weir_bytes name);
+
 /* The keys of a mapping that say which Redis: the first ones of its fields. */
 enum rules_redis_field {
     RULES_REDIS_URL,
@@ -232,6 +242,9 @@ const char *rules_read_secret_file(struct rules_loader *loader, const struct rul
 
 /* A file that the rules name: relative to their folder. Kept; NULL when memory is out. */
 const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name);
+
+/* Reads a file from its beginning, `room` bytes at most. Returns how many, or -1 (errno). */
+long rules_read_file(const char *path, char *bytes, size_t room);
 
 /* "client.ip", "client.ip/64", "client.ip/64/24": 1 and the prefix lengths; 0: another attribute;
  * -1 after a problem. */

@@ -6,6 +6,7 @@
 
 #include "rules/borrow.h"
 #include "rules/compiled.h"
+#include "rules/jwt.h"
 
 struct weir_rules *weir_rules_ref(struct weir_rules *rules)
 {
@@ -28,6 +29,7 @@ void weir_rules_unref(struct weir_rules *rules)
     rules_path_trie_free(&rules->paths);
     rules_address_trie_free(&rules->addresses);
     rules_index_free(&rules->index);
+    rules_jwt_free(rules->jwt);
     rules_arena_free(&rules->arena);
     free(rules);
 }
@@ -104,7 +106,8 @@ int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_
 {
     uint32_t number =
         rules_words_find(&rules->attributes, 0, rules_text_hash(name, size), name, size);
-    return number == RULES_NONE ? -1 : (int)number;
+    bool claim = number != RULES_NONE && rules->jwt != NULL && rules->jwt->claim_of[number] != 0;
+    return number == RULES_NONE || claim ? -1 : (int)number;
 }
 
 int weir_rules_header(const struct weir_rules *rules, const char *name, size_t size)
@@ -161,7 +164,7 @@ int weir_rules_pool(const struct weir_rules *rules, uint32_t rule)
 
 bool weir_rules_timed(const struct weir_rules *rules)
 {
-    return rules->schedule_count > 0;
+    return rules->schedule_count > 0 || rules->jwt != NULL;
 }
 
 void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct weir_moment *moment)
@@ -200,4 +203,9 @@ void weir_request_clear(struct weir_request *request, uint16_t count)
     request->resting = 0;
     request->count = count;
     memset(request->values, 0, count * sizeof(request->values[0]));
+}
+
+bool weir_rules_reads_tokens(const struct weir_rules *rules)
+{
+    return rules->jwt != NULL;
 }

@@ -134,7 +134,8 @@ typedef int (*weir_rules_prepare_fn)(void *context, struct weir_limit *limit, co
 int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, void *context)
     __attribute__((warn_unused_result));
 
-/* The number of an attribute that some rule reads, or -1. Names: "method", "header.x-api-key"
+/* The number of an attribute that some rule reads, or -1: also of claims ("jwt.…"), which no
+ * request can say. Names: "method", "header.x-api-key"
  * (header names lower-cased), any other for the attributes of a check request. O(1). */
 int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_t size);
 /* The same for a header's field name of any case, without its "header." prefix. */
@@ -174,8 +175,16 @@ struct weir_moment {
 };
 void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct weir_moment *moment);
 
-/* Whether any limit has a schedule: else the time of a request plays no part. */
+/* Whether any limit has a schedule, or tokens are read: else the time of a request plays no part.
+ */
 bool weir_rules_timed(const struct weir_rules *rules);
+
+/* Whether tokens are read (`jwt`): then requests had better have a memory of them (tokens.h). */
+bool weir_rules_reads_tokens(const struct weir_rules *rules);
+
+/* What became of a request's token: "valid", or what is wrong with it, as in metrics; NULL: it has
+ * none, or none is read. */
+const char *weir_rules_token_state(const struct weir_rules *rules, const struct weir_request *request);
 
 /* Working memory of one evaluation: normalised path, captures, key texts. Pool entries embed one.
  */
