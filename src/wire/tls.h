@@ -32,8 +32,9 @@ struct weir_tls_options {
     bool insecure; /* client: the server's certificate is not verified */
 };
 
-/* Errors: WEIR_ERR_IO (a file cannot be read), WEIR_ERR_SYNTAX (not PEM, key and certificate do not
- * belong together, expired CA file…), WEIR_ERR_MEMORY; `reason` names file and fault. */
+/* Errors: WEIR_ERR_IO (a file cannot be read, or is a pipe), WEIR_ERR_SYNTAX (not PEM, key and
+ * certificate do not belong together, expired CA file…), WEIR_ERR_MEMORY; `reason` names file and
+ * fault. */
 int weir_tls_server(struct weir_tls_context **context, const struct weir_tls_options *options,
                     struct weir_reason *reason) __attribute__((warn_unused_result));
 int weir_tls_client(struct weir_tls_context **context, const struct weir_tls_options *options,

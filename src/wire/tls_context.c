@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* TLS 1.2 with forward secrecy and AEAD only: what HTTP/2 demands (RFC 9113 9.2.2) and every
@@ -26,12 +27,17 @@ static int file_refuse(struct weir_reason *reason, const char *file, const char 
     return err;
 }
 
-/* A file that cannot be read is told apart from one that is not what it should be. */
+/* A file that cannot be read is told apart from one that is not what it should be. A pipe would be
+ * waited for, and with it whoever renews certificates. */
 static int file_check(const char *file, struct weir_reason *reason)
 {
-    if (access(file, R_OK) == 0)
+    struct stat status;
+    const char *why = "no regular file";
+    if (access(file, R_OK) < 0 || stat(file, &status) < 0)
+        why = strerror(errno);
+    else if (S_ISREG(status.st_mode))
         return 0;
-    snprintf(reason->text, sizeof reason->text, "%.150s: %s", file, strerror(errno));
+    snprintf(reason->text, sizeof reason->text, "%.150s: %s", file, why);
     return WEIR_ERR_IO;
 }
 
