@@ -96,9 +96,7 @@ static void try_limit(struct weir_engine *engine, struct weir_entry *entry, cons
 {
     const struct weir_check *check = &live->checks[first];
     struct weir_generation *generation = entry->generation;
-    uint32_t limits;
-    if (weir_rules_candidate_limits(generation->rules, check->rule, &limits) == NULL ||
-        (check->flags & WEIR_CHECK_ALWAYS_DENY) != 0)
+    if (!weir_rules_tries(generation->rules, check))
         return;
     struct weir_entry *trial =
         entry->decision.source == WEIR_SOURCE_STORE ? weir_pool_take(&engine->trials->pool) : NULL;

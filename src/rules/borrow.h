@@ -38,7 +38,4 @@ int weir_rules_checks_and_loans(const struct weir_rules *rules, const struct wei
                                 struct weir_loans *loans, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* The limit whose pool it is asked to borrow from: its index, or -1. */
-int weir_rules_pool(const struct weir_rules *rules, uint32_t rule);
-
 #endif

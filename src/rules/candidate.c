@@ -13,11 +13,17 @@ bool weir_rules_try(const struct weir_rules *rules)
     return rules->tries;
 }
 
+bool weir_rules_tries(const struct weir_rules *rules, const struct weir_check *live)
+{
+    return live->rule < rules->rule_count && (live->flags & WEIR_CHECK_ALWAYS_DENY) == 0 &&
+           rules->rules[live->rule].candidate.count > 0;
+}
+
 uint16_t weir_rules_candidate(const struct weir_rules *rules, const struct weir_check *live,
                               struct weir_check checks[WEIR_RATES_MAX])
 {
     const unsigned kept = WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_LEASED;
-    if (live->rule >= rules->rule_count || (live->flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
+    if (!weir_rules_tries(rules, live)) {
         return 0;
     }
     const struct rules_rates *rates = &rules->rules[live->rule].candidate;
@@ -33,11 +39,4 @@ uint16_t weir_rules_candidate(const struct weir_rules *rules, const struct weir_
         check->hash[1] ^= CANDIDATE_DOMAIN_1 * (i + 1);
     }
     return rates->count;
-}
-
-const struct weir_limit *weir_rules_candidate_limits(const struct weir_rules *rules, uint32_t rule,
-                                                     uint32_t *count)
-{
-    *count = rules->rules[rule].candidate.count;
-    return rules->rules[rule].candidate.limits;
 }

@@ -18,13 +18,12 @@
 /* Whether any limit has a candidate. */
 bool weir_rules_try(const struct weir_rules *rules);
 
+/* Whether the limit of this check, its first one, has a candidate that can decide. */
+bool weir_rules_tries(const struct weir_rules *rules, const struct weir_check *live);
+
 /* The checks of a limit's candidate, from the limit's first check: one for each of its rates. Their
  * key's text is that check's. Returns how many; 0: it has no candidate, or no state. */
 uint16_t weir_rules_candidate(const struct weir_rules *rules, const struct weir_check *live,
                               struct weir_check checks[WEIR_RATES_MAX]);
-
-/* The limits of a candidate; NULL and 0: none. */
-const struct weir_limit *weir_rules_candidate_limits(const struct weir_rules *rules, uint32_t rule,
-                                                     uint32_t *count);
 
 #endif

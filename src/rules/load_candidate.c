@@ -4,6 +4,8 @@
 
 #include "rules/loader.h"
 
+#define NO_LEASES "nobody would end the leases of a candidate: it does not go with concurrency"
+
 /* What a mapping may say. */
 static const struct {
     const char *name;
@@ -94,6 +96,10 @@ void rules_load_candidate(struct rules_loader *loader, const struct rules_field 
                       "from it then is not known");
         return;
     }
+    if (rule->algorithm == WEIR_CONCURRENCY) {
+        rules_problem(loader, field->key, NO_LEASES);
+        return;
+    }
     if (field->value->kind == RULES_MAP) {
         if (!read_parts(loader, field->value, tried)) {
             return;
@@ -109,10 +115,8 @@ void rules_load_candidate(struct rules_loader *loader, const struct rules_field 
     if (loader->wrong != wrong || loader->no_memory) {
         return;
     }
-    if (candidate.algorithm == WEIR_CONCURRENCY || rule->algorithm == WEIR_CONCURRENCY) {
-        rules_problem(
-            loader, field->key,
-            "nobody would end the leases of a candidate: it does not go with concurrency");
+    if (candidate.algorithm == WEIR_CONCURRENCY) {
+        rules_problem(loader, field->value, NO_LEASES);
     } else if (candidate.rates.limits == NULL) {
         rules_problem(loader, field->value,
                       "a candidate has numbers of its own: `50/min`, not `plan` or `unlimited`");

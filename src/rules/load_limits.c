@@ -223,6 +223,7 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
     if (fields[RULES_LIMIT_UNLESS].value != NULL) {
         load_unless(loader, fields[RULES_LIMIT_UNLESS].value, number, nodes);
     }
+    uint32_t wrong = loader->wrong; /* no problem is told again for the candidate */
     rules_load_rate(loader, node, fields, rule);
     load_behaviour(loader, fields, rule);
     if (fields[RULES_LIMIT_WHEN].value != NULL) {
@@ -230,7 +231,7 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
     }
     rules_load_sharing(loader, fields, rule);
     rules_load_settle(loader, fields, rule);
-    if (fields[RULES_LIMIT_CANDIDATE].value != NULL) {
+    if (fields[RULES_LIMIT_CANDIDATE].value != NULL && loader->wrong == wrong) {
         rules_load_candidate(loader, fields, rule);
     }
     if (fields[RULES_LIMIT_WARN_AT].value != NULL) {

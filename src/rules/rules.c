@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/borrow.h"
 #include "rules/compiled.h"
 #include "rules/jwt.h"
 
@@ -152,14 +151,12 @@ void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir
     info->tag = rule->tag_names;
     info->tag_count = rule->tag_count;
     info->enforce = rule->enforce;
+    info->candidate = rule->candidate.limits;
+    info->candidate_count = rule->candidate.count;
+    info->pool = rule->loan != NULL ? rules->rules[rule->loan->pool].name : NULL;
+    info->lends = rule->lends != NULL;
     info->when = rule->when != 0 ? rules->schedules[__builtin_ctzll(rule->when)].text : NULL;
     info->unlimited = rule->rates.limits == NULL && rule->plans == NULL;
-}
-
-int weir_rules_pool(const struct weir_rules *rules, uint32_t rule)
-{
-    const struct rules_loan *loan = rules->rules[rule].loan;
-    return loan != NULL ? (int)loan->pool : -1;
 }
 
 bool weir_rules_timed(const struct weir_rules *rules)

@@ -159,6 +159,10 @@ struct weir_rule_info {
     uint32_t tag_count;
     const char *when; /* NULL: always */
     uint8_t enforce;  /* percent of the keys that it may deny: 100 but for `enforce` */
+    const struct weir_limit *candidate; /* candidate[0..candidate_count); NULL: none */
+    uint32_t candidate_count;
+    const char *pool; /* the limit's name that it borrows from; NULL: none */
+    bool lends;       /* `borrow: true` */
 };
 uint32_t weir_rules_count(const struct weir_rules *rules);
 void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info);

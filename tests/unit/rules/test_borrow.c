@@ -24,7 +24,8 @@ static void expect_loans(const struct weir_rules *rules, const char *expected)
         struct weir_rule_info limit, pool;
         weir_rules_info(rules, loan->rule, &limit);
         weir_rules_info(rules, loan->pool, &pool);
-        assert_int_equal(weir_rules_pool(rules, loan->rule), loan->pool);
+        assert_string_equal(limit.pool, pool.name);
+        assert_true(pool.lends && !limit.lends);
         for (uint16_t c = 0; c < loan->count; c++) {
             assert_int_equal(loans.checks[loan->first + c].rule, loan->pool);
         }

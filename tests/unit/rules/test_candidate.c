@@ -1,0 +1,132 @@
+/* `candidate`: what a limit may be one day, and which files are refused. */
+#include "rules/candidate.h"
+#include "rules_test.h"
+
+/* The candidate of the limit with this text behind "rate: ": as "algorithm N/W ..." and names. */
+static void expect_candidate(const char *limit, const char *expected)
+{
+    char text[512], found[512] = "";
+    size_t used = 0;
+    struct weir_rule_info info;
+    snprintf(text, sizeof(text), "limits:\n- {name: api, key: [user], %s}\n", limit);
+    struct weir_rules *rules = test_load(text);
+    weir_rules_info(rules, 0, &info);
+    for (uint32_t i = 0; i < info.candidate_count; i++) {
+        const struct weir_limit_spec *spec = &info.candidate[i].spec;
+        used += (size_t)snprintf(
+            found + used, sizeof(found) - used, "%s%s %llu/%llus b%llu s%u %s", i > 0 ? ", " : "",
+            weir_algorithm_name(spec->algorithm), (unsigned long long)spec->rate,
+            (unsigned long long)(spec->window_ns / 1000000000), (unsigned long long)spec->burst,
+            spec->segments, info.candidate[i].name);
+    }
+    assert_string_equal(found, expected);
+    assert_true(weir_rules_try(rules));
+    weir_rules_unref(rules);
+}
+
+static void what_a_candidate_does_not_say_is_as_the_limit_says_it(void **state)
+{
+    expect_candidate("rate: 100/min, candidate: 50/min",
+                     "sliding_window 50/60s b0 s1 api~candidate");
+    expect_candidate("rate: 100/min, segments: 6, candidate: 50/min",
+                     "sliding_window 50/60s b0 s6 api~candidate");
+    expect_candidate("rate: 100/min, algorithm: gcra, burst: 20, candidate: 50/min",
+                     "gcra 50/60s b20 s0 api~candidate");
+    expect_candidate("rate: 100/min, algorithm: gcra, candidate: {burst: 7}",
+                     "gcra 100/60s b7 s0 api~candidate");
+    expect_candidate("rate: 100/min, segments: 6, candidate: {algorithm: gcra, burst: 7}",
+                     "gcra 100/60s b7 s0 api~candidate");
+    expect_candidate("rate: 100/min, candidate: [10/s, 50/min]",
+                     "sliding_window 10/1s b0 s1 api~candidate, "
+                     "sliding_window 50/60s b0 s1 api~candidate#2");
+    expect_candidate("rate: [10/s, 50/min], candidate: 50/min",
+                     "sliding_window 50/60s b0 s1 api~candidate");
+    expect_candidate("rate: unlimited, candidate: 50/min",
+                     "sliding_window 50/60s b0 s1 api~candidate");
+}
+
+static void a_quota_and_a_rate_may_take_each_others_place(void **state)
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: a, key: [], quota: 1000/month, timezone: Europe/Zurich, candidate: "
+                  "500/month}\n"
+                  "- {name: b, key: [], quota: 1000/month, anchor: 15, candidate: {rate: 9/s}}\n"
+                  "- {name: c, key: [], rate: 9/s burst 2, algorithm: gcra, candidate: {quota: "
+                  "7/day}}\n");
+    static const enum weir_algorithm algorithms[] = {WEIR_QUOTA, WEIR_SLIDING_WINDOW, WEIR_QUOTA};
+    static const uint64_t rates[] = {500, 9, 7};
+    for (uint32_t i = 0; i < 3; i++) {
+        struct weir_rule_info info;
+        weir_rules_info(rules, i, &info);
+        assert_int_equal(info.candidate_count, 1);
+        assert_int_equal(info.candidate->spec.algorithm, algorithms[i]);
+        assert_int_equal(info.candidate->spec.rate, rates[i]);
+    }
+    weir_rules_unref(rules);
+}
+
+static void its_checks_are_on_states_of_their_own(void **state)
+{
+    struct weir_rules *rules =
+        test_load("limits:\n"
+                  "- {name: a, key: [user], rate: [1/s, 9/h], shadow: true, cost: 3,\n"
+                  "   candidate: [2/s, 8/h]}\n"
+                  "- {name: b, key: [user], on_missing: deny, rate: 1/s, candidate: 2/s}\n");
+    struct test_request *test = ASK(rules, "user", "ann");
+    struct weir_check checks[WEIR_RATES_MAX];
+    assert_int_equal(weir_rules_candidate(rules, &test->checks[0], checks), 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(checks[i].flags, 0); /* it decides */
+        assert_int_equal(checks[i].cost, 3);
+        assert_int_equal(checks[i].limit->spec.rate, i == 0 ? 2 : 8);
+        for (int other = 0; other < test->count; other++)
+            assert_memory_not_equal(checks[i].hash, test->checks[other].hash, 16);
+    }
+    assert_memory_not_equal(checks[0].hash, checks[1].hash, 16);
+    test = ASK_EMPTY(rules);
+    assert_int_equal(test->count, 1);
+    assert_int_equal(weir_rules_candidate(rules, &test->checks[0], checks),
+                     0); /* b denies always */
+    weir_rules_unref(rules);
+}
+
+static void candidates_that_mean_nothing_are_refused(void **state)
+{
+    static const char *const cases[][2] = {
+        {"rate: 1/s, candidate: fast",
+         "2:48: `fast` is no rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n"},
+        {"rate: 1/s, candidate: unlimited",
+         "2:48: a candidate has numbers of its own: `50/min`, not `plan` or `unlimited`\n"},
+        {"rate: 1/s, candidate: {speed: 3}",
+         "2:49: candidate has no key `speed`; its keys are rate, quota, algorithm, burst, "
+         "segments, strict, queue, timezone, anchor, rollover\n"},
+        {"rate: 1/s, candidate: {burst: 3}",
+         "2:49: `burst` belongs to token_bucket, gcra and leaky_bucket, not to sliding_window\n"},
+        {"rate: 1/s, candidate: []", "2:48: a list of rates has 2 to 8 of them, not 0\n"},
+        {"rate: 1/s, borrow: true, candidate: 2/s",
+         "2:51: a limit that others borrow from has no candidate: what they would borrow from it "
+         "then is not known\n"},
+        {"algorithm: concurrency, limit: 3, candidate: 2/s",
+         "2:60: nobody would end the leases of a candidate: it does not go with concurrency\n"},
+        {"rate: 1/s, candidate: 2s, algorithm: gcr",
+         "2:63: `algorithm` must be one of fixed_window, sliding_window, sliding_log, "
+         "token_bucket, gcra, leaky_bucket, concurrency, not `gcr`; did you mean `gcra`?\n"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[256];
+        snprintf(text, sizeof(text), "limits:\n- {name: l, key: [user], %s}\n", cases[i][0]);
+        test_refused(text, cases[i][1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_candidate_does_not_say_is_as_the_limit_says_it),
+        cmocka_unit_test(a_quota_and_a_rate_may_take_each_others_place),
+        cmocka_unit_test(its_checks_are_on_states_of_their_own),
+        cmocka_unit_test(candidates_that_mean_nothing_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
