@@ -5,6 +5,7 @@
 #include "core/siphash.h"
 #include "rules/borrow.h"
 #include "rules/evaluate.h"
+#include "rules/override.h"
 #include "rules/price.h"
 
 static uint64_t multiply(uint64_t a, uint64_t b)
@@ -13,23 +14,54 @@ static uint64_t multiply(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* The checks of the other rates, each on a state of its own: the hash is as good as random, and
- * stays that. Returns how many checks there are then. */
+/* Which of a key's states it is (states.h): the hash is as good as random, and stays that. */
+static void choose_state(struct weir_check *check, uint64_t state)
+{
+    check->hash[0] ^= state * UINT64_C(0x9E3779B97F4A7C15);
+    check->hash[1] ^= state * UINT64_C(0xC2B2AE3D27D4EB4F);
+}
+
+/* The checks of the other rates behind the first, which is checks[count - 1], each on a state of
+ * its own. Returns how many checks there are then. */
 static int add_rates(struct rules_evaluation *evaluation, const struct rules_rates *rates,
                      struct weir_check checks[WEIR_CHECKS_MAX], int count)
 {
-    const struct weir_check *first = &checks[count - 1];
+    struct weir_check *first = &checks[count - 1];
     if (count - 1 + rates->count > WEIR_CHECKS_MAX) {
         return rules_too_many(evaluation);
     }
-    for (uint64_t i = 1; i < rates->count; i++) {
+    for (uint32_t i = 1; i < rates->count; i++) {
         struct weir_check *check = &checks[count++];
         *check = *first;
         check->limit = &rates->limits[i];
-        check->hash[0] ^= i * UINT64_C(0x9E3779B97F4A7C15);
-        check->hash[1] ^= i * UINT64_C(0xC2B2AE3D27D4EB4F);
+        choose_state(check, rates->states != NULL ? rates->states[i] : i);
+    }
+    if (rates->states != NULL) {
+        choose_state(first, rates->states[0]);
     }
     return count;
+}
+
+/* The rates that count for this caller: its own, those of its plan, or the limit's. `own` is room
+ * for them. */
+static const struct rules_rates *choose_rates(struct rules_evaluation *evaluation,
+                                              const struct rules_rule *rule, uint32_t number,
+                                              struct rules_rates *own)
+{
+    if (rule->plans == NULL && !rule->personal) {
+        return &rule->rates;
+    }
+    rules_identify(evaluation);
+    if (rule->personal) {
+        const struct weir_override *override =
+            rules_override_of(evaluation->overrides, evaluation->override_count, number);
+        if (override != NULL) {
+            *own =
+                (struct rules_rates){override->limits, (uint8_t) override->count, override->states};
+            return own;
+        }
+    }
+    return rule->plans != NULL ? &rule->plans[evaluation->plan] : &rule->rates;
 }
 
 /* Whether a limit that is rolled out may deny this key. By a hash of its name and text that all
@@ -47,7 +79,7 @@ static bool is_enforced(const struct rules_rule *rule, const struct weir_check *
 static int build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                  uint32_t number, struct weir_check checks[WEIR_CHECKS_MAX], int count)
 {
-    const struct rules_rates *rates = &rule->rates;
+    struct rules_rates own;
     if (count == WEIR_CHECKS_MAX) {
         return rules_too_many(evaluation);
     }
@@ -61,10 +93,7 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
     check->rule = number;
     check->flags = rule->flags;
     check->on_store_error = rule->on_store_error;
-    if (rule->plans != NULL) {
-        rules_identify(evaluation);
-        rates = &rule->plans[evaluation->plan];
-    }
+    const struct rules_rates *rates = choose_rates(evaluation, rule, number, &own);
     check->limit = rates->limits;
     check->flags |= check->limit == NULL ? WEIR_CHECK_UNLIMITED : 0;
     err = rules_key_build(evaluation, rule, check);
@@ -83,8 +112,8 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
         check->flags |= WEIR_CHECK_SHADOW;
     }
     count++;
-    return rates->count > 1 && check->limit != NULL ? add_rates(evaluation, rates, checks, count)
-                                                    : count;
+    bool others = (rates->count > 1 || rates->states != NULL) && check->limit != NULL;
+    return others ? add_rates(evaluation, rates, checks, count) : count;
 }
 
 int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,

@@ -82,6 +82,7 @@ enum rules_missing { RULES_SKIP, RULES_SHARED, RULES_DENY, RULES_INSTEAD };
 struct rules_rates {
     struct weir_limit *limits; /* NULL: unlimited, or by plan */
     uint8_t count;
+    const uint32_t *states; /* of each, its number among a key's: see states.h; NULL: 0, 1, 2 */
 };
 
 /* Lengths of the records of warnings, and the name of their limits: no rule's has a '~'. See
@@ -98,6 +99,7 @@ struct rules_refund {
 
 struct rules_price;
 struct rules_loan;
+struct rules_blank;
 
 struct rules_rule {
     const char *name;
@@ -122,10 +124,13 @@ struct rules_rule {
     uint8_t name_size, missing, on_store_error, algorithm;
     uint8_t flags;   /* of its checks */
     uint8_t enforce; /* percent of the keys that it may deny; shadow for the others */
+    bool personal;   /* callers may have rates of their own */
     uint8_t prefix_size, tag_count;
     uint8_t tag[RULES_KEY_MAX]; /* hash_tag: which of its key's attributes, in the file's order */
     const uint8_t *prefix;      /* what its tuples begin with, padded; see key.c */
     const char *const *tag_names;
+    const struct rules_blank *blank; /* of its rates; NULL: nobody may have others */
+    uint32_t own_count;              /* callers of the keys file that have rates of their own */
 };
 
 /* What limits borrow from one pool: the pool's rule as it is for them. Its key takes what the
@@ -197,6 +202,14 @@ struct weir_rules {
     struct rules_address_trie addresses;
     struct rules_index index;
 };
+
+/* Whether a node decides its part of a limit alone while the store elsewhere cannot: see
+ * division.h. */
+static inline bool rules_is_divided(const struct weir_rules *rules, const struct rules_rule *rule)
+{
+    return rules->shared && rule->on_store_error == WEIR_FAIL_LOCAL &&
+           rules->settings.store.nodes >= 2;
+}
 
 /* The attributes that identify makes: user, org, plan. */
 static inline bool rules_about_caller(uint16_t attribute)

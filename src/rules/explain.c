@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rules/evaluate.h"
+#include "rules/override.h"
 #include "rules/problems.h"
 
 /* What the request has where a part of a match does not hold. */
@@ -96,6 +97,9 @@ int weir_rules_explain(const struct weir_rules *rules, const struct weir_request
         explanation->why = WEIR_WHY_APPLIES;
         explanation->check = (int16_t)count;
         count = rules_checks_build(&evaluation, i, checks, count);
+        explanation->own =
+            rule->personal &&
+            rules_override_of(evaluation.overrides, evaluation.override_count, i) != NULL;
         err = count < 0 ? count : 0;
     }
     if (err < 0) {
@@ -129,7 +133,7 @@ size_t weir_explanation_text(const struct weir_rules *rules,
     struct rules_quote quote;
     switch (explanation->why) {
     case WEIR_WHY_APPLIES:
-        return print(text, "applies");
+        return print(text, explanation->own ? "applies, with the caller's own rates" : "applies");
     case WEIR_WHY_WHEN:
         return print(text, "not in force now, but %s", explanation->wanted);
     case WEIR_WHY_KEY:

@@ -24,6 +24,7 @@ struct weir_explanation {
     const char *wanted;      /* what the file asks for: "GET, HEAD"; owned by the rules */
     struct weir_bytes found; /* what the request has, normalised; data == NULL: nothing */
     bool secret;             /* `found` is not to be shown: the text has its SHA-256 */
+    bool own;                /* it applies with rates of the caller's own, an override */
 };
 
 /* Decides as weir_rules_checks does, and fills explanations[0..weir_rules_count(rules)). Unlike
@@ -38,8 +39,9 @@ int weir_rules_explain(const struct weir_rules *rules, const struct weir_request
 /* Room that is always enough for weir_explanation_text. */
 #define WEIR_EXPLANATION_TEXT_MAX 512
 
-/* One line for people, NUL-terminated, cut where it is too long: "applies", or
- * "method is GET, not POST". Control characters are escaped. Returns its length. */
+/* One line for people, NUL-terminated, cut where it is too long: "applies", "applies, with the
+ * caller's own rates", or "method is GET, not POST". Control characters are escaped. Returns its
+ * length. */
 size_t weir_explanation_text(const struct weir_rules *rules,
                              const struct weir_explanation *explanation,
                              char text[WEIR_EXPLANATION_TEXT_MAX]);

@@ -166,5 +166,10 @@ int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
     if (err < 0) {
         return err;
     }
+    struct weir_bytes user = values->user.data != NULL ? values->user : evaluation.identity.user;
+    if (rule->own_count > 0 && user.data != NULL) {
+        evaluation.overrides = rules_keys_override(&rules->keys, user, index);
+        evaluation.override_count = evaluation.overrides != NULL;
+    }
     return rules_checks_build(&evaluation, index, checks, 0);
 }

@@ -18,6 +18,8 @@ struct weir_key_values {
     struct weir_bytes values[WEIR_KEY_VALUES_MAX]; /* data == NULL: missing */
     uint32_t count;
     struct weir_bytes plan; /* whose rate counts, for `rate: plan`; data == NULL: default_plan */
+    struct weir_bytes user; /* whose own rates count, if he has some in the keys file; data == NULL:
+                               the user in the key, if there is one */
 };
 
 /* Fills `checks` (room for WEIR_CHECKS_MAX) with the limits, key and flags of rule `index` (below

@@ -5,31 +5,19 @@
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "rules/keys.h"
 
-#include <errno.h>
 #include <openssl/sha.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
 
-#include "rules/document.h"
-#include "rules/keys_lines.h"
-#include "rules/problems.h"
+#include "rules/override.h"
 
-struct reader {
-    yaml_parser_t parser;
-    struct rules_keys *keys;
-    struct rules_arena *arena;
-    struct rules_words orgs; /* name -> caller that has it first */
-    char org[WEIR_IDENTITY_MAX];
-    const char *file;
-    const struct rules_words *plans;
-    const char *const *plan_names;
-    uint32_t plan_count;
-    struct weir_problems *problems;
-    bool wrong; /* a problem was added */
-};
+#define OWNERS_FIRST 16
+#define BLOCKS_FIRST 16
+
+/* Texts don't move while others are added. A block that nobody has written to takes no memory. */
+#define BLOCK_SHIFT 18
+#define BLOCK_BYTES (UINT32_C(1) << BLOCK_SHIFT)
+#define BLOCKS_MAX (UINT32_MAX >> BLOCK_SHIFT)
 
 void rules_sha256(struct weir_bytes data, uint8_t digest[WEIR_DIGEST_BYTES])
 {
@@ -39,420 +27,241 @@ void rules_sha256(struct weir_bytes data, uint8_t digest[WEIR_DIGEST_BYTES])
     SHA256_Final(digest, &context);
 }
 
-static uint32_t digest_slot(const uint8_t *digest, uint32_t mask)
+/* --- Texts ------------------------------------------------------------------------------------ */
+
+static int add_block(struct rules_keys *keys)
 {
-    uint32_t slot;
-    memcpy(&slot, digest, sizeof(slot));
-    return slot & mask;
+    uint32_t count = keys->text_blocks;
+    if (count == BLOCKS_MAX) {
+        return WEIR_ERR_MEMORY;
+    }
+    if (count == 0 || (count >= BLOCKS_FIRST && (count & (count - 1)) == 0)) {
+        size_t room = count == 0 ? BLOCKS_FIRST : (size_t)count * 2;
+        char **texts = realloc(keys->texts, room * sizeof(*texts));
+        if (texts == NULL) {
+            return WEIR_ERR_MEMORY;
+        }
+        keys->texts = texts;
+    }
+    char *block = malloc(BLOCK_BYTES);
+    if (block == NULL) {
+        return WEIR_ERR_MEMORY;
+    }
+    keys->texts[keys->text_blocks++] = block;
+    keys->text_used = 0;
+    return 0;
 }
+
+int rules_keys_keep(struct rules_keys *keys, struct weir_bytes text, uint32_t *at)
+{
+    if (keys->text_blocks == 0 || BLOCK_BYTES - keys->text_used < text.size + 1) {
+        int err = add_block(keys);
+        if (err < 0) {
+            return err;
+        }
+    }
+    char *to = keys->texts[keys->text_blocks - 1] + keys->text_used;
+    *at = (keys->text_blocks - 1) << BLOCK_SHIFT | keys->text_used;
+    to[0] = (char)(unsigned char)(text.size - 1);
+    memcpy(to + 1, text.data, text.size);
+    keys->text_used += (uint32_t)text.size + 1;
+    return 0;
+}
+
+struct weir_bytes rules_keys_text(const struct rules_keys *keys, uint32_t at)
+{
+    const char *text = keys->texts[at >> BLOCK_SHIFT] + (at & (BLOCK_BYTES - 1));
+    return (struct weir_bytes){text + 1, (size_t)(unsigned char)text[0] + 1};
+}
+
+/* --- Owners ----------------------------------------------------------------------------------- */
 
 /* The slot of a digest, or the free one where it would go. */
 static uint32_t find_slot(const struct rules_keys *keys, const uint8_t *digest)
 {
-    uint32_t at = digest_slot(digest, keys->mask);
+    uint32_t at;
+    memcpy(&at, digest, sizeof(at));
+    at &= keys->mask;
     while (keys->slots[at] != RULES_NONE &&
-           memcmp(keys->callers[keys->slots[at]].digest, digest, WEIR_DIGEST_BYTES) != 0) {
+           memcmp(keys->owners[keys->slots[at]].digest, digest, WEIR_DIGEST_BYTES) != 0) {
         at = (at + 1) & keys->mask;
     }
     return at;
 }
 
-bool rules_keys_find(const struct rules_keys *keys, const uint8_t digest[WEIR_DIGEST_BYTES],
-                     struct weir_caller *caller, uint32_t *plan)
+uint32_t rules_keys_index(const struct rules_keys *keys, const uint8_t digest[WEIR_DIGEST_BYTES])
 {
-    uint32_t index = keys->count == 0 ? RULES_NONE : keys->slots[find_slot(keys, digest)];
-    if (index == RULES_NONE) {
+    return keys->count == 0 ? RULES_NONE : keys->slots[find_slot(keys, digest)];
+}
+
+static bool grow_owners(struct rules_keys *keys)
+{
+    uint32_t room = keys->room == 0 ? OWNERS_FIRST : keys->room * 2;
+    if (room > UINT32_MAX / 8) {
         return false;
     }
-    const struct rules_caller *found = &keys->callers[index];
-    *caller = (struct weir_caller){.user = {found->user, found->user_size},
-                                   .org = {found->org, found->org_size}};
-    *plan = found->plan;
+    struct rules_key_owner *owners = realloc(keys->owners, room * sizeof(*owners));
+    if (owners != NULL) {
+        keys->owners = owners;
+        keys->room = room;
+    }
+    return owners != NULL;
+}
+
+static bool grow_slots(struct rules_keys *keys)
+{
+    uint32_t count = keys->slots == NULL ? OWNERS_FIRST * 2 : (keys->mask + 1) * 2;
+    uint32_t *slots = malloc(count * sizeof(*slots));
+    if (slots == NULL) {
+        return false;
+    }
+    memset(slots, 0xFF, count * sizeof(*slots));
+    free(keys->slots);
+    keys->slots = slots;
+    keys->mask = count - 1;
+    for (uint32_t i = 0; i < keys->count; i++) {
+        keys->slots[find_slot(keys, keys->owners[i].digest)] = i;
+    }
     return true;
 }
 
-#define CALLERS_FIRST 16
-
-/* Makes room for one more caller; slots are twice the room of callers. */
-static int keys_grow(struct rules_keys *keys)
+int64_t rules_keys_add(struct rules_keys *keys, const struct rules_key_owner *owner)
 {
-    if (keys->count < keys->room) {
+    if (keys->count == keys->room && !grow_owners(keys)) {
+        return -1;
+    }
+    if ((keys->slots == NULL || keys->count >= (keys->mask + 1) / 4 * 3) && !grow_slots(keys)) {
+        return -1;
+    }
+    keys->slots[find_slot(keys, owner->digest)] = keys->count;
+    keys->owners[keys->count] = *owner;
+    return keys->count++;
+}
+
+bool rules_keys_find(const struct rules_keys *keys, const uint8_t digest[WEIR_DIGEST_BYTES],
+                     struct weir_caller *caller, uint32_t *plan)
+{
+    uint32_t index = rules_keys_index(keys, digest);
+    if (index == RULES_NONE) {
+        return false;
+    }
+    const struct rules_key_owner *owner = &keys->owners[index];
+    *caller = (struct weir_caller){.user = rules_keys_text(keys, owner->user)};
+    if (owner->org != RULES_NONE) {
+        caller->org = rules_keys_text(keys, owner->org);
+    }
+    if (owner->set > 0) {
+        uint32_t begin = keys->set_ends[owner->set - 1];
+        caller->overrides = keys->list + begin;
+        caller->override_count = keys->set_ends[owner->set] - begin;
+    }
+    *plan = owner->plan;
+    return true;
+}
+
+/* --- Users ------------------------------------------------------------------------------------ */
+
+static uint64_t user_hash(struct weir_bytes user)
+{
+    return rules_text_hash(user.data, user.size) & UINT64_C(0xFFFFFFFF00000000);
+}
+
+static int compare_words(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int index_users(struct rules_keys *keys)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < keys->count && keys->set_count > 0; i++) {
+        count += keys->owners[i].set > 0;
+    }
+    if (count == 0) {
         return 0;
     }
-    uint32_t room = keys->room == 0 ? CALLERS_FIRST : keys->room * 2;
-    if (room > UINT32_MAX / 8) {
+    keys->by_user = malloc(count * sizeof(*keys->by_user));
+    if (keys->by_user == NULL) {
         return WEIR_ERR_MEMORY;
     }
-    struct rules_caller *callers = realloc(keys->callers, room * sizeof(*callers));
-    if (callers == NULL) {
-        return WEIR_ERR_MEMORY;
-    }
-    keys->callers = callers;
-    keys->room = room;
-    uint32_t *slots = malloc((size_t)room * 2 * sizeof(uint32_t));
-    if (slots == NULL) {
-        return WEIR_ERR_MEMORY;
-    }
-    memset(slots, 0xFF, (size_t)room * 2 * sizeof(uint32_t));
-    free(keys->slots);
-    keys->slots = slots;
-    keys->mask = room * 2 - 1;
     for (uint32_t i = 0; i < keys->count; i++) {
-        keys->slots[find_slot(keys, callers[i].digest)] = i;
+        const struct rules_key_owner *owner = &keys->owners[i];
+        if (owner->set > 0) {
+            keys->by_user[keys->by_user_count++] =
+                user_hash(rules_keys_text(keys, owner->user)) | i;
+        }
     }
+    qsort(keys->by_user, count, sizeof(*keys->by_user), compare_words);
     return 0;
 }
 
-static int report(struct reader *reader, const yaml_mark_t *mark, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* Adds a problem; reading goes on. Returns 0 or WEIR_ERR_MEMORY. */
-static int report(struct reader *reader, const yaml_mark_t *mark, const char *format, ...)
+const struct weir_override *rules_keys_override(const struct rules_keys *keys,
+                                                struct weir_bytes user, uint32_t rule)
 {
-    char message[512];
-    va_list values;
-    va_start(values, format);
-    vsnprintf(message, sizeof(message), format, values);
-    va_end(values);
-    reader->wrong = true;
-    return rules_problem_add(reader->problems, reader->file, (uint32_t)mark->line + 1,
-                             (uint32_t)mark->column + 1, message)
-               ? 0
-               : WEIR_ERR_MEMORY;
+    uint64_t hash = user_hash(user);
+    uint32_t low = 0, high = keys->by_user_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (keys->by_user[middle] < hash) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    for (; low < keys->by_user_count && keys->by_user[low] >> 32 == hash >> 32; low++) {
+        const struct rules_key_owner *owner = &keys->owners[(uint32_t)keys->by_user[low]];
+        struct weir_bytes text = rules_keys_text(keys, owner->user);
+        uint32_t begin = keys->set_ends[owner->set - 1], end = keys->set_ends[owner->set];
+        const struct weir_override *found =
+            rules_override_of(keys->list + begin, end - begin, rule);
+        if (found != NULL && text.size == user.size &&
+            memcmp(text.data, user.data, user.size) == 0) {
+            return found;
+        }
+    }
+    return NULL;
 }
 
-static int next_event(struct reader *reader, yaml_event_t *event)
+/* --- The end ---------------------------------------------------------------------------------- */
+
+static int compare_overrides(const void *a, const void *b)
 {
-    if (yaml_parser_parse(&reader->parser, event)) {
-        return 0;
-    }
-    return rules_document_syntax(&reader->parser, reader->file, NULL, 0, reader->problems);
+    const struct weir_override *const *x = a, *const *y = b;
+    return (*x)->rule < (*y)->rule ? -1 : (*x)->rule > (*y)->rule;
 }
 
-/* Reads over what `event` opened; deletes it. */
-static int skip(struct reader *reader, yaml_event_t *event)
+int rules_keys_finish(struct rules_keys *keys)
 {
-    uint64_t depth = 0;
-    for (;;) {
-        yaml_event_type_t type = event->type;
-        yaml_event_delete(event);
-        depth += type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT;
-        depth -= type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT;
-        if (depth == 0) {
-            return 0;
+    if (keys->count > 0 && keys->count < keys->room) {
+        struct rules_key_owner *owners = realloc(keys->owners, keys->count * sizeof(*keys->owners));
+        if (owners == NULL) {
+            return WEIR_ERR_MEMORY;
         }
-        int err = next_event(reader, event);
-        if (err < 0) {
-            return err;
-        }
+        keys->owners = owners;
+        keys->room = keys->count;
     }
-}
-
-static int set_plan(struct reader *reader, struct rules_caller *caller, const char *text,
-                    size_t size, const yaml_mark_t *mark)
-{
-    caller->plan = rules_words_find(reader->plans, 0, rules_text_hash(text, size), text, size);
-    if (caller->plan != RULES_NONE) {
-        return 0;
+    if (keys->override_count > 0) {
+        qsort(keys->overrides, keys->override_count, sizeof(struct weir_override *),
+              compare_overrides);
     }
-    struct rules_quote quote;
-    const char *nearest = rules_nearest(text, size, reader->plan_names, reader->plan_count);
-    return report(reader, mark, "plan %s is not in `plans`%s%s%s", rules_quote(&quote, text, size),
-                  nearest != NULL ? "; did you mean `" : "", nearest != NULL ? nearest : "",
-                  nearest != NULL ? "`?" : "");
-}
-
-/* Orgs repeat: each is kept once, found by the caller that had it first. */
-static int intern_org(struct reader *reader, struct rules_caller *caller)
-{
-    const char *text = reader->org;
-    uint64_t hash = rules_text_hash(text, caller->org_size);
-    uint32_t first = rules_words_find(&reader->orgs, 0, hash, text, caller->org_size);
-    if (first != RULES_NONE) {
-        caller->org = reader->keys->callers[first].org;
-        return 0;
-    }
-    caller->org = rules_arena_copy(reader->arena, text, caller->org_size);
-    bool kept = caller->org != NULL && rules_words_add(&reader->orgs, 0, caller->org,
-                                                       caller->org_size, reader->keys->count);
-    return kept ? 0 : WEIR_ERR_MEMORY;
-}
-
-/* One of user, org, plan; `name` and `value` are scalars. */
-static int set_field(struct reader *reader, struct rules_caller *caller, const yaml_event_t *name,
-                     const yaml_event_t *value)
-{
-    static const char *const names[] = {"user", "org", "plan"};
-    const char *field = (const char *)name->data.scalar.value;
-    const char *text = (const char *)value->data.scalar.value;
-    size_t size = value->data.scalar.length;
-    struct rules_quote quote;
-    int which = 0;
-    while (which < 3 && strcmp(field, names[which]) != 0) {
-        which++;
-    }
-    if (which == 3) {
-        return report(reader, &name->start_mark, "unknown key %s; allowed are user, org, plan",
-                      rules_quote(&quote, field, name->data.scalar.length));
-    }
-    bool again = which == 0   ? caller->user != NULL
-                 : which == 1 ? caller->org_size > 0
-                              : caller->plan != RULES_NONE;
-    if (again) {
-        return report(reader, &name->start_mark, "`%s` is given twice", names[which]);
-    }
-    if (size == 0 || size > WEIR_IDENTITY_MAX) {
-        return report(reader, &value->start_mark, "`%s` must have 1 to %d bytes", names[which],
-                      WEIR_IDENTITY_MAX);
-    }
-    if (which == 2) {
-        return set_plan(reader, caller, text, size, &value->start_mark);
-    }
-    if (which == 1) {
-        memcpy(reader->org, text, size);
-        caller->org_size = (uint16_t)size;
-        return 0;
-    }
-    caller->user = rules_arena_copy(reader->arena, text, size);
-    caller->user_size = (uint16_t)size;
-    return caller->user == NULL ? WEIR_ERR_MEMORY : 0;
-}
-
-/* The mapping of one key, after its start. */
-static int read_fields(struct reader *reader, struct rules_caller *caller)
-{
-    for (;;) {
-        yaml_event_t name, value;
-        int err = next_event(reader, &name);
-        if (err < 0) {
-            return err;
-        }
-        if (name.type == YAML_MAPPING_END_EVENT) {
-            yaml_event_delete(&name);
-            return 0;
-        }
-        if (name.type != YAML_SCALAR_EVENT) {
-            err = report(reader, &name.start_mark, "a key must be a word");
-            err = err < 0 ? err : skip(reader, &name);
-            memset(&name, 0, sizeof(name));
-        }
-        err = err < 0 ? err : next_event(reader, &value);
-        if (err < 0) {
-            yaml_event_delete(&name);
-            return err;
-        }
-        if (name.type == YAML_SCALAR_EVENT && value.type == YAML_SCALAR_EVENT) {
-            err = set_field(reader, caller, &name, &value);
-        } else if (value.type != YAML_SCALAR_EVENT) {
-            err = report(reader, &value.start_mark, "must be a text");
-        }
-        yaml_event_delete(&name);
-        err = err < 0 ? err : skip(reader, &value);
-        if (err < 0) {
-            return err;
-        }
-    }
-}
-
-/* Adds a caller read in whole; `mark` is where its digest stands. */
-static int add_caller(struct reader *reader, struct rules_caller *caller, const yaml_mark_t *mark)
-{
-    struct rules_keys *keys = reader->keys;
-    int err = keys_grow(keys);
-    if (err < 0) {
-        return err;
-    }
-    uint32_t slot = find_slot(keys, caller->digest);
-    if (keys->slots[slot] != RULES_NONE) {
-        return report(reader, mark, "this SHA-256 is given twice; first in line %u",
-                      keys->callers[keys->slots[slot]].line);
-    }
-    err = caller->org_size > 0 ? intern_org(reader, caller) : 0;
-    if (err < 0) {
-        return err;
-    }
-    keys->slots[slot] = keys->count;
-    keys->callers[keys->count++] = *caller;
-    return 0;
-}
-
-/* One entry: `name` is the event of its key, deleted here. */
-static int read_entry(struct reader *reader, yaml_event_t *name)
-{
-    struct rules_caller caller = {.plan = RULES_NONE};
-    yaml_mark_t mark = name->start_mark;
-    caller.line = (uint32_t)mark.line + 1;
-    bool valid = name->type == YAML_SCALAR_EVENT &&
-                 rules_digest_read(caller.digest, (const char *)name->data.scalar.value,
-                                   name->data.scalar.length);
-    int err = 0;
-    if (!valid) {
-        /* Not quoted: it may be the key itself. */
-        err = report(reader, &mark, "not a SHA-256 (64 hexadecimal digits) of an API key");
-    }
-    err = err < 0 ? err : skip(reader, name);
-    yaml_event_t value;
-    err = err < 0 ? err : next_event(reader, &value);
-    if (err < 0) {
-        return err;
-    }
-    if (value.type != YAML_MAPPING_START_EVENT) {
-        err = report(reader, &value.start_mark, "must be a mapping of user, org, plan");
-        return err < 0 ? err : skip(reader, &value);
-    }
-    yaml_event_delete(&value);
-    uint32_t problems = reader->problems->count + reader->problems->dropped;
-    err = read_fields(reader, &caller);
-    if (err < 0 || reader->problems->count + reader->problems->dropped != problems) {
-        return err;
-    }
-    if (caller.user == NULL) {
-        return report(reader, &mark, "`user` is missing");
-    }
-    return valid ? add_caller(reader, &caller, &mark) : 0;
-}
-
-static int read_entries(struct reader *reader)
-{
-    for (;;) {
-        yaml_event_t event;
-        int err = next_event(reader, &event);
-        if (err < 0) {
-            return err;
-        }
-        if (event.type == YAML_MAPPING_END_EVENT) {
-            yaml_event_delete(&event);
-            return 0;
-        }
-        err = read_entry(reader, &event);
-        if (err < 0) {
-            return err;
-        }
-    }
-}
-
-/* The stream: nothing, or one document with one mapping. */
-static int read_stream(struct reader *reader)
-{
-    bool seen = false;
-    for (;;) {
-        yaml_event_t event;
-        int err = next_event(reader, &event);
-        if (err < 0) {
-            return err;
-        }
-        yaml_event_type_t type = event.type;
-        yaml_mark_t mark = event.start_mark;
-        bool empty = type == YAML_SCALAR_EVENT && event.data.scalar.length == 0;
-        yaml_event_delete(&event);
-        if (type == YAML_STREAM_END_EVENT) {
-            return 0;
-        }
-        if (type == YAML_MAPPING_START_EVENT && !seen) {
-            seen = true;
-            err = read_entries(reader);
-        } else if (type != YAML_STREAM_START_EVENT && type != YAML_DOCUMENT_START_EVENT &&
-                   type != YAML_DOCUMENT_END_EVENT && !empty) {
-            err = report(reader, &mark,
-                         "a keys file is one mapping of SHA-256 to { user, org, plan }");
-            return err < 0 ? err : WEIR_ERR_RULES;
-        }
-        if (err < 0) {
-            return err;
-        }
-    }
-}
-
-/* --- The same, line by line: see keys_lines.h ---------------------------------------------------
- */
-
-/* Errors: WEIR_ERR_RULES (what is wrong is for the YAML parser to tell), WEIR_ERR_MEMORY. */
-static int add_line(struct reader *reader, const struct rules_keys_line *line, uint32_t number)
-{
-    struct rules_caller caller = {.plan = RULES_NONE, .line = number};
-    struct rules_keys *keys = reader->keys;
-    struct weir_bytes plan = line->plan;
-    memcpy(caller.digest, line->digest, WEIR_DIGEST_BYTES);
-    if (plan.data != NULL) {
-        caller.plan = rules_words_find(reader->plans, 0, rules_text_hash(plan.data, plan.size),
-                                       plan.data, plan.size);
-    }
-    bool known = plan.data == NULL || caller.plan != RULES_NONE;
-    int err = keys_grow(keys);
-    if (err < 0 || !known || keys->slots[find_slot(keys, caller.digest)] != RULES_NONE) {
-        return err < 0 ? err : WEIR_ERR_RULES;
-    }
-    caller.user = rules_arena_copy(reader->arena, line->user.data, line->user.size);
-    caller.user_size = (uint16_t)line->user.size;
-    caller.org_size = (uint16_t)line->org.size;
-    if (line->org.data != NULL) {
-        memcpy(reader->org, line->org.data, line->org.size);
-    }
-    yaml_mark_t mark = {0};
-    return caller.user == NULL ? WEIR_ERR_MEMORY : add_caller(reader, &caller, &mark);
-}
-
-/* Goes through all lines; with `reader` NULL, only to see what they are. */
-static int read_lines(struct reader *reader, FILE *file)
-{
-    struct rules_keys_lines lines = {.file = file};
-    struct rules_keys_line line;
-    enum rules_keys_line_kind kind;
-    if (fseek(file, 0, SEEK_SET) < 0) {
-        return WEIR_ERR_RULES; /* a pipe is read once */
-    }
-    while ((kind = rules_keys_lines_next(&lines, &line)) == RULES_KEYS_LINE_CALLER) {
-        int err = reader != NULL ? add_line(reader, &line, lines.number) : 0;
-        if (err < 0) {
-            return err;
-        }
-    }
-    return kind == RULES_KEYS_LINE_END ? 0 : WEIR_ERR_RULES;
-}
-
-static int read_yaml(struct reader *reader, FILE *file)
-{
-    int err = WEIR_ERR_MEMORY;
-    rewind(file);
-    rules_keys_free(reader->keys); /* of lines that turned out wrong */
-    rules_words_free(&reader->orgs);
-    if (yaml_parser_initialize(&reader->parser)) {
-        yaml_parser_set_input_file(&reader->parser, file);
-        err = read_stream(reader);
-        yaml_parser_delete(&reader->parser);
-    }
-    return err == 0 && reader->wrong ? WEIR_ERR_RULES : err;
-}
-
-int rules_keys_load(struct rules_keys *keys, struct rules_arena *arena, const char *path,
-                    const struct rules_words *plans, const char *const *plan_names,
-                    uint32_t plan_count, struct weir_problems *problems)
-{
-    struct reader reader = {.keys = keys,
-                            .arena = arena,
-                            .file = path,
-                            .plans = plans,
-                            .plan_names = plan_names,
-                            .plan_count = plan_count,
-                            .problems = problems};
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) {
-        return errno == ENOMEM ? WEIR_ERR_MEMORY : WEIR_ERR_IO;
-    }
-    /* A pass to see, so that a file of another shape leaves no texts of its first lines behind. */
-    int err = read_lines(NULL, file);
-    err = err < 0 ? err : read_lines(&reader, file);
-    if (err == WEIR_ERR_RULES) {
-        err = read_yaml(&reader, file);
-    }
-    fclose(file);
-    rules_words_free(&reader.orgs);
-    return err;
+    return index_users(keys);
 }
 
 void rules_keys_free(struct rules_keys *keys)
 {
-    free(keys->callers);
+    for (uint32_t i = 0; i < keys->text_blocks; i++) {
+        free(keys->texts[i]);
+    }
+    for (uint32_t i = 0; i < keys->override_count; i++) {
+        free(keys->overrides[i]);
+    }
+    free(keys->texts);
+    free(keys->overrides);
+    free(keys->list);
+    free(keys->set_ends);
+    free(keys->by_user);
+    free(keys->owners);
     free(keys->slots);
     memset(keys, 0, sizeof(*keys));
 }

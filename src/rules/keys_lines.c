@@ -67,13 +67,91 @@ static bool take_colon(const char **at, const char *end)
     return true;
 }
 
+/* What stands for rates in YAML's plain style: to the comma or bracket behind it. */
+static struct weir_bytes take_rates(const char **at, const char *end)
+{
+    const char *start = *at;
+    if (*at < end && (class_of(**at) & WORD) != 0) {
+        while (*at < end && (class_of(**at) & WORD || **at == '/' || **at == ' ')) {
+            ++*at;
+        }
+    }
+    return (struct weir_bytes){start, (size_t)(*at - start)};
+}
+
+/* "[10/s, 500/h]" */
+static bool take_list(const char **at, const char *end)
+{
+    do {
+        *at = skip_spaces(*at + 1, end);
+        if (take_rates(at, end).size == 0) {
+            return false;
+        }
+    } while (*at < end && **at == ',');
+    if (*at == end || **at != ']') {
+        return false;
+    }
+    *at = skip_spaces(*at + 1, end);
+    return true;
+}
+
+/* "{ api: 5000/min burst 200 }" */
+static bool take_limits(struct rules_keys_line *line, const char **at, const char *end)
+{
+    const char *start = *at + 1;
+    if (*at == end || **at != '{') {
+        return false;
+    }
+    do {
+        *at = skip_spaces(*at + 1, end);
+        if (take_word(at, end).size == 0 || !take_colon(at, end) || *at == end) {
+            return false;
+        }
+        if (**at == '[' ? !take_list(at, end) : take_rates(at, end).size == 0) {
+            return false;
+        }
+    } while (*at < end && **at == ',');
+    if (*at == end || **at != '}') {
+        return false;
+    }
+    line->limits = (struct weir_bytes){start, (size_t)(*at - start)};
+    ++*at;
+    return true;
+}
+
+/* Takes what take_limits has found good. */
+bool rules_keys_lines_limit(struct weir_bytes *rest, struct weir_bytes *name,
+                            struct weir_bytes *rates)
+{
+    const char *end = rest->data + rest->size, *at = skip_spaces(rest->data, end);
+    if (at == end) {
+        return false;
+    }
+    *name = take_word(&at, end);
+    take_colon(&at, end);
+    bool list = *at == '[';
+    const char *start = at + list;
+    while (at < end && *at != (list ? ']' : ',')) {
+        at++;
+    }
+    *rates = (struct weir_bytes){start, (size_t)(at - start)};
+    while (rates->size > 0 && rates->data[rates->size - 1] == ' ') {
+        rates->size--;
+    }
+    at = skip_spaces(at + list, end);
+    at += at < end; /* the comma */
+    *rest = (struct weir_bytes){at, (size_t)(end - at)};
+    return true;
+}
+
 static struct weir_bytes *field_of(struct rules_keys_line *line, struct weir_bytes name)
 {
     bool four = name.size == 4;
-    return four && memcmp(name.data, "user", 4) == 0            ? &line->user
-           : four && memcmp(name.data, "plan", 4) == 0          ? &line->plan
-           : name.size == 3 && memcmp(name.data, "org", 3) == 0 ? &line->org
-                                                                : NULL;
+    return four && memcmp(name.data, "user", 4) == 0               ? &line->user
+           : four && memcmp(name.data, "plan", 4) == 0             ? &line->plan
+           : name.size == 3 && memcmp(name.data, "org", 3) == 0    ? &line->org
+           : name.size == 6 && memcmp(name.data, "limits", 6) == 0 ? &line->limits
+                                                                   : NULL;
 }
 
 /* name ": " word, where the field has not been given before. */
@@ -82,6 +160,11 @@ static bool take_field(struct rules_keys_line *line, const char **at, const char
     struct weir_bytes *field = field_of(line, take_word(at, end));
     if (field == NULL || field->data != NULL || !take_colon(at, end)) {
         return false;
+    }
+    if (field == &line->limits) {
+        bool good = take_limits(line, at, end);
+        *at = skip_spaces(*at, end);
+        return good;
     }
     *field = take_word(at, end);
     *at = skip_spaces(*at, end);
@@ -113,7 +196,7 @@ static bool line_read(struct rules_keys_line *line, const char *text, size_t siz
         return false;
     }
     const char *at = text + 2 * WEIR_DIGEST_BYTES;
-    line->user = line->org = line->plan = (struct weir_bytes){NULL, 0};
+    line->user = line->org = line->plan = line->limits = (struct weir_bytes){NULL, 0};
     if (!take_colon(&at, end) || at == end || *at != '{') {
         return false;
     }

@@ -1,10 +1,12 @@
 /* The lines of a keys file in the shape that programs write:
  *
  *   2cf24dba…938b9824: { user: alice, org: acme, plan: pro }
+ *   9b94dc1a…10cf98aa: { user: bob, limits: { api: 5000/min burst 200, month: [10/s, 500/h] } }
  *
  * A YAML parser needs two seconds for a million of these lines. A file that has nothing but them,
  * comments and empty lines means the same read line by line, in a sixth of the time. The shape is
- * narrow on purpose: words of letters, digits and "_.@-", nothing quoted, spaces only. Whatever is
+ * narrow on purpose: words of letters, digits and "_.@-", rates of letters, digits, '/' and spaces,
+ * nothing quoted, spaces only. Whatever is
  * not of it, wrong or just written in another way, is left to the YAML parser: the whole file is.
  *
  * Source: YAML 1.1, 7.4.2 and 7.3.3 (flow mappings, plain scalars). Allocates nothing. One owner.
@@ -31,6 +33,7 @@ struct rules_keys_lines {
 struct rules_keys_line {
     uint8_t digest[WEIR_DIGEST_BYTES];
     struct weir_bytes user, org, plan; /* user is there */
+    struct weir_bytes limits; /* what stands between the braces; for rules_keys_lines_limit */
 };
 
 enum rules_keys_line_kind {
@@ -43,6 +46,11 @@ enum rules_keys_line_kind {
  * file. */
 enum rules_keys_line_kind rules_keys_lines_next(struct rules_keys_lines *lines,
                                                 struct rules_keys_line *line);
+
+/* Takes the next limit of a line's `limits`, name and rates, off *rest. False: there are no more.
+ */
+bool rules_keys_lines_limit(struct weir_bytes *rest, struct weir_bytes *name,
+                            struct weir_bytes *rates);
 
 /* 64 hexadecimal digits of any case; false for anything else. */
 bool rules_digest_read(uint8_t digest[WEIR_DIGEST_BYTES], const char *text, size_t size);

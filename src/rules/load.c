@@ -9,6 +9,7 @@
 
 #include "rules/jwt.h"
 #include "rules/loader.h"
+#include "rules/override.h"
 #include "rules/settle.h"
 
 /* The keys of the file, in the order of `top_names`. */
@@ -64,8 +65,8 @@ static void load_keys(struct rules_loader *loader, const struct rules_node *node
     if (path == NULL) {
         return;
     }
-    int err = rules_keys_load(&rules->keys, &rules->arena, path, &rules->plans, rules->plan_names,
-                              rules->plan_count, loader->problems);
+    /* Without sound limits their overrides mean nothing. */
+    int err = rules_keys_load(rules, path, loader->wrong == 0, loader->problems);
     if (err == WEIR_ERR_IO) {
         rules_problem(loader, node, "cannot read %s: %s", path, strerror(errno));
     }
@@ -127,17 +128,20 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_load_jwt(loader, fields[TOP_JWT].value);
     }
     rules_load_plans(loader, fields[TOP_PLANS].value, fields[TOP_DEFAULT_PLAN].value);
-    if (fields[TOP_KEYS].value != NULL && !loader->no_memory) {
-        load_keys(loader, fields[TOP_KEYS].value);
-    }
+    loader->callers = fields[TOP_KEYS].value != NULL || fields[TOP_IDENTITIES].value != NULL;
     if (fields[TOP_IDENTIFY].value != NULL && !loader->no_memory) {
-        rules_load_identify(loader, fields[TOP_IDENTIFY].value,
-                            fields[TOP_KEYS].value != NULL || fields[TOP_IDENTITIES].value != NULL);
+        rules_load_identify(loader, fields[TOP_IDENTIFY].value, loader->callers);
     }
     if (fields[TOP_LIMITS].value == NULL) {
         rules_problem(loader, root, "`limits` is missing; write `limits: []` for none");
     } else if (!loader->no_memory) {
         rules_load_limits(loader, fields[TOP_LIMITS].value);
+    }
+    if (fields[TOP_KEYS].value != NULL && !loader->no_memory) {
+        load_keys(loader, fields[TOP_KEYS].value);
+    }
+    if (loader->wrong == 0 && !loader->no_memory) {
+        rules_count_overrides(loader->rules);
     }
     if (!loader->no_memory) {
         rules_check_nodes(loader);

@@ -331,6 +331,26 @@ static void load_count(struct numbers *numbers, const struct rules_node *limit,
     }
 }
 
+/* What is left without numbers, for callers who have others. */
+static void keep_blank(struct numbers *numbers, struct rules_rule *rule)
+{
+    const struct rules_node *rollover = value_of(numbers, RULES_LIMIT_ROLLOVER);
+    struct rules_blank *blank = rules_keep(numbers->loader, sizeof(*blank));
+    struct weir_reason reason;
+    if (blank == NULL) {
+        return;
+    }
+    blank->spec = numbers->spec;
+    blank->spec.rate = blank->spec.burst = 0;
+    if (rollover != NULL && rollover->kind == RULES_SCALAR) {
+        struct weir_bytes text = {rollover->text, rollover->size};
+        if (rules_rollover_parse(text, UINT64_MAX, &blank->rollover, &reason) < 0) {
+            blank->rollover = (struct rules_rollover){0, false}; /* told where it counts */
+        }
+    }
+    rule->blank = blank;
+}
+
 void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit,
                      struct rules_field *fields, struct rules_rule *rule)
 {
@@ -357,6 +377,9 @@ void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit
     }
     if (node == NULL || loader->no_memory) {
         return;
+    }
+    if (loader->callers && !numbers.wrong) {
+        keep_blank(&numbers, rule);
     }
     if (is_list(&numbers, node)) {
         load_rates(&numbers, node, &rule->rates);

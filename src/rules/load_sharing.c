@@ -1,9 +1,9 @@
 /* What a limit says of a store that several nodes share; see loader.h */
-#include <stdio.h>
 #include <string.h>
 
 #include "rules/division.h"
 #include "rules/loader.h"
+#include "rules/states.h"
 
 uint8_t rules_read_failure(struct rules_loader *loader, const struct rules_node *node)
 {
@@ -139,23 +139,15 @@ void rules_check_nodes(struct rules_loader *loader)
     }
 }
 
-/* What the state of a limit's other rates is called: no name of a limit has a '#'. */
-static const char *rate_name(struct rules_loader *loader, const struct rules_rule *rule,
-                             unsigned number)
-{
-    char text[RULES_NAME_MAX + 4];
-    int size = snprintf(text, sizeof(text), "%s#%u", rule->name, number);
-    return rules_keep_text(loader, text, (size_t)size);
-}
-
 /* The name that keys elsewhere have, and what this node decides alone. */
 static void share(struct rules_loader *loader, const struct rules_rule *rule,
-                  struct weir_limit *limit, unsigned number)
+                  struct weir_limit *limit, uint32_t state)
 {
     const struct weir_store_settings *store = &loader->rules->settings.store;
-    limit->name = number == 1 ? rule->name : rate_name(loader, rule, number);
-    if (!loader->rules->shared || rule->on_store_error != WEIR_FAIL_LOCAL || store->nodes < 2 ||
-        loader->wrong > 0) {
+    char name[RULES_STATE_NAME_MAX];
+    size_t size = state > 0 ? rules_state_name(rule, state, name) : 0;
+    limit->name = state > 0 ? rules_keep_text(loader, name, size) : rule->name;
+    if (!rules_is_divided(loader->rules, rule) || loader->wrong > 0) {
         return;
     }
     struct weir_limit *part = rules_keep(loader, sizeof(*part));
@@ -166,11 +158,22 @@ static void share(struct rules_loader *loader, const struct rules_rule *rule,
 }
 
 static void share_rates(struct rules_loader *loader, const struct rules_rule *rule,
-                        struct rules_rates *rates)
+                        const struct rules_rates *reference, struct rules_rates *rates)
 {
-    for (uint8_t i = 0; i < rates->count; i++) {
-        share(loader, rule, &rates->limits[i], i + 1U);
+    uint32_t states[WEIR_RATES_MAX] = {0};
+    bool in_order = true;
+    if (rates->limits != NULL && loader->wrong == 0) {
+        rules_states_of(reference, rates->limits, rates->count, states);
     }
+    for (uint32_t i = 0; i < rates->count; i++) {
+        in_order = in_order && states[i] == i;
+        share(loader, rule, &rates->limits[i], states[i]);
+    }
+    uint32_t *kept = in_order ? NULL : rules_keep(loader, rates->count * sizeof(*kept));
+    if (kept != NULL) {
+        memcpy(kept, states, rates->count * sizeof(*kept));
+    }
+    rates->states = kept;
 }
 
 void rules_load_sharing(struct rules_loader *loader, const struct rules_field *fields,
@@ -184,8 +187,9 @@ void rules_load_sharing(struct rules_loader *loader, const struct rules_field *f
     if (hash_tag->value != NULL) {
         load_hash_tag(loader, hash_tag, rule);
     }
-    share_rates(loader, rule, &rule->rates);
+    struct rules_rates reference = rules_states_reference(loader->rules, rule);
+    share_rates(loader, rule, &reference, &rule->rates);
     for (uint32_t p = 0; p < loader->rules->plan_count && rule->plans != NULL; p++) {
-        share_rates(loader, rule, &rule->plans[p]);
+        share_rates(loader, rule, &reference, &rule->plans[p]);
     }
 }

@@ -38,8 +38,9 @@ struct rules_loader {
     struct rules_plan *plans;       /* as many as rules->plan_count */
     struct rules_words plan_limits; /* (plan, limit) -> entry */
     bool plans_given, default_given, headers_given;
-    const struct rules_node *timezone;  /* the file's; NULL: UTC */
-    const struct rules_node *redis;     /* where the store elsewhere stands; NULL: there is none */
+    bool callers;                      /* the file knows callers, who may have rates of their own */
+    const struct rules_node *timezone; /* the file's; NULL: UTC */
+    const struct rules_node *redis;    /* where the store elsewhere stands; NULL: there is none */
     struct weir_path_pattern *patterns; /* of the limit at hand, borrowed */
     uint32_t pattern_count;
     uint32_t globs_only;            /* limits that only a glob can find */

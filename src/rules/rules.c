@@ -70,6 +70,18 @@ static int prepare_lender(const struct weir_rules *rules, const struct rules_rul
     return err;
 }
 
+static int prepare_overrides(const struct weir_rules *rules, weir_rules_prepare_fn prepare,
+                             void *context)
+{
+    int err = 0;
+    for (uint32_t i = 0; err == 0 && i < rules->keys.override_count; i++) {
+        struct weir_override *override = rules->keys.overrides[i];
+        struct rules_rates rates = {override->limits, (uint8_t) override->count, NULL};
+        err = prepare_rates(&rates, rules->rules[override->rule].name, prepare, context);
+    }
+    return err;
+}
+
 int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, void *context)
 {
     for (uint32_t i = 0; i < rules->rule_count; i++) {
@@ -91,7 +103,11 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
             return err;
         }
     }
-    int err = prepare(context, &rules->once, "idempotency");
+    int err = prepare_overrides(rules, prepare, context);
+    if (err < 0) {
+        return err;
+    }
+    err = prepare(context, &rules->once, "idempotency");
     if (err == 0) {
         err = prepare(context, &rules->settled, "reservations");
     }
@@ -155,6 +171,7 @@ void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir
     info->candidate_count = rule->candidate.count;
     info->pool = rule->loan != NULL ? rules->rules[rule->loan->pool].name : NULL;
     info->lends = rule->lends != NULL;
+    info->overrides = rule->own_count;
     info->when = rule->when != 0 ? rules->schedules[__builtin_ctzll(rule->when)].text : NULL;
     info->unlimited = rule->rates.limits == NULL && rule->plans == NULL;
 }

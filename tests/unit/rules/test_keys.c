@@ -129,15 +129,16 @@ static void broken_entries_are_told_with_their_lines(void **state)
     expect_problems(ALICE ": { org: acme }\n" BOB ": { user: '' }\n" CAROL ": bob\n",
                     "1:1: `user` is missing\n"
                     "2:75: `user` must have 1 to 256 bytes\n"
-                    "3:67: must be a mapping of user, org, plan\n");
+                    "3:67: must be a mapping of user, org, plan, limits\n");
     expect_problems(ALICE ": { user: a, plan: prro, name: x, user: b, org: [x] }\n",
                     "1:84: plan `prro` is not in `plans`; did you mean `pro`?\n"
-                    "1:90: unknown key `name`; allowed are user, org, plan\n"
+                    "1:90: unknown key `name`; allowed are user, org, plan, limits\n"
                     "1:99: `user` is given twice\n"
                     "1:113: must be a text\n");
     expect_problems(ALICE ": { user: a, org: o }\n" ALICE ": { user: b, org: o }\n",
                     "2:1: this SHA-256 is given twice; first in line 1\n");
-    expect_problems("- a\n", "1:1: a keys file is one mapping of SHA-256 to { user, org, plan }\n");
+    expect_problems("- a\n", "1:1: a keys file is one mapping of SHA-256 to { user, org, plan, "
+                             "limits }\n");
     expect_problems("? [a, {b: c}]\n: { user: x }\n",
                     "1:3: not a SHA-256 (64 hexadecimal digits) of an API key\n");
     expect_problems(ALICE ": { ? [x] : y, user: a }\n", "1:71: a key must be a word\n");
