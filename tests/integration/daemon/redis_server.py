@@ -114,6 +114,10 @@ class RedisServer:
     def keys(self, pattern="*"):
         return sorted(self.ask("KEYS", pattern))
 
+    def states(self, pattern="*"):
+        """All keys of weir's but the store's secret."""
+        return [key for key in self.keys(pattern) if not key.endswith(":secret")]
+
     def commands(self, name):
         """How often a command was called."""
         for line in self.ask("INFO", "commandstats").splitlines():
