@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/commands.h"
 #include "cli/envoy_check.h"
@@ -58,6 +59,49 @@ static int check_store(char *path, struct weir_rules *rules)
     return weir_rules_prepare(rules, check_limit, path);
 }
 
+/* Whether only `attributes` of a request can say it. */
+static bool is_said(const char *name)
+{
+    static const char *const known[] = {"method", "path",    "host",  "user", "org",
+                                        "plan",   "header.", "path.", "jwt.", "tls.client."};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        size_t size = strlen(known[i]);
+        if (strncmp(name, known[i], size) == 0 && (known[i][size - 1] == '.' || !name[size]))
+            return false;
+    }
+    return strncmp(name, "client.ip", strlen("client.ip")) != 0;
+}
+
+/* Whether a limit before `end`, or an attribute before `at` of that one's key, has it too. */
+static bool is_told(const struct weir_rules *rules, uint32_t end, uint32_t at, const char *name)
+{
+    for (uint32_t i = 0; i <= end; i++) {
+        struct weir_rule_info info;
+        weir_rules_info(rules, i, &info);
+        for (uint32_t j = 0; j < (i == end ? at : info.key_count); j++)
+            if (strcmp(info.key[j], name) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* A limit by an attribute that no request says limits nobody: a name that was mistaken is seen
+ * here. */
+static void print_said(const struct weir_rules *rules)
+{
+    const char *before = ", by attributes that requests must say: ";
+    for (uint32_t i = 0; i < weir_rules_count(rules); i++) {
+        struct weir_rule_info info;
+        weir_rules_info(rules, i, &info);
+        for (uint32_t j = 0; j < info.key_count; j++) {
+            if (!is_said(info.key[j]) || is_told(rules, i, j, info.key[j]))
+                continue;
+            printf("%s%s", before, info.key[j]);
+            before = ", ";
+        }
+    }
+}
+
 static void print_summary(const char *path, const struct weir_rules *rules)
 {
     const struct weir_store_settings *store = &weir_rules_settings(rules)->store;
@@ -73,6 +117,7 @@ static void print_summary(const char *path, const struct weir_rules *rules)
         printf(" (%" PRIu32 " shadow)", shadows);
     if (store->redis.url != NULL)
         printf(", in Redis: %" PRIu32 " exact, %" PRIu32 " leased", count - leased, leased);
+    print_said(rules);
     putchar('\n');
 }
 

@@ -1,5 +1,6 @@
 /* Names of attributes; see loader.h */
 #include <string.h>
+#include <strings.h>
 
 #include "rules/jwt.h"
 #include "rules/loader.h"
@@ -77,6 +78,17 @@ static bool check_name(struct rules_loader *loader, const struct rules_node *nod
     }
     if (client) {
         rules_problem(loader, node, "unknown attribute %s; did you mean `client.ip`?", quote.text);
+        return false;
+    }
+    bool field = name.size > 2 && strncasecmp(name.data, "x-", 2) == 0;
+    static const char *const fields[] = {"authorization", "cookie", "referer", "user-agent"};
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        field = field || (name.size == strlen(fields[i]) &&
+                          strncasecmp(name.data, fields[i], name.size) == 0);
+    }
+    if (field) {
+        rules_problem(loader, node, "unknown attribute %s; a header field is `header.%.*s`",
+                      quote.text, (int)name.size, name.data);
         return false;
     }
     if (name.size >= 4 && memcmp(name.data, "tls.", 4) == 0) {

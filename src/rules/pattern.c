@@ -72,6 +72,18 @@ static int add_literal(struct compiler *compiler, struct weir_path_segment *segm
         return refuse(compiler->reason, compiler->text,
                       "a pattern has no query; queries are cut off before matching");
     }
+    if (size > 1 && name[0] == '{' && name[size - 1] == '}') {
+        return refuse(compiler->reason, compiler->text,
+                      "a segment is taken by `:name`, not `{name}`");
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (name[i] != '\0' &&
+            strchr("[]{}^|\\", name[i]) != NULL) { /* paths have them encoded only (RFC 3986) */
+            return refuse(
+                compiler->reason, compiler->text,
+                "no regular expressions: `:name` or `*` takes one segment, `**` the rest");
+        }
+    }
     struct weir_bytes normal;
     int err = weir_path_normalise(&normal, slashed, compiler->room + compiler->used,
                                   WEIR_PATH_MAX - compiler->used, NULL);

@@ -86,6 +86,13 @@ static int unit_parse(uint64_t *window_ns, const char *text, size_t size, bool b
     if (name_size == 0) {
         return malformed(whole->data, whole->size, "time: it needs a unit, as in `30s`", reason);
     }
+    bool month = name_size == 5 && memcmp(name, "month", 5) == 0;
+    if (month || (name_size == 4 && memcmp(name, "year", 4) == 0)) {
+        snprintf(reason->text, sizeof(reason->text),
+                 "%.80s: a %s has no fixed length; write `quota:` for a calendar's, or `30d`",
+                 rules_quote(&quote, whole->data, whole->size), month ? "month" : "year");
+        return WEIR_ERR_SYNTAX;
+    }
     const char *nearest = rules_nearest(name, name_size, unit_names, UNIT_COUNT);
     snprintf(reason->text, sizeof(reason->text), "%.80s: unknown unit %.40s%s%s%s; units are %s",
              rules_quote(&quote, whole->data, whole->size), rules_quote(&unit, name, name_size),

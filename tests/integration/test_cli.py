@@ -88,6 +88,17 @@ def test_validate_says_ok_of_good_files(tmp_path):
     assert run_weir("validate", "--quiet", good).stdout == ""
 
 
+def test_validate_tells_what_requests_must_say(tmp_path):
+    """A limit by an attribute that none says limits nobody: a mistaken name is to be seen."""
+    rules = write(tmp_path, "rules.yaml", "version: 1\nlimits:\n"
+                  "  - { name: a, key: [usr, user], rate: 1/s }\n"
+                  "  - { name: b, key: [header.x-key, client.ip/64, host, model], rate: 1/s }\n"
+                  "  - { name: c, match: { path: '/:id' }, key: [path.id, usr], rate: 1/s }\n")
+    done = run_weir("validate", rules)
+    assert done.stdout == (f"{rules}: OK, 3 limits, by attributes that requests must say: "
+                           "usr, model\n")
+
+
 def test_validate_names_every_problem_of_every_file_in_one_run(tmp_path):
     good = write(tmp_path, "good.yaml", GOOD)
     bad = write(tmp_path, "bad.yaml", "version: 1\nlimits:\n"

@@ -72,6 +72,10 @@ static const struct problem_case rates[] = {
      "2:28: `5/minn`: unknown unit `minn` (did you mean `min`?); units are ms, s, sec, min, h, "
      "hour, d, day, w, week\n"},
     {"limits:\n"
+     "- {name: a, key: [], rate: 1000/month}\n",
+     "2:28: `1000/month`: a month has no fixed length; write `quota:` for a calendar's, or "
+     "`30d`\n"},
+    {"limits:\n"
      "- {name: a, key: [], rate: -1/s}\n",
      "2:28: `-1/s` is no rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n"},
     {"limits:\n"

@@ -98,6 +98,19 @@ static const struct problem_case matches[] = {
      "- {name: a, key: [], rate: 1/s, match: {ip: 10.0.0.0/24}}\n",
      "2:41: unknown attribute `ip`; did you mean `client.ip`?\n"},
     {"limits:\n"
+     "- {name: a, key: [X-Api-Key], rate: 1/s}\n",
+     "2:19: unknown attribute `X-Api-Key`; a header field is `header.X-Api-Key`\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {User-Agent: x*}}\n",
+     "2:41: unknown attribute `User-Agent`; a header field is `header.User-Agent`\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: '/games/{id}/move'}}\n",
+     "2:47: path pattern `/games/{id}/move`: a segment is taken by `:name`, not `{name}`\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: '/v1/[0-9]+'}}\n",
+     "2:47: path pattern `/v1/[0-9]+`: no regular expressions: `:name` or `*` takes one segment, "
+     "`**` the rest\n"},
+    {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {path.id: 7}}\n",
      "2:41: `path.id`: the `path` of this limit's match names no `:id`\n"},
     {"limits:\n"

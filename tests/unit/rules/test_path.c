@@ -205,13 +205,16 @@ static void patterns_are_brought_to_the_normal_form(void **state)
     assert_true(in_pattern("/caf\xc3\xa9", "/caf%C3%A9"));
     assert_true(in_pattern("/%7euser", "/~user"));
     assert_true(in_pattern("/a b", "/a%20b"));
+    assert_true(in_pattern("/users(5)/$x+y", "/users(5)/$x+y")); /* as RFC 3986 has them */
+    assert_true(in_pattern("/a%5bb", "/a%5Bb"));
 }
 
 static void bad_patterns_are_refused(void **state)
 {
-    static const char *const patterns[] = {"",       "a",   "/a//b",   "//",     "/**/a", "/a*",
-                                           "/*.png", "/:",  "/:a.b",   "/:a/:a", "/a?b",  "/a#b",
-                                           "/./a",   "/..", "/%2e%2E", "/%zz",   "/%00",  "/***"};
+    static const char *const patterns[] = {"",       "a",     "/a//b",   "//",     "/**/a", "/a*",
+                                           "/*.png", "/:",    "/:a.b",   "/:a/:a", "/a?b",  "/a#b",
+                                           "/./a",   "/..",   "/%2e%2E", "/%zz",   "/%00",  "/***",
+                                           "/{id}",  "/v{x}", "/[0-9]+", "/\\d+",  "/a|b",  "/x^"};
     static char room[WEIR_PATH_MAX];
     struct weir_path_pattern compiled;
     struct weir_reason reason;
