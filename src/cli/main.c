@@ -1,4 +1,5 @@
 /* weir: finds the subcommand and runs it. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,8 +44,20 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* A socket or the state file must not take the number of a standard file that the caller has
+ * closed: what is logged would go there. Opened the wrong way round, so that using it fails as
+ * before. */
+static void keep_standard_files(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0)
+            exit(EXIT_FAILURE); /* and nowhere to say so */
+    }
+}
+
 int main(int argc, char **argv)
 {
+    keep_standard_files();
     for (size_t i = 0; argc > 0 && i < sizeof other_names / sizeof *other_names; i++) {
         if (!strcmp(base_name(argv[0]), other_names[i].name))
             return other_names[i].run(argc, argv);

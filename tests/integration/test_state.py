@@ -1,5 +1,6 @@
 """State: across kill -9, restarts, damage, and steps of the wall clock."""
 
+import subprocess
 import threading
 import time
 from email.utils import parsedate_to_datetime
@@ -7,8 +8,9 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from daemon.http import Client, request_bytes
+from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir, rules_of
-from model.program import run_weir
+from model.program import run_weir, weir_path
 
 LIMIT = 3000
 BUDGET = {"name": "budget", "key": ["client.ip"], "rate": f"{LIMIT}/day", "algorithm": "fixed_window"}
@@ -101,6 +103,35 @@ def test_an_orderly_restart_keeps_the_counts(tmp_path):
             assert weir.check(ip="192.0.2.1").json["limits"][0]["remaining"] == LIMIT - i - 1
             assert weir.stop() == 0
             weir.start()
+
+
+def test_closed_standard_files_are_no_place_for_the_state(tmp_path):
+    """What is logged goes nowhere, not into the file or the socket that took the number 2."""
+    address = f"unix:{tmp_path}/weir.sock"
+    config = tmp_path / "weir.yaml"
+    config.write_text(state_rules(tmp_path, BUDGET), encoding="utf-8")
+    for used in 1, 2:
+        process = subprocess.Popen(["/bin/sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", weir_path(),
+                                    "serve", "--config", str(config), "--http", address,
+                                    "--admin", "off"])
+        try:
+            wait_until(lambda: process.poll() is not None or answers(address), what="the server")
+            with Client(address) as client:
+                told = client.request("POST", "/v1/check", {}, b'{"ip":"192.0.2.1"}').json
+            assert told["limits"][0]["remaining"] == LIMIT - used
+            process.terminate()
+            assert process.wait(SECONDS_MAX) == 0
+        finally:
+            process.kill()
+            process.wait()
+
+
+def answers(address):
+    try:
+        with Client(address) as client:
+            return client.request("GET", "/v1/auth").status == 200
+    except OSError:
+        return False
 
 
 def test_private_memory_forgets(tmp_path):
