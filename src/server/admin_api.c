@@ -56,6 +56,11 @@ static void readyz_handle(struct weir_http_call *call)
         snprintf(text, sizeof text, "%s: the store is not reached by %u of %u workers\n",
                  readiness.ready ? "ready, by on_store_error" : "not ready",
                  readiness.without_store, readiness.workers);
+    } else if (readiness.without_identities > 0) {
+        status = readiness.ready ? WEIR_HTTP_200 : WEIR_HTTP_503;
+        snprintf(text, sizeof text, "%s: identities are not reached by %u of %u workers\n",
+                 readiness.ready ? "ready, by on_error" : "not ready", readiness.without_identities,
+                 daemon->worker_count);
     } else {
         snprintf(text, sizeof text, "ready\n");
     }
@@ -352,6 +357,7 @@ const struct weir_http_route weir_admin_routes[] = {
     {.path = "/readyz", .name = "readyz", .public = true, .handle = readyz_handle},
     {.path = "/metrics", .name = "metrics", .handle = metrics_handle},
     {.path = "/v1/limits", .name = "limits", .prefix = true, .handle = limits_handle},
+    {.path = "/v1/identities/forget", .name = "forget", .handle = weir_forget_handle},
     {.path = "/rlconfig", .name = "rlconfig", .handle = weir_envoy_rlconfig_handle},
     {.path = "/stats", .name = "stats", .handle = weir_envoy_stats_handle},
     {.path = "/", .name = "root", .handle = weir_envoy_root_handle},

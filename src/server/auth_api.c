@@ -243,6 +243,12 @@ static void auth_write(struct weir_slot *slot, struct weir_output *output)
     struct weir_http *http = weir_connection_workspace(slot->connection);
     struct weir_worker *worker = http->worker;
     struct weir_answer *answer = &http->answer;
+    if (weir_engine_refusal(slot->decision)) {
+        slot->detail &= 0xff;
+        weir_http_write_refusal(slot, output, slot->decision);
+        weir_worker_give(worker, slot->decision);
+        return;
+    }
     weir_engine_answer(slot->decision, answer, http->lease);
     uint32_t dialects = weir_rules_settings(weir_decision_rules(slot->decision))->headers;
     enum weir_http_status status = WEIR_HTTP_200;

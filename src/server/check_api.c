@@ -203,6 +203,11 @@ static void single_write(struct weir_slot *slot, struct weir_output *output)
     struct weir_http *http = weir_connection_workspace(slot->connection);
     struct weir_worker *worker = http->worker;
     struct weir_answer *answer = &http->answer;
+    if (weir_engine_refusal(slot->decision)) {
+        weir_http_write_refusal(slot, output, slot->decision);
+        weir_worker_give(worker, slot->decision);
+        return;
+    }
     weir_engine_answer(slot->decision, answer, http->lease);
     const struct weir_rules *rules = weir_decision_rules(slot->decision);
     bool closed = !answer->allowed && answer->source == WEIR_SOURCE_CLOSED;
@@ -252,14 +257,20 @@ static struct weir_buffer *batch_body(struct weir_http *http, const struct weir_
     return body;
 }
 
+static void batch_give(struct weir_slot *slot)
+{
+    struct weir_worker *worker = slot->connection->worker;
+    for (uint32_t i = 0; i < slot->count; i++)
+        weir_worker_give(worker, slot_decisions(slot)[i]);
+    weir_buffer_give(&worker->buffers, slot->buffer);
+}
+
 static void batch_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
     struct weir_buffers *buffers = &http->worker->buffers;
     struct weir_buffer *body = batch_body(http, slot);
-    for (uint32_t i = 0; i < slot->count; i++)
-        weir_worker_give(http->worker, slot_decisions(slot)[i]);
-    weir_buffer_give(buffers, slot->buffer);
+    batch_give(slot);
     if (!body) {
         weir_connection_close(slot->connection);
         return;
@@ -286,6 +297,12 @@ static void check_single(struct weir_http_call *call)
     weir_http_wait(call, decision, single_write);
 }
 
+/* How a batch words what is wrong with one of its checks. */
+static void batch_reason(struct weir_reason *reason, int i, const struct weir_reason *inner)
+{
+    snprintf(reason->text, sizeof reason->text, "[%d] %.240s", i, inner->text);
+}
+
 /* Reads all checks of a batch before any is queued: an error anywhere charges nothing. The first is
  * in http->check already, where there is one. Returns the number, or an error. */
 static int batch_read(struct weir_http_call *call, struct weir_check_cursor *cursor, int more,
@@ -296,7 +313,7 @@ static int batch_read(struct weir_http_call *call, struct weir_check_cursor *cur
         struct weir_reason inner = {{0}};
         err = check_only(call, &decisions[count], &inner);
         if (err < 0) {
-            snprintf(reason->text, sizeof reason->text, "[%d] %.240s", count, inner.text);
+            batch_reason(reason, count, &inner);
             break;
         }
         count++;
@@ -309,6 +326,66 @@ static int batch_read(struct weir_http_call *call, struct weir_check_cursor *cur
     while (count > 0)
         weir_worker_give(call->worker, decisions[--count]);
     return err;
+}
+
+/* The first of a batch that was refused; count: none was. */
+static uint32_t batch_refused(const struct weir_slot *slot)
+{
+    uint32_t i = 0;
+    while (i < slot->count && !weir_engine_refusal(slot_decisions(slot)[i]))
+        i++;
+    return i;
+}
+
+static void batch_write_refusal(struct weir_slot *slot, struct weir_output *output)
+{
+    uint32_t i = batch_refused(slot);
+    const struct weir_decision *decision = slot_decisions(slot)[i];
+    struct weir_reason reason;
+    batch_reason(&reason, (int)i, weir_engine_refusal(decision));
+    weir_http_write_refused(slot, output, decision->error, reason.text);
+    batch_give(slot);
+}
+
+static void batch_queue(struct weir_slot *slot)
+{
+    slot->write = batch_write;
+    for (uint32_t i = 0; i < slot->count; i++)
+        weir_slot_wait(slot, slot_decisions(slot)[i]);
+}
+
+static void batch_let_go(struct weir_slot *slot)
+{
+    slot->again = NULL;
+    slot->drop = NULL;
+    slot->connection->worker->held -= slot->count;
+}
+
+/* It is known who is calling in all checks of a batch: now they are queued together, or none is. */
+static bool batch_looked(struct weir_slot *slot)
+{
+    batch_let_go(slot);
+    if (batch_refused(slot) < slot->count)
+        return false;
+    batch_queue(slot);
+    return true;
+}
+
+/* An error anywhere charges nothing, so no check is queued while one of them may yet be refused.
+ * Returns whether that is so. */
+static bool batch_look(struct weir_slot *slot)
+{
+    for (uint32_t i = 0; i < slot->count; i++) {
+        if (weir_engine_looks(slot_decisions(slot)[i]))
+            weir_slot_look(slot, slot_decisions(slot)[i]);
+    }
+    if (!slot->waiting)
+        return false;
+    slot->write = batch_write_refusal;
+    slot->again = batch_looked;
+    slot->drop = batch_let_go;
+    slot->connection->worker->held += slot->count;
+    return true;
 }
 
 static void check_batch(struct weir_http_call *call, struct weir_check_cursor *cursor, int more)
@@ -337,9 +414,8 @@ static void check_batch(struct weir_http_call *call, struct weir_check_cursor *c
     slot->buffer = list;
     slot->count = (uint32_t)count;
     slot->detail = call->route;
-    slot->write = batch_write;
-    for (int i = 0; i < count; i++)
-        weir_slot_wait(slot, decisions[i]);
+    if (!batch_look(slot))
+        batch_queue(slot);
 }
 
 void weir_check_handle(struct weir_http_call *call)

@@ -132,6 +132,10 @@ bool weir_connection_pause(struct weir_connection *connection);
 /* Lets the slot wait for a decision, which is queued in the engine. */
 void weir_slot_wait(struct weir_slot *slot, struct weir_decision *decision);
 
+/* Lets the slot wait until who is calling is known for a decision (weir_engine_look); it is queued,
+ * or given back, in slot->again. */
+void weir_slot_look(struct weir_slot *slot, struct weir_decision *decision);
+
 /* The slot's reply is a finished text of so many bytes. */
 void weir_slot_weigh(struct weir_slot *slot, size_t bytes);
 

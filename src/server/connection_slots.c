@@ -28,6 +28,13 @@ void weir_slot_wait(struct weir_slot *slot, struct weir_decision *decision)
     weir_engine_queue(worker->engine, decision);
 }
 
+void weir_slot_look(struct weir_slot *slot, struct weir_decision *decision)
+{
+    slot->waiting++;
+    decision->owner = slot;
+    weir_engine_look(slot->connection->worker->engine, decision);
+}
+
 void weir_slot_weigh(struct weir_slot *slot, size_t bytes)
 {
     uint32_t weight = (uint32_t)(bytes / 256);

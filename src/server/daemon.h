@@ -18,6 +18,7 @@ struct weir_daemon {
     struct weir_rules *rules; /* the newest; workers follow within a turn */
     struct weir_table *table;
     struct weir_shared_store *shared;       /* NULL: states live in the table alone */
+    struct weir_directories *directories;   /* NULL: no caller is elsewhere */
     struct weir_certificates *certificates; /* the newest */
     struct weir_certificate_watch certificate_watch;
     struct weir_endpoint http_endpoint, redis_endpoint, grpc_endpoint, admin_endpoint;
@@ -85,9 +86,11 @@ void weir_daemon_envoy_stop(struct weir_daemon *daemon);
 void weir_daemon_envoy_close(struct weir_daemon *daemon);
 
 /* Whether this node can do its work, while it does not stop: without its store, it can if no limit
- * of `rules` fails closed. On any thread: `rules` are those that the thread holds. */
+ * of `rules` fails closed; without its identities, if `on_error` does not deny. On any thread:
+ * `rules` are those that the thread holds. */
 struct weir_readiness {
     unsigned workers, without_store; /* workers, and those of them that do not reach it */
+    unsigned without_identities;     /* likewise, the Redis of callers */
     bool ready;
 };
 void weir_daemon_readiness(const struct weir_daemon *daemon, const struct weir_rules *rules,

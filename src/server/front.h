@@ -98,15 +98,17 @@ struct weir_slot {
     struct weir_slot *next;
     struct weir_connection *connection;
     void (*write)(struct weir_slot *slot, struct weir_output *output);
-    void (*drop)(struct weir_slot *slot); /* instead of `write`, where the connection goes first:
-                                             gives back what only the front end knows; or NULL */
-    void *owner;                          /* the front end's */
-    struct weir_decision *decision;       /* where it needs one */
-    struct weir_buffer *buffer;           /* a finished reply, or an array of decisions */
-    uint32_t waiting;                     /* decisions that are not done */
-    uint32_t count;                       /* of decisions in the buffer */
-    uint32_t weight;                      /* see WEIR_OWED_MAX */
-    uint16_t detail, flags;               /* the front end's */
+    void (*drop)(struct weir_slot *slot);  /* instead of `write`, where the connection goes first:
+                                              gives back what only the front end knows; or NULL */
+    bool (*again)(struct weir_slot *slot); /* all that it waited for is done: whether it waits for
+                                              more; or NULL */
+    void *owner;                           /* the front end's */
+    struct weir_decision *decision;        /* where it needs one */
+    struct weir_buffer *buffer;            /* a finished reply, or an array of decisions */
+    uint32_t waiting;                      /* decisions that are not done */
+    uint32_t count;                        /* of decisions in the buffer */
+    uint32_t weight;                       /* see WEIR_OWED_MAX */
+    uint16_t detail, flags;                /* the front end's */
 };
 
 #endif

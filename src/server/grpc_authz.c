@@ -101,6 +101,16 @@ void weir_grpc_authz_take(struct weir_grpc_stream *stream, struct weir_bytes mes
     stream->request = asked;
 }
 
+/* What the rules will not decide. */
+static void refuse(struct weir_grpc_stream *stream, int err, const char *text)
+{
+    weir_grpc_fail(stream,
+                   err == WEIR_ERR_TOO_LARGE ? WEIR_GRPC_RESOURCE_EXHAUSTED
+                   : err == WEIR_ERR_STORE   ? WEIR_GRPC_UNAVAILABLE
+                                             : WEIR_GRPC_INVALID_ARGUMENT,
+                   text);
+}
+
 void weir_grpc_authz_begin(struct weir_grpc_stream *stream)
 {
     struct weir_worker *worker = stream->connection->worker;
@@ -120,10 +130,7 @@ void weir_grpc_authz_begin(struct weir_grpc_stream *stream)
         return;
     }
     weir_worker_give(worker, decision);
-    weir_grpc_fail(stream,
-                   err == WEIR_ERR_TOO_LARGE ? WEIR_GRPC_RESOURCE_EXHAUSTED
-                                             : WEIR_GRPC_INVALID_ARGUMENT,
-                   reason.text[0] ? reason.text : weir_error_text(err));
+    refuse(stream, err, reason.text[0] ? reason.text : weir_error_text(err));
 }
 
 /* --- Responses -------------------------------------------------------------------------------- */
@@ -177,6 +184,13 @@ void weir_grpc_authz_finish(struct weir_grpc_stream *stream)
     struct weir_grpc_authz_response response = {.status = WEIR_GRPC_OK};
     struct weir_grpc_pair fields[FIELDS_MAX];
     struct weir_bytes out;
+    const struct weir_reason *refusal = weir_engine_refusal(decision);
+    stream->call = NULL;
+    if (refusal) {
+        refuse(stream, decision->error, refusal->text);
+        weir_worker_give(grpc->worker, decision);
+        return;
+    }
     weir_engine_answer(decision, &grpc->answer, grpc->lease);
     uint32_t dialects = weir_rules_settings(weir_decision_rules(decision))->headers;
     size_t size =
@@ -198,7 +212,6 @@ void weir_grpc_authz_finish(struct weir_grpc_stream *stream)
     else
         weir_grpc_reply(stream, out);
     weir_worker_give(grpc->worker, decision);
-    stream->call = NULL;
 }
 
 void weir_grpc_authz_drop(struct weir_grpc_stream *stream)

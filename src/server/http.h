@@ -61,7 +61,7 @@ struct weir_http_route {
     void (*handle)(struct weir_http_call *call);
 };
 
-#define WEIR_HTTP_ROUTES_MAX 8
+#define WEIR_HTTP_ROUTES_MAX 9
 
 /* What one HTTP listener of one worker works with. */
 struct weir_http {
@@ -180,6 +180,13 @@ void weir_http_write(struct weir_slot *slot, struct weir_output *output,
 void weir_http_write_problem(struct weir_slot *slot, struct weir_output *output,
                              enum weir_http_status status, const char *detail);
 
+/* Answers a decision that was refused late (weir_engine_refusal), in the words in which it would
+ * have been at once. Gives nothing back. */
+void weir_http_write_refusal(struct weir_slot *slot, struct weir_output *output,
+                             const struct weir_decision *decision);
+void weir_http_write_refused(struct weir_slot *slot, struct weir_output *output, int err,
+                             const char *detail);
+
 /* A slot for a decision, which is queued; without memory for one it is given back. */
 void weir_http_wait(struct weir_http_call *call, struct weir_decision *decision,
                     void (*write)(struct weir_slot *, struct weir_output *));
@@ -203,6 +210,8 @@ bool weir_admin_may_change(struct weir_http_call *call);
 int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_decision *decision,
                         struct weir_bytes *units, struct weir_reason *reason)
     __attribute__((warn_unused_result));
+/* /v1/identities/forget */
+void weir_forget_handle(struct weir_http_call *call);
 /* /v1/limits/{name}/grant */
 void weir_grant_handle(struct weir_http_call *call, uint32_t rule);
 

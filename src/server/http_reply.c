@@ -185,12 +185,28 @@ void weir_http_wait(struct weir_http_call *call, struct weir_decision *decision,
     weir_slot_wait(slot, decision);
 }
 
+static enum weir_http_status refusal_status(int err)
+{
+    return err == WEIR_ERR_TOO_LARGE                         ? WEIR_HTTP_413
+           : err == WEIR_ERR_SYNTAX || err == WEIR_ERR_RANGE ? WEIR_HTTP_400
+           : err == WEIR_ERR_STORE                           ? WEIR_HTTP_503
+                                                             : WEIR_HTTP_500;
+}
+
 void weir_http_refuse(struct weir_http_call *call, int err, const struct weir_reason *reason)
 {
     const char *detail = reason->text[0] ? reason->text : weir_error_text(err);
-    enum weir_http_status status = err == WEIR_ERR_TOO_LARGE ? WEIR_HTTP_413
-                                   : err == WEIR_ERR_SYNTAX || err == WEIR_ERR_RANGE
-                                       ? WEIR_HTTP_400
-                                       : WEIR_HTTP_500;
-    weir_http_problem(call, status, NULL, detail);
+    weir_http_problem(call, refusal_status(err), NULL, detail);
+}
+
+void weir_http_write_refused(struct weir_slot *slot, struct weir_output *output, int err,
+                             const char *detail)
+{
+    weir_http_write_problem(slot, output, refusal_status(err), detail);
+}
+
+void weir_http_write_refusal(struct weir_slot *slot, struct weir_output *output,
+                             const struct weir_decision *decision)
+{
+    weir_http_write_refused(slot, output, decision->error, weir_engine_refusal(decision)->text);
 }

@@ -320,21 +320,20 @@ static void put_failures(struct metrics *metrics)
            "Requests that found no free decision.", exhausted);
 }
 
-static void put_store_latency(struct metrics *metrics, const struct weir_store_redis_stats *stats)
+static void put_latency(struct metrics *metrics, const char *name, const char *help,
+                        const _Atomic uint64_t *buckets, uint64_t ns)
 {
     uint64_t calls = 0;
-    head(metrics, "weir_store_latency_seconds", "histogram",
-         "Time from a call's writing to its reply.");
+    head(metrics, name, "histogram", help);
     for (size_t i = 0; i <= REDIS_LATENCY_BUCKETS; i++) {
-        calls += weir_counted(&stats->latency_buckets[i]);
+        calls += weir_counted(&buckets[i]);
         if (i < REDIS_LATENCY_BUCKETS)
-            put(metrics, "weir_store_latency_seconds_bucket{le=\"%g\"} %" PRIu64 "\n",
+            put(metrics, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name,
                 (double)redis_latency_bounds_us[i] / 1e6, calls);
     }
-    put(metrics, "weir_store_latency_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", calls);
-    put(metrics, "weir_store_latency_seconds_sum %.9f\n",
-        (double)weir_counted(&stats->latency_ns) / 1e9);
-    put(metrics, "weir_store_latency_seconds_count %" PRIu64 "\n", calls);
+    put(metrics, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, calls);
+    put(metrics, "%s_sum %.9f\n", name, (double)ns / 1e9);
+    put(metrics, "%s_count %" PRIu64 "\n", name, calls);
 }
 
 /* The store that nodes share, over all workers. */
@@ -380,7 +379,41 @@ static void put_store(struct metrics *metrics)
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         single(metrics, lines[i].name, lines[i].type, lines[i].help, lines[i].value);
-    put_store_latency(metrics, stats);
+    put_latency(metrics, "weir_store_latency_seconds", "Time from a call's writing to its reply.",
+                stats->latency_buckets, weir_counted(&stats->latency_ns));
+}
+
+/* Callers that are kept elsewhere, over all workers. */
+static void put_identities(struct metrics *metrics)
+{
+    struct weir_directories_totals totals;
+    weir_directories_totals(metrics->daemon->directories, &totals);
+    const struct weir_directory_counters *counters = &totals.counters;
+    const struct {
+        const char *result;
+        const _Atomic uint64_t *value;
+    } results[] = {
+        {"hit", &counters->hit},     {"negative_hit", &counters->negative_hit},
+        {"found", &counters->found}, {"unknown", &counters->unknown},
+        {"stale", &counters->stale}, {"on_error", &counters->guessed},
+        {"error", &counters->error}, {"late", &counters->late},
+    };
+    single(metrics, "weir_identities_up", "gauge",
+           "1: every worker reaches the Redis that callers are kept in, and is answered.",
+           totals.workers > 0 && totals.up == totals.workers);
+    head(metrics, "weir_identity_lookups_total", "counter",
+         "How it was found out who is calling: from memory, by asking, or not.");
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+        put(metrics, "weir_identity_lookups_total{result=\"%s\"} %" PRIu64 "\n", results[i].result,
+            weir_counted(results[i].value));
+    head(metrics, "weir_identities", "gauge", "Keys that workers know, each for itself.");
+    put(metrics, "weir_identities{kind=\"known\"} %" PRIu64 "\n", weir_counted(&counters->known));
+    put(metrics, "weir_identities{kind=\"nobody\"} %" PRIu64 "\n", weir_counted(&counters->nobody));
+    single(metrics, "weir_identity_overrides", "gauge",
+           "Different overrides that callers elsewhere have had.", totals.overrides);
+    put_latency(metrics, "weir_identity_lookup_seconds",
+                "Time from asking who a key belongs to, to the answer.", counters->latency_buckets,
+                weir_counted(&counters->latency_ns));
 }
 
 /* Envoy's service, under the original's names. Its keys may hold what clients have sent, but only
@@ -429,6 +462,8 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     put_failures(&metrics);
     if (daemon->shared)
         put_store(&metrics);
+    if (daemon->directories)
+        put_identities(&metrics);
     put_table(&metrics);
     if (daemon->envoy)
         put_envoy(&metrics);

@@ -21,5 +21,10 @@ void weir_daemon_readiness(const struct weir_daemon *daemon, const struct weir_r
         weir_shared_store_totals(daemon->shared, &store);
     readiness->workers = store.workers;
     readiness->without_store = store.workers - store.up;
-    readiness->ready = readiness->without_store == 0 || !fails_closed(rules);
+    struct weir_directories_totals identities = {.workers = 0};
+    if (daemon->directories)
+        weir_directories_totals(daemon->directories, &identities);
+    readiness->without_identities = identities.workers - identities.up;
+    readiness->ready = (readiness->without_store == 0 || !fails_closed(rules)) &&
+                       (readiness->without_identities == 0 || !identities.deny);
 }

@@ -89,6 +89,21 @@ void weir_redis_error(struct weir_redis_call *call, const char *format, ...)
         weir_redis_end(call, weir_resp_write_error(out, text, (size_t)size));
 }
 
+bool weir_redis_write_refusal(struct weir_slot *slot, struct weir_output *output)
+{
+    struct weir_redis *redis = weir_connection_workspace(slot->connection);
+    const struct weir_reason *reason = weir_engine_refusal(slot->decision);
+    char text[WEIR_REDIS_ERROR_MAX];
+    if (!reason)
+        return false;
+    int size = snprintf(text, sizeof text, "ERR %.*s", WEIR_REDIS_ERROR_MAX - 8, reason->text);
+    char *out = output->data + output->used;
+    weir_count(&redis->errors, 1);
+    output->used = (size_t)(weir_resp_write_error(out, text, (size_t)size) - output->data);
+    weir_worker_give(redis->worker, slot->decision);
+    return true;
+}
+
 void weir_redis_write_count(struct weir_slot *slot, struct weir_output *output, int64_t count,
                             int error)
 {

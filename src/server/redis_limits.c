@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "rules/division.h"
-#include "table/table.h"
+#include "server/limit_room.h"
 
 struct made {
     struct weir_limit limit;
@@ -18,8 +18,7 @@ struct weir_redis_limits {
     uint32_t count, max, nodes;
     uint32_t mask; /* places - 1: open addressing, at most half full */
     struct made **places;
-    const struct weir_table *table;
-    bool crowded; /* the table's list was seen to be full: it only grows while it is open */
+    struct weir_limit_room room;
 };
 
 int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max,
@@ -32,7 +31,7 @@ int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max,
     while (size < 2 * max)
         size *= 2;
     made->max = max;
-    made->table = table;
+    made->room = (struct weir_limit_room){.table = table, .max = max};
     made->nodes = nodes;
     made->mask = size - 1;
     made->places = calloc(size, sizeof *made->places);
@@ -84,16 +83,6 @@ static struct made **limits_place(const struct weir_redis_limits *limits,
     }
 }
 
-/* Whether the table knows the limit, from an earlier run perhaps, or may be given one more. */
-static bool has_room(struct weir_redis_limits *limits, const struct weir_limit *compiled)
-{
-    if (!limits->table || weir_table_knows(limits->table, compiled))
-        return true;
-    if (!limits->crowded)
-        limits->crowded = weir_table_param_count(limits->table) >= limits->max;
-    return !limits->crowded;
-}
-
 static int limits_add(struct weir_redis_limits *limits, struct weir_store *store,
                       struct weir_store *local, const struct weir_limit *compiled,
                       struct made **place, struct weir_reason *reason)
@@ -109,7 +98,7 @@ static int limits_add(struct weir_redis_limits *limits, struct weir_store *store
         made->limit.local = &made->part;
     }
     int err = WEIR_ERR_FULL;
-    if (has_room(limits, made->limit.local ? made->limit.local : &made->limit))
+    if (weir_limit_room_for(&limits->room, made->limit.local ? made->limit.local : &made->limit))
         err = weir_store_prepare(store, local, &made->limit, reason);
     if (err < 0) {
         free(made);

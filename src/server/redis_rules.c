@@ -224,6 +224,8 @@ static char *write_answer(struct weir_slot *slot, char *out, unsigned more)
 
 static void check_write(struct weir_slot *slot, struct weir_output *output)
 {
+    if (weir_redis_write_refusal(slot, output))
+        return;
     char *out = write_answer(slot, output->data + output->used, 0);
     output->used = (size_t)(out - output->data);
     weir_worker_give(slot->connection->worker, slot->decision);
@@ -235,6 +237,8 @@ static void reserve_write(struct weir_slot *slot, struct weir_output *output)
     char token[WEIR_RESERVATION_TEXT_MAX];
     uint64_t life_ns;
     size_t size = weir_reserve_finish(worker, slot->decision, token, &life_ns);
+    if (weir_redis_write_refusal(slot, output))
+        return;
     char *out = write_answer(slot, output->data + output->used, size ? 2 : 0);
     if (size) {
         out = WEIR_RESP_WRITE_WORD(out, "reservation");
@@ -298,6 +302,8 @@ static void settle_write(struct weir_slot *slot, struct weir_output *output)
 static void reset_write(struct weir_slot *slot, struct weir_output *output)
 {
     int64_t found = 0;
+    if (weir_redis_write_refusal(slot, output))
+        return;
     for (uint16_t i = 0, end; i < slot->decision->count; i = end) {
         bool any = false;
         end = weir_decision_limit_end(slot->decision, i);

@@ -183,6 +183,7 @@ static void reload_compare(struct weir_daemon *daemon, const struct weir_setting
     reload_note(daemon, weir_setting_differs(old->state_file, new->state_file), "state.file");
     reload_note(daemon, old->state_bytes != new->state_bytes, "state.size");
     reload_note(daemon, store_differs(&old->store, &new->store), "store.redis");
+    reload_note(daemon, weir_directories_differ(&old->identities, &new->identities), "identities");
 }
 
 /* Takes over one reference. */
@@ -248,6 +249,8 @@ void weir_daemon_reload(struct weir_daemon *daemon)
         return;
     }
     reload_compare(daemon, weir_rules_settings(daemon->rules), weir_rules_settings(rules));
+    if (daemon->directories && weir_rules_settings(rules)->identities.redis.url)
+        weir_directories_set(daemon->directories, &weir_rules_settings(rules)->identities);
     weir_daemon_envoy_reload(daemon, rules);
     daemon->certificate_watch = watch;
     certificates_hand_over(daemon, certificates);

@@ -87,7 +87,9 @@ static void reserve_write(struct weir_slot *slot, struct weir_output *output)
     uint64_t life_ns;
     weir_engine_answer(slot->decision, &http->answer, http->lease);
     size_t size = weir_reserve_finish(worker, slot->decision, token, &life_ns);
-    if (!http->answer.allowed && http->answer.source == WEIR_SOURCE_CLOSED)
+    if (weir_engine_refusal(slot->decision))
+        weir_http_write_refusal(slot, output, slot->decision);
+    else if (!http->answer.allowed && http->answer.source == WEIR_SOURCE_CLOSED)
         weir_http_write_problem(slot, output, WEIR_HTTP_503, "the store does not answer");
     else
         reserve_body(slot, output, (struct weir_bytes){token, size}, life_ns);

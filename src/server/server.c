@@ -78,6 +78,7 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, u
         .decisions = decisions,
         .connections_max = connections_max,
         .reservations = daemon->reservations,
+        .directories = index < WEIR_WORKERS_MAX ? daemon->directories : NULL,
     };
     if (getrandom(&options.lease_seed, sizeof options.lease_seed, 0) < 0)
         options.lease_seed = weir_clock_boot_ns() + index;
@@ -335,6 +336,9 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
         err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
     if (err == 0)
         err = open_table(daemon, reason);
+    if (err == 0)
+        err = weir_directories_open(&daemon->directories, daemon->rules, daemon->table,
+                                    &daemon->log, reason);
     if (err < 0)
         goto close_table;
     err = open_worker(daemon, &daemon->admin, WEIR_WORKERS_MAX, ADMIN_DECISIONS,
@@ -364,6 +368,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 close_table:
     free(daemon->workers);
     free(daemon->threads);
+    weir_directories_close(daemon->directories);
     weir_shared_store_close(daemon->shared);
     if (daemon->table)
         weir_table_close(daemon->table);
@@ -379,6 +384,7 @@ static void daemon_close(struct weir_daemon *daemon)
     weir_daemon_envoy_close(daemon);
     weir_redis_limits_close(daemon->redis.limits);
     weir_reservations_close(daemon->reservations);
+    weir_directories_close(daemon->directories);
     weir_shared_store_close(daemon->shared);
     weir_table_close(daemon->table);
     remove_sockets(daemon);

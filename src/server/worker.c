@@ -7,10 +7,6 @@
 #include "server/clock.h"
 #include "server/reserve.h"
 
-/* A worker runs what one turn has queued; what that makes ready to parse may queue more, until the
- * input that was read is used up. Connections and slots are made in groups of this many. */
-#define GROUP 64
-
 const uint32_t weir_turn_bounds_us[WEIR_TURN_BUCKETS] = {5, 10, 25, 50, 100, 250, 500, 1000, 5000};
 
 /* --- Decisions -------------------------------------------------------------------------------- */
@@ -19,7 +15,7 @@ static void worker_on_decided(void *context, struct weir_decision *decision)
 {
     struct weir_worker *worker = context;
     struct weir_slot *slot = decision->owner;
-    if (--slot->waiting == 0)
+    if (--slot->waiting == 0 && !(slot->again && slot->again(slot)))
         weir_worker_mark(worker, slot->connection);
 }
 
@@ -60,12 +56,13 @@ void weir_worker_settle(struct weir_worker *worker, uint64_t now_ns)
     worker_decide(worker);
 }
 
-/* Those that are at a store elsewhere are not gathered any more, but they are taken. */
+/* Those that are at a store elsewhere, or wait to hear who is calling, are not gathered any more,
+ * but they are taken. */
 static bool worker_room(const struct weir_worker *worker)
 {
     uint32_t taken = worker->taken;
     return (taken < WEIR_GATHER_MAX ||
-            taken < WEIR_GATHER_MAX + weir_engine_pending(worker->engine)) &&
+            taken < WEIR_GATHER_MAX + weir_engine_pending(worker->engine) + worker->held) &&
            taken + WEIR_BATCH_MAX <= worker->decisions;
 }
 
@@ -174,14 +171,24 @@ static void worker_turn(struct weir_worker *worker)
     worker_count_turn(worker, weir_clock_boot_ns() - began_ns);
 }
 
+/* What asks who is calling leaves first: the answer takes longer than the turn. */
+static void worker_turn_and_ask(struct weir_worker *worker)
+{
+    if (worker->directory)
+        weir_redis_directory_flush(worker->directory);
+    worker_turn(worker);
+    if (worker->directory)
+        weir_redis_directory_flush(worker->directory);
+}
+
 static void worker_on_check(uv_check_t *check)
 {
-    worker_turn(check->data);
+    worker_turn_and_ask(check->data);
 }
 
 static void worker_on_prepare(uv_prepare_t *prepare)
 {
-    worker_turn(prepare->data);
+    worker_turn_and_ask(prepare->data);
 }
 
 static void worker_tick_listener(struct weir_listener *listener)
@@ -203,95 +210,6 @@ static void worker_on_tick(uv_timer_t *timer)
         weir_reserve_tick(worker);
     for (unsigned i = 0; i < worker->listener_count; i++)
         worker_tick_listener(&worker->listeners[i]);
-}
-
-/* --- Connections and slots -------------------------------------------------------------------- */
-
-struct weir_connection *weir_worker_connection(struct weir_worker *worker,
-                                               struct weir_listener *listener)
-{
-    struct weir_connection *connection = worker->free_connections;
-    if (connection)
-        worker->free_connections = connection->next;
-    else
-        connection = malloc(sizeof *connection);
-    if (!connection)
-        return NULL;
-    memset(connection, 0, sizeof *connection);
-    connection->worker = worker;
-    connection->listener = listener;
-    connection->next = worker->all;
-    if (worker->all)
-        worker->all->previous = connection;
-    worker->all = connection;
-    weir_count(&worker->counters.connections, 1);
-    weir_count(&worker->counters.accepted, 1);
-    return connection;
-}
-
-/* Takes a connection off a list that it may stand in the middle of; rare, so the list is walked. */
-static void dirty_remove(struct weir_worker *worker, struct weir_connection *connection)
-{
-    struct weir_connection **at = &worker->dirty;
-    while (*at && *at != connection)
-        at = &(*at)->next_dirty;
-    if (*at)
-        *at = connection->next_dirty;
-    if (!*at)
-        worker->dirty_end = at;
-}
-
-static void stalled_remove(struct weir_worker *worker, struct weir_connection *connection)
-{
-    struct weir_connection **at = &worker->stalled;
-    while (*at && *at != connection)
-        at = &(*at)->next_stalled;
-    if (*at)
-        *at = connection->next_stalled;
-    if (!*at)
-        worker->stalled_end = at;
-}
-
-void weir_worker_forget(struct weir_worker *worker, struct weir_connection *connection)
-{
-    if (connection->dirty)
-        dirty_remove(worker, connection);
-    if (connection->stalled)
-        stalled_remove(worker, connection);
-    if (connection->previous)
-        connection->previous->next = connection->next;
-    else
-        worker->all = connection->next;
-    if (connection->next)
-        connection->next->previous = connection->previous;
-    connection->next = worker->free_connections;
-    worker->free_connections = connection;
-    weir_count(&worker->counters.connections, (uint64_t)-1);
-    weir_worker_stop_if_done(worker);
-}
-
-struct weir_slot *weir_worker_slot(struct weir_worker *worker)
-{
-    if (!worker->free_slots) {
-        for (int i = 0; i < GROUP; i++) {
-            struct weir_slot *slot = malloc(sizeof *slot);
-            if (!slot)
-                break;
-            weir_worker_give_slot(worker, slot);
-        }
-    }
-    struct weir_slot *slot = worker->free_slots;
-    if (!slot)
-        return NULL;
-    worker->free_slots = slot->next;
-    memset(slot, 0, sizeof *slot);
-    return slot;
-}
-
-void weir_worker_give_slot(struct weir_worker *worker, struct weir_slot *slot)
-{
-    slot->next = worker->free_slots;
-    worker->free_slots = slot;
 }
 
 /* --- Open, run, close ------------------------------------------------------------------------- */
@@ -333,16 +251,43 @@ static void worker_close_stores(struct weir_worker *worker)
     worker->store = worker->local = NULL;
 }
 
+static int worker_open_directory(struct weir_worker *worker,
+                                 const struct weir_worker_options *options,
+                                 struct weir_reason *reason)
+{
+    if (!options->directories)
+        return 0;
+    int err = weir_directories_join(options->directories, worker->index, &worker->loop,
+                                    worker->store, worker->local, &worker->directory, reason);
+    if (err == 0)
+        worker->directories = options->directories;
+    return err;
+}
+
+/* Its handles close as the loop runs on. */
+static void worker_close_directory(struct weir_worker *worker)
+{
+    if (worker->directory)
+        weir_directories_leave(worker->directories, worker->index);
+    worker->directory = NULL;
+}
+
 static int worker_open_engine(struct weir_worker *worker, const struct weir_worker_options *options,
                               struct weir_reason *reason)
 {
     int err = worker_open_stores(worker, options, reason);
     if (err < 0)
         return err;
+    err = worker_open_directory(worker, options, reason);
+    if (err < 0) {
+        worker_close_stores(worker);
+        return err;
+    }
     const struct weir_engine_options engine = {
         .store = worker->store,
         .local = worker->local,
         .rules = options->rules,
+        .directory = worker->directory ? weir_redis_directory_base(worker->directory) : NULL,
         .secret = weir_table_secret(options->table),
         .decisions = worker->decisions,
         .deadline_ns = worker->patience_ns,
@@ -353,8 +298,10 @@ static int worker_open_engine(struct weir_worker *worker, const struct weir_work
         .clock_context = worker,
     };
     err = weir_engine_open(&worker->engine, &engine);
-    if (err < 0)
+    if (err < 0) {
+        worker_close_directory(worker);
         worker_close_stores(worker);
+    }
     return err;
 }
 
@@ -465,6 +412,7 @@ void weir_worker_close(struct weir_worker *worker)
     worker->leaving = true; /* in this way, not as those who have drained */
     if (worker->engine)
         weir_engine_close(worker->engine);
+    worker_close_directory(worker);
     worker_close_stores(worker);
     uv_walk(&worker->loop, worker_close_handle, NULL);
     uv_run(&worker->loop, UV_RUN_DEFAULT);

@@ -21,6 +21,7 @@
 #include "server/buffers.h"
 #include "server/certificates.h"
 #include "server/connection.h"
+#include "server/directories.h"
 #include "server/limits.h"
 #include "server/listener.h"
 #include "server/log.h"
@@ -63,6 +64,8 @@ struct weir_worker {
     struct weir_store *local;         /* the table beside a store elsewhere; NULL: it is `store` */
     struct weir_shared_store *shared; /* of `store`, where that is elsewhere */
     struct weir_reservations *reservations; /* of all workers; NULL: none can be made */
+    struct weir_directories *directories;   /* of all workers; NULL: no caller is elsewhere */
+    struct weir_redis_directory *directory; /* its own */
     uint32_t connections_max;
 
     uv_loop_t loop;
@@ -86,6 +89,7 @@ struct weir_worker {
     uint32_t decisions;      /* in the pool */
     uint32_t taken;          /* out of it */
     uint32_t queued;         /* decisions in the engine since its last run */
+    uint32_t held;           /* in batches that wait to hear who is calling */
     uint32_t refusals;       /* connections open beyond connections_max */
     struct weir_wheel wheel;
     struct weir_connection *all;                    /* every open connection */
@@ -113,6 +117,7 @@ struct weir_worker_options {
     uint64_t deadline_ns; /* of a decision that the store has not made; 0: the engine's */
     uint64_t lease_seed;
     struct weir_reservations *reservations; /* shared by all workers; borrowed; NULL: none */
+    struct weir_directories *directories;   /* likewise */
 };
 
 /* Opens the loop, the stores and the engine. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO, WEIR_ERR_FULL;

@@ -50,6 +50,8 @@ void weir_worker_on_wake(uv_async_t *wake)
                            weir_error_text(WEIR_ERR_MEMORY));
         weir_rules_unref(rules);
     }
+    if (worker->directory)
+        weir_directories_catch_up(worker->directories, worker->index);
     struct weir_certificates *certificates = atomic_exchange(&worker->next_certificates, NULL);
     if (certificates) {
         weir_certificates_unref(worker->certificates);

@@ -11,7 +11,8 @@ static void done(void *context, struct weir_decision *decision)
 {
     struct rig *rig = context;
     assert_true(rig->done_count < sizeof rig->done / sizeof *rig->done);
-    assert_true(decision->verdict == WEIR_ALLOWED || decision->verdict == WEIR_DENIED);
+    assert_true(decision->verdict == WEIR_ALLOWED || decision->verdict == WEIR_DENIED ||
+                rig->holds);
     rig->done[rig->done_count++] = decision;
     if (rig->on_done != NULL)
         rig->on_done(rig, decision);
@@ -20,7 +21,7 @@ static void done(void *context, struct weir_decision *decision)
 }
 
 static void open_with(struct rig *rig, struct fake_store *store, uint32_t decisions,
-                      bool with_local, struct weir_rules *rules)
+                      bool with_local, struct weir_rules *rules, struct weir_directory *directory)
 {
     memset(rig, 0, sizeof *rig);
     rig->store = store;
@@ -30,6 +31,7 @@ static void open_with(struct rig *rig, struct fake_store *store, uint32_t decisi
         .store = &rig->store->base,
         .local = with_local ? &rig->local->base : NULL,
         .rules = rules,
+        .directory = directory,
         .secret = secret,
         .decisions = decisions != 0 ? decisions : 256,
         .deadline_ns = DEADLINE,
@@ -42,17 +44,22 @@ static void open_with(struct rig *rig, struct fake_store *store, uint32_t decisi
 
 void rig_open(struct rig *rig, uint32_t decisions, bool with_local)
 {
-    open_with(rig, fake_store_open(), decisions, with_local, NULL);
+    open_with(rig, fake_store_open(), decisions, with_local, NULL, NULL);
 }
 
 void rig_open_rules(struct rig *rig, struct weir_rules *rules)
 {
-    open_with(rig, fake_store_open(), 0, false, rules);
+    open_with(rig, fake_store_open(), 0, false, rules, NULL);
 }
 
 void rig_open_elsewhere(struct rig *rig, struct weir_rules *rules)
 {
-    open_with(rig, fake_store_open_named(), 0, true, rules);
+    open_with(rig, fake_store_open_named(), 0, true, rules, NULL);
+}
+
+void rig_open_directory(struct rig *rig, struct weir_rules *rules, struct weir_directory *directory)
+{
+    open_with(rig, fake_store_open(), 0, false, rules, directory);
 }
 
 void rig_close(struct rig *rig)

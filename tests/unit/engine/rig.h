@@ -21,7 +21,8 @@ struct rig {
     struct fake_store *store, *local;
     struct weir_decision *done[8192]; /* in the order of `done` */
     uint32_t done_count;
-    bool keep; /* `done` leaves the decision to the test; else it releases it */
+    bool holds; /* some decisions are looked up only (weir_engine_look) */
+    bool keep;  /* `done` leaves the decision to the test; else it releases it */
     void (*on_done)(struct rig *rig, struct weir_decision *decision); /* may be NULL */
 };
 
@@ -35,6 +36,10 @@ void rig_open_elsewhere(struct rig *rig, struct weir_rules *rules);
 /* The same with rules, parsed from `text`. */
 struct weir_rules *rig_rules(const char *text);
 void rig_open_rules(struct rig *rig, struct weir_rules *rules);
+
+/* The same with a directory of callers. */
+void rig_open_directory(struct rig *rig, struct weir_rules *rules,
+                        struct weir_directory *directory);
 
 struct weir_limit rig_limit(enum weir_algorithm algorithm, uint64_t rate, uint64_t window_ns);
 
