@@ -149,7 +149,7 @@ static void a_key_that_is_nobodys_is_passed_over_for_the_next_source(void **stat
     struct weir_decision *nobody = take(&s, "made up", NULL, NULL);
     weir_engine_queue(s.rig.engine, nobody);
     run(&s);
-    expect_key(nobody, 0, "user=192.0.2.1/32");
+    expect_key(nobody, 0, "user=ip:192.0.2.1");
     scene_close(&s);
 }
 
@@ -378,7 +378,7 @@ static void where_no_more_may_wait_the_directory_is_hurried(void **state)
     assert_int_equal(s.directory->hurried, 1);
     run(&s);
     assert_int_equal(s.rig.done_count, 1);
-    expect_key(d, 0, "user=192.0.2.1/32");
+    expect_key(d, 0, "user=ip:192.0.2.1");
     scene_close(&s);
 }
 
@@ -424,7 +424,7 @@ static void who_is_asked_for_again_and_again_is_not_waited_for_for_ever(void **s
     assert_int_equal(s.directory->hurried, 1);
     run(&s);
     assert_int_equal(s.rig.done_count, 1);
-    expect_key(d, 0, "user=192.0.2.1/32");
+    expect_key(d, 0, "user=ip:192.0.2.1");
     scene_close(&s);
 }
 
