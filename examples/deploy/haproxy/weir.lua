@@ -2,6 +2,7 @@
 --   txn.weir_status   what weir answered (200, 429; another 4xx where it could not read the request),
 --                     or 0 where it could not be asked
 --   txn.weir_limit, txn.weir_policy, txn.weir_retry    RateLimit, RateLimit-Policy, Retry-After
+--   txn.weir_lease    of limits of `concurrency`: the application ends it (POST /v1/release)
 -- Needs HAProxy 2.5 or later with Lua (Debian's has it). The address is weir's http listener.
 
 local address = os.getenv("WEIR_HTTP") or "127.0.0.1:8080"
@@ -30,7 +31,7 @@ core.register_action("weir", { "http-req" }, function(txn)
         return
     end
     -- Hop-by-hop fields and the body stay here; what the client says of itself is replaced.
-    for _, name in ipairs({ "host", "connection", "content-length", "transfer-encoding", "expect", "upgrade",
+    for _, name in ipairs({ "host", "connection", "content-length", "transfer-encoding", "expect",
                             "keep-alive", "te", "trailer", "forwarded", "x-original-method",
                             "x-original-uri", "x-original-url" }) do
         headers[name] = nil
@@ -47,4 +48,5 @@ core.register_action("weir", { "http-req" }, function(txn)
     txn:set_var("txn.weir_limit", first(answer and answer.headers, "ratelimit"))
     txn:set_var("txn.weir_policy", first(answer and answer.headers, "ratelimit-policy"))
     txn:set_var("txn.weir_retry", first(answer and answer.headers, "retry-after"))
+    txn:set_var("txn.weir_lease", first(answer and answer.headers, "x-weir-lease"))
 end)
