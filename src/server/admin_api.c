@@ -85,17 +85,30 @@ static void metrics_handle(struct weir_http_call *call)
 
 /* --- Limits ----------------------------------------------------------------------------------- */
 
-/* Of a limit that has several rates. */
-static json_t *rates_json(const struct weir_rule_info *info)
+/* Of a limit that has several rates, or of a candidate. */
+static json_t *rates_json(const struct weir_limit *limits, uint32_t count)
 {
     json_t *rates = json_array();
-    for (uint32_t i = 0; i < info->limit_count; i++) {
-        const struct weir_limit_spec *spec = &info->limit[i].spec;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_limit_spec *spec = &limits[i].spec;
         json_array_append_new(rates, json_pack("{s:I, s:f, s:I}", "rate", (json_int_t)spec->rate,
                                                "window_ms", (double)spec->window_ns / 1000000,
-                                               "capacity", (json_int_t)info->limit[i].capacity));
+                                               "capacity", (json_int_t)limits[i].capacity));
     }
     return rates;
+}
+
+/* What a candidate is, and what it has said beside the limit. */
+static json_t *candidate_json(const struct weir_rule_info *info,
+                              const struct weir_limit_totals *totals)
+{
+    json_t *candidate =
+        json_pack("{s:s, s:o}", "algorithm", weir_algorithm_name(info->candidate->spec.algorithm),
+                  "rates", rates_json(info->candidate, info->candidate_count));
+    for (int i = 0; candidate && i < WEIR_TRIAL_OUTCOMES; i++)
+        json_object_set_new(candidate, weir_trial_name((enum weir_trial_outcome)i),
+                            json_integer((json_int_t)totals->trials[i]));
+    return candidate;
 }
 
 static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
@@ -114,6 +127,12 @@ static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
         (json_int_t)totals.denied, "shadow_denied", (json_int_t)totals.shadow_denied);
     if (limit && info.enforce < 100)
         json_object_set_new(limit, "enforce_percent", json_integer(info.enforce));
+    if (limit && info.pool) {
+        json_object_set_new(limit, "pool", json_string(info.pool));
+        json_object_set_new(limit, "borrowed", json_integer((json_int_t)totals.borrowed));
+    }
+    if (limit && info.candidate)
+        json_object_set_new(limit, "candidate", candidate_json(&info, &totals));
     if (limit && info.when)
         json_object_set_new(limit, "when", json_string(info.when));
     if (limit && info.limit) {
@@ -123,7 +142,7 @@ static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
                             json_real((double)spec->window_ns / 1000000)); /* exact below 2^53 */
         json_object_set_new(limit, "capacity", json_integer((json_int_t)info.limit->capacity));
         if (info.limit_count > 1)
-            json_object_set_new(limit, "rates", rates_json(&info));
+            json_object_set_new(limit, "rates", rates_json(info.limit, info.limit_count));
     }
     return limit;
 }

@@ -108,7 +108,8 @@ const char *weir_daemon_admin(const struct weir_daemon *daemon,
 
 /* Verdicts of one limit over all workers. */
 struct weir_limit_totals {
-    uint64_t allowed, denied, shadow_denied;
+    uint64_t allowed, denied, shadow_denied, borrowed;
+    uint64_t trials[WEIR_TRIAL_OUTCOMES];
 };
 void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
                         struct weir_limit_totals *totals);

@@ -4,7 +4,6 @@
  * is known before the first request.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,55 +13,21 @@
 #include "server/envoy_metrics.h"
 #include "server/grpc.h"
 #include "server/http.h"
+#include "server/metrics.h"
 
-/* One line: the longest name, a label of 64 bytes escaped, two numbers. */
-#define LINE_MAX_BYTES 512
-
-struct metrics {
-    struct weir_daemon *daemon;
-    struct weir_buffer *text; /* NULL: no memory was left; nothing is written any more */
-};
-
-static void put(struct metrics *metrics, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void put(struct metrics *metrics, const char *format, ...)
+static void single(struct weir_metrics *metrics, const char *name, const char *type,
+                   const char *help, uint64_t value)
 {
-    struct weir_buffers *buffers = &metrics->daemon->admin.buffers;
-    if (!metrics->text)
-        return;
-    struct weir_buffer *text = weir_buffer_reserve(buffers, metrics->text, LINE_MAX_BYTES);
-    if (!text) {
-        weir_buffer_give(buffers, metrics->text);
-        metrics->text = NULL;
-        return;
-    }
-    va_list arguments;
-    va_start(arguments, format);
-    int size = vsnprintf(text->data + text->used, LINE_MAX_BYTES, format, arguments);
-    va_end(arguments);
-    text->used += size < LINE_MAX_BYTES ? (size_t)size : LINE_MAX_BYTES - 1;
-    metrics->text = text;
+    weir_metrics_head(metrics, name, type, help);
+    weir_metrics_put(metrics, "%s %" PRIu64 "\n", name, value);
 }
 
-static void head(struct metrics *metrics, const char *name, const char *type, const char *help)
-{
-    put(metrics, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void single(struct metrics *metrics, const char *name, const char *type, const char *help,
-                   uint64_t value)
-{
-    head(metrics, name, type, help);
-    put(metrics, "%s %" PRIu64 "\n", name, value);
-}
-
-static void seconds(struct metrics *metrics, const char *name, const char *help, int64_t ns)
+static void seconds(struct weir_metrics *metrics, const char *name, const char *help, int64_t ns)
 {
     uint64_t absolute = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
-    head(metrics, name, "gauge", help);
-    put(metrics, "%s %s%" PRIu64 ".%09" PRIu64 "\n", name, ns < 0 ? "-" : "", absolute / 1000000000,
-        absolute % 1000000000);
+    weir_metrics_head(metrics, name, "gauge", help);
+    weir_metrics_put(metrics, "%s %s%" PRIu64 ".%09" PRIu64 "\n", name, ns < 0 ? "-" : "",
+                     absolute / 1000000000, absolute % 1000000000);
 }
 
 /* --- Over all workers ------------------------------------------------------------------------- */
@@ -87,42 +52,8 @@ static uint64_t sum(struct weir_daemon *daemon, size_t offset)
 
 #define SUM(daemon, field) sum(daemon, offsetof(struct weir_worker_counters, field))
 
-void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
-                        struct weir_limit_totals *totals)
-{
-    *totals = (struct weir_limit_totals){0};
-    for (unsigned i = 0; i < daemon->worker_count; i++) {
-        const struct weir_engine_counters *counters =
-            weir_engine_find_counters(daemon->workers[i].engine, name, strlen(name));
-        if (!counters)
-            continue; /* this worker has not taken the newest rules yet */
-        totals->allowed += weir_counted(&counters->allowed);
-        totals->denied += weir_counted(&counters->denied);
-        totals->shadow_denied += weir_counted(&counters->shadow_denied);
-    }
-}
-
-static void put_decisions(struct metrics *metrics)
-{
-    struct weir_daemon *daemon = metrics->daemon;
-    head(metrics, "weir_decisions_total", "counter",
-         "Verdicts of each limit; a shadow limit denies without effect.");
-    for (uint32_t rule = 0; rule < weir_rules_count(daemon->rules); rule++) {
-        struct weir_rule_info info;
-        struct weir_limit_totals totals;
-        weir_rules_info(daemon->rules, rule, &info);
-        weir_daemon_totals(daemon, info.name, &totals);
-        put(metrics, "weir_decisions_total{limit=\"%s\",result=\"allowed\"} %" PRIu64 "\n",
-            info.name, totals.allowed);
-        put(metrics, "weir_decisions_total{limit=\"%s\",result=\"denied\"} %" PRIu64 "\n",
-            info.name, totals.denied);
-        put(metrics, "weir_decisions_total{limit=\"%s\",result=\"shadow_denied\"} %" PRIu64 "\n",
-            info.name, totals.shadow_denied);
-    }
-}
-
 /* Requests by listener, route and status; series that are zero are left out. */
-static void put_requests(struct metrics *metrics)
+static void put_requests(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
     uint64_t totals[2][WEIR_HTTP_ROUTES_MAX + 1][WEIR_HTTP_STATUS_COUNT] = {0};
@@ -142,14 +73,15 @@ static void put_requests(struct metrics *metrics)
             }
         }
     }
-    head(metrics, "weir_requests_total", "counter", "HTTP requests answered.");
+    weir_metrics_head(metrics, "weir_requests_total", "counter", "HTTP requests answered.");
     for (unsigned kind = 0; kind < 2; kind++) {
         for (unsigned r = 0; sample[kind] && r <= sample[kind]->route_count; r++) {
             const char *route =
                 r < sample[kind]->route_count ? sample[kind]->routes[r].name : "none";
             for (unsigned s = 0; s < WEIR_HTTP_STATUS_COUNT; s++) {
                 if (totals[kind][r][s])
-                    put(metrics,
+                    weir_metrics_put(
+                        metrics,
                         "weir_requests_total{front=\"%s\",route=\"%s\",code=\"%u\"} %" PRIu64 "\n",
                         kind ? "admin" : "http", route, weir_http_code((enum weir_http_status)s),
                         totals[kind][r][s]);
@@ -158,7 +90,7 @@ static void put_requests(struct metrics *metrics)
     }
 }
 
-static void put_commands(struct metrics *metrics)
+static void put_commands(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
     uint64_t commands = 0, errors = 0;
@@ -183,7 +115,7 @@ static void put_commands(struct metrics *metrics)
 }
 
 /* Calls by method and status; series that are zero are left out. */
-static void put_calls(struct metrics *metrics)
+static void put_calls(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
     uint64_t totals[WEIR_GRPC_METHODS_MAX + 1][WEIR_GRPC_STATUSES] = {0};
@@ -201,18 +133,19 @@ static void put_calls(struct metrics *metrics)
             }
         }
     }
-    head(metrics, "weir_grpc_calls_total", "counter", "gRPC calls answered.");
+    weir_metrics_head(metrics, "weir_grpc_calls_total", "counter", "gRPC calls answered.");
     for (unsigned m = 0; m <= WEIR_GRPC_METHODS_MAX; m++) {
         const char *method = m < weir_grpc_method_count ? weir_grpc_methods[m].name : "none";
         for (unsigned s = 0; s < WEIR_GRPC_STATUSES; s++) {
             if (totals[m][s])
-                put(metrics, "weir_grpc_calls_total{method=\"%s\",code=\"%u\"} %" PRIu64 "\n",
-                    method, s, totals[m][s]);
+                weir_metrics_put(metrics,
+                                 "weir_grpc_calls_total{method=\"%s\",code=\"%u\"} %" PRIu64 "\n",
+                                 method, s, totals[m][s]);
         }
     }
 }
 
-static void put_connections(struct metrics *metrics)
+static void put_connections(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
     single(metrics, "weir_connections", "gauge", "Connections that are open.",
@@ -232,30 +165,30 @@ static void put_connections(struct metrics *metrics)
            "TLS sessions that failed, handshakes most of all.", SUM(daemon, tls_errors));
 }
 
-static void put_turns(struct metrics *metrics)
+static void put_turns(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
     uint64_t below = 0;
-    head(metrics, "weir_turn_seconds", "histogram",
-         "Time to decide and answer all that one turn of a worker's loop has read.");
+    weir_metrics_head(metrics, "weir_turn_seconds", "histogram",
+                      "Time to decide and answer all that one turn of a worker's loop has read.");
     for (unsigned i = 0; i < WEIR_TURN_BUCKETS; i++) {
         for (unsigned w = 0; w < daemon->worker_count; w++)
             below += weir_counted(&daemon->workers[w].counters.turn_buckets[i]);
-        put(metrics, "weir_turn_seconds_bucket{le=\"0.%06u\"} %" PRIu64 "\n",
-            weir_turn_bounds_us[i], below);
+        weir_metrics_put(metrics, "weir_turn_seconds_bucket{le=\"0.%06u\"} %" PRIu64 "\n",
+                         weir_turn_bounds_us[i], below);
     }
     for (unsigned w = 0; w < daemon->worker_count; w++)
         below += weir_counted(&daemon->workers[w].counters.turn_buckets[WEIR_TURN_BUCKETS]);
     uint64_t ns = SUM(daemon, turn_ns);
-    put(metrics, "weir_turn_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", below);
-    put(metrics, "weir_turn_seconds_sum %" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000,
-        ns % 1000000000);
-    put(metrics, "weir_turn_seconds_count %" PRIu64 "\n", below);
+    weir_metrics_put(metrics, "weir_turn_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", below);
+    weir_metrics_put(metrics, "weir_turn_seconds_sum %" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000,
+                     ns % 1000000000);
+    weir_metrics_put(metrics, "weir_turn_seconds_count %" PRIu64 "\n", below);
     single(metrics, "weir_requests_decided_total", "counter",
            "Decisions made, each over all limits of one request.", SUM(daemon, decisions));
 }
 
-static void put_table(struct metrics *metrics)
+static void put_table(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
     struct weir_table_stats stats;
@@ -294,7 +227,7 @@ static void put_table(struct metrics *metrics)
         single(metrics, lines[i].name, lines[i].type, lines[i].help, lines[i].value);
 }
 
-static void put_failures(struct metrics *metrics)
+static void put_failures(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
     uint64_t late = 0, failed = 0, open = 0, closed = 0, local = 0, exhausted = 0;
@@ -311,33 +244,35 @@ static void put_failures(struct metrics *metrics)
     single(metrics, "weir_store_errors_total", "counter", "Decisions that the store did not make.",
            late + failed);
     single(metrics, "weir_store_late_total", "counter", "Of those, past their deadline.", late);
-    head(metrics, "weir_fallback_decisions_total", "counter",
-         "Decisions by on_store_error instead of the store.");
-    put(metrics, "weir_fallback_decisions_total{source=\"open\"} %" PRIu64 "\n", open);
-    put(metrics, "weir_fallback_decisions_total{source=\"closed\"} %" PRIu64 "\n", closed);
-    put(metrics, "weir_fallback_decisions_total{source=\"local\"} %" PRIu64 "\n", local);
+    weir_metrics_head(metrics, "weir_fallback_decisions_total", "counter",
+                      "Decisions by on_store_error instead of the store.");
+    weir_metrics_put(metrics, "weir_fallback_decisions_total{source=\"open\"} %" PRIu64 "\n", open);
+    weir_metrics_put(metrics, "weir_fallback_decisions_total{source=\"closed\"} %" PRIu64 "\n",
+                     closed);
+    weir_metrics_put(metrics, "weir_fallback_decisions_total{source=\"local\"} %" PRIu64 "\n",
+                     local);
     single(metrics, "weir_decisions_exhausted_total", "counter",
            "Requests that found no free decision.", exhausted);
 }
 
-static void put_latency(struct metrics *metrics, const char *name, const char *help,
+static void put_latency(struct weir_metrics *metrics, const char *name, const char *help,
                         const _Atomic uint64_t *buckets, uint64_t ns)
 {
     uint64_t calls = 0;
-    head(metrics, name, "histogram", help);
+    weir_metrics_head(metrics, name, "histogram", help);
     for (size_t i = 0; i <= REDIS_LATENCY_BUCKETS; i++) {
         calls += weir_counted(&buckets[i]);
         if (i < REDIS_LATENCY_BUCKETS)
-            put(metrics, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name,
-                (double)redis_latency_bounds_us[i] / 1e6, calls);
+            weir_metrics_put(metrics, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name,
+                             (double)redis_latency_bounds_us[i] / 1e6, calls);
     }
-    put(metrics, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, calls);
-    put(metrics, "%s_sum %.9f\n", name, (double)ns / 1e9);
-    put(metrics, "%s_count %" PRIu64 "\n", name, calls);
+    weir_metrics_put(metrics, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, calls);
+    weir_metrics_put(metrics, "%s_sum %.9f\n", name, (double)ns / 1e9);
+    weir_metrics_put(metrics, "%s_count %" PRIu64 "\n", name, calls);
 }
 
 /* The store that nodes share, over all workers. */
-static void put_store(struct metrics *metrics)
+static void put_store(struct weir_metrics *metrics)
 {
     struct weir_shared_totals totals;
     weir_shared_store_totals(metrics->daemon->shared, &totals);
@@ -384,7 +319,7 @@ static void put_store(struct metrics *metrics)
 }
 
 /* Callers that are kept elsewhere, over all workers. */
-static void put_identities(struct metrics *metrics)
+static void put_identities(struct weir_metrics *metrics)
 {
     struct weir_directories_totals totals;
     weir_directories_totals(metrics->daemon->directories, &totals);
@@ -401,14 +336,17 @@ static void put_identities(struct metrics *metrics)
     single(metrics, "weir_identities_up", "gauge",
            "1: every worker reaches the Redis that callers are kept in, and is answered.",
            totals.workers > 0 && totals.up == totals.workers);
-    head(metrics, "weir_identity_lookups_total", "counter",
-         "How it was found out who is calling: from memory, by asking, or not.");
+    weir_metrics_head(metrics, "weir_identity_lookups_total", "counter",
+                      "How it was found out who is calling: from memory, by asking, or not.");
     for (size_t i = 0; i < sizeof results / sizeof *results; i++)
-        put(metrics, "weir_identity_lookups_total{result=\"%s\"} %" PRIu64 "\n", results[i].result,
-            weir_counted(results[i].value));
-    head(metrics, "weir_identities", "gauge", "Keys that workers know, each for itself.");
-    put(metrics, "weir_identities{kind=\"known\"} %" PRIu64 "\n", weir_counted(&counters->known));
-    put(metrics, "weir_identities{kind=\"nobody\"} %" PRIu64 "\n", weir_counted(&counters->nobody));
+        weir_metrics_put(metrics, "weir_identity_lookups_total{result=\"%s\"} %" PRIu64 "\n",
+                         results[i].result, weir_counted(results[i].value));
+    weir_metrics_head(metrics, "weir_identities", "gauge",
+                      "Keys that workers know, each for itself.");
+    weir_metrics_put(metrics, "weir_identities{kind=\"known\"} %" PRIu64 "\n",
+                     weir_counted(&counters->known));
+    weir_metrics_put(metrics, "weir_identities{kind=\"nobody\"} %" PRIu64 "\n",
+                     weir_counted(&counters->nobody));
     single(metrics, "weir_identity_overrides", "gauge",
            "Different overrides that callers elsewhere have had.", totals.overrides);
     put_latency(metrics, "weir_identity_lookup_seconds",
@@ -418,7 +356,7 @@ static void put_identities(struct metrics *metrics)
 
 /* Envoy's service, under the original's names. Its keys may hold what clients have sent, but only
  * so many of them: see envoy_stats.h. */
-static void put_envoy(struct metrics *metrics)
+static void put_envoy(struct weir_metrics *metrics)
 {
     struct weir_buffers *buffers = &metrics->daemon->admin.buffers;
     size_t size = 0;
@@ -435,17 +373,19 @@ static void put_envoy(struct metrics *metrics)
 
 struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_buffer *text)
 {
-    struct metrics metrics = {daemon, text};
-    head(&metrics, "weir_build_info", "gauge", "What runs.");
-    put(&metrics, "weir_build_info{version=\"" WEIR_VERSION "\"} 1\n");
+    struct weir_metrics metrics = {daemon, text};
+    weir_metrics_head(&metrics, "weir_build_info", "gauge", "What runs.");
+    weir_metrics_put(&metrics, "weir_build_info{version=\"" WEIR_VERSION "\"} 1\n");
     seconds(&metrics, "weir_start_time_seconds", "When it started, since the epoch.",
             (int64_t)daemon->started_wall_ns);
     single(&metrics, "weir_workers", "gauge", "Threads that decide.", daemon->worker_count);
     single(&metrics, "weir_limits", "gauge", "Limits in the rules.",
            weir_rules_count(daemon->rules));
-    head(&metrics, "weir_reloads_total", "counter", "Times the rules file was read again.");
-    put(&metrics, "weir_reloads_total{result=\"ok\"} %" PRIu64 "\n", daemon->reloads);
-    put(&metrics, "weir_reloads_total{result=\"failed\"} %" PRIu64 "\n", daemon->failed_reloads);
+    weir_metrics_head(&metrics, "weir_reloads_total", "counter",
+                      "Times the rules file was read again.");
+    weir_metrics_put(&metrics, "weir_reloads_total{result=\"ok\"} %" PRIu64 "\n", daemon->reloads);
+    weir_metrics_put(&metrics, "weir_reloads_total{result=\"failed\"} %" PRIu64 "\n",
+                     daemon->failed_reloads);
     seconds(&metrics, "weir_rules_loaded_seconds",
             "When the rules in use were read, since the epoch.", (int64_t)daemon->reloaded_wall_ns);
     seconds(&metrics, "weir_clock_offset_seconds",
@@ -453,7 +393,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     single(&metrics, "weir_log_lines_dropped_total", "counter",
            "Log lines left out because there were too many a second.",
            weir_counted(&daemon->log.dropped_total));
-    put_decisions(&metrics);
+    weir_metrics_of_limits(&metrics);
     put_requests(&metrics);
     put_calls(&metrics);
     put_commands(&metrics);
