@@ -61,6 +61,19 @@ static const char *scratch_at(const struct weir_entry *entry, size_t offset)
 
 /* --- Reserving -------------------------------------------------------------------------------- */
 
+/* Takes the checks of a request for a reservation, adding what they take of a token. Errors:
+ * WEIR_ERR_RANGE. */
+static int reserve_checks(struct weir_check *checks, uint16_t count, bool named, size_t *size)
+{
+    for (uint16_t i = 0; i < count; i++) {
+        *size += WEIR_RESERVATION_LIMIT_BYTES + (named ? checks[i].key.size : 0);
+        checks[i].flags &= (uint8_t)~WEIR_CHECK_LEASED;
+        if (checks[i].cost == UINT64_MAX)
+            return WEIR_ERR_RANGE;
+    }
+    return 0;
+}
+
 int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decision *decision,
                                   uint64_t estimate, uint64_t life_ns, struct weir_reason *reason)
 {
@@ -73,14 +86,12 @@ int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decisi
         entry->lookup->reserves = true;
         return 0;
     }
-    for (uint16_t i = 0; i < decision->count; i++) {
-        const struct weir_check *check = &decision->checks[i];
-        size += WEIR_RESERVATION_LIMIT_BYTES + (named ? check->key.size : 0);
-        decision->checks[i].flags &= (uint8_t)~WEIR_CHECK_LEASED;
-        if (check->cost == UINT64_MAX) {
-            reason_text(reason, "cost: too large");
-            return WEIR_ERR_RANGE;
-        }
+    int err = reserve_checks(entry->checks, decision->count, named, &size);
+    if (err == 0 && entry->borrow != NULL) /* whichever of them it comes to */
+        err = reserve_checks(entry->borrow->from, entry->borrow->loan_checks, named, &size);
+    if (err < 0) {
+        reason_text(reason, "cost: too large");
+        return err;
     }
     if (decision->count >= WEIR_CHECKS_MAX || size > WEIR_RESERVATION_BYTES_MAX) {
         reason_text(reason, "too many limits, or too long keys, for a reservation");

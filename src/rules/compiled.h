@@ -172,8 +172,8 @@ struct weir_rules {
     struct weir_limit settled;              /* of the records of settlements; see settle.h */
     struct weir_limit warned[RULES_WARNED]; /* of the records of warnings; see warn.h */
     bool warns;                             /* some limit has thresholds */
-    bool lends;  /* some limit has a pool */
-    bool tries;  /* some limit has a candidate */
+    bool lends;                             /* some limit has a pool */
+    bool tries;                             /* some limit has a candidate */
     bool shared; /* other nodes know the same states, by the texts of keys: see key.c */
 
     struct rules_rule *rules;

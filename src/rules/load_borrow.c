@@ -190,6 +190,7 @@ static void load_pool(struct lending *lending, uint32_t number)
     loan->lender = *pool;
     loan->lender.flags &= WEIR_CHECK_LEASED;
     loan->lender.enforce = 100;
+    loan->lender.personal = false; /* what a caller has instead is for the caller alone */
     pin_key(lending, number, &loan->lender);
     if (loader->wrong == 0) {
         pin_plan(loader->rules, &loan->lender);
