@@ -52,8 +52,8 @@ struct weir_check {
     uint8_t flags;          /* enum weir_check_flag */
     uint8_t on_store_error; /* enum weir_store_failure */
     uint16_t floor;         /* WEIR_OP_DEBIT: 0: none; else 1 + the most that may be owed beyond the
-                               capacity, in percent of it: a store that keeps states itself lowers
-                               `cost` to what it has charged. Stores elsewhere pass it over */
+                               capacity, in percent of it: the store lowers `cost` to what it has
+                               charged */
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct weir_check) == 64, "a check is one line");
 

@@ -119,8 +119,9 @@ struct weir_settle {
  * to three decisions of the store, and `done` is called after the last. It goes on when it is
  * cancelled. RELEASE is done whatever the time, and for tokens that this process has kept since it
  * made them; the others are too late at the end of its life.
- * Errors: WEIR_ERR_SYNTAX (no token of this region or store),
- * WEIR_ERR_NOT_FOUND (its life has ended, or its store is not here). */
+ * Errors: WEIR_ERR_SYNTAX (no token of this region or store), WEIR_ERR_STORE (perhaps one of the
+ * store, whose secret is not known yet), WEIR_ERR_NOT_FOUND (its life has ended, or its store is
+ * not here). */
 int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *decision,
                              struct weir_bytes token, const struct weir_settle *settle,
                              uint64_t now_ns) __attribute__((warn_unused_result));

@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "core/debit.h"
 #include "core/reason.h"
 #include "core/siphash.h"
 #include "engine/reservation.h"
@@ -119,11 +118,11 @@ static uint64_t time_at(const struct weir_engine *engine, uint8_t place, uint64_
     return place == WEIR_TICKET_ELSEWHERE ? weir_engine_store_time(engine, now_ns) : now_ns;
 }
 
-/* The `i`-th secret of the store's own; NULL: there is none. */
-static const uint64_t *store_secret(const struct weir_engine *engine, unsigned i)
+/* Takes the `i`-th secret of the store's own; false: there is none. */
+static bool store_secret(const struct weir_engine *engine, unsigned i, uint64_t words[2])
 {
     const struct weir_store_ops *ops = engine->store->ops;
-    return ops->secret != NULL ? ops->secret(engine->store, i) : NULL;
+    return ops->secret != NULL && ops->secret(engine->store, i, words);
 }
 
 size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_decision *decision,
@@ -143,7 +142,8 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
                  : elsewhere                           ? WEIR_TICKET_ELSEWHERE
                                                        : WEIR_TICKET_TABLE;
     made.ends_at_ns = time_at(engine, made.place, now_ns) + entry->life_ns;
-    const uint64_t *shared = made.place == WEIR_TICKET_ELSEWHERE ? store_secret(engine, 0) : NULL;
+    uint64_t secret[2];
+    bool shared = made.place == WEIR_TICKET_ELSEWHERE && store_secret(engine, 0, secret);
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
         if (!is_reserved(decision, i))
@@ -160,7 +160,7 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
         };
         weir_rules_mark(check, &part->mark);
     }
-    long size = weir_reservation_write(&made, shared != NULL ? shared : engine->secret, text);
+    long size = weir_reservation_write(&made, shared ? secret : engine->secret, text);
     assert(size > 0); /* weir_engine_apply_reservation has measured it */
     return (size_t)size;
 }
@@ -237,9 +237,6 @@ static void add_debits(struct step_maker *maker)
         struct weir_check *check = add_check(maker, part, now.limit, cost);
         check->rule = now.rule;
         check->floor = now.floor;
-        uint64_t most = weir_check_debt(check);
-        most = now.limit->capacity > UINT64_MAX - most ? UINT64_MAX : now.limit->capacity + most;
-        check->cost = cost < most ? cost : most; /* a store elsewhere knows no floor */
     }
 }
 
@@ -351,14 +348,17 @@ static void make_step(struct weir_engine *engine, struct weir_entry *entry, stru
 static int read_token(const struct weir_engine *engine, struct weir_bytes token, bool kept,
                       struct plan *plan, struct weir_reservation *read)
 {
-    const uint64_t *secret = kept ? NULL : engine->secret;
-    long size = weir_reservation_read(read, secret, token, plan->token);
-    for (unsigned i = 0; size < 0 && (secret = store_secret(engine, i)) != NULL; i++) {
+    uint64_t secret[2];
+    unsigned known = 0;
+    long size = weir_reservation_read(read, kept ? NULL : engine->secret, token, plan->token);
+    for (; size < 0 && store_secret(engine, known, secret); known++) {
         size = weir_reservation_read(read, secret, token, plan->token);
         if (size >= 0 && read->place != WEIR_TICKET_ELSEWHERE)
             return WEIR_ERR_SYNTAX; /* it is nobody's who may sign for this node */
     }
-    return size < 0 ? WEIR_ERR_SYNTAX : 0;
+    if (size >= 0)
+        return 0;
+    return engine->store->ops->secret != NULL && known == 0 ? WEIR_ERR_STORE : WEIR_ERR_SYNTAX;
 }
 
 int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *decision,
@@ -370,8 +370,9 @@ int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *d
     struct plan plan = {.settle = *settle};
     struct weir_reservation read;
     bool release = settle->how == WEIR_SETTLE_RELEASE;
-    if (read_token(engine, token, release, &plan, &read) < 0)
-        return WEIR_ERR_SYNTAX;
+    int err = read_token(engine, token, release, &plan, &read);
+    if (err < 0)
+        return err;
     plan.settled.id = read.id;
     entry->local = weir_place_is_local(engine, read.place);
     if (entry->local

@@ -455,5 +455,6 @@ void weir_redis_settle_reservation(struct weir_redis_call *call)
     }
     weir_worker_give(worker, decision);
     weir_redis_error(call, err == WEIR_ERR_NOT_FOUND ? "ERR " WEIR_SETTLE_LATE
-                                                     : "ERR not a reservation of this node");
+                           : err == WEIR_ERR_STORE   ? "ERR " WEIR_SETTLE_UNKNOWN
+                                                     : "ERR " WEIR_SETTLE_NONE);
 }

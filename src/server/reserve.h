@@ -13,6 +13,9 @@
 #define WEIR_SETTLE_LATE                                                                           \
     "the life of this reservation has ended: what was reserved has been given back"
 #define WEIR_SETTLE_FAILED "the store did not answer: settle again"
+#define WEIR_SETTLE_UNKNOWN                                                                        \
+    "not a reservation of this node, and what others sign with is not known yet: settle again"
+#define WEIR_SETTLE_NONE "not a reservation of this node, nor of its store"
 #define WEIR_SETTLE_KEPT "settled, but the store did not answer: what was reserved stays charged"
 
 /* Makes a decision that the rules have filled, not yet queued, one to reserve `estimate` by; its

@@ -211,8 +211,10 @@ static void settle_handle(struct weir_http_call *call, bool report)
     weir_worker_give(call->worker, decision);
     if (err == WEIR_ERR_NOT_FOUND)
         weir_http_problem(call, WEIR_HTTP_409, NULL, WEIR_SETTLE_LATE);
+    else if (err == WEIR_ERR_STORE)
+        weir_http_problem(call, WEIR_HTTP_503, NULL, WEIR_SETTLE_UNKNOWN);
     else
-        weir_http_problem(call, WEIR_HTTP_400, NULL, "reservation: not one of this node");
+        weir_http_problem(call, WEIR_HTTP_400, NULL, WEIR_SETTLE_NONE);
 }
 
 void weir_settle_handle(struct weir_http_call *call)

@@ -28,6 +28,8 @@ struct weir_shared_store {
     struct weir_rules *rules; /* hold the texts of the settings */
     const struct weir_store_settings *settings;
     struct redis_url url;
+    struct redis_secret secret;         /* the workers': what one learns all know */
+    bool has_secret;                    /* without randomness: tokens are this node's alone */
     struct weir_store_redis_stats left; /* of those that have left */
     struct member members[WEIR_WORKERS_MAX + 1];
     unsigned joined, up, down, open; /* members, without the admin worker's */
@@ -103,8 +105,8 @@ void weir_shared_store_tell(struct weir_shared_store *shared, unsigned index, co
                             const char *text)
 {
     struct member *member = &shared->members[index];
-    if (index == WEIR_SHARED_STORE_ADMIN)
-        return;
+    if (index == WEIR_SHARED_STORE_ADMIN && strcmp(event, "store_secret") != 0)
+        return; /* but the secret is everybody's, and told by whoever sees it first */
     pthread_mutex_lock(&shared->lock);
     if (!strcmp(event, "store_up"))
         tell_up(shared, member, text);
@@ -175,6 +177,9 @@ int weir_shared_store_open(struct weir_shared_store **out, struct weir_rules *ru
         return err;
     }
     pthread_mutex_init(&shared->lock, NULL);
+    uint64_t seed[2] = {0, 0};
+    shared->has_secret = getrandom(seed, sizeof seed, 0) == (ssize_t)sizeof seed;
+    redis_secret_init(&shared->secret, seed);
     shared->log = log;
     shared->rules = weir_rules_ref(rules);
     shared->settings = settings;
@@ -187,15 +192,9 @@ void weir_shared_store_close(struct weir_shared_store *shared)
     if (!shared)
         return;
     weir_rules_unref(shared->rules);
+    redis_secret_end(&shared->secret);
     pthread_mutex_destroy(&shared->lock);
     free(shared);
-}
-
-/* Zeros where there is no randomness to be had: tokens are then this node's alone. */
-static void draw_secret(uint64_t secret[2])
-{
-    if (getrandom(secret, 2 * sizeof *secret, 0) != (ssize_t)(2 * sizeof *secret))
-        secret[0] = secret[1] = 0;
 }
 
 static uint64_t draw_seed(unsigned index)
@@ -211,7 +210,7 @@ int weir_shared_store_join(struct weir_shared_store *shared, unsigned index, uv_
 {
     const struct weir_store_settings *settings = shared->settings;
     struct member *member = &shared->members[index];
-    struct weir_store_redis_options options = {
+    const struct weir_store_redis_options options = {
         .loop = loop,
         .url = &shared->url,
         .prefix = settings->prefix,
@@ -219,10 +218,10 @@ int weir_shared_store_join(struct weir_shared_store *shared, unsigned index, uv_
         .lease_ns = settings->lease_ns,
         .remember_ns = settings->remember_ns,
         .random_seed = draw_seed(index),
+        .secret = shared->has_secret ? &shared->secret : NULL,
         .event = member_on_event,
         .event_context = member,
     };
-    draw_secret(options.secret_seed);
     *member = (struct member){.shared = shared, .index = index};
     int err = weir_store_redis_open(store, &options, reason);
     if (err < 0)

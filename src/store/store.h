@@ -53,10 +53,10 @@ struct weir_store_ops {
     void (*cancel)(struct weir_store *, struct weir_decision *);
     /* How this store calls the state of a concurrency check. NULL: by the check's hash. */
     void (*name_of)(const struct weir_store *, const struct weir_check *, struct weir_store_name *);
-    /* The `i`-th secret, 2 words, with which tokens of its states are signed so that all nodes on
-     * this store take them; the first one signs. NULL: there is none (more), or it is not known
-     * yet. The pointer may be NULL too: the store is this node's own. */
-    const uint64_t *(*secret)(const struct weir_store *, unsigned i);
+    /* Takes the `i`-th secret with which tokens of its states are signed so that all nodes on this
+     * store take them; the first one signs. False: there is none (more), or it is not known yet.
+     * NULL: the store is this node's own. */
+    bool (*secret)(const struct weir_store *, unsigned i, uint64_t words[2]);
     /* About what the time is at the store while the caller's is `now_ns`; NULL: the same. */
     uint64_t (*time)(const struct weir_store *, uint64_t now_ns);
     void (*close)(struct weir_store *);

@@ -45,6 +45,22 @@ function bucket.load(c, s)
     bucket_owe(c, a, b)
 end
 
+-- Of a cost that is not the packed one: what it takes.
+function bucket.price(c, cost)
+    local rest = math.fmod(c.period, c.unit)
+    local units = cost * rest
+    if units < 9e15 then
+        c.cb = math.fmod(units, c.unit)
+        units = (units - c.cb) / c.unit
+    else
+        local number = open_number()
+        local whole, left = number.divide(number.multiply(number.of(cost), number.of(rest)),
+            number.of(c.unit))
+        units, c.cb = number.value(whole), number.value(left)
+    end
+    c.cost, c.ca = cost, cost * ((c.period - rest) / c.unit) + units
+end
+
 local function bucket_add(c, a, b, more_a, more_b)
     a, b = a + more_a, b + more_b
     if b >= c.unit then return a + 1, b - c.unit end

@@ -3,7 +3,8 @@
 -- 2: a reservation that was rolled back before); of one plain check the part alone.
 local PEEK, DEBIT, REFUND = 1, 2, 3
 local EACH, QUOTA = 1, 2
-local SHADOW, ON_DENY, ONCE = 1, 2, 32
+-- Of a check: the next rate of the shadow limit before it; a debit with a floor of debt.
+local SHADOW, ON_DENY, ONCE, MORE, FLOOR = 1, 2, 32, 4, 128
 local RESERVE, ROLL_BACK = 1, 2
 local GONE = '\236'
 
@@ -70,8 +71,44 @@ local function joined(c, first, last)
     return cost, others
 end
 
+local function price(c, cost)
+    if c.state.price then c.state.price(c, cost) else c.cost = cost end
+end
+
+-- A debit stops where the capacity and the floor of debt are used up (core/debit.h): lowers its cost
+-- to what there is room for.
+local function keep_to_floor(c)
+    local packed = checks[c.place]
+    local cost, a, b = unpack('<ddd', packed, #packed - 23)
+    local rate, da, db = c.rate, c.da, c.db
+    if c.unit then c.da, c.db = a, b else c.rate = rate + a end
+    local low, high, room = -1, cost + 1, c.state.room and math.max(c.state.room(c, c.to), 0)
+    if room then low, high = math.min(room, cost), 0 end
+    local try = cost
+    while high - low > 1 do
+        price(c, try)
+        if c.state.test(c, c.to, try, {}) then low = try else high = try end
+        try = math.floor((low + high) / 2)
+    end
+    c.rate, c.da, c.db, c.kept = rate, da, db, math.max(low, 0)
+    if c.period == 0 then c.kept = 0 end
+    price(c, c.kept)
+end
+
+-- A shadow limit of several rates is charged for what all of them admit.
+local function limit_admits(c, first, last)
+    local at = c.place
+    while at > first and has(list[at], MORE) do at = at - 1 end
+    repeat
+        if not list[at].admits then return false end
+        at = at + 1
+    until at > last or not has(list[at], MORE)
+    return true
+end
+
 local function charge(c, admitted)
     local to, change = c.to, c.state.charge
+    if op == DEBIT and has(c, FLOOR) then keep_to_floor(c) end
     if op == REFUND then
         change = c.state.refund
     elseif not admitted then
@@ -95,14 +132,19 @@ local function run(first, last)
     if op ~= PEEK then
         for i = first, last do
             local c = list[i]
-            if c ~= once then charge(c, op >= DEBIT or allowed and c.admits) end
+            if c ~= once then
+                charge(c, op >= DEBIT or allowed and c.admits and
+                    (not has(c, SHADOW) or limit_admits(c, first, last)))
+            end
         end
     end
     return allowed
 end
 
 local function tell(c)
-    return c.state.tell(c, c.to, (c.admits and 1 or 0) + (c.charged and 2 or 0))
+    local part = c.state.tell(c, c.to, (c.admits and 1 or 0) + (c.charged and 2 or 0))
+    if op ~= DEBIT or not has(c, FLOOR) then return part end
+    return part .. (c.kept and pack('<d', c.kept) or string.sub(checks[c.place], -24, -17))
 end
 
 -- Every check is a request of its own, told before the next may change the same state.

@@ -25,6 +25,8 @@ static size_t key_size(const struct store *store)
 
 static char *write_words(const struct store *store, char *out, const char *key, uint8_t action)
 {
+    char text[REDIS_SECRET_TEXT_MAX];
+
     if (action == ASK_TIME)
         return WEIR_RESP_WRITE_WORD(weir_resp_write_array(out, 1), "TIME");
     out = weir_resp_write_array(out, action == ASK_SET ? 4 : 2);
@@ -32,7 +34,7 @@ static char *write_words(const struct store *store, char *out, const char *key, 
     out = weir_resp_write_bulk(out, key, key_size(store));
     if (action != ASK_SET)
         return out;
-    out = weir_resp_write_bulk(out, store->secret.text, store->secret.size);
+    out = weir_resp_write_bulk(out, text, redis_secret_text(store->secret, text));
     return WEIR_RESP_WRITE_WORD(out, "NX");
 }
 
@@ -61,7 +63,9 @@ static bool ask_secret(struct store *store, bool make)
 
 static void ask(struct store *store)
 {
-    bool sent = ask_secret(store, store->secret.known == 0) && send_one(store, ASK_TIME);
+    uint64_t words[2];
+    bool known = redis_secret_at(store->secret, 0, store_now(store), words);
+    bool sent = ask_secret(store, !known) && send_one(store, ASK_TIME);
 
     store->learn_hr = store_hr(store) + (sent ? REDIS_SECRET_EVERY_NS : RETRY_NS);
     store_flush_soon(store);
@@ -69,7 +73,7 @@ static void ask(struct store *store)
 
 uint64_t learn_tick(struct store *store, uint64_t hr)
 {
-    if (!store->has_secret)
+    if (store->secret == NULL)
         return UINT64_MAX;
     if (hr >= store->learn_hr) {
         if (store->connected && redis_breaker_closed(&store->breaker))
@@ -82,7 +86,7 @@ uint64_t learn_tick(struct store *store, uint64_t hr)
 
 static void take_secret(struct store *store, struct weir_bytes text)
 {
-    switch (redis_secret_tell(&store->secret, text, store_now(store))) {
+    switch (redis_secret_tell(store->secret, text, store_now(store))) {
     case REDIS_SECRET_OTHER:
         store_tell(store, "store_secret",
                    "%s" SECRET_KEY " is another: what the last one has signed stays good",
@@ -148,9 +152,9 @@ void learn_failed(struct store *store)
     store_arm(store, store->learn_hr);
 }
 
-const uint64_t *learn_secret(const struct weir_store *base, unsigned i)
+bool learn_secret(const struct weir_store *base, unsigned i, uint64_t words[2])
 {
     struct store *store = store_of(base);
 
-    return store->has_secret ? redis_secret_at(&store->secret, i, store_now(store)) : NULL;
+    return store->secret != NULL && redis_secret_at(store->secret, i, store_now(store), words);
 }

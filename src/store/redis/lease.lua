@@ -29,20 +29,7 @@ c.state.load(c, s_kind == c.kind and s)
 
 -- Of a bucket, a cost's time is not in the check, which knows that of one cost only.
 local function set_cost(cost)
-    c.cost = cost
-    if not is_bucket then return end
-    local rest = math.fmod(c.period, c.unit)
-    local units = cost * rest
-    if units < 9e15 then
-        c.cb = math.fmod(units, c.unit)
-        units = (units - c.cb) / c.unit
-    else
-        local number = open_number()
-        local whole, left = number.divide(number.multiply(number.of(cost), number.of(rest)),
-            number.of(c.unit))
-        units, c.cb = number.value(whole), number.value(left)
-    end
-    c.ca = cost * ((c.period - rest) / c.unit) + units
+    if is_bucket then bucket.price(c, cost) else c.cost = cost end
 end
 
 local function admits(cost)

@@ -338,8 +338,7 @@ int weir_store_redis_open(struct weir_store **base, const struct weir_store_redi
     store->random = options->random_seed;
     store->deadline_ns = options->deadline_ns != 0 ? options->deadline_ns : DEADLINE_NS;
     store->test_time_ns = options->test_time_ns;
-    store->has_secret = options->secret_seed[0] != 0 || options->secret_seed[1] != 0;
-    redis_secret_init(&store->secret, options->secret_seed);
+    store->secret = options->secret;
     store->event = options->event;
     store->event_context = options->event_context;
     store->timer_hr = store->tick_hr = UINT64_MAX;

@@ -36,6 +36,7 @@
 
 #include "store/redis/breaker.h"
 #include "store/redis/client.h"
+#include "store/redis/secret.h"
 #include "store/store.h"
 
 /* Upper bounds of the latency histogram's buckets, in us; one more is open. */
@@ -58,14 +59,13 @@ struct weir_store_redis_stats {
 struct weir_store_redis_options {
     uv_loop_t *loop;
     const struct redis_url *url;
-    const char *prefix;      /* of every key, REDIS_PREFIX_MAX at most, no braces; NULL: "weir:" */
-    uint64_t deadline_ns;    /* of a decision; 0: 20 ms */
-    uint64_t lease_ns;       /* the longest life of a share; 0: 1 s */
-    uint64_t remember_ns;    /* how long a denial is remembered; at most and by default 100 ms */
-    uint32_t memory_keys;    /* leases and remembered denials, each; 0: 65536 */
-    uint64_t random_seed;    /* of jitter, and of the ids of reservations and leases */
-    uint64_t secret_seed[2]; /* from a good source: what the store's secret is made of where there
-                                is none yet (secret.h); zeros: this store has no secret */
+    const char *prefix;   /* of every key, REDIS_PREFIX_MAX at most, no braces; NULL: "weir:" */
+    uint64_t deadline_ns; /* of a decision; 0: 20 ms */
+    uint64_t lease_ns;    /* the longest life of a share; 0: 1 s */
+    uint64_t remember_ns; /* how long a denial is remembered; at most and by default 100 ms */
+    uint32_t memory_keys; /* leases and remembered denials, each; 0: 65536 */
+    uint64_t random_seed; /* of jitter, and of the ids of reservations and leases */
+    struct redis_secret *secret;  /* of all stores of this node (secret.h), borrowed; NULL: none */
     const uint64_t *test_time_ns; /* tests only: the time that scripts take for the server's */
     /* One line for a change of state; may be NULL. store_up, store_down: a server, or why none;
      * store_failover, store_topology: as the client's events; breaker_open, breaker_closed: a

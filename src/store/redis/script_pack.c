@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/bucket.h"
+#include "core/debit.h"
 #include "core/quota.h"
 
 #define PACKED_LEASES 1000000000 /* of a limit that is not known: room for whatever is there */
@@ -118,6 +119,24 @@ char *redis_pack_check(char *out, const struct weir_check *check, const struct w
         return out;
     return put(out, limit->spec.segments > 1 ? limit->spec.segments
                                              : (UINT64_C(1) << limit->count_bits) - 1);
+}
+
+bool redis_has_floor(const struct weir_decision *decision, const struct weir_check *check)
+{
+    return decision->op == WEIR_OP_DEBIT && check->floor != 0 &&
+           check->limit->spec.algorithm != WEIR_CONCURRENCY;
+}
+
+/* Capacity and debt, as a depth: what a bucket's packed cost is compared with. */
+char *redis_pack_floor(char *out, const struct weir_check *check)
+{
+    const struct weir_limit *limit = check->limit;
+    uint64_t debt = weir_check_debt(check);
+
+    out = put(out, check->cost);
+    if (limit->spec.algorithm >= WEIR_TOKEN_BUCKET && limit->spec.algorithm <= WEIR_LEAKY_QUEUE)
+        return put_bucket_time(out, limit, bucket_cost(limit, limit->capacity + debt));
+    return put(put(out, debt), 0);
 }
 
 /* A time between two microseconds is told by a half, so that it equals no entry of a log. */

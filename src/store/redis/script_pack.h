@@ -9,12 +9,16 @@
  *     quota         the calendar's name (8), N, what comes over at most, cost, and when seven
  *                   periods begin: that of the batch's time, two before it, four after it
  *
+ *             and of a debit with a floor of debt (flag 128): cost, and how far it may go, as a
+ *             bucket's depth or as units and 0. Flag 4: one more rate of the shadow limit before
+ *
  *   header    op (1), policy (1), action (1), a refund's charged_at in us; an action is 0, 1 to
  *             reserve, 2 to roll back, 3 and 4 as 0 and 1 for plain checks
  *
  *   part      mark (1), then the state after the decision and the server's time in us; or, of a
  *             plain check on a cell that was charged, the state itself, which begins with its kind.
- *             Bits of the mark: 0 admitted, 1 charged, 2 and 3 see segments.lua
+ *             Bits of the mark: 0 admitted, 1 charged, 2 and 3 see segments.lua. Of a debit with a
+ *             floor, last: the cost that was charged
  */
 #ifndef WEIR_STORE_REDIS_SCRIPT_PACK_H
 #define WEIR_STORE_REDIS_SCRIPT_PACK_H
@@ -41,8 +45,11 @@ enum redis_kind_of_state {
 /* The largest whole number such that all below it are doubles. */
 #define REDIS_NUMBER_MAX ((UINT64_C(1) << 53) - 1)
 
-#define REDIS_PACKED_MAX 90       /* bytes of a packed check: a quota's */
-#define REDIS_PACKED_SHORT_MAX 50 /* of any other: a bucket's */
+#define REDIS_PACKED_FLOOR 24
+#define REDIS_PACKED_MAX (90 + REDIS_PACKED_FLOOR)       /* bytes of a packed check: a quota's */
+#define REDIS_PACKED_SHORT_MAX (50 + REDIS_PACKED_FLOOR) /* of any other: a bucket's */
+#define REDIS_FLAG_MORE 4
+#define REDIS_FLAG_FLOOR 128
 #define REDIS_QUOTA_BOUNDS 7
 #define REDIS_QUOTA_BOUNDS_BEFORE 2
 #define REDIS_HEADER_SIZE 11
@@ -52,6 +59,10 @@ uint8_t redis_kind_of(const struct weir_limit *limit);
 /* Each returns where it ended. `now_ns`: of the batch. */
 char *redis_pack_check(char *out, const struct weir_check *check, const struct weir_lease *lease,
                        uint64_t now_ns);
+/* Whether a check of the decision is a debit with a floor of debt. */
+bool redis_has_floor(const struct weir_decision *decision, const struct weir_check *check);
+/* Adds its floor of debt to a packed check, at its end `out`. */
+char *redis_pack_floor(char *out, const struct weir_check *check);
 /* For what is done to states: as a lease of a limit that is not known. */
 char *redis_pack_operation(char *out, const struct weir_lease *lease);
 /* `plain`: see redis_script_write. */

@@ -242,8 +242,20 @@ static bool read_operation(struct part *part, struct weir_outcome *outcome)
     return true;
 }
 
+/* What was charged of a debit with a floor of debt; a cost that is no double was told as less. */
+static bool read_kept(struct part *part, struct weir_check *check)
+{
+    uint64_t kept;
+
+    if (!part_number(part, check->cost, &kept))
+        return false;
+    if (kept < REDIS_NUMBER_MAX)
+        check->cost = kept;
+    return true;
+}
+
 /* One check's part of the reply. */
-static bool read_part(const struct weir_decision *decision, const struct weir_check *check,
+static bool read_part(const struct weir_decision *decision, struct weir_check *check,
                       const struct weir_resp_node *node, struct weir_outcome *outcome,
                       uint64_t *now_us)
 {
@@ -265,6 +277,8 @@ static bool read_part(const struct weir_decision *decision, const struct weir_ch
         good = read_bucket(&part, check, outcome);
     if (decision->op >= WEIR_OP_DEBIT)
         outcome->delay_ns = 0;
+    if (good && redis_has_floor(decision, check))
+        good = read_kept(&part, check);
     outcome->verdict = part.mark & MARK_ADMITTED ? WEIR_ALLOWED : WEIR_DENIED;
     outcome->charged = (part.mark & MARK_CHARGED) != 0;
     *now_us = part.now_us;

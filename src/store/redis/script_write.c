@@ -25,6 +25,16 @@ static bool has_reservation(const struct redis_batch *batch)
     return batch->action == REDIS_RESERVE || batch->action == REDIS_ROLL_BACK;
 }
 
+/* Whether a check is one more rate of the shadow limit before it: see weir_decision_limit_end. */
+static bool is_more(const struct redis_batch *batch, uint16_t i)
+{
+    const struct weir_check *check = check_at(batch, i);
+
+    return i > 0 && batch->checks[i - 1] + 1 == batch->checks[i] &&
+           check->flags & WEIR_CHECK_SHADOW && check->rule != UINT32_MAX &&
+           check->rule == check_at(batch, i - 1)->rule;
+}
+
 static bool same_key(const struct weir_check *a, const struct weir_check *b)
 {
     const char *name = a->limit->name, *other = b->limit->name;
@@ -42,7 +52,8 @@ static bool is_plain(const struct redis_batch *batch)
     for (uint16_t i = 0; i < batch->count; i++) {
         const struct weir_check *check = check_at(batch, i);
 
-        if (check->flags & (WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_ONCE | WEIR_CHECK_COUNTER))
+        if (check->flags & (WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_ONCE | WEIR_CHECK_COUNTER) ||
+            is_more(batch, i))
             return false;
         for (uint16_t j = 0; j < i; j++)
             if (same_key(check_at(batch, j), check))
@@ -154,15 +165,30 @@ static char *write_time(char *out, uint64_t now_us)
     return weir_resp_write_bulk(out, digits, (size_t)(weir_decimal_write(digits, now_us) - digits));
 }
 
+static char *pack_argument(char *out, const struct redis_batch *batch, uint16_t i)
+{
+    const struct weir_lease *lease = &batch->decision->lease;
+    const struct weir_check *check = check_at(batch, i);
+
+    if (batch->decision->op >= WEIR_OP_RELEASE)
+        return redis_pack_operation(out, lease);
+
+    char *end = redis_pack_check(out, check, lease, batch->now_ns);
+
+    if (is_more(batch, i))
+        out[1] |= REDIS_FLAG_MORE;
+    if (!redis_has_floor(batch->decision, check))
+        return end;
+    out[1] = (char)(out[1] | REDIS_FLAG_FLOOR);
+    return redis_pack_floor(end, check);
+}
+
 static char *write_arguments(char *out, const struct redis_batch *batch, bool single)
 {
     char packed[REDIS_PACKED_MAX];
 
     for (uint16_t i = 0; i < batch->count; i++) {
-        const struct weir_lease *lease = &batch->decision->lease;
-        char *end = batch->decision->op >= WEIR_OP_RELEASE
-                        ? redis_pack_operation(packed, lease)
-                        : redis_pack_check(packed, check_at(batch, i), lease, batch->now_ns);
+        char *end = pack_argument(packed, batch, i);
 
         out = weir_resp_write_bulk(out, packed, (size_t)(end - packed));
     }

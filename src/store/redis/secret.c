@@ -9,9 +9,15 @@ void redis_secret_init(struct redis_secret *secret, const uint64_t seed[2])
     static const char digits[] = "0123456789abcdef";
 
     memset(secret, 0, sizeof *secret);
+    pthread_mutex_init(&secret->lock, NULL);
     for (int i = 0; i < 32; i++)
         secret->text[i] = digits[seed[i / 16] >> (60 - 4 * (i % 16)) & 15];
     secret->size = 32;
+}
+
+void redis_secret_end(struct redis_secret *secret)
+{
+    pthread_mutex_destroy(&secret->lock);
 }
 
 /* An operator may write any text: all of it counts. */
@@ -23,13 +29,11 @@ static void derive(uint64_t words[2], struct weir_bytes text)
     memcpy(words, hash, 2 * sizeof *words);
 }
 
-enum redis_secret_told redis_secret_tell(struct redis_secret *secret, struct weir_bytes text,
-                                         uint64_t now_ns)
+static enum redis_secret_told take(struct redis_secret *secret, struct weir_bytes text,
+                                   uint64_t now_ns)
 {
     bool first = secret->known == 0;
 
-    if (text.size < REDIS_SECRET_TEXT_MIN || text.size > REDIS_SECRET_TEXT_MAX)
-        return REDIS_SECRET_NONE;
     if (!first && text.size == secret->size && memcmp(text.data, secret->text, text.size) == 0)
         return REDIS_SECRET_SAME;
     memcpy(secret->words[1], secret->words[0], sizeof secret->words[1]);
@@ -41,11 +45,40 @@ enum redis_secret_told redis_secret_tell(struct redis_secret *secret, struct wei
     return first ? REDIS_SECRET_FIRST : REDIS_SECRET_OTHER;
 }
 
-const uint64_t *redis_secret_at(const struct redis_secret *secret, unsigned i, uint64_t now_ns)
+enum redis_secret_told redis_secret_tell(struct redis_secret *secret, struct weir_bytes text,
+                                         uint64_t now_ns)
 {
-    if (i >= secret->known)
-        return NULL;
+    enum redis_secret_told told;
+
+    if (text.size < REDIS_SECRET_TEXT_MIN || text.size > REDIS_SECRET_TEXT_MAX)
+        return REDIS_SECRET_NONE;
+    pthread_mutex_lock(&secret->lock);
+    told = take(secret, text, now_ns);
+    pthread_mutex_unlock(&secret->lock);
+    return told;
+}
+
+size_t redis_secret_text(struct redis_secret *secret, char text[REDIS_SECRET_TEXT_MAX])
+{
+    size_t size;
+
+    pthread_mutex_lock(&secret->lock);
+    size = secret->size;
+    memcpy(text, secret->text, size);
+    pthread_mutex_unlock(&secret->lock);
+    return size;
+}
+
+bool redis_secret_at(struct redis_secret *secret, unsigned i, uint64_t now_ns, uint64_t words[2])
+{
+    bool known;
+
+    pthread_mutex_lock(&secret->lock);
+    known = i < secret->known;
     if (secret->known > 1 && now_ns < secret->adopted_at_ns)
         i = 1 - i; /* the other one still signs */
-    return secret->words[i];
+    if (known)
+        memcpy(words, secret->words[i], sizeof secret->words[i]);
+    pthread_mutex_unlock(&secret->lock);
+    return known;
 }

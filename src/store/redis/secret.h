@@ -11,11 +11,13 @@
  * Who may read the key may forge tokens, and with them give back and charge what he likes: no more
  * than who may write to this Redis can do in any case.
  *
- * Memory: some hundred bytes. Threads: one owner. Time is an argument.
+ * Memory: some hundred bytes. Threads: one for all workers of a node, so that all know it when one
+ * does; locked within, and not on the path of a decision. Time is an argument.
  */
 #ifndef WEIR_STORE_REDIS_SECRET_H
 #define WEIR_STORE_REDIS_SECRET_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -28,6 +30,7 @@
 #define REDIS_SECRETS 2 /* the newest, and the one before it */
 
 struct redis_secret {
+    pthread_mutex_t lock;
     uint64_t words[REDIS_SECRETS][2];
     uint64_t adopted_at_ns; /* from then on the newest signs */
     uint8_t known;          /* of `words` */
@@ -37,6 +40,7 @@ struct redis_secret {
 
 /* `seed` is what the proposal is made of: random, from a good source. */
 void redis_secret_init(struct redis_secret *secret, const uint64_t seed[2]);
+void redis_secret_end(struct redis_secret *secret);
 
 enum redis_secret_told {
     REDIS_SECRET_SAME,
@@ -49,8 +53,10 @@ enum redis_secret_told {
 enum redis_secret_told redis_secret_tell(struct redis_secret *secret, struct weir_bytes text,
                                          uint64_t now_ns);
 
-/* The `i`-th secret whose tokens are good, 2 words; 0: the one to sign with; NULL: there is none.
- */
-const uint64_t *redis_secret_at(const struct redis_secret *secret, unsigned i, uint64_t now_ns);
+/* What is to stand in Redis where nothing does. Returns its size. */
+size_t redis_secret_text(struct redis_secret *secret, char text[REDIS_SECRET_TEXT_MAX]);
+
+/* Takes the `i`-th secret whose tokens are good; 0: the one to sign with. False: there is none. */
+bool redis_secret_at(struct redis_secret *secret, unsigned i, uint64_t now_ns, uint64_t words[2]);
 
 #endif

@@ -31,6 +31,10 @@ end
 
 sliding_log.charge_denied = sliding_log.charge
 
+function sliding_log.room(c, to)
+    return c.rate - entries.live(to, log_time(to))
+end
+
 function sliding_log.refund(c, to, at)
     local expiry, place = at + c.w, to.count - 1
     if expiry <= log_time(to) or c.cost == 0 then return false end

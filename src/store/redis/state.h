@@ -19,7 +19,6 @@
 #include "store/redis/memo.h"
 #include "store/redis/plan.h"
 #include "store/redis/redis.h"
-#include "store/redis/secret.h"
 
 #define STORE_TURNS 1024 /* a call that takes longer than so many is entered as queued then */
 /* Calls, plans and pending decisions: 65536 of the usual size, and some. */
@@ -112,9 +111,8 @@ struct store {
     uint64_t shut_down_by_hr;         /* 0: not asked to */
     uint64_t server_ns, server_at_ns; /* the server's time of a reply, and when that was by ours */
     bool server_told;                 /* until then, server_ns is the engine's time */
-    struct redis_secret secret;
-    uint64_t learn_hr; /* when it is asked for next, and the time */
-    bool has_secret;
+    struct redis_secret *secret;      /* NULL: none, and nothing is asked for */
+    uint64_t learn_hr;                /* when it is asked for next, and the time */
     uint64_t deadline_ns, random;
     const uint64_t *test_time_ns;
     char prefix[REDIS_PREFIX_MAX + 1];
@@ -240,6 +238,6 @@ uint64_t learn_tick(struct store *store, uint64_t hr);
 void learn_answered(struct store *store, const struct store_call *call, int error,
                     const struct weir_resp_node *nodes, uint32_t count);
 void learn_failed(struct store *store); /* nobody answered */
-const uint64_t *learn_secret(const struct weir_store *base, unsigned i);
+bool learn_secret(const struct weir_store *base, unsigned i, uint64_t words[2]);
 
 #endif

@@ -4,6 +4,8 @@
  */
 #include "script_rig.h"
 
+#include "core/bucket.h"
+#include "core/debit.h"
 #include "store/redis/script_key.h"
 #include "table/table.h"
 
@@ -93,6 +95,7 @@ struct traces {
     struct weir_limit limits[FAMILIES][VARIANTS], once;
     uint64_t random, now_ns, lease;
     uint64_t decisions, allowed, denied, refunds, delays, repeated, several, backwards, operations;
+    uint64_t floored;
 };
 
 static uint64_t draw(struct traces *t, uint64_t below)
@@ -170,6 +173,41 @@ static void random_check(struct traces *t, struct one *one, uint32_t key)
         check->flags = draw(t, 4);
 }
 
+/* Whether capacity and debt are less than 2^53 us of a bucket's time (285 years): beyond that
+ * scripts take them for that. */
+static bool is_countable(const struct weir_check *check)
+{
+    const struct weir_limit *limit = check->limit;
+    uint64_t units = limit->capacity + weir_check_debt(check);
+
+    return bucket_cost(limit, units).ns < (UINT64_C(1) << 53) * US;
+}
+
+/* A debit stops at a floor of debt: none, 0 % to 1000 % of the capacity. */
+static void random_floors(struct traces *t, struct one *one)
+{
+    for (uint16_t i = 0; i < one->decision.count; i++) {
+        struct weir_check *check = &one->checks[i];
+
+        if (check->limit->spec.algorithm != WEIR_CONCURRENCY && !(check->flags & WEIR_CHECK_ONCE) &&
+            draw(t, 4) != 0)
+            check->floor = (uint16_t)(1 + (draw(t, 2) ? draw(t, 1001) : 100 * draw(t, 3)));
+        if (check->floor != 0 && !is_countable(check))
+            check->floor = 0;
+    }
+}
+
+/* Some checks from `first` on are the rates of one shadow limit. */
+static void random_rates(struct traces *t, struct one *one, uint32_t first)
+{
+    for (uint32_t i = first; i < one->decision.count && i <= first + 1 + draw(t, 2); i++) {
+        if (one->checks[i].flags & WEIR_CHECK_ONCE)
+            return;
+        one->checks[i].flags |= WEIR_CHECK_SHADOW;
+        one->checks[i].rule = 100;
+    }
+}
+
 static void random_decision(struct traces *t, struct one *one)
 {
     uint32_t count = draw(t, 3) != 0 ? 1 : 1 + (uint32_t)draw(t, 6);
@@ -192,6 +230,10 @@ static void random_decision(struct traces *t, struct one *one)
 
         check->flags = WEIR_CHECK_ONCE;
     }
+    if (one->decision.op == WEIR_OP_DEBIT)
+        random_floors(t, one);
+    if (count > 1 && draw(t, 4) == 0)
+        random_rates(t, one, (uint32_t)draw(t, count - 1));
     one->decision.lease = (struct weir_lease){++t->lease, draw(t, 3)};
     if (draw(t, 3) == 0 && t->lease > 8)
         one->decision.lease.id -= draw(t, 8);
@@ -261,7 +303,8 @@ static void compare_reports(const struct one *actual, const struct one *expected
     }
 }
 
-static void compare(struct traces *t, const struct one *actual, const struct one *expected)
+static void compare(struct traces *t, const struct one *actual, const struct one *expected,
+                    const uint64_t *costs)
 {
     assert_int_equal(actual->decision.repeated, expected->decision.repeated);
     for (uint16_t i = 0; i < expected->decision.count; i++) {
@@ -270,6 +313,8 @@ static void compare(struct traces *t, const struct one *actual, const struct one
         assert_int_equal(is->verdict, should->verdict);
         assert_int_equal(is->charged, should->charged);
         assert_int_equal(is->delay_ns, should->delay_ns);
+        assert_int_equal(actual->checks[i].cost, expected->checks[i].cost);
+        t->floored += expected->checks[i].cost != costs[i];
         compare_reports(actual, expected, i);
         *(is->verdict == WEIR_ALLOWED ? &t->allowed : &t->denied) += 1;
         t->operations += expected->decision.op >= WEIR_OP_RELEASE && is->verdict == WEIR_ALLOWED;
@@ -291,10 +336,11 @@ static void print_decision(const struct traces *t, const struct one *one)
     for (uint16_t i = 0; i < one->decision.count; i++) {
         const struct weir_check *check = &one->checks[i];
 
-        print_error("  %s algorithm %u rate %llu window %llu cost %llu flags %u\n", one->keys[i],
-                    check->limit->spec.algorithm, (unsigned long long)check->limit->spec.rate,
+        print_error("  %s algorithm %u rate %llu window %llu cost %llu flags %u rule %u floor %u\n",
+                    one->keys[i], check->limit->spec.algorithm,
+                    (unsigned long long)check->limit->spec.rate,
                     (unsigned long long)check->limit->spec.window_ns,
-                    (unsigned long long)check->cost, check->flags);
+                    (unsigned long long)check->cost, check->flags, check->rule, check->floor);
     }
 }
 
@@ -310,7 +356,8 @@ static bool same_outcomes(const struct one *actual, const struct one *expected)
         weir_decision_report(&actual->decision, i, &a);
         weir_decision_report(&expected->decision, i, &b);
         same = same && is->verdict == should->verdict && is->charged == should->charged &&
-               is->delay_ns == should->delay_ns && memcmp(&a, &b, sizeof a) == 0;
+               is->delay_ns == should->delay_ns && memcmp(&a, &b, sizeof a) == 0 &&
+               actual->checks[i].cost == expected->checks[i].cost;
     }
     return same;
 }
@@ -320,6 +367,10 @@ static void decide_both(struct traces *t, struct one *actual)
 {
     struct one expected = *actual;
     struct weir_decision *batch[1] = {&expected.decision};
+    uint64_t costs[WEIR_CHECKS_MAX];
+
+    for (uint16_t i = 0; i < actual->decision.count; i++)
+        costs[i] = actual->checks[i].cost;
 
     expected.decision.checks = expected.checks;
     expected.decision.outcomes = expected.outcomes;
@@ -335,7 +386,7 @@ static void decide_both(struct traces *t, struct one *actual)
         print_error("%s\n", reason.text);
     }
     assert_int_equal(verdict, expected.decision.verdict);
-    compare(t, actual, &expected);
+    compare(t, actual, &expected, costs);
 }
 
 static void random_decisions_equal_those_of_the_table(void **state)
@@ -358,7 +409,7 @@ static void random_decisions_equal_those_of_the_table(void **state)
     }
     assert_true(t->allowed > 10000 && t->denied > 5000 && t->several > 5000);
     assert_true(t->operations > 200 && t->refunds > 200 && t->delays > 200 && t->repeated > 50 &&
-                t->backwards > 200);
+                t->backwards > 200 && t->floored > 300);
 }
 
 /* One check with a cost; returns its report. */

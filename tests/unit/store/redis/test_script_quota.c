@@ -115,6 +115,7 @@ static void compare(struct quotas *q, const struct one *actual, const struct one
 
         assert_int_equal(is->verdict, should->verdict);
         assert_int_equal(is->charged, should->charged);
+        assert_int_equal(actual->checks[i].cost, expected->checks[i].cost);
         weir_decision_report(&actual->decision, i, &a);
         weir_decision_report(&expected->decision, i, &b);
         assert_int_equal(a.limit, b.limit);
@@ -204,6 +205,8 @@ static void random_decision(struct quotas *q, struct one *one, unsigned first_ke
         add_check(one, one->checks[0].limit, first_key + first, draw(q, 3));
     one->decision.policy = draw(q, 4) == 0 ? draw(q, 3) : 0;
     one->decision.op = draw(q, 3) == 0 ? draw(q, 4) : 0;
+    for (uint16_t i = 0; i < one->decision.count && one->decision.op == WEIR_OP_DEBIT; i++)
+        one->checks[i].floor = (uint16_t)(draw(q, 3) == 0 ? 0 : 1 + draw(q, 150));
     one->decision.charged_at_ns = q->now_ns - draw(q, 25 * SECOND);
 }
 

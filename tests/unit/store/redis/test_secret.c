@@ -10,6 +10,28 @@
 
 #define SECOND UINT64_C(1000000000)
 
+/* The `i`-th secret, or zeros. */
+struct words {
+    uint64_t of[2];
+};
+static struct words at(struct redis_secret *secret, unsigned i, uint64_t now_ns)
+{
+    struct words words = {{0, 0}};
+    (void)redis_secret_at(secret, i, now_ns, words.of);
+    return words;
+}
+
+static bool same(struct words a, struct words b)
+{
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+static bool known(struct redis_secret *secret, unsigned i, uint64_t now_ns)
+{
+    uint64_t words[2];
+    return redis_secret_at(secret, i, now_ns, words);
+}
+
 static const uint64_t seed[2] = {UINT64_C(0x0123456789abcdef), 7}, other_seed[2] = {1, 2};
 
 static enum redis_secret_told tell(struct redis_secret *secret, const char *text, uint64_t now_ns)
@@ -26,12 +48,14 @@ static enum redis_secret_told tell_of(struct redis_secret *secret, const struct 
 
 static void test_none_is_known_before_it_is_told(void **state)
 {
+    char text[REDIS_SECRET_TEXT_MAX];
     struct redis_secret secret;
     (void)state;
     redis_secret_init(&secret, seed);
-    assert_null(redis_secret_at(&secret, 0, 0));
-    assert_int_equal(secret.size, 32);
-    assert_memory_equal(secret.text, "0123456789abcdef0000000000000007", 32);
+    assert_false(known(&secret, 0, 0));
+    assert_int_equal(redis_secret_text(&secret, text), 32);
+    assert_memory_equal(text, "0123456789abcdef0000000000000007", 32);
+    redis_secret_end(&secret);
 }
 
 static void test_nodes_that_read_one_text_have_one_secret(void **state)
@@ -42,44 +66,47 @@ static void test_nodes_that_read_one_text_have_one_secret(void **state)
     redis_secret_init(&two, other_seed);
     assert_int_equal(tell_of(&two, &one, 5), REDIS_SECRET_FIRST);
     assert_int_equal(tell_of(&one, &one, 6), REDIS_SECRET_FIRST);
-    assert_memory_equal(redis_secret_at(&one, 0, 6), redis_secret_at(&two, 0, 5), 16);
-    assert_null(redis_secret_at(&one, 1, 6));
+    assert_true(same(at(&one, 0, 6), at(&two, 0, 5)));
+    assert_false(known(&one, 1, 6));
     assert_int_equal(tell_of(&one, &one, 7), REDIS_SECRET_SAME);
     /* and either would put back the same text */
     assert_int_equal(one.size, two.size);
     assert_memory_equal(one.text, two.text, one.size);
+    redis_secret_end(&one);
+    redis_secret_end(&two);
 }
 
 static void test_another_secret_is_accepted_at_once_and_signs_when_all_know_it(void **state)
 {
     struct redis_secret secret;
-    uint64_t before[2], at = 100 * SECOND, adopted = at + REDIS_SECRET_ADOPT_NS;
+    uint64_t told = 100 * SECOND, adopted = told + REDIS_SECRET_ADOPT_NS;
     (void)state;
     redis_secret_init(&secret, seed);
     assert_int_equal(tell_of(&secret, &secret, SECOND), REDIS_SECRET_FIRST);
-    memcpy(before, redis_secret_at(&secret, 0, SECOND), sizeof before);
-    assert_int_equal(tell(&secret, "another secret text", at), REDIS_SECRET_OTHER);
-    assert_memory_equal(redis_secret_at(&secret, 0, adopted - 1), before, sizeof before);
-    assert_memory_not_equal(redis_secret_at(&secret, 1, adopted - 1), before, sizeof before);
-    assert_memory_not_equal(redis_secret_at(&secret, 0, adopted), before, sizeof before);
-    assert_memory_equal(redis_secret_at(&secret, 1, adopted), before, sizeof before);
-    assert_null(redis_secret_at(&secret, 2, adopted));
+    struct words before = at(&secret, 0, SECOND);
+    assert_int_equal(tell(&secret, "another secret text", told), REDIS_SECRET_OTHER);
+    assert_true(same(at(&secret, 0, adopted - 1), before));
+    assert_false(same(at(&secret, 1, adopted - 1), before));
+    assert_false(same(at(&secret, 0, adopted), before));
+    assert_true(same(at(&secret, 1, adopted), before));
+    assert_false(known(&secret, 2, adopted));
+    redis_secret_end(&secret);
 }
 
 static void test_the_last_but_one_is_forgotten(void **state)
 {
     struct redis_secret secret;
-    uint64_t first[2], second[2];
     (void)state;
     redis_secret_init(&secret, seed);
     assert_int_equal(tell(&secret, "the first secret of all", 0), REDIS_SECRET_FIRST);
-    memcpy(first, redis_secret_at(&secret, 0, 0), sizeof first);
+    struct words first = at(&secret, 0, 0);
     assert_int_equal(tell(&secret, "the second secret text", 0), REDIS_SECRET_OTHER);
-    memcpy(second, redis_secret_at(&secret, 0, SECOND * 100), sizeof second);
+    struct words second = at(&secret, 0, SECOND * 100);
     assert_int_equal(tell(&secret, "the third secret text", 0), REDIS_SECRET_OTHER);
-    assert_memory_equal(redis_secret_at(&secret, 1, SECOND * 100), second, sizeof second);
+    assert_true(same(at(&secret, 1, SECOND * 100), second));
     for (unsigned i = 0; i < 2; i++)
-        assert_memory_not_equal(redis_secret_at(&secret, i, 0), first, sizeof first);
+        assert_false(same(at(&secret, i, 0), first));
+    redis_secret_end(&secret);
 }
 
 static void test_texts_that_are_too_short_or_too_long_are_none(void **state)
@@ -93,7 +120,8 @@ static void test_texts_that_are_too_short_or_too_long_are_none(void **state)
         redis_secret_init(&secret, seed);
         assert_int_equal(redis_secret_tell(&secret, (struct weir_bytes){text, size}, 1),
                          good ? REDIS_SECRET_FIRST : REDIS_SECRET_NONE);
-        assert_int_equal(redis_secret_at(&secret, 0, 1) != NULL, good);
+        assert_int_equal(known(&secret, 0, 1), good);
+        redis_secret_end(&secret);
     }
 }
 
