@@ -138,7 +138,7 @@ def test_a_node_that_dies_leaves_its_reservations_to_the_others(tmp_path, redis)
     """Those that nobody settles stay charged: only their maker gives back by itself."""
     rules = shared_rules(redis.url, *ALL, store=CLOSED, redis={"prefix": "dies:"})
     with Nodes(tmp_path, 2, rules) as nodes:
-        tokens = [reserve(nodes[0], "dies", 10, life=2) for _ in range(3)]
+        tokens = [reserve(nodes[0], "dies", 10) for _ in range(3)]
         lost = reserve(nodes[0], "lost", 10, life=1)
         nodes[0].kill()
         assert settle(nodes[1], tokens[0], cost=4)["repeated"] is False
