@@ -137,10 +137,10 @@ static void keys_write(const char *path)
         die(path);
     for (uint32_t i = 0; i < CLIENTS; i++) {
         char key[16];
-        uint8_t digest[RULES_DIGEST_BYTES];
+        uint8_t digest[WEIR_DIGEST_BYTES];
         int size = snprintf(key, sizeof key, "key-%08u", i * 7);
         rules_sha256((struct weir_bytes){key, (size_t)size}, digest);
-        for (int j = 0; j < RULES_DIGEST_BYTES; j++)
+        for (int j = 0; j < WEIR_DIGEST_BYTES; j++)
             fprintf(file, "%02x", digest[j]);
         fprintf(file, ": { user: user-%u, org: org-%u, plan: %s }\n", i, i / ORG_CLIENTS,
                 i / ORG_CLIENTS % 4 == 0 ? "pro" : "free");
