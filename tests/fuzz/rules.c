@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "rules/explain.h"
+#include "rules/settle.h"
 
 #define ASKED_MAX 1000 /* limits that are explained; a file of more is only loaded */
 
@@ -24,6 +25,35 @@ static void check_problems(const struct weir_problems *problems)
                     (before->line == problem->line && before->column <= problem->column) ||
                     strcmp(before->file, problem->file) != 0);
         }
+    }
+}
+
+/* What was charged is found again, as a settlement does. */
+static void mark(const struct weir_rules *rules, const struct weir_check *check)
+{
+    struct weir_limit_mark mark;
+    struct weir_settling settling;
+    if (check->limit == NULL) {
+        return;
+    }
+    weir_rules_mark(check, &mark);
+    REQUIRE(weir_rules_find_marked(rules, &mark, check->rule, false, &settling));
+    REQUIRE(settling.limit->spec.window_ns == check->limit->spec.window_ns);
+    for (uint32_t status = WEIR_STATUS_MIN - 1; status <= WEIR_STATUS_MAX + 1; status += 100) {
+        bool back = weir_rules_gives_back(rules, settling.rule, status);
+        REQUIRE(!back || (settling.cap != NULL && status >= WEIR_STATUS_MIN));
+    }
+}
+
+/* Schedules: each moment lasts until the next one, and not beyond. */
+static void follow_schedules(const struct weir_rules *rules)
+{
+    struct weir_moment moment;
+    uint64_t at_ns = UINT64_C(1700000000) * UINT64_C(1000000000);
+    for (int i = 0; i < 20 && at_ns != WEIR_NEVER; i++) {
+        weir_rules_moment(rules, at_ns, &moment);
+        REQUIRE(moment.until_ns > at_ns);
+        at_ns = moment.until_ns;
     }
 }
 
@@ -54,6 +84,7 @@ static void ask(struct weir_rules *rules)
         REQUIRE(checks[0][i].rule == checks[1][i].rule);
         REQUIRE(memcmp(checks[0][i].hash, checks[1][i].hash, sizeof(checks[0][i].hash)) == 0);
         REQUIRE(i == 0 || checks[0][i - 1].rule <= checks[0][i].rule); /* several rates */
+        mark(rules, &checks[0][i]);
     }
 }
 
@@ -68,6 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE((err == WEIR_ERR_RULES) == (problems.count > 0));
     check_problems(&problems);
     if (rules != NULL) {
+        follow_schedules(rules);
         ask(rules);
         weir_rules_unref(rules);
     }
