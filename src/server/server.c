@@ -368,6 +368,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 close_table:
     free(daemon->workers);
     free(daemon->threads);
+    weir_reservations_close(daemon->reservations);
     weir_directories_close(daemon->directories);
     weir_shared_store_close(daemon->shared);
     if (daemon->table)
