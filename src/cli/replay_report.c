@@ -8,8 +8,6 @@
 
 #include "cli/options.h"
 
-/* Columns of a limit's name before the numbers are pushed to the right. */
-#define NAME_WIDTH 24
 /* A key's text is cut here: longer ones are tokens and cookies, which nobody reads to the end. */
 #define KEY_TEXT_MAX 200
 
@@ -65,10 +63,21 @@ static void print_totals(FILE *out, const struct replay_totals *totals)
         fprintf(out, "%" PRIu64 " lines were malformed and left out\n", totals->malformed);
 }
 
+/* How a limit is marked whose denials are not all denied requests. */
+#define MARK_MAX 3
+static void make_mark(const struct weir_rule_info *info, char mark[MARK_MAX])
+{
+    snprintf(mark, MARK_MAX, "%s%s",
+             info->shadow          ? "*"
+             : info->enforce < 100 ? "%"
+                                   : "",
+             info->pool != NULL ? "+" : "");
+}
+
 static void print_limits(FILE *out, const struct weir_rules *rules,
                          const struct replay_tally *tally)
 {
-    fprintf(out, "\n%-*s %10s %10s %10s %10s\n", NAME_WIDTH, "LIMIT", "REQUESTS", "ALLOWED",
+    fprintf(out, "\n%-*s %10s %10s %10s %10s\n", REPLAY_NAME_WIDTH, "LIMIT", "REQUESTS", "ALLOWED",
             "DENIED", "KEYS");
     bool shadows = false;
     for (uint32_t i = 0; i < weir_rules_count(rules); i++) {
@@ -76,12 +85,14 @@ static void print_limits(FILE *out, const struct weir_rules *rules,
         weir_rules_info(rules, i, &info);
         struct replay_count count = replay_tally_count(tally, i);
         shadows |= info.shadow;
-        int width = (int)strlen(info.name) + info.shadow;
+        char mark[MARK_MAX];
+        make_mark(&info, mark);
+        int width = (int)(strlen(info.name) + strlen(mark));
         char keys[32];
         snprintf(keys, sizeof keys, "%s%" PRIu64, count.keys_complete ? "" : ">=", count.keys);
-        fprintf(out, "%s%s%*s %10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %10s\n", info.name,
-                info.shadow ? "*" : "", width < NAME_WIDTH ? NAME_WIDTH - width : 0, "",
-                count.requests, count.requests - count.denied, count.denied, keys);
+        fprintf(out, "%s%s%*s %10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %10s\n", info.name, mark,
+                width < REPLAY_NAME_WIDTH ? REPLAY_NAME_WIDTH - width : 0, "", count.requests,
+                count.requests - count.denied, count.denied, keys);
     }
     if (shadows)
         fputs("* a shadow limit: what it would have done; it denied nobody\n", out);
@@ -96,11 +107,11 @@ static void print_top(FILE *out, const struct weir_rules *rules, const struct re
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);
         if (count > 0 && !titled)
-            fprintf(out, "\n%-*s %10s %10s  %s\n", NAME_WIDTH, "MOST DENIED", "DENIED", "REQUESTS",
-                    "KEY");
+            fprintf(out, "\n%-*s %10s %10s  %s\n", REPLAY_NAME_WIDTH, "MOST DENIED", "DENIED",
+                    "REQUESTS", "KEY");
         titled |= count > 0;
         for (size_t j = 0; j < count; j++) {
-            fprintf(out, "%-*s %10" PRIu64 " %10" PRIu64 "  ", NAME_WIDTH, info.name,
+            fprintf(out, "%-*s %10" PRIu64 " %10" PRIu64 "  ", REPLAY_NAME_WIDTH, info.name,
                     keys[j]->denied, keys[j]->requests);
             cli_print_key(out, keys[j]->text, keys[j]->text_size, KEY_TEXT_MAX);
             fputc('\n', out);
@@ -108,12 +119,34 @@ static void print_top(FILE *out, const struct weir_rules *rules, const struct re
     }
 }
 
+/* Of limits whose denials did not all take effect, how many did. */
+static void print_effects(FILE *out, const struct weir_rules *rules,
+                          const struct weir_engine *engine)
+{
+    for (uint32_t i = 0; i < weir_rules_count(rules); i++) {
+        struct weir_rule_info info;
+        weir_rules_info(rules, i, &info);
+        const struct weir_engine_counters *counters = weir_engine_counters(engine, i);
+        uint64_t denied = counters->denied, without = counters->shadow_denied;
+        if (!info.shadow && info.enforce < 100)
+            fprintf(out,
+                    "%% %s is enforced on %u%% of its keys: %" PRIu64 " of %" PRIu64
+                    " denials took effect\n",
+                    info.name, info.enforce, denied, denied + without);
+        if (info.pool != NULL)
+            fprintf(out,
+                    "+ %s borrowed from %s for %" PRIu64 " requests that it would have denied\n",
+                    info.name, info.pool, (uint64_t)counters->borrowed);
+    }
+}
+
 void replay_report_print(FILE *out, const struct replay_totals *totals,
                          const struct weir_rules *rules, const struct replay_tally *tally,
-                         uint64_t top)
+                         const struct weir_engine *engine, uint64_t top)
 {
     print_totals(out, totals);
     print_limits(out, rules, tally);
+    print_effects(out, rules, engine);
     const struct replay_key **keys = calloc((size_t)top + 1, sizeof *keys);
     if (keys != NULL)
         print_top(out, rules, tally, top, keys);

@@ -6,8 +6,12 @@
 #include <stdio.h>
 
 #include "cli/replay_tally.h"
+#include "engine/engine.h"
 #include "rules/rules.h"
 #include "table/table.h"
+
+/* Columns of a limit's name before the numbers are pushed to the right. */
+#define REPLAY_NAME_WIDTH 24
 
 struct replay_totals {
     uint64_t lines;             /* not blank, malformed ones included: the n of --decisions */
@@ -18,10 +22,11 @@ struct replay_totals {
     uint64_t first_ns, last_ns; /* virtual time of the first and the last request */
 };
 
-/* Prints the totals, a line for each limit of `rules`, and the `top` most denied keys of each. */
+/* Prints the totals, a line for each limit of `rules`, how much of its denials took
+ * effect where not all did, and the `top` most denied keys of each. */
 void replay_report_print(FILE *out, const struct replay_totals *totals,
                          const struct weir_rules *rules, const struct replay_tally *tally,
-                         uint64_t top);
+                         const struct weir_engine *engine, uint64_t top);
 
 /* Says that states were lost when they were, so that the results are not exact. Returns whether
  * they were. */

@@ -16,6 +16,7 @@
 #include "cli/replay_report.h"
 #include "cli/replay_request.h"
 #include "cli/replay_state.h"
+#include "cli/replay_trial.h"
 #include "cli/rules_file.h"
 #include "engine/engine.h"
 #include "store/store.h"
@@ -35,6 +36,7 @@ struct replay {
     struct replay_compare *compare;     /* NULL: not asked for */
     struct replay_decisions *decisions; /* NULL: not asked for */
     struct replay_outcomes *outcomes;
+    struct replay_trials *trials;
     bool settling; /* an outcome, not a line */
     struct replay_totals totals;
     struct replay_request request; /* the current line's */
@@ -78,6 +80,30 @@ static int count_checks(struct replay *replay, const struct weir_decision *decis
     return error < 0 ? error : count_limit(replay, &decision->checks[first], allowed);
 }
 
+/* What the limits would have denied that borrowed: their pools are among the checks. */
+static int count_borrowed(struct replay *replay, const struct weir_decision *decision)
+{
+    struct weir_borrowed borrowed[WEIR_CHECKS_MAX];
+    uint16_t count = weir_engine_borrowed(decision, borrowed);
+    int error = 0;
+    for (uint16_t i = 0; error == 0 && i < count; i++)
+        error = count_limit(replay, borrowed[i].check, true);
+    return error;
+}
+
+/* Notes what a candidate says of the current line; the engine calls it from within weir_engine_run.
+ */
+static void take_trial(void *context, const struct weir_check *check,
+                       enum weir_trial_outcome outcome)
+{
+    struct replay *replay = context;
+    char name[REPLAY_NAME_MAX(WEIR_SCRATCH_BYTES)];
+    struct weir_bytes key = replay_request_name(&replay->request, check->key, name);
+    if (replay_trials_add(replay->trials, check, outcome, key, replay->totals.lines,
+                          replay->now_ns) < 0)
+        replay->error = WEIR_ERR_MEMORY;
+}
+
 /* Counts and writes a decision; the engine calls it from within weir_engine_run. */
 static void take_decision(void *context, struct weir_decision *decision)
 {
@@ -99,6 +125,8 @@ static void take_decision(void *context, struct weir_decision *decision)
         if (count_checks(replay, decision, i, end) < 0)
             replay->error = WEIR_ERR_MEMORY;
     }
+    if (!replay->request.dry_run && count_borrowed(replay, decision) < 0)
+        replay->error = WEIR_ERR_MEMORY;
     if (replay->request.status != 0 &&
         replay_outcomes_add(replay->outcomes, decision, replay->now_ns, replay->request.latency_ns,
                             replay->request.status) < 0)
@@ -200,6 +228,8 @@ static int open_engine(struct replay *replay)
                                               .lease_seed = 1,
                                               .done = take_decision,
                                               .done_context = replay,
+                                              .tried = take_trial,
+                                              .tried_context = replay,
                                               .clock = line_clock,
                                               .clock_context = replay};
         error = weir_engine_open(&replay->engine, &options);
@@ -239,9 +269,10 @@ static int open_replay(struct replay *replay)
         return -1;
     replay->trace = replay_trace_open(options->traces, options->trace_count, options->format);
     replay->tally = replay_tally_open(weir_rules_count(replay->rules), options->keys_max);
+    replay->trials = replay_trials_open(replay->rules, options->keys_max);
     if (options->compare)
         replay->compare = replay_compare_open(replay->rules);
-    if (replay->trace == NULL || replay->tally == NULL ||
+    if (replay->trace == NULL || replay->tally == NULL || replay->trials == NULL ||
         (options->compare && replay->compare == NULL)) {
         cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
         return -1;
@@ -277,6 +308,7 @@ static int close_decisions(struct replay *replay)
 static void close_replay(struct replay *replay)
 {
     replay_compare_close(replay->compare);
+    replay_trials_close(replay->trials);
     replay_tally_close(replay->tally);
     replay_trace_close(replay->trace);
     replay_outcomes_close(replay->outcomes);
@@ -295,7 +327,9 @@ static void report(const struct replay *replay)
     const struct replay_options *options = replay->options;
     bool to_stderr = options->decisions != NULL && strcmp(options->decisions, "-") == 0;
     FILE *out = to_stderr ? stderr : stdout;
-    replay_report_print(out, &replay->totals, replay->rules, replay->tally, options->top);
+    replay_report_print(out, &replay->totals, replay->rules, replay->tally, replay->engine,
+                        options->top);
+    replay_trials_print(replay->trials, out);
     if (replay->compare != NULL)
         replay_compare_print(replay->compare, out);
     struct weir_table_stats stats;
