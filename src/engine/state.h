@@ -104,6 +104,9 @@ struct weir_pool *weir_candidates_pool(struct weir_engine *engine);
 void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry);
 void weir_candidate_decided(struct weir_engine *engine, struct weir_entry *trial, int error);
 
+/* Decides a taken decision at once, at the time of this run: not from inside the store. */
+void weir_engine_decide_alone(struct weir_engine *engine, struct weir_entry *entry);
+
 /* What the store calls: see weir_store_done. `context` is the engine. */
 void weir_engine_store_answered(void *context, struct weir_decision *decision, int error);
 

@@ -347,11 +347,23 @@ static void run_batch(struct weir_engine *engine, uint32_t size)
     }
 }
 
-static void run_round(struct weir_engine *engine)
+/* Of what goes to the store now. */
+static uint64_t deadline_of(const struct weir_engine *engine)
 {
     uint64_t deadline_ns;
     if (__builtin_add_overflow(engine->now_ns, engine->deadline_ns, &deadline_ns))
         deadline_ns = WEIR_NEVER;
+    return deadline_ns;
+}
+
+void weir_engine_decide_alone(struct weir_engine *engine, struct weir_entry *entry)
+{
+    run_alone(engine, entry, deadline_of(engine));
+}
+
+static void run_round(struct weir_engine *engine)
+{
+    uint64_t deadline_ns = deadline_of(engine);
     uint32_t size = take_batch(engine, deadline_ns);
     if (size > 0)
         run_batch(engine, size);

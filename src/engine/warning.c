@@ -196,7 +196,10 @@ static void ask(struct weir_engine *engine, const struct weir_entry *of, uint16_
     entry->generation->pins++;
     keep_fact(entry, of, fact, check->key);
     make_check(engine, entry, check, fact, end_ns);
-    weir_engine_queue(engine, &entry->decision);
+    if (engine->store->ops->name_of == NULL)
+        weir_engine_decide_alone(engine, entry); /* the table answers at once */
+    else
+        weir_engine_queue(engine, &entry->decision);
 }
 
 static void look_limit(struct weir_engine *engine, const struct weir_entry *entry, uint16_t first,

@@ -28,9 +28,9 @@
 #include "rules/caller.h"
 #include "rules/warn.h"
 
-/* Records at the store at one time: as many as a Redis elsewhere answers within its deadline at
- * some thousand new warnings a second. */
-#define WEIR_WARNINGS_MAX 64
+/* Records at a store elsewhere at one time: a burst of keys that all reach a threshold within one
+ * of its round trips. The table answers each at once. */
+#define WEIR_WARNINGS_MAX 256
 
 /* Texts of keys are cut at that (rules/key.c); no longer one is told. */
 #define WEIR_WARNING_KEY_MAX 256

@@ -42,3 +42,15 @@ void weir_clock_http_date(uint64_t wall_s, char text[WEIR_HTTP_DATE_SIZE])
              utc.tm_min, utc.tm_sec);
     memcpy(text, line, WEIR_HTTP_DATE_SIZE);
 }
+
+void weir_clock_timestamp(uint64_t wall_ns, char text[WEIR_TIMESTAMP_SIZE])
+{
+    time_t seconds = (time_t)(wall_ns / 1000000000);
+    struct tm utc;
+    gmtime_r(&seconds, &utc);
+    char line[64];
+    snprintf(line, sizeof line, "%04d-%02d-%02dT%02d:%02d:%02d.%03uZ", (utc.tm_year + 1900) % 10000,
+             utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+             (unsigned)(wall_ns / 1000000 % 1000));
+    memcpy(text, line, WEIR_TIMESTAMP_SIZE);
+}

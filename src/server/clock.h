@@ -23,4 +23,9 @@ uint64_t weir_clock_wall_s(void);
 #define WEIR_HTTP_DATE_SIZE 29
 void weir_clock_http_date(uint64_t wall_s, char text[WEIR_HTTP_DATE_SIZE]);
 
+/* "2026-11-20T10:00:00.123Z" (RFC 3339). Writes exactly WEIR_TIMESTAMP_SIZE bytes and no NUL; years
+ * 1970 to 9999. */
+#define WEIR_TIMESTAMP_SIZE 24
+void weir_clock_timestamp(uint64_t wall_ns, char text[WEIR_TIMESTAMP_SIZE]);
+
 #endif

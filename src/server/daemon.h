@@ -10,6 +10,7 @@
 
 #include "server/redis.h"
 #include "server/server.h"
+#include "server/warnings.h"
 #include "server/worker.h"
 
 struct weir_daemon {
@@ -29,6 +30,8 @@ struct weir_daemon {
     uv_timer_t envoy_watch;
     struct weir_worker admin;
     struct weir_reservations *reservations;
+    struct weir_webhook *webhook;
+    struct weir_warnings_sink warnings;
     struct weir_worker *workers;
     uv_thread_t *threads;
     unsigned worker_count, started;
@@ -106,10 +109,11 @@ const char *weir_daemon_grpc(const struct weir_daemon *daemon,
 const char *weir_daemon_admin(const struct weir_daemon *daemon,
                               const struct weir_settings *settings);
 
-/* Verdicts of one limit over all workers. */
+/* Verdicts of one limit over all workers, and its warnings by threshold. */
 struct weir_limit_totals {
     uint64_t allowed, denied, shadow_denied, borrowed;
     uint64_t trials[WEIR_TRIAL_OUTCOMES];
+    uint64_t warnings[WEIR_WARN_MAX];
 };
 void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
                         struct weir_limit_totals *totals);

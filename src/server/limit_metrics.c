@@ -49,6 +49,8 @@ void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
         totals->borrowed += weir_counted(&counters->borrowed);
         for (int outcome = 0; outcome < WEIR_TRIAL_OUTCOMES; outcome++)
             totals->trials[outcome] += weir_counted(&counters->trials[outcome]);
+        for (int threshold = 0; threshold < WEIR_WARN_MAX; threshold++)
+            totals->warnings[threshold] += weir_counted(&counters->warnings[threshold]);
     }
 }
 

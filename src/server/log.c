@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/clock.h"
+
 /* Room that a line always keeps for its closing quote, brace and newline. */
 #define LINE_TAIL 8
 
@@ -105,12 +107,9 @@ void weir_log_begin(struct weir_log_line *line, struct weir_log *log, enum weir_
         return;
     if (log->format == WEIR_LOG_JSON)
         line_put(line, "{", 1);
-    struct tm utc;
-    gmtime_r(&now.tv_sec, &utc);
-    char time_text[64];
-    size_t size = strftime(time_text, sizeof time_text, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(time_text + size, sizeof time_text - size, ".%03ldZ", now.tv_nsec / 1000000);
-    weir_log_text(line, "time", time_text);
+    char time_text[WEIR_TIMESTAMP_SIZE];
+    weir_clock_timestamp((uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec, time_text);
+    weir_log_bytes(line, "time", time_text, sizeof time_text);
     weir_log_text(line, "level", level_names[level]);
     weir_log_text(line, "event", event);
     uint64_t dropped = atomic_exchange_explicit(&log->dropped, 0, memory_order_relaxed);

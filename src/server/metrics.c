@@ -394,6 +394,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
            "Log lines left out because there were too many a second.",
            weir_counted(&daemon->log.dropped_total));
     weir_metrics_of_limits(&metrics);
+    weir_metrics_of_warnings(&metrics);
     put_requests(&metrics);
     put_calls(&metrics);
     put_commands(&metrics);

@@ -1,5 +1,5 @@
 /* Writing metrics in Prometheus' text format 0.0.4: lines into a buffer of the admin worker's. What
- * is told stands in metrics.c, of limits in limit_metrics.c.
+ * is told stands in metrics.c, of limits in limit_metrics.c, of warnings in warning_metrics.c.
  *
  * Threads: the admin worker's.
  */
@@ -22,5 +22,8 @@ void weir_metrics_head(struct weir_metrics *metrics, const char *name, const cha
 
 /* What each limit of the file has decided, borrowed and tried. */
 void weir_metrics_of_limits(struct weir_metrics *metrics);
+
+/* Warnings by limit and threshold, where any limit has one; the webhook, where there is one. */
+void weir_metrics_of_warnings(struct weir_metrics *metrics);
 
 #endif

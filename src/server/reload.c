@@ -239,6 +239,8 @@ void weir_daemon_reload(struct weir_daemon *daemon)
     }
     if (err == 0)
         err = weir_daemon_prepare(daemon, rules, &reason);
+    if (err == 0)
+        err = weir_webhook_configure(daemon->webhook, &weir_rules_settings(rules)->webhook);
     if (err < 0) {
         daemon->failed_reloads++;
         weir_log_event(&daemon->log, WEIR_LOG_ERROR, "reload_failed", "reason",

@@ -79,6 +79,8 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, u
         .connections_max = connections_max,
         .reservations = daemon->reservations,
         .directories = index < WEIR_WORKERS_MAX ? daemon->directories : NULL,
+        .warn = weir_warnings_tell,
+        .warn_context = &daemon->warnings,
     };
     if (getrandom(&options.lease_seed, sizeof options.lease_seed, 0) < 0)
         options.lease_seed = weir_clock_boot_ns() + index;
@@ -327,6 +329,17 @@ static void join_threads(struct weir_daemon *daemon)
 
 /* --- Run -------------------------------------------------------------------------------------- */
 
+static int open_webhook(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = weir_webhook_open(&daemon->webhook, &daemon->log);
+    daemon->warnings = (struct weir_warnings_sink){&daemon->log, daemon->webhook};
+    if (err == 0)
+        err = weir_webhook_configure(daemon->webhook, &weir_rules_settings(daemon->rules)->webhook);
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "webhook: %s", weir_error_text(err));
+    return err;
+}
+
 static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     const struct weir_settings *settings = weir_rules_settings(daemon->rules);
@@ -339,6 +352,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         err = weir_directories_open(&daemon->directories, daemon->rules, daemon->table,
                                     &daemon->log, reason);
+    if (err == 0)
+        err = open_webhook(daemon, reason);
     if (err < 0)
         goto close_table;
     err = open_worker(daemon, &daemon->admin, WEIR_WORKERS_MAX, ADMIN_DECISIONS,
@@ -366,6 +381,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     weir_daemon_envoy_close(daemon);
     weir_redis_limits_close(daemon->redis.limits);
 close_table:
+    weir_webhook_close(daemon->webhook);
     free(daemon->workers);
     free(daemon->threads);
     weir_reservations_close(daemon->reservations);
@@ -433,6 +449,7 @@ static int daemon_run(struct weir_daemon *daemon)
         weir_worker_run(&daemon->admin);
     }
     join_threads(daemon);
+    weir_webhook_close(daemon->webhook); /* nobody warns any more */
     weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopped", NULL, NULL);
     daemon_close(daemon);
     return err < 0 ? fail(reason.text) : 0;

@@ -294,6 +294,8 @@ static int worker_open_engine(struct weir_worker *worker, const struct weir_work
         .lease_seed = options->lease_seed,
         .done = worker_on_decided,
         .done_context = worker,
+        .warn = options->warn,
+        .warn_context = options->warn_context,
         .clock = worker_clock,
         .clock_context = worker,
     };

@@ -118,6 +118,8 @@ struct weir_worker_options {
     uint64_t lease_seed;
     struct weir_reservations *reservations; /* shared by all workers; borrowed; NULL: none */
     struct weir_directories *directories;   /* likewise */
+    weir_engine_warn warn;                  /* where warnings go; NULL: nowhere */
+    void *warn_context;
 };
 
 /* Opens the loop, the stores and the engine. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO, WEIR_ERR_FULL;

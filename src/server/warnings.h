@@ -1,0 +1,19 @@
+/* Where the warnings of all workers arrive: one line of the log each, and the webhook.
+ *
+ * They are counted by the engines, by limit and threshold. Threads: any.
+ */
+#ifndef WEIR_SERVER_WARNINGS_H
+#define WEIR_SERVER_WARNINGS_H
+
+#include "server/log.h"
+#include "server/webhook.h"
+
+struct weir_warnings_sink {
+    struct weir_log *log;
+    struct weir_webhook *webhook;
+};
+
+/* A weir_engine_warn; `context` is a struct weir_warnings_sink. */
+void weir_warnings_tell(void *context, const struct weir_warning *warning);
+
+#endif
