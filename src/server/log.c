@@ -23,13 +23,13 @@ void weir_log_init(struct weir_log *log, int fd, enum weir_log_format format)
     log->format = format;
 }
 
-/* Counts a line of the second `now_s`; false when the second has had its share. */
-static bool log_admit(struct weir_log *log, uint64_t now_s)
+/* Counts a line of the second `now_s`; false when the second has had `most`. */
+static bool log_admit(struct weir_log *log, uint64_t now_s, uint64_t most)
 {
     uint64_t seen = atomic_load_explicit(&log->second_lines, memory_order_relaxed);
     for (;;) {
         uint64_t lines = seen >> 24 == now_s ? seen & 0xffffff : 0;
-        if (lines >= WEIR_LOG_LINES_PER_SECOND) {
+        if (lines >= most) {
             atomic_fetch_add_explicit(&log->dropped, 1, memory_order_relaxed);
             atomic_fetch_add_explicit(&log->dropped_total, 1, memory_order_relaxed);
             return false;
@@ -98,11 +98,17 @@ static void line_put_name(struct weir_log_line *line, const char *name)
 void weir_log_begin(struct weir_log_line *line, struct weir_log *log, enum weir_log_level level,
                     const char *event)
 {
+    weir_log_begin_below(line, log, level, event, WEIR_LOG_LINES_PER_SECOND);
+}
+
+void weir_log_begin_below(struct weir_log_line *line, struct weir_log *log,
+                          enum weir_log_level level, const char *event, uint64_t most)
+{
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     line->log = log;
     line->used = 0;
-    line->wanted = log_admit(log, (uint64_t)now.tv_sec);
+    line->wanted = log_admit(log, (uint64_t)now.tv_sec, most);
     if (!line->wanted)
         return;
     if (log->format == WEIR_LOG_JSON)

@@ -46,6 +46,10 @@ struct weir_log_line {
 /* `event` and field names are words of [a-z_]. */
 void weir_log_begin(struct weir_log_line *line, struct weir_log *log, enum weir_log_level level,
                     const char *event);
+/* The same for what traffic may cause many of: only while this second has had fewer than `most`
+ * lines, so that there is room for others. */
+void weir_log_begin_below(struct weir_log_line *line, struct weir_log *log,
+                          enum weir_log_level level, const char *event, uint64_t most);
 void weir_log_text(struct weir_log_line *line, const char *name, const char *value);
 void weir_log_bytes(struct weir_log_line *line, const char *name, const char *value, size_t size);
 void weir_log_number(struct weir_log_line *line, const char *name, int64_t value);

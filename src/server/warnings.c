@@ -9,7 +9,8 @@ void weir_warnings_tell(void *context, const struct weir_warning *warning)
     char resets_at[WEIR_TIMESTAMP_SIZE];
     struct weir_log_line line;
     weir_clock_timestamp(warning->resets_at_ns, resets_at);
-    weir_log_begin(&line, sink->log, WEIR_LOG_WARNING, "limit_warning");
+    weir_log_begin_below(&line, sink->log, WEIR_LOG_WARNING, "limit_warning",
+                         WEIR_LOG_LINES_PER_SECOND / 2);
     weir_log_bytes(&line, "limit", warning->limit.data, warning->limit.size);
     weir_log_bytes(&line, "key", warning->key.data, warning->key.size);
     weir_log_number(&line, "threshold", warning->percent);

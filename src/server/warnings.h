@@ -1,6 +1,7 @@
 /* Where the warnings of all workers arrive: one line of the log each, and the webhook.
  *
- * They are counted by the engines, by limit and threshold. Threads: any.
+ * Lines of warnings take half of what the log may write in a second at most: many keys may reach a
+ * threshold at once. They are counted by the engines, by limit and threshold. Threads: any.
  */
 #ifndef WEIR_SERVER_WARNINGS_H
 #define WEIR_SERVER_WARNINGS_H

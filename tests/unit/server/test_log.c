@@ -140,6 +140,23 @@ static void a_flood_is_cut_and_says_how_much_is_missing(void **state)
     sink_close(sink);
 }
 
+static void what_may_be_many_leaves_room_for_others(void **state)
+{
+    struct sink *sink = sink_open(WEIR_LOG_TEXT);
+    for (int i = 0; i < 5000; i++) {
+        struct weir_log_line line;
+        weir_log_begin_below(&line, &sink->log, WEIR_LOG_INFO, "many", 10);
+        weir_log_end(&line);
+    }
+    assert_true(sink->log.dropped_total > 0);
+    for (int i = 0; i < WEIR_LOG_LINES_PER_SECOND - 10; i++)
+        weir_log_event(&sink->log, WEIR_LOG_INFO, "other", NULL, NULL);
+    assert_int_equal(count_lines(sink_read(sink)) + sink->log.dropped_total,
+                     5000 + WEIR_LOG_LINES_PER_SECOND - 10);
+    assert_non_null(strstr(sink_read(sink), "event=other"));
+    sink_close(sink);
+}
+
 static void a_log_that_cannot_be_written_does_no_harm(void **state)
 {
     struct weir_log log;
@@ -156,6 +173,7 @@ int main(void)
         cmocka_unit_test(json_lines_parse_and_carry_the_values),
         cmocka_unit_test(a_value_that_is_too_long_is_cut_and_the_line_stays_well_formed),
         cmocka_unit_test(a_flood_is_cut_and_says_how_much_is_missing),
+        cmocka_unit_test(what_may_be_many_leaves_room_for_others),
         cmocka_unit_test(a_log_that_cannot_be_written_does_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
