@@ -97,7 +97,7 @@ static int open_engine(struct explain *explain)
         struct weir_engine_options options = {.store = explain->store,
                                               .rules = explain->rules,
                                               .secret = weir_table_secret(explain->table),
-                                              .decisions = 1,
+                                              .decisions = 2, /* and a candidate */
                                               .done = take_decision,
                                               .done_context = explain,
                                               .clock = table_clock,
@@ -213,6 +213,60 @@ static void print_check(const struct weir_decision *decision, uint16_t i, uint16
     putchar('\n');
 }
 
+/* The check of a limit in the peek; UINT16_MAX: its pool decides instead. */
+static uint16_t find_check(const struct weir_decision *decision, uint32_t rule)
+{
+    for (uint16_t i = 0; i < decision->count; i++)
+        if (decision->checks[i].rule == rule)
+            return i;
+    return UINT16_MAX;
+}
+
+/* What the candidate of a limit that applies says; `live` is the limit's first check. */
+static void print_candidate(const struct explain *explain, const struct weir_check *live)
+{
+    struct weir_decision *decision = weir_engine_take(explain->engine);
+    if (decision == NULL || !weir_engine_apply_candidate(decision, explain->decision, live)) {
+        if (decision != NULL)
+            weir_engine_release(explain->engine, decision);
+        return;
+    }
+    decision->op = WEIR_OP_PEEK;
+    weir_engine_queue(explain->engine, decision);
+    weir_engine_run(explain->engine, explain->decision->now_ns);
+    printf("    candidate %s", decision->verdict == WEIR_ALLOWED ? "allows" : "denies");
+    for (uint16_t rate = 0; rate < decision->count; rate++) {
+        fputs(rate == 0 ? ": " : "\n           ", stdout);
+        print_rate(&decision->checks[rate].limit->spec);
+        print_report(decision, rate);
+    }
+    putchar('\n');
+    weir_engine_release(explain->engine, decision);
+}
+
+/* What a limit says: by itself, or as the pool of another. */
+static void print_limit(const struct explain *explain, uint32_t rule)
+{
+    const struct weir_decision *decision = explain->decision;
+    int16_t own = explain->explanations[rule].check;
+    uint16_t i = find_check(decision, rule);
+    struct weir_rule_info info;
+    weir_rules_info(explain->rules, rule, &info);
+    if (i != UINT16_MAX) {
+        if (own < 0)
+            puts("    lends  to a limit that denies");
+        print_check(decision, i, weir_decision_limit_end(decision, i));
+    } else if (own >= 0 && info.pool != NULL) {
+        const struct weir_check *check = &explain->checks[own];
+        printf("    key    ");
+        cli_print_key(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
+        printf("\n    cost   %" PRIu64 "\n    now    denies; its pool %s decides instead\n",
+               check->cost, info.pool);
+    }
+    if (own >= 0)
+        print_candidate(explain, &explain->checks[own]);
+}
+
 static void print_answer(const struct explain *explain)
 {
     const struct weir_decision *decision = explain->decision;
@@ -226,9 +280,7 @@ static void print_answer(const struct explain *explain)
         char text[WEIR_EXPLANATION_TEXT_MAX];
         weir_explanation_text(explain->rules, explanation, text);
         printf("%s: %s\n", info.name, text);
-        if (explanation->check >= 0 && explanation->check < decision->count)
-            print_check(decision, (uint16_t)explanation->check,
-                        weir_decision_limit_end(decision, (uint16_t)explanation->check));
+        print_limit(explain, i);
     }
     uint64_t retry_ns = 0;
     uint16_t blamed = weir_decision_blame(decision, &retry_ns);

@@ -82,12 +82,10 @@ static bool apply(struct weir_entry *entry, struct weir_generation *generation,
     return true;
 }
 
-bool weir_engine_apply_candidate(struct weir_decision *decision, const struct weir_decision *live,
-                                 uint16_t i)
+bool weir_engine_apply_candidate(struct weir_decision *decision, const struct weir_decision *of,
+                                 const struct weir_check *live)
 {
-    struct weir_generation *generation = weir_entry_of(live)->generation;
-    return live->checks[i].rule < generation->count &&
-           apply(weir_entry_of(decision), generation, &live->checks[i]);
+    return apply(weir_entry_of(decision), weir_entry_of(of)->generation, live);
 }
 
 /* Lets the candidate of a limit decide, where it has one. */

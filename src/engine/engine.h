@@ -169,10 +169,10 @@ struct weir_borrowed {
 uint16_t weir_engine_borrowed(const struct weir_decision *decision,
                               struct weir_borrowed borrowed[WEIR_CHECKS_MAX]);
 
-/* Fills a taken decision with the checks of a candidate: of the limit whose first check is number
- * `i` of `live`, a decision that the rules have filled. False: it has none. */
-bool weir_engine_apply_candidate(struct weir_decision *decision, const struct weir_decision *live,
-                                 uint16_t i);
+/* Fills a taken decision with the checks of a candidate: of the limit whose first check is `live`,
+ * under the rules that `of` was filled by. False: it has none. */
+bool weir_engine_apply_candidate(struct weir_decision *decision, const struct weir_decision *of,
+                                 const struct weir_check *live);
 
 /* Makes a taken decision the one that ends the leases of a token made by weir_engine_answer
  * (WEIR_OP_RELEASE, on whichever store gave them). Decided, it is "allowed" when at least one of
@@ -211,7 +211,7 @@ struct weir_engine_counters {
     _Atomic uint64_t allowed, denied, shadow_denied;
     _Atomic uint64_t borrowed; /* denied, but its pool admitted the request: not among `denied` */
     _Atomic uint64_t trials[WEIR_TRIAL_OUTCOMES]; /* of its candidate */
-    _Atomic uint64_t warnings[WEIR_WARN_MAX]; /* told, by threshold (weir_rules_warn_at) */
+    _Atomic uint64_t warnings[WEIR_WARN_MAX];     /* told, by threshold (weir_rules_warn_at) */
 };
 /* Counters survive a change of rules by the limit's name; the pointer is valid until the engine is
  * closed, and the counters are this limit's while the rules have it. weir_engine_counters is for
