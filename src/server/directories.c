@@ -235,7 +235,7 @@ int weir_directories_open(struct weir_directories **out, struct weir_rules *rule
     if (!all)
         return WEIR_ERR_MEMORY;
     int err =
-        weir_redis_access_url(&all->url, &settings->identities.redis, "identities.url", reason);
+        weir_redis_access_url(&all->url, &settings->identities.redis, "identities.redis", reason);
     if (err == 0)
         err = weir_overrides_open(&all->overrides, table, settings->store.nodes);
     if (err < 0) {
