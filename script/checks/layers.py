@@ -27,7 +27,7 @@ LIBRARIES = {
     "openssl/": {"rules", "store", "wire", "server", "cli"},
     "nghttp2/": {"server", "cli"},
     "protobuf-c/": {"wire"},
-    "curl/": {"client", "cli"},
+    "curl/": {"client", "server", "cli"},
 }
 
 # The core is freestanding: what a freestanding compiler has, and mem*.
