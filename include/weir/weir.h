@@ -77,6 +77,8 @@ struct weir_answer_summary {
     uint64_t retry_after_ns;       /* 0 when allowed; WEIR_NEVER */
     uint64_t delay_ns;             /* how long to hold the request before it goes on */
     uint64_t remaining;            /* of the tightest limit; WEIR_NEVER where no limit applies */
+    unsigned warning;              /* the highest `warn_at`, in percent, that an allowed request has
+                                      reached of any limit; 0: none */
     struct weir_lease_token lease; /* empty where no concurrency limit gave a lease */
 };
 

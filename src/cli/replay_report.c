@@ -137,6 +137,10 @@ static void print_effects(FILE *out, const struct weir_rules *rules,
             fprintf(out,
                     "+ %s borrowed from %s for %" PRIu64 " requests that it would have denied\n",
                     info.name, info.pool, (uint64_t)counters->borrowed);
+        const struct weir_warn_at *at = weir_rules_warn_at(rules, i);
+        for (int t = 0; t < at->count; t++)
+            fprintf(out, "! %s reached %u%% and warned %" PRIu64 " times: once a key and period\n",
+                    info.name, (unsigned)at->percent[t], (uint64_t)counters->warnings[t]);
     }
 }
 

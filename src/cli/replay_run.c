@@ -104,6 +104,13 @@ static void take_trial(void *context, const struct weir_check *check,
         replay->error = WEIR_ERR_MEMORY;
 }
 
+/* Warnings are counted by the engine, and told in the report. */
+static void take_warning(void *context, const struct weir_warning *warning)
+{
+    (void)context;
+    (void)warning;
+}
+
 /* Counts and writes a decision; the engine calls it from within weir_engine_run. */
 static void take_decision(void *context, struct weir_decision *decision)
 {
@@ -228,6 +235,7 @@ static int open_engine(struct replay *replay)
                                               .lease_seed = 1,
                                               .done = take_decision,
                                               .done_context = replay,
+                                              .warn = take_warning,
                                               .tried = take_trial,
                                               .tried_context = replay,
                                               .clock = line_clock,

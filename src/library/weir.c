@@ -257,10 +257,13 @@ static void summarise(const struct weir_decision *decision, struct weir_answer_s
     summary->retry_after_ns = answer.retry_after_ns;
     summary->delay_ns = answer.delay_ns;
     summary->remaining = WEIR_NEVER;
+    summary->warning = 0;
     for (uint16_t i = 0; i < answer.count; i++) {
         const struct weir_answer_limit *limit = &answer.limits[i];
         if (!limit->shadow && !limit->unlimited && limit->report.remaining < summary->remaining)
             summary->remaining = limit->report.remaining;
+        if (limit->warning.percent > summary->warning)
+            summary->warning = limit->warning.percent;
     }
     summary->denied_by[0] = '\0';
     if (answer.denied_by >= 0) {

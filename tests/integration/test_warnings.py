@@ -5,6 +5,7 @@ import collections
 import json
 import re
 import ssl
+import subprocess
 import threading
 import time
 
@@ -17,6 +18,7 @@ from daemon.redis import RedisWeir
 from daemon.redis_server import RedisServer
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
+from model.program import weir_path
 
 MONTH = {"name": "month", "key": ["user"], "quota": "100/month", "warn_at": ["80%", "95%"]}
 ONE = {"name": "one", "key": ["user"], "quota": "1/month", "warn_at": "100%"}
@@ -156,6 +158,20 @@ def test_nodes_on_one_redis_say_it_once(tmp_path, mode):
             for node in nodes.running():
                 assert node.stop() == 0
             assert len(receiver.all()) == 2
+
+
+def test_a_replay_counts_warnings_in_virtual_time(tmp_path):
+    (tmp_path / "rules.yaml").write_text(rules_of(MONTH), encoding="utf-8")
+    day = 1767225600  # 2026-01-01
+    lines = [json.dumps({"t": day + 86400 * at, "attributes": {"user": user}, "cost": cost})
+             for at, user, cost in ((1, "a", 80), (2, "b", 79), (3, "a", 15), (4, "a", 5),
+                                    (33, "a", 80), (34, "b", 96), (65, "b", 1))]
+    trace = tmp_path / "trace.jsonl"
+    trace.write_text("\n".join(lines), encoding="utf-8")
+    done = subprocess.run([weir_path(), "replay", "--config", tmp_path / "rules.yaml", trace],
+                          capture_output=True, text=True, check=True, timeout=60)
+    assert "! month reached 80% and warned 3 times: once a key and period\n" in done.stdout
+    assert "! month reached 95% and warned 2 times: once a key and period\n" in done.stdout
 
 
 # --- What a receiver may do -----------------------------------------------------------------------

@@ -91,6 +91,24 @@ static void a_request_is_allowed_until_its_limit_is_used_up(void **state)
     weir_close(weir);
 }
 
+static void a_threshold_that_is_reached_is_told(void **state)
+{
+    struct place *place = *state;
+    struct weir_answer_summary answer;
+    static const unsigned expected[] = {0, 40, 50, 75, 75, 0};
+    write_rules(place,
+                "limits:\n"
+                "  - { name: l, key: [client.ip], quota: 5/year, warn_at: [40%, 50%, 75%] }\n"
+                "  - { name: m, key: [client.ip], quota: 9/year }\n");
+    struct weir *weir = open_weir(place, NULL);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        assert_int_equal(weir_check(weir, login, 3, 1, &answer), 0);
+        assert_int_equal(answer.allowed, i < 5);
+        assert_int_equal(answer.warning, expected[i]);
+    }
+    weir_close(weir);
+}
+
 static void attributes_that_no_rule_reads_or_that_are_null_are_ignored(void **state)
 {
     struct place *place = *state;
@@ -285,6 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_request_is_allowed_until_its_limit_is_used_up, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_threshold_that_is_reached_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(attributes_that_no_rule_reads_or_that_are_null_are_ignored,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_malformed_request_is_an_error_and_charges_nothing, setup,
