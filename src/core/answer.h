@@ -31,6 +31,7 @@ struct weir_answer_limit {
     uint64_t cost;
     struct weir_answer_warning warning;
     bool allowed, shadow, unlimited;
+    bool borrowed; /* it is the pool of limits that deny, and was charged in their place */
 };
 
 struct weir_answer {

@@ -53,6 +53,17 @@ static void answer_warning(const struct weir_decision *decision, uint16_t first,
         *warning = (struct weir_answer_warning){use.used, use.capacity, at->percent[reached - 1]};
 }
 
+/* Whether it was borrowed from this limit. */
+static bool is_borrowed(const struct weir_decision *decision, uint32_t rule)
+{
+    struct weir_borrowed borrowed[WEIR_CHECKS_MAX];
+    uint16_t count = weir_engine_borrowed(decision, borrowed);
+    for (uint16_t i = 0; i < count; i++)
+        if (borrowed[i].pool == rule)
+            return true;
+    return false;
+}
+
 /* Tells one limit, whose checks are [first, end). */
 static void answer_limit(const struct weir_decision *decision, uint16_t first, uint16_t end,
                          struct weir_answer_limit *limit)
@@ -68,6 +79,8 @@ static void answer_limit(const struct weir_decision *decision, uint16_t first, u
     limit->allowed = decision->outcomes[i].verdict != WEIR_DENIED;
     limit->shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
     limit->unlimited = (check->flags & WEIR_CHECK_UNLIMITED) != 0;
+    limit->borrowed = __builtin_expect(weir_entry_of(decision)->borrow != NULL, 0) &&
+                      is_borrowed(decision, check->rule);
     answer_warning(decision, first, end, &limit->warning);
     limit->next_ns = end - first == 1
                          ? next_ns(check, &decision->outcomes[i], &limit->report, decision->now_ns)

@@ -82,6 +82,9 @@ static char *limit_write(char *out, const struct weir_answer_limit *told)
     out = milliseconds_write(out, told->report.retry_after_ns);
     out = WEIR_LITERAL_WRITE(out, ",\"reset_after_ms\":");
     out = milliseconds_write(out, told->report.reset_after_ns);
+    if (told->borrowed) {
+        out = WEIR_LITERAL_WRITE(out, ",\"borrowed\":true");
+    }
     if (told->warning.percent != 0) {
         out = warning_write(out, &told->warning);
     }

@@ -8,7 +8,8 @@
  * only where the answer has one, "repeated":true only where a request was decided before. A limit
  * that is unlimited has null for limit and remaining; one that is no limit of an algorithm has null
  * for that. Only a limit that has reached a threshold (`warn_at`) has
- * "warning":{"threshold":80,"used":8512,"limit":10000}. Limits stand in the order of the answer.
+ * "warning":{"threshold":80,"used":8512,"limit":10000}; only a pool that was charged in place of
+ * limits that deny has "borrowed":true. Limits stand in the order of the answer.
  */
 #ifndef WEIR_WIRE_ANSWER_JSON_H
 #define WEIR_WIRE_ANSWER_JSON_H
@@ -19,8 +20,8 @@
 /* What the rules loader admits as a name; a longer one is a programmer's error here. */
 #define WEIR_ANSWER_NAME_MAX 64
 
-/* Room that is always enough for one answer: WEIR_CHECKS_MAX limits of 746 bytes (a name of 64
- * bytes, all escaped, is 386; the rest at most 360), and as much again for denied_by and a lease of
+/* Room that is always enough for one answer: WEIR_CHECKS_MAX limits of 762 bytes (a name of 64
+ * bytes, all escaped, is 386; the rest at most 376), and as much again for denied_by and a lease of
  * 1 KiB. */
 #define WEIR_ANSWER_JSON_MAX 32768
 
