@@ -112,8 +112,9 @@ static int evaluate(struct explain *explain)
 {
     struct weir_reason reason = {{0}};
     struct weir_moment moment;
-    weir_rules_moment(explain->rules, weir_table_time(explain->table, weir_clock_boot_ns()),
-                      &moment);
+    uint64_t now_ns = weir_table_time(explain->table, weir_clock_boot_ns());
+    weir_rules_moment(explain->rules, now_ns, &moment);
+    explain->request.request.now_ns = now_ns;
     explain->request.request.resting = moment.resting;
     const uint64_t *secret = weir_table_secret(explain->table);
     int count =
@@ -141,6 +142,16 @@ static void print_identity(const char *name, struct weir_bytes value)
     printf("%s ", name);
     cli_print_text(stdout, value.data, value.size, KEY_TEXT_MAX);
     putchar('\n');
+}
+
+/* Of a token itself nothing is told. */
+static void print_token(const struct explain *explain)
+{
+    const char *state = weir_rules_token_state(explain->rules, &explain->request.request);
+    if (state != NULL && strcmp(state, "valid") == 0)
+        puts("token valid");
+    else if (state != NULL)
+        printf("token refused: %s\n", state);
 }
 
 /* Rounded up to milliseconds, so that waiting as told works. */
@@ -273,6 +284,7 @@ static void print_answer(const struct explain *explain)
     print_identity("user", explain->identity.user);
     print_identity("org ", explain->identity.org);
     print_identity("plan", explain->identity.plan);
+    print_token(explain);
     for (uint32_t i = 0; i < weir_rules_count(explain->rules); i++) {
         const struct weir_explanation *explanation = &explain->explanations[i];
         struct weir_rule_info info;

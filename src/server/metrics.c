@@ -255,6 +255,21 @@ static void put_failures(struct weir_metrics *metrics)
            "Requests that found no free decision.", exhausted);
 }
 
+/* What became of JSON Web Tokens. */
+static void put_tokens(struct weir_metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    weir_metrics_head(metrics, "weir_jwt_total", "counter",
+                      "JSON Web Tokens by what became of them.");
+    for (int result = 0; result < WEIR_TOKEN_RESULTS; result++) {
+        uint64_t total = 0;
+        for (unsigned i = 0; i < daemon->worker_count; i++)
+            total += weir_counted(&weir_engine_tokens(daemon->workers[i].engine)->results[result]);
+        weir_metrics_put(metrics, "weir_jwt_total{result=\"%s\"} %" PRIu64 "\n",
+                         weir_token_names[result], total);
+    }
+}
+
 static void put_latency(struct weir_metrics *metrics, const char *name, const char *help,
                         const _Atomic uint64_t *buckets, uint64_t ns)
 {
@@ -401,6 +416,8 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     put_connections(&metrics);
     put_turns(&metrics);
     put_failures(&metrics);
+    if (weir_rules_reads_tokens(daemon->rules))
+        put_tokens(&metrics);
     if (daemon->shared)
         put_store(&metrics);
     if (daemon->directories)
