@@ -6,6 +6,7 @@ import hashlib
 import ipaddress
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,64 @@ def test_networks_are_counted_within_networks(tmp_path):
     in_48 = [f"2001:db8:0:{i * 256:x}::{i}" for i in range(16)]
     assert count(in_48, 3) == (9000, {"network-48"})
     assert count([f"2001:db8:{i:x}::1" for i in range(16)], 4) == (12000, set())
+
+
+def each_64_of(prefix48):
+    """An address in each of the 65,536 /64s of a /48, one /56 after the other."""
+    return [f"{prefix48}:{i:x}::1" for i in range(65536)]
+
+
+def own_keys(count):
+    """Enterprise keys, each of an organisation of its own: only the network is in the way."""
+    return [(f"k{i}", f"u{i}", f"o{i}", "enterprise") for i in range(count)]
+
+
+def test_65536_networks_of_one_company_are_bounded_as_one(tmp_path):
+    """One request from each /64: none of them, and no /56, comes near its own limit."""
+    trace = public_api(tmp_path, own_keys(60))
+    for i, ip in enumerate(each_64_of("2001:db8:7")):
+        ask(trace, 30 * i / 65536, f"k{i % 60}", ip)
+    ask(trace, 31, "k1", "2001:db8:8::1")
+    decisions = trace.replay()
+    assert allowed(decisions[:-1]) == 9000
+    assert {name for decision in decisions for name in denying(decision)} == {"network-48"}
+    assert decisions[-1]["allowed"]  # the neighbour
+
+
+def test_65536_networks_are_bounded_in_a_daemon_too(tmp_path):
+    (tmp_path / "public-api-keys.yaml").write_text(keys_file(*own_keys(60)), encoding="utf-8")
+    addresses, began = each_64_of("2001:db8:7"), time.monotonic()
+    with Weir(tmp_path, recipe("public-api"), "--workers", "2") as weir, weir.client() as client:
+        count = 0
+        for first in range(0, 65536, 512):  # every /56 in turn, two of them at once
+            reply = client.post("/v1/check", [
+                {"path": "/v1/things", "ip": ip, "headers": {"x-api-key": f"k{first % 59}"}}
+                for ip in addresses[first:first + 512]])
+            assert reply.status == 200, reply.body
+            for answer in reply.json:
+                count += answer["allowed"]
+                assert answer["allowed"] or answer["denied_by"] == "network-48"
+        minutes = 1 + (time.monotonic() - began) // 60  # a slow machine's
+        assert 9000 <= count <= 9000 * minutes
+        assert weir.check(path="/v1/things", ip="2001:db8:8::1",
+                          headers={"x-api-key": "k1"}).status == 200
+
+
+@pytest.mark.parametrize("plan, most", [("free", 60), ("pro", 3000)])
+def test_in_a_daemon_100_keys_of_an_organisation_have_what_few_have(tmp_path, plan, most):
+    """Every key asks for all that a key may have at once, from a network of its own."""
+    keys = many_keys("acme", plan, 100) + many_keys("few", plan, 1 if plan == "free" else 20)
+    (tmp_path / "public-api-keys.yaml").write_text(keys_file(*keys), encoding="utf-8")
+    began = time.monotonic()
+    with Weir(tmp_path, recipe("public-api")) as weir, weir.client() as client:
+        total = {}
+        for i, (key, _, org, _) in enumerate(keys):
+            reply = client.post("/v1/check", [{"path": "/v1/things", "ip": host(i),
+                                               "headers": {"x-api-key": key}}] * 210)
+            total[org] = total.get(org, 0) + sum(answer["allowed"] for answer in reply.json)
+        minutes = 1 + (time.monotonic() - began) // 60
+    assert total["acme"] <= most * minutes
+    assert total["acme"] >= most - 1 and total["few"] >= (30 if plan == "free" else most)
 
 
 def test_free_plans_share_a_bucket_for_what_costs_much_and_paid_ones_do_not(tmp_path):
