@@ -51,6 +51,7 @@ static void add_local(struct weir_failure *failure, struct weir_decision *decisi
  * request. */
 static bool split(struct weir_failure *failure, bool have_local, struct weir_decision *decision)
 {
+    bool refund = decision->op == WEIR_OP_REFUND;
     bool closed = false;
     uint16_t once = UINT16_MAX;
     struct weir_decision *part = &failure->part;
@@ -58,7 +59,7 @@ static bool split(struct weir_failure *failure, bool have_local, struct weir_dec
         const struct weir_check *check = &decision->checks[i];
         if ((check->flags & WEIR_CHECK_ONCE) != 0) {
             once = i;
-        } else if ((check->flags & WEIR_CHECK_UNLIMITED) != 0) {
+        } else if (refund || (check->flags & WEIR_CHECK_UNLIMITED) != 0) {
             settle_open(check, &decision->outcomes[i]);
         } else if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
             settle_closed(check, &decision->outcomes[i]);

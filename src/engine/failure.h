@@ -18,6 +18,9 @@
  * Under EACH and QUOTA every check stands on its own, as it does at a store; `source` is closed
  * only where the whole is denied.
  *
+ * A refund (WEIR_OP_REFUND) is open, whatever its checks say: what it is to give back was charged
+ * at the store, and to credit anything here would be a gift. `error` tells that nothing was done.
+ *
  * What is told of an open check is the limit when fresh; of a closed one that nothing remains, to
  * be tried again after WEIR_FAILURE_RETRY_NS: nobody knows when the store will be back, and "never"
  * would be a lie.

@@ -224,8 +224,14 @@ static char *write_answer(struct weir_slot *slot, char *out, unsigned more)
 
 static void check_write(struct weir_slot *slot, struct weir_output *output)
 {
+    const struct weir_decision *decision = slot->decision;
     if (weir_redis_write_refusal(slot, output))
         return;
+    if (decision->op == WEIR_OP_REFUND && decision->error) {
+        weir_redis_write_count(slot, output, 0, decision->error); /* nothing was given back */
+        weir_worker_give(slot->connection->worker, slot->decision);
+        return;
+    }
     char *out = write_answer(slot, output->data + output->used, 0);
     output->used = (size_t)(out - output->data);
     weir_worker_give(slot->connection->worker, slot->decision);

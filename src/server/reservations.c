@@ -13,9 +13,12 @@
 #define RING 4096
 _Static_assert(WEIR_RESERVATION_LIFE_MAX_NS / SECOND_NS + 2 < RING, "a life is within the ring");
 #define CHAINS 16384
+#define GIVE_UP_NS WEIR_RESERVATION_LIFE_MAX_NS /* after its end; records live longer */
 
 struct place {
-    uint64_t id, ends_at_ns;
+    uint64_t id;
+    uint64_t ends_at_ns;     /* when it is looked at next */
+    uint64_t given_up_ns;    /* then no more */
     uint32_t next, previous; /* in its second; free ones: next */
     uint32_t chained;        /* the next of its chain */
     uint16_t size;
@@ -88,6 +91,30 @@ static uint32_t *ring_of(struct weir_reservations *r, uint64_t ends_at_ns)
     return &r->ring[ends_at_ns / SECOND_NS % RING];
 }
 
+/* Puts a place into the second of its end; and takes it out. */
+static void enter(struct weir_reservations *r, uint32_t n)
+{
+    struct place *place = &r->places[n];
+    uint32_t *second = ring_of(r, place->ends_at_ns);
+    place->previous = NONE;
+    place->next = *second;
+    if (*second != NONE)
+        r->places[*second].previous = n;
+    *second = n;
+    if (r->second == 0 || place->ends_at_ns / SECOND_NS < r->second)
+        r->second = place->ends_at_ns / SECOND_NS;
+}
+
+static void leave(struct weir_reservations *r, const struct place *place)
+{
+    if (place->previous != NONE)
+        r->places[place->previous].next = place->next;
+    else
+        *ring_of(r, place->ends_at_ns) = place->next;
+    if (place->next != NONE)
+        r->places[place->next].previous = place->previous;
+}
+
 void weir_reservations_add(struct weir_reservations *r, uint64_t id, uint64_t ends_at_ns,
                            struct weir_bytes token)
 {
@@ -97,21 +124,16 @@ void weir_reservations_add(struct weir_reservations *r, uint64_t id, uint64_t en
         r->free = r->places[n].next;
     else
         n = r->touched++; /* it was claimed, so there is one */
-    uint32_t *second = ring_of(r, ends_at_ns), *chain = chain_of(r, id);
+    uint32_t *chain = chain_of(r, id);
     struct place *place = &r->places[n];
     place->id = id;
     place->ends_at_ns = ends_at_ns;
+    place->given_up_ns = ends_at_ns + GIVE_UP_NS;
     place->size = (uint16_t)token.size;
     memcpy(place->token, token.data, token.size);
-    place->previous = NONE;
-    place->next = *second;
-    if (*second != NONE)
-        r->places[*second].previous = n;
-    *second = n;
+    enter(r, n);
     place->chained = *chain;
     *chain = n;
-    if (r->second == 0 || ends_at_ns / SECOND_NS < r->second)
-        r->second = ends_at_ns / SECOND_NS;
     pthread_mutex_unlock(&r->mutex);
 }
 
@@ -121,12 +143,7 @@ static void give_back(struct weir_reservations *r, uint32_t *link)
     uint32_t n = *link;
     struct place *place = &r->places[n];
     *link = place->chained;
-    if (place->previous != NONE)
-        r->places[place->previous].next = place->next;
-    else
-        *ring_of(r, place->ends_at_ns) = place->next;
-    if (place->next != NONE)
-        r->places[place->next].previous = place->previous;
+    leave(r, place);
     place->next = r->free;
     r->free = n;
     atomic_fetch_sub(&r->count, 1);
@@ -159,7 +176,20 @@ static uint32_t find_due(const struct weir_reservations *r, uint64_t second, uin
     return n;
 }
 
-size_t weir_reservations_due(struct weir_reservations *r, uint64_t now_ns,
+/* One that was told: it is told again later, or is not kept any longer. */
+static void keep(struct weir_reservations *r, uint32_t n, uint64_t now_ns)
+{
+    struct place *place = &r->places[n];
+    if (now_ns >= place->given_up_ns || weir_reservations_count(r) > r->max / 2) {
+        give_back(r, find(r, place->id));
+        return;
+    }
+    leave(r, place);
+    place->ends_at_ns = now_ns + WEIR_RESERVATION_AGAIN_NS;
+    enter(r, n);
+}
+
+size_t weir_reservations_due(struct weir_reservations *r, uint64_t now_ns, uint64_t *id,
                              char token[WEIR_RESERVATION_TEXT_MAX])
 {
     uint64_t last = now_ns / SECOND_NS;
@@ -172,8 +202,9 @@ size_t weir_reservations_due(struct weir_reservations *r, uint64_t now_ns,
         r->second++;
     if (n != NONE) {
         size = r->places[n].size;
+        *id = r->places[n].id;
         memcpy(token, r->places[n].token, size);
-        give_back(r, find(r, r->places[n].id));
+        keep(r, n, now_ns);
     }
     pthread_mutex_unlock(&r->mutex);
     return size;

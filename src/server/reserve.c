@@ -92,31 +92,37 @@ uint16_t weir_settled_count(const struct weir_decision *decision,
     return count;
 }
 
-/* Queues a settlement that nobody waits for. */
-static void release(struct weir_worker *worker, struct weir_bytes token)
+void weir_reserve_released(struct weir_worker *worker, struct weir_decision *decision)
+{
+    struct weir_settled settled;
+    weir_settle_finish(worker, decision, &settled); /* where the store failed it is tried again */
+    weir_worker_give(worker, decision);
+}
+
+/* Queues a settlement that has no slot: weir_reserve_released is told of its end. */
+static void release(struct weir_worker *worker, uint64_t id, struct weir_bytes token)
 {
     static const struct weir_settle settle = {.how = WEIR_SETTLE_RELEASE};
     struct weir_decision *decision = weir_worker_take(worker);
     if (!decision)
         return; /* not after weir_worker_has_room */
     if (weir_engine_apply_settle(worker->engine, decision, token, &settle, worker->now_ns) < 0) {
+        weir_reservations_remove(worker->reservations, id);
         weir_worker_give(worker, decision);
         return;
     }
     worker->queued++;
     weir_engine_queue(worker->engine, decision);
-    weir_engine_cancel(worker->engine, decision);
-    worker->taken--;
 }
 
 void weir_reserve_tick(struct weir_worker *worker)
 {
     char token[WEIR_RESERVATION_TEXT_MAX];
-    uint64_t now_ns = weir_worker_time(worker);
+    uint64_t now_ns = weir_worker_time(worker), id;
     for (int i = 0; i < RELEASES_PER_TICK && weir_worker_has_room(worker); i++) {
-        size_t size = weir_reservations_due(worker->reservations, now_ns, token);
+        size_t size = weir_reservations_due(worker->reservations, now_ns, &id, token);
         if (size == 0)
             return;
-        release(worker, (struct weir_bytes){token, size});
+        release(worker, id, (struct weir_bytes){token, size});
     }
 }

@@ -32,6 +32,9 @@ size_t weir_reserve_finish(struct weir_worker *worker, const struct weir_decisio
 /* Nobody will hear of it: what it has charged is released at the next tick. */
 void weir_reserve_drop(struct weir_slot *slot);
 
+/* A release, which no connection waits for, was decided. */
+void weir_reserve_released(struct weir_worker *worker, struct weir_decision *decision);
+
 /* Makes a taken decision the settlement of a token. Errors: as weir_engine_apply_settle. */
 int weir_settle_begin(struct weir_worker *worker, struct weir_decision *decision,
                       struct weir_bytes token, const struct weir_settle *settle)

@@ -15,6 +15,10 @@ static void worker_on_decided(void *context, struct weir_decision *decision)
 {
     struct weir_worker *worker = context;
     struct weir_slot *slot = decision->owner;
+    if (!slot) {
+        weir_reserve_released(worker, decision);
+        return;
+    }
     if (--slot->waiting == 0 && !(slot->again && slot->again(slot)))
         weir_worker_mark(worker, slot->connection);
 }

@@ -285,6 +285,29 @@ static void a_deadline_settles_every_decision_by_its_own_rule(void **state)
     rig_close(&p.rig);
 }
 
+/* What was charged is at the store: a credit here would admit more than the limit while it is away. */
+static void a_refund_gives_back_nothing_in_another_place(void **state)
+{
+    static const char *const all[] = {"l.", "o.", "c.", "l.o.c.", "lsl."};
+    struct parts p;
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        open_parts(&p, true);
+        for (int n = 0; n < 3; n++) /* the third is denied here */
+            settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "l.");
+        uint32_t before = p.rig.local->submits;
+        struct weir_decision *d = settle_failed(&p, WEIR_OP_REFUND, WEIR_POLICY_ALL, all[i]);
+        assert_int_equal(d->verdict, WEIR_ALLOWED);
+        assert_int_equal(d->source, WEIR_SOURCE_OPEN);
+        assert_int_equal(p.rig.local->submits, before);
+        for (uint16_t k = 0; k < d->count; k++)
+            assert_false(d->outcomes[k].charged);
+        d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "l.");
+        assert_int_equal(d->verdict, WEIR_DENIED);
+        rig_close(&p.rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +325,7 @@ int main(void)
         cmocka_unit_test(under_quota_one_admitted_check_is_enough),
         cmocka_unit_test(a_delay_counts_only_where_the_request_goes_on_and_is_not_shadow),
         cmocka_unit_test(a_deadline_settles_every_decision_by_its_own_rule),
+        cmocka_unit_test(a_refund_gives_back_nothing_in_another_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
