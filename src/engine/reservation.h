@@ -9,7 +9,8 @@
  *                                       to the floor of debt (weir_check.floor); what lies beyond
  *                                       the floor is dropped, and told
  *   a status                            limits whose `refund_on` has it give back what they were
- *                                       charged, all of them or none, within their `refund_cap`
+ *                                       charged, each all of it (and all its rates) or nothing, as
+ *                                       its `refund_cap` allows
  *   nothing, until its life ends        all is given back
  *
  * Invariants, whatever order, repetition, or death of a process:
@@ -116,7 +117,7 @@ struct weir_settle {
 };
 
 /* Makes a taken decision the settlement of a token at the time `now_ns`; queue it then. It takes up
- * to three decisions of the store, and `done` is called after the last. It goes on when it is
+ * some decisions of the store, and `done` is called after the last. It goes on when it is
  * cancelled. RELEASE is done whatever the time, and for tokens that this process has kept since it
  * made them; the others are too late at the end of its life.
  * Errors: WEIR_ERR_SYNTAX (no token of this region or store), WEIR_ERR_STORE (perhaps one of the
@@ -131,7 +132,7 @@ int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *d
 struct weir_settled {
     uint64_t id;    /* of the reservation */
     bool repeated;  /* settled or released before: nothing was done */
-    bool capped;    /* the outcome gives back, but `refund_cap` does not let it */
+    bool capped;    /* the outcome gives back, but a `refund_cap` does not let all of it */
     bool failed;    /* the store did not answer: settle again */
     bool kept;      /* it failed after the record was made: what was reserved stays charged */
     uint16_t gone;  /* limits that are no longer in the rules, or became others */

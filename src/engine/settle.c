@@ -5,7 +5,7 @@
  *   cost above the estimate   DEBIT [limits..., record]
  *   cost below, or release    DEBIT [record], then REFUND [limits...]
  *   an outcome that gives     DECIDE [caps..., record]: allowed, then REFUND [limits...];
- *   something back            denied, then DEBIT [record]
+ *   something back            denied, again without the limits whose caps have denied
  *   else                      DEBIT [record]
  *
  * The record is made before anything is given back, and together with what is charged. Where the
@@ -25,7 +25,7 @@
 #define RECORD_DOMAIN UINT64_C(0x656c747465737277) /* "wrsettle" */
 #define CAP_DOMAIN UINT64_C(0x7061637277)          /* "wrcap" */
 
-enum step { STEP_FIRST, STEP_BACK, STEP_CAPPED };
+enum step { STEP_FIRST, STEP_BACK };
 
 /* What a settlement knows between its steps; it stands in the decision's scratch. */
 struct plan {
@@ -34,7 +34,9 @@ struct plan {
     bool last;
     struct weir_settled settled;
     uint64_t wanted[WEIR_CHECKS_MAX];
-    char record[17]; /* the record's name elsewhere */
+    uint32_t capped;                  /* parts whose caps have denied */
+    uint8_t part_of[WEIR_CHECKS_MAX]; /* of a cap's check */
+    char record[17];                  /* the record's name elsewhere */
     unsigned char token[WEIR_RESERVATION_BYTES_MAX];
 };
 _Static_assert(sizeof(struct plan) <= WEIR_SCRATCH_BYTES, "a plan fits into the scratch");
@@ -240,11 +242,12 @@ static void add_debits(struct step_maker *maker)
     }
 }
 
-static bool gives_back(struct step_maker *maker, const struct weir_settling *now)
+/* Whether part `i` of the reservation, which is `now` that, gives something back. */
+static bool gives_back(struct step_maker *maker, uint16_t i, const struct weir_settling *now)
 {
     const struct weir_settle *settle = &maker->plan->settle;
     return settle->how != WEIR_SETTLE_STATUS ||
-           (now->cap != NULL &&
+           (now->cap != NULL && (maker->plan->capped >> i & 1) == 0 &&
             weir_rules_gives_back(weir_engine_rules(maker->engine), now->rule, settle->status));
 }
 
@@ -264,7 +267,7 @@ static void add_refunds(struct step_maker *maker)
         const struct weir_reserved *part = &r->parts[i];
         if (!find_part(maker, part, &now))
             maker->plan->settled.gone++;
-        else if (gives_back(maker, &now))
+        else if (gives_back(maker, i, &now))
             add_refund(maker, part, &now, times(part->unit, r->estimate - cost));
     }
 }
@@ -276,9 +279,28 @@ static void add_caps(struct step_maker *maker)
     struct weir_settling now;
     for (uint16_t i = 0; i < r->count; i++) {
         const struct weir_reserved *part = &r->parts[i];
-        if (find_part(maker, part, &now) && gives_back(maker, &now))
-            add_check(maker, part, now.cap, times(part->unit, r->estimate))->hash[0] ^= CAP_DOMAIN;
+        if (!find_part(maker, part, &now) || !gives_back(maker, i, &now))
+            continue;
+        maker->plan->part_of[maker->count] = (uint8_t)i;
+        add_check(maker, part, now.cap, times(part->unit, r->estimate))->hash[0] ^= CAP_DOMAIN;
     }
+}
+
+/* Takes out the limits whose caps have denied, with all their rates. */
+static void take_capped(const struct weir_entry *entry, struct plan *plan)
+{
+    struct weir_reservation r;
+    weir_reservation_unpack(&r,
+                            (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
+    for (uint16_t i = 0; i + 1 < entry->decision.count; i++) { /* the last is the record */
+        const struct weir_reserved *cap = &r.parts[plan->part_of[i]];
+        if (entry->outcomes[i].verdict != WEIR_DENIED)
+            continue;
+        for (uint16_t k = 0; k < r.count; k++)
+            if (r.parts[k].rule == cap->rule)
+                plan->capped |= UINT32_C(1) << k;
+    }
+    plan->settled.capped = true;
 }
 
 /* --- Settling: the steps ---------------------------------------------------------------------- */
@@ -314,16 +336,6 @@ static void make_back(struct step_maker *maker)
     maker->entry->decision.apart = maker->reservation.place == WEIR_TICKET_ELSEWHERE;
 }
 
-/* The caps have denied: it is settled all the same. */
-static void make_capped(struct step_maker *maker)
-{
-    maker->plan->last = true;
-    maker->plan->settled.count = 0;
-    maker->plan->settled.capped = true;
-    add_record(maker);
-    maker->entry->decision.op = WEIR_OP_DEBIT;
-}
-
 static void make_step(struct weir_engine *engine, struct weir_entry *entry, struct plan *plan)
 {
     struct step_maker maker = {.engine = engine, .entry = entry, .plan = plan};
@@ -333,10 +345,8 @@ static void make_step(struct weir_engine *engine, struct weir_entry *entry, stru
     plan->settled.gone = 0;
     if (plan->step == STEP_FIRST)
         make_first(&maker);
-    else if (plan->step == STEP_BACK)
-        make_back(&maker);
     else
-        make_capped(&maker);
+        make_back(&maker);
     entry->decision.policy = WEIR_POLICY_ALL;
     entry->decision.deadline_ns = 0;
     entry->decision.repeated = false;
@@ -415,7 +425,10 @@ bool weir_settle_goes_on(struct weir_engine *engine, struct weir_entry *entry)
         plan_store(entry, &plan);
         return false;
     }
-    plan.step = decision->verdict == WEIR_DENIED ? STEP_CAPPED : STEP_BACK;
+    if (decision->verdict == WEIR_DENIED)
+        take_capped(entry, &plan);
+    else
+        plan.step = STEP_BACK;
     make_step(engine, entry, &plan);
     entry->state = WEIR_ENTRY_TAKEN;
     weir_engine_queue(engine, decision);

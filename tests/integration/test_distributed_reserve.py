@@ -83,6 +83,29 @@ def test_a_token_is_settled_at_every_node_and_once(nodes):
         assert used(nodes, user) == [15, 55, 55]
 
 
+@pytest.mark.parametrize("shared", [True, False], ids=["in Redis", "in a table"])
+def test_a_cap_that_is_used_up_keeps_no_other_limit_from_giving_back(tmp_path, redis, shared):
+    tight = {**DAILY, "name": "tight", "rate": "1000/300d", "refund_on": ["5xx"], "refund_cap": "1%"}
+    wide = {**DAILY, "name": "wide", "refund_on": ["5xx"], "refund_cap": "50%"}
+    rates = {**TOKENS, "name": "rates", "algorithm": "fixed_window", "refund_cap": "1%",
+             "rate": ["100000/300d", "1000/30d"]}
+    limits = [tight, wide, rates, LOG]
+    rules = shared_rules(redis.url, *limits, store=CLOSED, nodes=1, redis={"prefix": "caps:"}) \
+        if shared else rules_of(*limits)
+    with Weir(tmp_path, rules) as weir:
+        wait_until(lambda: weir.check(attributes={"user": "x"}).status == 200, what="the store")
+        told = [settle(weir, reserve(weir, "caps", 6), status=500) for _ in range(3)]
+        names = [[limit["name"] for limit in answer["limits"]] for answer in told]
+        # 10 of tight; of the rates 1000 and 10: only all of them or none
+        assert names == [["tight", "wide", "rates"], ["wide"], ["wide"]]
+        assert [answer["capped"] for answer in told] == [False, True, True]
+        left = weir.check(attributes={"user": "caps"}, cost=0, dry_run=True).json["limits"]
+        assert [limit["limit"] - limit["remaining"] for limit in left] == [12, 0, 12, 18]
+        for token in [reserve(weir, "caps", 6)]:
+            assert settle(weir, token, status=500)["repeated"] is False
+            assert settle(weir, token, status=500)["repeated"] is True
+
+
 def test_its_maker_gives_back_at_the_end_of_its_life_what_nobody_has_settled(nodes):
     """Settled elsewhere before that, it is not given back a second time."""
     here, there = reserve(nodes[0], "ends", 50, life=1), reserve(nodes[0], "ends", 70, life=1)

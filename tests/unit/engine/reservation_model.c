@@ -211,25 +211,39 @@ void account_return(struct account *account, const struct generation *now, uint6
                       lost);
 }
 
-bool account_outcome_admits(struct account *account, const struct generation *now, uint64_t now_ns,
-                            const struct charged *charged)
+unsigned account_outcome_capped(const struct generation *now, const struct charged *charged)
+{
+    unsigned set = 0;
+    for (int i = 0; i < STATES; i++)
+        if (gives_back(i) && now->has[i] && charged->has[i])
+            set |= 1U << i;
+    return set;
+}
+
+unsigned account_outcome_admits(struct account *account, uint64_t now_ns,
+                                const struct charged *charged, unsigned among)
+{
+    unsigned set = 0;
+    for (int i = 0; i < STATES; i++)
+        if ((among >> i & 1) != 0 && model_admits(&account->caps[i], now_ns, charged->estimate))
+            set |= 1U << i;
+    return set;
+}
+
+void account_outcome_charge(struct account *account, uint64_t now_ns, const struct charged *charged,
+                            unsigned set)
 {
     const struct weir_use use = {.now_ns = now_ns, .cost = charged->estimate};
     for (int i = 0; i < STATES; i++)
-        if (gives_back(i) && now->has[i] && charged->has[i] &&
-            !model_admits(&account->caps[i], now_ns, charged->estimate))
-            return false;
-    for (int i = 0; i < STATES; i++)
-        if (gives_back(i) && now->has[i] && charged->has[i])
+        if ((set >> i & 1) != 0)
             model_charge(&account->caps[i], &use);
-    return true;
 }
 
-void account_outcome_return(struct account *account, const struct generation *now, uint64_t now_ns,
-                            const struct charged *charged, bool lost)
+void account_outcome_return(struct account *account, uint64_t now_ns, const struct charged *charged,
+                            unsigned set, bool lost)
 {
     for (int i = 0; i < STATES; i++)
-        if (gives_back(i) && now->has[i] && charged->has[i])
+        if ((set >> i & 1) != 0)
             give_back(account, i, now_ns, charged, charged->estimate, lost);
 }
 

@@ -63,11 +63,15 @@ void account_debit(struct account *account, const struct generation *now, uint64
 /* One below it, or a release (0). With `lost`, only the record of it was made. */
 void account_return(struct account *account, const struct generation *now, uint64_t now_ns,
                     const struct charged *charged, uint64_t cost, bool lost);
-/* By outcome: whether the caps admit it, with their charge; then what is given back. */
-bool account_outcome_admits(struct account *account, const struct generation *now, uint64_t now_ns,
-                            const struct charged *charged);
-void account_outcome_return(struct account *account, const struct generation *now, uint64_t now_ns,
-                            const struct charged *charged, bool lost);
+/* By outcome, as sets of states: which have a cap, and those of `among` whose cap admits it; then,
+ * of a set, the caps' charge, and what is given back. */
+unsigned account_outcome_capped(const struct generation *now, const struct charged *charged);
+unsigned account_outcome_admits(struct account *account, uint64_t now_ns,
+                                const struct charged *charged, unsigned among);
+void account_outcome_charge(struct account *account, uint64_t now_ns, const struct charged *charged,
+                            unsigned set);
+void account_outcome_return(struct account *account, uint64_t now_ns, const struct charged *charged,
+                            unsigned set, bool lost);
 
 void account_grant(struct account *account, int state, uint64_t now_ns, uint64_t units);
 void account_reset(struct account *account, int state, uint64_t now_ns);
