@@ -38,6 +38,9 @@ static const char one[] = "version: 1\nlimits:\n  - { name: a, key: [], rate: 1/
 static const char two[] = "version: 1\nlimits:\n  - { name: a, key: [], rate: 1/s }\n"
                           "  - { name: b, key: [], rate: 1/s }\n";
 
+static const char warns[] = "version: 1\nlimits:\n"
+                            "  - { name: a, key: [], rate: 1/s, warn_at: 80% }\n";
+
 static void opening_fails_cleanly_at_each_allocation(void **state)
 {
     struct weir_rules *rules = rig_rules(one);
@@ -59,6 +62,43 @@ static void opening_fails_cleanly_at_each_allocation(void **state)
     weir_engine_close(engine);
     fake_store_close(store);
     weir_rules_unref(rules);
+}
+
+static void nobody_warns(void *context, const struct weir_warning *warning)
+{
+}
+
+static void rules_that_warn_fail_cleanly_at_each_allocation(void **state)
+{
+    struct weir_rules *plain = rig_rules(one), *warning = rig_rules(warns);
+    struct fake_store *store = fake_store_open();
+    struct weir_engine_options options = {
+        .store = &store->base, .rules = warning, .warn = nobody_warns};
+    struct weir_engine *engine;
+    int failed = 0, first = 0;
+    for (bool reached = true; reached; failed++) {
+        fails_in = failed;
+        int err = weir_engine_open(&engine, &options);
+        reached = fails_in < 0;
+        fails_in = -1;
+        assert_int_equal(err, reached ? WEIR_ERR_MEMORY : 0);
+    }
+    weir_engine_close(engine);
+    options.rules = plain;
+    assert_int_equal(weir_engine_open(&engine, &options), 0);
+    for (bool reached = true; reached; first++) {
+        fails_in = first;
+        int err = weir_engine_set_rules(engine, warning);
+        reached = fails_in < 0;
+        fails_in = -1;
+        assert_int_equal(err, reached ? WEIR_ERR_MEMORY : 0);
+        assert_ptr_equal(weir_engine_rules(engine), reached ? plain : warning);
+    }
+    assert_true(failed > 5 && first > 2);
+    weir_engine_close(engine);
+    fake_store_close(store);
+    weir_rules_unref(plain);
+    weir_rules_unref(warning);
 }
 
 static void swapping_rules_without_memory_keeps_the_old_ones(void **state)
@@ -91,6 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opening_fails_cleanly_at_each_allocation),
+        cmocka_unit_test(rules_that_warn_fail_cleanly_at_each_allocation),
         cmocka_unit_test(swapping_rules_without_memory_keeps_the_old_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
