@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hex.h"
 #include "wire/decimal.h"
 
 static const struct {
@@ -27,9 +28,8 @@ static void patch_key(char *at, uint64_t key)
 
 static void patch_ip(char *at, uint64_t key)
 {
-    static const char digits[] = "0123456789abcdef";
     for (int i = 7; i >= 0; i--) {
-        at[IP_DIGITS_AT + i + (i >= 4)] = digits[key & 15];
+        at[IP_DIGITS_AT + i + (i >= 4)] = weir_hex_digit(key);
         key >>= 4;
     }
 }

@@ -3,6 +3,7 @@
 
 #include <weir/error.h>
 
+#include "core/hex.h"
 #include "core/memory.h"
 
 #define GROUPS 8         /* 16-bit groups of an IPv6 address */
@@ -47,25 +48,16 @@ static bool ipv4_parse(uint8_t bytes[4], const char *text, size_t size)
     return at == size;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* One to four hexadecimal digits. Returns how many, 0 for none or more than four. */
 static size_t group_read(const char *text, size_t size, unsigned *value)
 {
     size_t i = 0;
     unsigned n = 0;
-    while (i < size && hex_value(text[i]) >= 0) {
+    while (i < size && weir_hex_value(text[i]) >= 0) {
         if (i == 4) {
             return 0;
         }
-        n = n << 4 | (unsigned)hex_value(text[i]);
+        n = n << 4 | (unsigned)weir_hex_value(text[i]);
         i++;
     }
     *value = n;
@@ -259,7 +251,7 @@ static char *group_format(unsigned value, char *out)
         unsigned digit = value >> shift & 15;
         started = started || digit != 0 || shift == 0;
         if (started) {
-            *out++ = "0123456789abcdef"[digit];
+            *out++ = weir_hex_digit(digit);
         }
     }
     return out;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hex.h"
+
 #define INDEX_SIZE (2 * WEIR_OFFENDERS) /* half full at most: probes stay short */
 #define NO_ENTRY UINT16_MAX
 #define SUFFIX_SIZE 17 /* '~' and 64 bits of the hash in hexadecimal */
@@ -142,9 +144,7 @@ static void copy_key(struct weir_offender *e, struct weir_bytes key)
         size--; /* not through the middle of a UTF-8 character */
     memcpy(e->key, key.data, size);
     e->key[size++] = '~';
-    for (int shift = 60; shift >= 0; shift -= 4)
-        e->key[size++] = "0123456789abcdef"[e->hash[0] >> shift & 15];
-    e->key_size = (uint8_t)size;
+    e->key_size = (uint8_t)(weir_hex_write64(e->key + size, e->hash[0]) - e->key);
 }
 
 static void fill(struct weir_offender *e, const uint64_t hash[2], struct weir_bytes name,

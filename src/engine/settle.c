@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "core/hex.h"
 #include "core/reason.h"
 #include "core/siphash.h"
 #include "engine/reservation.h"
@@ -375,7 +376,6 @@ int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *d
                              struct weir_bytes token, const struct weir_settle *settle,
                              uint64_t now_ns)
 {
-    static const char digits[] = "0123456789abcdef";
     struct weir_entry *entry = weir_entry_of(decision);
     struct plan plan = {.settle = *settle};
     struct weir_reservation read;
@@ -392,8 +392,7 @@ int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *d
     if (!release && time_at(engine, read.place, now_ns) >= read.ends_at_ns)
         return WEIR_ERR_NOT_FOUND;
     plan.record[0] = 'r'; /* no record of an idempotency key is called so */
-    for (int i = 0; i < 16; i++)
-        plan.record[1 + i] = digits[read.id >> (60 - 4 * i) & 15];
+    (void)weir_hex_write64(plan.record + 1, read.id);
     entry->settles = true;
     make_step(engine, entry, &plan);
     return 0;

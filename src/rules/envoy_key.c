@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/hex.h"
 #include "core/siphash.h"
 #include "rules/envoy_compiled.h"
 #include "rules/keys.h"
@@ -78,7 +79,6 @@ static bool shown_plainly(unsigned char byte)
 
 static void put_encoded(struct writer *writer, struct weir_bytes text)
 {
-    static const char digits[] = "0123456789abcdef";
     const char *at = text.data, *end = text.data + text.size;
     while (at < end && !writer->full) {
         const char *run = at;
@@ -88,7 +88,7 @@ static void put_encoded(struct writer *writer, struct weir_bytes text)
         put(writer, run, (size_t)(at - run));
         if (at < end) {
             unsigned char byte = (unsigned char)*at++;
-            char encoded[3] = {'%', digits[byte >> 4], digits[byte & 15]};
+            char encoded[3] = {'%', weir_hex_digit(byte >> 4), weir_hex_digit(byte)};
             put(writer, encoded, 3);
         }
     }
@@ -116,7 +116,6 @@ static struct weir_bytes value_of(const struct weir_envoy_item *item,
 static size_t cut_text(char *out, struct weir_bytes prefix, struct weir_bytes domain,
                        const struct weir_envoy_item *item, const struct weir_envoy_descriptor *of)
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t digest[2 * WEIR_DIGEST_BYTES], piece[3 * WEIR_DIGEST_BYTES + 1];
     rules_sha256(prefix, digest);
     rules_sha256(domain, digest + WEIR_DIGEST_BYTES);
@@ -132,10 +131,7 @@ static size_t cut_text(char *out, struct weir_bytes prefix, struct weir_bytes do
     }
     char *end = out + ENVOY_KEY_TEXT_MAX - 33;
     *end++ = '~';
-    for (unsigned i = 0; i < 16; i++) {
-        *end++ = digits[digest[i] >> 4];
-        *end++ = digits[digest[i] & 15];
-    }
+    (void)weir_hex_write(end, digest, 16);
     return ENVOY_KEY_TEXT_MAX;
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hex.h"
+
 #define LONG_TAG "tag:yaml.org,2002:"
 #define LONG_TAG_SIZE (sizeof(LONG_TAG) - 1)
 
@@ -63,15 +65,6 @@ static const struct word words[] = {
 static const char *const type_tags[] = {"!!null", "!!bool", "!!int", "!!float",
                                         "!!str",  "!!seq",  "!!map"};
 
-static unsigned digit_of(char byte)
-{
-    if (byte >= '0' && byte <= '9') {
-        return (unsigned)(byte - '0');
-    }
-    char letter = (char)(byte | 0x20);
-    return letter >= 'a' && letter <= 'f' ? (unsigned)(letter - 'a') + 10 : 99;
-}
-
 /* Go's integers with a base in front: 10, 0x1f, 0o17, 017, 0b1; underscores are gone already. */
 static bool read_integer(const char *text, struct envoy_resolved *out)
 {
@@ -88,7 +81,7 @@ static bool read_integer(const char *text, struct envoy_resolved *out)
     }
     uint64_t value = 0;
     for (; *text != '\0'; text++) {
-        unsigned digit = digit_of(*text);
+        unsigned digit = (unsigned)weir_hex_value(*text); /* none: more than any base */
         if (digit >= base || __builtin_mul_overflow(value, base, &value) ||
             __builtin_add_overflow(value, digit, &value)) {
             return false;

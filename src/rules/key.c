@@ -28,6 +28,7 @@
  */
 #include <string.h>
 
+#include "core/hex.h"
 #include "core/siphash.h"
 #include "rules/evaluate.h"
 
@@ -46,8 +47,6 @@ struct writer {
     uint16_t begins[RULES_KEY_MAX + 1]; /* where the piece of each attribute begins in the tuple */
     uint8_t tuple[TUPLE_MAX];
 };
-
-static const char hex_digits[] = "0123456789abcdef";
 
 static void text_put(struct writer *writer, const char *text, size_t size)
 {
@@ -79,7 +78,7 @@ static bool shown_plainly(unsigned char byte)
 
 static void text_put_encoded(struct writer *writer, unsigned char byte)
 {
-    char encoded[3] = {'%', hex_digits[byte >> 4], hex_digits[byte & 15]};
+    char encoded[3] = {'%', weir_hex_digit(byte >> 4), weir_hex_digit(byte)};
     text_put(writer, encoded, 3);
 }
 
@@ -107,21 +106,13 @@ static void text_put_value(struct writer *writer, struct weir_bytes value)
     }
 }
 
-static void put_hex(char *text, const uint8_t *bytes, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        text[2 * i] = hex_digits[bytes[i] >> 4];
-        text[2 * i + 1] = hex_digits[bytes[i] & 15];
-    }
-}
-
 size_t rules_secret_text(struct weir_bytes value, bool shared, char *text)
 {
     uint8_t digest[WEIR_DIGEST_BYTES];
     size_t shown = shared ? 2 * SECRET_SHOWN : SECRET_SHOWN;
     rules_sha256(value, digest);
     memcpy(text, "sha256:", 7);
-    put_hex(text + 7, digest, shown);
+    (void)weir_hex_write(text + 7, digest, shown);
     return 7 + 2 * shown;
 }
 
@@ -299,11 +290,11 @@ static void cut_text(const struct rules_evaluation *evaluation, struct writer *w
     if (evaluation->rules->shared) {
         uint8_t digest[WEIR_DIGEST_BYTES];
         rules_sha256((struct weir_bytes){(const char *)writer->tuple, tuple_size(writer)}, digest);
-        put_hex(end, digest, 16);
+        (void)weir_hex_write(end, digest, 16);
         return;
     }
     for (unsigned i = 0; i < 32; i++) {
-        *end++ = hex_digits[hash[i / 16] >> (4 * (i % 16)) & 15];
+        *end++ = weir_hex_digit(hash[i / 16] >> (4 * (i % 16)));
     }
 }
 

@@ -8,6 +8,7 @@
 #include <openssl/sha.h>
 #include <string.h>
 
+#include "core/hex.h"
 #include "core/siphash.h"
 #include "rules/compiled.h"
 
@@ -56,15 +57,6 @@ static uint64_t read_number(const unsigned char *bytes)
     return number;
 }
 
-static void write_text(const unsigned char *digest, char *text)
-{
-    static const char digits[] = "0123456789abcdef";
-    for (int i = 0; i < TEXT_BYTES; i++) {
-        *text++ = digits[digest[i] >> 4];
-        *text++ = digits[digest[i] & 15];
-    }
-}
-
 int weir_rules_once(const struct weir_rules *rules, const struct weir_check *checks, uint16_t count,
                     struct weir_bytes key, const uint64_t secret[2], struct weir_scratch *scratch,
                     struct weir_check *once, uint64_t *lease_id)
@@ -91,7 +83,7 @@ int weir_rules_once(const struct weir_rules *rules, const struct weir_check *che
     SHA256_Final(digest, &context);
     char *text = scratch->bytes + scratch->used;
     scratch->used += 2 * TEXT_BYTES;
-    write_text(digest, text);
+    (void)weir_hex_write(text, digest, TEXT_BYTES);
     *once = (struct weir_check){
         .limit = &rules->once,
         .cost = 1,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/hex.h"
 #include "rules/problems.h"
 
 /* What each byte of a path is (RFC 3986 pchar): p stands for itself, e has to be encoded, ? ends
@@ -38,15 +39,6 @@ static bool is_letter(char byte)
 static bool is_digit(char byte)
 {
     return byte >= '0' && byte <= '9';
-}
-
-static int hex_value(char byte)
-{
-    if (is_digit(byte)) {
-        return byte - '0';
-    }
-    char lower = (char)(byte | 0x20);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
 /* Cuts scheme and authority off "http://host/path"; data == NULL when it is no absolute form. */
@@ -144,8 +136,8 @@ static int put_next(struct path_writer *writer, struct weir_bytes raw, size_t *a
     bool fits;
     *at += 1;
     if (class == '%') {
-        int high = raw.size - *at >= 2 ? hex_value(raw.data[*at]) : -1;
-        int low = high >= 0 ? hex_value(raw.data[*at + 1]) : -1;
+        int high = raw.size - *at >= 2 ? weir_hex_value(raw.data[*at]) : -1;
+        int low = high >= 0 ? weir_hex_value(raw.data[*at + 1]) : -1;
         if (low < 0) {
             return refuse(reason, WEIR_ERR_SYNTAX, "path", "a % without two hexadecimal digits");
         }

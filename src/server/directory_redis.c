@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hex.h"
+
 #define NS_PER_MS UINT64_C(1000000)
 #define HEX_BYTES (2 * WEIR_DIGEST_BYTES)
 
@@ -83,13 +85,9 @@ static void on_reply(struct redis_call *call, int error, const struct weir_resp_
 static size_t write_command(const struct weir_redis_directory *directory, char *bytes,
                             const uint8_t digest[WEIR_DIGEST_BYTES])
 {
-    static const char digits[] = "0123456789abcdef";
     char *at = bytes + directory->head_size;
     memcpy(bytes, directory->head, directory->head_size);
-    for (int i = 0; i < WEIR_DIGEST_BYTES; i++) {
-        *at++ = digits[digest[i] >> 4];
-        *at++ = digits[digest[i] & 15];
-    }
+    at = weir_hex_write(at, digest, WEIR_DIGEST_BYTES);
     *at++ = '\r';
     *at++ = '\n';
     return (size_t)(at - bytes);

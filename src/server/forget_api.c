@@ -5,29 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/keys_lines.h"
 #include "server/daemon.h"
 #include "server/http.h"
 
 /* Of one call: as many as a worker may be behind with. */
 #define DIGESTS_MAX 1000
 
-static int digit_of(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool digest_read(const json_t *value, uint8_t digest[WEIR_DIGEST_BYTES])
 {
     const char *text = json_string_value(value);
-    if (!text || json_string_length(value) != (size_t)2 * WEIR_DIGEST_BYTES)
-        return false;
-    for (int i = 0; i < WEIR_DIGEST_BYTES; i++) {
-        int high = digit_of(text[2 * i]), low = digit_of(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        digest[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
+    return text && rules_digest_read(digest, text, json_string_length(value));
 }
 
 /* One digest, or an array of them: all are good, or nothing is forgotten. Returns how many, or

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/hex.h"
 #include "server/daemon.h"
 #include "server/envoy_http.h"
 #include "server/envoy_shared.h"
@@ -72,22 +73,14 @@ bool weir_http_next_parameter(struct weir_bytes *query, struct weir_bytes *name,
     return true;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 long weir_http_decode(struct weir_bytes value, char *out)
 {
     long used = 0;
     for (size_t i = 0; i < value.size; i++) {
         char c = value.data[i];
         if (c == '%') {
-            int high = i + 2 < value.size ? hex_digit(value.data[i + 1]) : -1;
-            int low = i + 2 < value.size ? hex_digit(value.data[i + 2]) : -1;
+            int high = i + 2 < value.size ? weir_hex_value(value.data[i + 1]) : -1;
+            int low = i + 2 < value.size ? weir_hex_value(value.data[i + 2]) : -1;
             if (high < 0 || low < 0)
                 return WEIR_ERR_SYNTAX;
             c = (char)(high << 4 | low);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hex.h"
 #include "core/siphash.h"
 #include "server/redis.h"
 
@@ -164,7 +165,7 @@ bool weir_redis_number_any(struct weir_bytes arg, int64_t *value)
 static struct weir_bytes key_text(const struct weir_redis_call *call, enum weir_redis_kind kind,
                                   struct weir_bytes key, char text[KEY_SENT_MAX + 8])
 {
-    static const char kinds[WEIR_REDIS_KINDS] = {'b', 'w'}, digits[] = "0123456789abcdef";
+    static const char kinds[WEIR_REDIS_KINDS] = {'b', 'w'};
     unsigned char digest[SHA256_DIGEST_LENGTH];
     bool whole = !key.data || key.size <= KEY_SENT_MAX;
     int size = snprintf(text, 8, "%c%u%c", kinds[kind], call->session->database, whole ? ':' : '#');
@@ -175,10 +176,7 @@ static struct weir_bytes key_text(const struct weir_redis_call *call, enum weir_
         return (struct weir_bytes){text, (size_t)size + key.size};
     }
     SHA256((const unsigned char *)key.data, key.size, digest);
-    for (size_t i = 0; i < sizeof digest; i++) {
-        *at++ = digits[digest[i] >> 4];
-        *at++ = digits[digest[i] & 15];
-    }
+    at = weir_hex_write(at, digest, sizeof digest);
     return (struct weir_bytes){text, (size_t)(at - text)};
 }
 

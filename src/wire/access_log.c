@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "core/hex.h"
+
 #define NS_PER_S UINT64_C(1000000000)
 #define SECONDS_PER_DAY 86400
 #define TIME_SIZE 26 /* 07/Mar/2004:16:05:49 -0800 */
@@ -33,15 +35,6 @@ static bool word_take(struct cursor *cursor, struct weir_bytes *word)
     return true;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Reads what follows a backslash at `at`. Returns the bytes taken, 0 when it is no escape. */
 static size_t escape_read(const char *at, const char *end, char *out)
 {
@@ -54,8 +47,8 @@ static size_t escape_read(const char *at, const char *end, char *out)
         *out = values[letter - letters];
         return 1;
     }
-    if (*at == 'x' && end - at >= 3 && hex_value(at[1]) >= 0 && hex_value(at[2]) >= 0) {
-        *out = (char)(hex_value(at[1]) << 4 | hex_value(at[2]));
+    if (*at == 'x' && end - at >= 3 && weir_hex_value(at[1]) >= 0 && weir_hex_value(at[2]) >= 0) {
+        *out = (char)(weir_hex_value(at[1]) << 4 | weir_hex_value(at[2]));
         return 3;
     }
     return 0;

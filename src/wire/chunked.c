@@ -5,6 +5,7 @@
 
 #include <weir/error.h>
 
+#include "core/hex.h"
 #include "wire/http_chars.h"
 
 enum state {
@@ -29,19 +30,10 @@ static int refuse(const char **problem, int err, const char *text)
     return err;
 }
 
-static int digit_value(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* A byte of the line that tells a chunk's size. */
 static int size_byte(struct weir_chunked *chunked, char c, size_t body_max, const char **problem)
 {
-    int value = chunked->state <= SIZE_MORE ? digit_value(c) : -1;
+    int value = chunked->state <= SIZE_MORE ? weir_hex_value(c) : -1;
     if (value >= 0) {
         chunked->left = chunked->left * 16 + (size_t)value;
         chunked->state = SIZE_MORE;

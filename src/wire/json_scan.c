@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/hex.h"
 #include "wire/utf8.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -41,15 +42,6 @@ char json_scan_peek(struct json_scan *scan)
     return scan->at < scan->end ? *scan->at : '\0';
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The four digits after \u; -1 when they are not. */
 static int32_t unit_read(const char *at, const char *end)
 {
@@ -58,7 +50,7 @@ static int32_t unit_read(const char *at, const char *end)
         return -1;
     }
     for (int i = 0; i < 4; i++) {
-        int digit = hex_value(at[i]);
+        int digit = weir_hex_value(at[i]);
         if (digit < 0) {
             return -1;
         }

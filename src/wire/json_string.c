@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "core/hex.h"
 #include "wire/utf8.h"
 
 static bool is_plain(char c)
@@ -21,9 +22,7 @@ static char *escape_write(char *out, char c)
         *out++ = names[c - '\b'];
     } else {
         memcpy(out, "u00", 3);
-        out[3] = "0123456789abcdef"[(unsigned char)c >> 4];
-        out[4] = "0123456789abcdef"[(unsigned char)c & 15];
-        out += 5;
+        out = weir_hex_write(out + 3, &(unsigned char){(unsigned char)c}, 1);
     }
     return out;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/hex.h"
 #include "wire/resp_line.h"
 
 static long refuse(struct weir_resp_parser *parser, const char *what)
@@ -37,21 +38,12 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* What follows a backslash in double quotes; the bytes taken. */
 static size_t escape_read(const char *at, const char *end, char *out)
 {
     static const char letters[] = "nrtba", values[] = "\n\r\t\b\a";
-    if (end - at >= 3 && *at == 'x' && hex_value(at[1]) >= 0 && hex_value(at[2]) >= 0) {
-        *out = (char)(hex_value(at[1]) << 4 | hex_value(at[2]));
+    if (end - at >= 3 && *at == 'x' && weir_hex_value(at[1]) >= 0 && weir_hex_value(at[2]) >= 0) {
+        *out = (char)(weir_hex_value(at[1]) << 4 | weir_hex_value(at[2]));
         return 3;
     }
     const char *letter = memchr(letters, *at, sizeof letters - 1);

@@ -8,24 +8,16 @@
 #include <openssl/sha.h>
 #include <string.h>
 
+#include "core/hex.h"
 #include "store/redis/client.h"
 
 #define TAG_DIGITS 16
-
-static const char hex_digits[] = "0123456789abcdef";
 
 static char *put(char *out, const void *data, size_t size)
 {
     if (size > 0)
         memcpy(out, data, size);
     return out + size;
-}
-
-static char *put_hex(char *out, uint64_t value)
-{
-    for (int shift = 60; shift >= 0; shift -= 4)
-        *out++ = hex_digits[value >> shift & 15];
-    return out;
 }
 
 /* A lease's token says its tag, and that may be 0. */
@@ -38,7 +30,7 @@ uint16_t redis_key_slot(uint64_t tag)
 {
     char digits[TAG_DIGITS];
 
-    put_hex(digits, tag);
+    weir_hex_write64(digits, tag);
     return redis_slot(digits, sizeof digits);
 }
 
@@ -98,7 +90,7 @@ static char *write_start(char *out, const char *prefix, uint64_t tag)
 {
     out = put(out, prefix, strlen(prefix));
     *out++ = '{';
-    out = put_hex(out, tag);
+    out = weir_hex_write64(out, tag);
     *out++ = '}';
     return out;
 }
@@ -108,11 +100,7 @@ char *redis_key_write_digest(char *out, const char *prefix, uint64_t tag,
 {
     out = write_start(out, prefix, tag);
     *out++ = '~';
-    for (size_t i = 0; i < REDIS_DIGEST; i++) {
-        *out++ = hex_digits[digest[i] >> 4];
-        *out++ = hex_digits[digest[i] & 15];
-    }
-    return out;
+    return weir_hex_write(out, digest, REDIS_DIGEST);
 }
 
 char *redis_key_write(char *out, const char *prefix, const struct weir_check *check)
@@ -143,5 +131,5 @@ char *redis_key_write_reservation(char *out, const char *prefix, uint64_t tag, u
 {
     out = write_start(out, prefix, tag);
     *out++ = '?';
-    return put_hex(out, id);
+    return weir_hex_write64(out, id);
 }

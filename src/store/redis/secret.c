@@ -4,14 +4,13 @@
 #include <openssl/sha.h>
 #include <string.h>
 
+#include "core/hex.h"
+
 void redis_secret_init(struct redis_secret *secret, const uint64_t seed[2])
 {
-    static const char digits[] = "0123456789abcdef";
-
     memset(secret, 0, sizeof *secret);
     pthread_mutex_init(&secret->lock, NULL);
-    for (int i = 0; i < 32; i++)
-        secret->text[i] = digits[seed[i / 16] >> (60 - 4 * (i % 16)) & 15];
+    (void)weir_hex_write64(weir_hex_write64(secret->text, seed[0]), seed[1]);
     secret->size = 32;
 }
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/hex.h"
+
 #define PORT_REDIS 6379
 #define PORT_SENTINEL 26379
 #define DB_MAX 2147483647 /* what SELECT can be told */
@@ -24,15 +26,6 @@ static int refuse_at(const struct cursor *cursor, const char *at, const char *wh
     return WEIR_ERR_SYNTAX;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Copies text[0..size) with %XX decoded. */
 static int decode(const struct cursor *cursor, const char *text, size_t size, char *out,
                   size_t room)
@@ -42,8 +35,8 @@ static int decode(const struct cursor *cursor, const char *text, size_t size, ch
         const char *at = text + i;
         unsigned char c = (unsigned char)*at;
         if (c == '%') {
-            int high = i + 2 < size ? hex_digit(at[1]) : -1;
-            int low = high >= 0 ? hex_digit(at[2]) : -1;
+            int high = i + 2 < size ? weir_hex_value(at[1]) : -1;
+            int low = high >= 0 ? weir_hex_value(at[2]) : -1;
             if (low < 0) {
                 return refuse_at(cursor, at, "two hexadecimal digits follow a %");
             }
