@@ -14,12 +14,11 @@ struct calendar {
     uint64_t bounds[];
 };
 
-/* The limits of one override; name, limits, parts and states are in its block. */
+/* The limits of one override; limits, parts, states and names are in its block. */
 struct kept {
     struct kept *next; /* in its bucket */
     uint64_t hash;
     uint32_t count;
-    char *name;
     struct weir_limit *limits, *parts;
     uint32_t *states;
 };
@@ -85,9 +84,9 @@ static uint64_t hash_of(const struct weir_override *override)
         hash = mix(hash, spec->window_ns);
         hash = mix(hash, spec->burst + ((uint64_t)spec->algorithm << 48));
         hash = mix(hash, spec->calendar + spec->rollover);
+        for (const char *at = override->limits[i].name; *at; at++)
+            hash = mix(hash, (unsigned char)*at);
     }
-    for (const char *at = override->limits[0].name; *at; at++)
-        hash = mix(hash, (unsigned char)*at);
     return hash;
 }
 
@@ -106,10 +105,11 @@ static bool same_spec(const struct weir_limit_spec *a, const struct weir_limit_s
 
 static bool is_same(const struct kept *kept, const struct weir_override *override)
 {
-    if (kept->count != override->count || strcmp(kept->name, override->limits[0].name) != 0)
+    if (kept->count != override->count)
         return false;
     for (uint32_t i = 0; i < kept->count; i++) {
         if (kept->states[i] != override->states[i] ||
+            strcmp(kept->limits[i].name, override->limits[i].name) != 0 ||
             !same_spec(&kept->limits[i].spec, &override->limits[i].spec))
             return false;
     }
@@ -143,19 +143,24 @@ static const uint64_t *keep_bounds(struct weir_overrides *overrides, const uint6
 static struct kept *copy_of(const struct weir_override *override)
 {
     uint32_t count = override->count;
-    size_t name_size = strlen(override->limits[0].name) + 1;
+    size_t names = 0;
+    for (uint32_t i = 0; i < count; i++)
+        names += strlen(override->limits[i].name) + 1;
     struct kept *kept = malloc(sizeof *kept + 2 * count * sizeof *kept->limits +
-                               count * sizeof *kept->states + name_size);
+                               count * sizeof *kept->states + names);
     if (!kept)
         return NULL;
     kept->count = count;
     kept->limits = (struct weir_limit *)(void *)(kept + 1);
     kept->parts = kept->limits + count;
     kept->states = (uint32_t *)(void *)(kept->parts + count);
-    kept->name = (char *)(kept->states + count);
+    char *at = (char *)(kept->states + count);
     memcpy(kept->limits, override->limits, count * sizeof *kept->limits);
     memcpy(kept->states, override->states, count * sizeof *kept->states);
-    memcpy(kept->name, override->limits[0].name, name_size);
+    for (uint32_t i = 0; i < count; i++) {
+        kept->limits[i].name = strcpy(at, override->limits[i].name);
+        at += strlen(at) + 1;
+    }
     return kept;
 }
 
@@ -164,7 +169,6 @@ static int keep_limit(struct weir_overrides *overrides, struct weir_store *store
                       struct weir_reason *reason)
 {
     struct weir_limit *limit = &kept->limits[i];
-    limit->name = kept->name;
     limit->local = NULL;
     limit->id = 0;
     if (limit->spec.bounds)
