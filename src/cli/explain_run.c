@@ -11,7 +11,9 @@
 #include "cli/replay_report.h"
 #include "cli/replay_request.h"
 #include "cli/rules_file.h"
+#include "core/hex.h"
 #include "engine/engine.h"
+#include "rules/caller.h"
 #include "rules/explain.h"
 #include "server/clock.h"
 #include "table/table.h"
@@ -20,6 +22,16 @@
 #define KEY_TEXT_MAX 400
 #define NS_PER_MS UINT64_C(1000000)
 
+/* Keys of one request that a server would look up. */
+#define LOOKED_UP_MAX 16
+
+/* A directory that knows nobody and tells who was asked for: nothing is looked up here. */
+struct looked_up {
+    struct weir_directory base; /* first */
+    uint32_t count;
+    uint8_t digests[LOOKED_UP_MAX][WEIR_DIGEST_BYTES];
+};
+
 struct explain {
     const struct explain_options *options;
     struct weir_rules *rules;
@@ -27,6 +39,7 @@ struct explain {
     struct weir_store *store;
     struct weir_engine *engine;
     struct weir_decision *decision; /* the peek */
+    struct looked_up looked_up;
     struct replay_request request;
     struct weir_scratch scratch;
     struct weir_check checks[WEIR_CHECKS_MAX];
@@ -87,6 +100,28 @@ static uint64_t table_clock(void *context)
     return weir_table_time(context, weir_clock_boot_ns());
 }
 
+static int look_up(struct weir_directory *directory, const struct weir_rules *rules,
+                   const uint8_t digest[WEIR_DIGEST_BYTES], struct weir_caller *caller)
+{
+    struct looked_up *looked_up = (struct looked_up *)directory;
+    uint32_t i = 0;
+    while (i < looked_up->count && memcmp(looked_up->digests[i], digest, WEIR_DIGEST_BYTES) != 0)
+        i++;
+    if (i == looked_up->count && i < LOOKED_UP_MAX)
+        memcpy(looked_up->digests[looked_up->count++], digest, WEIR_DIGEST_BYTES);
+    return 0;
+}
+
+/* NULL: the rules keep no caller elsewhere. */
+static struct weir_directory *open_directory(struct explain *explain)
+{
+    static const struct weir_directory_ops ops = {.find = look_up}; /* it is never PENDING */
+    if (weir_rules_settings(explain->rules)->identities.redis.url == NULL)
+        return NULL;
+    explain->looked_up.base.ops = &ops;
+    return &explain->looked_up.base;
+}
+
 static int open_engine(struct explain *explain)
 {
     struct weir_reason none = {{0}};
@@ -96,6 +131,7 @@ static int open_engine(struct explain *explain)
     if (error == 0) {
         struct weir_engine_options options = {.store = explain->store,
                                               .rules = explain->rules,
+                                              .directory = open_directory(explain),
                                               .secret = weir_table_secret(explain->table),
                                               .decisions = 2, /* and a candidate */
                                               .done = take_decision,
@@ -116,6 +152,8 @@ static int evaluate(struct explain *explain)
     weir_rules_moment(explain->rules, now_ns, &moment);
     explain->request.request.now_ns = now_ns;
     explain->request.request.resting = moment.resting;
+    if (explain->looked_up.base.ops != NULL)
+        explain->request.request.directory = &explain->looked_up.base;
     const uint64_t *secret = weir_table_secret(explain->table);
     int count =
         weir_rules_explain(explain->rules, &explain->request.request, secret, &explain->scratch,
@@ -278,9 +316,21 @@ static void print_limit(const struct explain *explain, uint32_t rule)
         print_candidate(explain, &explain->checks[own]);
 }
 
+/* What a server finds there may make all the rest different. */
+static void print_looked_up(const struct explain *explain)
+{
+    char text[2 * WEIR_DIGEST_BYTES + 1];
+    for (uint32_t i = 0; i < explain->looked_up.count; i++) {
+        *weir_hex_write(text, explain->looked_up.digests[i], WEIR_DIGEST_BYTES) = '\0';
+        printf("a server looks up its key in Redis, which explain does not: %s%s\n",
+               weir_rules_settings(explain->rules)->identities.prefix, text);
+    }
+}
+
 static void print_answer(const struct explain *explain)
 {
     const struct weir_decision *decision = explain->decision;
+    print_looked_up(explain);
     print_identity("user", explain->identity.user);
     print_identity("org ", explain->identity.org);
     print_identity("plan", explain->identity.plan);

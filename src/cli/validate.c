@@ -44,18 +44,24 @@ static int check_limit(void *context, struct weir_limit *limit, const char *name
     return error;
 }
 
-static int check_store(char *path, struct weir_rules *rules)
+static int check_url(const char *path, const char *setting, const char *text)
 {
-    const struct weir_store_settings *store = &weir_rules_settings(rules)->store;
     struct redis_url url;
     struct weir_reason reason = {{0}};
-    if (store->redis.url == NULL)
-        return 0;
-    int error = redis_url_parse(&url, store->redis.url, &reason);
-    if (error < 0) {
-        cli_error("%s: store.redis: %s", path, reason.text);
+    int error = text != NULL ? redis_url_parse(&url, text, &reason) : 0;
+    if (error < 0)
+        cli_error("%s: %s: %s", path, setting, reason.text);
+    return error;
+}
+
+static int check_store(char *path, struct weir_rules *rules)
+{
+    const struct weir_settings *settings = weir_rules_settings(rules);
+    int error = check_url(path, "identities.redis", settings->identities.redis.url);
+    if (error == 0)
+        error = check_url(path, "store.redis", settings->store.redis.url);
+    if (error < 0 || settings->store.redis.url == NULL)
         return error;
-    }
     return weir_rules_prepare(rules, check_limit, path);
 }
 
