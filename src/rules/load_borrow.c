@@ -64,10 +64,11 @@ static void lower_rates(struct lending *lending, const struct rules_node *node, 
 }
 
 /* `reserve` of a pool: the lender's rates become lower. */
-static void load_reserve(struct lending *lending, const struct rules_field *field,
-                         struct rules_rule *lender)
+static void load_reserve(struct lending *lending, uint32_t number, struct rules_rule *lender)
 {
     struct rules_loader *loader = lending->loader;
+    const struct rules_field *field = field_of(lending, number, RULES_LIMIT_RESERVE);
+    const struct rules_field *mode = field_of(lending, number, RULES_LIMIT_MODE);
     const struct rules_node *node = field->value;
     uint32_t percent, plans = loader->rules->plan_count;
     if (!rules_read_percent(loader, node, "reserve", 1, 99, RESERVE_EXAMPLE, &percent)) {
@@ -82,12 +83,14 @@ static void load_reserve(struct lending *lending, const struct rules_field *fiel
                           : weir_algorithm_name((enum weir_algorithm)lender->algorithm));
         return;
     }
-    if (lender->flags & WEIR_CHECK_LEASED) {
-        rules_problem(loader, field->key,
+    if (mode->value != NULL && (lender->flags & WEIR_CHECK_LEASED) != 0) {
+        rules_problem(loader, mode->key,
                       "with shares nobody knows what remains: a pool with a reserve is decided "
-                      "exactly; give it `mode: exact`");
+                      "exactly; leave `mode` out");
         return;
     }
+    loader->rules->rules[number].flags &= (uint8_t)~WEIR_CHECK_LEASED;
+    lender->flags &= (uint8_t)~WEIR_CHECK_LEASED;
     lower_rates(lending, node, percent, &lender->rates);
     struct rules_rates *lowered =
         lender->plans != NULL ? rules_keep(loader, (plans + 1) * sizeof(*lowered)) : NULL;
@@ -196,7 +199,7 @@ static void load_pool(struct lending *lending, uint32_t number)
         pin_plan(loader->rules, &loan->lender);
     }
     if (reserve->value != NULL) {
-        load_reserve(lending, reserve, &loan->lender);
+        load_reserve(lending, number, &loan->lender);
     }
     loader->rules->rules[number].lends = loan;
 }

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "rules/borrow.h"
+#include "rules/candidate.h"
 #include "rules/explain.h"
 #include "rules/settle.h"
 
@@ -57,6 +59,37 @@ static void follow_schedules(const struct weir_rules *rules)
     }
 }
 
+/* What the limits of a request may borrow and try; `checks` are what it meets. */
+static void ask_beside(const struct weir_rules *rules, const struct weir_request *request,
+                       struct weir_scratch *scratch, const struct weir_check *met, int count)
+{
+    static struct weir_check checks[WEIR_CHECKS_MAX], tried[WEIR_RATES_MAX];
+    static struct weir_loans loans;
+    int again =
+        weir_rules_checks_and_loans(rules, request, secret, scratch, checks, NULL, &loans, NULL);
+    for (int i = 0; i < count; i++) {
+        uint16_t rates = weir_rules_candidate(rules, &met[i], tried);
+        REQUIRE(rates <= WEIR_RATES_MAX);
+        REQUIRE((rates > 0) == weir_rules_tries(rules, &met[i]));
+        for (uint16_t r = 0; r < rates; r++) {
+            REQUIRE(tried[r].limit != NULL && tried[r].hash[0] != met[i].hash[0]);
+        }
+    }
+    if (again < 0) {
+        return; /* no room for the pools */
+    }
+    REQUIRE(again == count && again + loans.check_count <= WEIR_CHECKS_MAX);
+    for (uint16_t i = 0; i < loans.count; i++) {
+        const struct weir_loan *loan = &loans.loans[i];
+        REQUIRE(loan->count > 0 && loan->first + loan->count <= loans.check_count);
+        REQUIRE(loan->pool != loan->rule);
+        for (uint16_t c = loan->first; c < loan->first + loan->count; c++) {
+            REQUIRE(loans.checks[c].rule == loan->pool);
+            mark(rules, &loans.checks[c]);
+        }
+    }
+}
+
 /* One request that has every attribute of the file. */
 static void ask(struct weir_rules *rules)
 {
@@ -85,6 +118,9 @@ static void ask(struct weir_rules *rules)
         REQUIRE(memcmp(checks[0][i].hash, checks[1][i].hash, sizeof(checks[0][i].hash)) == 0);
         REQUIRE(i == 0 || checks[0][i - 1].rule <= checks[0][i].rule); /* several rates */
         mark(rules, &checks[0][i]);
+    }
+    if (count >= 0) {
+        ask_beside(rules, &request, &scratch[1], checks[0], count);
     }
 }
 

@@ -247,6 +247,18 @@ def test_free_plans_share_a_bucket_for_what_costs_much_and_paid_ones_do_not(tmp_
     assert allowed(decisions[41:]) == 9  # of its own bucket of 10, one was used
 
 
+def test_paid_keys_borrow_what_free_plans_leave_but_for_their_half(tmp_path):
+    trace = public_api(tmp_path, many_keys("acme", "pro", 2) + many_keys("hobby", "free", 1))
+    for i in range(40):
+        ask(trace, i / 1000, f"acme-{i % 2}", host(i % 2), "/v1/reports/7")
+    for i in range(10):
+        ask(trace, 1 + i / 1000, "hobby-0", host(50), "/v1/reports/7")
+    decisions = trace.replay()
+    assert allowed(decisions[:40]) == 2 * 10 + 5
+    assert "reports-free" in names(decisions[20])  # charged in place of its own
+    assert allowed(decisions[40:]) == 5
+
+
 def test_a_month_is_one_of_the_calendar_and_a_fifth_of_it_comes_over(tmp_path):
     trace = public_api(tmp_path, many_keys("acme", "free", 1))
     zurich_december = 1701385200 - START  # 2023-12-01 00:00 in Zurich

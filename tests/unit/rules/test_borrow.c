@@ -156,6 +156,20 @@ static void borrowers_meet_a_pool_that_decides(void **state)
     weir_rules_unref(rules);
 }
 
+static void a_pool_with_a_reserve_is_decided_exactly(void **state)
+{
+    struct weir_rules *rules =
+        test_load("store: {redis: {url: redis://127.0.0.1, mode: leased}, nodes: 2}\n"
+                  "limits:\n"
+                  "- {name: own, key: [user], rate: 1/s, pool: pool}\n"
+                  "- {name: pool, key: [], rate: 9/s, borrow: true, reserve: 20%}\n");
+    struct test_request *test = BORROW(rules, "user", "ann");
+    assert_int_equal(test->checks[0].flags, WEIR_CHECK_LEASED);
+    assert_int_equal(test->checks[1].flags, 0);
+    assert_int_equal(loans.checks[0].flags, 0);
+    weir_rules_unref(rules);
+}
+
 static void more_checks_than_there_is_room_for_are_refused(void **state)
 {
     char text[4096] = "limits:\n";
@@ -220,24 +234,26 @@ static void pools_that_mean_nothing_are_refused(void **state)
                  "are concurrency or none\n");
     test_refused("limits:\n- {name: pool, key: [], rate: unlimited, borrow: true}\n",
                  "2:50: an unlimited limit has nothing that is unused\n");
-    test_refused("store: {redis: {url: redis://127.0.0.1, mode: leased}, nodes: 2}\n"
-                 "limits:\n- {name: pool, key: [], rate: 9/s, borrow: true, reserve: 20%}\n",
-                 "3:50: with shares nobody knows what remains: a pool with a reserve is decided "
-                 "exactly; give it `mode: exact`\n");
+    test_refused("store: {redis: {url: redis://127.0.0.1}, nodes: 2}\n"
+                 "limits:\n- {name: pool, key: [], rate: 9/s, borrow: true, reserve: 20%, mode: "
+                 "leased}\n",
+                 "3:64: with shares nobody knows what remains: a pool with a reserve is decided "
+                 "exactly; leave `mode` out\n");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_paid_caller_borrows_from_the_bucket_of_the_free_plans),
-        cmocka_unit_test(the_pool_is_met_with_its_key_and_not_with_its_match),
-        cmocka_unit_test(a_pool_is_asked_once),
-        cmocka_unit_test(what_is_in_the_way_of_a_pool_leaves_nothing_to_borrow),
-        cmocka_unit_test(a_pool_of_one_plan_has_the_rates_of_that_plan),
-        cmocka_unit_test(a_reserve_lowers_what_borrowers_meet),
-        cmocka_unit_test(borrowers_meet_a_pool_that_decides),
-        cmocka_unit_test(more_checks_than_there_is_room_for_are_refused),
-        cmocka_unit_test(pools_that_mean_nothing_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(a_paid_caller_borrows_from_the_bucket_of_the_free_plans),
+            cmocka_unit_test(the_pool_is_met_with_its_key_and_not_with_its_match),
+            cmocka_unit_test(a_pool_is_asked_once),
+            cmocka_unit_test(what_is_in_the_way_of_a_pool_leaves_nothing_to_borrow),
+            cmocka_unit_test(a_pool_of_one_plan_has_the_rates_of_that_plan),
+            cmocka_unit_test(a_reserve_lowers_what_borrowers_meet),
+            cmocka_unit_test(borrowers_meet_a_pool_that_decides),
+            cmocka_unit_test(a_pool_with_a_reserve_is_decided_exactly),
+            cmocka_unit_test(more_checks_than_there_is_room_for_are_refused),
+            cmocka_unit_test(pools_that_mean_nothing_are_refused),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
 }
