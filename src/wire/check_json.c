@@ -113,6 +113,14 @@ static int key_read(struct json_scan *scan, struct weir_bytes *key)
     return err;
 }
 
+static int life_read(struct json_scan *scan, uint64_t *life_ns)
+{
+    (void)json_scan_peek(scan); /* past spaces */
+    const char *at = scan->at;
+    int err = json_scan_seconds(scan, life_ns);
+    return err == WEIR_ERR_SYNTAX ? json_scan_fail(scan, err, at, "not seconds, as in 60") : err;
+}
+
 static int status_read(struct json_scan *scan, uint64_t *status)
 {
     const char *at = scan->at;
@@ -146,7 +154,7 @@ static int field_read(struct json_scan *scan, enum field field, struct weir_chec
         return key_read(scan, &check->idempotency_key);
     case FIELD_LIFE:
         check->has_life = true;
-        return json_scan_seconds(scan, &check->life_ns);
+        return life_read(scan, &check->life_ns);
     case FIELD_STATUS:
         return status_read(scan, &check->status);
     case FIELD_LATENCY:
@@ -168,6 +176,15 @@ static void check_clear(struct weir_check_json *check)
     check->header_count = check->attribute_count = 0;
 }
 
+static const char *wrong_field(enum field field, struct weir_bytes name)
+{
+    if (field != FIELDS) {
+        return "repeated field";
+    }
+    bool attribute = equals(name, "user", 4) || equals(name, "org", 3) || equals(name, "plan", 4);
+    return attribute ? "only \"attributes\" may have" : "unknown field";
+}
+
 /* One object. */
 static int check_read(struct json_scan *scan, struct weir_check_json *check)
 {
@@ -184,8 +201,8 @@ static int check_read(struct json_scan *scan, struct weir_check_json *check)
         }
         enum field field = field_find(name);
         if (field == FIELDS || (seen & 1u << field) != 0) {
-            return fail_with_name(scan, WEIR_ERR_SYNTAX, name.data - 1,
-                                  field == FIELDS ? "unknown field" : "repeated field", name);
+            return fail_with_name(scan, WEIR_ERR_SYNTAX, name.data - 1, wrong_field(field, name),
+                                  name);
         }
         seen |= 1u << field;
         scan->field = field_names[field];

@@ -171,6 +171,10 @@ static void a_mistyped_or_repeated_field_is_an_error(void **state)
 {
     assert_error("{\"methd\":\"GET\"}", WEIR_ERR_SYNTAX, "unknown field \"methd\", at byte 1");
     assert_error("{\"\":1}", WEIR_ERR_SYNTAX, "unknown field \"\", at byte 1");
+    assert_error("{\"user\":\"a\"}", WEIR_ERR_SYNTAX,
+                 "only \"attributes\" may have \"user\", at byte 1");
+    assert_error("{\"life\": \"5m\"}", WEIR_ERR_SYNTAX, "life: not seconds, as in 60, at byte 9");
+    assert_error("{\"life\":-1}", WEIR_ERR_SYNTAX, "life: not seconds, as in 60, at byte 8");
     assert_error("{\"Cost\":1}", WEIR_ERR_SYNTAX, "unknown field \"Cost\", at byte 1");
     assert_error("{\"a\\n\\\"\xc3\xa9\":1}", WEIR_ERR_SYNTAX,
                  "unknown field \"a?\"??\", at byte 1");
