@@ -239,7 +239,7 @@ def test_what_is_wrong_is_told_once_and_what_is_good_is_used(tmp_path, redis):
 
 def test_while_redis_is_away_what_is_old_is_used_and_others_are_nobody(tmp_path):
     with RedisServer(tmp_path / "redis") as redis, Scene(
-            tmp_path, redis.url, life="100ms", unknown_life="100ms", deadline="50ms") as weir:
+            tmp_path, redis.url, life="100ms", unknown_life="100ms") as weir:
         put(redis, "alices", user="alice", plan="pro")
         assert weir.limit("alices") == PRO
         redis.kill()
@@ -262,8 +262,7 @@ def test_while_redis_is_away_what_is_old_is_used_and_others_are_nobody(tmp_path)
 
 def test_on_error_may_deny_and_stale_may_be_off(tmp_path):
     with RedisServer(tmp_path / "redis") as redis, Scene(
-            tmp_path, redis.url, life="100ms", stale="off", deadline="50ms",
-            on_error="deny") as weir:
+            tmp_path, redis.url, life="100ms", stale="off", on_error="deny") as weir:
         put(redis, "alices", user="alice", plan="pro")
         assert weir.limit("alices") == PRO
         redis.kill()
@@ -279,9 +278,9 @@ def test_on_error_may_deny_and_stale_may_be_off(tmp_path):
 
 def test_a_redis_that_hangs_delays_nobody_else_and_each_key_by_the_deadline(tmp_path):
     with RedisServer(tmp_path / "redis") as redis, Scene(
-            tmp_path, redis.url, deadline="100ms", life="300ms") as weir:
+            tmp_path, redis.url, deadline="100ms", life="300ms", unknown_life="1ms") as weir:
         put(redis, "alices", user="alice", plan="pro")
-        assert weir.limit("alices") == PRO
+        wait_until(lambda: weir.limit("alices", cost=0) == PRO)  # in time, even on a slow machine
         pause(redis)
         for i in range(30):
             assert weir.ask(None, ip=f"198.51.100.{i}").status == 200
@@ -497,7 +496,7 @@ def test_reloads_under_load_lose_no_request_and_change_lives(tmp_path, redis):
 
 
 def test_a_daemon_without_its_redis_starts_and_ends(tmp_path, redis):
-    with Scene.__mro__[1](tmp_path, rules("redis://127.0.0.1:1", deadline="50ms"), "--workers", 2,
+    with RedisWeir(tmp_path, rules("redis://127.0.0.1:1", deadline="100ms"), "--workers", 2,
                           http="127.0.0.1:0", admin="127.0.0.1:0") as weir:
         weir.wait_event("identities_down")
         assert weir.check(headers={"x-key": "alices"}, ip="192.0.2.1").status == 200
