@@ -497,7 +497,7 @@ def test_reloads_under_load_lose_no_request_and_change_lives(tmp_path, redis):
 
 def test_a_daemon_without_its_redis_starts_and_ends(tmp_path, redis):
     with RedisWeir(tmp_path, rules("redis://127.0.0.1:1", deadline="100ms"), "--workers", 2,
-                          http="127.0.0.1:0", admin="127.0.0.1:0") as weir:
+                   http="127.0.0.1:0", admin="127.0.0.1:0") as weir:
         weir.wait_event("identities_down")
         assert weir.check(headers={"x-key": "alices"}, ip="192.0.2.1").status == 200
         assert weir.stop() == 0
