@@ -270,10 +270,9 @@ static int read_value(struct reader *reader, struct entry *entry, enum field fie
     int err = 0;
     if (field == FIELD_LIMITS) {
         err = report(reader, &mark, "`limits` must be a mapping of limits to rates");
-    } else if (field < FIELDS && value->type == YAML_SCALAR_EVENT) {
-        err = set_text(reader, entry, field, value);
-    } else if (value->type != YAML_SCALAR_EVENT) {
-        err = report(reader, &mark, "must be a text");
+    } else if (field < FIELDS) {
+        err = value->type == YAML_SCALAR_EVENT ? set_text(reader, entry, field, value)
+                                               : report(reader, &mark, "must be a text");
     }
     if (err < 0) {
         yaml_event_delete(value);

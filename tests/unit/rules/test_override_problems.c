@@ -1,0 +1,131 @@
+/* What is wrong with the overrides of a keys file, and how many it may have. */
+#include "keys_test.h"
+
+static void problems_of_overrides_are_told_with_their_places(void **state)
+{
+    refused(ALICE ": { user: a, limits: { apii: 5/s, nothing-like-it: 5/s } }\n",
+            "1:88: no limit is called `apii`; did you mean `api`?\n"
+            "1:99: no limit is called `nothing-like-it`\n");
+    refused(ALICE ": { user: a, limits: { api: 5/fortnight, org: plan, both: 5/s burst 9 } }\n",
+            "1:93: `5/fortnight`: unknown unit `fortnight`; units are ms, s, sec, min, h, hour, d, "
+            "day, w, week\n"
+            "1:111: `plan` cannot stand for one caller\n"
+            "1:123: a burst needs a bucket (token_bucket, gcra, leaky_bucket); sliding_window has "
+            "none\n");
+    refused(ALICE
+            ": { user: a, limits: { both: [5/s, unlimited], api: [], org: {}, month: [[1]] } }\n",
+            "1:94: `unlimited` cannot stand among several rates\n"
+            "1:117: must be a rate, as in `5000/min burst 200`, or a list of them\n"
+            "1:126: must be a rate, as in `5000/min burst 200`, or a list of them\n"
+            "1:137: must be a rate, as in `5000/min burst 200`, or a list of them\n");
+    refused(ALICE ": { user: a, limits: { both: [5/min, 6/s], org: 7/7ms, slots: 5/s, month: "
+                  "[5/month, 6/month] } }\n",
+            "1:94: beside `5/min` the rate `6/s` never denies anything; leave it out\n"
+            "1:113: `segments` 6 does not divide the window; the nearest that does is 5\n"
+            "1:127: concurrency is a number in flight, not a rate: leave the unit out\n"
+            "1:139: a quota and a number in flight stand alone\n");
+    refused(ALICE ": { user: a, limits: { api: 5/s, api: 5/s } }\n",
+            "1:103: the limit `api` is given twice\n");
+    refused(ALICE ": { user: a, limits: [api], limits: {} }\n",
+            "1:86: `limits` must be a mapping of limits to rates\n"
+            "1:93: `limits` is given twice\n");
+    refused(ALICE ": { user: a, limits: { [api]: 5/s, api: 5/s } }\n",
+            "1:88: a key must be a word\n");
+    refused(ALICE ": { user: a, limits: { both: '1/s,2/min,3/h,4/d,5/w,6/2w,7/3w,8/4w,9/5w', api: "
+                  "'5/s,' } }\n",
+            "1:94: more than 8 rates of one limit\n"
+            "1:144: `` is no rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n");
+}
+
+static void a_wrong_rules_file_is_told_once(void **state)
+{
+    char problems[4096];
+    struct weir_rules *rules = parse(
+        "identify: header.x-api-key\nkeys: keys.yaml\nlimits:\n- {name: api, key: [user], rate: "
+        "5/fortnight}\n",
+        ALICE ": { user: a, limits: { api: 5/s, apo: 1/s } }\n", problems, sizeof(problems));
+    assert_null(rules);
+    assert_string_equal(problems, "4:34: `5/fortnight`: unknown unit `fortnight`; units are ms, s, "
+                                  "sec, min, h, hour, d, day, w, week\n"
+                                  "1:98: no limit is called `apo`; did you mean `api`?\n");
+}
+
+/* A million callers may have the same few; not a million different ones. */
+static void the_number_of_different_overrides_is_bounded(void **state)
+{
+    enum { MOST = 4096 };
+    char *text = malloc((MOST + 1) * 128), *at = text;
+    assert_non_null(text);
+    for (int i = 0; i < MOST; i++) {
+        at += sprintf(at, "%064x: { user: u%d, limits: { api: %d/min } }\n", i, i, i + 1);
+    }
+    struct weir_rules *rules = load(text);
+    weir_rules_unref(rules);
+    /* As often as one likes. */
+    char *before = at;
+    at += sprintf(at, "%064x: { user: more, limits: { api: 77/min } }\n", MOST);
+    rules = load(text);
+    weir_rules_unref(rules);
+    sprintf(before, "%064x: { user: more, limits: { api: 77/h } }\n%064x: { user: x, plan: y }\n",
+            MOST, MOST + 1);
+    refused(text, "4097:96: more than 4096 different limits of callers in this file; let callers "
+                  "with equal numbers share a plan\n");
+    free(text);
+}
+
+static void the_number_of_different_sets_is_bounded(void **state)
+{
+    enum { MOST = 65536, EACH = 256 };
+    char *text = malloc((MOST + 2) * 160), *at = text;
+    assert_non_null(text);
+    for (int i = 0; i < MOST; i++) {
+        at += sprintf(at, "%064x: { user: u, limits: { api: %d/min, both: %d/s } }\n", i,
+                      i % EACH + 1, i / EACH + 1);
+    }
+    struct weir_rules *rules = load(text);
+    weir_rules_unref(rules);
+    sprintf(at, "%064x: { user: u, limits: { api: 1/min } }\n", MOST);
+    refused(text, "65537:1: more than 65536 different sets of callers' limits in this file; let "
+                  "callers with equal numbers share a plan\n");
+    free(text);
+}
+
+static void a_caller_has_at_most_64_overrides(void **state)
+{
+    char *text = malloc(65536), *keys = malloc(65536), *at = text, problems[4096];
+    assert_true(text != NULL && keys != NULL);
+    at += sprintf(at, "identify: header.x-api-key\nkeys: keys.yaml\nlimits:\n");
+    for (int i = 0; i < 65; i++) {
+        at += sprintf(at, "- {name: l%d, match: {path: /%d}, key: [user], rate: 1/s}\n", i, i);
+    }
+    for (int most = 64; most <= 65; most++) {
+        at = keys + sprintf(keys, ALICE ": { user: alice, limits: { l0: 2/s");
+        for (int i = most - 1; i > 0; i--) {
+            at += sprintf(at, ", l%d: 2/s", i);
+        }
+        sprintf(at, " } }\n");
+        struct weir_rules *rules = parse(text, keys, problems, sizeof(problems));
+        assert_string_equal(problems,
+                            most == 64 ? "" : "1:727: more than 64 limits of one caller\n");
+        for (int i = 0; rules != NULL && i < 64; i++) {
+            char path[16];
+            snprintf(path, sizeof(path), "/%d", i);
+            assert_int_equal(ask(rules, path, "alice-key")->limit->spec.rate, 2);
+        }
+        weir_rules_unref(rules);
+    }
+    free(text);
+    free(keys);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(problems_of_overrides_are_told_with_their_places),
+        cmocka_unit_test(a_wrong_rules_file_is_told_once),
+        cmocka_unit_test(the_number_of_different_overrides_is_bounded),
+        cmocka_unit_test(the_number_of_different_sets_is_bounded),
+        cmocka_unit_test(a_caller_has_at_most_64_overrides),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
