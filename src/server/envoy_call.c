@@ -240,7 +240,7 @@ struct weir_envoy_call *weir_envoy_begin(struct weir_envoy_service *service,
     if (weir_envoy_options(call->hold->envoy)->redis_compat)
         now_ns = weir_clock_wall_ns(); /* which names keys, as on every node of the original */
     else if (call->plan.refunds)
-        now_ns = weir_worker_time(worker);
+        now_ns = weir_engine_store_time(worker->engine, weir_worker_time(worker));
     for (uint32_t i = 0; i < call->count; i++) {
         call->firsts[i] = weir_envoy_plan_fill(&call->plan, call->decisions[i],
                                                weir_table_secret(worker->table), now_ns);

@@ -76,7 +76,8 @@ static int grant_read(struct weir_http_call *call, uint32_t rule, struct weir_de
         decision->checks[i].cost = units;
     }
     decision->op = WEIR_OP_REFUND;
-    decision->charged_at_ns = weir_worker_time(call->worker);
+    decision->charged_at_ns =
+        weir_engine_store_time(call->worker->engine, weir_worker_time(call->worker));
     return 0;
 }
 

@@ -360,7 +360,8 @@ void weir_redis_refund(struct weir_redis_call *call)
     struct weir_decision *decision = request_apply(call, WEIR_OP_REFUND, options.idempotency_key);
     if (!decision)
         return;
-    uint64_t now_ns = weir_redis_settle(call), age_ns = 0;
+    uint64_t age_ns = 0, now_ns = weir_redis_settle(call);
+    now_ns = weir_engine_store_time(call->redis->worker->engine, now_ns);
     if (__builtin_mul_overflow((uint64_t)options.age_ms, UINT64_C(1000000), &age_ns) ||
         age_ns > now_ns)
         age_ns = now_ns;

@@ -76,7 +76,7 @@ static void share_answered(struct store *store, const struct store_call *call, i
     if (error == 0) {
         error = lease_script_read(lease->check, &lease->ask, nodes, count, &reply, &reason);
         if (error != 0)
-            call_refused(store, &reason);
+            call_refused(store, lease->check, 1, &reason);
     }
     if (error == 0)
         waits = redis_leases_answered(store->leases, lease->place, &reply, store_now(store));

@@ -1,12 +1,17 @@
 /* see state.h: calls */
 #include "store/redis/state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/redis/refusal.h"
+#include "store/redis/script_key.h"
 #include "store/redis/script_pack.h"
 #include "store/redis/stats.h"
 
+#define KEY_WRITTEN_MAX 512 /* longer ones are shown by the text alone */
+#define KEY_SHOWN_MAX 120
 #define TELL_ERRORS_NS UINT64_C(1000000000) /* one line a second at most */
 
 void call_append(struct call_list *list, struct store_call *call)
@@ -115,8 +120,34 @@ static void learn_time(struct store *store, const char *text)
     store->server_told = true;
 }
 
-void call_refused(struct store *store, const struct weir_reason *reason)
+/* The key that an error is about, where its text does not say it: that of a key of another type
+ * does not. Of several checks the first one's. Returns the text. */
+static const char *name_key(const struct store *store, const struct weir_check *first,
+                            uint16_t count, const struct weir_reason *reason,
+                            char text[KEY_SHOWN_MAX + 48])
 {
+    char key[KEY_WRITTEN_MAX], shown[KEY_SHOWN_MAX + 1];
+    struct weir_bytes bytes = {key, 0};
+
+    text[0] = '\0';
+    if (strstr(reason->text, "WRONGTYPE") == NULL && strstr(reason->text, "a key of") == NULL)
+        return text;
+    if (first->limit == NULL || redis_key_size(store->prefix, first) > sizeof key)
+        bytes = first->key;
+    else
+        bytes.size = (size_t)(redis_key_write(key, store->prefix, first) - key);
+    redis_quote(shown, sizeof shown, bytes);
+    if (count > 1)
+        snprintf(text, KEY_SHOWN_MAX + 48, "%s, or another of %u keys: ", shown, count);
+    else
+        snprintf(text, KEY_SHOWN_MAX + 48, "%s: ", shown);
+    return text;
+}
+
+void call_refused(struct store *store, const struct weir_check *first, uint16_t count,
+                  const struct weir_reason *reason)
+{
+    char key[KEY_SHOWN_MAX + 48];
     uint64_t hr = store_hr(store);
 
     learn_time(store, reason->text);
@@ -124,7 +155,8 @@ void call_refused(struct store *store, const struct weir_reason *reason)
     if (store->error_told_hr != 0 && hr - store->error_told_hr < TELL_ERRORS_NS)
         return;
     store->error_told_hr = hr;
-    store_tell(store, "store_error", "%s", reason->text);
+    store_tell(store, "store_error", "%s%s", name_key(store, first, count, reason, key),
+               reason->text);
 }
 
 /* When its bytes were written. */

@@ -122,7 +122,7 @@ static int read_one(struct store *store, struct flight *flight, const struct sto
         redis_script_read(&batch, decision, nodes, count, &now_ns, &decision->repeated, &reason);
 
     if (verdict < 0) {
-        call_refused(store, &reason);
+        call_refused(store, &decision->checks[checks[0]], batch.count, &reason);
         return WEIR_ERR_STORE;
     }
     decision->now_ns = store->server_ns = now_ns;
@@ -191,7 +191,7 @@ static int read_step(struct store *store, struct flight *flight, const struct st
         redis_script_read(&batch, flight->decision, nodes, count, &now_ns, &repeated, &reason);
 
     if (verdict < 0) {
-        call_refused(store, &reason);
+        call_refused(store, &flight->decision->checks[checks[0]], batch.count, &reason);
         return WEIR_ERR_STORE;
     }
     redis_plan_settle(flight->decision, &batch, now_ns);

@@ -25,8 +25,10 @@ for i = 1, #KEYS do
             found[i] = concurrency.release(c, c)
         end
         if found[i] then store(KEYS[i], states[kind].save(c)) end
-    elseif op == RESET and s then
-        call('DEL', KEYS[i])
+    elseif op == RESET then
+        -- and who holds shares of it (lease.lua; of the same slot): what is not used of those is not to
+        -- be given back to what is used from now on
+        call('DEL', KEYS[i], (string.gsub(KEYS[i], '}', '}^', 1)))
     end
     if not found[i] or op ~= LOOK then us, ns = 0, 0 end
     reply[i + 1] = pack('<Bddd', found[i] and 1 or 0, now, us, ns)

@@ -189,8 +189,9 @@ struct store_call *call_write_step(struct store *store, enum call_kind kind,
                                    const struct flight *flight, struct redis_step step);
 /* A call's end that a server's silence explains, or an answer. */
 void call_account(struct store *store, uint16_t slot, bool answered);
-/* An error reply was read. */
-void call_refused(struct store *store, const struct weir_reason *reason);
+/* An error reply was read, to a call of `count` checks. */
+void call_refused(struct store *store, const struct weir_check *first, uint16_t count,
+                  const struct weir_reason *reason);
 
 /* --- flight.c */
 void flight_finish(struct store *store, struct flight *flight, int error);

@@ -233,6 +233,34 @@ static void every_key_of_a_lease_expires(void **state)
         assert_in_range(redis_link_say(&pair.rig->link, names[i])->integer, 1, 3200);
 }
 
+static enum weir_verdict decide(struct pair *pair, enum weir_op op, uint64_t cost)
+{
+    pair->one.decision.op = (uint8_t)op;
+    pair->one.checks[0].cost = cost;
+    return (enum weir_verdict)rig_decide(pair->rig, &pair->one, pair->now_ns);
+}
+
+/* Otherwise what is used after the reset would be given back with it. */
+static void a_share_from_before_a_reset_gives_nothing_back(void **state)
+{
+    static struct pair pair;
+    struct lease_call call = {.id = 1, .holder = 7, .need = 1, .want = 60, .demand = 1};
+    struct lease_reply reply;
+    struct weir_reason reason = {""};
+
+    open_pair(&pair, *state, 5000);
+    call.life_ns = call.life_long_ns = 100 * MS;
+    pair.now_ns = START;
+    assert_int_equal(call_server(&pair, &call, pair.now_ns, &reply, &reason), 0);
+    assert_int_equal(reply.amount, 60);
+    assert_int_equal(decide(&pair, WEIR_OP_RESET, 0), WEIR_ALLOWED);
+    assert_int_equal(decide(&pair, WEIR_OP_DECIDE, pair.limit.capacity), WEIR_ALLOWED);
+    call = (struct lease_call){.id = 2, .holder = 7, .settled = {{1, 0}}};
+    call.life_ns = call.life_long_ns = 100 * MS;
+    assert_int_equal(call_server(&pair, &call, pair.now_ns, &reply, &reason), 0);
+    assert_int_equal(decide(&pair, WEIR_OP_PEEK, 1), WEIR_DENIED);
+}
+
 static void a_key_of_somebody_else_is_an_error_and_stays(void **state)
 {
     static struct pair pair;
@@ -333,6 +361,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_script_gives_and_takes_back_as_its_model_does),
         cmocka_unit_test(every_key_of_a_lease_expires),
+        cmocka_unit_test(a_share_from_before_a_reset_gives_nothing_back),
         cmocka_unit_test(a_key_of_somebody_else_is_an_error_and_stays),
         cmocka_unit_test(only_replies_of_ours_are_taken),
     };
