@@ -106,18 +106,19 @@ void call_account(struct store *store, uint16_t slot, bool answered)
 }
 
 /* Of a calendar the server is sent what is around the time that we take for its. Where we are wrong
- * it says what its clock shows (quota.lua), and so the next call is right. */
-static void learn_time(struct store *store, const char *text)
+ * it does nothing but say what its clock shows (quota.lua), and so the next call is right. */
+bool call_learned(struct store *store, const struct weir_reason *reason)
 {
     static const char says[] = "WEIR clocks differ; at the server it is ";
-    const char *at = strstr(text, says);
+    const char *at = strstr(reason->text, says);
     uint64_t us = at != NULL ? strtoull(at + sizeof says - 1, NULL, 10) : 0;
 
     if (us == 0 || us > REDIS_TIME_MAX_US)
-        return;
+        return false;
     store->server_ns = us * 1000;
     store->server_at_ns = store_now(store);
     store->server_told = true;
+    return true;
 }
 
 /* The key that an error is about, where its text does not say it: that of a key of another type
@@ -150,7 +151,7 @@ void call_refused(struct store *store, const struct weir_check *first, uint16_t 
     char key[KEY_SHOWN_MAX + 48];
     uint64_t hr = store_hr(store);
 
-    learn_time(store, reason->text);
+    (void)call_learned(store, reason);
     redis_stats_add(&store->stats.errors, 1);
     if (store->error_told_hr != 0 && hr - store->error_told_hr < TELL_ERRORS_NS)
         return;

@@ -106,7 +106,7 @@ static int start_one(struct store *store, struct flight *flight, uint8_t action)
     return call_send(store, call, &flight->calls, flight->give_up_hr);
 }
 
-/* Returns 0 when the decision is made. */
+/* Returns 0 when the decision is made, 1 when the server is asked again, or an error. */
 static int read_one(struct store *store, struct flight *flight, const struct store_call *call,
                     const struct weir_resp_node *nodes, uint32_t count)
 {
@@ -121,6 +121,10 @@ static int read_one(struct store *store, struct flight *flight, const struct sto
     int verdict =
         redis_script_read(&batch, decision, nodes, count, &now_ns, &decision->repeated, &reason);
 
+    if (verdict < 0 && !flight->again && call_learned(store, &reason)) {
+        flight->again = true;
+        return start_one(store, flight, call->action) == 0 ? 1 : WEIR_ERR_STORE;
+    }
     if (verdict < 0) {
         call_refused(store, &decision->checks[checks[0]], batch.count, &reason);
         return WEIR_ERR_STORE;
@@ -268,5 +272,6 @@ void flight_answered(struct store *store, struct store_call *call, int error,
         undo_unknown(store, flight);
     if (error == 0)
         error = read_one(store, flight, call, nodes, count);
-    finish_asked(store, flight, error != 0 ? WEIR_ERR_STORE : 0);
+    if (error <= 0)
+        finish_asked(store, flight, error != 0 ? WEIR_ERR_STORE : 0);
 }

@@ -85,6 +85,7 @@ struct flight {
     struct redis_leases_wait wait;
     uint64_t sent_ns, give_up_hr;
     int8_t error;          /* refused: why */
+    bool again;            /* its call is made a second time, by the server's clock */
     uint8_t state, waited; /* enum flight_state; how often, for shares */
 };
 
@@ -189,6 +190,9 @@ struct store_call *call_write_step(struct store *store, enum call_kind kind,
                                    const struct flight *flight, struct redis_step step);
 /* A call's end that a server's silence explains, or an answer. */
 void call_account(struct store *store, uint16_t slot, bool answered);
+/* An error reply was read: whether it says nothing but what the time is, so that the same call may
+ * be made again. */
+bool call_learned(struct store *store, const struct weir_reason *reason);
 /* An error reply was read, to a call of `count` checks. */
 void call_refused(struct store *store, const struct weir_check *first, uint16_t count,
                   const struct weir_reason *reason);
