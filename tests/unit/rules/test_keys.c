@@ -178,9 +178,18 @@ static void tell(const char *keys, char *out)
     for (int i = 0; err == 0 && i < 3; i++) {
         struct test_request *test = ASK(rules, "header.x-api-key", names[i]);
         const struct weir_identity *who = &test->identity;
-        out += sprintf(out, "user %.*s org %.*s plan %.*s\n", (int)who->user.size, who->user.data,
+        out += sprintf(out, "user %.*s org %.*s plan %.*s", (int)who->user.size, who->user.data,
                        (int)who->org.size, who->org.data, (int)who->plan.size, who->plan.data);
+        for (int c = 0; c < test->count; c++) {
+            const struct weir_limit *limit = test->checks[c].limit;
+            uint64_t rate = limit != NULL ? limit->spec.rate : 0;
+            uint64_t window_s = limit != NULL ? limit->spec.window_ns / 1000000000 : 0;
+            out += sprintf(out, " %u:%llu/%llu", test->checks[c].rule, (unsigned long long)rate,
+                           (unsigned long long)window_s);
+        }
+        *out++ = '\n';
     }
+    *out = '\0';
     weir_rules_unref(rules);
 }
 
@@ -199,15 +208,16 @@ static void expect_as_yaml(const char *keys)
 
 static const char plain_lines[] =
     "# made by a program\n" ALICE ": { user: alice, org: acme, plan: pro }\n\n" BOB
-    ": {user: b.o-b@example.com}\n" CAROL ": { plan: max,  org: acme ,user: 0_c }\n";
+    ": {user: b.o-b@example.com}\n" CAROL
+    ": { plan: max,  org: acme ,user: 0_c, limits: { api: 7/s ,org:  [3/s, 100/min ]} }\n";
 
 static void plain_lines_mean_what_yaml_means(void **state)
 {
     char told[1024];
     tell(plain_lines, told);
-    assert_string_equal(told, "0\nuser alice org acme plan pro\n"
-                              "user b.o-b@example.com org  plan free\n"
-                              "user 0_c org acme plan max\n");
+    assert_string_equal(told, "0\nuser alice org acme plan pro 0:5/1 1:1/1 2:1/1\n"
+                              "user b.o-b@example.com org  plan free 0:1/1\n"
+                              "user 0_c org acme plan max 0:7/1 1:3/1 1:100/60\n");
     static const char *const texts[] = {
         plain_lines,
         "",
@@ -233,6 +243,30 @@ static void plain_lines_mean_what_yaml_means(void **state)
         ALICE ": { user: a }\n" ALICE ": { user: b }\n",
         ALICE ":\t{ user: a }\n",
         ALICE "0: { user: a }\n",
+        ALICE ": { user: a, limits: {} }\n",
+        ALICE ": { limits: {api: 9/min}, user: a }\n",
+        ALICE ": { user: a, limits: {api: 9/min}, limits: {api: 9/min} }\n",
+        ALICE ": { user: a, limits: {api: 9/min, api: 9/min} }\n",
+        ALICE ": { user: a, limits: {api:  9/min  ,  org:9/min} }\n",
+        ALICE ": { user: a, limits: {api: 9/2min, org: unlimited} }\n",
+        ALICE ": { user: a, limits: {api: 9 / min} }\n",
+        ALICE ": { user: a, limits: {api: 9/min burst 3} }\n",
+        ALICE ": { user: a, limits: {api: [9/min]} }\n",
+        ALICE ": { user: a, limits: {api: [9/min,3/s,]} }\n",
+        ALICE ": { user: a, limits: {api: [9/min,700/h} }\n",
+        ALICE ": { user: a, limits: {api: [9/min  ,  700/h  ] , pros: unlimited }}\n",
+        ALICE ": { user: a, limits: {api: []} }\n",
+        ALICE ": { user: a, limits: {api: '9/min'} }\n",
+        ALICE ": { user: a, limits: {api: 9/min # x\n} }\n",
+        ALICE ": { user: a, limits: {apo: 9/min} }\n",
+        ALICE ": { user: a, limits: {api: 9/min x} }\n",
+        ALICE ": { user: a, limits: {api: } }\n",
+        ALICE ": { user: a, limits: {api} }\n",
+        ALICE ": { user: a, limits: {api: 9/min}, plan: pro }\n",
+        ALICE ": { user: a, limits: api }\n",
+        ALICE ": { user: a, limits: {api: 9/min} x }\n",
+        ALICE ": { user: a, limits: {api: 9/min }\n",
+        ALICE ": { user: a, limits: {api: 9/min}}\n" BOB ": { user: b, limits: {api: 9/min}}\n",
         "---\n" ALICE ": { user: a }\n...\n",
         "%YAML 1.1\n---\n" ALICE ": { user: a }\n",
     };
@@ -251,16 +285,16 @@ static void a_caller_in_a_long_comment_is_none(void **state)
         strcpy(text + before, ALICE ": { user: alice }\n" BOB ": { user: bob }\n");
         tell(text, told);
         assert_string_equal(told, "0\nuser  org  plan free\n"
-                                  "user bob org  plan free\n"
+                                  "user bob org  plan free 0:1/1\n"
                                   "user  org  plan free\n");
     }
 }
 
 static void random_changes_to_plain_lines_mean_what_yaml_means(void **state)
 {
-    static const char bytes[] = " \n\r\t{}:,#'\"-@._ab0!&*%|>[]?~\\\x01\x7f\xc3";
+    static const char bytes[] = " \n\r\t{}:,#'\"-@._ab0!&*%|>[]?~\\/\x01\x7f\xc3";
     uint64_t random = 1;
-    for (int i = 0; i < 600; i++) {
+    for (int i = 0; i < 1200; i++) {
         char text[1024];
         strcpy(text, plain_lines);
         for (int change = 0; change <= i % 3; change++) {

@@ -91,7 +91,17 @@ static char rules_path[128], keys_path[128], broken_path[128];
 static const char keys_text[] = /* the SHA-256 of "alice-key" */
     "72ee9d4355ccb9d3a4c9dbf37382e38e75c1b1a225b5bd1f729ee91bbda30c20: { user: alice, org: acme, "
     "plan: pro }\n"
-    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef: { user: b, org: acme }\n";
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef: { user: b, org: acme, "
+    "limits: { api: 5/s, l3: [7/s, 100/min] } }\n";
+
+/* The same as no program writes it, for the other reader. */
+static const char yaml_keys_text[] =
+    "'72ee9d4355ccb9d3a4c9dbf37382e38e75c1b1a225b5bd1f729ee91bbda30c20': { user: alice }\n"
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef: { user: b, org: acme, "
+    "limits: { api: 5/s, l3: [7/s, 100/min] } }\n";
+static const char broken_keys_text[] =
+    "72ee9d4355ccb9d3a4c9dbf37382e38e75c1b1a225b5bd1f729ee91bbda30c20: { user: alice, plan: prro,"
+    " limits: { apii: 5/s, conc: x } }\n";
 
 static const char good_text[] =
     "version: 1\n"
@@ -158,6 +168,19 @@ static void each_allocation_of_a_load_fails_cleanly(void **state)
 static void each_allocation_of_a_load_with_problems_fails_cleanly(void **state)
 {
     load_failing_each_allocation(broken_path, WEIR_ERR_RULES);
+}
+
+static int write_file(char *path, const char *name, const char *text, size_t size);
+
+static void each_allocation_of_a_load_with_other_keys_fails_cleanly(void **state)
+{
+    assert_int_equal(write_file(keys_path, "keys.yaml", yaml_keys_text, sizeof(yaml_keys_text) - 1),
+                     0);
+    load_failing_each_allocation(rules_path, 0);
+    assert_int_equal(
+        write_file(keys_path, "keys.yaml", broken_keys_text, sizeof(broken_keys_text) - 1), 0);
+    load_failing_each_allocation(rules_path, WEIR_ERR_RULES);
+    assert_int_equal(write_file(keys_path, "keys.yaml", keys_text, sizeof(keys_text) - 1), 0);
 }
 
 static void the_path_of_a_request_allocates_nothing(void **state)
@@ -228,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_allocation_of_a_load_fails_cleanly),
         cmocka_unit_test(each_allocation_of_a_load_with_problems_fails_cleanly),
+        cmocka_unit_test(each_allocation_of_a_load_with_other_keys_fails_cleanly),
         cmocka_unit_test(the_path_of_a_request_allocates_nothing),
     };
     if (CRYPTO_set_mem_functions(crypto_malloc, crypto_realloc, crypto_free) != 1) {
