@@ -282,6 +282,20 @@ void admin_answer_free(struct admin_answer *answer)
     *answer = (struct admin_answer){0};
 }
 
+/* The path with a parameter more, which goes in place of it; NULL: no memory. */
+static char *add_parameter(struct admin_client *client, char *path, const char *name,
+                           const char *value)
+{
+    if (path == NULL || value == NULL)
+        return path;
+    char *longer = NULL, *escaped = curl_easy_escape(client->curl, value, 0);
+    if (escaped == NULL || asprintf(&longer, "%s&%s=%s", path, name, escaped) < 0)
+        longer = NULL;
+    curl_free(escaped);
+    free(path);
+    return longer;
+}
+
 /* One key's limit, and how many units. The texts are the user's, so they are escaped. */
 static char *grant_path(struct admin_client *client, const struct admin_grant *grant)
 {
@@ -291,18 +305,10 @@ static char *grant_path(struct admin_client *client, const struct admin_grant *g
         asprintf(&path, "/v1/limits/%s/grant?units=%" PRIu64, name, grant->units) < 0)
         path = NULL;
     curl_free(name);
-    for (size_t i = 0; i <= grant->key_count && path != NULL; i++) {
-        const char *value = i < grant->key_count ? grant->keys[i] : grant->plan;
-        if (value == NULL)
-            continue;
-        char *longer = NULL, *escaped = curl_easy_escape(client->curl, value, 0);
-        if (escaped == NULL ||
-            asprintf(&longer, "%s&%s=%s", path, i < grant->key_count ? "key" : "plan", escaped) < 0)
-            longer = NULL;
-        curl_free(escaped);
-        free(path);
-        path = longer;
-    }
+    for (size_t i = 0; i < grant->key_count; i++)
+        path = add_parameter(client, path, "key", grant->keys[i]);
+    path = add_parameter(client, path, "plan", grant->plan);
+    path = add_parameter(client, path, "user", grant->user);
     return path;
 }
 

@@ -56,8 +56,9 @@ void admin_answer_free(struct admin_answer *answer);
 
 /* Gives units back to one key of a limit. Errors: as above; `reason` is what the server says. */
 struct admin_grant {
-    const char *limit, *plan; /* plan: NULL: none */
-    const char *const *keys;  /* values of the limit's key, in its order */
+    const char *limit;
+    const char *plan, *user; /* whose rates count; NULL: none is named */
+    const char *const *keys; /* values of the limit's key, in its order */
     size_t key_count;
     uint64_t units;
 };

@@ -22,10 +22,11 @@ static const char help[] =
     "      --limit=NAME        a limit of the rules file\n"
     "      --key=VALUE         a value of its key; once for each, in the order of the file\n"
     "      --plan=NAME         the key's plan, where the limit is by plan\n"
+    "      --user=NAME         whose own rates count, where the key does not name the user\n"
     "      --units=N           how many\n"
     "  -h, --help              print this and exit\n";
 
-enum { OPT_ADMIN = 256, OPT_TOKEN, OPT_LIMIT, OPT_KEY, OPT_PLAN, OPT_UNITS };
+enum { OPT_ADMIN = 256, OPT_TOKEN, OPT_LIMIT, OPT_KEY, OPT_PLAN, OPT_USER, OPT_UNITS };
 
 static const struct option long_options[] = {
     {"admin", required_argument, NULL, OPT_ADMIN},
@@ -33,6 +34,7 @@ static const struct option long_options[] = {
     {"limit", required_argument, NULL, OPT_LIMIT},
     {"key", required_argument, NULL, OPT_KEY},
     {"plan", required_argument, NULL, OPT_PLAN},
+    {"user", required_argument, NULL, OPT_USER},
     {"units", required_argument, NULL, OPT_UNITS},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -60,6 +62,9 @@ static int take_option(int option, const char *value, struct grant_options *opti
         return 0;
     case OPT_PLAN:
         grant->plan = value;
+        return 0;
+    case OPT_USER:
+        grant->user = value;
         return 0;
     case OPT_KEY:
         if (grant->key_count == WEIR_KEY_VALUES_MAX)

@@ -133,6 +133,8 @@ static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
     }
     if (limit && info.candidate)
         json_object_set_new(limit, "candidate", candidate_json(&info, &totals));
+    if (limit && info.overrides)
+        json_object_set_new(limit, "overrides", json_integer(info.overrides));
     if (limit && info.when)
         json_object_set_new(limit, "when", json_string(info.when));
     if (limit && info.limit) {
@@ -258,7 +260,7 @@ bool weir_admin_may_change(struct weir_http_call *call)
     return false;
 }
 
-/* Reads ?key=…&key=…&plan=… into the check of that key. */
+/* Reads ?key=…&key=…&plan=…&user=… into the check of that key. */
 int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_decision *decision,
                         struct weir_bytes *units, struct weir_reason *reason)
 {
@@ -275,6 +277,8 @@ int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_
         at += size;
         if (weir_bytes_equal(name, "plan")) {
             values.plan = decoded;
+        } else if (weir_bytes_equal(name, "user")) {
+            values.user = decoded;
         } else if (weir_bytes_equal(name, "key") && values.count < WEIR_KEY_VALUES_MAX) {
             if (weir_bytes_equal(value, "-"))
                 decoded = (struct weir_bytes){0}; /* as key texts show a missing one */
@@ -282,8 +286,8 @@ int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_
         } else if (units && weir_bytes_equal(name, "units")) {
             *units = decoded;
         } else {
-            snprintf(reason->text, sizeof reason->text, "query: only key and plan%s are known",
-                     units ? ", and units," : "");
+            snprintf(reason->text, sizeof reason->text,
+                     "query: only key, plan and user%s are known", units ? ", and units," : "");
             return WEIR_ERR_SYNTAX;
         }
     }
