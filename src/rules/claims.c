@@ -63,7 +63,8 @@ void rules_claims_keep(struct rules_evaluation *evaluation)
     }
 }
 
-const char *weir_rules_token_state(const struct weir_rules *rules, const struct weir_request *request)
+const char *weir_rules_token_state(const struct weir_rules *rules,
+                                   const struct weir_request *request)
 {
     const char *name = NULL;
     struct rules_claims claims;

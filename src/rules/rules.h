@@ -157,12 +157,12 @@ struct weir_rule_info {
     bool leased;            /* in a store elsewhere: decided from shares */
     const char *const *tag; /* `hash_tag`: names of attributes, tag_count of them */
     uint32_t tag_count;
-    const char *when;   /* NULL: always */
-    uint8_t enforce;    /* percent of the keys that it may deny: 100 but for `enforce` */
+    const char *when; /* NULL: always */
+    uint8_t enforce;  /* percent of the keys that it may deny: 100 but for `enforce` */
     const struct weir_limit *candidate; /* candidate[0..candidate_count); NULL: none */
     uint32_t candidate_count;
-    const char *pool; /* the limit's name that it borrows from; NULL: none */
-    bool lends;       /* `borrow: true` */
+    const char *pool;   /* the limit's name that it borrows from; NULL: none */
+    bool lends;         /* `borrow: true` */
     uint32_t overrides; /* keys of the keys file whose owner has other rates */
 };
 uint32_t weir_rules_count(const struct weir_rules *rules);
@@ -189,7 +189,8 @@ bool weir_rules_reads_tokens(const struct weir_rules *rules);
 
 /* What became of a request's token: "valid", or what is wrong with it, as in metrics; NULL: it has
  * none, or none is read. */
-const char *weir_rules_token_state(const struct weir_rules *rules, const struct weir_request *request);
+const char *weir_rules_token_state(const struct weir_rules *rules,
+                                   const struct weir_request *request);
 
 /* Working memory of one evaluation: normalised path, captures, key texts. Pool entries embed one.
  */

@@ -285,7 +285,8 @@ static void a_deadline_settles_every_decision_by_its_own_rule(void **state)
     rig_close(&p.rig);
 }
 
-/* What was charged is at the store: a credit here would admit more than the limit while it is away. */
+/* What was charged is at the store: a credit here would admit more than the limit while it is away.
+ */
 static void a_refund_gives_back_nothing_in_another_place(void **state)
 {
     static const char *const all[] = {"l.", "o.", "c.", "l.o.c.", "lsl."};

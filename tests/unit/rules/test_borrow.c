@@ -243,17 +243,17 @@ static void pools_that_mean_nothing_are_refused(void **state)
 
 int main(void)
 {
-        const struct CMUnitTest tests[] = {
-            cmocka_unit_test(a_paid_caller_borrows_from_the_bucket_of_the_free_plans),
-            cmocka_unit_test(the_pool_is_met_with_its_key_and_not_with_its_match),
-            cmocka_unit_test(a_pool_is_asked_once),
-            cmocka_unit_test(what_is_in_the_way_of_a_pool_leaves_nothing_to_borrow),
-            cmocka_unit_test(a_pool_of_one_plan_has_the_rates_of_that_plan),
-            cmocka_unit_test(a_reserve_lowers_what_borrowers_meet),
-            cmocka_unit_test(borrowers_meet_a_pool_that_decides),
-            cmocka_unit_test(a_pool_with_a_reserve_is_decided_exactly),
-            cmocka_unit_test(more_checks_than_there_is_room_for_are_refused),
-            cmocka_unit_test(pools_that_mean_nothing_are_refused),
-        };
-        return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_paid_caller_borrows_from_the_bucket_of_the_free_plans),
+        cmocka_unit_test(the_pool_is_met_with_its_key_and_not_with_its_match),
+        cmocka_unit_test(a_pool_is_asked_once),
+        cmocka_unit_test(what_is_in_the_way_of_a_pool_leaves_nothing_to_borrow),
+        cmocka_unit_test(a_pool_of_one_plan_has_the_rates_of_that_plan),
+        cmocka_unit_test(a_reserve_lowers_what_borrowers_meet),
+        cmocka_unit_test(borrowers_meet_a_pool_that_decides),
+        cmocka_unit_test(a_pool_with_a_reserve_is_decided_exactly),
+        cmocka_unit_test(more_checks_than_there_is_room_for_are_refused),
+        cmocka_unit_test(pools_that_mean_nothing_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
