@@ -73,6 +73,12 @@ void client_rig_open(struct client_rig *rig, const struct redis_client_options *
     rig->closing = rig->closed = false;
 }
 
+void client_rig_connect(struct client_rig *rig, const char *url)
+{
+    struct redis_client_options options = client_rig_options(rig, url);
+    client_rig_open(rig, &options);
+}
+
 static void on_closed(void *context)
 {
     struct client_rig *rig = context;
@@ -101,6 +107,26 @@ void client_rig_end(struct client_rig *rig)
     if (uv_loop_close(&rig->loop) != 0) {
         uv_print_all_handles(&rig->loop, stderr);
         abort();
+    }
+}
+
+int client_rig_set_up(void **state)
+{
+    client_rig_init(*state);
+    return 0;
+}
+
+int client_rig_tear_down(void **state)
+{
+    client_rig_end(*state);
+    return 0;
+}
+
+void client_rig_run_for(struct client_rig *rig, uint64_t ms)
+{
+    uint64_t until = uv_hrtime() + ms * 1000000;
+    while (uv_hrtime() < until) {
+        uv_run(&rig->loop, UV_RUN_ONCE);
     }
 }
 
@@ -203,4 +229,32 @@ int rig_call_run(struct rig_call *call)
     }
     RIG_UNTIL(call->rig, call->done);
     return call->error;
+}
+
+void client_rig_reach(struct client_rig *rig, const char *key)
+{
+    struct rig_call call;
+    uint64_t deadline = uv_hrtime() + UINT64_C(20000000000);
+    do {
+        if (uv_hrtime() > deadline) {
+            client_rig_fail(rig, "an answer", __FILE__, __LINE__);
+        }
+        uv_run(&rig->loop, UV_RUN_ONCE);
+        rig_call_count(&call, rig, key, 1);
+    } while (rig_call_run(&call) != 0);
+}
+
+void client_rig_close_after(struct client_rig *rig, int turns)
+{
+    struct rig_call calls[3];
+    for (int i = 0; i < 3; i++) {
+        rig_call_count(&calls[i], rig, "k", 1);
+        if (rig_call_send(&calls[i]) != 0) {
+            client_rig_fail(rig, "a call that is sent", __FILE__, __LINE__);
+        }
+    }
+    for (int i = 0; i < turns; i++) {
+        uv_run(&rig->loop, UV_RUN_NOWAIT);
+    }
+    client_rig_close(rig);
 }

@@ -44,6 +44,8 @@ void client_rig_init(struct client_rig *rig);
 /* A client of `url`, with rig_script. Options may be changed by the caller before the second. */
 struct redis_client_options client_rig_options(struct client_rig *rig, const char *url);
 void client_rig_open(struct client_rig *rig, const struct redis_client_options *options);
+/* The two: a client of `url`. */
+void client_rig_connect(struct client_rig *rig, const char *url);
 /* Ends the client if there is one, waits for it, and then ends the loop, on which nothing may be
  * left. */
 void client_rig_end(struct client_rig *rig);
@@ -51,6 +53,15 @@ void client_rig_end(struct client_rig *rig);
 void client_rig_close(struct client_rig *rig);
 /* Starts to end it; rig->closed says when it has. */
 void client_rig_shut(struct client_rig *rig);
+
+/* For cmocka, with the rig as the state: the loop alone; and client_rig_end. */
+int client_rig_set_up(void **state);
+int client_rig_tear_down(void **state);
+#define RIG_TEST(test, rig)                                                                        \
+    cmocka_unit_test_prestate_setup_teardown(test, client_rig_set_up, client_rig_tear_down, rig)
+
+/* Runs the loop for a while: what must not happen has time to. */
+void client_rig_run_for(struct client_rig *rig, uint64_t ms);
 
 /* Runs the loop until the condition holds. */
 #define RIG_UNTIL(rig, condition)                                                                  \
@@ -76,5 +87,12 @@ void rig_call_say(struct rig_call *call, struct client_rig *rig, const char *com
 int rig_call_send(struct rig_call *call);
 /* Sends, and runs until it is done; returns its error. */
 int rig_call_run(struct rig_call *call);
+
+/* Calls rig_script until it is answered; `call` is the last. `wait_ms`: how long each may wait for
+ * a server. */
+void client_rig_reach(struct client_rig *rig, const char *key);
+
+/* Sends three calls, runs some turns of the loop and ends the client, whatever has come of them. */
+void client_rig_close_after(struct client_rig *rig, int turns);
 
 #endif

@@ -157,4 +157,21 @@ static inline int rig_decide(struct script_rig *rig, struct one *one, uint64_t n
     return verdict;
 }
 
+/* For cmocka, with the rig as the state. */
+static inline int rig_set_up(void **state)
+{
+    struct script_rig *rig = calloc(1, sizeof *rig);
+
+    rig_open(rig, NULL);
+    *state = rig;
+    return 0;
+}
+
+static inline int rig_tear_down(void **state)
+{
+    rig_close(*state);
+    free(*state);
+    return 0;
+}
+
 #endif

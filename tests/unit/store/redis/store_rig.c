@@ -91,6 +91,17 @@ static void on_closed(void *context)
     ((struct store_rig *)context)->closed = true;
 }
 
+void store_rig_set_up(struct store_rig *rig, bool test_time)
+{
+    struct weir_store_redis_options options;
+
+    store_rig_start(rig);
+    options = store_rig_options(rig);
+    if (test_time)
+        options.test_time_ns = &rig->now_ns;
+    store_rig_open(rig, &options);
+}
+
 void store_rig_close(struct store_rig *rig)
 {
     weir_store_redis_shutdown(rig->store, on_closed, rig);

@@ -54,6 +54,8 @@ void store_rig_start(struct store_rig *rig);
 struct weir_store_redis_options store_rig_options(struct store_rig *rig);
 /* Opens the store and waits until it is connected. */
 void store_rig_open(struct store_rig *rig, const struct weir_store_redis_options *options);
+/* Server, options, store. `test_time`: scripts take rig->now_ns for the server's time. */
+void store_rig_set_up(struct store_rig *rig, bool test_time);
 /* Shuts the store down, and waits for it. */
 void store_rig_close(struct store_rig *rig);
 /* Ends all. */

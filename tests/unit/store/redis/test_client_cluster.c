@@ -126,8 +126,7 @@ static int begin(void **state)
     client_rig_init(&rig);
     snprintf(url, sizeof url, "redis-cluster://127.0.0.1:%u,127.0.0.1:%u", servers[1].port,
              servers[2].port);
-    struct redis_client_options options = client_rig_options(&rig, url);
-    client_rig_open(&rig, &options);
+    client_rig_connect(&rig, url);
     return 0;
 }
 

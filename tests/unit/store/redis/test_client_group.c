@@ -245,19 +245,11 @@ static void sentinels_may_want_a_password(void **state)
 
 static void it_may_be_closed_at_any_time(void **state)
 {
-    struct rig_call calls[3];
     for (int turns = 0; turns < 20; turns++) {
         opinions[0] = opinions[1] = (struct opinion){&servers[turns % 2], (unsigned)turns + 1};
         is_replica[1] = turns % 4 < 2;
         open_client();
-        for (int i = 0; i < 3; i++) {
-            rig_call_count(&calls[i], &rig, "k", 1);
-            assert_int_equal(rig_call_send(&calls[i]), 0);
-        }
-        for (int i = 0; i < turns; i++) {
-            uv_run(&rig.loop, UV_RUN_NOWAIT);
-        }
-        client_rig_close(&rig);
+        client_rig_close_after(&rig, turns);
     }
 }
 

@@ -80,16 +80,7 @@ static void open_client(void)
 {
     char url[128];
     snprintf(url, sizeof url, "redis-cluster://127.0.0.1:%u", players[0].port);
-    struct redis_client_options options = client_rig_options(&rig, url);
-    client_rig_open(&rig, &options);
-}
-
-static void run_for(uint64_t ms)
-{
-    uint64_t until = uv_hrtime() + ms * 1000000;
-    while (uv_hrtime() < until) {
-        uv_run(&rig.loop, UV_RUN_ONCE);
-    }
+    client_rig_connect(&rig, url);
 }
 
 static void a_storm_of_moved_makes_few_refreshes(void **state)
@@ -137,7 +128,7 @@ static void all_that_was_in_flight_follows_a_move(void **state)
         assert_int_equal(calls[i].error, 0);
         assert_int_equal(calls[i].integer, i + 1); /* in order, by the second */
     }
-    run_for(600);
+    client_rig_run_for(&rig, 600);
     assert_in_range(players[0].questions + players[1].questions, 2, 4); /* start, refresh */
     free(calls);
 }
@@ -271,20 +262,13 @@ static void a_lost_master_makes_one_ask_the_others(void **state)
 
 static void it_may_be_closed_at_any_time(void **state)
 {
-    struct rig_call calls[3];
+    struct rig_call call;
     for (int turns = 0; turns < 20; turns++) {
         open_client();
-        rig_call_count(&calls[0], &rig, "k", 1);
+        rig_call_count(&call, &rig, "k", 1);
         snprintf(refusal, sizeof refusal, turns % 2 == 0 ? "-MOVED %u :%u\r\n" : "-ASK %u :%u\r\n",
-                 calls[0].call.slot, players[1].port);
-        for (int i = 0; i < 3; i++) {
-            rig_call_count(&calls[i], &rig, "k", 1);
-            assert_int_equal(rig_call_send(&calls[i]), 0);
-        }
-        for (int i = 0; i < turns; i++) {
-            uv_run(&rig.loop, UV_RUN_NOWAIT);
-        }
-        client_rig_close(&rig);
+                 call.call.slot, players[1].port);
+        client_rig_close_after(&rig, turns);
     }
 }
 

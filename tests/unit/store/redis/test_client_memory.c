@@ -28,30 +28,6 @@ static int stop(void **state)
     return 0;
 }
 
-static int begin(void **state)
-{
-    client_rig_init(&rig);
-    return 0;
-}
-
-static int end(void **state)
-{
-    client_rig_end(&rig);
-    return 0;
-}
-
-/* One call, until it is answered. */
-static void reach(void)
-{
-    struct rig_call call;
-    uint64_t deadline = uv_hrtime() + UINT64_C(20000000000);
-    do {
-        assert_true(uv_hrtime() < deadline);
-        uv_run(&rig.loop, UV_RUN_ONCE);
-        rig_call_count(&call, &rig, "k", 1);
-    } while (rig_call_run(&call) != 0);
-}
-
 static void any_allocation_may_fail(void **state)
 {
     bool failed = true, opened = false;
@@ -68,7 +44,7 @@ static void any_allocation_may_fail(void **state)
         }
         opened = true;
         rig.closing = rig.closed = false;
-        reach(); /* what failed was tried again */
+        client_rig_reach(&rig, "k"); /* what failed was tried again */
         failed = failing_memory_stop() != 0;
         client_rig_close(&rig);
         assert_true(n < 1000);
@@ -96,7 +72,7 @@ static void calls_need_no_memory_of_their_own(void **state)
     struct redis_client_options options = client_rig_options(&rig, url);
 
     client_rig_open(&rig, &options);
-    reach();
+    client_rig_reach(&rig, "k");
     for (int round = 0; round < 2; round++) {
         rig.finished = 0;
         left = 5000;
@@ -122,7 +98,7 @@ static void without_memory_for_a_longer_line_the_client_is_full(void **state)
     int full = 0;
 
     client_rig_open(&rig, &options);
-    reach();
+    client_rig_reach(&rig, "k");
     failing_memory_after(0);
     for (int i = 0; i < COUNT; i++) {
         rig_call_count(&calls[i], &rig, "k", 1);
@@ -137,7 +113,7 @@ static void without_memory_for_a_longer_line_the_client_is_full(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define CASE(name) RIG_TEST(name, &rig)
     const struct CMUnitTest tests[] = {
         CASE(any_allocation_may_fail),
         CASE(calls_need_no_memory_of_their_own),

@@ -93,25 +93,12 @@ static int stop(void **state)
     return 0;
 }
 
-static int begin(void **state)
-{
-    client_rig_init(&rig);
-    return 0;
-}
-
-static int end(void **state)
-{
-    client_rig_end(&rig);
-    return 0;
-}
-
 static void open_client(const char *group)
 {
     char url[128];
     snprintf(url, sizeof url, "redis-sentinel://127.0.0.1:%u,127.0.0.1:%u,127.0.0.1:%u/%s/2",
              sentinels[0].port, sentinels[1].port, sentinels[2].port, group);
-    struct redis_client_options options = client_rig_options(&rig, url);
-    client_rig_open(&rig, &options);
+    client_rig_connect(&rig, url);
 }
 
 static struct rig_call call;
@@ -193,7 +180,7 @@ static void an_unplanned_one_too(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define CASE(name) RIG_TEST(name, &rig)
     const struct CMUnitTest tests[] = {
         CASE(the_master_of_the_group_is_found),
         CASE(an_unknown_group_is_told),

@@ -24,8 +24,7 @@ static const char *server_url(const char *access)
 
 static void open_client(const char *url)
 {
-    struct redis_client_options options = client_rig_options(&rig, url);
-    client_rig_open(&rig, &options);
+    client_rig_connect(&rig, url);
 }
 
 static int start(void **state)
@@ -37,18 +36,6 @@ static int start(void **state)
 static int stop(void **state)
 {
     redis_server_stop(&server);
-    return 0;
-}
-
-static int begin(void **state)
-{
-    client_rig_init(&rig);
-    return 0;
-}
-
-static int end(void **state)
-{
-    client_rig_end(&rig);
     return 0;
 }
 
@@ -268,18 +255,6 @@ static void an_account_needs_no_more_than_the_documented_rights(void **state)
 
 /* --- Faults ----------------------------------------------------------------------------------- */
 
-/* A call that is sent again and again until it gets through. */
-static void reach(const char *key)
-{
-    struct rig_call call;
-    uint64_t deadline = uv_hrtime() + UINT64_C(20000000000);
-    do {
-        assert_true(uv_hrtime() < deadline);
-        uv_run(&rig.loop, UV_RUN_ONCE);
-        rig_call_count(&call, &rig, key, 1);
-    } while (rig_call_run(&call) != 0);
-}
-
 static void a_server_that_was_killed_is_used_when_it_is_back(void **state)
 {
     struct redis_server mortal;
@@ -289,7 +264,7 @@ static void a_server_that_was_killed_is_used_when_it_is_back(void **state)
     redis_server_start(&mortal, NULL);
     snprintf(url, sizeof url, "redis://127.0.0.1:%u", mortal.port);
     open_client(url);
-    reach("k");
+    client_rig_reach(&rig, "k");
     redis_server_signal(&mortal, SIGSTOP);
     rig_call_count(&lost, &rig, "k", 1);
     assert_int_equal(rig_call_send(&lost), 0);
@@ -299,7 +274,7 @@ static void a_server_that_was_killed_is_used_when_it_is_back(void **state)
     RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, ""));
     redis_server_restart(&mortal);
     uint64_t back = uv_hrtime();
-    reach("k");
+    client_rig_reach(&rig, "k");
     assert_true(uv_hrtime() - back < UINT64_C(10000000000)); /* 1 s but for a busy machine */
     assert_int_equal(rig.events[0].kind, REDIS_EVENT_UP);
     assert_int_equal(rig.events[1].kind, REDIS_EVENT_DOWN);
@@ -316,7 +291,7 @@ static void a_server_that_stands_still_is_noticed_and_used_again(void **state)
     redis_server_start(&still, NULL);
     snprintf(url, sizeof url, "redis://127.0.0.1:%u", still.port);
     open_client(url);
-    reach("k");
+    client_rig_reach(&rig, "k");
     redis_server_signal(&still, SIGSTOP);
     rig_call_count(&lost, &rig, "k", 1);
     assert_int_equal(rig_call_run(&lost), WEIR_ERR_IO);
@@ -325,7 +300,7 @@ static void a_server_that_stands_still_is_noticed_and_used_again(void **state)
     assert_int_equal(rig_call_send(&pushed), WEIR_ERR_STORE); /* no queue for who is dead */
     assert_int_equal(redis_client_counters(rig.client)->connects, 1);
     redis_server_signal(&still, SIGCONT);
-    reach("k");
+    client_rig_reach(&rig, "k");
     assert_int_equal(redis_client_counters(rig.client)->connects, 2);
     redis_server_stop(&still);
 }
@@ -382,7 +357,7 @@ static void an_idle_connection_is_kept_and_watched(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define CASE(name) RIG_TEST(name, &rig)
     const struct CMUnitTest tests[] = {
         CASE(ten_thousand_calls_are_answered_in_order),
         CASE(an_error_reply_is_the_callers_business),

@@ -62,18 +62,6 @@ static int stop(void **state)
     return 0;
 }
 
-static int begin(void **state)
-{
-    client_rig_init(&rig);
-    return 0;
-}
-
-static int end(void **state)
-{
-    client_rig_end(&rig);
-    return 0;
-}
-
 static void open_client(const char *ca_file, const char *server_name, bool insecure)
 {
     char url[64];
@@ -181,7 +169,7 @@ static void a_missing_file_is_named(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define CASE(name) RIG_TEST(name, &rig)
     const struct CMUnitTest tests[] = {
         CASE(an_address_in_the_certificate_is_trusted),
         CASE(a_name_in_the_certificate_is_trusted),

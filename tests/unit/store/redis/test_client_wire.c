@@ -31,29 +31,7 @@ static int end(void **state)
 
 static void open_client(void)
 {
-    struct redis_client_options options = client_rig_options(&rig, player.url);
-    client_rig_open(&rig, &options);
-}
-
-/* Runs the loop for a while: what must not happen has time to. */
-static void run_for(uint64_t ms)
-{
-    uint64_t until = uv_hrtime() + ms * 1000000;
-    while (uv_hrtime() < until) {
-        uv_run(&rig.loop, UV_RUN_ONCE);
-    }
-}
-
-/* Calls until one is answered. */
-static void reach(void)
-{
-    struct rig_call call;
-    uint64_t deadline = uv_hrtime() + UINT64_C(20000000000);
-    do {
-        assert_true(uv_hrtime() < deadline);
-        uv_run(&rig.loop, UV_RUN_ONCE);
-        rig_call_count(&call, &rig, "k", 1);
-    } while (rig_call_run(&call) != 0);
+    client_rig_connect(&rig, player.url);
 }
 
 /* --- Pieces and ends -------------------------------------------------------------------------- */
@@ -97,7 +75,7 @@ static void a_connection_may_be_cut_after_any_byte(void **state)
         }
         assert_true(player.calls <= 2); /* nothing was sent twice */
         player.cut = 0;
-        reach();
+        client_rig_reach(&rig, "k");
         client_rig_close(&rig);
     }
 }
@@ -106,22 +84,22 @@ static void a_connection_that_ends_at_once_makes_no_busy_loop(void **state)
 {
     player.hangs_up = true;
     open_client();
-    run_for(500);
+    client_rig_run_for(&rig, 500);
     assert_true(client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "closed the connection") ||
                 client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "reset"));
     assert_in_range(player.connections, 2, 12); /* 10 ms, doubled each time, halved by chance */
     player.hangs_up = false;
-    reach();
+    client_rig_reach(&rig, "k");
 }
 
 static void one_that_ends_after_the_handshake_makes_none_either(void **state)
 {
     player.cut = 5 + 24 + 47;
     open_client();
-    run_for(500);
+    client_rig_run_for(&rig, 500);
     assert_in_range(player.connections, 2, 12);
     player.cut = 0;
-    reach();
+    client_rig_reach(&rig, "k");
 }
 
 static void a_server_that_does_not_answer_is_given_up_in_time(void **state)
@@ -135,7 +113,7 @@ static void a_server_that_does_not_answer_is_given_up_in_time(void **state)
     assert_int_equal(rig_call_run(&call), WEIR_ERR_STORE);
     assert_true(client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "did not answer in time"));
     player.deaf = false;
-    reach();
+    client_rig_reach(&rig, "k");
 }
 
 /* --- Something else --------------------------------------------------------------------------- */
@@ -229,7 +207,7 @@ static void a_reply_too_many_ends_the_connection(void **state)
     assert_int_equal(rig_call_run(&call), 0);
     RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "nobody asked for"));
     player.answer = NULL;
-    reach();
+    client_rig_reach(&rig, "k");
 }
 
 static bool answer_hugely(struct redis_player *who, struct redis_peer *peer,
@@ -257,7 +235,7 @@ static void a_reply_over_16_megabytes_ends_the_connection(void **state)
     assert_int_equal(rig_call_run(&call), WEIR_ERR_IO);
     assert_true(client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "larger than the client takes"));
     player.answer = NULL;
-    reach();
+    client_rig_reach(&rig, "k");
 }
 
 /* --- Refusals --------------------------------------------------------------------------------- */
@@ -387,7 +365,7 @@ static void a_call_that_waits_can_be_forgotten(void **state)
     assert_int_equal(redis_client_forget(rig.client, &call.call), waits);
     memset(&call, 0xee, sizeof call);
     refusals_left = 0;
-    reach();
+    client_rig_reach(&rig, "k");
     assert_int_equal(rig.finished, 1);
 }
 
@@ -445,17 +423,9 @@ static void the_client_may_be_closed_from_inside_of_done(void **state)
 
 static void it_may_be_closed_at_any_time(void **state)
 {
-    struct rig_call calls[3];
     for (int turns = 0; turns < 12; turns++) {
         open_client();
-        for (int i = 0; i < 3; i++) {
-            rig_call_count(&calls[i], &rig, "k", 1);
-            assert_int_equal(rig_call_send(&calls[i]), 0);
-        }
-        for (int i = 0; i < turns; i++) {
-            uv_run(&rig.loop, UV_RUN_NOWAIT);
-        }
-        client_rig_close(&rig);
+        client_rig_close_after(&rig, turns);
     }
     struct redis_client_options options =
         client_rig_options(&rig, "redis://no-such-host.invalid"); /* while a name is resolved */

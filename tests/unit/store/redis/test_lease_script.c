@@ -340,22 +340,6 @@ static void only_replies_of_ours_are_taken(void **state)
     assert_int_equal(read_as(nodes, 0), WEIR_ERR_SYNTAX);
 }
 
-static int open_rig(void **state)
-{
-    struct script_rig *rig = calloc(1, sizeof *rig);
-
-    rig_open(rig, NULL);
-    *state = rig;
-    return 0;
-}
-
-static int close_rig(void **state)
-{
-    rig_close(*state);
-    free(*state);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,5 +350,5 @@ int main(void)
         cmocka_unit_test(only_replies_of_ours_are_taken),
     };
 
-    return cmocka_run_group_tests(tests, open_rig, close_rig);
+    return cmocka_run_group_tests(tests, rig_set_up, rig_tear_down);
 }

@@ -4,22 +4,6 @@
 
 #include "store/redis/script_key.h"
 
-static int open_rig(void **state)
-{
-    struct script_rig *rig = calloc(1, sizeof *rig);
-
-    rig_open(rig, NULL);
-    *state = rig;
-    return 0;
-}
-
-static int close_rig(void **state)
-{
-    rig_close(*state);
-    free(*state);
-    return 0;
-}
-
 /* A command on the key of a check. */
 static const struct weir_resp_node *ask_key(struct script_rig *rig, const char *command,
                                             const struct weir_check *check, const char *value)
@@ -404,5 +388,5 @@ int main(void)
         cmocka_unit_test(flushed_scripts_are_told_as_such_and_charge_nothing),
         cmocka_unit_test(a_plain_check_reads_once_and_writes_once),
     };
-    return cmocka_run_group_tests(tests, open_rig, close_rig);
+    return cmocka_run_group_tests(tests, rig_set_up, rig_tear_down);
 }

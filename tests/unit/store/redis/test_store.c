@@ -10,27 +10,18 @@
 
 static struct store_rig the_rig;
 
-static int set_up_with(void **state, bool test_time)
+static int set_up(void **state)
 {
-    struct weir_store_redis_options options;
-
-    store_rig_start(&the_rig);
-    options = store_rig_options(&the_rig);
-    if (test_time)
-        options.test_time_ns = &the_rig.now_ns;
-    store_rig_open(&the_rig, &options);
+    store_rig_set_up(&the_rig, true);
     *state = &the_rig;
     return 0;
 }
 
-static int set_up(void **state)
-{
-    return set_up_with(state, true);
-}
-
 static int set_up_in_real_time(void **state)
 {
-    return set_up_with(state, false);
+    store_rig_set_up(&the_rig, false);
+    *state = &the_rig;
+    return 0;
 }
 
 static int tear_down(void **state)

@@ -10,11 +10,7 @@ static struct store_rig the_rig;
 
 static int set_up(void **state)
 {
-    struct weir_store_redis_options options;
-
-    store_rig_start(&the_rig);
-    options = store_rig_options(&the_rig);
-    store_rig_open(&the_rig, &options);
+    store_rig_set_up(&the_rig, false);
     *state = &the_rig;
     return 0;
 }
