@@ -218,28 +218,22 @@ int weir_rules_checks_and_loans(const struct weir_rules *rules, const struct wei
     uint32_t matched[RULES_MATCHED_MAX];
     int err = rules_begin(&evaluation, rules, request, secret, scratch, reason);
     int found = err < 0 ? err : rules_find(&evaluation, matched);
-    int count = 0;
-    found = evaluation.error < 0 ? evaluation.error : found;
-    for (int i = 0; i < found; i++) {
-        if (rules_unless(&rules->rules[matched[i]], checks, count) >= 0) {
-            continue;
-        }
-        count = rules_checks_build(&evaluation, matched[i], checks, count);
-        count = evaluation.error < 0 ? evaluation.error : count;
-        if (count < 0) {
-            return count;
+    int count = found < 0 ? found : 0;
+    for (int i = 0; i < found && count >= 0; i++) {
+        if (rules_unless(&rules->rules[matched[i]], checks, count) < 0) {
+            count = rules_checks_build(&evaluation, matched[i], checks, count);
         }
     }
     if (loans != NULL) {
         loans->count = loans->check_count = 0;
-        err = found >= 0 && rules->lends ? add_loans(&evaluation, checks, count, loans) : 0;
-        err = evaluation.error < 0 ? evaluation.error : err;
-        if (err < 0) {
-            return err;
+        if (count >= 0 && rules->lends) {
+            err = add_loans(&evaluation, checks, count, loans);
+            count = err < 0 ? err : count;
         }
     }
     if (identity != NULL) {
         *identity = evaluation.identity;
     }
-    return found < 0 ? found : count;
+    /* Of a caller that is not known yet all that was found so far is in vain. */
+    return evaluation.error < 0 ? evaluation.error : count;
 }
