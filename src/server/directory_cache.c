@@ -25,7 +25,8 @@ int weir_directory_cache_open(struct weir_directory_cache *cache, uint32_t max, 
     cache->slots = calloc(slots, sizeof *cache->slots);
     if (cache->entries && cache->slots)
         return 0;
-    weir_directory_cache_close(cache);
+    free(cache->entries);
+    free(cache->slots);
     return WEIR_ERR_MEMORY;
 }
 

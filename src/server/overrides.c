@@ -158,8 +158,9 @@ static struct kept *copy_of(const struct weir_override *override)
     memcpy(kept->limits, override->limits, count * sizeof *kept->limits);
     memcpy(kept->states, override->states, count * sizeof *kept->states);
     for (uint32_t i = 0; i < count; i++) {
-        kept->limits[i].name = strcpy(at, override->limits[i].name);
-        at += strlen(at) + 1;
+        size_t size = strlen(override->limits[i].name) + 1;
+        kept->limits[i].name = memcpy(at, override->limits[i].name, size);
+        at += size;
     }
     return kept;
 }

@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +73,7 @@ static int make_override(void *context, const struct weir_rules *rules, struct w
     *override = (struct weir_override){.rule = (uint32_t)rule};
     if (rule >= 0)
         return 0;
-    strcpy(reason->text, "no such limit");
+    snprintf(reason->text, sizeof reason->text, "no such limit");
     return WEIR_ERR_NOT_FOUND;
 }
 
@@ -80,7 +81,7 @@ static void on_problem(void *context, const uint8_t digest[WEIR_DIGEST_BYTES], c
 {
     struct scene *s = context;
     s->problems++;
-    strcpy(s->problem, text);
+    snprintf(s->problem, sizeof s->problem, "%s", text);
 }
 
 static void on_up(void *context, bool up)
