@@ -341,7 +341,7 @@ static void batch_write_refusal(struct weir_slot *slot, struct weir_output *outp
 {
     uint32_t i = batch_refused(slot);
     const struct weir_decision *decision = slot_decisions(slot)[i];
-    struct weir_reason reason;
+    struct weir_reason reason = {{0}};
     batch_reason(&reason, (int)i, weir_engine_refusal(decision));
     weir_http_write_refused(slot, output, decision->error, reason.text);
     batch_give(slot);

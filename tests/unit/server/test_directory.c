@@ -18,6 +18,26 @@
 #define DEADLINE (20 * MS)
 #define ASKED_MAX 8192
 
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+static uint32_t allocations; /* of our code, so far */
+static bool no_memory;
+
+void *__wrap_malloc(size_t size)
+{
+    allocations++;
+    return no_memory ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    allocations++;
+    return no_memory ? NULL : __real_calloc(count, size);
+}
+
 static const char rules_text[] = "version: 1\n"
                                  "identities: redis://127.0.0.1:6379\n"
                                  "identify: [header.x-key]\n"
@@ -518,6 +538,51 @@ static void bad_plans_and_overrides_are_told_and_passed_over(void **state)
     scene_close(s);
 }
 
+static void what_is_known_allocates_nothing(void **state)
+{
+    struct scene *s = scene_open(100, 0);
+    struct waiter waiter;
+    wait_for(s, 1, &waiter);
+    answer_user(s, 0, "alice");
+    wait_for(s, 2, &waiter);
+    answer(s, 1, 0);
+    uint32_t before = allocations;
+    for (int i = 0; i < 1000; i++) {
+        assert_int_equal(find(s, 1), 1);
+        assert_int_equal(find(s, 2), 0);
+    }
+    assert_int_equal(allocations, before);
+    /* Nor does a lookup, once there has been one. */
+    for (uint32_t key = 3; key < 1003; key++) {
+        assert_int_equal(find(s, key), WEIR_ERR_PENDING);
+        answer(s, s->asked_count - 1, 0);
+    }
+    assert_int_equal(allocations, before);
+    scene_close(s);
+}
+
+static void without_memory_it_is_as_if_nobody_could_be_asked(void **state)
+{
+    struct scene *s = scene_open(100, 0);
+    no_memory = true;
+    assert_int_equal(find(s, 1), 0);
+    no_memory = false;
+    assert_int_equal(find(s, 1), WEIR_ERR_PENDING);
+    assert_int_equal(s->asked_count, 1);
+    answer(s, 0, WEIR_ERR_MEMORY); /* for the record */
+    assert_int_equal(find(s, 1), WEIR_ERR_PENDING);
+    scene_close(s);
+
+    struct weir_caller_directory directory;
+    struct weir_directory_terms terms = {.life_ns = 1};
+    struct weir_directory_source source = {.ask = ask_source, .room = 8};
+    const struct weir_caller_directory_options options = {
+        .terms = &terms, .max_keys = 10, .source = &source};
+    no_memory = true;
+    assert_int_equal(weir_caller_directory_open(&directory, &options), WEIR_ERR_MEMORY);
+    no_memory = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -538,6 +603,8 @@ int main(void)
         cmocka_unit_test(what_is_forgotten_is_asked_anew),
         cmocka_unit_test(a_reload_compiles_overrides_anew),
         cmocka_unit_test(bad_plans_and_overrides_are_told_and_passed_over),
+        cmocka_unit_test(what_is_known_allocates_nothing),
+        cmocka_unit_test(without_memory_it_is_as_if_nobody_could_be_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
