@@ -2,6 +2,7 @@
 #include "rules/candidate.h"
 
 #include "rules/compiled.h"
+#include "rules/states.h"
 
 /* Tell a candidate's states from the limit's, and from each other: the hash is as good as random,
  * and stays that. Odd numbers. */
@@ -27,6 +28,8 @@ uint16_t weir_rules_candidate(const struct weir_rules *rules, const struct weir_
         return 0;
     }
     const struct rules_rates *rates = &rules->rules[live->rule].candidate;
+    /* Of one key there is one candidate, whichever state its plan counts in. */
+    uint32_t state = live->limit != NULL ? rules_state_called(live->limit->name) : 0;
     for (uint8_t i = 0; i < rates->count; i++) {
         struct weir_check *check = &checks[i];
         *check = *live;
@@ -35,6 +38,7 @@ uint16_t weir_rules_candidate(const struct weir_rules *rules, const struct weir_
         if (check->limit->spec.algorithm == WEIR_LEAKY_QUEUE) {
             check->flags &= (uint8_t)~WEIR_CHECK_LEASED;
         }
+        rules_state_choose(check->hash, state);
         check->hash[0] ^= CANDIDATE_DOMAIN_0 * (i + 1);
         check->hash[1] ^= CANDIDATE_DOMAIN_1 * (i + 1);
     }

@@ -7,18 +7,12 @@
 #include "rules/evaluate.h"
 #include "rules/override.h"
 #include "rules/price.h"
+#include "rules/states.h"
 
 static uint64_t multiply(uint64_t a, uint64_t b)
 {
     uint64_t product;
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
-/* Which of a key's states it is (states.h): the hash is as good as random, and stays that. */
-static void choose_state(struct weir_check *check, uint64_t state)
-{
-    check->hash[0] ^= state * UINT64_C(0x9E3779B97F4A7C15);
-    check->hash[1] ^= state * UINT64_C(0xC2B2AE3D27D4EB4F);
 }
 
 /* The checks of the other rates behind the first, which is checks[count - 1], each on a state of
@@ -34,10 +28,10 @@ static int add_rates(struct rules_evaluation *evaluation, const struct rules_rat
         struct weir_check *check = &checks[count++];
         *check = *first;
         check->limit = &rates->limits[i];
-        choose_state(check, rates->states != NULL ? rates->states[i] : i);
+        rules_state_choose(check->hash, rates->states != NULL ? rates->states[i] : i);
     }
     if (rates->states != NULL) {
-        choose_state(first, rates->states[0]);
+        rules_state_choose(first->hash, rates->states[0]);
     }
     return count;
 }

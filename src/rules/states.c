@@ -2,6 +2,8 @@
 #include "rules/states.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/siphash.h"
 #include "rules/numbers.h"
@@ -94,4 +96,10 @@ size_t rules_state_name(const struct rules_rule *rule, uint32_t state,
                           : snprintf(text, RULES_STATE_NAME_MAX, "%s#%lu", rule->name,
                                      (unsigned long)state + 1);
     return (size_t)size;
+}
+
+uint32_t rules_state_called(const char *name)
+{
+    const char *mark = strchr(name, '#');
+    return mark != NULL ? (uint32_t)(strtoul(mark + 1, NULL, 10) - 1) : 0;
 }

@@ -28,10 +28,21 @@ struct rules_rates rules_states_reference(const struct weir_rules *rules,
 void rules_states_of(const struct rules_rates *reference, const struct weir_limit *limits,
                      uint32_t count, uint32_t states[WEIR_RATES_MAX]);
 
+/* Makes the hash of a key that of one of its states: as good as random, and stays that; made twice,
+ * it is the key's again. */
+static inline void rules_state_choose(uint64_t hash[2], uint64_t state)
+{
+    hash[0] ^= state * UINT64_C(0x9E3779B97F4A7C15);
+    hash[1] ^= state * UINT64_C(0xC2B2AE3D27D4EB4F);
+}
+
 /* What a state is called where its name counts (in stores elsewhere, in logs): the limit's name,
  * and behind a '#', which no name has, the state from the second on. Returns its length. */
 #define RULES_STATE_NAME_MAX (RULES_NAME_MAX + 12)
 size_t rules_state_name(const struct rules_rule *rule, uint32_t state,
                         char text[RULES_STATE_NAME_MAX]);
+
+/* The state that is called so. */
+uint32_t rules_state_called(const char *name);
 
 #endif

@@ -91,6 +91,26 @@ static void its_checks_are_on_states_of_their_own(void **state)
     weir_rules_unref(rules);
 }
 
+static void a_key_has_one_candidate_whatever_its_plan_counts_in(void **state)
+{
+    struct weir_rules *rules = test_load(
+        "default_plan: free\n"
+        "plans: {free: {api: [10/s, 100/min]}, pro: {api: 500/h}, max: {api: unlimited}}\n"
+        "limits:\n- {name: api, key: [org], rate: plan, candidate: 50/min}\n");
+    static const char *const plans[] = {"free", "pro", "max"};
+    uint64_t live[3], tried[3];
+    for (int i = 0; i < 3; i++) {
+        struct test_request *test = ASK(rules, "org", "acme", "plan", plans[i]);
+        struct weir_check check[WEIR_RATES_MAX];
+        assert_int_equal(weir_rules_candidate(rules, &test->checks[0], check), 1);
+        live[i] = test->checks[0].hash[0];
+        tried[i] = check[0].hash[0];
+    }
+    assert_true(live[0] != live[1]);
+    assert_true(tried[0] == tried[1] && tried[1] == tried[2]);
+    weir_rules_unref(rules);
+}
+
 static void candidates_that_mean_nothing_are_refused(void **state)
 {
     static const char *const cases[][2] = {
@@ -126,6 +146,7 @@ int main(void)
         cmocka_unit_test(what_a_candidate_does_not_say_is_as_the_limit_says_it),
         cmocka_unit_test(a_quota_and_a_rate_may_take_each_others_place),
         cmocka_unit_test(its_checks_are_on_states_of_their_own),
+        cmocka_unit_test(a_key_has_one_candidate_whatever_its_plan_counts_in),
         cmocka_unit_test(candidates_that_mean_nothing_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
