@@ -128,7 +128,11 @@ static const char good_text[] =
     "- {name: l9, match: {path: /login, method: D}, key: [header.x-api-key, path], rate: 1/s}\n"
     "- {name: l10, match: {path: '/x/:id', method: POST}, key: [header.x-api-key, path], rate: "
     "1/s, hash_tag: [path, header.x-api-key]}\n"
-    "- {name: conc, key: [org], algorithm: concurrency, limit: 5}\n";
+    "- {name: conc, key: [org], algorithm: concurrency, limit: 5}\n"
+    "- {name: lent, match: {path: /lent, plan: free}, key: [plan], rate: [9/s, 99/h],"
+    " borrow: true, reserve: 10%}\n"
+    "- {name: own, match: {path: /lent, plan: pro}, key: [user], rate: 1/s, pool: lent,"
+    " candidate: {rate: [2/s, 9/min], segments: 2}}\n";
 
 static const char broken_text[] = "limits:\n"
                                   "- {name: Bad, key: [user], rate: 5/minn}\n"
