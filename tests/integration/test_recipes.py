@@ -498,8 +498,8 @@ def test_a_gateway_reserves_an_estimate_and_settles_what_it_was(tmp_path):
         settle(reserve(20000), status=503)
         assert left()["tokens-org"] == 99000
         assert left()["tokens-day"] == 979000  # this one gives nothing back for failures
-        settle(reserve(20000), status=503)  # of the user 25,000 a minute: all or nothing
-        assert left()["tokens-org"] == 79000 and left()["tokens-user"] < 40000
+        settle(reserve(20000), status=503)  # of the user's no more than 25,000 a minute
+        assert left()["tokens-org"] == 99000 and left()["tokens-user"] < 40000
         settle(reserve(20000), cost=50000)  # more than was thought, into debt
         assert left()["tokens-user"] == 0 and left()["tokens-day"] == 909000
         assert reserve(1000).status == 429
