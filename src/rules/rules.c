@@ -13,6 +13,11 @@ struct weir_rules *weir_rules_ref(struct weir_rules *rules)
     return rules;
 }
 
+bool weir_rules_unshared(const struct weir_rules *rules)
+{
+    return atomic_load_explicit(&rules->references, memory_order_relaxed) == 1;
+}
+
 void weir_rules_unref(struct weir_rules *rules)
 {
     /* Release what this holder did, acquire what all others did, before anything is freed. */

@@ -126,6 +126,9 @@ int weir_rules_parse(struct weir_rules **rules, const char *name, const char *fo
 struct weir_rules *weir_rules_ref(struct weir_rules *rules);
 void weir_rules_unref(struct weir_rules *rules);
 
+/* Whether the caller's reference is the only one. */
+bool weir_rules_unshared(const struct weir_rules *rules);
+
 const struct weir_settings *weir_rules_settings(const struct weir_rules *rules);
 
 /* Makes every limit known to a store, once, before the rules are shared. `prepare` sets limit->id;

@@ -110,6 +110,7 @@ static void control_on_clock(uv_timer_t *timer)
     uint64_t now_ns = weir_worker_time(&daemon->admin);
     weir_table_mark(daemon->table, now_ns); /* also while nobody asks anything */
     weir_daemon_watch_certificates(daemon);
+    weir_daemon_forget_rules(daemon);
     daemon->clock_offset_ns = (int64_t)(weir_clock_wall_ns() - now_ns);
     bool off = llabs(daemon->clock_offset_ns) > CLOCK_OFFSET_MAX_NS;
     if (off == daemon->clock_is_off)

@@ -16,7 +16,8 @@
 struct weir_daemon {
     struct weir_server_options options;
     struct weir_log log;
-    struct weir_rules *rules; /* the newest; workers follow within a turn */
+    struct weir_rules *rules;   /* the newest; workers follow within a turn */
+    struct weir_rules *retired; /* the ones before, while workers have them; NULL: none */
     struct weir_table *table;
     struct weir_shared_store *shared;       /* NULL: states live in the table alone */
     struct weir_directories *directories;   /* NULL: no caller is elsewhere */
@@ -59,6 +60,10 @@ int weir_daemon_load(struct weir_daemon *daemon, struct weir_rules **rules)
  * WEIR_ERR_RULES. */
 int weir_daemon_check(const struct weir_daemon *daemon, const struct weir_settings *settings,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Frees rules that no worker has any more: with a million keys that takes milliseconds, for which
+ * no request of a worker's is to wait. */
+void weir_daemon_forget_rules(struct weir_daemon *daemon);
 
 /* Makes the limits known to the table. Errors: those of weir_table_intern. */
 int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,

@@ -217,9 +217,17 @@ static void reload_hand_over(struct weir_daemon *daemon, struct weir_rules *rule
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_set_rules(&daemon->workers[i], rules);
     weir_worker_set_rules(&daemon->admin, rules);
-    struct weir_rules *old = daemon->rules;
+    weir_rules_unref(daemon->retired);
+    daemon->retired = daemon->rules;
     daemon->rules = rules;
-    weir_rules_unref(old);
+}
+
+void weir_daemon_forget_rules(struct weir_daemon *daemon)
+{
+    if (daemon->retired && weir_rules_unshared(daemon->retired)) {
+        weir_rules_unref(daemon->retired);
+        daemon->retired = NULL;
+    }
 }
 
 void weir_daemon_reload(struct weir_daemon *daemon)

@@ -466,6 +466,7 @@ int weir_server_run(const struct weir_server_options *options)
     int status = daemon_run(daemon);
     if (daemon->rules)
         weir_rules_unref(daemon->rules);
+    weir_rules_unref(daemon->retired);
     weir_certificates_unref(daemon->certificates);
     free(daemon);
     return status;
