@@ -178,7 +178,9 @@ static void more_checks_than_there_is_room_for_are_refused(void **state)
         snprintf(text + used, sizeof(text) - used, "- {name: l%d, key: [user], rate: 1/s%s}\n", i,
                  i == 0 ? ", pool: pool" : "");
     }
-    strcat(text, "- {name: pool, match: {path: /x}, key: [], rate: [9/s, 99/h], borrow: true}\n");
+    size_t end = strlen(text);
+    snprintf(text + end, sizeof(text) - end,
+             "- {name: pool, match: {path: /x}, key: [], rate: [9/s, 99/h], borrow: true}\n");
     struct weir_rules *rules = test_load(text);
     struct test_request *test = BORROW(rules, "user", "ann");
     test_expect(test, "-4 more than 32 limits apply to this request");
