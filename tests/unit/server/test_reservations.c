@@ -1,0 +1,168 @@
+/* The list of open reservations: what is due is told until it is removed, in the order of time and
+ * within its room; beside a slow model. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/reservations.h"
+
+#define SECOND UINT64_C(1000000000)
+#define START (UINT64_C(1700000000) * SECOND)
+#define ROOM 64
+#define STEPS 200000
+
+static struct weir_reservations *list;
+
+static int open_list(void **state)
+{
+    (void)state;
+    return weir_reservations_open(&list, ROOM);
+}
+
+static int close_list(void **state)
+{
+    (void)state;
+    weir_reservations_close(list);
+    return 0;
+}
+
+static void add(uint64_t id, uint64_t ends_at_ns)
+{
+    char token[32];
+    size_t size = (size_t)snprintf(token, sizeof token, "token %llu", (unsigned long long)id);
+    assert_true(weir_reservations_claim(list));
+    weir_reservations_add(list, id, ends_at_ns, (struct weir_bytes){token, size});
+}
+
+/* The id of one that is due, whose token is told; 0: none. */
+static uint64_t due(uint64_t now_ns)
+{
+    char token[WEIR_RESERVATION_TEXT_MAX], expected[32];
+    uint64_t id = 0;
+    size_t size = weir_reservations_due(list, now_ns, &id, token);
+    if (size == 0)
+        return 0;
+    assert_int_equal(snprintf(expected, sizeof expected, "token %llu", (unsigned long long)id),
+                     size);
+    assert_memory_equal(token, expected, size);
+    return id;
+}
+
+static void what_is_due_is_told_again_until_it_is_removed(void **state)
+{
+    uint64_t now_ns = START + SECOND;
+    (void)state;
+    add(7, now_ns);
+    assert_int_equal(due(now_ns - 1), 0);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(due(now_ns), 7);
+        assert_int_equal(due(now_ns + WEIR_RESERVATION_AGAIN_NS - 1), 0);
+        assert_int_equal(weir_reservations_count(list), 1);
+        now_ns += WEIR_RESERVATION_AGAIN_NS;
+    }
+    weir_reservations_remove(list, 7);
+    assert_int_equal(due(now_ns), 0);
+    assert_int_equal(weir_reservations_count(list), 0);
+}
+
+static void an_hour_after_its_end_it_is_told_for_the_last_time(void **state)
+{
+    (void)state;
+    add(7, START);
+    assert_int_equal(due(START + WEIR_RESERVATION_LIFE_MAX_NS - 1), 7);
+    assert_int_equal(weir_reservations_count(list), 1);
+    assert_int_equal(due(START + WEIR_RESERVATION_LIFE_MAX_NS + WEIR_RESERVATION_AGAIN_NS), 7);
+    assert_int_equal(weir_reservations_count(list), 0);
+}
+
+/* So that a store that is away for long keeps no new ones out. */
+static void while_more_than_half_of_the_room_is_used_each_is_told_once(void **state)
+{
+    (void)state;
+    for (uint64_t id = 1; id <= ROOM; id++)
+        add(id, START);
+    assert_false(weir_reservations_claim(list));
+    for (int i = 0; i < ROOM; i++)
+        assert_int_not_equal(due(START), 0);
+    assert_int_equal(due(START), 0);
+    assert_int_equal(weir_reservations_count(list), ROOM / 2);
+}
+
+static void claimed_room_that_is_not_used_is_given_back(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROOM; i++)
+        assert_true(weir_reservations_claim(list));
+    assert_false(weir_reservations_claim(list));
+    weir_reservations_unclaim(list);
+    assert_true(weir_reservations_claim(list));
+    for (int i = 0; i < ROOM; i++)
+        weir_reservations_unclaim(list);
+    assert_int_equal(weir_reservations_count(list), 0);
+}
+
+static void random_orders_are_those_of_a_slow_model(void **state)
+{
+    static struct {
+        uint64_t id, ends_at_ns, given_up_ns;
+    } model[ROOM];
+    uint64_t random = 88172645463325252, now_ns = START, told = 0, again = 0, gone = 0;
+    uint32_t count = 0;
+    (void)state;
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        now_ns += random % 7 == 0 ? random % (3 * SECOND) : 0;
+        now_ns += random % 5003 == 0 ? 2 * WEIR_RESERVATION_LIFE_MAX_NS : 0;
+        if (random % 3 == 0 && count < ROOM) {
+            uint64_t ends_at_ns = now_ns + (random >> 20) % (20 * SECOND);
+            add(step, ends_at_ns);
+            model[count].id = step;
+            model[count].given_up_ns = ends_at_ns + WEIR_RESERVATION_LIFE_MAX_NS;
+            model[count++].ends_at_ns = ends_at_ns;
+        } else if (random % 3 == 1 && count > 0) {
+            uint32_t n = (uint32_t)(random >> 20) % count;
+            weir_reservations_remove(list, model[n].id);
+            model[n] = model[--count];
+            gone++;
+        } else {
+            uint64_t id = due(now_ns);
+            uint32_t ready = 0, found = count;
+            for (uint32_t n = 0; n < count; n++) {
+                ready += model[n].ends_at_ns <= now_ns;
+                found = model[n].id == id ? n : found;
+            }
+            assert_int_equal(id != 0, ready > 0);
+            if (id == 0)
+                continue;
+            assert_true(found < count && model[found].ends_at_ns <= now_ns);
+            told++;
+            if (now_ns >= model[found].given_up_ns || count > ROOM / 2) {
+                model[found] = model[--count];
+            } else {
+                model[found].ends_at_ns = now_ns + WEIR_RESERVATION_AGAIN_NS;
+                again++;
+            }
+        }
+        assert_int_equal(weir_reservations_count(list), count);
+    }
+    assert_true(told > 1000 && again > 1000 && gone > 1000);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_list, close_list)
+    const struct CMUnitTest tests[] = {
+        CASE(what_is_due_is_told_again_until_it_is_removed),
+        CASE(an_hour_after_its_end_it_is_told_for_the_last_time),
+        CASE(while_more_than_half_of_the_room_is_used_each_is_told_once),
+        CASE(claimed_room_that_is_not_used_is_given_back),
+        CASE(random_orders_are_those_of_a_slow_model),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
