@@ -9,7 +9,7 @@ import pytest
 from daemon.http import Client
 from daemon.nodes import Nodes, off_by, shared_rules
 from daemon.redis import Redis
-from daemon.redis_server import Cluster, RedisServer, pause, resume
+from daemon.redis_server import Cluster, RedisServer
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 
@@ -144,23 +144,24 @@ def test_settlements_that_race_with_the_end_of_their_life_are_one_of_both(nodes)
     assert set(told.values()) <= {1}
 
 
-def test_what_ends_while_redis_is_silent_is_given_back_when_it_answers(tmp_path):
-    """While the breaker is open nothing of a release was sent, so that it can be tried again. A clock
-    beside it: a node with a table of its own, whose reservation ends after those."""
+def test_what_ends_while_redis_is_away_is_given_back_when_it_has_returned(tmp_path):
+    """Nothing of a release was sent then, so that it can be tried again. A clock beside it: a node with
+    a table of its own, whose reservation ends after those."""
     (tmp_path / "clock").mkdir()
-    with RedisServer(tmp_path / "redis") as redis, Weir(tmp_path / "clock", rules_of(DAILY)) as clock:
-        with Nodes(tmp_path, 1, shared_rules(redis.url, *ALL, deadline="50ms", store=CLOSED)) as nodes:
-            for _ in range(20):
-                reserve(nodes[0], "silent", 5, life=2)
-            pause(redis)
-            wait_until(lambda: nodes[0].check(attributes={"user": "x"}).status == 503 and
-                       nodes[0].metrics()["weir_store_breaker"] == 1, what="the breaker")
-            reserve(clock, "clock", 1, life=2)
-            wait_until(lambda: clock.check(attributes={"user": "clock"}, cost=0, dry_run=True)
-                       .json["limits"][0]["remaining"] == 10000, what="a later end")
-            resume(redis)
-            nodes.wait_up()
-            wait_until(lambda: used(nodes, "silent") == [0, 0, 0], what="the releases")
+    with RedisServer(tmp_path / "redis", {"appendonly": "yes"}) as redis, \
+            Weir(tmp_path / "clock", rules_of(DAILY)) as clock, \
+            Nodes(tmp_path, 1, shared_rules(redis.url, *ALL, store=CLOSED)) as nodes:
+        for _ in range(20):
+            reserve(nodes[0], "away", 5, life=2)
+        assert used(nodes, "away") == [100, 100, 100]
+        redis.kill()
+        wait_until(lambda: nodes[0].metrics()["weir_store_up"] == 0, what="the end of Redis")
+        reserve(clock, "clock", 1, life=4)
+        wait_until(lambda: clock.check(attributes={"user": "clock"}, cost=0, dry_run=True)
+                   .json["limits"][0]["remaining"] == 10000, what="a later end")
+        redis.start()
+        nodes.wait_up()
+        wait_until(lambda: used(nodes, "away") == [0, 0, 0], what="the releases")
 
 
 def test_over_the_redis_protocol_too(nodes):
