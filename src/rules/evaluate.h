@@ -44,10 +44,10 @@ struct rules_evaluation {
     /* From here on written before read, so never cleared. */
     uint32_t atoms[WEIR_ATTRIBUTES_MAX];
     struct rules_path_segments segments; /* with paths_known */
-    struct rules_claims claims;          /* with claims_known: the values */
     uint32_t path_atoms[RULES_PATH_ATOMS_MAX];
     uint32_t address_atoms[RULES_ADDRESS_ATOMS_MAX];
     char client_text[WEIR_ADDRESS_TEXT_MAX];
+    struct rules_claims claims; /* with claims_known: the values */
 };
 
 /* Errors: as weir_rules_checks. */
