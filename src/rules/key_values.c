@@ -51,7 +51,7 @@ static int part_read(struct rules_evaluation *evaluation, struct weir_request *r
         evaluation->path = value;
     } else if (part->attribute == WEIR_ATTR_HOST) {
         evaluation->host = value;
-    } else if (evaluation->claims_known && jwt->claim_of[part->attribute] != 0) {
+    } else if (jwt != NULL && jwt->claim_of[part->attribute] != 0) {
         evaluation->claims.values[jwt->claim_of[part->attribute] - 1] = value;
     } else {
         request->values[part->attribute] = value;
