@@ -79,7 +79,7 @@ static void load_set(struct rules_loader *loader, const struct rules_node *node,
 static void load_public(struct rules_loader *loader, const struct rules_node *node,
                         const char *path, struct weir_bytes text, struct weir_bytes id)
 {
-    struct weir_reason reason;
+    struct weir_reason reason = {{0}};
     struct rules_jwt_key key = {0};
     size_t at = 0;
     while (at < text.size && strchr(" \t\r\n", text.data[at]) != NULL && text.data[at] != '\0') {
