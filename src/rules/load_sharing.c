@@ -162,7 +162,10 @@ static void share_rates(struct rules_loader *loader, const struct rules_rule *ru
 {
     uint32_t states[WEIR_RATES_MAX] = {0};
     bool in_order = true;
-    if (rates->limits != NULL && loader->wrong == 0) {
+    if (rates->limits == NULL) { /* none, or no memory for them */
+        return;
+    }
+    if (loader->wrong == 0) {
         rules_states_of(reference, rates->limits, rates->count, states);
     }
     for (uint32_t i = 0; i < rates->count; i++) {
