@@ -5,6 +5,7 @@
  *   <prefix>{<tag>}~<digest>                      concurrency: what a lease's token can name
  *   <prefix>{<tag>}=<text>                        the record of an idempotency key
  *   <prefix>{<tag>}?<id>                          a reservation
+ *   <prefix>secret                                the secret of the store: secret.h
  *   <key's text>                                  WEIR_CHECK_COUNTER: a key of others
  *
  * The tag is 16 hex digits: those of the rule's hash_tag values, else of the key's text, so that
