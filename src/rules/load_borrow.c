@@ -61,6 +61,7 @@ static void lower_rates(struct lending *lending, const struct rules_node *node, 
         lower(lending, node, percent, &rates->limits[i], &limits[i]);
     }
     rates->limits = limits;
+    rates->count = limits != NULL ? rates->count : 0;
 }
 
 /* `reserve` of a pool: the lender's rates become lower. */
