@@ -54,8 +54,8 @@ static void a_wrong_rules_file_is_told_once(void **state)
 static void the_number_of_different_overrides_is_bounded(void **state)
 {
     enum { MOST = 4096 };
-    char *text = malloc((MOST + 1) * 128), *at = text;
-    assert_non_null(text);
+    static char text[(MOST + 2) * 128];
+    char *at = text;
     for (int i = 0; i < MOST; i++) {
         at += sprintf(at, "%064x: { user: u%d, limits: { api: %d/min } }\n", i, i, i + 1);
     }
@@ -70,14 +70,13 @@ static void the_number_of_different_overrides_is_bounded(void **state)
             MOST, MOST + 1);
     refused(text, "4097:96: more than 4096 different limits of callers in this file; let callers "
                   "with equal numbers share a plan\n");
-    free(text);
 }
 
 static void the_number_of_different_sets_is_bounded(void **state)
 {
     enum { MOST = 65536, EACH = 256 };
-    char *text = malloc((MOST + 2) * 160), *at = text;
-    assert_non_null(text);
+    static char text[(MOST + 1) * 160];
+    char *at = text;
     for (int i = 0; i < MOST; i++) {
         at += sprintf(at, "%064x: { user: u, limits: { api: %d/min, both: %d/s } }\n", i,
                       i % EACH + 1, i / EACH + 1);
@@ -87,13 +86,12 @@ static void the_number_of_different_sets_is_bounded(void **state)
     sprintf(at, "%064x: { user: u, limits: { api: 1/min } }\n", MOST);
     refused(text, "65537:1: more than 65536 different sets of callers' limits in this file; let "
                   "callers with equal numbers share a plan\n");
-    free(text);
 }
 
 static void a_caller_has_at_most_64_overrides(void **state)
 {
-    char *text = malloc(65536), *keys = malloc(65536), *at = text, problems[4096];
-    assert_true(text != NULL && keys != NULL);
+    static char text[65536], keys[65536];
+    char *at = text, problems[4096];
     at += sprintf(at, "identify: header.x-api-key\nkeys: keys.yaml\nlimits:\n");
     for (int i = 0; i < 65; i++) {
         at += sprintf(at, "- {name: l%d, match: {path: /%d}, key: [user], rate: 1/s}\n", i, i);
@@ -114,8 +112,6 @@ static void a_caller_has_at_most_64_overrides(void **state)
         }
         weir_rules_unref(rules);
     }
-    free(text);
-    free(keys);
 }
 
 int main(void)
