@@ -223,22 +223,95 @@ void weir_borrow_decided(struct weir_entry *entry)
         swap(entry);
 }
 
-static uint64_t retry_of(struct weir_entry *entry)
+bool weir_borrow_lends(const struct weir_borrow *borrow, const struct weir_check *check)
 {
-    uint64_t retry_ns;
-    weir_decision_blame(&entry->decision, &retry_ns);
+    for (uint16_t i = 0; borrow->tried && i < borrow->loan_count; i++) {
+        const struct weir_loan *loan = &borrow->loans[i];
+        if (loan->count > 0 && loan->pool == check->rule &&
+            borrow->from[loan->first].limit == check->limit)
+            return true;
+    }
+    return false;
+}
+
+/* How long a limit denies, of the checks of one try. */
+static uint64_t retry_of(const struct weir_decision *decision, uint32_t rule)
+{
+    uint64_t retry_ns = 0;
+    for (uint16_t i = 0; i < decision->count; i++) {
+        struct weir_report report;
+        if (decision->checks[i].rule != rule || decision->outcomes[i].verdict != WEIR_DENIED)
+            continue;
+        weir_decision_report(decision, i, &report);
+        retry_ns = report.retry_after_ns > retry_ns ? report.retry_after_ns : retry_ns;
+    }
     return retry_ns;
+}
+
+/* The loans whose pools are to be waited less for than the limits themselves, by a bit each. */
+static uint32_t sooner(const struct weir_decision *first, const struct weir_borrow *borrow)
+{
+    const struct weir_decision second = {.checks = borrow->checks,
+                                         .outcomes = borrow->outcomes,
+                                         .now_ns = borrow->now_ns,
+                                         .count = borrow->count};
+    uint32_t loans = 0;
+    for (uint16_t i = 0; i < borrow->loan_count; i++) {
+        const struct weir_loan *loan = &borrow->loans[i];
+        if (loan->count > 0 && retry_of(&second, loan->pool) < retry_of(first, loan->rule))
+            loans |= UINT32_C(1) << i;
+    }
+    return loans;
+}
+
+/* Whether the limit lends one of these loans. */
+static bool lends(const struct weir_borrow *borrow, uint32_t loans, uint32_t rule)
+{
+    for (uint16_t i = 0; i < borrow->loan_count; i++)
+        if ((loans >> i & 1) != 0 && borrow->loans[i].pool == rule)
+            return true;
+    return false;
 }
 
 void weir_borrow_choose(struct weir_entry *entry)
 {
     const struct weir_borrow *borrow = entry->borrow;
-    if (!borrow->tried || entry->decision.verdict != WEIR_DENIED)
+    struct weir_decision *decision = &entry->decision;
+    if (!borrow->tried || decision->verdict != WEIR_DENIED)
         return;
-    uint64_t first_ns = retry_of(entry);
-    swap(entry);
-    if (retry_of(entry) >= first_ns)
-        swap(entry);
+    uint32_t loans = sooner(decision, borrow);
+    if (loans == 0)
+        return;
+    uint16_t last = (uint16_t)(decision->count - 1), kept = 0;
+    const struct weir_check check = entry->checks[last];
+    const struct weir_outcome outcome = entry->outcomes[last];
+    bool once = (check.flags & WEIR_CHECK_ONCE) != 0;
+    for (uint16_t i = 0; i <= last - once; i++) {
+        if (gives_way(borrow, loans, entry->checks[i].rule))
+            continue;
+        entry->checks[kept] = entry->checks[i];
+        entry->outcomes[kept++] = entry->outcomes[i];
+    }
+    for (uint16_t i = 0; i < borrow->count; i++) {
+        if (!lends(borrow, loans, borrow->checks[i].rule))
+            continue;
+        entry->checks[kept] = borrow->checks[i];
+        entry->outcomes[kept++] = borrow->outcomes[i];
+    }
+    if (once) {
+        entry->checks[kept] = check;
+        entry->outcomes[kept++] = outcome;
+    }
+    decision->count = kept;
+    decision->now_ns = decision->now_ns > borrow->now_ns ? decision->now_ns : borrow->now_ns;
+}
+
+const struct weir_check *weir_borrow_own(const struct weir_decision *decision, uint16_t *count)
+{
+    const struct weir_borrow *borrow = weir_entry_of(decision)->borrow;
+    bool second = borrow->tried && decision->verdict == WEIR_ALLOWED;
+    *count = second ? borrow->count : decision->count;
+    return second ? borrow->checks : decision->checks;
 }
 
 uint16_t weir_engine_borrowed(const struct weir_decision *decision,

@@ -7,9 +7,9 @@
  *
  * Each try is one atomic decision of the store, under the same deadline; between them others may
  * come. When the second is admitted, the request is allowed and charged to the pools; when both
- * deny, nothing was charged, and the one that the caller has to wait for less is told: either is
- * enough by itself. Where the store fails the second try, the first's denial stands. (Where it
- * fails the first, on_store_error decides as ever.)
+ * deny, nothing was charged, and of each limit and its pool the one to wait less for is told: either
+ * is enough. Where the store fails the second try, the first's denial stands. (Where it fails the
+ * first, on_store_error decides as ever.)
  *
  * What `on_deny: charge` has charged in the first try is not charged again: such a limit keeps its
  * first verdict. A pool that the request meets by itself is charged once. The record of an
@@ -55,7 +55,14 @@ bool weir_borrow_failed(struct weir_entry *entry);
  * books can be kept. */
 void weir_borrow_decided(struct weir_entry *entry);
 
-/* After the books: where both deny, takes the one to wait less for. */
+/* Whether a limit, by its first check in the try that is told, is a pool in place of one that
+ * borrows: what it knows of the pool is what borrowers may have, without the reserve. */
+bool weir_borrow_lends(const struct weir_borrow *borrow, const struct weir_check *check);
+
+/* After the books: where both deny, tells the pools to wait less for in place of their limits. */
 void weir_borrow_choose(struct weir_entry *entry);
+
+/* The checks of the first try of a decision that was allowed and may have borrowed. */
+const struct weir_check *weir_borrow_own(const struct weir_decision *decision, uint16_t *count);
 
 #endif

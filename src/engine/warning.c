@@ -53,10 +53,13 @@ uint8_t weir_decision_warns(const struct weir_decision *decision, uint16_t first
                             const struct weir_warn_at *at, struct weir_warn_use *use)
 {
     uint16_t i = at->count > 0 ? longest(decision, first, end) : UINT16_MAX;
+    const struct weir_borrow *borrow = weir_entry_of(decision)->borrow;
     struct weir_report report;
     uint8_t reached = 0;
     if (i == UINT16_MAX)
         return 0;
+    if (borrow != NULL && weir_borrow_lends(borrow, &decision->checks[first]))
+        return 0; /* a pool is another limit for its borrowers; its owners are told by their own */
     weir_decision_report(decision, i, &report);
     use->check = i;
     use->capacity = report.limit;
@@ -235,12 +238,9 @@ static void look_limit(struct weir_engine *engine, const struct weir_entry *entr
 void weir_warnings_look(struct weir_engine *engine, const struct weir_entry *entry)
 {
     const struct weir_decision *decision = &entry->decision;
-    struct weir_borrowed borrowed[WEIR_CHECKS_MAX];
     if (engine->warnings == NULL || decision->source != WEIR_SOURCE_STORE ||
         (decision->op != WEIR_OP_DECIDE && decision->op != WEIR_OP_DEBIT))
         return;
-    if (entry->borrow != NULL && weir_engine_borrowed(decision, borrowed) > 0)
-        return; /* a pool is another limit for its borrowers; its owners are told by their own */
     for (uint16_t i = 0, end; i < decision->count; i = end) {
         end = weir_decision_limit_end(decision, i);
         if (decision->checks[i].rule < entry->generation->count)

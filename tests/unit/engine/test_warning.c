@@ -423,6 +423,49 @@ static void dry_runs_refunds_and_keys_that_are_not_enforced_warn_of_nothing(void
     (void)state;
 }
 
+static void a_request_that_borrows_warns_of_its_other_limits(void **state)
+{
+    open_world(
+        "- {name: pool, key: [], match: {user: owner}, rate: 100/day, borrow: true, warn_at: "
+        "10%}\n"
+        "- {name: mine, key: [user], match: {user: alice}, rate: 10/day, pool: pool, "
+        "warn_at: 90%}\n"
+        "- {name: all, key: [], rate: 50/day, warn_at: 80%}\n",
+        false);
+    for (int i = 0; i < 50; i++)
+        assert_true(use("alice", 1));
+    assert_int_equal(world.told_count, 2); /* and not the pool's: its owners are told */
+    assert_string_equal(world.told[0].limit, "mine");
+    assert_int_equal(world.told[0].used, 9);
+    assert_string_equal(world.told[1].limit, "all");
+    assert_int_equal(world.told[1].used, 40);
+    close_world();
+    (void)state;
+}
+
+/* Where both tries deny, the second may be the one that is told. */
+static void a_pool_that_denies_a_borrower_warns_its_owners_only(void **state)
+{
+    open_world(
+        "- {name: pool, key: [], match: {user: owner}, rate: 100/min, borrow: true, reserve: "
+        "50%, warn_at: 90%}\n"
+        "- {name: mine, key: [user], match: {user: alice}, rate: 10/day, pool: pool}\n",
+        false);
+    for (int i = 0; i < 60; i++)
+        assert_true(use("alice", 1));
+    struct weir_decision *d = decide(world.engine, "alice", 1, WEIR_OP_DECIDE, 0);
+    assert_int_equal(d->verdict, WEIR_DENIED);
+    assert_int_equal(d->checks[0].rule, 0); /* it is the one to wait less for */
+    weir_engine_release(world.engine, d);
+    assert_int_equal(world.told_count, 0); /* half of it is used */
+    assert_true(use("owner", 40));
+    assert_int_equal(world.told_count, 1);
+    assert_int_equal(world.told[0].used, 90);
+    assert_int_equal(world.told[0].capacity, 100);
+    close_world();
+    (void)state;
+}
+
 static void an_answer_warns_whoever_is_allowed_at_or_above_the_threshold(void **state)
 {
     struct weir_answer answer;
@@ -623,6 +666,8 @@ int main(void)
         cmocka_unit_test(of_several_rates_the_one_with_the_longest_window_warns),
         cmocka_unit_test(a_denied_request_warns_of_what_others_have_used),
         cmocka_unit_test(dry_runs_refunds_and_keys_that_are_not_enforced_warn_of_nothing),
+        cmocka_unit_test(a_request_that_borrows_warns_of_its_other_limits),
+        cmocka_unit_test(a_pool_that_denies_a_borrower_warns_its_owners_only),
         cmocka_unit_test(an_answer_warns_whoever_is_allowed_at_or_above_the_threshold),
         cmocka_unit_test(what_comes_over_raises_the_threshold),
         cmocka_unit_test(a_store_elsewhere_is_asked_for_the_record_once),
