@@ -10,20 +10,13 @@
 #include <cmocka.h>
 
 #include "cli/replay_suggest_demand.h"
+#include "draw.h"
 #include "failing_memory.h"
 
 #include <weir/limit.h>
 
 #define START UINT64_C(1700000000123456789)
 #define ASKED 400
-
-static uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
 
 /* How many of the requests a sliding window of N would deny. */
 static unsigned denials(uint64_t window_ns, uint64_t n, const uint64_t *times,
@@ -52,12 +45,12 @@ static void the_most_is_the_smallest_limit_that_denies_nothing(void **state)
         struct suggest_demand *demand = suggest_demand_open(100);
         const uint64_t hash[2] = {trial, trial};
         const struct suggest_key *key;
-        uint64_t pause_ns = UINT64_C(1) << (10 + next_random(&random) % 32);
+        uint64_t pause_ns = UINT64_C(1) << (10 + draw_next(&random) % 32);
 
         for (unsigned i = 0; i < ASKED; i++) {
-            t += next_random(&random) % 8 == 0 ? 0 : next_random(&random) % pause_ns;
+            t += draw_next(&random) % 8 == 0 ? 0 : draw_next(&random) % pause_ns;
             times[i] = t;
-            costs[i] = trial % 2 == 0 ? 1 : next_random(&random) % 5000;
+            costs[i] = trial % 2 == 0 ? 1 : draw_next(&random) % 5000;
             assert_int_equal(suggest_demand_add(demand, 3, hash, t, costs[i], &key), 0);
         }
         assert_non_null(key);
@@ -96,7 +89,7 @@ static void a_sample_is_the_same_in_whatever_order_keys_come(void **state)
 
         for (unsigned i = 0; i < 2 * KEYS; i++) {
             uint64_t number = order == 0 ? i % KEYS : KEYS - 1 - i % KEYS, random = number + 1;
-            const uint64_t hash[2] = {next_random(&random) >> 7, number};
+            const uint64_t hash[2] = {draw_next(&random) >> 7, number};
             const struct suggest_key *key;
 
             assert_int_equal(suggest_demand_add(demand, 1, hash, START, 1, &key), 0);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw.h"
 #include "engine/candidate.h"
 #include "rig.h"
 #include "table/table.h"
@@ -249,10 +250,7 @@ static struct {
 
 static uint64_t draw(uint64_t below)
 {
-    world.random ^= world.random << 13;
-    world.random ^= world.random >> 7;
-    world.random ^= world.random << 17;
-    return world.random % below;
+    return draw_below(&world.random, below);
 }
 
 static void release(void *context, struct weir_decision *decision)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/siphash.h"
+#include "draw.h"
 #include "rig.h"
 #include "table/table.h"
 
@@ -34,10 +35,7 @@ static uint64_t random_state, repeats;
 
 static uint64_t draw(uint64_t below)
 {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state % below;
+    return draw_below(&random_state, below);
 }
 
 static void done(void *context, struct weir_decision *decision)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "draw.h"
 #include "engine/engine.h"
 #include "rig.h"
 #include "rules/keys.h"
@@ -87,10 +88,7 @@ static char folder[] = "/tmp/weir-plans-XXXXXX";
 
 static uint64_t draw(uint64_t below)
 {
-    world.random ^= world.random << 13;
-    world.random ^= world.random >> 7;
-    world.random ^= world.random << 17;
-    return world.random % below;
+    return draw_below(&world.random, below);
 }
 
 /* --- The model -------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
  * or, when it was cancelled, never; and all find back to the pool. */
 #include <string.h>
 
+#include "draw.h"
 #include "rig.h"
 
 #define POOL 48
@@ -21,10 +22,7 @@ static uint64_t random_state, now_ns, reported, cancelled;
 
 static uint64_t draw(uint64_t below)
 {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state % below;
+    return draw_below(&random_state, below);
 }
 
 static void take(struct client *client)

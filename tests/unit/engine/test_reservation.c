@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw.h"
 #include "engine/reservation.h"
 #include "engine/ticket.h"
 #include "rig.h"
@@ -51,10 +52,7 @@ static struct {
 
 static uint64_t draw(uint64_t below)
 {
-    world.random ^= world.random << 13;
-    world.random ^= world.random >> 7;
-    world.random ^= world.random << 17;
-    return world.random % below;
+    return draw_below(&world.random, below);
 }
 
 /* --- The model -------------------------------------------------------------------------------- */

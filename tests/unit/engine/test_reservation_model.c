@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw.h"
 #include "engine/reservation.h"
 #include "reservation_model.h"
 #include "rig.h"
@@ -72,10 +73,7 @@ static uint64_t counted[FAULTS], settlements, repetitions, capped, partly, debts
 
 static uint64_t draw(uint64_t below)
 {
-    world.random ^= world.random << 13;
-    world.random ^= world.random >> 7;
-    world.random ^= world.random << 17;
-    return world.random % below;
+    return draw_below(&world.random, below);
 }
 
 static const struct generation *rules_now(void)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "draw.h"
 #include "rig.h"
 #include "table/table.h"
 
@@ -32,10 +33,7 @@ static struct {
 
 static uint64_t draw(uint64_t below)
 {
-    world.random ^= world.random << 13;
-    world.random ^= world.random >> 7;
-    world.random ^= world.random << 17;
-    return world.random % below;
+    return draw_below(&world.random, below);
 }
 
 static void copy(char *out, size_t room, struct weir_bytes text)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "draw.h"
 #include "server/reservations.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -114,9 +115,7 @@ static void random_orders_are_those_of_a_slow_model(void **state)
     uint32_t count = 0;
     (void)state;
     for (uint64_t step = 1; step <= STEPS; step++) {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
+        (void)draw_next(&random);
         now_ns += random % 7 == 0 ? random % (3 * SECOND) : 0;
         now_ns += random % 5003 == 0 ? 2 * WEIR_RESERVATION_LIFE_MAX_NS : 0;
         if (random % 3 == 0 && count < ROOM) {

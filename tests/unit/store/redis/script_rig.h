@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "draw.h"
 #include "redis_server.h"
 #include "store/redis/script.h"
 
@@ -95,14 +96,6 @@ static inline struct weir_limit limit_of(struct weir_limit_spec spec)
         fail_msg("%s", reason.text);
     assert_int_equal(redis_script_accepts(&limit, &reason), 0);
     return limit;
-}
-
-static inline uint64_t next_random(uint64_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
 }
 
 /* The call of a decision's checks with a state. */

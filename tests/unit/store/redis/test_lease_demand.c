@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "draw.h"
 #include "lease_server.h"
 #include "store/redis/leases.h"
 
@@ -67,10 +68,7 @@ struct world {
 
 static uint64_t next_random(struct world *world)
 {
-    world->random ^= world->random << 13;
-    world->random ^= world->random >> 7;
-    world->random ^= world->random << 17;
-    return world->random;
+    return draw_next(&world->random);
 }
 
 static uint64_t server_ns(const struct world *world)

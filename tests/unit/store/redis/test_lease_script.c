@@ -26,7 +26,7 @@ struct pair {
 
 static uint64_t draw(struct pair *pair, uint64_t below)
 {
-    return next_random(&pair->random) % below;
+    return draw_next(&pair->random) % below;
 }
 
 static int call_server(struct pair *pair, const struct lease_call *call, uint64_t now_ns,

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "draw.h"
 #include "lease_server.h"
 #include "store/redis/lease_table.h"
 #include "store/redis/leases.h"
@@ -492,23 +493,16 @@ static void options_out_of_range_are_refused(void **state)
 
 #define REQUESTS 200
 
-static uint64_t draw(uint64_t *random, uint64_t below)
-{
-    *random ^= *random << 13;
-    *random ^= *random >> 7;
-    *random ^= *random << 17;
-    return *random % below;
-}
-
 /* Answers a call, or lets it fail. */
 static void end_call(struct rig *rig, uint32_t call, uint64_t *random)
 {
     const struct redis_leases_wait *woken;
 
-    if (draw(random, 10) > 0)
+    if (draw_below(random, 10) > 0)
         woken = answer(rig, call);
     else
-        woken = redis_leases_failed(rig->leases, rig->calls[call].place, draw(random, 2) == 0);
+        woken =
+            redis_leases_failed(rig->leases, rig->calls[call].place, draw_below(random, 2) == 0);
     for (; woken != NULL; woken = woken->next)
         assert_null(woken->place);
 }
@@ -526,25 +520,26 @@ static void random_use_never_spends_what_it_has_not(void **state)
     open_rig(&rig, 8);
     memset(spent, 0, sizeof spent);
     for (int step = 0; step < 60000; step++) {
-        uint32_t i = (uint32_t)draw(&random, REQUESTS);
+        uint32_t i = (uint32_t)draw_below(&random, REQUESTS);
         struct request *request = &requests[i];
 
-        rig.now_ns += draw(&random, 100) * 1000;
-        if (draw(&random, 2000) == 0)
-            rig.now_ns += draw(&random, 3 * SECOND);
+        rig.now_ns += draw_below(&random, 100) * 1000;
+        if (draw_below(&random, 2000) == 0)
+            rig.now_ns += draw_below(&random, 3 * SECOND);
         (void)redis_leases_tick(rig.leases, rig.now_ns);
         if (waits[i] && request->wait.place != NULL) {
-            if (draw(&random, 10) == 0) {
+            if (draw_below(&random, 10) == 0) {
                 redis_leases_leave(rig.leases, &request->wait);
                 waits[i] = false;
             }
         } else {
-            const struct weir_limit *limit = draw(&random, 300) == 0 ? &rig.other : &rig.limit;
+            const struct weir_limit *limit =
+                draw_below(&random, 300) == 0 ? &rig.other : &rig.limit;
 
             begin(request);
-            add(request, limit, draw(&random, 5), 1 + draw(&random, 3));
-            if (draw(&random, 3) == 0)
-                add(request, limit, 5 + draw(&random, KEYS - 5), 1);
+            add(request, limit, draw_below(&random, 5), 1 + draw_below(&random, 3));
+            if (draw_below(&random, 3) == 0)
+                add(request, limit, 5 + draw_below(&random, KEYS - 5), 1);
             waits[i] = false;
             switch (try(&rig, request)) {
             case REDIS_LEASES_DECIDED:
@@ -561,7 +556,7 @@ static void random_use_never_spends_what_it_has_not(void **state)
                 break;
             }
         }
-        if (draw(&random, 3) == 0) {
+        if (draw_below(&random, 3) == 0) {
             collect(&rig);
             for (uint32_t call = 0; call < rig.call_count; call++)
                 end_call(&rig, call, &random);

@@ -100,7 +100,7 @@ struct traces {
 
 static uint64_t draw(struct traces *t, uint64_t below)
 {
-    return next_random(&t->random) % below;
+    return draw_next(&t->random) % below;
 }
 
 static void prepare(struct traces *t, struct weir_limit *limit, const struct weir_limit_spec *spec)

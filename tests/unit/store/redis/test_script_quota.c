@@ -24,7 +24,7 @@ struct quotas {
 
 static uint64_t draw(struct quotas *q, uint64_t below)
 {
-    return next_random(&q->random) % below;
+    return draw_next(&q->random) % below;
 }
 
 static void prepare(struct quotas *q, struct weir_limit *limit, const struct weir_limit_spec *spec)

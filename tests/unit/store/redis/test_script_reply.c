@@ -322,7 +322,7 @@ static void no_call_is_longer_than_it_says(void **unused)
     for (size_t i = 0; i < GOOD; i++)
         limits[i] = limit_of(good[i].spec);
     for (uint32_t round = 0; round < 2000; round++) {
-        uint32_t count = 1 + (uint32_t)(next_random(&random) % WEIR_CHECKS_MAX);
+        uint32_t count = 1 + (uint32_t)(draw_next(&random) % WEIR_CHECKS_MAX);
         struct weir_resp_node nodes[80];
         const struct redis_script *script;
         uint16_t slot;
@@ -330,12 +330,12 @@ static void no_call_is_longer_than_it_says(void **unused)
 
         begin_one(&one);
         for (uint32_t i = 0; i < count; i++)
-            add_check(&one, &limits[next_random(&random) % GOOD], (unsigned)i,
-                      next_random(&random) >> next_random(&random) % 64);
-        one.decision.op = next_random(&random) % (WEIR_OP_LOOK + 1);
+            add_check(&one, &limits[draw_next(&random) % GOOD], (unsigned)i,
+                      draw_next(&random) >> draw_next(&random) % 64);
+        one.decision.op = draw_next(&random) % (WEIR_OP_LOOK + 1);
 
         struct redis_batch batch =
-            batch_of(&one, next_random(&random) % 4, next_random(&random), round % 2 ? START : 0);
+            batch_of(&one, draw_next(&random) % 4, draw_next(&random), round % 2 ? START : 0);
         size_t room = redis_script_size(&batch);
         char *bytes = malloc(room); /* so that a sanitizer sees any byte behind it */
         size_t size = redis_script_write(&batch, bytes, &script, &slot);

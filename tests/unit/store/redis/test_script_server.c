@@ -85,23 +85,22 @@ static void every_key_has_an_expiry_whatever_is_done(void **state)
     for (unsigned i = 0; i < ALL; i++)
         limits[i] = limit_of(all[i]);
     for (uint32_t round = 0; round < 2000; round++) {
-        uint32_t count = 1 + (uint32_t)(next_random(&random) % 3);
+        uint32_t count = 1 + (uint32_t)(draw_next(&random) % 3);
         struct weir_reason reason;
         struct one one;
 
         begin_one(&one);
         for (uint32_t i = 0; i < count; i++) {
-            unsigned key = (unsigned)(next_random(&random) % 30);
+            unsigned key = (unsigned)(draw_next(&random) % 30);
 
-            add_check(&one, &limits[key % ALL], key * 3 + i, next_random(&random) % 4)->flags =
-                next_random(&random) % 4;
+            add_check(&one, &limits[key % ALL], key * 3 + i, draw_next(&random) % 4)->flags =
+                draw_next(&random) % 4;
         }
-        one.decision.op = next_random(&random) % 4;
-        one.decision.policy = next_random(&random) % 3;
+        one.decision.op = draw_next(&random) % 4;
+        one.decision.policy = draw_next(&random) % 3;
         one.decision.lease.id = round + 1;
         one.decision.charged_at_ns = START;
-        assert_true(rig_call(rig, &one, next_random(&random) % 3, 1 + round % 500, 0, &reason) !=
-                    0);
+        assert_true(rig_call(rig, &one, draw_next(&random) % 3, 1 + round % 500, 0, &reason) != 0);
     }
     assert_true(redis_link_say(&rig->link, "KEYS *")->count > 20);
 
