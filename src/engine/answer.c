@@ -1,4 +1,5 @@
 /* see weir_engine_answer in engine.h */
+#include "engine/borrow.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
 #include "engine/pool.h"
@@ -117,6 +118,41 @@ static void add_lease(struct weir_ticket *ticket, const struct weir_store *lende
     }
 }
 
+static bool asks_for_lease(const struct weir_check *check)
+{
+    return check->limit != NULL && check->cost > 0 &&
+           check->limit->spec.algorithm == WEIR_CONCURRENCY;
+}
+
+/* Adds the states of checks that may have given a lease: each once. */
+static void add_possible(struct weir_ticket *ticket, const struct weir_store *lender,
+                         const struct weir_check *checks, uint16_t count)
+{
+    for (uint16_t i = 0; i < count; i++) {
+        if (!asks_for_lease(&checks[i]))
+            continue;
+        uint16_t before = 0;
+        add_lease(ticket, lender, &checks[i]);
+        uint16_t last = (uint16_t)(ticket->count - 1);
+        while (ticket->hash[before][0] != ticket->hash[last][0] ||
+               ticket->hash[before][1] != ticket->hash[last][1])
+            before++;
+        ticket->count = before == last ? ticket->count : last;
+    }
+}
+
+/* A repeat does not know which try was charged. So its token, and that of the request it repeats,
+ * name the states of both. */
+static void add_both_tries(struct weir_ticket *ticket, const struct weir_decision *decision)
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    uint16_t count;
+    const struct weir_check *own = weir_borrow_own(decision, &count);
+    ticket->count = 0;
+    add_possible(ticket, entry->lender, own, count);
+    add_possible(ticket, entry->lender, entry->borrow->from, entry->borrow->loan_checks);
+}
+
 static struct weir_bytes write_lease(const struct weir_decision *decision, char *text)
 {
     struct weir_ticket ticket; /* not cleared: 800 bytes that nearly no answer needs */
@@ -127,13 +163,14 @@ static struct weir_bytes write_lease(const struct weir_decision *decision, char 
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
         /* Who repeats a request is given what the first one got. */
-        if (!(decision->outcomes[i].charged || decision->repeated) || check->limit == NULL ||
-            check->cost == 0 || check->limit->spec.algorithm != WEIR_CONCURRENCY)
-            continue;
-        add_lease(&ticket, weir_entry_of(decision)->lender, check);
+        if ((decision->outcomes[i].charged || decision->repeated) && asks_for_lease(check))
+            add_lease(&ticket, weir_entry_of(decision)->lender, check);
     }
     if (ticket.count == 0)
         return (struct weir_bytes){NULL, 0};
+    if (__builtin_expect(weir_entry_of(decision)->borrow != NULL, 0) &&
+        (decision->checks[decision->count - 1].flags & WEIR_CHECK_ONCE) != 0)
+        add_both_tries(&ticket, decision);
     return (struct weir_bytes){text, weir_ticket_write(&ticket, text)};
 }
 

@@ -7,9 +7,9 @@
  *
  * Each try is one atomic decision of the store, under the same deadline; between them others may
  * come. When the second is admitted, the request is allowed and charged to the pools; when both
- * deny, nothing was charged, and of each limit and its pool the one to wait less for is told: either
- * is enough. Where the store fails the second try, the first's denial stands. (Where it fails the
- * first, on_store_error decides as ever.)
+ * deny, nothing was charged, and of each limit and its pool the one to wait less for is told:
+ * either is enough. Where the store fails the second try, the first's denial stands. (Where it
+ * fails the first, on_store_error decides as ever.)
  *
  * What `on_deny: charge` has charged in the first try is not charged again: such a limit keeps its
  * first verdict. A pool that the request meets by itself is charged once. The record of an

@@ -129,6 +129,39 @@ static void where_both_deny_the_shorter_wait_is_told(void **state)
     weir_rules_unref(rules);
 }
 
+/* Of two limits that borrow, one is free again by itself, and the other by its pool. */
+static void the_wait_that_is_told_is_enough_and_no_longer_than_needed(void **state)
+{
+    struct rig rig;
+    struct weir_rules *rules =
+        rig_rules("limits:\n"
+                  "- {name: a, key: [user], algorithm: fixed_window, rate: 1/h, pool: pool-a}\n"
+                  "- {name: b, key: [user], algorithm: fixed_window, rate: 1/min, pool: pool-b}\n"
+                  "- {name: pool-a, match: {path: /x}, key: [], algorithm: fixed_window,\n"
+                  "   rate: 1/5min, borrow: true}\n"
+                  "- {name: pool-b, match: {path: /x}, key: [], algorithm: fixed_window,\n"
+                  "   rate: 1/day, borrow: true}\n");
+    rig_open_rules(&rig, rules);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, WEIR_ALLOWED);
+    struct weir_decision *denied = ASK(&rig, 1, "user", "ann");
+    uint64_t retry_ns;
+    assert_int_equal(denied->verdict, WEIR_DENIED);
+    assert_int_equal(weir_decision_blame(denied, &retry_ns), denied->denied_by);
+    assert_int_equal(retry_ns, 300 * SECOND - START % (300 * SECOND));
+    expect_told(denied, "b:0 pool-a:0");
+    struct weir_decision *again = send(&rig, 1, (const char *const[]){"user", "ann", NULL});
+    weir_engine_queue(rig.engine, again);
+    weir_engine_run(rig.engine, START + retry_ns - 1);
+    assert_int_equal(again->verdict, WEIR_DENIED);
+    again = send(&rig, 1, (const char *const[]){"user", "ann", NULL});
+    weir_engine_queue(rig.engine, again);
+    weir_engine_run(rig.engine, START + retry_ns);
+    assert_int_equal(again->verdict, WEIR_ALLOWED);
+    rig_close(&rig);
+    weir_rules_unref(rules);
+}
+
 static void another_limit_that_denies_leaves_the_pool_alone(void **state)
 {
     struct rig rig;
@@ -255,6 +288,44 @@ static void a_lease_of_the_pool_is_ended_by_its_token(void **state)
     assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, WEIR_DENIED);
     assert_int_equal(release_lease(rig.engine, START, (struct weir_bytes){text, answer.lease.size}),
                      0);
+    assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, WEIR_ALLOWED);
+    rig_close(&rig);
+    weir_rules_unref(rules);
+}
+
+static struct weir_decision *ask_once(struct rig *rig, const char *key)
+{
+    struct weir_reason reason;
+    struct weir_decision *decision = send(rig, 1, (const char *const[]){"user", "ann", NULL});
+    assert_int_equal(weir_engine_apply_once(rig->engine, decision,
+                                            (struct weir_bytes){key, strlen(key)}, &reason),
+                     0);
+    return run(rig, decision);
+}
+
+static void a_repeat_has_the_lease_of_the_pool_too(void **state)
+{
+    static char first[WEIR_LEASE_TOKEN_MAX], second[WEIR_LEASE_TOKEN_MAX];
+    struct rig rig;
+    struct weir_answer one, two;
+    struct weir_rules *rules =
+        rig_rules("limits:\n"
+                  "- {name: own, key: [user], algorithm: concurrency, limit: 1, pool: pool}\n"
+                  "- {name: pool, match: {path: /x}, key: [], algorithm: concurrency, limit: 1,\n"
+                  "   borrow: true}\n");
+    rig_open_rules(&rig, rules);
+    ASK(&rig, 1, "user", "ann");
+    struct weir_decision *borrowed = ask_once(&rig, "key");
+    assert_int_equal(borrowed->verdict, WEIR_ALLOWED);
+    assert_false(borrowed->repeated);
+    weir_engine_answer(borrowed, &one, first);
+    struct weir_decision *repeat = ask_once(&rig, "key");
+    assert_true(repeat->repeated);
+    weir_engine_answer(repeat, &two, second);
+    assert_int_equal(one.lease.size, two.lease.size);
+    assert_memory_equal(one.lease.data, two.lease.data, one.lease.size);
+    assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, WEIR_DENIED);
+    assert_int_equal(release_lease(rig.engine, START, two.lease), 0);
     assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, WEIR_ALLOWED);
     rig_close(&rig);
     weir_rules_unref(rules);
@@ -579,12 +650,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_limit_denies_is_charged_to_its_pool),
         cmocka_unit_test(where_both_deny_the_shorter_wait_is_told),
+        cmocka_unit_test(the_wait_that_is_told_is_enough_and_no_longer_than_needed),
         cmocka_unit_test(another_limit_that_denies_leaves_the_pool_alone),
         cmocka_unit_test(a_dry_run_borrows_without_charging),
         cmocka_unit_test(a_pool_that_is_met_anyhow_is_charged_once),
         cmocka_unit_test(what_is_charged_on_denial_is_charged_once),
         cmocka_unit_test(a_repeat_is_charged_nothing_and_borrows_nothing),
         cmocka_unit_test(a_lease_of_the_pool_is_ended_by_its_token),
+        cmocka_unit_test(a_repeat_has_the_lease_of_the_pool_too),
         cmocka_unit_test(a_reservation_is_settled_where_it_was_charged),
         cmocka_unit_test(a_second_try_may_be_answered_later),
         cmocka_unit_test(where_the_store_fails_the_second_try_the_first_stands),
