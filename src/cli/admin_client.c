@@ -177,6 +177,16 @@ static char *text(const json_t *object, const char *field)
     return copy;
 }
 
+static struct admin_candidate read_candidate(const json_t *object)
+{
+    return (struct admin_candidate){
+        .same = number(object, "both_allow") + number(object, "both_deny"),
+        .stricter = number(object, "stricter"),
+        .looser = number(object, "looser"),
+        .skipped = number(object, "skipped"),
+    };
+}
+
 static int read_limits(const json_t *list, struct admin_answer *answer)
 {
     answer->limits = calloc(json_array_size(list) + 1, sizeof *answer->limits);
@@ -192,7 +202,11 @@ static int read_limits(const json_t *list, struct admin_answer *answer)
         limit->shadow = json_is_true(json_object_get(object, "shadow"));
         limit->allowed = number(object, "allowed");
         limit->denied = number(object, limit->shadow ? "shadow_denied" : "denied");
-        if (limit->name == NULL || limit->algorithm == NULL)
+        limit->pool = text(object, "pool");
+        limit->borrowed = number(object, "borrowed");
+        limit->tries = json_is_object(json_object_get(object, "candidate"));
+        limit->candidate = read_candidate(json_object_get(object, "candidate"));
+        if (limit->name == NULL || limit->algorithm == NULL || limit->pool == NULL)
             return WEIR_ERR_MEMORY;
     }
     return 0;
@@ -272,6 +286,7 @@ void admin_answer_free(struct admin_answer *answer)
     for (size_t i = 0; i < answer->limit_count; i++) {
         free(answer->limits[i].name);
         free(answer->limits[i].algorithm);
+        free(answer->limits[i].pool);
     }
     for (size_t i = 0; i < answer->key_count; i++) {
         free(answer->keys[i].limit);

@@ -19,10 +19,18 @@
 /* An answer may be as large as this: 10,000 limits take about 3 MiB. */
 #define ADMIN_ANSWER_MAX ((size_t)16 << 20)
 
+/* How a candidate's verdicts compare with those of its limit. */
+struct admin_candidate {
+    uint64_t same, stricter, looser, skipped;
+};
+
 struct admin_limit {
     char *name, *algorithm;
-    bool shadow;
+    char *pool; /* "": it borrows from none */
+    bool shadow, tries;
     uint64_t allowed, denied; /* denied: by a shadow limit, what it would have denied */
+    uint64_t borrowed;
+    struct admin_candidate candidate; /* where it `tries` one */
 };
 
 struct admin_key {

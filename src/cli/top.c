@@ -91,6 +91,38 @@ static void print_limits(const struct admin_answer *answer, const struct admin_a
     }
 }
 
+static void print_borrowed(const struct admin_answer *answer)
+{
+    bool any = false;
+    for (size_t i = 0; i < answer->limit_count; i++) {
+        const struct admin_limit *limit = &answer->limits[i];
+        if (limit->pool[0] == '\0')
+            continue;
+        if (!any)
+            printf("\n%-*s %12s  %s\n", NAME_WIDTH, "BORROWED BY", "REQUESTS", "POOL");
+        any = true;
+        printf("%-*s %12" PRIu64 "  %s\n", NAME_WIDTH, limit->name, limit->borrowed, limit->pool);
+    }
+}
+
+static void print_candidates(const struct admin_answer *answer)
+{
+    bool any = false;
+    for (size_t i = 0; i < answer->limit_count; i++) {
+        const struct admin_limit *limit = &answer->limits[i];
+        const struct admin_candidate *candidate = &limit->candidate;
+        if (!limit->tries)
+            continue;
+        if (!any)
+            printf("\n%-*s %12s %12s %12s %10s\n", NAME_WIDTH, "CANDIDATE OF", "SAME", "STRICTER",
+                   "LOOSER", "SKIPPED");
+        any = true;
+        printf("%-*s %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %10" PRIu64 "\n", NAME_WIDTH,
+               limit->name, candidate->same, candidate->stricter, candidate->looser,
+               candidate->skipped);
+    }
+}
+
 static void print_keys(const struct admin_answer *answer)
 {
     if (answer->key_count > 0)
@@ -125,6 +157,8 @@ static int watch(struct admin_client *client, const struct top_options *options)
         if (terminal && !options->once)
             fputs("\033[H\033[2J", stdout); /* to the top left corner of a clear screen */
         print_limits(&answer, &before, (double)elapsed_ns / 1e9);
+        print_borrowed(&answer);
+        print_candidates(&answer);
         print_keys(&answer);
         admin_answer_free(&before);
         before = answer;

@@ -50,6 +50,25 @@ def test_top_shows_verdicts_and_the_most_denied_keys(weir):
     assert "user=alice" not in top(weir, "--once", "--count", "0").stdout
 
 
+def test_top_shows_what_was_borrowed_and_what_candidates_say(tmp_path, weir):
+    rules = rules_of({"name": "own", "key": ["user"], "rate": "2/366d", "pool": "pool",
+                      "candidate": "1/366d"},
+                     {"name": "pool", "match": {"path": "/x"}, "key": [], "rate": "2/366d",
+                      "borrow": True})
+    with Weir(tmp_path, rules) as borrows:
+        for _ in range(5):
+            borrows.check(attributes={"user": "ann"})
+        done = run_weir("top", "--admin", borrows.admin_address, "--once")
+    assert (done.returncode, done.stderr) == (0, "")
+    table = rows(done.stdout)
+    assert ["own", "sliding_window", "2", "1", "-", "-"] in table
+    assert table[table.index(["BORROWED", "BY", "REQUESTS", "POOL"]) + 1] == ["own", "2", "pool"]
+    heads = ["CANDIDATE", "OF", "SAME", "STRICTER", "LOOSER", "SKIPPED"]
+    assert table[table.index(heads) + 1] == ["own", "4", "1", "0", "0"]
+    plain = top(weir, "--once").stdout
+    assert "BORROWED" not in plain and "CANDIDATE" not in plain
+
+
 def test_top_goes_on_and_tells_rates(weir):
     with subprocess.Popen([weir_path(), "top", "--admin", weir.admin_address, "--interval", "1"],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
