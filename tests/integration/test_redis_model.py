@@ -22,9 +22,11 @@ ROUNDS = 60
 class Keys:
     """What the commands of one family have used: one exact state a key."""
 
-    def __init__(self):
+    def __init__(self, limits):
+        rates = [count / period for _, count, period in limits]
         self.states = {}
-        self.slowest = 0  # ns: a state was charged so much later than its model at most
+        self.slowest = 0  # ns: a state was charged so much later than its model at most,
+        self.stretch = max(rates) / min(rates)  # which is longer under the slowest of the rates
 
     def bucket(self, key, burst, count, period, t):
         """The key's state under these numbers; what was used stays used, in tokens."""
@@ -97,13 +99,13 @@ class Asked:
             state.charge(sent, self.cost)
         crab = self.verb == "THROTTLE"
         ends = [told(state, t, self.cost, allowed, crab)
-                for t in (sent - keys.slowest, sent, received)]
+                for t in (sent - int(keys.slowest * keys.stretch), sent, received)]
         for got, *bounds in zip(reply, *ends):
             assert min(bounds) <= got <= max(bounds), (reply, ends)
 
 
 def play(weir, seed, limits):
-    rng, keys = random.Random(seed), Keys()
+    rng, keys = random.Random(seed), Keys(limits)
     log = []
     with weir.redis() as client:
         for key in KEYS:
