@@ -14,7 +14,7 @@
 /* A field's name and its value. */
 #define FIELD_MAX (64 + WEIR_WEBHOOK_SIGNATURE_MAX)
 
-/* Counts the bytes of an answer. */
+/* Counts the bytes of an answer, its fields and trailers among them: libcurl keeps those. */
 static size_t on_answer(char *bytes, size_t size, size_t times, void *context)
 {
     size_t *answered = context;
@@ -82,6 +82,8 @@ static CURL *make_request(const struct weir_webhook_settings *settings,
     curl_easy_setopt(request, CURLOPT_POSTFIELDS, body);
     curl_easy_setopt(request, CURLOPT_WRITEFUNCTION, on_answer);
     curl_easy_setopt(request, CURLOPT_WRITEDATA, answered);
+    curl_easy_setopt(request, CURLOPT_HEADERFUNCTION, on_answer);
+    curl_easy_setopt(request, CURLOPT_HEADERDATA, answered);
     if (settings->ca_file)
         curl_easy_setopt(request, CURLOPT_CAINFO, settings->ca_file);
     return request;

@@ -1,8 +1,8 @@
 /* One attempt to send an event: a signed POST by libcurl.
  *
  * http and https only; no redirect is followed; the receiver's certificate is verified; what it
- * answers is not read beyond 64 KiB. Threads: one owner of the multi handle, whose connections are
- * kept from one attempt to the next.
+ * answers, fields included, is not read beyond 64 KiB. Threads: one owner of the multi handle,
+ * whose connections are kept from one attempt to the next.
  */
 #ifndef WEIR_SERVER_WEBHOOK_REQUEST_H
 #define WEIR_SERVER_WEBHOOK_REQUEST_H

@@ -239,6 +239,28 @@ def test_a_timeout_ends_an_attempt(tmp_path):
         assert len({m.id for m in receiver.all()}) == 1
 
 
+@pytest.mark.parametrize("begin, more", [
+    (b"", b"X-Field: a value\r\n"),
+    (b"\r\n", b"a body that is longer than it was\n"),
+    (b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X-Trailer: a value\r\n")])
+def test_an_answer_without_an_end_is_left_when_its_status_is_known(tmp_path, begin, more):
+    left = threading.Event()
+
+    def answer(handler):
+        try:
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\n" + begin)
+            while True:
+                handler.wfile.write(more * 500)
+        finally:
+            left.set()
+
+    with Receiver([answer]) as receiver, start(tmp_path, receiver, timeout="30s") as weir:
+        spend(weir, "alice", 80)
+        delivered(weir, 1)
+        assert left.wait(20)
+        assert len(receiver.all()) == 1
+
+
 # --- Ending, reloading, TLS -----------------------------------------------------------------------
 
 def test_the_end_waits_for_no_receiver(tmp_path):

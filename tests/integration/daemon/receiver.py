@@ -31,8 +31,8 @@ class Message:
 
 
 class Receiver:
-    """`answers` are statuses, or (status, fields), for one message after the other; then 204. While
-    `held` is set, nobody is answered. `listen=False`: the port is taken, and refuses."""
+    """`answers` are statuses, or (status, fields), or what writes one to a handler, for one message
+    after the other; then 204. While `held` is set, nobody is answered. `listen=False`: the port is taken, and refuses."""
 
     def __init__(self, answers=(), listen=True, tls=None):
         self.answers, self.messages = list(answers), []
@@ -77,6 +77,9 @@ class Receiver:
         self.go.wait(60)
         status, fields = answer if isinstance(answer, tuple) else (answer, {})
         try:
+            if callable(answer):
+                answer(handler)
+                return
             handler.send_response(status)
             for name, value in fields.items():
                 handler.send_header(name, value)
