@@ -48,6 +48,13 @@ static void lower(struct lending *lending, const struct rules_node *node, uint32
     spec.rollover = spec.rollover < left ? spec.rollover : left;
     if (weir_limit_init(out, &spec, &reason) < 0) {
         rules_problem(lending->loader, node, "reserve: %s", reason.text);
+    } else if (out->packs != limit->packs) {
+        /* One state has to hold what either has counted. */
+        rules_problem(lending->loader, node,
+                      "a sliding window of this length counts to %llu where its capacity is below "
+                      "that, and the pool's is above: with a reserve it must be %s",
+                      (unsigned long long)((UINT64_C(1) << out->count_bits) - 1),
+                      "below, or a fixed_window");
     }
     out->name = limit->name;
 }

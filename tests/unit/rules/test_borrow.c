@@ -234,6 +234,12 @@ static void pools_that_mean_nothing_are_refused(void **state)
                  "- {name: pool, key: [], algorithm: concurrency, limit: 3, borrow: true}\n",
                  "2:35: what is in flight borrows from what may be in flight: either both limits "
                  "are concurrency or none\n");
+    /* 2^31 is what the counters of a second's sliding window hold in 12 bytes. */
+    test_refused(
+        "limits:\n- {name: pool, key: [], rate: 2147483700/s, borrow: true, reserve: 1%}\n",
+        "2:68: a sliding window of this length counts to 2147483647 where its capacity is "
+        "below that, and the pool's is above: with a reserve it must be below, or a "
+        "fixed_window\n");
     test_refused("limits:\n- {name: pool, key: [], rate: unlimited, borrow: true}\n",
                  "2:50: an unlimited limit has nothing that is unused\n");
     test_refused("store: {redis: {url: redis://127.0.0.1}, nodes: 2}\n"
