@@ -224,6 +224,19 @@ void weir_engine_introduce(const struct weir_engine *engine, struct weir_request
     request->tokens = engine->tokens;
 }
 
+/* Who the request is from is told once the store has answered, when its values are gone, and maybe
+ * what the directory knew. What has no room, or is too long to be a name, is left out. */
+static void keep_identity(struct weir_entry *entry)
+{
+    struct weir_identity *identity = &entry->identity;
+    struct weir_bytes *texts[] = {&identity->user, &identity->org, &identity->plan};
+    for (int i = 0; i < 3; i++) {
+        bool kept = texts[i]->data != NULL && texts[i]->size <= WEIR_IDENTITY_MAX;
+        *texts[i] =
+            kept ? weir_decision_keep(&entry->decision, *texts[i]) : (struct weir_bytes){NULL, 0};
+    }
+}
+
 int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
                          const struct weir_request *request, struct weir_reason *reason)
 {
@@ -240,6 +253,8 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
         reason_text(reason, "who is calling cannot be looked up now");
     if (checks < 0)
         return checks;
+    if (__builtin_expect(generation->warns, 0))
+        keep_identity(entry);
     if (entry->lookup != NULL) /* which has pinned them */
         entry->decision.count = (uint16_t)checks;
     else

@@ -33,12 +33,17 @@ struct scene {
     struct fake_directory *directory;
 };
 
-static void scene_open(struct scene *scene)
+static void scene_open_with(struct scene *scene, const char *text)
 {
     scene->directory = malloc(sizeof *scene->directory);
     fake_directory_init(scene->directory);
-    scene->rules = rig_rules(rules_text);
+    scene->rules = rig_rules(text);
     rig_open_directory(&scene->rig, scene->rules, &scene->directory->base);
+}
+
+static void scene_open(struct scene *scene)
+{
+    scene_open_with(scene, rules_text);
 }
 
 static void scene_close(struct scene *scene)
@@ -428,6 +433,37 @@ static void who_is_asked_for_again_and_again_is_not_waited_for_for_ever(void **s
     scene_close(&s);
 }
 
+/* A warning tells of the caller once the store has answered. */
+static void who_is_warned_outlives_what_the_directory_knew(void **state)
+{
+    static const char text[] = "version: 1\n"
+                               "identities: redis://127.0.0.1:6379\n"
+                               "identify: [header.x-key]\n"
+                               "limits:\n"
+                               "- {name: api, key: [user], rate: 5/h, algorithm: fixed_window,\n"
+                               "   warn_at: 80%}\n";
+    struct scene s;
+    char user[] = "alice", plan[] = "pro";
+    scene_open_with(&s, text);
+    struct weir_decision *late = ask(&s, "secret");
+    fake_directory_answer(s.directory, 0, FAKE_KNOWN, user, plan);
+    struct weir_decision *at_once = ask(&s, "secret");
+    memset(user, '#', strlen(user)); /* as where a refresh says something else */
+    memset(plan, '#', strlen(plan));
+    const struct weir_decision *both[] = {late, at_once};
+    for (int i = 0; i < 2; i++) {
+        const struct weir_identity *identity = weir_engine_identity(both[i]);
+        assert_int_equal(identity->user.size, 5);
+        assert_memory_equal(identity->user.data, "alice", 5);
+        assert_int_equal(identity->plan.size, 3);
+        assert_memory_equal(identity->plan.data, "pro", 3);
+        assert_null(identity->org.data);
+    }
+    run(&s);
+    expect_key(late, 0, "user=alice");
+    scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +482,7 @@ int main(void)
         cmocka_unit_test(where_no_more_may_wait_the_directory_is_hurried),
         cmocka_unit_test(without_memory_or_with_too_much_to_copy_too),
         cmocka_unit_test(who_is_asked_for_again_and_again_is_not_waited_for_for_ever),
+        cmocka_unit_test(who_is_warned_outlives_what_the_directory_knew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
