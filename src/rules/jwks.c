@@ -44,12 +44,28 @@ static bool may_verify(const json_t *jwk)
     return may;
 }
 
+/* Whether a member is a text where it is there. */
+static bool is_text(const json_t *jwk, const char *name)
+{
+    const json_t *member = json_object_get(jwk, name);
+    return member == NULL || json_is_string(member);
+}
+
+/* RFC 7518 6.2.2, 6.3.2: the private number of both kinds of pairs. */
+static bool is_private(const json_t *jwk)
+{
+    return json_object_get(jwk, "d") != NULL && !is(rules_json_text(jwk, "kty"), "oct");
+}
+
 /* Of what kind a key is; -1: of none that is known here, or not for signatures. */
 static int algorithm_of(const json_t *jwk)
 {
     static const char *const kinds[RULES_ALGORITHMS] = {"RSA", "EC", "oct"};
     struct weir_bytes kind = rules_json_text(jwk, "kty"), use = rules_json_text(jwk, "use");
     struct weir_bytes algorithm = rules_json_text(jwk, "alg");
+    if (!is_text(jwk, "use") || !is_text(jwk, "alg") || !is_text(jwk, "kid")) {
+        return -1;
+    }
     for (int i = 0; i < RULES_ALGORITHMS; i++) {
         bool meant = algorithm.data == NULL || is(algorithm, rules_algorithm_names[i]);
         if (is(kind, kinds[i])) {
@@ -70,13 +86,16 @@ static int read_secret(struct rules_arena *arena, struct weir_bytes value,
     return key->secret.data != NULL ? 0 : WEIR_ERR_MEMORY;
 }
 
-/* Errors: WEIR_ERR_RANGE (it will not do), WEIR_ERR_MEMORY. */
+/* Errors: WEIR_ERR_RANGE (it will not do), WEIR_ERR_UNSUPPORTED, WEIR_ERR_MEMORY. */
 static int read_key(const json_t *jwk, struct rules_arena *arena, struct rules_jwt_key *key)
 {
     static const char *const names[RULES_ALGORITHMS][2] = {{"n", "e"}, {"x", "y"}, {"k", "k"}};
     struct number numbers[2];
     int algorithm = algorithm_of(jwk), err = WEIR_ERR_RANGE;
     memset(key, 0, sizeof(*key));
+    if (is_private(jwk)) {
+        return WEIR_ERR_UNSUPPORTED;
+    }
     if (algorithm < 0 || !read_number(jwk, names[algorithm][0], &numbers[0]) ||
         !read_number(jwk, names[algorithm][1], &numbers[1])) {
         return WEIR_ERR_RANGE;
@@ -111,7 +130,7 @@ int rules_jwks_read(struct weir_bytes text, struct rules_arena *arena, struct ru
     for (size_t i = 0; i < listed && count >= 0; i++) {
         struct rules_jwt_key key;
         int err = read_key(alone ? root : json_array_get(set, i), arena, &key);
-        if (err == WEIR_ERR_MEMORY) {
+        if (err == WEIR_ERR_MEMORY || err == WEIR_ERR_UNSUPPORTED) {
             for (int made = 0; made < count && (uint32_t)made < room; made++) {
                 rules_jwt_key_free(&keys[made]);
             }

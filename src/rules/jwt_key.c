@@ -104,8 +104,7 @@ static int read_block(struct rules_jwt_key *key, const char *name, const unsigne
                       long size, struct weir_reason *reason)
 {
     if (strstr(name, "PRIVATE KEY") != NULL) {
-        return refuse(reason, WEIR_ERR_SYNTAX,
-                      "is a private key; weir needs only the public one, and should have no other");
+        return refuse(reason, WEIR_ERR_SYNTAX, RULES_JWT_KEY_IS_PRIVATE);
     }
     EVP_PKEY *public_key = decode(name, bytes, size);
     if (public_key == NULL) {
@@ -157,7 +156,7 @@ static EVP_PKEY *build(const char *kind, OSSL_PARAM *parameters)
 {
     EVP_PKEY *key = NULL;
     EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, kind, NULL);
-    if (context != NULL && parameters != NULL && EVP_PKEY_fromdata_init(context) == 1 &&
+    if (context != NULL && EVP_PKEY_fromdata_init(context) == 1 &&
         EVP_PKEY_fromdata(context, &key, EVP_PKEY_PUBLIC_KEY, parameters) != 1) {
         key = NULL;
     }
@@ -181,10 +180,13 @@ int rules_jwt_key_rsa(struct rules_jwt_key *key, struct weir_bytes modulus,
         OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_E, e) == 1) {
         parameters = OSSL_PARAM_BLD_to_param(builder);
     }
-    EVP_PKEY *public_key = build("RSA", parameters);
     OSSL_PARAM_BLD_free(builder);
     BN_free(n);
     BN_free(e);
+    if (parameters == NULL) { /* not the key's fault, which must not be passed over then */
+        return failed(WEIR_ERR_MEMORY);
+    }
+    EVP_PKEY *public_key = build("RSA", parameters);
     return public_key != NULL ? take(key, public_key) : failed(WEIR_ERR_RANGE);
 }
 
@@ -206,8 +208,11 @@ int rules_jwt_key_ec(struct rules_jwt_key *key, struct weir_bytes x, struct weir
             1) {
         parameters = OSSL_PARAM_BLD_to_param(builder);
     }
-    EVP_PKEY *public_key = build("EC", parameters);
     OSSL_PARAM_BLD_free(builder);
+    if (parameters == NULL) {
+        return failed(WEIR_ERR_MEMORY);
+    }
+    EVP_PKEY *public_key = build("EC", parameters);
     return public_key != NULL ? take(key, public_key) : failed(WEIR_ERR_RANGE);
 }
 

@@ -27,6 +27,10 @@
 
 enum rules_algorithm { RULES_RS256, RULES_ES256, RULES_HS256, RULES_ALGORITHMS };
 
+/* What is wrong with one in a file, to follow the file's name. */
+#define RULES_JWT_KEY_IS_PRIVATE                                                                   \
+    "is a private key; weir needs only the public one, and should have no other"
+
 /* As in tokens. */
 extern const char *const rules_algorithm_names[RULES_ALGORITHMS];
 

@@ -4,6 +4,7 @@
 
 #include <openssl/crypto.h>
 
+#include "rules/json.h"
 #include "rules/jwks.h"
 #include "rules/jwt.h"
 #include "rules/loader.h"
@@ -50,6 +51,9 @@ static void load_set(struct rules_loader *loader, const struct rules_node *node,
     loader->no_memory |= count == WEIR_ERR_MEMORY;
     if (count == WEIR_ERR_SYNTAX) {
         rules_problem(loader, node, "%s is no JSON object with `keys` (RFC 7517)", path);
+    }
+    if (count == WEIR_ERR_UNSUPPORTED) {
+        rules_problem(loader, node, "%s holds what " RULES_JWT_KEY_IS_PRIVATE, path);
     }
     if (count > RULES_JWT_KEYS_MAX) {
         rules_problem(loader, node, "%s has more than %d keys", path, RULES_JWT_KEYS_MAX);
@@ -98,15 +102,25 @@ static void load_public(struct rules_loader *loader, const struct rules_node *no
     }
 }
 
+/* Whether what should be a secret is PEM, behind whatever text, or a JWK set: as a rule everybody
+ * knows those, and then everybody could sign. */
+static bool holds_keys(struct weir_bytes text)
+{
+    static const char pem[] = "-----BEGIN ";
+    json_t *object = rules_json_read(text);
+    bool json = object != NULL;
+    json_decref(object);
+    return json || memmem(text.data, text.size, pem, sizeof(pem) - 1) != NULL;
+}
+
 /* The bytes of the file but the end of its last line. */
 static void load_secret(struct rules_loader *loader, const struct rules_node *node,
                         const char *path, struct weir_bytes text, struct weir_bytes id)
 {
-    static const char pem[] = "-----BEGIN ";
     struct rules_jwt_key key = {.algorithm = RULES_HS256};
     text.size -= text.size > 0 && text.data[text.size - 1] == '\n';
     text.size -= text.size > 0 && text.data[text.size - 1] == '\r';
-    if (text.size >= sizeof(pem) - 1 && memcmp(text.data, pem, sizeof(pem) - 1) == 0) {
+    if (holds_keys(text)) {
         rules_problem(loader, node, "%s is a key, which is no secret: give it as `file`", path);
         return;
     }

@@ -52,6 +52,18 @@ static void write_weak(const char *name, EVP_PKEY *key)
     EVP_PKEY_free(key);
 }
 
+/* A good secret, but for one member. */
+#define ODD(name, value)                                                                           \
+    "{\"kty\": \"oct\", \"" name "\": " value                                                      \
+    ", \"k\": \"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlq\"}"
+
+/* The pair of RFC 7515, appendix A.3. */
+#define PAIR                                                                                       \
+    "{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":"                                                     \
+    "\"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU\","                                             \
+    "\"y\":\"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0\","                                       \
+    "\"d\":\"jpsQnnGQmL-YBIffH1136cspYG6-0iY7X1fCE9-E9LI\"}"
+
 static void write_keys(void)
 {
     char set[TOKEN_SET_MAX];
@@ -71,6 +83,9 @@ static void write_keys(void)
     assert_true(file != NULL &&
                 PEM_write_PKCS8PrivateKey(file, maker.ec, NULL, NULL, 0, NULL, NULL) == 1);
     assert_int_equal(fclose(file), 0);
+    write_file("pair.json", PAIR);
+    write_file("pairs.json", "{\"keys\": [" PAIR "]}");
+    write_file("words.pem", "Certificate:\n    Data:\n-----BEGIN CERTIFICATE-----\nAA==\n");
     write_file("secret", "0123456789abcdef0123456789abcdef\n");
     write_file("short", "0123456789abcdef0123456789abcde\n");
     write_file("empty", "");
@@ -85,13 +100,14 @@ static void write_keys(void)
         "{\"kty\": \"oct\", \"k\": \"c2hvcnQ\"}, {\"kty\": \"oct\"},"
         "{\"kty\": \"RSA\", \"n\": \"AQAB\", \"e\": \"AQAB\"},"
         "{\"kty\": \"oct\", \"use\": \"enc\", \"k\": \"" /* 36 bytes */
-        "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlq\"}]}");
+        "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlq\"}," ODD("use", "[\"enc\"]") "," ODD(
+            "alg", "null") "," ODD("kid", "7") "]}");
 }
 
 static const char *const files[] = {
-    "set.json", "plain.json", "rsa.pem",  "ec.pem",      "cert.pem",  "chain.pem",
-    "weak.pem", "p384.pem",   "ed.pem",   "private.pem", "secret",    "short",
-    "empty",    "words",      "bad.json", "other.json",  "none.json", "odd.json",
+    "set.json", "plain.json", "rsa.pem",     "ec.pem",   "cert.pem",  "chain.pem",  "weak.pem",
+    "p384.pem", "ed.pem",     "private.pem", "secret",   "short",     "empty",      "words",
+    "bad.json", "other.json", "none.json",   "odd.json", "pair.json", "pairs.json", "words.pem",
 };
 
 static int make_keys(void **state)
@@ -181,6 +197,10 @@ static void what_is_wrong_with_keys_is_said(void **state)
         {"nowhere.pem", "cannot read nowhere.pem: No such file or directory"},
         {"private.pem", "private.pem is a private key; weir needs only the public one, and should "
                         "have no other"},
+        {"pair.json", "pair.json holds what is a private key; weir needs only the public one, and "
+                      "should have no other"},
+        {"pairs.json", "pairs.json holds what is a private key; weir needs only the public one, "
+                       "and should have no other"},
         {"chain.pem", "chain.pem holds several keys or certificates; give each a file of its own"},
         {"weak.pem", "weak.pem must hold a key of RSA, 2048 to 8192 bits, or on the curve P-256"},
         {"p384.pem", "p384.pem must hold a key of RSA, 2048 to 8192 bits, or on the curve P-256"},
@@ -205,6 +225,10 @@ static void what_is_wrong_with_keys_is_said(void **state)
                  "1:42: short must hold a secret of 32 bytes at least\n");
     test_refused(with("audience: any, keys: {secret_file: rsa.pem}"),
                  "1:42: rsa.pem is a key, which is no secret: give it as `file`\n");
+    test_refused(with("audience: any, keys: {secret_file: words.pem}"),
+                 "1:42: words.pem is a key, which is no secret: give it as `file`\n");
+    test_refused(with("audience: any, keys: {secret_file: set.json}"),
+                 "1:42: set.json is a key, which is no secret: give it as `file`\n");
     test_refused(with("audience: any, keys: []"),
                  "1:28: `keys` is empty, so that no token would count\n");
     test_refused(with("audience: any, keys: [{kid: a}]"),
