@@ -10,6 +10,9 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define HEX_BYTES (2 * WEIR_DIGEST_BYTES)
 
+/* A deadline that is looked at so much later than it passed: the loop was held up. */
+#define HELD_UP_NS (2 * NS_PER_MS)
+
 /* "*2 $7 HGETALL $191 prefix" */
 #define HEAD_MAX (32 + REDIS_PREFIX_MAX)
 
@@ -22,6 +25,7 @@ struct weir_redis_directory {
     char head[HEAD_MAX]; /* of every command, up to the digest */
     size_t head_size, key_at;
     bool asked, connected, client_closed, timer_closed;
+    bool looked; /* once more at what has come, before the deadline counts */
 };
 
 /* A lookup's own part of the memory. */
@@ -48,10 +52,23 @@ static uint64_t directory_clock(void *context)
 
 static void watch(struct weir_redis_directory *directory, uint64_t due_ns);
 
+/* A loop runs its timers before it reads what has come. After a long turn answers that are there
+ * would count as late, so they are read first. */
+static bool has_to_look(struct weir_redis_directory *directory)
+{
+    const struct weir_directory_lookup *soonest = directory->directory.soonest;
+    bool held_up = soonest && directory_clock(directory) >= soonest->due_ns + HELD_UP_NS;
+    directory->looked = held_up && !directory->looked;
+    return directory->looked;
+}
+
 static void on_deadline(uv_timer_t *timer)
 {
     struct weir_redis_directory *directory = timer->data;
-    watch(directory, weir_caller_directory_expire(&directory->directory));
+    if (has_to_look(directory))
+        uv_timer_start(timer, on_deadline, 1, 0);
+    else
+        watch(directory, weir_caller_directory_expire(&directory->directory));
 }
 
 static void watch(struct weir_redis_directory *directory, uint64_t due_ns)
@@ -110,7 +127,7 @@ static int ask(struct weir_directory_source *source, struct weir_directory_looku
     if (err < 0)
         return err;
     directory->asked = true;
-    if (!uv_is_active((uv_handle_t *)&directory->deadline))
+    if (directory->directory.soonest == lookup) /* also where a reload has made it so */
         watch(directory, lookup->due_ns);
     return 0;
 }
