@@ -140,8 +140,8 @@ int weir_directory_record_read(const struct weir_resp_node *nodes, uint32_t coun
         tell(problem, "a reply that is no hash");
         return WEIR_ERR_STORE;
     }
-    for (uint32_t i = 1; i + 1 < count; i += 2) {
-        if (!is_text(&nodes[i]) || !is_text(&nodes[i + 1])) {
+    for (uint32_t i = 1; i < count; i += 2) {
+        if (i + 1 == count || !is_text(&nodes[i]) || !is_text(&nodes[i + 1])) {
             tell(problem, "a reply that is no hash");
             return WEIR_ERR_STORE;
         }

@@ -155,6 +155,14 @@ static void what_the_server_refuses_is_told_in_its_words(void **state)
     text_node(1, "user", 4);
     nodes[2] = (struct weir_resp_node){.type = WEIR_RESP_ARRAY, .depth = 1};
     assert_int_equal(weir_directory_record_read(nodes, 3, &record, &problem), WEIR_ERR_STORE);
+
+    /* A field without a value: it is not known what else is missing. */
+    text_node(1, "user", 4);
+    text_node(2, "alice", 5);
+    text_node(3, "plan", 4);
+    nodes[0] = (struct weir_resp_node){.type = WEIR_RESP_ARRAY, .count = 3};
+    assert_int_equal(weir_directory_record_read(nodes, 4, &record, &problem), WEIR_ERR_STORE);
+    assert_null(record);
     assert_string_equal(problem.text, "a reply that is no hash");
 }
 
