@@ -1,9 +1,10 @@
 /* A worker's directory: the callers that are kept elsewhere, as far as this worker has been told.
  *
- *   find ─▶ known?                     hit; shortly before its life ends, it is asked again
- * meanwhile ─▶ known to be nobody's?      negative hit ─▶ asked already?             waits with the
- * others: single flight ─▶ else                       asks, and waits until the answer or the
- * deadline
+ *   find ─┬─▶ known             a hit; shortly before its life ends, it is asked for again
+ *         │                     meanwhile
+ *         ├─▶ known as nobody's a negative hit
+ *         ├─▶ asked for already waits with the others: single flight
+ *         └─▶ else              asks, and waits until the answer or the deadline
  *
  * Where it cannot be told (no connection, the breaker is open, too many lookups are in flight, the
  * deadline has passed), an entry that is older than its life, but not older than `stale` beyond it,

@@ -1,7 +1,7 @@
 /* What Redis says of one caller: a hash, read into one block.
  *
- *   HSET weir:identity:<sha256 of the key> user alice org acme plan pro limit.api "5000/min burst
- * 200"
+ *   HSET weir:identity:<sha256 of the key> user alice org acme plan pro
+ *                                          limit.api "5000/min burst 200"
  *
  * `user` must be there; `org`, `plan` and overrides (`limit.NAME`) may be. Other fields are other
  * programs' and are passed over. What is wrong is told, and what is good is used: without a good
