@@ -70,21 +70,42 @@ static bool denies(const struct weir_decision *decision, uint16_t first, uint16_
     return false;
 }
 
-/* Whether all that denies may borrow; marks the loans that are needed, by a bit each. */
+/* How long a limit denies, of the checks of one try. */
+static uint64_t retry_of(const struct weir_decision *decision, uint32_t rule)
+{
+    uint64_t retry_ns = 0;
+    for (uint16_t i = 0; i < decision->count; i++) {
+        struct weir_report report;
+        if (decision->checks[i].rule != rule || decision->outcomes[i].verdict != WEIR_DENIED)
+            continue;
+        weir_decision_report(decision, i, &report);
+        retry_ns = report.retry_after_ns > retry_ns ? report.retry_after_ns : retry_ns;
+    }
+    return retry_ns;
+}
+
+/* Whether a second try is of use; marks the loans that are needed for it, by a bit each. Where also
+ * limits deny that borrow nothing, it only says how long the pools would deny: of use where that
+ * may be less than their borrowers do, and more than nothing. */
 static bool needs(const struct weir_decision *decision, const struct weir_borrow *borrow,
                   uint32_t *needed)
 {
+    uint64_t others_ns = 0, longest_ns = 0;
+    bool others = false;
     *needed = 0;
     for (uint16_t i = 0, end; i < decision->count; i = end) {
         end = weir_decision_limit_end(decision, i);
         if (!denies(decision, i, end))
             continue;
         const struct weir_loan *loan = loan_of(borrow, decision->checks[i].rule);
-        if (loan == NULL)
-            return false;
-        *needed |= UINT32_C(1) << (loan - borrow->loans);
+        uint64_t retry_ns = retry_of(decision, decision->checks[i].rule);
+        uint64_t *longest = loan != NULL ? &longest_ns : &others_ns;
+        *longest = retry_ns > *longest ? retry_ns : *longest;
+        if (loan != NULL)
+            *needed |= UINT32_C(1) << (loan - borrow->loans);
+        others |= loan == NULL;
     }
-    return *needed != 0;
+    return *needed != 0 && (!others || longest_ns > others_ns);
 }
 
 /* Whether the limit's own checks give way: to its pool's, or, as a pool, to those for borrowers. */
@@ -130,7 +151,8 @@ static void make_second(const struct weir_decision *decision, struct weir_borrow
         struct weir_check *check = &borrow->checks[borrow->count++];
         *check = decision->checks[i];
         if (is_charged(decision, i)) {
-            check->flags |= WEIR_CHECK_UNLIMITED;
+            bool denied = denies(decision, i, (uint16_t)(i + 1));
+            check->flags |= denied ? WEIR_CHECK_ALWAYS_DENY : WEIR_CHECK_UNLIMITED;
             check->limit = NULL;
         }
     }
@@ -232,20 +254,6 @@ bool weir_borrow_lends(const struct weir_borrow *borrow, const struct weir_check
             return true;
     }
     return false;
-}
-
-/* How long a limit denies, of the checks of one try. */
-static uint64_t retry_of(const struct weir_decision *decision, uint32_t rule)
-{
-    uint64_t retry_ns = 0;
-    for (uint16_t i = 0; i < decision->count; i++) {
-        struct weir_report report;
-        if (decision->checks[i].rule != rule || decision->outcomes[i].verdict != WEIR_DENIED)
-            continue;
-        weir_decision_report(decision, i, &report);
-        retry_ns = report.retry_after_ns > retry_ns ? report.retry_after_ns : retry_ns;
-    }
-    return retry_ns;
 }
 
 /* The loans whose pools are to be waited less for than the limits themselves, by a bit each. */

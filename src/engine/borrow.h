@@ -1,15 +1,18 @@
-/* Borrowing at the engine: a decision that only borrowers deny is tried once more with the pools in
+/* Borrowing at the engine: a decision that borrowers deny is tried once more with the pools in
  * their place; see rules/borrow.h for what may be borrowed.
  *
- *   first try     the request's own limits, as without pools
- *   second try    only after a denial, when every limit that denies has a pool: those limits are
- * left out and their pools decide instead, with all other limits, all or nothing
+ * The first try is of the request's own limits, as without pools. The second, only after a denial
+ * by limits that have a pool, leaves those out: their pools decide instead, with all other limits,
+ * all or nothing.
  *
  * Each try is one atomic decision of the store, under the same deadline; between them others may
  * come. When the second is admitted, the request is allowed and charged to the pools; when both
  * deny, nothing was charged, and of each limit and its pool the one to wait less for is told:
  * either is enough. Where the store fails the second try, the first's denial stands. (Where it
  * fails the first, on_store_error decides as ever.)
+ *
+ * Where another limit has denied as well, the second try is made only if the borrowers deny for
+ * longer: it will be denied too, but how long a client has to wait is then the pools' to say.
  *
  * What `on_deny: charge` has charged in the first try is not charged again: such a limit keeps its
  * first verdict. A pool that the request meets by itself is charged once. The record of an

@@ -246,6 +246,34 @@ static void what_is_charged_on_denial_is_charged_once(void **state)
     weir_rules_unref(rules);
 }
 
+/* How long another limit denies is shorter: what the pool says is asked for, and nothing more. */
+static void what_is_charged_on_denial_still_denies_where_a_pool_would_lend(void **state)
+{
+    struct rig rig;
+    struct weir_answer answer;
+    static char lease[WEIR_LEASE_TOKEN_MAX];
+    struct weir_rules *rules = rig_rules(
+        "limits:\n"
+        "- {name: tries, key: [], algorithm: fixed_window, rate: 2/min, on_deny: charge}\n"
+        "- {name: own, key: [user], algorithm: fixed_window, rate: 1/h, pool: pool}\n"
+        "- {name: pool, match: {path: /x}, key: [], algorithm: fixed_window, rate: 9/h,\n"
+        "   borrow: true}\n");
+    rig_open_rules(&rig, rules);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, i < 2 ? WEIR_ALLOWED : WEIR_DENIED);
+    expect_told(rig.done[3], "tries:0 pool:8");
+    weir_engine_answer(rig.done[3], &answer, lease);
+    assert_int_equal(answer.denied_by, 0);
+    assert_int_equal(answer.limits[0].limit->spec.rate, 2);
+    assert_int_equal(answer.retry_after_ns, 60 * SECOND - START % (60 * SECOND));
+    assert_int_equal(counts_of(&rig, "tries").denied, 2);
+    assert_int_equal(counts_of(&rig, "own").denied, 2);
+    assert_int_equal(counts_of(&rig, "own").borrowed, 1);
+    assert_int_equal(counts_of(&rig, "pool").allowed, 1);
+    rig_close(&rig);
+    weir_rules_unref(rules);
+}
+
 static void a_repeat_is_charged_nothing_and_borrows_nothing(void **state)
 {
     struct rig rig;
@@ -645,6 +673,61 @@ static void random_requests_borrow_as_the_model_does(void **state)
     }
 }
 
+/* Whether the same request is allowed at a time; charges it, or not. */
+static bool decide_at(uint64_t now_ns, uint64_t cost, uint8_t op, uint64_t *retry_ns)
+{
+    struct weir_reason reason;
+    struct weir_decision *decision = weir_engine_take(world.engine);
+    fill(world.rules, (const char *const[]){"user", "ann", NULL});
+    request.cost = cost;
+    decision->op = op;
+    assert_int_equal(weir_engine_apply_rules(world.engine, decision, &request, &reason), 0);
+    weir_engine_queue(world.engine, decision);
+    weir_engine_run(world.engine, now_ns);
+    bool allowed = decision->verdict == WEIR_ALLOWED;
+    weir_decision_blame(decision, retry_ns);
+    weir_engine_release(world.engine, decision);
+    return allowed;
+}
+
+/* Where nobody else asks: exactly what is told is enough, and a nanosecond less is not. */
+static void no_wait_is_told_too_long_or_too_short(void **state)
+{
+    static const char *const rates[] = {
+        "rate: 5/min",
+        "rate: 3/10s, algorithm: fixed_window",
+        "rate: 10/min burst 4, algorithm: token_bucket",
+        "rate: [2/s, 20/min]",
+        "rate: 7/min, algorithm: sliding_log",
+    };
+    for (size_t i = 0; i < 4 * 125; i += 3) {
+        char text[768];
+        uint64_t waits = 0, retry_ns, again_ns;
+        snprintf(text, sizeof text,
+                 "limits:\n- {name: all, key: [], rate: 40/min}\n"
+                 "- {name: own, key: [user], pool: pool, %s}\n"
+                 "- {name: org, key: [], pool: %s, %s}\n"
+                 "- {name: pool, key: [], %sborrow: true, %s}\n"
+                 "- {name: other, match: {path: /x}, key: [], borrow: true, rate: 9/min%s}\n",
+                 rates[i % 5], i % 2 == 0 ? "pool" : "other", rates[i / 5 % 5],
+                 i % 3 == 0 ? "" : "match: {path: /x}, ", rates[i / 25 % 5],
+                 i % 4 == 0 ? "" : ", reserve: 30%");
+        open_world(text, 0);
+        for (int k = 0; k < STEPS / 40; k++) {
+            uint64_t cost = draw(4) == 0 ? 1 + draw(3) : 1;
+            world.now_ns += draw(3) * SECOND / (1 + draw(7));
+            if (decide_at(world.now_ns, cost, WEIR_OP_DECIDE, &retry_ns) || retry_ns == WEIR_NEVER)
+                continue;
+            waits++;
+            assert_true(decide_at(world.now_ns + retry_ns, cost, WEIR_OP_PEEK, &again_ns));
+            assert_false(decide_at(world.now_ns + retry_ns - 1, cost, WEIR_OP_PEEK, &again_ns));
+            assert_int_equal(again_ns, 1);
+        }
+        assert_true(waits > 0);
+        close_world();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -655,6 +738,7 @@ int main(void)
         cmocka_unit_test(a_dry_run_borrows_without_charging),
         cmocka_unit_test(a_pool_that_is_met_anyhow_is_charged_once),
         cmocka_unit_test(what_is_charged_on_denial_is_charged_once),
+        cmocka_unit_test(what_is_charged_on_denial_still_denies_where_a_pool_would_lend),
         cmocka_unit_test(a_repeat_is_charged_nothing_and_borrows_nothing),
         cmocka_unit_test(a_lease_of_the_pool_is_ended_by_its_token),
         cmocka_unit_test(a_repeat_has_the_lease_of_the_pool_too),
@@ -663,6 +747,7 @@ int main(void)
         cmocka_unit_test(where_the_store_fails_the_second_try_the_first_stands),
         cmocka_unit_test(a_decision_may_be_cancelled_at_any_time),
         cmocka_unit_test(random_requests_borrow_as_the_model_does),
+        cmocka_unit_test(no_wait_is_told_too_long_or_too_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
