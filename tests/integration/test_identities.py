@@ -3,6 +3,8 @@ is slow or away; on every wire. Keys never leave weir in clear."""
 
 import hashlib
 import json
+import re
+import shlex
 import threading
 from contextlib import ExitStack, contextmanager
 
@@ -16,7 +18,7 @@ from daemon.load import Load, check_request
 from daemon.redis import Error, Redis, RedisWeir, command_bytes
 from daemon.redis_server import RedisServer, pause, resume
 from daemon.waiting import wait_until
-from model.program import run_weir
+from model.program import ROOT, run_weir
 
 TOKEN = "operator"
 PLANS = {"free": {"api": "5/30d"}, "pro": {"api": "100/30d"}}
@@ -113,6 +115,20 @@ def test_a_caller_is_found_once_and_a_key_of_nobody_too(tmp_path, redis):
         assert counted['weir_identities{kind="known"}'] == 1
         assert counted['weir_identities{kind="nobody"}'] == 1
         assert counted["weir_identity_lookup_seconds_count"] == 2
+
+
+def test_the_first_example_of_the_page_works_as_it_stands(tmp_path, redis):
+    page = (ROOT / "docs" / "identities.md").read_text(encoding="utf-8")
+    text = page.split("```yaml\n")[1].split("```")[0].replace("redis://127.0.0.1:6379", redis.url)
+    command = re.search(r"^\$ redis-cli (HSET .*)$", page, re.MULTILINE)[1]
+    redis.ask(*shlex.split(command.replace("$key", digest("the-api-key"))))
+    with RedisWeir(tmp_path, text, http="127.0.0.1:0", admin="127.0.0.1:0") as weir:
+        def limit(key):
+            reply = weir.check(ip="192.0.2.1", headers={"x-api-key": key}, cost=0)
+            return reply.json["limits"][0]["limit"]
+
+        wait_until(lambda: limit("the-api-key") == 500)  # within 20 ms, on a slow machine too
+        assert limit("another-key") == 20
 
 
 def test_two_keys_of_one_user_share_its_budget(tmp_path, redis):
@@ -234,6 +250,10 @@ def test_what_is_wrong_is_told_once_and_what_is_good_is_used(tmp_path, redis):
             assert len(mine) == 1 and problem in mine[0], lines
         assert any("apy" in line for line in lines if digest("typo")[:16] in line), lines
         assert not any(digest(key)[:17] in line for line in lines for key in ("plan", "typo"))
+        weir.write_rules(rules(redis.url, {"name": "more", "key": ["user"], "rate": "9/30d"}))
+        assert "event=reloaded" in weir.reload()  # which has overrides read anew
+        assert weir.limit("typo", cost=0) == PRO
+        assert weir.text().count(f"event=identity_bad key={digest('typo')[:16]} ") == 2
 
 
 # --- Redis slow, away ----------------------------------------------------------------------------
