@@ -13,8 +13,8 @@
 /* Forgotten digests that a worker may be behind with; one that is further behind forgets all. */
 #define FORGOTTEN_MAX 1024
 
-/* Problems of keys that are not told again; a digest's place is its own. */
-#define PROBLEMS_MAX 256
+/* Problems of keys that are not told again; those that share a place push each other out. */
+#define PROBLEMS_MAX 4096
 
 /* "key=0123456789abcdef" */
 #define SHOWN_DIGITS 16
@@ -108,12 +108,11 @@ static bool is_new_problem(struct weir_directories *all, const uint8_t *digest, 
     memcpy(&hash, digest, sizeof hash);
     for (const char *at = text; *at; at++)
         hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
-    uint64_t *place = &all->problems[digest[0]];
+    uint64_t *place = &all->problems[(hash ^ hash >> 32) % PROBLEMS_MAX];
     bool is_new = *place != hash;
     *place = hash;
     return is_new;
 }
-_Static_assert(PROBLEMS_MAX == 256, "the place is a byte of the digest");
 
 static void log_problem(struct weir_log *log, const uint8_t *digest, const char *text)
 {
