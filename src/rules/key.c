@@ -321,6 +321,8 @@ int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule
         return WEIR_ERR_TOO_LARGE;
     }
     char *text = scratch->bytes + scratch->used;
+    /* Taken before it is written: who the caller is may be found only now, and is kept behind. */
+    uint32_t taken = scratch->used += KEY_TEXT_MAX;
     writer.text_end = text;
     writer.text_limit = text + KEY_TEXT_MAX;
     if (rule->prefix_size <= RULES_PREFIX_STEP) {
@@ -346,6 +348,8 @@ int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule
         cut_text(evaluation, &writer, check->hash);
     }
     check->key = (struct weir_bytes){text, (size_t)(writer.text_end - text)};
-    scratch->used += (uint32_t)check->key.size;
+    if (scratch->used == taken) {
+        scratch->used -= KEY_TEXT_MAX - (uint32_t)check->key.size;
+    }
     return 0;
 }

@@ -180,6 +180,39 @@ static void a_token_says_who_is_calling(void **state)
     weir_rules_unref(rules);
 }
 
+/* The caller is looked for first while the key is being written, beside which it is kept. */
+static void callers_who_are_known_only_when_a_key_is_written_have_keys_of_their_own(void **state)
+{
+    static const char *const missing[] = {"shared", "deny", "skip"};
+    for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++) {
+        char text[1024];
+        snprintf(text, sizeof(text),
+                 HEAD "  audience: any\n  org: o\nidentify: [jwt, client.ip/64]\nlimits:\n"
+                      "- {name: a, key: [method, user, org], rate: 1/s, on_missing: %s}\n"
+                      "- {name: b, key: [user], rate: 1/s, on_missing: %s}\n",
+                 missing[i], missing[i]);
+        struct weir_rules *rules = test_load(text);
+        uint64_t seen[2][2];
+        for (int n = 0; n < 2; n++) {
+            char claims[96], expected[96];
+            const char *user = n == 0 ? "alice" : "bobby";
+            snprintf(claims, sizeof(claims), "{\"exp\":1700000060,\"sub\":\"%s\",\"o\":\"x%d\"}",
+                     user, n);
+            struct test_request *test = ASK_NOW(rules, "method", "GET", BEARER, bearer(claims));
+            snprintf(expected, sizeof(expected), "a{method=GET,user=%s,org=x%d} b{user=%s}", user,
+                     n, user);
+            test_expect(test, expected);
+            expect_text(test->identity.user, user);
+            memcpy(seen[n], test->checks[1].hash, sizeof(seen[n]));
+        }
+        assert_memory_not_equal(seen[0], seen[1], sizeof(seen[0]));
+        struct test_request *test =
+            ASK_NOW(rules, "method", "GET", "client.ip", "192.0.2.1", BEARER, "Bearer x");
+        expect_text(test->identity.user, "192.0.2.1");
+        weir_rules_unref(rules);
+    }
+}
+
 static void a_user_that_is_too_long_is_none_but_its_claim_stays_one(void **state)
 {
     static char claims[1024], user[WEIR_IDENTITY_MAX + 2];
@@ -371,6 +404,7 @@ int main(void)
         cmocka_unit_test(a_token_that_is_not_valid_counts_as_none),
         cmocka_unit_test(no_request_can_say_a_claim),
         cmocka_unit_test(a_token_says_who_is_calling),
+        cmocka_unit_test(callers_who_are_known_only_when_a_key_is_written_have_keys_of_their_own),
         cmocka_unit_test(a_user_that_is_too_long_is_none_but_its_claim_stays_one),
         cmocka_unit_test(a_trusted_request_says_who_is_calling_before_its_token_does),
         cmocka_unit_test(the_scheme_is_bearer_in_any_case),
