@@ -13,6 +13,7 @@
 #include "cli/rules_file.h"
 #include "core/hex.h"
 #include "engine/engine.h"
+#include "engine/warning.h"
 #include "rules/caller.h"
 #include "rules/explain.h"
 #include "server/clock.h"
@@ -232,6 +233,22 @@ static void print_report(const struct weir_decision *decision, uint16_t i)
     print_wait("delayed by", decision->outcomes[i].delay_ns);
 }
 
+/* What the limit whose checks are [i, end) warns at, and the highest threshold that is reached. */
+static void print_warnings(const struct weir_decision *decision, uint16_t i, uint16_t end)
+{
+    const struct weir_warn_at *at =
+        weir_rules_warn_at(weir_decision_rules(decision), decision->checks[i].rule);
+    struct weir_warn_use use;
+    uint8_t reached = weir_decision_warns(decision, i, end, at, &use);
+    for (uint8_t t = 0; t < at->count; t++)
+        printf("%s%u%%", t == 0 ? "    warns  at " : ", ", (unsigned)at->percent[t]);
+    if (reached > 0)
+        printf(": %" PRIu64 " of %" PRIu64 " used, %u%% reached", use.used, use.capacity,
+               (unsigned)at->percent[reached - 1]);
+    if (at->count > 0)
+        putchar('\n');
+}
+
 /* What a limit that applies says; its checks are [i, end). */
 static void print_check(const struct weir_decision *decision, uint16_t i, uint16_t end)
 {
@@ -260,6 +277,7 @@ static void print_check(const struct weir_decision *decision, uint16_t i, uint16
     if (check->flags & WEIR_CHECK_SHADOW)
         printf(" (shadow: denies nobody)");
     putchar('\n');
+    print_warnings(decision, i, end);
 }
 
 /* The check of a limit in the peek; UINT16_MAX: its pool decides instead. */

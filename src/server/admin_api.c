@@ -111,6 +111,14 @@ static json_t *candidate_json(const struct weir_rule_info *info,
     return candidate;
 }
 
+static json_t *warn_at_json(const struct weir_warn_at *at)
+{
+    json_t *percent = json_array();
+    for (uint8_t i = 0; i < at->count; i++)
+        json_array_append_new(percent, json_integer(at->percent[i]));
+    return percent;
+}
+
 static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
 {
     struct weir_rule_info info;
@@ -135,6 +143,9 @@ static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
         json_object_set_new(limit, "candidate", candidate_json(&info, &totals));
     if (limit && info.overrides)
         json_object_set_new(limit, "overrides", json_integer(info.overrides));
+    const struct weir_warn_at *warn_at = weir_rules_warn_at(daemon->rules, rule);
+    if (limit && warn_at->count > 0)
+        json_object_set_new(limit, "warn_at_percent", warn_at_json(warn_at));
     if (limit && info.when)
         json_object_set_new(limit, "when", json_string(info.when));
     if (limit && info.limit) {

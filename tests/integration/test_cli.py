@@ -146,6 +146,15 @@ def test_explain_tells_who_would_deny_and_for_how_long(tmp_path):
     assert "rest: " in done.stdout and "rest: applies" not in done.stdout
 
 
+def test_explain_tells_what_a_limit_warns_at(tmp_path):
+    rules = ("version: 1\nlimits:\n"
+             "  - { name: a, key: [], quota: 10/day, warn_at: [95%, 80%] }\n"
+             "  - { name: b, key: [], rate: 10/s, warn_at: 80%, shadow: true }\n")
+    done = explain(tmp_path, "--method", "GET", rules=rules)
+    assert done.stdout.count("warns") == 1  # a shadow limit warns of nothing
+    assert "    now    allows: 10 of 10 remaining\n    warns  at 80%, 95%\nb: " in done.stdout
+
+
 def test_explain_takes_the_request_as_json_or_in_parts_alike(tmp_path):
     rules = ("version: 1\nlimits:\n  - { name: a, match: { header.x-tier: gold }, "
              "key: [color], rate: 5/s }\n")

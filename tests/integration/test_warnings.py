@@ -76,6 +76,9 @@ def test_answers_log_and_metrics_tell_of_a_threshold(tmp_path):
         for threshold in (80, 95):
             assert metrics[f'weir_warnings_total{{limit="month",threshold="{threshold}"}}'] == 1
         assert not [name for name in metrics if name.startswith("weir_webhook")]
+        with weir.admin() as client:
+            (limit,) = client.request("GET", "/v1/limits").json["limits"]
+        assert limit["warn_at_percent"] == [80, 95]
 
 
 def test_forward_authentication_passes_the_warning_on(tmp_path):
@@ -143,6 +146,10 @@ def test_a_restart_on_a_state_file_says_nothing_new(tmp_path):
                 assert spend(weir, "alice", 90 if i == 0 else 1).status == 200
                 assert weir.stop() == 0
         assert [m.data["threshold"] for m in receiver.all()] == [80]
+    done = subprocess.run([weir_path(), "explain", "--config", weir.config, "--state",
+                           tmp_path / "state", "--attribute", "user=alice"],
+                          capture_output=True, text=True, check=True, timeout=60)
+    assert "    warns  at 80%, 95%: 92 of 100 used, 80% reached\n" in done.stdout
 
 
 @pytest.mark.parametrize("mode", ["exact", "leased"])
