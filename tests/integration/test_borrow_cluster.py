@@ -72,3 +72,24 @@ def test_a_repeat_over_several_slots_is_charged_once(tmp_path, cluster):
         assert ["repeated" in reply.json for reply in replies] == [False, True, True, True]
         assert remaining(nodes, "pool", user="zoe", plan="free") == POOL - 3
         assert remaining(nodes, "all", user="zoe", plan="free") == ALL - OWN - 3
+
+
+def test_a_repeat_ends_the_lease_that_was_borrowed(tmp_path, cluster):
+    limits = [{"name": "own", "match": {"plan": "pro"}, "key": ["user"], "pool": "pool",
+               "algorithm": "concurrency", "limit": 1},
+              {"name": "pool", "match": {"plan": "free"}, "key": ["plan"], "borrow": True,
+               "algorithm": "concurrency", "limit": 1}]
+    rules = shared_rules(cluster.url, *limits, nodes=2, redis={"prefix": "lease:"})
+    with Nodes(tmp_path, 2, rules) as nodes:
+        asked = {"attributes": {"user": "ann", "plan": "pro"}}
+        own = nodes[0].check(**asked)
+        first = nodes[0].check(**asked, idempotency_key="k")
+        repeat = nodes[1].check(**asked, idempotency_key="k")
+        assert (own.status, first.status, repeat.status) == (200, 200, 200)
+        assert repeat.json["repeated"] and repeat.json["lease"] == first.json["lease"]
+        assert not nodes.ask(1, user="zoe", plan="free")[0]
+        with nodes[1].client() as client:
+            released = client.post("/v1/release", {"lease": repeat.json["lease"]})
+            assert released.status == 200, released.body
+        assert nodes.ask(1, user="zoe", plan="free")[0]
+        assert not nodes.ask(0, user="ann", plan="pro")[0]  # its own still runs
