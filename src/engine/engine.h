@@ -149,11 +149,6 @@ const struct weir_rules *weir_decision_rules(const struct weir_decision *decisio
  * decision. data == NULL when its working memory is used up. */
 struct weir_bytes weir_decision_keep(struct weir_decision *decision, struct weir_bytes bytes);
 
-/* For commands: merges checks of the same limit and key into the first of them, adding their costs
- * (at most UINT64_MAX). place[i] (may be NULL) becomes where check i went. The rules have done it
- * for theirs. */
-void weir_decision_merge(struct weir_decision *decision, uint8_t place[WEIR_CHECKS_MAX]);
-
 /* What a client may be told of a finished decision; names point into its rules, the lease token
  * into `answer_lease`, both valid until the decision is released. */
 #define WEIR_LEASE_TOKEN_MAX 1088

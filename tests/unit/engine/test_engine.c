@@ -415,28 +415,6 @@ static void every_decision_on_leases_gets_an_id_of_its_own(void **state)
     rig_close(&rig);
 }
 
-static void checks_of_the_same_limit_and_key_are_merged(void **state)
-{
-    struct rig rig;
-    rig_open(&rig, 0, false);
-    struct weir_limit a = rig_limit(WEIR_GCRA, 10, SECOND), b = rig_limit(WEIR_GCRA, 20, SECOND);
-    struct weir_decision *decision = rig_take(&rig, 0);
-    rig_check(decision, &a, "x", 1);
-    rig_check(decision, &b, "x", 2); /* another limit on a key of the same text */
-    rig_check(decision, &a, "y", 3);
-    rig_check(decision, &a, "x", 4);
-    rig_check(decision, &a, "y", UINT64_MAX - 1);
-    uint8_t place[WEIR_CHECKS_MAX];
-    weir_decision_merge(decision, place);
-    assert_int_equal(decision->count, 3);
-    assert_int_equal(decision->checks[0].cost, 5);
-    assert_int_equal(decision->checks[1].cost, 2);
-    assert_true(decision->checks[2].cost == UINT64_MAX);
-    static const uint8_t expected[] = {0, 1, 2, 0, 2};
-    assert_memory_equal(place, expected, sizeof expected);
-    rig_close(&rig);
-}
-
 static void kept_bytes_live_with_the_decision_until_its_memory_is_used_up(void **state)
 {
     struct rig rig;
@@ -483,7 +461,6 @@ int main(void)
         cmocka_unit_test(closing_cancels_what_is_pending_without_reporting_it),
         cmocka_unit_test(a_deadline_beyond_the_end_of_time_never_passes),
         cmocka_unit_test(every_decision_on_leases_gets_an_id_of_its_own),
-        cmocka_unit_test(checks_of_the_same_limit_and_key_are_merged),
         cmocka_unit_test(kept_bytes_live_with_the_decision_until_its_memory_is_used_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
