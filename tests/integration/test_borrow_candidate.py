@@ -6,7 +6,9 @@ import random
 
 import pytest
 
+from daemon.http import request_bytes
 from daemon.nodes import Nodes, shared_rules
+from daemon.redis import RedisWeir, command_bytes
 from daemon.redis_server import RedisServer
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
@@ -53,6 +55,27 @@ def test_a_daemon_tells_what_was_borrowed(tmp_path):
             own, pool = admin.request("GET", "/v1/limits").json["limits"]
         assert (own["pool"], own["borrowed"]) == ("pool", 3)
         assert "pool" not in pool
+
+
+def test_answers_keep_their_order_where_some_borrow(tmp_path):
+    """A second try is decided after those that need none, and told in its place all the same."""
+    asked = [{"user": user, "plan": "pro"} for user in ("ann", "ann", "bob", "ann", "cid", "ann")]
+    told = [[True, "own"], [True, "pool"], [True, "own"], [True, "pool"], [True, "own"],
+            [False, "own"]]
+    rules = rules_of(*borrowing(pool=2, own=1))
+    with Weir(tmp_path, rules) as weir, weir.client() as client:
+        client.send(b"".join(
+            request_bytes("POST", "/v1/check", body=json.dumps({"attributes": attributes}).encode())
+            for attributes in asked))
+        replies = [client.reply() for _ in asked]
+        assert [[reply.status == 200, *names(reply)] for reply in replies] == told
+    with Weir(tmp_path, rules) as weir, weir.client() as client:
+        batch = client.post("/v1/check", [{"attributes": attributes} for attributes in asked])
+        assert [[one["allowed"], one["limits"][0]["name"]] for one in batch.json] == told
+    with RedisWeir(tmp_path, rules) as weir, weir.redis() as redis:
+        redis.send(b"".join(command_bytes("WEIR.CHECK", "user", attributes["user"], "plan", "pro")
+                            for attributes in asked))
+        assert [redis.reply()[1] for _ in asked] == [int(allowed) for allowed, _ in told]
 
 
 def test_a_daemon_tells_what_a_candidate_says(tmp_path):
