@@ -3,10 +3,10 @@
 
 #include <stdbool.h>
 
-/* Counts brackets outside strings; that they fit together is jansson's to find out. */
-static bool is_shallow(struct weir_bytes text)
+/* Counts brackets and commas outside strings; that they fit together is jansson's to find out. */
+static bool is_small(struct weir_bytes text, uint32_t most)
 {
-    unsigned depth = 0;
+    uint32_t depth = 0, values = 1;
     bool quoted = false;
     for (size_t i = 0; i < text.size; i++) {
         char byte = text.data[i];
@@ -16,7 +16,12 @@ static bool is_shallow(struct weir_bytes text)
         } else if (byte == '"') {
             quoted = true;
         } else if (byte == '{' || byte == '[') {
-            if (++depth > RULES_JSON_DEPTH_MAX) {
+            values++; /* what is first in it */
+            if (++depth > RULES_JSON_DEPTH_MAX || values > most) {
+                return false;
+            }
+        } else if (byte == ',') {
+            if (++values > most) {
                 return false;
             }
         } else if (byte == '}' || byte == ']') {
@@ -26,11 +31,12 @@ static bool is_shallow(struct weir_bytes text)
     return true;
 }
 
-json_t *rules_json_read(struct weir_bytes text)
+json_t *rules_json_read(struct weir_bytes text, uint32_t most)
 {
     json_error_t error;
-    json_t *root =
-        is_shallow(text) ? json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, &error) : NULL;
+    json_t *root = is_small(text, most)
+                       ? json_loadb(text.data, text.size, JSON_REJECT_DUPLICATES, &error)
+                       : NULL;
     if (root != NULL && !json_is_object(root)) {
         json_decref(root);
         root = NULL;

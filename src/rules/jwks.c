@@ -122,7 +122,7 @@ static int read_key(const json_t *jwk, struct rules_arena *arena, struct rules_j
 int rules_jwks_read(struct weir_bytes text, struct rules_arena *arena, struct rules_jwt_key *keys,
                     uint32_t room)
 {
-    json_t *root = rules_json_read(text);
+    json_t *root = rules_json_read(text, UINT32_MAX);
     const json_t *set = json_object_get(root, "keys");
     bool alone = root != NULL && set == NULL && json_object_get(root, "kty") != NULL;
     size_t listed = alone ? 1 : json_array_size(set);

@@ -37,15 +37,15 @@ static bool cut(struct weir_bytes token, struct parts *parts)
     return true; /* a third dot is no digit of base64url */
 }
 
-/* The object that a part is; NULL: it is none. */
-static json_t *read_object(struct weir_bytes part)
+/* The object that a part is; NULL: it is none, or has more than `most` values. */
+static json_t *read_object(struct weir_bytes part, uint32_t most)
 {
     unsigned char bytes[RULES_PAYLOAD_MAX];
     if (part.size > WEIR_BASE64URL_SIZE(RULES_PAYLOAD_MAX)) {
         return NULL;
     }
     long size = weir_base64url_read(part, bytes);
-    return size > 0 ? rules_json_read((struct weir_bytes){(const char *)bytes, (size_t)size})
+    return size > 0 ? rules_json_read((struct weir_bytes){(const char *)bytes, (size_t)size}, most)
                     : NULL;
 }
 
@@ -84,7 +84,7 @@ static enum weir_token read_header(const struct rules_jwt *jwt, struct weir_byte
                                    struct candidates *candidates)
 {
     enum weir_token result = WEIR_TOKEN_MALFORMED;
-    json_t *header = read_object(part);
+    json_t *header = read_object(part, RULES_HEADER_VALUES_MAX);
     struct weir_bytes algorithm = rules_json_text(header, "alg");
     struct weir_bytes id = rules_json_text(header, "kid");
     bool odd = (id.data == NULL && json_object_get(header, "kid") != NULL) ||
@@ -132,7 +132,7 @@ enum weir_token rules_jwt_verify(const struct rules_jwt *jwt, struct weir_bytes 
     if (result != WEIR_TOKEN_VALID) {
         return result;
     }
-    json_t *payload = read_object(parts.payload);
+    json_t *payload = read_object(parts.payload, RULES_PAYLOAD_VALUES_MAX);
     result = payload != NULL ? rules_jwt_judge(jwt, payload, now_ns, claims) : WEIR_TOKEN_MALFORMED;
     if (result == WEIR_TOKEN_VALID &&
         !is_signed(&candidates, &parts, (struct weir_bytes){(const char *)bytes, (size_t)size})) {

@@ -43,14 +43,16 @@
 #include "rules/request.h"
 #include "rules/tokens.h"
 
-#define RULES_TOKEN_MAX 8192     /* bytes: what servers accept as one header */
-#define RULES_PAYLOAD_MAX 6144   /* decoded */
-#define RULES_CLAIMS_MAX 32      /* that one rules file names */
-#define RULES_CLAIM_NAME_MAX 124 /* "jwt." and it are an attribute's name */
-#define RULES_JWT_KEYS_MAX 64    /* of one rules file */
-#define RULES_JWT_TRIES_MAX 4    /* keys that one token is tried with */
-#define RULES_JWT_SOURCES_MAX 4  /* of `from` */
-#define RULES_JWT_NAMES_MAX 16   /* of `issuer`, of `audience` */
+#define RULES_TOKEN_MAX 8192   /* bytes: what servers accept as one header */
+#define RULES_PAYLOAD_MAX 6144 /* decoded */
+#define RULES_HEADER_VALUES_MAX 64
+#define RULES_PAYLOAD_VALUES_MAX 512 /* names of 150 groups have 6 KiB where they are UUIDs */
+#define RULES_CLAIMS_MAX 32          /* that one rules file names */
+#define RULES_CLAIM_NAME_MAX 124     /* "jwt." and it are an attribute's name */
+#define RULES_JWT_KEYS_MAX 64        /* of one rules file */
+#define RULES_JWT_TRIES_MAX 4        /* keys that one token is tried with */
+#define RULES_JWT_SOURCES_MAX 4      /* of `from` */
+#define RULES_JWT_NAMES_MAX 16       /* of `issuer`, of `audience` */
 #define RULES_CLAIM_NONE UINT8_MAX
 
 /* `jwt` of a rules file. */

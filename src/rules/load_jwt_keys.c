@@ -107,7 +107,7 @@ static void load_public(struct rules_loader *loader, const struct rules_node *no
 static bool holds_keys(struct weir_bytes text)
 {
     static const char pem[] = "-----BEGIN ";
-    json_t *object = rules_json_read(text);
+    json_t *object = rules_json_read(text, UINT32_MAX);
     bool json = object != NULL;
     json_decref(object);
     return json || memmem(text.data, text.size, pem, sizeof(pem) - 1) != NULL;

@@ -482,6 +482,35 @@ static void depth_is_bounded(void **state)
     close_fixture(&fixture);
 }
 
+/* Each value costs an allocation, and nobody has signed it yet. */
+static void the_number_of_values_is_bounded(void **state)
+{
+    static char claims[8192];
+    struct fixture fixture;
+    open_made(&fixture);
+    for (int values = 500; values < 520; values++) { /* the object, exp, s, a, and those in a */
+        size_t used =
+            (size_t)sprintf(claims, "{\"exp\":1700000060,\"s\":\",,,[[{{\\\",,\",\"a\":[0");
+        for (int i = 5; i < values; i++) {
+            used += (size_t)sprintf(claims + used, ",%d", i % 10);
+        }
+        strcpy(claims + used, "]}");
+        bool fits = values <= RULES_PAYLOAD_VALUES_MAX;
+        assert_string_equal(judged(&fixture, claims), fits ? "valid" : "malformed");
+    }
+    for (int values = 60; values < 70; values++) { /* the object, alg, a, and those in a */
+        size_t used = (size_t)sprintf(claims, "{\"alg\":\"HS256\",\"a\":[0");
+        for (int i = 4; i < values; i++) {
+            used += (size_t)sprintf(claims + used, ",%d", i % 10);
+        }
+        strcpy(claims + used, "]}");
+        token_make(&maker, TOKEN_HS256, claims, GOOD, text);
+        bool fits = values <= RULES_HEADER_VALUES_MAX;
+        assert_string_equal(verified(&fixture, text), fits ? "valid" : "malformed");
+    }
+    close_fixture(&fixture);
+}
+
 /* --- Time ------------------------------------------------------------------------------------- */
 
 static void expiry_counts_to_the_nanosecond_and_has_to_be_there(void **state)
@@ -710,6 +739,7 @@ int main(void)
         cmocka_unit_test(tokens_may_have_eight_kibibytes_and_no_byte_more),
         cmocka_unit_test(objects_that_two_readers_could_read_in_two_ways_are_malformed),
         cmocka_unit_test(depth_is_bounded),
+        cmocka_unit_test(the_number_of_values_is_bounded),
         cmocka_unit_test(expiry_counts_to_the_nanosecond_and_has_to_be_there),
         cmocka_unit_test(dates_of_every_kind_are_what_they_say),
         cmocka_unit_test(a_token_before_its_time_is_valid_with_leeway),
