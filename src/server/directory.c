@@ -38,11 +38,21 @@ static struct weir_directory_lookup **bucket_of(struct weir_caller_directory *di
     return &directory->buckets[(word ^ word >> 32) % WEIR_DIRECTORY_BUCKETS];
 }
 
+static bool is_of(const struct weir_directory_lookup *lookup,
+                  const uint8_t digest[WEIR_DIGEST_BYTES])
+{
+    return memcmp(lookup->digest, digest, WEIR_DIGEST_BYTES) == 0;
+}
+
+/* The lookup of a digest. Beside it there may be some of before the key was forgotten: they are for
+ * those that wait for them already, who do not wait once more when they are told. */
 static struct weir_directory_lookup *lookup_find(struct weir_caller_directory *directory,
                                                  const uint8_t digest[WEIR_DIGEST_BYTES])
 {
+    if (directory->told && is_of(directory->told, digest))
+        return directory->told;
     struct weir_directory_lookup *lookup = *bucket_of(directory, digest);
-    while (lookup && memcmp(lookup->digest, digest, WEIR_DIGEST_BYTES) != 0)
+    while (lookup && (lookup->forgotten || !is_of(lookup, digest)))
         lookup = lookup->next;
     return lookup;
 }
@@ -235,7 +245,7 @@ static void refresh(struct weir_caller_directory *directory, struct weir_directo
 static void count_hit(struct weir_caller_directory *directory, const uint8_t *digest,
                       _Atomic uint64_t *counter)
 {
-    if (!directory->told || memcmp(directory->told->digest, digest, WEIR_DIGEST_BYTES) != 0)
+    if (!directory->told || !is_of(directory->told, digest))
         count(counter);
 }
 

@@ -141,7 +141,8 @@ uint64_t weir_caller_directory_expire(struct weir_caller_directory *directory);
 /* Whether it can be asked again is worth finding out. */
 void weir_caller_directory_hurry(struct weir_caller_directory *directory);
 
-/* Nothing that was told of this digest up to now counts any more. */
+/* Nothing that was told of this digest up to now counts any more. A lookup that is in flight is for
+ * those that wait for it already; who asks from now on has it asked for anew. */
 void weir_caller_directory_forget(struct weir_caller_directory *directory,
                                   const uint8_t digest[WEIR_DIGEST_BYTES]);
 void weir_caller_directory_forget_all(struct weir_caller_directory *directory);

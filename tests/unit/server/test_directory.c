@@ -495,6 +495,48 @@ static void what_is_forgotten_is_asked_anew(void **state)
     scene_close(s);
 }
 
+static void who_asks_after_a_key_was_forgotten_is_not_answered_by_a_lookup_of_before(void **state)
+{
+    struct scene *s = scene_open(100, 0);
+    struct waiter before, after, third;
+    uint8_t digest[WEIR_DIGEST_BYTES];
+    digest_of(1, digest);
+    wait_for(s, 1, &before);
+    weir_caller_directory_forget(&s->directory, digest);
+    wait_for(s, 1, &after);
+    wait_for(s, 1, &third); /* single flight all the same */
+    assert_int_equal(s->asked_count, 2);
+    answer(s, 0, 0);
+    assert_int_equal(before.result, 0);
+    assert_int_equal(after.result, 99);
+    answer_user(s, 1, "alice");
+    assert_int_equal(after.result, 1);
+    assert_int_equal(third.result, 1);
+    assert_int_equal(find(s, 1), 1);
+    assert_int_equal(s->directory.lookups, 0);
+
+    wait_for(s, 3, &before);
+    s->now_ns += DEADLINE / 2;
+    weir_caller_directory_forget_all(&s->directory);
+    wait_for(s, 3, &after);
+    s->now_ns += DEADLINE / 2;
+    weir_caller_directory_expire(&s->directory);
+    assert_int_equal(before.result, 0); /* it has waited for as long as it may */
+    assert_int_equal(after.result, 99);
+    answer_user(s, 3, "alice");
+    assert_int_equal(after.result, 1);
+
+    wait_for(s, 2, &before); /* also where its deadline has passed */
+    s->now_ns += DEADLINE;
+    weir_caller_directory_expire(&s->directory);
+    assert_int_equal(before.result, 0);
+    weir_caller_directory_forget_all(&s->directory);
+    wait_for(s, 2, &after);
+    answer_user(s, 5, "bob");
+    assert_int_equal(after.result, 1);
+    scene_close(s);
+}
+
 static void a_reload_compiles_overrides_anew(void **state)
 {
     static const char other[] = "version: 1\n"
@@ -601,6 +643,7 @@ int main(void)
         cmocka_unit_test(one_that_is_hurried_is_answered_by_what_there_is),
         cmocka_unit_test(one_that_leaves_is_not_told),
         cmocka_unit_test(what_is_forgotten_is_asked_anew),
+        cmocka_unit_test(who_asks_after_a_key_was_forgotten_is_not_answered_by_a_lookup_of_before),
         cmocka_unit_test(a_reload_compiles_overrides_anew),
         cmocka_unit_test(bad_plans_and_overrides_are_told_and_passed_over),
         cmocka_unit_test(what_is_known_allocates_nothing),
