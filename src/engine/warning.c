@@ -173,7 +173,7 @@ static void make_check(struct weir_engine *engine, struct weir_entry *entry,
     struct weir_check *check = &entry->checks[0];
     *check = (struct weir_check){
         .limit = weir_rules_warned_limit(generation->rules, of->limit->spec.window_ns),
-        .cost = 1,
+        .cost = WEIR_WARNED_COST,
         .key =
             weir_decision_keep(&entry->decision, (struct weir_bytes){text, (size_t)(end - text)}),
         .tag = weir_check_tag(of), /* beside the state that it is about */

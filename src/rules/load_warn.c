@@ -81,8 +81,10 @@ int rules_make_warned(struct weir_rules *rules)
 {
     int err = 0;
     for (int i = 0; i < RULES_WARNED && err == 0; i++) {
-        const struct weir_limit_spec spec = {
-            .algorithm = WEIR_GCRA, .rate = 1, .window_ns = lives_ns[i], .burst = 1};
+        const struct weir_limit_spec spec = {.algorithm = WEIR_GCRA,
+                                             .rate = WEIR_WARNED_COST - 1,
+                                             .window_ns = lives_ns[i],
+                                             .burst = WEIR_WARNED_COST + 1};
         err = weir_limit_init(&rules->warned[i], &spec, NULL);
         rules->warned[i].name = RULES_WARNED_NAME;
     }

@@ -5,10 +5,13 @@
  * window that warns; the shorter ones are bursts that pass by themselves.
  *
  * Whoever finds a key beyond a threshold may say so once a period. That it was said is a state like
- * any other (a bucket of 1 in the period's length), so that it is said once by all workers, all
- * nodes and before and after a restart, and a refund followed by a second crossing says nothing
- * new. Its limit is one of a few lengths, at least the period's: periods stand in the record's
- * name.
+ * any other, so that it is said once by all workers, all nodes and before and after a restart, and
+ * a refund followed by a second crossing says nothing new. Its limit is one of a few lengths, at
+ * least the period's: periods stand in the record's name.
+ *
+ * The state is a bucket that has room for one record and a unit more, and has it again when its
+ * length is over: so a second record is denied, and yet it does not count as denying, which a table
+ * that is full would keep before all states of callers (docs/state.md).
  */
 #ifndef WEIR_RULES_WARN_H
 #define WEIR_RULES_WARN_H
@@ -16,6 +19,8 @@
 #include "rules/rules.h"
 
 #define WEIR_WARN_MAX 4 /* thresholds of a limit */
+
+#define WEIR_WARNED_COST 101 /* of a record, of a capacity of one more */
 
 struct weir_warn_at {
     uint8_t count;

@@ -148,7 +148,7 @@ static void a_record_outlives_its_period_and_not_by_much(void **state)
     for (size_t i = 0; i < sizeof(calendars) / sizeof(calendars[0]); i++) {
         const struct weir_limit *limit = weir_rules_warned_limit(rules, calendars[i].about_ns);
         assert_true(limit->spec.window_ns >= calendars[i].lasts_ns);
-        assert_int_equal(limit->capacity, 1);
+        assert_int_equal(limit->capacity, WEIR_WARNED_COST + 1);
     }
     for (uint64_t window_ns = WEIR_WINDOW_MIN_NS; window_ns <= WEIR_WINDOW_MAX_NS; window_ns *= 3) {
         const struct weir_limit *limit = weir_rules_warned_limit(rules, window_ns);
