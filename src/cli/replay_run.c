@@ -127,9 +127,12 @@ static void take_decision(void *context, struct weir_decision *decision)
         replay->totals.allowed += decision->verdict == WEIR_ALLOWED;
         replay->totals.denied += decision->verdict != WEIR_ALLOWED;
     }
-    for (uint16_t i = 0, end; i < decision->count && !replay->request.dry_run; i = end) {
-        end = weir_decision_limit_end(decision, i);
-        if (count_checks(replay, decision, i, end) < 0)
+    struct weir_decision counted = *decision;
+    if (decision->verdict == WEIR_DENIED) /* by the limits, whatever their pools say of the wait */
+        weir_engine_own(decision, &counted);
+    for (uint16_t i = 0, end; i < counted.count && !replay->request.dry_run; i = end) {
+        end = weir_decision_limit_end(&counted, i);
+        if (count_checks(replay, &counted, i, end) < 0)
             replay->error = WEIR_ERR_MEMORY;
     }
     if (!replay->request.dry_run && count_borrowed(replay, decision) < 0)

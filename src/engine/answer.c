@@ -146,10 +146,10 @@ static void add_possible(struct weir_ticket *ticket, const struct weir_store *le
 static void add_both_tries(struct weir_ticket *ticket, const struct weir_decision *decision)
 {
     const struct weir_entry *entry = weir_entry_of(decision);
-    uint16_t count;
-    const struct weir_check *own = weir_borrow_own(decision, &count);
+    struct weir_decision own;
+    weir_engine_own(decision, &own);
     ticket->count = 0;
-    add_possible(ticket, entry->lender, own, count);
+    add_possible(ticket, entry->lender, own.checks, own.count);
     add_possible(ticket, entry->lender, entry->borrow->from, entry->borrow->loan_checks);
 }
 

@@ -239,9 +239,9 @@ void weir_borrow_decided(struct weir_entry *entry)
     if (!borrow->tried)
         return;
     restore_charged(entry);
-    if (entry->decision.verdict == WEIR_ALLOWED)
-        borrow->borrowed = !entry->decision.repeated;
-    else
+    borrow->beside = entry->decision.verdict == WEIR_ALLOWED;
+    borrow->borrowed = borrow->beside && !entry->decision.repeated;
+    if (!borrow->beside)
         swap(entry);
 }
 
@@ -281,45 +281,61 @@ static bool lends(const struct weir_borrow *borrow, uint32_t loans, uint32_t rul
     return false;
 }
 
-void weir_borrow_choose(struct weir_entry *entry)
+/* Adds a check of one of the tries to what is told. */
+static void tell(struct weir_decision *told, const struct weir_decision *from, uint16_t i)
 {
-    const struct weir_borrow *borrow = entry->borrow;
-    struct weir_decision *decision = &entry->decision;
-    if (!borrow->tried || decision->verdict != WEIR_DENIED)
-        return;
-    uint32_t loans = sooner(decision, borrow);
-    if (loans == 0)
-        return;
-    uint16_t last = (uint16_t)(decision->count - 1), kept = 0;
-    const struct weir_check check = entry->checks[last];
-    const struct weir_outcome outcome = entry->outcomes[last];
-    bool once = (check.flags & WEIR_CHECK_ONCE) != 0;
-    for (uint16_t i = 0; i <= last - once; i++) {
-        if (gives_way(borrow, loans, entry->checks[i].rule))
-            continue;
-        entry->checks[kept] = entry->checks[i];
-        entry->outcomes[kept++] = entry->outcomes[i];
-    }
-    for (uint16_t i = 0; i < borrow->count; i++) {
-        if (!lends(borrow, loans, borrow->checks[i].rule))
-            continue;
-        entry->checks[kept] = borrow->checks[i];
-        entry->outcomes[kept++] = borrow->outcomes[i];
-    }
-    if (once) {
-        entry->checks[kept] = check;
-        entry->outcomes[kept++] = outcome;
-    }
-    decision->count = kept;
-    decision->now_ns = decision->now_ns > borrow->now_ns ? decision->now_ns : borrow->now_ns;
+    told->checks[told->count] = from->checks[i];
+    told->outcomes[told->count++] = from->outcomes[i];
 }
 
-const struct weir_check *weir_borrow_own(const struct weir_decision *decision, uint16_t *count)
+/* Writes over the second try what is told: the first, with the pools of these loans. */
+static void mix(const struct weir_decision *first, struct weir_borrow *borrow, uint32_t loans)
+{
+    struct weir_check checks[WEIR_CHECKS_MAX];
+    struct weir_outcome outcomes[WEIR_CHECKS_MAX];
+    struct weir_decision told = {.checks = checks, .outcomes = outcomes};
+    const struct weir_decision second = {.checks = borrow->checks, .outcomes = borrow->outcomes};
+    uint16_t last = (uint16_t)(first->count - 1);
+    bool once = (first->checks[last].flags & WEIR_CHECK_ONCE) != 0;
+    for (uint16_t i = 0; i < first->count - once; i++)
+        if (!gives_way(borrow, loans, first->checks[i].rule))
+            tell(&told, first, i);
+    for (uint16_t i = 0; i < borrow->count; i++)
+        if (lends(borrow, loans, second.checks[i].rule))
+            tell(&told, &second, i);
+    if (once)
+        tell(&told, first, last);
+    memcpy(borrow->checks, checks, told.count * sizeof *checks);
+    memcpy(borrow->outcomes, outcomes, told.count * sizeof *outcomes);
+    borrow->count = told.count;
+}
+
+void weir_borrow_choose(struct weir_entry *entry)
+{
+    struct weir_borrow *borrow = entry->borrow;
+    struct weir_decision *decision = &entry->decision;
+    uint32_t loans = 0;
+    if (borrow->tried && decision->verdict == WEIR_DENIED)
+        loans = sooner(decision, borrow);
+    if (loans == 0)
+        return;
+    mix(decision, borrow, loans);
+    swap(entry);
+    if (decision->now_ns < borrow->now_ns)
+        decision->now_ns = borrow->now_ns;
+    borrow->beside = true;
+}
+
+void weir_engine_own(const struct weir_decision *decision, struct weir_decision *own)
 {
     const struct weir_borrow *borrow = weir_entry_of(decision)->borrow;
-    bool second = borrow->tried && decision->verdict == WEIR_ALLOWED;
-    *count = second ? borrow->count : decision->count;
-    return second ? borrow->checks : decision->checks;
+    *own = *decision;
+    if (borrow == NULL || !borrow->beside)
+        return;
+    own->checks = borrow->checks;
+    own->outcomes = borrow->outcomes;
+    own->count = borrow->count;
+    own->now_ns = borrow->now_ns;
 }
 
 uint16_t weir_engine_borrowed(const struct weir_decision *decision,

@@ -37,6 +37,7 @@ struct weir_borrow {
     uint64_t now_ns;
     uint16_t count, loan_count, loan_checks;
     bool tried, borrowed;
+    bool beside; /* the first try stands here, and another one is told */
     struct weir_loan *loans;
     struct weir_check *from;   /* the pools' checks */
     struct weir_check *checks; /* of the other try */
@@ -64,8 +65,5 @@ bool weir_borrow_lends(const struct weir_borrow *borrow, const struct weir_check
 
 /* After the books: where both deny, tells the pools to wait less for in place of their limits. */
 void weir_borrow_choose(struct weir_entry *entry);
-
-/* The checks of the first try of a decision that was allowed and may have borrowed. */
-const struct weir_check *weir_borrow_own(const struct weir_decision *decision, uint16_t *count);
 
 #endif

@@ -166,6 +166,10 @@ struct weir_borrowed {
 uint16_t weir_engine_borrowed(const struct weir_decision *decision,
                               struct weir_borrowed borrowed[WEIR_CHECKS_MAX]);
 
+/* The checks of a decision as its limits decided by themselves, before any pool was asked: the
+ * decision's own where no pool stands in a limit's place. Valid until it is released. */
+void weir_engine_own(const struct weir_decision *decision, struct weir_decision *own);
+
 /* Fills a taken decision with the checks of a candidate: of the limit whose first check is `live`,
  * under the rules that `of` was filled by. False: it has none. */
 bool weir_engine_apply_candidate(struct weir_decision *decision, const struct weir_decision *of,

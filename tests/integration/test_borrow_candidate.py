@@ -242,6 +242,11 @@ def test_a_replay_tells_what_was_borrowed_and_what_an_enforced_share_denies(tmp_
     assert row(report, "LIMIT", "pool") == ["3", "3", "0", "1"]
     assert row(report, "LIMIT", "share%") == ["7", "1", "6", "1"]
     assert "+ own borrowed from pool for 3 requests" in report
+    # Whichever is to be waited less for: what is denied is the limit's, and no owner of the pool.
+    limits[1]["rate"] = "3/day"
+    report = replay(tmp_path, limits, requests)
+    assert row(report, "LIMIT", "own+") == ["7", "5", "2", "1"]
+    assert row(report, "LIMIT", "pool") == ["3", "3", "0", "1"]
     assert "% share is enforced on 0% of its keys: 0 of 6 denials took effect" in report
 
 
