@@ -205,6 +205,15 @@ static void ask(struct weir_engine *engine, const struct weir_entry *of, uint16_
         weir_engine_queue(engine, &entry->decision);
 }
 
+/* Whether a settlement knows enough: the key's text, and that the limit is enforced on the key. */
+static bool settlement_says(const struct weir_generation *generation, uint32_t rule,
+                            const struct weir_check *check)
+{
+    struct weir_rule_info info;
+    weir_rules_info(generation->rules, rule, &info);
+    return check->key.size > 0 && info.enforce == 100;
+}
+
 static void look_limit(struct weir_engine *engine, const struct weir_entry *entry, uint16_t first,
                        uint16_t end)
 {
@@ -218,7 +227,7 @@ static void look_limit(struct weir_engine *engine, const struct weir_entry *entr
     const struct weir_check *check = &decision->checks[use.check];
     const struct weir_limit_spec *spec = &check->limit->spec;
     if (check->key.size > WEIR_WARNING_KEY_MAX ||
-        (decision->op == WEIR_OP_DEBIT && check->key.size == 0))
+        (decision->op == WEIR_OP_DEBIT && !settlement_says(entry->generation, rule, check)))
         return;
     uint64_t end_ns = period_end(spec, decision->now_ns);
     struct fact fact = {

@@ -465,6 +465,25 @@ static void a_pool_that_denies_a_borrower_warns_its_owners_only(void **state)
     (void)state;
 }
 
+/* A settlement's checks don't say for whom their limit is enforced. */
+static void a_settlement_warns_of_no_limit_that_is_enforced_on_some_keys(void **state)
+{
+    open_world("- {name: a, key: [user], rate: 100/day, warn_at: 80%, enforce: 50%}\n", false);
+    for (int user = 0; user < 64; user++) {
+        char name[8];
+        snprintf(name, sizeof name, "u%d", user);
+        struct weir_decision *d = take(world.engine, name, 90);
+        d->op = WEIR_OP_DEBIT;
+        d->checks[0].flags = 0;
+        weir_engine_queue(world.engine, d);
+        weir_engine_run(world.engine, world.now_ns);
+        weir_engine_release(world.engine, d);
+    }
+    assert_int_equal(world.told_count, 0);
+    close_world();
+    (void)state;
+}
+
 static void an_answer_warns_whoever_is_allowed_at_or_above_the_threshold(void **state)
 {
     struct weir_answer answer;
@@ -696,6 +715,7 @@ int main(void)
         cmocka_unit_test(dry_runs_refunds_and_keys_that_are_not_enforced_warn_of_nothing),
         cmocka_unit_test(a_request_that_borrows_warns_of_its_other_limits),
         cmocka_unit_test(a_pool_that_denies_a_borrower_warns_its_owners_only),
+        cmocka_unit_test(a_settlement_warns_of_no_limit_that_is_enforced_on_some_keys),
         cmocka_unit_test(an_answer_warns_whoever_is_allowed_at_or_above_the_threshold),
         cmocka_unit_test(what_comes_over_raises_the_threshold),
         cmocka_unit_test(a_store_elsewhere_is_asked_for_the_record_once),
