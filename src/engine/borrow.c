@@ -305,9 +305,11 @@ static void mix(const struct weir_decision *first, struct weir_borrow *borrow, u
             tell(&told, &second, i);
     if (once)
         tell(&told, first, last);
-    memcpy(borrow->checks, checks, told.count * sizeof *checks);
-    memcpy(borrow->outcomes, outcomes, told.count * sizeof *outcomes);
     borrow->count = told.count;
+    for (uint16_t i = 0; i < told.count; i++) {
+        borrow->checks[i] = told.checks[i];
+        borrow->outcomes[i] = told.outcomes[i];
+    }
 }
 
 void weir_borrow_choose(struct weir_entry *entry)
