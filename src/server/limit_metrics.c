@@ -1,38 +1,8 @@
 /* Metrics of the limits; see metrics.h */
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "server/metrics.h"
-
-/* One line: the longest name, two labels of 64 bytes, a number. */
-#define LINE_MAX_BYTES 512
-
-void weir_metrics_put(struct weir_metrics *metrics, const char *format, ...)
-{
-    struct weir_buffers *buffers = &metrics->daemon->admin.buffers;
-    if (!metrics->text)
-        return;
-    struct weir_buffer *text = weir_buffer_reserve(buffers, metrics->text, LINE_MAX_BYTES);
-    if (!text) {
-        weir_buffer_give(buffers, metrics->text);
-        metrics->text = NULL;
-        return;
-    }
-    va_list arguments;
-    va_start(arguments, format);
-    int size = vsnprintf(text->data + text->used, LINE_MAX_BYTES, format, arguments);
-    va_end(arguments);
-    text->used += size < LINE_MAX_BYTES ? (size_t)size : LINE_MAX_BYTES - 1;
-    metrics->text = text;
-}
-
-void weir_metrics_head(struct weir_metrics *metrics, const char *name, const char *type,
-                       const char *help)
-{
-    weir_metrics_put(metrics, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
 
 void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
                         struct weir_limit_totals *totals)
@@ -54,76 +24,104 @@ void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
     }
 }
 
-static void put_decisions(struct weir_metrics *metrics)
+/* A limit, and what it has counted. */
+struct counted {
+    struct weir_rule_info info;
+    struct weir_limit_totals totals;
+    const struct weir_warn_at *warn_at;
+};
+
+static void put_decisions(struct weir_metrics *metrics, const struct counted *limit)
 {
-    struct weir_daemon *daemon = metrics->daemon;
-    weir_metrics_head(metrics, "weir_decisions_total", "counter",
-                      "Verdicts of each limit; a shadow limit denies without effect.");
-    for (uint32_t rule = 0; rule < weir_rules_count(daemon->rules); rule++) {
-        struct weir_rule_info info;
-        struct weir_limit_totals totals;
-        weir_rules_info(daemon->rules, rule, &info);
-        weir_daemon_totals(daemon, info.name, &totals);
-        weir_metrics_put(metrics,
-                         "weir_decisions_total{limit=\"%s\",result=\"allowed\"} %" PRIu64 "\n",
-                         info.name, totals.allowed);
-        weir_metrics_put(metrics,
-                         "weir_decisions_total{limit=\"%s\",result=\"denied\"} %" PRIu64 "\n",
-                         info.name, totals.denied);
+    const struct {
+        const char *result;
+        uint64_t count;
+    } results[] = {{"allowed", limit->totals.allowed},
+                   {"denied", limit->totals.denied},
+                   {"shadow_denied", limit->totals.shadow_denied}};
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+        weir_metrics_put(metrics, "weir_decisions_total{limit=\"%s\",result=\"%s\"} %" PRIu64 "\n",
+                         limit->info.name, results[i].result, results[i].count);
+}
+
+static bool borrows(const struct counted *limit)
+{
+    return limit->info.pool != NULL;
+}
+
+static void put_borrowed(struct weir_metrics *metrics, const struct counted *limit)
+{
+    weir_metrics_put(metrics, "weir_borrowed_total{limit=\"%s\",pool=\"%s\"} %" PRIu64 "\n",
+                     limit->info.name, limit->info.pool, limit->totals.borrowed);
+}
+
+static bool has_candidate(const struct counted *limit)
+{
+    return limit->info.candidate_count > 0;
+}
+
+static void put_candidates(struct weir_metrics *metrics, const struct counted *limit)
+{
+    for (int i = 0; i < WEIR_TRIAL_OUTCOMES; i++)
+        weir_metrics_put(metrics, "weir_candidate_total{limit=\"%s\",outcome=\"%s\"} %" PRIu64 "\n",
+                         limit->info.name, weir_trial_name((enum weir_trial_outcome)i),
+                         limit->totals.trials[i]);
+}
+
+static bool warns(const struct counted *limit)
+{
+    return limit->warn_at->count > 0;
+}
+
+static void put_warnings(struct weir_metrics *metrics, const struct counted *limit)
+{
+    for (int i = 0; i < limit->warn_at->count; i++)
         weir_metrics_put(
-            metrics, "weir_decisions_total{limit=\"%s\",result=\"shadow_denied\"} %" PRIu64 "\n",
-            info.name, totals.shadow_denied);
-    }
+            metrics, "weir_warnings_total{limit=\"%s\",threshold=\"%u\"} %" PRIu64 "\n",
+            limit->info.name, (unsigned)limit->warn_at->percent[i], limit->totals.warnings[i]);
 }
 
-/* Limits without a pool, or without a candidate, have no series; where none has, there is no
- * metric.
- */
-static void put_borrowed(struct weir_metrics *metrics)
-{
-    struct weir_daemon *daemon = metrics->daemon;
-    bool any = false;
-    for (uint32_t rule = 0; rule < weir_rules_count(daemon->rules); rule++) {
-        struct weir_rule_info info;
-        struct weir_limit_totals totals;
-        weir_rules_info(daemon->rules, rule, &info);
-        if (!info.pool)
-            continue;
-        if (!any)
-            weir_metrics_head(metrics, "weir_borrowed_total", "counter",
-                              "Requests that a limit denied and its pool admitted.");
-        any = true;
-        weir_daemon_totals(daemon, info.name, &totals);
-        weir_metrics_put(metrics, "weir_borrowed_total{limit=\"%s\",pool=\"%s\"} %" PRIu64 "\n",
-                         info.name, info.pool, totals.borrowed);
-    }
-}
+/* A metric of limits. Those that it is not about have no series; where it is about none, it is not
+ * there. */
+struct family {
+    const char *name, *help;
+    bool (*concerns)(const struct counted *limit); /* NULL: it is about every limit */
+    void (*put)(struct weir_metrics *metrics, const struct counted *limit);
+};
 
-static void put_candidates(struct weir_metrics *metrics)
+static const struct family families[] = {
+    {"weir_decisions_total", "Verdicts of each limit; a shadow limit denies without effect.", NULL,
+     put_decisions},
+    {"weir_borrowed_total", "Requests that a limit denied and its pool admitted.", borrows,
+     put_borrowed},
+    {"weir_candidate_total", "Verdicts of a limit's candidate beside its own.", has_candidate,
+     put_candidates},
+    {"weir_warnings_total", "Times that a key has reached a threshold, once a period.", warns,
+     put_warnings},
+};
+
+static void put_family(struct weir_metrics *metrics, const struct family *family)
 {
     struct weir_daemon *daemon = metrics->daemon;
-    bool any = false;
+    bool begun = !family->concerns;
+    if (begun)
+        weir_metrics_head(metrics, family->name, "counter", family->help);
     for (uint32_t rule = 0; rule < weir_rules_count(daemon->rules); rule++) {
-        struct weir_rule_info info;
-        struct weir_limit_totals totals;
-        weir_rules_info(daemon->rules, rule, &info);
-        if (!info.candidate_count)
+        struct counted limit;
+        weir_rules_info(daemon->rules, rule, &limit.info);
+        limit.warn_at = weir_rules_warn_at(daemon->rules, rule);
+        if (family->concerns && !family->concerns(&limit))
             continue;
-        if (!any)
-            weir_metrics_head(metrics, "weir_candidate_total", "counter",
-                              "Verdicts of a limit's candidate beside its own.");
-        any = true;
-        weir_daemon_totals(daemon, info.name, &totals);
-        for (int i = 0; i < WEIR_TRIAL_OUTCOMES; i++)
-            weir_metrics_put(
-                metrics, "weir_candidate_total{limit=\"%s\",outcome=\"%s\"} %" PRIu64 "\n",
-                info.name, weir_trial_name((enum weir_trial_outcome)i), totals.trials[i]);
+        if (!begun)
+            weir_metrics_head(metrics, family->name, "counter", family->help);
+        begun = true;
+        weir_daemon_totals(daemon, limit.info.name, &limit.totals);
+        family->put(metrics, &limit);
     }
 }
 
 void weir_metrics_of_limits(struct weir_metrics *metrics)
 {
-    put_decisions(metrics);
-    put_borrowed(metrics);
-    put_candidates(metrics);
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        put_family(metrics, &families[i]);
 }

@@ -4,6 +4,7 @@
  * is known before the first request.
  */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,36 @@
 #include "server/http.h"
 #include "server/metrics.h"
 
-static void single(struct weir_metrics *metrics, const char *name, const char *type,
-                   const char *help, uint64_t value)
+/* One line: the longest name, two labels of 64 bytes, a number. */
+#define LINE_MAX_BYTES 512
+
+void weir_metrics_put(struct weir_metrics *metrics, const char *format, ...)
+{
+    struct weir_buffers *buffers = &metrics->daemon->admin.buffers;
+    if (!metrics->text)
+        return;
+    struct weir_buffer *text = weir_buffer_reserve(buffers, metrics->text, LINE_MAX_BYTES);
+    if (!text) {
+        weir_buffer_give(buffers, metrics->text);
+        metrics->text = NULL;
+        return;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(text->data + text->used, LINE_MAX_BYTES, format, arguments);
+    va_end(arguments);
+    text->used += size < LINE_MAX_BYTES ? (size_t)size : LINE_MAX_BYTES - 1;
+    metrics->text = text;
+}
+
+void weir_metrics_head(struct weir_metrics *metrics, const char *name, const char *type,
+                       const char *help)
+{
+    weir_metrics_put(metrics, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+void weir_metrics_number(struct weir_metrics *metrics, const char *name, const char *type,
+                         const char *help, uint64_t value)
 {
     weir_metrics_head(metrics, name, type, help);
     weir_metrics_put(metrics, "%s %" PRIu64 "\n", name, value);
@@ -106,12 +135,13 @@ static void put_commands(struct weir_metrics *metrics)
     }
     if (daemon->redis_endpoint.kind == WEIR_ENDPOINT_OFF)
         return;
-    single(metrics, "weir_redis_commands_total", "counter", "Commands of the Redis protocol.",
-           commands);
-    single(metrics, "weir_redis_errors_total", "counter",
-           "Errors that commands were answered with.", errors);
-    single(metrics, "weir_redis_limits", "gauge", "Distinct limits that commands have given.",
-           weir_redis_limits_count(daemon->redis.limits));
+    weir_metrics_number(metrics, "weir_redis_commands_total", "counter",
+                        "Commands of the Redis protocol.", commands);
+    weir_metrics_number(metrics, "weir_redis_errors_total", "counter",
+                        "Errors that commands were answered with.", errors);
+    weir_metrics_number(metrics, "weir_redis_limits", "gauge",
+                        "Distinct limits that commands have given.",
+                        weir_redis_limits_count(daemon->redis.limits));
 }
 
 /* Calls by method and status; series that are zero are left out. */
@@ -148,21 +178,24 @@ static void put_calls(struct weir_metrics *metrics)
 static void put_connections(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
-    single(metrics, "weir_connections", "gauge", "Connections that are open.",
-           SUM(daemon, connections));
-    single(metrics, "weir_connections_max", "gauge", "Connections that may be open.",
-           (uint64_t)daemon->workers[0].connections_max * daemon->worker_count);
-    single(metrics, "weir_connections_accepted_total", "counter", "Connections accepted.",
-           SUM(daemon, accepted));
-    single(metrics, "weir_connections_refused_total", "counter",
-           "Connections answered 503 because too many were open.", SUM(daemon, refused));
-    single(metrics, "weir_timeouts_total", "counter",
-           "Connections cut because the client was too slow to send or to read.",
-           SUM(daemon, timeouts));
-    single(metrics, "weir_protocol_errors_total", "counter",
-           "Requests and PROXY headers that were malformed.", SUM(daemon, protocol_errors));
-    single(metrics, "weir_tls_errors_total", "counter",
-           "TLS sessions that failed, handshakes most of all.", SUM(daemon, tls_errors));
+    weir_metrics_number(metrics, "weir_connections", "gauge", "Connections that are open.",
+                        SUM(daemon, connections));
+    weir_metrics_number(metrics, "weir_connections_max", "gauge", "Connections that may be open.",
+                        (uint64_t)daemon->workers[0].connections_max * daemon->worker_count);
+    weir_metrics_number(metrics, "weir_connections_accepted_total", "counter",
+                        "Connections accepted.", SUM(daemon, accepted));
+    weir_metrics_number(metrics, "weir_connections_refused_total", "counter",
+                        "Connections answered 503 because too many were open.",
+                        SUM(daemon, refused));
+    weir_metrics_number(metrics, "weir_timeouts_total", "counter",
+                        "Connections cut because the client was too slow to send or to read.",
+                        SUM(daemon, timeouts));
+    weir_metrics_number(metrics, "weir_protocol_errors_total", "counter",
+                        "Requests and PROXY headers that were malformed.",
+                        SUM(daemon, protocol_errors));
+    weir_metrics_number(metrics, "weir_tls_errors_total", "counter",
+                        "TLS sessions that failed, handshakes most of all.",
+                        SUM(daemon, tls_errors));
 }
 
 static void put_turns(struct weir_metrics *metrics)
@@ -184,8 +217,9 @@ static void put_turns(struct weir_metrics *metrics)
     weir_metrics_put(metrics, "weir_turn_seconds_sum %" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000,
                      ns % 1000000000);
     weir_metrics_put(metrics, "weir_turn_seconds_count %" PRIu64 "\n", below);
-    single(metrics, "weir_requests_decided_total", "counter",
-           "Decisions made, each over all limits of one request.", SUM(daemon, decisions));
+    weir_metrics_number(metrics, "weir_requests_decided_total", "counter",
+                        "Decisions made, each over all limits of one request.",
+                        SUM(daemon, decisions));
 }
 
 static void put_table(struct weir_metrics *metrics)
@@ -224,7 +258,7 @@ static void put_table(struct weir_metrics *metrics)
          stats.lock_waits},
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        single(metrics, lines[i].name, lines[i].type, lines[i].help, lines[i].value);
+        weir_metrics_number(metrics, lines[i].name, lines[i].type, lines[i].help, lines[i].value);
 }
 
 static void put_failures(struct weir_metrics *metrics)
@@ -241,9 +275,10 @@ static void put_failures(struct weir_metrics *metrics)
         local += weir_counted(&failures->local);
         exhausted += weir_counted(&failures->exhausted);
     }
-    single(metrics, "weir_store_errors_total", "counter", "Decisions that the store did not make.",
-           late + failed);
-    single(metrics, "weir_store_late_total", "counter", "Of those, past their deadline.", late);
+    weir_metrics_number(metrics, "weir_store_errors_total", "counter",
+                        "Decisions that the store did not make.", late + failed);
+    weir_metrics_number(metrics, "weir_store_late_total", "counter",
+                        "Of those, past their deadline.", late);
     weir_metrics_head(metrics, "weir_fallback_decisions_total", "counter",
                       "Decisions by on_store_error instead of the store.");
     weir_metrics_put(metrics, "weir_fallback_decisions_total{source=\"open\"} %" PRIu64 "\n", open);
@@ -251,8 +286,8 @@ static void put_failures(struct weir_metrics *metrics)
                      closed);
     weir_metrics_put(metrics, "weir_fallback_decisions_total{source=\"local\"} %" PRIu64 "\n",
                      local);
-    single(metrics, "weir_decisions_exhausted_total", "counter",
-           "Requests that found no free decision.", exhausted);
+    weir_metrics_number(metrics, "weir_decisions_exhausted_total", "counter",
+                        "Requests that found no free decision.", exhausted);
 }
 
 /* What became of JSON Web Tokens. */
@@ -328,7 +363,7 @@ static void put_store(struct weir_metrics *metrics)
          weir_counted(&stats->lease_decisions)},
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
-        single(metrics, lines[i].name, lines[i].type, lines[i].help, lines[i].value);
+        weir_metrics_number(metrics, lines[i].name, lines[i].type, lines[i].help, lines[i].value);
     put_latency(metrics, "weir_store_latency_seconds", "Time from a call's writing to its reply.",
                 stats->latency_buckets, weir_counted(&stats->latency_ns));
 }
@@ -348,9 +383,10 @@ static void put_identities(struct weir_metrics *metrics)
         {"stale", &counters->stale}, {"on_error", &counters->guessed},
         {"error", &counters->error}, {"late", &counters->late},
     };
-    single(metrics, "weir_identities_up", "gauge",
-           "1: every worker reaches the Redis that callers are kept in, and is answered.",
-           totals.workers > 0 && totals.up == totals.workers);
+    weir_metrics_number(
+        metrics, "weir_identities_up", "gauge",
+        "1: every worker reaches the Redis that callers are kept in, and is answered.",
+        totals.workers > 0 && totals.up == totals.workers);
     weir_metrics_head(metrics, "weir_identity_lookups_total", "counter",
                       "How it was found out who is calling: from memory, by asking, or not.");
     for (size_t i = 0; i < sizeof results / sizeof *results; i++)
@@ -362,8 +398,8 @@ static void put_identities(struct weir_metrics *metrics)
                      weir_counted(&counters->known));
     weir_metrics_put(metrics, "weir_identities{kind=\"nobody\"} %" PRIu64 "\n",
                      weir_counted(&counters->nobody));
-    single(metrics, "weir_identity_overrides", "gauge",
-           "Different overrides that callers elsewhere have had.", totals.overrides);
+    weir_metrics_number(metrics, "weir_identity_overrides", "gauge",
+                        "Different overrides that callers elsewhere have had.", totals.overrides);
     put_latency(metrics, "weir_identity_lookup_seconds",
                 "Time from asking who a key belongs to, to the answer.", counters->latency_buckets,
                 weir_counted(&counters->latency_ns));
@@ -393,9 +429,10 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     weir_metrics_put(&metrics, "weir_build_info{version=\"" WEIR_VERSION "\"} 1\n");
     seconds(&metrics, "weir_start_time_seconds", "When it started, since the epoch.",
             (int64_t)daemon->started_wall_ns);
-    single(&metrics, "weir_workers", "gauge", "Threads that decide.", daemon->worker_count);
-    single(&metrics, "weir_limits", "gauge", "Limits in the rules.",
-           weir_rules_count(daemon->rules));
+    weir_metrics_number(&metrics, "weir_workers", "gauge", "Threads that decide.",
+                        daemon->worker_count);
+    weir_metrics_number(&metrics, "weir_limits", "gauge", "Limits in the rules.",
+                        weir_rules_count(daemon->rules));
     weir_metrics_head(&metrics, "weir_reloads_total", "counter",
                       "Times the rules file was read again.");
     weir_metrics_put(&metrics, "weir_reloads_total{result=\"ok\"} %" PRIu64 "\n", daemon->reloads);
@@ -405,11 +442,11 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
             "When the rules in use were read, since the epoch.", (int64_t)daemon->reloaded_wall_ns);
     seconds(&metrics, "weir_clock_offset_seconds",
             "Wall clock minus the time that decisions are made by.", daemon->clock_offset_ns);
-    single(&metrics, "weir_log_lines_dropped_total", "counter",
-           "Log lines left out because there were too many a second.",
-           weir_counted(&daemon->log.dropped_total));
+    weir_metrics_number(&metrics, "weir_log_lines_dropped_total", "counter",
+                        "Log lines left out because there were too many a second.",
+                        weir_counted(&daemon->log.dropped_total));
     weir_metrics_of_limits(&metrics);
-    weir_metrics_of_warnings(&metrics);
+    weir_metrics_of_webhook(&metrics);
     put_requests(&metrics);
     put_calls(&metrics);
     put_commands(&metrics);

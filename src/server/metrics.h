@@ -1,5 +1,5 @@
 /* Writing metrics in Prometheus' text format 0.0.4: lines into a buffer of the admin worker's. What
- * is told stands in metrics.c, of limits in limit_metrics.c, of warnings in warning_metrics.c.
+ * is told stands in metrics.c, of limits in limit_metrics.c, of the webhook in webhook_metrics.c.
  *
  * Threads: the admin worker's.
  */
@@ -20,10 +20,14 @@ void weir_metrics_put(struct weir_metrics *metrics, const char *format, ...)
 void weir_metrics_head(struct weir_metrics *metrics, const char *name, const char *type,
                        const char *help);
 
-/* What each limit of the file has decided, borrowed and tried. */
+/* A metric of one value. */
+void weir_metrics_number(struct weir_metrics *metrics, const char *name, const char *type,
+                         const char *help, uint64_t value);
+
+/* What each limit of the file has decided, borrowed, tried and warned of. */
 void weir_metrics_of_limits(struct weir_metrics *metrics);
 
-/* Warnings by limit and threshold, where any limit has one; the webhook, where there is one. */
-void weir_metrics_of_warnings(struct weir_metrics *metrics);
+/* Of the webhook, where there is one. */
+void weir_metrics_of_webhook(struct weir_metrics *metrics);
 
 #endif
