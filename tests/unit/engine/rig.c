@@ -52,6 +52,13 @@ void rig_open_rules(struct rig *rig, struct weir_rules *rules)
     open_with(rig, fake_store_open(), 0, false, rules, NULL);
 }
 
+void rig_open_text(struct rig *rig, const char *text)
+{
+    struct weir_rules *rules = rig_rules(text);
+    rig_open_rules(rig, rules);
+    weir_rules_unref(rules); /* the engine has them */
+}
+
 void rig_open_elsewhere(struct rig *rig, struct weir_rules *rules)
 {
     open_with(rig, fake_store_open_named(), 0, true, rules, NULL);
@@ -87,6 +94,17 @@ struct weir_limit rig_limit(enum weir_algorithm algorithm, uint64_t rate, uint64
     struct weir_limit limit;
     assert_int_equal(weir_limit_init(&limit, &spec, NULL), 0);
     return limit;
+}
+
+void rig_request(struct weir_request *request, const struct weir_rules *rules,
+                 const char *const *pairs)
+{
+    weir_request_clear(request, weir_rules_attribute_count(rules));
+    for (size_t i = 0; pairs[i] != NULL; i += 2) {
+        int attribute = weir_rules_attribute(rules, pairs[i], strlen(pairs[i]));
+        if (attribute >= 0)
+            request->values[attribute] = (struct weir_bytes){pairs[i + 1], strlen(pairs[i + 1])};
+    }
 }
 
 struct weir_decision *rig_take(struct rig *rig, uintptr_t owner)

@@ -36,12 +36,18 @@ void rig_open_elsewhere(struct rig *rig, struct weir_rules *rules);
 /* The same with rules, parsed from `text`. */
 struct weir_rules *rig_rules(const char *text);
 void rig_open_rules(struct rig *rig, struct weir_rules *rules);
+void rig_open_text(struct rig *rig, const char *text);
 
 /* The same with a directory of callers. */
 void rig_open_directory(struct rig *rig, struct weir_rules *rules,
                         struct weir_directory *directory);
 
 struct weir_limit rig_limit(enum weir_algorithm algorithm, uint64_t rate, uint64_t window_ns);
+
+/* Makes it a request of these attributes: name, value, ..., NULL. Those that no rule reads are
+ * dropped, as front ends do. */
+void rig_request(struct weir_request *request, const struct weir_rules *rules,
+                 const char *const *pairs);
 
 /* A decision with an owner and no check yet; must not fail. */
 struct weir_decision *rig_take(struct rig *rig, uintptr_t owner);

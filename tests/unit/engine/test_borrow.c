@@ -6,30 +6,21 @@
 #include <string.h>
 
 #include "core/siphash.h"
+#include "draw.h"
 #include "engine/borrow.h"
 #include "engine/reservation.h"
+#include "limit_model.h"
 #include "rig.h"
-#include "table/table.h"
+#include "table_rig.h"
 
 static struct weir_request request;
-
-/* A request of these attributes: name, value, ..., NULL. */
-static void fill(const struct weir_rules *rules, const char *const *pairs)
-{
-    weir_request_clear(&request, weir_rules_attribute_count(rules));
-    for (size_t i = 0; pairs[i] != NULL; i += 2) {
-        int attribute = weir_rules_attribute(rules, pairs[i], strlen(pairs[i]));
-        if (attribute >= 0)
-            request.values[attribute] = (struct weir_bytes){pairs[i + 1], strlen(pairs[i + 1])};
-    }
-}
 
 /* Queues a request of these attributes. */
 static struct weir_decision *send(struct rig *rig, uint64_t cost, const char *const *pairs)
 {
     struct weir_reason reason;
     struct weir_decision *decision = rig_take(rig, 0);
-    fill(weir_engine_rules(rig->engine), pairs);
+    rig_request(&request, weir_engine_rules(rig->engine), pairs);
     request.cost = cost;
     assert_int_equal(weir_engine_apply_rules(rig->engine, decision, &request, &reason), 0);
     return decision;
@@ -79,8 +70,7 @@ static const char simple[] = "limits:\n"
 static void what_a_limit_denies_is_charged_to_its_pool(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules = rig_rules(simple);
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, simple);
     for (int i = 0; i < 2; i++)
         assert_int_equal(ASK(&rig, 1, "plan", "pro", "user", "ann")->verdict, WEIR_ALLOWED);
     expect_told(rig.done[1], "all:98 own:0");
@@ -100,14 +90,12 @@ static void what_a_limit_denies_is_charged_to_its_pool(void **state)
     assert_int_equal(counts_of(&rig, "pool").allowed, 3);
     assert_int_equal(counts_of(&rig, "pool").denied, 1);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void where_both_deny_the_shorter_wait_is_told(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules = rig_rules(simple);
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, simple);
     for (int i = 0; i < 5; i++)
         ASK(&rig, 1, "plan", "pro", "user", "ann");
     struct weir_decision *denied = ASK(&rig, 1, "plan", "pro", "user", "ann");
@@ -126,22 +114,20 @@ static void where_both_deny_the_shorter_wait_is_told(void **state)
     assert_int_equal(counts_of(&rig, "pool").denied, 0);
     assert_int_equal(counts_of(&rig, "all").allowed, 7); /* its own verdicts, as ever */
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 /* Of two limits that borrow, one is free again by itself, and the other by its pool. */
 static void the_wait_that_is_told_is_enough_and_no_longer_than_needed(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules =
-        rig_rules("limits:\n"
+    rig_open_text(&rig,
+                  "limits:\n"
                   "- {name: a, key: [user], algorithm: fixed_window, rate: 1/h, pool: pool-a}\n"
                   "- {name: b, key: [user], algorithm: fixed_window, rate: 1/min, pool: pool-b}\n"
                   "- {name: pool-a, match: {path: /x}, key: [], algorithm: fixed_window,\n"
                   "   rate: 1/5min, borrow: true}\n"
                   "- {name: pool-b, match: {path: /x}, key: [], algorithm: fixed_window,\n"
                   "   rate: 1/day, borrow: true}\n");
-    rig_open_rules(&rig, rules);
     for (int i = 0; i < 2; i++)
         assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, WEIR_ALLOWED);
     struct weir_decision *denied = ASK(&rig, 1, "user", "ann");
@@ -159,19 +145,17 @@ static void the_wait_that_is_told_is_enough_and_no_longer_than_needed(void **sta
     weir_engine_run(rig.engine, START + retry_ns);
     assert_int_equal(again->verdict, WEIR_ALLOWED);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void another_limit_that_denies_leaves_the_pool_alone(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules =
-        rig_rules("limits:\n"
+    rig_open_text(&rig,
+                  "limits:\n"
                   "- {name: all, key: [], algorithm: fixed_window, rate: 2/h}\n"
                   "- {name: own, key: [user], algorithm: fixed_window, rate: 1/h, pool: pool}\n"
                   "- {name: pool, match: {path: /x}, key: [], algorithm: fixed_window, rate: 9/h,\n"
                   "   borrow: true}\n");
-    rig_open_rules(&rig, rules);
     for (int i = 0; i < 2; i++)
         assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, WEIR_ALLOWED);
     struct weir_decision *denied = ASK(&rig, 1, "user", "ann");
@@ -179,14 +163,12 @@ static void another_limit_that_denies_leaves_the_pool_alone(void **state)
     expect_told(denied, "all:0 own:0");
     expect_told(ASK(&rig, 1, "path", "/x"), "all:0 pool:8");
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void a_dry_run_borrows_without_charging(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules = rig_rules(simple);
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, simple);
     for (int i = 0; i < 4; i++) {
         struct weir_decision *decision =
             send(&rig, 3, (const char *const[]){"plan", "pro", "user", "ann", NULL});
@@ -197,18 +179,16 @@ static void a_dry_run_borrows_without_charging(void **state)
     }
     assert_int_equal(counts_of(&rig, "own").borrowed, 0);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void a_pool_that_is_met_anyhow_is_charged_once(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules =
-        rig_rules("limits:\n"
+    rig_open_text(&rig,
+                  "limits:\n"
                   "- {name: org, key: [], algorithm: fixed_window, rate: 5/h, borrow: true}\n"
                   "- {name: a, key: [user], algorithm: fixed_window, rate: 1/h, pool: org}\n"
                   "- {name: b, key: [user], algorithm: fixed_window, rate: 1/h, pool: org}\n");
-    rig_open_rules(&rig, rules);
     expect_told(ASK(&rig, 1, "user", "ann"), "org:4 a:0 b:0");
     expect_told(ASK(&rig, 1, "user", "ann"), "org:3");
     expect_told(ASK(&rig, 2, "user", "ann"), "org:1");
@@ -218,19 +198,17 @@ static void a_pool_that_is_met_anyhow_is_charged_once(void **state)
     assert_int_equal(counts_of(&rig, "a").borrowed, 2);
     assert_int_equal(counts_of(&rig, "b").borrowed, 2);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void what_is_charged_on_denial_is_charged_once(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules =
-        rig_rules("limits:\n"
+    rig_open_text(&rig,
+                  "limits:\n"
                   "- {name: tries, key: [], algorithm: fixed_window, rate: 9/h, on_deny: charge}\n"
                   "- {name: own, key: [user], algorithm: fixed_window, rate: 1/h, pool: pool}\n"
                   "- {name: pool, match: {path: /x}, key: [], algorithm: fixed_window, rate: 1/h,\n"
                   "   borrow: true}\n");
-    rig_open_rules(&rig, rules);
     expect_told(ASK(&rig, 1, "user", "ann"), "tries:8 own:0");
     struct weir_decision *borrowed = ASK(&rig, 1, "user", "ann");
     assert_int_equal(borrowed->verdict, WEIR_ALLOWED);
@@ -243,7 +221,6 @@ static void what_is_charged_on_denial_is_charged_once(void **state)
     assert_int_equal(answer.limits[0].report.remaining, 6);
     assert_int_equal(counts_of(&rig, "tries").allowed, 3);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 /* How long another limit denies is shorter: what the pool says is asked for, and nothing more. */
@@ -252,13 +229,12 @@ static void what_is_charged_on_denial_still_denies_where_a_pool_would_lend(void 
     struct rig rig;
     struct weir_answer answer;
     static char lease[WEIR_LEASE_TOKEN_MAX];
-    struct weir_rules *rules = rig_rules(
-        "limits:\n"
-        "- {name: tries, key: [], algorithm: fixed_window, rate: 2/min, on_deny: charge}\n"
-        "- {name: own, key: [user], algorithm: fixed_window, rate: 1/h, pool: pool}\n"
-        "- {name: pool, match: {path: /x}, key: [], algorithm: fixed_window, rate: 9/h,\n"
-        "   borrow: true}\n");
-    rig_open_rules(&rig, rules);
+    rig_open_text(
+        &rig, "limits:\n"
+              "- {name: tries, key: [], algorithm: fixed_window, rate: 2/min, on_deny: charge}\n"
+              "- {name: own, key: [user], algorithm: fixed_window, rate: 1/h, pool: pool}\n"
+              "- {name: pool, match: {path: /x}, key: [], algorithm: fixed_window, rate: 9/h,\n"
+              "   borrow: true}\n");
     for (int i = 0; i < 4; i++)
         assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, i < 2 ? WEIR_ALLOWED : WEIR_DENIED);
     expect_told(rig.done[3], "tries:0 pool:8");
@@ -271,15 +247,13 @@ static void what_is_charged_on_denial_still_denies_where_a_pool_would_lend(void 
     assert_int_equal(counts_of(&rig, "own").borrowed, 1);
     assert_int_equal(counts_of(&rig, "pool").allowed, 1);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void a_repeat_is_charged_nothing_and_borrows_nothing(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules = rig_rules(simple);
     struct weir_reason reason;
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, simple);
     ASK(&rig, 2, "plan", "pro", "user", "ann");
     for (int i = 0; i < 3; i++) {
         struct weir_decision *decision =
@@ -294,7 +268,6 @@ static void a_repeat_is_charged_nothing_and_borrows_nothing(void **state)
     expect_told(ASK(&rig, 1, "plan", "free"), "all:96 pool:1");
     assert_int_equal(counts_of(&rig, "own").borrowed, 1);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void a_lease_of_the_pool_is_ended_by_its_token(void **state)
@@ -302,12 +275,11 @@ static void a_lease_of_the_pool_is_ended_by_its_token(void **state)
     static char lease[WEIR_LEASE_TOKEN_MAX], text[WEIR_LEASE_TOKEN_MAX];
     struct rig rig;
     struct weir_answer answer;
-    struct weir_rules *rules =
-        rig_rules("limits:\n"
+    rig_open_text(&rig,
+                  "limits:\n"
                   "- {name: own, key: [user], algorithm: concurrency, limit: 1, pool: pool}\n"
                   "- {name: pool, match: {path: /x}, key: [], algorithm: concurrency, limit: 1,\n"
                   "   borrow: true}\n");
-    rig_open_rules(&rig, rules);
     ASK(&rig, 1, "user", "ann");
     struct weir_decision *borrowed = ASK(&rig, 1, "user", "ann");
     assert_int_equal(borrowed->verdict, WEIR_ALLOWED);
@@ -318,7 +290,6 @@ static void a_lease_of_the_pool_is_ended_by_its_token(void **state)
                      0);
     assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, WEIR_ALLOWED);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static struct weir_decision *ask_once(struct rig *rig, const char *key)
@@ -336,12 +307,11 @@ static void a_repeat_has_the_lease_of_the_pool_too(void **state)
     static char first[WEIR_LEASE_TOKEN_MAX], second[WEIR_LEASE_TOKEN_MAX];
     struct rig rig;
     struct weir_answer one, two;
-    struct weir_rules *rules =
-        rig_rules("limits:\n"
+    rig_open_text(&rig,
+                  "limits:\n"
                   "- {name: own, key: [user], algorithm: concurrency, limit: 1, pool: pool}\n"
                   "- {name: pool, match: {path: /x}, key: [], algorithm: concurrency, limit: 1,\n"
                   "   borrow: true}\n");
-    rig_open_rules(&rig, rules);
     ASK(&rig, 1, "user", "ann");
     struct weir_decision *borrowed = ask_once(&rig, "key");
     assert_int_equal(borrowed->verdict, WEIR_ALLOWED);
@@ -356,17 +326,15 @@ static void a_repeat_has_the_lease_of_the_pool_too(void **state)
     assert_int_equal(release_lease(rig.engine, START, two.lease), 0);
     assert_int_equal(ASK(&rig, 1, "user", "ann")->verdict, WEIR_ALLOWED);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void a_reservation_is_settled_where_it_was_charged(void **state)
 {
     static char text[WEIR_RESERVATION_TEXT_MAX];
     struct rig rig;
-    struct weir_rules *rules = rig_rules(simple);
     struct weir_reason reason;
     uint64_t life_ns, id;
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, simple);
     ASK(&rig, 2, "plan", "pro", "user", "ann");
     struct weir_decision *decision =
         send(&rig, 3, (const char *const[]){"plan", "pro", "user", "ann", NULL});
@@ -384,7 +352,6 @@ static void a_reservation_is_settled_where_it_was_charged(void **state)
     run(&rig, settles);
     expect_told(ASK(&rig, 1, "plan", "free"), "all:96 pool:1");
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 /* --- Stores that answer later ----------------------------------------------------------------- */
@@ -398,8 +365,7 @@ static void exhaust(struct rig *rig)
 static void a_second_try_may_be_answered_later(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules = rig_rules(simple);
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, simple);
     exhaust(&rig);
     struct weir_decision *decision = ASK(&rig, 1, "plan", "pro", "user", "ann");
     uint64_t deadline_ns = decision->deadline_ns;
@@ -413,15 +379,13 @@ static void a_second_try_may_be_answered_later(void **state)
     assert_int_equal(decision->verdict, WEIR_ALLOWED);
     assert_int_equal(counts_of(&rig, "own").borrowed, 1);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void where_the_store_fails_the_second_try_the_first_stands(void **state)
 {
     for (int late = 0; late < 2; late++) {
         struct rig rig;
-        struct weir_rules *rules = rig_rules(simple);
-        rig_open_rules(&rig, rules);
+        rig_open_text(&rig, simple);
         exhaust(&rig);
         struct weir_decision *decision = ASK(&rig, 1, "plan", "pro", "user", "ann");
         fake_store_answer(rig.store, 0);
@@ -440,15 +404,13 @@ static void where_the_store_fails_the_second_try_the_first_stands(void **state)
         assert_int_equal(were_late, late);
         assert_int_equal(failed, !late);
         rig_close(&rig);
-        weir_rules_unref(rules);
     }
 }
 
 static void a_decision_may_be_cancelled_at_any_time(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules = rig_rules(simple);
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, simple);
     exhaust(&rig);
     struct weir_decision *queued = ASK(&rig, 1, "plan", "pro", "user", "ann");
     fake_store_answer(rig.store, 0);
@@ -463,7 +425,6 @@ static void a_decision_may_be_cancelled_at_any_time(void **state)
     assert_int_equal(weir_engine_pending(rig.engine), 0);
     assert_int_equal(rig.done_count, 1);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 /* --- Against the model ------------------------------------------------------------------------ */
@@ -474,14 +435,6 @@ static void a_decision_may_be_cancelled_at_any_time(void **state)
 #define STEPS 20000
 #endif
 #define USERS 3
-#define RATES_MAX 2
-
-/* One limit, on one key: the core's functions on plain memory. */
-struct model_limit {
-    const struct weir_limit *limits;
-    uint32_t count;
-    struct weir_cell cells[RATES_MAX];
-};
 
 static struct {
     struct weir_table *table;
@@ -489,17 +442,14 @@ static struct {
     struct weir_engine *engine;
     struct weir_rules *rules;
     struct weir_decision *done;
-    struct model_limit all, own[USERS], pool;
-    struct weir_limit lent[RATES_MAX]; /* the pool's for borrowers */
+    struct limit_model all, own[USERS], pool;
+    struct weir_limit lent[LIMIT_MODEL_RATES_MAX]; /* the pool's for borrowers */
     uint64_t now_ns, random, borrowed;
 } world;
 
 static uint64_t draw(uint64_t below)
 {
-    world.random ^= world.random << 13;
-    world.random ^= world.random >> 7;
-    world.random ^= world.random << 17;
-    return world.random % below;
+    return draw_below(&world.random, below);
 }
 
 static void keep(void *context, struct weir_decision *decision)
@@ -508,33 +458,22 @@ static void keep(void *context, struct weir_decision *decision)
     world.done = decision;
 }
 
-static int prepare(void *context, struct weir_limit *limit, const char *name)
-{
-    struct weir_reason reason;
-    (void)context;
-    (void)name;
-    return world.store->ops->prepare(world.store, limit, &reason);
-}
-
-static struct model_limit model_of(const char *name)
+static struct limit_model model_of(const char *name)
 {
     struct weir_rule_info info;
     weir_rules_info(world.rules, (uint32_t)weir_rules_find(world.rules, name, strlen(name)), &info);
-    return (struct model_limit){.limits = info.limit, .count = info.limit_count};
+    return limit_model_of(info.limit, info.limit_count);
 }
 
 static void open_world(const char *text, int reserve)
 {
-    static const struct weir_table_options options = {
-        .bytes = 1 << 20, .wall_ns = START, .boot_ns = 1, .secret = {7, 8}};
-    struct weir_reason reason;
     memset(&world, 0, sizeof world);
     world.random = 88172645463325252U + strlen(text);
     world.now_ns = START;
     world.rules = rig_rules(text);
-    assert_int_equal(weir_table_open(&world.table, &options, &reason), 0);
-    assert_int_equal(weir_store_embedded_open(&world.store, world.table), 0);
-    assert_int_equal(weir_rules_prepare(world.rules, prepare, NULL), 0);
+    world.table = rig_table(1 << 20);
+    world.store = rig_embedded(world.table);
+    rig_prepare(world.rules, world.store);
     struct weir_engine_options engine = {.store = world.store,
                                          .rules = world.rules,
                                          .secret = weir_table_secret(world.table),
@@ -561,28 +500,15 @@ static void close_world(void)
     weir_rules_unref(world.rules);
 }
 
-/* Whether it admits; the longest wait of those rates that do not. */
-static bool admits(const struct model_limit *limit, const struct weir_limit *under, uint64_t cost,
+static bool admits(const struct limit_model *limit, const struct weir_limit *under, uint64_t cost,
                    uint64_t *retry_ns)
 {
-    bool admitted = true;
-    for (uint32_t i = 0; i < limit->count; i++) {
-        struct weir_use use = {.now_ns = world.now_ns, .cost = cost};
-        struct weir_report report;
-        uint64_t delay_ns;
-        if (weir_cell_test(&under[i], &limit->cells[i], world.now_ns, cost, &delay_ns))
-            continue;
-        weir_cell_report(&under[i], &limit->cells[i], &use, false, &report);
-        *retry_ns = report.retry_after_ns > *retry_ns ? report.retry_after_ns : *retry_ns;
-        admitted = false;
-    }
-    return admitted;
+    return limit_model_admits(limit, under, world.now_ns, cost, retry_ns);
 }
 
-static void charge(struct model_limit *limit, uint64_t cost)
+static void charge(struct limit_model *limit, uint64_t cost)
 {
-    for (uint32_t i = 0; i < limit->count; i++)
-        weir_cell_charge(&limit->limits[i], &limit->cells[i], world.now_ns, cost);
+    limit_model_charge(limit, world.now_ns, cost);
 }
 
 /* No state has more than its capacity, ever. */
@@ -600,7 +526,7 @@ static bool model_decides(int user, bool free, uint64_t cost, uint64_t *retry_ns
 {
     uint64_t first_ns = 0, second_ns = 0, others_ns = 0;
     bool all = admits(&world.all, world.all.limits, cost, &others_ns);
-    struct model_limit *own = free ? &world.pool : &world.own[user];
+    struct limit_model *own = free ? &world.pool : &world.own[user];
     bool first = admits(own, own->limits, cost, &first_ns);
     *retry_ns = others_ns > first_ns ? others_ns : first_ns;
     if (all && first) {
@@ -629,8 +555,8 @@ static void step(void)
     uint64_t cost = draw(10) == 0 ? draw(12) : 1, retry_ns, told_ns;
     struct weir_reason reason;
     world.now_ns += pauses[draw(40) < 38 ? draw(3) : draw(5)];
-    fill(world.rules,
-         (const char *const[]){"plan", free ? "free" : "pro", "user", names[user], NULL});
+    rig_request(&request, world.rules,
+                (const char *const[]){"plan", free ? "free" : "pro", "user", names[user], NULL});
     request.cost = cost;
     struct weir_decision *decision = weir_engine_take(world.engine);
     assert_int_equal(weir_engine_apply_rules(world.engine, decision, &request, &reason), 0);
@@ -678,7 +604,7 @@ static bool decide_at(uint64_t now_ns, uint64_t cost, uint8_t op, uint64_t *retr
 {
     struct weir_reason reason;
     struct weir_decision *decision = weir_engine_take(world.engine);
-    fill(world.rules, (const char *const[]){"user", "ann", NULL});
+    rig_request(&request, world.rules, (const char *const[]){"user", "ann", NULL});
     request.cost = cost;
     decision->op = op;
     assert_int_equal(weir_engine_apply_rules(world.engine, decision, &request, &reason), 0);

@@ -6,16 +6,15 @@
 
 #include "draw.h"
 #include "engine/candidate.h"
+#include "limit_model.h"
 #include "rig.h"
-#include "table/table.h"
+#include "table_rig.h"
 
 static struct weir_request request;
 
 static void fill(const struct weir_rules *rules, const char *user)
 {
-    int attribute = weir_rules_attribute(rules, "user", 4);
-    weir_request_clear(&request, weir_rules_attribute_count(rules));
-    request.values[attribute] = (struct weir_bytes){user, strlen(user)};
+    rig_request(&request, rules, (const char *const[]){"user", user, NULL});
 }
 
 static struct weir_decision *send(struct rig *rig, const char *user)
@@ -54,45 +53,38 @@ static void expect_trials(struct weir_engine *engine, const char *name, uint64_t
 static void a_stricter_and_a_looser_candidate_are_told_apart(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules = rig_rules(RULES("4/h", "2/h"));
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, RULES("4/h", "2/h"));
     for (int i = 0; i < 6; i++)
         assert_int_equal(ask(&rig, "ann")->verdict, i < 4 ? WEIR_ALLOWED : WEIR_DENIED);
     expect_trials(rig.engine, "api", 2, 2, 2, 0, 0);
     rig_close(&rig);
-    weir_rules_unref(rules);
-    rules = rig_rules(RULES("2/h", "4/h"));
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, RULES("2/h", "4/h"));
     for (int i = 0; i < 6; i++)
         assert_int_equal(ask(&rig, "ann")->verdict, i < 2 ? WEIR_ALLOWED : WEIR_DENIED);
     expect_trials(rig.engine, "api", 2, 2, 0, 2, 0);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void what_others_deny_is_not_charged(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules = rig_rules(
-        "limits:\n"
-        "- {name: all, key: [], algorithm: fixed_window, rate: 2/h}\n"
-        "- {name: api, key: [user], algorithm: fixed_window, rate: 9/h, candidate: 3/h}\n"
-        "- {name: tries, key: [user], algorithm: fixed_window, rate: 9/h, candidate: 3/h,\n"
-        "   on_deny: charge}\n");
-    rig_open_rules(&rig, rules);
+    rig_open_text(
+        &rig, "limits:\n"
+              "- {name: all, key: [], algorithm: fixed_window, rate: 2/h}\n"
+              "- {name: api, key: [user], algorithm: fixed_window, rate: 9/h, candidate: 3/h}\n"
+              "- {name: tries, key: [user], algorithm: fixed_window, rate: 9/h, candidate: 3/h,\n"
+              "   on_deny: charge}\n");
     for (int i = 0; i < 6; i++)
         ask(&rig, "ann");
     expect_trials(rig.engine, "api", 6, 0, 0, 0, 0); /* 2 of 3 are used */
     expect_trials(rig.engine, "tries", 3, 0, 3, 0, 0);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void rates_of_a_candidate_are_charged_together(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules = rig_rules(RULES("9/h", "[1/min, 3/h]"));
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, RULES("9/h", "[1/min, 3/h]"));
     for (int i = 0; i < 5; i++)
         ask(&rig, "ann");
     expect_trials(rig.engine, "api", 1, 0, 4, 0, 0);
@@ -101,32 +93,28 @@ static void rates_of_a_candidate_are_charged_together(void **state)
     weir_engine_run(rig.engine, START + 60 * SECOND); /* the hour has 2 left */
     expect_trials(rig.engine, "api", 2, 0, 4, 0, 0);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void a_borrower_is_compared_by_its_own_verdict(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules =
-        rig_rules("limits:\n"
+    rig_open_text(&rig,
+                  "limits:\n"
                   "- {name: own, key: [user], algorithm: fixed_window, rate: 1/h, candidate: 2/h,\n"
                   "   pool: pool}\n"
                   "- {name: pool, match: {path: /x}, key: [], algorithm: fixed_window, rate: 9/h,\n"
                   "   borrow: true}\n");
-    rig_open_rules(&rig, rules);
     for (int i = 0; i < 4; i++)
         assert_int_equal(ask(&rig, "ann")->verdict, WEIR_ALLOWED);
     expect_trials(rig.engine, "own", 1, 2, 0, 1, 0);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void dry_runs_and_repeats_try_nothing(void **state)
 {
     struct rig rig;
     struct weir_reason reason;
-    struct weir_rules *rules = rig_rules(RULES("4/h", "2/h"));
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, RULES("4/h", "2/h"));
     struct weir_decision *peek = send(&rig, "ann");
     peek->op = WEIR_OP_PEEK;
     weir_engine_queue(rig.engine, peek);
@@ -139,14 +127,12 @@ static void dry_runs_and_repeats_try_nothing(void **state)
     }
     expect_trials(rig.engine, "api", 1, 0, 0, 0, 0);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void nobody_waits_for_a_candidate(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules = rig_rules(RULES("4/h", "2/h"));
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, RULES("4/h", "2/h"));
     rig.store->later_every = 1;
     struct weir_decision *decision = ask(&rig, "ann");
     fake_store_answer(rig.store, 0);
@@ -161,14 +147,12 @@ static void nobody_waits_for_a_candidate(void **state)
     expect_trials(rig.engine, "api", 1, 0, 0, 0, 0);
     assert_int_equal(rig.done_count, 0);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void what_the_store_fails_is_skipped(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules = rig_rules(RULES("4/h", "2/h"));
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, RULES("4/h", "2/h"));
     rig.store->later_every = 1;
     ask(&rig, "ann"); /* the live one fails */
     fake_store_fail(rig.store, 0, WEIR_ERR_STORE);
@@ -187,14 +171,12 @@ static void what_the_store_fails_is_skipped(void **state)
     uint64_t failed = weir_engine_failures(rig.engine)->failed;
     assert_int_equal(failed, 1); /* of requests */
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void more_than_there_is_room_for_are_skipped(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules = rig_rules(RULES("4/h", "2/h"));
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, RULES("4/h", "2/h"));
     rig.keep = false;
     rig.store->later_every = 1;
     for (int i = 0; i < WEIR_TRIALS_MAX + 3; i++) {
@@ -203,7 +185,6 @@ static void more_than_there_is_room_for_are_skipped(void **state)
     }
     expect_trials(rig.engine, "api", 0, 0, 0, 0, 3);
     rig_close(&rig); /* with all of them pending */
-    weir_rules_unref(rules);
 }
 
 static void counts_survive_a_change_of_rules(void **state)
@@ -231,20 +212,13 @@ static void counts_survive_a_change_of_rules(void **state)
 #define STEPS 20000
 #endif
 #define USERS 3
-#define RATES_MAX 2
-
-struct model_limit {
-    const struct weir_limit *limits;
-    uint32_t count;
-    struct weir_cell cells[RATES_MAX];
-};
 
 static struct {
     struct weir_table *table;
     struct weir_store *store;
     struct weir_engine *engine;
     struct weir_rules *rules;
-    struct model_limit all, live[USERS], candidate[USERS];
+    struct limit_model all, live[USERS], candidate[USERS];
     uint64_t now_ns, random, trials[WEIR_TRIAL_OUTCOMES], told;
 } world;
 
@@ -267,19 +241,8 @@ static void tell(void *context, const struct weir_check *check, enum weir_trial_
     world.told++;
 }
 
-static int prepare(void *context, struct weir_limit *limit, const char *name)
-{
-    struct weir_reason reason;
-    (void)context;
-    (void)name;
-    return world.store->ops->prepare(world.store, limit, &reason);
-}
-
 static void open_world(const char *live, const char *candidate)
 {
-    static const struct weir_table_options options = {
-        .bytes = 1 << 20, .wall_ns = START, .boot_ns = 1, .secret = {7, 8}};
-    struct weir_reason reason;
     char text[512];
     snprintf(text, sizeof text,
              "limits:\n- {name: all, key: [], rate: 150/min}\n"
@@ -289,9 +252,9 @@ static void open_world(const char *live, const char *candidate)
     world.random = 88172645463325252U + strlen(text);
     world.now_ns = START;
     world.rules = rig_rules(text);
-    assert_int_equal(weir_table_open(&world.table, &options, &reason), 0);
-    assert_int_equal(weir_store_embedded_open(&world.store, world.table), 0);
-    assert_int_equal(weir_rules_prepare(world.rules, prepare, NULL), 0);
+    world.table = rig_table(1 << 20);
+    world.store = rig_embedded(world.table);
+    rig_prepare(world.rules, world.store);
     struct weir_engine_options engine = {.store = world.store,
                                          .rules = world.rules,
                                          .secret = weir_table_secret(world.table),
@@ -302,11 +265,10 @@ static void open_world(const char *live, const char *candidate)
     struct weir_rule_info all, api;
     weir_rules_info(world.rules, 0, &all);
     weir_rules_info(world.rules, 1, &api);
-    world.all = (struct model_limit){.limits = all.limit, .count = all.limit_count};
+    world.all = limit_model_of(all.limit, all.limit_count);
     for (int i = 0; i < USERS; i++) {
-        world.live[i] = (struct model_limit){.limits = api.limit, .count = api.limit_count};
-        world.candidate[i] =
-            (struct model_limit){.limits = api.candidate, .count = api.candidate_count};
+        world.live[i] = limit_model_of(api.limit, api.limit_count);
+        world.candidate[i] = limit_model_of(api.candidate, api.candidate_count);
     }
 }
 
@@ -318,25 +280,19 @@ static void close_world(void)
     weir_rules_unref(world.rules);
 }
 
-static bool admits(const struct model_limit *limit, uint64_t cost)
+static bool admits(const struct limit_model *limit, uint64_t cost)
 {
-    bool admitted = true;
-    uint64_t delay_ns;
-    for (uint32_t i = 0; i < limit->count; i++)
-        admitted = admitted && weir_cell_test(&limit->limits[i], &limit->cells[i], world.now_ns,
-                                              cost, &delay_ns);
-    return admitted;
+    return limit_model_admits(limit, limit->limits, world.now_ns, cost, NULL);
 }
 
-static void charge(struct model_limit *limit, uint64_t cost)
+static void charge(struct limit_model *limit, uint64_t cost)
 {
-    for (uint32_t i = 0; i < limit->count; i++)
-        weir_cell_charge(&limit->limits[i], &limit->cells[i], world.now_ns, cost);
+    limit_model_charge(limit, world.now_ns, cost);
 }
 
 static void model_step(int user, uint64_t cost)
 {
-    struct model_limit *live = &world.live[user], *candidate = &world.candidate[user];
+    struct limit_model *live = &world.live[user], *candidate = &world.candidate[user];
     bool all = admits(&world.all, cost), own = admits(live, cost), other = admits(candidate, cost);
     world.trials[own && other ? WEIR_TRIAL_BOTH_ALLOW
                  : own        ? WEIR_TRIAL_STRICTER

@@ -45,8 +45,7 @@ static struct weir_decision *ask(struct rig *rig, const char *path, uint64_t cos
 static void a_repeat_charges_nothing_and_no_answer_tells_of_the_record(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules = rig_rules(rules_text);
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, rules_text);
     for (int i = 0; i < 4; i++) {
         ask(&rig, "/a", 3, "k1", START);
         assert_true(answer.allowed);
@@ -59,14 +58,12 @@ static void a_repeat_charges_nothing_and_no_answer_tells_of_the_record(void **st
     ask(&rig, "/a", 3, "k1", START + 60 * SECOND);
     assert_false(answer.repeated);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void another_key_cost_or_caller_is_another_request(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules = rig_rules(rules_text);
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, rules_text);
     const struct {
         const char *path;
         uint64_t cost;
@@ -80,15 +77,13 @@ static void another_key_cost_or_caller_is_another_request(void **state)
             assert_int_equal(answer.repeated, round);
         }
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void a_repeat_gets_the_same_lease_and_dropping_one_keeps_it(void **state)
 {
     struct rig rig;
     char first[WEIR_LEASE_TOKEN_MAX];
-    struct weir_rules *rules = rig_rules(rules_text);
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, rules_text);
     struct weir_decision *d = ask(&rig, "/slot", 1, "k1", START);
     assert_non_null(answer.lease.data);
     size_t size = answer.lease.size;
@@ -104,18 +99,14 @@ static void a_repeat_gets_the_same_lease_and_dropping_one_keeps_it(void **state)
     ask(&rig, "/slot", 1, "k2", START);
     assert_false(answer.lease.size == size && memcmp(answer.lease.data, first, size) == 0);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void a_request_without_a_state_needs_no_record(void **state)
 {
     struct rig rig;
-    struct weir_rules *rules =
-        rig_rules("version: 1\nlimits:\n- {name: all, key: [], rate: unlimited}\n");
-    rig_open_rules(&rig, rules);
+    rig_open_text(&rig, "version: 1\nlimits:\n- {name: all, key: [], rate: unlimited}\n");
     assert_int_equal(apply(&rig, "/free", 1, "k1")->count, 1);
     rig_close(&rig);
-    weir_rules_unref(rules);
 }
 
 static void beside_32_limits_there_is_no_room_for_a_record(void **state)

@@ -10,7 +10,7 @@
 #include "engine/engine.h"
 #include "rig.h"
 #include "rules/keys.h"
-#include "table/table.h"
+#include "table_rig.h"
 
 #define MINUTE (60 * SECOND)
 #define HOUR (60 * MINUTE)
@@ -151,12 +151,6 @@ static void charge(uint32_t user, const struct rate *const rates[LIMITS], uint64
 
 /* --- The world -------------------------------------------------------------------------------- */
 
-static int prepare(void *context, struct weir_limit *limit, const char *name)
-{
-    struct weir_reason reason;
-    return world.store->ops->prepare(world.store, limit, &reason);
-}
-
 static void done(void *context, struct weir_decision *decision)
 {
 }
@@ -202,20 +196,17 @@ static void open_generation(struct generation *generation)
     assert_int_equal(weir_rules_parse(&generation->rules, "weir.yaml", folder, rules_text,
                                       sizeof rules_text - 1, &problems),
                      0);
-    assert_int_equal(weir_rules_prepare(generation->rules, prepare, NULL), 0);
+    rig_prepare(generation->rules, world.store);
     unlink(path);
 }
 
 static void open_world(void)
 {
-    static const struct weir_table_options options = {
-        .bytes = 4 << 20, .wall_ns = START, .boot_ns = 1, .secret = {7, 8}};
-    struct weir_reason reason;
     world.random = 88172645463325252;
     world.now_ns = START / DAY * DAY / TICK * TICK + TICK;
     assert_non_null(mkdtemp(folder));
-    assert_int_equal(weir_table_open(&world.table, &options, &reason), 0);
-    assert_int_equal(weir_store_embedded_open(&world.store, world.table), 0);
+    world.table = rig_table(4 << 20);
+    world.store = rig_embedded(world.table);
     for (int i = 0; i < GENERATIONS; i++) {
         open_generation(&world.generations[i]);
     }

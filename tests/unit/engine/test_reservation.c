@@ -7,7 +7,7 @@
 #include "engine/reservation.h"
 #include "engine/ticket.h"
 #include "rig.h"
-#include "table/table.h"
+#include "table_rig.h"
 
 #define MINUTE (60 * SECOND)
 #define CAPACITY 1000
@@ -112,14 +112,6 @@ static void done(void *context, struct weir_decision *decision)
     world.done = decision;
 }
 
-static int prepare(void *context, struct weir_limit *limit, const char *name)
-{
-    struct weir_reason reason;
-    (void)context;
-    (void)name;
-    return world.store->ops->prepare(world.store, limit, &reason);
-}
-
 /* As after a crash: what an engine knows is gone, the table is there. */
 static void open_engine(void)
 {
@@ -134,17 +126,14 @@ static void open_engine(void)
 
 static int open_world(void **state)
 {
-    static const struct weir_table_options options = {
-        .bytes = 4 << 20, .wall_ns = START, .boot_ns = 1, .secret = {7, 8}};
-    struct weir_reason reason;
     (void)state;
     memset(&world, 0, sizeof world);
     world.now_ns = world.owed_at_ns = START / WINDOW * WINDOW;
     world.random = 88172645463325252;
-    assert_int_equal(weir_table_open(&world.table, &options, &reason), 0);
-    assert_int_equal(weir_store_embedded_open(&world.store, world.table), 0);
+    world.table = rig_table(4 << 20);
+    world.store = rig_embedded(world.table);
     world.rules = rig_rules(rules_text);
-    assert_int_equal(weir_rules_prepare(world.rules, prepare, NULL), 0);
+    rig_prepare(world.rules, world.store);
     open_engine();
     return 0;
 }

@@ -9,7 +9,7 @@
 #include "engine/reservation.h"
 #include "reservation_model.h"
 #include "rig.h"
-#include "table/table.h"
+#include "table_rig.h"
 
 #define MINUTE (60 * SECOND)
 #define LIFE (10 * MINUTE)
@@ -117,12 +117,6 @@ static void done(void *context, struct weir_decision *decision)
     world.done = decision;
 }
 
-static int prepare(void *context, struct weir_limit *limit, const char *name)
-{
-    struct weir_reason reason;
-    return store_prepare(&world.store, limit, &reason);
-}
-
 static void open_engine(void)
 {
     const struct weir_engine_options options = {.store = &world.store,
@@ -136,18 +130,15 @@ static void open_engine(void)
 
 static void open_world(uint64_t seed)
 {
-    static const struct weir_table_options options = {
-        .bytes = 4 << 20, .wall_ns = START, .boot_ns = 1, .secret = {7, 8}};
-    struct weir_reason reason;
     memset(&world, 0, sizeof world);
     world.store.ops = &store_ops;
     world.random = 88172645463325252 * seed;
     world.now_ns = START / DAY_NS * DAY_NS;
-    assert_int_equal(weir_table_open(&world.table, &options, &reason), 0);
-    assert_int_equal(weir_store_embedded_open(&world.inner, world.table), 0);
+    world.table = rig_table(4 << 20);
+    world.inner = rig_embedded(world.table);
     for (int i = 0; i < 2; i++) {
         world.rules[i] = rig_rules(texts[i]);
-        assert_int_equal(weir_rules_prepare(world.rules[i], prepare, NULL), 0);
+        rig_prepare(world.rules[i], &world.store);
     }
     for (int i = 0; i < KEYS; i++)
         account_open(&world.accounts[i], world.now_ns);

@@ -51,13 +51,6 @@ static struct weir_decision *queue_request(struct rig *rig, const char *path, co
     return d;
 }
 
-static void open_with(struct rig *rig, const char *text)
-{
-    struct weir_rules *rules = rig_rules(text);
-    rig_open_rules(rig, rules);
-    weir_rules_unref(rules); /* the engine holds it */
-}
-
 static void change_to(struct rig *rig, const char *text)
 {
     struct weir_rules *rules = rig_rules(text);
@@ -84,7 +77,7 @@ static bool is(struct weir_bytes bytes, const char *text)
 static void a_request_becomes_checks_and_its_answer_names_the_limits(void **state)
 {
     struct rig rig;
-    open_with(&rig, before);
+    rig_open_text(&rig, before);
     struct weir_decision *d = queue_request(&rig, "/login", "192.0.2.1");
     assert_int_equal(d->count, 2);
     assert_ptr_equal(weir_decision_rules(d), weir_engine_rules(rig.engine));
@@ -103,7 +96,7 @@ static void a_request_becomes_checks_and_its_answer_names_the_limits(void **stat
 static void a_malformed_request_is_an_error_and_leaves_no_checks(void **state)
 {
     struct rig rig;
-    open_with(&rig, before);
+    rig_open_text(&rig, before);
     struct weir_decision *d = rig_take(&rig, 0);
     struct weir_reason reason = {""};
     weir_request_clear(&request, weir_rules_attribute_count(weir_engine_rules(rig.engine)));
@@ -119,7 +112,7 @@ static void a_malformed_request_is_an_error_and_leaves_no_checks(void **state)
 static void counters_tell_each_limits_own_verdicts(void **state)
 {
     struct rig rig;
-    open_with(&rig, before);
+    rig_open_text(&rig, before);
     for (int i = 0; i < 5; i++)
         queue_request(&rig, "/login", "192.0.2.1");
     queue_request(&rig, "/other", "192.0.2.1")->op = WEIR_OP_PEEK; /* is not counted */
@@ -136,7 +129,7 @@ static void counters_tell_each_limits_own_verdicts(void **state)
 static void denied_keys_are_recorded_under_the_name_of_their_limit(void **state)
 {
     struct rig rig;
-    open_with(&rig, before);
+    rig_open_text(&rig, before);
     for (int i = 0; i < 5; i++)
         queue_request(&rig, "/login", "192.0.2.1");
     weir_engine_run(rig.engine, START);
@@ -152,7 +145,7 @@ static void denied_keys_are_recorded_under_the_name_of_their_limit(void **state)
 static void the_state_of_one_key_is_found_by_its_values(void **state)
 {
     struct rig rig;
-    open_with(&rig, before);
+    rig_open_text(&rig, before);
     struct weir_decision *asked = queue_request(&rig, "/login", "192.0.2.1");
     weir_engine_run(rig.engine, START);
     struct weir_key_values values = {.values = {{"192.0.2.1", 9}}, .count = 1};
@@ -178,7 +171,7 @@ static void the_state_of_one_key_is_found_by_its_values(void **state)
 static void counters_survive_new_rules_by_name(void **state)
 {
     struct rig rig;
-    open_with(&rig, before);
+    rig_open_text(&rig, before);
     for (int i = 0; i < 3; i++)
         queue_request(&rig, "/login", "192.0.2.1");
     weir_engine_run(rig.engine, START);
@@ -199,7 +192,7 @@ static void counters_survive_new_rules_by_name(void **state)
 static void a_pending_decision_keeps_its_rules_through_reloads(void **state)
 {
     struct rig rig;
-    open_with(&rig, before);
+    rig_open_text(&rig, before);
     rig.store->later_every = 1;
     struct weir_decision *d = queue_request(&rig, "/login", "192.0.2.1");
     weir_engine_run(rig.engine, START);
@@ -222,7 +215,7 @@ static void a_pending_decision_keeps_its_rules_through_reloads(void **state)
 static void a_queued_decision_is_decided_under_the_rules_it_was_made_from(void **state)
 {
     struct rig rig;
-    open_with(&rig, before);
+    rig_open_text(&rig, before);
     struct weir_decision *d = queue_request(&rig, "/login", "192.0.2.1");
     change_to(&rig, after);
     weir_engine_run(rig.engine, START);
@@ -236,7 +229,7 @@ static void a_queued_decision_is_decided_under_the_rules_it_was_made_from(void *
 static void a_decision_that_is_never_given_back_keeps_only_its_own_rules(void **state)
 {
     struct rig rig;
-    open_with(&rig, before);
+    rig_open_text(&rig, before);
     rig.store->later_every = 1;
     queue_request(&rig, "/login", "192.0.2.1");
     weir_engine_run(rig.engine, START);

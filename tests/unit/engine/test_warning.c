@@ -7,7 +7,7 @@
 
 #include "draw.h"
 #include "rig.h"
-#include "table/table.h"
+#include "table_rig.h"
 
 #define MINUTE (60 * SECOND)
 #define TOLD_MAX 4096
@@ -66,14 +66,6 @@ static void done(void *context, struct weir_decision *decision)
     world.done = decision;
 }
 
-static int prepare(void *context, struct weir_limit *limit, const char *name)
-{
-    struct weir_reason reason;
-    (void)context;
-    (void)name;
-    return world.store->ops->prepare(world.store, limit, &reason);
-}
-
 static struct weir_engine *open_engine(void)
 {
     struct weir_engine *engine;
@@ -94,24 +86,21 @@ static struct weir_rules *load(const char *limits)
     snprintf(text, sizeof text, "version: 1\nlimits:\n%s", limits);
     struct weir_rules *rules = rig_rules(text);
     if (world.fake == NULL)
-        assert_int_equal(weir_rules_prepare(rules, prepare, NULL), 0);
+        rig_prepare(rules, world.store);
     return rules;
 }
 
 static void open_world(const char *limits, bool elsewhere)
 {
-    static const struct weir_table_options options = {
-        .bytes = 4 << 20, .wall_ns = START, .boot_ns = 1, .secret = {7, 8}};
-    struct weir_reason reason;
     memset(&world, 0, sizeof world);
     world.now_ns = START / (1440 * MINUTE) * 1440 * MINUTE;
     world.random = 88172645463325252;
-    assert_int_equal(weir_table_open(&world.table, &options, &reason), 0);
+    world.table = rig_table(4 << 20);
     if (elsewhere) {
         world.fake = fake_store_open_named();
         world.store = &world.fake->base;
     } else {
-        assert_int_equal(weir_store_embedded_open(&world.store, world.table), 0);
+        world.store = rig_embedded(world.table);
     }
     world.rules = load(limits);
     world.engine = open_engine();
