@@ -1,9 +1,10 @@
 /* Candidates at the engine: after a decision on a limit that has one (rules/candidate.h), the
  * candidate decides the same request, in shadow, and what differs is counted.
  *
- *   decision concluded ──▶ a decision of the engine's own, in the next round of the same run (with
- * a store elsewhere: the next run); nobody waits for it └▶ decided: counted by the live verdict and
- * its own
+ *   decision concluded
+ *     └▶ a decision of the engine's own, for which nobody waits: in the next round of the same run
+ *        (with a store elsewhere: in the next run)
+ *          └▶ decided: counted by the live verdict and its own
  *
  * It is charged by its own verdict: iff it admits and no other limit has denied the request,
  * whatever the live limit of its own has said. So its state is what it would be if it were live, as

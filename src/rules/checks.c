@@ -154,8 +154,7 @@ static int add_loan(struct rules_evaluation *evaluation, uint32_t number, int co
     return 0;
 }
 
-/* What the limits of these checks could borrow, once all checks are there. Returns 0 or an error.
- */
+/* What the limits of these checks could borrow: all checks are there. Returns 0 or an error. */
 static int add_loans(struct rules_evaluation *evaluation, const struct weir_check *checks,
                      int count, struct weir_loans *loans)
 {

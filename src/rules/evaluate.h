@@ -58,8 +58,7 @@ int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules *ru
 /* The value of an attribute (not client.ip); data == NULL: absent. */
 struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attribute);
 
-/* Makes user, org, plan and overrides known; or `error` is set, and the caller counts as unknown.
- */
+/* Makes user, org, plan and overrides known; else sets `error`: the caller counts as unknown. */
 void rules_identify(struct rules_evaluation *evaluation);
 
 /* A claim of the request's token, by its number; data == NULL: it has no such claim, or there is no

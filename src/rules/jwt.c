@@ -49,8 +49,7 @@ static json_t *read_object(struct weir_bytes part, uint32_t most)
                     : NULL;
 }
 
-/* --- Which keys may have signed it -------------------------------------------------------------
- */
+/* --- Which keys may have signed it ------------------------------------------------------------ */
 
 struct candidates {
     const struct rules_jwt_key *keys[RULES_JWT_TRIES_MAX];

@@ -1,6 +1,6 @@
 /* Keys that tokens are verified with.
  *
- *   RS256  RSASSA-PKCS1-v1_5 with SHA-256; keys of 2048 to 8192 bits       RFC 7518 3.3
+ *   RS256  RSASSA-PKCS1-v1_5 with SHA-256; keys of 2048 to 8192 bits         RFC 7518 3.3
  *   ES256  ECDSA on P-256 with SHA-256; a signature is r | s, 32 bytes each  RFC 7518 3.4
  *   HS256  HMAC with SHA-256; secrets of 32 bytes at least                   RFC 7518 3.2
  *

@@ -8,11 +8,11 @@
  * (keys_lines.h), and what it becomes is packed:
  *
  *   owners      48 bytes a key: its digest, and where the rest stands
- *   slots       4 bytes each, by the first bytes of the digest, at most three quarters full. The
- *               digest is its own hash: nobody can aim at a slot without choosing outputs of
- * SHA-256 texts       each its length (a byte) and its bytes; orgs, which repeat, once overrides
- * each different one once, and each different set of them once: owners who have the same share it
- * (keys_overrides.h)
+ *   slots       4 bytes each, by the first bytes of the digest, at most three quarters full: the
+ *               digest is its own hash, and to aim at a slot is to choose an output of SHA-256
+ *   texts       each its length (a byte) and its bytes; orgs, which repeat, once
+ *   overrides   each different one once, and each different set of them once: owners who have
+ *               the same share it (keys_overrides.h)
  *
  * So a key takes 48 bytes, 5 to 11 for its slot, and its user's name. Threads: immutable once
  * loaded.
@@ -87,8 +87,7 @@ int64_t rules_keys_add(struct rules_keys *keys, const struct rules_key_owner *ow
 /* The owner of a digest: its index; RULES_NONE: there is none. */
 uint32_t rules_keys_index(const struct rules_keys *keys, const uint8_t digest[WEIR_DIGEST_BYTES]);
 
-/* Gives back what loading took beyond what is there, and makes `by_user`. Errors: WEIR_ERR_MEMORY.
- */
+/* Gives back what loading took beyond need, and makes `by_user`. Errors: WEIR_ERR_MEMORY. */
 int rules_keys_finish(struct rules_keys *keys) __attribute__((warn_unused_result));
 
 #endif

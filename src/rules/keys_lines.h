@@ -6,8 +6,8 @@
  * A YAML parser needs two seconds for a million of these lines. A file that has nothing but them,
  * comments and empty lines means the same read line by line, in a sixth of the time. The shape is
  * narrow on purpose: words of letters, digits and "_.@-", rates of letters, digits, '/' and spaces,
- * nothing quoted, spaces only. Whatever is
- * not of it, wrong or just written in another way, is left to the YAML parser: the whole file is.
+ * nothing quoted, spaces only. Whatever is not of it, wrong or just written in another way, is left
+ * to the YAML parser: the whole file is.
  *
  * Source: YAML 1.1, 7.4.2 and 7.3.3 (flow mappings, plain scalars). Allocates nothing. One owner.
  */
@@ -47,8 +47,7 @@ enum rules_keys_line_kind {
 enum rules_keys_line_kind rules_keys_lines_next(struct rules_keys_lines *lines,
                                                 struct rules_keys_line *line);
 
-/* Takes the next limit of a line's `limits`, name and rates, off *rest. False: there are no more.
- */
+/* Takes the next limit of a line's `limits`, name and rates, off *rest. False: none is left. */
 bool rules_keys_lines_limit(struct weir_bytes *rest, struct weir_bytes *name,
                             struct weir_bytes *rates);
 

@@ -1,5 +1,4 @@
-/* Reading a keys file line by line, or, where it has others, as YAML; see keys.h and keys_lines.h
- */
+/* Reading a keys file line by line, or, where it has other lines, as YAML; see keys.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -122,8 +122,7 @@ static const struct rules_part *part_about(const struct rules_rule *pool,
     return NULL;
 }
 
-/* The lender's key: what the pool's match leaves no choice about is as the pool's owners have it.
- */
+/* The lender's key: what the pool's match leaves no choice about is as its owners have it. */
 static void pin_key(struct lending *lending, uint32_t number, struct rules_rule *lender)
 {
     struct rules_loader *loader = lending->loader;

@@ -139,8 +139,7 @@ void rules_load_jwt(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_jwt_keys(struct rules_loader *loader, const struct rules_node *keys,
                          const struct rules_node *algorithms);
 
-/* The number of a claim, without "jwt." before its name, made when it is new; -1 after a problem.
- */
+/* The number of a claim ("sub", without "jwt."), made when it is new; -1 after a problem. */
 int rules_intern_claim(struct rules_loader *loader, const struct rules_node *node,
                        struct weir_bytes name);
 

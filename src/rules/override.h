@@ -15,8 +15,7 @@ int rules_override_make(const struct weir_rules *rules, uint32_t rule, struct we
                         struct weir_override **override, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* Notes in the rules which limits some caller may have otherwise, and how many of the keys file do.
- */
+/* Notes which limits some caller may have otherwise, and how many of the keys file do. */
 void rules_count_overrides(struct weir_rules *rules);
 
 /* The override of a rule among those of a caller, which ascend by rule; NULL: none. */

@@ -76,9 +76,8 @@ static int add_literal(struct compiler *compiler, struct weir_path_segment *segm
         return refuse(compiler->reason, compiler->text,
                       "a segment is taken by `:name`, not `{name}`");
     }
-    for (size_t i = 0; i < size; i++) {
-        if (name[i] != '\0' &&
-            strchr("[]{}^|\\", name[i]) != NULL) { /* paths have them encoded only (RFC 3986) */
+    for (size_t i = 0; i < size; i++) { /* in paths they stand encoded only (RFC 3986) */
+        if (name[i] != '\0' && strchr("[]{}^|\\", name[i]) != NULL) {
             return refuse(
                 compiler->reason, compiler->text,
                 "no regular expressions: `:name` or `*` takes one segment, `**` the rest");

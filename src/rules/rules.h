@@ -183,8 +183,7 @@ struct weir_moment {
 };
 void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct weir_moment *moment);
 
-/* Whether any limit has a schedule, or tokens are read: else the time of a request plays no part.
- */
+/* Whether a limit has a schedule, or tokens are read: else a request's time plays no part. */
 bool weir_rules_timed(const struct weir_rules *rules);
 
 /* Whether tokens are read (`jwt`): then requests had better have a memory of them (tokens.h). */

@@ -1,8 +1,7 @@
 /* see tokens.h
  *
  *   tags   8 for each set, 32 bytes: what a miss looks at
- *   good   digest, fingerprint, times | for each claim its size (2 bytes, NO_TEXT: absent), its
- * text
+ *   good   digest, fingerprint, times | for each claim: size (2 bytes, NO_TEXT: absent), text
  */
 #include "rules/tokens.h"
 
