@@ -6,10 +6,6 @@
 #include "engine/state.h"
 #include "rules/candidate.h"
 
-struct weir_trials {
-    struct weir_pool pool;
-};
-
 const char *weir_trial_name(enum weir_trial_outcome outcome)
 {
     static const char *const names[WEIR_TRIAL_OUTCOMES] = {
@@ -27,37 +23,18 @@ static void count(const struct weir_entry *entry, uint32_t rule, enum weir_trial
 
 /* --- Asking ----------------------------------------------------------------------------------- */
 
-/* The checks that the live limits decided by themselves: of what was borrowed, the first try. */
-struct live {
-    const struct weir_check *checks;
-    const struct weir_outcome *outcomes;
-    uint16_t count;
-};
-
-static struct live live_of(const struct weir_entry *entry)
+/* Whether one of the checks [first, end) of a limit denies: its own verdict, also in shadow. */
+static bool denies(const struct weir_decision *live, uint16_t first, uint16_t end)
 {
-    const struct weir_borrow *borrow = entry->borrow;
-    if (borrow != NULL && borrow->borrowed)
-        return (struct live){borrow->checks, borrow->outcomes, borrow->count};
-    return (struct live){entry->checks, entry->outcomes, entry->decision.count};
-}
-
-/* Where the checks of the limit end whose first is `first`; whether one of them denies. */
-static uint16_t end_of(const struct live *live, uint16_t first, bool *denied)
-{
-    uint16_t i = first;
-    *denied = false;
-    do
-        *denied |= live->outcomes[i].verdict == WEIR_DENIED;
-    while (++i < live->count && live->checks[i].rule == live->checks[first].rule);
-    return i;
+    for (uint16_t i = first; i < end; i++)
+        if (live->outcomes[i].verdict == WEIR_DENIED)
+            return true;
+    return false;
 }
 
 /* Whether a limit other than `rule` has denied the request. */
-static bool others_deny(const struct weir_entry *entry, const struct live *live, uint32_t rule)
+static bool others_deny(const struct weir_decision *live, uint32_t rule)
 {
-    if (entry->decision.verdict != WEIR_DENIED)
-        return false;
     for (uint16_t i = 0; i < live->count; i++)
         if (live->checks[i].rule != rule && live->outcomes[i].verdict == WEIR_DENIED &&
             (live->checks[i].flags & (WEIR_CHECK_SHADOW | WEIR_CHECK_ONCE)) == 0)
@@ -88,28 +65,29 @@ bool weir_engine_apply_candidate(struct weir_decision *decision, const struct we
     return apply(weir_entry_of(decision), weir_entry_of(of)->generation, live);
 }
 
-/* Lets the candidate of a limit decide, where it has one. */
-static void try_limit(struct weir_engine *engine, struct weir_entry *entry, const struct live *live,
-                      uint16_t first, bool denied)
+/* Lets the candidate of a limit decide, where it has one; `live`: what its limits decided by
+ * themselves, of which that limit's checks are [first, end). */
+static void try_limit(struct weir_engine *engine, const struct weir_entry *entry,
+                      const struct weir_decision *live, uint16_t first, uint16_t end)
 {
     const struct weir_check *check = &live->checks[first];
     struct weir_generation *generation = entry->generation;
-    if (!weir_rules_tries(generation->rules, check))
+    if (!weir_rules_has_candidate(generation->rules, check))
         return;
     struct weir_entry *trial =
-        entry->decision.source == WEIR_SOURCE_STORE ? weir_pool_take(&engine->trials->pool) : NULL;
+        live->source == WEIR_SOURCE_STORE ? weir_pool_take(engine->trials) : NULL;
     if (trial == NULL) {
         count(entry, check->rule, WEIR_TRIAL_SKIPPED);
         return;
     }
-    trial->trial = denied ? WEIR_TRIAL_OF_DENIED : WEIR_TRIAL_OF_ALLOWED;
+    trial->trial = denies(live, first, end) ? WEIR_TRIAL_OF_DENIED : WEIR_TRIAL_OF_ALLOWED;
     if (!apply(trial, generation, check)) {
         weir_engine_give_back(engine, trial);
         return;
     }
     /* What is charged on a denial is charged whoever has denied it. */
-    bool charges =
-        (check->flags & WEIR_CHECK_CHARGE_ON_DENY) != 0 || !others_deny(entry, live, check->rule);
+    bool charges = (check->flags & WEIR_CHECK_CHARGE_ON_DENY) != 0 ||
+                   live->verdict != WEIR_DENIED || !others_deny(live, check->rule);
     trial->decision.op = charges ? WEIR_OP_DECIDE : WEIR_OP_PEEK;
     weir_engine_queue(engine, &trial->decision);
 }
@@ -117,15 +95,15 @@ static void try_limit(struct weir_engine *engine, struct weir_entry *entry, cons
 void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry)
 {
     const struct weir_decision *decision = &entry->decision;
-    struct live live = live_of(entry);
+    struct weir_decision live;
     if (engine->trials == NULL || decision->op != WEIR_OP_DECIDE || decision->repeated ||
         decision->policy != WEIR_POLICY_ALL)
         return;
+    weir_engine_own(decision, &live);
     for (uint16_t i = 0, end; i < live.count; i = end) {
-        bool denied;
-        end = end_of(&live, i, &denied);
+        end = weir_decision_limit_end(&live, i);
         if (live.checks[i].rule < entry->generation->count)
-            try_limit(engine, entry, &live, i, denied);
+            try_limit(engine, entry, &live, i, end);
     }
 }
 
@@ -150,12 +128,12 @@ void weir_candidate_decided(struct weir_engine *engine, struct weir_entry *trial
 
 int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *rules)
 {
-    if (engine->trials != NULL || !weir_rules_try(rules))
+    if (engine->trials != NULL || !weir_rules_any_candidate(rules))
         return 0;
-    struct weir_trials *trials = calloc(1, sizeof *trials);
+    struct weir_pool *trials = malloc(sizeof *trials);
     if (trials == NULL)
         return WEIR_ERR_MEMORY;
-    int err = weir_pool_open(&trials->pool, WEIR_TRIALS_MAX);
+    int err = weir_pool_open(trials, WEIR_TRIALS_MAX);
     if (err < 0) {
         free(trials);
         return err;
@@ -168,12 +146,7 @@ void weir_candidates_close(struct weir_engine *engine)
 {
     if (engine->trials == NULL)
         return;
-    weir_pool_close(&engine->trials->pool);
+    weir_pool_close(engine->trials);
     free(engine->trials);
     engine->trials = NULL;
-}
-
-struct weir_pool *weir_candidates_pool(struct weir_engine *engine)
-{
-    return &engine->trials->pool;
 }

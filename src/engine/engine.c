@@ -134,7 +134,7 @@ void weir_engine_close(struct weir_engine *engine)
     if (engine->warnings != NULL)
         unpin_all(engine, weir_warnings_pool(engine));
     if (engine->trials != NULL)
-        unpin_all(engine, weir_candidates_pool(engine));
+        unpin_all(engine, engine->trials);
     close_parts(engine);
 }
 
@@ -181,12 +181,7 @@ void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry)
     if (__builtin_expect(entry->lookup != NULL, 0))
         weir_lookup_end(engine, entry);
     unpin(engine, entry);
-    struct weir_pool *pool = &engine->pool;
-    if (__builtin_expect(entry->warns, 0))
-        pool = weir_warnings_pool(engine);
-    else if (__builtin_expect(entry->trial != WEIR_TRIAL_NONE, 0))
-        pool = weir_candidates_pool(engine);
-    weir_pool_give(pool, entry);
+    weir_pool_give(entry);
 }
 
 void weir_engine_release(struct weir_engine *engine, struct weir_decision *decision)
@@ -224,17 +219,17 @@ void weir_engine_introduce(const struct weir_engine *engine, struct weir_request
     request->tokens = engine->tokens;
 }
 
-/* Who the request is from is told once the store has answered, when its values are gone, and maybe
- * what the directory knew. What has no room, or is too long to be a name, is left out. */
-static void keep_identity(struct weir_entry *entry)
+static struct weir_bytes keep_name(struct weir_decision *decision, struct weir_bytes name)
 {
-    struct weir_identity *identity = &entry->identity;
-    struct weir_bytes *texts[] = {&identity->user, &identity->org, &identity->plan};
-    for (int i = 0; i < 3; i++) {
-        bool kept = texts[i]->data != NULL && texts[i]->size <= WEIR_IDENTITY_MAX;
-        *texts[i] =
-            kept ? weir_decision_keep(&entry->decision, *texts[i]) : (struct weir_bytes){NULL, 0};
-    }
+    bool kept = name.data != NULL && name.size <= WEIR_IDENTITY_MAX;
+    return kept ? weir_decision_keep(decision, name) : (struct weir_bytes){NULL, 0};
+}
+
+void weir_engine_keep_identity(struct weir_entry *entry, const struct weir_identity *identity)
+{
+    entry->identity.user = keep_name(&entry->decision, identity->user);
+    entry->identity.org = keep_name(&entry->decision, identity->org);
+    entry->identity.plan = keep_name(&entry->decision, identity->plan);
 }
 
 int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
@@ -254,7 +249,7 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     if (checks < 0)
         return checks;
     if (__builtin_expect(generation->warns, 0))
-        keep_identity(entry);
+        weir_engine_keep_identity(entry, &entry->identity);
     if (entry->lookup != NULL) /* which has pinned them */
         entry->decision.count = (uint16_t)checks;
     else

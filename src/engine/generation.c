@@ -86,7 +86,7 @@ int weir_generation_open(struct weir_generation **generation, struct weir_rules 
     g->count = count;
     g->timed = weir_rules_timed(rules);
     g->warns = weir_rules_warns(rules);
-    g->tries = weir_rules_try(rules);
+    g->tries = weir_rules_any_candidate(rules);
     for (uint32_t i = 0; i < count; i++) {
         struct weir_rule_info info;
         weir_rules_info(rules, i, &info);

@@ -34,7 +34,7 @@ struct weir_generation {
     uint32_t count;
     bool timed; /* weir_rules_timed */
     bool warns; /* weir_rules_warns */
-    bool tries; /* weir_rules_try */
+    bool tries; /* weir_rules_any_candidate */
     struct weir_rule_view {
         struct weir_bytes name;
         struct weir_tally *tally;

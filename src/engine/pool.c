@@ -61,6 +61,7 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
         .outcomes = entry->outcomes,
         .denied_by = UINT16_MAX,
     };
+    entry->pool = pool;
     entry->generation = NULL;
     entry->lookup = NULL;
     entry->borrow = NULL;
@@ -71,8 +72,9 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
     return entry;
 }
 
-void weir_pool_give(struct weir_pool *pool, struct weir_entry *entry)
+void weir_pool_give(struct weir_entry *entry)
 {
+    struct weir_pool *pool = entry->pool;
     entry->state = WEIR_ENTRY_FREE;
     entry->next = pool->free;
     pool->free = entry;

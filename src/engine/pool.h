@@ -37,9 +37,11 @@ enum weir_entry_trial { WEIR_TRIAL_NONE, WEIR_TRIAL_OF_ALLOWED, WEIR_TRIAL_OF_DE
 struct weir_borrow;
 struct weir_generation;
 struct weir_lookup;
+struct weir_pool;
 
 struct weir_entry {
     struct weir_decision decision;      /* first: the public pointer is the entry's */
+    struct weir_pool *pool;             /* that it is from */
     struct weir_generation *generation; /* pinned; NULL: checks of a command */
     struct weir_entry *previous, *next; /* of the free stack or the list of deadlines */
     struct weir_lookup *lookup;         /* NULL: its rules needed none */
@@ -74,7 +76,8 @@ struct weir_entry *weir_pool_at(const struct weir_pool *pool, uint32_t index);
 
 /* An entry in TAKEN with an empty decision, or NULL. */
 struct weir_entry *weir_pool_take(struct weir_pool *pool);
-void weir_pool_give(struct weir_pool *pool, struct weir_entry *entry);
+/* Back to where it is from. */
+void weir_pool_give(struct weir_entry *entry);
 
 static inline struct weir_entry *weir_entry_of(const struct weir_decision *decision)
 {

@@ -48,7 +48,7 @@ struct weir_engine {
     struct weir_warnings *warnings; /* NULL: nothing has warned yet */
     weir_engine_trial tried;
     void *tried_context;
-    struct weir_trials *trials; /* NULL: no candidate yet */
+    struct weir_pool *trials; /* of candidates; NULL: there was none yet */
 
     struct weir_offenders *offenders;
     struct weir_failure failure;
@@ -69,6 +69,11 @@ void weir_engine_introduce(const struct weir_engine *engine, struct weir_request
 int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
                          const struct weir_request *request, struct weir_reason *reason)
     __attribute__((warn_unused_result));
+
+/* Keeps with a decision who it is for, which is told once the store has answered, when the values
+ * of the request are gone, and maybe what the directory knew. What has no room, or is too long to
+ * be a name, is left out. */
+void weir_engine_keep_identity(struct weir_entry *entry, const struct weir_identity *identity);
 
 /* Ties the checks of a decision to the rules that they were made from. */
 void weir_engine_pin(struct weir_engine *engine, struct weir_entry *entry, int checks);
@@ -100,7 +105,6 @@ void weir_warnings_answered(struct weir_engine *engine, struct weir_entry *entry
 int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *rules)
     __attribute__((warn_unused_result));
 void weir_candidates_close(struct weir_engine *engine);
-struct weir_pool *weir_candidates_pool(struct weir_engine *engine);
 void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry);
 void weir_candidate_decided(struct weir_engine *engine, struct weir_entry *trial, int error);
 

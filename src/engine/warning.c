@@ -8,8 +8,8 @@
 #include "core/siphash.h"
 #include "engine/state.h"
 
-#define RECORD_DOMAIN                                                                              \
-    UINT64_C(0x6e7261777277) /* "wrwarn": tells this use of the secret from others */
+/* "wrwarn": tells this use of the secret from others. */
+#define RECORD_DOMAIN UINT64_C(0x6e7261777277)
 
 /* Sets of two: 4,096 keys that stay above a threshold cost nothing but a look; more cost the store
  * a question now and then. */
@@ -135,26 +135,15 @@ static char *put_number(char *out, uint64_t number)
     return out;
 }
 
-/* A text of the identity, kept; one too long to be a name is left out. */
-static struct weir_bytes keep_name(struct weir_decision *decision, struct weir_bytes name)
-{
-    if (name.data == NULL || name.size > WEIR_IDENTITY_MAX)
-        return (struct weir_bytes){NULL, 0};
-    return weir_decision_keep(decision, name);
-}
-
 /* Keeps what is to be told. */
 static void keep_fact(struct weir_entry *entry, const struct weir_entry *of, struct fact *fact,
                       struct weir_bytes key)
 {
-    struct weir_decision *decision = &entry->decision;
     entry->scratch.used = sizeof *fact;
     entry->keeps = true;
-    fact->key = weir_decision_keep(decision, key);
+    fact->key = weir_decision_keep(&entry->decision, key);
     memcpy(entry->scratch.bytes, fact, sizeof *fact);
-    entry->identity.user = keep_name(decision, of->identity.user);
-    entry->identity.org = keep_name(decision, of->identity.org);
-    entry->identity.plan = keep_name(decision, of->identity.plan);
+    weir_engine_keep_identity(entry, &of->identity);
 }
 
 /* The record's check: "limit,threshold,end of the period,key", and a hash that says the same. */

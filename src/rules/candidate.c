@@ -9,12 +9,12 @@
 #define CANDIDATE_DOMAIN_0 UINT64_C(0x65746164696e6463)
 #define CANDIDATE_DOMAIN_1 UINT64_C(0x6465696c70707573)
 
-bool weir_rules_try(const struct weir_rules *rules)
+bool weir_rules_any_candidate(const struct weir_rules *rules)
 {
     return rules->tries;
 }
 
-bool weir_rules_tries(const struct weir_rules *rules, const struct weir_check *live)
+bool weir_rules_has_candidate(const struct weir_rules *rules, const struct weir_check *live)
 {
     return live->rule < rules->rule_count && (live->flags & WEIR_CHECK_ALWAYS_DENY) == 0 &&
            rules->rules[live->rule].candidate.count > 0;
@@ -24,7 +24,7 @@ uint16_t weir_rules_candidate(const struct weir_rules *rules, const struct weir_
                               struct weir_check checks[WEIR_RATES_MAX])
 {
     const unsigned kept = WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_LEASED;
-    if (!weir_rules_tries(rules, live)) {
+    if (!weir_rules_has_candidate(rules, live)) {
         return 0;
     }
     const struct rules_rates *rates = &rules->rules[live->rule].candidate;

@@ -16,10 +16,10 @@
 #include "rules/rules.h"
 
 /* Whether any limit has a candidate. */
-bool weir_rules_try(const struct weir_rules *rules);
+bool weir_rules_any_candidate(const struct weir_rules *rules);
 
 /* Whether the limit of this check, its first one, has a candidate that can decide. */
-bool weir_rules_tries(const struct weir_rules *rules, const struct weir_check *live);
+bool weir_rules_has_candidate(const struct weir_rules *rules, const struct weir_check *live);
 
 /* The checks of a limit's candidate, from the limit's first check: one for each of its rates. Their
  * key's text is that check's. Returns how many; 0: it has no candidate, or no state. */

@@ -70,7 +70,7 @@ static void ask_beside(const struct weir_rules *rules, const struct weir_request
     for (int i = 0; i < count; i++) {
         uint16_t rates = weir_rules_candidate(rules, &met[i], tried);
         REQUIRE(rates <= WEIR_RATES_MAX);
-        REQUIRE((rates > 0) == weir_rules_tries(rules, &met[i]));
+        REQUIRE((rates > 0) == weir_rules_has_candidate(rules, &met[i]));
         for (uint16_t r = 0; r < rates; r++) {
             REQUIRE(tried[r].limit != NULL && tried[r].hash[0] != met[i].hash[0]);
         }
