@@ -11,15 +11,8 @@
 
 #include <weir/weir.h>
 
+#include "text_file.h"
 #include "token_maker.h"
-
-static void write_file(const char *name, const char *text)
-{
-    FILE *file = fopen(name, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
 
 static uint64_t remaining(struct weir *weir, const char *authorization)
 {
@@ -45,11 +38,11 @@ static void a_valid_token_is_its_user_until_its_key_is_gone(void **state)
     token_maker_set(&maker, 1, set);
     assert_non_null(mkdtemp(folder));
     assert_int_equal(chdir(folder), 0);
-    write_file("keys.json", set);
-    write_file("rules.yaml", "jwt: {keys: keys.json, audience: any}\n"
-                             "identify: [jwt, client.ip]\n"
-                             "limits: [{name: a, key: [user], algorithm: fixed_window, rate: "
-                             "100/day}]\n");
+    text_file_write("keys.json", set);
+    text_file_write("rules.yaml", "jwt: {keys: keys.json, audience: any}\n"
+                                  "identify: [jwt, client.ip]\n"
+                                  "limits: [{name: a, key: [user], algorithm: fixed_window, rate: "
+                                  "100/day}]\n");
     assert_int_equal(weir_open(&weir, "rules.yaml", NULL, &reason), 0);
     token_of(&maker, TOKEN_RS256, "{\"sub\":\"alice\",\"exp\":4102444800}", token);
     snprintf(header, sizeof header, "Bearer %s", token);
@@ -57,7 +50,7 @@ static void a_valid_token_is_its_user_until_its_key_is_gone(void **state)
     assert_int_equal(remaining(weir, header), 98);
     assert_int_equal(remaining(weir, token), 99); /* no scheme: by the address */
     token_maker_set(&later, 1, set);
-    write_file("keys.json", set);
+    text_file_write("keys.json", set);
     assert_int_equal(weir_reload(weir, &reason), 0);
     assert_int_equal(remaining(weir, header), 98); /* the address's second */
     weir_close(weir);

@@ -6,6 +6,7 @@
 
 #include "rules/caller.h"
 #include "rules_test.h"
+#include "text_file.h"
 
 /* SHA-256 of "alice-key", "bob-key", "carol-key". */
 #define ALICE "72ee9d4355ccb9d3a4c9dbf37382e38e75c1b1a225b5bd1f729ee91bbda30c20"
@@ -37,10 +38,7 @@ static inline void write_keys(const char *text)
 {
     char path[128];
     snprintf(path, sizeof(path), "%s/keys.yaml", folder);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
+    text_file_write(path, text);
 }
 
 /* The rules with these keys; or their problems, "line:column: message\n", in `out`. */

@@ -9,14 +9,13 @@
 #include "rules/json.h"
 #include "rules/jwks.h"
 #include "rules/jwt.h"
-#include "token_maker.h"
+#include "tokens_test.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NOW_S UINT64_C(1700000000)
 #define NOW_NS (NOW_S * NS_PER_S)
 #define GOOD "{\"sub\":\"alice\",\"exp\":1700000060}"
 
-static struct token_maker maker;
 static char text[TOKEN_TEXT_MAX];
 
 struct fixture {
@@ -72,18 +71,6 @@ static const char *verified(struct fixture *fixture, const char *token)
 static const char *judged(struct fixture *fixture, const char *claims)
 {
     return verified(fixture, token_of(&maker, TOKEN_HS256, claims, text));
-}
-
-static int make_keys(void **state)
-{
-    token_maker_open(&maker);
-    return 0;
-}
-
-static int free_keys(void **state)
-{
-    token_maker_close(&maker);
-    return 0;
 }
 
 /* --- RFC 7515, appendix A --------------------------------------------------------------------- */

@@ -10,18 +10,11 @@
 
 #include "rules/compiled.h"
 #include "rules/jwt.h"
+#include "text_file.h"
 #include "token_maker.h"
 
 static struct token_maker maker;
 static char folder[] = "/tmp/test_jwt_problems.XXXXXX";
-
-static void write_file(const char *name, const char *text)
-{
-    FILE *file = fopen(name, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
 
 /* A certificate that nobody need believe. */
 static void write_certificate(const char *name, const char *mode)
@@ -43,7 +36,7 @@ static void write_public(const char *name, EVP_PKEY *key)
     char pem[TOKEN_SET_MAX];
     assert_non_null(key);
     token_maker_pem(key, pem);
-    write_file(name, pem);
+    text_file_write(name, pem);
 }
 
 static void write_weak(const char *name, EVP_PKEY *key)
@@ -68,9 +61,9 @@ static void write_keys(void)
 {
     char set[TOKEN_SET_MAX];
     token_maker_set(&maker, 1, set);
-    write_file("set.json", set);
+    text_file_write("set.json", set);
     token_maker_set(&maker, 0, set);
-    write_file("plain.json", set);
+    text_file_write("plain.json", set);
     write_public("rsa.pem", maker.rsa);
     write_public("ec.pem", maker.ec);
     write_certificate("cert.pem", "w");
@@ -83,17 +76,17 @@ static void write_keys(void)
     assert_true(file != NULL &&
                 PEM_write_PKCS8PrivateKey(file, maker.ec, NULL, NULL, 0, NULL, NULL) == 1);
     assert_int_equal(fclose(file), 0);
-    write_file("pair.json", PAIR);
-    write_file("pairs.json", "{\"keys\": [" PAIR "]}");
-    write_file("words.pem", "Certificate:\n    Data:\n-----BEGIN CERTIFICATE-----\nAA==\n");
-    write_file("secret", "0123456789abcdef0123456789abcdef\n");
-    write_file("short", "0123456789abcdef0123456789abcde\n");
-    write_file("empty", "");
-    write_file("words", "hello\n");
-    write_file("bad.json", "{\"keys\": [}");
-    write_file("other.json", "{\"jwks\": []}");
-    write_file("none.json", "{\"keys\": []}");
-    write_file(
+    text_file_write("pair.json", PAIR);
+    text_file_write("pairs.json", "{\"keys\": [" PAIR "]}");
+    text_file_write("words.pem", "Certificate:\n    Data:\n-----BEGIN CERTIFICATE-----\nAA==\n");
+    text_file_write("secret", "0123456789abcdef0123456789abcdef\n");
+    text_file_write("short", "0123456789abcdef0123456789abcde\n");
+    text_file_write("empty", "");
+    text_file_write("words", "hello\n");
+    text_file_write("bad.json", "{\"keys\": [}");
+    text_file_write("other.json", "{\"jwks\": []}");
+    text_file_write("none.json", "{\"keys\": []}");
+    text_file_write(
         "odd.json",
         "{\"keys\": [1, null, [], {}, {\"kty\": \"OKP\", \"crv\": \"Ed25519\", \"x\": \"AA\"},"
         "{\"kty\": \"EC\", \"crv\": \"P-256\", \"x\": \"AA\", \"y\": \"AA\"},"

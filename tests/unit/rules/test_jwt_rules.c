@@ -7,6 +7,7 @@
 
 #include "rules/caller.h"
 #include "rules/key_values.h"
+#include "text_file.h"
 #include "token_maker.h"
 
 #define NOW_NS (UINT64_C(1700000000) * UINT64_C(1000000000))
@@ -23,10 +24,7 @@ static int make_keys(void **state)
     token_maker_set(&maker, 1, set);
     assert_non_null(mkdtemp(folder));
     assert_int_equal(chdir(folder), 0);
-    FILE *file = fopen("set.json", "w");
-    assert_non_null(file);
-    assert_true(fputs(set, file) >= 0);
-    assert_int_equal(fclose(file), 0);
+    text_file_write("set.json", set);
     return 0;
 }
 

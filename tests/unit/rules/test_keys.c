@@ -1,24 +1,5 @@
 /* Who an API key belongs to, and whose plan counts. */
-#include <unistd.h>
-
-#include "rules_test.h"
-
-/* SHA-256 of "alice-key", "bob-key", "carol-key". */
-#define ALICE "72ee9d4355ccb9d3a4c9dbf37382e38e75c1b1a225b5bd1f729ee91bbda30c20"
-#define BOB "9b94dc1a51a38769f135edf04033ad7f2f487b6c25929be7a861cfc1ab10cf98"
-#define CAROL "368c3387fc9b5ce6ab156ad952031f52bc9154e89a727020cd314f8910a21823"
-
-static char folder[] = "/tmp/weir-keys-XXXXXX";
-
-static void write_keys(const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof(path), "%s/keys.yaml", folder);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
+#include "keys_test.h"
 
 static const char rules_text[] =
     "identify: [header.x-api-key, client.ip/64]\n"
@@ -33,18 +14,7 @@ static const char rules_text[] =
 
 static struct weir_rules *load_with_keys(const char *keys)
 {
-    struct weir_rules *rules;
-    struct weir_problems problems = {0};
-    write_keys(keys);
-    int err = weir_rules_parse(&rules, "weir.yaml", folder, rules_text, sizeof(rules_text) - 1,
-                               &problems);
-    for (uint32_t i = 0; i < problems.count; i++) {
-        print_error("%u:%u: %s\n", problems.list[i].line, problems.list[i].column,
-                    problems.list[i].message);
-    }
-    weir_problems_free(&problems);
-    assert_int_equal(err, 0);
-    return rules;
+    return load_text(rules_text, keys);
 }
 
 static void expect_problems(const char *keys, const char *expected)
@@ -318,19 +288,6 @@ static void random_changes_to_plain_lines_mean_what_yaml_means(void **state)
         }
         expect_as_yaml(text);
     }
-}
-
-static int make_folder(void **state)
-{
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_folder(void **state)
-{
-    char path[128];
-    snprintf(path, sizeof(path), "%s/keys.yaml", folder);
-    unlink(path);
-    return rmdir(folder);
 }
 
 int main(void)

@@ -7,12 +7,11 @@
 #include "rules/compiled.h"
 #include "rules/jwks.h"
 #include "rules/jwt.h"
-#include "token_maker.h"
+#include "tokens_test.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define NOW_NS (UINT64_C(1700000000) * NS_PER_S)
 
-static struct token_maker maker;
 static char token[TOKEN_TEXT_MAX], claims_text[TOKEN_TEXT_MAX];
 
 struct fixture {
@@ -46,18 +45,6 @@ static void *count_realloc(void *memory, size_t size, const char *file, int line
 static void free_openssl(void *memory, const char *file, int line)
 {
     free(memory);
-}
-
-static int make_keys(void **state)
-{
-    token_maker_open(&maker);
-    return 0;
-}
-
-static int free_keys(void **state)
-{
-    token_maker_close(&maker);
-    return 0;
 }
 
 static struct fixture *open_fixture(void)
