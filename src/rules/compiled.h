@@ -211,6 +211,13 @@ static inline bool rules_is_divided(const struct weir_rules *rules, const struct
            rules->settings.store.nodes >= 2;
 }
 
+/* The number of a plan; RULES_NONE: there is none of this name. */
+static inline uint32_t rules_plan_find(const struct weir_rules *rules, struct weir_bytes name)
+{
+    return rules_words_find(&rules->plans, 0, rules_text_hash(name.data, name.size), name.data,
+                            name.size);
+}
+
 /* The attributes that identify makes: user, org, plan. */
 static inline bool rules_about_caller(uint16_t attribute)
 {

@@ -2,6 +2,7 @@
  * envoy_compiled.h */
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/envoy_compiled.h"
 
 static struct weir_envoy_value string_of(struct weir_bytes text)
@@ -91,15 +92,10 @@ static struct weir_envoy_value descriptor_of(struct weir_envoy_plan *plan,
     return struct_of(&fields);
 }
 
-static bool same_name(struct weir_bytes a, struct weir_bytes b)
-{
-    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
-}
-
 uint32_t envoy_name_at(const struct weir_bytes *names, uint32_t count, struct weir_bytes name)
 {
     uint32_t at = 0;
-    while (at < count && !same_name(names[at], name)) {
+    while (at < count && !weir_bytes_equal(names[at], name)) {
         at++;
     }
     return at;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "core/window.h"
 #include "rules/envoy_compiled.h"
 
@@ -227,11 +228,6 @@ static void add_parts(struct weir_envoy_plan *plan, bool negative, bool counter)
     }
 }
 
-static bool same_text(struct weir_bytes a, struct weir_bytes b)
-{
-    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
-}
-
 static bool same_entries(const struct weir_envoy_descriptor *a,
                          const struct weir_envoy_descriptor *b)
 {
@@ -239,8 +235,8 @@ static bool same_entries(const struct weir_envoy_descriptor *a,
         return false;
     }
     for (uint32_t i = 0; i < a->entry_count; i++) {
-        if (!same_text(a->entries[i].key, b->entries[i].key) ||
-            !same_text(a->entries[i].value, b->entries[i].value)) {
+        if (!weir_bytes_equal(a->entries[i].key, b->entries[i].key) ||
+            !weir_bytes_equal(a->entries[i].value, b->entries[i].value)) {
             return false;
         }
     }

@@ -1,6 +1,7 @@
 /* Who the caller is; see evaluate.h */
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/evaluate.h"
 
 static bool from_address(struct rules_evaluation *evaluation, const struct rules_identify *source)
@@ -33,8 +34,7 @@ static void use_caller(struct rules_evaluation *evaluation, const struct weir_ca
 static void use_plan(struct rules_evaluation *evaluation, struct weir_bytes name)
 {
     evaluation->identity.plan = name;
-    evaluation->plan = rules_words_find(
-        &evaluation->rules->plans, 0, rules_text_hash(name.data, name.size), name.data, name.size);
+    evaluation->plan = rules_plan_find(evaluation->rules, name);
 }
 
 /* In the keys file, then in the directory of callers elsewhere. */
@@ -107,11 +107,6 @@ static bool identify_by(struct rules_evaluation *evaluation, const struct rules_
     }
 }
 
-static bool same_text(struct weir_bytes a, struct weir_bytes b)
-{
-    return a.data != NULL && a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
-}
-
 /* What a trusted front end says of the caller goes before what was found. Overrides are of who was
  * found, and so do not count for another user. */
 static void use_request(struct rules_evaluation *evaluation)
@@ -120,7 +115,8 @@ static void use_request(struct rules_evaluation *evaluation)
     struct weir_identity *identity = &evaluation->identity;
     if (request->count > WEIR_ATTR_USER && request->values[WEIR_ATTR_USER].data != NULL) {
         struct weir_bytes user = request->values[WEIR_ATTR_USER];
-        evaluation->override_count *= same_text(identity->user, user);
+        bool same = identity->user.data != NULL && weir_bytes_equal(identity->user, user);
+        evaluation->override_count *= same;
         identity->user = user;
         evaluation->user_is_address = false;
     }

@@ -7,6 +7,7 @@
 
 #include <openssl/sha.h>
 
+#include "core/bytes.h"
 #include "rules/base64url.h"
 #include "rules/json.h"
 #include "rules/jwt_claims.h"
@@ -56,11 +57,6 @@ struct candidates {
     uint32_t count;
 };
 
-static bool equal(struct weir_bytes a, struct weir_bytes b)
-{
-    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
-}
-
 static enum weir_token find_keys(const struct rules_jwt *jwt, int algorithm, struct weir_bytes id,
                                  struct candidates *candidates)
 {
@@ -68,7 +64,7 @@ static enum weir_token find_keys(const struct rules_jwt *jwt, int algorithm, str
     for (uint8_t i = 0; i < jwt->key_count; i++) {
         const struct rules_jwt_key *key = &jwt->keys[i];
         bool named = id.data != NULL && key->id.data != NULL;
-        if (key->algorithm != algorithm || (named && !equal(key->id, id))) {
+        if (key->algorithm != algorithm || (named && !weir_bytes_equal(key->id, id))) {
             continue;
         }
         if (candidates->count == RULES_JWT_TRIES_MAX) {
@@ -92,7 +88,7 @@ static enum weir_token read_header(const struct rules_jwt *jwt, struct weir_byte
         result = WEIR_TOKEN_KEY;
         for (int i = 0; i < RULES_ALGORITHMS; i++) {
             struct weir_bytes name = {rules_algorithm_names[i], strlen(rules_algorithm_names[i])};
-            if (jwt->algorithms[i] && equal(algorithm, name)) {
+            if (jwt->algorithms[i] && weir_bytes_equal(algorithm, name)) {
                 result = find_keys(jwt, i, id, candidates);
             }
         }

@@ -70,8 +70,7 @@ static int plan_read(struct rules_evaluation *evaluation, const struct weir_key_
     if (plan.data == NULL) {
         return 0;
     }
-    uint32_t number = rules_words_find(&rules->plans, 0, rules_text_hash(plan.data, plan.size),
-                                       plan.data, plan.size);
+    uint32_t number = rules_plan_find(rules, plan);
     if (number != RULES_NONE) {
         evaluation->plan = number;
     } else if (values->plan.data) {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/override.h"
 
 #define OWNERS_FIRST 16
@@ -215,8 +216,7 @@ const struct weir_override *rules_keys_override(const struct rules_keys *keys,
         uint32_t begin = keys->set_ends[owner->set - 1], end = keys->set_ends[owner->set];
         const struct weir_override *found =
             rules_override_of(keys->list + begin, end - begin, rule);
-        if (found != NULL && text.size == user.size &&
-            memcmp(text.data, user.data, user.size) == 0) {
+        if (found != NULL && weir_bytes_equal(text, user)) {
             return found;
         }
     }

@@ -6,12 +6,6 @@
 #include "rules/keys_lines.h"
 #include "rules/keys_reader.h"
 
-uint32_t rules_keys_plan(const struct rules_keys_reader *reader, struct weir_bytes name)
-{
-    return rules_words_find(&reader->rules->plans, 0, rules_text_hash(name.data, name.size),
-                            name.data, name.size);
-}
-
 int rules_keys_org(struct rules_keys_reader *reader, struct weir_bytes org, uint32_t *at)
 {
     uint64_t hash = rules_text_hash(org.data, org.size);
@@ -81,7 +75,7 @@ static int add_line(struct rules_keys_reader *reader, const struct rules_keys_li
     struct rules_key_owner owner = {.org = RULES_NONE, .plan = RULES_NONE};
     memcpy(owner.digest, line->digest, WEIR_DIGEST_BYTES);
     if (line->plan.data != NULL) {
-        owner.plan = rules_keys_plan(reader, line->plan);
+        owner.plan = rules_plan_find(reader->rules, line->plan);
         if (owner.plan == RULES_NONE) {
             return WEIR_ERR_RULES;
         }

@@ -19,9 +19,6 @@ struct rules_keys_reader {
     struct weir_problems *problems;
 };
 
-/* The number of a plan; RULES_NONE: there is none. */
-uint32_t rules_keys_plan(const struct rules_keys_reader *reader, struct weir_bytes name);
-
 /* Keeps an org, which repeats, once; *at is where. Errors: WEIR_ERR_MEMORY. */
 int rules_keys_org(struct rules_keys_reader *reader, struct weir_bytes org, uint32_t *at)
     __attribute__((warn_unused_result));

@@ -77,7 +77,7 @@ static int set_plan(struct reader *reader, struct entry *entry, const char *text
                     const yaml_mark_t *mark)
 {
     const struct weir_rules *rules = reader->into->rules;
-    entry->owner.plan = rules_keys_plan(reader->into, (struct weir_bytes){text, size});
+    entry->owner.plan = rules_plan_find(rules, (struct weir_bytes){text, size});
     if (entry->owner.plan != RULES_NONE) {
         return 0;
     }

@@ -1,6 +1,4 @@
 /* `borrow`, `reserve` and `pool` of limits; see loader.h and borrow.h */
-#include <string.h>
-
 #include "rules/loader.h"
 
 #define RESERVE_EXAMPLE 20 /* percent */
@@ -151,9 +149,7 @@ static void pin_plan(const struct weir_rules *rules, struct rules_rule *lender)
         if (part->attribute != WEIR_ATTR_PLAN || part->globs || part->count != 1) {
             continue;
         }
-        struct weir_bytes name = part->values[0];
-        uint32_t plan = rules_words_find(&rules->plans, 0, rules_text_hash(name.data, name.size),
-                                         name.data, name.size);
+        uint32_t plan = rules_plan_find(rules, part->values[0]);
         lender->rates = lender->plans[plan != RULES_NONE ? plan : rules->default_plan];
         lender->plans = NULL;
     }

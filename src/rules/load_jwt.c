@@ -1,6 +1,7 @@
 /* `jwt`: how tokens are read; see loader.h and jwt.h. Its keys: load_jwt_keys.c */
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/jwt.h"
 #include "rules/loader.h"
 
@@ -144,8 +145,7 @@ int rules_intern_claim(struct rules_loader *loader, const struct rules_node *nod
         return -1;
     }
     for (uint8_t i = 0; i < jwt->claim_count; i++) {
-        if (jwt->claims[i].size == name.size &&
-            memcmp(jwt->claims[i].data, name.data, name.size) == 0) {
+        if (weir_bytes_equal(jwt->claims[i], name)) {
             return i;
         }
     }

@@ -4,6 +4,7 @@
 
 #include <openssl/crypto.h>
 
+#include "core/bytes.h"
 #include "rules/json.h"
 #include "rules/jwks.h"
 #include "rules/jwt.h"
@@ -13,7 +14,7 @@
 
 enum key_field { KEY_FILE, KEY_SECRET_FILE, KEY_ID, KEY_FIELDS };
 
-/* Takes a key, unless `algorithms` leaves it nothing to do. */
+/* Takes a key over. */
 static void add_key(struct rules_loader *loader, const struct rules_node *node,
                     struct rules_jwt_key *key)
 {
@@ -230,9 +231,8 @@ static bool too_many_alike(const struct rules_jwt *jwt, const struct rules_jwt_k
     uint32_t alike = 0;
     for (uint8_t i = 0; i < jwt->key_count; i++) {
         const struct rules_jwt_key *other = &jwt->keys[i];
-        bool same =
-            other->id.data == NULL || (key->id.data != NULL && key->id.size == other->id.size &&
-                                       memcmp(key->id.data, other->id.data, key->id.size) == 0);
+        bool same = other->id.data == NULL ||
+                    (key->id.data != NULL && weir_bytes_equal(key->id, other->id));
         alike += other->algorithm == key->algorithm && same;
     }
     return alike > RULES_JWT_TRIES_MAX;

@@ -111,9 +111,7 @@ static bool check_plan(struct rules_loader *loader, const struct rules_node *nod
                        struct weir_bytes value)
 {
     struct weir_rules *rules = loader->rules;
-    uint64_t hash = rules_text_hash(value.data, value.size);
-    if (!loader->plans_given ||
-        rules_words_find(&rules->plans, 0, hash, value.data, value.size) != RULES_NONE) {
+    if (!loader->plans_given || rules_plan_find(rules, value) != RULES_NONE) {
         return true;
     }
     struct rules_quote quote;

@@ -60,8 +60,7 @@ static void load_default(struct rules_loader *loader, const struct rules_node *n
     if (!rules_read_text(loader, node, "default_plan", &name)) {
         return;
     }
-    rules->default_plan = rules_words_find(&rules->plans, 0, rules_text_hash(name.data, name.size),
-                                           name.data, name.size);
+    rules->default_plan = rules_plan_find(rules, name);
     if (rules->default_plan == RULES_NONE) {
         const char *nearest =
             rules_nearest(name.data, name.size, rules->plan_names, rules->plan_count);
@@ -88,8 +87,7 @@ void rules_load_plans(struct rules_loader *loader, const struct rules_node *plan
         const struct rules_node *node = plans->items[2 * i];
         struct weir_bytes name;
         if (node->kind != RULES_SCALAR || !rules_check_name(loader, node, "plan", &name) ||
-            rules_words_find(&rules->plans, 0, rules_text_hash(name.data, name.size), name.data,
-                             name.size) != RULES_NONE) {
+            rules_plan_find(rules, name) != RULES_NONE) {
             continue;
         }
         uint32_t number = rules->plan_count;

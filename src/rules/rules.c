@@ -207,9 +207,7 @@ int weir_rules_find(const struct weir_rules *rules, const char *name, size_t siz
 
 bool weir_rules_has_plan(const struct weir_rules *rules, struct weir_bytes name)
 {
-    return rules->plan_count == 0 ||
-           rules_words_find(&rules->plans, 0, rules_text_hash(name.data, name.size), name.data,
-                            name.size) != RULES_NONE;
+    return rules->plan_count == 0 || rules_plan_find(rules, name) != RULES_NONE;
 }
 
 void weir_request_clear(struct weir_request *request, uint16_t count)
