@@ -31,8 +31,6 @@ int weir_command_bench(int argc, char **argv)
 {
     struct bench_options options;
     bool help;
-    static char program[] = "weir"; /* what getopt puts before its messages */
-    argv[0] = program;
     int status = bench_options_read(&options, argc, argv, &help);
     if (status != 0 || help)
         return status;

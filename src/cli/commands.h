@@ -2,7 +2,7 @@
  *
  * A command parses its own options with getopt_long, prints its answer to stdout and its errors to
  * stderr as "weir: …", and returns the exit status: 0, 1 for an error, WEIR_EXIT_USAGE for a wrong
- * command line. argv[0] is the command's own name.
+ * command line. argv[0] is "weir", whatever the program was called as.
  */
 #ifndef WEIR_CLI_COMMANDS_H
 #define WEIR_CLI_COMMANDS_H

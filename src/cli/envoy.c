@@ -40,8 +40,6 @@ int weir_command_envoy(int argc, char **argv)
     struct cli_envoy envoy;
     uint64_t workers = 0;
     bool print = false;
-    static char program[] = "weir"; /* what getopt puts before its messages */
-    argv[0] = program;
     int option;
     while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
         if (option == 'h')

@@ -145,8 +145,6 @@ static int take_option(int option, char *value, struct explain_options *options)
 int weir_command_explain(int argc, char **argv)
 {
     static struct explain_options options = {.check.cost = 1}; /* large for the stack */
-    static char program[] = "weir"; /* what getopt puts before its messages */
-    argv[0] = program;
     bool json = false, parts = false;
     int option;
     while ((option = getopt_long(argc, argv, "c:m:p:H:a:j:s:h", long_options, NULL)) != -1) {

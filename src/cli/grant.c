@@ -105,8 +105,6 @@ int weir_command_grant(int argc, char **argv)
 {
     struct grant_options options = {.admin = WEIR_ADMIN_ADDRESS_DEFAULT,
                                     .token = getenv("WEIR_ADMIN_TOKEN")};
-    static char program[] = "weir"; /* what getopt puts before its messages */
-    argv[0] = program;
     options.grant.keys = options.keys;
     int option;
     while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {

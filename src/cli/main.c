@@ -55,12 +55,21 @@ static void keep_standard_files(void)
     }
 }
 
+/* Of a command line that begins with the command's name: getopt puts what stands there before its
+ * messages. */
+static int run(const struct weir_command *command, int argc, char **argv)
+{
+    static char program[] = "weir";
+    argv[0] = program;
+    return command->run(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
     keep_standard_files();
     for (size_t i = 0; argc > 0 && i < sizeof other_names / sizeof *other_names; i++) {
         if (!strcmp(base_name(argv[0]), other_names[i].name))
-            return other_names[i].run(argc, argv);
+            return run(&other_names[i], argc, argv);
     }
     if (argc < 2) {
         print_usage(stderr);
@@ -75,7 +84,7 @@ int main(int argc, char **argv)
         name = "version";
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (!strcmp(name, commands[i].name))
-            return commands[i].run(argc - 1, argv + 1);
+            return run(&commands[i], argc - 1, argv + 1);
     }
     return cli_usage_error(NULL, "unknown command '%s'", name);
 }

@@ -206,8 +206,6 @@ static int check_options(struct replay_options *options)
 int weir_command_replay(int argc, char **argv)
 {
     struct replay_options options = {.keys_max = KEYS_MAX_DEFAULT, .top = UINT64_MAX};
-    static char program[] = "weir"; /* what getopt puts before its messages */
-    argv[0] = program;
     int option;
     while ((option = getopt_long(argc, argv, "c:f:d:h", long_options, NULL)) != -1) {
         if (option == 'h')

@@ -126,8 +126,6 @@ static int take_option(int option, const char *value, struct weir_server_options
 int weir_command_serve(int argc, char **argv)
 {
     struct weir_server_options options = {0};
-    static char program[] = "weir"; /* what getopt puts before its messages */
-    argv[0] = program;
     int option;
     while ((option = getopt_long(argc, argv, "c:h", long_options, NULL)) != -1) {
         if (option == 'h') {

@@ -208,8 +208,6 @@ int weir_command_top(int argc, char **argv)
                                   .token = getenv("WEIR_ADMIN_TOKEN"),
                                   .interval_s = INTERVAL_DEFAULT_S,
                                   .keys = KEYS_DEFAULT};
-    static char program[] = "weir"; /* what getopt puts before its messages */
-    argv[0] = program;
     int option;
     while ((option = getopt_long(argc, argv, "i:n:h", long_options, NULL)) != -1) {
         if (option == 'h')

@@ -131,8 +131,6 @@ int weir_command_validate(int argc, char **argv)
 {
     bool quiet = false, merge = false;
     const char *envoy_config = NULL;
-    static char program[] = "weir"; /* what getopt puts before its messages */
-    argv[0] = program;
     int option;
     while ((option = getopt_long(argc, argv, "qh", long_options, NULL)) != -1) {
         if (option == 'h')

@@ -18,8 +18,6 @@ static const struct option long_options[] = {
 
 int weir_command_version(int argc, char **argv)
 {
-    static char program[] = "weir"; /* what getopt puts before its messages */
-    argv[0] = program;
     int option = getopt_long(argc, argv, "h", long_options, NULL);
     if (option == 'h')
         return cli_help(help);
