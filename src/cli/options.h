@@ -21,8 +21,7 @@
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* As cli_error for a wrong use of `command` ("replay"; NULL: weir itself), then "Try 'weir replay
- * --help' for more information.". Returns
- * WEIR_EXIT_USAGE. */
+ * --help' for more information.". Returns WEIR_EXIT_USAGE. */
 int cli_usage_error(const char *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

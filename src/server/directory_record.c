@@ -9,8 +9,8 @@
 
 #define LIMIT_FIELD "limit."
 #define LIMIT_FIELD_SIZE (sizeof LIMIT_FIELD - 1)
-#define HEAD_BYTES                                                                                 \
-    2 /* before an override: the sizes of its name, less one, and of its text, less one */
+/* Before an override: the sizes of its name, less one, and of its text, less one. */
+#define HEAD_BYTES 2
 
 /* What the fields of a reply say; texts point into the reply. */
 struct fields {

@@ -174,11 +174,11 @@ void weir_redis_bulk(struct weir_redis_call *call, struct weir_bytes bytes);
 void weir_redis_error(struct weir_redis_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* From within a slot's write: a number, or, where the store has failed, that. */
-/* Answers a decision that was refused late (weir_engine_refusal), as it would have been at once.
- * Returns whether it was; it is then given back. */
+/* From within a slot's write: answers a decision that was refused late (weir_engine_refusal), as it
+ * would have been at once. Returns whether it was; it is then given back. */
 bool weir_redis_write_refusal(struct weir_slot *slot, struct weir_output *output);
 
+/* Likewise: a number, or, where the store has failed, that. */
 void weir_redis_write_count(struct weir_slot *slot, struct weir_output *output, int64_t count,
                             int error);
 

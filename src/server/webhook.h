@@ -31,8 +31,7 @@ struct weir_webhook;
 
 /* Counters: each value is some moment's. */
 struct weir_webhook_stats {
-    _Atomic uint64_t delivered, failed,
-        dropped; /* events: failed are given up, dropped never sent */
+    _Atomic uint64_t delivered, failed, dropped; /* events: given up; never sent */
     _Atomic uint64_t attempts;
     _Atomic uint64_t queued; /* now, without the one being sent */
 };
