@@ -21,8 +21,7 @@
 #include "rules/rules.h"
 #include "wire/json_string.h"
 
-#define WEIR_WEBHOOK_ID_SIZE 36        /* "msg_" and 32 hex digits */
-#define WEIR_WEBHOOK_LIMIT_NAME_MAX 64 /* what the rules admit */
+#define WEIR_WEBHOOK_ID_SIZE 36 /* "msg_" and 32 hex digits */
 
 struct weir_webhook_text {
     uint16_t size; /* 0: not known */
