@@ -358,15 +358,9 @@ static void keep_nobody(struct weir_caller_directory *directory, const uint8_t *
 static void count_answer(struct weir_caller_directory *directory, int result, uint64_t took_ns)
 {
     struct weir_directory_counters *counters = &directory->counters;
-    size_t bucket = 0;
     count(result > 0 ? &counters->found : result == 0 ? &counters->unknown : &counters->error);
-    if (result < 0)
-        return;
-    while (bucket < REDIS_LATENCY_BUCKETS &&
-           took_ns > redis_latency_bounds_us[bucket] * UINT64_C(1000))
-        bucket++;
-    count(&counters->latency_buckets[bucket]);
-    redis_stats_add(&counters->latency_ns, took_ns);
+    if (result >= 0)
+        redis_stats_latency(&counters->latency_ns, counters->latency_buckets, took_ns);
 }
 
 void weir_caller_directory_answer(struct weir_caller_directory *directory,

@@ -174,7 +174,8 @@ static void account_end(struct store *store, struct store_call *call, int error)
     if (error == 0) {
         uint64_t from_hr = written_hr(store, call), hr = store_hr(store);
 
-        redis_stats_latency(&store->stats, hr > from_hr ? hr - from_hr : 0);
+        redis_stats_latency(&store->stats.latency_ns, store->stats.latency_buckets,
+                            hr > from_hr ? hr - from_hr : 0);
     } else {
         redis_stats_add(&store->stats.errors, 1);
         if (error == WEIR_ERR_IO)
