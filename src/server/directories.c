@@ -5,10 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
-#include "server/clock.h"
+#include "core/hex.h"
 #include "server/redis_access.h"
+#include "server/seed.h"
+#include "store/redis/stats.h"
 
 /* Forgotten digests that a worker may be behind with; one that is further behind forgets all. */
 #define FORGOTTEN_MAX 1024
@@ -18,11 +19,6 @@
 
 /* "key=0123456789abcdef" */
 #define SHOWN_DIGITS 16
-
-/* Words of the counters, which are all of one kind. */
-#define WORDS (sizeof(struct weir_directory_counters) / sizeof(_Atomic uint64_t))
-_Static_assert(WORDS * sizeof(_Atomic uint64_t) == sizeof(struct weir_directory_counters),
-               "counters are words");
 
 struct member {
     struct weir_directories *directories;
@@ -117,11 +113,10 @@ static bool is_new_problem(struct weir_directories *all, const uint8_t *digest, 
 static void log_problem(struct weir_log *log, const uint8_t *digest, const char *text)
 {
     struct weir_log_line line;
-    char shown[SHOWN_DIGITS + 1];
-    for (int i = 0; i < SHOWN_DIGITS / 2; i++)
-        snprintf(shown + 2 * i, 3, "%02x", digest[i]);
+    char shown[SHOWN_DIGITS];
+    char *end = weir_hex_write(shown, digest, SHOWN_DIGITS / 2);
     weir_log_begin(&line, log, WEIR_LOG_WARNING, "identity_bad");
-    weir_log_text(&line, "key", shown);
+    weir_log_bytes(&line, "key", shown, (size_t)(end - shown));
     weir_log_text(&line, "problem", text);
     weir_log_end(&line);
 }
@@ -176,15 +171,9 @@ void weir_directories_catch_up(struct weir_directories *all, unsigned index)
 
 /* --- Totals ----------------------------------------------------------------------------------- */
 
-/* A worker's counters change meanwhile: each is some moment's. */
 static void add(struct weir_directory_counters *to, const struct weir_directory_counters *from)
 {
-    _Atomic uint64_t *sums = (_Atomic uint64_t *)(void *)to;
-    const _Atomic uint64_t *words = (const _Atomic uint64_t *)(const void *)from;
-    for (size_t i = 0; i < WORDS; i++) {
-        uint64_t value = atomic_load_explicit(&words[i], memory_order_relaxed);
-        atomic_fetch_add_explicit(&sums[i], value, memory_order_relaxed);
-    }
+    redis_stats_sum(to, from, sizeof *to);
 }
 
 void weir_directories_totals(struct weir_directories *all, struct weir_directories_totals *totals)
@@ -270,6 +259,7 @@ int weir_directories_join(struct weir_directories *all, unsigned index, uv_loop_
         .url = &all->url,
         .prefix = all->settings->prefix,
         .terms = &all->terms,
+        .seed = weir_seed_draw(index),
         .max_keys = all->settings->max_keys,
         .overrides = all->overrides,
         .store = store,
@@ -278,8 +268,6 @@ int weir_directories_join(struct weir_directories *all, unsigned index, uv_loop_
         .problem = member_problem,
         .context = member,
     };
-    if (getrandom(&options.seed, sizeof options.seed, 0) != (ssize_t)sizeof options.seed)
-        options.seed = weir_clock_boot_ns() + index;
     *member = (struct member){.directories = all};
     int err = weir_redis_directory_open(directory, &options, reason);
     if (err < 0)

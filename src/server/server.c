@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "server/daemon.h"
 #include "server/grpc.h"
 #include "server/http.h"
+#include "server/seed.h"
 
 /* Files that are open beside connections: loops, signals, logs, the state, libraries. */
 #define FILES_RESERVED 64
@@ -81,9 +81,8 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, u
         .directories = index < WEIR_WORKERS_MAX ? daemon->directories : NULL,
         .warn = weir_warnings_tell,
         .warn_context = &daemon->warnings,
+        .lease_seed = weir_seed_draw(index),
     };
-    if (getrandom(&options.lease_seed, sizeof options.lease_seed, 0) < 0)
-        options.lease_seed = weir_clock_boot_ns() + index;
     if (daemon->shared)
         options.deadline_ns = weir_rules_settings(daemon->rules)->store.deadline_ns;
     struct weir_reason why = {{0}};

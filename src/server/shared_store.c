@@ -7,13 +7,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "server/clock.h"
 #include "server/redis_access.h"
-
-/* Words of the counters, which are all of one kind. */
-#define WORDS (sizeof(struct weir_store_redis_stats) / sizeof(_Atomic uint64_t))
-_Static_assert(WORDS * sizeof(_Atomic uint64_t) == sizeof(struct weir_store_redis_stats),
-               "counters are words");
+#include "server/seed.h"
+#include "store/redis/stats.h"
 
 struct member {
     struct weir_shared_store *shared;
@@ -129,15 +125,9 @@ static void member_on_event(void *context, const char *event, const char *text)
 
 /* --- Totals ----------------------------------------------------------------------------------- */
 
-/* A worker's counters change meanwhile: each is some moment's. */
 static void add(struct weir_store_redis_stats *to, const struct weir_store_redis_stats *from)
 {
-    _Atomic uint64_t *sums = (_Atomic uint64_t *)(void *)to;
-    const _Atomic uint64_t *words = (const _Atomic uint64_t *)(const void *)from;
-    for (size_t i = 0; i < WORDS; i++) {
-        uint64_t value = atomic_load_explicit(&words[i], memory_order_relaxed);
-        atomic_fetch_add_explicit(&sums[i], value, memory_order_relaxed);
-    }
+    redis_stats_sum(to, from, sizeof *to);
 }
 
 void weir_shared_store_totals(struct weir_shared_store *shared, struct weir_shared_totals *totals)
@@ -197,14 +187,6 @@ void weir_shared_store_close(struct weir_shared_store *shared)
     free(shared);
 }
 
-static uint64_t draw_seed(unsigned index)
-{
-    uint64_t seed;
-    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
-        seed = weir_clock_boot_ns() + index;
-    return seed;
-}
-
 int weir_shared_store_join(struct weir_shared_store *shared, unsigned index, uv_loop_t *loop,
                            struct weir_store **store, struct weir_reason *reason)
 {
@@ -217,7 +199,7 @@ int weir_shared_store_join(struct weir_shared_store *shared, unsigned index, uv_
         .deadline_ns = settings->deadline_ns,
         .lease_ns = settings->lease_ns,
         .remember_ns = settings->remember_ns,
-        .random_seed = draw_seed(index),
+        .random_seed = weir_seed_draw(index),
         .secret = shared->has_secret ? &shared->secret : NULL,
         .event = member_on_event,
         .event_context = member,

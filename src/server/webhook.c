@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "server/clock.h"
+#include "server/seed.h"
 #include "server/webhook_pace.h"
 #include "server/webhook_request.h"
 
@@ -267,8 +267,7 @@ static int start(struct weir_webhook *webhook)
         webhook->multi = curl_multi_init();
     if (!webhook->ring || !webhook->multi)
         return WEIR_ERR_MEMORY;
-    if (getrandom(&webhook->random, sizeof webhook->random, 0) < 0)
-        webhook->random = weir_clock_boot_ns() ^ weir_clock_wall_ns() << 20;
+    webhook->random = weir_seed_draw(weir_clock_wall_ns() << 20);
     webhook->pace.random = webhook->random ^ weir_clock_boot_ns();
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
