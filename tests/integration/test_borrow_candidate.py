@@ -9,7 +9,6 @@ import pytest
 from daemon.http import request_bytes
 from daemon.nodes import Nodes, shared_rules
 from daemon.redis import RedisWeir, command_bytes
-from daemon.redis_server import RedisServer
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 from model.program import run_weir
@@ -110,12 +109,6 @@ def test_metrics_have_no_series_where_nothing_borrows_or_is_tried(tmp_path):
 
 
 # --- Several nodes over one Redis -----------------------------------------------------------------
-
-@pytest.fixture(scope="module", name="redis")
-def fixture_redis(tmp_path_factory):
-    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
-        yield server
-
 
 @pytest.mark.parametrize("algorithm", ["fixed_window", "sliding_window", "gcra", "sliding_log"])
 def test_nodes_together_admit_what_is_their_own_and_the_pool(tmp_path, redis, algorithm):

@@ -44,12 +44,6 @@ def limits_of_kinds():
             for name, budget in BUDGETS.items()] + [SECONDS, FLOW, *PAIR, SLOTS]
 
 
-@pytest.fixture(scope="module", name="redis")
-def fixture_redis(tmp_path_factory):
-    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
-        yield server
-
-
 @pytest.fixture(scope="module", name="nodes")
 def fixture_nodes(tmp_path_factory, redis):
     rules = shared_rules(redis.url, *limits_of_kinds())

@@ -24,12 +24,6 @@ LIMITS = [{"name": "hour", "key": ["user"], "algorithm": "fixed_window", "rate":
 NAMES = [limit["name"] for limit in LIMITS]
 
 
-@pytest.fixture(scope="module", name="redis")
-def fixture_redis(tmp_path_factory):
-    with RedisServer(tmp_path_factory.mktemp("redis")) as redis:
-        yield redis
-
-
 @pytest.fixture(scope="module", name="nodes")
 def fixture_nodes(tmp_path_factory, redis):
     """The second is two days ahead."""

@@ -9,7 +9,6 @@ import pytest
 
 from daemon.load import admitted
 from daemon.nodes import Nodes, off_by, shared_rules
-from daemon.redis_server import RedisServer
 from daemon.waiting import wait_until
 
 CLOCKS = [off_by(+1), off_by(-1), None]
@@ -36,12 +35,6 @@ LIMITS = [
     {"name": "queue", "match": {"kind": "queue"}, "key": ["user"], "algorithm": "leaky_bucket",
      "queue": True, "rate": "1/h", "burst": 4},
 ]
-
-
-@pytest.fixture(scope="module", name="redis")
-def fixture_redis(tmp_path_factory):
-    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
-        yield server
 
 
 def start(folder, redis, mode="leased"):

@@ -23,12 +23,6 @@ ALL = [TOKENS, DAILY, LOG]
 CLOSED = {"on_store_error": "closed"}
 
 
-@pytest.fixture(scope="module", name="redis")
-def fixture_redis(tmp_path_factory):
-    with RedisServer(tmp_path_factory.mktemp("redis")) as redis:
-        yield redis
-
-
 @pytest.fixture(scope="module", name="nodes")
 def fixture_nodes(tmp_path_factory, redis):
     """The clocks of two of them are wrong."""

@@ -43,12 +43,6 @@ def rules(url, *limits, store=None, **identities):
         "server": {"admin": {"token": TOKEN}, "grpc": "127.0.0.1:0"}, **parts})
 
 
-@pytest.fixture(scope="module", name="redis")
-def fixture_redis(tmp_path_factory):
-    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
-        yield server
-
-
 @pytest.fixture(autouse=True)
 def fixture_empty(redis):
     redis.ask("FLUSHALL")

@@ -3,14 +3,12 @@ are opened, spoken over and closed, and routes that nobody named."""
 
 import base64
 import hashlib
-import http.server
 import os
-import threading
 
 import pytest
 
 from daemon.http import Client, Reply
-from daemon.proxies import haproxy, nginx
+from daemon.proxies import Application, Handler, haproxy, nginx
 from daemon.waiting import wait_until
 from daemon.weir import Weir
 from model.program import ROOT
@@ -24,20 +22,16 @@ def accept_of(key):
     return base64.b64encode(hashlib.sha1((key + GUID).encode()).digest()).decode()
 
 
-class Game:
+class Game(Application):
     """The application: WebSockets at /ws that echo one byte at a time, and release their lease when
     they close; 200 for all else."""
 
     def __init__(self):
         self.release = None  # called with a lease
         self.opened = []
-
-    def __enter__(self):
         game = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
+        class Echo(Handler):
             def do_GET(self):
                 if self.path != "/ws" or self.headers.get("Upgrade", "").lower() != "websocket":
                     self.send_response(200)
@@ -61,18 +55,7 @@ class Game:
 
             do_POST = do_GET
 
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.address = "127.0.0.1:%d" % self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(Echo)
 
 
 @pytest.fixture(name="site", params=[nginx, haproxy])

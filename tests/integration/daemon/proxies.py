@@ -19,31 +19,23 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class App:
-    """The application: answers 200 with what it was asked for; 403 at /forbidden."""
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Of one connection of an application's: it is kept, and nothing is logged."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+
+class Application:
+    """What stands behind a proxy: listens at `address`; `handler` is a class of handlers."""
+
+    def __init__(self, handler):
+        self.handler = handler
 
     def __enter__(self):
-        app = self
-        self.seen = []
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def answer(self):
-                size = int(self.headers.get("Content-Length") or 0)
-                body = f"{self.command} {self.path} {len(self.rfile.read(size))}".encode()
-                app.seen.append((self.command, self.path))
-                self.send_response(403 if self.path == "/forbidden" else 200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            do_GET = do_POST = do_PUT = answer
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.handler)
         self.address = "127.0.0.1:%d" % self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         return self
@@ -51,6 +43,27 @@ class App:
     def __exit__(self, *_):
         self.server.shutdown()
         self.server.server_close()
+
+
+class App(Application):
+    """Answers 200 with what it was asked for; 403 at /forbidden."""
+
+    def __init__(self):
+        self.seen = seen = []
+
+        class Echo(Handler):
+            def answer(self):
+                size = int(self.headers.get("Content-Length") or 0)
+                body = f"{self.command} {self.path} {len(self.rfile.read(size))}".encode()
+                seen.append((self.command, self.path))
+                self.send_response(403 if self.path == "/forbidden" else 200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            do_GET = do_POST = do_PUT = answer
+
+        super().__init__(Echo)
 
 
 class Proxy:
