@@ -46,18 +46,16 @@ static void readyz_handle(struct weir_http_call *call)
     char text[128];
     struct weir_daemon *daemon = call_daemon(call);
     struct weir_readiness readiness;
-    enum weir_http_status status = WEIR_HTTP_200;
     weir_daemon_readiness(daemon, daemon->rules, &readiness);
+    enum weir_http_status status =
+        daemon->stopping || !readiness.ready ? WEIR_HTTP_503 : WEIR_HTTP_200;
     if (daemon->stopping) {
-        status = WEIR_HTTP_503;
         snprintf(text, sizeof text, "stopping\n");
     } else if (readiness.without_store > 0) {
-        status = readiness.ready ? WEIR_HTTP_200 : WEIR_HTTP_503;
         snprintf(text, sizeof text, "%s: the store is not reached by %u of %u workers\n",
                  readiness.ready ? "ready, by on_store_error" : "not ready",
                  readiness.without_store, readiness.workers);
     } else if (readiness.without_identities > 0) {
-        status = readiness.ready ? WEIR_HTTP_200 : WEIR_HTTP_503;
         snprintf(text, sizeof text, "%s: identities are not reached by %u of %u workers\n",
                  readiness.ready ? "ready, by on_error" : "not ready", readiness.without_identities,
                  daemon->worker_count);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/hex.h"
 #include "server/clock.h"
 
 #define MAC_SIZE 32
@@ -21,9 +22,8 @@ static void text_set(struct weir_webhook_text *text, struct weir_bytes bytes)
 void weir_webhook_event_set(struct weir_webhook_event *event, const struct weir_warning *warning,
                             uint64_t id_high, uint64_t id_low)
 {
-    char id[WEIR_WEBHOOK_ID_SIZE + 1];
-    snprintf(id, sizeof id, "msg_%016" PRIx64 "%016" PRIx64, id_high, id_low);
-    memcpy(event->id, id, sizeof event->id);
+    memcpy(event->id, "msg_", 4);
+    weir_hex_write64(weir_hex_write64(event->id + 4, id_high), id_low);
     event->attempts = 0;
     event->percent = warning->percent;
     event->at_ns = warning->now_ns;
