@@ -17,6 +17,12 @@
 
 #include "core/wide.h"
 
+/* Whether it is one of the four. */
+WIDE_INLINE bool bucket_is(enum weir_algorithm algorithm)
+{
+    return algorithm >= WEIR_TOKEN_BUCKET && algorithm <= WEIR_LEAKY_QUEUE;
+}
+
 /* The latest TAT: 63 bits, so that a packed cell holds it. */
 #define BUCKET_TAT_MAX (UINT64_MAX >> 1)
 

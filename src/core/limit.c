@@ -34,11 +34,6 @@ const char *weir_algorithm_name(enum weir_algorithm algorithm)
     return "unknown";
 }
 
-static bool limit_is_bucket(enum weir_algorithm algorithm)
-{
-    return algorithm >= WEIR_TOKEN_BUCKET && algorithm <= WEIR_LEAKY_QUEUE;
-}
-
 /* A field, its value and its range. */
 struct limit_range {
     const char *field;
@@ -61,7 +56,7 @@ static int limit_check_range(const struct limit_range *range, struct weir_reason
 
 static uint64_t limit_rate_max(enum weir_algorithm algorithm)
 {
-    if (limit_is_bucket(algorithm))
+    if (bucket_is(algorithm))
         return WEIR_BUCKET_MAX;
     if (algorithm == WEIR_SLIDING_LOG)
         return WEIR_LOG_MAX;
@@ -210,7 +205,7 @@ static void limit_set_spec(struct weir_limit *limit, const struct weir_limit_spe
     limit->spec.algorithm = spec->algorithm;
     limit->spec.rate = spec->rate;
     limit->spec.window_ns = spec->window_ns;
-    if (limit_is_bucket(spec->algorithm))
+    if (bucket_is(spec->algorithm))
         limit->spec.burst = spec->burst > 0 ? spec->burst : spec->rate;
     if (spec->algorithm == WEIR_SLIDING_WINDOW) {
         limit->spec.segments = spec->segments;
@@ -241,7 +236,7 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
         err = limit_check_range(&rate, reason);
     if (err == 0)
         err = limit_check_range(&window, reason);
-    if (err == 0 && limit_is_bucket(spec->algorithm))
+    if (err == 0 && bucket_is(spec->algorithm))
         err = limit_check_range(&burst, reason);
     if (err != 0)
         return err;
@@ -250,7 +245,7 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
 
     limit_set_spec(&made, spec);
     made.capacity = made.spec.burst;
-    if (limit_is_bucket(spec->algorithm)) {
+    if (bucket_is(spec->algorithm)) {
         err = limit_init_bucket(&made, reason);
     } else {
         made.capacity = spec->rate;
@@ -272,7 +267,7 @@ bool weir_limit_converts(const struct weir_limit *from, const struct weir_limit 
 
     if (a->algorithm != b->algorithm)
         return false;
-    if (limit_is_bucket(a->algorithm) || a->algorithm == WEIR_CONCURRENCY)
+    if (bucket_is(a->algorithm) || a->algorithm == WEIR_CONCURRENCY)
         return true;
     if (a->algorithm == WEIR_QUOTA)
         return a->calendar == b->calendar && (a->rollover == 0) == (b->rollover == 0);

@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "core/bucket.h"
+
 static uint64_t part_of(uint64_t count, uint32_t nodes)
 {
     return count > 0 && count < nodes ? 1 : count / nodes;
@@ -11,7 +13,7 @@ static uint64_t part_of(uint64_t count, uint32_t nodes)
 void weir_limit_divide(const struct weir_limit *limit, uint32_t nodes, struct weir_limit *part)
 {
     struct weir_limit_spec spec = limit->spec;
-    bool bucket = spec.algorithm >= WEIR_TOKEN_BUCKET && spec.algorithm <= WEIR_LEAKY_QUEUE;
+    bool bucket = bucket_is(spec.algorithm);
     /* A window beyond the range is left, and N divided: those of months, to which N matters more.
      */
     if (bucket && spec.rate % nodes != 0 && spec.window_ns <= WEIR_WINDOW_MAX_NS / nodes) {

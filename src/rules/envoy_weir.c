@@ -62,10 +62,10 @@ static void unknown_key(struct envoy_loader *loader, const struct rules_node *ke
             names[count++] = key_names[i];
         }
     }
-    const char *near = rules_nearest(key->text, key->size, names, count);
-    envoy_fail(loader, "weir: line %u: unknown key %s%s%s%s", key->line,
-               rules_quote(&quote, key->text, key->size), near != NULL ? "; did you mean `" : "",
-               near != NULL ? near : "", near != NULL ? "`?" : "");
+    struct rules_hint room;
+    const char *hint = rules_hint(&room, key->text, key->size, names, count);
+    envoy_fail(loader, "weir: line %u: unknown key %s%s", key->line,
+               rules_quote(&quote, key->text, key->size), hint);
 }
 
 static void read_fields(struct envoy_loader *loader, const struct rules_node *map, uint32_t known,

@@ -231,11 +231,10 @@ int rules_read_choice(struct rules_loader *loader, const struct rules_node *node
         int size = snprintf(all + used, sizeof(all) - used, "%s%s", i > 0 ? ", " : "", words[i]);
         used += size > 0 && (size_t)size < sizeof(all) - used ? (size_t)size : 0;
     }
-    const char *nearest = rules_nearest(text.data, text.size, words, count);
-    rules_problem(loader, node, "`%s` must be one of %s, not %s%s%s%s", what, all,
-                  rules_quote(&quote, text.data, text.size),
-                  nearest != NULL ? "; did you mean `" : "", nearest != NULL ? nearest : "",
-                  nearest != NULL ? "`?" : "");
+    struct rules_hint room;
+    const char *hint = rules_hint(&room, text.data, text.size, words, count);
+    rules_problem(loader, node, "`%s` must be one of %s, not %s%s", what, all,
+                  rules_quote(&quote, text.data, text.size), hint);
     return -1;
 }
 

@@ -82,10 +82,10 @@ static int set_plan(struct reader *reader, struct entry *entry, const char *text
         return 0;
     }
     struct rules_quote quote;
-    const char *nearest = rules_nearest(text, size, rules->plan_names, rules->plan_count);
-    return report(reader, mark, "plan %s is not in `plans`%s%s%s", rules_quote(&quote, text, size),
-                  nearest != NULL ? "; did you mean `" : "", nearest != NULL ? nearest : "",
-                  nearest != NULL ? "`?" : "");
+    struct rules_hint room;
+    const char *hint = rules_hint(&room, text, size, rules->plan_names, rules->plan_count);
+    return report(reader, mark, "plan %s is not in `plans`%s", rules_quote(&quote, text, size),
+                  hint);
 }
 
 /* --- `limits` of an entry --------------------------------------------------------------------- */
@@ -105,10 +105,9 @@ static int report_limit(struct reader *reader, const yaml_mark_t *mark, const ch
             reader->names[i] = rules->rules[i].name;
         }
     }
-    const char *nearest = rules_nearest(text, size, reader->names, rules->rule_count);
-    return report(reader, mark, "no limit is called %s%s%s%s", rules_quote(&quote, text, size),
-                  nearest != NULL ? "; did you mean `" : "", nearest != NULL ? nearest : "",
-                  nearest != NULL ? "`?" : "");
+    struct rules_hint room;
+    const char *hint = rules_hint(&room, text, size, reader->names, rules->rule_count);
+    return report(reader, mark, "no limit is called %s%s", rules_quote(&quote, text, size), hint);
 }
 
 /* The rates of a limit: a text, or a list of them, which becomes one. */

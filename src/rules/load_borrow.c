@@ -219,11 +219,10 @@ static int find_pool(struct lending *lending, uint32_t number, const struct rule
     rules_quote(&quote, name.data, name.size);
     int pool = weir_rules_find(loader->rules, name.data, name.size);
     if (pool < 0) {
-        const char *nearest =
-            rules_nearest(name.data, name.size, lending->names, lending->name_count);
-        rules_problem(loader, node, "`pool` names no limit of this file: %s%s%s%s", quote.text,
-                      nearest != NULL ? "; did you mean `" : "", nearest != NULL ? nearest : "",
-                      nearest != NULL ? "`?" : "");
+        struct rules_hint room;
+        const char *hint =
+            rules_hint(&room, name.data, name.size, lending->names, lending->name_count);
+        rules_problem(loader, node, "`pool` names no limit of this file: %s%s", quote.text, hint);
         return -1;
     }
     if ((uint32_t)pool == number) {

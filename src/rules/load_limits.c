@@ -69,11 +69,11 @@ static void load_unless(struct rules_loader *loader, const struct rules_node *no
         int other = weir_rules_find(loader->rules, name.data, name.size);
         rules_quote(&quote, name.data, name.size);
         if (other < 0) {
-            const char *nearest =
-                rules_nearest(name.data, name.size, nodes->texts, nodes->text_count);
-            rules_problem(loader, items.items[i], "`unless` names no limit of this file: %s%s%s%s",
-                          quote.text, nearest != NULL ? "; did you mean `" : "",
-                          nearest != NULL ? nearest : "", nearest != NULL ? "`?" : "");
+            struct rules_hint room;
+            const char *hint =
+                rules_hint(&room, name.data, name.size, nodes->texts, nodes->text_count);
+            rules_problem(loader, items.items[i], "`unless` names no limit of this file: %s%s",
+                          quote.text, hint);
         } else if ((uint32_t)other >= number) {
             rules_problem(loader, items.items[i], "`unless` names earlier limits only; %s %s",
                           quote.text, (uint32_t)other == number ? "is this one" : "stands later");
@@ -249,10 +249,9 @@ static void report_unused(struct rules_loader *loader, const struct rules_node *
                       name->text);
         return;
     }
-    const char *nearest = rules_nearest(name->text, name->size, nodes->texts, nodes->text_count);
-    rules_problem(loader, name, "no limit is called `%s`%s%s%s", name->text,
-                  nearest != NULL ? "; did you mean `" : "", nearest != NULL ? nearest : "",
-                  nearest != NULL ? "`?" : "");
+    struct rules_hint room;
+    const char *hint = rules_hint(&room, name->text, name->size, nodes->texts, nodes->text_count);
+    rules_problem(loader, name, "no limit is called `%s`%s", name->text, hint);
 }
 
 void rules_load_limits(struct rules_loader *loader, const struct rules_node *node)

@@ -115,12 +115,11 @@ static bool check_plan(struct rules_loader *loader, const struct rules_node *nod
         return true;
     }
     struct rules_quote quote;
-    const char *nearest =
-        rules_nearest(value.data, value.size, rules->plan_names, rules->plan_count);
-    rules_problem(loader, node, "plan %s is not in `plans`%s%s%s",
-                  rules_quote(&quote, value.data, value.size),
-                  nearest != NULL ? "; did you mean `" : "", nearest != NULL ? nearest : "",
-                  nearest != NULL ? "`?" : "");
+    struct rules_hint room;
+    const char *hint =
+        rules_hint(&room, value.data, value.size, rules->plan_names, rules->plan_count);
+    rules_problem(loader, node, "plan %s is not in `plans`%s",
+                  rules_quote(&quote, value.data, value.size), hint);
     return false;
 }
 

@@ -62,12 +62,11 @@ static void load_default(struct rules_loader *loader, const struct rules_node *n
     }
     rules->default_plan = rules_plan_find(rules, name);
     if (rules->default_plan == RULES_NONE) {
-        const char *nearest =
-            rules_nearest(name.data, name.size, rules->plan_names, rules->plan_count);
-        rules_problem(loader, node, "`default_plan` %s is not in `plans`%s%s%s",
-                      rules_quote(&quote, name.data, name.size),
-                      nearest != NULL ? "; did you mean `" : "", nearest != NULL ? nearest : "",
-                      nearest != NULL ? "`?" : "");
+        struct rules_hint room;
+        const char *hint =
+            rules_hint(&room, name.data, name.size, rules->plan_names, rules->plan_count);
+        rules_problem(loader, node, "`default_plan` %s is not in `plans`%s",
+                      rules_quote(&quote, name.data, name.size), hint);
     }
 }
 

@@ -1,6 +1,7 @@
 /* `algorithm`, `rate` and what belongs to them; see loader.h */
 #include <string.h>
 
+#include "core/bucket.h"
 #include "rules/loader.h"
 #include "rules/numbers.h"
 
@@ -310,7 +311,7 @@ static void load_count(struct numbers *numbers, const struct rules_node *limit,
     if (burst == NULL) {
         return;
     }
-    if (!rules_has_bucket(numbers->spec.algorithm)) {
+    if (!bucket_is(numbers->spec.algorithm)) {
         misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
     } else if (*node != NULL && is_list(numbers, *node)) {
         rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key,

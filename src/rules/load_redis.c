@@ -38,14 +38,13 @@ static const struct scheme *check_url(struct rules_loader *loader, const struct 
     }
     if (scheme == NULL) {
         bool likely = size > 0 && size < 20; /* else it may be a secret */
-        const char *nearest = likely ? rules_nearest(url.data, size, names, SCHEME_COUNT) : NULL;
+        struct rules_hint room;
+        const char *hint = likely ? rules_hint(&room, url.data, size, names, SCHEME_COUNT) : "";
         rules_problem(
             loader, node,
             "the URL of Redis begins with redis://, rediss://, unix:/, redis-sentinel://, "
-            "rediss-sentinel://, redis-cluster:// or rediss-cluster://%s%s%s%s%s",
-            likely ? ", not " : "", likely ? rules_quote(&quote, url.data, size) : "",
-            nearest != NULL ? "; did you mean `" : "", nearest != NULL ? nearest : "",
-            nearest != NULL ? "`?" : "");
+            "rediss-sentinel://, redis-cluster:// or rediss-cluster://%s%s%s",
+            likely ? ", not " : "", likely ? rules_quote(&quote, url.data, size) : "", hint);
         return NULL;
     }
     struct weir_bytes rest = {colon + 1, url.size - size - 1};

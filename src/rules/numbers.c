@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bucket.h"
 #include "core/wide.h"
 #include "rules/calendar.h"
 #include "rules/problems.h"
@@ -131,7 +132,7 @@ int rules_numbers_use(const struct weir_rate *rate, struct weir_limit_spec *spec
         return 0;
     }
     spec->window_ns = rate->window_ns;
-    if (rate->burst > 0 && !rules_has_bucket(spec->algorithm)) {
+    if (rate->burst > 0 && !bucket_is(spec->algorithm)) {
         snprintf(reason->text, sizeof(reason->text),
                  "a burst needs a bucket (token_bucket, gcra, leaky_bucket); %s has none",
                  weir_algorithm_name(spec->algorithm));
@@ -200,7 +201,7 @@ static bool is_useless(const struct weir_limit *loose, const struct weir_limit *
     if (b->rate == 0) {
         return true;
     }
-    if (rules_has_bucket(a->algorithm)) {
+    if (bucket_is(a->algorithm)) {
         struct wide slow = wide_multiply(b->rate, a->window_ns);
         struct wide fast = wide_multiply(a->rate, b->window_ns);
         bool slower = slow.hi != fast.hi ? slow.hi < fast.hi : slow.lo <= fast.lo;

@@ -24,11 +24,6 @@ struct rules_blank {
     struct rules_rollover rollover;
 };
 
-static inline bool rules_has_bucket(uint8_t algorithm)
-{
-    return algorithm >= WEIR_TOKEN_BUCKET && algorithm <= WEIR_LEAKY_QUEUE;
-}
-
 /* "100/min burst 20", of a quota "10000/month" (then *unit is an enum rules_calendar_unit), of
  * concurrency "5"; unlimited and plan. Errors: WEIR_ERR_SYNTAX, WEIR_ERR_RANGE. */
 int rules_numbers_parse(uint8_t algorithm, struct weir_bytes text, struct weir_rate *rate,

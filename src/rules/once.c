@@ -10,6 +10,7 @@
 
 #include "core/hex.h"
 #include "core/siphash.h"
+#include "rules/base64url.h"
 #include "rules/compiled.h"
 
 /* Hex digits of the record's name: 128 bits. */
@@ -46,15 +47,6 @@ static void add_check(SHA256_CTX *context, const struct weir_check *check, bool 
         add_number(context, check->hash[1]);
     }
     add_number(context, check->cost);
-}
-
-static uint64_t read_number(const unsigned char *bytes)
-{
-    uint64_t number = 0;
-    for (int i = 0; i < 8; i++) {
-        number = number << 8 | bytes[i];
-    }
-    return number;
 }
 
 int weir_rules_once(const struct weir_rules *rules, const struct weir_check *checks, uint16_t count,
@@ -95,7 +87,7 @@ int weir_rules_once(const struct weir_rules *rules, const struct weir_check *che
         .on_store_error = WEIR_FAIL_LOCAL,
     };
     weir_siphash128(secret, digest, TEXT_BYTES, once->hash);
-    uint64_t id = read_number(digest + TEXT_BYTES);
+    uint64_t id = weir_get64(digest + TEXT_BYTES);
     *lease_id = id != 0 ? id : 1;
     return 0;
 }

@@ -164,3 +164,14 @@ const char *rules_nearest(const char *text, size_t size, const char *const *word
     }
     return nearest;
 }
+
+const char *rules_hint(struct rules_hint *hint, const char *text, size_t size,
+                       const char *const *words, size_t count)
+{
+    const char *nearest = rules_nearest(text, size, words, count);
+    hint->text[0] = '\0';
+    if (nearest != NULL) {
+        snprintf(hint->text, sizeof(hint->text), "; did you mean `%.*s`?", WORD_MAX, nearest);
+    }
+    return hint->text;
+}

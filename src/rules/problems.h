@@ -30,4 +30,13 @@ const char *rules_quote(struct rules_quote *quote, const char *text, size_t size
  * of its letters, and at most 3, inserted, removed, changed or swapped (Damerau, 1964). */
 const char *rules_nearest(const char *text, size_t size, const char *const *words, size_t count);
 
+/* What a message about an unknown word ends with: "; did you mean `nearest`?", or nothing. The word
+ * has 32 bytes at most (problems.c). */
+#define RULES_HINT_MAX 64
+struct rules_hint {
+    char text[RULES_HINT_MAX];
+};
+const char *rules_hint(struct rules_hint *hint, const char *text, size_t size,
+                       const char *const *words, size_t count);
+
 #endif

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bucket.h"
 #include "core/siphash.h"
-#include "rules/numbers.h"
 
 /* Numbers of states beside the reference's have it, and the others don't. */
 #define STATE_BESIDE UINT32_C(0x80000000)
@@ -14,7 +14,7 @@
 uint32_t rules_kind_hash(const struct weir_limit_spec *spec)
 {
     static const uint64_t public[2] = {0, 0};
-    bool any = rules_has_bucket((uint8_t)spec->algorithm) || spec->algorithm == WEIR_CONCURRENCY ||
+    bool any = bucket_is(spec->algorithm) || spec->algorithm == WEIR_CONCURRENCY ||
                spec->algorithm == WEIR_QUOTA;
     const uint64_t numbers[] = {
         (uint64_t)spec->algorithm,
