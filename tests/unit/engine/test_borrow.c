@@ -270,16 +270,18 @@ static void a_repeat_is_charged_nothing_and_borrows_nothing(void **state)
     rig_close(&rig);
 }
 
+static const char in_flight[] =
+    "limits:\n"
+    "- {name: own, key: [user], algorithm: concurrency, limit: 1, pool: pool}\n"
+    "- {name: pool, match: {path: /x}, key: [], algorithm: concurrency, limit: 1,\n"
+    "   borrow: true}\n";
+
 static void a_lease_of_the_pool_is_ended_by_its_token(void **state)
 {
     static char lease[WEIR_LEASE_TOKEN_MAX], text[WEIR_LEASE_TOKEN_MAX];
     struct rig rig;
     struct weir_answer answer;
-    rig_open_text(&rig,
-                  "limits:\n"
-                  "- {name: own, key: [user], algorithm: concurrency, limit: 1, pool: pool}\n"
-                  "- {name: pool, match: {path: /x}, key: [], algorithm: concurrency, limit: 1,\n"
-                  "   borrow: true}\n");
+    rig_open_text(&rig, in_flight);
     ASK(&rig, 1, "user", "ann");
     struct weir_decision *borrowed = ASK(&rig, 1, "user", "ann");
     assert_int_equal(borrowed->verdict, WEIR_ALLOWED);
@@ -307,11 +309,7 @@ static void a_repeat_has_the_lease_of_the_pool_too(void **state)
     static char first[WEIR_LEASE_TOKEN_MAX], second[WEIR_LEASE_TOKEN_MAX];
     struct rig rig;
     struct weir_answer one, two;
-    rig_open_text(&rig,
-                  "limits:\n"
-                  "- {name: own, key: [user], algorithm: concurrency, limit: 1, pool: pool}\n"
-                  "- {name: pool, match: {path: /x}, key: [], algorithm: concurrency, limit: 1,\n"
-                  "   borrow: true}\n");
+    rig_open_text(&rig, in_flight);
     ASK(&rig, 1, "user", "ann");
     struct weir_decision *borrowed = ask_once(&rig, "key");
     assert_int_equal(borrowed->verdict, WEIR_ALLOWED);
