@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/hex.h"
+#include "server/reach.h"
 #include "server/redis_access.h"
 #include "server/seed.h"
 #include "store/redis/stats.h"
@@ -24,7 +25,7 @@ struct member {
     struct weir_directories *directories;
     struct weir_redis_directory *directory; /* NULL: has not joined, or has left */
     uint64_t forgotten;                     /* of all up to now, those that it has */
-    bool up, down;                          /* as it has told */
+    struct weir_reach_member reach;
 };
 
 struct weir_directories {
@@ -37,8 +38,7 @@ struct weir_directories {
     struct weir_directory_terms terms;
     struct weir_directory_counters left; /* of those that have left */
     struct member members[WEIR_WORKERS_MAX];
-    unsigned joined, up, down;
-    bool told_up;
+    struct weir_reach reach;
     char last_reason[WEIR_REASON_MAX], last_problem[WEIR_REASON_MAX];
     uint64_t problems[PROBLEMS_MAX]; /* hashes of digest and text */
     uint64_t forgotten;              /* so far */
@@ -46,13 +46,6 @@ struct weir_directories {
 };
 
 /* --- What is told ----------------------------------------------------------------------------- */
-
-static void set_flag(bool *flag, unsigned *members, bool now)
-{
-    if (*flag != now)
-        *members += now ? 1 : -1U;
-    *flag = now;
-}
 
 /* Workers tell the same within moments of each other. */
 static bool is_news(char last[WEIR_REASON_MAX], const char *text)
@@ -66,7 +59,6 @@ static bool is_news(char last[WEIR_REASON_MAX], const char *text)
 static void tell_down(struct weir_directories *all, const char *text, bool first)
 {
     bool news = is_news(all->last_reason, text);
-    all->told_up = false;
     if (first)
         weir_log_event(all->log, WEIR_LOG_ERROR, "identities_down", "reason", text);
     else if (news)
@@ -75,9 +67,6 @@ static void tell_down(struct weir_directories *all, const char *text, bool first
 
 static void tell_up(struct weir_directories *all, const char *text)
 {
-    if (all->told_up || all->up < all->joined)
-        return;
-    all->told_up = true;
     all->last_reason[0] = all->last_problem[0] = '\0';
     weir_log_event(all->log, WEIR_LOG_INFO, "identities_up", "server", text);
 }
@@ -87,13 +76,10 @@ static void member_told(void *context, bool up, const char *text)
     struct member *member = context;
     struct weir_directories *all = member->directories;
     pthread_mutex_lock(&all->lock);
-    bool first = all->down == 0;
-    set_flag(&member->up, &all->up, up);
-    set_flag(&member->down, &all->down, !up);
-    if (up)
+    if (!up)
+        tell_down(all, text, weir_reach_lost(&all->reach, &member->reach));
+    else if (weir_reach_found(&all->reach, &member->reach))
         tell_up(all, text);
-    else
-        tell_down(all, text, first);
     pthread_mutex_unlock(&all->lock);
 }
 
@@ -187,8 +173,8 @@ void weir_directories_totals(struct weir_directories *all, struct weir_directori
         if (all->members[i].directory)
             add(&totals->counters, &weir_redis_directory_of(all->members[i].directory)->counters);
     }
-    totals->workers = all->joined;
-    totals->up = all->up;
+    totals->workers = all->reach.joined;
+    totals->up = all->reach.up;
     pthread_mutex_unlock(&all->lock);
 }
 
@@ -275,7 +261,7 @@ int weir_directories_join(struct weir_directories *all, unsigned index, uv_loop_
     pthread_mutex_lock(&all->lock);
     member->directory = *directory;
     member->forgotten = all->forgotten;
-    all->joined++;
+    all->reach.joined++;
     pthread_mutex_unlock(&all->lock);
     return 0;
 }
@@ -289,10 +275,7 @@ void weir_directories_leave(struct weir_directories *all, unsigned index)
     atomic_store(&counters->known, 0);
     atomic_store(&counters->nobody, 0);
     add(&all->left, counters);
-    set_flag(&member->up, &all->up, false);
-    set_flag(&member->down, &all->down, false);
-    all->joined--;
-    all->told_up = true; /* who leaves does not come up again */
+    weir_reach_leave(&all->reach, &member->reach);
     member->directory = NULL;
     pthread_mutex_unlock(&all->lock);
     weir_redis_directory_close(directory);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "server/reach.h"
 #include "server/redis_access.h"
 #include "server/seed.h"
 #include "store/redis/stats.h"
@@ -15,7 +16,8 @@ struct member {
     struct weir_shared_store *shared;
     unsigned index;
     const struct weir_store_redis_stats *stats; /* NULL: has not joined, or has left */
-    bool up, down, open;                        /* as it has told */
+    struct weir_reach_member reach;
+    bool open; /* its breaker, as it has told */
 };
 
 struct weir_shared_store {
@@ -28,8 +30,8 @@ struct weir_shared_store {
     bool has_secret;                    /* without randomness: tokens are this node's alone */
     struct weir_store_redis_stats left; /* of those that have left */
     struct member members[WEIR_WORKERS_MAX + 1];
-    unsigned joined, up, down, open; /* members, without the admin worker's */
-    bool told_up;                    /* that all are up */
+    struct weir_reach reach; /* of members, without the admin worker's */
+    unsigned open;           /* likewise */
     char last_event[64], last_text[WEIR_REASON_MAX];
 };
 
@@ -51,20 +53,10 @@ static bool is_news(struct weir_shared_store *shared, const char *event, const c
     return true;
 }
 
-static void count(bool *member, unsigned *members, bool now)
-{
-    if (*member != now)
-        *members += now ? 1 : -1U;
-    *member = now;
-}
-
 static void tell_down(struct weir_shared_store *shared, struct member *member, const char *text)
 {
-    bool first = shared->down == 0, news = is_news(shared, "store_down", text);
-    count(&member->down, &shared->down, true);
-    count(&member->up, &shared->up, false);
-    shared->told_up = false;
-    if (first)
+    bool news = is_news(shared, "store_down", text);
+    if (weir_reach_lost(&shared->reach, &member->reach))
         log_text(shared, WEIR_LOG_ERROR, "store_down", text);
     else if (news)
         log_text(shared, WEIR_LOG_ERROR, "store_still_down", text);
@@ -72,11 +64,8 @@ static void tell_down(struct weir_shared_store *shared, struct member *member, c
 
 static void tell_up(struct weir_shared_store *shared, struct member *member, const char *text)
 {
-    count(&member->down, &shared->down, false);
-    count(&member->up, &shared->up, true);
-    if (shared->told_up || shared->up < shared->joined)
+    if (!weir_reach_found(&shared->reach, &member->reach))
         return;
-    shared->told_up = true;
     shared->last_event[0] = '\0';
     weir_log_event(shared->log, WEIR_LOG_INFO, "store_up", "server", text);
 }
@@ -84,7 +73,7 @@ static void tell_up(struct weir_shared_store *shared, struct member *member, con
 static void tell_open(struct weir_shared_store *shared, struct member *member, const char *text)
 {
     bool first = shared->open == 0;
-    count(&member->open, &shared->open, true);
+    weir_reach_set(&member->open, &shared->open, true);
     if (first)
         log_text(shared, WEIR_LOG_WARNING, "breaker_open", text);
 }
@@ -92,7 +81,7 @@ static void tell_open(struct weir_shared_store *shared, struct member *member, c
 static void tell_closed(struct weir_shared_store *shared, struct member *member, const char *text)
 {
     bool last = shared->open == 1 && member->open;
-    count(&member->open, &shared->open, false);
+    weir_reach_set(&member->open, &shared->open, false);
     if (last)
         log_text(shared, WEIR_LOG_INFO, "breaker_closed", text);
 }
@@ -210,7 +199,7 @@ int weir_shared_store_join(struct weir_shared_store *shared, unsigned index, uv_
         return err;
     pthread_mutex_lock(&shared->lock);
     member->stats = weir_store_redis_stats(*store);
-    shared->joined += index != WEIR_SHARED_STORE_ADMIN;
+    shared->reach.joined += index != WEIR_SHARED_STORE_ADMIN;
     pthread_mutex_unlock(&shared->lock);
     return 0;
 }
@@ -223,11 +212,8 @@ void weir_shared_store_leave(struct weir_shared_store *shared, unsigned index,
     if (index != WEIR_SHARED_STORE_ADMIN) {
         add(&shared->left, member->stats);
         atomic_store_explicit(&shared->left.leases, 0, memory_order_relaxed); /* given back */
-        count(&member->down, &shared->down, false);
-        count(&member->up, &shared->up, false);
-        count(&member->open, &shared->open, false);
-        shared->joined--;
-        shared->told_up = true; /* who leaves does not come up again */
+        weir_reach_leave(&shared->reach, &member->reach);
+        weir_reach_set(&member->open, &shared->open, false);
     }
     member->stats = NULL;
     pthread_mutex_unlock(&shared->lock);
