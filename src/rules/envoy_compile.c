@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/bytes.h"
 #include "rules/division.h"
 #include "rules/envoy_compiled.h"
 
@@ -158,8 +159,7 @@ static void check_replaces(struct envoy_loader *loader, const struct envoy_sourc
         struct weir_bytes name = source->replaces[i];
         if (name.size == 0) {
             envoy_fail(loader, "should not have an empty replaces entry");
-        } else if (name.size == source->name.size &&
-                   memcmp(name.data, source->name.data, name.size) == 0) {
+        } else if (weir_bytes_equal(name, source->name)) {
             envoy_fail(loader, "replaces should not contain name of same descriptor");
         } else {
             replaces[i] = name_number(loader, name);

@@ -7,6 +7,7 @@
 
 #include "rules/base64url.h"
 #include "rules/json.h"
+#include "rules/words.h"
 
 /* The longest number of a key, and a byte more, so that too much is seen. */
 #define NUMBER_MAX (RULES_RSA_BITS_MAX / 8 + 2)
@@ -25,11 +26,6 @@ static bool read_number(const json_t *jwk, const char *name, struct number *numb
     long size = weir_base64url_read(text, number->bytes);
     number->value = (struct weir_bytes){(const char *)number->bytes, size > 0 ? (size_t)size : 0};
     return size > 0;
-}
-
-static bool is(struct weir_bytes text, const char *word)
-{
-    return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
 }
 
 /* Whether `key_ops`, where it is there, has "verify". */
@@ -54,7 +50,7 @@ static bool is_text(const json_t *jwk, const char *name)
 /* RFC 7518 6.2.2, 6.3.2: the private number of both kinds of pairs. */
 static bool is_private(const json_t *jwk)
 {
-    return json_object_get(jwk, "d") != NULL && !is(rules_json_text(jwk, "kty"), "oct");
+    return json_object_get(jwk, "d") != NULL && !rules_text_is(rules_json_text(jwk, "kty"), "oct");
 }
 
 /* Of what kind a key is; -1: of none that is known here, or not for signatures. */
@@ -67,9 +63,10 @@ static int algorithm_of(const json_t *jwk)
         return -1;
     }
     for (int i = 0; i < RULES_ALGORITHMS; i++) {
-        bool meant = algorithm.data == NULL || is(algorithm, rules_algorithm_names[i]);
-        if (is(kind, kinds[i])) {
-            return meant && (use.data == NULL || is(use, "sig")) && may_verify(jwk) ? i : -1;
+        bool meant = algorithm.data == NULL || rules_text_is(algorithm, rules_algorithm_names[i]);
+        if (rules_text_is(kind, kinds[i])) {
+            return meant && (use.data == NULL || rules_text_is(use, "sig")) && may_verify(jwk) ? i
+                                                                                               : -1;
         }
     }
     return -1;
@@ -102,7 +99,7 @@ static int read_key(const json_t *jwk, struct rules_arena *arena, struct rules_j
     }
     if (algorithm == RULES_RS256) {
         err = rules_jwt_key_rsa(key, numbers[0].value, numbers[1].value);
-    } else if (algorithm == RULES_ES256 && is(rules_json_text(jwk, "crv"), "P-256")) {
+    } else if (algorithm == RULES_ES256 && rules_text_is(rules_json_text(jwk, "crv"), "P-256")) {
         err = rules_jwt_key_ec(key, numbers[0].value, numbers[1].value);
     } else if (algorithm == RULES_HS256) {
         err = read_secret(arena, numbers[0].value, key);

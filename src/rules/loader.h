@@ -96,11 +96,6 @@ struct rules_items {
 };
 struct rules_items rules_items_of(const struct rules_node *const *node);
 
-static inline bool rules_text_is(struct weir_bytes text, const char *word)
-{
-    return strlen(word) == text.size && memcmp(text.data, word, text.size) == 0;
-}
-
 /* Names of limits and plans: 1 to 64 of [a-z0-9._-]; false after a problem. */
 bool rules_check_name(struct rules_loader *loader, const struct rules_node *node, const char *what,
                       struct weir_bytes *name);

@@ -2,8 +2,8 @@
 #include "rules/price.h"
 
 #include <stdio.h>
-#include <string.h>
 
+#include "core/bytes.h"
 #include "rules/rate.h"
 
 static bool in_path(const struct rules_evaluation *evaluation, uint32_t atom)
@@ -23,8 +23,7 @@ static uint64_t of_route(struct rules_evaluation *evaluation, const struct rules
     for (uint32_t i = 0; i < price->route_count; i++) {
         const struct rules_route *route = &price->routes[i];
         bool same = route->method.data == NULL ||
-                    (method.data != NULL && method.size == route->method.size &&
-                     memcmp(method.data, route->method.data, method.size) == 0);
+                    (method.data != NULL && weir_bytes_equal(method, route->method));
         if (same && in_path(evaluation, route->atom)) {
             return route->cost;
         }

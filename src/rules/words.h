@@ -12,6 +12,7 @@
 #define WEIR_RULES_WORDS_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include <weir/bytes.h>
 
@@ -29,6 +30,11 @@ struct rules_words {
 };
 
 uint64_t rules_text_hash(const char *text, size_t size);
+
+static inline bool rules_text_is(struct weir_bytes text, const char *word)
+{
+    return strlen(word) == text.size && memcmp(text.data, word, text.size) == 0;
+}
 
 /* The number of (scope, text), or RULES_NONE; `hash` is rules_text_hash of the text. */
 uint32_t rules_words_find(const struct rules_words *words, uint32_t scope, uint64_t hash,
