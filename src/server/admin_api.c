@@ -39,29 +39,39 @@ static void healthz_handle(struct weir_http_call *call)
         weir_http_reply(call, WEIR_HTTP_200, NULL, "text/plain", "ok\n", 3);
 }
 
+/* Adds who does not reach `what`, where anybody does not. */
+static void readyz_tell(char *text, size_t room, const char *what, unsigned without, unsigned of)
+{
+    size_t used = strlen(text);
+    if (without > 0)
+        snprintf(text + used, room - used, "%s %s not reached by %u of %u workers",
+                 text[used - 1] == ':' ? "" : ",", what, without, of);
+}
+
 static void readyz_handle(struct weir_http_call *call)
 {
     if (!weir_http_allow(call, "GET", "HEAD"))
         return;
-    char text[128];
+    char text[256] = "ready";
     struct weir_daemon *daemon = call_daemon(call);
     struct weir_readiness readiness;
     weir_daemon_readiness(daemon, daemon->rules, &readiness);
+    bool store = readiness.without_store > 0, identities = readiness.without_identities > 0;
     enum weir_http_status status =
         daemon->stopping || !readiness.ready ? WEIR_HTTP_503 : WEIR_HTTP_200;
     if (daemon->stopping) {
-        snprintf(text, sizeof text, "stopping\n");
-    } else if (readiness.without_store > 0) {
-        snprintf(text, sizeof text, "%s: the store is not reached by %u of %u workers\n",
-                 readiness.ready ? "ready, by on_store_error" : "not ready",
-                 readiness.without_store, readiness.workers);
-    } else if (readiness.without_identities > 0) {
-        snprintf(text, sizeof text, "%s: identities are not reached by %u of %u workers\n",
-                 readiness.ready ? "ready, by on_error" : "not ready", readiness.without_identities,
-                 daemon->worker_count);
-    } else {
-        snprintf(text, sizeof text, "ready\n");
+        snprintf(text, sizeof text, "stopping");
+    } else if (store || identities) {
+        snprintf(text, sizeof text, "%s:",
+                 !readiness.ready ? "not ready"
+                 : !identities    ? "ready, by on_store_error"
+                 : !store         ? "ready, by on_error"
+                                  : "ready, by on_store_error and on_error");
+        readyz_tell(text, sizeof text, "the store is", readiness.without_store, readiness.workers);
+        readyz_tell(text, sizeof text, "identities are", readiness.without_identities,
+                    daemon->worker_count);
     }
+    strcat(text, "\n");
     weir_http_reply(call, status, NULL, "text/plain", text, strlen(text));
 }
 

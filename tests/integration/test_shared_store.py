@@ -53,6 +53,17 @@ def test_ready_without_its_store_is_who_can_decide_as_told(tmp_path, redis, fail
         assert stub.health() == SERVING
 
 
+def test_ready_names_all_that_is_not_reached(tmp_path, redis):
+    rules = json.loads(shared_rules(redis.url, LIMIT, nodes=2, deadline="20ms"))
+    rules |= {"identities": {"redis": redis.url, "on_error": "deny"}, "identify": ["header.x-key"]}
+    with Weir(tmp_path, json.dumps(rules), "--workers", "1") as weir:
+        wait_until(lambda: ready(weir) == (200, "ready\n"), what="the store")
+        redis.kill()
+        wait_until(lambda: ready(weir) == (
+            503, "not ready: the store is not reached by 1 of 1 workers,"
+                 " identities are not reached by 1 of 1 workers\n"), what="both")
+
+
 def test_a_node_that_starts_without_its_store_decides_and_finds_it_later(tmp_path, redis):
     redis.kill()
     with Weir(tmp_path, shared_rules(redis.url, LIMIT, nodes=2, deadline="20ms")) as weir:
