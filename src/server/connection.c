@@ -317,6 +317,7 @@ static void connection_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *b
     struct weir_connection *connection = stream->data;
     if (n == 0 || connection->state == WEIR_CONNECTION_CLOSING)
         return;
+    weir_worker_renew(connection->worker);
     if (n > 0) {
         if (connection->state == WEIR_CONNECTION_LINGER ||
             connection->state == WEIR_CONNECTION_ENDING)

@@ -144,7 +144,8 @@ void weir_worker_close(struct weir_worker *worker);
 /* --- From other threads ------------------------------------------------------------------------
  */
 
-/* Hands over new rules (takes one reference); used from the worker's next turn on. */
+/* Hands over new rules (takes one reference), under which comes all that the worker reads from now
+ * on. */
 void weir_worker_set_rules(struct weir_worker *worker, struct weir_rules *rules);
 
 /* Hands over new certificates, for connections accepted from the next turn on. */
@@ -162,6 +163,16 @@ void weir_worker_stop(struct weir_worker *worker);
 
 /* Another thread has something for it. */
 void weir_worker_on_wake(uv_async_t *wake);
+
+/* Takes the rules that another thread has handed over. What is read afterwards comes under them,
+ * also where the wake for them is still to come. */
+void weir_worker_take_rules(struct weir_worker *worker);
+static inline void weir_worker_renew(struct weir_worker *worker)
+{
+    if (__builtin_expect(atomic_load_explicit(&worker->next_rules, memory_order_relaxed) != NULL,
+                         0))
+        weir_worker_take_rules(worker);
+}
 
 /* Ends its loop when it is draining and the last connection is gone. */
 void weir_worker_stop_if_done(struct weir_worker *worker);

@@ -40,16 +40,19 @@ static void worker_drain(struct weir_worker *worker)
     weir_worker_stop_if_done(worker);
 }
 
+void weir_worker_take_rules(struct weir_worker *worker)
+{
+    struct weir_rules *rules = atomic_exchange(&worker->next_rules, NULL);
+    if (weir_engine_set_rules(worker->engine, rules) < 0)
+        weir_log_event(worker->log, WEIR_LOG_ERROR, "reload_failed", "reason",
+                       weir_error_text(WEIR_ERR_MEMORY));
+    weir_rules_unref(rules);
+}
+
 void weir_worker_on_wake(uv_async_t *wake)
 {
     struct weir_worker *worker = wake->data;
-    struct weir_rules *rules = atomic_exchange(&worker->next_rules, NULL);
-    if (rules) {
-        if (weir_engine_set_rules(worker->engine, rules) < 0)
-            weir_log_event(worker->log, WEIR_LOG_ERROR, "reload_failed", "reason",
-                           weir_error_text(WEIR_ERR_MEMORY));
-        weir_rules_unref(rules);
-    }
+    weir_worker_renew(worker);
     if (worker->directory)
         weir_directories_catch_up(worker->directories, worker->index);
     struct weir_certificates *certificates = atomic_exchange(&worker->next_certificates, NULL);

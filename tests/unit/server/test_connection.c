@@ -190,24 +190,47 @@ static void draining_waits_for_the_answer_and_closes_behind_it(void **state)
     rig_close(rig);
 }
 
+static const char *const other = "version: 1\n"
+                                 "limits:\n"
+                                 "  - { name: other, key: [client.ip], rate: 7/h }\n";
+
+static void hand_over(struct rig *rig, const char *text)
+{
+    struct weir_rules *rules = rig_parse(text);
+    assert_int_equal(weir_rules_prepare(rules, rig_prepare, rig->store), 0);
+    weir_worker_set_rules(&rig->worker, rules);
+    weir_rules_unref(rules);
+}
+
 static void new_rules_hold_from_the_next_turn_and_old_decisions_keep_theirs(void **state)
 {
     struct rig *rig = rig_open(api);
     int fd = client_open(rig);
     client_check(fd, 1);
     run_until_pending(rig, 1);
-    struct weir_rules *rules =
-        rig_parse("version: 1\nlimits:\n  - { name: other, key: [client.ip],\n"
-                  "      rate: 7/h }\n");
-    assert_int_equal(weir_rules_prepare(rules, rig_prepare, rig->store), 0);
-    weir_worker_set_rules(&rig->worker, rules);
-    weir_rules_unref(rules);
+    hand_over(rig, other);
     step(rig);
     fake_store_answer(rig->store, 0);
     rig->store->later_every = 0;
     run_until_replies(rig, fd, 1);
     assert_non_null(strstr(rig->received, "\"name\":\"api\""));
     client_check(fd, 1);
+    run_until_replies(rig, fd, 2);
+    assert_non_null(strstr(rig->received, "\"name\":\"other\""));
+    close(fd);
+    rig_close(rig);
+}
+
+/* The loop sees the request before the wake: what counts is that it is read later. */
+static void what_is_read_once_there_are_new_rules_comes_under_them(void **state)
+{
+    struct rig *rig = rig_open(api);
+    int fd = client_open(rig);
+    rig->store->later_every = 0;
+    client_check(fd, 1);
+    run_until_replies(rig, fd, 1);
+    client_check(fd, 1);
+    hand_over(rig, other);
     run_until_replies(rig, fd, 2);
     assert_non_null(strstr(rig->received, "\"name\":\"other\""));
     close(fd);
@@ -296,6 +319,7 @@ int main(void)
         cmocka_unit_test(when_all_decisions_are_at_the_store_connections_wait),
         cmocka_unit_test(draining_waits_for_the_answer_and_closes_behind_it),
         cmocka_unit_test(new_rules_hold_from_the_next_turn_and_old_decisions_keep_theirs),
+        cmocka_unit_test(what_is_read_once_there_are_new_rules_comes_under_them),
         cmocka_unit_test(an_end_of_a_lease_waits_for_the_store_in_its_place),
         cmocka_unit_test(a_lease_that_could_not_be_told_is_ended),
     };
