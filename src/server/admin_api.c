@@ -71,8 +71,9 @@ static void readyz_handle(struct weir_http_call *call)
         readyz_tell(text, sizeof text, "identities are", readiness.without_identities,
                     daemon->worker_count);
     }
-    strcat(text, "\n");
-    weir_http_reply(call, status, NULL, "text/plain", text, strlen(text));
+    char line[sizeof text + 1];
+    int size = snprintf(line, sizeof line, "%s\n", text);
+    weir_http_reply(call, status, NULL, "text/plain", line, (size_t)size);
 }
 
 static void metrics_handle(struct weir_http_call *call)
