@@ -25,8 +25,7 @@ KINDS = ["open", "closed", "local"]
 BUDGET = 300        # of which a good third is used before the fault begins
 DEADLINE = 0.02
 MARGIN = 0.005      # what answers may be later than the deadline, at p99, on an idle machine
-NOISE = 15          # tests run beside other work, on few cores: the asserted bound is so much wider,
-                    # or what answers take that nothing delays
+NOISE = 15          # tests run beside other work, on few cores: the asserted bound is so much wider
 RECOVERY = 2.0      # seconds
 SLACK = 1.5         # the same for the recovery, in seconds
 GROWTH = 24 << 20   # bytes of three nodes: buffers and pools that are touched for the first time
@@ -255,13 +254,12 @@ def test_a_fault_is_survived(tmp_path, fault):
         began, ending, ended, up = through(scene, fault)
         during = [answer for kind in KINDS for answer in scene.of(kind, began)]
         late = percentile(during, 0.99)
-        calm = percentile([answer for kind in KINDS for answer in scene.of(kind, 0, began)], 0.99)
         grown = scene.nodes.memory() - before
         counts = {kind: admitted(scene.of(kind)) for kind in KINDS}
         print(f"{type(fault).__name__}: {len(during)} answers, p50 {percentile(during, 0.5):.1f} "
               f"ms, p99 {late:.1f} ms, last {percentile(during, 1):.1f} ms; up after "
               f"{up - ended:.2f} s; {grown >> 10} KiB more; admitted {counts}")
-        assert late <= max((DEADLINE + NOISE * MARGIN) * 1000, DEADLINE * 1000 + 2 * calm)
+        assert late <= (DEADLINE + NOISE * MARGIN) * 1000
         assert up - ended <= RECOVERY + SLACK
         assert grown <= GROWTH
         again = 2 if getattr(fault, "forgets", False) else 1
