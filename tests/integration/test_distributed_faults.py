@@ -1,7 +1,9 @@
 """Every way in which Redis or the way to it fails, under load, with three weir nodes.
 
-In each: answers keep coming, in time, as on_store_error says; nobody passes the bound; the nodes
-are back within seconds of the fault's end without being told; their memory has not grown.
+In each: answers keep coming while it lasts, as on_store_error says; nobody passes the bound; the
+nodes are back after the fault's end without being told; their memory has not grown. A fault lasts
+until every client has got so many answers in it: where one waited for the store, none would come.
+How late they are, and how long recovery takes, bench/faults measures with the same scenes.
 
 Three budgets, of six clients each, say what a failing store means: `open` admits uncharged,
 `closed` denies, `local` admits each node's third. So with a budget of N, whatever fails: `closed`
@@ -10,12 +12,13 @@ its answer coming in time is lost to the clients, not given twice."""
 
 import json
 import time
+from collections import Counter
 from contextlib import ExitStack
 
 import pytest
 
 from daemon.fault_proxy import FaultProxy
-from daemon.load import Load, admitted, check_request, percentile
+from daemon.load import Load, admitted, check_request
 from daemon.nodes import Nodes, shared_rules
 from daemon.redis import Redis
 from daemon.redis_server import RedisServer, pause, resume
@@ -23,11 +26,9 @@ from daemon.waiting import wait_until
 
 KINDS = ["open", "closed", "local"]
 BUDGET = 300        # of which a good third is used before the fault begins
-DEADLINE = 0.02
-MARGIN = 0.005      # what answers may be later than the deadline, at p99, on an idle machine
-NOISE = 15          # tests run beside other work, on few cores: the asserted bound is so much wider
-RECOVERY = 2.0      # seconds
-SLACK = 1.5         # the same for the recovery, in seconds
+CLIENTS = 18
+ANSWERS = 20        # of each client while a fault lasts, and again afterwards
+REMEMBERED = 0.3    # seconds: three times what a denial is remembered
 GROWTH = 24 << 20   # bytes of three nodes: buffers and pools that are touched for the first time
 
 
@@ -51,9 +52,9 @@ class Scene:
             self.operator = Redis(self.redis.address)
             stack.callback(lambda: self.operator.socket.close())
             bodies = [json.dumps({"attributes": {"kind": KINDS[i // 6], "user": "all"}})
-                      for i in range(18)]
+                      for i in range(CLIENTS)]
             self.load = stack.enter_context(Load(
-                [weir.http_address for weir in self.nodes.weirs], 18,
+                [weir.http_address for weir in self.nodes.weirs], CLIENTS,
                 lambda i: check_request(bodies[i]), pace=0.02))
             self.stack = stack.pop_all()
         return self
@@ -75,9 +76,22 @@ class Scene:
         """Of answers that were asked for and given in a time."""
         return {answer.status for answer in self.of(kind, since, until) if answer.received < until}
 
+    def everybody_was_answered(self, since, count=ANSWERS):
+        """Whether every client got so many answers that were asked for since then."""
+        counts = Counter(answer.client for answer in list(self.load.answers)
+                         if answer.sent >= since)
+        return len(counts) == CLIENTS and min(counts.values()) >= count
+
+    def settled(self, began):
+        """From when on every node decides without the store: it has answered what was asked since
+        the fault began, so it has read what came before that; and it has forgotten denials."""
+        wait_until(lambda: self.everybody_was_answered(began, 1), what="an answer to everybody")
+        return time.monotonic() + REMEMBERED
+
 
 class Fault:
-    """Begins, may go on doing something every 50 ms, ends. `outage`: the store cannot decide."""
+    """Begins, may go on doing something every 50 ms, ends. `outage`: the store cannot decide.
+    `seconds`: it lasts no shorter."""
 
     seconds, outage = 1.1, True
 
@@ -117,10 +131,10 @@ class Stopped(Fault):
 
 
 class Slow(Fault):
-    """200 ms of latency, ten times the deadline."""
+    """A second of latency, fifty times the deadline."""
 
     def begin(self, scene):
-        scene.proxy.tell("delay", 0.2)
+        scene.proxy.tell("delay", 1)
 
     def end(self, scene):
         scene.proxy.tell("pass")
@@ -227,23 +241,28 @@ FAULTS = [Killed, Stopped, Slow, Cut, Refused, Torn, Split, Flushed, WrongType, 
 
 
 def through(scene, fault):
-    """Load before, during and after. Returns when it had begun, began to end, had ended, and was
-    over."""
+    """Load before, during and after. Returns when it had begun, when all of it was settled, when it
+    began to end, had ended, and was over."""
     with scene.load.running():
         wait_until(lambda: len(scene.load.answers) > 400, what="some load")
         fault.begin(scene)
         began = time.monotonic()
-        while time.monotonic() < began + fault.seconds:
+        settled = scene.settled(began)
+
+        def lasted():
             fault.goes_on(scene)
             time.sleep(0.05)
+            return time.monotonic() > began + fault.seconds and (
+                scene.everybody_was_answered(settled))
+
+        wait_until(lasted, what="answers to everybody during the fault")
         ending = time.monotonic()
         fault.end(scene)
         ended = time.monotonic()
         wait_until(scene.nodes.up, what="the store of every node")
         up = time.monotonic()
-        wait_until(lambda: time.monotonic() > up + 0.8 and len(scene.of("open", up)) > 50,
-                   what="load after it")
-    return began, ending, ended, up
+        wait_until(lambda: scene.everybody_was_answered(up), what="load after it")
+    return began, settled, ending, ended, up
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
@@ -251,25 +270,18 @@ def test_a_fault_is_survived(tmp_path, fault):
     with Scene(tmp_path) as scene:
         fault = fault()
         before = scene.nodes.memory()
-        began, ending, ended, up = through(scene, fault)
-        during = [answer for kind in KINDS for answer in scene.of(kind, began)]
-        late = percentile(during, 0.99)
+        began, settled, ending, _, _ = through(scene, fault)
         grown = scene.nodes.memory() - before
         counts = {kind: admitted(scene.of(kind)) for kind in KINDS}
-        print(f"{type(fault).__name__}: {len(during)} answers, p50 {percentile(during, 0.5):.1f} "
-              f"ms, p99 {late:.1f} ms, last {percentile(during, 1):.1f} ms; up after "
-              f"{up - ended:.2f} s; {grown >> 10} KiB more; admitted {counts}")
-        assert late <= (DEADLINE + NOISE * MARGIN) * 1000
-        assert up - ended <= RECOVERY + SLACK
+        print(f"{type(fault).__name__}: {grown >> 10} KiB more; admitted {counts}")
         assert grown <= GROWTH
         again = 2 if getattr(fault, "forgets", False) else 1
         assert counts["closed"] <= BUDGET * again
         assert counts["local"] <= BUDGET * (again + 1)
         if fault.outage:
-            settled = began + 0.3  # denials remembered from before are told no longer
             assert scene.statuses("open", settled, ending) == {200}
             assert 200 not in scene.statuses("closed", settled, ending)
-            assert 200 in scene.statuses("local", began + 0.1, ending)
+            assert 200 in scene.statuses("local", began, ending)
 
 
 def test_recovery_is_told_once_and_seen_by_operators(tmp_path):
@@ -305,9 +317,8 @@ def test_recovery_is_told_once_and_seen_by_operators(tmp_path):
 def test_leases_outlive_a_short_outage_and_not_the_bound(tmp_path):
     """What a node holds it may use up while Redis is gone; all together still not one too many."""
     with Scene(tmp_path, mode="leased") as scene:
-        _, _, ended, up = through(scene, Partition())
+        through(scene, Partition())
         counts = {kind: admitted(scene.of(kind)) for kind in KINDS}
-        print(f"leased through a partition: up after {up - ended:.2f} s; admitted {counts}")
+        print(f"leased through a partition: admitted {counts}")
         assert counts["closed"] <= BUDGET
         assert counts["local"] <= 2 * BUDGET
-        assert up - ended <= RECOVERY + SLACK

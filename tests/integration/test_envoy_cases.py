@@ -11,6 +11,7 @@ import pytest
 from daemon.envoy import (OK, OVER_LIMIT, UNLIMITED, Service, ask, begin_window, configuration,
                           rule, tell)
 from daemon.redis_server import RedisServer
+from daemon.waiting import wait_until
 
 CONFIG_A = configuration(
     "test-domain",
@@ -257,18 +258,17 @@ def test_descriptors_are_counted_each_for_itself(stub):
 
 
 def test_the_reset_comes_nearer(stub):
-    value = next(fresh)
+    begin_window("DAY")
+    value, before = next(fresh), time.time()
     first = ask(stub, "another", f"key4={value}").statuses[0].duration_until_reset.seconds  # 59
-    now = time.time()
-    assert abs(first - (86400 - int(now) % 86400)) <= 2
+    earliest, latest = (86400 - int(now) % 86400 for now in (before, time.time()))
+    assert latest - 2 <= first <= earliest + 2
 
     def later():
         answer = ask(stub, "another", f"key4={value}").statuses[0]
         return answer.duration_until_reset.seconds < first
 
-    end = time.monotonic() + 5
-    while not later():
-        assert time.monotonic() < end
+    wait_until(later, what="the next second")
 
 
 def test_hits_are_the_descriptors_own_or_the_requests(stub):

@@ -73,14 +73,12 @@ def test_a_call_fails_where_redis_does_and_recovers_with_it(tmp_path, redis):
         assert tell(stub, "d", "key=a")[0][0] == "OK"
         redis.signal(signal.SIGSTOP)
         try:
-            begun = time.monotonic()
             with pytest.raises(grpc.RpcError) as error:
                 ask(stub, "d", "key=a")
             assert error.value.code() == grpc.StatusCode.UNKNOWN
             assert error.value.details() in ("the deadline passed", "the store did not answer")
             reply = service.json("d", [("key", "a")])
             assert (reply.status, reply.body) == (500, b"Internal Server Error\n")
-            assert time.monotonic() - begun < 10
             # A rule may say otherwise; and what needs no store does not notice.
             assert tell(stub, "d", "unlimited=a")[0][0] == "OK"
             assert ask(stub, "d", "open=a").overall_code == OK

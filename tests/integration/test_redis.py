@@ -10,6 +10,7 @@ import pytest
 
 from daemon.http import Client
 from daemon.redis import Error, Redis, RedisWeir, command_bytes
+from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 
 THROTTLE = ("CL.THROTTLE", "k", 15, 30, 60)
@@ -192,7 +193,7 @@ def test_half_a_command_is_cut_after_a_while(weir):
         began = time.monotonic()
         assert client.reply() == "ERR the command did not come in time"
         assert client.closed()
-        assert 9 < time.monotonic() - began < 15
+        assert time.monotonic() - began > 9
 
 
 def test_quit_answers_what_came_before_it(weir):
@@ -230,14 +231,14 @@ def test_the_rules_decide_for_both_protocols(tmp_path):
 
 
 def test_a_bucket_refills_while_time_goes_by(weir):
-    """One a quarter of a second: waiting as told is enough."""
+    """One in two seconds: waiting as told is enough."""
     with weir.redis() as client:
-        assert client.ask("GCRA", "time", 0, 4, 1)[0] == 0
-        assert client.ask("GCRA", "time", 0, 4, 1)[0] == 1
+        wait_until(lambda: [client.ask("GCRA", "time", 0, 1, 2)[0] for _ in range(2)] == [0, 1],
+                   what="two calls within two seconds")
         left = client.ask("PTTL", "time")
-        assert 0 < left <= 250
+        assert 0 < left <= 2000
         time.sleep(left / 1000)
-        assert client.ask("GCRA", "time", 0, 4, 1)[0] == 0
+        assert client.ask("GCRA", "time", 0, 1, 2)[0] == 0
 
 
 def test_keys_outlive_a_kill_with_a_state_file(tmp_path):

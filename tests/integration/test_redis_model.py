@@ -27,6 +27,13 @@ class Keys:
         self.states = {}
         self.slowest = 0  # ns: a state was charged so much later than its model at most,
         self.stretch = max(rates) / min(rates)  # which is longer under the slowest of the rates
+        self.all = 0  # ns: that long it was not known, over all rounds, at which rate keys refilled
+
+    def early_and_late(self):
+        """How far the model may be ahead and behind, in ns."""
+        if self.stretch == 1:
+            return self.slowest, 0
+        return [int(self.all * self.stretch)] * 2
 
     def bucket(self, key, burst, count, period, t):
         """The key's state under these numbers; what was used stays used, in tokens."""
@@ -98,8 +105,9 @@ class Asked:
         elif allowed:
             state.charge(sent, self.cost)
         crab = self.verb == "THROTTLE"
+        early, late = keys.early_and_late()
         ends = [told(state, t, self.cost, allowed, crab)
-                for t in (sent - int(keys.slowest * keys.stretch), sent, received)]
+                for t in (sent - early, sent, received, received + late)]
         for got, *bounds in zip(reply, *ends):
             assert min(bounds) <= got <= max(bounds), (reply, ends)
 
@@ -118,6 +126,7 @@ def play(weir, seed, limits):
             replies = [client.reply() for _ in batch]
             received = time.monotonic_ns() - start
             keys.slowest = max(keys.slowest, received - sent)
+            keys.all += received - sent
             for asked, reply in zip(batch, replies):
                 log.append((asked.bytes(), reply))
                 try:

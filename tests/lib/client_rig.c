@@ -9,7 +9,6 @@
 #include "wire/resp_write.h"
 
 #define GUARD_MS 20
-#define PATIENCE_NS UINT64_C(5000000000)
 
 #define COUNT_TEXT "return redis.call('INCRBY', KEYS[1], ARGV[1])"
 const struct redis_script rig_script = {
@@ -177,7 +176,7 @@ static void call_init(struct rig_call *call, struct client_rig *rig, const char 
     call->call = (struct redis_call){
         .bytes = call->bytes,
         .size = (size_t)(end - call->bytes),
-        .give_up_ns = uv_hrtime() + PATIENCE_NS,
+        .give_up_ns = uv_hrtime() + RIG_PATIENCE_NS,
         .done = on_done,
     };
 }
@@ -234,7 +233,7 @@ int rig_call_run(struct rig_call *call)
 void client_rig_reach(struct client_rig *rig, const char *key)
 {
     struct rig_call call;
-    uint64_t deadline = uv_hrtime() + UINT64_C(20000000000);
+    uint64_t deadline = uv_hrtime() + RIG_PATIENCE_NS;
     do {
         if (uv_hrtime() > deadline) {
             client_rig_fail(rig, "an answer", __FILE__, __LINE__);

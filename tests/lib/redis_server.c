@@ -20,7 +20,7 @@
 #include "wire/resp_write.h"
 
 /* Far more than a server takes to start, or to answer, on a machine that does other things too. */
-#define WAIT_MS 30000
+#define WAIT_MS 60000
 #define BUS_OFFSET 10000
 #define PORT_FIRST 20000
 #define PORT_COUNT 12000 /* below the range that the kernel gives to clients */

@@ -12,11 +12,22 @@ from collections import namedtuple
 from contextlib import contextmanager
 
 from daemon.http import connect, request_bytes
+from daemon.waiting import SECONDS_MAX
 
 # sent, received: time.monotonic(); status: 200 or 429, None when the connection was lost
 Answer = namedtuple("Answer", "sent received status node client")
 
+CLOCKS_DIFFER = 0.01  # seconds: the offset of the wall clock is read at another moment
+
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+
+
+class Window:
+    """Of one window: how many were certainly admitted in it, how many at most, and whether one was
+    certainly denied, so that it was used up."""
+
+    certain = possible = 0
+    full = False
 
 
 class _Client:
@@ -54,7 +65,7 @@ class Load:
             client.socket.close()
         self.selector.close()
 
-    def run(self, seconds, settle=30):
+    def run(self, seconds, settle=SECONDS_MAX):
         """Asks for so long, then waits for what is under way. Returns the answers of this run."""
         first = len(self.answers)
         self.stopping.clear()
@@ -62,8 +73,18 @@ class Load:
         assert self.settled, "an answer is missing"
         return self.answers[first:]
 
+    def until(self, enough, what):
+        """Asks until enough(answers of this run); returns those. How many come in a time is the
+        machine's affair: what a test is about is counted, not timed."""
+        first, end = len(self.answers), time.monotonic() + SECONDS_MAX
+        with self.running():
+            while not enough(self.answers[first:]):
+                assert time.monotonic() < end, f"{what} did not come within {SECONDS_MAX} s"
+                time.sleep(0.1)  # to look takes time from those who ask
+        return self.answers[first:]
+
     @contextmanager
-    def running(self, settle=30):
+    def running(self, settle=SECONDS_MAX):
         """Asks for as long as the body runs."""
         self.stopping.clear()
         thread = threading.Thread(target=self._ask_until, args=(float("inf"), settle))
@@ -142,6 +163,31 @@ def check_request(body, fields=None):
 
 def admitted(answers):
     return sum(answer.status == 200 for answer in answers)
+
+
+def denied(answers):
+    return sum(answer.status == 429 for answer in answers)
+
+
+def windows(answers, seconds=1):
+    """What is known of each window of the wall clock, by its number. An answer that was asked for
+    and given within one was decided there; any other may belong to either side of a border."""
+    offset = time.time() - time.monotonic()
+    found = {}
+    for answer in answers:
+        first = int((answer.sent + offset - CLOCKS_DIFFER) // seconds)
+        last = int((answer.received + offset + CLOCKS_DIFFER) // seconds)
+        for number in range(first, last + 1):
+            window = found.setdefault(number, Window())
+            window.possible += answer.status == 200
+            if first == last:
+                window.certain += answer.status == 200
+                window.full |= answer.status == 429
+    return found
+
+
+def full_windows(answers):
+    return sum(window.full for window in windows(answers).values())
 
 
 def percentile(answers, part):

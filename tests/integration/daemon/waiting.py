@@ -2,7 +2,7 @@
 
 import time
 
-SECONDS_MAX = 30
+SECONDS_MAX = 60
 
 
 def wait_until(holds, seconds=SECONDS_MAX, what="the condition"):

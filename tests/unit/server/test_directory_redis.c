@@ -13,7 +13,7 @@
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
-#define PATIENCE (20 * SECOND)
+#define PATIENCE (60 * SECOND)
 #define UNTOLD 99
 
 static struct {
@@ -84,7 +84,7 @@ static int set_up(void **state)
     redis_player_open(&world.player, &world.loop);
     world.player.answer = answer;
     world.terms.life_ns = world.terms.unknown_life_ns = 60 * SECOND;
-    world.terms.deadline_ns = 50 * MS;
+    world.terms.deadline_ns = PATIENCE;
     assert_int_equal(weir_rules_parse(&world.rules, "rules", ".", text, sizeof text - 1, &problems),
                      0);
     weir_problems_free(&problems);
@@ -156,6 +156,7 @@ static void without_an_answer_the_deadline_does(void **state)
     struct waiter waiter;
     (void)state;
     world.silent = true;
+    world.terms.deadline_ns = 50 * MS;
     ask(&waiter, 1);
     UNTIL(waiter.result != UNTOLD);
     assert_int_equal(waiter.result, 0);
@@ -167,7 +168,8 @@ static void an_answer_that_came_during_a_long_turn_is_in_time(void **state)
 {
     struct waiter waiter;
     (void)state;
-    world.slow_turn_ms = 200;
+    world.slow_turn_ms = 1100;
+    world.terms.deadline_ns = SECOND;
     ask(&waiter, 1);
     UNTIL(waiter.result != UNTOLD);
     assert_int_equal(waiter.result, 1);

@@ -85,7 +85,7 @@ void store_rig_fail(struct store_rig *rig, const char *condition, const char *fi
 
 #define STORE_UNTIL(rig, condition)                                                                \
     do {                                                                                           \
-        uint64_t store_rig_by = uv_hrtime() + 20 * SECOND;                                         \
+        uint64_t store_rig_by = uv_hrtime() + 60 * SECOND;                                         \
         while (!(condition)) {                                                                     \
             if (uv_hrtime() > store_rig_by)                                                        \
                 store_rig_fail((rig), #condition, __FILE__, __LINE__);                             \

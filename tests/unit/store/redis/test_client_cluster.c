@@ -194,7 +194,7 @@ static void load_start(const char *prefix)
 /* Runs the load until so many more calls were answered. */
 static void load_some(uint32_t more)
 {
-    uint64_t deadline = uv_hrtime() + UINT64_C(20000000000);
+    uint64_t deadline = uv_hrtime() + RIG_PATIENCE_NS;
     for (uint32_t until = load_done + more; load_done < until;) {
         assert_true(uv_hrtime() < deadline);
         load_run();
@@ -267,12 +267,16 @@ static void a_slot_moves_under_load(void **state)
     assert_true(asked > 0);
     say(to, "CLUSTER SETSLOT %u NODE %s", slot, ids[to]);
     say(from, "CLUSTER SETSLOT %u NODE %s", slot, ids[to]);
-    load_some(500);
-    /* At most what was in flight was told MOVED; and then the map was known again. */
-    uint64_t moved = redis_client_counters(rig.client)->redirects - asked;
-    assert_true(moved <= 4 * CALLS);
+    /* What is in flight is told MOVED, until the map is known again; then nothing is. */
+    uint64_t moved, deadline = uv_hrtime() + RIG_PATIENCE_NS;
+    do {
+        assert_true(uv_hrtime() < deadline);
+        moved = redis_client_counters(rig.client)->redirects;
+        load_some(500);
+    } while (redis_client_counters(rig.client)->redirects > moved);
+    assert_true(moved > asked);
     load_some(2000);
-    assert_true(redis_client_counters(rig.client)->redirects - asked <= 4 * CALLS);
+    assert_int_equal(redis_client_counters(rig.client)->redirects, moved);
     assert_true(redis_client_counters(rig.client)->refreshes <= 8);
     load_check(false);
     for (uint32_t i = 0; i < KEYS; i++) {
@@ -295,7 +299,7 @@ static void a_replica_takes_the_place_of_a_dead_master(void **state)
     do {
         load_run();
         rig_call_count(&call, &rig, "06S", 1);
-        assert_true(uv_hrtime() - promoted < UINT64_C(20000000000));
+        assert_true(uv_hrtime() - promoted < RIG_PATIENCE_NS);
     } while (rig_call_run(&call) != 0);
     assert_true(client_rig_told(&rig, 0, REDIS_EVENT_TOPOLOGY, "3 masters"));
     load_some(1000);

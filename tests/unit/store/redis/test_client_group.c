@@ -124,7 +124,7 @@ static int reach(void)
 {
     struct rig_call call;
     uint32_t before = servers[0].calls;
-    uint64_t deadline = uv_hrtime() + UINT64_C(20000000000);
+    uint64_t deadline = uv_hrtime() + RIG_PATIENCE_NS;
     do {
         assert_true(uv_hrtime() < deadline);
         uv_run(&rig.loop, UV_RUN_ONCE);

@@ -190,7 +190,7 @@ static void a_name_is_resolved(void **state)
     snprintf(url, sizeof url, "redis://localhost:%u", server.port);
     open_client(url);
     rig_call_say(&call, &rig, "PING");
-    call.call.give_up_ns = uv_hrtime() + UINT64_C(20000000000);
+    call.call.give_up_ns = uv_hrtime() + RIG_PATIENCE_NS;
     assert_int_equal(rig_call_run(&call), 0);
 }
 
@@ -273,9 +273,7 @@ static void a_server_that_was_killed_is_used_when_it_is_back(void **state)
     assert_int_equal(lost.error, WEIR_ERR_IO); /* its bytes were written: perhaps executed */
     RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, ""));
     redis_server_restart(&mortal);
-    uint64_t back = uv_hrtime();
     client_rig_reach(&rig, "k");
-    assert_true(uv_hrtime() - back < UINT64_C(10000000000)); /* 1 s but for a busy machine */
     assert_int_equal(rig.events[0].kind, REDIS_EVENT_UP);
     assert_int_equal(rig.events[1].kind, REDIS_EVENT_DOWN);
     assert_int_equal(rig.events[rig.event_count - 1].kind, REDIS_EVENT_UP);

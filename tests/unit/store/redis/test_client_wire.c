@@ -84,6 +84,7 @@ static void a_connection_that_ends_at_once_makes_no_busy_loop(void **state)
 {
     player.hangs_up = true;
     open_client();
+    RIG_UNTIL(&rig, player.connections >= 2);
     client_rig_run_for(&rig, 500);
     assert_true(client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "closed the connection") ||
                 client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "reset"));
@@ -96,6 +97,7 @@ static void one_that_ends_after_the_handshake_makes_none_either(void **state)
 {
     player.cut = 5 + 24 + 47;
     open_client();
+    RIG_UNTIL(&rig, player.connections >= 2);
     client_rig_run_for(&rig, 500);
     assert_in_range(player.connections, 2, 12);
     player.cut = 0;
@@ -314,7 +316,8 @@ static void trying_again_ends_when_the_caller_says_so(void **state)
     uint64_t start = uv_hrtime();
     call.call.give_up_ns = start + 20000000;
     assert_int_equal(rig_call_run(&call), WEIR_ERR_STORE);
-    assert_in_range(player.calls, 2, 20);
+    assert_true(uv_hrtime() - start > 20000000 || player.calls > 1);
+    assert_in_range(player.calls, 1, 20);
     player.calls = 0;
     rig_call_count(&call, &rig, "k", 1);
     call.call.give_up_ns = 0; /* no pause at all */

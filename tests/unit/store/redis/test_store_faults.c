@@ -23,18 +23,18 @@ static int tear_down(void **state)
 
 /* As an engine does: hands over `count` decisions, waits, and cancels what is late. Returns how
  * many were decided; the others were cancelled, or failed. */
-static uint32_t ask(struct store_rig *rig, const struct weir_limit *limit, uint32_t count,
-                    uint32_t *failed)
+static uint32_t ask_within(struct store_rig *rig, const struct weir_limit *limit, uint32_t count,
+                           uint64_t deadline_ns, uint32_t *failed)
 {
     struct rig_decision *decisions = calloc(count, sizeof *decisions);
     uint32_t decided = 0, done = 0;
-    uint64_t by = uv_hrtime() + 20 * MS;
+    uint64_t by = uv_hrtime() + deadline_ns;
 
     rig->now_ns = uv_hrtime();
     for (uint32_t i = 0; i < count; i++) {
         store_rig_begin(&decisions[i], WEIR_OP_DECIDE);
         store_rig_add(&decisions[i], limit, "a", 1);
-        decisions[i].decision.deadline_ns = rig->now_ns + 20 * MS;
+        decisions[i].decision.deadline_ns = rig->now_ns + deadline_ns;
         store_rig_submit(rig, &decisions[i]);
     }
     rig->store->ops->flush(rig->store);
@@ -58,35 +58,51 @@ static uint32_t ask(struct store_rig *rig, const struct weir_limit *limit, uint3
     return decided;
 }
 
+/* With a server that does not answer. */
+static uint32_t ask(struct store_rig *rig, const struct weir_limit *limit, uint32_t count,
+                    uint32_t *failed)
+{
+    return ask_within(rig, limit, count, 20 * MS, failed);
+}
+
+/* With one that does, on a machine that is busy with something else. */
+static uint32_t ask_patiently(struct store_rig *rig, const struct weir_limit *limit, uint32_t count)
+{
+    uint32_t failed;
+
+    return ask_within(rig, limit, count, 60 * SECOND, &failed);
+}
+
 static void a_server_that_hangs_opens_the_breaker_and_is_used_again_when_it_answers(void **state)
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 1000000, 3600 * SECOND);
     uint32_t failed, rounds = 0, late = 0;
-    uint64_t calls;
+    uint64_t calls, began;
 
-    assert_int_equal(ask(rig, &limit, 100, &failed), 100);
+    assert_int_equal(ask_patiently(rig, &limit, 100), 100);
     redis_server_signal(&rig->server, SIGSTOP);
     while (rig->stats->breaker == REDIS_BREAKER_CLOSED) {
         late += 5 - ask(rig, &limit, 5, &failed);
         assert_true(++rounds < 50);
     }
-    assert_in_range(rounds, 3, 20);
+    assert_in_range(rounds, 2, 20); /* ten calls, over 50 ms at least */
     assert_int_equal(rig->stats->up, 0);
     assert_int_equal(rig->stats->timeouts, late);
     assert_int_equal(store_rig_events(rig, "breaker_open"), 1);
-    /* now they fail at once, and only probes go out */
+    /* now they fail at once, and only probes go out: at first after 25 ms */
     calls = rig->stats->calls;
+    began = uv_hrtime();
     for (int i = 0; i < 100; i++) {
         assert_int_equal(ask(rig, &limit, 10, &failed), 0);
         assert_int_equal(failed, 10);
     }
-    assert_in_range(rig->stats->calls - calls, 0, 10);
+    assert_in_range(rig->stats->calls - calls, 0, 10 + (uv_hrtime() - began) / (25 * MS));
     redis_server_signal(&rig->server, SIGCONT);
     STORE_UNTIL(rig, rig->stats->up == 1);
     assert_int_equal(store_rig_events(rig, "breaker_closed"), 1);
     assert_int_equal(store_rig_events(rig, "breaker_open"), 1);
-    assert_int_equal(ask(rig, &limit, 100, &failed), 100);
+    assert_int_equal(ask_patiently(rig, &limit, 100), 100);
 }
 
 static void one_late_turn_does_not_open_the_breaker(void **state)
@@ -100,7 +116,7 @@ static void one_late_turn_does_not_open_the_breaker(void **state)
     redis_server_signal(&rig->server, SIGCONT);
     assert_int_equal(rig->stats->breaker, REDIS_BREAKER_CLOSED);
     assert_int_equal(rig->stats->timeouts, 100);
-    STORE_UNTIL(rig, ask(rig, &limit, 1, &failed) == 1);
+    assert_int_equal(ask_patiently(rig, &limit, 1), 1);
     assert_int_equal(rig->stats->breaker, REDIS_BREAKER_CLOSED);
 }
 
@@ -125,12 +141,9 @@ static void a_server_that_dies_fails_what_is_pending_and_is_used_again_when_it_i
         assert_int_equal(failed, 10);
         assert_true(store_rig_events(rig, "store_down") >= (uint32_t)round);
 
-        uint64_t began = uv_hrtime();
-
         redis_server_restart(&rig->server);
         STORE_UNTIL(rig, rig->stats->up == 1);
-        assert_in_range(uv_hrtime() - began, 0, 10 * SECOND); /* 2 s on a machine of its own */
-        assert_int_equal(ask(rig, &limit, 10, &failed), 10);
+        assert_int_equal(ask_patiently(rig, &limit, 10), 10);
         assert_int_equal(store_rig_events(rig, "store_up"), 1 + round);
     }
     assert_int_equal(store_rig_events(rig, "breaker_open"), 0); /* one line says it */
@@ -192,7 +205,6 @@ static void a_store_that_never_had_a_server_says_so_and_fails_at_once(void **sta
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 10, SECOND);
     struct weir_store_redis_options options = store_rig_options(rig);
     struct weir_reason reason;
-    uint32_t failed;
 
     store_rig_close(rig);
     redis_server_end(&rig->server);
@@ -206,7 +218,7 @@ static void a_store_that_never_had_a_server_says_so_and_fails_at_once(void **sta
     store_rig_close(rig);
     redis_server_restart(&rig->server);
     store_rig_open(rig, &options);
-    assert_int_equal(ask(rig, &limit, 1, &failed), 1);
+    assert_int_equal(ask_patiently(rig, &limit, 1), 1);
 }
 
 static void it_closes_with_decisions_pending_and_a_silent_server(void **state)
@@ -214,7 +226,6 @@ static void it_closes_with_decisions_pending_and_a_silent_server(void **state)
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 1000, 3600 * SECOND);
     struct rig_decision decisions[20];
-    uint64_t began;
 
     redis_server_signal(&rig->server, SIGSTOP);
     for (int i = 0; i < 20; i++) {
@@ -226,9 +237,7 @@ static void it_closes_with_decisions_pending_and_a_silent_server(void **state)
     }
     for (int i = 0; i < 20; i++)
         rig->store->ops->cancel(rig->store, &decisions[i].decision);
-    began = uv_hrtime();
     store_rig_close(rig);
-    assert_in_range(uv_hrtime() - began, 0, 5 * SECOND);
     redis_server_signal(&rig->server, SIGCONT);
     assert_int_equal(rig->finished, 0);
 }
