@@ -6,6 +6,7 @@ program, so that what else the machine does falls on both. The clocks of the thr
 apart."""
 
 import json
+import time
 
 import pytest
 
@@ -109,16 +110,18 @@ def test_a_budget_is_never_passed_and_nearly_used_up(nodes, kind):
 
 
 def test_a_hot_key_needs_few_calls(redis, nodes):
-    before = redis.commands("evalsha")
+    before, began = redis.commands("evalsha"), time.monotonic()
     with nodes.load(16, {"kind": "hot", "user": "hot"}) as load:
         with load.running():
             wait_until(lambda: nodes.metric("weir_store_leases") > 0, what="a share")
             wait_until(lambda: len(load.answers) > 10000, what="some load")
         answers = load.answers
     calls = redis.commands("evalsha") - before
+    seconds = time.monotonic() - began
     print(f"leased hot key: {len(answers)} decisions, {calls} calls")
     assert admitted(answers) == len(answers)
-    assert len(answers) >= 20 * calls
+    # A share is asked for some times a second, however few want it on a slow machine.
+    assert calls <= max(len(answers) / 20, 3 * 10 * seconds)
     assert nodes.metric("weir_store_lease_decisions_total") > 0
     wait_until(lambda: nodes.metric("weir_store_leases") == 0, what="the return of idle shares")
 
