@@ -381,7 +381,11 @@ static void forgetting_a_key(void **state)
 
 #define PAIRS 8
 #define RATE 100000
+#ifdef MODEL_QUICK
+#define KILLS 100
+#else
 #define KILLS 400
+#endif
 
 struct shared {
     uint64_t admitted[PAIRS];
