@@ -8,6 +8,9 @@ set -eu
 
 root=$1
 shift
+clang=$("$root/script/build/llvm" clang)
+nm=$("$root/script/build/llvm" llvm-nm)
+linker=$("$root/script/build/llvm" wasm-ld)
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
@@ -17,11 +20,11 @@ build() {
     shift 2
     for file in "$@"; do
         # shellcheck disable=SC2086 # the target is several words
-        clang-14 $target -ffreestanding -O2 -std=c11 -Wall -Wextra -Werror -Wno-unused-parameter \
+        "$clang" $target -ffreestanding -O2 -std=c11 -Wall -Wextra -Werror -Wno-unused-parameter \
             -I"$root/include" -I"$root/src" -c "$file" -o "$out/$name-$(basename "$file" .c).o"
     done
     # __stack_pointer is a global that the wasm linker makes, no function.
-    llvm-nm-14 "$out/$name"-*.o | awk '
+    "$nm" "$out/$name"-*.o | awk '
         NF >= 2 && $(NF - 1) == "U" { wanted[$NF] = 1 }
         NF >= 3 && $(NF - 1) ~ /^[A-TV-Z]$/ { defined[$NF] = 1 }
         END {
@@ -42,7 +45,7 @@ build wasm "--target=wasm32 -nostdlib" "$@"
 build bpf "-target bpf" "$@"
 
 # mem* are the embedder's: imported.
-wasm-ld-14 --no-entry --export-all --allow-undefined "$out"/wasm-*.o -o "$out/weir.wasm"
+"$linker" --no-entry --export-all --allow-undefined "$out"/wasm-*.o -o "$out/weir.wasm"
 for function in weir_limit_init weir_decide weir_cell_report weir_span_charge; do
     if ! grep -qa "$function" "$out/weir.wasm"; then
         echo "weir.wasm does not export $function" >&2

@@ -47,7 +47,7 @@ static void what_was_put_is_found_until_it_is_removed(void **state)
     assert_int_equal(weir_directory_cache_open(&cache, 8, SEED), 0);
     assert_null(find(&cache, 1));
     struct weir_directory_entry *entry = put(&cache, 1);
-    entry->record = malloc(64);
+    entry->record = calloc(1, sizeof *entry->record);
     assert_ptr_equal(find(&cache, 1), entry);
     assert_ptr_equal(put(&cache, 1), entry);
     assert_non_null(entry->record);
@@ -64,7 +64,7 @@ static void one_entry_is_a_cache_too(void **state)
     struct weir_directory_cache cache;
     assert_int_equal(weir_directory_cache_open(&cache, 1, SEED), 0);
     for (uint32_t i = 0; i < 100; i++) {
-        put(&cache, i)->record = malloc(64);
+        put(&cache, i)->record = calloc(1, sizeof(struct weir_directory_record));
         assert_non_null(find(&cache, i));
         assert_int_equal(cache.count, 1);
     }
@@ -108,7 +108,7 @@ static void it_agrees_with_an_array(void **state)
             there[key] = false;
         } else {
             bool full = cache.count == MAX && !there[key];
-            put(&cache, key)->record = malloc(1);
+            put(&cache, key)->record = calloc(1, sizeof(struct weir_directory_record));
             free(find(&cache, key)->record);
             find(&cache, key)->record = NULL;
             count += !there[key];
