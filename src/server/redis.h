@@ -8,6 +8,7 @@
  *   redis_rules     WEIR.CHECK, .PEEK, .REFUND, .RESET, .RELEASE, .RESERVE, .SETTLE: the limits of
  *                   the rules file
  *   redis_keys      DEL, EXISTS, TTL, PTTL, DBSIZE on what commands have made
+ *   redis_transaction  MULTI, EXEC, DISCARD: refused, with all that is between them
  *   redis_session   HELLO, AUTH, CLIENT, SELECT, RESET, QUIT, PING, ECHO
  *   redis_info      INFO, CONFIG GET
  *
@@ -82,6 +83,7 @@ struct weir_redis_session {
     uint64_t id; /* 0: the session has not begun */
     uint8_t version, database;
     bool authenticated;
+    bool refused_multi; /* nothing is run until EXEC, DISCARD or RESET */
     uint8_t name_size;
     char name[WEIR_REDIS_NAME_MAX];
 };
@@ -127,6 +129,11 @@ extern const uint32_t weir_redis_command_count;
 
 /* NULL: no such command. */
 const struct weir_redis_command *weir_redis_command_find(struct weir_bytes name);
+
+/* Answers what belongs to a transaction, which is always refused: MULTI, EXEC, DISCARD, and what
+ * comes between them. `command` is what the call names; NULL: none of the table. Returns whether
+ * it answered; else the call is as any other. */
+bool weir_redis_transaction(struct weir_redis_call *call, const struct weir_redis_command *command);
 
 void weir_redis_cl_throttle(struct weir_redis_call *call);
 void weir_redis_throttle(struct weir_redis_call *call);

@@ -301,6 +301,9 @@ static void call_run(struct weir_redis_call *call)
 {
     const struct weir_redis_command *command = weir_redis_command_find(call->args[0]);
     weir_count(&call->redis->commands, 1);
+    if (__builtin_expect(!command || call->session->refused_multi, 0) &&
+        weir_redis_transaction(call, command))
+        return;
     if (!command) {
         /* A web page can have a browser send these; Redis closes too (networking, CVE-2017-15047).
          */

@@ -250,6 +250,7 @@ void weir_redis_reset(struct weir_redis_call *call)
     struct weir_redis_session *session = call->session;
     session->version = 2;
     session->database = 0;
+    session->refused_multi = false;
     session->name_size = 0;
     session->authenticated = !weir_listener_settings(call->connection->listener)->token;
     session->parser.unauthenticated = !session->authenticated;

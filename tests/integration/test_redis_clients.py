@@ -114,6 +114,24 @@ def test_redis_py_pipelines(weir, parser):
     assert sum(reply[0] for reply in replies) == 400
 
 
+def test_redis_py_transactions_are_refused_and_charge_nothing(weir, parser):
+    """Its pipelines are transactions unless told otherwise: all is sent before MULTI is answered."""
+    client = client_of(weir, parser)
+    key = f"multi-{parser.__name__}"
+    pipeline = client.pipeline()
+    for _ in range(3):
+        pipeline.execute_command("THROTTLE", key, 10, 1, 100000)
+    with pytest.raises(redis_py().ResponseError, match="MULTI is not supported"):
+        pipeline.execute()
+    assert client.exists(key) == 0
+    with pytest.raises(redis_py().ResponseError, match="MULTI is not supported"):
+        client.transaction(lambda pipe: pipe.execute_command("THROTTLE", key, 10, 1, 100000))
+    assert client.execute_command("THROTTLE", key, 10, 1, 100000)[2] == 9
+    pipeline = client.pipeline(transaction=False)  # of the same connection
+    pipeline.execute_command("THROTTLE", key, 10, 1, 100000)
+    assert pipeline.execute()[0][2] == 8
+
+
 # --- ioredis --------------------------------------------------------------------------------------
 
 SCRIPT = """

@@ -155,6 +155,60 @@ static void a_password_is_asked_for(void **state)
     assert_true(((struct redis_harness *)*state)->closed);
 }
 
+#define MULTI_REFUSED                                                                              \
+    "-ERR MULTI is not supported, and nothing up to EXEC is run: send the commands without it; "   \
+    "WEIR.CHECKALL decides several limits as one"
+#define NOT_RUN "-ERR not run: the MULTI before it was refused"
+
+/* As the whole of a pipeline is on its way before the client reads that MULTI was refused. */
+static void nothing_between_a_refused_multi_and_exec_runs(void **state)
+{
+    static const struct step steps[] = {
+        {0, "MULTI", MULTI_REFUSED},
+        {0, "CL.THROTTLE k 4 1 60", NOT_RUN},
+        {0, "NOPE", NOT_RUN},
+        {0, "PING", NOT_RUN},
+        {0, "SELECT 3", NOT_RUN},
+        {0, "MULTI", "-ERR MULTI calls can not be nested"},
+        {0, "WATCH k", "-ERR WATCH inside MULTI is not allowed"},
+        {0, "CL.THROTTLE k 4 1 60", NOT_RUN},
+        {0, "EXEC", "-EXECABORT Transaction discarded because of previous errors."},
+        {0, "EXISTS k", "0"},
+        {0, "CL.THROTTLE k 4 1 60", "0 5 4 -1 60"},
+        {0, "EXEC", "-ERR EXEC without MULTI"},
+        {0, "DISCARD", "-ERR DISCARD without MULTI"},
+        {0, "multi", MULTI_REFUSED},
+        {0, "DEL k", NOT_RUN},
+        {0, "discard", "OK"},
+        {0, "EXISTS k", "1"},
+        {0, "MULTI now", "-ERR wrong number of arguments for 'multi' command"},
+        {0, "DEL k", NOT_RUN},
+        {0, "EXEC now", "-ERR wrong number of arguments for 'exec' command"},
+        {0, "DEL k", NOT_RUN},
+        {0, "RESET", "RESET"},
+        {0, "EXISTS k", "1"},
+        {0, "EXEC", "-ERR EXEC without MULTI"},
+        {0, "MULTI", MULTI_REFUSED},
+    };
+    RUN(steps);
+    assert_string_equal(redis_harness_ask(*state, 0, "QUIT"), "OK");
+    assert_true(((struct redis_harness *)*state)->closed);
+    redis_harness_connect(*state);
+    assert_string_equal(redis_harness_ask(*state, 0, "EXISTS k"), "1");
+}
+
+static void a_multi_before_the_password_is_refused_likewise(void **state)
+{
+    static const struct step steps[] = {
+        {0, "MULTI", "-NOAUTH Authentication required."},
+        {0, "AUTH sesame", "OK"},
+        {0, "CL.THROTTLE k 4 1 60", NOT_RUN},
+        {0, "EXEC", "-EXECABORT Transaction discarded because of previous errors."},
+        {0, "EXISTS k", "0"},
+    };
+    RUN(steps);
+}
+
 static void tools_learn_what_they_ask(void **state)
 {
     static const struct step steps[] = {
@@ -298,6 +352,9 @@ int main(void)
         CASE(a_client_has_a_name_and_a_number),
         CASE(hello_chooses_the_protocol),
         cmocka_unit_test_setup_teardown(a_password_is_asked_for, open_with_password, close_harness),
+        CASE(nothing_between_a_refused_multi_and_exec_runs),
+        cmocka_unit_test_setup_teardown(a_multi_before_the_password_is_refused_likewise,
+                                        open_with_password, close_harness),
         CASE(tools_learn_what_they_ask),
         CASE(a_dialogue_means_the_same_wherever_it_is_cut),
         CASE(a_dialogue_may_come_byte_by_byte),
