@@ -13,6 +13,9 @@
  *                                       its `refund_cap` allows
  *   nothing, until its life ends        all is given back
  *
+ * Where nothing was charged (no limit applies, or on_store_error admitted the request) the token
+ * names no limit, and settling it does nothing: no record is made, so a repetition is not told.
+ *
  * Invariants, whatever order, repetition, or death of a process:
  *
  *   1 Nothing gained. A reservation is settled or released at most once, by a record in the store
@@ -101,6 +104,14 @@ void weir_reservation_unpack(struct weir_reservation *reservation, const unsigne
 int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decision *decision,
                                   uint64_t estimate, uint64_t life_ns, struct weir_reason *reason)
     __attribute__((warn_unused_result));
+
+/* Whether check `i` of a decision is one that a reservation is about: of a limit of the rules that
+ * has a state, but no lease. */
+bool weir_reservation_covers(const struct weir_decision *decision, uint16_t i);
+
+/* Whether a decision that was made so has charged anything that a settlement could change. Else its
+ * token says so, settling it does nothing, and nothing need be kept of it. */
+bool weir_engine_reserved(const struct weir_decision *decision);
 
 /* The token of a decision that was made so and allowed; its life begins at `now_ns`. Returns its
  * length. */

@@ -7,6 +7,7 @@
  *   an outcome that gives     DECIDE [caps..., record]: allowed, then REFUND [limits...];
  *   something back            denied, again without the limits whose caps have denied
  *   else                      DEBIT [record]
+ *   nothing was reserved      DECIDE []
  *
  * The record is made before anything is given back, and together with what is charged. Where the
  * store fails nothing is decided in its place (every check is `open`), and the settlement ends.
@@ -102,11 +103,24 @@ int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decisi
     return 0;
 }
 
-static bool is_reserved(const struct weir_decision *decision, uint16_t i)
+bool weir_reservation_covers(const struct weir_decision *decision, uint16_t i)
 {
     const struct weir_check *check = &decision->checks[i];
-    return decision->outcomes[i].charged && check->limit != NULL && check->rule != UINT32_MAX &&
+    return check->limit != NULL && check->rule != UINT32_MAX &&
            check->limit->spec.algorithm != WEIR_CONCURRENCY;
+}
+
+static bool is_reserved(const struct weir_decision *decision, uint16_t i)
+{
+    return decision->outcomes[i].charged && weir_reservation_covers(decision, i);
+}
+
+bool weir_engine_reserved(const struct weir_decision *decision)
+{
+    uint16_t i = 0;
+    while (i < decision->count && !is_reserved(decision, i))
+        i++;
+    return i < decision->count;
 }
 
 uint64_t weir_engine_store_time(const struct weir_engine *engine, uint64_t now_ns)
@@ -313,6 +327,10 @@ static void make_first(struct step_maker *maker)
     uint64_t estimate = maker->reservation.estimate;
     uint8_t op = WEIR_OP_DEBIT;
     plan->last = true;
+    if (maker->reservation.count == 0) {
+        maker->entry->decision.op = WEIR_OP_DECIDE;
+        return;
+    }
     if (settle->how == WEIR_SETTLE_COST && settle->cost > estimate) {
         add_debits(maker);
     } else if (settle->how == WEIR_SETTLE_STATUS) {

@@ -290,6 +290,22 @@ static void put_failures(struct weir_metrics *metrics)
                         "Requests that found no free decision.", exhausted);
 }
 
+static void put_reservations(struct weir_metrics *metrics)
+{
+    const struct weir_reservations *list = metrics->daemon->reservations;
+    static const char refused[] = "weir_reservations_refused_total";
+    weir_metrics_number(metrics, "weir_reservations", "gauge",
+                        "Reservations that are open or being decided.",
+                        weir_reservations_count(list));
+    weir_metrics_number(metrics, "weir_reservations_max", "gauge", "Reservations that may be open.",
+                        WEIR_RESERVATIONS_MAX);
+    weir_metrics_head(metrics, refused, "counter", "Reservations that found no place.");
+    weir_metrics_put(metrics, "%s{reason=\"full\"} %" PRIu64 "\n", refused,
+                     weir_reservations_refused(list, WEIR_RESERVATIONS_FULL));
+    weir_metrics_put(metrics, "%s{reason=\"caller\"} %" PRIu64 "\n", refused,
+                     weir_reservations_refused(list, WEIR_RESERVATIONS_SHARE));
+}
+
 /* What became of JSON Web Tokens. */
 static void put_tokens(struct weir_metrics *metrics)
 {
@@ -453,6 +469,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     put_connections(&metrics);
     put_turns(&metrics);
     put_failures(&metrics);
+    put_reservations(&metrics);
     if (weir_rules_reads_tokens(daemon->rules))
         put_tokens(&metrics);
     if (daemon->shared)

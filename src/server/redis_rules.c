@@ -242,7 +242,7 @@ static void reserve_write(struct weir_slot *slot, struct weir_output *output)
     struct weir_worker *worker = slot->connection->worker;
     char token[WEIR_RESERVATION_TEXT_MAX];
     uint64_t life_ns;
-    size_t size = weir_reserve_finish(worker, slot->decision, token, &life_ns);
+    size_t size = weir_reserve_finish(slot, token, &life_ns);
     if (weir_redis_write_refusal(slot, output))
         return;
     char *out = write_answer(slot, output->data + output->used, size ? 2 : 0);
@@ -409,26 +409,26 @@ void weir_redis_reserve(struct weir_redis_call *call)
                                                 : "ERR LIFE must be 1000 to 3600000 milliseconds");
         return;
     }
-    struct weir_decision *decision = request_apply(call, WEIR_OP_DECIDE, options.idempotency_key);
-    if (!decision)
+    struct weir_reserve reserve = {.decision =
+                                       request_apply(call, WEIR_OP_DECIDE, options.idempotency_key),
+                                   .estimate = (uint64_t)options.cost,
+                                   .life_ns = life_ns};
+    if (!reserve.decision)
         return;
-    if (weir_reserve_begin(worker, decision, (uint64_t)options.cost, life_ns, &reason) < 0) {
-        weir_worker_give(worker, decision);
+    if (weir_reserve_begin(call->connection, &reserve, &reason) < 0) {
+        weir_worker_give(worker, reserve.decision);
         weir_redis_error(call, "ERR %s", reason.text);
         return;
     }
     struct weir_slot *slot = weir_connection_slot(call->connection);
     if (!slot) {
-        weir_reservations_unclaim(worker->reservations);
-        weir_worker_give(worker, decision);
+        weir_reserve_cancel(worker, &reserve);
         call->close = true;
         return;
     }
-    slot->decision = decision;
     slot->write = reserve_write;
-    slot->drop = weir_reserve_drop;
     slot->flags = call->session->version;
-    weir_slot_wait(slot, decision);
+    weir_reserve_wait(slot, &reserve);
 }
 
 void weir_redis_settle_reservation(struct weir_redis_call *call)

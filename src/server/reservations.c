@@ -21,33 +21,48 @@ struct place {
     uint64_t given_up_ns;    /* then no more */
     uint32_t next, previous; /* in its second; free ones: next */
     uint32_t chained;        /* the next of its chain */
+    uint32_t caller;         /* whose it is */
     uint16_t size;
     char token[WEIR_RESERVATION_TEXT_MAX];
+};
+
+/* Who holds places. */
+struct caller {
+    uint64_t hash;
+    uint32_t held;
+    uint32_t chained; /* the next of its chain, or of those that are free */
 };
 
 struct weir_reservations {
     pthread_mutex_t mutex;
     _Atomic uint32_t count; /* open or claimed */
+    _Atomic uint64_t refused[WEIR_RESERVATIONS_CLAIMS];
     uint32_t max, free, touched;
+    uint32_t free_caller, touched_callers;
     uint64_t second; /* all before it were looked through */
-    uint32_t ring[RING], chains[CHAINS];
+    uint32_t ring[RING], chains[CHAINS], callers_chains[CHAINS];
     struct place *places;
+    struct caller *callers; /* as many: each holds a place */
 };
 
 int weir_reservations_open(struct weir_reservations **reservations, uint32_t max)
 {
     struct weir_reservations *r = calloc(1, sizeof *r);
     struct place *places = calloc(max, sizeof *places);
-    if (r == NULL || places == NULL) {
+    struct caller *callers = calloc(max, sizeof *callers);
+    if (r == NULL || places == NULL || callers == NULL) {
+        free(callers);
         free(places);
         free(r);
         return WEIR_ERR_MEMORY;
     }
     r->places = places;
+    r->callers = callers;
     r->max = max;
-    r->free = NONE;
+    r->free = r->free_caller = NONE;
     memset(r->ring, 0xff, sizeof r->ring);
     memset(r->chains, 0xff, sizeof r->chains);
+    memset(r->callers_chains, 0xff, sizeof r->callers_chains);
     pthread_mutex_init(&r->mutex, NULL);
     *reservations = r;
     return 0;
@@ -58,27 +73,107 @@ void weir_reservations_close(struct weir_reservations *reservations)
     if (reservations == NULL)
         return;
     pthread_mutex_destroy(&reservations->mutex);
+    free(reservations->callers);
     free(reservations->places);
     free(reservations);
-}
-
-bool weir_reservations_claim(struct weir_reservations *reservations)
-{
-    uint32_t count = atomic_fetch_add(&reservations->count, 1);
-    if (count < reservations->max)
-        return true;
-    atomic_fetch_sub(&reservations->count, 1);
-    return false;
-}
-
-void weir_reservations_unclaim(struct weir_reservations *reservations)
-{
-    atomic_fetch_sub(&reservations->count, 1);
 }
 
 uint32_t weir_reservations_count(const struct weir_reservations *reservations)
 {
     return atomic_load_explicit(&reservations->count, memory_order_relaxed);
+}
+
+uint64_t weir_reservations_refused(const struct weir_reservations *reservations,
+                                   enum weir_reservations_claim reason)
+{
+    return atomic_load_explicit(&reservations->refused[reason], memory_order_relaxed);
+}
+
+/* --- Callers ---------------------------------------------------------------------------------- */
+
+/* What points at a caller in its chain; at NONE: it holds nothing. */
+static uint32_t *find_caller(struct weir_reservations *r, uint64_t hash)
+{
+    uint32_t *link = &r->callers_chains[hash % CHAINS];
+    while (*link != NONE && r->callers[*link].hash != hash)
+        link = &r->callers[*link].chained;
+    return link;
+}
+
+/* The caller holds one place more. Returns who it is; there are as many as there are places. */
+static uint32_t hold(struct weir_reservations *r, uint64_t hash)
+{
+    uint32_t *link = find_caller(r, hash), n = *link;
+    if (n == NONE) {
+        n = r->free_caller;
+        if (n != NONE)
+            r->free_caller = r->callers[n].chained;
+        else
+            n = r->touched_callers++;
+        r->callers[n] = (struct caller){.hash = hash, .chained = NONE};
+        *link = n;
+    }
+    r->callers[n].held++;
+    return n;
+}
+
+/* One place less. */
+static void let_go(struct weir_reservations *r, uint32_t n)
+{
+    struct caller *caller = &r->callers[n];
+    if (--caller->held > 0)
+        return;
+    *find_caller(r, caller->hash) = caller->chained;
+    caller->chained = r->free_caller;
+    r->free_caller = n;
+}
+
+/* --- Places ----------------------------------------------------------------------------------- */
+
+static enum weir_reservations_claim may_claim(struct weir_reservations *r, uint64_t caller)
+{
+    uint32_t left = r->max - weir_reservations_count(r), n = *find_caller(r, caller);
+    if (left == 0)
+        return WEIR_RESERVATIONS_FULL;
+    return n != NONE && r->callers[n].held >= left ? WEIR_RESERVATIONS_SHARE
+                                                   : WEIR_RESERVATIONS_CLAIMED;
+}
+
+enum weir_reservations_claim weir_reservations_claim(struct weir_reservations *r, uint64_t caller,
+                                                     uint32_t *place)
+{
+    pthread_mutex_lock(&r->mutex);
+    enum weir_reservations_claim claim = may_claim(r, caller);
+    if (claim == WEIR_RESERVATIONS_CLAIMED) {
+        uint32_t n = r->free;
+        if (n != NONE)
+            r->free = r->places[n].next;
+        else
+            n = r->touched++;
+        r->places[n].caller = hold(r, caller);
+        atomic_fetch_add(&r->count, 1);
+        *place = n;
+    } else {
+        atomic_fetch_add(&r->refused[claim], 1);
+    }
+    pthread_mutex_unlock(&r->mutex);
+    return claim;
+}
+
+/* A place that stands in no second is free again. */
+static void free_place(struct weir_reservations *r, uint32_t n)
+{
+    let_go(r, r->places[n].caller);
+    r->places[n].next = r->free;
+    r->free = n;
+    atomic_fetch_sub(&r->count, 1);
+}
+
+void weir_reservations_unclaim(struct weir_reservations *r, uint32_t place)
+{
+    pthread_mutex_lock(&r->mutex);
+    free_place(r, place);
+    pthread_mutex_unlock(&r->mutex);
 }
 
 static uint32_t *chain_of(struct weir_reservations *r, uint64_t id)
@@ -115,17 +210,14 @@ static void leave(struct weir_reservations *r, const struct place *place)
         r->places[place->next].previous = place->previous;
 }
 
-void weir_reservations_add(struct weir_reservations *r, uint64_t id, uint64_t ends_at_ns,
-                           struct weir_bytes token)
+void weir_reservations_add(struct weir_reservations *r, uint32_t n, uint64_t caller, uint64_t id,
+                           uint64_t ends_at_ns, struct weir_bytes token)
 {
     pthread_mutex_lock(&r->mutex);
-    uint32_t n = r->free;
-    if (n != NONE)
-        r->free = r->places[n].next;
-    else
-        n = r->touched++; /* it was claimed, so there is one */
     uint32_t *chain = chain_of(r, id);
     struct place *place = &r->places[n];
+    let_go(r, place->caller); /* first: there may be no room for one caller more */
+    place->caller = hold(r, caller);
     place->id = id;
     place->ends_at_ns = ends_at_ns;
     place->given_up_ns = ends_at_ns + GIVE_UP_NS;
@@ -144,9 +236,7 @@ static void give_back(struct weir_reservations *r, uint32_t *link)
     struct place *place = &r->places[n];
     *link = place->chained;
     leave(r, place);
-    place->next = r->free;
-    r->free = n;
-    atomic_fetch_sub(&r->count, 1);
+    free_place(r, n);
 }
 
 /* What points at a reservation in its chain; NULL: it is not there. */

@@ -3,55 +3,135 @@
 
 #include <stdio.h>
 
+#include "core/siphash.h"
 #include "server/front.h"
 
 /* Releases of one tick (250 ms) of one worker: 16,384 that end together take some seconds at most,
  * and no turn is long. */
 #define RELEASES_PER_TICK 512
 
-int weir_reserve_begin(struct weir_worker *worker, struct weir_decision *decision,
-                       uint64_t estimate, uint64_t life_ns, struct weir_reason *reason)
+/* No place: nothing can be charged, or nothing was. */
+#define NO_PLACE UINT32_MAX
+
+/* The address that asks; an IPv6 one by its /64, as one host may have all of that. */
+static uint64_t hash_peer(const struct weir_connection *connection)
 {
-    int err = weir_engine_apply_reservation(worker->engine, decision, estimate, life_ns, reason);
-    if (err < 0)
-        return err;
-    if (worker->reservations && weir_reservations_claim(worker->reservations))
+    const struct weir_address *peer = &connection->peer;
+    uint64_t hash[2];
+    size_t size = peer->family == 4 ? 4 : peer->family == 6 ? 8 : 0;
+    weir_siphash128(weir_table_secret(connection->worker->table), peer->bytes, size, hash);
+    return hash[0];
+}
+
+/* Whose the place of a decision is; see reserve.h. False: it can charge nothing. */
+static bool caller_of(const struct weir_connection *connection,
+                      const struct weir_decision *decision, uint64_t *caller)
+{
+    bool any = weir_engine_looks(decision);
+    uint32_t fewest = UINT32_MAX;
+    *caller = hash_peer(connection);
+    for (uint16_t i = 0; i < decision->count; i++) {
+        const struct weir_check *check = &decision->checks[i];
+        if (!weir_reservation_covers(decision, i))
+            continue;
+        struct weir_rule_info info;
+        weir_rules_info(weir_decision_rules(decision), check->rule, &info);
+        any = true;
+        if (info.key_count > 0 && info.key_count < fewest) {
+            fewest = info.key_count;
+            *caller = check->hash[0];
+        }
+    }
+    return any;
+}
+
+/* Claims a place for it, where it needs one. Errors: WEIR_ERR_FULL. */
+static int claim_place(const struct weir_connection *connection, struct weir_reserve *reserve,
+                       struct weir_reason *reason)
+{
+    struct weir_reservations *list = connection->worker->reservations;
+    uint64_t caller;
+    reserve->place = NO_PLACE;
+    if (!caller_of(connection, reserve->decision, &caller))
         return 0;
-    snprintf(reason->text, sizeof reason->text,
-             "too many reservations are open on this node; nothing was charged");
+    enum weir_reservations_claim claim =
+        list ? weir_reservations_claim(list, caller, &reserve->place) : WEIR_RESERVATIONS_FULL;
+    if (claim == WEIR_RESERVATIONS_CLAIMED)
+        return 0;
+    snprintf(reason->text, sizeof reason->text, "%s; nothing was charged",
+             claim == WEIR_RESERVATIONS_FULL ? "too many reservations are open on this node"
+                                             : "this caller has as many reservations open as there "
+                                               "are places left on this node");
     return WEIR_ERR_FULL;
 }
 
-size_t weir_reserve_finish(struct weir_worker *worker, const struct weir_decision *decision,
-                           char token[WEIR_RESERVATION_TEXT_MAX], uint64_t *life_ns)
+int weir_reserve_begin(struct weir_connection *connection, struct weir_reserve *reserve,
+                       struct weir_reason *reason)
 {
-    uint64_t id, ends_at_ns;
-    if (decision->verdict == WEIR_DENIED) {
-        *life_ns = 0;
-        weir_reservations_unclaim(worker->reservations);
-        return 0;
-    }
-    size_t size =
-        weir_engine_reservation(worker->engine, decision, worker->now_ns, life_ns, &id, token);
-    ends_at_ns = worker->now_ns + *life_ns;
-    weir_reservations_add(worker->reservations, id, ends_at_ns, (struct weir_bytes){token, size});
+    int err = weir_engine_apply_reservation(connection->worker->engine, reserve->decision,
+                                            reserve->estimate, reserve->life_ns, reason);
+    return err < 0 ? err : claim_place(connection, reserve, reason);
+}
+
+static void give_place(const struct weir_worker *worker, uint32_t place)
+{
+    if (place != NO_PLACE)
+        weir_reservations_unclaim(worker->reservations, place);
+}
+
+void weir_reserve_cancel(struct weir_worker *worker, const struct weir_reserve *reserve)
+{
+    give_place(worker, reserve->place);
+    weir_worker_give(worker, reserve->decision);
+}
+
+/* Writes the token of one that was allowed, and has it released when its life ends, or `at_once`.
+ * Returns its size. */
+static size_t keep(const struct weir_slot *slot, bool at_once,
+                   char token[WEIR_RESERVATION_TEXT_MAX], uint64_t *life_ns)
+{
+    struct weir_worker *worker = slot->connection->worker;
+    uint64_t id, caller;
+    size_t size = weir_engine_reservation(worker->engine, slot->decision, worker->now_ns, life_ns,
+                                          &id, token);
+    uint64_t ends_at_ns = worker->now_ns + (at_once ? 0 : *life_ns);
+    if (weir_engine_reserved(slot->decision) &&
+        caller_of(slot->connection, slot->decision, &caller))
+        weir_reservations_add(worker->reservations, slot->place, caller, id, ends_at_ns,
+                              (struct weir_bytes){token, size});
+    else
+        give_place(worker, slot->place);
     return size;
 }
 
-void weir_reserve_drop(struct weir_slot *slot)
+size_t weir_reserve_finish(const struct weir_slot *slot, char token[WEIR_RESERVATION_TEXT_MAX],
+                           uint64_t *life_ns)
 {
-    struct weir_worker *worker = slot->connection->worker;
+    if (slot->decision->verdict == WEIR_ALLOWED)
+        return keep(slot, false, token, life_ns);
+    give_place(slot->connection->worker, slot->place);
+    *life_ns = 0;
+    return 0;
+}
+
+/* Nobody will hear of it: what it has charged is released at the next tick. */
+static void reserve_drop(struct weir_slot *slot)
+{
     char token[WEIR_RESERVATION_TEXT_MAX];
-    uint64_t life_ns, id;
+    uint64_t life_ns;
     /* One that is still at the store is forgotten there; what it may charge stays charged. */
-    if (slot->waiting || slot->decision->verdict == WEIR_DENIED) {
-        weir_reservations_unclaim(worker->reservations);
-        return;
-    }
-    size_t size = weir_engine_reservation(worker->engine, slot->decision, worker->now_ns, &life_ns,
-                                          &id, token);
-    weir_reservations_add(worker->reservations, id, worker->now_ns,
-                          (struct weir_bytes){token, size});
+    if (slot->waiting || slot->decision->verdict == WEIR_DENIED)
+        give_place(slot->connection->worker, slot->place);
+    else
+        keep(slot, true, token, &life_ns);
+}
+
+void weir_reserve_wait(struct weir_slot *slot, const struct weir_reserve *reserve)
+{
+    slot->decision = reserve->decision;
+    slot->place = reserve->place;
+    slot->drop = reserve_drop;
+    weir_slot_wait(slot, reserve->decision);
 }
 
 int weir_settle_begin(struct weir_worker *worker, struct weir_decision *decision,

@@ -1,6 +1,12 @@
 /* Reserving and settling, for every front end: what stands between the engine's settlements and the
  * list of open reservations. See engine/reservation.h.
  *
+ * Whose a place in that list is: of the limits that are charged, the one whose key has the fewest
+ * fields, but at least one, names the caller by the value of its key (of several such limits the
+ * first): who varies the other fields stays the same caller. Where every limit has the key [], the
+ * address that asks is the caller (an IPv6 one by its /64); also until a directory has told who is
+ * calling. What can charge nothing needs no place, and what has charged nothing keeps none.
+ *
  * Threads: a worker's own.
  */
 #ifndef WEIR_SERVER_RESERVE_H
@@ -18,19 +24,26 @@
 #define WEIR_SETTLE_NONE "not a reservation of this node, nor of its store"
 #define WEIR_SETTLE_KEPT "settled, but the store did not answer: what was reserved stays charged"
 
-/* Makes a decision that the rules have filled, not yet queued, one to reserve `estimate` by; its
- * slot's `drop` is weir_reserve_drop, its `write` calls weir_reserve_finish. Errors: WEIR_ERR_FULL
- * (too many are open), as weir_engine_apply_reservation. */
-int weir_reserve_begin(struct weir_worker *worker, struct weir_decision *decision,
-                       uint64_t estimate, uint64_t life_ns, struct weir_reason *reason)
-    __attribute__((warn_unused_result));
+struct weir_reserve {
+    struct weir_decision *decision; /* that the rules have filled, not yet queued */
+    uint64_t estimate, life_ns;
+    uint32_t place; /* claimed for it: its slot keeps it */
+};
+
+/* Makes a decision one to reserve by; its slot's `write` calls weir_reserve_finish. Errors:
+ * WEIR_ERR_FULL (too many are open, of this caller or of all), as weir_engine_apply_reservation. */
+int weir_reserve_begin(struct weir_connection *connection, struct weir_reserve *reserve,
+                       struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Lets a new slot wait for it. */
+void weir_reserve_wait(struct weir_slot *slot, const struct weir_reserve *reserve);
+
+/* There is no memory for a slot: gives back the place and the decision. */
+void weir_reserve_cancel(struct weir_worker *worker, const struct weir_reserve *reserve);
 
 /* It is decided. Returns the size of its token, 0 where it was denied. */
-size_t weir_reserve_finish(struct weir_worker *worker, const struct weir_decision *decision,
-                           char token[WEIR_RESERVATION_TEXT_MAX], uint64_t *life_ns);
-
-/* Nobody will hear of it: what it has charged is released at the next tick. */
-void weir_reserve_drop(struct weir_slot *slot);
+size_t weir_reserve_finish(const struct weir_slot *slot, char token[WEIR_RESERVATION_TEXT_MAX],
+                           uint64_t *life_ns);
 
 /* A release, which no connection waits for, was decided. */
 void weir_reserve_released(struct weir_worker *worker, struct weir_decision *decision);

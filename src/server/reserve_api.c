@@ -82,18 +82,17 @@ static void reserve_body(struct weir_slot *slot, struct weir_output *output,
 static void reserve_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
-    struct weir_worker *worker = http->worker;
     char token[WEIR_RESERVATION_TEXT_MAX];
     uint64_t life_ns;
     weir_engine_answer(slot->decision, &http->answer, http->lease);
-    size_t size = weir_reserve_finish(worker, slot->decision, token, &life_ns);
+    size_t size = weir_reserve_finish(slot, token, &life_ns);
     if (weir_engine_refusal(slot->decision))
         weir_http_write_refusal(slot, output, slot->decision);
     else if (!http->answer.allowed && http->answer.source == WEIR_SOURCE_CLOSED)
         weir_http_write_problem(slot, output, WEIR_HTTP_503, "the store does not answer");
     else
         reserve_body(slot, output, (struct weir_bytes){token, size}, life_ns);
-    weir_worker_give(worker, slot->decision);
+    weir_worker_give(http->worker, slot->decision);
 }
 
 void weir_reserve_handle(struct weir_http_call *call)
@@ -102,7 +101,7 @@ void weir_reserve_handle(struct weir_http_call *call)
     struct weir_check_cursor cursor;
     struct weir_bytes body = call->request->body;
     struct weir_check_json *check = &call->http->check;
-    struct weir_decision *decision = NULL;
+    struct weir_reserve reserve = {.decision = NULL};
     if (!weir_http_json_post(call))
         return;
     weir_check_cursor_init(&cursor, (char *)(uintptr_t)body.data, body.size);
@@ -114,14 +113,14 @@ void weir_reserve_handle(struct weir_http_call *call)
     if (err >= 0)
         err = reserve_refuse(call, &reason);
     if (err >= 0)
-        err = weir_check_decision(call, &decision, &reason);
+        err = weir_check_decision(call, &reserve.decision, &reason);
+    reserve.estimate = check->cost;
+    reserve.life_ns = check->has_life ? check->life_ns : WEIR_RESERVATION_LIFE_NS;
     if (err >= 0)
-        err = weir_reserve_begin(call->worker, decision, check->cost,
-                                 check->has_life ? check->life_ns : WEIR_RESERVATION_LIFE_NS,
-                                 &reason);
+        err = weir_reserve_begin(call->connection, &reserve, &reason);
     if (err < 0) {
-        if (decision)
-            weir_worker_give(call->worker, decision);
+        if (reserve.decision)
+            weir_worker_give(call->worker, reserve.decision);
         if (err == WEIR_ERR_FULL)
             weir_http_problem(call, WEIR_HTTP_503, NULL, reason.text);
         else
@@ -130,15 +129,12 @@ void weir_reserve_handle(struct weir_http_call *call)
     }
     struct weir_slot *slot = weir_http_slot(call);
     if (!slot) {
-        weir_reservations_unclaim(call->worker->reservations);
-        weir_worker_give(call->worker, decision);
+        weir_reserve_cancel(call->worker, &reserve);
         return;
     }
-    slot->decision = decision;
     slot->detail = call->route;
     slot->write = reserve_write;
-    slot->drop = weir_reserve_drop;
-    weir_slot_wait(slot, decision);
+    weir_reserve_wait(slot, &reserve);
 }
 
 /* --- Settling --------------------------------------------------------------------------------- */

@@ -4,13 +4,14 @@ nodes share, and the Redis protocol."""
 import json
 import os
 import random
+import socket
 import subprocess
 import threading
 
 import pytest
 
 from daemon.nodes import shared_rules
-from daemon.redis import Error, RedisWeir
+from daemon.redis import Error, RedisWeir, command_bytes
 from daemon.redis_server import RedisServer
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
@@ -32,7 +33,7 @@ def fixture_weir(tmp_path_factory):
         yield weir
 
 
-def post(weir, path, **fields):
+def post(weir, path, /, **fields):
     with weir.client() as client:
         return client.post(path, fields)
 
@@ -272,6 +273,106 @@ def test_over_the_redis_protocol(tmp_path):
                       ["WEIR.SETTLE", token, "PRICE", 1], ["WEIR.SETTLE", "AAAA", "COST", 1],
                       ["WEIR.SETTLE", token, "STATUS", "6xx"], ["WEIR.SETTLE", token, "COST"]):
             assert isinstance(redis.ask(*wrong), Error), wrong
+
+
+# --- Whom the places are for ----------------------------------------------------------------------
+
+BY_USER = {"name": "by-user", "match": {"path": "/user/*"}, "key": ["user"], "algorithm": "gcra",
+           "rate": "1000000/h"}
+BY_USER_AND_ROUTE = {"name": "by-route", "match": {"path": "/user/*"}, "key": ["user", "path"],
+                     "algorithm": "gcra", "rate": "1000000/h"}
+GLOBAL = {"name": "global", "key": [], "match": {"path": ["/user/*", "/global"]},
+          "algorithm": "gcra", "rate": "100000000/h"}
+PLACES = 16384
+
+
+def reserve_many(redis, count, *words):
+    """So many over the Redis protocol, for an hour; the replies."""
+    request = command_bytes("WEIR.RESERVE", *words, "COST", 1, "LIFE", 3600000)
+    replies = []
+    while count > 0:
+        redis.send(request * min(count, 500))
+        replies += [redis.reply() for _ in range(min(count, 500))]
+        count -= 500
+    return replies
+
+
+@pytest.fixture(name="crowded")
+def fixture_crowded(tmp_path):
+    with RedisWeir(tmp_path, rules_of(BY_USER_AND_ROUTE, BY_USER, GLOBAL), "--workers", "2",
+                   http="127.0.0.1:0", admin="127.0.0.1:0") as weir:
+        yield weir
+
+
+def test_reservations_of_nothing_take_no_place_and_are_settled_all_the_same(crowded):
+    weir = crowded
+    with weir.redis() as redis:
+        tokens = [reply[reply.index("reservation") + 1]
+                  for reply in reserve_many(redis, PLACES + 500, "path", "/none")]
+        metrics = weir.metrics()
+        assert metrics["weir_reservations"] == 0
+        reply = post(weir, "/v1/reserve", path="/global", cost=3, life=3600)
+        assert reply.status == 200, reply.body
+        for truth in ({"cost": 5}, {"cost": 1}, {"cost": 1}, {"status": 503}):
+            answer = settle(weir, tokens[0], **truth)
+            assert answer["settled"] is True and answer["limits"] == []
+            assert answer["repeated"] is False  # nothing is kept of it that could tell
+        assert redis.ask("WEIR.SETTLE", tokens[1], "COST", 1)[:4] == ["settled", 1, "repeated", 0]
+        after = weir.metrics()
+        assert after["weir_reservations"] == 1
+        # neither did their settlements leave a record in the table
+        assert after["weir_table_inserts_total"] == metrics["weir_table_inserts_total"] + 1
+
+
+def test_one_caller_cannot_take_all_places(crowded):
+    weir = crowded
+    with weir.redis() as redis:
+        mine = reserve_many(redis, PLACES, "path", "/user/1", "user", "greedy")
+        errors = [reply for reply in mine if isinstance(reply, Error)]
+        assert len(mine) - len(errors) == PLACES / 2
+        assert set(errors) == {"ERR this caller has as many reservations open as there are places "
+                               "left on this node; nothing was charged"}
+        other = post(weir, "/v1/reserve", path="/user/1", attributes={"user": "ann"})
+        assert other.status == 200, other.body
+        # by other routes, other limits of the same caller are charged: it is the same caller
+        assert isinstance(reserve_many(redis, 1, "path", "/user/2", "user", "greedy")[0],
+                          Error)
+        reply = post(weir, "/v1/reserve", path="/user/1", attributes={"user": "greedy"})
+        assert reply.status == 503 and "this caller" in reply.json["detail"]
+        metrics = weir.metrics()
+        assert metrics["weir_reservations"] == PLACES / 2 + 1
+        assert metrics["weir_reservations_max"] == PLACES
+        assert metrics['weir_reservations_refused_total{reason="caller"}'] == PLACES / 2 + 2
+        assert metrics['weir_reservations_refused_total{reason="full"}'] == 0
+        for i in range(0, 20):
+            settle(weir, mine[i][mine[i].index("reservation") + 1], cost=0)
+        assert not isinstance(reserve_many(redis, 1, "path", "/user/1", "user", "greedy")[0], Error)
+        assert weir.metrics()["weir_reservations"] == PLACES / 2 + 1 - 20 + 1
+
+
+def test_where_limits_tell_nobody_apart_the_address_that_asks_does(crowded):
+    weir = crowded
+    with weir.redis() as redis:
+        mine = reserve_many(redis, PLACES, "path", "/global")
+        assert sum(not isinstance(reply, Error) for reply in mine) == PLACES / 2
+        with socket.create_connection(redis.socket.getpeername(),
+                                      source_address=("127.0.0.2", 0)) as sock:
+            sock.sendall(command_bytes("WEIR.RESERVE", "path", "/global"))
+            assert sock.recv(1) == b"*"
+        assert not isinstance(reserve_many(redis, 1, "path", "/user/1", "user", "ann")[0], Error)
+
+
+def test_what_a_store_that_is_away_admits_takes_no_place(tmp_path):
+    """on_store_error: open charges nothing."""
+    with RedisServer(tmp_path / "redis") as redis:
+        rules = shared_rules(redis.url, {**DAILY, "on_store_error": "open"}, nodes=2, deadline="2s")
+        with Weir(tmp_path, rules) as weir:
+            reserve(weir, "192.0.2.1", 40)
+            assert weir.metrics()["weir_reservations"] == 1
+            redis.kill()
+            token = reserve(weir, "192.0.2.1", 40)
+            assert weir.metrics()["weir_reservations"] == 1
+            assert settle(weir, token, cost=1)["limits"] == []
 
 
 def grant(weir, *words, token="s3cret"):

@@ -31,12 +31,25 @@ static int close_list(void **state)
     return 0;
 }
 
-static void add(uint64_t id, uint64_t ends_at_ns)
+static void add_of(uint64_t caller, uint64_t id, uint64_t ends_at_ns)
 {
     char token[32];
     size_t size = (size_t)snprintf(token, sizeof token, "token %llu", (unsigned long long)id);
-    assert_true(weir_reservations_claim(list));
-    weir_reservations_add(list, id, ends_at_ns, (struct weir_bytes){token, size});
+    uint32_t place;
+    assert_int_equal(weir_reservations_claim(list, caller, &place), WEIR_RESERVATIONS_CLAIMED);
+    weir_reservations_add(list, place, caller, id, ends_at_ns, (struct weir_bytes){token, size});
+}
+
+static void add(uint64_t id, uint64_t ends_at_ns)
+{
+    add_of(id, id, ends_at_ns);
+}
+
+/* A place for another caller than any before. */
+static enum weir_reservations_claim claim(uint32_t *place)
+{
+    static uint64_t caller = UINT64_C(1) << 40;
+    return weir_reservations_claim(list, caller++, place);
 }
 
 /* The id of one that is due, whose token is told; 0: none. */
@@ -86,7 +99,8 @@ static void while_more_than_half_of_the_room_is_used_each_is_told_once(void **st
     (void)state;
     for (uint64_t id = 1; id <= ROOM; id++)
         add(id, START);
-    assert_false(weir_reservations_claim(list));
+    uint32_t place;
+    assert_int_equal(claim(&place), WEIR_RESERVATIONS_FULL);
     for (int i = 0; i < ROOM; i++)
         assert_int_not_equal(due(START), 0);
     assert_int_equal(due(START), 0);
@@ -95,23 +109,59 @@ static void while_more_than_half_of_the_room_is_used_each_is_told_once(void **st
 
 static void claimed_room_that_is_not_used_is_given_back(void **state)
 {
+    uint32_t places[ROOM], none;
     (void)state;
     for (int i = 0; i < ROOM; i++)
-        assert_true(weir_reservations_claim(list));
-    assert_false(weir_reservations_claim(list));
-    weir_reservations_unclaim(list);
-    assert_true(weir_reservations_claim(list));
+        assert_int_equal(claim(&places[i]), WEIR_RESERVATIONS_CLAIMED);
+    assert_int_equal(claim(&none), WEIR_RESERVATIONS_FULL);
+    assert_int_equal(weir_reservations_refused(list, WEIR_RESERVATIONS_FULL), 1);
+    weir_reservations_unclaim(list, places[7]);
+    assert_int_equal(claim(&places[7]), WEIR_RESERVATIONS_CLAIMED);
     for (int i = 0; i < ROOM; i++)
-        weir_reservations_unclaim(list);
+        weir_reservations_unclaim(list, places[i]);
     assert_int_equal(weir_reservations_count(list), 0);
+}
+
+static void a_caller_holds_as_many_places_as_are_free_at_most(void **state)
+{
+    uint32_t places[ROOM], place;
+    int held = 0;
+    (void)state;
+    while (weir_reservations_claim(list, 1, &places[held]) == WEIR_RESERVATIONS_CLAIMED)
+        held++;
+    assert_int_equal(held, ROOM / 2);
+    assert_int_equal(weir_reservations_refused(list, WEIR_RESERVATIONS_SHARE), 1);
+    int others = 0;
+    while (weir_reservations_claim(list, 2, &place) == WEIR_RESERVATIONS_CLAIMED)
+        others++;
+    assert_int_equal(others, ROOM / 4); /* the last finds as many free as it holds */
+    assert_int_equal(weir_reservations_claim(list, 3, &place), WEIR_RESERVATIONS_CLAIMED);
+    weir_reservations_unclaim(list, places[--held]);
+    assert_int_equal(weir_reservations_claim(list, 1, &place), WEIR_RESERVATIONS_SHARE);
+    while (held > ROOM / 8)
+        weir_reservations_unclaim(list, places[--held]);
+    assert_int_equal(weir_reservations_claim(list, 1, &place), WEIR_RESERVATIONS_CLAIMED);
+    assert_int_equal(weir_reservations_refused(list, WEIR_RESERVATIONS_FULL), 0);
+}
+
+static void whose_a_place_is_may_turn_out_later(void **state)
+{
+    uint32_t place;
+    (void)state;
+    for (uint64_t id = 1; id <= ROOM / 2; id++) {
+        assert_int_equal(weir_reservations_claim(list, 1, &place), WEIR_RESERVATIONS_CLAIMED);
+        weir_reservations_add(list, place, 2, id, START, (struct weir_bytes){"token", 5});
+    }
+    assert_int_equal(weir_reservations_claim(list, 2, &place), WEIR_RESERVATIONS_SHARE);
+    assert_int_equal(weir_reservations_claim(list, 1, &place), WEIR_RESERVATIONS_CLAIMED);
 }
 
 static void random_orders_are_those_of_a_slow_model(void **state)
 {
     static struct {
-        uint64_t id, ends_at_ns, given_up_ns;
+        uint64_t id, ends_at_ns, given_up_ns, caller;
     } model[ROOM];
-    uint64_t random = 88172645463325252, now_ns = START, told = 0, again = 0, gone = 0;
+    uint64_t random = 88172645463325252, now_ns = START, told = 0, again = 0, gone = 0, refused = 0;
     uint32_t count = 0;
     (void)state;
     for (uint64_t step = 1; step <= STEPS; step++) {
@@ -120,11 +170,22 @@ static void random_orders_are_those_of_a_slow_model(void **state)
         now_ns += random % 5003 == 0 ? 2 * WEIR_RESERVATION_LIFE_MAX_NS : 0;
         if (random % 3 == 0 && count < ROOM) {
             uint64_t ends_at_ns = now_ns + (random >> 20) % (20 * SECOND);
-            add(step, ends_at_ns);
+            uint64_t caller = (random >> 50) % 8 == 0;
+            uint32_t held = 0, place;
+            for (uint32_t n = 0; n < count; n++)
+                held += model[n].caller == caller;
+            if (held >= ROOM - count) {
+                assert_int_equal(weir_reservations_claim(list, caller, &place),
+                                 WEIR_RESERVATIONS_SHARE);
+                refused++;
+                continue;
+            }
+            add_of(caller, step, ends_at_ns);
+            model[count].caller = caller;
             model[count].id = step;
             model[count].given_up_ns = ends_at_ns + WEIR_RESERVATION_LIFE_MAX_NS;
             model[count++].ends_at_ns = ends_at_ns;
-        } else if (random % 3 == 1 && count > 0) {
+        } else if (random % 4 == 1 && count > 0) {
             uint32_t n = (uint32_t)(random >> 20) % count;
             weir_reservations_remove(list, model[n].id);
             model[n] = model[--count];
@@ -150,7 +211,7 @@ static void random_orders_are_those_of_a_slow_model(void **state)
         }
         assert_int_equal(weir_reservations_count(list), count);
     }
-    assert_true(told > 1000 && again > 1000 && gone > 1000);
+    assert_true(told > 1000 && again > 1000 && gone > 1000 && refused > 1000);
 }
 
 int main(void)
@@ -161,6 +222,8 @@ int main(void)
         CASE(an_hour_after_its_end_it_is_told_for_the_last_time),
         CASE(while_more_than_half_of_the_room_is_used_each_is_told_once),
         CASE(claimed_room_that_is_not_used_is_given_back),
+        CASE(a_caller_holds_as_many_places_as_are_free_at_most),
+        CASE(whose_a_place_is_may_turn_out_later),
         CASE(random_orders_are_those_of_a_slow_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
