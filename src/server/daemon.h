@@ -13,6 +13,9 @@
 #include "server/warnings.h"
 #include "server/worker.h"
 
+/* HTTP, Redis, gRPC, admin, Prometheus. */
+#define WEIR_LISTENINGS 5
+
 struct weir_daemon {
     struct weir_server_options options;
     struct weir_log log;
@@ -24,6 +27,7 @@ struct weir_daemon {
     struct weir_certificates *certificates; /* the newest */
     struct weir_certificate_watch certificate_watch;
     struct weir_endpoint http_endpoint, redis_endpoint, grpc_endpoint, admin_endpoint;
+    struct weir_connection_pool pools[WEIR_LISTENINGS];
     struct weir_redis_shared redis;
     struct weir_envoy_shared *envoy; /* NULL: no such service is configured */
     struct weir_envoy_statsd *statsd;
@@ -103,6 +107,9 @@ struct weir_readiness {
 };
 void weir_daemon_readiness(const struct weir_daemon *daemon, const struct weir_rules *rules,
                            struct weir_readiness *readiness);
+
+/* Connections that may be open, over all listeners but the admin's. */
+uint64_t weir_daemon_connections_max(const struct weir_daemon *daemon);
 
 /* The address of a listener: command line, else rules file, else default. */
 const char *weir_daemon_http(const struct weir_daemon *daemon,

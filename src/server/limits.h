@@ -25,11 +25,20 @@
 
 /* --- Connections ------------------------------------------------------------------------------ */
 
-/* Connections of one worker, unless the process may open fewer files: 16,384 idle ones are 12 MiB,
- * and a proxy needs a few dozen. Past it a connection is answered 503 and closed. */
+/* Connections of one listener, a worker, unless the process may open fewer files (files.h): 16,384
+ * idle ones are 12 MiB, and a proxy needs a few dozen. Past it a connection is answered 503 and
+ * closed, whatever other listeners have room for. */
 #define WEIR_CONNECTIONS_MAX 16384
-/* Connections beyond that which may be told so at one time; still more are closed at once. */
+/* The same for an admin listener: a Prometheus, some scripts and people. */
+#define WEIR_ADMIN_CONNECTIONS_MAX 256
+/* Connections beyond that which may be told so at one time, a listener; still more are closed at
+ * once. */
 #define WEIR_REFUSALS_MAX 64
+/* A listener that has room for fewer is worth a warning at start: pools of a few backends take some
+ * hundred. */
+#define WEIR_CONNECTIONS_FEW 1000
+/* Between two lines of the log that say the same of one listener. */
+#define WEIR_LISTENER_LOG_MS 60000
 
 /* Connections that wait to be accepted; the kernel caps it at net.core.somaxconn. */
 #define WEIR_BACKLOG 4096

@@ -270,16 +270,41 @@ static int connection_init(struct weir_connection *connection)
                                              : uv_tcp_init(loop, &connection->tcp);
 }
 
+/* Says what has befallen a listener, unless that was said lately. */
+static void listener_log(const struct weir_listener *listener, _Atomic uint64_t *said_ms,
+                         const char *event, const char *reason)
+{
+    uint64_t now_ms = uv_now(&listener->worker->loop), before_ms = atomic_load(said_ms);
+    if ((before_ms && now_ms < before_ms + WEIR_LISTENER_LOG_MS) ||
+        !atomic_compare_exchange_strong(said_ms, &before_ms, now_ms | 1))
+        return;
+    struct weir_log_line line;
+    weir_log_begin(&line, listener->worker->log, WEIR_LOG_WARNING, event);
+    weir_log_text(&line, "front", listener->front->name);
+    weir_log_number(&line, "connections_max", listener->pool->max);
+    weir_log_text(&line, "reason", reason);
+    weir_log_end(&line);
+}
+
+static void listener_count_refused(struct weir_listener *listener)
+{
+    weir_count(&listener->worker->counters.refused, 1);
+    atomic_fetch_add_explicit(&listener->pool->refused, 1, memory_order_relaxed);
+}
+
 /* Serves a connection, or says that there are too many. */
 static void connection_admit(struct weir_connection *connection)
 {
-    struct weir_worker *worker = connection->worker;
-    uint64_t open = weir_counted(&worker->counters.connections);
+    struct weir_listener *listener = connection->listener;
+    const struct weir_connection_pool *pool = listener->pool;
+    uint32_t open = atomic_load_explicit(&pool->open, memory_order_relaxed);
     weir_connection_start(connection);
-    if (open <= worker->connections_max)
+    if (open <= pool->max)
         return;
-    weir_count(&worker->counters.refused, 1);
-    if (open > (uint64_t)worker->connections_max + WEIR_REFUSALS_MAX)
+    listener_count_refused(listener);
+    listener_log(listener, &listener->pool->full_ms, "listener_full",
+                 "all its connections are taken: more are refused");
+    if (open > pool->max + pool->refusals)
         weir_connection_close(connection);
     else if (connection->state != WEIR_CONNECTION_CLOSING)
         weir_connection_cut(connection, WEIR_CUT_BUSY);
@@ -290,7 +315,7 @@ static void listener_serve(struct weir_listener *listener, int fd)
 {
     struct weir_connection *connection = weir_worker_connection(listener->worker, listener);
     if (!connection) {
-        weir_count(&listener->worker->counters.refused, 1);
+        listener_count_refused(listener);
         close(fd);
         return;
     }
@@ -317,7 +342,10 @@ static bool listener_accept(struct weir_listener *listener)
         return true;
     }
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        const char *reason = strerror(errno);
         listener->paused = true;
+        atomic_fetch_add_explicit(&listener->pool->paused, 1, memory_order_relaxed);
+        listener_log(listener, &listener->pool->paused_ms, "accept_paused", reason);
         uv_poll_stop(&listener->poll);
         return false;
     }

@@ -56,6 +56,17 @@ bool weir_endpoint_overlap(const struct weir_endpoint *a, const struct weir_endp
 /* Removes a Unix socket's path. */
 void weir_endpoint_remove(const struct weir_endpoint *endpoint);
 
+/* The connections of one listener, over all workers: its own, so that one that is full shuts nobody
+ * out of another. */
+struct weir_connection_pool {
+    uint32_t max;      /* that are served */
+    uint32_t refusals; /* those beyond, which are told so; still more are closed at once */
+    _Atomic uint32_t open;
+    _Atomic uint64_t refused;
+    _Atomic uint64_t paused;             /* times that the system had no file for one */
+    _Atomic uint64_t full_ms, paused_ms; /* when that was logged last; 0: never */
+};
+
 /* Which part of `server:` a listener stands for. */
 enum weir_listener_kind {
     WEIR_LISTENER_HTTP,
@@ -74,6 +85,7 @@ struct weir_listener {
     int fd;
     struct weir_worker *worker;
     const struct weir_front *front;
+    struct weir_connection_pool *pool;
     void *workspace;
     enum weir_listener_kind kind;
     bool unix_socket, local;

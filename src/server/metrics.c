@@ -175,13 +175,63 @@ static void put_calls(struct weir_metrics *metrics)
     }
 }
 
+/* The listeners, each once: the workers' are those of the first. NULL: no more. */
+static const struct weir_listener *listener_at(const struct weir_daemon *daemon, unsigned i)
+{
+    const struct weir_worker *worker = &daemon->workers[0];
+    if (i < worker->listener_count)
+        return &worker->listeners[i];
+    i -= worker->listener_count;
+    return i < daemon->admin.listener_count ? &daemon->admin.listeners[i] : NULL;
+}
+
+/* One number of each listener's pool. */
+static void put_pools(struct weir_metrics *metrics, const char *name, const char *type,
+                      const char *help, uint64_t (*number)(const struct weir_connection_pool *))
+{
+    const struct weir_listener *listener;
+    weir_metrics_head(metrics, name, type, help);
+    for (unsigned i = 0; (listener = listener_at(metrics->daemon, i)); i++)
+        weir_metrics_put(metrics, "%s{front=\"%s\"} %" PRIu64 "\n", name, listener->front->name,
+                         number(listener->pool));
+}
+
+static uint64_t pool_max(const struct weir_connection_pool *pool)
+{
+    return pool->max;
+}
+
+static uint64_t pool_open(const struct weir_connection_pool *pool)
+{
+    return atomic_load_explicit(&pool->open, memory_order_relaxed);
+}
+
+static uint64_t pool_refused(const struct weir_connection_pool *pool)
+{
+    return atomic_load_explicit(&pool->refused, memory_order_relaxed);
+}
+
+static uint64_t pool_paused(const struct weir_connection_pool *pool)
+{
+    return atomic_load_explicit(&pool->paused, memory_order_relaxed);
+}
+
 static void put_connections(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
+    put_pools(metrics, "weir_listener_connections", "gauge",
+              "Connections of a listener that are open, those that are being refused included.",
+              pool_open);
+    put_pools(metrics, "weir_listener_connections_max", "gauge",
+              "Connections of a listener that may be open.", pool_max);
+    put_pools(metrics, "weir_listener_connections_refused_total", "counter",
+              "Connections refused because the listener had too many.", pool_refused);
+    put_pools(metrics, "weir_listener_accepts_paused_total", "counter",
+              "Times that the system had no file left for a connection.", pool_paused);
     weir_metrics_number(metrics, "weir_connections", "gauge", "Connections that are open.",
                         SUM(daemon, connections));
     weir_metrics_number(metrics, "weir_connections_max", "gauge", "Connections that may be open.",
-                        (uint64_t)daemon->workers[0].connections_max * daemon->worker_count);
+                        weir_daemon_connections_max(daemon));
     weir_metrics_number(metrics, "weir_connections_accepted_total", "counter",
                         "Connections accepted.", SUM(daemon, accepted));
     weir_metrics_number(metrics, "weir_connections_refused_total", "counter",

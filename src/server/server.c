@@ -5,40 +5,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "server/clock.h"
 #include "server/daemon.h"
+#include "server/files.h"
 #include "server/grpc.h"
 #include "server/http.h"
 #include "server/seed.h"
 
-/* Files that are open beside connections: loops, signals, logs, the state, libraries. */
-#define FILES_RESERVED 64
+/* Files that weir opens when its connections may have taken all others: of a loop (epoll, a pipe,
+ * an eventfd, its place in the state file), with a store elsewhere (connections to its servers),
+ * with callers elsewhere (likewise, and to Sentinels); and of the process: signals, the watch, a
+ * reload (rules, keys and certificates at a time), webhooks, a connection that is closed at once.
+ */
+#define FILES_OF_LOOP 5
+#define FILES_OF_STORE 16
+#define FILES_OF_DIRECTORY 8
+#define FILES_OF_PROCESS 16
 
 /* The admin worker decides only for its own state endpoint. */
 #define ADMIN_DECISIONS (2 * WEIR_BATCH_MAX)
-#define ADMIN_CONNECTIONS_MAX 256
 
 static int fail(const char *text)
 {
     fprintf(stderr, "weir: %s\n", text);
     return 1;
-}
-
-/* As many open files as the system allows; how many of them each worker may have. */
-static uint32_t connections_per_worker(unsigned workers)
-{
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return WEIR_CONNECTIONS_MAX;
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-    uint64_t reserved = FILES_RESERVED + ADMIN_CONNECTIONS_MAX + 8 * (uint64_t)workers;
-    reserved += WEIR_REFUSALS_MAX * (uint64_t)workers;
-    uint64_t each = files.rlim_cur > 2 * reserved ? (files.rlim_cur - reserved) / workers : 64;
-    return each < WEIR_CONNECTIONS_MAX ? (uint32_t)each : WEIR_CONNECTIONS_MAX;
 }
 
 static int open_table(struct weir_daemon *daemon, struct weir_reason *reason)
@@ -66,7 +58,7 @@ static int open_table(struct weir_daemon *daemon, struct weir_reason *reason)
 }
 
 static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, unsigned index,
-                       uint32_t decisions, uint32_t connections_max, struct weir_reason *reason)
+                       uint32_t decisions, struct weir_reason *reason)
 {
     struct weir_worker_options options = {
         .index = index,
@@ -76,7 +68,6 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, u
         .rules = daemon->rules,
         .certificates = daemon->certificates,
         .decisions = decisions,
-        .connections_max = connections_max,
         .reservations = daemon->reservations,
         .directories = index < WEIR_WORKERS_MAX ? daemon->directories : NULL,
         .warn = weir_warnings_tell,
@@ -93,16 +84,19 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, u
     return err;
 }
 
-static int open_workers(struct weir_daemon *daemon, struct weir_reason *reason)
+static unsigned workers_wanted(const struct weir_daemon *daemon)
 {
     unsigned wanted = daemon->options.workers;
     if (!wanted)
         wanted = weir_rules_settings(daemon->rules)->workers;
     if (!wanted)
         wanted = uv_available_parallelism();
-    if (wanted > WEIR_WORKERS_MAX)
-        wanted = WEIR_WORKERS_MAX;
-    uint32_t connections_max = connections_per_worker(wanted);
+    return wanted < WEIR_WORKERS_MAX ? wanted : WEIR_WORKERS_MAX;
+}
+
+static int open_workers(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    unsigned wanted = workers_wanted(daemon);
     daemon->workers = calloc(wanted, sizeof *daemon->workers);
     daemon->threads = calloc(wanted, sizeof *daemon->threads);
     if (!daemon->workers || !daemon->threads) {
@@ -114,7 +108,7 @@ static int open_workers(struct weir_daemon *daemon, struct weir_reason *reason)
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
     while (daemon->worker_count < wanted && err == 0) {
         unsigned i = daemon->worker_count;
-        err = open_worker(daemon, &daemon->workers[i], i, 0, connections_max, reason);
+        err = open_worker(daemon, &daemon->workers[i], i, 0, reason);
         daemon->worker_count += err == 0;
     }
     return err;
@@ -125,6 +119,8 @@ static int open_workers(struct weir_daemon *daemon, struct weir_reason *reason)
 static void log_listening(struct weir_daemon *daemon, const char *front,
                           const struct weir_endpoint *endpoint)
 {
+    if (endpoint->kind == WEIR_ENDPOINT_OFF)
+        return;
     char address[WEIR_ENDPOINT_TEXT_MAX];
     struct weir_log_line line;
     weir_endpoint_format(endpoint, address);
@@ -141,13 +137,13 @@ struct listening {
     const struct weir_front *front;
     enum weir_listener_kind kind;
     void *server;
+    struct weir_connection_pool *pool;
     struct weir_worker *workers;
     unsigned count, bound; /* bound: sockets that are nobody's yet */
     int fds[WEIR_WORKERS_MAX];
 };
-#define LISTENINGS 5
 
-static void listenings_fill(struct weir_daemon *daemon, struct listening all[LISTENINGS])
+static void listenings_fill(struct weir_daemon *daemon, struct listening all[WEIR_LISTENINGS])
 {
     const struct weir_settings *settings = weir_rules_settings(daemon->rules);
     all[0] = (struct listening){.address = weir_daemon_http(daemon, settings),
@@ -183,6 +179,65 @@ static void listenings_fill(struct weir_daemon *daemon, struct listening all[LIS
         daemon->envoy && settings->envoy.prometheus ? settings->envoy.prometheus : "off";
     all[4].endpoint = &daemon->prometheus_endpoint;
     all[4].front = &weir_envoy_prometheus_front;
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
+        all[i].pool = &daemon->pools[i];
+}
+
+static void log_few_files(struct weir_daemon *daemon, const struct weir_files *files,
+                          const struct weir_files_plan *plan)
+{
+    char text[256];
+    struct weir_log_line line;
+    snprintf(text, sizeof text,
+             "the limit of open files leaves %u connections to a listener, and %u to an admin "
+             "listener: raise it (ulimit -n, LimitNOFILE=); from %llu on it limits nothing",
+             plan->decisions.max, plan->admin.max, (unsigned long long)plan->full);
+    weir_log_begin(&line, &daemon->log, WEIR_LOG_WARNING, "few_open_files");
+    weir_log_number(&line, "limit", (int64_t)files->limit);
+    weir_log_text(&line, "reason", text);
+    weir_log_end(&line);
+}
+
+/* What weir will have open beside connections, on top of what is open now. */
+static uint64_t files_to_come(const struct weir_daemon *daemon, uint32_t workers)
+{
+    uint64_t of_worker = FILES_OF_LOOP + (daemon->shared ? FILES_OF_STORE : 0) +
+                         (daemon->directories ? FILES_OF_DIRECTORY : 0);
+    return FILES_OF_PROCESS + (workers + 1) * of_worker; /* and the admin worker */
+}
+
+/* Gives every listener its pool of connections. Errors: WEIR_ERR_FULL. */
+static int share_files(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    struct listening all[WEIR_LISTENINGS];
+    struct weir_files files = {.limit = weir_files_raise_limit(),
+                               .workers = workers_wanted(daemon)};
+    struct weir_files_plan plan;
+    files.taken = weir_files_count() + files_to_come(daemon, files.workers);
+    listenings_fill(daemon, all);
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++) {
+        bool admin = all[i].kind == WEIR_LISTENER_ADMIN;
+        if (!strcmp(all[i].address, "off"))
+            continue;
+        files.admin_listeners += admin;
+        files.listeners += !admin;
+        files.taken += admin ? 1 : files.workers;
+    }
+    if (weir_files_plan(&files, &plan) < 0) {
+        snprintf(reason->text, sizeof reason->text,
+                 "the limit of open files is %llu, and at least %llu are needed for %u workers: "
+                 "raise it (ulimit -n, LimitNOFILE=)",
+                 (unsigned long long)files.limit, (unsigned long long)plan.least, files.workers);
+        return WEIR_ERR_FULL;
+    }
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++) {
+        bool admin = all[i].kind == WEIR_LISTENER_ADMIN;
+        all[i].pool->max = admin ? plan.admin.max : plan.decisions.max;
+        all[i].pool->refusals = admin ? plan.admin.refusals : plan.decisions.refusals;
+    }
+    if (files.listeners > 0 && plan.decisions.max < WEIR_CONNECTIONS_FEW)
+        log_few_files(daemon, &files, &plan);
+    return 0;
 }
 
 static int listening_bind(struct listening *listening, struct weir_reason *reason)
@@ -200,17 +255,19 @@ static int listening_start(struct listening *listening, struct weir_reason *reas
 {
     int err = 0;
     while (err == 0 && listening->bound) {
+        const struct weir_listening common = {listening->front, listening->kind,
+                                              listening->endpoint, listening->pool,
+                                              listening->server};
         unsigned i = --listening->bound;
-        err = weir_worker_listen(&listening->workers[i], listening->front, listening->kind,
-                                 listening->endpoint, listening->fds[i], listening->server, reason);
+        err = weir_worker_listen(&listening->workers[i], &common, listening->fds[i], reason);
     }
     return err;
 }
 
 /* Two fronts on one port would each get some of the other's connections. */
-static int listenings_apart(const struct listening all[LISTENINGS], struct weir_reason *reason)
+static int listenings_apart(const struct listening all[WEIR_LISTENINGS], struct weir_reason *reason)
 {
-    for (unsigned i = 0; i < LISTENINGS; i++) {
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++) {
         for (unsigned j = 0; j < i; j++) {
             if (!weir_endpoint_overlap(all[j].endpoint, all[i].endpoint))
                 continue;
@@ -227,17 +284,17 @@ static int listenings_apart(const struct listening all[LISTENINGS], struct weir_
 /* Binds first, all of them, then listens: a port in use is found before anybody is served. */
 static int open_listeners(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    struct listening all[LISTENINGS];
+    struct listening all[WEIR_LISTENINGS];
     int err = 0;
     listenings_fill(daemon, all);
-    for (unsigned i = 0; i < LISTENINGS && err == 0; i++)
+    for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
         err = listening_bind(&all[i], reason);
     if (err == 0)
         err = listenings_apart(all, reason);
     bool bound = err == 0;
-    for (unsigned i = 0; i < LISTENINGS && err == 0; i++)
+    for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
         err = listening_start(&all[i], reason);
-    for (unsigned i = 0; i < LISTENINGS && err < 0; i++) {
+    for (unsigned i = 0; i < WEIR_LISTENINGS && err < 0; i++) {
         if (!bound && all[i].bound)
             weir_endpoint_remove(all[i].endpoint);
         while (all[i].bound)
@@ -353,10 +410,11 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
                                     &daemon->log, reason);
     if (err == 0)
         err = open_webhook(daemon, reason);
+    if (err == 0)
+        err = share_files(daemon, reason);
     if (err < 0)
         goto close_table;
-    err = open_worker(daemon, &daemon->admin, WEIR_WORKERS_MAX, ADMIN_DECISIONS,
-                      ADMIN_CONNECTIONS_MAX, reason);
+    err = open_worker(daemon, &daemon->admin, WEIR_WORKERS_MAX, ADMIN_DECISIONS, reason);
     if (err < 0)
         goto close_table;
     err = weir_daemon_prepare(daemon, daemon->rules, reason);
@@ -408,25 +466,28 @@ static void daemon_close(struct weir_daemon *daemon)
     free(daemon->threads);
 }
 
+uint64_t weir_daemon_connections_max(const struct weir_daemon *daemon)
+{
+    const struct weir_worker *worker = &daemon->workers[0];
+    uint64_t max = 0;
+    for (unsigned i = 0; i < worker->listener_count; i++)
+        max += worker->listeners[i].pool->max;
+    return max;
+}
+
 static void log_started(struct weir_daemon *daemon)
 {
-    if (daemon->http_endpoint.kind != WEIR_ENDPOINT_OFF)
-        log_listening(daemon, "http", &daemon->http_endpoint);
-    if (daemon->redis_endpoint.kind != WEIR_ENDPOINT_OFF)
-        log_listening(daemon, "redis", &daemon->redis_endpoint);
-    if (daemon->grpc_endpoint.kind != WEIR_ENDPOINT_OFF)
-        log_listening(daemon, "grpc", &daemon->grpc_endpoint);
-    if (daemon->admin_endpoint.kind != WEIR_ENDPOINT_OFF)
-        log_listening(daemon, "admin", &daemon->admin_endpoint);
-    if (daemon->prometheus_endpoint.kind != WEIR_ENDPOINT_OFF)
-        log_listening(daemon, "prometheus", &daemon->prometheus_endpoint);
+    log_listening(daemon, "http", &daemon->http_endpoint);
+    log_listening(daemon, "redis", &daemon->redis_endpoint);
+    log_listening(daemon, "grpc", &daemon->grpc_endpoint);
+    log_listening(daemon, "admin", &daemon->admin_endpoint);
+    log_listening(daemon, "prometheus", &daemon->prometheus_endpoint);
     struct weir_log_line line;
     weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "started");
     weir_log_text(&line, "version", WEIR_VERSION);
     weir_log_number(&line, "workers", daemon->worker_count);
     weir_log_number(&line, "limits", weir_rules_count(daemon->rules));
-    weir_log_number(&line, "connections_max",
-                    (int64_t)daemon->workers[0].connections_max * daemon->worker_count);
+    weir_log_number(&line, "connections_max", (int64_t)weir_daemon_connections_max(daemon));
     weir_log_end(&line);
 }
 

@@ -341,7 +341,6 @@ int weir_worker_open(struct weir_worker *worker, const struct weir_worker_option
     worker->index = options->index;
     worker->log = options->log;
     worker->table = options->table;
-    worker->connections_max = options->connections_max;
     worker->reservations = options->reservations;
     worker->certificates =
         options->certificates ? weir_certificates_ref(options->certificates) : NULL;
@@ -373,18 +372,18 @@ free_memory:
     return err;
 }
 
-int weir_worker_listen(struct weir_worker *worker, const struct weir_front *front,
-                       enum weir_listener_kind kind, const struct weir_endpoint *endpoint, int fd,
-                       void *server, struct weir_reason *reason)
+int weir_worker_listen(struct weir_worker *worker, const struct weir_listening *listening, int fd,
+                       struct weir_reason *reason)
 {
     struct weir_listener *listener = &worker->listeners[worker->listener_count];
     memset(listener, 0, sizeof *listener);
     listener->worker = worker;
-    listener->front = front;
-    listener->kind = kind;
-    listener->unix_socket = endpoint->kind == WEIR_ENDPOINT_UNIX;
-    listener->local = endpoint->local;
-    listener->workspace = front->open(worker, server);
+    listener->front = listening->front;
+    listener->pool = listening->pool;
+    listener->kind = listening->kind;
+    listener->unix_socket = listening->endpoint->kind == WEIR_ENDPOINT_UNIX;
+    listener->local = listening->endpoint->local;
+    listener->workspace = listening->front->open(worker, listening->server);
     if (!listener->workspace) {
         uv_fs_t request;
         uv_fs_close(NULL, &request, fd, NULL);

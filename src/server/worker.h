@@ -8,7 +8,7 @@
  * Other threads talk to a worker through weir_worker_set_rules and weir_worker_drain only, and read
  * its counters.
  *
- * Memory: fixed but for connections (weir_worker.connections_max of them) and their buffers
+ * Memory: fixed but for connections (as many as the pools of its listeners allow) and their buffers
  * (buffers.h). Connections and slots come from free lists; in a steady state nothing is allocated.
  */
 #ifndef WEIR_SERVER_WORKER_H
@@ -66,7 +66,6 @@ struct weir_worker {
     struct weir_reservations *reservations; /* of all workers; NULL: none can be made */
     struct weir_directories *directories;   /* of all workers; NULL: no caller is elsewhere */
     struct weir_redis_directory *directory; /* its own */
-    uint32_t connections_max;
 
     uv_loop_t loop;
     uv_check_t turn;
@@ -90,7 +89,6 @@ struct weir_worker {
     uint32_t taken;          /* out of it */
     uint32_t queued;         /* decisions in the engine since its last run */
     uint32_t held;           /* in batches that wait to hear who is calling */
-    uint32_t refusals;       /* connections open beyond connections_max */
     struct weir_wheel wheel;
     struct weir_connection *all;                    /* every open connection */
     struct weir_connection *dirty, **dirty_end;     /* those with something to write */
@@ -113,7 +111,6 @@ struct weir_worker_options {
     struct weir_rules *rules;         /* prepared for the store */
     struct weir_certificates *certificates; /* one reference is taken; NULL: none */
     uint32_t decisions;                     /* 0: WEIR_DECISIONS */
-    uint32_t connections_max;
     uint64_t deadline_ns; /* of a decision that the store has not made; 0: the engine's */
     uint64_t lease_seed;
     struct weir_reservations *reservations; /* shared by all workers; borrowed; NULL: none */
@@ -127,12 +124,18 @@ struct weir_worker_options {
 int weir_worker_open(struct weir_worker *worker, const struct weir_worker_options *options,
                      struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Listens on a bound socket. `server` is handed to front->open. Errors: WEIR_ERR_IO,
- * WEIR_ERR_MEMORY; the socket is closed then. */
-int weir_worker_listen(struct weir_worker *worker, const struct weir_front *front,
-                       enum weir_listener_kind kind, const struct weir_endpoint *endpoint, int fd,
-                       void *server, struct weir_reason *reason)
-    __attribute__((warn_unused_result));
+/* What all sockets of one listener have in common; all but `pool` and `server` is copied. */
+struct weir_listening {
+    const struct weir_front *front;
+    enum weir_listener_kind kind;
+    const struct weir_endpoint *endpoint;
+    struct weir_connection_pool *pool; /* shared by all workers */
+    void *server;                      /* for front->open */
+};
+
+/* Listens on a bound socket. Errors: WEIR_ERR_IO, WEIR_ERR_MEMORY; the socket is closed then. */
+int weir_worker_listen(struct weir_worker *worker, const struct weir_listening *listening, int fd,
+                       struct weir_reason *reason) __attribute__((warn_unused_result));
 
 /* Runs until it is drained: until every connection is closed after weir_worker_drain, and what the
  * worker held of a store that nodes share is handed back. */

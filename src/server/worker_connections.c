@@ -24,6 +24,7 @@ struct weir_connection *weir_worker_connection(struct weir_worker *worker,
     if (worker->all)
         worker->all->previous = connection;
     worker->all = connection;
+    atomic_fetch_add_explicit(&listener->pool->open, 1, memory_order_relaxed);
     weir_count(&worker->counters.connections, 1);
     weir_count(&worker->counters.accepted, 1);
     return connection;
@@ -66,6 +67,7 @@ void weir_worker_forget(struct weir_worker *worker, struct weir_connection *conn
         connection->next->previous = connection->previous;
     connection->next = worker->free_connections;
     worker->free_connections = connection;
+    atomic_fetch_sub_explicit(&connection->listener->pool->open, 1, memory_order_relaxed);
     weir_count(&worker->counters.connections, (uint64_t)-1);
     weir_worker_stop_if_done(worker);
 }

@@ -56,14 +56,15 @@ static struct rig *rig_open(void)
     REQUIRE(weir_table_open(&table, &options, &reason) == 0);
     REQUIRE(weir_rules_parse(&rules, "fuzz", ".", rules_text, sizeof rules_text - 1, &problems) ==
             0);
-    const struct weir_worker_options worker = {
-        .log = &rig.log, .table = table, .rules = rules, .connections_max = 16};
+    const struct weir_worker_options worker = {.log = &rig.log, .table = table, .rules = rules};
     REQUIRE(weir_worker_open(&rig.worker, &worker, &reason) == 0);
     REQUIRE(weir_rules_prepare(rules, prepare, rig.worker.store) == 0);
     REQUIRE(weir_endpoint_parse(&endpoint, "127.0.0.1:0", &reason) == 0);
     REQUIRE(weir_endpoint_bind(&endpoint, &fd, 1, &reason) == 0);
-    REQUIRE(weir_worker_listen(&rig.worker, &weir_grpc_front, WEIR_LISTENER_GRPC, &endpoint, fd,
-                               &rig.daemon, &reason) == 0);
+    static struct weir_connection_pool pool = {.max = 16};
+    const struct weir_listening listening = {&weir_grpc_front, WEIR_LISTENER_GRPC, &endpoint, &pool,
+                                             &rig.daemon};
+    REQUIRE(weir_worker_listen(&rig.worker, &listening, fd, &reason) == 0);
     rig.listener = &rig.worker.listeners[0];
     rig.listener->unix_socket = true;
     return &rig;

@@ -44,8 +44,7 @@ static struct rig *open_worker(const char *rules, uint64_t deadline_ns)
                                                .table = rig->table,
                                                .store = &rig->store->base,
                                                .rules = rig->rules,
-                                               .deadline_ns = deadline_ns,
-                                               .connections_max = 64};
+                                               .deadline_ns = deadline_ns};
     assert_int_equal(weir_worker_open(&rig->worker, &worker, &reason), 0);
     return rig;
 }
@@ -57,8 +56,9 @@ static void listen_with(struct rig *rig, const struct weir_front *front,
     int fd;
     assert_int_equal(weir_endpoint_parse(&rig->endpoint, "127.0.0.1:0", &reason), 0);
     assert_int_equal(weir_endpoint_bind(&rig->endpoint, &fd, 1, &reason), 0);
-    assert_int_equal(
-        weir_worker_listen(&rig->worker, front, kind, &rig->endpoint, fd, server, &reason), 0);
+    rig->pool = (struct weir_connection_pool){.max = 64, .refusals = 8};
+    const struct weir_listening listening = {front, kind, &rig->endpoint, &rig->pool, server};
+    assert_int_equal(weir_worker_listen(&rig->worker, &listening, fd, &reason), 0);
 }
 
 struct rig *rig_open_deadline(const char *rules, uint64_t deadline_ns)

@@ -26,6 +26,7 @@ struct rig {
     struct weir_redis_shared redis;
     struct weir_worker worker;
     struct weir_endpoint endpoint;
+    struct weir_connection_pool pool;
     char received[1 << 20];
     size_t received_size;
 };
