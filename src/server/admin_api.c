@@ -269,7 +269,7 @@ bool weir_admin_may_change(struct weir_http_call *call)
 {
     const struct weir_listener *listener = call->connection->listener;
     const char *token = weir_listener_settings(listener)->token;
-    if (listener->unix_socket || (token && weir_http_has_token(call->request, token)))
+    if (listener->unix_socket || (token && weir_http_has_token(call, token)))
         return true;
     if (token)
         weir_http_problem(call, WEIR_HTTP_401, "WWW-Authenticate: Bearer\r\n",

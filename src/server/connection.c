@@ -36,6 +36,7 @@ void weir_connection_close(struct weir_connection *connection)
     connection->state = WEIR_CONNECTION_CLOSING;
     if (connection->listener->front->end)
         connection->listener->front->end(connection);
+    connection->held = NULL;
     weir_connection_drop_slots(connection);
     connection_drop_input(connection);
     weir_wheel_remove(&connection->node);
@@ -71,6 +72,8 @@ static void connection_watch(struct weir_connection *connection)
         connection->request_deadline_ms = 0;
     if (connection->state == WEIR_CONNECTION_LINGER) {
         deadline_ms = now_ms + WEIR_LINGER_MS;
+    } else if (connection->held) {
+        deadline_ms = connection->held_until_ms;
     } else if (connection->output_bytes) {
         deadline_ms = now_ms + WEIR_STALL_MS;
     } else if (connection_has_own_deadlines(connection)) {
@@ -110,6 +113,10 @@ void weir_connection_expire(struct weir_connection *connection)
     bool begun = connection_begun(connection);
     if (connection->state == WEIR_CONNECTION_LINGER) {
         weir_connection_close(connection);
+    } else if (connection->held) {
+        connection->held->waiting--;
+        connection->held = NULL;
+        weir_worker_mark(connection->worker, connection); /* which sets the next one */
     } else if (connection->output_bytes) {
         weir_count(&connection->worker->counters.timeouts, 1);
         weir_connection_close(connection);
@@ -174,7 +181,8 @@ static long connection_read_proxy(struct weir_connection *connection, const char
 bool weir_connection_pause(struct weir_connection *connection)
 {
     bool room = weir_worker_has_room(connection->worker);
-    if (room && connection->owed < WEIR_OWED_MAX && connection->output_bytes <= WEIR_OUTPUT_MAX)
+    if (room && !connection->held && connection->owed < WEIR_OWED_MAX &&
+        connection->output_bytes <= WEIR_OUTPUT_MAX)
         return false;
     if (!room)
         weir_worker_stall(connection->worker, connection);
@@ -274,6 +282,13 @@ static void connection_take(struct weir_connection *connection, const uv_buf_t *
     }
 }
 
+void weir_connection_hold(struct weir_connection *connection, uint32_t wait_ms)
+{
+    connection->held = connection->last;
+    connection->held->waiting++;
+    connection->held_until_ms = connection_now_ms(connection) + wait_ms;
+}
+
 /* The client says nothing more; what it has asked before is still answered. */
 static void connection_end_input(struct weir_connection *connection)
 {
@@ -346,8 +361,9 @@ static void connection_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *b
 
 void weir_connection_resume(struct weir_connection *connection)
 {
-    if (!connection->paused || connection->stalled || connection->state != WEIR_CONNECTION_OPEN ||
-        connection->owed > WEIR_OWED_MAX / 2 || connection->output_bytes > WEIR_OUTPUT_MAX / 2)
+    if (!connection->paused || connection->stalled || connection->held ||
+        connection->state != WEIR_CONNECTION_OPEN || connection->owed > WEIR_OWED_MAX / 2 ||
+        connection->output_bytes > WEIR_OUTPUT_MAX / 2)
         return;
     connection->paused = false;
     if (connection->listener->front->resume)

@@ -61,9 +61,12 @@ struct weir_connection {
     struct weir_buffer *input, *aside;
     struct weir_slot *first, *last;
     uint64_t request_deadline_ms; /* 0: no request is begun */
-    size_t output_bytes;          /* kept for a slow reader */
-    uint32_t owed;                /* weight of the slots */
+    struct weir_slot *held;       /* its reply waits until held_until_ms; NULL: none does */
+    uint64_t held_until_ms;
+    size_t output_bytes; /* kept for a slow reader */
+    uint32_t owed;       /* weight of the slots */
     uint8_t state;
+    uint8_t guesses; /* wrong passwords and tokens in a row */
     bool dirty, stalled, paused, eof;
     uint64_t front_state[WEIR_FRONT_STATE_BYTES / 8];
 };
@@ -135,6 +138,10 @@ void weir_slot_wait(struct weir_slot *slot, struct weir_decision *decision);
 /* Lets the slot wait until who is calling is known for a decision (weir_engine_look); it is queued,
  * or given back, in slot->again. */
 void weir_slot_look(struct weir_slot *slot, struct weir_decision *decision);
+
+/* Holds the connection's last reply back for so long. Until then nothing more is read or parsed;
+ * other connections go on. One reply at a time. */
+void weir_connection_hold(struct weir_connection *connection, uint32_t wait_ms);
 
 /* The slot's reply is a finished text of so many bytes. */
 void weir_slot_weigh(struct weir_slot *slot, size_t bytes);

@@ -35,6 +35,7 @@ struct weir_daemon {
     uv_timer_t envoy_watch;
     struct weir_worker admin;
     struct weir_reservations *reservations;
+    struct weir_guesses *guesses;
     struct weir_webhook *webhook;
     struct weir_warnings_sink warnings;
     struct weir_worker *workers;

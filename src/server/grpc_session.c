@@ -66,9 +66,14 @@ static void take_timeout(struct weir_grpc_stream *stream, struct weir_bytes valu
 static void take_authorization(struct weir_grpc_stream *stream, struct weir_bytes value)
 {
     const char *token = weir_listener_settings(stream->connection->listener)->token;
-    if (token && value.size >= 7 && !strncasecmp(value.data, "Bearer ", 7))
-        stream->has_token =
-            weir_secret_equal((struct weir_bytes){value.data + 7, value.size - 7}, token);
+    if (!token || value.size < 7 || strncasecmp(value.data, "Bearer ", 7))
+        return;
+    stream->has_token =
+        weir_secret_equal((struct weir_bytes){value.data + 7, value.size - 7}, token);
+    if (stream->has_token)
+        stream->connection->guesses = 0;
+    else if (weir_guess_of(stream->connection, false).last)
+        weir_grpc_session_glitch(stream->connection, WEIR_GRPC_GLITCHES_MAX + 1);
 }
 
 static void take_field(struct weir_grpc_stream *stream, struct weir_bytes name,

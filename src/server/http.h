@@ -96,7 +96,8 @@ struct weir_http_call {
     struct weir_http1_request *request;
     struct weir_bytes tail; /* of a prefix route: the path behind it, with its slash */
     uint16_t route;
-    bool keep_alive; /* a handler may clear it */
+    bool keep_alive;  /* a handler may clear it */
+    uint32_t hold_ms; /* how long the reply is held back */
 };
 
 extern const struct weir_front weir_http_front, weir_admin_front, weir_envoy_prometheus_front;
@@ -120,8 +121,9 @@ long weir_http_decode(struct weir_bytes value, char *out);
 bool weir_bytes_equal(struct weir_bytes bytes, const char *text);
 
 /* Whether the request carries `token`: "Authorization: Bearer …" or "X-Weir-Token: …". The time it
- * takes does not depend on how much of it is right. */
-bool weir_http_has_token(const struct weir_http1_request *request, const char *token);
+ * takes does not depend on how much of it is right. A wrong one is counted, and the answer to it
+ * held back (guesses.h). */
+bool weir_http_has_token(struct weir_http_call *call, const char *token);
 
 /* Makes http->attributes empty, for the present rules. */
 void weir_http_clear_attributes(struct weir_http *http);

@@ -93,15 +93,23 @@ long weir_http_decode(struct weir_bytes value, char *out)
     return used;
 }
 
-bool weir_http_has_token(const struct weir_http1_request *request, const char *token)
+bool weir_http_has_token(struct weir_http_call *call, const char *token)
 {
-    struct weir_bytes given = weir_http1_field(request, "x-weir-token");
-    if (given.data && weir_secret_equal(given, token))
+    struct weir_bytes own = weir_http1_field(call->request, "x-weir-token");
+    struct weir_bytes bearer = weir_http1_field(call->request, "authorization");
+    bool borne = bearer.size >= 7 && !strncasecmp(bearer.data, "Bearer ", 7);
+    if ((own.data && weir_secret_equal(own, token)) ||
+        (borne &&
+         weir_secret_equal((struct weir_bytes){bearer.data + 7, bearer.size - 7}, token))) {
+        call->connection->guesses = 0;
         return true;
-    given = weir_http1_field(request, "authorization");
-    if (given.size < 7 || strncasecmp(given.data, "Bearer ", 7))
-        return false;
-    return weir_secret_equal((struct weir_bytes){given.data + 7, given.size - 7}, token);
+    }
+    if (own.data || borne) {
+        struct weir_guess guess = weir_guess_of(call->connection, false);
+        call->hold_ms = guess.wait_ms;
+        call->keep_alive &= !guess.last;
+    }
+    return false;
 }
 
 void weir_http_set_attribute(struct weir_http *http, int attribute, struct weir_bytes value)
@@ -142,13 +150,13 @@ void weir_http_clear_attributes(struct weir_http *http)
 
 /* Whether the caller may use the route. A listener with a token wants it for every route that is
  * not public; the admin listener on loopback only for changes, which its handlers see to. */
-static bool http_admit(const struct weir_http_call *call, const struct weir_http_route *route)
+static bool http_admit(struct weir_http_call *call, const struct weir_http_route *route)
 {
     const struct weir_listener *listener = call->connection->listener;
     const char *token = weir_listener_settings(listener)->token;
     if (!token || route->public || (listener->kind == WEIR_LISTENER_ADMIN && listener->local))
         return true;
-    return weir_http_has_token(call->request, token);
+    return weir_http_has_token(call, token);
 }
 
 static bool route_matches(const struct weir_http_route *route, struct weir_http_call *call)
@@ -222,6 +230,8 @@ static long http_parse(struct weir_connection *connection, char *data, size_t si
     if (n > 0) {
         call.keep_alive = request->keep_alive && !connection->worker->draining;
         http_route(&call);
+        if (__builtin_expect(call.hold_ms > 0, 0) && connection->last)
+            weir_connection_hold(connection, call.hold_ms);
     } else {
         weir_count(&connection->worker->counters.protocol_errors, 1);
         call.route = (uint16_t)http->route_count;

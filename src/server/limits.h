@@ -37,8 +37,8 @@
 /* A listener that has room for fewer is worth a warning at start: pools of a few backends take some
  * hundred. */
 #define WEIR_CONNECTIONS_FEW 1000
-/* Between two lines of the log that say the same of one listener. */
-#define WEIR_LISTENER_LOG_MS 60000
+/* Between two lines of the log that say the same of one listener, or of one address. */
+#define WEIR_LOG_AGAIN_MS 60000
 
 /* Connections that wait to be accepted; the kernel caps it at net.core.somaxconn. */
 #define WEIR_BACKLOG 4096
@@ -54,6 +54,21 @@
 /* Bytes kept for a client that does not read. At the limit it is not read from until it has read
  * half of them. */
 #define WEIR_OUTPUT_MAX 65536
+
+/* --- Wrong passwords and tokens (guesses.h) ----------------------------------------------------
+ */
+
+/* In a row on one connection; then it is closed. */
+#define WEIR_GUESSES_MAX 5
+/* From one address, answered at once; then one in WEIR_GUESS_MS is. A person types three; a fleet
+ * that comes back with an old password learns so from its first few connections. */
+#define WEIR_GUESSES_FREE 5
+#define WEIR_GUESS_MS 1000
+/* What an answer waits at most; a guess that would have to wait longer is refused unseen. Below
+ * WEIR_SHUTDOWN_MS, and below what clients wait for a reply (redis-py: for ever; ioredis: 10 s). */
+#define WEIR_GUESS_WAIT_MS 5000
+/* Addresses that are remembered: 64 KiB. */
+#define WEIR_GUESSERS 2048
 
 /* --- Time ------------------------------------------------------------------------------------- */
 

@@ -275,7 +275,7 @@ static void listener_log(const struct weir_listener *listener, _Atomic uint64_t 
                          const char *event, const char *reason)
 {
     uint64_t now_ms = uv_now(&listener->worker->loop), before_ms = atomic_load(said_ms);
-    if ((before_ms && now_ms < before_ms + WEIR_LISTENER_LOG_MS) ||
+    if ((before_ms && now_ms < before_ms + WEIR_LOG_AGAIN_MS) ||
         !atomic_compare_exchange_strong(said_ms, &before_ms, now_ms | 1))
         return;
     struct weir_log_line line;

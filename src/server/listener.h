@@ -89,7 +89,8 @@ struct weir_listener {
     void *workspace;
     enum weir_listener_kind kind;
     bool unix_socket, local;
-    bool open;   /* its handle is */
+    _Atomic uint64_t wrong_guesses, refused_guesses; /* of passwords and tokens */
+    bool open;                                       /* its handle is */
     bool paused; /* the system had no file left for a connection; nothing is accepted */
 };
 

@@ -216,6 +216,27 @@ static uint64_t pool_paused(const struct weir_connection_pool *pool)
     return atomic_load_explicit(&pool->paused, memory_order_relaxed);
 }
 
+/* Passwords and tokens: listener `i` of each worker is the same one. */
+static void put_guesses(struct weir_metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    static const char name[] = "weir_auth_failures_total";
+    const struct weir_listener *listener;
+    weir_metrics_head(metrics, name, "counter", "Passwords and tokens that were not accepted.");
+    for (unsigned i = 0; (listener = listener_at(daemon, i)); i++) {
+        uint64_t wrong = weir_counted(&listener->wrong_guesses);
+        uint64_t refused = weir_counted(&listener->refused_guesses);
+        for (unsigned w = 1; w < daemon->worker_count && listener->worker != &daemon->admin; w++) {
+            wrong += weir_counted(&daemon->workers[w].listeners[i].wrong_guesses);
+            refused += weir_counted(&daemon->workers[w].listeners[i].refused_guesses);
+        }
+        weir_metrics_put(metrics, "%s{front=\"%s\",result=\"wrong\"} %" PRIu64 "\n", name,
+                         listener->front->name, wrong);
+        weir_metrics_put(metrics, "%s{front=\"%s\",result=\"refused\"} %" PRIu64 "\n", name,
+                         listener->front->name, refused);
+    }
+}
+
 static void put_connections(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
@@ -519,6 +540,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     put_connections(&metrics);
     put_turns(&metrics);
     put_failures(&metrics);
+    put_guesses(&metrics);
     put_reservations(&metrics);
     if (weir_rules_reads_tokens(daemon->rules))
         put_tokens(&metrics);

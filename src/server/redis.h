@@ -97,7 +97,8 @@ struct weir_redis_call {
     struct weir_redis_session *session;
     const struct weir_bytes *args; /* [0] is the command's name */
     uint32_t count;
-    bool close; /* after the reply; or there is no memory for one */
+    bool close;       /* after the reply; or there is no memory for one */
+    uint32_t hold_ms; /* how long the reply is held back */
 };
 
 struct weir_redis_command {

@@ -361,6 +361,8 @@ static long redis_parse(struct weir_connection *connection, char *data, size_t s
     } else if (request->count) {
         call.count = request->count;
         call_run(&call);
+        if (__builtin_expect(call.hold_ms > 0, 0) && connection->last)
+            weir_connection_hold(connection, call.hold_ms);
     }
     if (connection->aside) {
         weir_buffer_give(&connection->worker->buffers, connection->aside);

@@ -18,6 +18,13 @@ static bool authenticate(struct weir_redis_call *call, struct weir_bytes user,
     /* Without a password every user is the default one and needs none, as in Redis' `nopass`. */
     bool right = !token || weir_secret_equal(password, token);
     right = weir_resp_is(user, "DEFAULT") && right;
+    struct weir_guess guess = weir_guess_of(call->connection, right);
+    call->hold_ms = guess.wait_ms;
+    call->close |= guess.last;
+    if (guess.refused) {
+        weir_redis_error(call, "ERR too many wrong passwords from this address: try again later");
+        return false;
+    }
     if (!right) {
         weir_redis_error(call, "WRONGPASS invalid username-password pair or user is disabled.");
         return false;

@@ -69,6 +69,7 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, u
         .certificates = daemon->certificates,
         .decisions = decisions,
         .reservations = daemon->reservations,
+        .guesses = daemon->guesses,
         .directories = index < WEIR_WORKERS_MAX ? daemon->directories : NULL,
         .warn = weir_warnings_tell,
         .warn_context = &daemon->warnings,
@@ -396,6 +397,14 @@ static int open_webhook(struct weir_daemon *daemon, struct weir_reason *reason)
     return err;
 }
 
+static int open_guesses(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = weir_guesses_open(&daemon->guesses, weir_table_secret(daemon->table));
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+    return err;
+}
+
 static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     const struct weir_settings *settings = weir_rules_settings(daemon->rules);
@@ -410,6 +419,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
                                     &daemon->log, reason);
     if (err == 0)
         err = open_webhook(daemon, reason);
+    if (err == 0)
+        err = open_guesses(daemon, reason);
     if (err == 0)
         err = share_files(daemon, reason);
     if (err < 0)
@@ -442,6 +453,7 @@ close_table:
     free(daemon->workers);
     free(daemon->threads);
     weir_reservations_close(daemon->reservations);
+    weir_guesses_close(daemon->guesses);
     weir_directories_close(daemon->directories);
     weir_shared_store_close(daemon->shared);
     if (daemon->table)
@@ -458,6 +470,7 @@ static void daemon_close(struct weir_daemon *daemon)
     weir_daemon_envoy_close(daemon);
     weir_redis_limits_close(daemon->redis.limits);
     weir_reservations_close(daemon->reservations);
+    weir_guesses_close(daemon->guesses);
     weir_directories_close(daemon->directories);
     weir_shared_store_close(daemon->shared);
     weir_table_close(daemon->table);

@@ -342,6 +342,7 @@ int weir_worker_open(struct weir_worker *worker, const struct weir_worker_option
     worker->log = options->log;
     worker->table = options->table;
     worker->reservations = options->reservations;
+    worker->guesses = options->guesses;
     worker->certificates =
         options->certificates ? weir_certificates_ref(options->certificates) : NULL;
     worker->decisions = options->decisions ? options->decisions : WEIR_DECISIONS;

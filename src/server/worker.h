@@ -22,6 +22,7 @@
 #include "server/certificates.h"
 #include "server/connection.h"
 #include "server/directories.h"
+#include "server/guesses.h"
 #include "server/limits.h"
 #include "server/listener.h"
 #include "server/log.h"
@@ -64,6 +65,7 @@ struct weir_worker {
     struct weir_store *local;         /* the table beside a store elsewhere; NULL: it is `store` */
     struct weir_shared_store *shared; /* of `store`, where that is elsewhere */
     struct weir_reservations *reservations; /* of all workers; NULL: none can be made */
+    struct weir_guesses *guesses;           /* of all workers; NULL: addresses are not told apart */
     struct weir_directories *directories;   /* of all workers; NULL: no caller is elsewhere */
     struct weir_redis_directory *directory; /* its own */
 
@@ -114,6 +116,7 @@ struct weir_worker_options {
     uint64_t deadline_ns; /* of a decision that the store has not made; 0: the engine's */
     uint64_t lease_seed;
     struct weir_reservations *reservations; /* shared by all workers; borrowed; NULL: none */
+    struct weir_guesses *guesses;           /* likewise */
     struct weir_directories *directories;   /* likewise */
     weir_engine_warn warn;                  /* where warnings go; NULL: nowhere */
     void *warn_context;

@@ -308,6 +308,92 @@ static void a_lease_that_could_not_be_told_is_ended(void **state)
     rig_close(rig);
 }
 
+/* --- Replies that are held back --------------------------------------------------------------- */
+
+static const char *const guarded = "version: 1\n"
+                                   "server: { http: { address: 127.0.0.1:80, token: sesame } }\n"
+                                   "limits: []\n";
+
+/* With an address that has guessed so often that its next answer waits for a second. */
+static struct rig *rig_open_guarded(struct weir_guesses **guesses)
+{
+    static const uint64_t secret[2] = {1, 2};
+    const struct weir_address peer = {.family = 4, .bytes = {127, 0, 0, 1}};
+    struct rig *rig = rig_open(guarded);
+    struct weir_guess guess;
+    assert_int_equal(weir_guesses_open(guesses, secret), 0);
+    for (int i = 0; i <= WEIR_GUESSES_FREE; i++)
+        weir_guesses_take(*guesses, &peer, uv_now(&rig->worker.loop), false, &guess);
+    rig->worker.guesses = *guesses;
+    return rig;
+}
+
+#define GUESS "GET /v1/auth HTTP/1.1\r\nHost: a\r\nX-Weir-Token: guess\r\n\r\n"
+
+static int guess_until_held(struct rig *rig, const char *text)
+{
+    int fd = client_open(rig);
+    client_send(fd, text);
+    for (int i = 0; i < STEPS_MAX && !(rig->worker.all && rig->worker.all->held); i++)
+        step(rig);
+    assert_non_null(rig->worker.all);
+    assert_non_null(rig->worker.all->held);
+    return fd;
+}
+
+static void what_follows_a_reply_that_is_held_back_waits_and_others_go_on(void **state)
+{
+    struct weir_guesses *guesses;
+    struct rig *rig = rig_open_guarded(&guesses);
+    int fd = guess_until_held(rig, GUESS "GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n");
+    const struct weir_connection *held = rig->worker.all;
+    assert_ptr_equal(held->held, held->last); /* the second is not parsed */
+    int second = client_open(rig);
+    client_send(second, "GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n");
+    run_until(rig, second, "HTTP/1.1 404 ", 1);
+    close(second);
+    run_until(rig, fd, "HTTP/1.1 404 ", 2);
+    const char *answer = strstr(rig->received, "HTTP/1.1 401 ");
+    assert_non_null(answer);
+    assert_non_null(strstr(answer, "HTTP/1.1 404 "));
+    close(fd);
+    run_until_no_connection(rig);
+    rig_close(rig);
+    weir_guesses_close(guesses);
+    (void)state;
+}
+
+static void a_client_that_goes_while_its_reply_is_held_back_leaves_nothing(void **state)
+{
+    struct weir_guesses *guesses;
+    struct rig *rig = rig_open_guarded(&guesses);
+    client_reset(guess_until_held(rig, GUESS GUESS));
+    run_until_no_connection(rig);
+    int fd = guess_until_held(rig, GUESS "GET /now");
+    weir_connection_close(rig->worker.all);
+    run_until_no_connection(rig);
+    close(fd);
+    fd = guess_until_held(rig, GUESS);
+    rig_close(rig); /* with it */
+    close(fd);
+    weir_guesses_close(guesses);
+    (void)state;
+}
+
+static void a_shutdown_waits_for_a_reply_that_is_held_back(void **state)
+{
+    struct weir_guesses *guesses;
+    struct rig *rig = rig_open_guarded(&guesses);
+    int fd = guess_until_held(rig, GUESS);
+    weir_worker_drain(&rig->worker);
+    run_until(rig, fd, "HTTP/1.1 401 ", 1);
+    close(fd);
+    run_until_no_connection(rig);
+    rig_close(rig);
+    weir_guesses_close(guesses);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +408,9 @@ int main(void)
         cmocka_unit_test(what_is_read_once_there_are_new_rules_comes_under_them),
         cmocka_unit_test(an_end_of_a_lease_waits_for_the_store_in_its_place),
         cmocka_unit_test(a_lease_that_could_not_be_told_is_ended),
+        cmocka_unit_test(what_follows_a_reply_that_is_held_back_waits_and_others_go_on),
+        cmocka_unit_test(a_client_that_goes_while_its_reply_is_held_back_leaves_nothing),
+        cmocka_unit_test(a_shutdown_waits_for_a_reply_that_is_held_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,6 +155,32 @@ static void a_password_is_asked_for(void **state)
     assert_true(((struct redis_harness *)*state)->closed);
 }
 
+/* By whatever commands they are given; the pace of an address is another test's. */
+static void five_wrong_passwords_in_a_row_close_the_connection(void **state)
+{
+    static const char wrong[] = "-WRONGPASS invalid username-password pair or user is disabled.";
+    static const struct step steps[] = {
+        {0, "AUTH a", wrong},
+        {0, "HELLO 2 AUTH default b", wrong},
+        {0, "AUTH other sesame", wrong},
+        {0, "AUTH c", wrong},
+        {0, "AUTH a b c", "-ERR syntax error"},
+        {0, "PING", "-NOAUTH Authentication required."},
+        {0, "AUTH sesame", "OK"},
+        {0, "AUTH a", wrong},
+        {0, "AUTH b", wrong},
+        {0, "AUTH c", wrong},
+        {0, "AUTH d", wrong},
+        {0, "PING", "PONG"},
+    };
+    static const char last[] = "AUTH e\r\nPING\r\n";
+    char want[128];
+    RUN(steps);
+    snprintf(want, sizeof want, "%s\r\n", wrong);
+    assert_string_equal(redis_harness_send(*state, last, sizeof last - 1), want);
+    assert_true(((struct redis_harness *)*state)->closed);
+}
+
 #define MULTI_REFUSED                                                                              \
     "-ERR MULTI is not supported, and nothing up to EXEC is run: send the commands without it; "   \
     "WEIR.CHECKALL decides several limits as one"
@@ -352,6 +378,8 @@ int main(void)
         CASE(a_client_has_a_name_and_a_number),
         CASE(hello_chooses_the_protocol),
         cmocka_unit_test_setup_teardown(a_password_is_asked_for, open_with_password, close_harness),
+        cmocka_unit_test_setup_teardown(five_wrong_passwords_in_a_row_close_the_connection,
+                                        open_with_password, close_harness),
         CASE(nothing_between_a_refused_multi_and_exec_runs),
         cmocka_unit_test_setup_teardown(a_multi_before_the_password_is_refused_likewise,
                                         open_with_password, close_harness),
