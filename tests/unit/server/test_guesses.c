@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 
 #include "draw.h"
 #include "server/guesses.h"
@@ -145,6 +146,34 @@ static void random_guesses_are_answered_as_by_a_slow_model(void **state)
     assert_true(refused > 1000 && waited > 1000);
 }
 
+/* --- On several threads ----------------------------------------------------------------------- */
+
+enum { THREADS = 4, GUESSES = 20000 };
+
+static void *guess_often(void *context)
+{
+    uint32_t *looked_at = context;
+    for (uint32_t i = 0; i < GUESSES; i++) {
+        *looked_at += !guess(1, START, false).refused;
+        (void)guess(i % 64 + 2, START, i % 2);
+    }
+    return NULL;
+}
+
+static void an_address_has_one_count_on_all_threads(void **state)
+{
+    pthread_t threads[THREADS];
+    uint32_t looked_at[THREADS] = {0}, sum = 0;
+    (void)state;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, guess_often, &looked_at[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        sum += looked_at[i];
+    }
+    assert_int_equal(sum, WEIR_GUESSES_FREE + WEIR_GUESS_WAIT_MS / WEIR_GUESS_MS);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_guesses, close_guesses)
@@ -154,6 +183,7 @@ int main(void)
         CASE(others_do_not_wait),
         CASE(the_log_tells_the_first_and_then_once_a_minute),
         CASE(a_flood_of_addresses_does_not_forgive_the_worst),
+        CASE(an_address_has_one_count_on_all_threads),
         CASE(random_guesses_are_answered_as_by_a_slow_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -214,6 +215,54 @@ static void random_orders_are_those_of_a_slow_model(void **state)
     assert_true(told > 1000 && again > 1000 && gone > 1000 && refused > 1000);
 }
 
+/* --- On several threads ----------------------------------------------------------------------- */
+
+enum { THREADS = 4, TURNS = 5000 };
+
+static void *reserve_often(void *context)
+{
+    uint64_t caller = (uint64_t)(uintptr_t)context, id = caller << 32;
+    uint32_t place;
+    for (int i = 0; i < TURNS; i++) {
+        if (weir_reservations_claim(list, caller, &place) == WEIR_RESERVATIONS_CLAIMED) {
+            id++;
+            if (i % 3 == 0)
+                weir_reservations_unclaim(list, place);
+            else
+                weir_reservations_add(list, place, caller, id, START + id % 20 * SECOND,
+                                      (struct weir_bytes){"token", 5});
+        }
+        if (i % 5 == 0) {
+            char token[WEIR_RESERVATION_TEXT_MAX];
+            uint64_t due_id;
+            if (weir_reservations_due(list, START + 10 * SECOND, &due_id, token) > 0)
+                weir_reservations_remove(list, due_id);
+        } else if (i % 2 == 0) {
+            weir_reservations_remove(list, id - (uint64_t)i % 8);
+        }
+    }
+    return NULL;
+}
+
+static void nothing_is_lost_on_several_threads(void **state)
+{
+    pthread_t threads[THREADS];
+    (void)state;
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, reserve_often, (void *)(i + 1)), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (uint64_t caller = 1; caller <= THREADS; caller++) {
+        for (uint64_t i = 0; i <= TURNS; i++)
+            weir_reservations_remove(list, (caller << 32) + i);
+    }
+    assert_int_equal(weir_reservations_count(list), 0);
+    uint32_t held = 0, place;
+    while (weir_reservations_claim(list, 1, &place) == WEIR_RESERVATIONS_CLAIMED)
+        held++;
+    assert_int_equal(held, ROOM / 2); /* nothing is held in anybody's name either */
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_list, close_list)
@@ -224,6 +273,7 @@ int main(void)
         CASE(claimed_room_that_is_not_used_is_given_back),
         CASE(a_caller_holds_as_many_places_as_are_free_at_most),
         CASE(whose_a_place_is_may_turn_out_later),
+        CASE(nothing_is_lost_on_several_threads),
         CASE(random_orders_are_those_of_a_slow_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
