@@ -114,20 +114,12 @@ static int read_array(struct reader *reader, const struct member *members, uint3
 
 /* --- Values ----------------------------------------------------------------------------------- */
 
-/* A whole number, or a string of one. */
 static int read_number(struct reader *reader, uint64_t most, uint64_t *number)
 {
     struct json_scan *scan = &reader->scan;
-    bool quoted = json_scan_peek(scan) == '"';
+    (void)json_scan_peek(scan);
     const char *at = scan->at;
-    scan->at += quoted;
-    int err = json_scan_unsigned(scan, number);
-    if (err == 0 && quoted) {
-        if (scan->at == scan->end || *scan->at != '"') {
-            return json_scan_fail(scan, WEIR_ERR_SYNTAX, at, "not an unsigned integer");
-        }
-        scan->at++;
-    }
+    int err = json_scan_integer(scan, number);
     return err == 0 && *number > most ? json_scan_fail(scan, WEIR_ERR_RANGE, at, "too large") : err;
 }
 

@@ -257,61 +257,112 @@ static bool nanoseconds_of(const char *at, const char *end, int64_t power, uint6
     return n < TIME_END_NS;
 }
 
-/* digits [ "." digits ] [ "e" [sign] digits ], all of [at, end). Returns 0 or an error, its text in
- * *what. */
-static int seconds_read(const char *at, const char *end, uint64_t *ns, const char **what)
-{
-    const char *start = at;
-    int64_t exponent;
+/* A number without sign, split. */
+struct number {
+    const char *start, *end; /* its digits, perhaps with a point among them */
+    int64_t power;           /* the first digit stands for so many 10^power */
+};
 
-    *what = "not seconds since the epoch, as in 1700000000.123456789";
+/* digits [ "." digits ] [ "e" [sign] digits ], all of [at, end). */
+static bool number_split(const char *at, const char *end, struct number *number)
+{
+    int64_t exponent;
+    number->start = at;
     for (; at < end && *at >= '0' && *at <= '9'; at++) {
     }
-    int64_t whole = at - start;
-    if (whole == 0 || (whole > 1 && *start == '0')) {
-        return WEIR_ERR_SYNTAX;
+    int64_t whole = at - number->start;
+    if (whole == 0 || (whole > 1 && *number->start == '0')) {
+        return false;
     }
     if (at < end && *at == '.') {
         const char *point = at++;
         for (; at < end && *at >= '0' && *at <= '9'; at++) {
         }
         if (at == point + 1) {
-            return WEIR_ERR_SYNTAX;
+            return false;
         }
     }
-    if (!exponent_read(at, end, &exponent)) {
-        return WEIR_ERR_SYNTAX;
+    number->end = at;
+    bool good = exponent_read(at, end, &exponent);
+    number->power = whole - 1 + exponent;
+    return good;
+}
+
+/* The text of a number, or of a string, which is unescaped. */
+static int number_text(struct json_scan *scan, struct weir_bytes *text)
+{
+    if (json_scan_peek(scan) == '"') {
+        return json_scan_string(scan, text);
     }
-    if (!nanoseconds_of(start, at, whole - 1 + NS_DECIMALS + exponent, ns)) {
-        *what = "beyond the year 2116";
-        return WEIR_ERR_RANGE;
+    char *start = scan->at;
+    while (scan->at < scan->end &&
+           ((*scan->at >= '0' && *scan->at <= '9') || *scan->at == '.' || *scan->at == '-' ||
+            *scan->at == '+' || *scan->at == 'e' || *scan->at == 'E')) {
+        scan->at++;
     }
+    *text = (struct weir_bytes){start, (size_t)(scan->at - start)};
     return 0;
 }
 
 int json_scan_seconds(struct json_scan *scan, uint64_t *ns)
 {
     struct weir_bytes text;
-    const char *what;
-    char first = json_scan_peek(scan);
-    char *start = scan->at;
-
-    if (first == '"') {
-        int err = json_scan_string(scan, &text);
-        if (err < 0) {
-            return err;
-        }
-    } else {
-        char *at = start;
-        while (at < scan->end && ((*at >= '0' && *at <= '9') || *at == '.' || *at == '-' ||
-                                  *at == '+' || *at == 'e' || *at == 'E')) {
-            at++;
-        }
-        text = (struct weir_bytes){start, (size_t)(at - start)};
-        scan->at = at;
+    struct number number;
+    (void)json_scan_peek(scan);
+    const char *start = scan->at;
+    int err = number_text(scan, &text);
+    if (err < 0) {
+        return err;
     }
-    int err = seconds_read(text.data, text.data + text.size, ns, &what);
-    return err < 0 ? json_scan_fail(scan, err, start, what) : 0;
+    if (!number_split(text.data, text.data + text.size, &number)) {
+        return syntax(scan, start, "not seconds since the epoch, as in 1700000000.123456789");
+    }
+    if (!nanoseconds_of(number.start, number.end, number.power + NS_DECIMALS, ns)) {
+        return json_scan_fail(scan, WEIR_ERR_RANGE, start, "beyond the year 2116");
+    }
+    return 0;
+}
+
+/* Errors: WEIR_ERR_SYNTAX (a fraction is left), WEIR_ERR_RANGE. */
+static int integer_of(const struct number *number, uint64_t *value)
+{
+    int64_t power = number->power;
+    uint64_t n = 0;
+    for (const char *at = number->start; at < number->end || (power >= 0 && n > 0); power--) {
+        at += at < number->end && *at == '.';
+        uint64_t digit = at < number->end ? (uint64_t)(*at++ - '0') : 0;
+        if (power < 0 && digit > 0) {
+            return WEIR_ERR_SYNTAX;
+        }
+        if (power >= 0 &&
+            (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, digit, &n))) {
+            return WEIR_ERR_RANGE;
+        }
+    }
+    *value = n;
+    return 0;
+}
+
+int json_scan_integer(struct json_scan *scan, uint64_t *value)
+{
+    struct weir_bytes text;
+    struct number number;
+    (void)json_scan_peek(scan);
+    const char *start = scan->at;
+    int err = number_text(scan, &text);
+    if (err < 0) {
+        return err;
+    }
+    bool negative = text.size > 0 && text.data[0] == '-';
+    bool good = number_split(text.data + negative, text.data + text.size, &number);
+    err = good ? integer_of(&number, value) : WEIR_ERR_SYNTAX;
+    if (err == WEIR_ERR_RANGE) {
+        return json_scan_fail(scan, err, start, "larger than 18446744073709551615");
+    }
+    if (err < 0 || (negative && *value > 0)) {
+        return syntax(scan, start, "not an unsigned integer");
+    }
+    return 0;
 }
 
 int json_scan_scalar(struct json_scan *scan, struct weir_bytes *value)

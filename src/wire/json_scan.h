@@ -32,6 +32,9 @@ int json_scan_string(struct json_scan *scan, struct weir_bytes *value)
 int json_scan_bool(struct json_scan *scan, bool *value) __attribute__((warn_unused_result));
 /* An unsigned integer, without fraction and exponent. Errors: WEIR_ERR_RANGE above 2^64 - 1. */
 int json_scan_unsigned(struct json_scan *scan, uint64_t *value) __attribute__((warn_unused_result));
+/* The same in any spelling that protobuf's JSON has for it: 2, 2.0, 20e-1, -0, or a string of one.
+ * Errors: WEIR_ERR_SYNTAX for what is no whole number, WEIR_ERR_RANGE above 2^64 - 1. */
+int json_scan_integer(struct json_scan *scan, uint64_t *value) __attribute__((warn_unused_result));
 /* Seconds, a number or a string of one, as nanoseconds below 2^62; what is below a nanosecond is
  * cut off. Errors: WEIR_ERR_RANGE beyond. */
 int json_scan_seconds(struct json_scan *scan, uint64_t *ns) __attribute__((warn_unused_result));

@@ -87,6 +87,51 @@ static void names_of_the_proto_and_null_are_taken(void **state)
     read_free(&read);
 }
 
+/* As the original, by Go's protojson: each was sent to it. */
+static void whole_numbers_are_taken_in_every_spelling(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t value;
+    } numbers[] = {
+        {"2", 2},
+        {"2.0", 2},
+        {"1e0", 1},
+        {"1E+0", 1},
+        {"1e-0", 1},
+        {"1e00", 1},
+        {"20e-1", 2},
+        {"10e-1", 1},
+        {"0.2e1", 2},
+        {"-0", 0},
+        {"-0.0", 0},
+        {"0.0", 0},
+        {"0e999999999999", 0},
+        {"\"2.0\"", 2},
+        {"\"1.0e0\"", 1},
+        {"\"\\u0032\"", 2},
+        {"1e19", UINT64_C(10000000000000000000)},
+        {"1.8446744073709551615e19", UINT64_MAX},
+        {"184467440737095516150e-1", UINT64_MAX},
+    };
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        char text[128];
+        snprintf(text, sizeof(text), "{\"descriptors\":[{\"hitsAddend\":%s}]}", numbers[i].text);
+        struct read read = read_text(text);
+        assert_int_equal(read.err, 0);
+        assert_true(read.request.descriptors[0].hits_addend == numbers[i].value);
+        read_free(&read);
+    }
+    struct read read = read_text("{\"hitsAddend\":4.294967295e9,\"descriptors\":[{\"limit\":"
+                                 "{\"requestsPerUnit\":\"1e1\",\"unit\":30e-1}}]}");
+    assert_int_equal(read.err, 0);
+    assert_int_equal(read.request.hits_addend, UINT32_MAX);
+    assert_int_equal(read.request.descriptors[0].requests_per_unit, 10);
+    assert_int_equal(read.request.descriptors[0].unit, WEIR_ENVOY_HOUR);
+    read_free(&read);
+}
+
 static void what_is_no_request_is_refused(void **state)
 {
     (void)state;
@@ -116,6 +161,23 @@ static void what_is_no_request_is_refused(void **state)
         "{\"hitsAddend\":\"1}",
         "{\"hitsAddend\":\"1 \"}",
         "{\"hitsAddend\":4294967296}",
+        "{\"hitsAddend\":\" 1\"}",
+        "{\"hitsAddend\":\"\"}",
+        "{\"hitsAddend\":\"0x1\"}",
+        "{\"hitsAddend\":01}",
+        "{\"hitsAddend\":1.}",
+        "{\"hitsAddend\":.5}",
+        "{\"hitsAddend\":1e}",
+        "{\"hitsAddend\":+1}",
+        "{\"hitsAddend\":--1}",
+        "{\"hitsAddend\":-1.0}",
+        "{\"hitsAddend\":15e-1}",
+        "{\"descriptors\":[{\"hitsAddend\":1e20}]}",
+        "{\"descriptors\":[{\"hitsAddend\":1e400}]}",
+        "{\"descriptors\":[{\"hitsAddend\":1e1000000000000000000000}]}",
+        "{\"descriptors\":[{\"hitsAddend\":18446744073709551616}]}",
+        "{\"descriptors\":[{\"hitsAddend\":18446744073709551615.5}]}",
+        "{\"descriptors\":[{\"hitsAddend\":184467440737095516155e-1}]}",
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct read read = read_text(texts[i]);
@@ -219,6 +281,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_is_read),
         cmocka_unit_test(names_of_the_proto_and_null_are_taken),
+        cmocka_unit_test(whole_numbers_are_taken_in_every_spelling),
         cmocka_unit_test(what_is_no_request_is_refused),
         cmocka_unit_test(a_response_is_written_as_protobuf_would),
         cmocka_unit_test(metadata_is_written_to_any_depth),
