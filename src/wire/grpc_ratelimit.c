@@ -31,11 +31,11 @@ static int request_count(struct counts *counts, struct weir_bytes message)
 {
     struct weir_pb_reader request = weir_pb_read(message);
     while (weir_pb_next(&request)) {
-        if (request.number != REQUEST_DESCRIPTORS || !weir_pb_is(&request, WEIR_PB_BYTES))
+        if (!weir_pb_is(&request, REQUEST_DESCRIPTORS, WEIR_PB_BYTES))
             continue;
         struct weir_pb_reader descriptor = weir_pb_read(request.bytes);
         while (weir_pb_next(&descriptor))
-            counts->entries += descriptor.number == DESCRIPTOR_ENTRIES;
+            counts->entries += weir_pb_is(&descriptor, DESCRIPTOR_ENTRIES, WEIR_PB_BYTES);
         if (descriptor.bad)
             return WEIR_ERR_SYNTAX;
         counts->descriptors++;
@@ -45,8 +45,6 @@ static int request_count(struct counts *counts, struct weir_bytes message)
 
 static bool text_read(struct weir_bytes *text, struct weir_pb_reader *reader)
 {
-    if (!weir_pb_is(reader, WEIR_PB_BYTES))
-        return false;
     *text = reader->bytes;
     return weir_utf8_valid(text->data, text->size) || weir_pb_fail(reader);
 }
@@ -56,9 +54,11 @@ static bool entry_read(struct weir_envoy_entry *entry, struct weir_bytes message
     struct weir_pb_reader reader = weir_pb_read(message);
     *entry = (struct weir_envoy_entry){{"", 0}, {"", 0}};
     while (weir_pb_next(&reader)) {
-        bool good = reader.number == ENTRY_KEY     ? text_read(&entry->key, &reader)
-                    : reader.number == ENTRY_VALUE ? text_read(&entry->value, &reader)
-                                                   : true;
+        bool good = true;
+        if (weir_pb_is(&reader, ENTRY_KEY, WEIR_PB_BYTES))
+            good = text_read(&entry->key, &reader);
+        else if (weir_pb_is(&reader, ENTRY_VALUE, WEIR_PB_BYTES))
+            good = text_read(&entry->value, &reader);
         if (!good)
             return false;
     }
@@ -70,9 +70,9 @@ static bool limit_read(struct weir_envoy_descriptor *descriptor, struct weir_byt
     struct weir_pb_reader reader = weir_pb_read(message);
     descriptor->has_limit = true;
     while (weir_pb_next(&reader)) {
-        if (reader.number == OVERRIDE_REQUESTS_PER_UNIT && weir_pb_is(&reader, WEIR_PB_VARINT))
+        if (weir_pb_is(&reader, OVERRIDE_REQUESTS_PER_UNIT, WEIR_PB_VARINT))
             descriptor->requests_per_unit = (uint32_t)reader.value;
-        else if (reader.number == OVERRIDE_UNIT && weir_pb_is(&reader, WEIR_PB_VARINT))
+        else if (weir_pb_is(&reader, OVERRIDE_UNIT, WEIR_PB_VARINT))
             descriptor->unit = (uint32_t)reader.value;
     }
     return !reader.bad;
@@ -83,29 +83,27 @@ static bool hits_read(struct weir_envoy_descriptor *descriptor, struct weir_byte
     struct weir_pb_reader reader = weir_pb_read(message);
     descriptor->has_hits_addend = true;
     while (weir_pb_next(&reader)) {
-        if (reader.number == 1 && weir_pb_is(&reader, WEIR_PB_VARINT))
+        if (weir_pb_is(&reader, 1, WEIR_PB_VARINT))
             descriptor->hits_addend = reader.value;
     }
     return !reader.bad;
 }
 
 static bool descriptor_field_read(struct weir_envoy_descriptor *descriptor,
-                                  struct weir_pb_reader *reader, struct weir_envoy_entry **entries)
+                                  const struct weir_pb_reader *reader,
+                                  struct weir_envoy_entry **entries)
 {
-    switch (reader->number) {
-    case DESCRIPTOR_ENTRIES:
+    if (weir_pb_is(reader, DESCRIPTOR_ENTRIES, WEIR_PB_BYTES)) {
         descriptor->entry_count++;
-        return weir_pb_is(reader, WEIR_PB_BYTES) && entry_read((*entries)++, reader->bytes);
-    case DESCRIPTOR_LIMIT:
-        return weir_pb_is(reader, WEIR_PB_BYTES) && limit_read(descriptor, reader->bytes);
-    case DESCRIPTOR_HITS_ADDEND:
-        return weir_pb_is(reader, WEIR_PB_BYTES) && hits_read(descriptor, reader->bytes);
-    case DESCRIPTOR_IS_NEGATIVE_HITS:
-        descriptor->is_negative_hits = reader->value != 0;
-        return weir_pb_is(reader, WEIR_PB_VARINT);
-    default:
-        return true;
+        return entry_read((*entries)++, reader->bytes);
     }
+    if (weir_pb_is(reader, DESCRIPTOR_LIMIT, WEIR_PB_BYTES))
+        return limit_read(descriptor, reader->bytes);
+    if (weir_pb_is(reader, DESCRIPTOR_HITS_ADDEND, WEIR_PB_BYTES))
+        return hits_read(descriptor, reader->bytes);
+    if (weir_pb_is(reader, DESCRIPTOR_IS_NEGATIVE_HITS, WEIR_PB_VARINT))
+        descriptor->is_negative_hits = reader->value != 0;
+    return true;
 }
 
 /* Takes its entries from the front of what is left of them. */
@@ -128,15 +126,13 @@ static bool request_fill(struct weir_envoy_request *request, struct weir_bytes m
     struct weir_pb_reader reader = weir_pb_read(message);
     bool good = true;
     while (good && weir_pb_next(&reader)) {
-        if (reader.number == REQUEST_DOMAIN) {
+        if (weir_pb_is(&reader, REQUEST_DOMAIN, WEIR_PB_BYTES))
             good = text_read(&request->domain, &reader);
-        } else if (reader.number == REQUEST_DESCRIPTORS) {
+        else if (weir_pb_is(&reader, REQUEST_DESCRIPTORS, WEIR_PB_BYTES))
             good =
                 descriptor_read(&descriptors[request->descriptor_count++], reader.bytes, &entries);
-        } else if (reader.number == REQUEST_HITS_ADDEND) {
-            good = weir_pb_is(&reader, WEIR_PB_VARINT);
+        else if (weir_pb_is(&reader, REQUEST_HITS_ADDEND, WEIR_PB_VARINT))
             request->hits_addend = (uint32_t)reader.value;
-        }
     }
     return good && !reader.bad;
 }

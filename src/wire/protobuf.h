@@ -5,10 +5,12 @@
  * Source: https://protobuf.dev/programming-guides/encoding/
  *
  *   field    tag (varint: number << 3 | type), then by type
- *              0 a varint; 1 eight bytes; 2 a varint n and n bytes; 5 four bytes
+ *              0 a varint; 1 eight bytes; 2 a varint n and n bytes; 5 four bytes;
+ *              3 fields, up to a tag of the same number with type 4: a group
  *   varint   7 bits a byte, the lowest first; the top bit says that more follow; up to 10 bytes
  *
- * Groups (types 3 and 4) are refused, as protobuf-c does.
+ * A field whose number or type the reader does not know is skipped, a group with all that it holds:
+ * so a known number with another type is an unknown field. (protobuf-c refuses both.)
  *
  * Threads: pure functions.
  */
@@ -25,8 +27,13 @@ enum weir_pb_type {
     WEIR_PB_VARINT = 0,
     WEIR_PB_FIXED64 = 1,
     WEIR_PB_BYTES = 2,
+    WEIR_PB_GROUP = 3,
+    WEIR_PB_GROUP_END = 4,
     WEIR_PB_FIXED32 = 5
 };
+
+/* Groups in each other; deeper ones are malformed. As many as other implementations read. */
+#define WEIR_PB_GROUPS_MAX 100
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
@@ -52,7 +59,7 @@ static inline bool weir_pb_fail(struct weir_pb_reader *reader)
     return false;
 }
 
-/* False: cut off, or longer than ten bytes. */
+/* False: cut off, or more than 64 bits. */
 static inline bool weir_pb_varint(struct weir_pb_reader *reader, uint64_t *value)
 {
     uint64_t sum = 0;
@@ -60,7 +67,7 @@ static inline bool weir_pb_varint(struct weir_pb_reader *reader, uint64_t *value
         uint8_t byte = *reader->at++;
         if (shift < 64)
             sum |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128) {
+        if (byte < 128 && !(shift == 63 && byte > 1)) {
             *value = sum;
             return true;
         }
@@ -85,8 +92,8 @@ static inline bool weir_pb_skip(struct weir_pb_reader *reader, uint64_t size)
     return true;
 }
 
-/* Reads the next field. False: there is none, or it is bad. */
-static inline bool weir_pb_next(struct weir_pb_reader *reader)
+/* Reads a tag, and its value where the type has one. False: there is none, or it is bad. */
+static inline bool weir_pb_take(struct weir_pb_reader *reader)
 {
     uint64_t tag, size;
     if (reader->at == reader->end || !weir_pb_short(reader, &tag))
@@ -104,15 +111,33 @@ static inline bool weir_pb_next(struct weir_pb_reader *reader)
         return weir_pb_skip(reader, 8);
     case WEIR_PB_FIXED32:
         return weir_pb_skip(reader, 4);
+    case WEIR_PB_GROUP:
+    case WEIR_PB_GROUP_END:
+        return true;
     default:
         return weir_pb_fail(reader);
     }
 }
 
-/* Whether the field has the type that its number has in the message; else the message is bad. */
-static inline bool weir_pb_is(struct weir_pb_reader *reader, enum weir_pb_type type)
+/* Skips the rest of a group whose tag was just read; the field stays that group. False: it has no
+ * end, or holds what is bad. */
+bool weir_pb_skip_group(struct weir_pb_reader *reader);
+
+/* Reads the next field. False: there is none, or it is bad. */
+static inline bool weir_pb_next(struct weir_pb_reader *reader)
 {
-    return reader->type == type || weir_pb_fail(reader);
+    if (!weir_pb_take(reader))
+        return false;
+    if (__builtin_expect(reader->type == WEIR_PB_GROUP, 0))
+        return weir_pb_skip_group(reader);
+    return reader->type != WEIR_PB_GROUP_END || weir_pb_fail(reader);
+}
+
+/* Whether the field that was read last is this one of the message. */
+static inline bool weir_pb_is(const struct weir_pb_reader *reader, uint32_t number,
+                              enum weir_pb_type type)
+{
+    return reader->number == number && reader->type == type;
 }
 
 /* --- Writing ---------------------------------------------------------------------------------- */

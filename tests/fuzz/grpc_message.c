@@ -49,7 +49,9 @@ static void touch_pairs(const struct weir_grpc_pairs *pairs)
 static void read_ratelimit(struct weir_bytes message, struct weir_grpc_arena *arena)
 {
     struct weir_envoy_request request;
-    if (weir_grpc_ratelimit_read(&request, message, arena) != 0)
+    int err = weir_grpc_ratelimit_read(&request, message, arena);
+    REQUIRE(err != WEIR_ERR_SYNTAX || oracle_refuses(message));
+    if (err != 0)
         return;
     REQUIRE(oracle_reads(message, &request));
     touch(request.domain);

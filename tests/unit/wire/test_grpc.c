@@ -9,6 +9,7 @@
 #include "wire/grpc_health.h"
 #include "wire/grpc_ratelimit.h"
 #include "wire/grpc_reflection.h"
+#include "wire/protobuf.h"
 
 /* --- Arenas over blocks of the test's --------------------------------------------------------- */
 
@@ -230,6 +231,15 @@ static void malformed_requests_are_refused(void **state)
         {"\x00", 1},
         {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11},
         {"\x0d\x01\x02\x03", 4},
+        {"\x0e", 1}, /* types 6 and 7 are none */
+        {"\x7f\x01", 2},
+        {"\x7b", 1},         /* a group without end */
+        {"\x7b\x73\x7c", 3}, /* an end of another group */
+        {"\x7b\x74", 2},
+        {"\x7c", 1},             /* an end alone */
+        {"\x7b\x0a\x05\x7c", 4}, /* cut off in a group */
+        {"\x7b\x7f\x7c", 3},
+        {"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 11}, /* more than 64 bits */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct blocks blocks;
@@ -237,6 +247,55 @@ static void malformed_requests_are_refused(void **state)
         ARENA(arena, &blocks, 4096, 65536);
         struct weir_bytes message = {cases[i].data, cases[i].size};
         assert_int_equal(weir_grpc_ratelimit_read(&request, message, &arena), WEIR_ERR_SYNTAX);
+        blocks_free(&blocks);
+    }
+}
+
+/* As protobuf has it, and the original: each was sent to it. */
+static void fields_of_unknown_number_or_type_are_skipped(void **state)
+{
+    struct blocks blocks;
+    struct weir_envoy_request request;
+    ARENA(arena, &blocks, 4096, 65536);
+    struct weir_bytes message =
+        BYTES("\x0a\x01"
+              "d"
+              "\x08\x05"                                     /* domain as a number */
+              "\x0b\x0a\x01x\x13\x14\x0c"                    /* as a group, that holds another */
+              "\x0d\x01\x02\x03\x04"                         /* as four bytes */
+              "\x1a\x01x"                                    /* hits_addend as a text */
+              "\x12\x1a\x08\x01"                             /* a descriptor: entries as a number */
+              "\x0a\x09\x09\x01\x02\x03\x04\x05\x06\x07\x08" /* an entry: key as eight bytes */
+              "\x10\x01\x18\x01\x22\x00" /* limit, hits, negative of other types */
+              "\x12\x05\x0a\x03ign"      /* a limit whose number is a text */
+              "\x7b\x7c"                 /* an unknown group that is empty */
+              "\x18\x07");
+    assert_int_equal(weir_grpc_ratelimit_read(&request, message, &arena), 0);
+    assert_true(oracle_reads(message, &request));
+    assert_text(request.domain, "d");
+    assert_int_equal(request.hits_addend, 7);
+    assert_int_equal(request.descriptor_count, 1);
+    const struct weir_envoy_descriptor *of = request.descriptors;
+    assert_int_equal(of->entry_count, 1);
+    assert_text(of->entries[0].key, "");
+    assert_true(of->has_limit);
+    assert_false(of->has_hits_addend || of->is_negative_hits);
+    assert_int_equal(of->requests_per_unit, 0);
+    blocks_free(&blocks);
+}
+
+static void groups_are_skipped_to_a_depth(void **state)
+{
+    char deep[2 * (WEIR_PB_GROUPS_MAX + 1)];
+    for (size_t depth = WEIR_PB_GROUPS_MAX; depth <= WEIR_PB_GROUPS_MAX + 1; depth++) {
+        struct blocks blocks;
+        struct weir_envoy_request request;
+        ARENA(arena, &blocks, 4096, 65536);
+        memset(deep, 0x7b, depth);
+        memset(deep + depth, 0x7c, depth);
+        struct weir_bytes message = {deep, 2 * depth};
+        assert_int_equal(weir_grpc_ratelimit_read(&request, message, &arena),
+                         depth > WEIR_PB_GROUPS_MAX ? WEIR_ERR_SYNTAX : 0);
         blocks_free(&blocks);
     }
 }
@@ -401,6 +460,24 @@ static size_t random_message(char *out, unsigned depth)
     size_t size = 0;
     for (unsigned i = below(6); i > 0; i--) {
         unsigned number = below(8) ? 1 + below(4) : 1 + below(15);
+        if (below(40) == 0) { /* eight or four bytes */
+            unsigned type = below(2) ? 1 : 5;
+            size += put_tag(out + size, number, type);
+            memset(out + size, 'x', 8);
+            size += type == 1 ? 8 : 4;
+            continue;
+        }
+        if (below(40) == 0 && depth < 6) { /* a group, mostly with its end */
+            char inner[65536];
+            size_t held = random_message(inner, depth + 3);
+            if (size + held + 16 > 8000)
+                break;
+            size += put_tag(out + size, number, 3);
+            memcpy(out + size, inner, held);
+            size += held;
+            size += put_tag(out + size, below(30) ? number : 1 + below(15), 4);
+            continue;
+        }
         if (below(5) == 0) {
             size += put_tag(out + size, number, 0);
             size += put_varint(out + size, random_number());
@@ -438,6 +515,8 @@ static void random_requests_are_read_as_protobuf_c_reads_them(void **state)
         assert_true(err == 0 || err == WEIR_ERR_SYNTAX);
         if (err == 0)
             assert_true(oracle_reads(bytes, &request));
+        else
+            assert_true(oracle_refuses(bytes));
         read += err == 0;
         blocks_free(&blocks);
         if (read == 20000)
@@ -547,6 +626,8 @@ int main(void)
         cmocka_unit_test(an_empty_request_and_a_peek_are_read),
         cmocka_unit_test(a_nul_in_a_key_is_kept),
         cmocka_unit_test(malformed_requests_are_refused),
+        cmocka_unit_test(fields_of_unknown_number_or_type_are_skipped),
+        cmocka_unit_test(groups_are_skipped_to_a_depth),
         cmocka_unit_test(a_message_that_grows_too_large_is_refused),
         cmocka_unit_test(every_failed_allocation_is_an_error),
         cmocka_unit_test(a_response_is_written_with_all_its_fields),
