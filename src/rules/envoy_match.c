@@ -83,11 +83,18 @@ struct writer {
     char *start, *end;
 };
 
+static void put_text(struct writer *writer, struct weir_bytes text)
+{
+    if (text.size > 0) {
+        memcpy(writer->end, text.data, text.size);
+    }
+    writer->end += text.size;
+}
+
 static void put(struct writer *writer, char before, struct weir_bytes text)
 {
     *writer->end++ = before;
-    memcpy(writer->end, text.data, text.size);
-    writer->end += text.size;
+    put_text(writer, text);
 }
 
 static struct writer begin(struct weir_envoy_plan *plan, size_t size)
@@ -104,7 +111,7 @@ static struct writer begin(struct weir_envoy_plan *plan, size_t size)
 static size_t descriptor_stat_size(const struct weir_envoy *envoy, struct weir_bytes domain,
                                    const struct weir_envoy_descriptor *of)
 {
-    size_t size = domain.size;
+    size_t size = domain.size + 1;
     for (uint32_t i = 0; i < of->entry_count; i++) {
         struct weir_bytes key = of->entries[i].key, value = of->entries[i].value;
         size +=
@@ -178,8 +185,14 @@ struct weir_bytes envoy_override_stat(struct weir_envoy_plan *plan,
 {
     struct writer writer =
         begin(plan, descriptor_stat_size(plan->envoy, plan->request->domain, of));
+    /* As the original: "domain." before anything, and a dot where something stands before. */
+    *writer.end++ = '.';
+    const char *first = writer.end;
     for (uint32_t i = 0; i < of->entry_count; i++) {
-        put(&writer, '.', of->entries[i].key);
+        if (writer.end > first) {
+            *writer.end++ = '.';
+        }
+        put_text(&writer, of->entries[i].key);
         if (of->entries[i].value.size > 0) {
             put(&writer, '_', of->entries[i].value);
         }

@@ -31,7 +31,7 @@ struct weir_envoy_call {
 /* --- Services --------------------------------------------------------------------------------- */
 
 int weir_envoy_open(struct weir_envoy_service **service, struct weir_envoy_shared *shared,
-                    struct weir_worker *worker)
+                    struct weir_worker *worker, bool counts_calls)
 {
     struct weir_envoy_service *made = calloc(1, sizeof *made);
     int err = made ? weir_envoy_stats_open(&made->stats) : WEIR_ERR_MEMORY;
@@ -41,6 +41,7 @@ int weir_envoy_open(struct weir_envoy_service **service, struct weir_envoy_share
     }
     made->shared = shared;
     made->worker = worker;
+    made->counts_calls = counts_calls;
     made->version = UINT64_MAX;
     pthread_mutex_lock(&shared->lock);
     made->next = shared->services;
@@ -72,6 +73,11 @@ void weir_envoy_close(struct weir_envoy_service *service)
     hold_unpin(service->hold);
     weir_envoy_stats_close(service->stats);
     free(service);
+}
+
+void weir_envoy_count_check(struct weir_envoy_service *service)
+{
+    weir_count(&service->counters.checks, 1);
 }
 
 /* Takes up the present configuration where there is a newer one than held. */
@@ -166,7 +172,6 @@ static struct weir_envoy_call *call_make(struct weir_envoy_service *service,
     call->count = 0;
     call->decisions = (struct weir_decision **)(void *)(buffer->data + head);
     call->firsts = (long *)(void *)(call->decisions + most);
-    call->begun_ns = weir_clock_boot_ns();
     *memory = buffer->data + head + lists;
     return call;
 }
@@ -188,10 +193,13 @@ static bool call_take_decisions(struct weir_envoy_call *call)
     return false;
 }
 
-static void count_unknown_domain(struct weir_envoy_service *service, struct weir_bytes domain)
+/* The original looks the domain up for each descriptor, and counts each time. */
+static void count_unknown_domain(struct weir_envoy_service *service,
+                                 const struct weir_envoy_request *request)
 {
-    struct weir_envoy_counters *counters = weir_envoy_stats_find(service->stats, domain, false);
-    weir_count(&counters->counts[WEIR_ENVOY_COUNT_domain_not_found], 1);
+    struct weir_envoy_counters *counters =
+        weir_envoy_stats_find(service->stats, request->domain, false);
+    weir_count(&counters->counts[WEIR_ENVOY_COUNT_domain_not_found], request->descriptor_count);
 }
 
 static struct weir_envoy_call *call_refuse(struct weir_envoy_call *call, int err,
@@ -204,14 +212,12 @@ static struct weir_envoy_call *call_refuse(struct weir_envoy_call *call, int err
                 NULL);
 }
 
-struct weir_envoy_call *weir_envoy_begin(struct weir_envoy_service *service,
-                                         const struct weir_envoy_request *request,
-                                         weir_envoy_wait wait, void *owner,
-                                         struct weir_envoy_failure *failure)
+static struct weir_envoy_call *begin(struct weir_envoy_service *service,
+                                     const struct weir_envoy_request *request, weir_envoy_wait wait,
+                                     void *owner, struct weir_envoy_failure *failure)
 {
     struct weir_worker *worker = service->worker;
     char *memory;
-    weir_count(&service->counters.requests, 1);
     failure->reason.text[0] = '\0';
     service_follow(service);
     int err = weir_envoy_request_check(request, &failure->reason);
@@ -234,7 +240,7 @@ struct weir_envoy_call *weir_envoy_begin(struct weir_envoy_service *service,
         return fail(service, failure, WEIR_ENVOY_FAIL_OVERLOADED, "overloaded");
     }
     if (call->plan.unknown_domain)
-        count_unknown_domain(service, request->domain);
+        count_unknown_domain(service, request);
     call->hold->pins++;
     uint64_t now_ns = 0;
     if (weir_envoy_options(call->hold->envoy)->redis_compat)
@@ -246,6 +252,33 @@ struct weir_envoy_call *weir_envoy_begin(struct weir_envoy_service *service,
                                                weir_table_secret(worker->table), now_ns);
         wait(owner, call->decisions[i]);
     }
+    return call;
+}
+
+static void count_time(struct weir_envoy_service *service, uint64_t begun_ns)
+{
+    struct weir_envoy_service_counters *counters = &service->counters;
+    uint64_t took_ns = weir_clock_boot_ns() - begun_ns;
+    size_t bucket = 0;
+    while (bucket < WEIR_ENVOY_TIMES && took_ns > weir_envoy_time_bounds_us[bucket] * 1000u)
+        bucket++;
+    weir_count(&counters->time_ns, took_ns);
+    weir_count(&counters->times[bucket], 1);
+}
+
+struct weir_envoy_call *weir_envoy_begin(struct weir_envoy_service *service,
+                                         const struct weir_envoy_request *request,
+                                         weir_envoy_wait wait, void *owner,
+                                         struct weir_envoy_failure *failure)
+{
+    uint64_t begun_ns = service->counts_calls ? weir_clock_boot_ns() : 0;
+    struct weir_envoy_call *call = begin(service, request, wait, owner, failure);
+    if (service->counts_calls)
+        weir_count(&service->counters.requests, 1);
+    if (call)
+        call->begun_ns = begun_ns;
+    else if (service->counts_calls)
+        count_time(service, begun_ns);
     return call;
 }
 
@@ -287,15 +320,6 @@ static void call_count(struct weir_envoy_call *call)
     }
 }
 
-static void count_time(struct weir_envoy_service_counters *counters, uint64_t took_ns)
-{
-    size_t bucket = 0;
-    while (bucket < WEIR_ENVOY_TIMES && took_ns > weir_envoy_time_bounds_us[bucket] * 1000u)
-        bucket++;
-    weir_count(&counters->time_ns, took_ns);
-    weir_count(&counters->times[bucket], 1);
-}
-
 const struct weir_envoy_response *weir_envoy_answer(struct weir_envoy_call *call,
                                                     struct weir_envoy_failure *failure)
 {
@@ -308,7 +332,8 @@ const struct weir_envoy_response *weir_envoy_answer(struct weir_envoy_call *call
         if (decision->error != 0)
             error = (int)decision->error;
     }
-    count_time(counters, weir_clock_boot_ns() - call->begun_ns);
+    if (call->service->counts_calls)
+        count_time(call->service, call->begun_ns);
     if (weir_envoy_respond(&call->plan, &call->response, &shadowed) < 0) {
         weir_count(&counters->store_errors, 1);
         failure->kind = WEIR_ENVOY_FAIL_STORE;

@@ -30,10 +30,15 @@ struct weir_envoy_shared;
 struct weir_envoy_service;
 struct weir_envoy_call;
 
-/* Errors: WEIR_ERR_MEMORY. */
+/* `counts_calls`: calls and their times are counted, those that fail too. Errors: WEIR_ERR_MEMORY.
+ */
 int weir_envoy_open(struct weir_envoy_service **service, struct weir_envoy_shared *shared,
-                    struct weir_worker *worker) __attribute__((warn_unused_result));
+                    struct weir_worker *worker, bool counts_calls)
+    __attribute__((warn_unused_result));
 void weir_envoy_close(struct weir_envoy_service *service);
+
+/* Counts a call of grpc.health.v1's Check, as the original does. */
+void weir_envoy_count_check(struct weir_envoy_service *service);
 
 /* Why there is no response. The original answers every error with UNKNOWN; so does this, but for
  * what it has no word for. The texts of the first two are the original's. */

@@ -7,54 +7,10 @@
 
 /* --- Names ------------------------------------------------------------------------------------ */
 
-static size_t digits_at(const char *text, size_t size, size_t at)
-{
-    size_t count = 0;
-    while (count < 3 && at + count < size && text[at + count] >= '0' && text[at + count] <= '9')
-        count++;
-    return count;
-}
-
-/* The length of an IPv4 address there, 0: there is none; as \d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}. */
-static size_t address_at(const char *text, size_t size, size_t at)
-{
-    size_t end = at;
-    for (int part = 0; part < 4; part++) {
-        size_t digits = digits_at(text, size, end);
-        if (!digits)
-            return 0;
-        end += digits;
-        if (part < 3 && (end >= size || text[end++] != '.'))
-            return 0;
-    }
-    return end - at;
-}
-
-/* A key as it may stand in a name. Returns the size. */
-static size_t clean_key(struct weir_bytes key, char *out, size_t room)
-{
-    size_t size = key.size < room ? key.size : room;
-    for (size_t i = 0; i < size; i++) {
-        unsigned char byte = (unsigned char)key.data[i];
-        bool plain = byte > ' ' && byte < 0x7F && byte != ':' && byte != '|';
-        out[i] = plain ? (char)byte : '_';
-    }
-    for (size_t at = 0; at < size;) {
-        size_t address = address_at(out, size, at);
-        for (size_t i = at; i < at + address; i++)
-            if (out[i] == '.')
-                out[i] = '_';
-        at += address ? address : 1;
-    }
-    return size;
-}
-
 void weir_envoy_stat_name(struct weir_bytes key, enum weir_envoy_count count, char *name,
                           size_t size)
 {
-    char clean[WEIR_ENVOY_KEY_MAX] = "";
-    size_t used = clean_key(key, clean, sizeof clean);
-    snprintf(name, size, "ratelimit.service.rate_limit.%.*s.%s", (int)used, clean,
+    snprintf(name, size, "ratelimit.service.rate_limit.%.*s.%s", (int)key.size, key.data,
              weir_envoy_count_names[count]);
 }
 
@@ -68,6 +24,7 @@ void weir_envoy_singles(const struct weir_envoy_totals *totals,
         {"ratelimit.service.call.should_rate_limit.redis_error", totals->store_errors},
         {"ratelimit.service.call.should_rate_limit.service_error", totals->service_errors},
         {"ratelimit_server.ShouldRateLimit.total_requests", totals->requests},
+        {"ratelimit_server.Check.total_requests", totals->checks},
     };
     memcpy(singles, all, sizeof all);
 }
@@ -115,20 +72,19 @@ char *weir_envoy_stats_text(struct weir_envoy_shared *shared, size_t *size)
  * what is deeper is summed into its key2's series. */
 
 struct labels {
-    char text[WEIR_ENVOY_KEY_MAX]; /* the key, cleaned; parts are cut out of it */
-    const char *part[3];
+    const char *part[3]; /* of the key */
     size_t size[3];
     unsigned count;
 };
 
 static void labels_of(struct weir_bytes key, struct labels *labels)
 {
+    size_t at = 0;
     *labels = (struct labels){.count = 0};
-    size_t size = clean_key(key, labels->text, sizeof labels->text), at = 0;
-    while (labels->count < 3 && at <= size) {
-        const char *dot = memchr(labels->text + at, '.', size - at);
-        size_t end = dot ? (size_t)(dot - labels->text) : size;
-        labels->part[labels->count] = labels->text + at;
+    while (labels->count < 3 && at <= key.size) {
+        const char *dot = memchr(key.data + at, '.', key.size - at);
+        size_t end = dot ? (size_t)(dot - key.data) : key.size;
+        labels->part[labels->count] = key.data + at;
         labels->size[labels->count++] = end - at;
         at = end + 1;
     }
@@ -159,7 +115,7 @@ static void put_labels(FILE *out, const struct labels *labels)
 }
 
 /* One metric over all keys: those of the same labels stand one after the other, since keys are
- * sorted and labels are what they begin with; but for keys that differ only in what was cleaned. */
+ * sorted by their parts and labels are the first of them. */
 static void put_count(FILE *out, const struct weir_envoy_key_counts *keys, size_t count,
                       enum weir_envoy_count what)
 {
@@ -200,9 +156,9 @@ static void put_times(FILE *out, const struct weir_envoy_totals *totals)
     fprintf(out, "%s_count{%s} %" PRIu64 "\n", name, label, below);
 }
 
-static void put_single(FILE *out, const char *name, const char *labels, uint64_t value)
+static void put_single(FILE *out, const char *name, uint64_t value)
 {
-    fprintf(out, "# TYPE %s counter\n%s%s %" PRIu64 "\n", name, name, labels, value);
+    fprintf(out, "# TYPE %s counter\n%s %" PRIu64 "\n", name, name, value);
 }
 
 char *weir_envoy_prometheus_text(struct weir_envoy_shared *shared, size_t *size)
@@ -223,12 +179,15 @@ char *weir_envoy_prometheus_text(struct weir_envoy_shared *shared, size_t *size)
             "ratelimit_service_should_rate_limit_error{err_type=\"redis_error\"} %" PRIu64 "\n"
             "ratelimit_service_should_rate_limit_error{err_type=\"service_error\"} %" PRIu64 "\n",
             totals.store_errors, totals.service_errors);
-    put_single(out, "ratelimit_service_total_requests", "{grpc_method=\"ShouldRateLimit\"}",
-               totals.requests);
+    fprintf(out,
+            "# TYPE ratelimit_service_total_requests counter\n"
+            "ratelimit_service_total_requests{grpc_method=\"ShouldRateLimit\"} %" PRIu64 "\n"
+            "ratelimit_service_total_requests{grpc_method=\"Check\"} %" PRIu64 "\n",
+            totals.requests, totals.checks);
     put_times(out, &totals);
-    put_single(out, "ratelimit_service_config_load_success", "", totals.loads);
-    put_single(out, "ratelimit_service_config_load_error", "", totals.failed_loads);
-    put_single(out, "ratelimit_service_global_shadow_mode", "", totals.global_shadow);
+    put_single(out, "ratelimit_service_config_load_success", totals.loads);
+    put_single(out, "ratelimit_service_config_load_error", totals.failed_loads);
+    put_single(out, "ratelimit_service_global_shadow_mode", totals.global_shadow);
     if (fclose(out) == 0)
         return text;
     free(text);

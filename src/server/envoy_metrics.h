@@ -13,14 +13,13 @@
 /* Room for "ratelimit.service.rate_limit.", a key and a count's name. */
 #define WEIR_ENVOY_NAME_MAX (WEIR_ENVOY_KEY_MAX + 64)
 
-/* The name of a key's counter; `size` at most WEIR_ENVOY_NAME_MAX. In keys, what statsd gives a
- * meaning (":" and "|", dots of IPv4 addresses) becomes "_", and so do bytes that are not graphic
- * ASCII. */
+/* The name of a counter of a key that weir_envoy_shared_keys has given; `size` at most
+ * WEIR_ENVOY_NAME_MAX. */
 void weir_envoy_stat_name(struct weir_bytes key, enum weir_envoy_count count, char *name,
                           size_t size);
 
 /* Counters that belong to no key: names and values of the totals. */
-#define WEIR_ENVOY_SINGLES 6
+#define WEIR_ENVOY_SINGLES 7
 struct weir_envoy_single {
     const char *name;
     uint64_t value;

@@ -150,6 +150,7 @@ void weir_envoy_shared_totals(struct weir_envoy_shared *shared, struct weir_envo
     for (struct weir_envoy_service *at = shared->services; at; at = at->next) {
         const struct weir_envoy_service_counters *counters = &at->counters;
         totals->requests += weir_counted(&counters->requests);
+        totals->checks += weir_counted(&counters->checks);
         totals->service_errors += weir_counted(&counters->service_errors);
         totals->store_errors += weir_counted(&counters->store_errors);
         totals->global_shadow += weir_counted(&counters->global_shadow);
@@ -192,12 +193,20 @@ static void gather_key(void *context, struct weir_bytes key,
         at->counts[i] = weir_counted(&counters->counts[i]);
 }
 
+/* A dot, which ends a part of a key, goes before every other byte: so what begins with the same
+ * parts stands together. */
 static int compare_keys(const void *a, const void *b)
 {
     const struct weir_envoy_key_counts *x = a, *y = b;
-    size_t least = x->key.size < y->key.size ? x->key.size : y->key.size;
-    int order = memcmp(x->key.data, y->key.data, least);
-    return order ? order : (x->key.size > y->key.size) - (x->key.size < y->key.size);
+    size_t least = x->key.size < y->key.size ? x->key.size : y->key.size, at = 0;
+    while (at < least && x->key.data[at] == y->key.data[at])
+        at++;
+    if (at == least)
+        return (x->key.size > y->key.size) - (x->key.size < y->key.size);
+    unsigned char first = (unsigned char)x->key.data[at], second = (unsigned char)y->key.data[at];
+    if (first == '.' || second == '.')
+        return first == '.' ? -1 : 1;
+    return first < second ? -1 : 1;
 }
 
 struct weir_envoy_key_counts *weir_envoy_shared_keys(struct weir_envoy_shared *shared,

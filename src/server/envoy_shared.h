@@ -28,7 +28,8 @@ extern const uint32_t weir_envoy_time_bounds_us[WEIR_ENVOY_TIMES];
 
 /* A service's own; written by its worker alone. */
 struct weir_envoy_service_counters {
-    _Atomic uint64_t requests, service_errors, store_errors, global_shadow;
+    _Atomic uint64_t requests, checks; /* gRPC: ShouldRateLimit, grpc.health.v1's Check */
+    _Atomic uint64_t service_errors, store_errors, global_shadow;
     _Atomic uint64_t time_ns, times[WEIR_ENVOY_TIMES + 1];
 };
 
@@ -37,6 +38,7 @@ struct weir_envoy_service {
     struct weir_envoy_service *next; /* of the shared list */
     struct weir_envoy_shared *shared;
     struct weir_worker *worker;
+    bool counts_calls;            /* gRPC's: the original counts no calls of /json */
     struct weir_envoy_hold *hold; /* the configuration of the next call; NULL: none yet */
     uint64_t version;             /* of the shared configuration, when it was taken up */
     struct weir_envoy_stats *stats;
@@ -92,14 +94,15 @@ struct weir_envoy *weir_envoy_shared_current(struct weir_envoy_shared *shared, u
 
 /* Everything that is counted, over all services. */
 struct weir_envoy_totals {
-    uint64_t requests, service_errors, store_errors, global_shadow, loads, failed_loads;
+    uint64_t requests, checks, service_errors, store_errors, global_shadow, loads, failed_loads;
     uint64_t time_ns, times[WEIR_ENVOY_TIMES + 1];
 };
 void weir_envoy_shared_totals(struct weir_envoy_shared *shared, struct weir_envoy_totals *totals);
 
-/* The counters of all keys, each key once, sorted; freed with free(). NULL: no memory. */
+/* The counters of all keys, by their names (envoy_stats.h), each name once, sorted by their parts;
+ * freed with free(). NULL: no memory. */
 struct weir_envoy_key_counts {
-    struct weir_bytes key; /* behind the array */
+    struct weir_bytes key; /* the registry's */
     uint64_t counts[WEIR_ENVOY_COUNT_TOTAL];
 };
 struct weir_envoy_key_counts *weir_envoy_shared_keys(struct weir_envoy_shared *shared,

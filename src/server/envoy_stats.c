@@ -15,7 +15,7 @@ struct entry {
     struct weir_envoy_counters counters;
     uint64_t hash;
     size_t size;
-    char key[];
+    char key[]; /* and behind it, of the same size, its name */
 };
 
 struct weir_envoy_stats {
@@ -32,15 +32,67 @@ const char *const weir_envoy_count_names[WEIR_ENVOY_COUNT_TOTAL] = {
 #undef COUNT_NAME
 };
 
+/* --- Names ------------------------------------------------------------------------------------ */
+
+static size_t digits_at(const char *text, size_t size, size_t at)
+{
+    size_t count = 0;
+    while (count < 3 && at + count < size && text[at + count] >= '0' && text[at + count] <= '9')
+        count++;
+    return count;
+}
+
+/* The length of an IPv4 address there, 0: there is none; as \d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}. */
+static size_t address_at(const char *text, size_t size, size_t at)
+{
+    size_t end = at;
+    for (int part = 0; part < 4; part++) {
+        size_t digits = digits_at(text, size, end);
+        if (!digits)
+            return 0;
+        end += digits;
+        if (part < 3 && (end >= size || text[end++] != '.'))
+            return 0;
+    }
+    return end - at;
+}
+
+/* Makes a name of a key: what may stand in a line of statsd and of /stats. */
+static void make_name(char *name, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        unsigned char byte = (unsigned char)name[i];
+        if (byte < ' ' || byte == 0x7F || byte == ':' || byte == '|')
+            name[i] = '_';
+    }
+    for (size_t at = 0; at < size;) {
+        size_t address = address_at(name, size, at);
+        for (size_t i = at; i < at + address; i++) {
+            if (name[i] == '.')
+                name[i] = '_';
+        }
+        at += address ? address : 1;
+    }
+}
+
+/* --- Entries ---------------------------------------------------------------------------------- */
+
 static struct entry *entry_make(struct weir_bytes key, uint64_t hash)
 {
-    struct entry *entry = calloc(1, sizeof *entry + key.size);
+    struct entry *entry = calloc(1, sizeof *entry + 2 * key.size);
     if (!entry)
         return NULL;
     entry->hash = hash;
     entry->size = key.size;
     memcpy(entry->key, key.data, key.size);
+    memcpy(entry->key + key.size, key.data, key.size);
+    make_name(entry->key + key.size, key.size);
     return entry;
+}
+
+static struct weir_bytes entry_name(const struct entry *entry)
+{
+    return (struct weir_bytes){entry->key + entry->size, entry->size};
 }
 
 int weir_envoy_stats_open(struct weir_envoy_stats **stats)
@@ -145,13 +197,12 @@ struct weir_envoy_counters *weir_envoy_stats_find(struct weir_envoy_stats *stats
 void weir_envoy_stats_walk(struct weir_envoy_stats *stats, weir_envoy_stats_visit visit,
                            void *context)
 {
-    struct weir_bytes other = {stats->other->key, stats->other->size};
     pthread_mutex_lock(&stats->lock);
     for (uint32_t i = 0; i <= stats->mask; i++) {
         const struct entry *entry = stats->slots[i];
         if (entry)
-            visit(context, (struct weir_bytes){entry->key, entry->size}, &entry->counters);
+            visit(context, entry_name(entry), &entry->counters);
     }
     pthread_mutex_unlock(&stats->lock);
-    visit(context, other, &stats->other->counters);
+    visit(context, entry_name(stats->other), &stats->other->counters);
 }

@@ -6,8 +6,12 @@
  * has configured) find one until WEIR_ENVOY_KEYS_MAX are there; then they are counted under
  * "other", so that what clients send cannot fill the memory (the original has no bound).
  *
- * Memory: about 150 bytes and the key, for ever. Threads: one owner finds and counts; anybody may
- * walk.
+ * A key that a walk tells of is a name: what statsd gives a meaning (":" and "|", dots of IPv4
+ * addresses) is "_", as in the original, and so is what could end a line: control characters. So
+ * several keys may have one name.
+ *
+ * Memory: about 150 bytes and twice the key, for ever. Threads: one owner finds and counts; anybody
+ * may walk.
  */
 #ifndef WEIR_SERVER_ENVOY_STATS_H
 #define WEIR_SERVER_ENVOY_STATS_H
@@ -18,7 +22,7 @@
 
 #include <weir/bytes.h>
 
-/* Keys with values of requests in them, of one registry: 3 MB at 300 bytes a key. */
+/* Keys with values of requests in them, of one registry: 5 MB at 300 bytes a key. */
 #define WEIR_ENVOY_KEYS_MAX 10000
 /* Keys of configurations, over all reloads. */
 #define WEIR_ENVOY_FIXED_KEYS_MAX 1000000
@@ -60,8 +64,8 @@ void weir_envoy_stats_close(struct weir_envoy_stats *stats);
 struct weir_envoy_counters *weir_envoy_stats_find(struct weir_envoy_stats *stats,
                                                   struct weir_bytes key, bool fixed);
 
-/* Calls `visit` with every key, in no order; holds up nobody but who finds a new key. */
-typedef void (*weir_envoy_stats_visit)(void *context, struct weir_bytes key,
+/* Calls `visit` with every key's name, in no order; holds up nobody but who finds a new key. */
+typedef void (*weir_envoy_stats_visit)(void *context, struct weir_bytes name,
                                        const struct weir_envoy_counters *counters);
 void weir_envoy_stats_walk(struct weir_envoy_stats *stats, weir_envoy_stats_visit visit,
                            void *context);

@@ -246,7 +246,7 @@ static void *grpc_open(struct weir_worker *worker, void *server)
     grpc->allocator = (nghttp2_mem){&grpc->memory, weir_grpc_malloc, weir_grpc_free,
                                     weir_grpc_calloc, weir_grpc_realloc};
     struct weir_envoy_shared *envoy = grpc->daemon->envoy;
-    if ((envoy && weir_envoy_open(&grpc->envoy, envoy, worker) < 0) ||
+    if ((envoy && weir_envoy_open(&grpc->envoy, envoy, worker, true) < 0) ||
         nghttp2_option_new(&grpc->options) < 0 || weir_grpc_callbacks_open(&grpc->callbacks) < 0) {
         grpc_close(grpc);
         return NULL;

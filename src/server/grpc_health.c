@@ -57,7 +57,10 @@ void weir_grpc_health_check_read(struct weir_grpc_stream *stream, struct weir_by
 void weir_grpc_health_check_begin(struct weir_grpc_stream *stream)
 {
     const struct weir_bytes *service = stream->request;
-    enum weir_grpc_health health = health_of(weir_grpc_of(stream), *service);
+    struct weir_grpc *grpc = weir_grpc_of(stream);
+    enum weir_grpc_health health = health_of(grpc, *service);
+    if (grpc->envoy)
+        weir_envoy_count_check(grpc->envoy);
     if (health == WEIR_GRPC_SERVICE_UNKNOWN)
         weir_grpc_fail(stream, WEIR_GRPC_NOT_FOUND, "unknown service");
     else

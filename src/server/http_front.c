@@ -297,7 +297,7 @@ static void *check_open(struct weir_worker *worker, void *server)
     struct weir_http *http =
         http_open(worker, server, check_routes, sizeof check_routes / sizeof *check_routes);
     if (http && daemon && daemon->envoy &&
-        weir_envoy_open(&http->envoy, daemon->envoy, worker) < 0) {
+        weir_envoy_open(&http->envoy, daemon->envoy, worker, false) < 0) {
         free(http);
         return NULL;
     }

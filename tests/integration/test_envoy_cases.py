@@ -153,6 +153,8 @@ def test_names_of_limits_and_unknown_domains_are_told(service, stub):
     before = service.stats().get("ratelimit.service.rate_limit.nowhere.domain_not_found", 0)  # 1
     assert ask(stub, "nowhere", "a=b").overall_code == OK
     assert service.stats()["ratelimit.service.rate_limit.nowhere.domain_not_found"] == before + 1
+    ask(stub, "nowhere", "a=b", "c=d", "a=b")  # it is looked up for each
+    assert service.stats()["ratelimit.service.rate_limit.nowhere.domain_not_found"] == before + 4
 
 
 def test_an_override_goes_before_the_configuration(service, stub):

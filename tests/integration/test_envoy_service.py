@@ -315,6 +315,58 @@ def test_prometheus_has_the_originals_names(tmp_path):
         assert text in service.get("/metrics")
 
 
+def test_values_beyond_ascii_have_counters_of_their_own(tmp_path):
+    """But for what could end a line of statsd or /stats: the original lets a value write lines."""
+    files = {"a.yaml": configuration("d", rule("v", "hour", 9, value_to_metric=True))}
+    with Service(tmp_path, files, prometheus={"address": "127.0.0.1:0"}) as service, \
+            service.stub() as stub:
+        for value in "\u00e4", "\u00f6", "\u65e5\u672c", "a b", "a\nb", "a:b":
+            ask(stub, "d", f"v={value}")
+        ask(stub, "d", {"entries": "", "limit": (5, 3)})
+        stats = service.stats()
+        for value in "\u00e4", "\u00f6", "\u65e5\u672c", "a b":
+            assert stats[f"ratelimit.service.rate_limit.d.v_{value}.total_hits"] == 1
+            line = f'_total_hits{{domain="d",key1="v_{value}"}} 1\n'
+            assert line in service.get("/metrics")
+        assert stats["ratelimit.service.rate_limit.d.v_a_b.total_hits"] == 2
+        assert '_total_hits{domain="d",key1="v_a_b"} 2\n' in service.get("/metrics")
+        assert stats["ratelimit.service.rate_limit.d..total_hits"] == 1
+        text = service.get("/metrics")
+        assert '_total_hits{domain="d",key1=""} 1\n' in text
+        series = [line.rsplit(" ", 1)[0] for line in text.splitlines() if line[0] != "#"]
+        assert len(series) == len(set(series))
+
+
+def test_no_series_of_prometheus_is_there_twice(tmp_path):
+    """Which would fail the whole scrape: levels below key2 are summed, whatever sorts between."""
+    files = {"a.yaml": configuration("d", rule("a", None, None, rule(
+        "b", "hour", 9, rule("c", "hour", 9)), rule("b-z", "hour", 9), rule("b z", "hour", 9)))}
+    with Service(tmp_path, files) as service, service.stub() as stub:
+        ask(stub, "d", "a=1,b=1", "a=1,b-z=1", "a=1,b z=1", "a=1,b=1,c=1")
+        lines = [line for line in service.get("/metrics").splitlines() if "_total_hits{" in line]
+        name = 'ratelimit_service_rate_limit_total_hits{domain="d",key1="a",key2='
+        assert sorted(lines) == [f'{name}"b z"}} 1', f'{name}"b"}} 2', f'{name}"b-z"}} 1']
+
+
+def test_calls_are_counted_as_the_original_does(tmp_path):
+    """Those of gRPC, also health's Check, also those that fail; none of /json."""
+    with Service(tmp_path, {"a.yaml": BASIC}) as service, service.stub() as stub:
+        assert stub.health("ratelimit") == stub.health("") == SERVING
+        assert service.json("basic", [("key1", "x")]).status == 200
+        assert service.json("", [("key1", "x")]).status == 400
+        ask(stub, "basic", "key1=x")
+        status_of(lambda: ask(stub, "", "a=b"))
+        stats = service.stats()
+        assert stats["ratelimit_server.ShouldRateLimit.total_requests"] == 2
+        assert stats["ratelimit_server.Check.total_requests"] == 2
+        assert stats["ratelimit.service.call.should_rate_limit.service_error"] == 2
+        text = service.get("/metrics")
+        name = "ratelimit_service_total_requests"
+        assert f'{name}{{grpc_method="ShouldRateLimit"}} 2\n' in text
+        assert f'{name}{{grpc_method="Check"}} 2\n' in text
+        assert 'response_time_seconds_count{grpc_method="ShouldRateLimit"} 2\n' in text
+
+
 def received(sock, found):
     """Lines from a socket until they are what is waited for."""
     sock.settimeout(SECONDS_MAX)

@@ -514,6 +514,11 @@ static void metadata_of_what_passed_is_told(void **state)
                         "metadata:{name:'service_2',x:{p:2,q:true},other:-1.5}}");
     ASK(server, "d", "c=1");
     assert_string_equal(show_metadata(server), "{domain:'d',descriptors:[{entries:['c=1']}]}");
+    /* What was united stays in that answer: the original adds b's to a's rule for good. */
+    ASK(server, "d", "a=3");
+    assert_string_equal(show_metadata(server),
+                        "{domain:'d',descriptors:[{entries:['a=3']}],"
+                        "metadata:{name:'service_1',x:{p:1,l:[1,'two',null]}}}");
     envoy_stop(server);
 }
 

@@ -128,6 +128,12 @@ static void an_override_needs_no_configuration(void **state)
     assert_string_equal(ask_override(server, "test-domain", "none=x,y=", 0, WEIR_ENVOY_SECOND),
                         "OVER_LIMIT: OVER_LIMIT 0/SECOND 1s 0");
     expect_stat(server, "test-domain.none_x.y");
+    ask_override(server, "test-domain", "", 5, WEIR_ENVOY_HOUR); /* the original was asked these */
+    expect_stat(server, "test-domain.");
+    ask_override(server, "test-domain", "=,a=b", 5, WEIR_ENVOY_HOUR);
+    expect_stat(server, "test-domain.a_b");
+    ask_override(server, "test-domain", "a=,=b", 5, WEIR_ENVOY_HOUR);
+    expect_stat(server, "test-domain.a._b");
     envoy_stop(server);
 }
 

@@ -114,6 +114,20 @@ static void others_may_walk_while_keys_are_added(void **state)
     weir_envoy_stats_close(stats);
 }
 
+struct names {
+    struct weir_bytes list[2]; /* "other" too */
+    uint32_t count;
+};
+
+static void take_name(void *context, struct weir_bytes name,
+                      const struct weir_envoy_counters *counters)
+{
+    struct names *names = context;
+    (void)counters;
+    assert_true(names->count < 2);
+    names->list[names->count++] = name;
+}
+
 static void names_are_those_of_the_original(void **state)
 {
     static const struct {
@@ -125,16 +139,27 @@ static void names_are_those_of_the_original(void **state)
         {"10.1.2.3.4", "10_1_2_3.4"},
         {"1.2.3", "1.2.3"},
         {"1234.1.2.3.4", "1234_1_2_3.4"},
-        {"d.a b\n\xc3\xa4", "d.a_b___"},
+        {"d.a b", "d.a b"},
+        {"d.\xc3\xa4", "d.\xc3\xa4"}, /* two values, two counters */
+        {"d.\xc3\xb6", "d.\xc3\xb6"},
+        {"d.a\n\t\x7f"
+         "b",
+         "d.a___b"},
         {"", ""},
     };
     char name[WEIR_ENVOY_NAME_MAX], expected[WEIR_ENVOY_NAME_MAX];
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        weir_envoy_stat_name(bytes(cases[i].key), WEIR_ENVOY_COUNT_near_limit, name, sizeof name);
+        struct weir_envoy_stats *stats = open_stats();
+        struct names names = {.count = 0};
+        weir_envoy_stats_find(stats, bytes(cases[i].key), false);
+        weir_envoy_stats_walk(stats, take_name, &names);
+        assert_int_equal(names.count, 2);
+        weir_envoy_stat_name(names.list[0], WEIR_ENVOY_COUNT_near_limit, name, sizeof name);
         snprintf(expected, sizeof expected, "ratelimit.service.rate_limit.%s.near_limit",
                  cases[i].clean);
         assert_string_equal(name, expected);
+        weir_envoy_stats_close(stats);
     }
 }
 
