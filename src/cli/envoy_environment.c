@@ -125,6 +125,8 @@ static void name_without_effect(struct envoy_values *values, FILE *notes)
         fputs("weir: EXTRA_TAGS has no effect: Prometheus adds labels to what it scrapes\n", notes);
 }
 
+#define TAG_ITEM_MAX 256 /* of EXTRA_TAGS, as text */
+
 /* --- Listeners -------------------------------------------------------------------------------- */
 
 /* HOST and PORT as an address; Go listens on all where there is no host. */
@@ -334,72 +336,127 @@ static void put_headers(struct envoy_values *values, FILE *out)
     fputs(" }\n", out);
 }
 
-/* "k:v,k:v" as a mapping. */
-static void put_tags(struct envoy_values *values, FILE *out)
+/* The item of a list "k:v,k:v" at `at`; false: it has no colon, or is too long. */
+struct tag {
+    const char *name, *value;
+    int name_size, value_size;
+};
+
+static bool tag_at(const char *at, struct tag *tag)
 {
-    char item[256];
-    const char *at = envoy_text(values, "EXTRA_TAGS", "");
-    if (!*at)
-        return;
-    fputs(", tags: {", out);
-    for (bool first = true; *at; first = false) {
-        size_t size = strcspn(at, ",");
-        const char *colon = memchr(at, ':', size);
-        if (!colon || size >= sizeof item) {
-            envoy_wrong(values, "EXTRA_TAGS is no list of name:value");
-            break;
-        }
-        fputs(first ? " " : ", ", out);
-        snprintf(item, sizeof item, "%.*s", (int)(colon - at), at);
-        envoy_put(values, out, item);
-        fputs(": ", out);
-        snprintf(item, sizeof item, "%.*s", (int)(size - (size_t)(colon + 1 - at)), colon + 1);
-        envoy_put(values, out, item);
-        at += size + (at[size] == ',');
-    }
-    fputs(" }", out);
+    size_t size = strcspn(at, ",");
+    const char *colon = memchr(at, ':', size);
+    if (!colon || size >= TAG_ITEM_MAX)
+        return false;
+    *tag = (struct tag){at, colon + 1, (int)(colon - at), (int)(size - (size_t)(colon + 1 - at))};
+    return true;
 }
 
-/* One sink at most, as in the original; USE_STATSD is on where nothing else is said. */
+static const char *tag_behind(const struct tag *tag)
+{
+    const char *end = tag->value + tag->value_size;
+    return end + (*end == ',');
+}
+
+static void check_tags(struct envoy_values *values)
+{
+    struct tag tag;
+    for (const char *at = envoy_text(values, "EXTRA_TAGS", ""); *at; at = tag_behind(&tag)) {
+        if (!tag_at(at, &tag)) {
+            envoy_wrong(values, "EXTRA_TAGS is no list of name:value");
+            return;
+        }
+    }
+}
+
+/* As a mapping. */
+static void put_tags(struct envoy_values *values, FILE *out)
+{
+    char item[TAG_ITEM_MAX];
+    struct tag tag;
+    const char *first = envoy_text(values, "EXTRA_TAGS", "");
+    for (const char *at = first; *at && tag_at(at, &tag); at = tag_behind(&tag)) {
+        fputs(at == first ? ", tags: { " : ", ", out);
+        snprintf(item, sizeof item, "%.*s", tag.name_size, tag.name);
+        envoy_put(values, out, item);
+        fputs(": ", out);
+        snprintf(item, sizeof item, "%.*s", tag.value_size, tag.value);
+        envoy_put(values, out, item);
+    }
+    fputs(*first ? " }" : "", out);
+}
+
+static void put_prometheus(struct envoy_values *values, FILE *out)
+{
+    char address[300];
+    const char *given = envoy_text(values, "PROMETHEUS_ADDR", ":9090");
+    snprintf(address, sizeof address, "%s%.256s", *given == ':' ? "0.0.0.0" : "", given);
+    fputs("  prometheus: { address: ", out);
+    envoy_put(values, out, address);
+    fputs(", path: ", out);
+    envoy_put(values, out, envoy_text(values, "PROMETHEUS_PATH", "/metrics"));
+    fputs(" }\n", out);
+}
+
+static void put_statsd(struct envoy_values *values, FILE *out, bool dog, uint64_t port,
+                       uint64_t interval_ns)
+{
+    char address[400];
+    const char *host = envoy_text(values, "STATSD_HOST", "localhost");
+    bool v6 = strchr(host, ':') && *host != '[';
+    snprintf(address, sizeof address, "%s://%s%.256s%s:%llu", dog ? "udp" : "tcp", v6 ? "[" : "",
+             host, v6 ? "]" : "", (unsigned long long)port);
+    fputs("  statsd: { address: ", out);
+    envoy_put(values, out, address);
+    fprintf(out, ", format: %s, interval: %llums", dog ? "dogstatsd" : "statsd",
+            (unsigned long long)(interval_ns / 1000000));
+    put_tags(values, out);
+    fputs(" }\n", out);
+}
+
+/* One sink at most, as in the original; USE_STATSD is on where nothing else is said. What is wrong
+ * with a variable is an error also where its sink is not on. */
 static void put_sinks(struct envoy_values *values, FILE *out)
 {
+    static const uint64_t ms_ns = 1000000;
     bool dog = envoy_flag(values, "USE_DOG_STATSD", false);
     bool prometheus = envoy_flag(values, "USE_PROMETHEUS", false);
     bool statsd = envoy_flag(values, "USE_STATSD", !dog && !prometheus);
+    uint64_t port = envoy_number(values, "STATSD_PORT", 65535, 8125);
+    uint64_t interval_ns = envoy_duration(values, "STATS_FLUSH_INTERVAL", 10000 * ms_ns);
+    if (interval_ns < 100 * ms_ns || interval_ns > 3600000 * ms_ns)
+        envoy_wrong(values, "STATS_FLUSH_INTERVAL is a duration of 100ms to 1h");
+    check_tags(values);
     if (envoy_flag(values, "DISABLE_STATS", false))
         return;
     if (statsd + dog + prometheus > 1)
         envoy_wrong(values, "USE_STATSD, USE_DOG_STATSD and USE_PROMETHEUS exclude each other");
-    if (prometheus) {
-        char address[300];
-        const char *given = envoy_text(values, "PROMETHEUS_ADDR", ":9090");
-        snprintf(address, sizeof address, "%s%.256s", *given == ':' ? "0.0.0.0" : "", given);
-        fputs("  prometheus: { address: ", out);
-        envoy_put(values, out, address);
-        fputs(", path: ", out);
-        envoy_put(values, out, envoy_text(values, "PROMETHEUS_PATH", "/metrics"));
-        fputs(" }\n", out);
-    } else if (statsd || dog) {
-        char address[400];
-        const char *host = envoy_text(values, "STATSD_HOST", "localhost");
-        bool v6 = strchr(host, ':') && *host != '[';
-        snprintf(address, sizeof address, "%s://%s%.256s%s:%llu", dog ? "udp" : "tcp",
-                 v6 ? "[" : "", host, v6 ? "]" : "",
-                 (unsigned long long)envoy_number(values, "STATSD_PORT", 65535, 8125));
-        fputs("  statsd: { address: ", out);
-        envoy_put(values, out, address);
-        fprintf(out, ", format: %s, interval: %llums", dog ? "dogstatsd" : "statsd",
-                (unsigned long long)(envoy_duration(values, "STATS_FLUSH_INTERVAL",
-                                                    UINT64_C(10000000000)) /
-                                     1000000));
-        put_tags(values, out);
-        fputs(" }\n", out);
+    if (prometheus)
+        put_prometheus(values, out);
+    else if (statsd || dog)
+        put_statsd(values, out, dog, port, interval_ns);
+}
+
+static void put_ratio(struct envoy_values *values, FILE *out)
+{
+    const char *ratio = envoy_text(values, "NEAR_LIMIT_RATIO", "");
+    char *end;
+    float number = strtof(ratio, &end);
+    if (!*ratio)
+        return;
+    if (*end || !(number > 0 && number <= 1)) {
+        char text[128];
+        snprintf(text, sizeof text,
+                 "NEAR_LIMIT_RATIO is a number above 0 and at most 1, not '%.32s'", ratio);
+        envoy_wrong(values, text);
     }
+    fputs("  near_limit_ratio: ", out);
+    envoy_put(values, out, ratio);
+    fputs("\n", out);
 }
 
 static void put_envoy(struct envoy_values *values, FILE *out)
 {
-    const char *ratio = envoy_text(values, "NEAR_LIMIT_RATIO", "");
     fputs("envoy:\n", out);
     put_folder(values, out);
     put_flag(values, out, "merge_domains", "MERGE_DOMAIN_CONFIG");
@@ -422,18 +479,15 @@ static void put_envoy(struct envoy_values *values, FILE *out)
             fputs("\n", out);
         }
     }
-    if (*ratio) {
-        fputs("  near_limit_ratio: ", out);
-        envoy_put(values, out, ratio);
-        fputs("\n", out);
-    }
+    put_ratio(values, out);
     put_headers(values, out);
     put_sinks(values, out);
 }
 
 /* --- All of it -------------------------------------------------------------------------------- */
 
-/* What weir does not have, and what it therefore cannot start as. */
+/* What weir does not have, and what it therefore cannot start as; and what is not read below where
+ * other variables are as they are. */
 static void check_kinds(struct envoy_values *values)
 {
     const char *config = envoy_text(values, "CONFIG_TYPE", "FILE");
@@ -445,6 +499,9 @@ static void check_kinds(struct envoy_values *values)
                             "REDIS_URL is not set), no memcached");
     /* It never waits for a configuration, so this says nothing new; but it has to be a flag. */
     (void)envoy_flag(values, "FORCE_START_WITHOUT_INITIAL_CONFIG", false);
+    (void)envoy_flag(values, "REDIS_TLS", false);
+    (void)envoy_number(values, "GRPC_PORT", 65535, 8081);
+    (void)envoy_number(values, "WEIR_NODES", 1000, 0);
 }
 
 int cli_envoy_read(struct cli_envoy *envoy, cli_environment environment, void *context, FILE *notes,

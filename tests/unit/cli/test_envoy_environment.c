@@ -218,6 +218,20 @@ static void what_the_service_does(void **state)
     assert_string_equal(options->reset_header, "C");
     assert_string_equal(result.notes, "");
     result_free(&result);
+    /* The spellings of Go's float32. */
+    static const struct {
+        const char *text;
+        float ratio;
+    } ratios[] = {{"NEAR_LIMIT_RATIO=8e-1", 0.8F},
+                  {"NEAR_LIMIT_RATIO=0x1p-1", 0.5F},
+                  {"NEAR_LIMIT_RATIO=+.25", 0.25F},
+                  {"NEAR_LIMIT_RATIO=1", 1.0F},
+                  {"NEAR_LIMIT_RATIO=0.999999", 0.999999F}};
+    for (size_t i = 0; i < sizeof ratios / sizeof *ratios; i++) {
+        result = READ(ratios[i].text);
+        assert_true(result.settings->envoy.options.near_limit_ratio == ratios[i].ratio);
+        result_free(&result);
+    }
     result = READ("RUNTIME_WATCH_ROOT=false");
     assert_null(result.settings->envoy.options.name_prefix);
     result_free(&result);
@@ -259,6 +273,24 @@ static void wrong_values_are_refused(void **state)
         {{"SHADOW_MODE=maybe"}, "SHADOW_MODE is true or false, not 'maybe'"},
         {{"STATS_FLUSH_INTERVAL=10"},
          "STATS_FLUSH_INTERVAL is a duration as 1h30m, 10s or 100ms, not '10'"},
+        /* Also where its sink is not on. */
+        {{"STATS_FLUSH_INTERVAL=10", "USE_PROMETHEUS=true"},
+         "STATS_FLUSH_INTERVAL is a duration as 1h30m, 10s or 100ms, not '10'"},
+        {{"STATS_FLUSH_INTERVAL=10", "DISABLE_STATS=true"},
+         "STATS_FLUSH_INTERVAL is a duration as 1h30m, 10s or 100ms, not '10'"},
+        {{"STATS_FLUSH_INTERVAL=0"}, "STATS_FLUSH_INTERVAL is a duration of 100ms to 1h"},
+        {{"STATS_FLUSH_INTERVAL=99ms"}, "STATS_FLUSH_INTERVAL is a duration of 100ms to 1h"},
+        {{"STATS_FLUSH_INTERVAL=61m"}, "STATS_FLUSH_INTERVAL is a duration of 100ms to 1h"},
+        {{"STATSD_PORT=x", "DISABLE_STATS=true"}, "STATSD_PORT is a number of 0 to 65535, not 'x'"},
+        {{"EXTRA_TAGS=a:b,foo", "USE_PROMETHEUS=true"}, "EXTRA_TAGS is no list of name:value"},
+        {{"GRPC_UDS=/x", "GRPC_PORT=x"}, "GRPC_PORT is a number of 0 to 65535, not 'x'"},
+        {{"REDIS_TLS=maybe"}, "REDIS_TLS is true or false, not 'maybe'"},
+        {{"NEAR_LIMIT_RATIO=x"}, "NEAR_LIMIT_RATIO is a number above 0 and at most 1, not 'x'"},
+        {{"NEAR_LIMIT_RATIO=0"}, "NEAR_LIMIT_RATIO is a number above 0 and at most 1, not '0'"},
+        {{"NEAR_LIMIT_RATIO=1.1"}, "NEAR_LIMIT_RATIO is a number above 0 and at most 1, not '1.1'"},
+        {{"NEAR_LIMIT_RATIO=nan"}, "NEAR_LIMIT_RATIO is a number above 0 and at most 1, not 'nan'"},
+        {{"NEAR_LIMIT_RATIO=0.5x"},
+         "NEAR_LIMIT_RATIO is a number above 0 and at most 1, not '0.5x'"},
         {{"GRPC_MAX_CONNECTION_AGE=-1s"},
          "GRPC_MAX_CONNECTION_AGE is a duration as 1h30m, 10s or 100ms, not '-1s'"},
         {{"BACKEND_TYPE=memcache"},
