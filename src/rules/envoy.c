@@ -69,6 +69,9 @@ static void load_files(struct envoy_loader *loader, const struct weir_envoy_file
         }
         snprintf(name, size, "%s%s", prefix != NULL ? prefix : "", files[i].name);
         loader->file = sources[i].name = name;
+        if (loader->envoy->options.opening != NULL) {
+            loader->envoy->options.opening(name);
+        }
         envoy_decode(loader, files[i].text, files[i].size, &sources[i]);
     }
     for (uint32_t i = 0; i < count && !loader->failed && !loader->no_memory; i++) {

@@ -33,6 +33,7 @@ struct weir_envoy_options {
     float near_limit_ratio;   /* NEAR_LIMIT_RATIO; 0: 0.8 */
     const char *limit_header, *remaining_header, *reset_header; /* NULL: RateLimit-Limit, … */
     const char *name_prefix; /* of files in messages: "config." where the original has it; or "" */
+    void (*opening)(const char *name); /* while it loads: a file is read next; NULL: nobody asks */
 };
 
 /* At most so many, of at most 64 bytes each, so that a name and its tags fit a packet. */

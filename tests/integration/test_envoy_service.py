@@ -512,14 +512,25 @@ def test_a_folder_can_be_checked(tmp_path):
     run = check(weir_path(), "validate", "--envoy-config", folder)
     assert (run.returncode, run.stdout) == (
         0, f"checking rate limit configs...\nloading config directory: {folder}\n"
-           "all rate limit configs ok\n")
+           f"opening config file: {folder}/a.yaml\nall rate limit configs ok\n")
     (tmp_path / "config" / "b.yaml").write_text(BASIC)
     link = tmp_path / "ratelimit_config_check"
     link.symlink_to(os.path.abspath(weir_path()))
-    run = check(str(link), "-config_dir", folder)
-    assert run.returncode == 1
-    assert run.stdout.endswith("error loading rate limit configs: b.yaml: duplicate domain 'basic' "
-                               "in config file\n")
+    for given, shown in ((folder, f"{folder}/"), (f"{folder}//", f"{folder}/"),
+                         ("./config/", "config/")):
+        run = subprocess.run([str(link), "-config_dir", given], capture_output=True, text=True,
+                             timeout=30, check=False, cwd=tmp_path)
+        assert (run.returncode, run.stdout) == (
+            1, f"checking rate limit configs...\nloading config directory: {given}\n"
+               f"opening config file: {shown}a.yaml\nopening config file: {shown}b.yaml\n"
+               f"error loading rate limit configs: {shown}b.yaml: duplicate domain 'basic' "
+               "in config file\n")
+    run = subprocess.run([str(link), "-config_dir", "."], capture_output=True, text=True,
+                         timeout=30, check=False, cwd=folder)
+    assert "\nopening config file: a.yaml\nopening config file: b.yaml\n" in run.stdout
+    run = check(weir_path(), "validate", "--quiet", "--envoy-config", folder)
+    assert (run.stdout, run.stderr) == (
+        "", f"weir: {folder}/b.yaml: duplicate domain 'basic' in config file\n")
     run = check(str(link), "-config_dir", folder, "-merge_domain_configs")
     assert "b.yaml: duplicate descriptor composite key 'basic.key1'" in run.stdout
     assert check(weir_path(), "validate", "--quiet", "--envoy-config", folder).stdout == ""
