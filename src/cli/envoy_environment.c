@@ -48,7 +48,6 @@ static const struct {
     {"REDIS_POOL_ON_EMPTY_BEHAVIOR", "WAIT", POOL},
     {"REDIS_TIMEOUT", "10s", "a decision has 20 ms"},
     {"REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", "false", "the name in the certificate is verified"},
-    {"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "false", "health always needs a connection"},
     {"REDIS_STARTUP_INITIAL_INTERVAL", "1s", "weir starts without Redis, and connects by itself"},
     {"REDIS_STARTUP_MAX_INTERVAL", "30s", "weir starts without Redis, and connects by itself"},
     {"REDIS_STARTUP_MAX_ELAPSED_TIME", "0", "weir starts without Redis, and connects by itself"},
@@ -88,9 +87,16 @@ static const struct {
 static const struct {
     const char *name, *standard;
 } of_redis[] = {
-    {"REDIS_TYPE", "SINGLE"},      {"REDIS_SOCKET_TYPE", "unix"}, {"REDIS_AUTH", ""},
-    {"REDIS_SENTINEL_AUTH", ""},   {"REDIS_TLS", "false"},        {"REDIS_TLS_CACERT", ""},
-    {"REDIS_TLS_CLIENT_CERT", ""}, {"REDIS_TLS_CLIENT_KEY", ""},  {"CACHE_KEY_PREFIX", ""},
+    {"REDIS_TYPE", "SINGLE"},
+    {"REDIS_SOCKET_TYPE", "unix"},
+    {"REDIS_AUTH", ""},
+    {"REDIS_SENTINEL_AUTH", ""},
+    {"REDIS_TLS", "false"},
+    {"REDIS_TLS_CACERT", ""},
+    {"REDIS_TLS_CLIENT_CERT", ""},
+    {"REDIS_TLS_CLIENT_KEY", ""},
+    {"CACHE_KEY_PREFIX", ""},
+    {"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "false"},
     {"WEIR_NODES", "0"},
 };
 
@@ -464,6 +470,7 @@ static void put_envoy(struct envoy_values *values, FILE *out)
     put_flag(values, out, "quota_mode", "QUOTA_MODE");
     put_flag(values, out, "dynamic_metadata", "RESPONSE_DYNAMIC_METADATA");
     put_flag(values, out, "healthy_with_domains", "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED");
+    put_flag(values, out, "healthy_with_store", "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION");
     if (envoy_flag(values, "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", false))
         fputs("  charge: if_all_allow\n", out);
     if (envoy_number(values, "LOCAL_CACHE_SIZE_IN_BYTES", INT64_MAX, 0) > 0)

@@ -139,6 +139,20 @@ uint32_t weir_envoy_domain_count(const struct weir_envoy *envoy)
     return envoy->domain_count;
 }
 
+static bool fails(uint8_t on_store_error)
+{
+    return on_store_error == WEIR_ENVOY_STORE_FAIL || on_store_error == WEIR_ENVOY_STORE_CLOSED;
+}
+
+bool weir_envoy_fails_without_store(const struct weir_envoy *envoy)
+{
+    bool any = envoy->domain_count > 0 && fails(envoy->options.on_store_error);
+    for (uint32_t i = 0; i < envoy->rule_count; i++) {
+        any = any || (!envoy->rules[i]->unlimited && fails(envoy->rules[i]->on_store_error));
+    }
+    return any;
+}
+
 uint32_t weir_envoy_limit_count(const struct weir_envoy *envoy)
 {
     return envoy->rule_count;

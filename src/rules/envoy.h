@@ -64,6 +64,9 @@ int weir_envoy_load(struct weir_envoy **envoy, const char *folder,
                     const struct weir_envoy_options *options, struct weir_envoy_error *error)
     __attribute__((warn_unused_result));
 
+/* Whether some limit fails, or denies, what the store does not decide; those of overrides too. */
+bool weir_envoy_fails_without_store(const struct weir_envoy *envoy);
+
 /* A number that changes when some file below `folder` does, or the folder itself is swapped: names,
  * sizes, times of change, inodes, through symbolic links. 0: it cannot be read. */
 uint64_t weir_envoy_fingerprint(const char *folder);

@@ -47,6 +47,8 @@ struct weir_envoy_settings {
     const char *folder; /* of the configuration; NULL: there is no such service */
     struct weir_envoy_options options;
     bool need_domains; /* HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED */
+    bool
+        need_store; /* REDIS_HEALTH_CHECK_ACTIVE_CONNECTION: unhealthy while no worker reaches it */
     /* Counters by statsd. */
     const char *statsd_host; /* NULL: none */
     const char *statsd_port;

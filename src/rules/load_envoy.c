@@ -23,6 +23,7 @@ enum envoy_field {
     ENVOY_DOT_FILES,
     ENVOY_FILE_PREFIX,
     ENVOY_NEED_DOMAINS,
+    ENVOY_NEED_STORE,
     ENVOY_STATSD,
     ENVOY_PROMETHEUS,
     ENVOY_REDIS_COMPAT,
@@ -44,6 +45,7 @@ static const char *const envoy_names[ENVOY_FIELDS] = {
     "ignore_dot_files",
     "file_prefix",
     "healthy_with_domains",
+    "healthy_with_store",
     "statsd",
     "prometheus",
     "redis_compat",
@@ -247,6 +249,7 @@ void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node
     read_flag(loader, &fields[ENVOY_COUNT_LOCAL], &options->count_local);
     read_flag(loader, &fields[ENVOY_DOT_FILES], &options->ignore_dot_files);
     read_flag(loader, &fields[ENVOY_NEED_DOMAINS], &envoy->need_domains);
+    read_flag(loader, &fields[ENVOY_NEED_STORE], &envoy->need_store);
     load_headers(loader, &fields[ENVOY_HEADERS], options);
     load_ratio(loader, &fields[ENVOY_NEAR], options);
     if (fields[ENVOY_CHARGE].value != NULL) {

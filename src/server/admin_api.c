@@ -57,16 +57,16 @@ static void readyz_handle(struct weir_http_call *call)
     struct weir_readiness readiness;
     weir_daemon_readiness(daemon, daemon->rules, &readiness);
     bool store = readiness.without_store > 0, identities = readiness.without_identities > 0;
-    enum weir_http_status status =
-        daemon->stopping || !readiness.ready ? WEIR_HTTP_503 : WEIR_HTTP_200;
+    bool ready = readiness.limits && readiness.envoy;
+    enum weir_http_status status = daemon->stopping || !ready ? WEIR_HTTP_503 : WEIR_HTTP_200;
     if (daemon->stopping) {
         snprintf(text, sizeof text, "stopping");
     } else if (store || identities) {
         snprintf(text, sizeof text, "%s:",
-                 !readiness.ready ? "not ready"
-                 : !identities    ? "ready, by on_store_error"
-                 : !store         ? "ready, by on_error"
-                                  : "ready, by on_store_error and on_error");
+                 !ready        ? "not ready"
+                 : !identities ? "ready, by on_store_error"
+                 : !store      ? "ready, by on_error"
+                               : "ready, by on_store_error and on_error");
         readyz_tell(text, sizeof text, "the store is", readiness.without_store, readiness.workers);
         readyz_tell(text, sizeof text, "identities are", readiness.without_identities,
                     daemon->worker_count);

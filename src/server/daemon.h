@@ -99,12 +99,13 @@ void weir_daemon_envoy_stop(struct weir_daemon *daemon);
 void weir_daemon_envoy_close(struct weir_daemon *daemon);
 
 /* Whether this node can do its work, while it does not stop: without its store, it can if no limit
- * of `rules` fails closed; without its identities, if `on_error` does not deny. On any thread:
- * `rules` are those that the thread holds. */
+ * of `rules` fails closed, and no call of Envoy's service fails; without its identities, if
+ * `on_error` does not deny. On any thread: `rules` are those that the thread holds. */
 struct weir_readiness {
     unsigned workers, without_store; /* workers, and those of them that do not reach it */
     unsigned without_identities;     /* likewise, the Redis of callers */
-    bool ready;
+    bool limits;                     /* it can decide what the rules limit */
+    bool envoy;                      /* and what Envoy's service is asked; there may be none */
 };
 void weir_daemon_readiness(const struct weir_daemon *daemon, const struct weir_rules *rules,
                            struct weir_readiness *readiness);

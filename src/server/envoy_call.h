@@ -74,7 +74,13 @@ const struct weir_envoy_response *weir_envoy_answer(struct weir_envoy_call *call
 /* Gives everything back. Before the answer (the client is gone), its decisions are cancelled. */
 void weir_envoy_give(struct weir_envoy_call *call);
 
-/* Whether a configuration is loaded, for grpc.health.v1 of the service "ratelimit"; any thread. */
+/* What /healthcheck and grpc.health.v1 of "ratelimit" tell, as in the original, where both are
+ * probes of liveness: it does not stop, has a domain if it needs one, and has once reached its
+ * store; with `healthy_with_store`, some worker reaches it now. Any thread. */
 bool weir_envoy_healthy(const struct weir_envoy_shared *shared);
+
+/* Whether calls fail, or are denied, while the store is not reached: what readiness asks. Any
+ * thread. */
+bool weir_envoy_fails_without(const struct weir_envoy_shared *shared);
 
 #endif

@@ -29,12 +29,12 @@ static int prepare_limit(void *context, struct weir_limit *limit, struct weir_re
     return weir_store_prepare(daemon->admin.store, daemon->admin.local, limit, reason);
 }
 
-static bool store_up(void *context)
+static bool store_reached(void *context, bool now)
 {
     struct weir_daemon *daemon = context;
     struct weir_shared_totals totals;
     weir_shared_store_totals(daemon->shared, &totals);
-    return totals.workers > 0 && totals.up == totals.workers;
+    return totals.reached && (!now || totals.up > 0);
 }
 
 int weir_daemon_envoy_open(struct weir_daemon *daemon, struct weir_reason *reason)
@@ -47,8 +47,8 @@ int weir_daemon_envoy_open(struct weir_daemon *daemon, struct weir_reason *reaso
         .limits = daemon->redis.limits,
         .prepare = prepare_limit,
         .prepare_context = daemon,
-        .store_up = daemon->shared ? store_up : NULL,
-        .store_up_context = daemon,
+        .store_reached = daemon->shared ? store_reached : NULL,
+        .store_context = daemon,
     };
     int err = weir_envoy_shared_open(&daemon->envoy, &options);
     if (err < 0) {

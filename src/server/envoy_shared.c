@@ -49,6 +49,7 @@ void weir_envoy_shared_set(struct weir_envoy_shared *shared,
         shared->settings.prometheus_path = first.prometheus_path;
     }
     atomic_store(&shared->need_domains, settings->need_domains);
+    atomic_store(&shared->need_store, settings->need_store);
 }
 
 /* --- The configuration ------------------------------------------------------------------------ */
@@ -77,6 +78,7 @@ static void swap(struct weir_envoy_shared *shared, struct weir_envoy *envoy)
     shared->current = envoy;
     pthread_mutex_unlock(&shared->lock);
     atomic_store(&shared->has_domains, weir_envoy_domain_count(envoy) > 0);
+    atomic_store(&shared->fails_without_store, weir_envoy_fails_without_store(envoy));
     atomic_fetch_add(&shared->version, 1);
     weir_envoy_unref(old);
 }
@@ -137,7 +139,13 @@ bool weir_envoy_healthy(const struct weir_envoy_shared *shared)
         return false;
     if (atomic_load(&shared->need_domains) && !atomic_load(&shared->has_domains))
         return false;
-    return !options->store_up || options->store_up(options->store_up_context);
+    return !options->store_reached ||
+           options->store_reached(options->store_context, atomic_load(&shared->need_store));
+}
+
+bool weir_envoy_fails_without(const struct weir_envoy_shared *shared)
+{
+    return atomic_load(&shared->fails_without_store);
 }
 
 /* --- What is counted -------------------------------------------------------------------------- */

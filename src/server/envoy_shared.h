@@ -52,8 +52,9 @@ struct weir_envoy_shared_options {
     /* Makes a limit known to the stores. */
     int (*prepare)(void *context, struct weir_limit *limit, struct weir_reason *reason);
     void *prepare_context;
-    bool (*store_up)(void *context); /* NULL: it always is */
-    void *store_up_context;
+    /* Whether all workers have reached the store, at some time; `now`: whether any does now. */
+    bool (*store_reached)(void *context, bool now); /* NULL: there is none to reach */
+    void *store_context;
 };
 
 struct weir_envoy_shared {
@@ -64,7 +65,8 @@ struct weir_envoy_shared {
     struct weir_envoy *current;
     struct weir_envoy_service *services;
     _Atomic uint64_t version; /* counts configurations */
-    _Atomic bool has_domains, need_domains, stopping;
+    _Atomic bool has_domains, need_domains, need_store, stopping;
+    _Atomic bool fails_without_store; /* some call does, while the store is not reached */
     _Atomic uint64_t loads, failed_loads;
     uint64_t print, seen_print; /* of the folder: what is loaded; at the last look */
 };

@@ -17,31 +17,36 @@ struct weir_grpc_watch {
     uint8_t told; /* enum weir_grpc_health */
 };
 
-/* The whole server, as /readyz has it. */
-static bool server_ready(const struct weir_grpc *grpc)
+static struct weir_readiness readiness_of(const struct weir_grpc *grpc)
 {
     struct weir_readiness readiness;
     weir_daemon_readiness(grpc->daemon, weir_worker_rules(grpc->worker), &readiness);
-    return readiness.ready;
+    return readiness;
 }
 
+/* Each service by its name. Beside them:
+ *   ""           limits of the rules can be decided. Envoy's are not asked about: a kubelet that is
+ *                given no name takes this for liveness, and the original always serves it
+ *   "ratelimit"  the original's name of its service: liveness, as /healthcheck */
 static enum weir_grpc_health health_of(const struct weir_grpc *grpc, struct weir_bytes service)
 {
     static const char rate_limit[] = "envoy.service.ratelimit.v3.RateLimitService";
     const struct weir_envoy_shared *envoy = grpc->daemon->envoy;
-    /* The whole server; and each service by its name, of which envoyproxy/ratelimit has another. */
-    bool limits =
-        weir_bytes_equal(service, rate_limit) || (envoy && weir_bytes_equal(service, "ratelimit"));
-    bool known = service.size == 0 || limits;
+    bool known = service.size == 0, serving = true;
+    if (service.size == 0) {
+        serving = readiness_of(grpc).limits;
+    } else if (weir_bytes_equal(service, rate_limit)) {
+        known = true;
+        serving = envoy && weir_envoy_healthy(envoy) && readiness_of(grpc).envoy;
+    } else if (envoy && weir_bytes_equal(service, "ratelimit")) {
+        known = true;
+        serving = weir_envoy_healthy(envoy);
+    }
     for (unsigned i = 0; i < weir_grpc_service_count && !known; i++)
         known = weir_bytes_equal(service, weir_grpc_services[i]);
     if (!known)
         return WEIR_GRPC_SERVICE_UNKNOWN;
-    if (grpc->worker->draining || (limits && !(envoy && weir_envoy_healthy(envoy))))
-        return WEIR_GRPC_NOT_SERVING;
-    if (service.size == 0 && !server_ready(grpc))
-        return WEIR_GRPC_NOT_SERVING;
-    return WEIR_GRPC_SERVING;
+    return serving && !grpc->worker->draining ? WEIR_GRPC_SERVING : WEIR_GRPC_NOT_SERVING;
 }
 
 void weir_grpc_health_check_read(struct weir_grpc_stream *stream, struct weir_bytes message)

@@ -1,5 +1,6 @@
 /* Whether this node can do its work: what /readyz and gRPC's health tell. See daemon.h. */
 #include "server/daemon.h"
+#include "server/envoy_call.h"
 
 /* Whether a limit denies what the store does not decide: then this node is no good without it. */
 static bool fails_closed(const struct weir_rules *rules)
@@ -25,6 +26,8 @@ void weir_daemon_readiness(const struct weir_daemon *daemon, const struct weir_r
     if (daemon->directories)
         weir_directories_totals(daemon->directories, &identities);
     readiness->without_identities = identities.workers - identities.up;
-    readiness->ready = (readiness->without_store == 0 || !fails_closed(rules)) &&
-                       (readiness->without_identities == 0 || !identities.deny);
+    bool reached = readiness->without_store == 0;
+    readiness->envoy = reached || !daemon->envoy || !weir_envoy_fails_without(daemon->envoy);
+    readiness->limits = (reached || !fails_closed(rules)) &&
+                        (readiness->without_identities == 0 || !identities.deny);
 }

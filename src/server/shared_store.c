@@ -31,6 +31,7 @@ struct weir_shared_store {
     struct weir_store_redis_stats left; /* of those that have left */
     struct member members[WEIR_WORKERS_MAX + 1];
     struct weir_reach reach; /* of members, without the admin worker's */
+    bool reached;            /* by all of them, once */
     unsigned open;           /* likewise */
     char last_event[64], last_text[WEIR_REASON_MAX];
 };
@@ -66,6 +67,7 @@ static void tell_up(struct weir_shared_store *shared, struct member *member, con
 {
     if (!weir_reach_found(&shared->reach, &member->reach))
         return;
+    shared->reached = true;
     shared->last_event[0] = '\0';
     weir_log_event(shared->log, WEIR_LOG_INFO, "store_up", "server", text);
 }
@@ -123,6 +125,7 @@ void weir_shared_store_totals(struct weir_shared_store *shared, struct weir_shar
 {
     memset(totals, 0, sizeof *totals);
     pthread_mutex_lock(&shared->lock);
+    totals->reached = shared->reached;
     add(&totals->stats, &shared->left);
     for (unsigned i = 0; i < WEIR_WORKERS_MAX; i++) {
         const struct weir_store_redis_stats *stats = shared->members[i].stats;

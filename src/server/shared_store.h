@@ -48,6 +48,7 @@ void weir_shared_store_leave(struct weir_shared_store *shared, unsigned index,
 struct weir_shared_totals {
     struct weir_store_redis_stats stats;
     unsigned workers, up, open, half_open;
+    bool reached; /* all workers have reached it, at some time since the start */
 };
 void weir_shared_store_totals(struct weir_shared_store *shared, struct weir_shared_totals *totals);
 

@@ -41,6 +41,20 @@ def store_of(redis, **store):
     return {"redis": f"redis://127.0.0.1:{redis.port}/0", "nodes": 2, "deadline": "5s", **store}
 
 
+RATE_LIMIT_SERVICE = f"{RATE_LIMIT}.RateLimitService"
+SERVING, NOT_SERVING = 1, 2
+
+
+def health(service, stub):
+    """What probes are told: of liveness, of readiness."""
+    with service.client() as client:
+        alive = client.request("GET", "/healthcheck").status
+    with service.admin() as admin:
+        ready = admin.request("GET", "/readyz").status
+    names = "ratelimit", "", RATE_LIMIT_SERVICE
+    return alive, ready, [stub.health(name) for name in names]
+
+
 def answered(stub, descriptor):
     """What is told of it; None where the call failed."""
     try:
@@ -69,7 +83,8 @@ def test_nodes_share_what_they_count(tmp_path, redis):
 
 def test_a_call_fails_where_redis_does_and_recovers_with_it(tmp_path, redis):
     """Also defect 3 of the original (it answers 400), and 10 (it has no deadline over HTTP)."""
-    with start(tmp_path, redis, deadline="50ms") as service, service.stub() as stub:
+    with Service(tmp_path, {"a.yaml": CONFIG}, "--workers", 1, healthy_with_store=True,
+                 store=store_of(redis, deadline="50ms")) as service, service.stub() as stub:
         errors = "ratelimit.service.call.should_rate_limit.redis_error"
         wait_until(lambda: answered(stub, "key=a"))
         before = service.stats().get(errors, 0)
@@ -106,6 +121,44 @@ def test_a_call_fails_where_redis_does_and_recovers_with_it(tmp_path, redis):
         wait_until(lambda: answered(stub, "key=b"))
         wait_until(healthy)
         assert stub.health("ratelimit") == 1
+
+
+@pytest.mark.parametrize("failure", ["fail", "closed", "open", "local"])
+def test_a_store_that_is_lost_makes_a_node_unready_and_not_dead(tmp_path, failure):
+    """As in the original: healthy from the first contact on, whatever Redis does then. A probe of
+    liveness must not restart every pod for a Redis that is away."""
+    config = configuration("d", rule("key", "hour", 10))
+    with RedisServer(tmp_path / "redis") as redis:
+        port = redis.port
+        redis.kill()
+        with Service(tmp_path, {"a.yaml": config}, "--workers", 2, store=store_of(redis),
+                     on_store_error=failure) as service, service.stub() as stub:
+            never = 503 if failure in ("fail", "closed") else 200
+            own = SERVING  # the rules have no limit
+            assert health(service, stub) == (500, never, [NOT_SERVING, own, NOT_SERVING])
+            redis.start()
+            assert redis.port == port
+            up = 200, 200, [SERVING, own, SERVING]
+            wait_until(lambda: health(service, stub) == up)
+            redis.kill()
+            wait_until(lambda: service.metrics()["weir_store_up"] == 0)
+            decides = SERVING if never == 200 else NOT_SERVING
+            assert health(service, stub) == (200, never, [SERVING, own, decides])
+            redis.start()
+            wait_until(lambda: health(service, stub) == up)
+
+
+def test_health_may_need_a_store_that_is_reached_now(tmp_path):
+    """REDIS_HEALTH_CHECK_ACTIVE_CONNECTION."""
+    with RedisServer(tmp_path / "redis") as redis:
+        with Service(tmp_path, {"a.yaml": CONFIG}, "--workers", 2, store=store_of(redis),
+                     healthy_with_store=True) as service, service.stub() as stub:
+            wait_until(lambda: health(service, stub)[0] == 200)
+            redis.kill()
+            wait_until(lambda: health(service, stub)[0] == 500)
+            assert stub.health("ratelimit") == NOT_SERVING
+            redis.start()
+            wait_until(lambda: health(service, stub)[0] == 200)
 
 
 def test_an_override_counts_with_the_rule_and_with_other_overrides(tmp_path, redis):

@@ -201,6 +201,7 @@ static void what_the_service_does(void **state)
              "RUNTIME_IGNOREDOTFILES=true", "MERGE_DOMAIN_CONFIG=true", "SHADOW_MODE=true",
              "QUOTA_MODE=true", "RESPONSE_DYNAMIC_METADATA=true",
              "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED=true",
+             "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION=true", "REDIS_URL=h:1",
              "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=true", "LOCAL_CACHE_SIZE_IN_BYTES=1000",
              "NEAR_LIMIT_RATIO=0.5", "LIMIT_RESPONSE_HEADERS_ENABLED=true", "LIMIT_LIMIT_HEADER=A",
              "LIMIT_REMAINING_HEADER=B", "LIMIT_RESET_HEADER=C",
@@ -211,7 +212,8 @@ static void what_the_service_does(void **state)
     assert_string_equal(options->name_prefix, "a.b.");
     assert_true(options->ignore_dot_files && options->merge_domains && options->shadow_mode &&
                 options->quota_mode && options->dynamic_metadata && options->charge_if_allowed &&
-                options->count_local && options->headers && envoy->need_domains);
+                options->count_local && options->headers && envoy->need_domains &&
+                envoy->need_store);
     assert_true(options->near_limit_ratio == 0.5F);
     assert_string_equal(options->limit_header, "A");
     assert_string_equal(options->remaining_header, "B");
