@@ -24,6 +24,17 @@ void weir_cell_charge_denied(const struct weir_limit *limit, struct weir_cell *c
         bucket_charge_denied(limit, cell, now_ns, cost);
 }
 
+void cell_fill(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+               uint64_t cost)
+{
+    if (cell_is_window(limit))
+        window_fill(limit, cell, now_ns, cost);
+    else if (cell_is_quota(limit))
+        quota_fill(limit, cell, now_ns, cost);
+    else
+        bucket_charge_denied(limit, cell, now_ns, cost);
+}
+
 void weir_cell_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                       uint64_t charged_at_ns, uint64_t cost)
 {

@@ -43,6 +43,11 @@ WIDE_INLINE void cell_charge(const struct weir_limit *limit, struct weir_cell *c
         bucket_charge(limit, cell, now_ns, cost);
 }
 
+/* Charges as much of a cost as it takes to fill the cell: a bucket to empty, a window to N, a
+ * period to N + R. So of several keys that count in one cell none has used more than it says. */
+void cell_fill(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+               uint64_t cost);
+
 WIDE_INLINE uint64_t cell_fresh_at(const struct weir_limit *limit, const struct weir_cell *cell)
 {
     if (cell_is_window(limit))

@@ -101,25 +101,30 @@ struct weir_outcome {
     uint8_t verdict; /* WEIR_ALLOWED or WEIR_DENIED */
     bool reported;
     bool charged;
+    bool overflow; /* there was no room for the key: decided on cells that it shares with others,
+                      never later than by a state of its own; `report` is an estimate */
 };
 
 struct weir_decision {
     struct weir_check *checks;
     struct weir_outcome *outcomes;
-    uint64_t now_ns;         /* set by the store: the time at which it was decided */
-    uint64_t charged_at_ns;  /* in: WEIR_OP_REFUND only, unless `apart` */
-    struct weir_lease lease; /* in: for concurrency checks; id chosen by the engine */
-    uint64_t deadline_ns;    /* in: when an asynchronous store gives up; 0: none */
-    uint64_t delay_ns;       /* out: the longest delay of an admitted leaky_queue */
-    void *owner;             /* the front end's; the store leaves it alone */
-    void *store_data;        /* the store's while it is pending */
-    uint16_t count;          /* of checks and outcomes: 0..WEIR_CHECKS_MAX; 0 is allowed */
-    uint16_t denied_by;      /* out, engine: index of the check to blame; UINT16_MAX: none */
-    uint8_t op, policy;      /* in: enum weir_op, enum weir_policy */
-    uint8_t verdict;         /* out: enum weir_verdict */
-    uint8_t source;          /* out: enum weir_source */
-    int8_t error;            /* out: 0, or the enum weir_err that made `source` not STORE */
-    bool repeated;           /* out: see WEIR_CHECK_ONCE */
+    const uint32_t *networks; /* in: for each check the network of the address in its key, or 0
+                                 (weir_address_network); NULL: of none. Where the table has no room
+                                 left, keys of other networks do not suffer from this one's */
+    uint64_t now_ns;          /* set by the store: the time at which it was decided */
+    uint64_t charged_at_ns;   /* in: WEIR_OP_REFUND only, unless `apart` */
+    struct weir_lease lease;  /* in: for concurrency checks; id chosen by the engine */
+    uint64_t deadline_ns;     /* in: when an asynchronous store gives up; 0: none */
+    uint64_t delay_ns;        /* out: the longest delay of an admitted leaky_queue */
+    void *owner;              /* the front end's; the store leaves it alone */
+    void *store_data;         /* the store's while it is pending */
+    uint16_t count;           /* of checks and outcomes: 0..WEIR_CHECKS_MAX; 0 is allowed */
+    uint16_t denied_by;       /* out, engine: index of the check to blame; UINT16_MAX: none */
+    uint8_t op, policy;       /* in: enum weir_op, enum weir_policy */
+    uint8_t verdict;          /* out: enum weir_verdict */
+    uint8_t source;           /* out: enum weir_source */
+    int8_t error;             /* out: 0, or the enum weir_err that made `source` not STORE */
+    bool repeated;            /* out: see WEIR_CHECK_ONCE */
     bool apart; /* out, stores elsewhere; in: WEIR_OP_REFUND: the checks were charged by several
                    servers, each at its own time: their outcomes' charged_at_ns */
 };

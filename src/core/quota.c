@@ -115,6 +115,18 @@ void quota_charge(const struct weir_limit *limit, struct weir_cell *cell, uint64
     keep(limit, &view, cell);
 }
 
+void quota_fill(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                uint64_t cost)
+{
+    struct view view;
+
+    look(limit, cell, now_ns, &view);
+
+    uint64_t room = view.used < limit->capacity ? limit->capacity - view.used : 0;
+
+    quota_charge(limit, cell, now_ns, cost < room ? cost : room);
+}
+
 void quota_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                   uint64_t charged_at_ns, uint64_t cost)
 {

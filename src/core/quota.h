@@ -27,6 +27,9 @@ bool quota_test(const struct weir_limit *limit, const struct weir_cell *cell, ui
                 uint64_t cost);
 void quota_charge(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                   uint64_t cost);
+/* As quota_charge, but the period that is charged counts to N + R at most. */
+void quota_fill(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                uint64_t cost);
 void quota_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                   uint64_t charged_at_ns, uint64_t cost);
 void quota_report(const struct weir_limit *limit, const struct weir_cell *cell,

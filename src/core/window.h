@@ -87,6 +87,18 @@ static inline void window_charge(const struct weir_limit *limit, struct weir_cel
     cell->b = view.current | (uint64_t)view.previous << 32;
 }
 
+/* As window_charge, but the window that is charged counts to N at most. */
+static inline void window_fill(const struct weir_limit *limit, struct weir_cell *cell,
+                               uint64_t now_ns, uint64_t cost)
+{
+    struct window_view view;
+    uint64_t rate = limit->spec.rate, room;
+
+    window_view(limit, cell, now_ns, &view);
+    room = view.current < rate ? rate - view.current : 0;
+    window_charge(limit, cell, now_ns, cost < room ? cost : room);
+}
+
 void window_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                    uint64_t charged_at_ns, uint64_t cost);
 void window_report(const struct weir_limit *limit, const struct weir_cell *cell,

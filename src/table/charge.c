@@ -1,6 +1,8 @@
 /* see target.h: charging */
 #include "core/cell.h"
 #include "core/debit.h"
+#include "table/account.h"
+#include "table/overflow.h"
 #include "table/owner.h"
 #include "table/placement.h"
 #include "table/slot.h"
@@ -61,12 +63,13 @@ static void put_slot(struct weir_table_owner *owner, const struct weir_limit *li
         owner_count(owner, COUNT_INSERTS);
         if (target->placement == PLACE_RECLAIM)
             owner_count(owner, COUNT_RECLAIMED);
-        else if (target->placement == PLACE_EVICT)
+        else if (target->placement == PLACE_EVICT) {
             owner_count(owner, COUNT_EVICTIONS);
+            account_count_eviction(table, bucket->param[target->slot]);
+        }
     } else {
         second = slot_is_second(bucket, target->slot);
         tag = slot_tag(bucket, target->slot);
-        param |= bucket->param[target->slot] & PARAM_SHARED;
     }
     if (target->span != 0)
         *heap_owner_of(table, target->span) =
@@ -97,10 +100,6 @@ static void store_cell(struct weir_table_owner *owner, const struct weir_limit *
     struct weir_table *table = owner->table;
     struct table_bucket *bucket = target->bucket;
 
-    if (target->kind == TARGET_PARAM) {
-        write_words(owner, &target->param->cell.a, &target->cell);
-        return;
-    }
     if (target->span != 0)
         write_words(owner, heap_span(table, target->span, 2), &target->cell);
     if (target->kind == TARGET_NEW || target->rewrite) {
@@ -109,20 +108,10 @@ static void store_cell(struct weir_table_owner *owner, const struct weir_limit *
         uint32_t state[3];
 
         cell_pack(limit, &target->cell, state);
-        if (!single || target->kind == TARGET_DEMOTE)
+        if (!single)
             save_state(owner, bucket, target->slot);
         slot_write_state(bucket, target->slot, state);
     }
-}
-
-/* A denying slot becomes one that newcomers of its parameters share. */
-static void demote(struct weir_table_owner *owner, struct target *target)
-{
-    struct table_bucket *bucket = target->bucket;
-
-    undo_save_param(owner, bucket, target->slot);
-    slot_set_param(bucket, target->slot, bucket->param[target->slot] | PARAM_SHARED);
-    target->kind = TARGET_SHARED;
 }
 
 static bool charge_cell(struct weir_table_owner *owner, const struct weir_limit *limit,
@@ -140,8 +129,6 @@ static bool charge_cell(struct weir_table_owner *owner, const struct weir_limit 
     if (target->cell.a == before.a && target->cell.b == before.b)
         return false;
     store_cell(owner, limit, target, single);
-    if (target->kind == TARGET_DEMOTE)
-        demote(owner, target);
     return true;
 }
 
@@ -164,8 +151,6 @@ static bool charge_span(struct weir_table_owner *owner, const struct weir_limit 
     }
     if (target->kind == TARGET_NEW || target->rewrite)
         put_slot(owner, limit, target, false);
-    else if (target->kind == TARGET_DEMOTE)
-        demote(owner, target);
     return true;
 }
 
@@ -175,8 +160,12 @@ static void keep_to_floor(struct weir_table_owner *owner, const struct target *t
 {
     const struct weir_limit *limit = check->limit;
     uint64_t debt = weir_check_debt(check), room;
+    struct weir_limit replacement;
 
-    if (limit->span_words > 0)
+    if (target->kind == TARGET_OVERFLOW)
+        room =
+            overflow_debit_room(overflow_limit(limit, &replacement), target->cells, now_ns, debt);
+    else if (limit->span_words > 0)
         room = weir_span_debit_room(limit,
                                     target->span == 0
                                         ? owner->zeros
@@ -206,6 +195,15 @@ bool target_charge(struct weir_table_owner *owner, const struct transaction *txn
 
     if (target->kind == TARGET_NONE || check->cost == 0)
         return false;
+    if (target->kind == TARGET_OVERFLOW) {
+        bool debit = decision->op == WEIR_OP_DEBIT;
+        const struct overflow_charge charge = {
+            use, debit, check->floor != 0 ? weir_check_debt(check) : WEIR_NEVER};
+        struct weir_limit replacement;
+
+        return overflow_charge(owner, target->param, overflow_limit(limit, &replacement),
+                               target->cells, &charge);
+    }
     if (limit->span_words > 0)
         return charge_span(owner, limit, target, &use, how);
     return charge_cell(owner, limit, target, &use, how, single);

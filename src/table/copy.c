@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "table/params.h"
 #include "table/placement.h"
 #include "table/slot.h"
 #include "table/span_heap.h"
@@ -29,18 +30,10 @@ static void copy_params(struct copy *copy)
             continue;
 
         struct weir_limit limit = *known;
+        uint64_t account = copy->from->accounts[param->account].name;
 
-        if (weir_table_intern(copy->to, &limit) < 0)
-            continue;
-        copy->ids[i + 1] = limit.id;
-
-        struct table_param *target = &copy->to->params[limit.id - 1];
-        uint32_t words = limit.span_words;
-
-        target->cell = param->cell;
-        if (words > 0)
-            memcpy(heap_span(copy->to, target->span, words),
-                   heap_span(copy->from, param->span, words), (size_t)words * 8);
+        if (params_intern(copy->to, &limit, account) == 0)
+            copy->ids[i + 1] = limit.id;
     }
 }
 
@@ -82,7 +75,7 @@ static void copy_slot(struct copy *copy, uint64_t index, uint32_t i)
     struct position at = {index, slot_tag(bucket, i)};
     uint32_t state[3];
 
-    if (limit == NULL || (bucket->param[i] & PARAM_SHARED) || copy->ids[bucket->param[i]] == 0 ||
+    if (limit == NULL || copy->ids[bucket->param[i]] == 0 ||
         slot_fresh_at(copy->from, bucket, i) <= copy->now_ns)
         return;
     if (slot_is_second(bucket, i))
@@ -94,7 +87,8 @@ static void copy_slot(struct copy *copy, uint64_t index, uint32_t i)
     struct place place = {.taken = {0, 0}};
 
     if (placement_free(to, pair, copy->now_ns, &place) == PLACE_NONE &&
-        placement_evict(to, pair, copy->now_ns, &place) == PLACE_NONE)
+        placement_evict(copy->owner, pair, copy->ids[bucket->param[i]], copy->now_ns, &place) ==
+            PLACE_NONE)
         return;
     clear_slot(copy, place.bucket, place.slot);
 
@@ -117,6 +111,9 @@ int copy_region(struct weir_table *to, const struct weir_table *from)
     int err = WEIR_ERR_MEMORY;
 
     if (owner == NULL || ids == NULL)
+        goto free_both;
+    owner->held_states = calloc(header->params_max, sizeof *owner->held_states);
+    if (owner->held_states == NULL)
         goto free_both;
     /* The new file is nobody's yet: this owner needs no slot of its own and no file lock. */
     owner->table = to;
@@ -144,6 +141,8 @@ int copy_region(struct weir_table *to, const struct weir_table *from)
     to->service = NULL;
     err = 0;
 free_both:
+    if (owner != NULL)
+        free(owner->held_states);
     free(ids);
     free(owner);
     return err;

@@ -11,11 +11,13 @@
 #define SPAN_PERCENT_MAX 90
 
 /* Small against the rest of the region: an owner slot (2.7 KiB) for every 256 KiB and parameters
- * (192 bytes) for every 32 KiB are 1 % and 0.6 % of it. */
+ * (256 bytes, and an account of 32) for every 32 KiB are 1 % and 0.9 % of it, overflow cells 3 %.
+ */
 #define BYTES_PER_OWNER (UINT64_C(256) << 10)
 #define OWNERS_MIN 12
 #define BYTES_PER_PARAM (UINT64_C(32) << 10)
 #define PARAMS_MIN 32
+#define BYTES_PER_CHUNK (32 * CHUNK_BYTES)
 
 /* Checksums find damage, not malice: their key is no secret. */
 static const uint64_t checksum_key[2] = {TABLE_MAGIC, TABLE_VERSION};
@@ -35,6 +37,8 @@ uint32_t layout_checksum(void)
         sizeof(struct weir_cell),
         sizeof(struct table_bucket),
         sizeof(struct table_param),
+        sizeof(struct table_account),
+        CHUNK_BYTES,
         sizeof(struct table_owner_slot),
         sizeof(struct table_page),
         sizeof(struct table_header),
@@ -47,7 +51,7 @@ uint32_t layout_checksum(void)
         SPAN_CLASSES,
         TABLE_PAGE,
         COUNTERS,
-        PARAM_SHARED,
+        OVERFLOW_ROWS,
     };
 
     return (uint32_t)checksum(facts, sizeof facts);
@@ -58,9 +62,9 @@ uint64_t layout_header_check(const struct table_header *header)
     return checksum(header, offsetof(struct table_header, check));
 }
 
-uint64_t layout_param_check(const struct weir_limit *limit)
+uint64_t layout_param_check(const struct table_param *param)
 {
-    return checksum(limit, sizeof *limit);
+    return checksum(&param->limit, sizeof param->limit) + param->account;
 }
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
@@ -91,11 +95,14 @@ uint32_t layout_spill_entries(const struct table_header *header)
 static void place_parts(struct table_header *header)
 {
     header->params_at = TABLE_PAGE;
-    header->owners_at = header->params_at + header->params_max * sizeof(struct table_param);
+    header->accounts_at = header->params_at + header->params_max * sizeof(struct table_param);
+    header->owners_at = round_up(
+        header->accounts_at + header->params_max * sizeof(struct table_account), TABLE_LINE);
     header->spill_at = header->owners_at + header->owners_max * sizeof(struct table_owner_slot);
     header->pages_at = header->spill_at + layout_spill_entries(header) * sizeof(struct table_undo);
-    header->buckets_at =
-        round_up(header->pages_at + header->pages * sizeof(struct table_page), TABLE_PAGE);
+    header->cells_at =
+        round_up(header->pages_at + header->pages * sizeof(struct table_page), TABLE_LINE);
+    header->buckets_at = round_up(header->cells_at + header->chunks * CHUNK_BYTES, TABLE_PAGE);
     header->spans_at = header->bytes - header->pages * TABLE_PAGE;
     header->buckets = header->buckets_at < header->spans_at
                           ? (header->spans_at - header->buckets_at) / sizeof(struct table_bucket)
@@ -127,6 +134,7 @@ int layout_plan(struct table_header *header, const struct weir_table_options *op
         options->params_max != 0
             ? options->params_max
             : (uint32_t)clamp(bytes / BYTES_PER_PARAM, PARAMS_MIN, WEIR_TABLE_PARAMS_MAX);
+    header->chunks = (uint32_t)clamp(bytes / BYTES_PER_CHUNK, 1, CHUNKS_MAX - 1);
     header->pages = header->bytes / 100 * percent / (TABLE_PAGE + sizeof(struct table_page));
     if (header->pages == 0)
         header->pages = 1; /* nothing that walks them has to know of none */
@@ -146,7 +154,8 @@ int layout_check(const struct table_header *header)
     if (header->bytes < WEIR_TABLE_BYTES_MIN || header->bytes > WEIR_TABLE_BYTES_MAX ||
         header->bytes % TABLE_PAGE != 0 || header->params_max == 0 ||
         header->params_max > WEIR_TABLE_PARAMS_MAX || header->owners_max == 0 ||
-        header->owners_max > WEIR_TABLE_OWNERS_MAX || header->pages == 0 ||
+        header->owners_max > WEIR_TABLE_OWNERS_MAX || header->chunks == 0 ||
+        header->chunks >= CHUNKS_MAX || header->pages == 0 ||
         header->pages >= header->bytes / TABLE_PAGE)
         return WEIR_ERR_DAMAGED;
     place_parts(&copy);

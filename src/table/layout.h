@@ -1,7 +1,6 @@
 /* The layout of a region: every struct that lives in it, and how one is cut up.
  *
- *   0            params_at     owners_at    spill_at   pages_at    buckets_at     spans_at
- *   | header     | params      | owners     | spill    | pages     | buckets      | spans   |
+ *   | header | params | accounts | owners | spill | pages | cells | buckets | spans |
  *
  * Everything is found by offsets from the start of the region; nothing in it is a pointer. The
  * header's first part never changes after creation and carries a checksum; the rest is rewritten
@@ -22,13 +21,13 @@
 #include "table/table.h"
 
 #define TABLE_MAGIC UINT64_C(0x6c62617472696577) /* "weirtabl" on a little-endian machine */
-#define TABLE_VERSION 1                          /* raise it when the meaning of a byte changes */
+#define TABLE_VERSION 2                          /* raise it when the meaning of a byte changes */
 
-#define TABLE_LINE 64        /* bytes of a cache line */
-#define TABLE_PAGE 4096      /* bytes of a page of spans, and the unit of a region's parts */
-#define BUCKET_SLOTS 6       /* as many as 128 bytes hold */
-#define TAG_BITS 52          /* what a slot keeps of a key; see position.h */
-#define PARAM_SHARED 0x8000u /* in bucket.param: an overflow state, found by its parameters */
+#define TABLE_LINE 64   /* bytes of a cache line */
+#define TABLE_PAGE 4096 /* bytes of a page of spans, and the unit of a region's parts */
+#define BUCKET_SLOTS 6  /* as many as 128 bytes hold */
+#define TAG_BITS 52     /* what a slot keeps of a key; see position.h */
+#define OVERFLOW_ROWS 2 /* cells that a key counts in where it has no slot; see overflow.h */
 
 /* Entries of an owner's own undo journal: two dozen checks on cells, or two span checks that touch
  * WEIR_EDITS_MAX words. What is longer goes on in the region's one spill area. */
@@ -52,19 +51,36 @@ struct table_bucket {
     uint32_t lock;                 /* 0: free; else generation << 8 | owner */
     uint32_t marks;                /* 5 bits a slot: bits 0..3 of the tag << 1 | second candidate */
     uint16_t tag_hi[BUCKET_SLOTS]; /* bits 36..51 of the tag */
-    uint16_t param[BUCKET_SLOTS];  /* 0: empty; id of the parameters, perhaps | PARAM_SHARED */
+    uint16_t param[BUCKET_SLOTS];  /* 0: empty; else the id of the parameters */
     union table_slot slot[BUCKET_SLOTS];
 } __attribute__((aligned(128)));
 
-/* The parameters `id` stand at params[id - 1]. */
+/* The parameters `id` are params[id - 1]. See overflow.h for what overflows. */
 struct table_param {
     uint32_t live;           /* 1 once the rest is complete: it then never changes while open */
-    uint32_t lock;           /* of the overflow state */
-    uint64_t check;          /* checksum of `limit` */
+    uint32_t lock;           /* guards everything about overflow below */
+    uint64_t check;          /* checksum of `limit` and `account` */
     struct weir_limit limit; /* limit.id is its id */
-    struct weir_cell cell;   /* the overflow state: a cell */
-    uint64_t span;           /* or the offset of a span; 0: none */
+    uint32_t account;        /* whose states these are: an index into the accounts */
+    uint32_t chunks;         /* of cells: the first one << 8 | how many; 0: only `cell` */
+    uint64_t until_ns;       /* from then on all cells are fresh */
+    struct weir_cell cell[OVERFLOW_ROWS]; /* a row of one cell each, where there are no chunks */
 } __attribute__((aligned(64)));
+
+/* Who pays for states; see account.h. */
+struct table_account {
+    uint64_t name;      /* hash of the limit's name, see params.c; 0: nobody uses this place */
+    uint32_t params;    /* live parameters of this account */
+    uint32_t reserved;  /* keeps the counters aligned */
+    uint64_t evictions; /* its states that made room for others before they were fresh */
+    uint64_t overflows; /* its checks that were decided on overflow cells */
+};
+
+/* Overflow cells are handed out in chunks. */
+#define CHUNK_CELLS 128
+#define CHUNK_BYTES (CHUNK_CELLS * sizeof(struct weir_cell))
+#define CHUNKS_MAX (UINT32_C(1) << 16) /* of a region */
+#define CHUNKS_OF_PARAM_MAX 128        /* of one limit: 8,192 cells a row */
 
 enum table_counter {
     COUNT_INSERTS,
@@ -108,11 +124,10 @@ struct table_header {
     uint32_t version;
     uint32_t layout; /* checksum of the sizes and constants above */
     uint64_t bytes;  /* of the region, and of the file */
-    uint64_t params_at, owners_at, spill_at, pages_at, buckets_at, spans_at;
+    uint64_t params_at, accounts_at, owners_at, spill_at, pages_at, cells_at, buckets_at, spans_at;
     uint64_t buckets, pages;
-    uint32_t params_max, owners_max;
+    uint32_t params_max, owners_max, chunks;
     uint32_t identity_bits; /* of a key's hash that the region knows it by; see position.h */
-    uint32_t reserved;
     uint64_t secret[2];
     uint64_t check; /* checksum of everything above */
 
@@ -123,6 +138,8 @@ struct table_header {
 
     uint32_t heap_lock __attribute__((aligned(64))); /* guards the pages, and what follows */
     uint32_t spill_lock;                             /* guards the spill area */
+    uint32_t chunks_lock;                            /* guards which chunks are whose */
+    uint32_t accounts;                               /* accounts with live parameters */
     uint64_t pages_free, class_free[SPAN_CLASSES];   /* free pages; free spans in cut pages */
     uint64_t page_hint, class_hint[SPAN_CLASSES];    /* where to look first; any value is legal */
 };
@@ -133,7 +150,7 @@ _Static_assert(sizeof(union table_slot) == 16, "a slot is one store");
 _Static_assert(sizeof(struct table_header) <= TABLE_PAGE, "the header is one page");
 _Static_assert(sizeof(struct table_page) == 40, "no padding in a page's description");
 _Static_assert(WEIR_TABLE_OWNERS_MAX <= 256, "a lock word has 8 bits for the owner");
-_Static_assert(WEIR_TABLE_PARAMS_MAX < PARAM_SHARED, "ids have 15 bits");
+_Static_assert(WEIR_TABLE_PARAMS_MAX < UINT16_MAX, "ids have 16 bits");
 
 /* Cuts up a region of options->bytes: fills the header's first part but secret and check.
  * Errors: WEIR_ERR_RANGE. */
@@ -149,6 +166,6 @@ int layout_check(const struct table_header *header);
 /* What header->layout must be for this build. */
 uint32_t layout_checksum(void);
 uint64_t layout_header_check(const struct table_header *header);
-uint64_t layout_param_check(const struct weir_limit *limit);
+uint64_t layout_param_check(const struct table_param *param);
 
 #endif

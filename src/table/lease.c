@@ -68,44 +68,19 @@ static int find_in(const struct buckets *buckets, uint32_t b)
     return slot_find(buckets->pair[b], buckets->tag, b == 1);
 }
 
-/* Ends a lease in one bucket: of the key, or of an overflow state that it may share. */
+/* Ends a lease of the key in one of its buckets. One that was given on overflow cells is not held
+ * anywhere: it ends with its life. */
 static bool release_in_bucket(struct weir_table_owner *owner, const struct buckets *buckets,
                               uint32_t b, uint64_t lease_id)
 {
     struct weir_table *table = owner->table;
     const struct table_bucket *bucket = buckets->pair[b];
     int slot = find_in(buckets, b);
-    bool found = false;
+    const struct weir_limit *limit = slot < 0 ? NULL : lease_limit(table, bucket->param[slot]);
 
-    for (int i = 0; i < BUCKET_SLOTS && !found; i++) {
-        const struct weir_limit *limit = lease_limit(table, bucket->param[i]);
-
-        if (limit == NULL || (i != slot && !(bucket->param[i] & PARAM_SHARED)))
-            continue;
-        found = release_in(
-            owner, limit, slot_span_words(table, bucket, (uint32_t)i, limit->span_words), lease_id);
-    }
-    return found;
-}
-
-/* Ends a lease in an overflow state of any parameters. */
-static bool release_in_params(struct weir_table_owner *owner, uint64_t lease_id)
-{
-    struct weir_table *table = owner->table;
-    bool found = false;
-
-    for (uint32_t i = 0; i < table->header->params_max && !found; i++) {
-        struct table_param *param = &table->params[i];
-        const struct weir_limit *limit = lease_limit(table, (uint16_t)(i + 1));
-
-        if (limit == NULL)
-            continue;
-        owner_lock(owner, &param->lock);
-        found =
-            release_in(owner, limit, heap_span(table, param->span, limit->span_words), lease_id);
-        owner_unlock(&param->lock);
-    }
-    return found;
+    return limit != NULL &&
+           release_in(owner, limit,
+                      slot_span_words(table, bucket, (uint32_t)slot, limit->span_words), lease_id);
 }
 
 int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id)
@@ -118,8 +93,6 @@ int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], u
                  release_in_bucket(owner, &buckets, 1, lease_id);
 
     unlock_buckets(&buckets);
-    if (!found)
-        found = release_in_params(owner, lease_id);
     return found ? 0 : WEIR_ERR_NOT_FOUND;
 }
 
@@ -199,18 +172,8 @@ uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_own
     bool leases = false;
     uint64_t total = 0;
 
-    for (uint32_t i = 0; i < table->header->params_max; i++) {
-        struct table_param *param = &table->params[i];
-        const struct weir_limit *limit = lease_limit(table, (uint16_t)(i + 1));
-
-        if (limit == NULL)
-            continue;
-        leases = true;
-        owner_lock(owner, &param->lock);
-        total +=
-            end_in(owner, limit, heap_span(table, param->span, limit->span_words), lease_owner);
-        owner_unlock(&param->lock);
-    }
+    for (uint32_t i = 1; i <= table->header->params_max && !leases; i++)
+        leases = lease_limit(table, (uint16_t)i) != NULL;
     for (uint64_t b = 0; leases && b < table->header->buckets; b++)
         total += end_in_bucket(owner, &table->buckets[b], lease_owner);
     return total;

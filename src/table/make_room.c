@@ -1,4 +1,5 @@
 /* see target.h: a span for a new key when the heap has none left */
+#include "table/account.h"
 #include "table/owner.h"
 #include "table/slot.h"
 #include "table/span_heap.h"
@@ -37,16 +38,12 @@ static uint64_t next_span(struct weir_table_owner *owner, uint32_t words, uint32
 }
 
 /* Goes on elsewhere in the heap. Neighbours were often made together and are alike: a page full of
- * long windows says nothing of the many short ones that may be nearer to fresh. (The step of
- * Numerical Recipes' LCG; its high bits are good enough to pick a page.) */
+ * long windows says nothing of the many short ones that may be nearer to fresh. */
 static void jump(struct weir_table_owner *owner)
 {
     uint64_t pages = owner->table->header->pages;
 
-    owner->reclaim_random =
-        owner->reclaim_random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    owner->reclaim_at = (owner->reclaim_random >> 33) % pages * PAGE_WORDS +
-                        (owner->reclaim_random >> 27) % SPANS_LOOK;
+    owner->reclaim_at = owner_random(owner) % pages * PAGE_WORDS + owner_random(owner) % SPANS_LOOK;
 }
 
 /* Locks the slot `at` if it still owns the span; false when not, or when it is busy. */
@@ -64,9 +61,7 @@ static bool lock_victim(struct weir_table_owner *owner, uint64_t span, uint64_t 
 
     const struct weir_limit *limit = region_limit(table, victim->bucket->param[victim->slot]);
 
-    if (limit != NULL && region_words(limit) > 0 &&
-        (victim->bucket->param[victim->slot] & PARAM_SHARED) == 0 &&
-        slot_span(victim->bucket, victim->slot) == span)
+    if (limit != NULL && region_words(limit) > 0 && slot_span(victim->bucket, victim->slot) == span)
         return true;
     owner_unlock(&victim->bucket->lock);
     return false;
@@ -99,17 +94,18 @@ void target_make_room(struct weir_table_owner *owner, uint32_t words, uint64_t n
         if (span == 0 || !lock_victim(owner, span, at, &victim))
             continue;
 
-        uint64_t fresh_at = slot_fresh_at(owner->table, victim.bucket, victim.slot);
+        struct slot_view view;
 
-        if (fresh_at <= now_ns) {
+        slot_look(owner->table, victim.bucket, victim.slot, now_ns, &view);
+        if (view.fresh_at_ns <= now_ns) {
             owner_count(owner, COUNT_RECLAIMED);
             dismiss(owner, &victim);
             return;
         }
-        if (!slot_denies(owner->table, victim.bucket, victim.slot, now_ns)) {
+        if (!view.denies) {
             candidates++;
-            if (fresh_at < nearest) {
-                nearest = fresh_at;
+            if (view.fresh_at_ns < nearest) {
+                nearest = view.fresh_at_ns;
                 best = span;
                 best_at = at;
             }
@@ -119,10 +115,15 @@ void target_make_room(struct weir_table_owner *owner, uint32_t words, uint64_t n
     }
     if (best == 0 || !lock_victim(owner, best, best_at, &victim))
         return;
-    if (slot_denies(owner->table, victim.bucket, victim.slot, now_ns)) {
+
+    struct slot_view view;
+
+    slot_look(owner->table, victim.bucket, victim.slot, now_ns, &view);
+    if (view.denies) {
         owner_unlock(&victim.bucket->lock);
         return;
     }
     owner_count(owner, COUNT_EVICTIONS);
+    account_count_eviction(owner->table, victim.bucket->param[victim.slot]);
     dismiss(owner, &victim);
 }

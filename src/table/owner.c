@@ -70,6 +70,7 @@ static void raise_generation(struct weir_table *table, uint32_t index)
             clear_lock(&table->buckets[i].lock, index);
         for (uint32_t i = 0; i < table->header->params_max; i++)
             clear_lock(&table->params[i].lock, index);
+        clear_lock(&table->header->chunks_lock, index);
         clear_lock(&table->header->heap_lock, index);
         clear_lock(&table->header->spill_lock, index);
     }
@@ -193,11 +194,14 @@ int weir_table_attach(struct weir_table *table, struct weir_table_owner **result
     if (zeros == MAP_FAILED)
         goto free_owner;
     owner->zeros = zeros;
+    owner->held_states = calloc(table->header->params_max, sizeof *owner->held_states);
+    if (owner->held_states == NULL)
+        goto unmap_zeros;
     if (table->fd >= 0) {
         err = WEIR_ERR_IO;
         owner->fd = open_again(table);
         if (owner->fd < 0)
-            goto unmap_zeros;
+            goto free_held;
     }
     err = take_slot(owner);
     if (err < 0)
@@ -208,6 +212,8 @@ int weir_table_attach(struct weir_table *table, struct weir_table_owner **result
 close_file:
     if (owner->fd >= 0)
         close(owner->fd);
+free_held:
+    free(owner->held_states);
 unmap_zeros:
     munmap(zeros, SPAN_WORDS_MAX * 8);
 free_owner:
@@ -224,6 +230,7 @@ void weir_table_detach(struct weir_table_owner *owner)
     else
         __atomic_store_n(&owner->slot->attached, 0, __ATOMIC_RELEASE);
     munmap((void *)(uintptr_t)owner->zeros, SPAN_WORDS_MAX * 8);
+    free(owner->held_states);
     free(owner);
 }
 

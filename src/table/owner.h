@@ -14,8 +14,8 @@
  * In private memory owners are threads of this process and always alive.
  *
  * Order: bucket and overflow locks are waited for only when no lock is held, or in address order;
- * otherwise they are tried, and on failure everything is released (transaction.c). The heap's lock
- * comes after all of them, the spill area's last.
+ * otherwise they are tried, and on failure everything is released (transaction.c). The lock of
+ * chunks, the heap's and the spill area's come after all of them, in this order.
  */
 #ifndef WEIR_TABLE_OWNER_H
 #define WEIR_TABLE_OWNER_H
@@ -54,6 +54,14 @@ static inline void owner_count(struct weir_table_owner *owner, enum table_counte
     uint64_t *at = &owner->slot->counters[counter];
 
     __atomic_store_n(at, *at + 1, __ATOMIC_RELAXED);
+}
+
+/* 31 random bits: the step of Numerical Recipes' LCG, of which the high bits are good enough to
+ * choose a bucket or a page. */
+static inline uint64_t owner_random(struct weir_table_owner *owner)
+{
+    owner->random = owner->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return owner->random >> 33;
 }
 
 /* Takes back what the holder of a slot left undone and ends its generation. The caller knows that

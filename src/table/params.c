@@ -6,8 +6,8 @@
 
 #include "core/cell.h"
 #include "core/siphash.h"
+#include "table/overflow.h"
 #include "table/owner.h"
-#include "table/span_heap.h"
 #include "table/undo.h"
 
 /* table_param.live */
@@ -22,24 +22,47 @@ static bool same_spec(const struct weir_limit_spec *a, const struct weir_limit_s
            a->rollover == b->rollover && a->calendar == b->calendar;
 }
 
-/* Where the search for a spec starts. Specs are configuration, so that the key needs no secret. */
-static uint32_t first_probe(const struct weir_table *table, const struct weir_limit_spec *spec)
+/* Specs and names are configuration, so that hashing them needs no secret. */
+static uint64_t hash_of(const void *data, size_t size)
 {
-    const uint64_t words[] = {spec->algorithm, spec->rate,   spec->window_ns, spec->burst,
-                              spec->segments,  spec->strict, spec->rollover,  spec->calendar};
     const uint64_t key[2] = {0, 0};
     uint64_t hash[2];
 
-    weir_siphash128(key, words, sizeof words, hash);
-    return (uint32_t)(hash[0] % table->header->params_max);
+    weir_siphash128(key, data, size, hash);
+    return hash[0];
 }
 
-/* The parameters of this spec; else NULL and *vacant is where they may go (NULL: nowhere). */
+/* The name of a limit's account; never 0. */
+static uint64_t account_name(const struct weir_limit *limit)
+{
+    return limit->name != NULL ? hash_of(limit->name, strlen(limit->name)) | 1 : 2;
+}
+
+/* Where the search for a spec starts. */
+static uint32_t first_probe(const struct weir_table *table, const struct weir_limit_spec *spec,
+                            uint64_t name)
+{
+    const uint64_t words[] = {spec->algorithm, spec->rate,     spec->window_ns,
+                              spec->burst,     spec->segments, spec->strict,
+                              spec->rollover,  spec->calendar, name};
+
+    return (uint32_t)(hash_of(words, sizeof words) % table->header->params_max);
+}
+
+static bool is_of_account(const struct weir_table *table, const struct table_param *param,
+                          uint64_t name)
+{
+    return param->account < table->header->params_max &&
+           table->accounts[param->account].name == name;
+}
+
+/* The parameters of this spec and account; else NULL and *vacant is where they may go (NULL:
+ * nowhere). */
 static struct table_param *lookup_spec(const struct weir_table *table,
-                                       const struct weir_limit_spec *spec,
+                                       const struct weir_limit_spec *spec, uint64_t name,
                                        struct table_param **vacant)
 {
-    uint32_t count = table->header->params_max, at = first_probe(table, spec);
+    uint32_t count = table->header->params_max, at = first_probe(table, spec, name);
 
     *vacant = NULL;
     for (uint32_t tries = 0; tries < count; tries++, at = at + 1 < count ? at + 1 : 0) {
@@ -47,7 +70,7 @@ static struct table_param *lookup_spec(const struct weir_table *table,
         uint32_t live = __atomic_load_n(&param->live, __ATOMIC_ACQUIRE);
 
         if (live == PARAM_LIVE) {
-            if (same_spec(&param->limit.spec, spec))
+            if (same_spec(&param->limit.spec, spec) && is_of_account(table, param, name))
                 return param;
             continue;
         }
@@ -59,13 +82,50 @@ static struct table_param *lookup_spec(const struct weir_table *table,
     return NULL;
 }
 
-/* Reserves the overflow span; one transaction of the service owner, ended by publishing. */
-static int publish(struct weir_table *table, struct table_param *param,
-                   const struct weir_limit *limit)
+/* The account of this name: the one that is there, or an empty place for it. There are as many
+ * places as parameters, so that none is wanting. */
+static uint32_t find_account(const struct weir_table *table, uint64_t name)
 {
-    struct weir_table_owner *owner = table->service;
-    uint32_t *heap_lock = &table->header->heap_lock;
+    uint32_t count = table->header->params_max, at = (uint32_t)(name % count), vacant = count;
 
+    for (uint32_t tries = 0; tries < count; tries++, at = at + 1 < count ? at + 1 : 0) {
+        const struct table_account *account = &table->accounts[at];
+
+        if (account->params > 0 && account->name == name)
+            return at;
+        if (account->params == 0 && vacant == count)
+            vacant = at;
+        if (account->name == 0)
+            break;
+    }
+    return vacant;
+}
+
+/* Adds parameters to an account. Its count comes before them and goes after them, so that whoever
+ * dies in between leaves an account that looks used. */
+static void open_account(struct weir_table *table, uint32_t at, uint64_t name)
+{
+    struct table_account *account = &table->accounts[at];
+
+    if (account->params == 0) {
+        *account = (struct table_account){.name = name};
+        __atomic_fetch_add(&table->header->accounts, 1, __ATOMIC_RELAXED);
+    }
+    account->params++;
+}
+
+static void close_account(struct weir_table *table, uint32_t at)
+{
+    if (--table->accounts[at].params == 0)
+        __atomic_fetch_sub(&table->header->accounts, 1, __ATOMIC_RELAXED);
+}
+
+static void publish(struct weir_table *table, struct table_param *param,
+                    const struct weir_limit *limit, uint64_t name)
+{
+    uint32_t account = find_account(table, name);
+
+    open_account(table, account, name);
     memset(&param->limit, 0, sizeof param->limit);
     param->limit = *limit;
     param->limit.id = (uint16_t)(param - table->params + 1);
@@ -74,25 +134,13 @@ static int publish(struct weir_table *table, struct table_param *param,
     param->limit.local = NULL;
     param->limit.spec.bounds = NULL;
     param->limit.spec.bound_count = 0;
-    param->check = layout_param_check(&param->limit);
-    param->cell = (struct weir_cell){0, 0};
-    param->span = 0;
-    if (limit->span_words > 0) {
-        owner_lock(owner, heap_lock);
-        param->span = heap_take(owner, limit->span_words);
-        if (param->span == 0) {
-            undo_cancel(owner);
-            owner_unlock(heap_lock);
-            return WEIR_ERR_FULL;
-        }
-        undo_save32(owner, &param->live);
-    }
+    param->account = account;
+    param->chunks = 0;
+    param->until_ns = 0;
+    memset(param->cell, 0, sizeof param->cell);
+    param->check = layout_param_check(param);
     UNDO_BARRIER();
     __atomic_store_n(&param->live, PARAM_LIVE, __ATOMIC_RELEASE);
-    undo_finish(owner);
-    if (limit->span_words > 0)
-        owner_unlock(heap_lock);
-    return 0;
 }
 
 static int file_lock(const struct weir_table *table, short type)
@@ -103,10 +151,9 @@ static int file_lock(const struct weir_table *table, short type)
     return table->fd < 0 ? 0 : fcntl(table->fd, F_OFD_SETLKW, &lock);
 }
 
-int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
+int params_intern(struct weir_table *table, struct weir_limit *limit, uint64_t name)
 {
-    struct table_param *vacant, *param = lookup_spec(table, &limit->spec, &vacant);
-    int err = 0;
+    struct table_param *vacant, *param = lookup_spec(table, &limit->spec, name, &vacant);
 
     if (param == NULL) {
         pthread_mutex_lock(&table->mutex);
@@ -114,10 +161,10 @@ int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
             pthread_mutex_unlock(&table->mutex);
             return WEIR_ERR_IO;
         }
-        param = lookup_spec(table, &limit->spec, &vacant); /* somebody may have been faster */
+        param = lookup_spec(table, &limit->spec, name, &vacant); /* another may have been faster */
         if (param == NULL && limit->span_words <= SPAN_WORDS_MAX && vacant != NULL) {
-            err = publish(table, vacant, limit);
-            param = err == 0 ? vacant : NULL;
+            publish(table, vacant, limit, name);
+            param = vacant;
         }
         file_lock(table, F_UNLCK);
         pthread_mutex_unlock(&table->mutex);
@@ -125,14 +172,19 @@ int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
     if (param == NULL)
         return WEIR_ERR_FULL;
     limit->id = param->limit.id;
-    return err;
+    return 0;
+}
+
+int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
+{
+    return params_intern(table, limit, account_name(limit));
 }
 
 bool weir_table_knows(const struct weir_table *table, const struct weir_limit *limit)
 {
     struct table_param *vacant;
 
-    return lookup_spec(table, &limit->spec, &vacant) != NULL;
+    return lookup_spec(table, &limit->spec, account_name(limit), &vacant) != NULL;
 }
 
 uint32_t weir_table_param_count(const struct weir_table *table)
@@ -144,15 +196,22 @@ uint32_t weir_table_param_count(const struct weir_table *table)
     return live;
 }
 
-static bool overflow_fresh(const struct weir_table *table, const struct table_param *param,
-                           uint64_t now_ns)
+/* Counts what each account has anew: whoever died while adding parameters has counted them. */
+static void count_accounts(struct weir_table *table)
 {
-    if (param->limit.span_words == 0)
-        return cell_fresh_at(&param->limit, &param->cell) <= now_ns;
+    uint32_t count = table->header->params_max;
 
-    const uint64_t *span = heap_span(table, param->span, param->limit.span_words);
+    for (uint32_t i = 0; i < count; i++)
+        table->accounts[i].params = 0;
+    table->header->accounts = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (table->params[i].live != PARAM_LIVE)
+            continue;
 
-    return span == NULL || weir_span_fresh_at(&param->limit, span) <= now_ns;
+        struct table_account *account = &table->accounts[table->params[i].account];
+
+        table->header->accounts += account->params++ == 0;
+    }
 }
 
 /* Whether more than half of the parameters are taken: sweeping walks the whole table. */
@@ -164,13 +223,13 @@ static bool crowded(const struct weir_table *table)
 void params_sweep(struct weir_table *table, uint64_t now_ns)
 {
     uint64_t used[(WEIR_TABLE_PARAMS_MAX + 63) / 64 + 1] = {0};
-    struct weir_table_owner *owner = table->service;
 
+    count_accounts(table);
     if (!crowded(table))
         return;
     for (uint64_t b = 0; b < table->header->buckets; b++)
         for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
-            uint32_t id = table->buckets[b].param[i] & (PARAM_SHARED - 1);
+            uint32_t id = table->buckets[b].param[i];
 
             if (id <= WEIR_TABLE_PARAMS_MAX)
                 used[id / 64] |= UINT64_C(1) << id % 64;
@@ -180,15 +239,11 @@ void params_sweep(struct weir_table *table, uint64_t now_ns)
         uint32_t id = i + 1;
 
         if (param->live != PARAM_LIVE || (used[id / 64] >> id % 64 & 1) ||
-            !overflow_fresh(table, param, now_ns))
+            overflow_is_live(param, now_ns))
             continue;
-        owner_lock(owner, &table->header->heap_lock);
-        undo_save32(owner, &param->live);
+        param->chunks = 0;
         param->live = PARAM_DROPPED;
-        if (param->limit.span_words > 0)
-            heap_give(owner, param->span);
-        undo_finish(owner);
-        owner_unlock(&table->header->heap_lock);
+        close_account(table, param->account);
     }
 }
 
@@ -212,14 +267,13 @@ bool params_consistent(const struct weir_table *table)
 {
     for (uint32_t i = 0; i < table->header->params_max; i++) {
         const struct table_param *param = &table->params[i];
-        uint32_t words = param->limit.span_words;
 
         if (param->live == PARAM_NONE || param->live == PARAM_DROPPED)
             continue;
-        if (param->live != PARAM_LIVE || param->check != layout_param_check(&param->limit) ||
+        if (param->live != PARAM_LIVE || param->check != layout_param_check(param) ||
             param->limit.id != i + 1 || !compiles(&param->limit))
             return false;
-        if (words > 0 && heap_span(table, param->span, words) == NULL)
+        if (param->account >= table->header->params_max)
             return false;
     }
     return true;

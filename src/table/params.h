@@ -9,7 +9,11 @@
 
 #include "table/region.h"
 
-/* Forgets parameters that no slot names and whose overflow state is fresh. Only while nobody else
+/* As weir_table_intern, for the account of this name. */
+int params_intern(struct weir_table *table, struct weir_limit *limit, uint64_t name)
+    __attribute__((warn_unused_result));
+
+/* Forgets parameters that no slot names and whose overflow cells are fresh. Only while nobody else
  * has the region open. */
 void params_sweep(struct weir_table *table, uint64_t now_ns);
 

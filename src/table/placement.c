@@ -1,6 +1,7 @@
 /* see placement.h */
 #include "table/placement.h"
 
+#include "table/account.h"
 #include "table/slot.h"
 
 /* The first slot of a bucket that nobody has, or whose state is fresh. */
@@ -29,48 +30,87 @@ enum placement placement_free(const struct weir_table *table, struct table_bucke
     return PLACE_NONE;
 }
 
-enum placement placement_evict(const struct weir_table *table, struct table_bucket *const pair[2],
-                               uint64_t now_ns, struct place *place)
-{
-    uint64_t nearest = UINT64_MAX;
-    enum placement result = PLACE_NONE;
+/* The live states of two buckets, one of which may go. */
+struct candidate {
+    struct slot_view view;
+    uint32_t account;
+    uint8_t bucket, slot; /* of the pair */
+};
 
+struct candidates {
+    uint32_t count;
+    struct candidate at[2 * BUCKET_SLOTS];
+};
+
+static void look_at_all(struct weir_table_owner *owner, struct table_bucket *const pair[2],
+                        uint64_t now_ns, const struct place *place, struct candidates *all)
+{
+    all->count = 0;
     for (uint32_t b = 0; b < 2; b++)
         for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
-            if ((place->taken[b] >> i & 1) || (pair[b]->param[i] & PARAM_SHARED))
-                continue;
+            struct candidate *candidate = &all->at[all->count];
 
-            uint64_t fresh_at = slot_fresh_at(table, pair[b], i);
-
-            if (fresh_at >= nearest || slot_denies(table, pair[b], i, now_ns))
+            if ((place->taken[b] >> i & 1) || region_limit(owner->table, pair[b]->param[i]) == NULL)
                 continue;
-            nearest = fresh_at;
-            place->bucket = pair[b];
-            place->slot = i;
-            result = PLACE_EVICT;
+            slot_look(owner->table, pair[b], i, now_ns, &candidate->view);
+            candidate->account = account_of(owner->table, pair[b]->param[i]);
+            candidate->bucket = (uint8_t)b;
+            candidate->slot = (uint8_t)i;
+            account_note(owner, candidate->account);
+            all->count++;
         }
-    return result;
 }
 
-int placement_find_param(const struct weir_table *table, struct table_bucket *const pair[2],
-                         uint16_t param, uint64_t now_ns, bool last, struct place *place)
+/* Whose state goes for one of `mine`: its own, or that of the account which holds most. */
+static uint32_t account_to_pay(const struct weir_table_owner *owner, const struct candidates *all,
+                               uint32_t mine)
 {
-    uint64_t best = 0;
-    int found = -1;
+    uint32_t payer = mine, most = 0;
 
-    for (uint32_t b = 0; b < 2; b++)
-        for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
-            if (pair[b]->param[i] != param || (place->taken[b] >> i & 1))
-                continue;
+    if (account_is_above(owner, mine))
+        return mine;
+    for (uint32_t i = 0; i < all->count; i++) {
+        uint32_t account = all->at[i].account, held = account_held(owner, account);
 
-            uint64_t fresh_at = slot_fresh_at(table, pair[b], i);
-
-            if (fresh_at <= now_ns || (found >= 0 && (fresh_at > best) != last))
-                continue;
-            best = fresh_at;
-            found = (int)i;
-            place->bucket = pair[b];
-            place->slot = i;
+        if (account != mine && held > most && account_is_above(owner, account)) {
+            most = held;
+            payer = account;
         }
-    return found;
+    }
+    return payer;
+}
+
+/* Whether `a` goes rather than `b`. */
+static bool goes_first(const struct slot_view *a, const struct slot_view *b)
+{
+    if (a->denies != b->denies)
+        return b->denies;
+    if (a->used != b->used)
+        return a->used < b->used;
+    return a->fresh_at_ns < b->fresh_at_ns;
+}
+
+enum placement placement_evict(struct weir_table_owner *owner, struct table_bucket *const pair[2],
+                               uint16_t param, uint64_t now_ns, struct place *place)
+{
+    uint32_t mine = account_of(owner->table, param), payer;
+    const struct candidate *victim = NULL;
+    struct candidates all;
+
+    account_refresh(owner, now_ns);
+    look_at_all(owner, pair, now_ns, place, &all);
+    payer = account_to_pay(owner, &all, mine);
+    for (uint32_t i = 0; i < all.count; i++) {
+        const struct candidate *candidate = &all.at[i];
+
+        if (candidate->account != payer || (payer == mine && candidate->view.denies))
+            continue;
+        if (victim == NULL || goes_first(&candidate->view, &victim->view))
+            victim = candidate;
+    }
+    if (victim == NULL)
+        return PLACE_NONE;
+    place->bucket = pair[victim->bucket];
+    place->slot = victim->slot;
+    return PLACE_EVICT;
 }

@@ -6,8 +6,10 @@
  * "Cuckoo hashing", 2001, with one step). On the way to 75 % fill 1.8 % of keys find both buckets
  * full, and six tries to move somebody leave 0.005 %; then 91 % of keys are in their first bucket.
  *
- * Where nobody can move, the state nearest to fresh goes, among those that would admit a cost of 1.
- * When all deny, nobody goes.
+ * Where nobody can move, somebody has to go: of the account that account.h says, the state that has
+ * used the least part of its capacity, and of such the one nearest to fresh. A state that denies
+ * goes only for an account that is below its guarantee, and after all others. So what a flood of
+ * new keys makes weir forget is little, and of the limit that is flooded.
  */
 #ifndef WEIR_TABLE_PLACEMENT_H
 #define WEIR_TABLE_PLACEMENT_H
@@ -17,7 +19,7 @@
 enum placement {
     PLACE_EMPTY,   /* a slot that nobody has */
     PLACE_RECLAIM, /* one whose state is fresh */
-    PLACE_EVICT,   /* one whose state is live but not denying */
+    PLACE_EVICT,   /* one whose state is live */
     PLACE_NONE,
 };
 
@@ -33,13 +35,9 @@ struct place {
 enum placement placement_free(const struct weir_table *table, struct table_bucket *const pair[2],
                               uint64_t now_ns, struct place *place);
 
-/* Finds who has to go where none is free. */
-enum placement placement_evict(const struct weir_table *table, struct table_bucket *const pair[2],
-                               uint64_t now_ns, struct place *place);
-
-/* The slot of two buckets whose parameters are `param` (with PARAM_SHARED or not) and that is
- * furthest from fresh (`last`) or nearest to it; -1: there is none that is live. */
-int placement_find_param(const struct weir_table *table, struct table_bucket *const pair[2],
-                         uint16_t param, uint64_t now_ns, bool last, struct place *place);
+/* Finds who has to go for a new state of these parameters, where no slot is free; PLACE_EVICT or
+ * PLACE_NONE. Both buckets are locked. */
+enum placement placement_evict(struct weir_table_owner *owner, struct table_bucket *const pair[2],
+                               uint16_t param, uint64_t now_ns, struct place *place);
 
 #endif

@@ -14,6 +14,7 @@ void region_bind(struct weir_table *table, uint8_t *base)
     table->base = base;
     table->header = header;
     table->params = (struct table_param *)(void *)(base + header->params_at);
+    table->accounts = (struct table_account *)(void *)(base + header->accounts_at);
     table->owners = (struct table_owner_slot *)(void *)(base + header->owners_at);
     table->spill = (struct table_undo *)(void *)(base + header->spill_at);
     table->pages = (struct table_page *)(void *)(base + header->pages_at);

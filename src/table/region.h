@@ -22,6 +22,7 @@ struct weir_table {
     uint8_t *base;
     struct table_header *header;
     struct table_param *params;
+    struct table_account *accounts;
     struct table_owner_slot *owners;
     struct table_undo *spill;
     struct table_page *pages;
@@ -34,7 +35,7 @@ struct weir_table {
     struct weir_table_owner *service; /* the table's own owner: intern, statistics, copies */
 };
 
-/* Locks that one decision may hold: two buckets a check, the overflow states of its parameters. */
+/* Locks that one decision may hold: two buckets a check, the overflow cells of its parameters. */
 #define LOCKS_MAX (WEIR_CHECKS_MAX * 3)
 
 /* Checks whose buckets are fetched ahead of deciding. Enough to hide the latency of memory, few
@@ -51,12 +52,10 @@ struct lookup {
 
 /* What a check is decided on. */
 enum target_kind {
-    TARGET_NONE,   /* no state: unlimited, always deny, a refund for a key that is not there */
-    TARGET_SLOT,   /* the key's own slot */
-    TARGET_NEW,    /* a slot that the key will get when it is charged */
-    TARGET_SHARED, /* an overflow state in one of its buckets */
-    TARGET_DEMOTE, /* a denying slot that becomes an overflow state when it is charged */
-    TARGET_PARAM,  /* the overflow state of its parameters */
+    TARGET_NONE,     /* no state: unlimited, always deny, a refund for a key that is not there */
+    TARGET_SLOT,     /* the key's own slot */
+    TARGET_NEW,      /* a slot that the key will get when it is charged */
+    TARGET_OVERFLOW, /* cells that it shares with other keys of its parameters; see overflow.h */
 };
 
 struct target {
@@ -67,10 +66,11 @@ struct target {
     bool span_new;     /* the span was allocated by this transaction: nobody can see it yet */
     uint16_t leader;   /* the first check of this decision on the same state; mostly itself */
     struct table_bucket *bucket;
-    struct table_param *param; /* TARGET_PARAM */
-    struct weir_cell cell;     /* the state, of limits without a span */
-    uint64_t span;             /* the offset of where it is stored; 0: in the slot, or nowhere */
-    uint64_t replaced;         /* a span to release when this target is charged; 0: none */
+    struct table_param *param;              /* TARGET_OVERFLOW */
+    struct weir_cell *cells[OVERFLOW_ROWS]; /* TARGET_OVERFLOW */
+    struct weir_cell cell;                  /* the state, of limits without a span */
+    uint64_t span;     /* the offset of where it is stored; 0: in the slot, or nowhere */
+    uint64_t replaced; /* a span to release when this target is charged; 0: none */
     struct position at;
 };
 
@@ -89,7 +89,10 @@ struct weir_table_owner {
     uint32_t *wanted[LOCKS_MAX];
     uint64_t freed[2 * WEIR_CHECKS_MAX];        /* spans to free at the end of this transaction */
     uint32_t relocate_failures, relocate_skips; /* see relocate.c */
-    uint64_t reclaim_at, reclaim_random;        /* where the search for a span to take goes on */
+    uint64_t reclaim_at;                        /* where the search for a span to take goes on */
+    uint64_t random;                            /* see owner_random */
+    uint32_t *held_states, held_total;          /* a sample of live states, by account; account.h */
+    uint64_t held_at_ns;                        /* when it was looked at last */
     struct lookup ahead[AHEAD_MAX];
     struct target targets[WEIR_CHECKS_MAX];
     struct weir_edits edits;
@@ -119,12 +122,10 @@ static inline uint64_t region_offset(const struct weir_table *table, const void 
 /* The parameters that a slot names; NULL when there are none (an empty slot, or a damaged one). */
 static inline const struct weir_limit *region_limit(const struct weir_table *table, uint16_t param)
 {
-    uint32_t id = param & (PARAM_SHARED - 1);
-
-    if (id == 0 || id > table->header->params_max ||
-        __atomic_load_n(&table->params[id - 1].live, __ATOMIC_ACQUIRE) != 1)
+    if (param == 0 || param > table->header->params_max ||
+        __atomic_load_n(&table->params[param - 1].live, __ATOMIC_ACQUIRE) != 1)
         return NULL;
-    return &table->params[id - 1].limit;
+    return &table->params[param - 1].limit;
 }
 
 /* Words of span that a state of this limit needs; 0: it stands in the slot. */

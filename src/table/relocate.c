@@ -43,7 +43,7 @@ static bool try_slot(struct weir_table_owner *owner, const struct transaction *t
         region_bucket(table, position_other(&table->map, index, slot_tag(from, i)));
     struct place place = {.taken = {0, 0}};
 
-    if ((from->param[i] & PARAM_SHARED) || !has_no_span(table, from->param[i]) || other == from)
+    if (!has_no_span(table, from->param[i]) || other == from)
         return false;
 
     bool held = owner_holds(owner, &other->lock);

@@ -131,6 +131,7 @@ static void fill_outcome(struct weir_outcome *outcome, const struct part *part,
     outcome->delay_ns = part->delay_ns;
     outcome->verdict = part->admits ? WEIR_ALLOWED : WEIR_DENIED;
     outcome->reported = false;
+    outcome->overflow = false;
     outcome->charged = charged && check->cost > 0;
 }
 

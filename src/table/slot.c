@@ -58,22 +58,61 @@ uint64_t slot_fresh_at(const struct weir_table *table, const struct table_bucket
     return span != NULL ? weir_span_fresh_at(limit, span) : 0;
 }
 
-bool slot_denies(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
-                 uint64_t now_ns)
+/* What remains of the capacity at `now_ns`. A quota's calendar is not at hand (see quota.h): what
+ * it has used in its last period stands in for what it has used in this one. */
+static uint64_t cell_remaining(const struct weir_limit *limit, const struct weir_cell *cell,
+                               uint64_t now_ns, struct slot_view *view)
+{
+    const struct weir_use one = {.now_ns = now_ns, .cost = 1};
+    struct weir_report report;
+    uint64_t delay_ns;
+
+    view->fresh_at_ns = cell_fresh_at(limit, cell);
+    view->denies = !cell_test(limit, cell, now_ns, 1, &delay_ns);
+    if (cell_is_quota(limit)) {
+        uint64_t used = (uint32_t)cell->b;
+
+        return used < limit->capacity ? limit->capacity - used : 0;
+    }
+    weir_cell_report(limit, cell, &one, false, &report);
+    return report.remaining;
+}
+
+static uint64_t span_remaining(const struct weir_limit *limit, const uint64_t *span,
+                               uint64_t now_ns, struct slot_view *view)
+{
+    const struct weir_use one = {.now_ns = now_ns, .cost = 1};
+    struct weir_report report;
+
+    view->fresh_at_ns = weir_span_fresh_at(limit, span);
+    view->denies = !weir_span_test(limit, span, now_ns, 1);
+    weir_span_report(limit, span, &one, false, &report);
+    return report.remaining;
+}
+
+void slot_look(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
+               uint64_t now_ns, struct slot_view *view)
 {
     const struct weir_limit *limit = region_limit(table, bucket->param[i]);
     struct weir_cell cell;
-    uint64_t delay_ns;
+    uint64_t remaining;
 
+    *view = (struct slot_view){0, 0, false};
     if (limit == NULL)
-        return false;
-    if (limit->span_words == 0)
-        return read_cell(table, bucket, i, limit, &cell) &&
-               !cell_test(limit, &cell, now_ns, 1, &delay_ns);
+        return;
+    if (limit->span_words == 0) {
+        if (!read_cell(table, bucket, i, limit, &cell))
+            return;
+        remaining = cell_remaining(limit, &cell, now_ns, view);
+    } else {
+        const uint64_t *span = slot_span_words(table, bucket, i, limit->span_words);
 
-    const uint64_t *span = slot_span_words(table, bucket, i, limit->span_words);
-
-    return span != NULL && !weir_span_test(limit, span, now_ns, 1);
+        if (span == NULL)
+            return;
+        remaining = span_remaining(limit, span, now_ns, view);
+    }
+    if (remaining < limit->capacity)
+        view->used = (uint32_t)(((limit->capacity - remaining) << 16) / limit->capacity);
 }
 
 bool slot_valid(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i)

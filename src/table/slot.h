@@ -5,9 +5,9 @@
  *   | lock | marks | tag_hi[6]  | param[6]  | slot[6]: state[3], tag_lo           |
  *
  * tag_hi finds candidates in one vector compare; the other 36 bits and the mark that says which of
- * its two buckets a key is in are compared only there. A slot whose param is 0, or shared, is no
- * candidate. The vector is loaded beside the lock, never over it: a load over a word that was just
- * stored by a narrower instruction waits for that store to leave the processor.
+ * its two buckets a key is in are compared only there. A slot whose param is 0 is no candidate. The
+ * vector is loaded beside the lock, never over it: a load over a word that was just stored by a
+ * narrower instruction waits for that store to leave the processor.
  *
  * tag_hi, param and marks are read by slot_guess without the lock, so they are written with
  * relaxed atomic stores.
@@ -82,7 +82,7 @@ static inline int slot_find(const struct table_bucket *bucket, uint64_t tag, boo
     for (uint32_t mask = slot_candidates(bucket, tag); mask != 0; mask &= mask - 1) {
         uint32_t i = (uint32_t)__builtin_ctz(mask) / 2;
 
-        if (slot_matches(bucket, i, tag, marks) && bucket->param[i] - 1u < PARAM_SHARED - 1u)
+        if (slot_matches(bucket, i, tag, marks) && bucket->param[i] != 0)
             return (int)i;
     }
     return -1;
@@ -153,15 +153,20 @@ static inline uint64_t slot_span(const struct table_bucket *bucket, uint32_t i)
 uint64_t *slot_span_words(const struct weir_table *table, const struct table_bucket *bucket,
                           uint32_t i, uint32_t words);
 
+/* What placement has to know of a state. */
+struct slot_view {
+    uint64_t fresh_at_ns; /* see slot_fresh_at */
+    uint32_t used;        /* of its capacity, in 1/65536; what is owed beyond it not counted */
+    bool denies;          /* a cost of 1, now */
+};
+void slot_look(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
+               uint64_t now_ns, struct slot_view *view);
+
 /* When the state in a slot will equal a fresh one; 0 for an empty or a damaged slot. */
 uint64_t slot_fresh_at(const struct weir_table *table, const struct table_bucket *bucket,
                        uint32_t i);
 
 /* Whether a taken slot holds a state that its limit can have. */
 bool slot_valid(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i);
-
-/* Whether the state in a slot denies a cost of 1. */
-bool slot_denies(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
-                 uint64_t now_ns);
 
 #endif

@@ -108,6 +108,7 @@ static inline void finish_short(struct weir_decision *decision, uint64_t now_ns,
     outcome->verdict = admits ? WEIR_ALLOWED : WEIR_DENIED;
     outcome->reported = false;
     outcome->charged = charged;
+    outcome->overflow = false;
     decision->now_ns = now_ns;
     decision->delay_ns = delay_ns;
     decision->verdict = admits ? WEIR_ALLOWED : WEIR_DENIED;

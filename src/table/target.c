@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/cell.h"
+#include "table/overflow.h"
 #include "table/owner.h"
 #include "table/placement.h"
 #include "table/slot.h"
@@ -142,7 +143,7 @@ static bool load_slot(struct weir_table_owner *owner, const struct weir_limit *l
     const struct table_bucket *bucket = target->bucket;
     uint32_t words = region_words(limit);
 
-    if ((bucket->param[target->slot] & (PARAM_SHARED - 1)) != limit->id)
+    if (bucket->param[target->slot] != limit->id)
         return load_converted(owner, limit, target, now_ns);
     if (words == 0) {
         cell_unpack(limit, bucket->slot[target->slot].state, &target->cell);
@@ -161,8 +162,8 @@ static bool load_slot(struct weir_table_owner *owner, const struct weir_limit *l
     return true;
 }
 
-/* The record of an idempotency key is its own or none at all: in a state that keys share, somebody
- * else's would pass for it, and a request would go through uncharged. */
+/* The record of an idempotency key is its own or none at all: in cells that keys share, the record
+ * of another would pass for it, and a request would go through uncharged. */
 static bool is_unshared(const struct weir_check *check)
 {
     return (check->flags & WEIR_CHECK_ONCE) != 0;
@@ -192,10 +193,6 @@ static bool find_key(struct weir_table_owner *owner, const struct weir_check *ch
             target->kind = TARGET_SLOT;
             target->bucket = bucket;
             target->slot = (uint8_t)slot;
-            if (is_unshared(check) && (bucket->param[slot] & PARAM_SHARED)) {
-                target->kind = TARGET_NONE;
-                return true;
-            }
             return load_slot(owner, check->limit, target, now_ns);
         }
     }
@@ -214,51 +211,80 @@ uint32_t target_taken(const struct weir_table_owner *owner, const struct transac
     return mask;
 }
 
-static void take_place(struct target *target, enum target_kind kind, const struct place *place)
+/* The span that this attempt allocated for a target which turns out not to need it. */
+static void drop_span(struct weir_table_owner *owner, const struct target *target)
 {
-    target->kind = (uint8_t)kind;
-    target->bucket = place->bucket;
-    target->slot = (uint8_t)place->slot;
-}
-
-/* The overflow state of a check's parameters. */
-static bool use_param(struct weir_table_owner *owner, const struct weir_limit *limit,
-                      struct target *target)
-{
-    struct weir_table *table = owner->table;
-    struct table_param *param = &table->params[limit->id - 1];
-    struct position at = target->at;
-
     if (target->span_new && target->span != 0 && target->leader == target - owner->targets)
         owner->freed[owner->freed_count++] = target->span;
-    *target = (struct target){.kind = TARGET_PARAM, .param = param, .at = at};
+}
+
+/* Points a target at the overflow cells of its key. */
+static bool find_cells(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                       struct target *target)
+{
+    const struct weir_decision *decision = txn->decision;
+    const struct weir_check *check = &decision->checks[i];
+    struct table_param *param = &owner->table->params[check->limit->id - 1];
+    uint32_t network = decision->networks != NULL ? decision->networks[i] : 0;
+
+    *target = (struct target){.kind = TARGET_OVERFLOW, .param = param, .at = target->at};
+    target->leader = (uint16_t)i;
     if (!target_lock(owner, &param->lock))
         return false;
-    target->cell = param->cell;
-    target->span = param->span;
+    overflow_open(owner, param, txn->now_ns);
+    overflow_find(owner->table, param, check, network, target->cells);
     return true;
 }
 
-/* Finds a place for a key that has none. */
-static bool find_place(struct weir_table_owner *owner, const struct transaction *txn,
-                       const struct weir_check *check, struct target *target)
+/* There is no room for the key of a check. */
+static bool use_overflow(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                         struct target *target)
+{
+    drop_span(owner, target);
+    if (!is_unshared(&txn->decision->checks[i]) && txn->decision->op != WEIR_OP_REFUND)
+        return find_cells(owner, txn, i, target);
+    *target = (struct target){.kind = TARGET_NONE, .leader = (uint16_t)i};
+    return true;
+}
+
+/* Whether a key without a slot counts in overflow cells still. Sets *target if so; false with
+ * owner->lost: their lock was busy. */
+static bool still_overflows(struct weir_table_owner *owner, const struct transaction *txn,
+                            uint32_t i, struct target *target)
+{
+    const struct weir_check *check = &txn->decision->checks[i];
+    struct table_param *param = &owner->table->params[check->limit->id - 1];
+    struct target before = *target;
+    struct weir_limit room;
+
+    if (!overflow_is_live(param, txn->now_ns) || is_unshared(check) ||
+        !find_cells(owner, txn, i, target))
+        return false;
+    if (overflow_holds(overflow_limit(check->limit, &room), target->cells, txn->now_ns))
+        return true;
+    *target = before;
+    return false;
+}
+
+/* Finds a place for the key of check `i`, which has none. */
+static bool find_place(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                       struct target *target)
 {
     struct weir_table *table = owner->table;
+    const struct weir_limit *limit = txn->decision->checks[i].limit;
     uint64_t other = position_other(&table->map, target->at.bucket, target->at.tag);
     struct table_bucket *pair[2] = {region_bucket(table, target->at.bucket),
                                     region_bucket(table, other)};
-    uint16_t shared = check->limit->id | PARAM_SHARED;
     struct place place = {.taken = {0, 0}};
 
-    if (!is_unshared(check) &&
-        placement_find_param(table, pair, shared, txn->now_ns, true, &place) >= 0) {
-        take_place(target, TARGET_SHARED, &place);
-        return load_slot(owner, check->limit, target, txn->now_ns);
-    }
     if (txn->decision->op == WEIR_OP_REFUND) {
         target->kind = TARGET_NONE;
         return true;
     }
+    if (still_overflows(owner, txn, i, target))
+        return true;
+    if (owner->lost)
+        return false;
     for (uint32_t b = 0; b < 2; b++)
         place.taken[b] = target_taken(owner, txn, pair[b]);
 
@@ -267,23 +293,15 @@ static bool find_place(struct weir_table_owner *owner, const struct transaction 
     if (found == PLACE_NONE && target_relocate(owner, txn, pair, &place))
         found = PLACE_EMPTY;
     if (found == PLACE_NONE)
-        found = placement_evict(table, pair, txn->now_ns, &place);
-
-    if (found != PLACE_NONE) {
-        take_place(target, TARGET_NEW, &place);
-        target->second = place.bucket != pair[0];
-        target->placement = (uint8_t)found;
-        return load_fresh(owner, check->limit, target);
-    }
-    if (is_unshared(check)) {
-        target->kind = TARGET_NONE;
-        return true;
-    }
-    if (placement_find_param(table, pair, check->limit->id, txn->now_ns, false, &place) >= 0) {
-        take_place(target, TARGET_DEMOTE, &place);
-        return load_slot(owner, check->limit, target, txn->now_ns);
-    }
-    return use_param(owner, check->limit, target);
+        found = placement_evict(owner, pair, limit->id, txn->now_ns, &place);
+    if (found == PLACE_NONE)
+        return use_overflow(owner, txn, i, target);
+    target->kind = TARGET_NEW;
+    target->bucket = place.bucket;
+    target->slot = (uint8_t)place.slot;
+    target->second = place.bucket != pair[0];
+    target->placement = (uint8_t)found;
+    return load_fresh(owner, limit, target);
 }
 
 static bool same_state(const struct target *a, const struct target *b)
@@ -316,38 +334,42 @@ static void drop_second_span(struct weir_table_owner *owner, struct target *targ
 }
 
 /* Finds the checks that meet in one state. Different limits cannot share one (only a hash collision
- * makes them): the later one is then decided on the overflow state of its parameters. */
+ * makes them): the later one is then decided on overflow cells. Cells are no state of one check,
+ * so there is nothing to lead: their costs are joined (transaction.c). */
 static bool find_leaders(struct weir_table_owner *owner, struct transaction *txn)
 {
     const struct weir_check *checks = txn->decision->checks;
 
     for (uint32_t i = txn->first + 1; i < txn->first + txn->count; i++)
         for (uint32_t j = txn->first; j < i; j++) {
-            if (!same_state(&owner->targets[i], &owner->targets[j]))
+            struct target *target = &owner->targets[i];
+
+            if (!same_state(target, &owner->targets[j]))
                 continue;
+            txn->shares = true;
+            if (target->kind == TARGET_OVERFLOW)
+                break;
             if (checks[i].limit->id != checks[j].limit->id) {
-                if (!use_param(owner, checks[i].limit, &owner->targets[i]))
+                if (!use_overflow(owner, txn, i, target))
                     return false;
-                owner->targets[i].leader = (uint16_t)i;
                 j = txn->first - 1u; /* once more, with the new target */
                 continue;
             }
-            owner->targets[i].leader = owner->targets[j].leader;
-            drop_second_span(owner, &owner->targets[i]);
-            txn->shares = true;
+            target->leader = owner->targets[j].leader;
+            drop_second_span(owner, target);
             break;
         }
     return true;
 }
 
-/* A check for which there is no span left is decided on the overflow state of its parameters. */
-static bool resolved(struct weir_table_owner *owner, const struct weir_check *check,
-                     struct target *target, bool found)
+/* A check for which there is no span left is decided on overflow cells. */
+static bool resolved(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                     bool found)
 {
     if (found || !owner->no_room || !owner->give_up)
         return found;
     owner->no_room = false;
-    return use_param(owner, check->limit, target);
+    return use_overflow(owner, txn, i, &owner->targets[i]);
 }
 
 bool target_resolve(struct weir_table_owner *owner, struct transaction *txn)
@@ -365,9 +387,8 @@ bool target_resolve(struct weir_table_owner *owner, struct transaction *txn)
 
         bool found = find_key(owner, &checks[i], &txn->ahead[i], target, txn->now_ns);
 
-        if (!resolved(owner, &checks[i], target, found))
+        if (!resolved(owner, txn, i, found))
             return false;
-        target->leader = (uint16_t)i;
         missing = missing || target->kind == TARGET_NEW;
     }
     for (uint32_t i = txn->first; missing && i < end; i++) {
@@ -382,9 +403,8 @@ bool target_resolve(struct weir_table_owner *owner, struct transaction *txn)
             *target = owner->targets[same];
             continue;
         }
-        if (!resolved(owner, &checks[i], target, find_place(owner, txn, &checks[i], target)))
+        if (!resolved(owner, txn, i, find_place(owner, txn, i, target)))
             return false;
-        target->leader = (uint16_t)i;
     }
     return txn->count < 2 || find_leaders(owner, txn);
 }

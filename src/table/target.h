@@ -6,14 +6,14 @@
  * they look at; the owner releases them when it ends the transaction.
  *
  *   found in one of its buckets                     TARGET_SLOT
- *   not found, but an overflow state of its         TARGET_SHARED   (or else a demoted key would
- *     parameters is live in one of them                              be pardoned by coming again)
- *   a slot is empty, fresh, or may be evicted       TARGET_NEW
- *   all deny, one of them with its parameters       TARGET_DEMOTE   it becomes an overflow state
- *   all deny, or no span is left                    TARGET_PARAM    that of the parameters
+ *   not found, and its overflow cells are live       TARGET_OVERFLOW  (or else a key would be
+ *                                                                     pardoned by coming again)
+ *   a slot is empty, fresh, or taken from another    TARGET_NEW
+ *   neither, or no span is left                      TARGET_OVERFLOW
  *
- * Two checks of one decision may meet in one state: the same key twice, or an overflow state. They
- * are decided as if their costs were one.
+ * Two checks of one decision may meet in one state: the same key twice, or cells that both count
+ * in. They are decided as if their costs were one; so are all that overflow under the same
+ * parameters, whichever cells they have.
  */
 #ifndef WEIR_TABLE_TARGET_H
 #define WEIR_TABLE_TARGET_H

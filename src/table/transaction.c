@@ -2,6 +2,8 @@
 #include "table/transaction.h"
 
 #include "core/cell.h"
+#include "table/account.h"
+#include "table/overflow.h"
 #include "table/owner.h"
 #include "table/span_heap.h"
 #include "table/target.h"
@@ -21,6 +23,14 @@ static uint64_t add_saturating(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+/* Whether two checks are decided as if their costs were one: see target.h. */
+static bool is_joint(const struct target *a, const struct target *b)
+{
+    if (a->kind == TARGET_OVERFLOW)
+        return b->kind == TARGET_OVERFLOW && a->param == b->param;
+    return a->leader == b->leader;
+}
+
 /* The cost that check `i` is tested with: its own, and those of the other checks that will be
  * charged to the same state before or with it. Shadow checks deny nobody, so they come last. */
 static uint64_t joint_cost(const struct weir_table_owner *owner, const struct transaction *txn,
@@ -32,7 +42,7 @@ static uint64_t joint_cost(const struct weir_table_owner *owner, const struct tr
     if (!txn->shares)
         return cost;
     for (uint32_t j = txn->first; j < txn->first + txn->count; j++) {
-        if (j == i || owner->targets[j].leader != owner->targets[i].leader)
+        if (j == i || !is_joint(&owner->targets[i], &owner->targets[j]))
             continue;
         if (!is_shadow(&checks[j]) || (is_shadow(&checks[i]) && j < i))
             cost = add_saturating(cost, checks[j].cost);
@@ -53,6 +63,12 @@ static bool test(struct weir_table_owner *owner, const struct transaction *txn, 
 
     uint64_t cost = joint_cost(owner, txn, i);
 
+    if (target->kind == TARGET_OVERFLOW) {
+        struct weir_limit room;
+
+        return overflow_test(overflow_limit(check->limit, &room), target->cells, txn->now_ns, cost,
+                             delay_ns);
+    }
     if (check->limit->span_words == 0)
         return cell_test(check->limit, &target->cell, txn->now_ns, cost, delay_ns);
     return weir_span_test(check->limit,
@@ -77,7 +93,7 @@ static void admit_all(const struct transaction *txn)
 
         outcome->delay_ns = 0;
         outcome->verdict = WEIR_ALLOWED;
-        outcome->charged = outcome->reported = false;
+        outcome->charged = outcome->reported = outcome->overflow = false;
     }
 }
 
@@ -96,8 +112,7 @@ static bool test_all(struct weir_table_owner *owner, const struct transaction *t
         if (!settles)
             admits = test(owner, txn, i, &outcome->delay_ns);
         outcome->verdict = admits ? WEIR_ALLOWED : WEIR_DENIED;
-        outcome->charged = false;
-        outcome->reported = false;
+        outcome->charged = outcome->reported = outcome->overflow = false;
         if (!admits && !is_shadow(&decision->checks[i]))
             allowed = false;
     }
@@ -158,14 +173,30 @@ static void describe(struct weir_table_owner *owner, const struct transaction *t
     struct weir_outcome *outcome = &txn->decision->outcomes[i];
     const struct target *target = &owner->targets[owner->targets[i].leader];
 
-    if (is_stateless(check) || check->limit->span_words == 0) {
+    if (is_stateless(check)) {
         outcome->cell = target->cell;
         return;
     }
+
+    struct weir_use use = {.now_ns = txn->now_ns, .cost = check->cost};
+
+    if (target->kind == TARGET_OVERFLOW) {
+        struct weir_limit room;
+
+        overflow_describe(overflow_limit(check->limit, &room), target->cells, &use, outcome);
+        outcome->overflow = true;
+        owner_count(owner, COUNT_OVERFLOWS);
+        account_count_overflow(owner->table, check->limit->id);
+        return;
+    }
+    if (check->limit->span_words == 0) {
+        outcome->cell = target->cell;
+        return;
+    }
+
     const uint64_t *span = target->span == 0
                                ? owner->zeros
                                : heap_span(owner->table, target->span, check->limit->span_words);
-    struct weir_use use = {.now_ns = txn->now_ns, .cost = check->cost};
 
     weir_span_report(check->limit, span, &use, outcome->verdict == WEIR_ALLOWED, &outcome->report);
     outcome->reported = true;
@@ -223,11 +254,8 @@ static bool run(struct weir_table_owner *owner, struct transaction *txn)
         charged = decision->op != WEIR_OP_PEEK && charge_all(owner, txn, allowed);
     }
 
-    for (uint32_t i = txn->first; i < txn->first + txn->count; i++) {
+    for (uint32_t i = txn->first; i < txn->first + txn->count; i++)
         describe(owner, txn, i);
-        if (owner->targets[i].kind >= TARGET_SHARED)
-            owner_count(owner, COUNT_OVERFLOWS);
-    }
     if (charged) {
         target_drop_unused(owner, txn);
         target_finish(owner);

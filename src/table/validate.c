@@ -4,6 +4,7 @@
  * is taken for what it seems to be.
  */
 #include "core/reason.h"
+#include "table/overflow.h"
 #include "table/params.h"
 #include "table/slot.h"
 #include "table/span_heap.h"
@@ -25,8 +26,6 @@ static bool is_once(const struct weir_table *table, uint64_t index, uint32_t i)
     bool second = slot_is_second(bucket, i);
     uint64_t other = position_other(&table->map, index, tag);
 
-    if (bucket->param[i] & PARAM_SHARED)
-        return true;
     return slot_find(bucket, tag, second) == (int)i &&
            slot_find(&table->buckets[other], tag, !second) < 0;
 }
@@ -55,26 +54,6 @@ static int validate_slot(const struct weir_table *table, uint64_t index, uint32_
     return 0;
 }
 
-static int validate_params(const struct weir_table *table, uint64_t *spans,
-                           struct weir_reason *reason)
-{
-    if (!params_consistent(table))
-        return damaged(reason, "the parameters", 0);
-    for (uint32_t i = 0; i < table->header->params_max; i++) {
-        const struct weir_limit *limit = region_limit(table, (uint16_t)(i + 1));
-        const struct table_param *param = &table->params[i];
-
-        if (limit == NULL)
-            continue;
-        if (limit->span_words > 0
-                ? !weir_span_valid(limit, heap_span(table, param->span, limit->span_words))
-                : !weir_cell_valid(limit, &param->cell))
-            return damaged(reason, "an impossible overflow state of parameters", i);
-        *spans += limit->span_words > 0;
-    }
-    return 0;
-}
-
 int weir_table_validate(const struct weir_table *table, struct weir_reason *reason)
 {
     const struct table_header *header = table->header;
@@ -88,7 +67,12 @@ int weir_table_validate(const struct weir_table *table, struct weir_reason *reas
     if (!heap_consistent(table))
         return damaged(reason, "the pages of the span heap", 0);
 
-    int err = validate_params(table, &spans, reason);
+    if (!params_consistent(table))
+        return damaged(reason, "the parameters", 0);
+    if (!overflow_consistent(table))
+        return damaged(reason, "the overflow cells", 0);
+
+    int err = 0;
 
     for (uint64_t b = 0; err == 0 && b < header->buckets; b++)
         for (uint32_t i = 0; err == 0 && i < BUCKET_SLOTS; i++)

@@ -1,0 +1,85 @@
+/* see account.h */
+#include "table/account.h"
+
+#include "table/owner.h"
+#include "table/slot.h"
+
+#define NOTES_MAX 8192 /* then all are halved, so that older ones count for less and less */
+#define SAMPLE 64
+#define PAUSE_NS UINT64_C(1000000000) /* after which what was noted is forgotten */
+
+static void halve(struct weir_table_owner *owner)
+{
+    uint32_t total = 0;
+
+    for (uint32_t i = 0; i < owner->table->header->params_max; i++)
+        total += owner->held_states[i] /= 2;
+    owner->held_total = total;
+}
+
+void account_note(struct weir_table_owner *owner, uint32_t account)
+{
+    if (account >= owner->table->header->params_max) /* of a damaged file */
+        return;
+    owner->held_states[account]++;
+    if (++owner->held_total >= NOTES_MAX)
+        halve(owner);
+}
+
+/* Notes the live states of a bucket; none of one that is locked, which this owner may hold itself.
+ */
+static void note_bucket(struct weir_table_owner *owner, struct table_bucket *bucket,
+                        uint64_t now_ns)
+{
+    if (!owner_try(owner, &bucket->lock))
+        return;
+    for (uint32_t i = 0; i < BUCKET_SLOTS; i++)
+        if (slot_fresh_at(owner->table, bucket, i) > now_ns)
+            account_note(owner, account_of(owner->table, bucket->param[i]));
+    owner_unlock(&bucket->lock);
+}
+
+void account_refresh(struct weir_table_owner *owner, uint64_t now_ns)
+{
+    struct weir_table *table = owner->table;
+    uint64_t last_ns = owner->held_at_ns;
+
+    owner->held_at_ns = now_ns > last_ns ? now_ns : last_ns;
+    if (owner->held_total > 0 && now_ns < last_ns + PAUSE_NS)
+        return;
+    for (uint32_t i = 0; i < table->header->params_max; i++)
+        owner->held_states[i] = 0;
+    owner->held_total = 0;
+    for (uint32_t i = 0; i < SAMPLE; i++)
+        note_bucket(owner, region_bucket(table, owner_random(owner) % table->header->buckets),
+                    now_ns);
+}
+
+uint32_t account_held(const struct weir_table_owner *owner, uint32_t account)
+{
+    return account < owner->table->header->params_max ? owner->held_states[account] : 0;
+}
+
+bool account_is_above(const struct weir_table_owner *owner, uint32_t account)
+{
+    uint64_t accounts = __atomic_load_n(&owner->table->header->accounts, __ATOMIC_RELAXED);
+
+    return 2 * accounts * account_held(owner, account) > owner->held_total;
+}
+
+static struct table_account *account_at(struct weir_table *table, uint16_t param)
+{
+    uint32_t account = account_of(table, param);
+
+    return &table->accounts[account < table->header->params_max ? account : 0];
+}
+
+void account_count_eviction(struct weir_table *table, uint16_t param)
+{
+    __atomic_fetch_add(&account_at(table, param)->evictions, 1, __ATOMIC_RELAXED);
+}
+
+void account_count_overflow(struct weir_table *table, uint16_t param)
+{
+    __atomic_fetch_add(&account_at(table, param)->overflows, 1, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,48 @@
+/* Accounts: each limit pays for its own states.
+ *
+ * An account is whose states these are: one for each name of a limit (whatever rates its plans and
+ * callers have), and one for all limits without a name, which come from commands. The records of
+ * idempotency keys and of reservations are limits of names of their own. With n accounts in use,
+ * each is guaranteed an n-th of half the slots, and an n-th of half the memory for spans. Where a
+ * new key needs room and no state is fresh (placement.h),
+ *
+ *   an account that holds more than its guarantee    makes room among its own states;
+ *   one that holds less                              takes it from the account that holds most.
+ *
+ * So the keys of one limit, however many, take from all others together at most that limit's
+ * guarantee.
+ *
+ * What an account holds changes silently when states become fresh, so it is not counted but
+ * sampled: each owner keeps the shares of the last few thousand live states that it has met while
+ * looking for room. They are met where keys hash to, which is as good as a random sample; the first
+ * ones, and those after a pause, come from SAMPLE random buckets. The standard error of a share s
+ * is sqrt(s * (1 - s) / 4096), below 0.8 %.
+ *
+ * Memory: 4 bytes an account for each owner. Threads: a sample belongs to its owner.
+ */
+#ifndef WEIR_TABLE_ACCOUNT_H
+#define WEIR_TABLE_ACCOUNT_H
+
+#include "table/region.h"
+
+/* The account of a slot's parameters. */
+static inline uint32_t account_of(const struct weir_table *table, uint16_t param)
+{
+    return table->params[param - 1].account;
+}
+
+/* Notes one live state of this account. */
+void account_note(struct weir_table_owner *owner, uint32_t account);
+
+/* Samples random buckets if nothing was noted lately. */
+void account_refresh(struct weir_table_owner *owner, uint64_t now_ns);
+
+/* Whether an account holds more than its guarantee; and how many of the sampled states are its. */
+bool account_is_above(const struct weir_table_owner *owner, uint32_t account);
+uint32_t account_held(const struct weir_table_owner *owner, uint32_t account);
+
+/* Counts for the account of these parameters. */
+void account_count_eviction(struct weir_table *table, uint16_t param);
+void account_count_overflow(struct weir_table *table, uint16_t param);
+
+#endif

@@ -1,0 +1,322 @@
+/* see overflow.h */
+#include "table/overflow.h"
+
+#include <string.h>
+
+#include "core/cell.h"
+#include "core/debit.h"
+#include "core/siphash.h"
+#include "table/owner.h"
+#include "table/undo.h"
+
+/* table_param.chunks */
+#define CHUNKS_COUNT_BITS 8
+_Static_assert(CHUNKS_OF_PARAM_MAX < 1 << CHUNKS_COUNT_BITS, "the count has its own bits");
+
+static uint32_t chunks_first(uint32_t chunks)
+{
+    return chunks >> CHUNKS_COUNT_BITS;
+}
+
+static uint32_t chunks_count(uint32_t chunks)
+{
+    return chunks & ((1u << CHUNKS_COUNT_BITS) - 1);
+}
+
+const struct weir_limit *overflow_limit(const struct weir_limit *limit, struct weir_limit *room)
+{
+    const struct weir_limit_spec spec = {.algorithm = WEIR_SLIDING_WINDOW,
+                                         .rate = limit->spec.rate,
+                                         .window_ns = limit->spec.window_ns,
+                                         .strict = true};
+
+    if (limit->span_words == 0)
+        return limit;
+    /* Every N and W of a span is one of a window. */
+    return weir_limit_init(room, &spec, NULL) == 0 ? room : limit;
+}
+
+static struct weir_cell *chunk_cells(const struct weir_table *table, uint32_t first)
+{
+    return (struct weir_cell *)(void *)(table->base + table->header->cells_at +
+                                        first * CHUNK_BYTES);
+}
+
+/* A bit for each chunk that some parameters have. */
+struct chunk_map {
+    uint64_t bits[CHUNKS_MAX / 64];
+};
+
+static void map_set(struct chunk_map *map, uint32_t chunks)
+{
+    uint32_t end = chunks_first(chunks) + chunks_count(chunks);
+
+    for (uint32_t i = chunks_first(chunks); i < end; i++)
+        map->bits[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+static bool map_has(const struct chunk_map *map, uint32_t chunk)
+{
+    return map->bits[chunk / 64] >> chunk % 64 & 1;
+}
+
+/* Takes its chunks away from parameters all of whose cells are fresh. */
+static void take_back(struct weir_table_owner *owner, struct table_param *param, uint64_t now_ns)
+{
+    if (!owner_try(owner, &param->lock))
+        return;
+    if (param->until_ns <= now_ns)
+        __atomic_store_n(&param->chunks, 0, __ATOMIC_RELAXED);
+    owner_unlock(&param->lock);
+}
+
+/* Maps the chunks that are taken, and counts those of one account. */
+static void survey(struct weir_table_owner *owner, struct table_param *mine, uint64_t now_ns,
+                   struct chunk_map *map, uint32_t *held)
+{
+    struct weir_table *table = owner->table;
+
+    memset(map, 0, sizeof *map);
+    *held = 0;
+    for (uint32_t i = 0; i < table->header->params_max; i++) {
+        struct table_param *param = &table->params[i];
+
+        if (param == mine || __atomic_load_n(&param->chunks, __ATOMIC_RELAXED) == 0)
+            continue;
+        if (!overflow_is_live(param, now_ns))
+            take_back(owner, param, now_ns);
+
+        uint32_t chunks = __atomic_load_n(&param->chunks, __ATOMIC_RELAXED);
+
+        map_set(map, chunks);
+        *held += param->account == mine->account ? chunks_count(chunks) : 0;
+    }
+}
+
+/* The longest run of free chunks up to `most`: the first of those that are as long. */
+static uint32_t longest_run(const struct weir_table *table, const struct chunk_map *map,
+                            uint32_t most)
+{
+    uint32_t best = 0, best_length = 0, length = 0;
+
+    for (uint32_t i = 0; i < table->header->chunks && best_length < most; i++) {
+        length = map_has(map, i) ? 0 : length + 1;
+        if (length > best_length) {
+            best_length = length;
+            best = i + 1 - length;
+        }
+    }
+    return best << CHUNKS_COUNT_BITS | best_length;
+}
+
+/* How many chunks one account may have: an equal share, at least one. */
+static uint32_t chunk_share(const struct weir_table *table)
+{
+    uint32_t accounts = __atomic_load_n(&table->header->accounts, __ATOMIC_RELAXED);
+    uint32_t share = table->header->chunks / (accounts > 0 ? accounts : 1);
+
+    return share > CHUNKS_OF_PARAM_MAX ? CHUNKS_OF_PARAM_MAX : share > 0 ? share : 1;
+}
+
+/* Whoever dies between two of these stores leaves fresh rows of one cell. */
+void overflow_open(struct weir_table_owner *owner, struct table_param *param, uint64_t now_ns)
+{
+    struct weir_table *table = owner->table;
+    struct chunk_map map;
+    uint32_t held, share = chunk_share(table);
+
+    if (overflow_is_live(param, now_ns))
+        return;
+    __atomic_store_n(&param->chunks, 0, __ATOMIC_RELAXED);
+    memset(param->cell, 0, sizeof param->cell);
+    owner_lock(owner, &table->header->chunks_lock);
+    survey(owner, param, now_ns, &map, &held);
+
+    uint32_t chunks = longest_run(table, &map, held < share ? share - held : 1);
+
+    memset(chunk_cells(table, chunks_first(chunks)), 0, chunks_count(chunks) * CHUNK_BYTES);
+    UNDO_BARRIER();
+    if (chunks_count(chunks) > 0)
+        __atomic_store_n(&param->chunks, chunks, __ATOMIC_RELAXED);
+    owner_unlock(&table->header->chunks_lock);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A number below `cells` from 64 random bits. */
+static uint64_t scale(uint64_t random, uint64_t cells)
+{
+    return wide_multiply(random, cells).hi;
+}
+
+/* The finalizer of MurmurHash3: another hash from one, as good as random. */
+static uint64_t mix(uint64_t hash)
+{
+    hash = (hash ^ hash >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    hash = (hash ^ hash >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return hash ^ hash >> 33;
+}
+
+void overflow_find(const struct weir_table *table, struct table_param *param,
+                   const struct weir_check *check, uint32_t network,
+                   struct weir_cell *cells[OVERFLOW_ROWS])
+{
+    struct weir_cell *row = param->cell;
+    uint64_t size = 1, network_hash[2] = {mix(check->hash[0]), 0};
+
+    if (param->chunks != 0) {
+        row = chunk_cells(table, chunks_first(param->chunks));
+        size = chunks_count(param->chunks) * (uint64_t)CHUNK_CELLS / OVERFLOW_ROWS;
+    }
+    if (network != 0) {
+        const uint32_t words[2] = {network, param->limit.id};
+
+        weir_siphash128(table->header->secret, words, sizeof words, network_hash);
+    }
+    cells[0] = &row[scale(check->hash[1] ^ mix(check->hash[0] + 1), size)];
+    cells[1] = &row[size + scale(network_hash[0], size)];
+}
+
+bool overflow_holds(const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
+                    uint64_t now_ns)
+{
+    return cell_fresh_at(limit, cells[0]) > now_ns && cell_fresh_at(limit, cells[1]) > now_ns;
+}
+
+bool overflow_test(const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
+                   uint64_t now_ns, uint64_t cost, uint64_t *delay_ns)
+{
+    bool admits = false;
+    uint64_t delay;
+
+    *delay_ns = 0;
+    for (uint32_t row = 0; row < OVERFLOW_ROWS; row++) {
+        if (!cell_test(limit, cells[row], now_ns, cost, &delay))
+            continue;
+        if (!admits || delay < *delay_ns)
+            *delay_ns = delay;
+        admits = true;
+    }
+    return admits;
+}
+
+static void write_cell(struct weir_table_owner *owner, struct weir_cell *cell,
+                       const struct weir_cell *value)
+{
+    undo_save64(owner, &cell->a);
+    undo_save64(owner, &cell->b);
+    *cell = *value;
+}
+
+uint64_t overflow_debit_room(const struct weir_limit *limit,
+                             struct weir_cell *const cells[OVERFLOW_ROWS], uint64_t now_ns,
+                             uint64_t debt)
+{
+    uint64_t rooms[OVERFLOW_ROWS];
+
+    for (uint32_t row = 0; row < OVERFLOW_ROWS; row++)
+        rooms[row] = weir_cell_debit_room(limit, cells[row], now_ns, debt);
+    return rooms[0] > rooms[1] ? rooms[0] : rooms[1];
+}
+
+static void charge_cell(const struct weir_limit *limit, const struct overflow_charge *charge,
+                        struct weir_cell *cell)
+{
+    uint64_t now_ns = charge->use.now_ns, cost = charge->use.cost, delay_ns;
+
+    if (charge->debit) {
+        if (charge->debt != WEIR_NEVER)
+            cost = least(cost, weir_cell_debit_room(limit, cell, now_ns, charge->debt));
+        cell_charge(limit, cell, now_ns, cost);
+    } else if (cell_test(limit, cell, now_ns, cost, &delay_ns)) {
+        cell_charge(limit, cell, now_ns, cost);
+    } else {
+        cell_fill(limit, cell, now_ns, cost);
+    }
+}
+
+bool overflow_charge(struct weir_table_owner *owner, struct table_param *param,
+                     const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
+                     const struct overflow_charge *charge)
+{
+    bool changed = false;
+
+    for (uint32_t row = 0; row < OVERFLOW_ROWS; row++) {
+        struct weir_cell cell = *cells[row];
+
+        charge_cell(limit, charge, &cell);
+        if (cell.a == cells[row]->a && cell.b == cells[row]->b)
+            continue;
+
+        uint64_t fresh_at_ns = cell_fresh_at(limit, &cell);
+
+        /* Before the cell, so that no death leaves a live cell in rows that count as fresh. */
+        if (fresh_at_ns > param->until_ns)
+            __atomic_store_n(&param->until_ns, fresh_at_ns, __ATOMIC_RELAXED);
+        UNDO_BARRIER();
+        write_cell(owner, cells[row], &cell);
+        changed = true;
+    }
+    return changed;
+}
+
+void overflow_describe(const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
+                       const struct weir_use *use, struct weir_outcome *outcome)
+{
+    const struct weir_use one_use = {.now_ns = use->now_ns, .cost = 1};
+    struct weir_report reports[OVERFLOW_ROWS], ones[OVERFLOW_ROWS], *report = &outcome->report;
+    bool allowed = outcome->verdict == WEIR_ALLOWED;
+
+    for (uint32_t row = 0; row < OVERFLOW_ROWS; row++) {
+        weir_cell_report(limit, cells[row], use, allowed, &reports[row]);
+        weir_cell_report(limit, cells[row], &one_use, false, &ones[row]);
+    }
+    *report = reports[reports[1].remaining > reports[0].remaining];
+    report->retry_after_ns = least(reports[0].retry_after_ns, reports[1].retry_after_ns);
+    report->reset_after_ns = least(reports[0].reset_after_ns, reports[1].reset_after_ns);
+    outcome->next_ns = least(ones[0].retry_after_ns, ones[1].retry_after_ns);
+    outcome->reported = true;
+}
+
+static bool cells_valid(const struct weir_table *table, const struct table_param *param)
+{
+    struct weir_limit room;
+    const struct weir_limit *limit = overflow_limit(&param->limit, &room);
+    const struct weir_cell *cells = param->cell;
+    uint32_t count = OVERFLOW_ROWS;
+
+    if (param->chunks != 0) {
+        cells = chunk_cells(table, chunks_first(param->chunks));
+        count = chunks_count(param->chunks) * CHUNK_CELLS;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (!weir_cell_valid(limit, &cells[i]) || cell_fresh_at(limit, &cells[i]) > param->until_ns)
+            return false;
+    return true;
+}
+
+bool overflow_consistent(const struct weir_table *table)
+{
+    struct chunk_map map = {{0}};
+
+    for (uint32_t i = 0; i < table->header->params_max; i++) {
+        const struct table_param *param = &table->params[i];
+        uint32_t first = chunks_first(param->chunks), count = chunks_count(param->chunks);
+
+        if (region_limit(table, (uint16_t)(i + 1)) == NULL)
+            continue;
+        if (count > CHUNKS_OF_PARAM_MAX || first + count > table->header->chunks ||
+            (count == 0 && param->chunks != 0))
+            return false;
+        for (uint32_t chunk = first; chunk < first + count; chunk++)
+            if (map_has(&map, chunk))
+                return false;
+        map_set(&map, param->chunks);
+        if (!cells_valid(table, param))
+            return false;
+    }
+    return true;
+}

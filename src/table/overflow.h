@@ -1,0 +1,87 @@
+/* Overflow: where a key counts for which there is no room.
+ *
+ * Parameters whose keys overflow get two rows of cells, each one a state of those parameters. A key
+ * counts in one cell of each row,
+ *
+ *   row 0    by the hash of the whole key
+ *   row 1    by the network of its address: the /32 of IPv6, the /16 of IPv4;
+ *            by another hash of the whole key where it has no address
+ *
+ * and is admitted iff one of its two cells admits. What is admitted is charged to both; where one
+ * does not admit it, it is filled (cell_fill). So each cell holds at least what each of its keys
+ * has used, as in a count-min sketch with conservative update (Estan and Varghese, "New directions
+ * in traffic measurement and accounting", 2002): overflow denies early, never late. A network of
+ * many keys fills row 0 for everybody and row 1 for itself alone.
+ *
+ * A key stays there while both its cells are live, even if a slot is free by then, since a new
+ * state would forget what it has used. Refunds, releases and resets leave cells alone, which may
+ * have been charged by others. States that are spans are replaced by a sliding_window that is
+ * strict, of the same N and W: for concurrency W is the life of a lease, whenever it ends.
+ *
+ * Reports are estimates: what the key may use at most, and when it is admitted at the latest if
+ * nobody else uses its cells.
+ *
+ * Memory: cells come in chunks of 2 KiB from a part of the region that is a 32nd of it. The first
+ * key that overflows takes as many as its account's share has, 128 at most (8,192 cells a row); a
+ * chunk is free again when all cells of its parameters are fresh. Where there is none, both rows
+ * have one cell, in the parameters themselves.
+ *
+ * Locks: everything is guarded by the lock of the parameters. chunks_lock, which is waited for
+ * while that is held, guards who has which chunks; whoever holds it only tries other locks.
+ */
+#ifndef WEIR_TABLE_OVERFLOW_H
+#define WEIR_TABLE_OVERFLOW_H
+
+#include "table/region.h"
+
+/* What these parameters count under here: themselves, or in `room` what replaces a span. */
+const struct weir_limit *overflow_limit(const struct weir_limit *limit, struct weir_limit *room);
+
+/* Whether some cell of the parameters may be live. Without their lock a hint; for a key whose
+ * buckets are locked it is reliable, since nobody else can make that key overflow meanwhile. */
+static inline bool overflow_is_live(const struct table_param *param, uint64_t now_ns)
+{
+    return __builtin_expect(__atomic_load_n(&param->until_ns, __ATOMIC_RELAXED) > now_ns, 0);
+}
+
+/* Makes fresh rows, with as many cells as there are to be had, where all cells are fresh. The
+ * caller holds the lock of the parameters. */
+void overflow_open(struct weir_table_owner *owner, struct table_param *param, uint64_t now_ns);
+
+/* Sets the two cells of a key. The caller holds the lock of the parameters. */
+void overflow_find(const struct weir_table *table, struct table_param *param,
+                   const struct weir_check *check, uint32_t network,
+                   struct weir_cell *cells[OVERFLOW_ROWS]);
+
+/* Whether both cells are live. */
+bool overflow_holds(const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
+                    uint64_t now_ns);
+
+bool overflow_test(const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
+                   uint64_t now_ns, uint64_t cost, uint64_t *delay_ns);
+
+/* What is charged to both cells. */
+struct overflow_charge {
+    struct weir_use use;
+    bool debit;    /* also where it exceeds the capacity: by at most `debt`, or without bound */
+    uint64_t debt; /* WEIR_NEVER: without bound */
+};
+
+/* Charges through the undo journal. Returns whether anything changed. */
+bool overflow_charge(struct weir_table_owner *owner, struct table_param *param,
+                     const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
+                     const struct overflow_charge *charge);
+
+/* The most that a debit may charge to either cell; see core/debit.h. */
+uint64_t overflow_debit_room(const struct weir_limit *limit,
+                             struct weir_cell *const cells[OVERFLOW_ROWS], uint64_t now_ns,
+                             uint64_t debt);
+
+/* Fills outcome->report and ->next_ns from outcome->verdict. */
+void overflow_describe(const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
+                       const struct weir_use *use, struct weir_outcome *outcome);
+
+/* Whether the cells of all parameters are states that they can have, in chunks that are theirs. */
+bool overflow_consistent(const struct weir_table *table);
+
+#endif
