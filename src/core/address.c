@@ -303,3 +303,15 @@ size_t weir_address_format(const struct weir_address *address, char text[WEIR_AD
     *out = '\0';
     return (size_t)(out - text);
 }
+
+/* No IPv6 address below 100:: is in use, so that those numbers are there for IPv4. */
+uint32_t weir_address_network(const struct weir_address *address)
+{
+    const uint8_t *bytes = address->bytes;
+
+    if (address->family == 4)
+        return ((uint32_t)bytes[0] << 8 | bytes[1]) + 1;
+    if (address->family != 6)
+        return 0;
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}

@@ -32,10 +32,10 @@ static uint64_t hash_of(const void *data, size_t size)
     return hash[0];
 }
 
-/* The name of a limit's account; never 0. */
-static uint64_t account_name(const struct weir_limit *limit)
+/* The name of an account; never 0. */
+static uint64_t account_name(const char *name)
 {
-    return limit->name != NULL ? hash_of(limit->name, strlen(limit->name)) | 1 : 2;
+    return name != NULL ? hash_of(name, strlen(name)) | 1 : 2;
 }
 
 /* Where the search for a spec starts. */
@@ -83,7 +83,7 @@ static struct table_param *lookup_spec(const struct weir_table *table,
 }
 
 /* The account of this name: the one that is there, or an empty place for it. There are as many
- * places as parameters, so that none is wanting. */
+ * places as parameters, so that there is one for the last parameters too. */
 static uint32_t find_account(const struct weir_table *table, uint64_t name)
 {
     uint32_t count = table->header->params_max, at = (uint32_t)(name % count), vacant = count;
@@ -98,7 +98,7 @@ static uint32_t find_account(const struct weir_table *table, uint64_t name)
         if (account->name == 0)
             break;
     }
-    return vacant;
+    return vacant < count ? vacant : 0;
 }
 
 /* Adds parameters to an account. Its count comes before them and goes after them, so that whoever
@@ -177,14 +177,27 @@ int params_intern(struct weir_table *table, struct weir_limit *limit, uint64_t n
 
 int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
 {
-    return params_intern(table, limit, account_name(limit));
+    return params_intern(table, limit, account_name(limit->name));
 }
 
 bool weir_table_knows(const struct weir_table *table, const struct weir_limit *limit)
 {
     struct table_param *vacant;
 
-    return lookup_spec(table, &limit->spec, account_name(limit), &vacant) != NULL;
+    return lookup_spec(table, &limit->spec, account_name(limit->name), &vacant) != NULL;
+}
+
+void weir_table_limit_stats(const struct weir_table *table, const char *name,
+                            struct weir_table_limit_stats *stats)
+{
+    uint64_t wanted = account_name(name);
+    const struct table_account *account = &table->accounts[find_account(table, wanted)];
+
+    *stats = (struct weir_table_limit_stats){0, 0};
+    if (account->name != wanted)
+        return;
+    stats->evictions = __atomic_load_n(&account->evictions, __ATOMIC_RELAXED);
+    stats->overflows = __atomic_load_n(&account->overflows, __ATOMIC_RELAXED);
 }
 
 uint32_t weir_table_param_count(const struct weir_table *table)

@@ -3,13 +3,15 @@
  * One flat region of a fixed byte size without pointers, in private memory or in a file mapped by
  * several processes:
  *
- *   | header | parameters | owners | spill | pages | buckets | spans |
+ *   | header | parameters | accounts | owners | spill | pages | cells | buckets | spans |
  *
  *   header      version, layout checksum, secret, clock anchor, high-water mark
  *   parameters  interned struct weir_limit, so that the freshness of a state and a changed limit
- *               are known after a restart; each with its own overflow state
+ *               are known after a restart
+ *   accounts    who pays for states: one for each limit (account.h)
  *   owners      one slot a thread: a generation, an undo journal, counters
  *   spill       where a journal goes on that is too long for its owner's slot
+ *   cells       where keys count for which there is no room (overflow.h)
  *   buckets     128 bytes: a lock and six slots, each a tag of 52 bits, a parameter id and 12 bytes
  *               of state (or the offset of a span)
  *   spans       states that need more, in size classes; pages say which are taken
@@ -24,10 +26,12 @@
  * other bucket only when it is not there. A false match has a probability below 2^-48 a lookup.
  *
  * A slot whose state equals a fresh one is free: no sweeper, no rehash. When both buckets are full
- * and nobody can move, the slot nearest to fresh goes, never one that is denying; when all are
- * denying, one of them with the same parameters becomes an overflow state that it shares with the
- * newcomers of its bucket (and where none has the same parameters, newcomers share the overflow
- * state of their parameters). So a flood of new keys pardons nobody.
+ * and nobody can move, a state is evicted: one of the same limit, or, where that limit has less
+ * than its guaranteed part of the table, one of the limit that has most; there the one that has
+ * used the least (placement.h, account.h). A new key does not evict a state of its own limit that
+ * denies: it counts in cells that it shares with other keys (overflow.h). So decisions are exact
+ * while evictions and overflows are 0; an eviction forgives at most what that key had used;
+ * overflow denies early, never late.
  *
  * Atomicity. A decision locks the buckets of all its checks in address order, evaluates, and writes
  * in place; before each write, the old word goes to its owner's undo journal, which one store
@@ -93,10 +97,9 @@ const uint64_t *weir_table_secret(const struct weir_table *table);
 uint64_t weir_table_time(const struct weir_table *table, uint64_t boot_ns);
 void weir_table_mark(struct weir_table *table, uint64_t now_ns);
 
-/* Gives a limit its id in this region and, when it is new, reserves its overflow state; of the
- * locks that decisions take, it holds that of the heap for a moment. A limit that is known is found
- * without a lock. Errors: WEIR_ERR_FULL (parameters, or no span left for its overflow state),
- * WEIR_ERR_IO. */
+/* Gives a limit its id in this region. Limits of one name, whatever their numbers, pay for their
+ * states together; so do all without a name. A limit that is known is found without a lock.
+ * Errors: WEIR_ERR_FULL (parameters), WEIR_ERR_IO. */
 int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
     __attribute__((warn_unused_result));
 
@@ -124,7 +127,7 @@ int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], u
 int weir_table_reset(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2]);
 
 /* When the state of a key will equal a fresh one (perhaps it does already), under the limit that it
- * was made with. A key that shares an overflow state is not found. Errors: WEIR_ERR_NOT_FOUND. */
+ * was made with. A key that counts in overflow cells is not found. Errors: WEIR_ERR_NOT_FOUND. */
 int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t *fresh_at_ns)
     __attribute__((warn_unused_result));
 
@@ -138,14 +141,22 @@ struct weir_table_stats {
     uint64_t params, params_max;
     uint64_t owners;     /* attached now; every open table has one of its own */
     uint64_t inserts;    /* keys that got a slot */
-    uint64_t evictions;  /* slots taken from a state that was not fresh (live) but not denying */
-    uint64_t overflows;  /* decisions on a shared overflow state */
+    uint64_t evictions;  /* slots taken from a state that was not fresh (live) */
+    uint64_t overflows;  /* checks decided on overflow cells */
     uint64_t reclaimed;  /* slots reused because their state was fresh */
     uint64_t recoveries; /* dead owners cleaned up */
     uint64_t lock_waits; /* locks that were not free at once */
 };
 
 void weir_table_stats(struct weir_table *table, uint64_t now_ns, struct weir_table_stats *stats);
+
+/* The same of one limit, and of all others of its name; since the region knows that name. `name`:
+ * NULL for the limits without one. Zeros for a name that it does not know. */
+struct weir_table_limit_stats {
+    uint64_t evictions, overflows;
+};
+void weir_table_limit_stats(const struct weir_table *table, const char *name,
+                            struct weir_table_limit_stats *stats);
 
 /* Checks every invariant that holds while nobody decides; for tests. Returns 0 or WEIR_ERR_DAMAGED.
  */

@@ -1,4 +1,4 @@
-/* Full tables: how many keys fit, who has to go, and that a flood of new keys pardons nobody. */
+/* Full tables: how many keys fit, who has to go, and what a flood of new keys can do to others. */
 #include "table_test.h"
 
 #include <stdio.h>
@@ -105,79 +105,338 @@ static void a_flood_of_ten_million_keys_pardons_no_denied_one(void **state)
     weir_table_close(table);
 }
 
-/* Where every state denies, nobody goes: newcomers are denied too, or share what is left. */
-static void a_table_full_of_denied_keys_keeps_them_and_admits_newcomers_once(void **state)
+/* A limit with an account of its own. */
+static struct weir_limit make_named(struct weir_table *table, const char *name,
+                                    struct weir_limit_spec spec)
 {
-    struct weir_table *table = open_private_table(WEIR_TABLE_BYTES_MIN);
-    struct weir_table_owner *owner = attach(table);
-    struct weir_limit limit = make_limit(table, two_a_day);
-    struct weir_limit other = make_limit(
-        table, (struct weir_limit_spec){.algorithm = WEIR_GCRA, .rate = 5, .window_ns = MINUTE});
-    uint64_t slots = stats_of(table, START).slots, kept = 0, admitted = 0;
+    struct weir_limit limit;
 
-    for (uint64_t key = 0; key < 4 * slots; key++)
-        decide_key(table, owner, &limit, key, 2, START);
-
-    uint64_t full = stats_of(table, START).keys;
-
-    assert_true(full > slots * 99 / 100);
-    for (uint64_t key = 0; key < 4 * slots; key++)
-        kept += !decide_key(table, owner, &limit, key, 1, START);
-    assert_true(kept > 4 * slots * 99 / 100);
-    /* Another limit's newcomers share one state where no bucket has room. */
-    for (uint64_t key = 0; key < 1000; key++)
-        admitted += decide_key(table, owner, &other, 1000000 + key, 1, START);
-    assert_true(admitted >= 5 && admitted < 200);
-    assert_true(stats_of(table, START).overflows > 800);
-    validate(table);
-    weir_table_detach(owner);
-    weir_table_close(table);
+    assert_int_equal(weir_limit_init(&limit, &spec, NULL), 0);
+    limit.name = name;
+    assert_int_equal(weir_table_intern(table, &limit), 0);
+    return limit;
 }
 
-static void a_demoted_key_is_not_pardoned_by_coming_again(void **state)
+static struct weir_table_limit_stats limit_stats_of(const struct weir_table *table,
+                                                    const char *name)
 {
-    struct weir_table *table = open_private_table(WEIR_TABLE_BYTES_MIN);
-    struct weir_table_owner *owner = attach(table);
-    struct weir_limit limit = make_limit(table, two_a_day);
-    uint64_t slots = stats_of(table, START).slots;
+    struct weir_table_limit_stats stats;
 
-    for (uint64_t key = 0; key < 4 * slots; key++)
-        decide_key(table, owner, &limit, key, 2, START);
-    /* A debit has to be charged somewhere: somebody's slot becomes a shared one. */
-    for (uint64_t key = 0; key < slots; key++)
-        assert_true(use_key(table, owner, &limit, 1000000 + key, 1, START, WEIR_OP_DEBIT));
-    for (uint64_t key = 0; key < slots; key++) {
-        assert_false(decide_key(table, owner, &limit, key, 1, START));
-        assert_false(decide_key(table, owner, &limit, 1000000 + key, 1, START));
+    weir_table_limit_stats(table, name, &stats);
+    return stats;
+}
+
+static const struct weir_limit_spec one_an_hour = {
+    .algorithm = WEIR_GCRA, .rate = 1, .window_ns = 60 * MINUTE};
+static const struct weir_limit_spec two_an_hour = {
+    .algorithm = WEIR_GCRA, .rate = 2, .window_ns = 60 * MINUTE};
+static const struct weir_limit_spec ten_an_hour = {
+    .algorithm = WEIR_SLIDING_WINDOW, .rate = 10, .window_ns = 60 * MINUTE};
+
+#define ATTACKER 0x20010db8u /* the network of those who flood */
+
+/* One decision on one key whose address is in this network. */
+static bool decide_in_network(struct weir_table *table, struct weir_table_owner *owner,
+                              const struct weir_limit *limit, uint64_t key, uint64_t cost,
+                              uint32_t network, bool *overflow)
+{
+    struct one one;
+    bool allowed;
+
+    begin_one(&one);
+    add_check(&one, table, limit, key, cost);
+    one.decision.networks = &network;
+    allowed = submit_one(owner, &one, START);
+    if (overflow != NULL)
+        *overflow = one.outcomes[0].overflow;
+    return allowed;
+}
+
+/* Four times as many new keys as there are slots, each used once. */
+static void flood(struct weir_table *table, struct weir_table_owner *owner,
+                  const struct weir_limit *limit, uint64_t cost)
+{
+    uint64_t keys = 4 * stats_of(table, START).slots;
+
+    for (uint64_t key = 0; key < keys; key++)
+        decide_in_network(table, owner, limit, (cost << 40) + key, cost, ATTACKER, NULL);
+}
+
+/* Takes all slots for states of one name, nearly all of which deny. */
+static void fill(struct weir_table *table, struct weir_table_owner *owner, const char *name)
+{
+    struct weir_limit limit = make_named(table, name, two_an_hour);
+
+    flood(table, owner, &limit, 1); /* each may go for the next one */
+    flood(table, owner, &limit, 2); /* none may */
+    assert_true(stats_of(table, START).slots_used > stats_of(table, START).slots * 999 / 1000);
+}
+
+/* The next key for which there is no room. */
+static uint64_t next_without_room(struct weir_table *table, struct weir_table_owner *owner,
+                                  const struct weir_limit *limit, uint64_t *next)
+{
+    struct one one;
+
+    for (uint64_t end = *next + 100000; *next < end;) {
+        begin_one(&one);
+        add_check(&one, table, limit, ++*next, 1);
+        one.decision.op = WEIR_OP_PEEK;
+        submit_one(owner, &one, START);
+        if (one.outcomes[0].overflow)
+            return *next;
     }
+    fail_msg("there is room for every key");
+    return 0;
+}
+
+static void a_flood_of_one_limit_denies_no_caller_of_another(void **state)
+{
+    struct weir_table *table = open_private_table(UINT64_C(2) << 20);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit other = make_named(table, "other", ten_an_hour);
+    struct weir_limit command = make_limit(table, ten_an_hour);
+
+    for (uint64_t key = 0; key < 1000; key++)
+        for (uint32_t i = 0; i < 9; i++)
+            assert_true(decide_key(table, owner, &other, key, 1, START));
+    fill(table, owner, "flooded");
+    /* Known callers have one left, new ones ten. */
+    for (uint64_t key = 0; key < 1000; key++)
+        for (uint32_t i = 0; i < 2; i++)
+            assert_int_equal(decide_key(table, owner, &other, key, 1, START), i < 1);
+    for (uint64_t key = 1000; key < 2000; key++)
+        for (uint32_t i = 0; i < 11; i++)
+            assert_int_equal(decide_key(table, owner, &other, key, 1, START), i < 10);
+    for (uint64_t key = 2000; key < 2200; key++)
+        for (uint32_t i = 0; i < 11; i++)
+            assert_int_equal(decide_key(table, owner, &command, key, 1, START), i < 10);
+    assert_int_equal(limit_stats_of(table, "other").evictions, 0);
+    assert_int_equal(limit_stats_of(table, "other").overflows, 0);
+    assert_int_equal(limit_stats_of(table, NULL).evictions, 0);
+    assert_true(limit_stats_of(table, "flooded").evictions > 1000);
+    assert_true(limit_stats_of(table, "flooded").overflows > 10000);
     validate(table);
     weir_table_detach(owner);
     weir_table_close(table);
 }
 
-static void two_checks_that_meet_in_one_overflow_state_count_together(void **state)
+static void a_flood_takes_at_most_the_guarantee_from_a_limit_that_had_it_all(void **state)
 {
-    struct weir_table *table = open_private_table(WEIR_TABLE_BYTES_MIN);
+    struct weir_table *table = open_private_table(UINT64_C(2) << 20);
     struct weir_table_owner *owner = attach(table);
-    struct weir_limit limit = make_limit(table, two_a_day);
-    struct weir_limit other = make_limit(
-        table,
-        (struct weir_limit_spec){.algorithm = WEIR_GCRA, .rate = 1000, .window_ns = 1440 * MINUTE});
-    uint64_t slots = stats_of(table, START).slots, admitted = 0;
+    struct weir_limit flooded = make_named(table, "flooded", one_an_hour);
+    struct weir_limit other = make_named(table, "other", ten_an_hour);
+    uint64_t slots = stats_of(table, START).slots, kept = 0;
 
-    for (uint64_t key = 0; key < 20 * slots; key++)
-        decide_key(table, owner, &limit, key, 2, START);
-    assert_int_equal(stats_of(table, START).keys, slots);
-    for (uint64_t i = 0; i < 600; i++) {
+    /* Keys of 9 of 10, as many as there are slots; then a flood. A half of a half is its. */
+    for (uint64_t key = 0; key < slots * 9 / 10; key++)
+        decide_key(table, owner, &other, key, 9, START);
+    flood(table, owner, &flooded, 1);
+    for (uint64_t key = 0; key < slots * 9 / 10; key++)
+        kept += !use_key(table, owner, &other, key, 2, START, WEIR_OP_PEEK);
+    print_message("%.3f of all slots are kept\n", (double)kept / (double)slots);
+    assert_true(kept > slots * 70 / 100);
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+static void random_keys_do_not_make_those_who_used_more_start_again(void **state)
+{
+    struct weir_table *table = open_private_table(UINT64_C(2) << 20);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_named(table, "api", ten_an_hour);
+    uint64_t random = 5, again = 0;
+
+    for (uint64_t key = 0; key < 1000; key++)
+        assert_true(decide_key(table, owner, &limit, key, 9, START));
+    for (uint64_t i = 0; i < 2 * 1000 * 1000; i++)
+        decide_key(table, owner, &limit, next_random(&random) | UINT64_C(1) << 60, 1, START + i);
+    for (uint64_t key = 0; key < 1000; key++)
+        again += decide_key(table, owner, &limit, key, 2, START + 2 * 1000 * 1000);
+    print_message("%lu of 1000 started again\n", (unsigned long)again);
+    assert_true(again <= 5);
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+static void a_network_of_many_keys_denies_no_newcomer_of_other_networks(void **state)
+{
+    struct weir_table *table = open_private_table(UINT64_C(16) << 20);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_named(table, "login", two_an_hour);
+    uint64_t denied = 0, next = 0, mine = 0;
+    bool overflow;
+
+    fill(table, owner, "login");
+    for (uint32_t i = 0; i < 500; i++) {
+        uint64_t key = next_without_room(table, owner, &limit, &next);
+
+        denied += !decide_in_network(table, owner, &limit, key, 1, 1 + i * 97, &overflow);
+        assert_true(overflow);
+        key = next_without_room(table, owner, &limit, &next);
+        mine += !decide_in_network(table, owner, &limit, key, 1, ATTACKER, &overflow);
+    }
+    print_message("denied: %lu of 500 in other networks, %lu of 500 in the flood's\n",
+                  (unsigned long)denied, (unsigned long)mine);
+    assert_true(denied <= 5);
+    assert_true(mine > 400);
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+/* What one key may have used, decided by itself in plain memory. */
+struct exact {
+    struct weir_cell cell;
+    uint64_t *span;
+};
+
+#define OVERFLOW_KEYS 400
+
+/* Whether the exact state admits; what is charged is what the table says. */
+static void check_never_late(const struct weir_limit *limit, struct exact *exact,
+                             const struct one *one)
+{
+    const struct weir_decision *decision = &one->decision;
+    uint64_t delay, cost = one->checks[0].cost, now_ns = decision->now_ns;
+    bool allowed = decision->verdict == WEIR_ALLOWED;
+    struct weir_use use = {.now_ns = now_ns, .cost = cost, .lease = decision->lease};
+    struct weir_edits edits;
+
+    if (allowed && decision->op == WEIR_OP_DECIDE)
+        assert_true(limit->span_words > 0
+                        ? weir_span_test(limit, exact->span, now_ns, cost)
+                        : weir_cell_test(limit, &exact->cell, now_ns, cost, &delay));
+    if (!one->outcomes[0].charged)
+        return;
+    if (limit->span_words > 0) {
+        weir_span_charge(limit, exact->span, &use, &edits);
+        weir_edits_apply(&edits, exact->span);
+    } else if (allowed) {
+        weir_cell_charge(limit, &exact->cell, now_ns, cost);
+    } else {
+        weir_cell_charge_denied(limit, &exact->cell, now_ns, cost);
+    }
+}
+
+/* Keys that overflow, beside a state of their own each: what the cells admit, it admits too. */
+static void overflow_is_never_late(struct weir_limit_spec spec)
+{
+    struct weir_table *table = open_private_table(UINT64_C(1) << 20);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_named(table, "x", spec);
+    static struct exact keys[OVERFLOW_KEYS];
+    uint64_t random = 77, now_ns = START, admitted = 0, overflows = 0, next = 0;
+    uint64_t names[OVERFLOW_KEYS];
+
+    memset(keys, 0, sizeof keys);
+    for (uint32_t i = 0; i < OVERFLOW_KEYS; i++)
+        keys[i].span = calloc(limit.span_words + 1, 8);
+    fill(table, owner, "x");
+    for (uint32_t i = 0; i < OVERFLOW_KEYS; i++)
+        names[i] = next_without_room(table, owner, &limit, &next);
+    for (uint32_t i = 0; i < 60000; i++) {
+        uint64_t key = next_random(&random) % OVERFLOW_KEYS;
+        uint32_t network = (uint32_t)(key % 7), kind = next_random(&random) >> 40 & 15;
         struct one one;
 
+        now_ns += next_random(&random) % (spec.window_ns / 200);
         begin_one(&one);
-        add_check(&one, table, &other, 5000000 + 2 * i, 1);
-        add_check(&one, table, &other, 5000001 + 2 * i, 2);
-        admitted += submit_one(owner, &one, START);
-        assert_int_equal(one.outcomes[0].verdict, one.outcomes[1].verdict);
+        add_check(&one, table, &limit, names[key], 1 + (next_random(&random) >> 33) % 3);
+        one.decision.networks = &network;
+        one.decision.op = kind == 0 ? WEIR_OP_DEBIT : WEIR_OP_DECIDE;
+        one.decision.lease.id = i + 1;
+        one.checks[0].flags = kind == 1 ? WEIR_CHECK_CHARGE_ON_DENY : 0;
+        admitted += submit_one(owner, &one, now_ns);
+        assert_true(one.outcomes[0].overflow);
+        overflows++;
+        check_never_late(&limit, &keys[key], &one);
     }
-    assert_int_equal(admitted, 333); /* 3 each, of 1000 */
+    assert_true(admitted > overflows / 100);
+    validate(table);
+    for (uint32_t i = 0; i < OVERFLOW_KEYS; i++)
+        free(keys[i].span);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+static void overflow_is_never_late_whatever_the_algorithm(void **state)
+{
+    static const struct weir_limit_spec specs[] = {
+        {.algorithm = WEIR_GCRA, .rate = 7, .window_ns = SECOND},
+        {.algorithm = WEIR_TOKEN_BUCKET, .rate = 7, .window_ns = SECOND, .burst = 20},
+        {.algorithm = WEIR_LEAKY_QUEUE, .rate = 10, .window_ns = SECOND, .burst = 5},
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = 9, .window_ns = SECOND},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 9, .window_ns = SECOND},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 9, .window_ns = SECOND, .segments = 10},
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 9, .window_ns = SECOND},
+        {.algorithm = WEIR_CONCURRENCY, .rate = 9, .window_ns = SECOND},
+    };
+
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
+        overflow_is_never_late(specs[i]);
+}
+
+static void a_key_leaves_overflow_when_one_of_its_cells_is_fresh(void **state)
+{
+    struct weir_table *table = open_private_table(UINT64_C(1) << 20);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_named(table, "a", ten_an_hour);
+    struct one one;
+
+    flood(table, owner, &limit, 1);
+    for (uint64_t key = 0; key < 3; key++) {
+        uint64_t now_ns = START + (key == 2 ? 3 * 60 * MINUTE : 0);
+
+        begin_one(&one);
+        add_check(&one, table, &limit, 7, 1);
+        if (key == 0) /* the whole limit, all of whose slots have used one of ten, goes for it */
+            one.checks[0].cost = 10;
+        submit_one(owner, &one, now_ns);
+        assert_false(one.outcomes[0].overflow);
+    }
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+static void checks_that_overflow_under_one_limit_count_together(void **state)
+{
+    struct weir_table *table = open_private_table(UINT64_C(1) << 20);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_named(table, "x", ten_an_hour);
+    struct one one;
+    uint64_t next = 0, key;
+
+    fill(table, owner, "x");
+    key = next_without_room(table, owner, &limit, &next);
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        begin_one(&one);
+        add_check(&one, table, &limit, key, 2);
+        add_check(&one, table, &limit, key, 2);
+        assert_int_equal(submit_one(owner, &one, START), turn < 2);
+        assert_true(one.outcomes[0].overflow && one.outcomes[1].overflow);
+    }
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+static void a_refund_leaves_overflow_cells_alone(void **state)
+{
+    struct weir_table *table = open_private_table(UINT64_C(1) << 20);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_named(table, "x", ten_an_hour);
+    uint64_t next = 0, key;
+
+    fill(table, owner, "x");
+    key = next_without_room(table, owner, &limit, &next);
+    assert_true(decide_key(table, owner, &limit, key, 10, START));
+    assert_true(use_key(table, owner, &limit, key, 10, START, WEIR_OP_REFUND));
+    assert_false(decide_key(table, owner, &limit, key, 1, START));
     validate(table);
     weir_table_detach(owner);
     weir_table_close(table);
@@ -257,9 +516,14 @@ int main(void)
         cmocka_unit_test(three_quarters_full_hardly_a_live_key_is_evicted),
         cmocka_unit_test(states_that_are_fresh_again_make_room_without_evictions),
         cmocka_unit_test(a_flood_of_ten_million_keys_pardons_no_denied_one),
-        cmocka_unit_test(a_table_full_of_denied_keys_keeps_them_and_admits_newcomers_once),
-        cmocka_unit_test(a_demoted_key_is_not_pardoned_by_coming_again),
-        cmocka_unit_test(two_checks_that_meet_in_one_overflow_state_count_together),
+        cmocka_unit_test(a_flood_of_one_limit_denies_no_caller_of_another),
+        cmocka_unit_test(a_flood_takes_at_most_the_guarantee_from_a_limit_that_had_it_all),
+        cmocka_unit_test(random_keys_do_not_make_those_who_used_more_start_again),
+        cmocka_unit_test(a_network_of_many_keys_denies_no_newcomer_of_other_networks),
+        cmocka_unit_test(overflow_is_never_late_whatever_the_algorithm),
+        cmocka_unit_test(a_key_leaves_overflow_when_one_of_its_cells_is_fresh),
+        cmocka_unit_test(checks_that_overflow_under_one_limit_count_together),
+        cmocka_unit_test(a_refund_leaves_overflow_cells_alone),
         cmocka_unit_test(spans_that_run_out_are_taken_from_keys_that_do_not_deny),
         cmocka_unit_test(a_region_with_hardly_a_span_serves_logs_from_the_overflow_state),
         cmocka_unit_test(spans_that_all_deny_leave_newcomers_to_the_overflow_state),
