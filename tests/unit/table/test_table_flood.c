@@ -154,21 +154,35 @@ static bool decide_in_network(struct weir_table *table, struct weir_table_owner 
 
 /* Four times as many new keys as there are slots, each used once. */
 static void flood(struct weir_table *table, struct weir_table_owner *owner,
-                  const struct weir_limit *limit, uint64_t cost)
+                  const struct weir_limit *limit)
 {
     uint64_t keys = 4 * stats_of(table, START).slots;
 
     for (uint64_t key = 0; key < keys; key++)
-        decide_in_network(table, owner, limit, (cost << 40) + key, cost, ATTACKER, NULL);
+        decide_in_network(table, owner, limit, (UINT64_C(1) << 40) + key, 1, ATTACKER, NULL);
 }
 
-/* Takes all slots for states of one name, nearly all of which deny. */
+/* Takes all slots for states of one name that deny, and has more keys of it overflow. */
 static void fill(struct weir_table *table, struct weir_table_owner *owner, const char *name)
 {
     struct weir_limit limit = make_named(table, name, two_an_hour);
+    uint64_t keys = 4 * stats_of(table, START).slots;
 
-    flood(table, owner, &limit, 1); /* each may go for the next one */
-    flood(table, owner, &limit, 2); /* none may */
+    flood(table, owner, &limit);
+    for (uint64_t key = 0; key < keys; key++) {
+        struct weir_report report;
+        struct one one;
+
+        begin_one(&one);
+        add_check(&one, table, &limit, (UINT64_C(1) << 40) + key, 1);
+        one.decision.op = WEIR_OP_PEEK;
+        submit_one(owner, &one, START);
+        weir_decision_report(&one.decision, 0, &report);
+        one.decision.op = WEIR_OP_DECIDE;
+        if (report.remaining == 1) /* it has a slot still */
+            assert_true(submit_one(owner, &one, START));
+    }
+    flood(table, owner, &limit);
     assert_true(stats_of(table, START).slots_used > stats_of(table, START).slots * 999 / 1000);
 }
 
@@ -232,7 +246,7 @@ static void a_flood_takes_at_most_the_guarantee_from_a_limit_that_had_it_all(voi
     /* Keys of 9 of 10, as many as there are slots; then a flood. A half of a half is its. */
     for (uint64_t key = 0; key < slots * 9 / 10; key++)
         decide_key(table, owner, &other, key, 9, START);
-    flood(table, owner, &flooded, 1);
+    flood(table, owner, &flooded);
     for (uint64_t key = 0; key < slots * 9 / 10; key++)
         kept += !use_key(table, owner, &other, key, 2, START, WEIR_OP_PEEK);
     print_message("%.3f of all slots are kept\n", (double)kept / (double)slots);
@@ -387,7 +401,7 @@ static void a_key_leaves_overflow_when_one_of_its_cells_is_fresh(void **state)
     struct weir_limit limit = make_named(table, "a", ten_an_hour);
     struct one one;
 
-    flood(table, owner, &limit, 1);
+    flood(table, owner, &limit);
     for (uint64_t key = 0; key < 3; key++) {
         uint64_t now_ns = START + (key == 2 ? 3 * 60 * MINUTE : 0);
 
