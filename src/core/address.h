@@ -44,8 +44,10 @@ bool weir_cidr_contains(const struct weir_cidr *cidr, const struct weir_address 
 /* Keeps the first `bits` bits and zeroes the rest. */
 void weir_address_mask(struct weir_address *address, uint8_t bits);
 
-/* The network that an address is in, for telling crowds apart: its /32 (IPv6) or /16 (IPv4) as one
- * number, which no two networks share; 0 when unknown. */
+/* The network that an address is in, for telling crowds apart: its first bits as one number, which
+ * no two networks share; 0 when unknown. */
+#define WEIR_NETWORK_BITS4 16
+#define WEIR_NETWORK_BITS6 32
 uint32_t weir_address_network(const struct weir_address *address);
 
 /* Canonical text (RFC 5952), empty for family 0. Returns its length; writes a NUL. */

@@ -37,6 +37,10 @@ enum weir_check_flag {
      * included, and its state a number (INCRBY, EXPIRE). With CHARGE_ON_DENY and under EACH only;
      * all checks of a decision have it or none. The table ignores it. */
     WEIR_CHECK_COUNTER = 64,
+    /* The key contains the client's address, or a prefix of it that says its network
+     * (weir_address_network). Where the table is full, keys of one network do not crowd out those
+     * of others. Stores elsewhere ignore it. */
+    WEIR_CHECK_NETWORK = 128,
 };
 
 enum weir_store_failure { WEIR_FAIL_LOCAL, WEIR_FAIL_OPEN, WEIR_FAIL_CLOSED };
@@ -108,25 +112,24 @@ struct weir_outcome {
 struct weir_decision {
     struct weir_check *checks;
     struct weir_outcome *outcomes;
-    const uint32_t *networks; /* in: for each check the network of the address in its key, or 0
-                                 (weir_address_network); NULL: of none. Where the table has no room
-                                 left, keys of other networks do not suffer from this one's */
-    uint64_t now_ns;          /* set by the store: the time at which it was decided */
-    uint64_t charged_at_ns;   /* in: WEIR_OP_REFUND only, unless `apart` */
-    struct weir_lease lease;  /* in: for concurrency checks; id chosen by the engine */
-    uint64_t deadline_ns;     /* in: when an asynchronous store gives up; 0: none */
-    uint64_t delay_ns;        /* out: the longest delay of an admitted leaky_queue */
-    void *owner;              /* the front end's; the store leaves it alone */
-    void *store_data;         /* the store's while it is pending */
-    uint16_t count;           /* of checks and outcomes: 0..WEIR_CHECKS_MAX; 0 is allowed */
-    uint16_t denied_by;       /* out, engine: index of the check to blame; UINT16_MAX: none */
-    uint8_t op, policy;       /* in: enum weir_op, enum weir_policy */
-    uint8_t verdict;          /* out: enum weir_verdict */
-    uint8_t source;           /* out: enum weir_source */
-    int8_t error;             /* out: 0, or the enum weir_err that made `source` not STORE */
-    bool repeated;            /* out: see WEIR_CHECK_ONCE */
+    uint64_t now_ns;         /* set by the store: the time at which it was decided */
+    uint64_t charged_at_ns;  /* in: WEIR_OP_REFUND only, unless `apart` */
+    struct weir_lease lease; /* in: for concurrency checks; id chosen by the engine */
+    uint64_t deadline_ns;    /* in: when an asynchronous store gives up; 0: none */
+    uint64_t delay_ns;       /* out: the longest delay of an admitted leaky_queue */
+    void *owner;             /* the front end's; the store leaves it alone */
+    void *store_data;        /* the store's while it is pending */
+    uint16_t count;          /* of checks and outcomes: 0..WEIR_CHECKS_MAX; 0 is allowed */
+    uint16_t denied_by;      /* out, engine: index of the check to blame; UINT16_MAX: none */
+    uint8_t op, policy;      /* in: enum weir_op, enum weir_policy */
+    uint8_t verdict;         /* out: enum weir_verdict */
+    uint8_t source;          /* out: enum weir_source */
+    int8_t error;            /* out: 0, or the enum weir_err that made `source` not STORE */
+    bool repeated;           /* out: see WEIR_CHECK_ONCE */
     bool apart; /* out, stores elsewhere; in: WEIR_OP_REFUND: the checks were charged by several
                    servers, each at its own time: their outcomes' charged_at_ns */
+    uint32_t
+        network; /* in: of the client (weir_address_network), for WEIR_CHECK_NETWORK; 0: unknown */
 };
 
 /* What chooses the server of a check's state in a cluster: its tag, else a hash of its key's text

@@ -88,6 +88,7 @@ static void try_limit(struct weir_engine *engine, const struct weir_entry *entry
     /* What is charged on a denial is charged whoever has denied it. */
     bool charges = (check->flags & WEIR_CHECK_CHARGE_ON_DENY) != 0 ||
                    live->verdict != WEIR_DENIED || !others_deny(live, check->rule);
+    trial->decision.network = live->network;
     trial->decision.op = charges ? WEIR_OP_DECIDE : WEIR_OP_PEEK;
     weir_engine_queue(engine, &trial->decision);
 }

@@ -238,6 +238,7 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     struct weir_generation *generation =
         entry->lookup != NULL ? entry->generation : engine->generation;
     entry->decision.count = 0;
+    entry->decision.network = weir_address_network(&request->client);
     entry->scratch.used = 0;
     entry->keeps = true;
     entry->borrow = NULL;

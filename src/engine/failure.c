@@ -113,6 +113,7 @@ void weir_failure_settle(struct weir_failure *failure, struct weir_store *local,
         .denied_by = UINT16_MAX,
         .op = decision->op,
         .policy = decision->policy,
+        .network = decision->network,
     };
     bool closed = split(failure, local != NULL, decision);
     if (part->count > 0) {

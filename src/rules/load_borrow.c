@@ -194,7 +194,7 @@ static void load_pool(struct lending *lending, uint32_t number)
     }
     loan->pool = number;
     loan->lender = *pool;
-    loan->lender.flags &= WEIR_CHECK_LEASED;
+    loan->lender.flags &= WEIR_CHECK_LEASED | WEIR_CHECK_NETWORK;
     loan->lender.enforce = 100;
     loan->lender.personal = false; /* what a caller has instead is for the caller alone */
     pin_key(lending, number, &loan->lender);

@@ -118,6 +118,13 @@ static void load_missing(struct rules_loader *loader, const struct rules_node *n
     }
 }
 
+/* Whether keys with this attribute are of one network each (weir_address_network). */
+static bool says_network(const struct rules_key_part *part)
+{
+    return part->source == RULES_FROM_ADDRESS && part->bits4 >= WEIR_NETWORK_BITS4 &&
+           part->bits6 >= WEIR_NETWORK_BITS6;
+}
+
 void rules_load_key(struct rules_loader *loader, const struct rules_node *key,
                     const struct rules_node *on_missing, struct rules_rule *rule)
 {
@@ -148,6 +155,9 @@ void rules_load_key(struct rules_loader *loader, const struct rules_node *key,
             }
         }
         names[rule->key_count++] = part->name;
+        if (says_network(part)) {
+            rule->flags |= WEIR_CHECK_NETWORK;
+        }
     }
     if (on_missing != NULL && !loader->no_memory) {
         load_missing(loader, on_missing, rule);

@@ -22,7 +22,8 @@ static inline bool is_short(const struct weir_decision *decision)
         decision->policy != WEIR_POLICY_ALL)
         return false;
     for (uint32_t i = 0; i < decision->count; i++)
-        if (decision->checks[i].flags != 0 || !decision->checks[i].limit->packs)
+        if ((decision->checks[i].flags & ~WEIR_CHECK_NETWORK) != 0 ||
+            !decision->checks[i].limit->packs)
             return false;
     return true;
 }

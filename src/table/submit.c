@@ -154,15 +154,16 @@ static __attribute__((noinline)) bool decide_cell(struct weir_table_owner *owner
     return true;
 }
 
-/* One check without flags, to be decided. The compiler may not read the three as parts of a wide
- * word: those that were just written would have to leave the processor first. */
+/* One check without flags that matter here, to be decided. The compiler may not read the three as
+ * parts of a wide word: those that were just written would have to leave the processor first. */
 static inline bool is_simple(const struct weir_decision *decision)
 {
     uint16_t count = decision->count;
     uint8_t op = decision->op;
 
     __asm__("" : "+r"(count), "+r"(op));
-    return count == 1 && op == WEIR_OP_DECIDE && decision->checks[0].flags == 0;
+    return count == 1 && op == WEIR_OP_DECIDE &&
+           (decision->checks[0].flags & ~WEIR_CHECK_NETWORK) == 0;
 }
 
 /* The same for what is most common: cost 1 of a bucket, in the slot that was guessed. All is

@@ -225,7 +225,7 @@ static bool find_cells(struct weir_table_owner *owner, const struct transaction 
     const struct weir_decision *decision = txn->decision;
     const struct weir_check *check = &decision->checks[i];
     struct table_param *param = &owner->table->params[check->limit->id - 1];
-    uint32_t network = decision->networks != NULL ? decision->networks[i] : 0;
+    uint32_t network = (check->flags & WEIR_CHECK_NETWORK) != 0 ? decision->network : 0;
 
     *target = (struct target){.kind = TARGET_OVERFLOW, .param = param, .at = target->at};
     target->leader = (uint16_t)i;

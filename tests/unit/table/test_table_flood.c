@@ -145,7 +145,8 @@ static bool decide_in_network(struct weir_table *table, struct weir_table_owner 
 
     begin_one(&one);
     add_check(&one, table, limit, key, cost);
-    one.decision.networks = &network;
+    one.decision.network = network;
+    one.checks[0].flags |= WEIR_CHECK_NETWORK;
     allowed = submit_one(owner, &one, START);
     if (overflow != NULL)
         *overflow = one.outcomes[0].overflow;
@@ -360,10 +361,11 @@ static void overflow_is_never_late(struct weir_limit_spec spec)
         now_ns += next_random(&random) % (spec.window_ns / 200);
         begin_one(&one);
         add_check(&one, table, &limit, names[key], 1 + (next_random(&random) >> 33) % 3);
-        one.decision.networks = &network;
+        one.decision.network = network;
+        one.checks[0].flags |= WEIR_CHECK_NETWORK;
         one.decision.op = kind == 0 ? WEIR_OP_DEBIT : WEIR_OP_DECIDE;
         one.decision.lease.id = i + 1;
-        one.checks[0].flags = kind == 1 ? WEIR_CHECK_CHARGE_ON_DENY : 0;
+        one.checks[0].flags = WEIR_CHECK_NETWORK | (kind == 1 ? WEIR_CHECK_CHARGE_ON_DENY : 0);
         admitted += submit_one(owner, &one, now_ns);
         assert_true(one.outcomes[0].overflow);
         overflows++;
