@@ -32,6 +32,7 @@ struct weir_answer_limit {
     struct weir_answer_warning warning;
     bool allowed, shadow, unlimited;
     bool borrowed; /* it is the pool of limits that deny, and was charged in their place */
+    bool overflow; /* the table had no room for its key: `report` and `next_ns` are estimates */
 };
 
 struct weir_answer {

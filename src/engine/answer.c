@@ -65,6 +65,14 @@ static bool is_borrowed(const struct weir_decision *decision, uint32_t rule)
     return false;
 }
 
+static bool overflows(const struct weir_decision *decision, uint16_t first, uint16_t end)
+{
+    for (uint16_t i = first; i < end; i++)
+        if (decision->outcomes[i].overflow)
+            return true;
+    return false;
+}
+
 /* Tells one limit, whose checks are [first, end). */
 static void answer_limit(const struct weir_decision *decision, uint16_t first, uint16_t end,
                          struct weir_answer_limit *limit)
@@ -82,6 +90,7 @@ static void answer_limit(const struct weir_decision *decision, uint16_t first, u
     limit->unlimited = (check->flags & WEIR_CHECK_UNLIMITED) != 0;
     limit->borrowed = __builtin_expect(weir_entry_of(decision)->borrow != NULL, 0) &&
                       is_borrowed(decision, check->rule);
+    limit->overflow = overflows(decision, first, end);
     answer_warning(decision, first, end, &limit->warning);
     limit->next_ns = end - first == 1
                          ? next_ns(check, &decision->outcomes[i], &limit->report, decision->now_ns)

@@ -162,7 +162,7 @@ static char *write_count(char *out, uint64_t count)
 static char *write_limit(char *out, int version, const struct weir_answer_limit *limit)
 {
     const char *algorithm = limit->limit ? weir_algorithm_name(limit->limit->spec.algorithm) : "";
-    out = weir_resp_write_map(out, version, 8 + (limit->warning.percent != 0));
+    out = weir_resp_write_map(out, version, 8 + limit->overflow + (limit->warning.percent != 0));
     out = WEIR_RESP_WRITE_WORD(out, "name");
     out = weir_resp_write_bulk(out, limit->name.data, limit->name.size);
     out = WEIR_RESP_WRITE_WORD(out, "algorithm");
@@ -179,6 +179,10 @@ static char *write_limit(char *out, int version, const struct weir_answer_limit 
     out = weir_resp_write_integer(out, weir_redis_milliseconds(limit->report.retry_after_ns));
     out = WEIR_RESP_WRITE_WORD(out, "reset_after_ms");
     out = weir_resp_write_integer(out, weir_redis_milliseconds(limit->report.reset_after_ns));
+    if (limit->overflow) {
+        out = WEIR_RESP_WRITE_WORD(out, "overflow");
+        out = weir_resp_write_boolean(out, version, true);
+    }
     if (limit->warning.percent == 0)
         return out;
     out = WEIR_RESP_WRITE_WORD(out, "warning");

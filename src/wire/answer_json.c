@@ -85,6 +85,9 @@ static char *limit_write(char *out, const struct weir_answer_limit *told)
     if (told->borrowed) {
         out = WEIR_LITERAL_WRITE(out, ",\"borrowed\":true");
     }
+    if (told->overflow) {
+        out = WEIR_LITERAL_WRITE(out, ",\"overflow\":true");
+    }
     if (told->warning.percent != 0) {
         out = warning_write(out, &told->warning);
     }

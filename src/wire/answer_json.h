@@ -9,7 +9,9 @@
  * that is unlimited has null for limit and remaining; one that is no limit of an algorithm has null
  * for that. Only a limit that has reached a threshold (`warn_at`) has
  * "warning":{"threshold":80,"used":8512,"limit":10000}; only a pool that was charged in place of
- * limits that deny has "borrowed":true. Limits stand in the order of the answer.
+ * limits that deny has "borrowed":true; only a limit whose key has no state of its own, since the
+ * table is full, has "overflow":true, and its numbers are estimates. Limits are in the order of the
+ * answer.
  */
 #ifndef WEIR_WIRE_ANSWER_JSON_H
 #define WEIR_WIRE_ANSWER_JSON_H
@@ -20,8 +22,8 @@
 /* What the rules loader admits as a name; a longer one is a programmer's error here. */
 #define WEIR_ANSWER_NAME_MAX 64
 
-/* Room that is always enough for one answer: WEIR_CHECKS_MAX limits of 762 bytes (a name of 64
- * bytes, all escaped, is 386; the rest at most 376), and as much again for denied_by and a lease of
+/* Room that is always enough for one answer: WEIR_CHECKS_MAX limits of 778 bytes (a name of 64
+ * bytes, all escaped, is 386; the rest at most 392), and as much again for denied_by and a lease of
  * 1 KiB. */
 #define WEIR_ANSWER_JSON_MAX 32768
 

@@ -212,6 +212,7 @@ static void settle_outcome(const struct weir_decision *decision, uint16_t i,
         outcome->charged = true;
     }
     outcome->reported = true;
+    outcome->overflow = false;
     report_lease(entry, check, allowed, now_ns, outcome);
 }
 

@@ -364,6 +364,7 @@ void redis_plan_finish(const struct redis_plan *plan, struct weir_decision *deci
     for (uint16_t i = 0; i < decision->count; i++) {
         struct weir_outcome *outcome = &decision->outcomes[i];
 
+        outcome->overflow = false;
         if (decision->checks[i].flags & WEIR_CHECK_ONCE && plan->denied)
             *outcome = (struct weir_outcome){.verdict = WEIR_ALLOWED};
         if (plan->repeated) {
