@@ -94,6 +94,7 @@ struct weir_limit {
     uint32_t span_words; /* 0: the state is a cell; else words of its span */
     uint16_t id;         /* what the table that interned it calls its parameters; 0: none */
     bool packs;          /* a cell that weir_cell_pack can put into 12 bytes */
+    bool yields;         /* set by its owner: in a full table, its states make room for any other */
     /* ------------------------------------------------------------------------------------- */
     uint8_t index_bits;             /* windows: bits of the packed window index */
     uint8_t count_bits;             /* windows: bits of each packed counter */

@@ -87,6 +87,7 @@ int rules_make_warned(struct weir_rules *rules)
                                              .burst = WEIR_WARNED_COST + 1};
         err = weir_limit_init(&rules->warned[i], &spec, NULL);
         rules->warned[i].name = RULES_WARNED_NAME;
+        rules->warned[i].yields = true;
     }
     return err;
 }

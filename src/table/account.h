@@ -9,6 +9,8 @@
  *   an account that holds more than its guarantee    makes room among its own states;
  *   one that holds less                              takes it from the account that holds most.
  *
+ * States of limits that yield (weir/limit.h) go before all others, for anybody.
+ *
  * So the keys of one limit, however many, take from all others together at most that limit's
  * guarantee.
  *

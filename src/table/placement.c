@@ -35,6 +35,7 @@ struct candidate {
     struct slot_view view;
     uint32_t account;
     uint8_t bucket, slot; /* of the pair */
+    bool yields;
 };
 
 struct candidates {
@@ -49,9 +50,11 @@ static void look_at_all(struct weir_table_owner *owner, struct table_bucket *con
     for (uint32_t b = 0; b < 2; b++)
         for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
             struct candidate *candidate = &all->at[all->count];
+            const struct weir_limit *limit = region_limit(owner->table, pair[b]->param[i]);
 
-            if ((place->taken[b] >> i & 1) || region_limit(owner->table, pair[b]->param[i]) == NULL)
+            if ((place->taken[b] >> i & 1) || limit == NULL)
                 continue;
+            candidate->yields = limit->yields;
             slot_look(owner->table, pair[b], i, now_ns, &candidate->view);
             candidate->account = account_of(owner->table, pair[b]->param[i]);
             candidate->bucket = (uint8_t)b;
@@ -61,23 +64,22 @@ static void look_at_all(struct weir_table_owner *owner, struct table_bucket *con
         }
 }
 
-/* Whose state goes for one of `mine`: its own, or that of the account which holds most. */
-static uint32_t account_to_pay(const struct weir_table_owner *owner, const struct candidates *all,
-                               uint32_t mine)
+/* The account of the pair that holds most, of those above their guarantee; `mine` if there is none.
+ */
+static uint32_t largest(const struct weir_table_owner *owner, const struct candidates *all,
+                        uint32_t mine)
 {
-    uint32_t payer = mine, most = 0;
+    uint32_t most = 0, result = mine;
 
-    if (account_is_above(owner, mine))
-        return mine;
     for (uint32_t i = 0; i < all->count; i++) {
         uint32_t account = all->at[i].account, held = account_held(owner, account);
 
-        if (account != mine && held > most && account_is_above(owner, account)) {
+        if (held > most && account_is_above(owner, account)) {
             most = held;
-            payer = account;
+            result = account;
         }
     }
-    return payer;
+    return result;
 }
 
 /* Whether `a` goes rather than `b`. */
@@ -90,23 +92,49 @@ static bool goes_first(const struct slot_view *a, const struct slot_view *b)
     return a->fresh_at_ns < b->fresh_at_ns;
 }
 
+/* Which states may go: those that yield to any other, or those of one account, even if they deny.
+ */
+struct choice {
+    bool yielding, denying;
+    uint32_t account;
+};
+
+static const struct candidate *first_to_go(const struct candidates *all,
+                                           const struct choice *choice)
+{
+    const struct candidate *victim = NULL;
+
+    for (uint32_t i = 0; i < all->count; i++) {
+        const struct candidate *candidate = &all->at[i];
+        bool may_go = choice->yielding ? candidate->yields
+                                       : candidate->account == choice->account &&
+                                             (choice->denying || !candidate->view.denies);
+
+        if (may_go && (victim == NULL || goes_first(&candidate->view, &victim->view)))
+            victim = candidate;
+    }
+    return victim;
+}
+
 enum placement placement_evict(struct weir_table_owner *owner, struct table_bucket *const pair[2],
                                uint16_t param, uint64_t now_ns, struct place *place)
 {
-    uint32_t mine = account_of(owner->table, param), payer;
-    const struct candidate *victim = NULL;
+    struct choice choice = {.yielding = true, .account = account_of(owner->table, param)};
+    const struct candidate *victim;
     struct candidates all;
 
     account_refresh(owner, now_ns);
     look_at_all(owner, pair, now_ns, place, &all);
-    payer = account_to_pay(owner, &all, mine);
-    for (uint32_t i = 0; i < all.count; i++) {
-        const struct candidate *candidate = &all.at[i];
+    victim = first_to_go(&all, &choice);
+    if (victim == NULL) {
+        choice.yielding = false;
+        if (!account_is_above(owner, choice.account)) {
+            uint32_t other = largest(owner, &all, choice.account);
 
-        if (candidate->account != payer || (payer == mine && candidate->view.denies))
-            continue;
-        if (victim == NULL || goes_first(&candidate->view, &victim->view))
-            victim = candidate;
+            choice.denying = other != choice.account;
+            choice.account = other;
+        }
+        victim = first_to_go(&all, &choice);
     }
     if (victim == NULL)
         return PLACE_NONE;
