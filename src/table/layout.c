@@ -96,8 +96,9 @@ static void place_parts(struct table_header *header)
 {
     header->params_at = TABLE_PAGE;
     header->accounts_at = header->params_at + header->params_max * sizeof(struct table_param);
-    header->owners_at = round_up(
-        header->accounts_at + header->params_max * sizeof(struct table_account), TABLE_LINE);
+    header->pins_at = header->accounts_at + header->params_max * sizeof(struct table_account);
+    header->owners_at =
+        round_up(header->pins_at + header->owners_max * layout_pin_words(header) * 8, TABLE_LINE);
     header->spill_at = header->owners_at + header->owners_max * sizeof(struct table_owner_slot);
     header->pages_at = header->spill_at + layout_spill_entries(header) * sizeof(struct table_undo);
     header->cells_at =

@@ -1,6 +1,6 @@
 /* The layout of a region: every struct that lives in it, and how one is cut up.
  *
- *   | header | params | accounts | owners | spill | pages | cells | buckets | spans |
+ *   | header | params | accounts | pins | owners | spill | pages | cells | buckets | spans |
  *
  * Everything is found by offsets from the start of the region; nothing in it is a pointer. The
  * header's first part never changes after creation and carries a checksum; the rest is rewritten
@@ -64,6 +64,8 @@ struct table_param {
     uint32_t account;        /* whose states these are: an index into the accounts */
     uint32_t chunks;         /* of cells: the first one << 8 | how many; 0: only `cell` */
     uint64_t until_ns;       /* from then on all cells are fresh */
+    uint32_t pinned;         /* how often they were pinned, of all times; see params.h */
+    uint32_t swept;          /* a sweep is under way: its states stay in their buckets */
     struct weir_cell cell[OVERFLOW_ROWS]; /* a row of one cell each, where there are no chunks */
 } __attribute__((aligned(64)));
 
@@ -124,7 +126,8 @@ struct table_header {
     uint32_t version;
     uint32_t layout; /* checksum of the sizes and constants above */
     uint64_t bytes;  /* of the region, and of the file */
-    uint64_t params_at, accounts_at, owners_at, spill_at, pages_at, cells_at, buckets_at, spans_at;
+    uint64_t params_at, accounts_at, pins_at, owners_at, spill_at, pages_at, cells_at, buckets_at,
+        spans_at;
     uint64_t buckets, pages;
     uint32_t params_max, owners_max, chunks;
     uint32_t identity_bits; /* of a key's hash that the region knows it by; see position.h */
@@ -139,9 +142,9 @@ struct table_header {
     uint32_t heap_lock __attribute__((aligned(64))); /* guards the pages, and what follows */
     uint32_t spill_lock;                             /* guards the spill area */
     uint32_t chunks_lock;                            /* guards which chunks are whose */
-    uint32_t accounts;                               /* accounts with live parameters */
-    uint64_t pages_free, class_free[SPAN_CLASSES];   /* free pages; free spans in cut pages */
-    uint64_t page_hint, class_hint[SPAN_CLASSES];    /* where to look first; any value is legal */
+    uint32_t accounts, params_live; /* accounts with live parameters; how many are live */
+    uint64_t pages_free, class_free[SPAN_CLASSES]; /* free pages; free spans in cut pages */
+    uint64_t page_hint, class_hint[SPAN_CLASSES];  /* where to look first; any value is legal */
 };
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words[0] is state[0] | state[1] << 32");
@@ -156,6 +159,12 @@ _Static_assert(WEIR_TABLE_PARAMS_MAX < UINT16_MAX, "ids have 16 bits");
  * Errors: WEIR_ERR_RANGE. */
 int layout_plan(struct table_header *header, const struct weir_table_options *options,
                 struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Words of the pins of one owner: a bit for each of the parameters. */
+static inline uint64_t layout_pin_words(const struct table_header *header)
+{
+    return (header->params_max + 63) / 64;
+}
 
 /* Entries of the spill area. */
 uint32_t layout_spill_entries(const struct table_header *header);

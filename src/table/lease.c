@@ -96,25 +96,6 @@ int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], u
     return found ? 0 : WEIR_ERR_NOT_FOUND;
 }
 
-/* Empties a slot of a locked bucket. */
-static void clear_slot(struct weir_table_owner *owner, struct table_bucket *bucket, uint32_t i)
-{
-    struct weir_table *table = owner->table;
-    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
-    uint32_t *heap_lock = &table->header->heap_lock;
-
-    if (limit == NULL || region_words(limit) == 0) {
-        slot_set_param(bucket, i, 0);
-        return;
-    }
-    owner_lock(owner, heap_lock);
-    undo_save_param(owner, bucket, i);
-    slot_set_param(bucket, i, 0);
-    heap_give(owner, slot_span(bucket, i));
-    undo_finish(owner);
-    owner_unlock(heap_lock);
-}
-
 int weir_table_reset(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2])
 {
     struct buckets buckets;
@@ -128,7 +109,7 @@ int weir_table_reset(struct weir_table_owner *owner, uint64_t now_ns, const uint
         if (!found)
             continue;
         used = slot_fresh_at(owner->table, buckets.pair[b], (uint32_t)slot) > now_ns;
-        clear_slot(owner, buckets.pair[b], (uint32_t)slot);
+        slot_clear(owner, buckets.pair[b], (uint32_t)slot);
     }
     unlock_buckets(&buckets);
     return used ? 0 : WEIR_ERR_NOT_FOUND;

@@ -6,6 +6,7 @@
 #include "core/reason.h"
 #include "table/file.h"
 #include "table/params.h"
+#include "table/sweep.h"
 
 #define HUGE_PAGE (UINT64_C(2) << 20)
 
@@ -46,6 +47,8 @@ static void close_region(struct weir_table *table)
     if (table->fd >= 0)
         close(table->fd);
     pthread_mutex_destroy(&table->mutex);
+    sweep_close(table);
+    free(table->pinned);
     free(table->path);
     free(table);
 }
@@ -63,7 +66,9 @@ int weir_table_open(struct weir_table **result, const struct weir_table_options 
     reason->text[0] = 0;
     if (table == NULL)
         return WEIR_ERR_MEMORY;
-    if (pthread_mutex_init(&table->mutex, NULL) != 0) {
+    table->pinned = calloc(WEIR_TABLE_PARAMS_MAX, sizeof *table->pinned);
+    if (table->pinned == NULL || pthread_mutex_init(&table->mutex, NULL) != 0) {
+        free(table->pinned);
         free(table);
         return WEIR_ERR_MEMORY;
     }
@@ -79,7 +84,7 @@ int weir_table_open(struct weir_table **result, const struct weir_table_options 
         goto close_region;
     }
     if (alone)
-        params_sweep(table, table->header->t0_ns);
+        params_count(table);
     err = table->fd >= 0 ? file_opened(table) : 0;
     if (err < 0)
         goto detach_service;

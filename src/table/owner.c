@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "table/params.h"
 #include "table/undo.h"
 
 /* Waiting. A lock is held for tens of nanoseconds; a pause is up to 140 cycles. So whoever is still
@@ -170,6 +171,7 @@ static int take_slot(struct weir_table_owner *owner)
             raise_generation(table, i);
         }
         slot->pid = (uint32_t)getpid();
+        params_forget_pins(table, i);
         owner->slot = slot;
         owner->index = i;
         owner->me = slot->generation << 8 | i;
@@ -234,18 +236,21 @@ void weir_table_detach(struct weir_table_owner *owner)
     free(owner);
 }
 
+bool owner_is_alive(const struct weir_table *table, uint32_t index)
+{
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)LOCK_OWNER(index), .l_len = 1};
+
+    if (table->fd < 0)
+        return __atomic_load_n(&table->owners[index].attached, __ATOMIC_RELAXED) != 0;
+    return fcntl(table->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 uint64_t owner_count_alive(const struct weir_table *table)
 {
     uint64_t alive = 0;
 
-    for (uint32_t i = 0; i < table->header->owners_max; i++) {
-        struct flock lock = {
-            .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)LOCK_OWNER(i), .l_len = 1};
-
-        if (table->fd < 0)
-            alive += __atomic_load_n(&table->owners[i].attached, __ATOMIC_RELAXED);
-        else
-            alive += fcntl(table->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-    }
+    for (uint32_t i = 0; i < table->header->owners_max; i++)
+        alive += owner_is_alive(table, i);
     return alive;
 }

@@ -68,6 +68,9 @@ static inline uint64_t owner_random(struct weir_table_owner *owner)
  * it is dead: it holds the slot's file lock, or is the only one to have the region open. */
 void owner_recover(struct weir_table *table, uint32_t index);
 
+/* Whether somebody holds this slot of the registry. */
+bool owner_is_alive(const struct weir_table *table, uint32_t index);
+
 /* How many slots of the registry are held, by tables' own owners too. */
 uint64_t owner_count_alive(const struct weir_table *table);
 

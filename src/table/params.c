@@ -8,6 +8,7 @@
 #include "core/siphash.h"
 #include "table/overflow.h"
 #include "table/owner.h"
+#include "table/sweep.h"
 #include "table/undo.h"
 
 /* table_param.live */
@@ -32,8 +33,7 @@ static uint64_t hash_of(const void *data, size_t size)
     return hash[0];
 }
 
-/* The name of an account; never 0. */
-static uint64_t account_name(const char *name)
+uint64_t params_account_name(const char *name)
 {
     return name != NULL ? hash_of(name, strlen(name)) | 1 : 2;
 }
@@ -139,8 +139,10 @@ static void publish(struct weir_table *table, struct table_param *param,
     param->until_ns = 0;
     memset(param->cell, 0, sizeof param->cell);
     param->check = layout_param_check(param);
+    param->pinned = param->swept = 0;
     UNDO_BARRIER();
     __atomic_store_n(&param->live, PARAM_LIVE, __ATOMIC_RELEASE);
+    table->header->params_live++;
 }
 
 static int file_lock(const struct weir_table *table, short type)
@@ -151,46 +153,142 @@ static int file_lock(const struct weir_table *table, short type)
     return table->fd < 0 ? 0 : fcntl(table->fd, F_OFD_SETLKW, &lock);
 }
 
-int params_intern(struct weir_table *table, struct weir_limit *limit, uint64_t name)
+int params_lock(const struct weir_table *table)
+{
+    return file_lock(table, F_WRLCK) == 0 ? 0 : WEIR_ERR_IO;
+}
+
+void params_unlock(const struct weir_table *table)
+{
+    file_lock(table, F_UNLCK);
+}
+
+static uint64_t *pins_of(const struct weir_table *table, uint32_t owner)
+{
+    return &table->pins[owner * layout_pin_words(table->header)];
+}
+
+static void pin(struct weir_table *table, struct table_param *param)
+{
+    uint32_t index = (uint32_t)(param - table->params);
+
+    param->pinned++;
+    table->pinned[index]++;
+    pins_of(table, table->service->index)[index / 64] |= UINT64_C(1) << index % 64;
+}
+
+void weir_table_unpin(struct weir_table *table, uint16_t id)
+{
+    uint32_t index = id - 1u;
+
+    if (id == 0 || id > table->header->params_max)
+        return;
+    pthread_mutex_lock(&table->mutex);
+    if (table->pinned[index] > 0 && --table->pinned[index] == 0)
+        pins_of(table, table->service->index)[index / 64] &= ~(UINT64_C(1) << index % 64);
+    pthread_mutex_unlock(&table->mutex);
+}
+
+void params_forget_pins(struct weir_table *table, uint32_t owner)
+{
+    memset(pins_of(table, owner), 0, layout_pin_words(table->header) * 8);
+}
+
+void params_pinned(const struct weir_table *table, struct params_set *pinned)
+{
+    uint64_t words = layout_pin_words(table->header);
+
+    memset(pinned, 0, sizeof *pinned);
+    for (uint32_t owner = 0; owner < table->header->owners_max; owner++) {
+        const uint64_t *pins = pins_of(table, owner);
+        uint64_t any = 0;
+
+        for (uint64_t i = 0; i < words; i++)
+            any |= pins[i];
+        if (any == 0 || !owner_is_alive(table, owner))
+            continue;
+        for (uint64_t i = 0; i < words; i++)
+            pinned->words[i] |= pins[i];
+    }
+}
+
+/* Finds or adds parameters, under the locks. */
+static struct table_param *intern(struct weir_table *table, const struct weir_limit *limit,
+                                  uint64_t name)
 {
     struct table_param *vacant, *param = lookup_spec(table, &limit->spec, name, &vacant);
 
-    if (param == NULL) {
-        pthread_mutex_lock(&table->mutex);
-        if (file_lock(table, F_WRLCK) != 0) {
-            pthread_mutex_unlock(&table->mutex);
-            return WEIR_ERR_IO;
-        }
-        param = lookup_spec(table, &limit->spec, name, &vacant); /* another may have been faster */
-        if (param == NULL && limit->span_words <= SPAN_WORDS_MAX && vacant != NULL) {
-            publish(table, vacant, limit, name);
-            param = vacant;
-        }
-        file_lock(table, F_UNLCK);
-        pthread_mutex_unlock(&table->mutex);
-    }
+    if (param != NULL || limit->span_words > SPAN_WORDS_MAX || vacant == NULL)
+        return param;
+    publish(table, vacant, limit, name);
+    return vacant;
+}
+
+int params_intern(struct weir_table *table, struct weir_limit *limit, uint64_t name)
+{
+    struct table_param *param = intern(table, limit, name);
+
     if (param == NULL)
         return WEIR_ERR_FULL;
     limit->id = param->limit.id;
     return 0;
 }
 
+/* As params_intern, and pins. */
+static int intern_and_pin(struct weir_table *table, struct weir_limit *limit, uint64_t name)
+{
+    int err = params_lock(table);
+
+    if (err < 0)
+        return err;
+    err = params_intern(table, limit, name);
+    if (err == 0)
+        pin(table, &table->params[limit->id - 1]);
+    params_unlock(table);
+    return err;
+}
+
 int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
 {
-    return params_intern(table, limit, account_name(limit->name));
+    uint64_t name = params_account_name(limit->name);
+
+    pthread_mutex_lock(&table->mutex);
+
+    int err = intern_and_pin(table, limit, name);
+
+    if (err == WEIR_ERR_FULL && limit->span_words <= SPAN_WORDS_MAX) {
+        uint64_t now_ns = __atomic_load_n(&table->header->mark_ns, __ATOMIC_RELAXED);
+
+        sweep_close(table);
+        while (sweep_step(table, now_ns, table->header->buckets))
+            continue;
+        err = intern_and_pin(table, limit, name);
+    }
+    pthread_mutex_unlock(&table->mutex);
+    return err;
+}
+
+bool weir_table_tidy(struct weir_table *table, uint64_t now_ns, uint64_t buckets)
+{
+    pthread_mutex_lock(&table->mutex);
+
+    bool more = sweep_step(table, now_ns, buckets);
+
+    pthread_mutex_unlock(&table->mutex);
+    return more;
 }
 
 bool weir_table_knows(const struct weir_table *table, const struct weir_limit *limit)
 {
     struct table_param *vacant;
 
-    return lookup_spec(table, &limit->spec, account_name(limit->name), &vacant) != NULL;
+    return lookup_spec(table, &limit->spec, params_account_name(limit->name), &vacant) != NULL;
 }
 
 void weir_table_limit_stats(const struct weir_table *table, const char *name,
                             struct weir_table_limit_stats *stats)
 {
-    uint64_t wanted = account_name(name);
+    uint64_t wanted = params_account_name(name);
     const struct table_account *account = &table->accounts[find_account(table, wanted)];
 
     *stats = (struct weir_table_limit_stats){0, 0};
@@ -202,61 +300,32 @@ void weir_table_limit_stats(const struct weir_table *table, const char *name,
 
 uint32_t weir_table_param_count(const struct weir_table *table)
 {
-    uint32_t live = 0;
-
-    for (uint32_t i = 0; i < table->header->params_max; i++)
-        live += __atomic_load_n(&table->params[i].live, __ATOMIC_RELAXED) == PARAM_LIVE;
-    return live;
+    return __atomic_load_n(&table->header->params_live, __ATOMIC_RELAXED);
 }
 
-/* Counts what each account has anew: whoever died while adding parameters has counted them. */
-static void count_accounts(struct weir_table *table)
+void params_drop(struct weir_table *table, struct table_param *param)
 {
-    uint32_t count = table->header->params_max;
+    __atomic_store_n(&param->chunks, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&param->live, PARAM_DROPPED, __ATOMIC_RELEASE);
+    table->header->params_live--;
+    close_account(table, param->account);
+}
 
-    for (uint32_t i = 0; i < count; i++)
+void params_count(struct weir_table *table)
+{
+    struct table_header *header = table->header;
+
+    for (uint32_t i = 0; i < header->params_max; i++)
         table->accounts[i].params = 0;
-    table->header->accounts = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    header->accounts = header->params_live = 0;
+    for (uint32_t i = 0; i < header->params_max; i++) {
         if (table->params[i].live != PARAM_LIVE)
             continue;
 
         struct table_account *account = &table->accounts[table->params[i].account];
 
-        table->header->accounts += account->params++ == 0;
-    }
-}
-
-/* Whether more than half of the parameters are taken: sweeping walks the whole table. */
-static bool crowded(const struct weir_table *table)
-{
-    return weir_table_param_count(table) > table->header->params_max / 2;
-}
-
-void params_sweep(struct weir_table *table, uint64_t now_ns)
-{
-    uint64_t used[(WEIR_TABLE_PARAMS_MAX + 63) / 64 + 1] = {0};
-
-    count_accounts(table);
-    if (!crowded(table))
-        return;
-    for (uint64_t b = 0; b < table->header->buckets; b++)
-        for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
-            uint32_t id = table->buckets[b].param[i];
-
-            if (id <= WEIR_TABLE_PARAMS_MAX)
-                used[id / 64] |= UINT64_C(1) << id % 64;
-        }
-    for (uint32_t i = 0; i < table->header->params_max; i++) {
-        struct table_param *param = &table->params[i];
-        uint32_t id = i + 1;
-
-        if (param->live != PARAM_LIVE || (used[id / 64] >> id % 64 & 1) ||
-            overflow_is_live(param, now_ns))
-            continue;
-        param->chunks = 0;
-        param->live = PARAM_DROPPED;
-        close_account(table, param->account);
+        header->accounts += account->params++ == 0;
+        header->params_live++;
     }
 }
 

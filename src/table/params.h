@@ -1,21 +1,57 @@
 /* Parameters: the compiled limits that the states of a region were made with.
  *
- * An open-addressing table that only grows while anybody has the region open: an id never changes
- * its meaning. Looking up takes no lock; adding takes the file lock of LOCK_INTERN (processes) and
- * the table's mutex (threads). Whoever opens a file alone drops the parameters that no state has.
+ * An open-addressing table. Looking up takes no lock; adding and dropping take the file lock of
+ * LOCK_INTERN (processes) and the table's mutex (threads).
+ *
+ * Pins. Each process pins the parameters that its limits have: one bit for each in the row of the
+ * table's own owner, so that pins end with their process, however it ends. An id keeps its meaning
+ * while it is pinned, or while a state or a live overflow cell was made with it; after that it may
+ * be dropped and given to another limit (sweep.h).
  */
 #ifndef WEIR_TABLE_PARAMS_H
 #define WEIR_TABLE_PARAMS_H
 
 #include "table/region.h"
 
-/* As weir_table_intern, for the account of this name. */
+/* Parameters by their index, id - 1. */
+struct params_set {
+    uint64_t words[(WEIR_TABLE_PARAMS_MAX + 63) / 64];
+};
+
+static inline void params_set_add(struct params_set *set, uint32_t index)
+{
+    set->words[index / 64] |= UINT64_C(1) << index % 64;
+}
+
+static inline bool params_set_has(const struct params_set *set, uint32_t index)
+{
+    return set->words[index / 64] >> index % 64 & 1;
+}
+
+/* The name of an account, from that of a limit (NULL: of commands); never 0. */
+uint64_t params_account_name(const char *name);
+
+/* Gives a limit its id, as the account of this name; pins nothing. Errors: as weir_table_intern. */
 int params_intern(struct weir_table *table, struct weir_limit *limit, uint64_t name)
     __attribute__((warn_unused_result));
 
-/* Forgets parameters that no slot names and whose overflow cells are fresh. Only while nobody else
- * has the region open. */
-void params_sweep(struct weir_table *table, uint64_t now_ns);
+/* Keeps other processes from adding and dropping; the caller holds table->mutex. Errors:
+ * WEIR_ERR_IO. */
+int params_lock(const struct weir_table *table) __attribute__((warn_unused_result));
+void params_unlock(const struct weir_table *table);
+
+/* The parameters that some live process has pinned. */
+void params_pinned(const struct weir_table *table, struct params_set *pinned);
+
+/* Forgets an owner's pins: its slot has a new holder. */
+void params_forget_pins(struct weir_table *table, uint32_t owner);
+
+/* Gives the place of parameters back that are needed by nobody. The caller holds the lock. */
+void params_drop(struct weir_table *table, struct table_param *param);
+
+/* Counts what must be right after any crash: of each account, of all. Only while nobody else has
+ * the region open. */
+void params_count(struct weir_table *table);
 
 /* Whether everything that is live is what was once written. */
 bool params_consistent(const struct weir_table *table);

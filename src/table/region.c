@@ -15,6 +15,7 @@ void region_bind(struct weir_table *table, uint8_t *base)
     table->header = header;
     table->params = (struct table_param *)(void *)(base + header->params_at);
     table->accounts = (struct table_account *)(void *)(base + header->accounts_at);
+    table->pins = (uint64_t *)(void *)(base + header->pins_at);
     table->owners = (struct table_owner_slot *)(void *)(base + header->owners_at);
     table->spill = (struct table_undo *)(void *)(base + header->spill_at);
     table->pages = (struct table_page *)(void *)(base + header->pages_at);

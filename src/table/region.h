@@ -23,6 +23,7 @@ struct weir_table {
     struct table_header *header;
     struct table_param *params;
     struct table_account *accounts;
+    uint64_t *pins; /* of all owners, layout_pin_words each */
     struct table_owner_slot *owners;
     struct table_undo *spill;
     struct table_page *pages;
@@ -31,7 +32,9 @@ struct weir_table {
     uint64_t map_bytes;
     int fd;                           /* holds the presence lock; -1: private memory */
     char *path;                       /* NULL: private memory */
-    pthread_mutex_t mutex;            /* guards what needs `service` */
+    pthread_mutex_t mutex;            /* guards what needs `service`, and what follows */
+    uint32_t *pinned;                 /* how often this process has pinned each parameters */
+    struct params_sweep *sweep;       /* the one that is under way; NULL: none */
     struct weir_table_owner *service; /* the table's own owner: intern, statistics, copies */
 };
 

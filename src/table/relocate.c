@@ -43,7 +43,8 @@ static bool try_slot(struct weir_table_owner *owner, const struct transaction *t
         region_bucket(table, position_other(&table->map, index, slot_tag(from, i)));
     struct place place = {.taken = {0, 0}};
 
-    if (!has_no_span(table, from->param[i]) || other == from)
+    if (!has_no_span(table, from->param[i]) || other == from ||
+        __atomic_load_n(&table->params[from->param[i] - 1].swept, __ATOMIC_RELAXED) != 0)
         return false;
 
     bool held = owner_holds(owner, &other->lock);

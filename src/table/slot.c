@@ -2,6 +2,7 @@
 #include "table/slot.h"
 
 #include "core/cell.h"
+#include "table/owner.h"
 #include "table/span_heap.h"
 #include "table/undo.h"
 
@@ -128,4 +129,22 @@ bool slot_valid(const struct weir_table *table, const struct table_bucket *bucke
     const uint64_t *span = slot_span_words(table, bucket, i, limit->span_words);
 
     return span != NULL && weir_span_valid(limit, span);
+}
+
+void slot_clear(struct weir_table_owner *owner, struct table_bucket *bucket, uint32_t i)
+{
+    struct weir_table *table = owner->table;
+    const struct weir_limit *limit = region_limit(table, bucket->param[i]);
+    uint32_t *heap_lock = &table->header->heap_lock;
+
+    if (limit == NULL || region_words(limit) == 0) {
+        slot_set_param(bucket, i, 0);
+        return;
+    }
+    owner_lock(owner, heap_lock);
+    undo_save_param(owner, bucket, i);
+    slot_set_param(bucket, i, 0);
+    heap_give(owner, slot_span(bucket, i));
+    undo_finish(owner);
+    owner_unlock(heap_lock);
 }

@@ -98,13 +98,22 @@ uint64_t weir_table_time(const struct weir_table *table, uint64_t boot_ns);
 void weir_table_mark(struct weir_table *table, uint64_t now_ns);
 
 /* Gives a limit its id in this region. Limits of one name, whatever their numbers, pay for their
- * states together; so do all without a name. A limit that is known is found without a lock.
- * Errors: WEIR_ERR_FULL (parameters), WEIR_ERR_IO. */
+ * states together; so do all without a name. Pins that id for this process: it keeps its meaning
+ * until weir_table_unpin was called as often, weir_table_close, or the process's end. Where the
+ * list is full, it looks for places that nobody needs, which walks the whole table. Errors:
+ * WEIR_ERR_FULL (parameters), WEIR_ERR_IO. */
 int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
     __attribute__((warn_unused_result));
 
-/* Whether interning this limit would take no new place; and how many places are taken, by whoever
- * has used the region, since the list was last tidied. The first is quick; the second walks it. */
+/* Ends one pin of a limit's id (0: does nothing). No decision may carry it any more. */
+void weir_table_unpin(struct weir_table *table, uint16_t id);
+
+/* Looks for places in the list of limits that nobody needs, if more than half of it is taken, and
+ * gives them back; walks over up to `buckets` buckets. To be called from time to time, once a
+ * second or so. Returns whether it has begun what it has not finished. */
+bool weir_table_tidy(struct weir_table *table, uint64_t now_ns, uint64_t buckets);
+
+/* Whether interning this limit would take no new place; and how many places are taken. */
 bool weir_table_knows(const struct weir_table *table, const struct weir_limit *limit);
 uint32_t weir_table_param_count(const struct weir_table *table);
 

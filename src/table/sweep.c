@@ -1,0 +1,186 @@
+/* see sweep.h */
+#include "table/sweep.h"
+
+#include <stdlib.h>
+
+#include "core/cell.h"
+#include "table/account.h"
+#include "table/overflow.h"
+#include "table/owner.h"
+#include "table/slot.h"
+#include "table/undo.h"
+
+struct params_sweep {
+    uint64_t at;    /* the next bucket */
+    bool pressure;  /* hardly a place is left */
+    uint32_t count; /* of candidates */
+    struct params_set candidates, used;
+    uint32_t pinned[WEIR_TABLE_PARAMS_MAX];    /* table_param.pinned when the sweep began */
+    uint16_t successor[WEIR_TABLE_PARAMS_MAX]; /* whom states are carried over to; 0: nobody */
+};
+
+/* Whether states of `from` can be carried over in place. */
+static bool may_succeed(const struct weir_limit *from, const struct weir_limit *to)
+{
+    return from->packs && to->packs && weir_limit_converts(from, to);
+}
+
+/* Finds for each candidate pinned parameters of the same account. */
+static void find_successors(const struct weir_table *table, const struct params_set *pinned,
+                            struct params_sweep *sweep)
+{
+    uint32_t count = table->header->params_max;
+    uint64_t commands = params_account_name(NULL);
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct table_param *from = &table->params[i];
+
+        if (!params_set_has(&sweep->candidates, i) ||
+            table->accounts[from->account].name == commands)
+            continue;
+        for (uint32_t j = 0; j < count && sweep->successor[i] == 0; j++)
+            if (params_set_has(pinned, j) && table->params[j].account == from->account &&
+                may_succeed(&from->limit, &table->params[j].limit))
+                sweep->successor[i] = (uint16_t)(j + 1);
+    }
+}
+
+static struct params_sweep *begin(struct weir_table *table)
+{
+    uint32_t count = table->header->params_max, live = weir_table_param_count(table);
+    struct params_set pinned;
+
+    if (live <= count / 2)
+        return NULL;
+
+    struct params_sweep *sweep = calloc(1, sizeof *sweep);
+
+    if (sweep == NULL || params_lock(table) < 0) {
+        free(sweep);
+        return NULL;
+    }
+    params_pinned(table, &pinned);
+    sweep->pressure = live > count - count / 8;
+    for (uint32_t i = 0; i < count; i++) {
+        if (region_limit(table, (uint16_t)(i + 1)) == NULL || params_set_has(&pinned, i))
+            continue;
+        params_set_add(&sweep->candidates, i);
+        sweep->pinned[i] = table->params[i].pinned;
+        table->params[i].swept = 1;
+        sweep->count++;
+    }
+    find_successors(table, &pinned, sweep);
+    params_unlock(table);
+    if (sweep->count > 0)
+        return sweep;
+    free(sweep);
+    return NULL;
+}
+
+/* Carries a cell over to its limit's new parameters. */
+static void carry_over(struct weir_table_owner *owner, struct table_bucket *bucket, uint32_t i,
+                       uint16_t to, uint64_t now_ns)
+{
+    const struct weir_limit *from_limit = region_limit(owner->table, bucket->param[i]);
+    const struct weir_limit *to_limit = region_limit(owner->table, to);
+    struct weir_cell cell;
+    uint32_t state[3];
+
+    cell_unpack(from_limit, bucket->slot[i].state, &cell);
+    weir_cell_convert(from_limit, to_limit, &cell, now_ns);
+    cell_pack(to_limit, &cell, state);
+    undo_save_slot(owner, bucket, i);
+    slot_put(bucket, i, slot_tag(bucket, i), slot_is_second(bucket, i), to, state);
+    undo_finish(owner);
+}
+
+/* Decides about one state of a candidate. The bucket is locked. */
+static void sweep_slot(struct weir_table *table, struct params_sweep *sweep,
+                       struct table_bucket *bucket, uint32_t i, uint64_t now_ns)
+{
+    uint32_t param = bucket->param[i] - 1u;
+    uint16_t successor = sweep->successor[param];
+
+    if (slot_fresh_at(table, bucket, i) <= now_ns) {
+        slot_clear(table->service, bucket, i);
+    } else if (successor != 0 && region_limit(table, successor) != NULL) {
+        carry_over(table->service, bucket, i, successor, now_ns);
+    } else if (sweep->pressure) {
+        owner_count(table->service, COUNT_EVICTIONS);
+        account_count_eviction(table, bucket->param[i]);
+        slot_clear(table->service, bucket, i);
+    } else {
+        params_set_add(&sweep->used, param);
+    }
+}
+
+static bool is_candidate(const struct params_sweep *sweep, uint16_t param)
+{
+    return param != 0 && param <= WEIR_TABLE_PARAMS_MAX &&
+           params_set_has(&sweep->candidates, param - 1u);
+}
+
+static void sweep_bucket(struct weir_table *table, struct params_sweep *sweep,
+                         struct table_bucket *bucket, uint64_t now_ns)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < BUCKET_SLOTS && !any; i++)
+        any = is_candidate(sweep, __atomic_load_n(&bucket->param[i], __ATOMIC_RELAXED));
+    if (!any)
+        return;
+    owner_lock(table->service, &bucket->lock);
+    for (uint32_t i = 0; i < BUCKET_SLOTS; i++)
+        if (is_candidate(sweep, bucket->param[i]))
+            sweep_slot(table, sweep, bucket, i, now_ns);
+    owner_unlock(&bucket->lock);
+}
+
+/* Drops what no state has and nobody has pinned since the sweep began. */
+static void finish(struct weir_table *table, const struct params_sweep *sweep, uint64_t now_ns)
+{
+    struct params_set pinned;
+
+    if (params_lock(table) < 0)
+        return;
+    params_pinned(table, &pinned);
+    for (uint32_t i = 0; i < table->header->params_max; i++) {
+        struct table_param *param = &table->params[i];
+
+        if (!params_set_has(&sweep->candidates, i))
+            continue;
+        param->swept = 0;
+        if (!params_set_has(&sweep->used, i) && !params_set_has(&pinned, i) &&
+            param->pinned == sweep->pinned[i] && !overflow_is_live(param, now_ns))
+            params_drop(table, param);
+    }
+    params_unlock(table);
+}
+
+void sweep_close(struct weir_table *table)
+{
+    free(table->sweep);
+    table->sweep = NULL;
+}
+
+bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets)
+{
+    struct params_sweep *sweep = table->sweep;
+    uint64_t end;
+
+    /* The first step only marks the candidates, so that a relocation which has not seen the marks
+     * is over before the first bucket is looked at. */
+    if (sweep == NULL) {
+        table->sweep = begin(table);
+        return table->sweep != NULL;
+    }
+    end =
+        sweep->at + buckets < table->header->buckets ? sweep->at + buckets : table->header->buckets;
+    for (; sweep->at < end; sweep->at++)
+        sweep_bucket(table, sweep, &table->buckets[sweep->at], now_ns);
+    if (end < table->header->buckets)
+        return true;
+    finish(table, sweep, now_ns);
+    sweep_close(table);
+    return false;
+}

@@ -1,0 +1,34 @@
+/* Sweeping: parameters that nobody needs any more give their places back while the region is in
+ * use.
+ *
+ * Parameters are needed by the processes that have pinned them (weir_table_intern), and by the
+ * states that were made with them. A sweep notes the parameters that nobody has pinned, walks over
+ * all buckets, some at a time, and then drops those that no state has and that were not pinned
+ * meanwhile. On its way
+ *
+ *   a state that is fresh                      is removed;
+ *   a cell, where its limit has pinned         is carried over to those, in units, as its next use
+ *   parameters that it converts to             would do (not for limits of commands, which have no
+ *                                              successor);
+ *   any other, where hardly a place is left    is evicted: its limit was removed or changed
+ *
+ * so that neither limits that change at every reload nor commands that make up limits fill the list
+ * for good.
+ *
+ * Threads: under table->mutex. Other processes may sweep at the same time; parameters are dropped
+ * under the lock of interning. Memory: about 160 KiB while a sweep is under way.
+ */
+#ifndef WEIR_TABLE_SWEEP_H
+#define WEIR_TABLE_SWEEP_H
+
+#include "table/params.h"
+
+/* Goes on with a sweep, or begins one if more than half of the places are taken, by up to `buckets`
+ * buckets. The caller holds table->mutex. Returns whether the sweep goes on; false too where there
+ * is no memory for one. */
+bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets);
+
+/* Forgets a sweep that is under way. */
+void sweep_close(struct weir_table *table);
+
+#endif

@@ -1,0 +1,219 @@
+/* The list of limits: places are given back by limits that changed, commands and dead processes. */
+#include "table_test.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct weir_limit compile(const char *name, struct weir_limit_spec spec)
+{
+    struct weir_limit limit;
+
+    assert_int_equal(weir_limit_init(&limit, &spec, NULL), 0);
+    limit.name = name;
+    return limit;
+}
+
+static struct weir_limit_spec an_hour(enum weir_algorithm algorithm, uint64_t rate)
+{
+    return (struct weir_limit_spec){.algorithm = algorithm, .rate = rate, .window_ns = 60 * MINUTE};
+}
+
+/* The 256 KiB table has 32 places. */
+static void limits_that_change_at_every_reload_never_fill_the_list(void **state)
+{
+    static const enum weir_algorithm algorithms[] = {WEIR_GCRA, WEIR_FIXED_WINDOW,
+                                                     WEIR_SLIDING_WINDOW, WEIR_LEAKY_BUCKET};
+    struct weir_table *table = open_private_table(WEIR_TABLE_BYTES_MIN);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit now[4], before[4];
+    char names[4][8];
+
+    for (uint64_t round = 0; round < 300; round++) {
+        for (uint32_t i = 0; i < 4; i++) {
+            snprintf(names[i], sizeof names[i], "l%u", i);
+            now[i] = compile(names[i], an_hour(algorithms[i], 100 + round));
+            assert_int_equal(weir_table_intern(table, &now[i]), 0);
+        }
+        for (uint32_t i = 0; i < 4; i++) {
+            if (round > 0)
+                weir_table_unpin(table, before[i].id);
+            before[i] = now[i];
+            decide_key(table, owner, &now[i], 1000 + round * 4 + i, 1, START);
+            /* One that comes every time, and never more than its N. */
+            assert_int_equal(decide_key(table, owner, &now[i], i, round == 0 ? 100 : 1, START),
+                             true);
+            assert_false(decide_key(table, owner, &now[i], i, 1, START));
+        }
+        assert_true(weir_table_param_count(table) <= 32);
+    }
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+static void what_was_used_is_carried_over_to_the_changed_limit(void **state)
+{
+    struct weir_table *table = open_private_table(WEIR_TABLE_BYTES_MIN);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit old = compile("api", an_hour(WEIR_FIXED_WINDOW, 10));
+    struct weir_limit new = compile("api", an_hour(WEIR_FIXED_WINDOW, 20));
+
+    assert_int_equal(weir_table_intern(table, &old), 0);
+    for (uint64_t key = 0; key < 100; key++)
+        assert_true(decide_key(table, owner, &old, key, 8, START));
+    assert_int_equal(weir_table_intern(table, &new), 0);
+    weir_table_unpin(table, old.id);
+    for (uint64_t i = 1; weir_table_param_count(table) <= 16; i++) {
+        struct weir_limit filler = compile(NULL, an_hour(WEIR_GCRA, i));
+
+        assert_int_equal(weir_table_intern(table, &filler), 0);
+    }
+    while (weir_table_tidy(table, START, 100))
+        continue;
+    assert_int_equal(weir_table_param_count(table), 16); /* the old one has gone */
+    for (uint64_t key = 0; key < 100; key++) {
+        assert_true(decide_key(table, owner, &new, key, 12, START));
+        assert_false(decide_key(table, owner, &new, key, 1, START));
+    }
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+static void limits_that_nobody_needs_are_dropped_and_those_with_states_stay(void **state)
+{
+    struct weir_table *table = open_private_table(WEIR_TABLE_BYTES_MIN);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit used = compile("used", an_hour(WEIR_SLIDING_LOG, 3));
+
+    assert_int_equal(weir_table_intern(table, &used), 0);
+    assert_true(decide_key(table, owner, &used, 1, 3, START));
+    weir_table_unpin(table, used.id);
+    for (uint64_t i = 1; i <= 20; i++) {
+        struct weir_limit made_up = compile(NULL, an_hour(WEIR_GCRA, i));
+
+        assert_int_equal(weir_table_intern(table, &made_up), 0);
+        weir_table_unpin(table, made_up.id);
+    }
+    while (weir_table_tidy(table, START, 1000))
+        continue;
+    assert_int_equal(weir_table_param_count(table), 1);
+    assert_int_equal(weir_table_intern(table, &used), 0);
+    assert_false(decide_key(table, owner, &used, 1, 1, START));
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+static void a_pinned_limit_is_never_dropped_even_without_a_state(void **state)
+{
+    struct weir_table *table = open_private_table(WEIR_TABLE_BYTES_MIN);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit pinned[31];
+
+    for (uint64_t i = 0; i < 31; i++) {
+        pinned[i] = compile(NULL, an_hour(WEIR_FIXED_WINDOW, i + 1));
+        assert_int_equal(weir_table_intern(table, &pinned[i]), 0);
+    }
+    for (uint64_t i = 1; i <= 100; i++) {
+        struct weir_limit made_up = compile(NULL, an_hour(WEIR_GCRA, i));
+
+        assert_int_equal(weir_table_intern(table, &made_up), 0);
+        assert_true(decide_key(table, owner, &made_up, 1000 + i, 1, START));
+        weir_table_unpin(table, made_up.id);
+    }
+    for (uint64_t i = 0; i < 31; i++) {
+        assert_true(decide_key(table, owner, &pinned[i], i, i + 1, START));
+        assert_false(decide_key(table, owner, &pinned[i], i, 1, START));
+    }
+    struct weir_limit last = compile(NULL, an_hour(WEIR_GCRA, 1000)),
+                      more = compile(NULL, an_hour(WEIR_GCRA, 1001));
+
+    assert_int_equal(weir_table_intern(table, &last), 0);
+    assert_int_equal(weir_table_intern(table, &more), WEIR_ERR_FULL);
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+static char folder[] = "/tmp/weir-sweep-XXXXXX";
+static char path[64];
+
+/* A process that pins all places and waits to be killed. */
+static pid_t start_hoarder(void)
+{
+    int ready[2];
+    char byte;
+
+    assert_int_equal(pipe(ready), 0);
+
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct weir_table *table =
+            open_table(&(struct weir_table_options){.path = path, .bytes = WEIR_TABLE_BYTES_MIN});
+
+        for (uint64_t i = 1; i <= 32; i++) {
+            struct weir_limit limit = compile(NULL, an_hour(WEIR_GCRA, i));
+
+            if (weir_table_intern(table, &limit) != 0)
+                _exit(1);
+        }
+        if (write(ready[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return child;
+}
+
+static void pins_end_with_their_process(void **state)
+{
+    pid_t child = start_hoarder();
+    struct weir_table *table =
+        open_table(&(struct weir_table_options){.path = path, .bytes = WEIR_TABLE_BYTES_MIN});
+    struct weir_limit mine = compile("mine", an_hour(WEIR_GCRA, 5));
+    int status;
+
+    assert_int_equal(weir_table_intern(table, &mine), WEIR_ERR_FULL);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(weir_table_intern(table, &mine), 0);
+    assert_int_equal(weir_table_param_count(table), 1);
+    validate(table);
+    weir_table_close(table);
+}
+
+static int make_folder(void **state)
+{
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    snprintf(path, sizeof path, "%s/state", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    unlink(path);
+    return rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits_that_change_at_every_reload_never_fill_the_list),
+        cmocka_unit_test(what_was_used_is_carried_over_to_the_changed_limit),
+        cmocka_unit_test(limits_that_nobody_needs_are_dropped_and_those_with_states_stay),
+        cmocka_unit_test(a_pinned_limit_is_never_dropped_even_without_a_state),
+        cmocka_unit_test(pins_end_with_their_process),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
