@@ -248,20 +248,27 @@ static int intern_and_pin(struct weir_table *table, struct weir_limit *limit, ui
     return err;
 }
 
+/* Finds places that nobody needs; `pressure`: even at the cost of states. */
+static void sweep_all(struct weir_table *table, bool pressure)
+{
+    uint64_t now_ns = __atomic_load_n(&table->header->mark_ns, __ATOMIC_RELAXED);
+
+    sweep_close(table);
+    while (sweep_step(table, now_ns, table->header->buckets, pressure))
+        continue;
+}
+
 int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
 {
     uint64_t name = params_account_name(limit->name);
+    int err;
 
+    if (limit->span_words > SPAN_WORDS_MAX)
+        return WEIR_ERR_FULL;
     pthread_mutex_lock(&table->mutex);
-
-    int err = intern_and_pin(table, limit, name);
-
-    if (err == WEIR_ERR_FULL && limit->span_words <= SPAN_WORDS_MAX) {
-        uint64_t now_ns = __atomic_load_n(&table->header->mark_ns, __ATOMIC_RELAXED);
-
-        sweep_close(table);
-        while (sweep_step(table, now_ns, table->header->buckets))
-            continue;
+    err = intern_and_pin(table, limit, name);
+    for (int pressure = 0; pressure < 2 && err == WEIR_ERR_FULL; pressure++) {
+        sweep_all(table, pressure);
         err = intern_and_pin(table, limit, name);
     }
     pthread_mutex_unlock(&table->mutex);
@@ -270,10 +277,12 @@ int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
 
 bool weir_table_tidy(struct weir_table *table, uint64_t now_ns, uint64_t buckets)
 {
+    uint32_t live = weir_table_param_count(table), most = table->header->params_max;
+    bool more = false;
+
     pthread_mutex_lock(&table->mutex);
-
-    bool more = sweep_step(table, now_ns, buckets);
-
+    if (table->sweep != NULL || live > most / 2)
+        more = sweep_step(table, now_ns, buckets, live > most - most / 8);
     pthread_mutex_unlock(&table->mutex);
     return more;
 }

@@ -45,14 +45,10 @@ static void find_successors(const struct weir_table *table, const struct params_
     }
 }
 
-static struct params_sweep *begin(struct weir_table *table)
+static struct params_sweep *begin(struct weir_table *table, bool pressure)
 {
-    uint32_t count = table->header->params_max, live = weir_table_param_count(table);
+    uint32_t count = table->header->params_max;
     struct params_set pinned;
-
-    if (live <= count / 2)
-        return NULL;
-
     struct params_sweep *sweep = calloc(1, sizeof *sweep);
 
     if (sweep == NULL || params_lock(table) < 0) {
@@ -60,7 +56,7 @@ static struct params_sweep *begin(struct weir_table *table)
         return NULL;
     }
     params_pinned(table, &pinned);
-    sweep->pressure = live > count - count / 8;
+    sweep->pressure = pressure;
     for (uint32_t i = 0; i < count; i++) {
         if (region_limit(table, (uint16_t)(i + 1)) == NULL || params_set_has(&pinned, i))
             continue;
@@ -163,7 +159,7 @@ void sweep_close(struct weir_table *table)
     table->sweep = NULL;
 }
 
-bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets)
+bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets, bool pressure)
 {
     struct params_sweep *sweep = table->sweep;
     uint64_t end;
@@ -171,7 +167,7 @@ bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets)
     /* The first step only marks the candidates, so that a relocation which has not seen the marks
      * is over before the first bucket is looked at. */
     if (sweep == NULL) {
-        table->sweep = begin(table);
+        table->sweep = begin(table, pressure);
         return table->sweep != NULL;
     }
     end =

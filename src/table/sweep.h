@@ -10,7 +10,7 @@
  *   a cell, where its limit has pinned         is carried over to those, in units, as its next use
  *   parameters that it converts to             would do (not for limits of commands, which have no
  *                                              successor);
- *   any other, where hardly a place is left    is evicted: its limit was removed or changed
+ *   any other, where no place is left          is evicted: its limit was removed or changed
  *
  * so that neither limits that change at every reload nor commands that make up limits fill the list
  * for good.
@@ -23,10 +23,10 @@
 
 #include "table/params.h"
 
-/* Goes on with a sweep, or begins one if more than half of the places are taken, by up to `buckets`
- * buckets. The caller holds table->mutex. Returns whether the sweep goes on; false too where there
- * is no memory for one. */
-bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets);
+/* Goes on with a sweep by up to `buckets` buckets, or begins one: `pressure`, with evictions. The
+ * caller holds table->mutex. Returns whether the sweep goes on; false too where there is no memory
+ * for one. */
+bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets, bool pressure);
 
 /* Forgets a sweep that is under way. */
 void sweep_close(struct weir_table *table);
