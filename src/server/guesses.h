@@ -3,10 +3,10 @@
  * Each address has a debt of time (GCRA, as in core/bucket.h): a wrong guess adds WEIR_GUESS_MS to
  * it, and it passes with the time. As long as it is at most WEIR_GUESSES_FREE guesses an answer
  * comes at once; beyond that an answer waits for what lies above; and where that is
- * WEIR_GUESS_WAIT_MS or more, the guess is refused without being looked at. So an address learns of
- * one guess a second, on however many connections and workers. A right one waits, and is refused,
- * like a wrong one, or the time would tell which it was; it adds nothing. An IPv6 address counts by
- * its /64, all peers of Unix sockets as one.
+ * WEIR_GUESS_WAIT_MS or more, the guess is refused without being looked at, after that time. So an
+ * address learns of one guess a second, on however many connections and workers. A right one waits,
+ * and is refused, like a wrong one, or the time would tell which it was; it adds nothing. An IPv6
+ * address counts by its /64, all peers of Unix sockets as one.
  *
  * That holds for connections that give their password once (Redis). HTTP and gRPC carry a token in
  * every request: what is right is never held back there, or one address behind which somebody

@@ -64,8 +64,9 @@
  * that comes back with an old password learns so from its first few connections. */
 #define WEIR_GUESSES_FREE 5
 #define WEIR_GUESS_MS 1000
-/* What an answer waits at most; a guess that would have to wait longer is refused unseen. Below
- * WEIR_SHUTDOWN_MS, and below what clients wait for a reply (redis-py: for ever; ioredis: 10 s). */
+/* What an answer waits at most; a guess that would have to wait longer is refused unseen then.
+ * Below WEIR_SHUTDOWN_MS, and below what clients wait for a reply (redis-py: for ever; ioredis: 10
+ * s). */
 #define WEIR_GUESS_WAIT_MS 5000
 /* Addresses that are remembered: 64 KiB. */
 #define WEIR_GUESSERS 2048
