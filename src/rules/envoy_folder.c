@@ -6,7 +6,6 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 
 #include "core/siphash.h"
 #include "rules/envoy_compiled.h"
+#include "rules/file.h"
 
 #define PATH_SIZE 4096
 #define FOLDERS_MAX 16  /* in each other */
@@ -27,6 +27,7 @@ struct walk {
     size_t root_size; /* of the path: up to the slash behind the folder */
     bool ignore_dot_files;
     void *context;
+    struct weir_reason reason; /* why a file cannot be read; empty: errno says it */
     /* `own` is the entry's, `what` that of what it is or links to. */
     int (*visit)(struct walk *walk, const struct stat *own, const struct stat *what);
 };
@@ -61,7 +62,7 @@ static int walk_folder(struct walk *walk, size_t size, unsigned depth)
             err = errno == ENOENT ? 0 : WEIR_ERR_IO;
         } else if (S_ISDIR(own.st_mode)) {
             err = walk_folder(walk, size + more, depth + 1);
-        } else if (S_ISREG(what.st_mode)) {
+        } else if (!S_ISDIR(what.st_mode)) {
             err = walk->visit(walk, &own, &what);
         }
         walk->path[size + (err == 0 ? 0 : more)] = '\0';
@@ -97,17 +98,17 @@ struct reading {
 
 /* The whole of a file, as far as it is of the size that it had. */
 static int read_file(struct rules_arena *arena, const char *path, size_t size,
-                     struct weir_envoy_file *out)
+                     struct weir_envoy_file *out, struct weir_reason *reason)
 {
     char *text = rules_arena_alloc(arena, size + 1);
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     size_t used = 0;
     ssize_t got = 1;
-    if (text == NULL || file < 0) {
-        if (file >= 0) {
-            close(file);
-        }
-        return text == NULL ? WEIR_ERR_MEMORY : WEIR_ERR_IO;
+    if (text == NULL) {
+        return WEIR_ERR_MEMORY;
+    }
+    int file = weir_file_open(path, reason);
+    if (file < 0) {
+        return WEIR_ERR_IO;
     }
     while (used < size && got > 0) {
         got = read(file, text + used, size - used);
@@ -149,7 +150,7 @@ static int visit_reading(struct walk *walk, const struct stat *own, const struct
     }
     struct weir_envoy_file *file = &folder->files[folder->count];
     file->name = name;
-    int err = read_file(&folder->arena, walk->path, (size_t)what->st_size, file);
+    int err = read_file(&folder->arena, walk->path, (size_t)what->st_size, file, &walk->reason);
     folder->count += err == 0;
     return err;
 }
@@ -169,8 +170,8 @@ int envoy_folder_read(struct envoy_folder *folder, const char *path, bool ignore
     *folder = (struct envoy_folder){0};
     int err = walk_start(&walk, path);
     if (err == WEIR_ERR_IO) {
-        snprintf(error->text, sizeof(error->text), "cannot read %.800s: %s", walk.path,
-                 strerror(errno));
+        snprintf(error->text, sizeof(error->text), "cannot read %.700s: %.250s", walk.path,
+                 walk.reason.text[0] ? walk.reason.text : strerror(errno));
         err = WEIR_ERR_RULES;
     }
     if (err == 0 && folder->count > 0) {

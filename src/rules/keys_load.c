@@ -1,8 +1,9 @@
 /* Reading a keys file line by line, or, where it has other lines, as YAML; see keys.h. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "rules/file.h"
 #include "rules/keys_lines.h"
 #include "rules/keys_reader.h"
 
@@ -100,7 +101,7 @@ static int read_lines(struct rules_keys_reader *reader, FILE *file)
     struct rules_keys_line line;
     enum rules_keys_line_kind kind;
     if (fseek(file, 0, SEEK_SET) < 0) {
-        return WEIR_ERR_RULES; /* a pipe is read once */
+        return WEIR_ERR_RULES;
     }
     while ((kind = rules_keys_lines_next(&lines, &line)) == RULES_KEYS_LINE_CALLER) {
         int err = add_line(reader, &line, lines.number);
@@ -130,13 +131,18 @@ static void reader_close(struct rules_keys_reader *reader)
 }
 
 int rules_keys_load(struct weir_rules *rules, const char *path, bool compile,
-                    struct weir_problems *problems)
+                    struct weir_problems *problems, struct weir_reason *reason)
 {
     struct rules_keys_reader reader = {
         .rules = rules, .keys = &rules->keys, .file = path, .problems = problems};
-    FILE *file = fopen(path, "rb");
+    int descriptor = weir_file_open(path, reason);
+    if (descriptor < 0) {
+        return descriptor;
+    }
+    FILE *file = fdopen(descriptor, "rb");
     if (file == NULL) {
-        return errno == ENOMEM ? WEIR_ERR_MEMORY : WEIR_ERR_IO;
+        close(descriptor);
+        return WEIR_ERR_MEMORY;
     }
     reader_open(&reader, compile);
     int err = read_lines(&reader, file);

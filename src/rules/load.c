@@ -1,12 +1,11 @@
 /* Loading a rules file as a whole; see rules.h and loader.h */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "rules/file.h"
 #include "rules/jwt.h"
 #include "rules/loader.h"
 #include "rules/override.h"
@@ -66,9 +65,10 @@ static void load_keys(struct rules_loader *loader, const struct rules_node *node
         return;
     }
     /* Without sound limits their overrides mean nothing. */
-    int err = rules_keys_load(rules, path, loader->wrong == 0, loader->problems);
-    if (err == WEIR_ERR_IO) {
-        rules_problem(loader, node, "cannot read %s: %s", path, strerror(errno));
+    struct weir_reason reason = {{0}};
+    int err = rules_keys_load(rules, path, loader->wrong == 0, loader->problems, &reason);
+    if (err == WEIR_ERR_IO || err == WEIR_ERR_NOT_FOUND) {
+        rules_problem(loader, node, "cannot read %s: %s", path, reason.text);
     }
     loader->wrong += err == WEIR_ERR_RULES;
     loader->no_memory |= err == WEIR_ERR_MEMORY;
@@ -240,9 +240,10 @@ static int cannot_read(struct weir_problems *problems, const char *path, const c
 /* Reads a whole file, one byte more than is allowed at most; *text is the caller's to free. */
 static int read_file(const char *path, char **text, size_t *size, struct weir_problems *problems)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    struct weir_reason reason = {{0}};
+    int file = weir_file_open(path, &reason);
     if (file < 0) {
-        return cannot_read(problems, path, strerror(errno));
+        return cannot_read(problems, path, reason.text);
     }
     int err = 0;
     size_t used = 0, room = 65536;

@@ -1,5 +1,4 @@
 /* `keys` and `algorithms` of `jwt`; see loader.h and jwt_key.h */
-#include <errno.h>
 #include <string.h>
 
 #include <openssl/crypto.h>
@@ -148,9 +147,10 @@ static void load_file(struct rules_loader *loader, const struct rules_node *node
     if (path == NULL || bytes == NULL) {
         return;
     }
-    long size = rules_read_file(path, bytes, KEY_FILE_MAX);
+    struct weir_reason reason = {{0}};
+    long size = rules_read_file(path, bytes, KEY_FILE_MAX, &reason);
     if (size < 0) {
-        rules_problem(loader, node, "cannot read %s: %s", path, strerror(errno));
+        rules_problem(loader, node, "cannot read %s: %s", path, reason.text);
     } else if (size == KEY_FILE_MAX) {
         rules_problem(loader, node, "%s is larger than %d KiB", path, KEY_FILE_MAX / 1024 - 1);
     } else if (secret) {

@@ -1,27 +1,30 @@
 /* Secrets that stand in files of their own; see loader.h */
 #include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "rules/file.h"
 #include "rules/loader.h"
 
-long rules_read_file(const char *path, char *bytes, size_t room)
+long rules_read_file(const char *path, char *bytes, size_t room, struct weir_reason *reason)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = weir_file_open(path, reason);
     size_t used = 0;
-    ssize_t got = file >= 0 ? 1 : -1;
+    ssize_t got = 1;
+    if (file < 0) {
+        return -1;
+    }
     while (got > 0 && used < room) {
         do {
             got = read(file, bytes + used, room - used);
         } while (got < 0 && errno == EINTR);
         used += got > 0 ? (size_t)got : 0;
     }
-    int error = errno;
-    if (file >= 0) {
-        close(file);
+    if (got < 0) {
+        snprintf(reason->text, sizeof(reason->text), "%s", strerror(errno));
     }
-    errno = error;
+    close(file);
     return got < 0 ? -1 : (long)used;
 }
 
@@ -37,9 +40,10 @@ const char *rules_read_secret_file(struct rules_loader *loader, const struct rul
     if (path == NULL) {
         return NULL;
     }
-    long got = rules_read_file(path, secret, sizeof(secret));
+    struct weir_reason reason = {{0}};
+    long got = rules_read_file(path, secret, sizeof(secret), &reason);
     if (got < 0) {
-        rules_problem(loader, node, "cannot read %s: %s", path, strerror(errno));
+        rules_problem(loader, node, "cannot read %s: %s", path, reason.text);
         return NULL;
     }
     size_t size = (size_t)got;

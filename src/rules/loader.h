@@ -238,8 +238,9 @@ const char *rules_read_secret_file(struct rules_loader *loader, const struct rul
 /* A file that the rules name: relative to their folder. Kept; NULL when memory is out. */
 const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name);
 
-/* Reads a file from its beginning, `room` bytes at most. Returns how many, or -1 (errno). */
-long rules_read_file(const char *path, char *bytes, size_t room);
+/* Reads a regular file from its beginning, `room` bytes at most. Returns how many, or -1, and
+ * `reason` says why. */
+long rules_read_file(const char *path, char *bytes, size_t room, struct weir_reason *reason);
 
 /* "client.ip", "client.ip/64", "client.ip/64/24": 1 and the prefix lengths; 0: another attribute;
  * -1 after a problem. */

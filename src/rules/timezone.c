@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "rules/file.h"
 #include "rules/posix_zone.h"
 
 #define FILE_BYTES_MAX (256 * 1024)
@@ -280,15 +282,23 @@ static bool is_zone_name(struct weir_bytes name)
     return true;
 }
 
+/* FILE_BYTES_MAX of a file at most. */
 static int read_file(const char *path, uint8_t *data, size_t *size)
 {
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return errno == ENOENT || errno == ENOTDIR ? WEIR_ERR_NOT_FOUND : WEIR_ERR_IO;
-    *size = fread(data, 1, FILE_BYTES_MAX, file);
-    int err = ferror(file) ? WEIR_ERR_IO : 0;
-    fclose(file);
-    return err;
+    struct weir_reason unwanted;
+    int file = weir_file_open(path, &unwanted);
+    ssize_t got = 1;
+    if (file < 0)
+        return file;
+    *size = 0;
+    while (got > 0 && *size < FILE_BYTES_MAX) {
+        do
+            got = read(file, data + *size, FILE_BYTES_MAX - *size);
+        while (got < 0 && errno == EINTR);
+        *size += got > 0 ? (size_t)got : 0;
+    }
+    close(file);
+    return got < 0 ? WEIR_ERR_IO : 0;
 }
 
 int rules_zone_open(struct rules_zone **zone, struct weir_bytes name, struct weir_reason *reason)

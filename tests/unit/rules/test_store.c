@@ -231,7 +231,7 @@ static const struct problem_case cases[] = {
     {"store: {redis: {url: 'redis://h', password_file: /nonexistent/b}, nodes: 3}\n",
      "1:50: cannot read /nonexistent/b: No such file or directory\n"},
     {"store: {redis: {url: 'redis://h', password_file: /}, nodes: 3}\n",
-     "1:50: cannot read /: Is a directory\n"},
+     "1:50: cannot read /: it is a directory; give a regular file\n"},
     {"store: {redis: {url: 'redis://u:p@h', user: u, password: p}, nodes: 3}\n",
      "1:39: `user` stands beside a URL that has one\n"
      "1:48: `password` stands beside a URL that has one\n"},
