@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "rules/file.h"
+
 struct weir_certificates {
     atomic_uint references;
     struct weir_tls_context *contexts[WEIR_LISTENER_KINDS];
@@ -34,7 +36,13 @@ static int context_load(struct weir_tls_context **context, enum weir_listener_ki
         .alpn = &listeners[kind].protocol,
         .alpn_count = listeners[kind].protocol != NULL,
     };
-    int err = weir_tls_server(context, &options, &why);
+    int err = weir_file_check(tls->cert_file, &why);
+    if (err == 0)
+        err = weir_file_check(tls->key_file, &why);
+    if (err == 0 && tls->client_ca_file)
+        err = weir_file_check(tls->client_ca_file, &why);
+    if (err == 0)
+        err = weir_tls_server(context, &options, &why);
     if (err < 0)
         snprintf(reason->text, sizeof reason->text, "%s: tls: %.230s", listeners[kind].name,
                  why.text);

@@ -1,13 +1,13 @@
 /* The certificates of the server's listeners, and noticing that their files have changed.
  *
- * One set holds a TLS context for every listener that has `tls:`. It is made by the main thread and
- * handed to the workers like rules: new connections take the new set, those that are open keep
- * theirs. Files are looked at once a second (tools that renew certificates send no signal, and in
- * Kubernetes nobody could), and read once they have stopped changing; a set that cannot be made
- * leaves the old one in use.
+ * One set holds a TLS context for every listener that has `tls:`. It is made beside the main
+ * thread and handed to the workers like rules: new connections take the new set, those that are
+ * open keep theirs. Files are looked at once a second (tools that renew certificates send no
+ * signal, and in Kubernetes nobody could), and read once they have stopped changing; a set that
+ * cannot be made leaves the old one in use.
  *
- * Threads: a set is immutable and reference counted; struct weir_certificate_watch is the main
- * thread's.
+ * Threads: a set is immutable and reference counted; struct weir_certificate_watch belongs to one
+ * thread at a time.
  */
 #ifndef WEIR_SERVER_CERTIFICATES_H
 #define WEIR_SERVER_CERTIFICATES_H
@@ -21,7 +21,7 @@
 struct weir_certificates;
 
 /* Reads the files that the settings name; the caller owns one reference. Errors: those of
- * weir_tls_server, whose reason this names the listener in. */
+ * weir_file_check and weir_tls_server, whose reason this names the listener in. */
 int weir_certificates_load(struct weir_certificates **certificates,
                            const struct weir_settings *settings, struct weir_reason *reason)
     __attribute__((warn_unused_result));

@@ -66,15 +66,30 @@ static void control_on_finished(uv_async_t *handle)
 
 /* --- Reload ----------------------------------------------------------------------------------- */
 
+void weir_daemon_want(struct weir_daemon *daemon, unsigned wanted)
+{
+    daemon->wanted |= wanted;
+    if (daemon->stopping || !daemon->wanted || weir_background_busy(daemon->background))
+        return; /* the stores are going; or it begins when the other job is done */
+    if (daemon->wanted & WEIR_WANT_RELOAD) {
+        daemon->wanted &= ~(unsigned)WEIR_WANT_RELOAD;
+        weir_daemon_reload_start(daemon);
+        return;
+    }
+    wanted = daemon->wanted;
+    daemon->wanted = 0;
+    weir_daemon_watch_start(daemon, wanted);
+}
+
 static void control_on_hangup(uv_signal_t *handle, int number)
 {
     (void)number;
-    weir_daemon_reload(handle->data);
+    weir_daemon_want(handle->data, WEIR_WANT_RELOAD);
 }
 
 static void control_on_settled(uv_timer_t *timer)
 {
-    weir_daemon_reload(timer->data);
+    weir_daemon_want(timer->data, WEIR_WANT_RELOAD);
 }
 
 static const char *last_part(const char *path)
@@ -109,7 +124,8 @@ static void control_on_clock(uv_timer_t *timer)
     struct weir_daemon *daemon = timer->data;
     uint64_t now_ns = weir_worker_time(&daemon->admin);
     weir_table_mark(daemon->table, now_ns); /* also while nobody asks anything */
-    weir_daemon_watch_certificates(daemon);
+    weir_daemon_want(daemon, WEIR_WANT_WATCH);
+    weir_daemon_reload_tick(daemon);
     weir_daemon_forget_rules(daemon);
     daemon->clock_offset_ns = (int64_t)(weir_clock_wall_ns() - now_ns);
     bool off = llabs(daemon->clock_offset_ns) > CLOCK_OFFSET_MAX_NS;
@@ -155,6 +171,8 @@ int weir_control_open(struct weir_daemon *daemon, struct weir_reason *reason)
     err = err < 0 ? err : uv_signal_start(&daemon->on_terminate, control_on_stop, SIGTERM);
     err = err < 0 ? err : uv_signal_start(&daemon->on_interrupt, control_on_stop, SIGINT);
     err = err < 0 ? err : uv_timer_start(&daemon->clock, control_on_clock, 0, CLOCK_CHECK_MS);
+    if (err == 0 && weir_background_join_loop(daemon->background, loop) < 0)
+        err = UV_EMFILE;
     if (err == 0 && daemon->options.watch)
         err = control_open_watch(daemon);
     if (err == 0)

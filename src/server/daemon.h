@@ -8,6 +8,8 @@
 #ifndef WEIR_SERVER_DAEMON_H
 #define WEIR_SERVER_DAEMON_H
 
+#include "server/background.h"
+#include "server/envoy_shared.h"
 #include "server/redis.h"
 #include "server/server.h"
 #include "server/warnings.h"
@@ -15,6 +17,45 @@
 
 /* HTTP, Redis, gRPC, admin, Prometheus. */
 #define WEIR_LISTENINGS 5
+
+/* What the background thread has to do, from the most urgent. Asked for again while it is being
+ * done, it is done once more, and once only. */
+enum {
+    WEIR_WANT_RELOAD = 1,
+    WEIR_WANT_WATCH = 2, /* of certificates */
+    WEIR_WANT_ENVOY_WATCH = 4,
+};
+
+/* One reading of the rules file, and of all that it names. */
+struct weir_reload {
+    struct weir_job job;
+    struct weir_daemon *daemon;
+    bool first;        /* at start: problems go to stderr, and nothing is prepared */
+    uint64_t began_ns; /* CLOCK_BOOTTIME */
+    uint64_t slow_ns;  /* when a line next says that it takes long */
+
+    int err;
+    struct weir_reason reason; /* why not; empty: the problems were printed, or `err` says it */
+    struct weir_rules *rules;
+    struct weir_certificates *certificates;
+    struct weir_certificate_watch watch;
+    struct weir_envoy_reading envoy;
+};
+
+/* One look at files that are used while the daemon runs. */
+struct weir_watch {
+    struct weir_job job;
+    struct weir_daemon *daemon;
+    unsigned wanted;          /* WEIR_WANT_..., those of a watch */
+    struct weir_rules *rules; /* hold the settings */
+
+    bool certificates_read; /* what follows is there */
+    int certificates_err;
+    struct weir_reason reason;
+    struct weir_certificates *certificates;
+    struct weir_certificate_watch watch;
+    struct weir_envoy_reading envoy;
+};
 
 struct weir_daemon {
     struct weir_server_options options;
@@ -49,20 +90,24 @@ struct weir_daemon {
     _Atomic unsigned running; /* workers whose loops run */
     bool stopping;
 
+    struct weir_background *background;
+    unsigned wanted; /* WEIR_WANT_..., not begun */
+    struct weir_reload reload;
+    struct weir_watch watching;
+
     uint64_t started_wall_ns, reloaded_wall_ns;
-    uint64_t reloads, failed_reloads;
-    int64_t clock_offset_ns; /* wall clock - time of the table */
-    bool clock_is_off;       /* by more than a second: it was logged */
+    uint64_t reloads, failed_reloads, reload_took_ns; /* the last one */
+    int64_t clock_offset_ns;                          /* wall clock - time of the table */
+    bool clock_is_off;                                /* by more than a second: it was logged */
 };
 
-/* Loads the rules file (or none: no limits) and prints what is wrong with it to stderr, or, once
- * the daemon runs, to the log. *rules has one reference. Errors: WEIR_ERR_RULES, WEIR_ERR_MEMORY.
- */
-int weir_daemon_load(struct weir_daemon *daemon, struct weir_rules **rules)
-    __attribute__((warn_unused_result));
+/* Loads the rules file (or none: no limits) and certificates on the background thread, before there
+ * is a loop: signals go on to end the process meanwhile. What is wrong goes to stderr. Errors:
+ * WEIR_ERR_RULES, WEIR_ERR_MEMORY, WEIR_ERR_IO. */
+int weir_daemon_load(struct weir_daemon *daemon) __attribute__((warn_unused_result));
 
-/* Checks what only a daemon cares for: listeners that are open to others say so. Errors:
- * WEIR_ERR_RULES. */
+/* Checks what only a daemon cares for: listeners that are open to others say so; files that
+ * libraries open by name are regular files. Errors: WEIR_ERR_RULES. */
 int weir_daemon_check(const struct weir_daemon *daemon, const struct weir_settings *settings,
                       struct weir_reason *reason) __attribute__((warn_unused_result));
 
@@ -74,13 +119,24 @@ void weir_daemon_forget_rules(struct weir_daemon *daemon);
 int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
                         struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Reads the rules file again and hands the new rules to all workers. A file with errors is logged
- * and changes nothing. */
-void weir_daemon_reload(struct weir_daemon *daemon);
+/* Has the background thread do something, at once or when it is free. A reload reads the rules file
+ * again and hands the new rules to all workers; a file with errors is logged and changes nothing. A
+ * watch reads certificates and Envoy's folder again if they have changed; errors are logged and
+ * leave the old ones in use. */
+void weir_daemon_want(struct weir_daemon *daemon, unsigned wanted);
 
-/* Reads the certificates again if their files have changed; called now and then. Errors are logged
- * and leave the old ones in use. */
-void weir_daemon_watch_certificates(struct weir_daemon *daemon);
+/* The parts of that: a reload, a watch, what is logged of a reload that takes long. */
+void weir_daemon_reload_start(struct weir_daemon *daemon);
+void weir_daemon_watch_start(struct weir_daemon *daemon, unsigned wanted);
+void weir_daemon_reload_tick(struct weir_daemon *daemon);
+
+/* Give back what the background thread has read and nobody takes over any more. */
+void weir_daemon_reload_drop(struct weir_daemon *daemon);
+void weir_daemon_watch_drop(struct weir_daemon *daemon);
+
+/* Hands new certificates to all workers; takes over one reference. */
+void weir_daemon_set_certificates(struct weir_daemon *daemon,
+                                  struct weir_certificates *certificates);
 
 /* Signals, watch, clock: on the admin worker's loop. Errors: WEIR_ERR_IO. */
 int weir_control_open(struct weir_daemon *daemon, struct weir_reason *reason)
@@ -88,13 +144,16 @@ int weir_control_open(struct weir_daemon *daemon, struct weir_reason *reason)
 
 /* Envoy's service, where the rules or the command line name its configuration: opens it and loads
  * that for the first time (what is wrong with it is logged, and every call then fails); starts what
- * looks after it on the admin worker's loop; takes over new settings; says that it is going;
- * closes it, when the workers are closed. Errors: WEIR_ERR_MEMORY. */
+ * looks after it on the admin worker's loop; reads it under new rules, on any thread; takes that
+ * over; says that it is going; closes it, when the workers are closed. Errors: WEIR_ERR_MEMORY. */
 int weir_daemon_envoy_open(struct weir_daemon *daemon, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 int weir_daemon_envoy_start(struct weir_daemon *daemon, struct weir_reason *reason)
     __attribute__((warn_unused_result));
-void weir_daemon_envoy_reload(struct weir_daemon *daemon, struct weir_rules *rules);
+void weir_daemon_envoy_read(const struct weir_daemon *daemon, const struct weir_rules *rules,
+                            struct weir_envoy_reading *reading);
+void weir_daemon_envoy_take(struct weir_daemon *daemon, struct weir_rules *rules,
+                            struct weir_envoy_reading *reading);
 void weir_daemon_envoy_stop(struct weir_daemon *daemon);
 void weir_daemon_envoy_close(struct weir_daemon *daemon);
 

@@ -57,14 +57,16 @@ int weir_daemon_envoy_open(struct weir_daemon *daemon, struct weir_reason *reaso
     }
     weir_envoy_shared_set(daemon->envoy, &settings, daemon->rules);
     /* With a folder that is wrong the original starts, too, and waits for a better one. */
-    (void)!weir_envoy_shared_load(daemon->envoy);
+    struct weir_envoy_reading reading;
+    weir_envoy_reading_begin(&reading, daemon->envoy);
+    weir_envoy_reading_read(&reading, daemon->envoy);
+    weir_envoy_shared_take(daemon->envoy, &reading);
     return 0;
 }
 
 static void on_watch(uv_timer_t *timer)
 {
-    struct weir_daemon *daemon = timer->data;
-    weir_envoy_shared_watch(daemon->envoy);
+    weir_daemon_want(timer->data, WEIR_WANT_ENVOY_WATCH);
 }
 
 int weir_daemon_envoy_start(struct weir_daemon *daemon, struct weir_reason *reason)
@@ -82,15 +84,24 @@ int weir_daemon_envoy_start(struct weir_daemon *daemon, struct weir_reason *reas
     return err;
 }
 
-void weir_daemon_envoy_reload(struct weir_daemon *daemon, struct weir_rules *rules)
+void weir_daemon_envoy_read(const struct weir_daemon *daemon, const struct weir_rules *rules,
+                            struct weir_envoy_reading *reading)
 {
-    const struct weir_envoy_settings settings = settings_of(daemon, rules);
-    if (!daemon->envoy != !settings.folder)
+    memset(reading, 0, sizeof *reading);
+    reading->settings = settings_of(daemon, rules);
+    if (daemon->envoy && reading->settings.folder)
+        weir_envoy_reading_read(reading, daemon->envoy);
+}
+
+void weir_daemon_envoy_take(struct weir_daemon *daemon, struct weir_rules *rules,
+                            struct weir_envoy_reading *reading)
+{
+    if (!daemon->envoy != !reading->settings.folder)
         weir_log_event(&daemon->log, WEIR_LOG_WARNING, "restart_needed", "setting", "envoy");
-    if (!daemon->envoy || !settings.folder)
+    if (!daemon->envoy || !reading->settings.folder)
         return;
-    weir_envoy_shared_set(daemon->envoy, &settings, rules);
-    (void)!weir_envoy_shared_load(daemon->envoy);
+    weir_envoy_shared_set(daemon->envoy, &reading->settings, rules);
+    weir_envoy_shared_take(daemon->envoy, reading);
 }
 
 void weir_daemon_envoy_stop(struct weir_daemon *daemon)

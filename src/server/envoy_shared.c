@@ -83,23 +83,61 @@ static void swap(struct weir_envoy_shared *shared, struct weir_envoy *envoy)
     weir_envoy_unref(old);
 }
 
-int weir_envoy_shared_load(struct weir_envoy_shared *shared)
+void weir_envoy_reading_begin(struct weir_envoy_reading *reading,
+                              const struct weir_envoy_shared *shared)
 {
-    struct weir_envoy *envoy;
-    struct weir_envoy_error error;
-    struct prepare prepare = {shared, &error};
-    const char *folder = shared->settings.folder;
-    shared->print = shared->seen_print = weir_envoy_fingerprint(folder);
-    int err = weir_envoy_load(&envoy, folder, &shared->settings.options, &error);
-    if (err == 0)
-        err = weir_envoy_prepare(envoy, prepare_limit, &prepare);
-    if (err < 0) {
+    memset(reading, 0, sizeof *reading);
+    reading->settings = shared->settings;
+    reading->print = shared->print;
+    reading->seen_print = shared->seen_print;
+}
+
+void weir_envoy_reading_read(struct weir_envoy_reading *reading,
+                             const struct weir_envoy_shared *shared)
+{
+    struct prepare prepare = {shared, &reading->error};
+    const char *folder = reading->settings.folder;
+    reading->read = true;
+    reading->print = reading->seen_print = weir_envoy_fingerprint(folder);
+    reading->err =
+        weir_envoy_load(&reading->envoy, folder, &reading->settings.options, &reading->error);
+    if (reading->err == 0)
+        reading->err = weir_envoy_prepare(reading->envoy, prepare_limit, &prepare);
+    if (reading->err < 0)
+        weir_envoy_reading_drop(reading);
+}
+
+void weir_envoy_reading_watch(struct weir_envoy_reading *reading,
+                              const struct weir_envoy_shared *shared)
+{
+    uint64_t print = weir_envoy_fingerprint(reading->settings.folder);
+    bool settled = print == reading->seen_print;
+    reading->seen_print = print;
+    if (settled && print != reading->print)
+        weir_envoy_reading_read(reading, shared);
+}
+
+void weir_envoy_reading_drop(struct weir_envoy_reading *reading)
+{
+    weir_envoy_unref(reading->envoy);
+    reading->envoy = NULL;
+}
+
+void weir_envoy_shared_take(struct weir_envoy_shared *shared, struct weir_envoy_reading *reading)
+{
+    struct weir_envoy *envoy = reading->envoy;
+    shared->print = reading->print;
+    shared->seen_print = reading->seen_print;
+    if (!reading->read)
+        return;
+    if (reading->err < 0) {
         atomic_fetch_add(&shared->failed_loads, 1);
         weir_log_event(shared->options.log, WEIR_LOG_ERROR, "envoy_config_error", "message",
-                       error.text[0] ? error.text : weir_error_text(err));
-        weir_envoy_unref(envoy);
-        return err;
+                       reading->error.text[0] ? reading->error.text
+                                              : weir_error_text(reading->err));
+        return;
     }
+    reading->envoy = NULL;
     swap(shared, envoy);
     atomic_fetch_add(&shared->loads, 1);
     for (uint32_t i = 0; weir_envoy_warning(envoy, i); i++)
@@ -107,20 +145,10 @@ int weir_envoy_shared_load(struct weir_envoy_shared *shared)
                        weir_envoy_warning(envoy, i));
     struct weir_log_line line;
     weir_log_begin(&line, shared->options.log, WEIR_LOG_INFO, "envoy_config_loaded");
-    weir_log_text(&line, "folder", folder);
+    weir_log_text(&line, "folder", reading->settings.folder);
     weir_log_number(&line, "domains", weir_envoy_domain_count(envoy));
     weir_log_number(&line, "limits", weir_envoy_limit_count(envoy));
     weir_log_end(&line);
-    return 0;
-}
-
-void weir_envoy_shared_watch(struct weir_envoy_shared *shared)
-{
-    uint64_t print = weir_envoy_fingerprint(shared->settings.folder);
-    bool settled = print == shared->seen_print;
-    shared->seen_print = print;
-    if (settled && print != shared->print)
-        (void)!weir_envoy_shared_load(shared); /* it logs what is wrong */
 }
 
 struct weir_envoy *weir_envoy_shared_current(struct weir_envoy_shared *shared, uint64_t *version)

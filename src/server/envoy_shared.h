@@ -3,13 +3,13 @@
  *   folder ─▶ load ─▶ current configuration ─▶ each service takes it up with its next call
  *                 └─▶ an error: counted, logged; the old one stays
  *
- * The folder is looked at twice a second (weir_envoy_shared_watch): what changes is loaded when it
+ * The folder is looked at twice a second (weir_envoy_reading_watch): what changes is loaded when it
  * has stayed as it is from one look to the next, so that a file that is being written is not read.
  * That finds every way of changing it: writes, renames, a swapped link anywhere on the way, also
  * where the kernel sends no events (network file systems, mounts in containers).
  *
- * Threads: internally locked. Loading and exporting are the main thread's; weir_envoy_healthy and
- * what services do is anybody's.
+ * Threads: internally locked. Reading is for any thread; taking over what was read, and exporting,
+ * are the main thread's; weir_envoy_healthy and what services do is anybody's.
  */
 #ifndef WEIR_SERVER_ENVOY_SHARED_H
 #define WEIR_SERVER_ENVOY_SHARED_H
@@ -83,13 +83,36 @@ void weir_envoy_shared_close(struct weir_envoy_shared *shared);
 void weir_envoy_shared_set(struct weir_envoy_shared *shared,
                            const struct weir_envoy_settings *settings, struct weir_rules *rules);
 
-/* Loads the folder. On any error the configuration in use stays, and the error is logged: "Error
- * loading new configuration". Returns 0 or the error. */
-int weir_envoy_shared_load(struct weir_envoy_shared *shared);
+/* One look at the folder, and perhaps all that is in it: made by the main thread, filled by any
+ * thread. */
+struct weir_envoy_reading {
+    struct weir_envoy_settings settings; /* texts of rules that the maker holds */
+    uint64_t print, seen_print;          /* as in struct weir_envoy_shared */
+    bool read;                           /* what follows is there */
+    int err;
+    struct weir_envoy *envoy; /* NULL after an error */
+    struct weir_envoy_error error;
+};
 
-/* Looks at the folder, and loads it where it has changed. */
-void weir_envoy_shared_watch(struct weir_envoy_shared *shared);
+/* Begins a load under the settings in use. */
+void weir_envoy_reading_begin(struct weir_envoy_reading *reading,
+                              const struct weir_envoy_shared *shared);
+
+/* Reads the folder; on any thread. */
+void weir_envoy_reading_read(struct weir_envoy_reading *reading,
+                             const struct weir_envoy_shared *shared);
+
+/* Looks at the folder, and reads it where it has changed; on any thread. */
+void weir_envoy_reading_watch(struct weir_envoy_reading *reading,
+                              const struct weir_envoy_shared *shared);
 #define WEIR_ENVOY_WATCH_MS 500
+
+/* Takes over what was read. On any error the configuration in use stays, and the error is logged:
+ * "Error loading new configuration". */
+void weir_envoy_shared_take(struct weir_envoy_shared *shared, struct weir_envoy_reading *reading);
+
+/* Gives back a load that nobody takes over. */
+void weir_envoy_reading_drop(struct weir_envoy_reading *reading);
 
 /* The present configuration, one reference of it; NULL: none. */
 struct weir_envoy *weir_envoy_shared_current(struct weir_envoy_shared *shared, uint64_t *version);

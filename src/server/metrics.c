@@ -525,6 +525,10 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     weir_metrics_put(&metrics, "weir_reloads_total{result=\"ok\"} %" PRIu64 "\n", daemon->reloads);
     weir_metrics_put(&metrics, "weir_reloads_total{result=\"failed\"} %" PRIu64 "\n",
                      daemon->failed_reloads);
+    weir_metrics_number(&metrics, "weir_reload_running", "gauge",
+                        "1: the rules file is being read again.", daemon->reload.daemon != NULL);
+    seconds(&metrics, "weir_reload_duration_seconds",
+            "How long the last reload took, a failed one too.", (int64_t)daemon->reload_took_ns);
     seconds(&metrics, "weir_rules_loaded_seconds",
             "When the rules in use were read, since the epoch.", (int64_t)daemon->reloaded_wall_ns);
     seconds(&metrics, "weir_clock_offset_seconds",

@@ -2,12 +2,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/file.h"
 #include "server/clock.h"
 #include "server/daemon.h"
 #include "server/redis_access.h"
 
 /* What runs without a rules file. */
 static const char no_rules[] = "version: 1\nlimits: []\n";
+
+/* A reload that takes so long is worth a line, and another one after each minute. */
+#define SLOW_NS (UINT64_C(5) * 1000000000)
+#define SLOW_AGAIN_NS (UINT64_C(60) * 1000000000)
 
 static void problem_print(const struct weir_problem *problem)
 {
@@ -29,24 +34,25 @@ static void problem_log(struct weir_log *log, const struct weir_problem *problem
     weir_log_end(&line);
 }
 
-int weir_daemon_load(struct weir_daemon *daemon, struct weir_rules **rules)
+static int load_rules(struct weir_reload *reload)
 {
+    struct weir_daemon *daemon = reload->daemon;
     struct weir_problems problems = {0};
     const char *config = daemon->options.config;
     const char *text = daemon->options.config_text;
-    int err = config ? weir_rules_load(rules, config, &problems)
-                     : weir_rules_parse(rules, text ? "(environment)" : "(no rules file)", ".",
-                                        text ? text : no_rules,
+    int err = config ? weir_rules_load(&reload->rules, config, &problems)
+                     : weir_rules_parse(&reload->rules, text ? "(environment)" : "(no rules file)",
+                                        ".", text ? text : no_rules,
                                         text ? strlen(text) : sizeof no_rules - 1, &problems);
     for (uint32_t i = 0; i < problems.count; i++) {
-        if (daemon->started)
+        if (!reload->first)
             problem_log(&daemon->log, &problems.list[i]);
         else
             problem_print(&problems.list[i]);
     }
-    if (err < 0 && !daemon->started && problems.dropped)
+    if (err < 0 && reload->first && problems.dropped)
         fprintf(stderr, "weir: %u more errors\n", problems.dropped);
-    if (err < 0 && !daemon->started && !problems.count)
+    if (err < 0 && reload->first && !problems.count)
         fprintf(stderr, "weir: %s: %s\n", config, weir_error_text(err));
     weir_problems_free(&problems);
     return err;
@@ -105,10 +111,41 @@ static int listener_check(const char *name, const char *address,
     return WEIR_ERR_RULES;
 }
 
+static int file_check(const char *setting, const char *path, struct weir_reason *reason)
+{
+    struct weir_reason why = {{0}};
+    if (!path || weir_file_check(path, &why) == 0)
+        return 0;
+    snprintf(reason->text, sizeof reason->text, "%s: %.220s", setting, why.text);
+    return WEIR_ERR_RULES;
+}
+
+/* Of one Redis: what it says of TLS. */
+static int access_check(const char *name, const struct weir_redis_access *access,
+                        struct weir_reason *reason)
+{
+    int err = file_check(name, access->ca_file, reason);
+    if (err == 0)
+        err = file_check(name, access->cert_file, reason);
+    return err < 0 ? err : file_check(name, access->key_file, reason);
+}
+
+static int files_check(const struct weir_settings *settings, struct weir_reason *reason)
+{
+    int err = access_check("store.redis.tls", &settings->store.redis, reason);
+    if (err == 0)
+        err = access_check("identities.redis.tls", &settings->identities.redis, reason);
+    if (err == 0)
+        err = file_check("webhook.ca", settings->webhook.ca_file, reason);
+    return err;
+}
+
 int weir_daemon_check(const struct weir_daemon *daemon, const struct weir_settings *settings,
                       struct weir_reason *reason)
 {
-    int err = listener_check("http", weir_daemon_http(daemon, settings), &settings->http, reason);
+    int err = files_check(settings, reason);
+    if (err == 0)
+        err = listener_check("http", weir_daemon_http(daemon, settings), &settings->http, reason);
     if (err == 0)
         err =
             listener_check("admin", weir_daemon_admin(daemon, settings), &settings->admin, reason);
@@ -186,30 +223,14 @@ static void reload_compare(struct weir_daemon *daemon, const struct weir_setting
     reload_note(daemon, weir_directories_differ(&old->identities, &new->identities), "identities");
 }
 
-/* Takes over one reference. */
-static void certificates_hand_over(struct weir_daemon *daemon,
-                                   struct weir_certificates *certificates)
+void weir_daemon_set_certificates(struct weir_daemon *daemon,
+                                  struct weir_certificates *certificates)
 {
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_set_certificates(&daemon->workers[i], certificates);
     weir_worker_set_certificates(&daemon->admin, certificates);
     weir_certificates_unref(daemon->certificates);
     daemon->certificates = certificates;
-}
-
-void weir_daemon_watch_certificates(struct weir_daemon *daemon)
-{
-    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
-    struct weir_certificates *certificates;
-    struct weir_reason reason = {{0}};
-    if (!weir_certificate_watch_due(&daemon->certificate_watch, settings))
-        return;
-    if (weir_certificates_load(&certificates, settings, &reason) < 0) {
-        weir_log_event(&daemon->log, WEIR_LOG_ERROR, "certificates_failed", "reason", reason.text);
-        return;
-    }
-    certificates_hand_over(daemon, certificates);
-    weir_log_event(&daemon->log, WEIR_LOG_INFO, "certificates_read", NULL, NULL);
 }
 
 static void reload_hand_over(struct weir_daemon *daemon, struct weir_rules *rules)
@@ -230,45 +251,136 @@ void weir_daemon_forget_rules(struct weir_daemon *daemon)
     }
 }
 
-void weir_daemon_reload(struct weir_daemon *daemon)
+/* Everything that reads files or takes long, on the background thread. */
+static void reload_run(struct weir_job *job)
 {
-    if (daemon->stopping)
-        return; /* the stores are going */
-    struct weir_rules *rules = NULL;
-    struct weir_certificates *certificates = NULL;
-    struct weir_certificate_watch watch = {0};
-    struct weir_reason reason = {{0}};
-    int err = weir_daemon_load(daemon, &rules);
+    struct weir_reload *reload = (struct weir_reload *)(void *)job; /* its first member */
+    struct weir_daemon *daemon = reload->daemon;
+    int err = load_rules(reload);
     if (err == 0)
-        err = weir_daemon_check(daemon, weir_rules_settings(rules), &reason);
+        err = weir_daemon_check(daemon, weir_rules_settings(reload->rules), &reload->reason);
     if (err == 0) {
-        weir_certificate_watch_start(&watch, weir_rules_settings(rules));
-        err = weir_certificates_load(&certificates, weir_rules_settings(rules), &reason);
+        const struct weir_settings *settings = weir_rules_settings(reload->rules);
+        weir_certificate_watch_start(&reload->watch, settings);
+        err = weir_certificates_load(&reload->certificates, settings, &reload->reason);
     }
-    if (err == 0)
-        err = weir_daemon_prepare(daemon, rules, &reason);
-    if (err == 0)
-        err = weir_webhook_configure(daemon->webhook, &weir_rules_settings(rules)->webhook);
-    if (err < 0) {
-        daemon->failed_reloads++;
-        weir_log_event(&daemon->log, WEIR_LOG_ERROR, "reload_failed", "reason",
-                       reason.text[0] ? reason.text : weir_error_text(err));
-        if (rules)
-            weir_rules_unref(rules);
-        weir_certificates_unref(certificates);
-        return;
+    if (err == 0 && !reload->first)
+        err = weir_daemon_prepare(daemon, reload->rules, &reload->reason);
+    if (err == 0 && !reload->first)
+        weir_daemon_envoy_read(daemon, reload->rules, &reload->envoy);
+    reload->err = err;
+}
+
+void weir_daemon_reload_drop(struct weir_daemon *daemon)
+{
+    struct weir_reload *reload = &daemon->reload;
+    weir_rules_unref(reload->rules);
+    weir_certificates_unref(reload->certificates);
+    weir_envoy_reading_drop(&reload->envoy);
+    memset(reload, 0, sizeof *reload);
+}
+
+static void reload_begin(struct weir_daemon *daemon, void (*done)(struct weir_job *job), bool first)
+{
+    struct weir_reload *reload = &daemon->reload;
+    memset(reload, 0, sizeof *reload);
+    reload->job = (struct weir_job){.run = reload_run, .done = done};
+    reload->daemon = daemon;
+    reload->first = first;
+    reload->began_ns = weir_clock_boot_ns();
+    reload->slow_ns = reload->began_ns + SLOW_NS;
+    weir_background_start(daemon->background, &reload->job);
+}
+
+static void first_done(struct weir_job *job)
+{
+}
+
+int weir_daemon_load(struct weir_daemon *daemon)
+{
+    struct weir_reload *reload = &daemon->reload;
+    reload_begin(daemon, first_done, true);
+    weir_background_wait(daemon->background);
+    int err = reload->err;
+    if (err < 0 && reload->reason.text[0])
+        fprintf(stderr, "weir: %s\n", reload->reason.text);
+    if (err == 0) {
+        daemon->rules = reload->rules;
+        daemon->certificates = reload->certificates;
+        daemon->certificate_watch = reload->watch;
+        reload->rules = NULL;
+        reload->certificates = NULL;
     }
+    weir_daemon_reload_drop(daemon);
+    return err;
+}
+
+/* What the running daemon takes over, all of it quick. */
+static void reload_apply(struct weir_daemon *daemon, struct weir_reload *reload)
+{
+    struct weir_rules *rules = reload->rules;
     reload_compare(daemon, weir_rules_settings(daemon->rules), weir_rules_settings(rules));
     if (daemon->directories && weir_rules_settings(rules)->identities.redis.url)
         weir_directories_set(daemon->directories, &weir_rules_settings(rules)->identities);
-    weir_daemon_envoy_reload(daemon, rules);
-    daemon->certificate_watch = watch;
-    certificates_hand_over(daemon, certificates);
+    weir_daemon_envoy_take(daemon, rules, &reload->envoy);
+    daemon->certificate_watch = reload->watch;
+    weir_daemon_set_certificates(daemon, reload->certificates);
     reload_hand_over(daemon, rules);
+    reload->rules = NULL;
+    reload->certificates = NULL;
     daemon->reloads++;
     daemon->reloaded_wall_ns = weir_clock_wall_ns();
+}
+
+static void reload_log(struct weir_daemon *daemon, const struct weir_reload *reload)
+{
     struct weir_log_line line;
-    weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "reloaded");
-    weir_log_number(&line, "limits", weir_rules_count(rules));
+    bool failed = reload->err < 0;
+    weir_log_begin(&line, &daemon->log, failed ? WEIR_LOG_ERROR : WEIR_LOG_INFO,
+                   failed ? "reload_failed" : "reloaded");
+    if (failed)
+        weir_log_text(&line, "reason",
+                      reload->reason.text[0] ? reload->reason.text : weir_error_text(reload->err));
+    else
+        weir_log_number(&line, "limits", weir_rules_count(daemon->rules));
+    weir_log_number(&line, "took_ms", (int64_t)(daemon->reload_took_ns / 1000000));
+    weir_log_end(&line);
+}
+
+static void reload_done(struct weir_job *job)
+{
+    struct weir_reload *reload = (struct weir_reload *)(void *)job; /* its first member */
+    struct weir_daemon *daemon = reload->daemon;
+    if (!daemon->stopping) {
+        if (reload->err == 0)
+            reload->err = weir_webhook_configure(daemon->webhook,
+                                                 &weir_rules_settings(reload->rules)->webhook);
+        if (reload->err == 0)
+            reload_apply(daemon, reload);
+        else
+            daemon->failed_reloads++;
+        daemon->reload_took_ns = weir_clock_boot_ns() - reload->began_ns;
+        reload_log(daemon, reload);
+    }
+    weir_daemon_reload_drop(daemon);
+    weir_daemon_want(daemon, 0);
+}
+
+void weir_daemon_reload_start(struct weir_daemon *daemon)
+{
+    reload_begin(daemon, reload_done, false);
+}
+
+void weir_daemon_reload_tick(struct weir_daemon *daemon)
+{
+    struct weir_reload *reload = &daemon->reload;
+    uint64_t now_ns = weir_clock_boot_ns();
+    if (!reload->daemon || now_ns < reload->slow_ns)
+        return;
+    reload->slow_ns = now_ns + SLOW_AGAIN_NS;
+    struct weir_log_line line;
+    weir_log_begin(&line, &daemon->log, WEIR_LOG_WARNING, "reload_slow");
+    weir_log_number(&line, "since_ms", (int64_t)((now_ns - reload->began_ns) / 1000000));
+    weir_log_text(&line, "reason", "reading the rules, or a file that they name, takes long");
     weir_log_end(&line);
 }

@@ -24,6 +24,9 @@
 #define FILES_OF_DIRECTORY 8
 #define FILES_OF_PROCESS 16
 
+/* A load that is only slow is waited for so long when weir stops. */
+#define LOAD_PATIENCE_MS 1000
+
 /* The admin worker decides only for its own state endpoint. */
 #define ADMIN_DECISIONS (2 * WEIR_BATCH_MAX)
 
@@ -407,11 +410,7 @@ static int open_guesses(struct weir_daemon *daemon, struct weir_reason *reason)
 
 static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
-    weir_certificate_watch_start(&daemon->certificate_watch, settings);
-    int err = weir_certificates_load(&daemon->certificates, settings, reason);
-    if (err == 0)
-        err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
+    int err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
     if (err == 0)
         err = open_table(daemon, reason);
     if (err == 0)
@@ -504,28 +503,66 @@ static void log_started(struct weir_daemon *daemon)
     weir_log_end(&line);
 }
 
+/* The background thread hangs in the kernel with all that it uses, so nothing is freed. */
+__attribute__((noreturn)) static void leave(struct weir_daemon *daemon, int status)
+{
+    weir_log_event(&daemon->log, WEIR_LOG_WARNING, "load_abandoned", "reason",
+                   "a file that was being read does not answer");
+    weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopped", NULL, NULL);
+    remove_sockets(daemon);
+    _exit(status);
+}
+
 static int daemon_run(struct weir_daemon *daemon)
 {
     struct weir_reason reason = {{0}};
-    int err = weir_daemon_load(daemon, &daemon->rules);
+    sigset_t hangup;
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    int err = weir_daemon_load(daemon);
     if (err < 0)
         return 1;
-    err = weir_daemon_check(daemon, weir_rules_settings(daemon->rules), &reason);
-    if (err == 0)
-        err = daemon_open(daemon, &reason);
+    err = daemon_open(daemon, &reason);
     if (err != 0)
         return fail(reason.text);
     daemon->started_wall_ns = daemon->reloaded_wall_ns = weir_clock_wall_ns();
     err = start_threads(daemon, &reason);
     if (err == 0) {
         log_started(daemon);
+        pthread_sigmask(SIG_UNBLOCK, &hangup, NULL);
         weir_worker_run(&daemon->admin);
     }
     join_threads(daemon);
     weir_webhook_close(daemon->webhook); /* nobody warns any more */
+    bool idle = weir_background_close(daemon->background, LOAD_PATIENCE_MS);
+    daemon->background = NULL;
+    if (!idle)
+        leave(daemon, err < 0);
     weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopped", NULL, NULL);
     daemon_close(daemon);
     return err < 0 ? fail(reason.text) : 0;
+}
+
+/* Until the loop takes signals over. The first process of a container is not ended by a signal that
+ * it has no handler for. */
+static void on_early_stop(int number)
+{
+    static const char text[] = "weir: stopped by a signal before it served\n";
+    (void)number;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    _exit(0);
+}
+
+/* A wish to reload waits until there is a loop. */
+static void signals_begin(void)
+{
+    const struct sigaction stop = {.sa_handler = on_early_stop};
+    sigset_t hangup;
+    sigemptyset(&hangup);
+    sigaddset(&hangup, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &hangup, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGINT, &stop, NULL);
 }
 
 int weir_server_run(const struct weir_server_options *options)
@@ -536,7 +573,13 @@ int weir_server_run(const struct weir_server_options *options)
     signal(SIGPIPE, SIG_IGN); /* a peer that is gone is an error of its write */
     daemon->options = *options;
     weir_log_init(&daemon->log, STDERR_FILENO, options->log_format);
-    int status = daemon_run(daemon);
+    signals_begin();
+    int status = weir_background_open(&daemon->background);
+    status = status < 0 ? fail(weir_error_text(status)) : daemon_run(daemon);
+    if (!weir_background_close(daemon->background, LOAD_PATIENCE_MS))
+        leave(daemon, status); /* after a failed start */
+    weir_daemon_reload_drop(daemon);
+    weir_daemon_watch_drop(daemon);
     if (daemon->rules)
         weir_rules_unref(daemon->rules);
     weir_rules_unref(daemon->retired);

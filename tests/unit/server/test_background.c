@@ -1,0 +1,154 @@
+/* One thread beside a loop: jobs one after the other, and one that does not return. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "server/background.h"
+
+/* Long enough never to be waited for in full. */
+#define LONG_MS 60000
+
+struct test_job {
+    struct weir_job job;
+    struct weir_background *background;
+    uv_thread_t opener, ran_on;
+    int gate[2];        /* `run` reads a byte from it; closed: it goes on */
+    int begun[2];       /* `run` writes a byte to it */
+    unsigned ran, done; /* how often */
+    struct test_job *next;
+};
+
+static void job_run(struct weir_job *job)
+{
+    struct test_job *test = (struct test_job *)(void *)job;
+    char byte;
+    test->ran_on = uv_thread_self();
+    assert_int_equal(write(test->begun[1], "x", 1), 1);
+    while (read(test->gate[0], &byte, 1) > 0)
+        continue;
+    test->ran++;
+}
+
+static void job_done(struct weir_job *job)
+{
+    struct test_job *test = (struct test_job *)(void *)job;
+    uv_thread_t self = uv_thread_self();
+    assert_true(uv_thread_equal(&self, &test->opener));
+    assert_false(uv_thread_equal(&self, &test->ran_on));
+    test->done++;
+    assert_false(weir_background_busy(test->background));
+    if (test->next)
+        weir_background_start(test->background, &test->next->job);
+}
+
+static void job_make(struct test_job *test, struct weir_background *background)
+{
+    *test = (struct test_job){.job = {.run = job_run, .done = job_done},
+                              .background = background,
+                              .opener = uv_thread_self()};
+    assert_int_equal(pipe(test->gate), 0);
+    assert_int_equal(pipe(test->begun), 0);
+}
+
+static void job_release(struct test_job *test)
+{
+    close(test->gate[1]);
+}
+
+static void job_free(struct test_job *test)
+{
+    close(test->gate[0]);
+    close(test->begun[0]);
+    close(test->begun[1]);
+}
+
+static void close_handle(uv_handle_t *handle, void *context)
+{
+    (void)context;
+    uv_close(handle, NULL);
+}
+
+static void loop_close(uv_loop_t *loop)
+{
+    uv_walk(loop, close_handle, NULL);
+    uv_run(loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(loop), 0);
+}
+
+static void a_job_is_waited_for_before_there_is_a_loop(void **state)
+{
+    struct weir_background *background;
+    struct test_job job;
+    assert_int_equal(weir_background_open(&background), 0);
+    assert_false(weir_background_busy(background));
+    job_make(&job, background);
+    job_release(&job);
+    weir_background_start(background, &job.job);
+    assert_true(weir_background_busy(background));
+    weir_background_wait(background);
+    assert_int_equal(job.ran, 1);
+    assert_int_equal(job.done, 1);
+    assert_true(weir_background_close(background, LONG_MS));
+    job_free(&job);
+}
+
+static void jobs_run_beside_the_loop_one_after_the_other(void **state)
+{
+    struct weir_background *background;
+    struct test_job first, second;
+    uv_loop_t loop;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    assert_int_equal(weir_background_open(&background), 0);
+    assert_int_equal(weir_background_join_loop(background, &loop), 0);
+    job_make(&first, background);
+    job_make(&second, background);
+    first.next = &second;
+    weir_background_start(background, &first.job);
+    uv_run(&loop, UV_RUN_NOWAIT); /* it does not wait for the job */
+    assert_true(weir_background_busy(background));
+    assert_int_equal(first.done, 0);
+    job_release(&first);
+    while (first.done == 0)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_int_equal(second.ran, 0);
+    job_release(&second);
+    while (second.done == 0)
+        uv_run(&loop, UV_RUN_ONCE);
+    assert_int_equal(first.ran + second.ran, 2);
+    assert_int_equal(first.done + second.done, 2);
+    assert_true(weir_background_close(background, LONG_MS));
+    loop_close(&loop);
+    job_free(&first);
+    job_free(&second);
+}
+
+static void closing_leaves_a_job_that_does_not_return(void **state)
+{
+    struct weir_background *background;
+    struct test_job job;
+    assert_int_equal(weir_background_open(&background), 0);
+    job_make(&job, background);
+    weir_background_start(background, &job.job);
+    char byte;
+    assert_int_equal(read(job.begun[0], &byte, 1), 1);
+    assert_false(weir_background_close(background, 1));
+    job_release(&job);
+    assert_true(weir_background_close(background, LONG_MS));
+    assert_int_equal(job.done, 0); /* nobody takes over what it has made */
+    job_free(&job);
+    assert_true(weir_background_close(NULL, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_is_waited_for_before_there_is_a_loop),
+        cmocka_unit_test(jobs_run_beside_the_loop_one_after_the_other),
+        cmocka_unit_test(closing_leaves_a_job_that_does_not_return),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
