@@ -12,14 +12,14 @@ static void halve(struct weir_table_owner *owner)
 {
     uint32_t total = 0;
 
-    for (uint32_t i = 0; i < owner->table->header->params_max; i++)
+    for (uint32_t i = 0; i < owner->table->fixed.params_max; i++)
         total += owner->held_states[i] /= 2;
     owner->held_total = total;
 }
 
 void account_note(struct weir_table_owner *owner, uint32_t account)
 {
-    if (account >= owner->table->header->params_max) /* of a damaged file */
+    if (account >= owner->table->fixed.params_max) /* of a damaged file */
         return;
     owner->held_states[account]++;
     if (++owner->held_total >= NOTES_MAX)
@@ -47,17 +47,17 @@ void account_refresh(struct weir_table_owner *owner, uint64_t now_ns)
     owner->held_at_ns = now_ns > last_ns ? now_ns : last_ns;
     if (owner->held_total > 0 && now_ns < last_ns + PAUSE_NS)
         return;
-    for (uint32_t i = 0; i < table->header->params_max; i++)
+    for (uint32_t i = 0; i < table->fixed.params_max; i++)
         owner->held_states[i] = 0;
     owner->held_total = 0;
     for (uint32_t i = 0; i < SAMPLE; i++)
-        note_bucket(owner, region_bucket(table, owner_random(owner) % table->header->buckets),
+        note_bucket(owner, region_bucket(table, owner_random(owner) % table->fixed.buckets),
                     now_ns);
 }
 
 uint32_t account_held(const struct weir_table_owner *owner, uint32_t account)
 {
-    return account < owner->table->header->params_max ? owner->held_states[account] : 0;
+    return account < owner->table->fixed.params_max ? owner->held_states[account] : 0;
 }
 
 bool account_is_above(const struct weir_table_owner *owner, uint32_t account)
@@ -71,7 +71,7 @@ static struct table_account *account_at(struct weir_table *table, uint16_t param
 {
     uint32_t account = account_of(table, param);
 
-    return &table->accounts[account < table->header->params_max ? account : 0];
+    return &table->accounts[account < table->fixed.params_max ? account : 0];
 }
 
 void account_count_eviction(struct weir_table *table, uint16_t param)

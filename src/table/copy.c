@@ -20,9 +20,7 @@ struct copy {
 
 static void copy_params(struct copy *copy)
 {
-    const struct table_header *header = copy->from->header;
-
-    for (uint32_t i = 0; i < header->params_max; i++) {
+    for (uint32_t i = 0; i < copy->from->fixed.params_max; i++) {
         const struct table_param *param = &copy->from->params[i];
         const struct weir_limit *known = region_limit(copy->from, (uint16_t)(i + 1));
 
@@ -80,7 +78,7 @@ static void copy_slot(struct copy *copy, uint64_t index, uint32_t i)
         return;
     if (slot_is_second(bucket, i))
         at.bucket = position_other(&copy->from->map, at.bucket, at.tag);
-    at = position_move(&copy->from->map, copy->from->header->identity_bits, at, &to->map);
+    at = position_move(&copy->from->map, copy->from->fixed.identity_bits, at, &to->map);
 
     uint64_t other = position_other(&to->map, at.bucket, at.tag);
     struct table_bucket *pair[2] = {region_bucket(to, at.bucket), region_bucket(to, other)};
@@ -106,7 +104,7 @@ static void copy_slot(struct copy *copy, uint64_t index, uint32_t i)
 int copy_region(struct weir_table *to, const struct weir_table *from)
 {
     struct weir_table_owner *owner = calloc(1, sizeof *owner);
-    uint16_t *ids = calloc((size_t)from->header->params_max + 1, sizeof *ids);
+    uint16_t *ids = calloc((size_t)from->fixed.params_max + 1, sizeof *ids);
     struct table_header *header = to->header;
     int err = WEIR_ERR_MEMORY;
 
@@ -121,18 +119,19 @@ int copy_region(struct weir_table *to, const struct weir_table *from)
     owner->me = 1u << 8;
     owner->fd = -1;
     to->service = owner;
-    if (header->identity_bits > from->header->identity_bits) {
-        header->identity_bits = from->header->identity_bits;
+    if (header->identity_bits > from->fixed.identity_bits) {
+        header->identity_bits = from->fixed.identity_bits;
         header->check = layout_header_check(header);
         to->map = position_map_of(header);
     }
-    header->t0_ns = from->header->t0_ns;
+    header->t0_ns = from->fixed.t0_ns;
     header->mark_ns = from->header->mark_ns;
+    to->fixed = *header;
 
     struct copy copy = {to, from, owner, ids, header->t0_ns};
 
     copy_params(&copy);
-    for (uint64_t b = 0; b < from->header->buckets; b++)
+    for (uint64_t b = 0; b < from->fixed.buckets; b++)
         for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
             if (from->buckets[b].param[i] != 0)
                 copy_slot(&copy, b, i);

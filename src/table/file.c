@@ -141,7 +141,7 @@ static int create(struct weir_table *table, const struct weir_table_options *opt
         goto remove_draft;
     }
     if (old != NULL)
-        memcpy(with_secret.secret, old->header->secret, sizeof with_secret.secret);
+        memcpy(with_secret.secret, old->fixed.secret, sizeof with_secret.secret);
     err = build(table, draft, &with_secret, reason);
     if (err == 0 && old != NULL)
         err = copy_region(table, old);
@@ -186,11 +186,11 @@ static int take_over(struct weir_table *table, const struct weir_table_options *
     struct table_header *header = table->header;
     struct weir_reason detail = {""};
 
-    for (uint32_t i = 0; i < header->owners_max; i++)
+    for (uint32_t i = 0; i < table->fixed.owners_max; i++)
         if (!undo_valid(table, &table->owners[i]))
             return fail(reason, WEIR_ERR_DAMAGED, table->path,
                         "the state file's journals are damaged");
-    for (uint32_t i = 0; i < header->owners_max; i++)
+    for (uint32_t i = 0; i < table->fixed.owners_max; i++)
         owner_recover(table, i);
     if (header->mark_ns >= TIME_MAX || weir_table_validate(table, &detail) < 0) {
         fail(reason, WEIR_ERR_DAMAGED, table->path, "the state file is damaged: ");
@@ -199,6 +199,8 @@ static int take_over(struct weir_table *table, const struct weir_table_options *
     }
     header->t0_ns = options->wall_ns > header->mark_ns ? options->wall_ns : header->mark_ns;
     header->boot_ns = options->boot_ns;
+    table->fixed.t0_ns = header->t0_ns;
+    table->fixed.boot_ns = header->boot_ns;
     return 0;
 }
 
@@ -225,7 +227,7 @@ static int open_existing(struct weir_table *table, const struct weir_table_optio
     err = map_file(table, header.bytes, reason, &base);
     if (err < 0)
         return err;
-    region_bind(table, base);
+    region_bind(table, base, &header);
     if (alone)
         err = take_over(table, options, reason);
     return err;
@@ -283,7 +285,7 @@ static int try_open_file(struct weir_table *table, const struct weir_table_optio
     }
     struct table_header plan;
 
-    if (err == 0 && layout_plan(&plan, options, reason) == 0 && plan.bytes != table->header->bytes)
+    if (err == 0 && layout_plan(&plan, options, reason) == 0 && plan.bytes != table->fixed.bytes)
         err = replace(table, options, true, reason);
     return err;
 }

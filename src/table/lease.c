@@ -153,9 +153,9 @@ uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_own
     bool leases = false;
     uint64_t total = 0;
 
-    for (uint32_t i = 1; i <= table->header->params_max && !leases; i++)
+    for (uint32_t i = 1; i <= table->fixed.params_max && !leases; i++)
         leases = lease_limit(table, (uint16_t)i) != NULL;
-    for (uint64_t b = 0; leases && b < table->header->buckets; b++)
+    for (uint64_t b = 0; leases && b < table->fixed.buckets; b++)
         total += end_in_bucket(owner, &table->buckets[b], lease_owner);
     return total;
 }

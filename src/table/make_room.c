@@ -41,7 +41,7 @@ static uint64_t next_span(struct weir_table_owner *owner, uint32_t words, uint32
  * long windows says nothing of the many short ones that may be nearer to fresh. */
 static void jump(struct weir_table_owner *owner)
 {
-    uint64_t pages = owner->table->header->pages;
+    uint64_t pages = owner->table->fixed.pages;
 
     owner->reclaim_at = owner_random(owner) % pages * PAGE_WORDS + owner_random(owner) % SPANS_LOOK;
 }
@@ -52,7 +52,7 @@ static bool lock_victim(struct weir_table_owner *owner, uint64_t span, uint64_t 
 {
     struct weir_table *table = owner->table;
 
-    if (at >> 3 >= table->header->buckets || (at & 7) >= BUCKET_SLOTS)
+    if (at >> 3 >= table->fixed.buckets || (at & 7) >= BUCKET_SLOTS)
         return false;
     victim->bucket = region_bucket(table, at >> 3);
     victim->slot = at & 7;

@@ -108,14 +108,14 @@ void weir_table_close(struct weir_table *table)
 
 const uint64_t *weir_table_secret(const struct weir_table *table)
 {
-    return table->header->secret;
+    return table->fixed.secret;
 }
 
 uint64_t weir_table_time(const struct weir_table *table, uint64_t boot_ns)
 {
-    const struct table_header *header = table->header;
+    const struct table_header *fixed = &table->fixed;
 
-    return header->t0_ns + (boot_ns > header->boot_ns ? boot_ns - header->boot_ns : 0);
+    return fixed->t0_ns + (boot_ns > fixed->boot_ns ? boot_ns - fixed->boot_ns : 0);
 }
 
 void weir_table_mark(struct weir_table *table, uint64_t now_ns)

@@ -38,8 +38,7 @@ const struct weir_limit *overflow_limit(const struct weir_limit *limit, struct w
 
 static struct weir_cell *chunk_cells(const struct weir_table *table, uint32_t first)
 {
-    return (struct weir_cell *)(void *)(table->base + table->header->cells_at +
-                                        first * CHUNK_BYTES);
+    return (struct weir_cell *)(void *)(table->base + table->fixed.cells_at + first * CHUNK_BYTES);
 }
 
 /* A bit for each chunk that some parameters have. */
@@ -78,7 +77,7 @@ static void survey(struct weir_table_owner *owner, struct table_param *mine, uin
 
     memset(map, 0, sizeof *map);
     *held = 0;
-    for (uint32_t i = 0; i < table->header->params_max; i++) {
+    for (uint32_t i = 0; i < table->fixed.params_max; i++) {
         struct table_param *param = &table->params[i];
 
         if (param == mine || __atomic_load_n(&param->chunks, __ATOMIC_RELAXED) == 0)
@@ -99,7 +98,7 @@ static uint32_t longest_run(const struct weir_table *table, const struct chunk_m
 {
     uint32_t best = 0, best_length = 0, length = 0;
 
-    for (uint32_t i = 0; i < table->header->chunks && best_length < most; i++) {
+    for (uint32_t i = 0; i < table->fixed.chunks && best_length < most; i++) {
         length = map_has(map, i) ? 0 : length + 1;
         if (length > best_length) {
             best_length = length;
@@ -113,7 +112,7 @@ static uint32_t longest_run(const struct weir_table *table, const struct chunk_m
 static uint32_t chunk_share(const struct weir_table *table)
 {
     uint32_t accounts = __atomic_load_n(&table->header->accounts, __ATOMIC_RELAXED);
-    uint32_t share = table->header->chunks / (accounts > 0 ? accounts : 1);
+    uint32_t share = table->fixed.chunks / (accounts > 0 ? accounts : 1);
 
     return share > CHUNKS_OF_PARAM_MAX ? CHUNKS_OF_PARAM_MAX : share > 0 ? share : 1;
 }
@@ -174,7 +173,7 @@ void overflow_find(const struct weir_table *table, struct table_param *param,
     if (network != 0) {
         const uint32_t words[2] = {network, param->limit.id};
 
-        weir_siphash128(table->header->secret, words, sizeof words, network_hash);
+        weir_siphash128(table->fixed.secret, words, sizeof words, network_hash);
     }
     cells[0] = &row[scale(check->hash[1] ^ mix(check->hash[0] + 1), size)];
     cells[1] = &row[size + scale(network_hash[0], size)];
@@ -302,13 +301,13 @@ bool overflow_consistent(const struct weir_table *table)
 {
     struct chunk_map map = {{0}};
 
-    for (uint32_t i = 0; i < table->header->params_max; i++) {
+    for (uint32_t i = 0; i < table->fixed.params_max; i++) {
         const struct table_param *param = &table->params[i];
         uint32_t first = chunks_first(param->chunks), count = chunks_count(param->chunks);
 
         if (region_limit(table, (uint16_t)(i + 1)) == NULL)
             continue;
-        if (count > CHUNKS_OF_PARAM_MAX || first + count > table->header->chunks ||
+        if (count > CHUNKS_OF_PARAM_MAX || first + count > table->fixed.chunks ||
             (count == 0 && param->chunks != 0))
             return false;
         for (uint32_t chunk = first; chunk < first + count; chunk++)

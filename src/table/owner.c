@@ -45,7 +45,7 @@ static bool is_stale(const struct weir_table *table, uint32_t value)
 {
     uint32_t index = value & 255;
 
-    return index >= table->header->owners_max ||
+    return index >= table->fixed.owners_max ||
            __atomic_load_n(&table->owners[index].generation, __ATOMIC_ACQUIRE) != value >> 8;
 }
 
@@ -67,9 +67,9 @@ static void raise_generation(struct weir_table *table, uint32_t index)
     if (next > GENERATION_MAX) {
         next = 1;
         __atomic_store_n(&slot->generation, 0, __ATOMIC_RELEASE);
-        for (uint64_t i = 0; i < table->header->buckets; i++)
+        for (uint64_t i = 0; i < table->fixed.buckets; i++)
             clear_lock(&table->buckets[i].lock, index);
-        for (uint32_t i = 0; i < table->header->params_max; i++)
+        for (uint32_t i = 0; i < table->fixed.params_max; i++)
             clear_lock(&table->params[i].lock, index);
         clear_lock(&table->header->chunks_lock, index);
         clear_lock(&table->header->heap_lock, index);
@@ -155,7 +155,7 @@ static int take_slot(struct weir_table_owner *owner)
 {
     struct weir_table *table = owner->table;
 
-    for (uint32_t i = 0; i < table->header->owners_max; i++) {
+    for (uint32_t i = 0; i < table->fixed.owners_max; i++) {
         struct table_owner_slot *slot = &table->owners[i];
 
         if (owner->fd >= 0) {
@@ -196,7 +196,7 @@ int weir_table_attach(struct weir_table *table, struct weir_table_owner **result
     if (zeros == MAP_FAILED)
         goto free_owner;
     owner->zeros = zeros;
-    owner->held_states = calloc(table->header->params_max, sizeof *owner->held_states);
+    owner->held_states = calloc(table->fixed.params_max, sizeof *owner->held_states);
     if (owner->held_states == NULL)
         goto unmap_zeros;
     if (table->fd >= 0) {
@@ -250,7 +250,7 @@ uint64_t owner_count_alive(const struct weir_table *table)
 {
     uint64_t alive = 0;
 
-    for (uint32_t i = 0; i < table->header->owners_max; i++)
+    for (uint32_t i = 0; i < table->fixed.owners_max; i++)
         alive += owner_is_alive(table, i);
     return alive;
 }

@@ -46,14 +46,13 @@ static uint32_t first_probe(const struct weir_table *table, const struct weir_li
                               spec->burst,     spec->segments, spec->strict,
                               spec->rollover,  spec->calendar, name};
 
-    return (uint32_t)(hash_of(words, sizeof words) % table->header->params_max);
+    return (uint32_t)(hash_of(words, sizeof words) % table->fixed.params_max);
 }
 
 static bool is_of_account(const struct weir_table *table, const struct table_param *param,
                           uint64_t name)
 {
-    return param->account < table->header->params_max &&
-           table->accounts[param->account].name == name;
+    return param->account < table->fixed.params_max && table->accounts[param->account].name == name;
 }
 
 /* The parameters of this spec and account; else NULL and *vacant is where they may go (NULL:
@@ -62,7 +61,7 @@ static struct table_param *lookup_spec(const struct weir_table *table,
                                        const struct weir_limit_spec *spec, uint64_t name,
                                        struct table_param **vacant)
 {
-    uint32_t count = table->header->params_max, at = first_probe(table, spec, name);
+    uint32_t count = table->fixed.params_max, at = first_probe(table, spec, name);
 
     *vacant = NULL;
     for (uint32_t tries = 0; tries < count; tries++, at = at + 1 < count ? at + 1 : 0) {
@@ -86,7 +85,7 @@ static struct table_param *lookup_spec(const struct weir_table *table,
  * places as parameters, so that there is one for the last parameters too. */
 static uint32_t find_account(const struct weir_table *table, uint64_t name)
 {
-    uint32_t count = table->header->params_max, at = (uint32_t)(name % count), vacant = count;
+    uint32_t count = table->fixed.params_max, at = (uint32_t)(name % count), vacant = count;
 
     for (uint32_t tries = 0; tries < count; tries++, at = at + 1 < count ? at + 1 : 0) {
         const struct table_account *account = &table->accounts[at];
@@ -181,7 +180,7 @@ void weir_table_unpin(struct weir_table *table, uint16_t id)
 {
     uint32_t index = id - 1u;
 
-    if (id == 0 || id > table->header->params_max)
+    if (id == 0 || id > table->fixed.params_max)
         return;
     pthread_mutex_lock(&table->mutex);
     if (table->pinned[index] > 0 && --table->pinned[index] == 0)
@@ -199,7 +198,7 @@ void params_pinned(const struct weir_table *table, struct params_set *pinned)
     uint64_t words = layout_pin_words(table->header);
 
     memset(pinned, 0, sizeof *pinned);
-    for (uint32_t owner = 0; owner < table->header->owners_max; owner++) {
+    for (uint32_t owner = 0; owner < table->fixed.owners_max; owner++) {
         const uint64_t *pins = pins_of(table, owner);
         uint64_t any = 0;
 
@@ -254,7 +253,7 @@ static void sweep_all(struct weir_table *table, bool pressure)
     uint64_t now_ns = __atomic_load_n(&table->header->mark_ns, __ATOMIC_RELAXED);
 
     sweep_close(table);
-    while (sweep_step(table, now_ns, table->header->buckets, pressure))
+    while (sweep_step(table, now_ns, table->fixed.buckets, pressure))
         continue;
 }
 
@@ -277,7 +276,7 @@ int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
 
 bool weir_table_tidy(struct weir_table *table, uint64_t now_ns, uint64_t buckets)
 {
-    uint32_t live = weir_table_param_count(table), most = table->header->params_max;
+    uint32_t live = weir_table_param_count(table), most = table->fixed.params_max;
     bool more = false;
 
     pthread_mutex_lock(&table->mutex);
@@ -356,7 +355,7 @@ static bool compiles(const struct weir_limit *limit)
 
 bool params_consistent(const struct weir_table *table)
 {
-    for (uint32_t i = 0; i < table->header->params_max; i++) {
+    for (uint32_t i = 0; i < table->fixed.params_max; i++) {
         const struct table_param *param = &table->params[i];
 
         if (param->live == PARAM_NONE || param->live == PARAM_DROPPED)
@@ -364,7 +363,7 @@ bool params_consistent(const struct weir_table *table)
         if (param->live != PARAM_LIVE || param->check != layout_param_check(param) ||
             param->limit.id != i + 1 || !compiles(&param->limit))
             return false;
-        if (param->account >= table->header->params_max)
+        if (param->account >= table->fixed.params_max)
             return false;
     }
     return true;

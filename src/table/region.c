@@ -7,12 +7,11 @@
 
 #include "table/span_heap.h"
 
-void region_bind(struct weir_table *table, uint8_t *base)
+void region_bind(struct weir_table *table, uint8_t *base, const struct table_header *header)
 {
-    struct table_header *header = (struct table_header *)(void *)base;
-
     table->base = base;
-    table->header = header;
+    table->header = (struct table_header *)(void *)base;
+    table->fixed = *header;
     table->params = (struct table_param *)(void *)(base + header->params_at);
     table->accounts = (struct table_account *)(void *)(base + header->accounts_at);
     table->pins = (uint64_t *)(void *)(base + header->pins_at);
@@ -37,7 +36,7 @@ int region_format(struct weir_table *table, uint8_t *base, const struct table_he
     header->t0_ns = options->wall_ns;
     header->boot_ns = options->boot_ns;
     header->mark_ns = options->wall_ns;
-    region_bind(table, base);
+    region_bind(table, base, header);
     heap_format(table);
     return 0;
 }

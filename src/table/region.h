@@ -20,7 +20,9 @@
 
 struct weir_table {
     uint8_t *base;
-    struct table_header *header;
+    struct table_header *header; /* what changes in it: time marked, the heap's state and locks */
+    struct table_header fixed;   /* what does not, as it was when it was checked: others can write
+                                    to the file, and no loop or offset may follow them */
     struct table_param *params;
     struct table_account *accounts;
     uint64_t *pins; /* of all owners, layout_pin_words each */
@@ -102,8 +104,8 @@ struct weir_table_owner {
     const uint64_t *zeros; /* a fresh span of any size */
 };
 
-/* Points the table's parts into a mapped region whose header is valid. */
-void region_bind(struct weir_table *table, uint8_t *base);
+/* Points the table's parts into a mapped region whose header is `header`, which is valid. */
+void region_bind(struct weir_table *table, uint8_t *base, const struct table_header *header);
 
 /* Completes a planned header in a region that is all zero: secret, checksum, clock; and binds it.
  * Errors: WEIR_ERR_IO (no random numbers). */
@@ -125,7 +127,7 @@ static inline uint64_t region_offset(const struct weir_table *table, const void 
 /* The parameters that a slot names; NULL when there are none (an empty slot, or a damaged one). */
 static inline const struct weir_limit *region_limit(const struct weir_table *table, uint16_t param)
 {
-    if (param == 0 || param > table->header->params_max ||
+    if (param == 0 || param > table->fixed.params_max ||
         __atomic_load_n(&table->params[param - 1].live, __ATOMIC_ACQUIRE) != 1)
         return NULL;
     return &table->params[param - 1].limit;

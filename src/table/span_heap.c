@@ -69,14 +69,14 @@ static void add(struct weir_table_owner *owner, uint64_t *counter, int64_t chang
 
 static uint64_t page_offset(const struct weir_table *table, uint64_t page)
 {
-    return table->header->spans_at + page * TABLE_PAGE;
+    return table->fixed.spans_at + page * TABLE_PAGE;
 }
 
 /* The first page from *hint on, round about, that is free, or (class >= 0) cut for the class and
  * not full. Returns the number of pages when there is none; the hint moves to what was found. */
 static uint64_t search(struct weir_table *table, uint64_t *hint, int class)
 {
-    uint64_t pages = table->header->pages, at = *hint < pages ? *hint : 0;
+    uint64_t pages = table->fixed.pages, at = *hint < pages ? *hint : 0;
 
     for (uint64_t tries = 0; tries < pages; tries++, at = at + 1 < pages ? at + 1 : 0) {
         union head head = head_of(table, at);
@@ -119,15 +119,15 @@ static uint64_t take_class(struct weir_table_owner *owner, uint32_t class)
 {
     struct weir_table *table = owner->table;
     struct table_header *header = table->header;
-    uint64_t page = header->pages;
+    uint64_t page = table->fixed.pages;
 
     if (header->class_free[class] > 0)
         page = search(table, &header->class_hint[class], (int)class);
-    if (page == header->pages) {
+    if (page == table->fixed.pages) {
         if (header->pages_free == 0)
             return 0;
         page = search(table, &header->page_hint, -1);
-        if (page == header->pages)
+        if (page == table->fixed.pages)
             return 0;
         for (uint32_t i = 0; i < BITMAP_WORDS; i++)
             write_word(owner, &table->pages[page].bitmap[i], 0);
@@ -143,7 +143,7 @@ static uint64_t take_class(struct weir_table_owner *owner, uint32_t class)
 static uint64_t take_run(struct weir_table_owner *owner, uint32_t count)
 {
     struct weir_table *table = owner->table;
-    uint64_t pages = table->header->pages, start = 0, length = 0;
+    uint64_t pages = table->fixed.pages, start = 0, length = 0;
 
     if (table->header->pages_free < count)
         return 0;
@@ -180,18 +180,16 @@ uint64_t heap_take(struct weir_table_owner *owner, uint32_t words)
 /* Whether `offset` is an allocated span of `size` words or more, the heap's own included. */
 static bool is_span(const struct weir_table *table, uint64_t offset, uint32_t size)
 {
-    const struct table_header *header = table->header;
-
-    if (offset < header->spans_at || offset >= page_offset(table, header->pages))
+    if (offset < table->fixed.spans_at || offset >= page_offset(table, table->fixed.pages))
         return false;
 
-    uint64_t page = (offset - header->spans_at) / TABLE_PAGE;
-    uint64_t inside = (offset - header->spans_at) % TABLE_PAGE;
+    uint64_t page = (offset - table->fixed.spans_at) / TABLE_PAGE;
+    uint64_t inside = (offset - table->fixed.spans_at) % TABLE_PAGE;
     union head head = head_of(table, page);
 
     if (head.kind == PAGE_RUN)
         return inside == 0 && size <= (uint64_t)head.run * PAGE_WORDS &&
-               head.run <= header->pages - page;
+               head.run <= table->fixed.pages - page;
     if (head.kind != PAGE_CUT || head.span_class >= SPAN_CLASSES)
         return false;
 
@@ -216,7 +214,7 @@ void heap_give(struct weir_table_owner *owner, uint64_t offset)
     if (!is_span(table, offset, 0))
         return;
 
-    uint64_t page = (offset - header->spans_at) / TABLE_PAGE;
+    uint64_t page = (offset - table->fixed.spans_at) / TABLE_PAGE;
     union head head = head_of(table, page);
 
     if (head.kind == PAGE_RUN) {
@@ -255,7 +253,7 @@ static uint64_t next_in_page(const struct weir_table *table, uint64_t page, uint
 uint64_t heap_next(const struct weir_table *table, uint32_t words, uint64_t *cursor,
                    uint32_t *steps)
 {
-    uint64_t pages = table->header->pages;
+    uint64_t pages = table->fixed.pages;
     bool run = words + 1 > PAGE_WORDS;
     uint32_t class = run ? 0 : class_of(words + 1);
     uint64_t at = *cursor / PAGE_WORDS < pages ? *cursor : 0; /* page * PAGE_WORDS + span */
@@ -285,7 +283,7 @@ uint64_t heap_used(const struct weir_table *table)
 {
     const struct table_header *header = table->header;
     uint64_t used =
-        (header->pages - __atomic_load_n(&header->pages_free, __ATOMIC_RELAXED)) * TABLE_PAGE;
+        (table->fixed.pages - __atomic_load_n(&header->pages_free, __ATOMIC_RELAXED)) * TABLE_PAGE;
 
     for (uint32_t class = 0; class < SPAN_CLASSES; class ++)
         used -=
@@ -297,7 +295,7 @@ uint64_t heap_spans(const struct weir_table *table)
 {
     uint64_t spans = 0;
 
-    for (uint64_t at = 0; at < table->header->pages; at++) {
+    for (uint64_t at = 0; at < table->fixed.pages; at++) {
         union head head = head_of(table, at);
 
         spans += head.kind == PAGE_CUT ? head.used : head.kind == PAGE_RUN;
@@ -307,7 +305,7 @@ uint64_t heap_spans(const struct weir_table *table)
 
 void heap_format(struct weir_table *table)
 {
-    table->header->pages_free = table->header->pages; /* the rest is zero in a new region */
+    table->header->pages_free = table->fixed.pages; /* the rest is zero in a new region */
 }
 
 /* Whether a cut page's description fits; adds its free spans to its class. */
@@ -338,7 +336,7 @@ bool heap_consistent(const struct weir_table *table)
     const struct table_header *header = table->header;
     uint64_t class_free[SPAN_CLASSES] = {0}, pages_free = 0;
 
-    for (uint64_t at = 0; at < header->pages; at++) {
+    for (uint64_t at = 0; at < table->fixed.pages; at++) {
         const struct table_page *page = &table->pages[at];
 
         if (page->kind == PAGE_FREE) {
@@ -347,7 +345,7 @@ bool heap_consistent(const struct weir_table *table)
             if (!cut_page_consistent(page, class_free))
                 return false;
         } else if (page->kind == PAGE_RUN) {
-            if (page->run == 0 || page->run > header->pages - at)
+            if (page->run == 0 || page->run > table->fixed.pages - at)
                 return false;
             for (uint64_t i = 1; i < page->run; i++)
                 if (table->pages[at + i].kind != PAGE_RUN_REST)

@@ -11,7 +11,7 @@ static uint64_t counter(const struct weir_table *table, enum table_counter which
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < table->header->owners_max; i++)
+    for (uint32_t i = 0; i < table->fixed.owners_max; i++)
         sum += __atomic_load_n(&table->owners[i].counters[which], __ATOMIC_RELAXED);
     return sum;
 }
@@ -30,7 +30,7 @@ static void count_bucket(struct weir_table_owner *owner, struct table_bucket *bu
 
 static void count_keys(struct weir_table *table, uint64_t now_ns, struct weir_table_stats *stats)
 {
-    uint64_t buckets = table->header->buckets, used = 0, keys = 0;
+    uint64_t buckets = table->fixed.buckets, used = 0, keys = 0;
     uint64_t sample = buckets <= 2 * SAMPLE ? buckets : SAMPLE;
 
     pthread_mutex_lock(&table->mutex);
@@ -43,14 +43,12 @@ static void count_keys(struct weir_table *table, uint64_t now_ns, struct weir_ta
 
 void weir_table_stats(struct weir_table *table, uint64_t now_ns, struct weir_table_stats *stats)
 {
-    const struct table_header *header = table->header;
-
     *stats = (struct weir_table_stats){
-        .bytes = header->bytes,
-        .slots = header->buckets * BUCKET_SLOTS,
-        .span_bytes = header->pages * TABLE_PAGE,
+        .bytes = table->fixed.bytes,
+        .slots = table->fixed.buckets * BUCKET_SLOTS,
+        .span_bytes = table->fixed.pages * TABLE_PAGE,
         .span_bytes_used = heap_used(table),
-        .params_max = header->params_max,
+        .params_max = table->fixed.params_max,
         .owners = owner_count_alive(table),
         .inserts = counter(table, COUNT_INSERTS),
         .evictions = counter(table, COUNT_EVICTIONS),
@@ -59,7 +57,7 @@ void weir_table_stats(struct weir_table *table, uint64_t now_ns, struct weir_tab
         .recoveries = counter(table, COUNT_RECOVERIES),
         .lock_waits = counter(table, COUNT_LOCK_WAITS),
     };
-    for (uint32_t i = 1; i <= header->params_max; i++)
+    for (uint32_t i = 1; i <= table->fixed.params_max; i++)
         stats->params += region_limit(table, (uint16_t)i) != NULL;
     count_keys(table, now_ns, stats);
 }

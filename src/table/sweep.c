@@ -29,7 +29,7 @@ static bool may_succeed(const struct weir_limit *from, const struct weir_limit *
 static void find_successors(const struct weir_table *table, const struct params_set *pinned,
                             struct params_sweep *sweep)
 {
-    uint32_t count = table->header->params_max;
+    uint32_t count = table->fixed.params_max;
     uint64_t commands = params_account_name(NULL);
 
     for (uint32_t i = 0; i < count; i++) {
@@ -47,7 +47,7 @@ static void find_successors(const struct weir_table *table, const struct params_
 
 static struct params_sweep *begin(struct weir_table *table, bool pressure)
 {
-    uint32_t count = table->header->params_max;
+    uint32_t count = table->fixed.params_max;
     struct params_set pinned;
     struct params_sweep *sweep = calloc(1, sizeof *sweep);
 
@@ -140,7 +140,7 @@ static void finish(struct weir_table *table, const struct params_sweep *sweep, u
     if (params_lock(table) < 0)
         return;
     params_pinned(table, &pinned);
-    for (uint32_t i = 0; i < table->header->params_max; i++) {
+    for (uint32_t i = 0; i < table->fixed.params_max; i++) {
         struct table_param *param = &table->params[i];
 
         if (!params_set_has(&sweep->candidates, i))
@@ -170,11 +170,10 @@ bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets, boo
         table->sweep = begin(table, pressure);
         return table->sweep != NULL;
     }
-    end =
-        sweep->at + buckets < table->header->buckets ? sweep->at + buckets : table->header->buckets;
+    end = sweep->at + buckets < table->fixed.buckets ? sweep->at + buckets : table->fixed.buckets;
     for (; sweep->at < end; sweep->at++)
         sweep_bucket(table, sweep, &table->buckets[sweep->at], now_ns);
-    if (end < table->header->buckets)
+    if (end < table->fixed.buckets)
         return true;
     finish(table, sweep, now_ns);
     sweep_close(table);

@@ -80,6 +80,11 @@ void undo_take_back(struct weir_table *table, struct table_owner_slot *slot)
 
     if (count == 0)
         return;
+    if (!undo_valid(table, slot)) {
+        /* Somebody has written over the file; nothing can be taken back, or written anywhere. */
+        __atomic_store_n(&slot->undo_count, 0, __ATOMIC_RELAXED);
+        return;
+    }
     for (uint32_t i = count; i > 0; i--) {
         struct table_undo undo = *entry_at(table, slot, i - 1);
 
@@ -103,7 +108,7 @@ bool undo_valid(const struct weir_table *table, const struct table_owner_slot *s
         uint64_t align = undo->where & NARROW ? 4 : 8;
 
         if (at % align != 0 || at < offsetof(struct table_header, heap_lock) ||
-            at > table->header->bytes - 8)
+            at > table->fixed.bytes - 8)
             return false;
     }
     return true;

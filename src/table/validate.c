@@ -74,7 +74,7 @@ int weir_table_validate(const struct weir_table *table, struct weir_reason *reas
 
     int err = 0;
 
-    for (uint64_t b = 0; err == 0 && b < header->buckets; b++)
+    for (uint64_t b = 0; err == 0 && b < table->fixed.buckets; b++)
         for (uint32_t i = 0; err == 0 && i < BUCKET_SLOTS; i++)
             if (table->buckets[b].param[i] != 0)
                 err = validate_slot(table, b, i, &spans, reason);
