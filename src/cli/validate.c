@@ -9,14 +9,16 @@
 #include "cli/envoy_check.h"
 #include "cli/options.h"
 #include "cli/rules_file.h"
+#include "server/server.h"
 #include "store/redis/script.h"
 #include "store/redis/url.h"
 
 static const char help[] =
     "Usage: weir validate [OPTION]... FILE...\n"
     "       weir validate --envoy-config=DIR [--merge-domains]\n"
-    "Check rules files, and the keys files that they name. Every problem is one line on standard\n"
-    "error, FILE:LINE:COLUMN: MESSAGE, and makes the exit status 1.\n"
+    "Check rules files, the files that they name, and whether `weir serve` would start with them.\n"
+    "Every problem is one line on standard error, FILE:LINE:COLUMN: MESSAGE, and makes the exit\n"
+    "status 1.\n"
     "\n"
     "      --envoy-config=DIR  check the configuration of Envoy's rate limit service instead\n"
     "      --merge-domains     as MERGE_DOMAIN_CONFIG: files may share a domain\n"
@@ -63,6 +65,16 @@ static int check_store(char *path, struct weir_rules *rules)
     if (error < 0 || settings->store.redis.url == NULL)
         return error;
     return weir_rules_prepare(rules, check_limit, path);
+}
+
+/* What else would keep `weir serve` from starting. */
+static int check_server(const char *path, struct weir_rules *rules)
+{
+    struct weir_reason reason;
+    int error = weir_server_check(rules, &reason);
+    if (error < 0)
+        cli_error("%s: %s", path, reason.text[0] ? reason.text : weir_error_text(error));
+    return error;
 }
 
 /* Whether only `attributes` of a request can say it. */
@@ -157,7 +169,7 @@ int weir_command_validate(int argc, char **argv)
             status = EXIT_FAILURE;
             continue;
         }
-        if (check_store(argv[i], rules) < 0)
+        if (check_store(argv[i], rules) < 0 || check_server(argv[i], rules) < 0)
             status = EXIT_FAILURE;
         else if (!quiet)
             print_summary(argv[i], rules);

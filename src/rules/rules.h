@@ -137,6 +137,11 @@ typedef int (*weir_rules_prepare_fn)(void *context, struct weir_limit *limit, co
 int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, void *context)
     __attribute__((warn_unused_result));
 
+/* Counts the different limits that weir_rules_prepare makes known to the table: by their
+ * parameters, with those of plans, keys, candidates and records. Errors: WEIR_ERR_MEMORY. */
+int weir_rules_distinct(struct weir_rules *rules, uint32_t *count)
+    __attribute__((warn_unused_result));
+
 /* The number of an attribute that some rule reads, or -1: also of claims ("jwt.…"), which no
  * request can say. Names: "method", "header.x-api-key"
  * (header names lower-cased), any other for the attributes of a check request. O(1). */

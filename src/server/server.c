@@ -13,6 +13,7 @@
 #include "server/grpc.h"
 #include "server/http.h"
 #include "server/seed.h"
+#include "table/state_file.h"
 
 /* Files that weir opens when its connections may have taken all others: of a loop (epoll, a pipe,
  * an eventfd, its place in the state file), with a store elsewhere (connections to its servers),
@@ -36,28 +37,52 @@ static int fail(const char *text)
     return 1;
 }
 
-static int open_table(struct weir_daemon *daemon, struct weir_reason *reason)
+/* A reason that names the state file, once. */
+static int fail_state(const char *path, int err, const struct weir_reason *why,
+                      struct weir_reason *reason)
+{
+    const char *text = why->text[0] ? why->text : weir_error_text(err);
+    if (!path || err == WEIR_ERR_FULL)
+        snprintf(reason->text, sizeof reason->text, "state: %.240s", text);
+    else if (!strncmp(text, path, strlen(path))) /* it says which file by itself */
+        snprintf(reason->text, sizeof reason->text, "state file %.240s", text);
+    else
+        snprintf(reason->text, sizeof reason->text, "state file %.100s: %.140s", path, text);
+    return err;
+}
+
+static struct weir_table_options table_options(const struct weir_daemon *daemon)
 {
     const struct weir_settings *settings = weir_rules_settings(daemon->rules);
-    const struct weir_table_options options = {
+    return (struct weir_table_options){
         .path = settings->state_file,
         .bytes = settings->state_bytes,
         .reset = daemon->options.reset_state,
         .wall_ns = weir_clock_wall_ns(),
         .boot_ns = weir_clock_boot_ns(),
     };
+}
+
+static int check_table(const struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    const struct weir_table_options options = table_options(daemon);
     struct weir_reason why = {{0}};
-    int err = weir_table_open(&daemon->table, &options, &why);
+    uint32_t limits;
+    int err = weir_rules_distinct(daemon->rules, &limits);
     if (err == 0)
-        return 0;
-    const char *text = why.text[0] ? why.text : weir_error_text(err), *path = settings->state_file;
-    if (!path)
-        snprintf(reason->text, sizeof reason->text, "state: %s", text);
-    else if (!strncmp(text, path, strlen(path))) /* it says which file by itself */
-        snprintf(reason->text, sizeof reason->text, "state file %s", text);
-    else
-        snprintf(reason->text, sizeof reason->text, "state file %.100s: %s", path, text);
-    return err;
+        err = weir_table_check_room(&options, limits, &why);
+    return err == 0 ? 0 : fail_state(options.path, err, &why, reason);
+}
+
+static int open_table(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    const struct weir_table_options options = table_options(daemon);
+    struct weir_reason why = {{0}};
+    int err = check_table(daemon, reason);
+    if (err < 0)
+        return err;
+    err = weir_table_open(&daemon->table, &options, &why);
+    return err == 0 ? 0 : fail_state(options.path, err, &why, reason);
 }
 
 static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, unsigned index,
@@ -541,6 +566,32 @@ static int daemon_run(struct weir_daemon *daemon)
     weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopped", NULL, NULL);
     daemon_close(daemon);
     return err < 0 ? fail(reason.text) : 0;
+}
+
+int weir_server_check(struct weir_rules *rules, struct weir_reason *reason)
+{
+    struct weir_daemon *daemon = calloc(1, sizeof *daemon);
+    struct weir_certificates *certificates = NULL;
+    struct listening all[WEIR_LISTENINGS];
+    reason->text[0] = 0;
+    if (!daemon) {
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(WEIR_ERR_MEMORY));
+        return WEIR_ERR_MEMORY;
+    }
+    daemon->rules = rules;
+    int err = weir_daemon_check(daemon, weir_rules_settings(rules), reason);
+    listenings_fill(daemon, all);
+    for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
+        err = weir_endpoint_parse(all[i].endpoint, all[i].address, reason);
+    if (err == 0)
+        err = listenings_apart(all, reason);
+    if (err == 0)
+        err = weir_certificates_load(&certificates, weir_rules_settings(rules), reason);
+    if (err == 0)
+        err = check_table(daemon, reason);
+    weir_certificates_unref(certificates);
+    free(daemon);
+    return err;
 }
 
 /* Until the loop takes signals over. The first process of a container is not ended by a signal that

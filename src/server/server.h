@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "rules/rules.h"
 #include "server/limits.h"
 #include "server/log.h"
 
@@ -32,6 +33,13 @@ struct weir_server_options {
     bool reset_state; /* overwrite a damaged or foreign state file */
     enum weir_log_format log_format;
 };
+
+/* Whether a server would start with these rules alone, as far as that can be said without starting
+ * it: listeners, certificates, room for their limits in the state that there is or would be. What
+ * only a running server finds (an address in use, a disk that is full) is not looked for. Errors:
+ * WEIR_ERR_RULES and others; `reason` says what is wrong. */
+int weir_server_check(struct weir_rules *rules, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
 
 /* Runs until SIGTERM or SIGINT. Returns the exit status. */
 int weir_server_run(const struct weir_server_options *options);

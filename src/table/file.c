@@ -161,21 +161,18 @@ free_draft:
     return err;
 }
 
-/* Reads and checks what never changes in a header. */
-static int read_header(const struct weir_table *table, uint64_t size, struct table_header *header,
-                       struct weir_reason *reason)
+int file_read_header(int fd, const char *path, uint64_t size, struct table_header *header,
+                     struct weir_reason *reason)
 {
-    if (size < sizeof *header || pread(table->fd, header, sizeof *header, 0) != sizeof *header ||
+    if (size < sizeof *header || pread(fd, header, sizeof *header, 0) != sizeof *header ||
         header->magic != TABLE_MAGIC)
-        return fail(reason, WEIR_ERR_FORMAT, table->path, "not a state file of weir");
+        return fail(reason, WEIR_ERR_FORMAT, path, "not a state file of weir");
     if (header->version != TABLE_VERSION || header->layout != layout_checksum())
-        return fail(reason, WEIR_ERR_FORMAT, table->path,
-                    "a state file of another version of weir");
+        return fail(reason, WEIR_ERR_FORMAT, path, "a state file of another version of weir");
     if (header->check != layout_header_check(header) || layout_check(header) < 0)
-        return fail(reason, WEIR_ERR_DAMAGED, table->path, "the state file's header is damaged");
+        return fail(reason, WEIR_ERR_DAMAGED, path, "the state file's header is damaged");
     if (header->bytes != size)
-        return fail(reason, WEIR_ERR_DAMAGED, table->path,
-                    "the state file is cut short or too long");
+        return fail(reason, WEIR_ERR_DAMAGED, path, "the state file is cut short or too long");
     return 0;
 }
 
@@ -218,7 +215,7 @@ static int open_existing(struct weir_table *table, const struct weir_table_optio
         return err;
     if (fstat(table->fd, &status) != 0)
         return fail_errno(reason, table->path, "read it");
-    err = read_header(table, (uint64_t)status.st_size, &header, reason);
+    err = file_read_header(table->fd, table->path, (uint64_t)status.st_size, &header, reason);
     if (err < 0)
         return err;
     if (header.bytes != plan.bytes && !alone)

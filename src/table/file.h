@@ -18,6 +18,11 @@
 int file_open(struct weir_table *table, const struct weir_table_options *options, bool *alone,
               struct weir_reason *reason) __attribute__((warn_unused_result));
 
+/* Reads and checks what never changes in the header of a file of `size` bytes. Errors:
+ * WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED. */
+int file_read_header(int fd, const char *path, uint64_t size, struct table_header *header,
+                     struct weir_reason *reason) __attribute__((warn_unused_result));
+
 /* Lets others in. Errors: WEIR_ERR_IO. */
 int file_opened(struct weir_table *table) __attribute__((warn_unused_result));
 

@@ -1,0 +1,34 @@
+/* What can be said of a region's file without touching it: what has become of the file that is
+ * open, and whether one would hold the limits of some rules.
+ *
+ * Threads: as struct weir_table, which these functions only read.
+ */
+#ifndef WEIR_TABLE_STATE_FILE_H
+#define WEIR_TABLE_STATE_FILE_H
+
+#include "table/table.h"
+
+enum weir_table_file {
+    WEIR_TABLE_FILE_OURS,        /* its path names it; always so in private memory */
+    WEIR_TABLE_FILE_GONE,        /* nothing has the path's name any more */
+    WEIR_TABLE_FILE_OTHER,       /* another file has it: whoever opens that counts apart */
+    WEIR_TABLE_FILE_CUT,         /* it is shorter than the region: touching it ends the process */
+    WEIR_TABLE_FILE_OVERWRITTEN, /* somebody has written over its header */
+};
+
+/* Compares the file that is open with its path and with what it was when it was opened. System
+ * calls on the path, which may hang where its file system does. */
+enum weir_table_file weir_table_file_state(const struct weir_table *table);
+
+/* Where the region is mapped from a file, for the handler of SIGBUS. False: it is private memory.
+ */
+bool weir_table_mapping(const struct weir_table *table, const void **base, uint64_t *bytes);
+
+/* Whether weir_table_open with these options gives a region that has room for so many distinct
+ * limits. A file that is there is read, never locked or changed; one that this process may not read
+ * is judged by its size. Errors: WEIR_ERR_FULL, WEIR_ERR_RANGE, WEIR_ERR_IO, WEIR_ERR_FORMAT,
+ * WEIR_ERR_DAMAGED. */
+int weir_table_check_room(const struct weir_table_options *options, uint32_t limits,
+                          struct weir_reason *reason) __attribute__((warn_unused_result));
+
+#endif

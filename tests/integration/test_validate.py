@@ -1,0 +1,111 @@
+"""What would keep `weir serve` from starting, `weir validate` says, and in the same words."""
+
+import os
+import socket
+
+import pytest
+
+from daemon.weir import Weir, rules_of
+from model.program import run_weir
+
+API = {"name": "api", "key": ["client.ip"], "rate": "5/min"}
+
+
+def with_plans(count, **state):
+    plans = {f"p{i}": {"api": f"{i + 1}/min"} for i in range(count)}
+    return rules_of({**API, "rate": "plan"}, plans=plans, default_plan="p0", state=state)
+
+
+def judge(folder, text):
+    """Both commands about one file: the statuses, and what validate says."""
+    config = folder / "weir.yaml"
+    config.write_text(text, encoding="utf-8")
+    validate = run_weir("validate", config)
+    serve = run_weir("serve", "--config", config, "--http", "off", "--admin", "off", "--redis", "off")
+    assert serve.returncode == 1 and validate.returncode == 1, validate.stdout
+    (line,) = validate.stderr.splitlines()
+    assert line.startswith(f"weir: {config}: ")
+    said = line.removeprefix(f"weir: {config}: ")
+    assert serve.stderr.splitlines() == [f"weir: {said}"]
+    return said
+
+
+def accepted(folder, text):
+    config = folder / "weir.yaml"
+    config.write_text(text, encoding="utf-8")
+    done = run_weir("validate", config)
+    assert done.returncode == 0, done.stderr
+    with Weir(folder, text) as weir:
+        assert weir.stop() == 0
+
+
+def test_more_different_rates_than_the_state_has_room_for(tmp_path):
+    said = judge(tmp_path, with_plans(3000, size="64MiB"))
+    assert said.startswith("state: 3002 distinct limits") and "raise state.size" in said
+    accepted(tmp_path, with_plans(2000, size="64MiB"))
+    accepted(tmp_path, with_plans(3000, size="128MiB"))
+    assert "fewer" in judge(tmp_path, with_plans(17000, size="1GiB"))
+
+
+def test_equal_rates_of_many_limits_are_one(tmp_path):
+    limits = [{**API, "name": f"l{i}", "match": {"path": f"/{i}"}} for i in range(3000)]
+    accepted(tmp_path, rules_of(*limits, state={"size": "1MiB"}))
+
+
+def test_a_state_file_that_is_there_is_read_and_not_disturbed(tmp_path):
+    state = tmp_path / "state"
+    few, many = with_plans(20, file=str(state), size="1MiB"), with_plans(100, file=str(state), size="1MiB")
+    with Weir(tmp_path, few) as weir:
+        assert weir.check(ip="192.0.2.1").status == 200
+        before, times = state.read_bytes(), state.stat()
+        (tmp_path / "many.yaml").write_text(many, encoding="utf-8")
+        for text in few, many:
+            (tmp_path / "other.yaml").write_text(text, encoding="utf-8")
+            done = run_weir("validate", tmp_path / "other.yaml")
+            assert done.returncode == (text is many)
+        assert "102 distinct limits" in done.stderr and "room for 32" in done.stderr
+        assert state.read_bytes()[:176] == before[:176]
+        assert (state.stat().st_ino, state.stat().st_size) == (times.st_ino, times.st_size)
+        assert weir.stop() == 0
+    judge(tmp_path, many)
+    accepted(tmp_path, few)
+
+
+@pytest.mark.parametrize("content", [b"somebody's only copy\n" * 500, b"\0" * 4096])
+def test_a_state_file_that_is_none(tmp_path, content):
+    state = tmp_path / "state"
+    state.write_bytes(content)
+    text = rules_of(API, state={"file": str(state), "size": "1MiB"})
+    assert judge(tmp_path, text) == f"state file {state}: not a state file of weir"
+    assert state.read_bytes() == content
+    state.write_bytes(b"")
+    accepted(tmp_path, text)
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "directory"])
+def test_a_state_file_that_is_no_regular_file(tmp_path, kind):
+    state = tmp_path / "state"
+    os.mkfifo(state) if kind == "FIFO" else state.mkdir()
+    said = judge(tmp_path, rules_of(API, state={"file": str(state), "size": "1MiB"}))
+    assert said == f"state file {state}: not a regular file"
+
+
+def test_certificates_that_are_not_there(tmp_path):
+    tls = {"cert": str(tmp_path / "none.pem"), "key": str(tmp_path / "none.key")}
+    server = {"http": {"address": "127.0.0.1:0", "tls": tls}}
+    said = judge(tmp_path, rules_of(API, server=server))
+    assert said.startswith("http: tls: ") and "none.pem: No such file" in said
+
+
+def test_listeners_that_stand_in_each_others_way(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    one = {"address": f"127.0.0.1:{port}"}
+    config = tmp_path / "weir.yaml"
+    config.write_text(rules_of(API, server={"http": one, "redis": one}), encoding="utf-8")
+    validate = run_weir("validate", config)
+    serve = run_weir("serve", "--config", config)
+    assert validate.returncode == serve.returncode == 1
+    assert "another listener of this server has the port" in validate.stderr
+    assert validate.stderr.removeprefix(f"weir: {config}: ") == serve.stderr.removeprefix("weir: ")
