@@ -48,6 +48,16 @@ static void readyz_tell(char *text, size_t room, const char *what, unsigned with
                  text[used - 1] == ':' ? "" : ",", what, without, of);
 }
 
+/* It goes on with the file that it has, so that it is as ready as before. */
+static void readyz_tell_state(char *text, size_t room, enum weir_table_file state)
+{
+    size_t used = strlen(text);
+    if (state == WEIR_TABLE_FILE_GONE || state == WEIR_TABLE_FILE_OTHER)
+        snprintf(text + used, room - used, "%s the state file %s; reload to mend it",
+                 strchr(text, ':') ? "," : ":",
+                 state == WEIR_TABLE_FILE_GONE ? "is gone" : "is not the one at its path");
+}
+
 static void readyz_handle(struct weir_http_call *call)
 {
     if (!weir_http_allow(call, "GET", "HEAD"))
@@ -71,6 +81,7 @@ static void readyz_handle(struct weir_http_call *call)
         readyz_tell(text, sizeof text, "identities are", readiness.without_identities,
                     daemon->worker_count);
     }
+    readyz_tell_state(text, sizeof text, daemon->state);
     char line[sizeof text + 1];
     int size = snprintf(line, sizeof line, "%s\n", text);
     weir_http_reply(call, status, NULL, "text/plain", line, (size_t)size);

@@ -60,6 +60,7 @@ int weir_background_open(struct weir_background **out)
     pthread_condattr_destroy(&monotonic);
     sigset_t all, old;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* see state_guard.h */
     pthread_sigmask(SIG_BLOCK, &all, &old);
     int err = pthread_create(&background->thread, NULL, thread_main, background);
     pthread_sigmask(SIG_SETMASK, &old, NULL);

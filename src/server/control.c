@@ -34,10 +34,20 @@ static void control_on_grace(uv_timer_t *timer)
     control_stop_all(daemon);
 }
 
+void weir_control_drain(struct weir_daemon *daemon)
+{
+    daemon->stopping = true;
+    if (daemon->envoy)
+        atomic_store(&daemon->envoy->stopping, true);
+    uv_timer_start(&daemon->grace, control_on_grace, WEIR_SHUTDOWN_MS, 0);
+    for (unsigned i = 0; i < daemon->worker_count; i++)
+        weir_worker_drain(&daemon->workers[i]);
+}
+
 static void control_on_stop(uv_signal_t *handle, int number)
 {
     struct weir_daemon *daemon = handle->data;
-    if (daemon->stopping) {
+    if (daemon->stopping && !daemon->again) {
         uint64_t left_ms = uv_timer_get_due_in(&daemon->grace);
         if (left_ms + STOP_REPEATED_MS > WEIR_SHUTDOWN_MS)
             return;
@@ -46,14 +56,10 @@ static void control_on_stop(uv_signal_t *handle, int number)
         control_stop_all(daemon);
         return;
     }
-    daemon->stopping = true;
-    if (daemon->envoy)
-        atomic_store(&daemon->envoy->stopping, true);
     weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopping", "signal",
                    number == SIGTERM ? "SIGTERM" : "SIGINT");
-    uv_timer_start(&daemon->grace, control_on_grace, WEIR_SHUTDOWN_MS, 0);
-    for (unsigned i = 0; i < daemon->worker_count; i++)
-        weir_worker_drain(&daemon->workers[i]);
+    daemon->again = false;
+    weir_control_drain(daemon);
 }
 
 /* The admin listener stays until the last worker is done: it says that the server is stopping. */

@@ -12,6 +12,7 @@
 #include "server/envoy_shared.h"
 #include "server/redis.h"
 #include "server/server.h"
+#include "server/state_guard.h"
 #include "server/warnings.h"
 #include "server/worker.h"
 
@@ -34,6 +35,8 @@ struct weir_reload {
     uint64_t began_ns; /* CLOCK_BOOTTIME */
     uint64_t slow_ns;  /* when a line next says that it takes long */
 
+    enum weir_table_file state; /* of the state file, where the new rules name the same one */
+
     int err;
     struct weir_reason reason; /* why not; empty: the problems were printed, or `err` says it */
     struct weir_rules *rules;
@@ -49,12 +52,20 @@ struct weir_watch {
     unsigned wanted;          /* WEIR_WANT_..., those of a watch */
     struct weir_rules *rules; /* hold the settings */
 
+    enum weir_table_file state;
     bool certificates_read; /* what follows is there */
     int certificates_err;
     struct weir_reason reason;
     struct weir_certificates *certificates;
     struct weir_certificate_watch watch;
     struct weir_envoy_reading envoy;
+};
+
+/* Listening sockets that one run of the daemon leaves to the next one in the same process. */
+struct weir_kept_sockets {
+    struct weir_endpoint endpoint;
+    unsigned count; /* 0: none */
+    int fds[WEIR_WORKERS_MAX];
 };
 
 struct weir_daemon {
@@ -89,6 +100,14 @@ struct weir_daemon {
     uv_fs_event_t watch;
     _Atomic unsigned running; /* workers whose loops run */
     bool stopping;
+
+    enum weir_table_file state;    /* of the state file, at the last look */
+    uint64_t state_told_ns;        /* when it was logged last; 0: never */
+    bool again;                    /* it stops to run once more, on the state file's new self ... */
+    uint64_t again_ns;             /* ... as the reload wanted that began then */
+    struct weir_rules *rules_next; /* ... with these */
+    struct weir_certificates *certificates_next;
+    struct weir_kept_sockets kept[WEIR_LISTENINGS];
 
     struct weir_background *background;
     unsigned wanted; /* WEIR_WANT_..., not begun */
@@ -129,6 +148,31 @@ void weir_daemon_want(struct weir_daemon *daemon, unsigned wanted);
 void weir_daemon_reload_start(struct weir_daemon *daemon);
 void weir_daemon_watch_start(struct weir_daemon *daemon, unsigned wanted);
 void weir_daemon_reload_tick(struct weir_daemon *daemon);
+
+/* Logs how a reload went. */
+void weir_daemon_reload_log(struct weir_daemon *daemon, const struct weir_reload *reload);
+
+/* Takes note of what a look at the state file has found: logs it, or ends the process. */
+void weir_daemon_state_seen(struct weir_daemon *daemon, enum weir_table_file state);
+
+/* Begins to stop, in order to run once more with these rules, on the file that has the state file's
+ * path then. */
+void weir_daemon_run_again(struct weir_daemon *daemon, struct weir_reload *reload);
+
+/* Whether the limits of these rules find room in the state that the daemon has, or would open.
+ * Errors: WEIR_ERR_FULL and others; `reason` names the state. */
+int weir_daemon_check_state(const struct weir_daemon *daemon, struct weir_rules *rules,
+                            struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Leaves those listening sockets to the next run whose addresses stay. */
+void weir_daemon_keep_sockets(struct weir_daemon *daemon, const struct weir_rules *next);
+
+/* Removes the paths of Unix sockets. */
+void weir_daemon_remove_sockets(const struct weir_daemon *daemon);
+
+/* Stops accepting on all workers, and ends when the last connection is gone, or after
+ * WEIR_SHUTDOWN_MS. */
+void weir_control_drain(struct weir_daemon *daemon);
 
 /* Give back what the background thread has read and nobody takes over any more. */
 void weir_daemon_reload_drop(struct weir_daemon *daemon);

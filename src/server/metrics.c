@@ -525,6 +525,10 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     weir_metrics_put(&metrics, "weir_reloads_total{result=\"ok\"} %" PRIu64 "\n", daemon->reloads);
     weir_metrics_put(&metrics, "weir_reloads_total{result=\"failed\"} %" PRIu64 "\n",
                      daemon->failed_reloads);
+    weir_metrics_number(&metrics, "weir_state_file_lost", "gauge",
+                        "1: the path of the state file no longer names the file in use.",
+                        daemon->state == WEIR_TABLE_FILE_GONE ||
+                            daemon->state == WEIR_TABLE_FILE_OTHER);
     weir_metrics_number(&metrics, "weir_reload_running", "gauge",
                         "1: the rules file is being read again.", daemon->reload.daemon != NULL);
     seconds(&metrics, "weir_reload_duration_seconds",

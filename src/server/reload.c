@@ -251,6 +251,18 @@ void weir_daemon_forget_rules(struct weir_daemon *daemon)
     }
 }
 
+static bool state_stays(const struct weir_daemon *daemon, const struct weir_rules *rules)
+{
+    return !weir_setting_differs(weir_rules_settings(daemon->rules)->state_file,
+                                 weir_rules_settings(rules)->state_file);
+}
+
+/* Whether the state file's path no longer names the file that is open. */
+static bool state_lost(const struct weir_reload *reload)
+{
+    return reload->state == WEIR_TABLE_FILE_GONE || reload->state == WEIR_TABLE_FILE_OTHER;
+}
+
 /* Everything that reads files or takes long, on the background thread. */
 static void reload_run(struct weir_job *job)
 {
@@ -264,9 +276,13 @@ static void reload_run(struct weir_job *job)
         weir_certificate_watch_start(&reload->watch, settings);
         err = weir_certificates_load(&reload->certificates, settings, &reload->reason);
     }
-    if (err == 0 && !reload->first)
+    if (err == 0 && !reload->first && state_stays(daemon, reload->rules))
+        reload->state = weir_table_file_state(daemon->table);
+    if (err == 0 && state_lost(reload))
+        err = weir_daemon_check_state(daemon, reload->rules, &reload->reason);
+    else if (err == 0 && !reload->first)
         err = weir_daemon_prepare(daemon, reload->rules, &reload->reason);
-    if (err == 0 && !reload->first)
+    if (err == 0 && !reload->first && !state_lost(reload))
         weir_daemon_envoy_read(daemon, reload->rules, &reload->envoy);
     reload->err = err;
 }
@@ -332,7 +348,7 @@ static void reload_apply(struct weir_daemon *daemon, struct weir_reload *reload)
     daemon->reloaded_wall_ns = weir_clock_wall_ns();
 }
 
-static void reload_log(struct weir_daemon *daemon, const struct weir_reload *reload)
+void weir_daemon_reload_log(struct weir_daemon *daemon, const struct weir_reload *reload)
 {
     struct weir_log_line line;
     bool failed = reload->err < 0;
@@ -347,11 +363,30 @@ static void reload_log(struct weir_daemon *daemon, const struct weir_reload *rel
     weir_log_end(&line);
 }
 
+/* The rest of a reload that has to stop the daemon first: everything under the new rules is made
+ * anew, so no worker, no limit and no connection can hold on to the state that is left. */
+void weir_daemon_run_again(struct weir_daemon *daemon, struct weir_reload *reload)
+{
+    weir_log_event(&daemon->log, WEIR_LOG_WARNING, "state_file_reopening", "file",
+                   weir_rules_settings(reload->rules)->state_file);
+    weir_daemon_keep_sockets(daemon, reload->rules);
+    daemon->again = true;
+    daemon->again_ns = reload->began_ns;
+    daemon->rules_next = reload->rules;
+    daemon->certificates_next = reload->certificates;
+    daemon->certificate_watch = reload->watch;
+    reload->rules = NULL;
+    reload->certificates = NULL;
+    weir_control_drain(daemon);
+}
+
 static void reload_done(struct weir_job *job)
 {
     struct weir_reload *reload = (struct weir_reload *)(void *)job; /* its first member */
     struct weir_daemon *daemon = reload->daemon;
-    if (!daemon->stopping) {
+    if (!daemon->stopping && reload->err == 0 && state_lost(reload)) {
+        weir_daemon_run_again(daemon, reload);
+    } else if (!daemon->stopping) {
         if (reload->err == 0)
             reload->err = weir_webhook_configure(daemon->webhook,
                                                  &weir_rules_settings(reload->rules)->webhook);
@@ -360,7 +395,7 @@ static void reload_done(struct weir_job *job)
         else
             daemon->failed_reloads++;
         daemon->reload_took_ns = weir_clock_boot_ns() - reload->began_ns;
-        reload_log(daemon, reload);
+        weir_daemon_reload_log(daemon, reload);
     }
     weir_daemon_reload_drop(daemon);
     weir_daemon_want(daemon, 0);

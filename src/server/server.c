@@ -1,6 +1,7 @@
 /* see server.h */
 #include "server/server.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,9 +52,10 @@ static int fail_state(const char *path, int err, const struct weir_reason *why,
     return err;
 }
 
-static struct weir_table_options table_options(const struct weir_daemon *daemon)
+static struct weir_table_options table_options(const struct weir_daemon *daemon,
+                                               const struct weir_rules *rules)
 {
-    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
+    const struct weir_settings *settings = weir_rules_settings(rules);
     return (struct weir_table_options){
         .path = settings->state_file,
         .bytes = settings->state_bytes,
@@ -63,12 +65,13 @@ static struct weir_table_options table_options(const struct weir_daemon *daemon)
     };
 }
 
-static int check_table(const struct weir_daemon *daemon, struct weir_reason *reason)
+int weir_daemon_check_state(const struct weir_daemon *daemon, struct weir_rules *rules,
+                            struct weir_reason *reason)
 {
-    const struct weir_table_options options = table_options(daemon);
+    const struct weir_table_options options = table_options(daemon, rules);
     struct weir_reason why = {{0}};
     uint32_t limits;
-    int err = weir_rules_distinct(daemon->rules, &limits);
+    int err = weir_rules_distinct(rules, &limits);
     if (err == 0)
         err = weir_table_check_room(&options, limits, &why);
     return err == 0 ? 0 : fail_state(options.path, err, &why, reason);
@@ -76,13 +79,17 @@ static int check_table(const struct weir_daemon *daemon, struct weir_reason *rea
 
 static int open_table(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    const struct weir_table_options options = table_options(daemon);
+    const struct weir_table_options options = table_options(daemon, daemon->rules);
     struct weir_reason why = {{0}};
-    int err = check_table(daemon, reason);
+    int err = daemon->table ? 0 : weir_daemon_check_state(daemon, daemon->rules, reason);
     if (err < 0)
         return err;
-    err = weir_table_open(&daemon->table, &options, &why);
-    return err == 0 ? 0 : fail_state(options.path, err, &why, reason);
+    if (!daemon->table) /* else the last run has left it */
+        err = weir_table_open(&daemon->table, &options, &why);
+    if (err < 0)
+        return fail_state(options.path, err, &why, reason);
+    weir_state_guard_set(daemon->table, options.path, &daemon->log);
+    return 0;
 }
 
 static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, unsigned index,
@@ -251,6 +258,7 @@ static int share_files(struct weir_daemon *daemon, struct weir_reason *reason)
         files.admin_listeners += admin;
         files.listeners += !admin;
         files.taken += admin ? 1 : files.workers;
+        files.taken -= daemon->kept[i].count; /* open already */
     }
     if (weir_files_plan(&files, &plan) < 0) {
         snprintf(reason->text, sizeof reason->text,
@@ -267,6 +275,19 @@ static int share_files(struct weir_daemon *daemon, struct weir_reason *reason)
     if (files.listeners > 0 && plan.decisions.max < WEIR_CONNECTIONS_FEW)
         log_few_files(daemon, &files, &plan);
     return 0;
+}
+
+/* Sockets that the last run has left, where they are as many as are wanted: connections that have
+ * come meanwhile wait in them. */
+static bool listening_take(struct listening *listening, struct weir_kept_sockets *kept)
+{
+    if (kept->count != listening->count)
+        return false;
+    *listening->endpoint = kept->endpoint;
+    memcpy(listening->fds, kept->fds, sizeof kept->fds);
+    listening->bound = kept->count;
+    kept->count = 0;
+    return true;
 }
 
 static int listening_bind(struct listening *listening, struct weir_reason *reason)
@@ -310,14 +331,55 @@ static int listenings_apart(const struct listening all[WEIR_LISTENINGS], struct 
     return 0;
 }
 
+static void kept_close(struct weir_kept_sockets *kept)
+{
+    while (kept->count)
+        close(kept->fds[--kept->count]);
+}
+
+/* A copy of each worker's socket of this listener; none, where one cannot be made. */
+static void listening_keep(const struct listening *listening, struct weir_kept_sockets *kept)
+{
+    kept->endpoint = *listening->endpoint;
+    for (unsigned i = 0; i < listening->count; i++) {
+        const struct weir_worker *worker = &listening->workers[i];
+        int fd = -1;
+        for (unsigned j = 0; j < worker->listener_count; j++)
+            if (worker->listeners[j].front == listening->front)
+                fd = fcntl(worker->listeners[j].fd, F_DUPFD_CLOEXEC, 0);
+        if (fd < 0) {
+            kept_close(kept);
+            return;
+        }
+        kept->fds[kept->count++] = fd;
+    }
+}
+
+void weir_daemon_keep_sockets(struct weir_daemon *daemon, const struct weir_rules *next)
+{
+    struct listening before[WEIR_LISTENINGS], after[WEIR_LISTENINGS];
+    struct weir_rules *rules = daemon->rules;
+    listenings_fill(daemon, before);
+    daemon->rules = (struct weir_rules *)(uintptr_t)next; /* only read */
+    listenings_fill(daemon, after);
+    daemon->rules = rules;
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
+        if (before[i].endpoint->kind != WEIR_ENDPOINT_OFF &&
+            !strcmp(before[i].address, after[i].address))
+            listening_keep(&before[i], &daemon->kept[i]);
+}
+
 /* Binds first, all of them, then listens: a port in use is found before anybody is served. */
 static int open_listeners(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     struct listening all[WEIR_LISTENINGS];
     int err = 0;
     listenings_fill(daemon, all);
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
+        if (!listening_take(&all[i], &daemon->kept[i]))
+            kept_close(&daemon->kept[i]);
     for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
-        err = listening_bind(&all[i], reason);
+        err = all[i].bound ? 0 : listening_bind(&all[i], reason);
     if (err == 0)
         err = listenings_apart(all, reason);
     bool bound = err == 0;
@@ -332,7 +394,7 @@ static int open_listeners(struct weir_daemon *daemon, struct weir_reason *reason
     return err;
 }
 
-static void remove_sockets(const struct weir_daemon *daemon)
+void weir_daemon_remove_sockets(const struct weir_daemon *daemon)
 {
     weir_endpoint_remove(&daemon->http_endpoint);
     weir_endpoint_remove(&daemon->redis_endpoint);
@@ -393,11 +455,13 @@ static int start_threads_masked(struct weir_daemon *daemon, struct weir_reason *
     return 0;
 }
 
-/* Signals are the main thread's business: no decision is interrupted by one. */
+/* Signals are the main thread's business: no decision is interrupted by one. But a thread that
+ * touches what a state file no longer has meets the handler itself (state_guard.h). */
 static int start_threads(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     sigset_t all, old;
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_BLOCK, &all, &old);
     int err = start_threads_masked(daemon, reason);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -497,8 +561,11 @@ static void daemon_close(struct weir_daemon *daemon)
     weir_guesses_close(daemon->guesses);
     weir_directories_close(daemon->directories);
     weir_shared_store_close(daemon->shared);
-    weir_table_close(daemon->table);
-    remove_sockets(daemon);
+    if (!daemon->again) { /* else the next run begins with them */
+        weir_state_guard_clear();
+        weir_table_close(daemon->table);
+        weir_daemon_remove_sockets(daemon);
+    }
     free(daemon->workers);
     free(daemon->threads);
 }
@@ -534,28 +601,36 @@ __attribute__((noreturn)) static void leave(struct weir_daemon *daemon, int stat
     weir_log_event(&daemon->log, WEIR_LOG_WARNING, "load_abandoned", "reason",
                    "a file that was being read does not answer");
     weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopped", NULL, NULL);
-    remove_sockets(daemon);
+    weir_daemon_remove_sockets(daemon);
     _exit(status);
 }
 
-static int daemon_run(struct weir_daemon *daemon)
+/* The signals that the control loop handles while there is one. */
+static sigset_t control_signals(void)
 {
-    struct weir_reason reason = {{0}};
-    sigset_t hangup;
-    sigemptyset(&hangup);
-    sigaddset(&hangup, SIGHUP);
-    int err = weir_daemon_load(daemon);
-    if (err < 0)
-        return 1;
-    err = daemon_open(daemon, &reason);
-    if (err != 0)
-        return fail(reason.text);
-    daemon->started_wall_ns = daemon->reloaded_wall_ns = weir_clock_wall_ns();
-    err = start_threads(daemon, &reason);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    return set;
+}
+
+/* Runs the loops until all has stopped. */
+static int daemon_serve(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    const sigset_t signals = control_signals();
+    int err = start_threads(daemon, reason);
     if (err == 0) {
         log_started(daemon);
-        pthread_sigmask(SIG_UNBLOCK, &hangup, NULL);
+        if (daemon->reload.daemon) { /* it runs once more, by a reload */
+            weir_daemon_reload_log(daemon, &daemon->reload);
+            weir_daemon_reload_drop(daemon);
+        }
+        weir_daemon_want(daemon, 0); /* what came while the last run ended */
+        pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
         weir_worker_run(&daemon->admin);
+        pthread_sigmask(SIG_BLOCK, &signals, NULL);
     }
     join_threads(daemon);
     weir_webhook_close(daemon->webhook); /* nobody warns any more */
@@ -563,9 +638,91 @@ static int daemon_run(struct weir_daemon *daemon)
     daemon->background = NULL;
     if (!idle)
         leave(daemon, err < 0);
-    weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopped", NULL, NULL);
+    return err;
+}
+
+static int daemon_run(struct weir_daemon *daemon)
+{
+    struct weir_reason reason = {{0}};
+    int err = weir_background_open(&daemon->background);
+    if (err < 0)
+        return fail(weir_error_text(err));
+    if (!daemon->rules && weir_daemon_load(daemon) < 0)
+        return 1;
+    err = daemon_open(daemon, &reason);
+    if (err != 0)
+        return fail(reason.text);
+    if (!daemon->started_wall_ns)
+        daemon->started_wall_ns = weir_clock_wall_ns();
+    daemon->reloaded_wall_ns = weir_clock_wall_ns();
+    err = daemon_serve(daemon, &reason);
+    if (!daemon->again)
+        weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopped", NULL, NULL);
     daemon_close(daemon);
     return err < 0 ? fail(reason.text) : 0;
+}
+
+/* --- Once more -------------------------------------------------------------------------------- */
+
+/* Opens the file that has the path now, or writes it again from the region that is open. Where that
+ * fails, the region stays that was. */
+static int reopen_table(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    struct weir_table_options options = table_options(daemon, daemon->rules);
+    struct weir_table *next;
+    struct weir_reason why = {{0}};
+    options.copy_of = daemon->table;
+    options.reset = false;
+    int err = weir_table_open(&next, &options, &why);
+    if (err < 0)
+        return fail_state(options.path, err, &why, reason);
+    weir_state_guard_clear();
+    weir_table_close(daemon->table);
+    daemon->table = next;
+    return 0;
+}
+
+static void daemon_free(struct weir_daemon *daemon)
+{
+    weir_daemon_reload_drop(daemon);
+    weir_daemon_watch_drop(daemon);
+    weir_rules_unref(daemon->rules);
+    weir_rules_unref(daemon->rules_next);
+    weir_rules_unref(daemon->retired);
+    weir_certificates_unref(daemon->certificates);
+    weir_certificates_unref(daemon->certificates_next);
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
+        kept_close(&daemon->kept[i]);
+    free(daemon);
+}
+
+/* What the next run begins with: everything else is made anew. Frees the last one. NULL: no memory.
+ */
+static struct weir_daemon *daemon_renew(struct weir_daemon *last)
+{
+    struct weir_daemon *next = calloc(1, sizeof *next);
+    if (!next)
+        return NULL;
+    next->options = last->options;
+    weir_log_init(&next->log, last->log.fd, last->log.format);
+    next->rules = last->rules_next;
+    next->certificates = last->certificates_next;
+    next->certificate_watch = last->certificate_watch;
+    last->rules_next = NULL;
+    last->certificates_next = NULL;
+    next->table = last->table;
+    memcpy(next->kept, last->kept, sizeof next->kept);
+    memset(last->kept, 0, sizeof last->kept);
+    next->started_wall_ns = last->started_wall_ns;
+    next->wanted = last->wanted & WEIR_WANT_RELOAD;
+    next->reload.daemon = next;
+    next->reload.began_ns = last->again_ns;
+    next->reload.err = reopen_table(next, &next->reload.reason);
+    next->reloads = last->reloads + (next->reload.err == 0);
+    next->failed_reloads = last->failed_reloads + (next->reload.err < 0);
+    next->reload_took_ns = weir_clock_boot_ns() - last->again_ns;
+    daemon_free(last);
+    return next;
 }
 
 int weir_server_check(struct weir_rules *rules, struct weir_reason *reason)
@@ -588,7 +745,7 @@ int weir_server_check(struct weir_rules *rules, struct weir_reason *reason)
     if (err == 0)
         err = weir_certificates_load(&certificates, weir_rules_settings(rules), reason);
     if (err == 0)
-        err = check_table(daemon, reason);
+        err = weir_daemon_check_state(daemon, rules, reason);
     weir_certificates_unref(certificates);
     free(daemon);
     return err;
@@ -608,12 +765,12 @@ static void on_early_stop(int number)
 static void signals_begin(void)
 {
     const struct sigaction stop = {.sa_handler = on_early_stop};
-    sigset_t hangup;
-    sigemptyset(&hangup);
-    sigaddset(&hangup, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &hangup, NULL);
+    sigset_t signals = control_signals();
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGINT, &stop, NULL);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    sigdelset(&signals, SIGHUP);
+    pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
 }
 
 int weir_server_run(const struct weir_server_options *options)
@@ -624,17 +781,17 @@ int weir_server_run(const struct weir_server_options *options)
     signal(SIGPIPE, SIG_IGN); /* a peer that is gone is an error of its write */
     daemon->options = *options;
     weir_log_init(&daemon->log, STDERR_FILENO, options->log_format);
-    signals_begin();
-    int status = weir_background_open(&daemon->background);
-    status = status < 0 ? fail(weir_error_text(status)) : daemon_run(daemon);
-    if (!weir_background_close(daemon->background, LOAD_PATIENCE_MS))
-        leave(daemon, status); /* after a failed start */
-    weir_daemon_reload_drop(daemon);
-    weir_daemon_watch_drop(daemon);
-    if (daemon->rules)
-        weir_rules_unref(daemon->rules);
-    weir_rules_unref(daemon->retired);
-    weir_certificates_unref(daemon->certificates);
-    free(daemon);
-    return status;
+    for (;;) {
+        signals_begin();
+        int status = daemon_run(daemon);
+        if (!daemon->again) {
+            (void)!weir_background_close(daemon->background, LOAD_PATIENCE_MS); /* no start: idle */
+            daemon_free(daemon);
+            return status;
+        }
+        struct weir_daemon *next = daemon_renew(daemon);
+        if (!next)
+            return fail(weir_error_text(WEIR_ERR_MEMORY)); /* with all that it holds */
+        daemon = next;
+    }
 }

@@ -121,6 +121,30 @@ static int build(struct weir_table *table, const char *draft,
     return region_format(table, base, &plan, options);
 }
 
+/* Copies what fits, and the time: `old` may be a region that was in use until now. */
+static int copy(struct weir_table *table, const struct weir_table_options *options,
+                const struct weir_table *old, struct weir_reason *reason)
+{
+    struct table_header *header = table->header;
+    uint64_t mark_ns = __atomic_load_n(&old->header->mark_ns, __ATOMIC_RELAXED);
+    uint64_t now_ns = weir_table_time(old, options->boot_ns);
+    struct weir_reason detail = {""};
+    int err = copy_region(table, old);
+
+    if (err < 0)
+        return err;
+    now_ns = now_ns > mark_ns ? now_ns : mark_ns;
+    header->t0_ns = now_ns > options->wall_ns ? now_ns : options->wall_ns;
+    header->mark_ns = header->t0_ns;
+    table->fixed.t0_ns = header->t0_ns;
+    /* Another process may write to `old` all the while. */
+    if (weir_table_validate(table, &detail) == 0)
+        return 0;
+    fail(reason, WEIR_ERR_BUSY, table->path, "cannot be copied while another process writes: ");
+    reason_text(reason, detail.text);
+    return WEIR_ERR_BUSY;
+}
+
 /* Makes the file `path` new: from `old` what fits (NULL: empty). */
 static int create(struct weir_table *table, const struct weir_table_options *options,
                   const struct weir_table *old, bool replace, struct weir_reason *reason)
@@ -144,7 +168,7 @@ static int create(struct weir_table *table, const struct weir_table_options *opt
         memcpy(with_secret.secret, old->fixed.secret, sizeof with_secret.secret);
     err = build(table, draft, &with_secret, reason);
     if (err == 0 && old != NULL)
-        err = copy_region(table, old);
+        err = copy(table, options, old, reason);
     if (err < 0)
         goto remove_draft;
     if (rename(draft, table->path) == 0)
@@ -254,7 +278,7 @@ static int try_open_file(struct weir_table *table, const struct weir_table_optio
     *alone = false;
     table->fd = open(table->path, O_RDWR | O_CLOEXEC);
     if (table->fd < 0)
-        return errno == ENOENT ? create(table, options, NULL, false, reason)
+        return errno == ENOENT ? create(table, options, options->copy_of, false, reason)
                                : fail_errno(reason, table->path, "open it");
     if (fstat(table->fd, &status) != 0 || !S_ISREG(status.st_mode))
         return fail(reason, WEIR_ERR_FORMAT, table->path, "not a regular file");

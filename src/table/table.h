@@ -70,7 +70,10 @@ struct weir_table_options {
     uint64_t bytes;        /* the whole region; 0: 64 MiB */
     uint32_t span_percent; /* share of the region for spans; 0: 6; at most 90 */
     uint32_t
-        params_max;     /* distinct limits; 0: chosen from `bytes`, at most WEIR_TABLE_PARAMS_MAX */
+        params_max; /* distinct limits; 0: chosen from `bytes`, at most WEIR_TABLE_PARAMS_MAX */
+    const struct weir_table *copy_of; /* what a file begins with that is not there yet: whatever
+                                         this table holds, whose owners no longer write. NULL:
+                                         nothing */
     bool reset;         /* overwrite a damaged or foreign file (--reset-state); a good one stays */
     uint64_t wall_ns;   /* the wall clock now: t0 of a region that nobody else has open */
     uint64_t boot_ns;   /* CLOCK_BOOTTIME now */
