@@ -37,6 +37,30 @@ static bool store_reached(void *context, bool now)
     return totals.reached && (!now || totals.up > 0);
 }
 
+static void first_run(struct weir_job *job)
+{
+    struct weir_watch *watch = (struct weir_watch *)(void *)job; /* its first member */
+    weir_envoy_reading_read(&watch->envoy, watch->daemon->envoy);
+}
+
+static void first_done(struct weir_job *job)
+{
+    struct weir_watch *watch = (struct weir_watch *)(void *)job; /* its first member */
+    weir_envoy_shared_take(watch->daemon->envoy, &watch->envoy);
+}
+
+/* Reads the folder before there is a loop; signals go on to end the process meanwhile. */
+static void read_first(struct weir_daemon *daemon)
+{
+    struct weir_watch *watch = &daemon->watching;
+    watch->job = (struct weir_job){.run = first_run, .done = first_done};
+    watch->daemon = daemon;
+    weir_envoy_reading_begin(&watch->envoy, daemon->envoy);
+    weir_background_start(daemon->background, &watch->job);
+    weir_background_wait(daemon->background);
+    weir_daemon_watch_drop(daemon);
+}
+
 int weir_daemon_envoy_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     const struct weir_envoy_settings settings = settings_of(daemon, daemon->rules);
@@ -57,10 +81,7 @@ int weir_daemon_envoy_open(struct weir_daemon *daemon, struct weir_reason *reaso
     }
     weir_envoy_shared_set(daemon->envoy, &settings, daemon->rules);
     /* With a folder that is wrong the original starts, too, and waits for a better one. */
-    struct weir_envoy_reading reading;
-    weir_envoy_reading_begin(&reading, daemon->envoy);
-    weir_envoy_reading_read(&reading, daemon->envoy);
-    weir_envoy_shared_take(daemon->envoy, &reading);
+    read_first(daemon);
     return 0;
 }
 

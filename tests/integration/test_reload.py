@@ -189,3 +189,56 @@ def test_kubernetes_swaps_of_links_are_followed(tmp_path):
         (tmp_path / "..data_tmp").symlink_to("..2")
         (tmp_path / "..data_tmp").rename(tmp_path / "..data")
         assert "limits=2" in weir.reload()
+
+
+# --- Envoy's folder ------------------------------------------------------------------------------
+
+def envoy_file(folder, name="1.yaml"):
+    (folder / "envoy").mkdir(exist_ok=True)
+    path = folder / "envoy" / name
+    path.write_text("domain: d\ndescriptors:\n- key: a\n", encoding="utf-8")
+    return path
+
+
+def envoy_rules(folder):
+    return rules_of(API, envoy={"config": str(folder / "envoy")}, server={"grpc": "127.0.0.1:0"})
+
+
+def test_envoys_folder_is_read_beside_the_loop_too(tmp_path):
+    path = envoy_file(tmp_path)
+    with Weir(tmp_path, envoy_rules(tmp_path)) as weir:
+        weir.wait_event("envoy_config_loaded")
+        with Hang(path) as hang:
+            weir.signal(signal.SIGHUP)
+            wait_until(hang.wanted, what="the load")
+            assert health(weir) == (200, 200)
+            hang.end()
+            weir.wait_event("reloaded")
+        weir.wait_event("envoy_config_loaded", 2)
+        with Hang(path) as hang:
+            envoy_file(tmp_path, "2.yaml").unlink()
+            envoy_file(tmp_path, "3.yaml").write_text("domain: e\n", encoding="utf-8")
+            wait_until(hang.wanted, what="the load that the watch begins")
+            assert health(weir) == (200, 200)
+            weir.signal(signal.SIGTERM)
+            assert weir.wait() == 0
+            assert "event=load_abandoned" in weir.text()
+
+
+def test_a_signal_ends_a_start_that_hangs_in_envoys_folder(tmp_path):
+    with Hang(envoy_file(tmp_path)) as hang, Weir(tmp_path, envoy_rules(tmp_path), wait=False) as weir:
+        wait_until(hang.wanted, what="the load")
+        weir.signal(signal.SIGTERM)
+        assert weir.wait() == 0
+
+
+def test_a_pipe_in_envoys_folder_is_refused_and_the_old_configuration_stays(tmp_path):
+    envoy_file(tmp_path)
+    with Weir(tmp_path, envoy_rules(tmp_path)) as weir:
+        weir.wait_event("envoy_config_loaded")
+        pipe = make_special(tmp_path / "envoy" / "pipe.yaml", "FIFO")
+        line = weir.wait_event("envoy_config_error")
+        assert f"cannot read {pipe}: it is a FIFO; give a regular file" in line
+        assert health(weir) == (200, 200)
+        pipe.unlink()
+        weir.wait_event("envoy_config_loaded", 2)
