@@ -1,6 +1,7 @@
 /* One thread beside a loop: jobs one after the other, and one that does not return. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -16,9 +17,10 @@ struct test_job {
     struct weir_job job;
     struct weir_background *background;
     uv_thread_t opener, ran_on;
-    int gate[2];        /* `run` reads a byte from it; closed: it goes on */
-    int begun[2];       /* `run` writes a byte to it */
-    unsigned ran, done; /* how often */
+    int gate[2];     /* `run` reads a byte from it; closed: it goes on */
+    int begun[2];    /* `run` writes a byte to it */
+    atomic_uint ran; /* how often */
+    unsigned done;
     struct test_job *next;
 };
 
