@@ -71,7 +71,8 @@ def test_a_state_file_that_is_there_is_read_and_not_disturbed(tmp_path):
     accepted(tmp_path, few)
 
 
-@pytest.mark.parametrize("content", [b"somebody's only copy\n" * 500, b"\0" * 4096])
+@pytest.mark.parametrize("content", [b"somebody's only copy\n" * 500, b"\0" * 4096],
+                         ids=["text", "zeros"])
 def test_a_state_file_that_is_none(tmp_path, content):
     state = tmp_path / "state"
     state.write_bytes(content)
