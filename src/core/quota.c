@@ -167,7 +167,7 @@ void quota_report(const struct weir_limit *limit, const struct weir_cell *cell,
         return;
     if (use->cost > limit->capacity)
         report->retry_after_ns = WEIR_NEVER;
-    else if (use->cost > report->remaining)
+    else if (use->cost > report->remaining || view.used > view.capacity) /* in debt: even 0 */
         report->retry_after_ns = retry_at(limit, &view, use->cost) - use->now_ns;
 }
 

@@ -40,6 +40,24 @@ static void a_quota_begins_anew_with_its_period(void **state)
     assert_int_equal(report.retry_after_ns, WEIR_NEVER);
 }
 
+static void a_quota_in_debt_denies_a_cost_of_zero_until_its_period_ends(void **state)
+{
+    static const uint64_t rollovers[] = {0, 3};
+
+    for (int i = 0; i < 2; i++) {
+        struct weir_limit limit = quota(10, rollovers[i]);
+        struct weir_cell cell = {0, 0};
+        struct weir_report report;
+
+        weir_cell_charge(&limit, &cell, bounds[3], limit.capacity + 1);
+        assert_false(decide(&limit, &cell, bounds[3] + 5, 0, &report));
+        assert_int_equal(report.remaining, 0);
+        assert_int_equal(report.retry_after_ns, bounds[4] - bounds[3] - 5);
+        assert_false(decide(&limit, &cell, bounds[4] - 1, 0, NULL));
+        assert_true(decide(&limit, &cell, bounds[4], 0, NULL));
+    }
+}
+
 static void what_is_left_comes_over_once(void **state)
 {
     struct weir_limit limit = quota(100, 20);
@@ -190,7 +208,13 @@ static void run_trace(uint64_t seed, uint64_t rollover)
             charged[slot] = 0;
             continue;
         }
-        bool admits = cost <= model_remaining(&model, period);
+        if (draw(&random, 12) == 0) { /* a debit, which may go beyond the capacity */
+            weir_cell_charge(&limit, &cell, now, cost);
+            model.used[period] += cost;
+            cost = draw(&random, 2);
+        }
+        bool admits = model.used[period] <= model_capacity(&model, period) &&
+                      cost <= model_remaining(&model, period);
 
         if (decide(&limit, &cell, now, cost, &report) != admits)
             fail_msg("seed %d: period %d cost %d", (int)seed, period, (int)cost);
@@ -244,6 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_quota_begins_anew_with_its_period),
+        cmocka_unit_test(a_quota_in_debt_denies_a_cost_of_zero_until_its_period_ends),
         cmocka_unit_test(what_is_left_comes_over_once),
         cmocka_unit_test(periods_go_on_beyond_the_end_of_the_calendar),
         cmocka_unit_test(another_calendar_starts_fresh),
