@@ -21,6 +21,14 @@ struct weir_answer_warning {
     uint8_t percent; /* the highest threshold that is reached; 0: none, or the request is denied */
 };
 
+/* One of several rates of a limit, which is a policy of its own in the RateLimit fields. */
+struct weir_answer_rate {
+    const struct weir_limit *limit;
+    struct weir_report report;
+    uint64_t next_ns; /* as in struct weir_answer_limit */
+    bool allowed;
+};
+
 struct weir_answer_limit {
     struct weir_bytes name;
     const struct weir_limit *limit; /* NULL: a state-less check (always deny) */
@@ -30,6 +38,10 @@ struct weir_answer_limit {
                          cost and is 0 when it was allowed */
     uint64_t cost;
     struct weir_answer_warning warning;
+    uint8_t rate_count; /* several rates: they are rates[first_rate..+rate_count) of the answer, in
+                           the order of the rules file, and `limit`, `report` and `allowed` are the
+                           tightest one's (weir_decision_tightest); 0: the limit has one rate */
+    uint8_t first_rate;
     bool allowed, shadow, unlimited;
     bool borrowed; /* it is the pool of limits that deny, and was charged in their place */
     bool overflow; /* the table had no room for its key: `report` and `next_ns` are estimates */
@@ -46,6 +58,7 @@ struct weir_answer {
     uint8_t source;          /* enum weir_source */
     uint16_t count;
     struct weir_answer_limit limits[WEIR_CHECKS_MAX];
+    struct weir_answer_rate rates[WEIR_CHECKS_MAX];
 };
 
 #endif

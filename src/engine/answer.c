@@ -23,16 +23,19 @@ static uint64_t next_ns(const struct weir_check *check, const struct weir_outcom
     return one.retry_after_ns;
 }
 
-/* When all rates of a limit admit a cost of 1. */
-static uint64_t latest_next_ns(const struct weir_decision *decision, uint16_t first, uint16_t end)
+/* Tells every rate of a limit of several. Returns when all of them admit a cost of 1. */
+static uint64_t answer_rates(const struct weir_decision *decision, uint16_t first, uint16_t end,
+                             struct weir_answer_rate *rates)
 {
     uint64_t latest_ns = 0;
     for (uint16_t i = first; i < end; i++) {
-        struct weir_report report;
-        weir_decision_report(decision, i, &report);
-        uint64_t ns =
-            next_ns(&decision->checks[i], &decision->outcomes[i], &report, decision->now_ns);
-        latest_ns = ns > latest_ns ? ns : latest_ns;
+        struct weir_answer_rate *rate = &rates[i - first];
+        weir_decision_report(decision, i, &rate->report);
+        rate->limit = decision->checks[i].limit;
+        rate->allowed = decision->outcomes[i].verdict != WEIR_DENIED;
+        rate->next_ns =
+            next_ns(&decision->checks[i], &decision->outcomes[i], &rate->report, decision->now_ns);
+        latest_ns = rate->next_ns > latest_ns ? rate->next_ns : latest_ns;
     }
     return latest_ns;
 }
@@ -75,8 +78,9 @@ static bool overflows(const struct weir_decision *decision, uint16_t first, uint
 
 /* Tells one limit, whose checks are [first, end). */
 static void answer_limit(const struct weir_decision *decision, uint16_t first, uint16_t end,
-                         struct weir_answer_limit *limit)
+                         struct weir_answer *answer)
 {
+    struct weir_answer_limit *limit = &answer->limits[answer->count++];
     uint16_t i = weir_decision_tightest(decision, first, end, &limit->report);
     const struct weir_generation *generation = weir_entry_of(decision)->generation;
     const struct weir_check *check = &decision->checks[i];
@@ -92,9 +96,11 @@ static void answer_limit(const struct weir_decision *decision, uint16_t first, u
                       is_borrowed(decision, check->rule);
     limit->overflow = overflows(decision, first, end);
     answer_warning(decision, first, end, &limit->warning);
+    limit->rate_count = end - first == 1 ? 0 : (uint8_t)(end - first);
+    limit->first_rate = (uint8_t)first; /* there are no more rates than checks */
     limit->next_ns = end - first == 1
                          ? next_ns(check, &decision->outcomes[i], &limit->report, decision->now_ns)
-                         : latest_next_ns(decision, first, end);
+                         : answer_rates(decision, first, end, &answer->rates[first]);
 }
 
 /* The request's retry. Under QUOTA one admitted check is enough, so the soonest counts. */
@@ -200,7 +206,7 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
         end = weir_decision_limit_end(decision, i);
         if (decision->denied_by >= i && decision->denied_by < end)
             answer->denied_by = (int16_t)answer->count;
-        answer_limit(decision, i, end, &answer->limits[answer->count++]);
+        answer_limit(decision, i, end, answer);
     }
     answer->retry_after_ns = retry_after(decision, answer);
     bool charges = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_DEBIT;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/quota.h"
+#include "core/period.h"
 #include "core/siphash.h"
 #include "engine/state.h"
 
@@ -68,19 +68,6 @@ uint8_t weir_decision_warns(const struct weir_decision *decision, uint16_t first
     while (reached < at->count && weir_warn_reached(at->percent[reached], use->used, use->capacity))
         reached++;
     return reached;
-}
-
-/* When the period ends that a time is in. */
-static uint64_t period_end(const struct weir_limit_spec *spec, uint64_t now_ns)
-{
-    if (spec->algorithm == WEIR_QUOTA)
-        return quota_begins(spec, quota_period(spec, now_ns) + 1);
-    return (now_ns / spec->window_ns + 1) * spec->window_ns;
-}
-
-static bool has_boundaries(const struct weir_limit_spec *spec)
-{
-    return spec->algorithm == WEIR_QUOTA || spec->algorithm == WEIR_FIXED_WINDOW;
 }
 
 /* --- What this engine knows ------------------------------------------------------------------- */
@@ -222,7 +209,7 @@ static void look_limit(struct weir_engine *engine, const struct weir_entry *entr
     struct fact fact = {
         .used = use.used,
         .capacity = use.capacity,
-        .resets_at_ns = has_boundaries(spec) ? end_ns : decision->now_ns + use.reset_after_ns,
+        .resets_at_ns = period_resets(spec) ? end_ns : decision->now_ns + use.reset_after_ns,
         .rule = rule,
     };
     for (fact.index = 0; fact.index < reached; fact.index++) {

@@ -128,20 +128,41 @@ size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
     return (size_t)(out - start);
 }
 
+/* A policy's name, as the RateLimit fields have it (ratelimit_headers.h). */
+static char *policy_write(char *out, struct weir_bytes name, unsigned number)
+{
+    *out = ',';
+    out = name_write(out + 1, name);
+    if (number > 0) {
+        out[-1] = ':'; /* for the closing quote */
+        out = weir_decimal_write(out, number);
+        *out++ = '"';
+    }
+    return out;
+}
+
 static char *violated_policies_write(char *out, const struct weir_answer *answer)
 {
-    bool first = true;
-    out = WEIR_LITERAL_WRITE(out, ",\"violated-policies\":[");
+    out = WEIR_LITERAL_WRITE(out, ",\"violated-policies\":");
+    char *list = out;
     for (uint16_t i = 0; answer != NULL && i < answer->count; i++) {
-        if (answer->limits[i].allowed || answer->limits[i].shadow) {
+        const struct weir_answer_limit *limit = &answer->limits[i];
+        if (limit->allowed || limit->shadow) {
             continue;
         }
-        if (!first) {
-            *out++ = ',';
+        if (limit->rate_count == 0) {
+            out = policy_write(out, limit->name, 0);
         }
-        first = false;
-        out = name_write(out, answer->limits[i].name);
+        for (unsigned j = 0; j < limit->rate_count; j++) {
+            if (!answer->rates[limit->first_rate + j].allowed) {
+                out = policy_write(out, limit->name, j + 1);
+            }
+        }
     }
+    if (out == list) {
+        *out++ = '[';
+    }
+    *list = '['; /* for the comma before the first */
     *out++ = ']';
     return out;
 }

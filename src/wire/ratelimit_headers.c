@@ -1,6 +1,7 @@
 /* See ratelimit_headers.h. */
 #include "wire/ratelimit_headers.h"
 
+#include "core/period.h"
 #include "core/wide.h"
 #include "wire/decimal.h"
 
@@ -30,8 +31,22 @@ static bool is_told(const struct weir_answer_limit *told)
     return i == told->name.size;
 }
 
+/* One rate of a limit that is told. */
+struct policy {
+    struct weir_bytes name; /* the limit's */
+    unsigned number;        /* of the rate, from 1, where the limit has several; else 0 */
+    const struct weir_limit *limit;
+    const struct weir_report *report;
+    uint64_t next_ns;
+};
+
+static struct policy policy_of(const struct weir_answer_limit *told)
+{
+    return (struct policy){told->name, 0, told->limit, &told->report, told->next_ns};
+}
+
 /* A string (RFC 9651 4.1.6). */
-static char *name_write(char *out, struct weir_bytes name)
+static char *name_write(char *out, struct weir_bytes name, unsigned number)
 {
     *out++ = '"';
     for (size_t i = 0; i < name.size; i++) {
@@ -40,14 +55,19 @@ static char *name_write(char *out, struct weir_bytes name)
         }
         *out++ = name.data[i];
     }
+    if (number > 0) {
+        *out++ = ':';
+        out = weir_decimal_write(out, number);
+    }
     *out++ = '"';
     return out;
 }
 
-static char *policy_write(char *out, const struct weir_answer_limit *told)
+static char *policy_write(char *out, const struct policy *policy, uint64_t now_ns)
 {
-    const struct weir_limit_spec *spec = &told->limit->spec;
-    out = name_write(out, told->name);
+    const struct weir_limit_spec *spec = &policy->limit->spec;
+    (void)now_ns;
+    out = name_write(out, policy->name, policy->number);
     out = WEIR_LITERAL_WRITE(out, ";q=");
     out = integer_write(out, spec->rate);
     if (spec->algorithm == WEIR_CONCURRENCY) {
@@ -60,44 +80,49 @@ static char *policy_write(char *out, const struct weir_answer_limit *told)
     return out;
 }
 
-/* ceil(r*W/N): how long a bucket takes to earn what is left of it. r <= N, so it is at most W. */
-static uint64_t earned_in_ns(const struct weir_limit_spec *spec, uint64_t r)
+/* r, of which the quota is the cap: a burst or what came over is not promised for every W. */
+static uint64_t available(const struct policy *policy)
+{
+    uint64_t q = policy->limit->spec.rate, left = policy->report->remaining;
+    return left < q ? left : q;
+}
+
+/* ceil(r*W/N): how long r lasts at the limit's own pace. r <= N, so it is at most W. */
+static uint64_t paced_ns(const struct weir_limit_spec *spec, uint64_t r)
 {
     uint64_t rest;
+    if (r == spec->rate) {
+        return spec->window_ns;
+    }
     struct wide product = wide_multiply(r, spec->window_ns);
-    uint64_t ns =
-        r == spec->rate ? spec->window_ns : wide_divide(product.hi, product.lo, spec->rate, &rest);
-    return r == spec->rate ? ns : ns + (rest != 0);
+    uint64_t ns = wide_divide(product.hi, product.lo, spec->rate, &rest);
+    return ns + (rest != 0);
 }
 
-/* The effective window; WEIR_NEVER when there is none to tell. */
-static uint64_t effective_window_ns(const struct weir_answer_limit *told, uint64_t r)
+/* t; WEIR_NEVER when there is none. */
+static uint64_t window_left_ns(const struct policy *policy, uint64_t now_ns)
 {
+    const struct weir_limit_spec *spec = &policy->limit->spec;
+    uint64_t r = available(policy), retry_ns = policy->report->retry_after_ns;
+    if (r == 0 && !period_resets(spec) && retry_ns != WEIR_NEVER && retry_ns > policy->next_ns) {
+        return retry_ns;
+    }
     if (r == 0) {
-        return told->next_ns;
+        return policy->next_ns;
     }
-    switch (told->limit->spec.algorithm) {
-    case WEIR_TOKEN_BUCKET:
-    case WEIR_GCRA:
-    case WEIR_LEAKY_BUCKET:
-    case WEIR_LEAKY_QUEUE:
-        return earned_in_ns(&told->limit->spec, r);
-    case WEIR_CONCURRENCY:
-        return WEIR_NEVER;
-    default:
-        return told->report.reset_after_ns;
+    if (period_resets(spec)) {
+        return period_end(spec, now_ns) - now_ns;
     }
+    return spec->algorithm == WEIR_CONCURRENCY ? WEIR_NEVER : paced_ns(spec, r);
 }
 
-static char *quota_write(char *out, const struct weir_answer_limit *told)
+static char *quota_write(char *out, const struct policy *policy, uint64_t now_ns)
 {
-    uint64_t q = told->limit->spec.rate;
-    uint64_t r = told->report.remaining < q ? told->report.remaining : q;
-    uint64_t window_ns = effective_window_ns(told, r);
+    uint64_t window_ns = window_left_ns(policy, now_ns);
 
-    out = name_write(out, told->name);
+    out = name_write(out, policy->name, policy->number);
     out = WEIR_LITERAL_WRITE(out, ";r=");
-    out = integer_write(out, r);
+    out = integer_write(out, available(policy));
     if (window_ns != WEIR_NEVER) {
         out = WEIR_LITERAL_WRITE(out, ";t=");
         out = integer_write(out, seconds_up(window_ns));
@@ -105,28 +130,52 @@ static char *quota_write(char *out, const struct weir_answer_limit *told)
     return out;
 }
 
-/* Writes a list (RFC 9651 4.1.1) of all limits that are told. */
-static char *list_write(char *out, const struct weir_answer *answer, uint32_t told,
-                        char *(*member_write)(char *, const struct weir_answer_limit *))
+/* Writes a list (RFC 9651 4.1.1) of all policies of the limits that are told. */
+static char *policies_write(char *out, const struct weir_answer *answer, uint32_t told,
+                            char *(*member_write)(char *, const struct policy *, uint64_t))
 {
     for (uint32_t left = told; left != 0; left &= left - 1) {
+        const struct weir_answer_limit *limit = &answer->limits[__builtin_ctz(left)];
+        struct policy policy = policy_of(limit);
         if (left != told) {
             out = WEIR_LITERAL_WRITE(out, ", ");
         }
-        out = member_write(out, &answer->limits[__builtin_ctz(left)]);
+        if (limit->rate_count == 0) {
+            out = member_write(out, &policy, answer->now_ns);
+        }
+        for (unsigned i = 0; i < limit->rate_count; i++) {
+            const struct weir_answer_rate *rate = &answer->rates[limit->first_rate + i];
+            policy = (struct policy){limit->name, i + 1, rate->limit, &rate->report, rate->next_ns};
+            if (i > 0) {
+                out = WEIR_LITERAL_WRITE(out, ", ");
+            }
+            out = member_write(out, &policy, answer->now_ns);
+        }
     }
     return WEIR_LITERAL_WRITE(out, "\r\n");
 }
 
 static char *warning_write(char *out, const struct weir_answer_limit *told)
 {
-    out = name_write(out, told->name);
+    out = name_write(out, told->name, 0);
     out = WEIR_LITERAL_WRITE(out, ";threshold=");
     out = integer_write(out, told->warning.percent);
     out = WEIR_LITERAL_WRITE(out, ";used=");
     out = integer_write(out, told->warning.used);
     out = WEIR_LITERAL_WRITE(out, ";limit=");
     return integer_write(out, told->warning.capacity);
+}
+
+/* Writes a list of all limits in `warned`. */
+static char *warnings_write(char *out, const struct weir_answer *answer, uint32_t warned)
+{
+    for (uint32_t left = warned; left != 0; left &= left - 1) {
+        if (left != warned) {
+            out = WEIR_LITERAL_WRITE(out, ", ");
+        }
+        out = warning_write(out, &answer->limits[__builtin_ctz(left)]);
+    }
+    return WEIR_LITERAL_WRITE(out, "\r\n");
 }
 
 /* The limit that the single-limit dialects tell. */
@@ -164,6 +213,14 @@ static char *single_write(char *out, const char *line, size_t size,
     return WEIR_LITERAL_WRITE(out, "\r\n");
 }
 
+/* What the single-limit dialects call the reset: t; where there is none, when all is as new. */
+static uint64_t reset_ns(const struct weir_answer_limit *told, uint64_t now_ns)
+{
+    struct policy policy = policy_of(told);
+    uint64_t window_ns = window_left_ns(&policy, now_ns);
+    return window_ns != WEIR_NEVER ? window_ns : told->report.reset_after_ns;
+}
+
 size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer *answer,
                                     uint64_t wall_s, char *out)
 {
@@ -179,13 +236,13 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
     if (told != 0) {
         if (dialects & WEIR_HEADERS_DRAFT) {
             out = WEIR_LITERAL_WRITE(out, "RateLimit-Policy: ");
-            out = list_write(out, answer, told, policy_write);
+            out = policies_write(out, answer, told, policy_write);
             out = WEIR_LITERAL_WRITE(out, "RateLimit: ");
-            out = list_write(out, answer, told, quota_write);
+            out = policies_write(out, answer, told, quota_write);
         }
         const struct weir_answer_limit *limit = tightest(answer, told);
         const struct weir_report *report = &limit->report;
-        uint64_t reset_s = seconds_up(report->reset_after_ns);
+        uint64_t reset_s = seconds_up(reset_ns(limit, answer->now_ns));
         if (dialects & WEIR_HEADERS_DRAFT_03) {
             out = SINGLE_WRITE(out, "RateLimit-", report, reset_s);
         }
@@ -202,7 +259,7 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
     }
     if (warned != 0 && dialects != 0) {
         out = WEIR_LITERAL_WRITE(out, "X-RateLimit-Warning: ");
-        out = list_write(out, answer, warned, warning_write);
+        out = warnings_write(out, answer, warned);
     }
     if (!answer->allowed && answer->retry_after_ns != WEIR_NEVER) {
         out = WEIR_LITERAL_WRITE(out, "Retry-After: ");

@@ -4,13 +4,21 @@
  * as RFC 9651 lists of strings with parameters; -03 for the three single fields; RFC 9110 10.2.3
  * for Retry-After.
  *
- * draft: one list member a limit, in the order of the answer. q = N; qu = "concurrent-requests" for
- * concurrency; w = W, left out for concurrency and where W is no whole number of seconds.
- * r = min(remaining, q). t is the effective window of -11: when r = 0, the seconds until 1 is
- * admitted (left out for "never"); else ceil(r*W/N) for buckets, so that r/t stays at the sustained
- * rate, reset_after for windows, and nothing for concurrency, whose leases end when they end.
+ * draft: one list member a limit, in the order of the answer; a limit of several rates has one for
+ * each, named by the limit and the number of the rate ("api:2"), which no limit of a rules file is
+ * called. q = N; qu = "concurrent-requests" for concurrency; w = W, left out for concurrency and
+ * quotas and where W is no whole number of seconds. r = min(remaining, q). t, in seconds:
+ *
+ *   fixed windows, quotas   until the window or period ends, a true reset; left out for N = 0
+ *   r = 0                   Retry-After: until 1 is admitted, or, where the limit denied a larger
+ *                           cost, until that is; left out for "never"
+ *   concurrency             left out: leases end when they end
+ *   all others              ceil(r*W/N), never above w: they have no reset, and who paces r/t goes
+ *                           at the limit's own pace
+ *
  * The other dialects tell one limit, the tightest: the one to blame for a denial, else the one with
- * the least remaining: its capacity, remaining, and reset_after (x-epoch: the time of it).
+ * the least remaining: its capacity, remaining, and t as the reset (x-epoch: the time of it); where
+ * there is no t, reset_after.
  *
  * X-RateLimit-Warning is house-made, beside whatever dialects there are: a list in the order of the
  * answer of the limits that have reached a threshold (`warn_at`): the highest one in percent, what
@@ -29,8 +37,9 @@
 #define WEIR_RATELIMIT_NAME_MAX 64
 
 /* Room that is always enough: WEIR_CHECKS_MAX limits, thrice an escaped name (2 * 64 + 2 bytes)
- * with its parameters (at most 80), and 1 KiB for the fields that come once. */
-#define WEIR_RATELIMIT_HEADERS_MAX (WEIR_CHECKS_MAX * 3 * (2 * WEIR_RATELIMIT_NAME_MAX + 82) + 1024)
+ * with its rate's number (3) and its parameters (at most 80), and 1 KiB for the fields that come
+ * once. */
+#define WEIR_RATELIMIT_HEADERS_MAX (WEIR_CHECKS_MAX * 3 * (2 * WEIR_RATELIMIT_NAME_MAX + 85) + 1024)
 
 /* Writes the fields as "Name: value\r\n" lines, Retry-After (denials with a finite wait) included.
  * `dialects` is a set of enum weir_header_dialect, in which x-epoch takes the place of x-delta;

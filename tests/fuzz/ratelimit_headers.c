@@ -39,12 +39,14 @@ static void answer_take(struct weir_answer *answer, struct weir_limit *limits, s
     answer->allowed = number_take(input, 1) & 1;
     answer->denied_by = (int16_t)(number_take(input, 1) % (answer->count + 1u)) - 1;
     answer->retry_after_ns = number_take(input, 8);
+    answer->now_ns = number_take(input, 7);
+    unsigned rates = 0;
     for (unsigned i = 0; i < answer->count; i++) {
         struct weir_answer_limit *told = &answer->limits[i];
         uint64_t flags = number_take(input, 1);
         limits[i].spec.algorithm = (enum weir_algorithm)(flags & 7);
         limits[i].spec.rate = number_take(input, 6);
-        limits[i].spec.window_ns = number_take(input, 7);
+        limits[i].spec.window_ns = number_take(input, 7) | 1;
         told->limit = flags & 8 ? NULL : &limits[i];
         told->shadow = flags >> 4 & 1;
         told->unlimited = flags >> 5 & 1;
@@ -53,6 +55,16 @@ static void answer_take(struct weir_answer *answer, struct weir_limit *limits, s
         told->report.reset_after_ns = number_take(input, 8);
         told->next_ns = number_take(input, 8);
         told->name = name_take(input);
+        /* What is no number of rates in an answer of 32 checks is taken for none. */
+        told->rate_count = (uint8_t)number_take(input, 1);
+        if (told->rate_count < 2 || rates + told->rate_count > WEIR_CHECKS_MAX) {
+            told->rate_count = 0;
+        }
+        told->first_rate = (uint8_t)rates;
+        for (unsigned j = 0; j < told->rate_count; j++) {
+            answer->rates[rates++] =
+                (struct weir_answer_rate){&limits[i], told->report, told->next_ns, true};
+        }
         told->warning = (struct weir_answer_warning){
             told->next_ns, told->report.limit, (uint8_t)(flags >> 6 & 1 ? told->report.limit : 0)};
     }
@@ -89,7 +101,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(written == 0 || memcmp(out + written - 2, "\r\n", 2) == 0);
     unsigned told = members(out, written, "\r\nRateLimit-Policy: ");
     REQUIRE(members(out, written, "\r\nX-RateLimit-Warning: ") <= told);
-    REQUIRE(told <= answer.count && told == members(out, written, "\r\nRateLimit: "));
+    unsigned policies = answer.count;
+    for (unsigned i = 0; i < answer.count; i++) {
+        policies += answer.limits[i].rate_count;
+    }
+    REQUIRE(told <= policies && told == members(out, written, "\r\nRateLimit: "));
     free(out);
     return 0;
 }

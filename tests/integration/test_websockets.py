@@ -133,7 +133,7 @@ def test_handshakes_are_counted_and_sockets_while_they_are_open(site):
     wait_until(lambda: open_sockets(site) == 0, what="the end of all leases")
     assert WebSocket(site).open  # the fifth in 10 s
     sixth = WebSocket(site)
-    assert sixth.answer.status == 429 and '"handshakes";r=0' in sixth.answer["ratelimit"]
+    assert sixth.answer.status == 429 and '"handshakes:1";r=0' in sixth.answer["ratelimit"]
 
 
 def test_a_client_cannot_end_the_lease_of_another(site):
@@ -148,6 +148,6 @@ def test_routes_that_nobody_named_have_the_default(site):
         statuses = [client.request("GET", f"/wp-admin/{i}").status for i in range(5)]
         assert statuses == [200] * 4 + [429]
         reply = client.request("GET", "/.env")
-        assert reply.status == 429 and '"unknown-routes";r=0' in reply["ratelimit"]
+        assert reply.status == 429 and '"unknown-routes:1";r=0' in reply["ratelimit"]
         for _ in range(10):  # and what has a line is none of them
             assert client.request("GET", "/leaderboard/week").status == 200

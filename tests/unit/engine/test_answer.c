@@ -77,11 +77,12 @@ static void several_rates_of_one_limit_are_told_as_one(void **state)
     static const struct {
         uint64_t now_ns, remaining;
         int denied_by;
+        uint64_t of_second;
     } steps[] = {
-        {0, 1, -1},
-        {0, 0, -1},
-        {SECOND, 0, -1},    /* of the hour, with one left of the second */
-        {2 * SECOND, 0, 1}, /* told of the hour alone */
+        {0, 1, -1, 1},
+        {0, 0, -1, 0},
+        {SECOND, 0, -1, 1},    /* of the hour, with one left of the second */
+        {2 * SECOND, 0, 1, 2}, /* told of the hour alone */
     };
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         struct weir_decision *d = rig_take(&rig, 0);
@@ -94,6 +95,16 @@ static void several_rates_of_one_limit_are_told_as_one(void **state)
         assert_int_equal(answer.limits[1].report.remaining, steps[i].remaining);
         assert_ptr_equal(answer.limits[1].limit, i < 2 ? &second : &hour);
         assert_int_equal(answer.limits[1].allowed, steps[i].denied_by < 0);
+        /* And each of them in its place, whichever is the tightest. */
+        assert_int_equal(answer.limits[0].rate_count, 0);
+        assert_int_equal(answer.limits[1].rate_count, 2);
+        const struct weir_answer_rate *rates = &answer.rates[answer.limits[1].first_rate];
+        assert_ptr_equal(rates[0].limit, &second);
+        assert_ptr_equal(rates[1].limit, &hour);
+        assert_int_equal(rates[0].report.remaining, steps[i].of_second);
+        assert_int_equal(rates[1].report.remaining, i < 3 ? 2 - i : 0);
+        assert_true(rates[0].allowed);
+        assert_int_equal(rates[1].allowed, i < 3);
     }
     uint64_t hour_ends = 3600 * SECOND - (START + 2 * SECOND) % (3600 * SECOND);
     assert_int_equal(answer.retry_after_ns, hour_ends);

@@ -41,4 +41,21 @@ static inline struct weir_answer_limit *answer_add(struct weir_answer *answer,
     return told;
 }
 
+/* Adds one of several rates to the limit that was added last; returns it. */
+static inline struct weir_answer_rate *answer_add_rate(struct weir_answer *answer,
+                                                       const struct weir_limit *limit)
+{
+    struct weir_answer_limit *told = &answer->limits[answer->count - 1];
+    struct weir_answer_rate *rate;
+    if (told->rate_count == 0 && answer->count > 1) {
+        const struct weir_answer_limit *before = told - 1;
+        told->first_rate =
+            (uint8_t)(before->first_rate + (before->rate_count > 0 ? before->rate_count : 1));
+    }
+    rate = &answer->rates[told->first_rate + told->rate_count++];
+    rate->limit = limit;
+    rate->allowed = true;
+    return rate;
+}
+
 #endif

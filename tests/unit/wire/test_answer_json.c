@@ -150,6 +150,10 @@ static void problems_carry_the_types_of_the_draft(void **state)
         "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\","
         "\"title\":\"Request cannot be satisfied as assigned quota has been exceeded\","
         "\"status\":429,\"violated-policies\":[\"daily\",\"monthly\"]}");
+    for (int i = 1; i <= 3; i++) /* of three rates the second and the third deny */
+        answer_add_rate(&answer, answer.limits[3].limit)->allowed = i == 1;
+    assert_non_null(strstr(problem(WEIR_PROBLEM_QUOTA_EXCEEDED, 429, NULL),
+                           ",\"violated-policies\":[\"daily\",\"monthly:2\",\"monthly:3\"]}"));
     assert_string_equal(
         problem(WEIR_PROBLEM_REDUCED_CAPACITY, 503, "a \"store\" is down"),
         "{\"type\":\"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity\","

@@ -29,20 +29,21 @@ static void the_draft_is_two_lists(void **state)
     told->report.remaining = 4;
     told->report.reset_after_ns = 11 * SECOND + 1;
     assert_string_equal(written(WEIR_HEADERS_DRAFT, 0), "RateLimit-Policy: \"login\";q=5;w=60\r\n"
-                                                        "RateLimit: \"login\";r=4;t=12\r\n");
+                                                        "RateLimit: \"login\";r=4;t=48\r\n");
     told = answer_add(&answer, &limits, "api", WEIR_FIXED_WINDOW, 1000, 3600 * SECOND);
     told->report.remaining = 999;
-    told->report.reset_after_ns = 1;
+    answer.now_ns = 7 * 3600 * SECOND - 1;
     assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
                         "RateLimit-Policy: \"login\";q=5;w=60, \"api\";q=1000;w=3600\r\n"
-                        "RateLimit: \"login\";r=4;t=12, \"api\";r=999;t=1\r\n");
+                        "RateLimit: \"login\";r=4;t=48, \"api\";r=999;t=1\r\n");
 }
 
-static void the_window_of_a_bucket_shrinks_with_what_is_left(void **state)
+static void without_a_reset_t_is_how_long_what_is_left_lasts_at_the_limits_pace(void **state)
 {
-    static const enum weir_algorithm buckets[] = {WEIR_TOKEN_BUCKET, WEIR_GCRA, WEIR_LEAKY_BUCKET,
-                                                  WEIR_LEAKY_QUEUE};
-    for (size_t i = 0; i < 4; i++) {
+    static const enum weir_algorithm buckets[] = {WEIR_TOKEN_BUCKET,   WEIR_GCRA,
+                                                  WEIR_LEAKY_BUCKET,   WEIR_LEAKY_QUEUE,
+                                                  WEIR_SLIDING_WINDOW, WEIR_SLIDING_LOG};
+    for (size_t i = 0; i < sizeof buckets / sizeof buckets[0]; i++) {
         answer_start(&answer);
         struct weir_answer_limit *told =
             answer_add(&answer, &limits, "b", buckets[i], 7, 10 * SECOND);
@@ -76,6 +77,101 @@ static void the_window_of_a_bucket_is_exact_over_the_whole_range(void **state)
                         "RateLimit: \"b\";r=549755813888;t=15811200\r\n");
 }
 
+static void a_window_or_period_ends_at_its_end_however_fresh_it_is(void **state)
+{
+    static const uint64_t bounds[] = {0, 5000 * SECOND, 9000 * SECOND};
+    for (int fresh = 0; fresh < 2; fresh++) {
+        answer_start(&answer);
+        answer.now_ns = 5400 * SECOND;
+        struct weir_answer_limit *told =
+            answer_add(&answer, &limits, "hour", WEIR_FIXED_WINDOW, 10, 3600 * SECOND);
+        told->report.remaining = fresh ? 10 : 3;
+        told->report.reset_after_ns = fresh ? 0 : 1800 * SECOND;
+        told = answer_add(&answer, &limits, "month", WEIR_QUOTA, 10, 4000 * SECOND);
+        limits.limits[1].spec.bounds = bounds;
+        limits.limits[1].spec.bound_count = 3;
+        limits.limits[1].spec.rollover = 5;
+        told->report.remaining = fresh ? 15 : 3;
+        told->report.reset_after_ns = fresh ? 0 : 7600 * SECOND; /* what comes over lasts longer */
+        assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
+                            fresh ? "RateLimit-Policy: \"hour\";q=10;w=3600, \"month\";q=10\r\n"
+                                    "RateLimit: \"hour\";r=10;t=1800, \"month\";r=10;t=3600\r\n"
+                                  : "RateLimit-Policy: \"hour\";q=10;w=3600, \"month\";q=10\r\n"
+                                    "RateLimit: \"hour\";r=3;t=1800, \"month\";r=3;t=3600\r\n");
+    }
+}
+
+static void where_nothing_is_left_t_is_retry_after(void **state)
+{
+    answer_start(&answer);
+    struct weir_answer_limit *told =
+        answer_add(&answer, &limits, "log", WEIR_SLIDING_LOG, 10, 60 * SECOND);
+    told->next_ns = 40 * SECOND + 1;
+    told->report.reset_after_ns = 101 * SECOND;
+    assert_string_equal(written(WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA, 0),
+                        "RateLimit-Policy: \"log\";q=10;w=60\r\nRateLimit: \"log\";r=0;t=41\r\n"
+                        "X-RateLimit-Limit: 10\r\nX-RateLimit-Remaining: 0\r\n"
+                        "X-RateLimit-Reset: 41\r\n");
+    answer.allowed = told->allowed = false; /* a cost of 2, say, which waits for longer */
+    answer.denied_by = 0;
+    answer.retry_after_ns = told->report.retry_after_ns = 55 * SECOND;
+    assert_string_equal(written(WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA, 0),
+                        "RateLimit-Policy: \"log\";q=10;w=60\r\nRateLimit: \"log\";r=0;t=55\r\n"
+                        "X-RateLimit-Limit: 10\r\nX-RateLimit-Remaining: 0\r\n"
+                        "X-RateLimit-Reset: 55\r\nRetry-After: 55\r\n");
+    answer.retry_after_ns = told->report.retry_after_ns = WEIR_NEVER; /* a cost above the limit */
+    assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
+                        "RateLimit-Policy: \"log\";q=10;w=60\r\nRateLimit: \"log\";r=0;t=41\r\n");
+}
+
+static void the_reset_of_one_limit_is_its_t(void **state)
+{
+    answer_start(&answer);
+    struct weir_answer_limit *told =
+        answer_add(&answer, &limits, "a", WEIR_SLIDING_WINDOW, 100, 3600 * SECOND);
+    told->report.remaining = 50;
+    told->report.reset_after_ns = 6400 * SECOND;
+    assert_string_equal(written(WEIR_HEADERS_DRAFT | WEIR_HEADERS_DRAFT_03, 0),
+                        "RateLimit-Policy: \"a\";q=100;w=3600\r\n"
+                        "RateLimit: \"a\";r=50;t=1800\r\n"
+                        "RateLimit-Limit: 100\r\nRateLimit-Remaining: 50\r\n"
+                        "RateLimit-Reset: 1800\r\n");
+    answer_start(&answer); /* leases come back when they end: all of them by then */
+    told = answer_add(&answer, &limits, "jobs", WEIR_CONCURRENCY, 3, 30 * SECOND);
+    told->report.remaining = 1;
+    told->report.reset_after_ns = 20 * SECOND;
+    assert_string_equal(written(WEIR_HEADERS_X_DELTA, 0),
+                        "X-RateLimit-Limit: 3\r\nX-RateLimit-Remaining: 1\r\n"
+                        "X-RateLimit-Reset: 20\r\n");
+}
+
+static void every_rate_of_a_limit_is_a_policy_of_its_own(void **state)
+{
+    static struct weir_limit rates[2];
+    rates[0].spec =
+        (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 10, .window_ns = SECOND};
+    rates[1].spec = (struct weir_limit_spec){
+        .algorithm = WEIR_SLIDING_LOG, .rate = 100, .window_ns = 60 * SECOND};
+    for (int tightest = 0; tightest < 2; tightest++) {
+        answer_start(&answer);
+        answer_add(&answer, &limits, "one", WEIR_GCRA, 1, SECOND)->report.remaining = 1;
+        struct weir_answer_limit *told =
+            answer_add(&answer, &limits, "api", WEIR_SLIDING_LOG, 0, SECOND);
+        for (int i = 0; i < 2; i++) {
+            struct weir_answer_rate *rate = answer_add_rate(&answer, &rates[i]);
+            rate->report.remaining = i == 0 ? 3 : 50;
+            if (i == tightest) {
+                told->limit = rate->limit;
+                told->report = rate->report;
+            }
+        }
+        assert_string_equal(
+            written(WEIR_HEADERS_DRAFT, 0),
+            "RateLimit-Policy: \"one\";q=1;w=1, \"api:1\";q=10;w=1, \"api:2\";q=100;w=60\r\n"
+            "RateLimit: \"one\";r=1;t=1, \"api:1\";r=3;t=1, \"api:2\";r=50;t=30\r\n");
+    }
+}
+
 static void a_window_of_a_part_of_a_second_is_left_out(void **state)
 {
     answer_start(&answer);
@@ -84,7 +180,7 @@ static void a_window_of_a_part_of_a_second_is_left_out(void **state)
     told->report.remaining = 10;
     told->report.reset_after_ns = 0;
     assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
-                        "RateLimit-Policy: \"ms\";q=10\r\nRateLimit: \"ms\";r=10;t=0\r\n");
+                        "RateLimit-Policy: \"ms\";q=10\r\nRateLimit: \"ms\";r=10;t=1\r\n");
 }
 
 static void a_limit_of_zero_never_admits_and_has_no_window_to_tell(void **state)
@@ -150,28 +246,28 @@ static void the_other_dialects_are_three_fields(void **state)
     told->report = (struct weir_report){120, 119, 0, 600000000};
     assert_string_equal(written(WEIR_HEADERS_DRAFT_03, 0),
                         "RateLimit-Limit: 120\r\nRateLimit-Remaining: 119\r\n"
-                        "RateLimit-Reset: 1\r\n");
+                        "RateLimit-Reset: 60\r\n");
     assert_string_equal(written(WEIR_HEADERS_X_DELTA, 1700000000),
                         "X-RateLimit-Limit: 120\r\nX-RateLimit-Remaining: 119\r\n"
-                        "X-RateLimit-Reset: 1\r\n");
+                        "X-RateLimit-Reset: 60\r\n");
     assert_string_equal(written(WEIR_HEADERS_X_EPOCH, 1700000000),
                         "X-RateLimit-Limit: 120\r\nX-RateLimit-Remaining: 119\r\n"
-                        "X-RateLimit-Reset: 1700000002\r\n");
-    told->report.reset_after_ns = 0;
-    assert_string_equal(written(WEIR_HEADERS_X_EPOCH, 1700000000),
-                        "X-RateLimit-Limit: 120\r\nX-RateLimit-Remaining: 119\r\n"
-                        "X-RateLimit-Reset: 1700000000\r\n");
-    told->report.reset_after_ns = 600000000;
+                        "X-RateLimit-Reset: 1700000061\r\n");
     assert_string_equal(written(WEIR_HEADERS_X_EPOCH | WEIR_HEADERS_X_DELTA, 1700000000),
                         "X-RateLimit-Limit: 120\r\nX-RateLimit-Remaining: 119\r\n"
-                        "X-RateLimit-Reset: 1700000002\r\n");
+                        "X-RateLimit-Reset: 1700000061\r\n");
     assert_string_equal(
         written(WEIR_HEADERS_DRAFT | WEIR_HEADERS_DRAFT_03 | WEIR_HEADERS_X_DELTA, 0),
         "RateLimit-Policy: \"a\";q=100;w=60\r\n"
         "RateLimit: \"a\";r=100;t=60\r\n"
-        "RateLimit-Limit: 120\r\nRateLimit-Remaining: 119\r\nRateLimit-Reset: 1\r\n"
+        "RateLimit-Limit: 120\r\nRateLimit-Remaining: 119\r\nRateLimit-Reset: 60\r\n"
         "X-RateLimit-Limit: 120\r\nX-RateLimit-Remaining: 119\r\n"
-        "X-RateLimit-Reset: 1\r\n");
+        "X-RateLimit-Reset: 60\r\n");
+    answer_start(&answer); /* nothing is in flight */
+    answer_add(&answer, &limits, "jobs", WEIR_CONCURRENCY, 3, 30 * SECOND)->report.remaining = 3;
+    assert_string_equal(written(WEIR_HEADERS_X_EPOCH, 1700000000),
+                        "X-RateLimit-Limit: 3\r\nX-RateLimit-Remaining: 3\r\n"
+                        "X-RateLimit-Reset: 1700000000\r\n");
 }
 
 static void one_limit_is_told_as_the_tightest(void **state)
@@ -184,13 +280,13 @@ static void one_limit_is_told_as_the_tightest(void **state)
     shadow->shadow = true;
     assert_string_equal(written(WEIR_HEADERS_X_DELTA, 0),
                         "X-RateLimit-Limit: 30\r\nX-RateLimit-Remaining: 20\r\n"
-                        "X-RateLimit-Reset: 0\r\n");
+                        "X-RateLimit-Reset: 1\r\n");
     answer.allowed = false;
     answer.denied_by = 0;
     answer.retry_after_ns = 1;
     assert_string_equal(written(WEIR_HEADERS_X_DELTA, 0),
                         "X-RateLimit-Limit: 100\r\nX-RateLimit-Remaining: 50\r\n"
-                        "X-RateLimit-Reset: 0\r\nRetry-After: 1\r\n");
+                        "X-RateLimit-Reset: 1\r\nRetry-After: 1\r\n");
 }
 
 static void what_is_not_for_clients_is_not_told(void **state)
@@ -213,7 +309,7 @@ static void what_is_not_for_clients_is_not_told(void **state)
     answer_add(&answer, &limits, "told", WEIR_GCRA, 1, SECOND)->report.remaining = 1;
     assert_string_equal(written(WEIR_HEADERS_X_DELTA, 0),
                         "X-RateLimit-Limit: 1\r\nX-RateLimit-Remaining: 1\r\n"
-                        "X-RateLimit-Reset: 0\r\n");
+                        "X-RateLimit-Reset: 1\r\n");
 }
 
 static void retry_after_stands_on_denials_with_a_finite_wait_only(void **state)
@@ -247,9 +343,9 @@ static void integers_are_clamped_to_fifteen_digits(void **state)
     told->report = (struct weir_report){UINT64_MAX, UINT64_MAX, 0, SECOND};
     assert_string_equal(written(WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA, 0),
                         "RateLimit-Policy: \"huge\";q=999999999999999;w=60\r\n"
-                        "RateLimit: \"huge\";r=999999999999999;t=1\r\n"
+                        "RateLimit: \"huge\";r=999999999999999;t=60\r\n"
                         "X-RateLimit-Limit: 999999999999999\r\n"
-                        "X-RateLimit-Remaining: 999999999999999\r\nX-RateLimit-Reset: 1\r\n");
+                        "X-RateLimit-Remaining: 999999999999999\r\nX-RateLimit-Reset: 60\r\n");
 }
 
 /* The value of a field, or NULL. */
@@ -310,7 +406,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_draft_is_two_lists),
-        cmocka_unit_test(the_window_of_a_bucket_shrinks_with_what_is_left),
+        cmocka_unit_test(without_a_reset_t_is_how_long_what_is_left_lasts_at_the_limits_pace),
+        cmocka_unit_test(a_window_or_period_ends_at_its_end_however_fresh_it_is),
+        cmocka_unit_test(where_nothing_is_left_t_is_retry_after),
+        cmocka_unit_test(the_reset_of_one_limit_is_its_t),
+        cmocka_unit_test(every_rate_of_a_limit_is_a_policy_of_its_own),
         cmocka_unit_test(the_window_of_a_bucket_is_exact_over_the_whole_range),
         cmocka_unit_test(a_window_of_a_part_of_a_second_is_left_out),
         cmocka_unit_test(a_limit_of_zero_never_admits_and_has_no_window_to_tell),
