@@ -229,8 +229,8 @@ bool weir_redis_fill_check(struct weir_redis_call *call, struct weir_decision *d
 
 /* A bucket as commands give it: `burst` at once, refilled by `count` per `window` units of
  * `unit_ns` (1 or 1,000,000,000). All must be at least 1. Rate and window are brought to lower
- * terms where they are out of range as they stand; a burst above what can be kept (2^40, or 2^62 ns
- * to refill) becomes the most that can, and replies tell so. Errors: as weir_redis_limits_find. */
+ * terms where they are out of range as they stand. Errors: WEIR_ERR_RANGE (a window above 366 days;
+ * a burst above 2^40 or that takes more than 2^62 ns to refill), and as weir_redis_limits_find. */
 int weir_redis_bucket(struct weir_redis *redis, uint64_t burst, uint64_t count, uint64_t window,
                       uint64_t unit_ns, const struct weir_limit **limit, struct weir_reason *reason)
     __attribute__((warn_unused_result));

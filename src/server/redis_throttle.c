@@ -75,7 +75,13 @@ int weir_redis_bucket(struct weir_redis *redis, uint64_t burst, uint64_t count, 
             return WEIR_ERR_RANGE;
         }
         uint64_t most = spec_burst_max(&spec);
-        spec.burst = burst < most ? burst : most;
+        if (burst > most) {
+            snprintf(reason->text, sizeof reason->text,
+                     "the burst is too large: a bucket of this rate holds at most %llu",
+                     (unsigned long long)most);
+            return WEIR_ERR_RANGE;
+        }
+        spec.burst = burst;
         int err = weir_redis_limits_find(redis->shared->limits, redis->worker->store,
                                          redis->worker->local, &spec, NULL, &found, reason);
         if (err < 0)

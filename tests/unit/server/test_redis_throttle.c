@@ -150,11 +150,36 @@ static void errors_are_worded_as_redis_cell_words_them(void **state)
     RUN(steps);
 }
 
+static void a_burst_that_no_bucket_holds_is_refused(void **state)
+{
+    static const struct step steps[] = {
+        {0, "THROTTLE w 4611686019 1 1",
+         "-ERR Rate limit check failed: the burst is too large: a bucket of this rate holds at "
+         "most "
+         "4611686018"},
+        {0, "THROTTLE w 9223372036854775807 100 60",
+         "-ERR Rate limit check failed: the burst is too large: a bucket of this rate holds at "
+         "most "
+         "7686143364"},
+        {0, "CL.THROTTLE w 9223372036854775807 100 60",
+         "-Cell error: Store error: the burst is too large: a bucket of this rate holds at most "
+         "7686143364"},
+        {0, "GCRA w 4611686018 1 1",
+         "-ERR the burst is too large: a bucket of this rate holds at most 4611686018"},
+        {0, "WEIR.CHECKALL 1 w 1099511627776 1099511627776 1 1",
+         "-ERR limit 1: the burst is too large: a bucket of this rate holds at most 1099511627776"},
+        {0, "EXISTS w", "0"},
+        {0, "CL.THROTTLE w 4611686017 1 1", "0 4611686018 4611686017 -1 1"},
+        {0, "CL.THROTTLE v 1099511627775 1099511627776 1", "0 1099511627776 1099511627775 -1 1"},
+    };
+    RUN(steps);
+}
+
 static void the_whole_range_of_numbers_is_taken_where_it_can_be_kept(void **state)
 {
     static const struct step steps[] = {
         /* 1 a second, and the deepest bucket of that rate: 2^62 ns. */
-        {0, "THROTTLE w 9223372036854775807 9223372036854775807 9223372036854775807",
+        {0, "THROTTLE w 4611686018 9223372036854775807 9223372036854775807",
          "1 4611686018 4611686017 4611686017 0"},
         /* A billion a second is one a nanosecond, whichever way it is said. */
         {0, "CL.THROTTLE x 9 1000000000 1 10", "0 10 0 -1 1"},
@@ -369,6 +394,7 @@ int main(void)
         CASE(rates_above_a_thousand_a_second_are_exact),
         CASE(a_raised_rate_never_denies_and_keeps_what_was_used),
         CASE(errors_are_worded_as_redis_cell_words_them),
+        CASE(a_burst_that_no_bucket_holds_is_refused),
         CASE(the_whole_range_of_numbers_is_taken_where_it_can_be_kept),
         CASE(waiting_as_told_is_enough),
         CASE(throttlecrab_is_told_what_it_knows),
