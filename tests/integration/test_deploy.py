@@ -14,6 +14,8 @@ LIMITS = [
     {"name": "host", "match": {"path": "/host", "host": "shop.example.org"}, "key": [],
      "rate": "1/hour"},
     {"name": "spoof", "match": {"path": "/spoof"}, "key": ["client.ip"], "rate": "1/hour"},
+    {"name": "warned", "match": {"path": "/warned"}, "key": ["client.ip"],
+     "algorithm": "sliding_log", "rate": "4/hour", "warn_at": "50%"},
     {"name": "agent", "match": {"path": "/agent"}, "key": ["header.user-agent"], "rate": "1/hour"},
 ]
 
@@ -41,6 +43,15 @@ def test_a_denied_request_gets_429_with_all_fields_and_never_reaches_the_applica
     assert denied["cache-control"] == "no-store"
     assert denied.json["type"].endswith("#quota-exceeded") and denied.json["status"] == 429
     assert site.app.seen == [("POST", "/login?next=/")] * 2
+
+
+def test_a_client_is_warned_before_it_is_denied(site):
+    with Client(site.address) as client:
+        replies = [client.request("GET", "/warned") for _ in range(5)]
+    assert [reply.status for reply in replies] == [200] * 4 + [429]
+    assert [reply["x-ratelimit-warning"] or None for reply in replies] == [
+        None, '"warned";threshold=50;used=2;limit=4', '"warned";threshold=50;used=3;limit=4',
+        '"warned";threshold=50;used=4;limit=4', None]
 
 
 def test_what_no_limit_meets_passes_without_fields(site):

@@ -2,6 +2,7 @@
 --   txn.weir_status   what weir answered (200, 429; another 4xx where it could not read the request),
 --                     or 0 where it could not be asked
 --   txn.weir_limit, txn.weir_policy, txn.weir_retry    RateLimit, RateLimit-Policy, Retry-After
+--   txn.weir_warning  X-RateLimit-Warning, of limits with warn_at
 --   txn.weir_lease    of limits of `concurrency`: the application ends it (POST /v1/release)
 -- Needs HAProxy 2.5 or later with Lua (Debian's has it). The address is weir's http listener.
 
@@ -48,5 +49,6 @@ core.register_action("weir", { "http-req" }, function(txn)
     txn:set_var("txn.weir_limit", first(answer and answer.headers, "ratelimit"))
     txn:set_var("txn.weir_policy", first(answer and answer.headers, "ratelimit-policy"))
     txn:set_var("txn.weir_retry", first(answer and answer.headers, "retry-after"))
+    txn:set_var("txn.weir_warning", first(answer and answer.headers, "x-ratelimit-warning"))
     txn:set_var("txn.weir_lease", first(answer and answer.headers, "x-weir-lease"))
 end)
