@@ -1,6 +1,23 @@
 /* see calendar.h */
 #include "rules/calendar.h"
 
+#include <string.h>
+#include <strings.h>
+
+static const char *const weekdays[] = {"monday", "tuesday",  "wednesday", "thursday",
+                                       "friday", "saturday", "sunday"};
+
+int rules_weekday_parse(struct weir_bytes word)
+{
+    for (int day = 0; day < 7; day++) {
+        if ((word.size == 3 || word.size == strlen(weekdays[day])) &&
+            strncasecmp(word.data, weekdays[day], word.size) == 0) {
+            return day;
+        }
+    }
+    return -1;
+}
+
 /* When period number `index` begins; numbers count days, weeks, months or years of the epoch. */
 static int64_t begins(const struct rules_calendar *calendar, const struct rules_zone *zone,
                       int64_t index)

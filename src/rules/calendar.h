@@ -28,6 +28,9 @@ struct rules_calendar {
 #define RULES_CALENDAR_TO_S INT64_C(2840140800)  /* 2060-01-01 UTC */
 #define RULES_CALENDAR_BOUNDS_MAX 25600
 
+/* "Mon", "monday", in any case: its number from Monday, or -1. */
+int rules_weekday_parse(struct weir_bytes word);
+
 /* Writes when periods begin, in seconds since the epoch and in order: the last beginning at or
  * before from_s, the one before it, and all after it up to to_s. Returns how many, at most `max`,
  * at least 2 when max >= 2. */

@@ -10,8 +10,6 @@
 #define NS UINT64_C(1000000000)
 
 static const char *const units[] = {"day", "week", "month", "year"};
-static const char *const weekdays[] = {"monday", "tuesday",  "wednesday", "thursday",
-                                       "friday", "saturday", "sunday"};
 
 /* --- What is written -------------------------------------------------------------------------- */
 
@@ -38,14 +36,8 @@ static bool anchor_day(struct weir_bytes word, struct rules_calendar *calendar)
     uint64_t day;
     switch (calendar->unit) {
     case RULES_WEEKLY:
-        for (int32_t i = 0; i < 7; i++) {
-            if (rules_text_is(word, weekdays[i]) ||
-                (word.size == 3 && memcmp(word.data, weekdays[i], 3) == 0)) {
-                calendar->weekday = i;
-                return true;
-            }
-        }
-        return false;
+        calendar->weekday = rules_weekday_parse(word);
+        return calendar->weekday >= 0;
     case RULES_MONTHLY:
         if (word.size > 2 || weir_digits_parse(&day, word.data, word.size) != (int)word.size ||
             day < 1 || day > 31) {

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "rules/calendar.h"
 
@@ -16,9 +15,6 @@
 
 /* --- What is written -------------------------------------------------------------------------- */
 
-static const char *const names[] = {"monday", "tuesday",  "wednesday", "thursday",
-                                    "friday", "saturday", "sunday"};
-
 /* Cuts what stands before `separator` off the front of a text. */
 static struct weir_bytes cut(struct weir_bytes *text, char separator)
 {
@@ -30,18 +26,6 @@ static struct weir_bytes cut(struct weir_bytes *text, char separator)
     return piece;
 }
 
-/* "Mon", "monday": its number from Monday, or -1. */
-static int day_parse(struct weir_bytes word)
-{
-    for (int day = 0; day < 7; day++) {
-        if ((word.size == 3 || word.size == strlen(names[day])) &&
-            strncasecmp(word.data, names[day], word.size) == 0) {
-            return day;
-        }
-    }
-    return -1;
-}
-
 /* "Mon-Fri,Sun" */
 static bool days_parse(struct weir_bytes word, uint8_t *days)
 {
@@ -51,8 +35,8 @@ static bool days_parse(struct weir_bytes word, uint8_t *days)
         more = memchr(word.data, ',', word.size) != NULL;
         struct weir_bytes range = cut(&word, ',');
         struct weir_bytes name = cut(&range, '-');
-        int from = day_parse(name),
-            to = range.data > name.data + name.size ? day_parse(range) : from;
+        int from = rules_weekday_parse(name),
+            to = range.data > name.data + name.size ? rules_weekday_parse(range) : from;
         if (from < 0 || to < 0) {
             return false;
         }

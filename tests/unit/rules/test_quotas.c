@@ -41,8 +41,11 @@ static void anchors_are_read_in_the_words_of_their_unit(void **state)
         const char *quota, *anchor;
         uint64_t at_s, reset_s;
     } cases[] = {
-        {"1/day", "06:00", 1700000000, 1700028000},           /* 2023-11-15 06:00 */
-        {"1/week", "mon", 1700000000, 1700438400},            /* 2023-11-20 */
+        {"1/day", "06:00", 1700000000, 1700028000}, /* 2023-11-15 06:00 */
+        {"1/week", "mon", 1700000000, 1700438400},  /* 2023-11-20 */
+        {"1/week", "Mon", 1700000000, 1700438400},
+        {"1/week", "Thursday 12:30", 1700000000, 1700137800},
+        {"1/week", "THU 12:30", 1700000000, 1700137800},
         {"1/week", "thursday 12:30", 1700000000, 1700137800}, /* 2023-11-16 12:30 */
         {"1/month", "31", 1700000000, 1701302400},            /* 2023-11-30 */
         {"1/month", "15 06:00", 1700000000, 1700028000},      /* 2023-11-15 06:00 */
@@ -126,6 +129,8 @@ static void what_is_no_quota_is_refused(void **state)
          "3:46: there is no time zone `Nowhere` in /usr/share/zoneinfo\n"},
         {"quota: 5/day, anchor: monday",
          "3:44: `monday` is no anchor of a day; allowed is `06:00`\n"},
+        {"quota: 5/week, anchor: 'mond 06:00'",
+         "3:45: `mond 06:00` is no anchor of a week; allowed is `monday` or `mon 06:00`\n"},
         {"quota: 5/week, anchor: '25:00'",
          "3:45: `25:00` is no anchor of a week; allowed is `monday` or `mon 06:00`\n"},
         {"quota: 5/month, anchor: 32",
