@@ -40,7 +40,7 @@ static const struct option long_options[] = {
 static const char help[] =
     "Usage: weir serve [OPTION]...\n"
     "Run the server. Options override the rules file.\n\n"
-    "  -c, --config=FILE       rules file; without one there are no limits\n"
+    "  -c, --config=FILE       rules file; without one there are no limits, and a warning\n"
     "      --http=ADDRESS      decisions over HTTP (default " WEIR_HTTP_ADDRESS_DEFAULT ")\n"
     "      --redis=ADDRESS     decisions over the Redis protocol (default off)\n"
     "      --grpc=ADDRESS      decisions over gRPC, as Envoy asks for them\n"

@@ -586,6 +586,11 @@ static void log_started(struct weir_daemon *daemon)
     log_listening(daemon, "grpc", &daemon->grpc_endpoint);
     log_listening(daemon, "admin", &daemon->admin_endpoint);
     log_listening(daemon, "prometheus", &daemon->prometheus_endpoint);
+    const struct weir_server_options *options = &daemon->options;
+    if (!options->config && !options->config_text && !options->envoy_config)
+        weir_log_event(&daemon->log, WEIR_LOG_WARNING, "no_rules", "message",
+                       "without --config only commands that carry their limit are limited; every "
+                       "other check is allowed");
     struct weir_log_line line;
     weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "started");
     weir_log_text(&line, "version", WEIR_VERSION);

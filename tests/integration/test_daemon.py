@@ -142,6 +142,15 @@ def test_logs_can_be_json(tmp_path):
     assert lines[2]["limits"] == 1 and lines[2]["level"] == "info"
 
 
+def test_without_rules_it_says_that_nothing_is_limited(tmp_path):
+    with Weir(tmp_path) as weir:
+        assert weir.check().status == 200
+        assert "level=warning event=no_rules " in weir.text()
+        assert weir.text().index("event=no_rules") < weir.text().index("event=started")
+    with Weir(tmp_path, rules_of(API)) as weir:
+        assert "no_rules" not in weir.text()
+
+
 def test_no_line_is_logged_for_an_allowed_request(tmp_path):
     with Weir(tmp_path, rules_of({**API, "rate": "1000000/s", "burst": 1000000})) as weir:
         before = weir.text()
