@@ -1,5 +1,7 @@
 /* Going through a trace: every line to whoever asked, malformed ones told on stderr.
  *
+ * The lines of an access log are given a second at a time, spread over it (replay_second.h).
+ *
  * The first ten malformed lines are told with file, line and reason; of the others the number.
  */
 #ifndef WEIR_CLI_REPLAY_LINES_H

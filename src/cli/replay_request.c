@@ -130,6 +130,8 @@ static int parse_access(struct replay_request *out, const struct weir_rules *rul
     struct weir_request *request = &out->request;
     weir_request_clear(request, weir_rules_attribute_count(rules));
     out->t_ns = access.t_ns;
+    if (line->of > 0) /* less than a second, of 10^9 ns */
+        out->t_ns += line->place * UINT64_C(1000000000) / line->of;
     out->dry_run = false;
     out->status = out->latency_ns = 0;
     request->values[WEIR_ATTR_METHOD] = access.method;

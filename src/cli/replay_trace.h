@@ -33,6 +33,8 @@ struct replay_line {
     uint64_t number;           /* of this line in its file, from 1 */
     enum replay_format format; /* JSONL or ACCESS_LOG */
     bool too_long;
+    uint32_t place, of; /* the place'th, from 0, of so many in one second (replay_second.h); of = 0:
+                           its time is exact */
 };
 
 /* `files` (borrowed) are read in their order; "-" is standard input. Returns NULL when out of

@@ -291,6 +291,25 @@ def test_the_same_trace_always_gives_the_same_result(rules):
     assert (first.stdout, first.stderr) == (second.stdout, second.stderr)
 
 
+def test_whole_seconds_of_a_log_are_spread_and_deny_as_the_true_times_do(tmp_path):
+    """Four clients with three requests a second each: under a limit of 15 a second for all nobody
+    is denied. Their log says whole seconds, as if they all came at once when one begins."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("limits:\n- {name: all, key: [], rate: 15/s}\n"
+                     "- {name: one, key: [client.ip], rate: 5/s, algorithm: sliding_log}\n",
+                     encoding="utf-8")
+    times = sorted((i / 3 + ip / 13, ip) for i in range(300) for ip in range(4))
+    exact = "".join(json.dumps({"t": f"{1078704349 + t:.9f}", "ip": f"192.0.2.{ip}"}) + "\n"
+                    for t, ip in times)
+    log = "".join(LOG_LINE.replace("192.0.2.1", f"192.0.2.{ip}").replace(
+        "16:05:49", f"16:{5 + (49 + int(t)) // 60:02d}:{(49 + int(t)) % 60:02d}") + "\n"
+        for t, ip in times)
+    assert "1200 allowed, 0 denied" in replay(rules, exact).stdout
+    found = replay(rules, log).stdout
+    assert "1200 allowed, 0 denied" in found
+    assert "from 2004-03-08 00:05:49 to 2004-03-08 00:07:28 UTC" in found
+
+
 def test_an_empty_trace_is_a_report_of_nothing(rules):
     done = replay(rules, "", "--compare")
     assert done.returncode == 0
