@@ -13,6 +13,8 @@
 #define KEYS_MAX_DEFAULT 10000000 /* 0.5 to 1 GB, reached only by a trace with so many keys */
 #define TOP_DEFAULT 5
 #define TOP_MAX 10000
+#define MARGIN_MAX 1000
+#define MARGIN_NONE UINT32_MAX /* not given */
 
 static const char help[] =
     "Usage: weir replay --config=FILE [OPTION]... TRACE...\n"
@@ -34,9 +36,10 @@ static const char help[] =
     "                          default as the trace may need, up to a quarter of the memory)\n"
     "      --max-keys=N        distinct keys to count, over all limits (10000000)\n"
     "      --suggest           instead of a report, print limits for this traffic: a rules file\n"
-    "      --percentile=P      of keys that a suggested limit would not have denied, 50 to 100,\n"
-    "                          in tenths (99)\n"
-    "      --key=ATTRIBUTES    what a suggested limit counts separately (client.ip)\n"
+    "      --percentile=P      of keys to which all suggested limits together deny nothing, 50\n"
+    "                          to 100, in tenths (99)\n"
+    "      --margin=PERCENT    on top of what those keys asked for, 0 to 1000 (50)\n"
+    "      --key=ATTRIBUTES    what a suggested limit counts separately (client.ip/64)\n"
     "  -h, --help              print this and exit\n"
     "\n"
     "JSON lines look like {\"t\": 1700000000.123456789, \"method\": \"GET\", \"path\": \"/\",\n"
@@ -53,6 +56,7 @@ enum {
     OPT_MAX_KEYS,
     OPT_SUGGEST,
     OPT_PERCENTILE,
+    OPT_MARGIN,
     OPT_KEY,
 };
 
@@ -67,6 +71,7 @@ static const struct option long_options[] = {
     {"max-keys", required_argument, NULL, OPT_MAX_KEYS},
     {"suggest", no_argument, NULL, OPT_SUGGEST},
     {"percentile", required_argument, NULL, OPT_PERCENTILE},
+    {"margin", required_argument, NULL, OPT_MARGIN},
     {"key", required_argument, NULL, OPT_KEY},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -119,6 +124,8 @@ static bool is_key(const char *text)
 /* Takes one option of --suggest. Returns 0 or the exit status. */
 static int take_suggest_option(int option, const char *value, struct replay_options *options)
 {
+    uint64_t margin;
+
     switch (option) {
     case OPT_SUGGEST:
         options->suggest = true;
@@ -128,11 +135,18 @@ static int take_suggest_option(int option, const char *value, struct replay_opti
             return cli_usage_error("replay", "--percentile: 50 to 100, as 99 or 99.9, not '%s'",
                                    value);
         return 0;
+    case OPT_MARGIN:
+        if (!cli_parse_count(value, MARGIN_MAX, &margin))
+            return cli_usage_error("replay", "--margin: a number of 0 to %d, in percent, not '%s'",
+                                   MARGIN_MAX, value);
+        options->suggest_margin = (uint32_t)margin;
+        return 0;
     case OPT_KEY:
         if (!is_key(value))
             return cli_usage_error("replay", "--key: attributes with commas between, not '%s'",
                                    value);
         options->suggest_key = value;
+        options->suggest_key_given = true;
         return 0;
     default: /* getopt has said what is wrong */
         return cli_try_help("replay");
@@ -183,8 +197,9 @@ static int take_option(int option, const char *value, struct replay_options *opt
 /* Whether the options fit together. Returns 0 or the exit status. */
 static int check_options(struct replay_options *options)
 {
-    if (!options->suggest && (options->suggest_permille != 0 || options->suggest_key != NULL))
-        return cli_usage_error("replay", "--percentile and --key go with --suggest");
+    if (!options->suggest && (options->suggest_permille != 0 || options->suggest_key != NULL ||
+                              options->suggest_margin != MARGIN_NONE))
+        return cli_usage_error("replay", "--percentile, --margin and --key go with --suggest");
     if (options->suggest && (options->config != NULL || options->decisions != NULL ||
                              options->compare || options->state_bytes != 0))
         return cli_usage_error("replay", "--suggest takes no rules: neither --config, --decisions, "
@@ -195,6 +210,8 @@ static int check_options(struct replay_options *options)
         return cli_usage_error("replay", "--config is missing");
     if (options->suggest_permille == 0)
         options->suggest_permille = SUGGEST_PERMILLE;
+    if (options->suggest_margin == MARGIN_NONE)
+        options->suggest_margin = SUGGEST_MARGIN;
     if (options->suggest_key == NULL)
         options->suggest_key = SUGGEST_KEY;
     if (options->top == UINT64_MAX)
@@ -205,7 +222,8 @@ static int check_options(struct replay_options *options)
 
 int weir_command_replay(int argc, char **argv)
 {
-    struct replay_options options = {.keys_max = KEYS_MAX_DEFAULT, .top = UINT64_MAX};
+    struct replay_options options = {
+        .keys_max = KEYS_MAX_DEFAULT, .top = UINT64_MAX, .suggest_margin = MARGIN_NONE};
     int option;
     while ((option = getopt_long(argc, argv, "c:f:d:h", long_options, NULL)) != -1) {
         if (option == 'h')

@@ -27,10 +27,23 @@ struct replay_options {
     bool compare, skip_bad;
     /* --suggest: replay_suggest.h */
     bool suggest;
-    uint32_t suggest_permille;
+    uint32_t suggest_permille, suggest_margin; /* margin: in percent */
     const char *suggest_key;
+    bool suggest_key_given; /* false: it is the default */
     uint64_t suggest_routes;
 };
+
+/* What the limits of a file denied on a trace. */
+struct replay_measured {
+    uint64_t requests, denied;  /* that the last limit applied to */
+    uint64_t keys, denied_keys; /* of the last limit's: denied at least once, by any limit */
+    bool exact;                 /* the state table was large enough, and all keys were counted */
+};
+
+/* Replays with rules from memory, quietly. Malformed lines are passed over. Returns 0 or -1 after
+ * telling why. */
+int replay_measure(const struct replay_options *options, const char *rules, size_t size,
+                   struct replay_measured *measured);
 
 /* Replays and reports. Returns the exit status. */
 int replay_run(const struct replay_options *options);

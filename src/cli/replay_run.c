@@ -37,7 +37,8 @@ struct replay {
     struct replay_decisions *decisions; /* NULL: not asked for */
     struct replay_outcomes *outcomes;
     struct replay_trials *trials;
-    bool settling; /* an outcome, not a line */
+    bool settling;  /* an outcome, not a line */
+    bool measuring; /* see replay_measure */
     struct replay_totals totals;
     struct replay_request request; /* the current line's */
     uint64_t now_ns;
@@ -80,6 +81,18 @@ static int count_checks(struct replay *replay, const struct weir_decision *decis
     return error < 0 ? error : count_limit(replay, &decision->checks[first], allowed);
 }
 
+/* Counts the whole verdict for the key of the last limit. */
+static int count_joint(struct replay *replay, const struct weir_decision *decision)
+{
+    uint16_t last = 0;
+    if (decision->count == 0)
+        return 0;
+    for (uint16_t i = 0; i < decision->count; i = weir_decision_limit_end(decision, i))
+        last = i;
+    return replay_tally_add(replay->tally, 0, decision->checks[last].hash,
+                            (struct weir_bytes){"", 0}, decision->verdict == WEIR_ALLOWED);
+}
+
 /* What the limits would have denied that borrowed: their pools are among the checks. */
 static int count_borrowed(struct replay *replay, const struct weir_decision *decision)
 {
@@ -116,6 +129,12 @@ static void take_decision(void *context, struct weir_decision *decision)
 {
     struct replay *replay = context;
     if (replay->settling) {
+        weir_engine_release(replay->engine, decision);
+        return;
+    }
+    if (replay->measuring) {
+        if (!replay->request.dry_run && count_joint(replay, decision) < 0)
+            replay->error = WEIR_ERR_MEMORY;
         weir_engine_release(replay->engine, decision);
         return;
     }
@@ -276,7 +295,9 @@ static const char *overwritten_input(const struct replay_options *options)
 static int open_replay(struct replay *replay)
 {
     const struct replay_options *options = replay->options;
-    if (cli_load_rules(&replay->rules, options->config) < 0 || open_engine(replay) < 0)
+    if (!replay->measuring && cli_load_rules(&replay->rules, options->config) < 0)
+        return -1;
+    if (open_engine(replay) < 0)
         return -1;
     replay->trace = replay_trace_open(options->traces, options->trace_count, options->format);
     replay->tally = replay_tally_open(weir_rules_count(replay->rules), options->keys_max);
@@ -367,4 +388,52 @@ int replay_run(const struct replay_options *options)
         status = EXIT_FAILURE;
     close_replay(replay);
     return cli_finish(status);
+}
+
+static int parse_rules(struct replay *replay, const char *rules, size_t size)
+{
+    struct weir_problems problems = {0};
+    int error = weir_rules_parse(&replay->rules, "--suggest", ".", rules, size, &problems);
+    if (error < 0)
+        cli_error("%s", problems.count > 0 ? problems.list[0].message : weir_error_text(error));
+    weir_problems_free(&problems);
+    return error;
+}
+
+/* Told already: the trace was read before. */
+static int pass_over_malformed(void *context, const struct replay_line *line,
+                               struct weir_reason *reason)
+{
+    int taken = replay_line(context, line, reason);
+    return taken == REPLAY_MALFORMED ? 0 : taken;
+}
+
+int replay_measure(const struct replay_options *options, const char *rules, size_t size,
+                   struct replay_measured *measured)
+{
+    struct replay *replay = calloc(1, sizeof *replay);
+    int error = -1;
+    if (replay == NULL) {
+        cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
+        return -1;
+    }
+    replay->options = options;
+    replay->measuring = true;
+    if (parse_rules(replay, rules, size) == 0 && open_replay(replay) == 0 &&
+        replay_lines_each(replay->trace, pass_over_malformed, replay, &replay->totals.malformed) ==
+            0) {
+        struct replay_count count = replay_tally_count(replay->tally, 0);
+        struct weir_table_stats stats;
+        weir_table_stats(replay->table, replay->now_ns, &stats);
+        *measured = (struct replay_measured){
+            .requests = count.requests,
+            .denied = count.denied,
+            .keys = count.keys,
+            .denied_keys = count.denied_keys,
+            .exact = count.keys_complete && stats.evictions == 0 && stats.overflows == 0,
+        };
+        error = 0;
+    }
+    close_replay(replay);
+    return error;
 }

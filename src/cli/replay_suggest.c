@@ -1,12 +1,16 @@
 /* see replay_suggest.h: reading */
 #include "cli/replay_suggest.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/options.h"
 #include "cli/replay_lines.h"
 #include "cli/replay_request.h"
+#include "cli/replay_suggest_plan.h"
 
 #define RULES_MAX 512 /* bytes of the rules that read the key */
 
@@ -140,7 +144,7 @@ static int open_suggest(struct suggest *suggest)
 {
     const struct replay_options *options = suggest->told.options;
 
-    if (read_key(suggest, options->suggest_key) < 0)
+    if (read_key(suggest, suggest->told.key) < 0)
         return -1;
     suggest->trace = replay_trace_open(options->traces, options->trace_count, options->format);
     suggest->demand = suggest_demand_open(options->keys_max);
@@ -163,24 +167,96 @@ static void close_suggest(struct suggest *suggest)
     free(suggest);
 }
 
-static int print(struct suggest *suggest)
+/* --- Reading again ---------------------------------------------------------------------------- */
+
+/* Keeps what comes through a pipe in a file that takes its place. */
+static int keep_standard_input(void)
+{
+    char buffer[65536];
+    FILE *file = tmpfile();
+    size_t got;
+
+    if (file == NULL)
+        return -1;
+    while ((got = fread(buffer, 1, sizeof buffer, stdin)) > 0)
+        if (fwrite(buffer, 1, got, file) < got)
+            break;
+
+    bool good =
+        !ferror(stdin) && feof(stdin) && fflush(file) == 0 && dup2(fileno(file), STDIN_FILENO) >= 0;
+
+    fclose(file);
+    return good ? 0 : -1;
+}
+
+/* What has been read of a pipe is gone. */
+static bool can_be_read_again(const struct replay_options *options)
+{
+    struct stat file;
+
+    for (size_t i = 0; i < options->trace_count; i++) {
+        bool input = strcmp(options->traces[i], "-") == 0;
+
+        if ((input ? fstat(STDIN_FILENO, &file) : stat(options->traces[i], &file)) != 0 ||
+            !S_ISREG(file.st_mode))
+            return false;
+    }
+    return true;
+}
+
+/* --- One run ---------------------------------------------------------------------------------- */
+
+/* Where standard input is when it begins; it may be a file that somebody has read from. */
+static void rewind_input(off_t start)
+{
+    if (start >= 0)
+        (void)lseek(STDIN_FILENO, start, SEEK_SET);
+}
+
+/* Prints the file, and what it denies. */
+static int print(struct suggest *suggest, const struct suggest_plan *plan, bool again, off_t start)
+{
+    struct replay_measured measured;
+    char *rules = NULL;
+    size_t size;
+    FILE *text = open_memstream(&rules, &size);
+
+    if (text == NULL)
+        return WEIR_ERR_MEMORY;
+    suggest_print_rules(&suggest->told, plan, text);
+    if (fclose(text) != 0) {
+        free(rules);
+        return WEIR_ERR_MEMORY;
+    }
+    rewind_input(start);
+
+    bool run = again && replay_measure(suggest->told.options, rules, size, &measured) == 0;
+
+    fwrite(rules, 1, size, stdout);
+    suggest_print_measured(run ? &measured : NULL, stdout);
+    suggest_print_histograms(plan, stderr);
+    free(rules);
+    return 0;
+}
+
+static int plan_and_print(struct suggest *suggest, bool again, off_t start)
 {
     suggest->told.demand = suggest->demand;
     suggest->told.routes = suggest->routes;
     suggest->told.about = suggest->about;
-    if (suggest->about[0].requests == 0) {
-        cli_error("no request of the trace has the key %s", suggest->told.options->suggest_key);
-        return -1;
-    }
 
-    int error = suggest_print(&suggest->told, stdout, stderr);
+    struct suggest_plan *plan = suggest_plan_make(&suggest->told);
+    int error = plan != NULL ? print(suggest, plan, again, start) : WEIR_ERR_MEMORY;
 
+    suggest_plan_free(plan);
     if (error < 0)
         cli_error("%s", weir_error_text(error));
     return error;
 }
 
-int replay_suggest(const struct replay_options *options)
+/* Returns the exit status, or -1 where no request has the key. */
+static int suggest_by(const struct replay_options *options, const char *key, bool again,
+                      off_t start)
 {
     struct suggest *suggest = calloc(1, sizeof *suggest);
     int status = EXIT_FAILURE;
@@ -190,11 +266,44 @@ int replay_suggest(const struct replay_options *options)
         return status;
     }
     suggest->told.options = options;
-    if (open_suggest(suggest) == 0 &&
-        replay_lines_each(suggest->trace, take_line, suggest, &suggest->told.totals.malformed) ==
-            0 &&
-        print(suggest) == 0 && (suggest->told.totals.malformed == 0 || options->skip_bad))
-        status = EXIT_SUCCESS;
+    suggest->told.key = key;
+    rewind_input(start);
+    if (open_suggest(suggest) == 0 && replay_lines_each(suggest->trace, take_line, suggest,
+                                                        &suggest->told.totals.malformed) == 0) {
+        bool good = suggest->told.totals.malformed == 0 || options->skip_bad;
+
+        if (suggest->about[0].requests == 0)
+            status = -1;
+        else if (plan_and_print(suggest, again, start) == 0 && good)
+            status = EXIT_SUCCESS;
+    }
     close_suggest(suggest);
+    return status;
+}
+
+int replay_suggest(const struct replay_options *options)
+{
+    const char *key = options->suggest_key;
+    bool pipe = false;
+    struct stat file;
+
+    for (size_t i = 0; i < options->trace_count; i++)
+        pipe |= strcmp(options->traces[i], "-") == 0 && fstat(STDIN_FILENO, &file) == 0 &&
+                !S_ISREG(file.st_mode);
+    if (pipe && keep_standard_input() < 0) {
+        cli_error("standard input cannot be kept in a temporary file: %s", strerror(errno));
+        return EXIT_FAILURE;
+    }
+
+    bool again = can_be_read_again(options);
+    off_t start = pipe ? 0 : lseek(STDIN_FILENO, 0, SEEK_CUR);
+    int status = suggest_by(options, key, again, start);
+
+    if (status < 0 && again && !options->suggest_key_given)
+        status = suggest_by(options, "", again, start);
+    if (status < 0) {
+        cli_error("no request of the trace has the key %s", key);
+        status = EXIT_FAILURE;
+    }
     return cli_finish(status);
 }

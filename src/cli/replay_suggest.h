@@ -1,12 +1,16 @@
 /* `weir replay --suggest`: limits for recorded traffic, as a rules file.
  *
- * One pass over the trace, in its own time (the greatest seen so far), counts what each key asked
- * for on each route and on all of them (replay_suggest_demand.h). A limit is suggested for the
- * routes with most requests and for everything: the percentile over keys of the most that one key
- * asked for in any second, minute and hour, as far as each of them says anything beyond the others.
+ * A pass over the trace, in its own time (the greatest seen so far), counts what each key asked for
+ * on each route and on all of them (replay_suggest_demand.h). From that a plan is made: which
+ * routes have a limit, and its rates by a percentile over keys and a margin
+ * (replay_suggest_plan.h). Then the file is run on the trace, and says at its end what it denied.
  * The rules go to standard output with comments that say who would have been denied at this and
  * other percentiles, a histogram for each limit to standard error. The same trace always gives the
  * same output.
+ *
+ * A trace that comes through a pipe on standard input is kept in a temporary file, so that it can
+ * be read again. Where no request has the default key (a log of one client), all are counted
+ * together.
  *
  * Memory: of keys, see replay_suggest_demand.h; routes, at most ROUTES_MAX, 1.5 KB each.
  */
@@ -20,7 +24,8 @@
 #include "cli/replay_suggest_route.h"
 
 #define SUGGEST_PERMILLE 990 /* the 99th percentile */
-#define SUGGEST_KEY "client.ip"
+#define SUGGEST_MARGIN 50    /* percent: what the next log has is not in this one */
+#define SUGGEST_KEY "client.ip/64"
 #define SUGGEST_ROUTES 20 /* as many as somebody reads */
 
 /* Reads the traces and suggests. Returns the exit status. */
@@ -53,14 +58,24 @@ struct suggest_totals {
 /* The route of `about[1 + i]` is number i. */
 struct suggest_trace {
     const struct replay_options *options;
+    const char *key; /* "": all are counted together */
     const struct suggest_demand *demand;
     const struct suggest_routes *routes;
     const struct suggest_about *about;
     struct suggest_totals totals;
 };
 
-/* Prints the rules to `out` and histograms to `terminal`. Returns 0 or WEIR_ERR_MEMORY. */
-int suggest_print(const struct suggest_trace *trace, FILE *out, FILE *terminal)
-    __attribute__((warn_unused_result));
+struct suggest_plan;
+
+/* Prints the rules to `out`. */
+void suggest_print_rules(const struct suggest_trace *trace, const struct suggest_plan *plan,
+                         FILE *out);
+
+/* Prints a histogram for each rate of each limit. */
+void suggest_print_histograms(const struct suggest_plan *plan, FILE *out);
+
+/* Prints what the file denied on its own trace, as comments at its end; `measured` NULL: it was not
+ * run. */
+void suggest_print_measured(const struct replay_measured *measured, FILE *out);
 
 #endif

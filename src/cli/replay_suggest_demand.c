@@ -190,6 +190,12 @@ int suggest_demand_add(struct suggest_demand *demand, uint32_t route, const uint
 
 /* --- Telling ---------------------------------------------------------------------------------- */
 
+const struct suggest_key *suggest_demand_keys(const struct suggest_demand *demand, size_t *count)
+{
+    *count = demand->count;
+    return demand->keys;
+}
+
 static int by_size(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;

@@ -47,6 +47,9 @@ int suggest_demand_add(struct suggest_demand *demand, uint32_t route, const uint
 /* One of so many keys is in the sample: 1, 2, 4... */
 uint64_t suggest_demand_share(const struct suggest_demand *demand);
 
+/* All keys of all routes, in no order; valid until the next call of suggest_demand_add. */
+const struct suggest_key *suggest_demand_keys(const struct suggest_demand *demand, size_t *count);
+
 /* The `most` of all keys of a route, ascending; the caller frees it. *count is their number. NULL:
  * no memory, or none. */
 uint32_t *suggest_demand_sorted(const struct suggest_demand *demand, uint32_t route, int window,

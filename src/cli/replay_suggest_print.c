@@ -5,7 +5,7 @@
 
 #include "cli/options.h"
 #include "cli/replay_report.h"
-#include "cli/replay_suggest.h"
+#include "cli/replay_suggest_plan.h"
 
 #define CANDIDATES 5
 #define BAR_COLUMNS 40
@@ -18,74 +18,6 @@ static const struct {
 
 static const char *const units[SUGGEST_WINDOWS] = {"s", "min", "h"};
 
-/* One limit while it is made. */
-struct limit {
-    const struct suggest_about *about;
-    const struct suggest_route *route; /* NULL: everything */
-    const char *name;
-    size_t keys;
-    uint32_t *sorted[SUGGEST_WINDOWS]; /* what keys asked for, ascending */
-    uint32_t rate[SUGGEST_WINDOWS];
-    bool chosen[SUGGEST_WINDOWS];
-};
-
-/* --- Numbers ---------------------------------------------------------------------------------- */
-
-/* Nearest rank: the smallest number that so many of a thousand keys do not pass. */
-static uint32_t percentile(const struct limit *limit, int w, uint32_t permille)
-{
-    size_t rank = (limit->keys * permille + 999) / 1000;
-
-    return limit->sorted[w][rank > 0 ? rank - 1 : 0];
-}
-
-/* Keys that asked for more than a rate: they would have been denied at least once. */
-static size_t denied(const struct limit *limit, int w, uint32_t rate)
-{
-    size_t low = 0, high = limit->keys;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (limit->sorted[w][middle] <= rate)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return limit->keys - low;
-}
-
-/* Whether a rate says nothing that another does not: as many or fewer in a longer window, or no
- * more than a shorter one lets through anyhow. */
-static bool is_implied(const struct limit *limit, int w)
-{
-    for (int other = 0; other < SUGGEST_WINDOWS; other++) {
-        uint64_t windows = suggest_window_ns[w] / suggest_window_ns[other];
-
-        if (!limit->chosen[other] || other == w)
-            continue;
-        if (other > w ? limit->rate[other] <= limit->rate[w]
-                      : limit->rate[other] * windows <= limit->rate[w])
-            return true;
-    }
-    return false;
-}
-
-/* A window that is longer than the trace was not seen whole. */
-static void choose(const struct suggest_trace *trace, struct limit *limit)
-{
-    uint64_t span_ns = trace->totals.last_ns - trace->totals.first_ns;
-
-    for (int w = 0; w < SUGGEST_WINDOWS; w++) {
-        uint32_t rate = percentile(limit, w, trace->options->suggest_permille);
-
-        limit->rate[w] = rate > 0 ? rate : 1;
-        limit->chosen[w] = w == 0 || suggest_window_ns[w] <= span_ns;
-    }
-    for (int w = 0; w < SUGGEST_WINDOWS; w++)
-        limit->chosen[w] = limit->chosen[w] && !is_implied(limit, w);
-}
-
 /* --- The rules -------------------------------------------------------------------------------- */
 
 static const char *percent_text(uint32_t permille, char text[16])
@@ -97,22 +29,31 @@ static const char *percent_text(uint32_t permille, char text[16])
     return text;
 }
 
-static void print_head(const struct suggest_trace *trace, FILE *out)
+static void print_head(const struct suggest_trace *trace, const struct suggest_plan *plan,
+                       FILE *out)
 {
     const struct suggest_totals *totals = &trace->totals;
-    char first[REPLAY_TIME_MAX], last[REPLAY_TIME_MAX], percent[16];
+    char first[REPLAY_TIME_MAX], last[REPLAY_TIME_MAX], percent[16], of_each[16];
 
-    fprintf(out,
-            "# Limits suggested by `weir replay --suggest` from %" PRIu64 " requests\n"
-            "# from %s to %s UTC.\n#\n"
-            "# Each rate is the %sth percentile over keys (%s) of the most that one key asked for\n"
-            "# in any such window, as sliding_window counts: keys up to it would not have been\n"
-            "# denied. The past is not the future: look at the reasons below, leave room to grow,\n"
-            "# and try the file with `weir replay --config FILE TRACE...`, then live with\n"
-            "# `shadow: true` on each limit.\n",
-            totals->requests, replay_time_text(totals->first_ns, first),
-            replay_time_text(totals->last_ns, last),
-            percent_text(trace->options->suggest_permille, percent), trace->options->suggest_key);
+    fprintf(
+        out,
+        "# Limits suggested by `weir replay --suggest` from %" PRIu64 " requests\n"
+        "# from %s to %s UTC.\n#\n"
+        "# Together they deny nothing to %s %% of the keys (%s). For that each rate is the\n"
+        "# %sth percentile over keys of the most that one key asked for in any such window, as\n"
+        "# sliding_window counts, with a margin of %u %% on top. The past is not the future:\n"
+        "# look at the reasons below, then let it run with `shadow: true` on each limit.\n",
+        totals->requests, replay_time_text(totals->first_ns, first),
+        replay_time_text(totals->last_ns, last),
+        percent_text(trace->options->suggest_permille, percent),
+        trace->key[0] != '\0' ? trace->key : "all together", percent_text(plan->permille, of_each),
+        trace->options->suggest_margin);
+    if (plan->files + plan->pages + plan->rare > 0)
+        fprintf(
+            out,
+            "# Left to the limit of everything: routes of %u static files, %u pages that a key\n"
+            "# reads fewer than %d times an hour, and %u others with fewer than %d requests.\n",
+            plan->files, plan->pages, SUGGEST_PAGE_MIN, plan->rare, SUGGEST_REQUESTS_MIN);
     if (totals->has_costs)
         fprintf(out, "# Requests had costs: rates are in their units, not in requests.\n");
     if (totals->keyless > 0)
@@ -128,20 +69,21 @@ static void print_head(const struct suggest_trace *trace, FILE *out)
 }
 
 /* What it would have been at other percentiles, and whom that would have denied. */
-static void print_window(const struct limit *limit, int w, FILE *out)
+static void print_window(const struct suggest_limit *limit, int w, FILE *out)
 {
     fprintf(out, "  # most in 1 %-4s", units[w]);
     for (int c = 0; c < CANDIDATES; c++)
-        fprintf(out, " %9u", percentile(limit, w, candidates[c].permille));
+        fprintf(out, " %9u", suggest_percentile(limit, w, candidates[c].permille));
     fprintf(out, " %9u\n  #   keys denied", limit->sorted[w][limit->keys - 1]);
     for (int c = 0; c < CANDIDATES; c++)
-        fprintf(out, " %9zu", denied(limit, w, percentile(limit, w, candidates[c].permille)));
+        fprintf(out, " %9zu",
+                suggest_over(limit, w, suggest_percentile(limit, w, candidates[c].permille)));
     fprintf(out, " %9d\n", 0);
 }
 
-static void print_who(const struct limit *limit, int w, FILE *out)
+static void print_who(const struct suggest_limit *limit, int w, FILE *out)
 {
-    size_t over = denied(limit, w, limit->rate[w]);
+    size_t over = suggest_over(limit, w, limit->rate[w]);
 
     fprintf(out, "  # %u/%s would have denied %zu of %zu keys (%.2f %%)", limit->rate[w], units[w],
             over, limit->keys, 100.0 * (double)over / (double)limit->keys);
@@ -155,7 +97,7 @@ static void print_who(const struct limit *limit, int w, FILE *out)
     fputc('\n', out);
 }
 
-static void print_rates(const struct limit *limit, FILE *out)
+static void print_rates(const struct suggest_limit *limit, FILE *out)
 {
     const char *between = "";
     int count = 0;
@@ -194,7 +136,8 @@ static void print_match(const struct suggest_route *route, FILE *out)
     fprintf(out, " }\n");
 }
 
-static void print_limit(const struct suggest_trace *trace, const struct limit *limit, FILE *out)
+static void print_limit(const struct suggest_trace *trace, const struct suggest_limit *limit,
+                        FILE *out)
 {
     fprintf(out, "\n  # %s%s%s: %" PRIu64 " requests, %zu keys\n",
             limit->route == NULL ? "everything" : limit->route->method,
@@ -212,7 +155,7 @@ static void print_limit(const struct suggest_trace *trace, const struct limit *l
     fprintf(out, "  - name: %s\n", limit->name);
     if (limit->route != NULL)
         print_match(limit->route, out);
-    fprintf(out, "    key: [%s]\n", trace->options->suggest_key);
+    fprintf(out, "    key: [%s]\n", trace->key);
     print_rates(limit, out);
 }
 
@@ -223,7 +166,7 @@ static int bucket_of(uint32_t value)
     return value == 0 ? 0 : 32 - __builtin_clz(value);
 }
 
-static void print_histogram(const struct limit *limit, int w, FILE *out)
+static void print_histogram(const struct suggest_limit *limit, int w, FILE *out)
 {
     size_t counts[BUCKETS] = {0}, largest = 0;
     int first = BUCKETS, last = 0;
@@ -248,113 +191,40 @@ static void print_histogram(const struct limit *limit, int w, FILE *out)
     }
 }
 
-/* --- Which ------------------------------------------------------------------------------------ */
+/* --- The whole -------------------------------------------------------------------------------- */
 
-struct ranked {
-    uint64_t requests;
-    uint32_t route;
-};
-
-static int by_requests(const void *a, const void *b)
+void suggest_print_rules(const struct suggest_trace *trace, const struct suggest_plan *plan,
+                         FILE *out)
 {
-    const struct ranked *x = a, *y = b;
-
-    if (x->requests != y->requests)
-        return x->requests < y->requests ? 1 : -1;
-    return (x->route > y->route) - (x->route < y->route);
+    print_head(trace, plan, out);
+    for (uint32_t i = 0; i < plan->count; i++)
+        print_limit(trace, &plan->limits[i], out);
 }
 
-/* The routes with most requests; of equals the one seen first. Returns how many. */
-static uint32_t rank(const struct suggest_trace *trace, struct ranked ranked[ROUTES_MAX])
+void suggest_print_histograms(const struct suggest_plan *plan, FILE *out)
 {
-    uint32_t count = suggest_routes_count(trace->routes);
-
-    for (uint32_t i = 0; i < count; i++)
-        ranked[i] = (struct ranked){trace->about[1 + i].requests, i};
-    qsort(ranked, count, sizeof *ranked, by_requests);
-    return count < trace->options->suggest_routes ? count
-                                                  : (uint32_t)trace->options->suggest_routes;
-}
-
-/* All names so far; the first is that of everything. */
-struct names {
-    uint32_t count;
-    char list[1 + ROUTES_MAX][ROUTE_NAME_MAX + 1];
-};
-
-static bool is_taken(const struct names *names, const char *name)
-{
-    for (uint32_t i = 0; i < names->count; i++)
-        if (strcmp(names->list[i], name) == 0)
-            return true;
-    return false;
-}
-
-static const char *make_name(struct names *names, const struct suggest_route *route)
-{
-    char *name = names->list[names->count];
-
-    suggest_route_name(route, name);
-
-    size_t size = strlen(name);
-
-    for (unsigned same = 2; is_taken(names, name); same++)
-        snprintf(name + size, ROUTE_NAME_MAX + 1 - size, "-%u", same);
-    names->count++;
-    return name;
-}
-
-static int suggest_limit(const struct suggest_trace *trace, struct limit *limit, uint32_t about,
-                         FILE *out, FILE *terminal)
-{
-    int error = 0;
-
-    limit->about = &trace->about[about];
-    for (int w = 0; w < SUGGEST_WINDOWS; w++) {
-        limit->sorted[w] = suggest_demand_sorted(trace->demand, about, w, &limit->keys);
-        if (limit->sorted[w] == NULL && limit->keys > 0)
-            error = WEIR_ERR_MEMORY;
-    }
-    if (error == 0 && limit->keys > 0) { /* else none of its keys is in the sample */
-        choose(trace, limit);
-        print_limit(trace, limit, out);
+    for (uint32_t i = 0; i < plan->count; i++)
         for (int w = 0; w < SUGGEST_WINDOWS; w++)
-            if (limit->chosen[w])
-                print_histogram(limit, w, terminal);
-    }
-    for (int w = 0; w < SUGGEST_WINDOWS; w++)
-        free(limit->sorted[w]);
-    return error;
+            if (plan->limits[i].chosen[w])
+                print_histogram(&plan->limits[i], w, out);
 }
 
-static int print_limits(const struct suggest_trace *trace, struct names *names, FILE *out,
-                        FILE *terminal)
+static double share(uint64_t part, uint64_t whole)
 {
-    struct ranked ranked[ROUTES_MAX] = {{0, 0}};
-    uint32_t count = rank(trace, ranked);
-    struct limit everything = {.name = "everything"};
-
-    snprintf(names->list[names->count++], ROUTE_NAME_MAX + 1, "%s", everything.name);
-    for (uint32_t i = 0; i < count; i++) {
-        struct limit limit = {.route = suggest_routes_at(trace->routes, ranked[i].route)};
-
-        limit.name = make_name(names, limit.route);
-        if (suggest_limit(trace, &limit, 1 + ranked[i].route, out, terminal) < 0)
-            return WEIR_ERR_MEMORY;
-    }
-    return suggest_limit(trace, &everything, 0, out, terminal);
+    return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-int suggest_print(const struct suggest_trace *trace, FILE *out, FILE *terminal)
+void suggest_print_measured(const struct replay_measured *measured, FILE *out)
 {
-    struct names *names = calloc(1, sizeof *names);
-
-    if (names == NULL)
-        return WEIR_ERR_MEMORY;
-    print_head(trace, out);
-
-    int error = print_limits(trace, names, out, terminal);
-
-    free(names);
-    return error;
+    if (measured == NULL) {
+        fprintf(out, "\n# Not run on its own trace, which can be read only once.\n");
+        return;
+    }
+    fprintf(out,
+            "\n# Run on its own trace, this file denies %" PRIu64 " of %" PRIu64
+            " requests (%.2f %%),\n# and something to %" PRIu64 " of %" PRIu64
+            " keys (%.2f %%)%s.\n",
+            measured->denied, measured->requests, share(measured->denied, measured->requests),
+            measured->denied_keys, measured->keys, share(measured->denied_keys, measured->keys),
+            measured->exact ? "" : ", not exactly: there were too many keys");
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/siphash.h"
 #include "rules/path.h"
@@ -174,6 +175,31 @@ int suggest_routes_find(struct suggest_routes *routes, struct weir_bytes method,
         if (memcmp(&routes->list[routes->slots[slot] - 1], &route, sizeof route) == 0)
             return routes->slots[slot] - 1;
     }
+}
+
+/* --- Kinds ------------------------------------------------------------------------------------ */
+
+bool suggest_route_reads(const struct suggest_route *route)
+{
+    return route->method[0] == '\0' || strcmp(route->method, "GET") == 0 ||
+           strcmp(route->method, "HEAD") == 0;
+}
+
+bool suggest_route_is_file(const struct suggest_route *route)
+{
+    static const char *const extensions[] = {
+        "avif", "bmp", "css", "eot",  "gif", "htm",  "html",        "ico",  "jpeg", "jpg",   "js",
+        "map",  "mjs", "mp3", "mp4",  "ogg", "otf",  "pdf",         "png",  "svg",  "swf",   "tif",
+        "tiff", "ttf", "txt", "wasm", "wav", "webm", "webmanifest", "webp", "woff", "woff2",
+    };
+    const char *last = strrchr(route->path, '/'), *dot = strrchr(route->path, '.');
+
+    if (!suggest_route_reads(route) || dot == NULL || last == NULL || dot < last)
+        return false;
+    for (size_t i = 0; i < sizeof extensions / sizeof extensions[0]; i++)
+        if (strcasecmp(dot + 1, extensions[i]) == 0)
+            return true;
+    return false;
 }
 
 /* --- Names ------------------------------------------------------------------------------------ */

@@ -39,6 +39,12 @@ int suggest_routes_find(struct suggest_routes *routes, struct weir_bytes method,
 uint32_t suggest_routes_count(const struct suggest_routes *routes);
 const struct suggest_route *suggest_routes_at(const struct suggest_routes *routes, uint32_t route);
 
+/* Whether it only reads: GET and HEAD, and requests of no known method. */
+bool suggest_route_reads(const struct suggest_route *route);
+
+/* Whether it reads a static file, by the extensions that servers and caches take for one. */
+bool suggest_route_is_file(const struct suggest_route *route);
+
 /* A name for its limit: "get-users-id", shortened where it is long. Two routes may have one. */
 void suggest_route_name(const struct suggest_route *route, char name[ROUTE_NAME_MAX + 1]);
 

@@ -113,7 +113,7 @@ int replay_tally_add(struct replay_tally *tally, uint32_t rule, const uint64_t h
     slot->requests++;
     if (allowed)
         return 0;
-    slot->denied++;
+    count->denied_keys += slot->denied++ == 0;
     return slot->text == NULL ? keep_text(slot, key) : 0;
 }
 

@@ -29,7 +29,8 @@ struct replay_key {
 
 struct replay_count {
     uint64_t requests, denied, keys;
-    bool keys_complete; /* false: more keys than the bound */
+    uint64_t denied_keys; /* denied at least once */
+    bool keys_complete;   /* false: more keys than the bound */
 };
 
 /* `rules` limits, at most `keys_max` keys. Returns NULL when out of memory. */

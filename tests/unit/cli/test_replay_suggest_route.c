@@ -133,9 +133,34 @@ static void no_memory_is_no_routes(void **state)
     assert_true(failing_memory_stop());
 }
 
+static void static_files_are_told_by_their_extension(void **state)
+{
+    static const struct {
+        const char *method, *path;
+        bool reads, file;
+    } cases[] = {
+        {"GET", "/logo.png", true, true},
+        {"HEAD", "/a/app.v2.JS", true, true},
+        {"", "/index.html", true, true},
+        {"GET", "/v1.css/list", true, false},
+        {"GET", "/archive.tar.gz", true, false},
+        {"GET", "/png", true, false},
+        {"GET", "/.", true, false},
+        {"POST", "/upload.png", false, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct suggest_route route = {{0}, {0}};
+        snprintf(route.method, sizeof route.method, "%s", cases[i].method);
+        snprintf(route.path, sizeof route.path, "%s", cases[i].path);
+        assert_int_equal(suggest_route_reads(&route), cases[i].reads);
+        assert_int_equal(suggest_route_is_file(&route), cases[i].file);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(static_files_are_told_by_their_extension),
         cmocka_unit_test_setup_teardown(names_of_things_become_ids, open_routes, close_routes),
         cmocka_unit_test_setup_teardown(a_route_is_found_again, open_routes, close_routes),
         cmocka_unit_test_setup_teardown(what_no_rule_could_match_has_no_route, open_routes,
