@@ -9,6 +9,7 @@
 
 #define SLOTS_MIN 256        /* a power of two */
 #define FINE_SEGMENTS_MAX 60 /* Figma's choice */
+#define FEW_SEGMENTS_MAX 10  /* what `weir validate` hints at */
 #define FIRST_ALGORITHM 1    /* contender 0 is the exact log */
 
 /* One key: the logs of all contenders, then the algorithms' states, each at its offset. */
@@ -59,10 +60,10 @@ static bool are_alike(const struct weir_limit_spec *a, const struct weir_limit_s
            a->burst == b->burst && a->segments == b->segments && a->strict == b->strict;
 }
 
-/* The largest number of segments up to FINE_SEGMENTS_MAX that divides the window. */
-static uint32_t fine_segments(uint64_t window_ns)
+/* The largest number of segments up to `most` that divides the window. */
+static uint32_t segments_up_to(uint32_t most, uint64_t window_ns)
 {
-    uint32_t segments = FINE_SEGMENTS_MAX;
+    uint32_t segments = most;
     while (window_ns % segments != 0)
         segments--;
     return segments;
@@ -106,13 +107,18 @@ static void mark_configured(struct replay_contest *contest, const struct weir_li
 static void add_contenders(struct replay_contest *contest, const struct weir_limit *limit)
 {
     struct weir_limit_spec spec = {.rate = limit->spec.rate, .window_ns = limit->spec.window_ns};
-    uint32_t segments = fine_segments(spec.window_ns);
+    uint32_t few = segments_up_to(FEW_SEGMENTS_MAX, spec.window_ns);
+    uint32_t fine = segments_up_to(FINE_SEGMENTS_MAX, spec.window_ns);
     char name[REPLAY_CONTENDER_NAME_MAX];
     spec.algorithm = WEIR_FIXED_WINDOW;
     add_contender(contest, "fixed_window", &spec);
     spec.algorithm = WEIR_SLIDING_WINDOW;
     add_contender(contest, "sliding_window", &spec);
-    spec.segments = segments;
+    spec.segments = few;
+    describe(name, &spec);
+    if (few > 1 && few < fine)
+        add_contender(contest, name, &spec);
+    spec.segments = fine;
     describe(name, &spec);
     add_contender(contest, name, &spec);
     spec.strict = true;

@@ -13,7 +13,7 @@
 #include <weir/limit.h>
 
 /* The exact log, six algorithms, and the limit as configured where it is none of them. */
-#define REPLAY_CONTENDERS_MAX 8
+#define REPLAY_CONTENDERS_MAX 9
 #define REPLAY_CONTENDER_NAME_MAX 64
 
 /* One algorithm's result; that of the exact log has no wrong verdicts. */

@@ -16,14 +16,21 @@
 static const char help[] =
     "Usage: weir validate [OPTION]... FILE...\n"
     "       weir validate --envoy-config=DIR [--merge-domains]\n"
-    "Check rules files, the files that they name, and whether `weir serve` would start with them.\n"
-    "Every problem is one line on standard error, FILE:LINE:COLUMN: MESSAGE, and makes the exit\n"
-    "status 1.\n"
+    "Check rules files, the files that they name, and whether `weir serve` would start with them.
+"
+    "Every problem is one line on standard error, FILE:LINE:COLUMN: MESSAGE, and makes the exit
+"
+    "status 1. Hints go to standard output: limits that hold, but not as exactly as they look.
+"
     "\n"
     "      --envoy-config=DIR  check the configuration of Envoy's rate limit service instead\n"
     "      --merge-domains     as MERGE_DOMAIN_CONFIG: files may share a domain\n"
     "  -q, --quiet             print nothing about files without problems\n"
     "  -h, --help              print this and exit\n";
+
+#define HINT_SMALL 20 /* one request more or less counts */
+#define HINT_SEGMENTS 10
+#define HINT_NAMES 5 /* that are listed */
 
 enum { OPT_ENVOY_CONFIG = 256, OPT_MERGE_DOMAINS };
 
@@ -139,6 +146,52 @@ static void print_summary(const char *path, const struct weir_rules *rules)
     putchar('\n');
 }
 
+/* Whether a limit is a sliding window that admits more than N where requests come in bursts: so few
+ * segments that what left the window is taken for spread evenly. */
+static bool is_rough(const struct weir_limit *limit)
+{
+    const struct weir_limit_spec *spec = &limit->spec;
+    return spec->algorithm == WEIR_SLIDING_WINDOW && !spec->strict &&
+           spec->segments < HINT_SEGMENTS && spec->rate > 0;
+}
+
+/* Prints the limits that a hint is about, and the hint. `small`: those with an N up to HINT_SMALL.
+ */
+static void print_hint(const char *path, const struct weir_rules *rules, bool small,
+                       const char *hint)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < weir_rules_count(rules); i++) {
+        struct weir_rule_info info;
+        weir_rules_info(rules, i, &info);
+        bool rough = false, has_small = false;
+        for (uint32_t j = 0; j < info.limit_count; j++) {
+            rough |= is_rough(&info.limit[j]);
+            has_small |= is_rough(&info.limit[j]) && info.limit[j].spec.rate <= HINT_SMALL;
+        }
+        if (!rough || has_small != small)
+            continue;
+        if (count == 0)
+            printf("%s: hint: ", path);
+        if (count < HINT_NAMES)
+            printf("%s%s", count > 0 ? ", " : "", info.name);
+        count++;
+    }
+    if (count > HINT_NAMES)
+        printf(" and %" PRIu32 " more", count - HINT_NAMES);
+    if (count > 0)
+        printf(": %s\n", hint);
+}
+
+static void print_hints(const char *path, const struct weir_rules *rules)
+{
+    print_hint(path, rules, true,
+               "sliding_window admits up to twice such a small rate; for exactly so many use "
+               "`algorithm: sliding_log` or `strict: true`");
+    print_hint(path, rules, false,
+               "with `segments: 10`, bursts pass the rate by a few and not by half");
+}
+
 int weir_command_validate(int argc, char **argv)
 {
     bool quiet = false, merge = false;
@@ -171,8 +224,10 @@ int weir_command_validate(int argc, char **argv)
         }
         if (check_store(argv[i], rules) < 0 || check_server(argv[i], rules) < 0)
             status = EXIT_FAILURE;
-        else if (!quiet)
+        else if (!quiet) {
             print_summary(argv[i], rules);
+            print_hints(argv[i], rules);
+        }
         weir_rules_unref(rules);
     }
     return cli_finish(status);

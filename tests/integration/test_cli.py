@@ -84,8 +84,38 @@ def test_validate_says_ok_of_good_files(tmp_path):
     good = write(tmp_path, "good.yaml", GOOD)
     done = run_weir("validate", good)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"{good}: OK, 3 limits (1 shadow)\n"
+    assert lines_but_hints(done) == [f"{good}: OK, 3 limits (1 shadow)"]
     assert run_weir("validate", "--quiet", good).stdout == ""
+
+
+def lines_but_hints(done):
+    return [line for line in done.stdout.splitlines() if ": hint: " not in line]
+
+
+def hints(folder, *limits):
+    """{the limits that a hint is about: its text}"""
+    rules = write(folder, "rules.yaml", "limits:\n" + "".join(
+        f"  - {{ name: {name}, key: [client.ip], {rest} }}\n" for name, rest in limits))
+    done = run_weir("validate", rules)
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if ": hint: " in line]
+    return dict(line.split(": hint: ")[1].split(": ", 1) for line in lines)
+
+
+def test_validate_hints_at_what_two_counters_admit(tmp_path):
+    exact = [("log", "rate: 5/min, algorithm: sliding_log"),
+             ("strict", "rate: 5/min, strict: true"), ("fixed", "rate: 5/s, algorithm: fixed_window"),
+             ("bucket", "rate: 5/s, algorithm: gcra"), ("ten", "rate: 5/min, segments: 10"),
+             ("many", "rate: 500/min, segments: 60"), ("none", "rate: 0/min"),
+             ("all", "rate: unlimited"), ("month", "quota: 5/month")]
+    assert hints(tmp_path, *exact) == {}
+    found = hints(tmp_path, ("a", "rate: 20/min"), *exact, ("b", "rate: 21/min"),
+                  ("c", "rate: [5/s, 100/h]"), ("d", "rate: 100/h, segments: 6"))
+    assert list(found) == ["a, c", "b, d"]
+    assert "`algorithm: sliding_log` or `strict: true`" in found["a, c"]
+    assert "`segments: 10`" in found["b, d"]
+    found = hints(tmp_path, *((f"l{i}", "rate: 100/h") for i in range(7)))
+    assert list(found) == ["l0, l1, l2, l3, l4 and 2 more"]
 
 
 def test_validate_tells_what_requests_must_say(tmp_path):
@@ -95,8 +125,8 @@ def test_validate_tells_what_requests_must_say(tmp_path):
                   "  - { name: b, key: [header.x-key, client.ip/64, host, model], rate: 1/s }\n"
                   "  - { name: c, match: { path: '/:id' }, key: [path.id, usr], rate: 1/s }\n")
     done = run_weir("validate", rules)
-    assert done.stdout == (f"{rules}: OK, 3 limits, by attributes that requests must say: "
-                           "usr, model\n")
+    assert lines_but_hints(done) == [
+        f"{rules}: OK, 3 limits, by attributes that requests must say: usr, model"]
 
 
 def test_validate_names_every_problem_of_every_file_in_one_run(tmp_path):
@@ -108,7 +138,7 @@ def test_validate_names_every_problem_of_every_file_in_one_run(tmp_path):
     broken = write(tmp_path, "broken.yaml", "version: [1\n")
     done = run_weir("validate", bad, good, broken, tmp_path / "missing.yaml")
     assert done.returncode == 1
-    assert done.stdout == f"{good}: OK, 3 limits (1 shadow)\n"
+    assert lines_but_hints(done) == [f"{good}: OK, 3 limits (1 shadow)"]
     told = done.stderr.splitlines()
     for line in (3, 4, 5):
         assert any(text.startswith(f"{bad}:{line}:") for text in told), (line, told)

@@ -56,6 +56,7 @@ static void the_adversary_of_windows_gets_twice_the_limit_from_all_but_strict_an
     assert_int_equal(result(contest, "sliding_log (exact)")->worst, 100);
     assert_int_equal(result(contest, "fixed_window")->worst, 200);
     assert_int_equal(result(contest, "sliding_window")->worst, 200);
+    assert_int_equal(result(contest, "sliding_window, 10 segments")->worst, 200);
     assert_int_equal(result(contest, "token_bucket, gcra, leaky_bucket")->worst, 199);
     assert_int_equal(result(contest, "sliding_window, 60 segments, strict")->worst, 100);
     assert_true(result(contest, "fixed_window")->configured);
