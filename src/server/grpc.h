@@ -33,7 +33,7 @@ struct weir_grpc_stream;
 struct weir_grpc_watch;
 
 struct weir_grpc_method {
-    const char *path;
+    struct weir_bytes path;
     const char *name; /* in metrics */
     bool public;      /* needs no token */
     bool streams;     /* any number of messages either way */

@@ -186,36 +186,41 @@ static void grpc_tick(void *workspace)
 
 /* --- Workspaces ------------------------------------------------------------------------------- */
 
+#define PATH(text)                                                                                 \
+    {                                                                                              \
+        (text), sizeof(text) - 1                                                                   \
+    }
+
 const struct weir_grpc_method weir_grpc_methods[] = {
-    {.path = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+    {.path = PATH("/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"),
      .name = "should_rate_limit",
      .read = weir_grpc_ratelimit_take,
      .begin = weir_grpc_ratelimit_begin,
      .finish = weir_grpc_ratelimit_finish,
      .drop = weir_grpc_ratelimit_drop},
-    {.path = "/envoy.service.auth.v3.Authorization/Check",
+    {.path = PATH("/envoy.service.auth.v3.Authorization/Check"),
      .name = "auth_check",
      .read = weir_grpc_authz_take,
      .begin = weir_grpc_authz_begin,
      .finish = weir_grpc_authz_finish,
      .drop = weir_grpc_authz_drop},
-    {.path = "/grpc.health.v1.Health/Check",
+    {.path = PATH("/grpc.health.v1.Health/Check"),
      .name = "health_check",
      .public = true,
      .read = weir_grpc_health_check_read,
      .begin = weir_grpc_health_check_begin},
-    {.path = "/grpc.health.v1.Health/Watch",
+    {.path = PATH("/grpc.health.v1.Health/Watch"),
      .name = "health_watch",
      .public = true,
      .streams = true,
      .read = weir_grpc_health_watch_read,
      .drop = weir_grpc_health_watch_drop},
-    {.path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    {.path = PATH("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"),
      .name = "reflection",
      .streams = true,
      .read = weir_grpc_reflection_read,
      .begin = weir_grpc_reflection_begin},
-    {.path = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    {.path = PATH("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"),
      .name = "reflection_v1alpha",
      .streams = true,
      .read = weir_grpc_reflection_read,

@@ -49,8 +49,8 @@ static int on_begin_headers(nghttp2_session *http2, const nghttp2_frame *frame, 
 static const struct weir_grpc_method *method_find(struct weir_bytes path)
 {
     for (uint32_t i = 0; i < weir_grpc_method_count; i++) {
-        const char *known = weir_grpc_methods[i].path;
-        if (strlen(known) == path.size && !memcmp(known, path.data, path.size))
+        struct weir_bytes known = weir_grpc_methods[i].path;
+        if (known.size == path.size && !memcmp(known.data, path.data, path.size))
             return &weir_grpc_methods[i];
     }
     return NULL;

@@ -10,6 +10,8 @@
 #ifndef WEIR_SERVER_HTTP_H
 #define WEIR_SERVER_HTTP_H
 
+#include <string.h>
+
 #include "server/clock.h"
 #include "server/envoy_call.h"
 #include "server/worker.h"
@@ -118,7 +120,11 @@ bool weir_http_next_parameter(struct weir_bytes *query, struct weir_bytes *name,
  * WEIR_ERR_SYNTAX. */
 long weir_http_decode(struct weir_bytes value, char *out);
 
-bool weir_bytes_equal(struct weir_bytes bytes, const char *text);
+static inline bool weir_bytes_equal(struct weir_bytes bytes, const char *text)
+{
+    size_t size = strlen(text);
+    return bytes.size == size && !memcmp(bytes.data, text, size);
+}
 
 /* Whether the request carries `token`: "Authorization: Bearer …" or "X-Weir-Token: …". The time it
  * takes does not depend on how much of it is right. A wrong one is counted, and the answer to it

@@ -33,12 +33,6 @@ static const struct weir_http_route check_routes[] = {
      .handle = weir_envoy_healthcheck_handle},
 };
 
-bool weir_bytes_equal(struct weir_bytes bytes, const char *text)
-{
-    size_t size = strlen(text);
-    return bytes.size == size && !memcmp(bytes.data, text, size);
-}
-
 bool weir_http_method_is(const struct weir_http_call *call, const char *method)
 {
     return weir_bytes_equal(call->request->method, method);
