@@ -16,6 +16,7 @@
 #include "engine/warning.h"
 #include "rules/caller.h"
 #include "rules/explain.h"
+#include "rules/path.h"
 #include "server/clock.h"
 #include "table/table.h"
 
@@ -334,6 +335,18 @@ static void print_limit(const struct explain *explain, uint32_t rule)
         print_candidate(explain, &explain->checks[own]);
 }
 
+/* The path as the rules see it, where that is another text than was given. */
+static void print_path(const struct explain *explain)
+{
+    struct weir_bytes raw = explain->request.request.values[WEIR_ATTR_PATH], path;
+    char room[WEIR_PATH_MAX];
+    if (raw.data == NULL || weir_path_normalise(&path, raw, weir_rules_path_options(explain->rules),
+                                                room, sizeof room, NULL) < 0)
+        return;
+    if (path.size != raw.size || memcmp(path.data, raw.data, path.size) != 0)
+        print_identity("path", path);
+}
+
 /* What a server finds there may make all the rest different. */
 static void print_looked_up(const struct explain *explain)
 {
@@ -349,6 +362,7 @@ static void print_answer(const struct explain *explain)
 {
     const struct weir_decision *decision = explain->decision;
     print_looked_up(explain);
+    print_path(explain);
     print_identity("user", explain->identity.user);
     print_identity("org ", explain->identity.org);
     print_identity("plan", explain->identity.plan);

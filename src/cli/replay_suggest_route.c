@@ -136,8 +136,8 @@ static bool is_pattern(const char *text)
     char room[WEIR_PATH_MAX];
     size_t used;
 
-    return weir_path_pattern_compile(&pattern, (struct weir_bytes){text, strlen(text)}, room, &used,
-                                     NULL) == 0;
+    return weir_path_pattern_compile(&pattern, (struct weir_bytes){text, strlen(text)}, 0, room,
+                                     &used, NULL) == 0;
 }
 
 static bool make_route(struct suggest_route *route, struct weir_bytes method,
@@ -148,7 +148,7 @@ static bool make_route(struct suggest_route *route, struct weir_bytes method,
 
     memset(route, 0, sizeof *route);
     if (path.data == NULL || !is_method(method) ||
-        weir_path_normalise(&normal, path, room, sizeof room, NULL) < 0)
+        weir_path_normalise(&normal, path, 0, room, sizeof room, NULL) < 0)
         return false;
     if (method.size > 0)
         memcpy(route->method, method.data, method.size);

@@ -171,6 +171,7 @@ struct weir_rules {
     struct weir_limit once;                 /* of the records of idempotency keys; see once.h */
     struct weir_limit settled;              /* of the records of settlements; see settle.h */
     struct weir_limit warned[RULES_WARNED]; /* of the records of warnings; see warn.h */
+    uint8_t path_options;                   /* enum weir_path_options */
     bool warns;                             /* some limit has thresholds */
     bool lends;                             /* some limit has a pool */
     bool tries;                             /* some limit has a candidate */

@@ -30,7 +30,8 @@ int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules *ru
     scratch->used = 0;
     if (request->count > WEIR_ATTR_PATH && request->values[WEIR_ATTR_PATH].data != NULL) {
         int err = weir_path_normalise(&evaluation->path, request->values[WEIR_ATTR_PATH],
-                                      scratch->bytes, WEIR_PATH_MAX, evaluation->reason);
+                                      rules->path_options, scratch->bytes, WEIR_PATH_MAX,
+                                      evaluation->reason);
         if (err < 0) {
             return err;
         }

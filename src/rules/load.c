@@ -29,6 +29,7 @@ enum top_field {
     TOP_IDENTITIES,
     TOP_TIMEZONE,
     TOP_WEBHOOK,
+    TOP_PATHS,
     TOP_FIELDS,
 };
 
@@ -38,7 +39,7 @@ enum top_field {
 static const char *const top_names[TOP_FIELDS] = {
     "version",      "server",     "state",    "headers", "identify", "keys",
     "default_plan", "plans",      "limits",   "jwt",     "store",    "idempotency",
-    "envoy",        "identities", "timezone", "webhook",
+    "envoy",        "identities", "timezone", "webhook", "paths",
 };
 
 const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name)
@@ -126,6 +127,9 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
     }
     if (fields[TOP_JWT].value != NULL) {
         rules_load_jwt(loader, fields[TOP_JWT].value);
+    }
+    if (fields[TOP_PATHS].value != NULL) {
+        rules_load_paths(loader, fields[TOP_PATHS].value); /* before the limits: their patterns */
     }
     rules_load_plans(loader, fields[TOP_PLANS].value, fields[TOP_DEFAULT_PLAN].value);
     loader->callers = fields[TOP_KEYS].value != NULL || fields[TOP_IDENTITIES].value != NULL;

@@ -123,6 +123,29 @@ static bool check_plan(struct rules_loader *loader, const struct rules_node *nod
     return false;
 }
 
+/* A glob of what a pattern captures, in the form in which it captures it. */
+static void load_captured(struct rules_loader *loader, const struct rules_node *node,
+                          struct rules_part *part, struct weir_bytes text,
+                          struct weir_bytes *values)
+{
+    unsigned options = loader->rules->path_options;
+    char *kept = rules_keep(loader, text.size + 1);
+    for (size_t i = 0; kept != NULL && i < text.size; i++) {
+        bool encoded = (i >= 1 && text.data[i - 1] == '%') || (i >= 2 && text.data[i - 2] == '%');
+        bool upper = text.data[i] >= 'A' && text.data[i] <= 'Z' && !encoded;
+        bool fold = upper && (options & WEIR_PATH_FOLD_CASE) != 0;
+        kept[i] = (char)(fold ? text.data[i] | 0x20 : text.data[i]);
+    }
+    if ((options & WEIR_PATH_KEEP_PARAMETERS) == 0 && text.size > 0 &&
+        memchr(text.data, ';', text.size) != NULL) {
+        rules_problem(loader, node,
+                      "path parameters (`;…`) are cut off before a pattern captures; leave them "
+                      "out, or say `paths: { parameters: keep }`");
+    }
+    values[part->count++] = (struct weir_bytes){kept, text.size};
+    part->globs = true;
+}
+
 /* One value of a part: a glob, or a literal with its atom. */
 static void load_value(struct rules_loader *loader, const struct rules_node *node,
                        struct rules_part *part, uint32_t *atoms, struct weir_bytes *values)
@@ -132,9 +155,13 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
         return;
     }
     bool glob = has_star(text), host = part->attribute == WEIR_ATTR_HOST;
+    if (part->kind == RULES_PART_CAPTURE) {
+        load_captured(loader, node, part, text, values);
+        return;
+    }
     struct weir_bytes value = {NULL, text.size};
     uint32_t atom = RULES_NONE;
-    if (glob || part->kind == RULES_PART_CAPTURE) {
+    if (glob) {
         char *kept = rules_keep(loader, text.size + 1);
         for (size_t i = 0; kept != NULL && i < text.size; i++) {
             bool upper = host && text.data[i] >= 'A' && text.data[i] <= 'Z';
@@ -173,7 +200,8 @@ int rules_read_pattern(struct rules_loader *loader, struct weir_bytes text,
 {
     char room[WEIR_PATH_MAX];
     size_t used;
-    int err = weir_path_pattern_compile(pattern, text, room, &used, reason);
+    int err =
+        weir_path_pattern_compile(pattern, text, loader->rules->path_options, room, &used, reason);
     if (err < 0) {
         return err;
     }

@@ -118,6 +118,7 @@ void rules_load_state(struct rules_loader *loader, const struct rules_node *node
 void rules_load_tls(struct rules_loader *loader, const struct rules_node *node,
                     struct weir_listener_tls *tls);
 void rules_load_headers(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_paths(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_store(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_identities(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_webhook(struct rules_loader *loader, const struct rules_node *node);

@@ -7,10 +7,10 @@
 #include "core/hex.h"
 #include "rules/problems.h"
 
-/* What each byte of a path is (RFC 3986 pchar): p stands for itself, e has to be encoded, ? ends
- * the path, 0 is refused. */
+/* What each byte of a path is (RFC 3986 pchar): p stands for itself, e has to be encoded, ; begins
+ * parameters, ? ends the path, 0 is refused. */
 static const char classes[256 + 1] = "0eeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
-                                     "epe?p%pppppppp./ppppppppppppepe?"
+                                     "epe?p%pppppppp./ppppppppppp;epe?"
                                      "pppppppppppppppppppppppppppeeeep"
                                      "eppppppppppppppppppppppppppeeepe"
                                      "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
@@ -63,9 +63,30 @@ static struct weir_bytes cut_authority(struct weir_bytes raw)
     return rest;
 }
 
+/* Whether a byte of this class is a ";" that stands for itself. */
+static bool keeps(char class, unsigned options)
+{
+    return class == ';' && (options & WEIR_PATH_KEEP_PARAMETERS) != 0;
+}
+
+static bool is_upper(char byte)
+{
+    return byte >= 'A' && byte <= 'Z';
+}
+
+static bool has_upper(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if (is_upper(text[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The length of the path if it is normal as it stands, else SIZE_MAX. Any segment that begins with
  * a dot goes the long way. */
-static size_t normal_size(struct weir_bytes raw)
+static size_t normal_size(struct weir_bytes raw, unsigned options)
 {
     char before = 0;
     size_t at = 0;
@@ -74,19 +95,22 @@ static size_t normal_size(struct weir_bytes raw)
         if (class == '?') {
             break;
         }
-        bool changes = class != 'p' && (class == '.' || class == '/' ? before == '/' : true);
+        bool changes =
+            class != 'p' && (class == '.' || class == '/' ? before == '/' : !keeps(class, options));
         if (changes) {
             return SIZE_MAX;
         }
         before = class;
     }
-    return at;
+    return (options & WEIR_PATH_FOLD_CASE) != 0 && has_upper(raw.data, at) ? SIZE_MAX : at;
 }
 
 struct path_writer {
     char *out;
     size_t room, size;
     size_t segment; /* where the current segment begins, behind its slash */
+    bool cut;       /* its parameters have begun */
+    unsigned options;
 };
 
 static bool put(struct path_writer *writer, char byte)
@@ -105,13 +129,18 @@ static bool put_encoded(struct path_writer *writer, unsigned char byte)
 }
 
 /* Ends the current segment at a slash or at the end: empty and dot segments vanish. */
-static bool end_segment(struct path_writer *writer, bool slash)
+static int end_segment(struct path_writer *writer, bool slash, struct weir_reason *reason)
 {
     const char *text = writer->out + writer->segment;
     size_t size = writer->size - writer->segment;
-    if (size == 1 && text[0] == '.') {
+    bool dots = (size == 1 && text[0] == '.') || (size == 2 && text[0] == '.' && text[1] == '.');
+    if (writer->cut && (dots || (size == 0 && slash))) {
+        return refuse(reason, WEIR_ERR_SYNTAX, "path",
+                      dots ? "parameters (`;`) on a dot segment" : "a segment of parameters (`;`)");
+    }
+    if (dots && size == 1) {
         writer->size = writer->segment;
-    } else if (size == 2 && text[0] == '.' && text[1] == '.') {
+    } else if (dots) {
         writer->size = writer->segment;
         if (writer->size > 1) {
             writer->size--;
@@ -120,12 +149,13 @@ static bool end_segment(struct path_writer *writer, bool slash)
             }
         }
     } else if (size > 0 && slash && !put(writer, '/')) {
-        return false;
+        return refuse(reason, WEIR_ERR_TOO_LARGE, "path", "too long");
     }
     if (slash) {
         writer->segment = writer->size;
+        writer->cut = false;
     }
-    return true;
+    return 0;
 }
 
 /* Writes what stands for the byte or the encoding at raw.data[*at] and steps over it. */
@@ -133,7 +163,7 @@ static int put_next(struct path_writer *writer, struct weir_bytes raw, size_t *a
                     struct weir_reason *reason)
 {
     char byte = raw.data[*at], class = class_of(byte);
-    bool fits;
+    bool fits = true;
     *at += 1;
     if (class == '%') {
         int high = raw.size - *at >= 2 ? weir_hex_value(raw.data[*at]) : -1;
@@ -145,21 +175,57 @@ static int put_next(struct path_writer *writer, struct weir_bytes raw, size_t *a
         byte = (char)(high << 4 | low);
         bool unreserved =
             is_letter(byte) || is_digit(byte) || (byte != '\0' && strchr("-._~", byte) != NULL);
-        class = byte == '\0' ? '0' : unreserved ? 'p' : 'e';
+        bool parameters = byte == ';' && (writer->options & WEIR_PATH_KEEP_PARAMETERS) == 0;
+        class = byte == '\0' ? '0' : unreserved ? 'p' : parameters ? ';' : 'e';
     }
     if (class == '0') {
         return refuse(reason, WEIR_ERR_SYNTAX, "path", "a NUL byte");
     }
     if (class == '/') {
-        fits = end_segment(writer, true);
-    } else {
-        fits = class == 'e' ? put_encoded(writer, (unsigned char)byte) : put(writer, byte);
+        return end_segment(writer, true, reason);
+    }
+    if (class == ';' && !keeps(class, writer->options)) {
+        writer->cut = true;
+    } else if (!writer->cut && class == 'e') {
+        fits = put_encoded(writer, (unsigned char)byte);
+    } else if (!writer->cut) {
+        bool fold = is_upper(byte) && (writer->options & WEIR_PATH_FOLD_CASE) != 0;
+        fits = put(writer, (char)(fold ? byte | 0x20 : byte));
     }
     return fits ? 0 : refuse(reason, WEIR_ERR_TOO_LARGE, "path", "too long");
 }
 
-int weir_path_normalise(struct weir_bytes *path, struct weir_bytes raw, char *out, size_t room,
-                        struct weir_reason *reason)
+/* A normal path with or without its trailing slash. */
+static struct weir_bytes finish(const char *text, size_t size, unsigned options)
+{
+    bool drop = (options & WEIR_PATH_DROP_SLASH) != 0 && size > 1 && text[size - 1] == '/';
+    return (struct weir_bytes){text, size - drop};
+}
+
+/* The long way, through `out`; raw begins with a slash. */
+static int rewrite(struct weir_bytes *path, struct weir_bytes raw, unsigned options, char *out,
+                   size_t room, struct weir_reason *reason)
+{
+    struct path_writer writer = {.out = out, .room = room, .options = options};
+    if (!put(&writer, '/')) {
+        return refuse(reason, WEIR_ERR_TOO_LARGE, "path", "too long");
+    }
+    writer.segment = 1;
+    int err = 0;
+    for (size_t at = 1; at < raw.size && class_of(raw.data[at]) != '?' && err == 0;) {
+        err = put_next(&writer, raw, &at, reason);
+    }
+    if (err == 0) {
+        err = end_segment(&writer, false, reason);
+    }
+    if (err == 0) {
+        *path = finish(out, writer.size, options);
+    }
+    return err;
+}
+
+int weir_path_normalise(struct weir_bytes *path, struct weir_bytes raw, unsigned options, char *out,
+                        size_t room, struct weir_reason *reason)
 {
     static const char root[] = "/";
     if (raw.size > 0 && raw.data[0] != '/' && raw.data[0] != '?' && raw.data[0] != '#') {
@@ -176,28 +242,12 @@ int weir_path_normalise(struct weir_bytes *path, struct weir_bytes raw, char *ou
         *path = (struct weir_bytes){root, 1};
         return 0;
     }
-    size_t size = normal_size(raw);
+    size_t size = normal_size(raw, options);
     if (size <= WEIR_PATH_MAX) {
-        *path = (struct weir_bytes){raw.data, size};
+        *path = finish(raw.data, size, options);
         return 0;
     }
-    if (room > WEIR_PATH_MAX) {
-        room = WEIR_PATH_MAX;
-    }
-    struct path_writer writer = {.out = out, .room = room};
-    if (!put(&writer, '/')) {
-        return refuse(reason, WEIR_ERR_TOO_LARGE, "path", "too long");
-    }
-    writer.segment = 1;
-    for (size_t at = 1; at < raw.size && class_of(raw.data[at]) != '?';) {
-        int err = put_next(&writer, raw, &at, reason);
-        if (err < 0) {
-            return err;
-        }
-    }
-    end_segment(&writer, false);
-    *path = (struct weir_bytes){out, writer.size};
-    return 0;
+    return rewrite(path, raw, options, out, room > WEIR_PATH_MAX ? WEIR_PATH_MAX : room, reason);
 }
 
 bool weir_glob_match(struct weir_bytes glob, struct weir_bytes text)

@@ -18,6 +18,7 @@ static int refuse(struct weir_reason *reason, struct weir_bytes text, const char
 struct compiler {
     struct weir_path_pattern *pattern;
     struct weir_bytes text;
+    unsigned options;
     char *room;
     size_t used;
     struct weir_reason *reason;
@@ -58,6 +59,19 @@ static int add_name(struct compiler *compiler, struct weir_path_segment *segment
     return 0;
 }
 
+/* Whether a segment has parameters: a ";", as it is or encoded. */
+static bool has_parameters(const char *name, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        bool encoded =
+            size - i >= 3 && name[i] == '%' && name[i + 1] == '3' && (name[i + 2] | 0x20) == 'b';
+        if (name[i] == ';' || encoded) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* `slashed` is the segment with the slash before it. */
 static int add_literal(struct compiler *compiler, struct weir_path_segment *segment,
                        struct weir_bytes slashed)
@@ -72,6 +86,11 @@ static int add_literal(struct compiler *compiler, struct weir_path_segment *segm
         return refuse(compiler->reason, compiler->text,
                       "a pattern has no query; queries are cut off before matching");
     }
+    if ((compiler->options & WEIR_PATH_KEEP_PARAMETERS) == 0 && has_parameters(name, size)) {
+        return refuse(compiler->reason, compiler->text,
+                      "path parameters (`;…`) are cut off before matching; leave them out, or say "
+                      "`paths: { parameters: keep }`");
+    }
     if (size > 1 && name[0] == '{' && name[size - 1] == '}') {
         return refuse(compiler->reason, compiler->text,
                       "a segment is taken by `:name`, not `{name}`");
@@ -84,8 +103,9 @@ static int add_literal(struct compiler *compiler, struct weir_path_segment *segm
         }
     }
     struct weir_bytes normal;
-    int err = weir_path_normalise(&normal, slashed, compiler->room + compiler->used,
-                                  WEIR_PATH_MAX - compiler->used, NULL);
+    int err =
+        weir_path_normalise(&normal, slashed, compiler->options, compiler->room + compiler->used,
+                            WEIR_PATH_MAX - compiler->used, NULL);
     if (err < 0) {
         return refuse(compiler->reason, compiler->text,
                       err == WEIR_ERR_TOO_LARGE ? "too long" : "a bad percent-encoding");
@@ -134,10 +154,12 @@ static int add_segment(struct compiler *compiler, struct weir_bytes slashed, boo
     return err;
 }
 
-int weir_path_pattern_compile(struct weir_path_pattern *pattern, struct weir_bytes text, char *room,
-                              size_t *used, struct weir_reason *reason)
+int weir_path_pattern_compile(struct weir_path_pattern *pattern, struct weir_bytes text,
+                              unsigned options, char *room, size_t *used,
+                              struct weir_reason *reason)
 {
-    struct compiler compiler = {.pattern = pattern, .text = text, .room = room, .reason = reason};
+    struct compiler compiler = {
+        .pattern = pattern, .text = text, .options = options, .room = room, .reason = reason};
     pattern->count = 0;
     *used = 0;
     if (text.size == 0 || text.data[0] != '/') {
@@ -157,6 +179,9 @@ int weir_path_pattern_compile(struct weir_path_pattern *pattern, struct weir_byt
         }
         at = stop;
     }
+    const struct weir_path_segment *last = &pattern->segments[pattern->count - 1];
+    bool slash = last->kind == WEIR_SEGMENT_LITERAL && last->text.size == 0;
+    pattern->count -= slash && pattern->count > 1 && (options & WEIR_PATH_DROP_SLASH) != 0;
     *used = compiler.used;
     return 0;
 }

@@ -43,6 +43,11 @@ const struct weir_settings *weir_rules_settings(const struct weir_rules *rules)
     return &rules->settings;
 }
 
+unsigned weir_rules_path_options(const struct weir_rules *rules)
+{
+    return rules->path_options;
+}
+
 static int prepare_rates(struct rules_rates *rates, const char *name, weir_rules_prepare_fn prepare,
                          void *context)
 {

@@ -131,6 +131,9 @@ bool weir_rules_unshared(const struct weir_rules *rules);
 
 const struct weir_settings *weir_rules_settings(const struct weir_rules *rules);
 
+/* What the file changes of the normal form of paths (`paths`): enum weir_path_options. */
+unsigned weir_rules_path_options(const struct weir_rules *rules);
+
 /* Makes every limit known to a store, once, before the rules are shared. `prepare` sets limit->id;
  * `name` is the limit's name in the file, for messages. Stops at the first error and returns it. */
 typedef int (*weir_rules_prepare_fn)(void *context, struct weir_limit *limit, const char *name);

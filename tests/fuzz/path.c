@@ -1,5 +1,5 @@
 /* Paths, hosts, patterns and globs: normal forms are normal, and the trie finds what a scan finds.
- * An input is a path, a newline, and patterns, each in a line. */
+ * An input is a path, a newline, and patterns, each in a line; it is read under every option. */
 #include "fuzz.h"
 
 #include <string.h>
@@ -24,10 +24,10 @@ static bool is_dot_segment(const char *rest, size_t size)
 }
 
 /* A normal path has one slash between segments, no dot segment, and normalises to itself. */
-static void check_path(struct weir_bytes path)
+static void check_path(struct weir_bytes path, unsigned options)
 {
     struct weir_bytes again;
-    REQUIRE(weir_path_normalise(&again, path, path_room[1], WEIR_PATH_MAX, NULL) == 0);
+    REQUIRE(weir_path_normalise(&again, path, options, path_room[1], WEIR_PATH_MAX, NULL) == 0);
     REQUIRE(again.size == path.size && memcmp(again.data, path.data, path.size) == 0);
     REQUIRE(path.size > 0 && path.size <= WEIR_PATH_MAX);
     if (path.size == 1 && path.data[0] == '*') {
@@ -39,7 +39,13 @@ static void check_path(struct weir_bytes path)
         REQUIRE(byte > ' ' && byte < 0x7F && byte != '?' && byte != '#');
         REQUIRE(i == 0 || byte != '/' || path.data[i - 1] != '/');
         REQUIRE(byte != '/' || !is_dot_segment(path.data + i + 1, path.size - i - 1));
+        REQUIRE(byte != ';' || (options & WEIR_PATH_KEEP_PARAMETERS) != 0);
+        bool encoding = (i > 0 && path.data[i - 1] == '%') || (i > 1 && path.data[i - 2] == '%');
+        bool upper = byte >= 'A' && byte <= 'Z' && !encoding;
+        REQUIRE(!upper || (options & WEIR_PATH_FOLD_CASE) == 0);
     }
+    bool slash = path.size > 1 && path.data[path.size - 1] == '/';
+    REQUIRE(!slash || (options & WEIR_PATH_DROP_SLASH) == 0);
 }
 
 static void check_host(struct weir_bytes raw)
@@ -57,7 +63,7 @@ static void check_host(struct weir_bytes raw)
     }
 }
 
-static void check_patterns(struct weir_bytes path, const char *text, size_t size)
+static void check_patterns(struct weir_bytes path, unsigned options, const char *text, size_t size)
 {
     struct rules_path_trie trie = {0};
     uint32_t atoms = 0, numbers[PATTERNS_MAX], found[PATTERNS_MAX], count = 0;
@@ -65,8 +71,8 @@ static void check_patterns(struct weir_bytes path, const char *text, size_t size
         const char *end = memchr(text, '\n', size);
         struct weir_bytes line = {text, end != NULL ? (size_t)(end - text) : size};
         size_t used;
-        if (weir_path_pattern_compile(&patterns[count], line, pattern_rooms[count], &used, NULL) ==
-            0) {
+        if (weir_path_pattern_compile(&patterns[count], line, options, pattern_rooms[count], &used,
+                                      NULL) == 0) {
             REQUIRE(used <= WEIR_PATH_MAX);
             numbers[count] = rules_path_trie_add(&trie, &patterns[count], &atoms);
             REQUIRE(numbers[count] < atoms);
@@ -95,12 +101,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *end = memchr(text, '\n', size);
     struct weir_bytes raw = {text, end != NULL ? (size_t)(end - text) : size}, path;
     struct weir_reason reason = {{0}};
-    int err = weir_path_normalise(&path, raw, path_room[0], WEIR_PATH_MAX, &reason);
-    REQUIRE(err == 0 || memcmp(reason.text, "path: ", 6) == 0);
-    if (err == 0) {
-        check_path(path);
-        if (end != NULL) {
-            check_patterns(path, end + 1, size - raw.size - 1);
+    for (unsigned options = 0; options < 8; options++) {
+        int err = weir_path_normalise(&path, raw, options, path_room[0], WEIR_PATH_MAX, &reason);
+        REQUIRE(err == 0 || memcmp(reason.text, "path: ", 6) == 0);
+        if (err == 0) {
+            check_path(path, options);
+            if (end != NULL) {
+                check_patterns(path, options, end + 1, size - raw.size - 1);
+            }
         }
     }
     check_host(raw);

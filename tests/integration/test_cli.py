@@ -195,6 +195,17 @@ def test_explain_takes_the_request_as_json_or_in_parts_alike(tmp_path):
     assert "color=red" in parts.stdout
 
 
+def test_explain_shows_the_path_that_was_compared(tmp_path):
+    rules = ("paths: { case: insensitive, trailing_slash: ignore }\nlimits:\n"
+             "  - { name: login, match: { path: /login }, key: [path], rate: 5/s }\n")
+    done = explain(tmp_path, "--path", "/Login;x/", rules=rules)
+    assert done.stdout.startswith("path /login\nlogin: applies\n    key    path=/login\n")
+    assert explain(tmp_path, "--path", "/login", rules=rules).stdout.startswith("login: applies")
+    refused = explain(tmp_path, "--path", "/x/..;/login", rules=rules)
+    assert refused.returncode == 1
+    assert refused.stderr == "weir: request: path: parameters (`;`) on a dot segment\n"
+
+
 def test_explain_refuses_what_is_no_request_or_no_state(tmp_path):
     assert explain(tmp_path, "--ip", "here").stderr == "weir: request: ip: not an IP address\n"
     assert explain(tmp_path, "--path", "/%zz").returncode == 1

@@ -535,6 +535,7 @@ def test_ext_authz_denies_with_429_headers_and_body(tmp_path):
     with auth_weir(tmp_path, LOGIN) as weir, Stub(weir.grpc_address) as stub:
         answers = [stub.call("AuthCheck", auth_request()) for _ in range(3)]
         assert [one.status.code for one in answers] == [0, 0, 8]
+        assert stub.call("AuthCheck", auth_request(path="/login;x?next=1")).status.code == 8
         denied = answers[2].denied_response
         fields = fields_of(denied.headers)
         assert denied.status.code == 429

@@ -70,6 +70,8 @@ def test_a_cost_can_be_given(weir):
     {"X-Forwarded-Method": "POST", "X-Forwarded-Uri": "/login", "X-Original-Method": "POST",
      "X-Original-URL": "https://example.org/login"},
     {"x-forwarded-method": "POST", "x-forwarded-uri": "//login"},
+    {"X-Forwarded-Method": "POST", "X-Forwarded-Uri": "/login;jsessionid=1?next=/"},
+    {"X-Original-Method": "POST", "X-Original-URL": "https://example.org/login%3bx"},
 ])
 def test_the_fields_of_all_proxies_are_read(weir, fields):
     with weir.client() as client:
@@ -173,6 +175,7 @@ def test_envoys_form_takes_path_method_and_host_of_the_request_itself(weir):
 def test_a_malformed_path_is_400_and_head_gets_no_body(weir):
     with weir.client() as client:
         assert client.auth("/%zz").status == 400
+        assert client.auth("/x/..;/login").status == 400
         for _ in range(3):
             reply = client.request("HEAD", "/v1/auth", {"X-Forwarded-Uri": "/login",
                                                         "X-Forwarded-Method": "POST",

@@ -103,7 +103,7 @@ static void the_path_trie_finds_what_a_scan_finds(void **state)
             size_t used;
             random_text(text, true);
             assert_int_equal(weir_path_pattern_compile(&patterns[i],
-                                                       (struct weir_bytes){text, strlen(text)},
+                                                       (struct weir_bytes){text, strlen(text)}, 0,
                                                        rooms[i], &used, NULL),
                              0);
             numbers[i] = rules_path_trie_add(&trie, &patterns[i], &atoms);

@@ -43,6 +43,15 @@ static const struct problem_case matches[] = {
      "- {name: a, key: [], rate: 1/s, match: {path: '/%zz'}}\n",
      "2:47: path pattern `/%zz`: a bad percent-encoding\n"},
     {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: '/a;b'}}\n",
+     "2:47: path pattern `/a;b`: path parameters (`;…`) are cut off before matching; leave them "
+     "out, or say `paths: { parameters: keep }`\n"},
+    {"limits:\n"
+     "- {name: a, key: [], rate: 1/s, match: {path: '/:a', path.a: 'x;*'}}\n",
+     "2:62: path parameters (`;…`) are cut off before a pattern captures; leave them out, or say "
+     "`paths: { parameters: keep }`\n"},
+
+    {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {path: '/../a'}}\n",
      "2:47: path pattern `/../a`: a dot segment; no path has one\n"},
     {"limits:\n"

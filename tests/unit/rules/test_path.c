@@ -7,18 +7,24 @@ static struct weir_bytes bytes(const char *text)
     return (struct weir_bytes){text, strlen(text)};
 }
 
-static void expect_path(const char *raw, const char *normal)
+static void expect_path_as(unsigned options, const char *raw, const char *normal)
 {
     static char out[WEIR_PATH_MAX];
     struct weir_bytes path;
-    assert_int_equal(weir_path_normalise(&path, bytes(raw), out, sizeof(out), NULL), 0);
+    assert_int_equal(weir_path_normalise(&path, bytes(raw), options, out, sizeof(out), NULL), 0);
     assert_int_equal(path.size, strlen(normal));
     assert_memory_equal(path.data, normal, path.size);
     static char once_more[WEIR_PATH_MAX];
     struct weir_bytes again;
-    assert_int_equal(weir_path_normalise(&again, path, once_more, sizeof(once_more), NULL), 0);
+    assert_int_equal(weir_path_normalise(&again, path, options, once_more, sizeof(once_more), NULL),
+                     0);
     assert_int_equal(again.size, path.size);
     assert_memory_equal(again.data, path.data, path.size);
+}
+
+static void expect_path(const char *raw, const char *normal)
+{
+    expect_path_as(0, raw, normal);
 }
 
 static void refuse_path(const char *raw, size_t size, const char *says)
@@ -27,9 +33,24 @@ static void refuse_path(const char *raw, size_t size, const char *says)
     struct weir_bytes path;
     struct weir_reason reason = {{0}};
     assert_int_equal(
-        weir_path_normalise(&path, (struct weir_bytes){raw, size}, out, sizeof(out), &reason),
+        weir_path_normalise(&path, (struct weir_bytes){raw, size}, 0, out, sizeof(out), &reason),
         WEIR_ERR_SYNTAX);
     assert_string_equal(reason.text, says);
+}
+
+static bool in_pattern_as(unsigned options, const char *pattern, const char *path)
+{
+    static char room[WEIR_PATH_MAX];
+    struct weir_path_pattern compiled;
+    size_t used;
+    assert_int_equal(
+        weir_path_pattern_compile(&compiled, bytes(pattern), options, room, &used, NULL), 0);
+    return weir_path_pattern_match(&compiled, bytes(path));
+}
+
+static bool in_pattern(const char *pattern, const char *path)
+{
+    return in_pattern_as(0, pattern, path);
 }
 
 static void query_and_fragment_are_cut_off(void **state)
@@ -80,6 +101,68 @@ static void case_and_a_trailing_slash_are_kept(void **state)
     expect_path("/login/", "/login/");
 }
 
+static void path_parameters_are_cut_off(void **state)
+{
+    expect_path("/login;x", "/login");
+    expect_path("/login;", "/login");
+    expect_path("/login;a=1;b=2,3?c", "/login");
+    expect_path("/a;x/b;y/c", "/a/b/c");
+    expect_path("/a;x/", "/a/");
+    expect_path("/;jsessionid=1", "/");
+    expect_path("/a/;x", "/a/");
+    expect_path("/a;x%2Fb/c", "/a/c");
+    expect_path("/a;\xc3\xa9 /c", "/a/c");
+    expect_path("/a;x/../b", "/b");
+    expect_path("/login%3bx", "/login"); /* for servers that decode before they look for ";" */
+    expect_path("/login%3B", "/login");
+}
+
+static void parameters_that_servers_disagree_on_are_refused(void **state)
+{
+    refuse_path("/a/..;/b", 8, "path: parameters (`;`) on a dot segment");
+    refuse_path("/a/.;x", 6, "path: parameters (`;`) on a dot segment");
+    refuse_path("/a/%2e.%3bx/b", 13, "path: parameters (`;`) on a dot segment");
+    refuse_path("/;x/login", 9, "path: a segment of parameters (`;`)");
+    refuse_path("/a//;/b", 7, "path: a segment of parameters (`;`)");
+    refuse_path("/a;%zz", 6, "path: a % without two hexadecimal digits");
+    refuse_path("/a;%00", 6, "path: a NUL byte");
+}
+
+static void path_parameters_can_be_kept(void **state)
+{
+    expect_path_as(WEIR_PATH_KEEP_PARAMETERS, "/login;x", "/login;x");
+    expect_path_as(WEIR_PATH_KEEP_PARAMETERS, "/login%3bx", "/login%3Bx");
+    expect_path_as(WEIR_PATH_KEEP_PARAMETERS, "//a/..;/b", "/a/..;/b");
+    expect_path_as(WEIR_PATH_KEEP_PARAMETERS, "/;x/login", "/;x/login");
+    assert_true(in_pattern_as(WEIR_PATH_KEEP_PARAMETERS, "/a;b/:c", "/a;b/d"));
+}
+
+static void case_can_be_folded(void **state)
+{
+    expect_path_as(WEIR_PATH_FOLD_CASE, "/Login", "/login");
+    expect_path_as(WEIR_PATH_FOLD_CASE, "/login", "/login");
+    expect_path_as(WEIR_PATH_FOLD_CASE, "//%4cOGIN/Z@[`", "/login/z@%5B%60");
+    expect_path_as(WEIR_PATH_FOLD_CASE, "/a%2fB%C3%89\xc3\x89", "/a%2Fb%C3%89%C3%89");
+    expect_path_as(WEIR_PATH_FOLD_CASE, "/a?B", "/a");
+    assert_true(in_pattern_as(WEIR_PATH_FOLD_CASE, "/LogIn/:Name", "/login/x"));
+}
+
+static void a_trailing_slash_can_be_dropped(void **state)
+{
+    expect_path_as(WEIR_PATH_DROP_SLASH, "/login/", "/login");
+    expect_path_as(WEIR_PATH_DROP_SLASH, "/login//", "/login");
+    expect_path_as(WEIR_PATH_DROP_SLASH, "/login/.", "/login");
+    expect_path_as(WEIR_PATH_DROP_SLASH, "/login/;x", "/login");
+    expect_path_as(WEIR_PATH_DROP_SLASH, "/login/?a", "/login");
+    expect_path_as(WEIR_PATH_DROP_SLASH, "/", "/");
+    expect_path_as(WEIR_PATH_DROP_SLASH, "//", "/");
+    expect_path_as(WEIR_PATH_DROP_SLASH | WEIR_PATH_FOLD_CASE, "/Login/", "/login");
+    assert_true(in_pattern_as(WEIR_PATH_DROP_SLASH, "/login/", "/login"));
+    assert_true(in_pattern_as(WEIR_PATH_DROP_SLASH, "/games/:id/", "/games/7"));
+    assert_true(in_pattern_as(WEIR_PATH_DROP_SLASH, "/", "/"));
+    assert_false(in_pattern_as(WEIR_PATH_DROP_SLASH, "/", "/a"));
+}
+
 static void absolute_targets_lose_their_authority(void **state)
 {
     expect_path("http://example.com/a?b", "/a");
@@ -108,13 +191,15 @@ static void paths_longer_than_the_limit_are_refused(void **state)
     memset(raw, 'a', sizeof(raw));
     raw[0] = '/';
     struct weir_bytes fits = {raw, WEIR_PATH_MAX}, over = {raw, WEIR_PATH_MAX + 1};
-    assert_int_equal(weir_path_normalise(&path, fits, out, sizeof(out), NULL), 0);
+    assert_int_equal(weir_path_normalise(&path, fits, 0, out, sizeof(out), NULL), 0);
     assert_int_equal(path.size, WEIR_PATH_MAX);
-    assert_int_equal(weir_path_normalise(&path, over, out, sizeof(out), NULL), WEIR_ERR_TOO_LARGE);
+    assert_int_equal(weir_path_normalise(&path, over, 0, out, sizeof(out), NULL),
+                     WEIR_ERR_TOO_LARGE);
     raw[1] = ' '; /* three bytes once encoded */
-    assert_int_equal(weir_path_normalise(&path, fits, out, sizeof(out), NULL), WEIR_ERR_TOO_LARGE);
+    assert_int_equal(weir_path_normalise(&path, fits, 0, out, sizeof(out), NULL),
+                     WEIR_ERR_TOO_LARGE);
     fits.size -= 2;
-    assert_int_equal(weir_path_normalise(&path, fits, out, sizeof(out), NULL), 0);
+    assert_int_equal(weir_path_normalise(&path, fits, 0, out, sizeof(out), NULL), 0);
     assert_int_equal(path.size, WEIR_PATH_MAX);
 }
 
@@ -162,15 +247,6 @@ static void bad_hosts_are_refused(void **state)
         WEIR_ERR_TOO_LARGE);
 }
 
-static bool in_pattern(const char *pattern, const char *path)
-{
-    static char room[WEIR_PATH_MAX];
-    struct weir_path_pattern compiled;
-    size_t used;
-    assert_int_equal(weir_path_pattern_compile(&compiled, bytes(pattern), room, &used, NULL), 0);
-    return weir_path_pattern_match(&compiled, bytes(path));
-}
-
 static void patterns_match_segment_by_segment(void **state)
 {
     assert_true(in_pattern("/", "/"));
@@ -211,19 +287,25 @@ static void patterns_are_brought_to_the_normal_form(void **state)
 
 static void bad_patterns_are_refused(void **state)
 {
-    static const char *const patterns[] = {"",       "a",     "/a//b",   "//",     "/**/a", "/a*",
-                                           "/*.png", "/:",    "/:a.b",   "/:a/:a", "/a?b",  "/a#b",
-                                           "/./a",   "/..",   "/%2e%2E", "/%zz",   "/%00",  "/***",
-                                           "/{id}",  "/v{x}", "/[0-9]+", "/\\d+",  "/a|b",  "/x^"};
+    static const char *const patterns[] = {
+        "",       "a",     "/a//b",   "//",    "/**/a", "/a*",     "/*.png", "/:",   "/:a.b",
+        "/:a/:a", "/a?b",  "/a#b",    "/./a",  "/..",   "/%2e%2E", "/%zz",   "/%00", "/***",
+        "/{id}",  "/v{x}", "/[0-9]+", "/\\d+", "/a|b",  "/x^",     "/a;b",   "/a;",  "/a%3bb"};
     static char room[WEIR_PATH_MAX];
     struct weir_path_pattern compiled;
     struct weir_reason reason;
     size_t used;
     for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
         assert_int_equal(
-            weir_path_pattern_compile(&compiled, bytes(patterns[i]), room, &used, &reason),
+            weir_path_pattern_compile(&compiled, bytes(patterns[i]), 0, room, &used, &reason),
             WEIR_ERR_SYNTAX);
     }
+    assert_int_equal(
+        weir_path_pattern_compile(&compiled, bytes("/login;x"), 0, room, &used, &reason),
+        WEIR_ERR_SYNTAX);
+    assert_string_equal(reason.text,
+                        "path pattern `/login;x`: path parameters (`;…`) are cut off before "
+                        "matching; leave them out, or say `paths: { parameters: keep }`");
 }
 
 static void a_pattern_has_at_most_32_segments(void **state)
@@ -235,9 +317,9 @@ static void a_pattern_has_at_most_32_segments(void **state)
     for (int i = 0; i < WEIR_PATTERN_SEGMENTS_MAX; i++) {
         strcat(text, "/*");
     }
-    assert_int_equal(weir_path_pattern_compile(&compiled, bytes(text), room, &used, NULL), 0);
+    assert_int_equal(weir_path_pattern_compile(&compiled, bytes(text), 0, room, &used, NULL), 0);
     strcat(text, "/*");
-    assert_int_equal(weir_path_pattern_compile(&compiled, bytes(text), room, &used, NULL),
+    assert_int_equal(weir_path_pattern_compile(&compiled, bytes(text), 0, room, &used, NULL),
                      WEIR_ERR_SYNTAX);
 }
 
@@ -264,6 +346,11 @@ int main(void)
         cmocka_unit_test(bytes_that_no_path_has_are_encoded),
         cmocka_unit_test(slashes_merge_and_dot_segments_vanish),
         cmocka_unit_test(case_and_a_trailing_slash_are_kept),
+        cmocka_unit_test(path_parameters_are_cut_off),
+        cmocka_unit_test(parameters_that_servers_disagree_on_are_refused),
+        cmocka_unit_test(path_parameters_can_be_kept),
+        cmocka_unit_test(case_can_be_folded),
+        cmocka_unit_test(a_trailing_slash_can_be_dropped),
         cmocka_unit_test(absolute_targets_lose_their_authority),
         cmocka_unit_test(bad_paths_are_refused),
         cmocka_unit_test(paths_longer_than_the_limit_are_refused),
