@@ -65,6 +65,25 @@ static void fill_present(struct weir_bytes *value, struct weir_bytes text)
         *value = text;
 }
 
+/* What the rules cannot read is the client's doing, and is denied: an error would let it pass where
+ * Envoy's failure_mode_allow says so. */
+static void deny_unread(struct weir_grpc_stream *stream, unsigned http_status, const char *text)
+{
+    static const char type_name[] = "Content-Type", type[] = "application/problem+json";
+    struct weir_grpc *grpc = weir_grpc_of(stream);
+    struct weir_grpc_pair field = {{type_name, sizeof type_name - 1}, {type, sizeof type - 1}};
+    struct weir_grpc_authz_response response = {
+        .status = WEIR_GRPC_INVALID_ARGUMENT, .http_status = http_status, .headers = {&field, 1}};
+    struct weir_bytes out;
+    response.body.data = grpc->json;
+    response.body.size =
+        weir_problem_json_write(WEIR_PROBLEM_BLANK, http_status, text, NULL, grpc->json);
+    if (weir_grpc_authz_write(&response, &stream->arena, &out) < 0)
+        weir_grpc_fail(stream, WEIR_GRPC_RESOURCE_EXHAUSTED, "the answer holds too much");
+    else
+        weir_grpc_reply(stream, out);
+}
+
 /* Fills the worker's request. False: it was answered. */
 static bool request_fill(struct weir_grpc_stream *stream,
                          const struct weir_grpc_authz_request *asked)
@@ -85,7 +104,7 @@ static bool request_fill(struct weir_grpc_stream *stream,
         fill_present(&request->values[principal], asked->principal);
     fill_extensions(stream, request, &asked->extensions);
     if (!fill_headers(stream, request, &asked->headers)) {
-        weir_grpc_fail(stream, WEIR_GRPC_RESOURCE_EXHAUSTED, "the headers are too large");
+        deny_unread(stream, 413, "the headers are too large");
         return false;
     }
     weir_connection_tell_peer(stream->connection, request);
@@ -104,11 +123,12 @@ void weir_grpc_authz_take(struct weir_grpc_stream *stream, struct weir_bytes mes
 /* What the rules will not decide. */
 static void refuse(struct weir_grpc_stream *stream, int err, const char *text)
 {
-    weir_grpc_fail(stream,
-                   err == WEIR_ERR_TOO_LARGE ? WEIR_GRPC_RESOURCE_EXHAUSTED
-                   : err == WEIR_ERR_STORE   ? WEIR_GRPC_UNAVAILABLE
-                                             : WEIR_GRPC_INVALID_ARGUMENT,
-                   text);
+    if (err == WEIR_ERR_SYNTAX || err == WEIR_ERR_RANGE)
+        deny_unread(stream, 400, text);
+    else if (err == WEIR_ERR_TOO_LARGE)
+        deny_unread(stream, 413, text);
+    else
+        weir_grpc_fail(stream, WEIR_GRPC_UNAVAILABLE, text);
 }
 
 void weir_grpc_authz_begin(struct weir_grpc_stream *stream)

@@ -598,9 +598,15 @@ def test_ext_authz_gives_leases_to_the_service_alone(tmp_path):
 
 def test_ext_authz_refuses_what_the_rules_cannot_read(tmp_path):
     with auth_weir(tmp_path, LOGIN) as weir, Stub(weir.grpc_address) as stub:
-        for asked in auth_request(source="nobody"), auth_request(path="/%zz"):
-            code, _ = status_of(lambda asked=asked: stub.call("AuthCheck", asked))
-            assert code == grpc.StatusCode.INVALID_ARGUMENT
+        asked = auth_request(source="nobody")
+        code, _ = status_of(lambda: stub.call("AuthCheck", asked))
+        assert code == grpc.StatusCode.INVALID_ARGUMENT
+        # What a client can send must not pass where Envoy lets errors pass (failure_mode_allow).
+        for path, status in ("/%zz", 400), ("/x/..;/login", 400), ("/" + "a" * 8000, 413):
+            answer = stub.call("AuthCheck", auth_request(path=path))
+            assert answer.status.code == 3
+            assert answer.denied_response.status.code == status
+            assert b"path: " in answer.denied_response.body.encode()
         assert stub.call("AuthCheck", wire.CheckRequest()).status.code == 0
 
 
