@@ -107,13 +107,31 @@ static int refuse(struct weir_reason *reason, int error, const char *text)
     return error;
 }
 
-/* The server's own words on an error, where it has some. */
-static void take_detail(const struct admin_client *client, struct weir_reason *reason)
+/* A copy; what is not printable ASCII becomes '?', so that no answer can command the terminal. */
+static char *text(const json_t *object, const char *field)
+{
+    const char *value = json_string_value(json_object_get(object, field));
+    char *copy = strdup(value != NULL ? value : "");
+    for (char *at = copy; at != NULL && *at != '\0'; at++) {
+        if (*at < 0x20 || *at > 0x7e)
+            *at = '?';
+    }
+    return copy;
+}
+
+/* Says that the server refused, in its own words where it has some. */
+static void take_refusal(const struct admin_client *client, const char *path, long status,
+                         struct weir_reason *reason)
 {
     json_t *problem = json_loadb(client->body, client->size, 0, NULL);
-    const char *detail = json_string_value(json_object_get(problem, "detail"));
-    if (detail != NULL)
+    char *detail = text(problem, "detail");
+    bool told = detail != NULL && detail[0] != '\0';
+    if (told && client->posts)
         snprintf(reason->text, sizeof reason->text, "%.200s", detail);
+    else
+        snprintf(reason->text, sizeof reason->text, "%.40s: status %ld%s%s%.170s", path, status,
+                 status == 401 ? " (--token?)" : "", told ? ": " : "", told ? detail : "");
+    free(detail);
     json_decref(problem);
 }
 
@@ -144,10 +162,7 @@ static json_t *get(struct admin_client *client, const char *path, int *error,
     long status = 0;
     curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
     if (status != 200) {
-        snprintf(reason->text, sizeof reason->text, "%s: status %ld%s", path, status,
-                 status == 401 || status == 403 ? " (--token?)" : "");
-        if (client->posts)
-            take_detail(client, reason);
+        take_refusal(client, path, status, reason);
         *error = WEIR_ERR_IO;
         return NULL;
     }
@@ -163,18 +178,6 @@ static uint64_t number(const json_t *object, const char *field)
 {
     json_int_t value = json_integer_value(json_object_get(object, field));
     return value > 0 ? (uint64_t)value : 0;
-}
-
-/* A copy; what is not printable ASCII becomes '?', so that no answer can command the terminal. */
-static char *text(const json_t *object, const char *field)
-{
-    const char *value = json_string_value(json_object_get(object, field));
-    char *copy = strdup(value != NULL ? value : "");
-    for (char *at = copy; at != NULL && *at != '\0'; at++) {
-        if (*at < 0x20 || *at > 0x7e)
-            *at = '?';
-    }
-    return copy;
 }
 
 static struct admin_candidate read_candidate(const json_t *object)

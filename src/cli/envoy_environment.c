@@ -183,14 +183,20 @@ static void put_age(struct envoy_values *values, FILE *out, const char *key, con
         fprintf(out, ", %s: %llus", key, (unsigned long long)(ns / 1000000000));
 }
 
-/* All listeners are open to others, as the original's are. */
+/* All listeners are open to others, as the original's are; of the admin listener, health and
+ * metrics, and the rest with a token. */
 static void put_server(struct envoy_values *values, FILE *out)
 {
     const char *path = envoy_text(values, "GRPC_UDS", "");
+    const char *token = envoy_text(values, "WEIR_ADMIN_TOKEN", "");
     fputs("server:\n  http: { open: true, address: ", out);
     put_address(values, out, "HOST", "PORT", 8080);
-    fputs(" }\n  admin: { open: true, address: ", out);
+    fputs(" }\n  admin: { open: true, metrics_open: true, address: ", out);
     put_address(values, out, "DEBUG_HOST", "DEBUG_PORT", 6070);
+    if (*token) {
+        fputs(", token: ", out);
+        envoy_put(values, out, token);
+    }
     fputs(" }\n  grpc: { open: true, address: ", out);
     if (*path) {
         char text[300];

@@ -3,11 +3,13 @@
 #include <string.h>
 
 #include "rules/loader.h"
+#include "rules/path.h"
 
 /* What the server and the table can take (server/limits.h, table/table.h): a file that is found
  * good must start. */
 #define WORKERS_MAX 128
 #define PROXIES_MAX 10000 /* all prefixes of a large content network */
+#define ADMIN_HOSTS_MAX 64
 #define STATE_BYTES_MIN (UINT64_C(1) << 18)
 #define STATE_BYTES_MAX (UINT64_C(1) << 42)
 #define NS_PER_S UINT64_C(1000000000)
@@ -93,25 +95,76 @@ static void load_age(struct rules_loader *loader, const struct rules_node *node,
     }
 }
 
+/* Names that the admin listener goes by, besides its addresses. */
+static void load_hosts(struct rules_loader *loader, const struct rules_node *node,
+                       struct weir_listener_settings *listener)
+{
+    struct rules_items items = rules_items_of(&node);
+    if (items.count > ADMIN_HOSTS_MAX) {
+        rules_problem(loader, node, "`hosts` has more than %d entries", ADMIN_HOSTS_MAX);
+        return;
+    }
+    const char **hosts = rules_keep(loader, (items.count + 1) * sizeof(*hosts));
+    listener->hosts = hosts;
+    for (uint32_t i = 0; i < items.count && hosts != NULL; i++) {
+        struct weir_bytes text, normal;
+        char room[WEIR_HOST_MAX];
+        struct weir_reason reason;
+        struct rules_quote quote;
+        if (!rules_read_text(loader, items.items[i], "hosts", &text)) {
+            continue;
+        }
+        if (weir_host_normalise(&normal, text, room, &reason) < 0 || normal.size == 0) {
+            rules_problem(loader, items.items[i],
+                          "%s is no host; allowed are names as in "
+                          "`weir.example.com`, and addresses",
+                          rules_quote(&quote, text.data, text.size));
+            continue;
+        }
+        hosts[listener->host_count++] = rules_keep_text(loader, normal.data, normal.size);
+    }
+}
+
+/* The two fields that only this listener has: fields[0] and fields[1]. */
+static void load_own(struct rules_loader *loader, const struct rules_field *fields, bool grpc,
+                     struct weir_listener_settings *listener)
+{
+    if (grpc) {
+        load_age(loader, fields[0].value, "max_connection_age", &listener->max_connection_age_ns);
+        load_age(loader, fields[1].value, "max_connection_age_grace",
+                 &listener->max_connection_age_grace_ns);
+        return;
+    }
+    if (fields[0].value != NULL) {
+        load_hosts(loader, fields[0].value, listener);
+    }
+    if (fields[1].value != NULL) {
+        rules_read_bool(loader, fields[1].value, "metrics_open", &listener->metrics_open);
+    }
+}
+
 static void load_listener(struct rules_loader *loader, const struct rules_field *field,
                           struct weir_listener_settings *listener)
 {
-    enum { ADDRESS, LISTEN, TOKEN, OPEN, TRUSTED, PROXY_PROTOCOL, TLS, AGE, GRACE, COUNT };
-    struct rules_field fields[COUNT] = {{"address", NULL, NULL},
-                                        {"listen", NULL, NULL},
-                                        {"token", NULL, NULL},
-                                        {"open", NULL, NULL},
-                                        {"trusted", NULL, NULL},
-                                        {"proxy_protocol", NULL, NULL},
-                                        {"tls", NULL, NULL},
-                                        {"max_connection_age", NULL, NULL},
-                                        {"max_connection_age_grace", NULL, NULL}};
+    bool grpc = listener == &loader->rules->settings.grpc;
+    bool admin = listener == &loader->rules->settings.admin;
+    /* The last two are of one listener alone. */
+    enum { ADDRESS, LISTEN, TOKEN, OPEN, TRUSTED, PROXY_PROTOCOL, TLS, OWN, OWN_TOO, COUNT };
+    struct rules_field fields[COUNT] = {
+        {"address", NULL, NULL},
+        {"listen", NULL, NULL},
+        {"token", NULL, NULL},
+        {"open", NULL, NULL},
+        {"trusted", NULL, NULL},
+        {"proxy_protocol", NULL, NULL},
+        {"tls", NULL, NULL},
+        {grpc ? "max_connection_age" : "hosts", NULL, NULL},
+        {grpc ? "max_connection_age_grace" : "metrics_open", NULL, NULL}};
     const struct rules_node *address = field->value;
     struct weir_bytes token;
     bool far = false;
     if (field->value->kind == RULES_MAP) {
-        bool grpc = listener == &loader->rules->settings.grpc;
-        rules_fields(loader, field->value, "a listener", fields, grpc ? COUNT : AGE);
+        rules_fields(loader, field->value, "a listener", fields, grpc || admin ? COUNT : OWN);
         address = fields[ADDRESS].value != NULL ? fields[ADDRESS].value : fields[LISTEN].value;
         if (fields[ADDRESS].value != NULL && fields[LISTEN].value != NULL) {
             rules_problem(loader, fields[LISTEN].key,
@@ -139,9 +192,7 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
         rules_read_bool(loader, fields[PROXY_PROTOCOL].value, "proxy_protocol",
                         &listener->proxy_protocol);
     }
-    load_age(loader, fields[AGE].value, "max_connection_age", &listener->max_connection_age_ns);
-    load_age(loader, fields[GRACE].value, "max_connection_age_grace",
-             &listener->max_connection_age_grace_ns);
+    load_own(loader, &fields[OWN], grpc, listener);
     if (address != NULL && check_address(loader, address, &listener->address, &far) && far &&
         !listener->open && fields[TOKEN].value == NULL && listener->tls.client_ca_file == NULL) {
         rules_problem(loader, address,

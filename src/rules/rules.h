@@ -48,6 +48,9 @@ struct weir_listener_settings {
     bool open, trusted, trusted_set, proxy_protocol;
     const char *token; /* password or token that a caller must give */
     struct weir_listener_tls tls;
+    const char *const *hosts; /* admin: names that it goes by, normal; host_count of them */
+    uint32_t host_count;
+    bool metrics_open;                    /* admin: /metrics is for anybody */
     uint64_t max_connection_age_ns;       /* grpc: then it is asked to go; 0: never */
     uint64_t max_connection_age_grace_ns; /* and after that long closed */
 };

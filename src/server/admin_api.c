@@ -275,22 +275,6 @@ static void top_handle(struct weir_http_call *call, uint32_t rule)
 
 /* --- One key's state -------------------------------------------------------------------------- */
 
-/* Changes need the token, or a Unix socket, whose permissions say who may. */
-bool weir_admin_may_change(struct weir_http_call *call)
-{
-    const struct weir_listener *listener = call->connection->listener;
-    const char *token = weir_listener_settings(listener)->token;
-    if (listener->unix_socket || (token && weir_http_has_token(call, token)))
-        return true;
-    if (token)
-        weir_http_problem(call, WEIR_HTTP_401, "WWW-Authenticate: Bearer\r\n",
-                          "changes want the admin token");
-    else
-        weir_http_problem(call, WEIR_HTTP_403, NULL,
-                          "changes want server.admin.token, or a Unix socket");
-    return false;
-}
-
 /* Reads ?key=…&key=…&plan=…&user=… into the check of that key. */
 int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_decision *decision,
                         struct weir_bytes *units, struct weir_reason *reason)
@@ -409,7 +393,7 @@ static void limits_handle(struct weir_http_call *call)
 const struct weir_http_route weir_admin_routes[] = {
     {.path = "/healthz", .name = "healthz", .public = true, .handle = healthz_handle},
     {.path = "/readyz", .name = "readyz", .public = true, .handle = readyz_handle},
-    {.path = "/metrics", .name = "metrics", .handle = metrics_handle},
+    {.path = "/metrics", .name = "metrics", .metrics = true, .handle = metrics_handle},
     {.path = "/v1/limits", .name = "limits", .prefix = true, .handle = limits_handle},
     {.path = "/v1/identities/forget", .name = "forget", .handle = weir_forget_handle},
     {.path = "/rlconfig", .name = "rlconfig", .handle = weir_envoy_rlconfig_handle},

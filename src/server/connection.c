@@ -413,27 +413,37 @@ void weir_connection_flush(struct weir_connection *connection)
 
 /* --- Begin ------------------------------------------------------------------------------------ */
 
-static void connection_find_peer(struct weir_connection *connection)
+/* The address of one end of a TCP connection, as `name` tells it. False: it does not. */
+static bool connection_address(const struct weir_connection *connection,
+                               int (*name)(const uv_tcp_t *, struct sockaddr *, int *),
+                               struct weir_address *out)
 {
     struct sockaddr_storage address;
     int size = sizeof address;
+    memset(out, 0, sizeof *out);
     if (connection->listener->unix_socket ||
-        uv_tcp_getpeername(&connection->tcp, (struct sockaddr *)&address, &size) < 0)
-        return;
+        name(&connection->tcp, (struct sockaddr *)&address, &size) < 0)
+        return false;
     if (address.ss_family == AF_INET) {
-        connection->peer.family = 4;
-        memcpy(connection->peer.bytes, &((struct sockaddr_in *)(void *)&address)->sin_addr, 4);
+        out->family = 4;
+        memcpy(out->bytes, &((struct sockaddr_in *)(void *)&address)->sin_addr, 4);
     } else if (address.ss_family == AF_INET6) {
-        connection->peer.family = 6;
-        memcpy(connection->peer.bytes, &((struct sockaddr_in6 *)(void *)&address)->sin6_addr, 16);
-        weir_address_fold(&connection->peer);
+        out->family = 6;
+        memcpy(out->bytes, &((struct sockaddr_in6 *)(void *)&address)->sin6_addr, 16);
+        weir_address_fold(out);
     }
+    return out->family != 0;
+}
+
+bool weir_connection_own_address(const struct weir_connection *connection, struct weir_address *own)
+{
+    return connection_address(connection, uv_tcp_getsockname, own);
 }
 
 void weir_connection_start(struct weir_connection *connection)
 {
     connection->handle.data = connection;
-    connection_find_peer(connection);
+    connection_address(connection, uv_tcp_getpeername, &connection->peer);
     connection->state = WEIR_CONNECTION_OPEN;
     if (!weir_connection_encrypt(connection)) {
         weir_connection_close(connection);

@@ -151,6 +151,10 @@ void weir_slot_weigh(struct weir_slot *slot, size_t bytes);
 void weir_connection_tell_peer(const struct weir_connection *connection,
                                struct weir_request *request);
 
+/* The address that the client came to: a system call. False: none, a Unix socket. */
+bool weir_connection_own_address(const struct weir_connection *connection,
+                                 struct weir_address *own);
+
 void *weir_connection_workspace(struct weir_connection *connection);
 
 /* Writes what `output` holds and then `size` bytes more. */

@@ -60,6 +60,7 @@ struct weir_http_route {
     const char *name; /* in metrics */
     bool prefix;      /* also path + "/…", which the handler finds in call->tail */
     bool public;      /* needs no token */
+    bool metrics;     /* nor does this, where `metrics_open` says so */
     void (*handle)(struct weir_http_call *call);
 };
 
@@ -211,10 +212,13 @@ void weir_settle_handle(struct weir_http_call *call);
 void weir_report_handle(struct weir_http_call *call);
 void weir_auth_handle(struct weir_http_call *call);
 
-/* Of the admin listener. Changes need the token, or a Unix socket: answers where they may not be
- * made. Reads ?key=…&plan=…, and &units=… where `units` is not NULL, into a decision on that key.
- * Errors: as weir_engine_apply_key, WEIR_ERR_SYNTAX. */
+/* Of the admin listener (admin_access.c). Whether the caller may use the route; and whether he may
+ * change something, on a route that he may use: where not, it is answered. */
+bool weir_admin_admit(struct weir_http_call *call, const struct weir_http_route *route);
 bool weir_admin_may_change(struct weir_http_call *call);
+
+/* Reads ?key=…&plan=…, and &units=… where `units` is not NULL, into a decision on that key.
+ * Errors: as weir_engine_apply_key, WEIR_ERR_SYNTAX. */
 int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_decision *decision,
                         struct weir_bytes *units, struct weir_reason *reason)
     __attribute__((warn_unused_result));

@@ -142,15 +142,19 @@ void weir_http_clear_attributes(struct weir_http *http)
 
 /* --- Routing ---------------------------------------------------------------------------------- */
 
-/* Whether the caller may use the route. A listener with a token wants it for every route that is
- * not public; the admin listener on loopback only for changes, which its handlers see to. */
+/* Whether the caller may use the route; answers where not. A listener with a token wants it for
+ * every route that is not public. */
 static bool http_admit(struct weir_http_call *call, const struct weir_http_route *route)
 {
     const struct weir_listener *listener = call->connection->listener;
+    if (listener->kind == WEIR_LISTENER_ADMIN)
+        return weir_admin_admit(call, route);
     const char *token = weir_listener_settings(listener)->token;
-    if (!token || route->public || (listener->kind == WEIR_LISTENER_ADMIN && listener->local))
+    if (!token || route->public || weir_http_has_token(call, token))
         return true;
-    return weir_http_has_token(call, token);
+    weir_http_problem(call, WEIR_HTTP_401, "WWW-Authenticate: Bearer\r\n",
+                      "this listener wants its token");
+    return false;
 }
 
 static bool route_matches(const struct weir_http_route *route, struct weir_http_call *call)
@@ -172,9 +176,6 @@ static void http_route(struct weir_http_call *call)
         call->route = i;
         if (http_admit(call, &http->routes[i]))
             http->routes[i].handle(call);
-        else
-            weir_http_problem(call, WEIR_HTTP_401, "WWW-Authenticate: Bearer\r\n",
-                              "this listener wants its token");
         return;
     }
     call->route = (uint16_t)http->route_count;

@@ -1,9 +1,11 @@
 """The admin listener: health, metrics, limits, the most denied keys, one key's state."""
 
 import re
+import socket
 
 import pytest
 
+from daemon.http import Client
 from daemon.weir import Weir, rules_of
 
 LIMITS = [
@@ -33,9 +35,11 @@ def fixture_weir(tmp_path_factory):
         yield weir
 
 
-def get(weir, path, method="GET", token=None):
-    with weir.admin() as client:
-        return client.request(method, path, {"Authorization": "Bearer " + token} if token else {})
+def get(weir, path, method="GET", token="s3cret", **fields):
+    if token:
+        fields["Authorization"] = "Bearer " + token
+    with Client(weir.admin_address) as client:
+        return client.request(method, path, fields)
 
 
 def ask(weir, path, times=1, user="u", **fields):
@@ -72,8 +76,7 @@ def test_metrics_are_well_formed_and_count(weir):
 
 
 def test_every_series_of_the_metrics_has_its_type_and_help(weir):
-    with weir.admin() as client:
-        reply = client.request("GET", "/metrics")
+    reply = get(weir, "/metrics")
     assert reply["content-type"].startswith("text/plain; version=0.0.4")
     kinds, seen = {}, set()
     assert reply.body.endswith(b"\n")
@@ -100,8 +103,7 @@ def test_labels_never_come_from_traffic(weir):
     with weir.client() as client:
         client.request("GET", "/traffic-path")
         client.request("TRAFFIC", "/v1/check")
-    with weir.admin() as client:
-        assert b"traffic" not in client.request("GET", "/metrics").body.lower()
+    assert b"traffic" not in get(weir, "/metrics").body.lower()
 
 
 def test_limits_are_listed(weir):
@@ -168,7 +170,7 @@ def test_wrong_questions_for_a_state_are_400(weir, query, status):
 def test_a_state_is_removed_with_the_token_only(weir):
     assert ask(weir, "/api", 4, "sorry") == [200, 200, 200, 429]
     path = "/v1/limits/api/state?key=sorry"
-    assert get(weir, path, "DELETE").status == 401
+    assert get(weir, path, "DELETE", None).status == 401
     assert get(weir, path, "DELETE", "wrong").status == 401
     assert ask(weir, "/api", 1, "sorry") == [429]
     assert get(weir, path, "DELETE", "s3cret").json == {"removed": True}
@@ -176,19 +178,144 @@ def test_a_state_is_removed_with_the_token_only(weir):
     assert get(weir, "/v1/limits/api/state?key=never-seen", "DELETE", "s3cret").status == 404
 
 
+# --- Who may ask ---------------------------------------------------------------------------------
+
+READS = ["/metrics", "/v1/limits", "/v1/limits/api/top", "/v1/limits/api/state?key=u"]
+
+
+def machine_address():
+    """An address of this machine that is not loopback, or None."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # sends nothing
+            address = probe.getsockname()[0]
+        except OSError:
+            return None
+    return None if address.startswith("127.") else address
+
+
 def test_without_a_token_changes_are_for_unix_sockets(tmp_path):
     with start(tmp_path, admin={"address": "127.0.0.1:0"}) as weir:
         ask(weir, "/api", 1)
-        assert get(weir, "/v1/limits/api/state?key=u", "DELETE").status == 403
+        reply = get(weir, "/v1/limits/api/state?key=u", "DELETE", None)
+        assert reply.status == 403 and "server.admin.token" in reply.json["detail"]
     with start(tmp_path, admin={"address": f"unix:{tmp_path}/admin.sock"}) as weir:
         ask(weir, "/api", 1)
-        assert get(weir, "/v1/limits/api/state?key=u", "DELETE").status == 200
+        assert get(weir, "/v1/limits/api/state?key=u", "DELETE", None).status == 200
 
 
-def test_an_admin_listener_that_others_reach_wants_its_token_for_all_but_health(tmp_path):
-    with start(tmp_path, admin={"address": "0.0.0.0:0", "token": "s3cret"}) as weir:
+@pytest.mark.parametrize("address", ["0.0.0.0:0", "127.0.0.1:0", "unix:admin.sock"])
+def test_with_a_token_everything_but_health_needs_it(tmp_path, address):
+    address = address.replace("unix:", f"unix:{tmp_path}/")
+    with start(tmp_path, admin={"address": address, "token": "s3cret"}) as weir:
         weir.admin_address = weir.admin_address.replace("0.0.0.0", "127.0.0.1")
-        assert get(weir, "/healthz").status == get(weir, "/readyz").status == 200
-        for path in ("/metrics", "/v1/limits", "/v1/limits/api/top"):
-            assert get(weir, path).status == 401
-            assert get(weir, path, token="s3cret").status == 200
+        assert ask(weir, "/api") == [200]
+        for path in ("/healthz", "/readyz"):
+            assert get(weir, path, token=None).status == 200
+        for path in READS:
+            refused = get(weir, path, token=None)
+            assert refused.status == 401 and refused["www-authenticate"] == "Bearer"
+            assert "Authorization: Bearer" in refused.json["detail"]
+            assert get(weir, path, token="wrong").status == 401
+            assert get(weir, path).status == 200
+        assert get(weir, READS[3], "DELETE", None).status == 401
+        assert get(weir, READS[3], "DELETE").status == 200
+
+
+def test_metrics_may_be_open_beside_a_token(tmp_path):
+    admin = {"address": "127.0.0.1:0", "token": "s3cret", "metrics_open": True}
+    with start(tmp_path, admin=admin) as weir:
+        assert get(weir, "/metrics", token=None, Host="prometheus.example").status == 200
+        for path in READS[1:]:
+            assert get(weir, path, token=None).status == 401
+
+
+@pytest.mark.parametrize("host", ["localhost", "LocalHost.:9090", "127.0.0.1", "127.1.2.3:80",
+                                  "[::1]:9090", "weir.internal:9090", "10.9.8.7", ""])
+def test_a_host_that_is_the_listeners_is_served(tmp_path, host):
+    admin = {"address": "127.0.0.1:0", "hosts": ["Weir.Internal", "10.9.8.7"]}
+    with start(tmp_path, admin=admin) as weir:
+        for path in READS:
+            assert get(weir, path, token=None, Host=host).status == 200
+
+
+@pytest.mark.parametrize("token", [None, "s3cret"])
+@pytest.mark.parametrize("host", ["rebound.example", "rebound.example:9090", "localhost.example",
+                                  "127.0.0.1.example", "192.0.2.1", "[2001:db8::1]:9090"])
+def test_another_host_is_refused_so_that_no_page_can_rebind_its_name(tmp_path, host, token):
+    admin = {"address": "127.0.0.1:0"} | ({"token": token} if token else {})
+    with start(tmp_path, admin=admin) as weir:
+        for path in READS:
+            refused = get(weir, path, token=token, Host=host)
+            assert refused.status == 403
+            assert host in refused.json["detail"] and "server.admin.hosts" in refused.json["detail"]
+            assert get(weir, path, token=token).status == 200
+        assert get(weir, READS[3], "DELETE", token, Host=host).status == 403
+        assert get(weir, "/healthz", token=None, Host=host).status == 200
+
+
+@pytest.mark.parametrize("origin,status", [
+    ("http://localhost:9090", 200), ("https://127.0.0.1", 200), ("http://weir.internal", 200),
+    ("http://rebound.example", 403), ("http://rebound.example:9090", 403), ("null", 403),
+    ("rebound.example", 403), ("", 403), ("http://", 403),
+])
+def test_an_origin_must_be_the_listeners_too(tmp_path, origin, status):
+    admin = {"address": "127.0.0.1:0", "token": "s3cret", "hosts": "weir.internal"}
+    with start(tmp_path, admin=admin) as weir:
+        for path in READS:
+            assert get(weir, path, Origin=origin).status == status
+        forget = get(weir, "/v1/limits/api/state?key=u", "DELETE", Origin=origin)
+        assert forget.status == (404 if status == 200 else 403)
+
+
+def test_a_unix_socket_is_asked_by_any_host_but_not_by_pages_of_others(tmp_path):
+    with start(tmp_path, admin={"address": f"unix:{tmp_path}/admin.sock"}) as weir:
+        for path in READS:
+            assert get(weir, path, token=None, Host="weir.example").status == 200
+            assert get(weir, path, token=None, Host="weir.example",
+                       Origin="https://weir.example").status == 200
+            assert get(weir, path, token=None, Host="weir.example",
+                       Origin="https://other.example").status == 403
+
+
+def test_http_1_0_without_a_host_is_served(tmp_path):
+    with start(tmp_path, admin={"address": "127.0.0.1:0"}) as weir, weir.admin() as client:
+        client.send(b"GET /v1/limits HTTP/1.0\r\n\r\n")
+        assert client.reply().status == 200
+
+
+def test_without_a_token_reads_are_for_this_machine(tmp_path):
+    address = machine_address()
+    if address is None:
+        pytest.skip("this machine has no address but loopback")
+    with start(tmp_path, admin={"address": "0.0.0.0:0", "open": True}) as weir:
+        port = weir.admin_address.rpartition(":")[2]
+        weir.admin_address = f"127.0.0.1:{port}"
+        for path in READS:
+            assert get(weir, path, token=None).status == 200
+        weir.admin_address = f"{address}:{port}"  # the peer's address is then this one too
+        for path in READS:
+            refused = get(weir, path, token=None, Host=f"{address}:{port}")
+            assert refused.status == 403 and "server.admin.token" in refused.json["detail"]
+        assert get(weir, "/healthz", token=None).status == 200
+
+
+def test_the_peer_is_whom_the_proxy_protocol_names(tmp_path):
+    admin = {"address": "127.0.0.1:0", "proxy_protocol": True}
+    with start(tmp_path, admin=admin) as weir:
+        for source, status in (("127.0.0.1", 200), ("203.0.113.9", 403)):
+            with weir.admin() as client:
+                client.send(f"PROXY TCP4 {source} 127.0.0.1 1 2\r\n".encode())
+                assert client.request("GET", "/v1/limits").status == status
+
+
+def test_the_address_that_was_listened_on_is_a_host(tmp_path):
+    address = machine_address()
+    if address is None:
+        pytest.skip("this machine has no address but loopback")
+    admin = {"address": "0.0.0.0:0", "token": "s3cret"}
+    with start(tmp_path, admin=admin) as weir:
+        port = weir.admin_address.rpartition(":")[2]
+        weir.admin_address = f"{address}:{port}"
+        assert get(weir, "/metrics", Host=f"{address}:{port}").status == 200
+        assert get(weir, "/metrics", Host=f"192.0.2.1:{port}").status == 403

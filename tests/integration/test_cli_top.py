@@ -115,6 +115,7 @@ def http(body, status="200 OK"):
     (http(b"[1, 2"), "not the answer of an admin listener"),
     (http(b"[]"), "not the answer of an admin listener"),
     (http(b"", "401 Unauthorized"), "/v1/limits: status 401 (--token?)"),
+    (http(b'{"detail": "name the host"}', "403 Forbidden"), "/v1/limits: status 403: name the host"),
     (http(b"no", "404 Not Found"), "/v1/limits: status 404"),
     (http(b"x", "302 Found\r\nLocation: http://127.0.0.1:1/"), "/v1/limits: status 302"),
     (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "transfer closed"),

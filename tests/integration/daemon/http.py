@@ -42,15 +42,16 @@ class Reply:
 class Client:
     """One connection."""
 
-    def __init__(self, address, timeout=SECONDS_MAX, tls=None):
+    def __init__(self, address, timeout=SECONDS_MAX, tls=None, fields=None):
         self.socket = connect(address, timeout, tls)
         self.buffer = b""
+        self.fields = fields or {}  # of every request, but for its own
 
     @classmethod
     def over(cls, sock):
         """On a connection that is there already."""
         client = cls.__new__(cls)
-        client.socket, client.buffer = sock, b""
+        client.socket, client.buffer, client.fields = sock, b"", {}
         return client
 
     def __enter__(self):
@@ -93,7 +94,7 @@ class Client:
             return True
 
     def request(self, method, path, fields=None, body=None):
-        self.send(request_bytes(method, path, fields, body))
+        self.send(request_bytes(method, path, {**self.fields, **(fields or {})}, body))
         return self.reply(head_only=method == "HEAD")
 
     def check(self, **fields):
@@ -113,8 +114,8 @@ class Client:
 
 
 def request_bytes(method, path, fields=None, body=None):
-    lines = [f"{method} {path} HTTP/1.1", "Host: weir.test"]
-    lines += [f"{name}: {value}" for name, value in (fields or {}).items()]
+    fields = {"Host": "localhost", **(fields or {})}
+    lines = [f"{method} {path} HTTP/1.1"] + [f"{name}: {value}" for name, value in fields.items()]
     if body is not None:
         lines.append(f"Content-Length: {len(body)}")
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + (body or b"")

@@ -23,6 +23,7 @@ class Weir:
                  admin="127.0.0.1:0", wait=True, prefix=()):
         self.folder = Path(folder)
         self.config = self.folder / "weir.yaml"
+        self.admin_token = None  # of the rules, where rules_of has made them
         self.lines, self.changed = [], threading.Condition()
         command = [*prefix, weir_path(), "serve"]
         if rules is not None:
@@ -43,6 +44,8 @@ class Weir:
         beside = self.config.with_suffix(".new")
         beside.write_text(rules, encoding="utf-8")
         beside.rename(self.config)
+        match = re.search(r'"admin": {[^}]*"token": "(\w+)"', rules)
+        self.admin_token = match and match[1]
 
     def __enter__(self):
         self.start()
@@ -126,7 +129,9 @@ class Weir:
         return Client(self.http_address, **options)
 
     def admin(self, **options):
-        return Client(self.admin_address, **options)
+        """A client of the admin listener, with its token."""
+        fields = {"Authorization": "Bearer " + self.admin_token} if self.admin_token else None
+        return Client(self.admin_address, fields=fields, **options)
 
     def check(self, **fields):
         """One check over a connection of its own; the answer, with `body` parsed."""

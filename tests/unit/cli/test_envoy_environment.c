@@ -72,6 +72,8 @@ static void without_variables_all_is_as_in_the_original(void **state)
     assert_string_equal(settings->admin.address, "0.0.0.0:6070");
     assert_string_equal(settings->grpc.address, "0.0.0.0:8081");
     assert_true(settings->http.open && settings->admin.open && settings->grpc.open);
+    assert_true(settings->admin.metrics_open);
+    assert_null(settings->admin.token);
     assert_true(settings->grpc.max_connection_age_ns == UINT64_C(86400000000000));
     assert_true(settings->grpc.max_connection_age_grace_ns == UINT64_C(3600000000000));
     assert_null(settings->store.redis.url);
@@ -110,7 +112,8 @@ static void listeners_and_tls(void **state)
     assert_true(result.envoy.json_log);
     result_free(&result);
 
-    result = READ("GRPC_UDS=/run/ratelimit.sock", "GRPC_PORT=3");
+    result = READ("GRPC_UDS=/run/ratelimit.sock", "GRPC_PORT=3", "WEIR_ADMIN_TOKEN=it's");
+    assert_string_equal(result.settings->admin.token, "it's");
     assert_string_equal(result.settings->grpc.address, "unix:/run/ratelimit.sock");
     result_free(&result);
 }

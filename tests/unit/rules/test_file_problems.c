@@ -101,6 +101,13 @@ static const struct problem_case settings[] = {
      "limits: []\n",
      "1:16: `::1:80` is no address to listen on; allowed are `127.0.0.1:8080`, `[::1]:8080`, "
      "`unix:/run/weir/http.sock` and `off`\n"},
+    {"server: {admin: {hosts: ['a b', '', ok], metrics_open: yes}}\nlimits: []\n",
+     "1:26: `a b` is no host; allowed are names as in `weir.example.com`, and addresses\n"
+     "1:33: `` is no host; allowed are names as in `weir.example.com`, and addresses\n"
+     "1:56: `metrics_open` must be true or false, not `yes`\n"},
+    {"server: {http: {hosts: a}}\nlimits: []\n",
+     "1:17: a listener has no key `hosts`; its keys are address, listen, token, open, trusted, "
+     "proxy_protocol, tls\n"},
     {"server: {http: {adress: '127.0.0.1:1'}}\n"
      "limits: []\n",
      "1:17: a listener has no key `adress`; did you mean `address`?\n"},

@@ -72,6 +72,25 @@ static void listeners_may_be_open_in_so_many_words(void **state)
     weir_rules_unref(rules);
 }
 
+static void the_admin_listener_may_have_names_and_open_metrics(void **state)
+{
+    struct weir_rules *rules =
+        test_load("server: { admin: { token: x, metrics_open: true,\n"
+                  "  hosts: [Weir.Internal., '[2001:DB8:0::1]', 10.0.0.1] } }\nlimits: []\n");
+    const struct weir_listener_settings *admin = &weir_rules_settings(rules)->admin;
+    assert_true(admin->metrics_open);
+    assert_int_equal(admin->host_count, 3);
+    assert_string_equal(admin->hosts[0], "weir.internal");
+    assert_string_equal(admin->hosts[1], "[2001:db8::1]");
+    assert_string_equal(admin->hosts[2], "10.0.0.1");
+    weir_rules_unref(rules);
+    rules = test_load("server: { admin: { hosts: a } }\nlimits: []\n");
+    admin = &weir_rules_settings(rules)->admin;
+    assert_int_equal(admin->host_count, 1);
+    assert_false(admin->metrics_open);
+    weir_rules_unref(rules);
+}
+
 static void references_keep_rules_alive(void **state)
 {
     struct weir_rules *rules = test_load("limits: []\n");
@@ -105,6 +124,7 @@ int main(void)
         cmocka_unit_test(an_empty_file_of_limits_has_the_defaults),
         cmocka_unit_test(every_setting_is_read),
         cmocka_unit_test(listeners_may_be_open_in_so_many_words),
+        cmocka_unit_test(the_admin_listener_may_have_names_and_open_metrics),
         cmocka_unit_test(references_keep_rules_alive),
         cmocka_unit_test(a_file_that_cannot_be_read_is_a_problem),
     };
