@@ -26,6 +26,7 @@
 #include "wire/answer_json.h"
 #include "wire/grpc.h"
 #include "wire/grpc_arena.h"
+#include "wire/http2_frames.h"
 #include "wire/ratelimit_headers.h"
 
 struct weir_daemon;
@@ -89,6 +90,18 @@ struct weir_grpc_session {
     uint32_t glitches;
     uint8_t leaving;
     bool greeted; /* the client's SETTINGS have come */
+    bool ended;   /* by an error of the client's: nothing of it is read any more */
+
+    /* What its frames are about (grpc_frames.c). */
+    bool head_is_extra; /* the head that is being read begins no stream */
+    struct weir_http2_walk walk;
+    uint32_t head_bytes;
+    uint32_t newest;                 /* the highest stream that the client has begun */
+    uint64_t begun;                  /* bit i: it has begun stream newest - 2i */
+    uint32_t reset;                  /* the stream that it has reset last */
+    uint32_t cut[WEIR_GRPC_CUT_MAX]; /* streams that weir closed before their end; 0: none */
+    uint32_t cuts;                   /* how many there were; the next one's place in `cut` */
+    uint32_t cut_up_to;              /* some older ones are up to here */
 };
 _Static_assert(sizeof(struct weir_grpc_session) <= WEIR_FRONT_STATE_BYTES, "grow it");
 

@@ -4,6 +4,7 @@
 
 #include "server/daemon.h"
 #include "server/envoy_call.h"
+#include "server/grpc_frames.h"
 #include "server/grpc_session.h"
 #include "server/http.h"
 
@@ -33,6 +34,7 @@ static bool grpc_begin(struct weir_connection *connection)
     struct weir_grpc *grpc = weir_connection_workspace(connection);
     struct weir_grpc_session *session = weir_grpc_session(connection);
     session->ready_end = &session->ready;
+    weir_http2_walk_begin(&session->walk);
     session->opened_ms = session->quiet_ms = session->glitched_ms = grpc_now_ms(connection);
     if (weir_listener_settings(connection->listener)->max_connection_age_ns)
         session->leave_ms = session->opened_ms + grpc_age_ms(connection);
@@ -58,9 +60,7 @@ static void grpc_end(struct weir_connection *connection)
 
 static long grpc_parse(struct weir_connection *connection, char *data, size_t size)
 {
-    struct weir_grpc_session *session = weir_grpc_session(connection);
-    ssize_t n = nghttp2_session_mem_recv(session->http2, (const uint8_t *)data, size);
-    if (n < 0) {
+    if (weir_grpc_frames_take(connection, data, size) < 0) {
         weir_count(&connection->worker->counters.protocol_errors, 1);
         return -1;
     }

@@ -4,10 +4,23 @@
 #include <string.h>
 #include <strings.h>
 
+#include "server/grpc_frames.h"
 #include "server/http.h"
 #include "server/secret.h"
 
 /* --- What a connection may cost --------------------------------------------------------------- */
+
+void weir_grpc_session_end(struct weir_connection *connection, uint32_t error)
+{
+    struct weir_grpc_session *session = weir_grpc_session(connection);
+    if (session->ended)
+        return;
+    weir_count(&connection->worker->counters.protocol_errors, 1);
+    session->ended = true;
+    session->leaving = WEIR_GRPC_LEFT;
+    session->leave_ms = uv_now(&connection->worker->loop);
+    nghttp2_session_terminate_session(session->http2, error);
+}
 
 void weir_grpc_session_glitch(struct weir_connection *connection, uint32_t cost)
 {
@@ -19,12 +32,8 @@ void weir_grpc_session_glitch(struct weir_connection *connection, uint32_t cost)
         session->glitched_ms = now_ms;
     }
     session->glitches += cost;
-    if (session->glitches <= WEIR_GRPC_GLITCHES_MAX || session->leaving == WEIR_GRPC_LEFT)
-        return;
-    weir_count(&connection->worker->counters.protocol_errors, 1);
-    session->leaving = WEIR_GRPC_LEFT;
-    session->leave_ms = now_ms;
-    nghttp2_session_terminate_session(session->http2, NGHTTP2_ENHANCE_YOUR_CALM);
+    if (session->glitches > WEIR_GRPC_GLITCHES_MAX)
+        weir_grpc_session_end(connection, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
 static void session_credit(struct weir_grpc_session *session)
@@ -123,12 +132,8 @@ static int on_frame_recv(nghttp2_session *http2, const nghttp2_frame *frame, voi
     bool end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
     if (frame->hd.type == NGHTTP2_SETTINGS)
         weir_grpc_session(context)->greeted = true;
-    if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) {
-        weir_grpc_session_glitch(context, 1);
+    if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
         return 0;
-    }
-    if (frame->hd.type == NGHTTP2_DATA && !frame->hd.length && !end)
-        weir_grpc_session_glitch(context, 1);
     struct weir_grpc_stream *stream =
         nghttp2_session_get_stream_user_data(http2, frame->hd.stream_id);
     if (!stream)
@@ -143,8 +148,11 @@ static int on_frame_recv(nghttp2_session *http2, const nghttp2_frame *frame, voi
 static int on_invalid_frame(nghttp2_session *http2, const nghttp2_frame *frame, int error,
                             void *context)
 {
-    (void)http2, (void)frame, (void)error;
+    (void)error;
     weir_grpc_session_glitch(context, 10);
+    if (frame->hd.type == NGHTTP2_HEADERS &&
+        nghttp2_session_get_stream_remote_close(http2, frame->hd.stream_id) < 0)
+        weir_grpc_frames_cut(weir_grpc_session(context), (uint32_t)frame->hd.stream_id);
     return 0;
 }
 
@@ -176,10 +184,13 @@ static int on_frame_send(nghttp2_session *http2, const nghttp2_frame *frame, voi
 static int on_stream_close(nghttp2_session *http2, int32_t id, uint32_t error, void *context)
 {
     struct weir_grpc_stream *stream = nghttp2_session_get_stream_user_data(http2, id);
+    struct weir_grpc_session *session = weir_grpc_session(context);
+    if (!(stream && stream->whole) && session->reset != (uint32_t)id)
+        weir_grpc_frames_cut(session, (uint32_t)id);
     if (!stream)
         return 0;
     if (error == NGHTTP2_NO_ERROR)
-        session_credit(weir_grpc_session(context));
+        session_credit(session);
     nghttp2_session_set_stream_user_data(http2, id, NULL);
     weir_grpc_stream_close(stream);
     return 0;

@@ -124,9 +124,17 @@
 #define WEIR_GRPC_ARENA_MAX (4u << 20)
 /* Header fields of one request, decoded. Then the stream is reset (ENHANCE_YOUR_CALM). */
 #define WEIR_GRPC_HEADERS_MAX 16384
+/* A head as it is sent, with all its CONTINUATION frames: Huffman coding makes no field of a sane
+ * client longer. Then GOAWAY (ENHANCE_YOUR_CALM). */
+#define WEIR_GRPC_BLOCK_MAX (2 * WEIR_GRPC_HEADERS_MAX)
+/* Streams that weir closed first, of which it is known whether the client has ended them since; on
+ * older ones what comes late is ignored too. */
+#define WEIR_GRPC_CUT_MAX 16
 /* Frames that ask for work and bring no request: PING, SETTINGS, PRIORITY, RST_STREAM,
- * WINDOW_UPDATE, empty DATA. Each costs 1, a malformed one 10; a finished call gives 4 back, time
- * WEIR_GRPC_GLITCHES_PER_SECOND. Past the limit GOAWAY (ENHANCE_YOUR_CALM). */
+ * WINDOW_UPDATE, empty DATA, DATA on a stream that weir has closed, kinds that nobody knows. Each
+ * costs 1, a head that begins no request 1 for each 256 bytes more, a malformed frame 10; a
+ * finished call gives 4 back, time WEIR_GRPC_GLITCHES_PER_SECOND. Past the limit GOAWAY
+ * (ENHANCE_YOUR_CALM). */
 #define WEIR_GRPC_GLITCHES_MAX 1000
 #define WEIR_GRPC_GLITCHES_PER_SECOND 100
 #define WEIR_GRPC_GLITCHES_CREDIT 4

@@ -362,6 +362,125 @@ def test_clients_that_cancel_some_of_their_calls_are_let_be(weir):
             assert frames.end_of(stream) == (prefixed(b"\x08\x01"), None)
 
 
+# What a client may not send on a stream that it has ended itself, or that is older than its newest.
+STREAM_CLOSED, PROTOCOL_ERROR = 5, 1
+CANCELLED = bytes(3) + b"\x08"
+ENDED = request(5)
+CLOSED = {
+    "headers-after-the-end": (ENDED, frame(HEADERS, END_HEADERS | END_STREAM, 5, head()),
+                              STREAM_CLOSED),
+    "data-after-the-end": (ENDED, frame(DATA, END_STREAM, 5, b"x"), STREAM_CLOSED),
+    "headers-after-reset": (frame(HEADERS, END_HEADERS, 5, head()) +
+                            frame(RST_STREAM, 0, 5, CANCELLED),
+                            frame(HEADERS, END_HEADERS, 5, head()), STREAM_CLOSED),
+    "data-after-reset": (frame(HEADERS, END_HEADERS, 5, head()) +
+                         frame(RST_STREAM, 0, 5, CANCELLED), frame(DATA, 0, 5, b"x"),
+                         STREAM_CLOSED),
+    "headers-of-an-older-stream": (ENDED, frame(HEADERS, END_HEADERS, 3, head()), PROTOCOL_ERROR),
+    "data-of-an-older-stream": (ENDED, frame(DATA, 0, 3, b"x"), PROTOCOL_ERROR),
+}
+
+
+@pytest.mark.parametrize("answered", [False, True])
+@pytest.mark.parametrize("first,then,error", CLOSED.values(), ids=CLOSED.keys())
+def test_frames_on_a_stream_that_the_client_has_closed_end_the_connection(weir, first, then, error,
+                                                                        answered):
+    """RFC 9113 5.1, 5.1.1; h2spec's cases."""
+    with Frames(weir.grpc_address) as frames:
+        frames.send(first + frame(PING, 0, 0, bytes(8)) if answered else first + then)
+        if answered:
+            while frames.read_until(PING)[1] != 1:
+                pass
+            if first is ENDED:
+                frames.end_of(5)
+            frames.send(then)
+        assert frames.closed_with() == error
+    assert_unharmed(weir)
+
+
+def test_what_was_under_way_when_weir_reset_a_stream_is_ignored(weir):
+    """An answer that comes before the request is whole crosses what the client still sends."""
+    with Frames(weir.grpc_address) as frames:
+        for stream in range(1, 101, 2):
+            frames.send(frame(HEADERS, END_HEADERS, stream, head("/nobody/Nothing")))
+            frames.end_of(stream)
+        for stream in range(1, 101, 2):
+            frames.send(frame(DATA, 0, stream, b"x" * 100) + frame(WINDOW_UPDATE, 0, stream,
+                                                                 b"\0\0\0\1"))
+            frames.send(frame(DATA, END_STREAM, stream, b"x"))
+        frames.send(request(101))
+        assert frames.end_of(101) == (prefixed(b"\x08\x01"), None)
+        frames.send(frame(DATA, 0, 99, b"x"))  # the client has ended that one meanwhile
+        assert frames.closed_with() == STREAM_CLOSED
+
+
+INDEXED = b"\x40\x01x\x01y"  # a field that goes into the compressor's table: then it is 0xbe
+
+
+def reset_by_weir(frames):
+    frames.send(frame(HEADERS, END_HEADERS, 1, head("/nobody/Nothing")))
+    assert frames.read_until(RST_STREAM, stream=1)[3] == bytes(4)
+
+
+@pytest.mark.parametrize("flood,most", [
+    (frame(0x77, 0, 0, b"x" * 10), 3000),
+    (frame(0x77, 0xff, 1), 3000),
+    (frame(0xb, 0, 1, b"x" * 16000), 3000),
+    (frame(DATA, 0, 1, b"x"), 3000),
+    (frame(WINDOW_UPDATE, 0, 1, b"\0\0\0\1"), 3000),
+    (frame(PRIORITY, 0, 1, bytes([0, 0, 0, 3, 10])), 3000),
+    (frame(HEADERS, END_HEADERS, 1, b"\xbe" * 16000), 100),
+    (frame(HEADERS, 0, 1, b"\xbe" * 16000) + frame(CONTINUATION, END_HEADERS, 1, b"\xbe" * 16000),
+     50),
+], ids=["unknown", "unknown-on-a-stream", "unknown-and-large", "data", "window-update", "priority",
+        "references", "references-continued"])
+def test_floods_on_a_stream_that_weir_has_reset_end_the_connection(weir, flood, most):
+    """Of references to the compressor's table, which make a byte into a field, some hundred KiB."""
+    with Frames(weir.grpc_address) as frames:
+        reset_by_weir(frames)
+        frames.send(frame(HEADERS, END_HEADERS | END_STREAM, 3, head() + INDEXED))
+        frames.end_of(3)
+        sent = 0
+        while sent < 10 * most and frames.try_send(flood * 10):
+            sent += 10
+        assert frames.closed_with() in (ENHANCE_YOUR_CALM, None)
+    with Frames(weir.grpc_address) as frames:  # so many at once, in which no time gives any back
+        reset_by_weir(frames)
+        frames.send(frame(HEADERS, END_HEADERS | END_STREAM, 3, head() + INDEXED))
+        frames.end_of(3)
+        frames.try_send(flood * most)
+        assert frames.closed_with() in (ENHANCE_YOUR_CALM, None)
+    assert_unharmed(weir)
+
+
+def test_some_unknown_frames_are_ignored(weir):
+    with Frames(weir.grpc_address) as frames:
+        frames.send(frame(0x77, 0, 0, b"x" * 100) * 20 + frame(0x78, 0xff, 1) + request(1))
+        assert frames.end_of(1) == (prefixed(b"\x08\x01"), None)
+
+
+def test_a_head_that_takes_more_bytes_than_any_may_have_ends_the_connection(weir):
+    with Frames(weir.grpc_address) as frames:
+        part = b"\xbe" * 16000
+        frames.try_send(frame(HEADERS, 0, 1, head() + INDEXED) + b"".join(
+            frame(CONTINUATION, 0, 1, part) for _ in range(3)))
+        assert frames.closed_with() in (ENHANCE_YOUR_CALM, None)
+    assert_unharmed(weir)
+
+
+def test_floods_end_a_connection_that_is_about_to_leave_too(tmp_path):
+    with start(tmp_path, max_connection_age="1s", max_connection_age_grace="1h") as weir:
+        with Frames(weir.grpc_address) as frames:
+            frames.send(frame(HEADERS, END_HEADERS, 1, head()))
+            while int.from_bytes(frames.read_until(GOAWAY)[3][:4], "big") > 1:
+                pass
+            answered = 0
+            while answered < 20000 and frames.try_send(frame(PING, 0, 0, bytes(8)) * 500):
+                for _ in range(500):
+                    answered += frames.read_until(PING) is not None
+            assert answered < 20000
+
+
 def test_continuation_floods_end_the_connection(weir):
     with Frames(weir.grpc_address) as frames:
         frames.send(frame(HEADERS, 0, 1, head()))
