@@ -91,7 +91,7 @@ struct weir_limit {
     struct weir_limit_spec spec; /* with its defaults filled in */
     uint64_t capacity;   /* the largest cost ever admitted: N; B; B + 1 for leaky_queue; N + R
                             for quota */
-    uint32_t span_words; /* 0: the state is a cell; else words of its span */
+    uint32_t span_words; /* 0: the state is a cell; else words that are enough for its span */
     uint16_t id;         /* what the table that interned it calls its parameters; 0: none */
     bool packs;          /* a cell that weir_cell_pack can put into 12 bytes */
     bool yields;         /* set by its owner: in a full table, its states make room for any other */
@@ -188,8 +188,14 @@ void weir_cell_unpack(const struct weir_limit *limit, const uint32_t packed[3],
 
 /* --- States in a span ----------------------------------------------------------------------- */
 
-/* A change to a span is a list of words to write, so that a store can journal it before it touches
- * shared memory. word < limit->span_words, each at most once. */
+/* A span of limit->span_words words, all zero, is a fresh state and has room for whatever comes. A
+ * log or leases may have less room: a span that weir_span_resize made of any size from
+ * weir_span_needs up. Who keeps states in such spans asks weir_span_fits before every charge, and
+ * writes the state anew where it does not fit; so a state is as large as what it holds. Segments
+ * always have limit->span_words words.
+ *
+ * A change to a span is a list of words to write, so that a store can journal it before it touches
+ * shared memory. word < weir_span_words, each at most once. */
 #define WEIR_EDITS_MAX 64
 struct weir_edits {
     uint32_t count;
@@ -201,8 +207,10 @@ bool weir_span_test(const struct weir_limit *limit, const uint64_t *span, uint64
                     uint64_t cost);
 
 /* As weir_cell_charge (and, since windows count in full, as weir_cell_charge_denied); the change
- * goes to `edits`, which this call empties first, and `span` stays as it is. A debit that finds no
- * room for its lease charges nothing. */
+ * goes to `edits`, which this call empties first, and `span` stays as it is. A debit that finds N
+ * leases charges nothing. Where the charge does not fit (weir_span_fits), a log lets its newest
+ * events expire together with this one, so that it denies early but never late; of leases nothing
+ * is charged. */
 void weir_span_charge(const struct weir_limit *limit, const uint64_t *span,
                       const struct weir_use *use, struct weir_edits *edits);
 
@@ -222,8 +230,39 @@ void weir_span_report(const struct weir_limit *limit, const uint64_t *span,
 
 uint64_t weir_span_fresh_at(const struct weir_limit *limit, const uint64_t *span);
 
-/* Writes to `out` (to->span_words words, zeroed by this call) what `span` has used under `from`.
- * For a lower N of a log or of leases, entries beyond the new room merge into the newest. */
+/* The words that a state takes for its own: those that may be read and written. It is a number of
+ * the state's first two words, so check it against the memory of a state that comes from a file. */
+uint32_t weir_span_words(const struct weir_limit *limit, const uint64_t *span);
+
+/* Whether the state has room for `count` charges (1 or more) at `now_ns` of `cost` together. */
+bool weir_span_fits(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+                    uint64_t cost, uint32_t count);
+
+/* A state to be written anew, at `now_ns`: what has expired then is left out. 0: nothing has. */
+struct weir_span_source {
+    const struct weir_limit *limit;
+    const uint64_t *span;
+    uint64_t now_ns;
+};
+
+/* Words of a span of `to` that has room for what the source (NULL: a fresh state) has used, and
+ * then for `count` charges of `cost` together; for leases whose costs are above 1 it may be more
+ * than is necessary. Never more than to->span_words. */
+uint32_t weir_span_needs(const struct weir_span_source *source, const struct weir_limit *to,
+                         uint64_t cost, uint32_t count);
+
+/* Writes to `out`, which is other memory, what the source (NULL: a fresh state) has used, as a
+ * state of `to` of `words` words: at least weir_span_needs, at most 60,000; 0: to->span_words. All
+ * of them are written. For a lower N of a log or of leases, what goes beyond merges into the
+ * newest. Where weir_limit_converts says no, the state starts fresh. */
+void weir_span_resize(const struct weir_span_source *source, const struct weir_limit *to,
+                      uint64_t *out, uint32_t words);
+
+/* For a state in plain memory with all its limit->span_words words, before a charge that does not
+ * fit: makes it fit, in place. (weir_decide does.) */
+void weir_span_compact(const struct weir_limit *limit, uint64_t *span, uint64_t now_ns);
+
+/* weir_span_resize to to->span_words words, with all that `span` has, expired or not. */
 void weir_span_convert(const struct weir_limit *from, const uint64_t *span,
                        const struct weir_limit *to, uint64_t *out);
 

@@ -35,8 +35,8 @@ void concurrency_charge(const struct weir_limit *limit, const struct span_change
 
     if (n == 0) /* then nothing was purged either */
         return;
-    span_write(change, entries_word(&list, n) + LEASE_ID, use->lease.id);
-    span_write(change, entries_word(&list, n) + LEASE_OWNER, use->lease.owner);
+    span_write(change, entries_word(n) + LEASE_ID, use->lease.id);
+    span_write(change, entries_word(n) + LEASE_OWNER, use->lease.owner);
     entries_store(change, &list);
 }
 
@@ -47,8 +47,8 @@ static uint32_t concurrency_find(const struct span_change *change, const struct 
     uint32_t n = list->tail;
 
     while (n != 0) {
-        entries_read(change, list, n, entry);
-        if (span_read(change, entries_word(list, n) + LEASE_ID) == lease_id)
+        entries_read(change, n, entry);
+        if (span_read(change, entries_word(n) + LEASE_ID) == lease_id)
             break;
         n = entry->previous;
     }
@@ -101,8 +101,8 @@ uint32_t concurrency_end_owner(const struct weir_limit *limit, const struct span
     for (uint32_t n = list.head; n != 0; n = entry.next) {
         if (change->edits->count + ENTRIES_UNLINK_EDITS + ENTRIES_HEADER_WORDS > WEIR_EDITS_MAX)
             break;
-        entries_read(change, &list, n, &entry);
-        if (span_read(change, entries_word(&list, n) + LEASE_OWNER) != owner)
+        entries_read(change, n, &entry);
+        if (span_read(change, entries_word(n) + LEASE_OWNER) != owner)
             continue;
         entries_unlink(change, &list, n);
         ended++;

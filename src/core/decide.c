@@ -10,8 +10,11 @@ static bool decide_span(const struct weir_limit *limit, uint64_t *span, const st
     const struct span_change in_place = {.span = span, .plain = span};
     bool allowed = weir_span_test(limit, span, use->now_ns, use->cost);
 
-    if (allowed)
+    if (allowed) {
+        if (!weir_span_fits(limit, span, use->now_ns, use->cost, 1))
+            weir_span_compact(limit, span, use->now_ns);
         span_charge(limit, &in_place, use);
+    }
     if (report != NULL)
         weir_span_report(limit, span, use, allowed, report);
     return allowed;

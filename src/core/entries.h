@@ -1,15 +1,16 @@
-/* What sliding_log and concurrency keep: costs that expire, in the order of their expiry.
+/* What concurrency keeps: leases that expire, in the order of their expiry.
  *
- * A doubly linked list in a span, so that entries leave from its middle (refunds, released leases)
- * and expired ones leave together, all with a few words written:
+ * A doubly linked list in a span, so that entries leave from its middle and expired ones leave
+ * together, all with a few words written:
  *
  *   word 0       head | tail << 16 | free << 32 | taken << 48: entries are numbered from 1, and 0
  *                is none; `free` heads the chain of those given back; those above `taken` were
  *                never used
- *   word 1       the sum of the costs in the list, expired or not
+ *   word 1       the sum of the costs in the list, expired or not | room << 48: the span has room
+ *                for so many entries, at most N; 0: for N
  *   entry n      word 0: expiry in ns
  *                word 1: cost (32 bits, saturating) | next << 32 | previous << 48
- *                leases only: word 2: id, word 3: owner
+ *                word 2: id, word 3: owner
  *
  * An entry counts while its expiry > t. The running sum makes a decision look at the expired
  * entries only, and a charge unlinks those. No entry has cost 0. All zero words are an empty list.
@@ -20,15 +21,14 @@
 #include "core/span_change.h"
 
 #define ENTRIES_HEADER_WORDS 2
-#define ENTRIES_LOG_STRIDE 2
-#define ENTRIES_LEASE_STRIDE 4
+#define ENTRIES_STRIDE 4
 
 /* Most words that one entries_unlink writes, the header's two not counted. */
 #define ENTRIES_UNLINK_EDITS 3
 
 struct entries {
     uint64_t sum;
-    uint32_t stride, capacity;
+    uint32_t capacity;
     uint32_t head, tail, free, taken;
 };
 
@@ -39,31 +39,26 @@ struct entry {
 };
 
 /* A limit of N = 0 has room for one entry, for debits. */
-static inline uint32_t entries_capacity(const struct weir_limit *limit)
+static inline uint32_t entries_most(const struct weir_limit *limit)
 {
     return limit->spec.rate > 0 ? (uint32_t)limit->spec.rate : 1;
 }
 
-static inline uint32_t entries_stride(const struct weir_limit *limit)
+/* Words of a span that has room for so many entries. */
+static inline uint32_t entries_words(uint32_t entries)
 {
-    return limit->spec.algorithm == WEIR_CONCURRENCY ? ENTRIES_LEASE_STRIDE : ENTRIES_LOG_STRIDE;
+    return ENTRIES_HEADER_WORDS + ENTRIES_STRIDE * entries;
 }
 
-static inline uint32_t entries_words(const struct weir_limit *limit)
+static inline uint32_t entries_word(uint32_t n)
 {
-    return ENTRIES_HEADER_WORDS + entries_stride(limit) * entries_capacity(limit);
-}
-
-static inline uint32_t entries_word(const struct entries *list, uint32_t n)
-{
-    return ENTRIES_HEADER_WORDS + (n - 1) * list->stride;
+    return entries_words(n - 1);
 }
 
 void entries_load(const struct weir_limit *limit, const struct span_change *change,
                   struct entries *list);
 void entries_store(const struct span_change *change, const struct entries *list);
-void entries_read(const struct span_change *change, const struct entries *list, uint32_t n,
-                  struct entry *entry);
+void entries_read(const struct span_change *change, uint32_t n, struct entry *entry);
 
 /* The sum of the costs that have not expired at `now_ns`; *first becomes the first of them. */
 uint64_t entries_live(const struct span_change *change, const struct entries *list, uint64_t now_ns,
@@ -83,17 +78,18 @@ void entries_unlink(const struct span_change *change, struct entries *list, uint
 void entries_give_back(const struct span_change *change, struct entries *list, uint32_t n,
                        uint64_t cost);
 
-/* Adds to the newest entry and makes it expire at `expiry_ns`, not before its old expiry. */
-void entries_add_to_tail(const struct span_change *change, struct entries *list, uint64_t expiry_ns,
-                         uint64_t cost);
-
-/* The parts of weir_span_report, _fresh_at and _convert that log and leases share. `at_ns` is the
- * time of the decision, use->now_ns what retry and reset count from. */
 void entries_report(const struct weir_limit *limit, const uint64_t *span,
-                    const struct weir_use *use, uint64_t at_ns, struct weir_report *report);
+                    const struct weir_use *use, struct weir_report *report);
 bool entries_valid(const struct weir_limit *limit, const uint64_t *span);
 uint64_t entries_fresh_at(const struct weir_limit *limit, const uint64_t *span);
-void entries_convert(const struct weir_limit *from, const uint64_t *span,
-                     const struct weir_limit *to, uint64_t *out);
+
+/* See weir_span_words, weir_span_fits, weir_span_needs and weir_span_resize. */
+uint32_t entries_span_words(const struct weir_limit *limit, const uint64_t *span);
+bool entries_fit(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+                 uint32_t count);
+uint32_t entries_need(const struct weir_span_source *source, const struct weir_limit *to,
+                      uint32_t count);
+void entries_resize(const struct weir_span_source *source, const struct weir_limit *to,
+                    uint64_t *out, uint32_t words);
 
 #endif

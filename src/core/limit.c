@@ -5,6 +5,7 @@
 
 #include "core/bucket.h"
 #include "core/entries.h"
+#include "core/log.h"
 #include "core/memory.h"
 #include "core/reason.h"
 #include "core/segments.h"
@@ -249,8 +250,10 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
         err = limit_init_bucket(&made, reason);
     } else {
         made.capacity = spec->rate;
-        if (spec->algorithm == WEIR_SLIDING_LOG || spec->algorithm == WEIR_CONCURRENCY)
-            made.span_words = entries_words(&made);
+        if (spec->algorithm == WEIR_SLIDING_LOG)
+            made.span_words = log_words(&made);
+        else if (spec->algorithm == WEIR_CONCURRENCY)
+            made.span_words = entries_words(entries_most(&made));
         else if (spec->algorithm == WEIR_QUOTA)
             err = limit_init_quota(&made, reason);
         else

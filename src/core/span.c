@@ -75,7 +75,7 @@ void weir_span_report(const struct weir_limit *limit, const uint64_t *span,
     else if (limit->spec.algorithm == WEIR_SLIDING_LOG)
         log_report(limit, span, use, report);
     else
-        entries_report(limit, span, use, use->now_ns, report);
+        entries_report(limit, span, use, report);
     if (allowed)
         report->retry_after_ns = 0;
 }
@@ -84,6 +84,8 @@ uint64_t weir_span_fresh_at(const struct weir_limit *limit, const uint64_t *span
 {
     if (limit->spec.algorithm == WEIR_SLIDING_WINDOW)
         return segments_fresh_at(limit, span);
+    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
+        return log_fresh_at(limit, span);
     return entries_fresh_at(limit, span);
 }
 
@@ -91,22 +93,78 @@ bool weir_span_valid(const struct weir_limit *limit, const uint64_t *span)
 {
     if (limit->spec.algorithm == WEIR_SLIDING_WINDOW)
         return segments_valid(limit, span);
+    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
+        return log_valid(limit, span);
     return entries_valid(limit, span);
+}
+
+uint32_t weir_span_words(const struct weir_limit *limit, const uint64_t *span)
+{
+    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
+        return log_span_words(limit, span);
+    if (limit->spec.algorithm == WEIR_CONCURRENCY)
+        return entries_span_words(limit, span);
+    return limit->span_words;
+}
+
+bool weir_span_fits(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+                    uint64_t cost, uint32_t count)
+{
+    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
+        return log_fits(limit, span, now_ns, cost);
+    if (limit->spec.algorithm == WEIR_CONCURRENCY)
+        return entries_fit(limit, span, now_ns, cost > 0 ? count : 0);
+    return true;
+}
+
+/* A state that means nothing under `to` is none. */
+static const struct weir_span_source *span_source(const struct weir_span_source *source,
+                                                  const struct weir_limit *to)
+{
+    return source != NULL && weir_limit_converts(source->limit, to) ? source : NULL;
+}
+
+uint32_t weir_span_needs(const struct weir_span_source *source, const struct weir_limit *to,
+                         uint64_t cost, uint32_t count)
+{
+    if (to->spec.algorithm == WEIR_SLIDING_LOG)
+        return log_needs(span_source(source, to), to, cost);
+    if (to->spec.algorithm == WEIR_CONCURRENCY)
+        return entries_need(span_source(source, to), to, cost > 0 ? count : 0);
+    return to->span_words;
+}
+
+void weir_span_resize(const struct weir_span_source *source, const struct weir_limit *to,
+                      uint64_t *out, uint32_t words)
+{
+    const struct weir_span_source fresh = {to, out, 0};
+    uint32_t whole = words > 0 ? words : to->span_words;
+
+    for (uint32_t i = 0; i < whole; i++)
+        out[i] = 0;
+    source = span_source(source, to);
+    if (to->spec.algorithm == WEIR_SLIDING_LOG) {
+        log_resize(source != NULL ? source : &fresh, to, out, words);
+    } else if (to->spec.algorithm == WEIR_CONCURRENCY) {
+        entries_resize(source != NULL ? source : &fresh, to, out, words);
+    } else if (source != NULL) { /* only N differs: the counters stay */
+        for (uint32_t i = 0; i < to->span_words; i++)
+            out[i] = source->span[i];
+    }
 }
 
 void weir_span_convert(const struct weir_limit *from, const uint64_t *span,
                        const struct weir_limit *to, uint64_t *out)
 {
-    for (uint32_t i = 0; i < to->span_words; i++)
-        out[i] = 0;
-    if (!weir_limit_converts(from, to))
-        return;
-    if (to->spec.algorithm != WEIR_SLIDING_WINDOW) {
-        entries_convert(from, span, to, out);
-        return;
-    }
-    for (uint32_t i = 0; i < to->span_words; i++) /* only N differs: the counters stay */
-        out[i] = span[i];
+    const struct weir_span_source source = {from, span, 0};
+
+    weir_span_resize(&source, to, out, 0);
+}
+
+void weir_span_compact(const struct weir_limit *limit, uint64_t *span, uint64_t now_ns)
+{
+    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
+        log_compact(limit, span, now_ns);
 }
 
 void weir_edits_apply(const struct weir_edits *edits, uint64_t *span)

@@ -50,6 +50,8 @@ enum change { CHARGE, CHARGE_DENIED, REFUND };
 static bool change_span(struct fake_state *state, const struct weir_use *use, enum change change)
 {
     struct weir_edits edits;
+    if (change != REFUND && !weir_span_fits(state->limit, state->memory, use->now_ns, use->cost, 1))
+        weir_span_compact(state->limit, state->memory, use->now_ns);
     if (change == REFUND)
         weir_span_refund(state->limit, state->memory, use, &edits);
     else

@@ -23,6 +23,8 @@ struct run {
     struct model model;
     struct weir_cell cell;
     uint64_t *span;
+    bool fitted;    /* the span is as large as its content, and else limit.span_words */
+    uint32_t words; /* of the span */
     uint64_t now_ns, latest_ns;
     uint64_t last_charged_ns[4], leases;
     struct weir_report report; /* of the last decision */
@@ -231,7 +233,7 @@ static void run_apply(struct run *run, const struct weir_edits *edits)
     if (edits->count > WEIR_EDITS_MAX)
         run->wrong = "the number of edits";
     for (uint32_t i = 0; i < edits->count; i++) {
-        if (edits->word[i] >= run->limit.span_words)
+        if (edits->word[i] >= run->words)
             run->wrong = "the word of an edit";
         for (uint32_t j = 0; j < i; j++) {
             if (edits->word[i] == edits->word[j])
@@ -240,6 +242,48 @@ static void run_apply(struct run *run, const struct weir_edits *edits)
     }
     if (run->wrong == NULL)
         weir_edits_apply(edits, run->span);
+}
+
+/* Writes the span anew as a state of `to`, in memory of exactly its size, so that a sanitizer sees
+ * who reads beyond it. */
+static void run_resize(struct run *run, const struct weir_limit *to,
+                       const struct weir_span_source *source, uint32_t words)
+{
+    uint32_t size = words > 0 ? words : to->span_words;
+    uint64_t *out = malloc(size * sizeof(*out));
+
+    if (out == NULL)
+        abort();
+    memset(out, 0xa5, size * sizeof(*out));
+    weir_span_resize(source, to, out, words);
+    if (weir_span_words(to, out) > size)
+        run->wrong = "the words of a span";
+    free(run->span);
+    run->span = out;
+    run->words = size;
+}
+
+/* Before a charge, as a store does whose spans are as large as their content. */
+static void run_make_room(struct run *run, const struct weir_use *use)
+{
+    const struct weir_span_source source = {&run->limit, run->span, use->now_ns};
+    bool fits = weir_span_fits(&run->limit, run->span, use->now_ns, use->cost, 1);
+
+    if (!run->fitted) {
+        if (!fits)
+            weir_span_compact(&run->limit, run->span, use->now_ns);
+    } else if (!fits || run_below(run, 16) == 0) {
+        uint32_t needs = weir_span_needs(&source, &run->limit, use->cost, 1);
+
+        if (needs > run->limit.span_words)
+            run->wrong = "what a span needs";
+        if (run_below(run, 2) == 0)
+            needs += (uint32_t)run_below(run, needs / 2 + 1);
+        model_trace_counts.resized++;
+        run_resize(run, &run->limit, &source, needs);
+    }
+    if (!weir_span_fits(&run->limit, run->span, use->now_ns, use->cost, 1))
+        run->wrong = "whether a charge fits";
 }
 
 static bool run_test(struct run *run, uint64_t cost, uint64_t *delay_ns)
@@ -324,14 +368,9 @@ static void run_convert(struct run *run, const struct model_trace *trace)
     bool converts = weir_limit_converts(&run->limit, &to);
 
     if (run->limit.span_words != 0) {
-        uint64_t *out = malloc(to.span_words * sizeof(*out));
+        const struct weir_span_source source = {&run->limit, run->span, 0};
 
-        if (out == NULL)
-            abort();
-        memset(out, 0xa5, to.span_words * sizeof(*out));
-        weir_span_convert(&run->limit, run->span, &to, out);
-        free(run->span);
-        run->span = out;
+        run_resize(run, &to, &source, run->fitted ? weir_span_needs(&source, &to, 1, 1) : 0);
     } else {
         weir_cell_convert(&run->limit, &to, &run->cell, run->now_ns);
     }
@@ -386,26 +425,27 @@ static void run_decide(struct run *run, const struct weir_use *use, uint64_t kin
     /* weir_decide on a copy must come to the same state and report. */
     struct weir_cell cell = run->cell;
     uint64_t *span = NULL;
+    bool charges = kind < 6 ? allowed : kind >= 7;
     bool whole = kind < 6 && run->limit.span_words < 256;
 
+    if (charges && use->cost > 0 && run->limit.span_words != 0)
+        run_make_room(run, use);
     if (whole) {
         void *state = &cell;
 
         if (run->limit.span_words != 0) {
-            span = malloc(run->limit.span_words * sizeof(*span));
+            span = malloc(run->words * sizeof(*span));
             if (span == NULL)
                 abort();
-            memcpy(span, run->span, run->limit.span_words * sizeof(*span));
+            memcpy(span, run->span, run->words * sizeof(*span));
             state = span;
         }
         if (weir_decide(&run->limit, state, use, &in_place, &in_place_delay_ns) != allowed ||
             in_place_delay_ns != delay_ns)
             run->wrong = "weir_decide";
     }
-    if (kind < 6 ? allowed : kind == 7)
-        run_charge(run, use, false);
-    else if (kind == 8)
-        run_charge(run, use, true);
+    if (charges)
+        run_charge(run, use, kind == 8);
     if (kind == 7)
         allowed = true; /* of a debit */
     run_repack(run);
@@ -413,10 +453,9 @@ static void run_decide(struct run *run, const struct weir_use *use, uint64_t kin
         weir_span_report(&run->limit, run->span, use, allowed, &run->report);
     else
         weir_cell_report(&run->limit, &run->cell, use, allowed, &run->report);
-    if (whole &&
-        (memcmp(&in_place, &run->report, sizeof(in_place)) != 0 || cell.a != run->cell.a ||
-         cell.b != run->cell.b ||
-         (span != NULL && memcmp(span, run->span, run->limit.span_words * sizeof(*span)) != 0)))
+    if (whole && (memcmp(&in_place, &run->report, sizeof(in_place)) != 0 || cell.a != run->cell.a ||
+                  cell.b != run->cell.b ||
+                  (span != NULL && memcmp(span, run->span, run->words * sizeof(*span)) != 0)))
         run->wrong = "weir_decide's state or report";
     free(span);
     check_report(run, use, allowed);
@@ -435,7 +474,8 @@ static void run_forget_fresh(struct run *run)
     if (fresh_at > run->now_ns)
         return;
     if (run->limit.span_words != 0)
-        memset(run->span, 0, run->limit.span_words * sizeof(*run->span));
+        run_resize(run, &run->limit, NULL,
+                   run->fitted ? weir_span_needs(NULL, &run->limit, 0, 0) : 0);
     run->cell = (struct weir_cell){0, 0};
     model_forget(&run->model);
 }
@@ -478,11 +518,10 @@ static void run_step(struct run *run, const struct model_trace *trace)
 static void run_begin(struct run *run)
 {
     run->span = NULL;
-    if (run->limit.span_words != 0) {
-        run->span = calloc(run->limit.span_words, sizeof(*run->span));
-        if (run->span == NULL)
-            abort();
-    }
+    run->fitted = run_below(run, 4) != 0;
+    if (run->limit.span_words != 0)
+        run_resize(run, &run->limit, NULL,
+                   run->fitted ? weir_span_needs(NULL, &run->limit, 0, 0) : 0);
     run->cell = (struct weir_cell){0, 0};
     run->now_ns = run_magnitude(run, TRACE_TIME_MAX_NS / 2);
     memset(&run->report, 0, sizeof(run->report));

@@ -128,6 +128,72 @@ static void a_debit_to_a_full_log_joins_the_newest_entry(void **state)
     free(span);
 }
 
+static void a_log_takes_one_word_an_event_and_two_where_a_cost_is_above_1(void **state)
+{
+    struct weir_limit limit = list(WEIR_SLIDING_LOG, 1000, SECOND);
+    uint64_t *span = fresh_span(&limit);
+    struct weir_span_source source = {&limit, span, START + 100};
+
+    assert_int_equal(weir_span_needs(NULL, &limit, 1, 1), 2 + 2);
+    for (uint64_t i = 0; i < 60; i++)
+        assert_true(decide(&limit, span, START + i, 1, NULL));
+    assert_int_equal(weir_span_needs(&source, &limit, 0, 0), 2 + 60);
+    assert_int_equal(weir_span_needs(&source, &limit, 1, 1), 2 + 61);
+    assert_true(decide(&limit, span, START + 60, 2, NULL));
+    assert_true(decide(&limit, span, START + 60, 7, NULL)); /* the same time: one event */
+    assert_int_equal(weir_span_needs(&source, &limit, 0, 0), 2 + 62);
+    refund(&limit, span, START + 61, START + 30, 1); /* from the middle */
+    assert_int_equal(weir_span_needs(&source, &limit, 0, 0), 2 + 61);
+    source.now_ns = START + SECOND + 9; /* ten have expired */
+    assert_int_equal(weir_span_needs(&source, &limit, 0, 0), 2 + 51);
+    source.now_ns = START + 2 * SECOND;
+    assert_int_equal(weir_span_needs(&source, &limit, 0, 0), 2 + 2);
+    free(span);
+}
+
+/* A log of a few words beside a list of all that was ever charged: what the log admits fits into
+ * the window, whatever is charged, refunded or owed. */
+static void a_log_that_may_not_grow_denies_early_but_never_late(void **state)
+{
+    uint64_t random = 5, early = 0, admitted = 0;
+
+    for (uint32_t run = 0; run < 400; run++) {
+        struct weir_limit limit = list(WEIR_SLIDING_LOG, 1 + run % 12, SECOND);
+        uint64_t *span = calloc(8, sizeof(*span)), now_ns = START;
+        struct weir_use charged[300];
+        uint32_t count = 0;
+
+        assert_non_null(span);
+        weir_span_resize(NULL, &limit, span, 4 + run % 4);
+        for (uint32_t i = 0; i < 300; i++) {
+            random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            now_ns += (random >> 40) % 3 * (SECOND / 16);
+
+            uint64_t draw = random >> 43, used = 0, cost = draw % 8 == 0 ? 1 + draw / 8 % 3 : 1;
+            bool admits = weir_span_test(&limit, span, now_ns, cost);
+
+            for (uint32_t k = 0; k < count; k++)
+                used += charged[k].now_ns + SECOND > now_ns ? charged[k].cost : 0;
+            assert_true(!admits || used + cost <= limit.spec.rate);
+            early += !admits && used + cost <= limit.spec.rate;
+            admitted += admits;
+            if (draw / 32 % 8 == 0 && count > 0) {
+                struct weir_use *back = &charged[count - 1 - draw / 256 % count];
+
+                refund(&limit, span, now_ns, back->now_ns, back->cost);
+                back->cost = 0;
+            } else if (admits || draw / 4096 % 16 == 0) {
+                charge(&limit, span, now_ns, cost, (struct weir_lease){0, 0});
+                charged[count++] = (struct weir_use){.now_ns = now_ns, .cost = cost};
+            }
+            assert_true(weir_span_valid(&limit, span));
+            assert_true(weir_span_words(&limit, span) <= 7);
+        }
+        free(span);
+    }
+    assert_true(early > 1000 && admitted > 1000);
+}
+
 static void a_strict_window_of_segments_counts_the_oldest_in_full(void **state)
 {
     struct weir_limit weighted = segments(4, SECOND, 4, false);
@@ -371,6 +437,8 @@ int main(void)
         cmocka_unit_test(refunds_leave_no_holes_in_a_log),
         cmocka_unit_test(a_refund_of_what_a_log_no_longer_holds_changes_nothing),
         cmocka_unit_test(a_debit_to_a_full_log_joins_the_newest_entry),
+        cmocka_unit_test(a_log_takes_one_word_an_event_and_two_where_a_cost_is_above_1),
+        cmocka_unit_test(a_log_that_may_not_grow_denies_early_but_never_late),
         cmocka_unit_test(a_strict_window_of_segments_counts_the_oldest_in_full),
         cmocka_unit_test(segments_that_were_skipped_hold_nothing_old),
         cmocka_unit_test(a_window_of_120_segments_needs_at_most_64_edits),

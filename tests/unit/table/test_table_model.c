@@ -98,6 +98,8 @@ static void model_charge(struct key_state *key, const struct weir_decision *deci
     load(key, check->limit, now_ns, &cell, &span);
     before = cell;
     if (span != NULL) {
+        if (!weir_span_fits(check->limit, span, now_ns, check->cost, 1))
+            weir_span_compact(check->limit, span, now_ns);
         if (decision->op == WEIR_OP_REFUND)
             weir_span_refund(check->limit, span, &use, &edits);
         else

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/entries.h"
 #include "core/segments.h"
 
 enum { NO_RECORD = -1 };
@@ -35,6 +34,8 @@ static void charge(struct lease_server *server, const struct weir_limit *limit, 
         weir_cell_charge(limit, &server->cell, at_ns, cost);
         return;
     }
+    if (!weir_span_fits(limit, server->span, at_ns, cost, 1))
+        weir_span_compact(limit, server->span, at_ns);
     weir_span_charge(limit, server->span, &use, &edits);
     weir_edits_apply(&edits, server->span);
 }
@@ -196,20 +197,25 @@ static void window_terms(const struct lease_server *server, const struct weir_li
 static void log_terms(const struct lease_server *server, const struct weir_limit *limit,
                       const struct lease_call *call, uint64_t now_ns, struct terms *terms)
 {
-    const struct span_change read_only = {.span = server->span};
-    uint64_t w = limit->spec.window_ns, fresh_at_ns = entries_fresh_at(limit, server->span);
+    uint64_t w = limit->spec.window_ns, fresh_at_ns = weir_span_fresh_at(limit, server->span);
     uint64_t at_ns = fresh_at_ns > now_ns + w ? fresh_at_ns - w : now_ns;
-    struct entries list;
-    struct entry oldest = {.expiry_ns = 0};
-    uint32_t first;
+    struct weir_limit endless = *limit; /* so that what is used, and one more, is admitted ... */
+    struct weir_report known;
 
-    entries_load(limit, &read_only, &list);
-    terms->room = (double)limit->spec.rate - (double)entries_live(&read_only, &list, at_ns, &first);
+    endless.spec.rate = WEIR_RATE_MAX;
+    report(server, &endless, now_ns, 1, &known);
+
+    uint64_t used = WEIR_RATE_MAX - known.remaining;
+
+    terms->room = (double)limit->spec.rate - (double)used;
     terms->end_ns = now_ns + call->life_ns;
-    if (first != 0) {
-        entries_read(&read_only, &list, first, &oldest);
-        terms->end_ns = least(terms->end_ns, oldest.expiry_ns - 1000);
-        terms->longer_at_ns = oldest.expiry_ns;
+    if (used > 0) { /* ... once the oldest has expired */
+        report(server, &endless, now_ns, known.remaining + 1, &known);
+
+        uint64_t expiry_ns = now_ns + known.retry_after_ns;
+
+        terms->end_ns = least(terms->end_ns, expiry_ns - 1000);
+        terms->longer_at_ns = expiry_ns;
     }
     terms->end_ns = most(terms->end_ns, at_ns);
     terms->charged_at_ns = terms->end_ns;
