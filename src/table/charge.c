@@ -44,7 +44,7 @@ static uint64_t occupant_span(const struct weir_table *table, const struct table
 {
     const struct weir_limit *limit = region_limit(table, bucket->param[i]);
 
-    return limit != NULL && region_words(limit) > 0 ? slot_span(bucket, i) : 0;
+    return limit != NULL && region_has_span(limit) ? slot_span(bucket, i) : 0;
 }
 
 /* Writes the whole slot of a new key, or of one whose parameters change. */
@@ -136,7 +136,7 @@ static bool charge_span(struct weir_table_owner *owner, const struct weir_limit 
                         struct target *target, const struct weir_use *use, enum target_charge how)
 {
     struct weir_edits *edits = &owner->edits;
-    uint64_t *span = heap_span(owner->table, target->span, limit->span_words);
+    uint64_t *span = heap_state(owner->table, limit, target->span);
 
     if (how == TARGET_REFUND)
         weir_span_refund(limit, span, use, edits);
@@ -166,11 +166,9 @@ static void keep_to_floor(struct weir_table_owner *owner, const struct target *t
         room =
             overflow_debit_room(overflow_limit(limit, &replacement), target->cells, now_ns, debt);
     else if (limit->span_words > 0)
-        room = weir_span_debit_room(limit,
-                                    target->span == 0
-                                        ? owner->zeros
-                                        : heap_span(owner->table, target->span, limit->span_words),
-                                    now_ns, debt);
+        room = weir_span_debit_room(
+            limit, target->span == 0 ? owner->zeros : heap_state(owner->table, limit, target->span),
+            now_ns, debt);
     else
         room = weir_cell_debit_room(limit, &target->cell, now_ns, debt);
     if (check->cost > room)
@@ -193,7 +191,8 @@ bool target_charge(struct weir_table_owner *owner, const struct transaction *txn
                            .charged_at_ns = decision->charged_at_ns,
                            .lease = decision->lease};
 
-    if (target->kind == TARGET_NONE || check->cost == 0)
+    if (target->kind == TARGET_NONE || check->cost == 0 ||
+        (target->full && target->span == 0)) /* a state that could not be carried over */
         return false;
     if (target->kind == TARGET_OVERFLOW) {
         bool debit = decision->op == WEIR_OP_DEBIT;

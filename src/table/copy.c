@@ -35,20 +35,33 @@ static void copy_params(struct copy *copy)
     }
 }
 
-/* Copies what a slot holds into `state`: itself, or a span of its own. */
+/* Copies what a slot holds into `state`: itself, or a span of its own, as large as its content. */
 static bool copy_state(struct copy *copy, const struct table_bucket *bucket, uint32_t i,
-                       uint32_t words, uint32_t state[3])
+                       const struct weir_limit *limit, uint32_t state[3])
 {
-    memcpy(state, bucket->slot[i].state, 3 * sizeof state[0]);
-    if (words == 0)
-        return true;
+    const struct weir_span_source source = {limit, slot_state_span(copy->from, bucket, i, limit),
+                                            copy->now_ns};
+    uint32_t words = 2; /* a cell */
 
-    const uint64_t *span = slot_span_words(copy->from, bucket, i, words);
-    uint64_t offset = span != NULL ? heap_take(copy->owner, words) : 0;
+    memcpy(state, bucket->slot[i].state, 3 * sizeof state[0]);
+    if (!region_has_span(limit))
+        return true;
+    if (source.span == NULL)
+        return false;
+    if (limit->span_words > 0)
+        words = weir_span_needs(&source, limit, 0, 0);
+
+    uint64_t offset = heap_take(copy->owner, words);
 
     if (offset == 0)
         return false;
-    memcpy(heap_span(copy->to, offset, words), span, (size_t)words * 8);
+
+    uint64_t *span = heap_span(copy->to, offset, words);
+
+    if (limit->span_words > 0)
+        weir_span_resize(&source, limit, span, heap_words(copy->to, offset));
+    else
+        memcpy(span, source.span, (size_t)words * 8);
     state[0] = (uint32_t)offset;
     state[1] = (uint32_t)(offset >> 32);
     state[2] = 0;
@@ -60,7 +73,7 @@ static void clear_slot(struct copy *copy, struct table_bucket *bucket, uint32_t 
 {
     const struct weir_limit *limit = region_limit(copy->to, bucket->param[i]);
 
-    if (limit != NULL && region_words(limit) > 0)
+    if (limit != NULL && region_has_span(limit))
         heap_give(copy->owner, slot_span(bucket, i));
     slot_set_param(bucket, i, 0);
 }
@@ -90,13 +103,11 @@ static void copy_slot(struct copy *copy, uint64_t index, uint32_t i)
         return;
     clear_slot(copy, place.bucket, place.slot);
 
-    uint32_t words = region_words(limit);
-
-    if (!copy_state(copy, bucket, i, words, state))
+    if (!copy_state(copy, bucket, i, limit, state))
         return;
     slot_put(place.bucket, place.slot, at.tag, place.bucket != pair[0], copy->ids[bucket->param[i]],
              state);
-    if (words > 0)
+    if (region_has_span(limit))
         *heap_owner_of(to, slot_span(place.bucket, place.slot)) =
             (uint64_t)(place.bucket - to->buckets) << 3 | place.slot;
 }

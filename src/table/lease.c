@@ -79,8 +79,8 @@ static bool release_in_bucket(struct weir_table_owner *owner, const struct bucke
     const struct weir_limit *limit = slot < 0 ? NULL : lease_limit(table, bucket->param[slot]);
 
     return limit != NULL &&
-           release_in(owner, limit,
-                      slot_span_words(table, bucket, (uint32_t)slot, limit->span_words), lease_id);
+           release_in(owner, limit, slot_state_span(table, bucket, (uint32_t)slot, limit),
+                      lease_id);
 }
 
 int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id)
@@ -140,8 +140,7 @@ static uint64_t end_in_bucket(struct weir_table_owner *owner, struct table_bucke
         const struct weir_limit *limit = lease_limit(table, bucket->param[i]);
 
         if (limit != NULL)
-            total += end_in(owner, limit, slot_span_words(table, bucket, i, limit->span_words),
-                            lease_owner);
+            total += end_in(owner, limit, slot_state_span(table, bucket, i, limit), lease_owner);
     }
     owner_unlock(&bucket->lock);
     return total;

@@ -61,7 +61,7 @@ static bool lock_victim(struct weir_table_owner *owner, uint64_t span, uint64_t 
 
     const struct weir_limit *limit = region_limit(table, victim->bucket->param[victim->slot]);
 
-    if (limit != NULL && region_words(limit) > 0 && slot_span(victim->bucket, victim->slot) == span)
+    if (limit != NULL && region_has_span(limit) && slot_span(victim->bucket, victim->slot) == span)
         return true;
     owner_unlock(&victim->bucket->lock);
     return false;

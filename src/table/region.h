@@ -69,6 +69,7 @@ struct target {
     bool second;       /* TARGET_NEW: in its second bucket */
     bool rewrite;      /* TARGET_SLOT: of other parameters, so that all of it is written anew */
     bool span_new;     /* the span was allocated by this transaction: nobody can see it yet */
+    bool full;         /* TARGET_SLOT: the state has to grow, and cannot: nothing is admitted */
     uint16_t leader;   /* the first check of this decision on the same state; mostly itself */
     struct table_bucket *bucket;
     struct table_param *param;              /* TARGET_OVERFLOW */
@@ -133,10 +134,10 @@ static inline const struct weir_limit *region_limit(const struct weir_table *tab
     return &table->params[param - 1].limit;
 }
 
-/* Words of span that a state of this limit needs; 0: it stands in the slot. */
-static inline uint32_t region_words(const struct weir_limit *limit)
+/* Whether a state of this limit is in a span; else it is in the slot. */
+static inline bool region_has_span(const struct weir_limit *limit)
 {
-    return limit->span_words != 0 ? limit->span_words : limit->packs ? 0 : 2;
+    return limit->span_words != 0 || !limit->packs;
 }
 
 /* The most words that a span has: a full log or all leases, with room to spare. */

@@ -31,7 +31,7 @@ static bool has_no_span(const struct weir_table *table, uint16_t param)
 {
     const struct weir_limit *limit = region_limit(table, param);
 
-    return limit != NULL && region_words(limit) == 0;
+    return limit != NULL && !region_has_span(limit);
 }
 
 static bool try_slot(struct weir_table_owner *owner, const struct transaction *txn,

@@ -22,10 +22,10 @@ void slot_put(struct table_bucket *bucket, uint32_t i, uint64_t tag, bool second
     slot_set_param(bucket, i, param);
 }
 
-uint64_t *slot_span_words(const struct weir_table *table, const struct table_bucket *bucket,
-                          uint32_t i, uint32_t words)
+uint64_t *slot_state_span(const struct weir_table *table, const struct table_bucket *bucket,
+                          uint32_t i, const struct weir_limit *limit)
 {
-    return heap_span(table, slot_span(bucket, i), words);
+    return heap_state(table, limit, slot_span(bucket, i));
 }
 
 /* Reads a state that is a cell. */
@@ -36,7 +36,7 @@ static bool read_cell(const struct weir_table *table, const struct table_bucket 
         cell_unpack(limit, bucket->slot[i].state, cell);
         return true;
     }
-    const uint64_t *span = slot_span_words(table, bucket, i, 2);
+    const uint64_t *span = slot_state_span(table, bucket, i, limit);
 
     if (span != NULL)
         *cell = (struct weir_cell){span[0], span[1]};
@@ -54,7 +54,7 @@ uint64_t slot_fresh_at(const struct weir_table *table, const struct table_bucket
     if (limit->span_words == 0)
         return read_cell(table, bucket, i, limit, &cell) ? cell_fresh_at(limit, &cell) : 0;
 
-    const uint64_t *span = slot_span_words(table, bucket, i, limit->span_words);
+    const uint64_t *span = slot_state_span(table, bucket, i, limit);
 
     return span != NULL ? weir_span_fresh_at(limit, span) : 0;
 }
@@ -106,7 +106,7 @@ void slot_look(const struct weir_table *table, const struct table_bucket *bucket
             return;
         remaining = cell_remaining(limit, &cell, now_ns, view);
     } else {
-        const uint64_t *span = slot_span_words(table, bucket, i, limit->span_words);
+        const uint64_t *span = slot_state_span(table, bucket, i, limit);
 
         if (span == NULL)
             return;
@@ -126,7 +126,7 @@ bool slot_valid(const struct weir_table *table, const struct table_bucket *bucke
     if (limit->span_words == 0)
         return read_cell(table, bucket, i, limit, &cell) && weir_cell_valid(limit, &cell);
 
-    const uint64_t *span = slot_span_words(table, bucket, i, limit->span_words);
+    const uint64_t *span = slot_state_span(table, bucket, i, limit);
 
     return span != NULL && weir_span_valid(limit, span);
 }
@@ -137,7 +137,7 @@ void slot_clear(struct weir_table_owner *owner, struct table_bucket *bucket, uin
     const struct weir_limit *limit = region_limit(table, bucket->param[i]);
     uint32_t *heap_lock = &table->header->heap_lock;
 
-    if (limit == NULL || region_words(limit) == 0) {
+    if (limit == NULL || !region_has_span(limit)) {
         slot_set_param(bucket, i, 0);
         return;
     }

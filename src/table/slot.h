@@ -148,10 +148,10 @@ static inline uint64_t slot_span(const struct table_bucket *bucket, uint32_t i)
     return state[0] | (uint64_t)state[1] << 32;
 }
 
-/* The span of a slot's state, checked: NULL when the offset is no span of `words` words, which only
- * a file has that was damaged while in use. Such a state counts as fresh. */
-uint64_t *slot_span_words(const struct weir_table *table, const struct table_bucket *bucket,
-                          uint32_t i, uint32_t words);
+/* The span of a slot's state, which is one of this limit; NULL: see heap_state. Such a state counts
+ * as fresh. */
+uint64_t *slot_state_span(const struct weir_table *table, const struct table_bucket *bucket,
+                          uint32_t i, const struct weir_limit *limit);
 
 /* What placement has to know of a state. */
 struct slot_view {

@@ -164,6 +164,13 @@ static uint64_t take_run(struct weir_table_owner *owner, uint32_t count)
     return page_offset(table, start);
 }
 
+uint32_t heap_round(uint32_t words)
+{
+    uint32_t size = words + 1;
+
+    return (size > PAGE_WORDS ? pages_for(size) * PAGE_WORDS : class_words(class_of(size))) - 1;
+}
+
 uint64_t heap_take(struct weir_table_owner *owner, uint32_t words)
 {
     uint32_t size = words + 1;
@@ -177,33 +184,51 @@ uint64_t heap_take(struct weir_table_owner *owner, uint32_t words)
     return offset;
 }
 
-/* Whether `offset` is an allocated span of `size` words or more, the heap's own included. */
-static bool is_span(const struct weir_table *table, uint64_t offset, uint32_t size)
+/* The words of an allocated span, the heap's own included; 0: the offset is none. */
+static uint32_t span_size(const struct weir_table *table, uint64_t offset)
 {
     if (offset < table->fixed.spans_at || offset >= page_offset(table, table->fixed.pages))
-        return false;
+        return 0;
 
     uint64_t page = (offset - table->fixed.spans_at) / TABLE_PAGE;
     uint64_t inside = (offset - table->fixed.spans_at) % TABLE_PAGE;
     union head head = head_of(table, page);
 
     if (head.kind == PAGE_RUN)
-        return inside == 0 && size <= (uint64_t)head.run * PAGE_WORDS &&
-               head.run <= table->fixed.pages - page;
+        return inside == 0 && head.run <= table->fixed.pages - page ? head.run * PAGE_WORDS : 0;
     if (head.kind != PAGE_CUT || head.span_class >= SPAN_CLASSES)
-        return false;
+        return 0;
 
-    uint32_t bytes = class_words(head.span_class) * 8;
-    uint64_t i = inside / bytes;
+    uint32_t words = class_words(head.span_class);
+    uint64_t i = inside / (words * 8);
+    bool taken =
+        inside % (words * 8) == 0 && i < class_capacity(head.span_class) &&
+        (__atomic_load_n(&table->pages[page].bitmap[i / 64], __ATOMIC_RELAXED) >> i % 64 & 1);
 
-    return inside % bytes == 0 && i < class_capacity(head.span_class) && size * 8 <= bytes &&
-           (__atomic_load_n(&table->pages[page].bitmap[i / 64], __ATOMIC_RELAXED) >> i % 64 & 1);
+    return taken ? words : 0;
+}
+
+uint32_t heap_words(const struct weir_table *table, uint64_t offset)
+{
+    uint32_t size = span_size(table, offset);
+
+    return size > 0 ? size - 1 : 0;
 }
 
 uint64_t *heap_span(const struct weir_table *table, uint64_t offset, uint32_t words)
 {
-    return is_span(table, offset, words + 1) ? (uint64_t *)(void *)(table->base + offset + 8)
-                                             : NULL;
+    return span_size(table, offset) > words ? (uint64_t *)(void *)(table->base + offset + 8) : NULL;
+}
+
+uint64_t *heap_state(const struct weir_table *table, const struct weir_limit *limit,
+                     uint64_t offset)
+{
+    uint64_t *span = (uint64_t *)(void *)(table->base + offset + 8);
+    uint32_t words = heap_words(table, offset);
+
+    if (words < 2) /* less than a cell, or the words that say how large a state is */
+        return NULL;
+    return limit->span_words == 0 || weir_span_words(limit, span) <= words ? span : NULL;
 }
 
 void heap_give(struct weir_table_owner *owner, uint64_t offset)
@@ -211,7 +236,7 @@ void heap_give(struct weir_table_owner *owner, uint64_t offset)
     struct weir_table *table = owner->table;
     struct table_header *header = table->header;
 
-    if (!is_span(table, offset, 0))
+    if (span_size(table, offset) == 0)
         return;
 
     uint64_t page = (offset - table->fixed.spans_at) / TABLE_PAGE;

@@ -24,7 +24,11 @@
 
 #define SPAN_UNOWNED UINT64_MAX
 
-/* Allocates a span of `words` words, all zero. Returns its offset, or 0 when there is no room. */
+/* The words that a span of at least `words` really has. */
+uint32_t heap_round(uint32_t words);
+
+/* Allocates a span of heap_round(words) words, of which `words` are zero. Returns its offset, or 0
+ * when there is no room. */
 uint64_t heap_take(struct weir_table_owner *owner, uint32_t words);
 
 /* Releases a span; an offset that is none (of a damaged file) is ignored. */
@@ -33,6 +37,14 @@ void heap_give(struct weir_table_owner *owner, uint64_t offset);
 /* The words of an allocated span, or NULL when `offset` is none with room for `words` words. Needs
  * no lock for a span that cannot be released meanwhile. */
 uint64_t *heap_span(const struct weir_table *table, uint64_t offset, uint32_t words);
+
+/* The words of an allocated span; 0: the offset is none. */
+uint32_t heap_words(const struct weir_table *table, uint64_t offset);
+
+/* The span of a state of this limit, checked: NULL when the offset is none, or the span smaller
+ * than the state says, which only a file has that was damaged while in use. */
+uint64_t *heap_state(const struct weir_table *table, const struct weir_limit *limit,
+                     uint64_t offset);
 
 /* The slot that owns a span, as it was set. */
 static inline uint64_t *heap_owner_of(const struct weir_table *table, uint64_t offset)

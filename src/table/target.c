@@ -45,8 +45,7 @@ bool target_lock(struct weir_table_owner *owner, uint32_t *lock)
     return false;
 }
 
-/* The heap's lock comes after all others, so it may be waited for. */
-static void lock_heap(struct weir_table_owner *owner)
+void target_lock_heap(struct weir_table_owner *owner)
 {
     uint32_t *lock = &owner->table->header->heap_lock;
 
@@ -66,7 +65,7 @@ void target_unlock_all(struct weir_table_owner *owner)
 void target_finish(struct weir_table_owner *owner)
 {
     if (owner->freed_count > 0) {
-        lock_heap(owner);
+        target_lock_heap(owner);
         for (uint32_t i = 0; i < owner->freed_count; i++)
             heap_give(owner, owner->freed[i]);
         owner->freed_count = 0;
@@ -87,81 +86,6 @@ static bool stateless(const struct weir_check *check)
     return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) != 0;
 }
 
-/* A fresh state for `target`, with a span where its limit needs one. */
-static bool load_fresh(struct weir_table_owner *owner, const struct weir_limit *limit,
-                       struct target *target)
-{
-    uint32_t words = region_words(limit);
-
-    target->cell = (struct weir_cell){0, 0};
-    if (words == 0)
-        return true;
-    lock_heap(owner);
-    target->span = heap_take(owner, words);
-    target->span_new = true;
-    if (target->span != 0)
-        return true;
-    owner->no_room = true;
-    owner->need = words;
-    return false;
-}
-
-/* The state in a slot was made under other parameters: carries over what was used. */
-static bool load_converted(struct weir_table_owner *owner, const struct weir_limit *limit,
-                           struct target *target, uint64_t now_ns)
-{
-    struct weir_table *table = owner->table;
-    const struct table_bucket *bucket = target->bucket;
-    const struct weir_limit *from = region_limit(table, bucket->param[target->slot]);
-    uint32_t words = from == NULL ? 0 : region_words(from);
-    const uint64_t *span = words > 0 ? slot_span_words(table, bucket, target->slot, words) : NULL;
-    struct weir_cell cell = {0, 0};
-
-    target->rewrite = true;
-    target->replaced = span != NULL ? slot_span(bucket, target->slot) : 0;
-    if (!load_fresh(owner, limit, target))
-        return false;
-    if (from == NULL || (words > 0 && span == NULL) || !weir_limit_converts(from, limit))
-        return true;
-    if (limit->span_words > 0) {
-        weir_span_convert(from, span, limit, heap_span(table, target->span, limit->span_words));
-        return true;
-    }
-    if (span != NULL)
-        cell = (struct weir_cell){span[0], span[1]};
-    else
-        cell_unpack(from, bucket->slot[target->slot].state, &cell);
-    weir_cell_convert(from, limit, &cell, now_ns);
-    target->cell = cell;
-    return true;
-}
-
-/* Reads the state of target->bucket and ->slot. */
-static bool load_slot(struct weir_table_owner *owner, const struct weir_limit *limit,
-                      struct target *target, uint64_t now_ns)
-{
-    const struct table_bucket *bucket = target->bucket;
-    uint32_t words = region_words(limit);
-
-    if (bucket->param[target->slot] != limit->id)
-        return load_converted(owner, limit, target, now_ns);
-    if (words == 0) {
-        cell_unpack(limit, bucket->slot[target->slot].state, &target->cell);
-        return true;
-    }
-
-    const uint64_t *span = slot_span_words(owner->table, bucket, target->slot, words);
-
-    if (span == NULL) { /* of a damaged file */
-        target->rewrite = true;
-        return load_fresh(owner, limit, target);
-    }
-    target->span = slot_span(bucket, target->slot);
-    if (limit->span_words == 0)
-        target->cell = (struct weir_cell){span[0], span[1]};
-    return true;
-}
-
 /* The record of an idempotency key is its own or none at all: in cells that keys share, the record
  * of another would pass for it, and a request would go through uncharged. */
 static bool is_unshared(const struct weir_check *check)
@@ -170,9 +94,10 @@ static bool is_unshared(const struct weir_check *check)
 }
 
 /* Looks for the key of a check in its buckets: the likely one first. */
-static bool find_key(struct weir_table_owner *owner, const struct weir_check *check,
-                     const struct lookup *ahead, struct target *target, uint64_t now_ns)
+static bool find_key(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                     struct target *target)
 {
+    const struct lookup *ahead = &txn->ahead[i];
     struct weir_table *table = owner->table;
     uint64_t other = position_other(&table->map, ahead->at.bucket, ahead->at.tag);
     struct table_bucket *first = region_bucket(table, ahead->at.bucket);
@@ -180,8 +105,8 @@ static bool find_key(struct weir_table_owner *owner, const struct weir_check *ch
     bool begin = ahead->likely == second && first != second;
 
     target->at = ahead->at;
-    for (uint32_t i = 0; i < 2; i++) {
-        bool is_second = begin != (i == 1);
+    for (uint32_t b = 0; b < 2; b++) {
+        bool is_second = begin != (b == 1);
         struct table_bucket *bucket = is_second ? second : first;
 
         if (!target_lock(owner, &bucket->lock))
@@ -193,7 +118,7 @@ static bool find_key(struct weir_table_owner *owner, const struct weir_check *ch
             target->kind = TARGET_SLOT;
             target->bucket = bucket;
             target->slot = (uint8_t)slot;
-            return load_slot(owner, check->limit, target, now_ns);
+            return target_load(owner, txn, i, target);
         }
     }
     target->kind = TARGET_NEW;
@@ -301,7 +226,7 @@ static bool find_place(struct weir_table_owner *owner, const struct transaction 
     target->slot = (uint8_t)place.slot;
     target->second = place.bucket != pair[0];
     target->placement = (uint8_t)found;
-    return load_fresh(owner, limit, target);
+    return target_load_fresh(owner, txn, i, target);
 }
 
 static bool same_state(const struct target *a, const struct target *b)
@@ -385,7 +310,7 @@ bool target_resolve(struct weir_table_owner *owner, struct transaction *txn)
         if (stateless(&checks[i]))
             continue;
 
-        bool found = find_key(owner, &checks[i], &txn->ahead[i], target, txn->now_ns);
+        bool found = find_key(owner, txn, i, target);
 
         if (!resolved(owner, txn, i, found))
             return false;

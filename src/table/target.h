@@ -33,6 +33,9 @@ struct transaction {
 /* Locks `lock` for this transaction; false: it is busy, release everything and begin again. */
 bool target_lock(struct weir_table_owner *owner, uint32_t *lock);
 
+/* The heap's lock comes after all others, so it may be waited for. */
+void target_lock_heap(struct weir_table_owner *owner);
+
 /* Takes the locks that an attempt is known to need, waiting for each, in address order. */
 void target_lock_wanted(struct weir_table_owner *owner);
 void target_want(struct weir_table_owner *owner, uint32_t *lock);
@@ -41,6 +44,13 @@ void target_unlock_all(struct weir_table_owner *owner);
 /* Resolves all checks to owner->targets. False: owner->lost or owner->no_room says why; the caller
  * cancels and begins again. */
 bool target_resolve(struct weir_table_owner *owner, struct transaction *txn);
+
+/* Reads the state of check `i` in target->bucket and ->slot, or makes a fresh one for it, and sees
+ * to it that what the check may charge has room there. False: owner->no_room. */
+bool target_load(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                 struct target *target);
+bool target_load_fresh(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                       struct target *target);
 
 /* Bits of the slots of `bucket` that checks of this decision are decided on. */
 uint32_t target_taken(const struct weir_table_owner *owner, const struct transaction *txn,

@@ -13,6 +13,9 @@ static bool is_shadow(const struct weir_check *check)
     return (check->flags & WEIR_CHECK_SHADOW) != 0;
 }
 
+/* When to try again where nothing says when there will be room. */
+#define FULL_RETRY_NS UINT64_C(1000000000)
+
 static bool is_stateless(const struct weir_check *check)
 {
     return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) != 0;
@@ -69,10 +72,11 @@ static bool test(struct weir_table_owner *owner, const struct transaction *txn, 
         return overflow_test(overflow_limit(check->limit, &room), target->cells, txn->now_ns, cost,
                              delay_ns);
     }
+    if (target->full)
+        return false;
     if (check->limit->span_words == 0)
         return cell_test(check->limit, &target->cell, txn->now_ns, cost, delay_ns);
-    return weir_span_test(check->limit,
-                          heap_span(owner->table, target->span, check->limit->span_words),
+    return weir_span_test(check->limit, heap_state(owner->table, check->limit, target->span),
                           txn->now_ns, cost);
 }
 
@@ -166,6 +170,35 @@ static bool charge_all(struct weir_table_owner *owner, const struct transaction 
     return any;
 }
 
+/* What the outcome says where a state cannot grow: an estimate. There is room again when its oldest
+ * event or lease expires, or some other state goes. */
+static void describe_full(struct weir_table_owner *owner, const struct weir_check *check,
+                          const struct target *target, struct weir_use *use,
+                          struct weir_outcome *outcome)
+{
+    struct weir_limit used = *check->limit;
+    struct weir_report oldest = {.retry_after_ns = FULL_RETRY_NS};
+
+    outcome->report = (struct weir_report){.limit = check->limit->capacity};
+    if (target->span != 0) {
+        const uint64_t *span = heap_state(owner->table, check->limit, target->span);
+
+        weir_span_report(check->limit, span, use, false, &outcome->report);
+        used.spec.rate -= outcome->report.remaining;
+        use->cost = 1;
+        if (used.spec.rate > 0)
+            weir_span_report(&used, span, use, false, &oldest);
+    }
+    if (outcome->report.retry_after_ns == 0)
+        outcome->report.retry_after_ns = oldest.retry_after_ns;
+    outcome->report.remaining = 0;
+    outcome->next_ns = oldest.retry_after_ns;
+    outcome->reported = true;
+    outcome->overflow = true;
+    owner_count(owner, COUNT_OVERFLOWS);
+    account_count_overflow(owner->table, check->limit->id);
+}
+
 /* What the outcome says of the state, while its lock is held. */
 static void describe(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i)
 {
@@ -189,14 +222,17 @@ static void describe(struct weir_table_owner *owner, const struct transaction *t
         account_count_overflow(owner->table, check->limit->id);
         return;
     }
+    if (target->full && outcome->verdict == WEIR_DENIED) {
+        describe_full(owner, check, target, &use, outcome);
+        return;
+    }
     if (check->limit->span_words == 0) {
         outcome->cell = target->cell;
         return;
     }
 
-    const uint64_t *span = target->span == 0
-                               ? owner->zeros
-                               : heap_span(owner->table, target->span, check->limit->span_words);
+    const uint64_t *span =
+        target->span == 0 ? owner->zeros : heap_state(owner->table, check->limit, target->span);
 
     weir_span_report(check->limit, span, &use, outcome->verdict == WEIR_ALLOWED, &outcome->report);
     outcome->reported = true;

@@ -40,10 +40,10 @@ static int validate_slot(const struct weir_table *table, uint64_t index, uint32_
         return damaged(reason, "a slot with unknown parameters in bucket", index);
     if (!is_once(table, index, i))
         return damaged(reason, "a key that stands twice in bucket", index);
-    if (region_words(limit) > 0) {
+    if (region_has_span(limit)) {
         uint64_t span = slot_span(bucket, i);
 
-        if (heap_span(table, span, region_words(limit)) == NULL)
+        if (heap_state(table, limit, span) == NULL)
             return damaged(reason, "a slot without its span in bucket", index);
         if (*heap_owner_of(table, span) != (index << 3 | i))
             return damaged(reason, "a span of another slot in bucket", index);

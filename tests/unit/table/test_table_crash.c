@@ -46,7 +46,7 @@ static struct weir_table *open_at(const char *path)
 
 /* --- Every instruction --------------------------------------------------------------------- */
 
-enum { GCRA, WINDOW, LOG, SEGMENTS, LEASES, WIDE, TIGHT, CHANGED, LIMITS };
+enum { GCRA, WINDOW, LOG, SEGMENTS, LEASES, WIDE, TIGHT, CHANGED, LONG, LIMITS };
 
 static const struct weir_limit_spec specs[LIMITS] = {
     [GCRA] = {.algorithm = WEIR_GCRA, .rate = 10, .window_ns = MINUTE},
@@ -60,6 +60,7 @@ static const struct weir_limit_spec specs[LIMITS] = {
     [WIDE] = {.algorithm = WEIR_SLIDING_WINDOW, .rate = WEIR_RATE_MAX, .window_ns = MS},
     [TIGHT] = {.algorithm = WEIR_GCRA, .rate = 1, .window_ns = 365 * 1440 * MINUTE},
     [CHANGED] = {.algorithm = WEIR_SLIDING_LOG, .rate = 20, .window_ns = MINUTE},
+    [LONG] = {.algorithm = WEIR_SLIDING_LOG, .rate = 2000, .window_ns = MINUTE},
 };
 
 /* What is stepped through. */
@@ -318,6 +319,65 @@ static void the_end_of_a_lease(void **state)
         .checks = {{50, 1, LEASES}}, .count = 1, .release = true, .prepare = lend});
 }
 
+/* Three events are as many as the smallest span of a log holds. */
+static void fill_small_spans(struct weir_table *table, struct weir_table_owner *owner,
+                             const struct weir_limit *limits)
+{
+    for (uint64_t i = 0; i < 3; i++)
+        use_key(table, owner, &limits[LOG], 1, 1, START + i, WEIR_OP_DECIDE);
+    use_key(table, owner, &limits[LEASES], 2, 1, START, WEIR_OP_DECIDE);
+}
+
+static void a_log_and_leases_that_grow(void **state)
+{
+    step_through(&(struct scenario){.checks = {{1, 1, LOG}, {2, 1, LEASES}, {3, 1, GCRA}},
+                                    .count = 3,
+                                    .after_ns = SECOND,
+                                    .prepare = fill_small_spans});
+}
+
+static void a_debit_that_makes_a_log_grow(void **state)
+{
+    step_through(&(struct scenario){.checks = {{1, 5, LOG}, {1, 2, LOG}},
+                                    .count = 2,
+                                    .op = WEIR_OP_DEBIT,
+                                    .after_ns = SECOND,
+                                    .prepare = fill_small_spans});
+}
+
+static void fill_large_spans(struct weir_table *table, struct weir_table_owner *owner,
+                             const struct weir_limit *limits)
+{
+    for (uint64_t i = 0; i < 10; i++) {
+        use_key(table, owner, &limits[LOG], 1, 1, START + i * SECOND, WEIR_OP_DECIDE);
+        use_key(table, owner, &limits[LEASES], 2, 1, START + i * SECOND, WEIR_OP_DECIDE);
+    }
+}
+
+static void a_log_and_leases_that_shrink(void **state)
+{
+    step_through(&(struct scenario){.checks = {{1, 1, LOG}, {2, 1, LEASES}},
+                                    .count = 2,
+                                    .after_ns = MINUTE + 8 * SECOND,
+                                    .prepare = fill_large_spans});
+}
+
+/* A span of more than a page is a run of pages. */
+static void fill_a_page(struct weir_table *table, struct weir_table_owner *owner,
+                        const struct weir_limit *limits)
+{
+    for (uint64_t i = 0; i < 509; i++)
+        use_key(table, owner, &limits[LONG], 1, 1, START + i, WEIR_OP_DECIDE);
+}
+
+static void a_log_that_grows_beyond_a_page(void **state)
+{
+    step_through(&(struct scenario){.checks = {{1, 1, LONG}, {2, 1, LONG}},
+                                    .count = 2,
+                                    .after_ns = SECOND,
+                                    .prepare = fill_a_page});
+}
+
 /* Every slot is taken by a key with a span that is fresh by now, so that a new key frees one. */
 static void fill_with_logs(struct weir_table *table, struct weir_table_owner *owner,
                            const struct weir_limit *limits)
@@ -530,6 +590,10 @@ int main(void)
         cmocka_unit_test(a_refund_and_a_debit),
         cmocka_unit_test(a_charge_under_a_changed_limit),
         cmocka_unit_test(the_end_of_a_lease),
+        cmocka_unit_test(a_log_and_leases_that_grow),
+        cmocka_unit_test(a_debit_that_makes_a_log_grow),
+        cmocka_unit_test(a_log_and_leases_that_shrink),
+        cmocka_unit_test(a_log_that_grows_beyond_a_page),
         cmocka_unit_test(a_new_key_in_place_of_old_ones),
         cmocka_unit_test(a_debit_that_turns_a_denying_slot_into_a_shared_one),
         cmocka_unit_test(new_keys_that_make_others_move),

@@ -1,0 +1,248 @@
+/* Spans as large as their content: what logs and leases take, that they grow and shrink, and what
+ * happens where they cannot. */
+#include "table_test.h"
+
+#include <stdlib.h>
+
+static uint64_t span_bytes(struct weir_table *table)
+{
+    struct weir_table_stats stats;
+
+    weir_table_stats(table, START, &stats);
+    return stats.span_bytes_used;
+}
+
+static uint64_t overflows(struct weir_table *table)
+{
+    struct weir_table_stats stats;
+
+    weir_table_stats(table, START, &stats);
+    return stats.overflows;
+}
+
+static uint64_t remaining(struct weir_table *table, struct weir_table_owner *owner,
+                          const struct weir_limit *limit, uint64_t key, uint64_t now_ns)
+{
+    struct weir_report report;
+    struct one one;
+
+    begin_one(&one);
+    add_check(&one, table, limit, key, 1);
+    one.decision.op = WEIR_OP_PEEK;
+    submit_one(owner, &one, now_ns);
+    weir_decision_report(&one.decision, 0, &report);
+    return report.remaining;
+}
+
+/* The most that a span takes which was made for a state of so many words: an eighth more and the
+ * heap's own word, rounded up to a size of the heap, which is less than half as much again (above a
+ * page: to the next page); and what is left over of the one page that is cut into such spans, which
+ * counts as used and is less than one of them. */
+static uint64_t most_bytes(uint64_t words)
+{
+    uint64_t bytes = (words * 9 / 8 + 1) * 8;
+
+    return bytes < 4096 ? 2 * (bytes * 3 / 2) : bytes + 4096;
+}
+
+static void a_log_takes_room_for_what_it_holds(void **state)
+{
+    struct weir_table *table = open_private_table(UINT64_C(1) << 20);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_limit(
+        table,
+        (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 1000, .window_ns = MINUTE});
+    uint64_t events = 0;
+
+    for (uint64_t now_ns = START; events < 1000; events++, now_ns += MS) {
+        assert_true(decide_key(table, owner, &limit, 1, 1, now_ns));
+        assert_true(span_bytes(table) <= most_bytes(2 + (events > 0 ? events + 1 : 2)));
+        assert_int_equal(remaining(table, owner, &limit, 1, now_ns), 999 - events);
+    }
+    assert_false(decide_key(table, owner, &limit, 1, 1, START + SECOND));
+    validate(table);
+    /* All but the last of them are gone: so is their room, when the log is charged. */
+    assert_true(decide_key(table, owner, &limit, 1, 1, START + MINUTE + 998 * MS));
+    assert_true(span_bytes(table) <= most_bytes(2 + 2));
+    assert_int_equal(remaining(table, owner, &limit, 1, START + MINUTE + 998 * MS), 998);
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+static void leases_take_room_for_those_in_flight(void **state)
+{
+    struct weir_table *table = open_private_table(UINT64_C(2) << 20);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_limit(
+        table,
+        (struct weir_limit_spec){.algorithm = WEIR_CONCURRENCY, .rate = 1000, .window_ns = MINUTE});
+    uint64_t hash[2];
+
+    key_hash(table, 1, hash);
+    for (uint64_t i = 0; i < 500; i++) {
+        struct one one;
+
+        begin_one(&one);
+        add_check(&one, table, &limit, 1, 1);
+        one.decision.lease = (struct weir_lease){i + 1, 0};
+        assert_true(submit_one(owner, &one, START));
+        assert_true(span_bytes(table) <= most_bytes(2 + 4 * (i + 1)));
+    }
+    for (uint64_t i = 0; i < 498; i++)
+        assert_int_equal(weir_table_release(owner, hash, i * 37 % 500 + 1), 0);
+    assert_int_equal(remaining(table, owner, &limit, 1, START), 998);
+    assert_true(decide_key(table, owner, &limit, 1, 1, START));
+    assert_true(span_bytes(table) <= 32 * 8);
+    assert_int_equal(remaining(table, owner, &limit, 1, START), 997);
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+/* The figure of issue 11: 1,000 callers of sliding_log 1000/min at 60 requests each. */
+static void a_thousand_callers_of_a_large_log_fit_with_room_to_spare(void **state)
+{
+    struct weir_table *table = open_table(&(struct weir_table_options){.secret = {1, 2}});
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_limit(
+        table,
+        (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 1000, .window_ns = MINUTE});
+    struct weir_table_stats stats;
+
+    for (uint64_t i = 0; i < 60; i++)
+        for (uint64_t key = 0; key < 1000; key++)
+            assert_true(decide_key(table, owner, &limit, key, 1, START + i * SECOND + key));
+    for (uint64_t key = 0; key < 1000; key++)
+        assert_int_equal(remaining(table, owner, &limit, key, START + 59 * SECOND + key), 940);
+    weir_table_stats(table, START, &stats);
+    assert_int_equal(stats.evictions, 0);
+    assert_int_equal(stats.overflows, 0);
+    assert_true(stats.span_bytes_used < 1000 * 640);
+    assert_true(stats.span_bytes_used < stats.span_bytes / 4); /* of 64 MiB, with the least share */
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+#define CALLERS 40
+#define EVENTS 4000
+
+/* All that was admitted of one key. */
+struct history {
+    uint64_t at_ns[EVENTS], cost[EVENTS];
+    uint32_t count;
+};
+
+/* A region with room for few: whatever goes and whatever has to wait, no log that is there admits
+ * more than N in any window, and it says so where it cannot grow. */
+static void a_log_that_cannot_grow_denies(void **state)
+{
+    struct weir_table *table =
+        open_table(&(struct weir_table_options){.bytes = WEIR_TABLE_BYTES_MIN, .span_percent = 3});
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_limit(
+        table,
+        (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 200, .window_ns = SECOND});
+    uint64_t early = 0, denied_full = 0;
+    struct history history = {.count = 0};
+    struct one one;
+
+    /* The other callers are at their limit, and never go. */
+    for (uint64_t key = 1; key < CALLERS; key++)
+        for (uint64_t i = 0; i < 200; i++)
+            decide_key(table, owner, &limit, key, 1, START + i);
+    assert_true(overflows(table) > 0);
+    for (uint64_t i = 0; i < EVENTS; i++) {
+        uint64_t now_ns = START + 201 + i * (SECOND / 1000), used = 0;
+
+        for (uint64_t key = 1; key < CALLERS; key++)
+            decide_key(table, owner, &limit, key, 1, now_ns);
+        begin_one(&one);
+        add_check(&one, table, &limit, 1, 1);
+
+        bool admitted = submit_one(owner, &one, now_ns);
+
+        for (uint32_t k = 0; k < history.count; k++)
+            used += history.at_ns[k] + SECOND > now_ns ? history.cost[k] : 0;
+        if (admitted) {
+            history.at_ns[history.count] = now_ns;
+            history.cost[history.count++] = 1;
+        } else if (one.outcomes[0].overflow) {
+            struct weir_report report;
+
+            weir_decision_report(&one.decision, 0, &report);
+            assert_int_equal(report.remaining, 0);
+            assert_true(report.retry_after_ns > 0);
+            denied_full++;
+            early += used < 200;
+        }
+        assert_true(used + admitted <= 200);
+    }
+    assert_true(denied_full > 0 && early > 0);
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+static void two_leases_of_one_key_in_one_decision_both_have_room(void **state)
+{
+    struct weir_table *table = open_private_table(UINT64_C(1) << 20);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_limit(
+        table,
+        (struct weir_limit_spec){.algorithm = WEIR_CONCURRENCY, .rate = 60, .window_ns = MINUTE});
+
+    for (uint64_t i = 0; i < 20; i++) {
+        struct one one;
+
+        begin_one(&one);
+        for (uint32_t k = 0; k < 3; k++)
+            add_check(&one, table, &limit, 1, 1);
+        one.decision.lease.id = i + 1;
+        assert_true(submit_one(owner, &one, START));
+        assert_int_equal(remaining(table, owner, &limit, 1, START), 60 - 3 * (i + 1));
+    }
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+static void a_changed_limit_takes_a_log_along(void **state)
+{
+    struct weir_table *table = open_private_table(UINT64_C(1) << 20);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limits[2];
+
+    for (uint32_t i = 0; i < 2; i++)
+        limits[i] = make_limit(table, (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG,
+                                                               .rate = i == 0 ? 500 : 20,
+                                                               .window_ns = MINUTE});
+    for (uint64_t i = 0; i < 50; i++)
+        assert_true(decide_key(table, owner, &limits[0], 1, 1, START + i));
+    assert_false(decide_key(table, owner, &limits[1], 1, 1, START + 50));
+    assert_int_equal(remaining(table, owner, &limits[0], 1, START + 50), 450);
+    assert_true(decide_key(table, owner, &limits[0], 1, 3, START + 50));
+    /* A debit writes it as the other limit's, which has room for 20 events: the rest joins. */
+    use_key(table, owner, &limits[1], 1, 1, START + 60, WEIR_OP_DEBIT);
+    assert_int_equal(remaining(table, owner, &limits[0], 1, START + 60), 446);
+    assert_true(decide_key(table, owner, &limits[0], 1, 446, START + 60));
+    assert_false(decide_key(table, owner, &limits[0], 1, 1, START + 61));
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_log_takes_room_for_what_it_holds),
+        cmocka_unit_test(leases_take_room_for_those_in_flight),
+        cmocka_unit_test(a_thousand_callers_of_a_large_log_fit_with_room_to_spare),
+        cmocka_unit_test(a_log_that_cannot_grow_denies),
+        cmocka_unit_test(two_leases_of_one_key_in_one_decision_both_have_room),
+        cmocka_unit_test(a_changed_limit_takes_a_log_along),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
