@@ -8,22 +8,22 @@
 #define SAMPLE 64
 #define PAUSE_NS UINT64_C(1000000000) /* after which what was noted is forgotten */
 
-static void halve(struct weir_table_owner *owner)
+static void halve(struct weir_table_owner *owner, struct account_sample *sample)
 {
     uint32_t total = 0;
 
     for (uint32_t i = 0; i < owner->table->fixed.params_max; i++)
-        total += owner->held_states[i] /= 2;
-    owner->held_total = total;
+        total += sample->held[i] /= 2;
+    sample->total = total;
 }
 
-void account_note(struct weir_table_owner *owner, uint32_t account)
+void account_note(struct weir_table_owner *owner, struct account_sample *sample, uint32_t account)
 {
     if (account >= owner->table->fixed.params_max) /* of a damaged file */
         return;
-    owner->held_states[account]++;
-    if (++owner->held_total >= NOTES_MAX)
-        halve(owner);
+    sample->held[account]++;
+    if (++sample->total >= NOTES_MAX)
+        halve(owner, sample);
 }
 
 /* Notes the live states of a bucket; none of one that is locked, which this owner may hold itself.
@@ -35,36 +35,46 @@ static void note_bucket(struct weir_table_owner *owner, struct table_bucket *buc
         return;
     for (uint32_t i = 0; i < BUCKET_SLOTS; i++)
         if (slot_fresh_at(owner->table, bucket, i) > now_ns)
-            account_note(owner, account_of(owner->table, bucket->param[i]));
+            account_note(owner, &owner->slots, account_of(owner->table, bucket->param[i]));
     owner_unlock(&bucket->lock);
+}
+
+bool account_forget(struct weir_table_owner *owner, struct account_sample *sample, uint64_t now_ns)
+{
+    uint64_t last_ns = sample->at_ns;
+
+    sample->at_ns = now_ns > last_ns ? now_ns : last_ns;
+    if (sample->total > 0 && now_ns < last_ns + PAUSE_NS)
+        return false;
+    for (uint32_t i = 0; i < owner->table->fixed.params_max; i++)
+        sample->held[i] = 0;
+    sample->total = 0;
+    return true;
 }
 
 void account_refresh(struct weir_table_owner *owner, uint64_t now_ns)
 {
     struct weir_table *table = owner->table;
-    uint64_t last_ns = owner->held_at_ns;
 
-    owner->held_at_ns = now_ns > last_ns ? now_ns : last_ns;
-    if (owner->held_total > 0 && now_ns < last_ns + PAUSE_NS)
+    if (!account_forget(owner, &owner->slots, now_ns))
         return;
-    for (uint32_t i = 0; i < table->fixed.params_max; i++)
-        owner->held_states[i] = 0;
-    owner->held_total = 0;
     for (uint32_t i = 0; i < SAMPLE; i++)
         note_bucket(owner, region_bucket(table, owner_random(owner) % table->fixed.buckets),
                     now_ns);
 }
 
-uint32_t account_held(const struct weir_table_owner *owner, uint32_t account)
+uint32_t account_held(const struct weir_table_owner *owner, const struct account_sample *sample,
+                      uint32_t account)
 {
-    return account < owner->table->fixed.params_max ? owner->held_states[account] : 0;
+    return account < owner->table->fixed.params_max ? sample->held[account] : 0;
 }
 
-bool account_is_above(const struct weir_table_owner *owner, uint32_t account)
+bool account_is_above(const struct weir_table_owner *owner, const struct account_sample *sample,
+                      uint32_t account)
 {
     uint64_t accounts = __atomic_load_n(&owner->table->header->accounts, __ATOMIC_RELAXED);
 
-    return 2 * accounts * account_held(owner, account) > owner->held_total;
+    return 2 * accounts * account_held(owner, sample, account) > sample->total;
 }
 
 static struct table_account *account_at(struct weir_table *table, uint16_t param)

@@ -20,7 +20,9 @@
  * ones, and those after a pause, come from SAMPLE random buckets. The standard error of a share s
  * is sqrt(s * (1 - s) / 4096), below 0.8 %.
  *
- * Memory: 4 bytes an account for each owner. Threads: a sample belongs to its owner.
+ * Memory for spans is sampled in the same way, by random pages of the heap (make_room.c).
+ *
+ * Memory: 8 bytes an account for each owner. Threads: a sample belongs to its owner.
  */
 #ifndef WEIR_TABLE_ACCOUNT_H
 #define WEIR_TABLE_ACCOUNT_H
@@ -34,14 +36,19 @@ static inline uint32_t account_of(const struct weir_table *table, uint16_t param
 }
 
 /* Notes one live state of this account. */
-void account_note(struct weir_table_owner *owner, uint32_t account);
+void account_note(struct weir_table_owner *owner, struct account_sample *sample, uint32_t account);
+
+/* Forgets a sample to which nothing was added lately. Returns whether it is empty now. */
+bool account_forget(struct weir_table_owner *owner, struct account_sample *sample, uint64_t now_ns);
 
 /* Samples random buckets if nothing was noted lately. */
 void account_refresh(struct weir_table_owner *owner, uint64_t now_ns);
 
 /* Whether an account holds more than its guarantee; and how many of the sampled states are its. */
-bool account_is_above(const struct weir_table_owner *owner, uint32_t account);
-uint32_t account_held(const struct weir_table_owner *owner, uint32_t account);
+bool account_is_above(const struct weir_table_owner *owner, const struct account_sample *sample,
+                      uint32_t account);
+uint32_t account_held(const struct weir_table_owner *owner, const struct account_sample *sample,
+                      uint32_t account);
 
 /* Counts for the account of these parameters. */
 void account_count_eviction(struct weir_table *table, uint16_t param);

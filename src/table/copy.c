@@ -121,14 +121,15 @@ int copy_region(struct weir_table *to, const struct weir_table *from)
 
     if (owner == NULL || ids == NULL)
         goto free_both;
-    owner->held_states = calloc(header->params_max, sizeof *owner->held_states);
-    if (owner->held_states == NULL)
+    owner->slots.held = calloc(header->params_max, sizeof *owner->slots.held);
+    if (owner->slots.held == NULL)
         goto free_both;
     /* The new file is nobody's yet: this owner needs no slot of its own and no file lock. */
     owner->table = to;
     owner->slot = &to->owners[0];
     owner->me = 1u << 8;
     owner->fd = -1;
+    owner->no_run = UINT32_MAX;
     to->service = owner;
     if (header->identity_bits > from->fixed.identity_bits) {
         header->identity_bits = from->fixed.identity_bits;
@@ -152,7 +153,7 @@ int copy_region(struct weir_table *to, const struct weir_table *from)
     err = 0;
 free_both:
     if (owner != NULL)
-        free(owner->held_states);
+        free(owner->slots.held);
     free(ids);
     free(owner);
     return err;

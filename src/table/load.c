@@ -67,10 +67,13 @@ static bool take_span(struct weir_table_owner *owner, const struct weir_span_sou
     return true;
 }
 
-static bool no_room(struct weir_table_owner *owner, uint32_t words)
+static bool no_room(struct weir_table_owner *owner, const struct weir_limit *limit, uint32_t words,
+                    uint64_t span)
 {
     owner->no_room = true;
     owner->need = words;
+    owner->need_param = limit->id;
+    owner->need_span = span;
     return false;
 }
 
@@ -86,7 +89,7 @@ bool target_load_fresh(struct weir_table_owner *owner, const struct transaction 
         return true;
     if (limit->span_words > 0)
         words = words_for(limit, weir_span_needs(NULL, limit, joint.cost, joint.count));
-    return take_span(owner, NULL, limit, words, target) || no_room(owner, words);
+    return take_span(owner, NULL, limit, words, target) || no_room(owner, limit, words, 0);
 }
 
 /* The state in a slot was made under other parameters: carries over what was used. Where there is
@@ -128,7 +131,7 @@ static bool load_converted(struct weir_table_owner *owner, const struct transact
     if (take_span(owner, from != NULL ? &source : NULL, limit, words, target))
         return true;
     if (!owner->give_up)
-        return no_room(owner, words);
+        return no_room(owner, limit, words, target->replaced);
     target->full = true;
     return true;
 }
@@ -169,7 +172,7 @@ static bool fit(struct weir_table_owner *owner, const struct transaction *txn, u
     if (fits)
         return true;
     if (!owner->give_up)
-        return no_room(owner, words);
+        return no_room(owner, limit, words, old);
     target->full = true;
     return true;
 }

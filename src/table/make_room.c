@@ -1,129 +1,341 @@
-/* see target.h: a span for a new key when the heap has none left */
+/* see target.h: room in the heap when it has none left
+ *
+ * Each account pays for its own, as with slots (account.h), and what has used least goes first. Who
+ * holds how much is sampled by random pages, so that it is memory that counts and not states.
+ *
+ * The heap's pages are cut into spans of one size each, so a state that goes makes room for one of
+ * its size only. For another size a page, or a run of pages, has to become free as a whole. Then
+ * the states of the account that pays go from there, and all others move to other pages: into spans
+ * that are free there, or that a state of the account that pays leaves. So no size starves because
+ * others have taken all pages, and nobody pays for having a state beside those of others.
+ */
+#include <string.h>
+
 #include "table/account.h"
 #include "table/owner.h"
+#include "table/placement.h"
 #include "table/slot.h"
 #include "table/span_heap.h"
 #include "table/target.h"
 #include "table/undo.h"
 
-/* How many pages and spans are looked at for one new key: some ten microseconds. */
-#define STEPS 512
-/* How many states that are not fresh, and don't deny, are compared. */
+/* Random pages that are looked at, one state in each: some microseconds. */
 #define CANDIDATES 16
-
-/* Where in a page the search goes on; a class of larger spans has fewer, and then goes on in the
- * next page. */
-#define SPANS_LOOK 32
+/* Pages, the same, when nothing is known of who holds how much. */
+#define FIRST_SAMPLE 256
+/* Places where a whole run is tried to be freed, and states that may go or move for that: most
+ * often a hundred, some ten microseconds; at worst a millisecond. */
+#define DRAINS 3
+#define DRAIN_STEPS 4096
 
 /* A slot that owns a span, locked. */
 struct victim {
     struct table_bucket *bucket;
-    uint32_t slot;
+    uint32_t slot, account;
+    uint64_t span;
+    struct slot_view view;
 };
 
-/* The next span of a size and the slot that it says owns it, which may be out of date as soon as
- * the heap's lock is gone. Returns 0 when there is none. */
-static uint64_t next_span(struct weir_table_owner *owner, uint32_t words, uint32_t *steps,
-                          uint64_t *at)
+/* What was seen of one; it may be gone or changed by now. */
+struct candidate {
+    uint64_t page, span;
+    uint32_t account;
+    struct slot_view view;
+};
+
+struct room {
+    uint64_t now_ns;
+    uint64_t own; /* the span of the state that needs room; 0: a new one */
+    uint32_t words, mine, payer;
+    uint32_t steps; /* that are left */
+    uint32_t count;
+    struct candidate candidates[CANDIDATES];
+};
+
+/* The next span of a page, with its slot locked: 1. 0: there is none. -1: nobody's at the moment,
+ * or busy. */
+static int next_victim(struct weir_table_owner *owner, uint64_t page, uint32_t *i, uint64_t now_ns,
+                       struct victim *victim)
 {
     struct weir_table *table = owner->table;
 
     owner_lock(owner, &table->header->heap_lock);
+    victim->span = heap_next_in(table, page, i);
 
-    uint64_t span = heap_next(table, words, &owner->reclaim_at, steps);
+    uint64_t at = victim->span != 0 ? *heap_owner_of(table, victim->span) : SPAN_UNOWNED;
 
-    *at = span != 0 ? *heap_owner_of(table, span) : SPAN_UNOWNED;
     owner_unlock(&table->header->heap_lock);
-    return span;
-}
-
-/* Goes on elsewhere in the heap. Neighbours were often made together and are alike: a page full of
- * long windows says nothing of the many short ones that may be nearer to fresh. */
-static void jump(struct weir_table_owner *owner)
-{
-    uint64_t pages = owner->table->fixed.pages;
-
-    owner->reclaim_at = owner_random(owner) % pages * PAGE_WORDS + owner_random(owner) % SPANS_LOOK;
-}
-
-/* Locks the slot `at` if it still owns the span; false when not, or when it is busy. */
-static bool lock_victim(struct weir_table_owner *owner, uint64_t span, uint64_t at,
-                        struct victim *victim)
-{
-    struct weir_table *table = owner->table;
-
+    if (victim->span == 0)
+        return 0;
     if (at >> 3 >= table->fixed.buckets || (at & 7) >= BUCKET_SLOTS)
-        return false;
+        return -1;
     victim->bucket = region_bucket(table, at >> 3);
     victim->slot = at & 7;
     if (!owner_try(owner, &victim->bucket->lock))
-        return false;
+        return -1;
 
-    const struct weir_limit *limit = region_limit(table, victim->bucket->param[victim->slot]);
+    uint16_t param = victim->bucket->param[victim->slot];
+    const struct weir_limit *limit = region_limit(table, param);
 
-    if (limit != NULL && region_has_span(limit) && slot_span(victim->bucket, victim->slot) == span)
-        return true;
-    owner_unlock(&victim->bucket->lock);
-    return false;
+    if (limit == NULL || !region_has_span(limit) ||
+        slot_span(victim->bucket, victim->slot) != victim->span) {
+        owner_unlock(&victim->bucket->lock);
+        return -1;
+    }
+    victim->account = account_of(table, param);
+    slot_look(table, victim->bucket, victim->slot, now_ns, &victim->view);
+    return 1;
 }
 
 /* Empties a locked slot, and unlocks it. */
-static void dismiss(struct weir_table_owner *owner, const struct victim *victim)
+static void dismiss(struct weir_table_owner *owner, const struct victim *victim, uint64_t now_ns)
 {
     struct weir_table *table = owner->table;
     uint16_t *param = &victim->bucket->param[victim->slot];
 
+    if (victim->view.fresh_at_ns <= now_ns) {
+        owner_count(owner, COUNT_RECLAIMED);
+    } else {
+        owner_count(owner, COUNT_EVICTIONS);
+        account_count_eviction(table, *param);
+    }
     owner_lock(owner, &table->header->heap_lock);
     undo_save_param(owner, victim->bucket, victim->slot);
     __atomic_store_n(param, 0, __ATOMIC_RELAXED);
-    heap_give(owner, slot_span(victim->bucket, victim->slot));
+    heap_give(owner, victim->span);
     undo_finish(owner);
     owner_unlock(&table->header->heap_lock);
     owner_unlock(&victim->bucket->lock);
 }
 
-void target_make_room(struct weir_table_owner *owner, uint32_t words, uint64_t now_ns)
+/* Moves the state of a locked slot to a span of another page, and unlocks the slot if that was
+ * possible. */
+static bool move(struct weir_table_owner *owner, const struct victim *victim)
 {
-    uint64_t nearest = UINT64_MAX, best = 0, best_at = 0;
-    uint32_t steps = STEPS;
-    struct victim victim;
+    struct weir_table *table = owner->table;
+    struct table_bucket *bucket = victim->bucket;
+    uint64_t *words = bucket->slot[victim->slot].words;
 
-    for (uint32_t candidates = 0; steps > 0 && candidates < CANDIDATES;) {
-        uint64_t at, span = next_span(owner, words, &steps, &at);
+    owner_lock(owner, &table->header->heap_lock);
 
-        if (span == 0 || !lock_victim(owner, span, at, &victim))
+    uint64_t span = heap_take_elsewhere(owner, victim->span);
+
+    if (span != 0) {
+        uint32_t state[3] = {(uint32_t)span, (uint32_t)(span >> 32), 0};
+
+        memcpy(table->base + span, table->base + victim->span,
+               ((size_t)heap_words(table, victim->span) + 1) * 8);
+        undo_save64(owner, &words[0]);
+        undo_save64(owner, &words[1]);
+        slot_write_state(bucket, victim->slot, state);
+        heap_give(owner, victim->span);
+        undo_finish(owner);
+    }
+    owner_unlock(&table->header->heap_lock);
+    if (span != 0)
+        owner_unlock(&bucket->lock);
+    return span != 0;
+}
+
+/* Whether a state goes for the new one. What denies goes only where its account holds more than its
+ * guarantee and the new state's does not. */
+static bool may_go(const struct room *room, uint64_t span, uint32_t account,
+                   const struct slot_view *view)
+{
+    return span != room->own &&
+           (view->fresh_at_ns <= room->now_ns ||
+            (account == room->payer && (room->payer != room->mine || !view->denies)));
+}
+
+/* Looks at a random page; notes whose one of its states is. */
+static bool look_somewhere(struct weir_table_owner *owner, uint64_t now_ns, uint64_t *page,
+                           struct victim *victim)
+{
+    uint32_t i;
+
+    *page = owner_random(owner) % owner->table->fixed.pages;
+    i = (uint32_t)owner_random(owner) % (PAGE_WORDS / 4);
+    /* In the page of larger spans, perhaps behind the last: then the first. */
+    for (int tries = 0; tries < 2; tries++, i = 0) {
+        int found = next_victim(owner, *page, &i, now_ns, victim);
+
+        if (found == 0)
             continue;
+        if (found > 0 && victim->view.fresh_at_ns > now_ns)
+            account_note(owner, &owner->spans, victim->account);
+        return found > 0;
+    }
+    return false;
+}
 
-        struct slot_view view;
+/* Looks for states that may go; those that are fresh go at once. */
+static void find_candidates(struct weir_table_owner *owner, struct room *room)
+{
+    struct victim victim;
+    uint64_t page;
 
-        slot_look(owner->table, victim.bucket, victim.slot, now_ns, &view);
-        if (view.fresh_at_ns <= now_ns) {
-            owner_count(owner, COUNT_RECLAIMED);
-            dismiss(owner, &victim);
+    if (account_forget(owner, &owner->spans, room->now_ns))
+        for (uint32_t i = 0; i < FIRST_SAMPLE; i++)
+            if (look_somewhere(owner, room->now_ns, &page, &victim))
+                owner_unlock(&victim.bucket->lock);
+    for (uint32_t i = 0; i < CANDIDATES; i++) {
+        if (!look_somewhere(owner, room->now_ns, &page, &victim))
+            continue;
+        if (victim.view.fresh_at_ns <= room->now_ns && victim.span != room->own) {
+            dismiss(owner, &victim, room->now_ns);
+            continue;
+        }
+        owner_unlock(&victim.bucket->lock);
+        room->candidates[room->count++] =
+            (struct candidate){page, victim.span, victim.account, victim.view};
+    }
+}
+
+/* Whose states go: the new one's own, or those of the account which holds most. */
+static void find_payer(const struct weir_table_owner *owner, struct room *room)
+{
+    uint32_t most = 0;
+
+    room->payer = room->mine;
+    if (account_is_above(owner, &owner->spans, room->mine))
+        return;
+    for (uint32_t i = 0; i < room->count; i++) {
+        uint32_t account = room->candidates[i].account;
+        uint32_t held = account_held(owner, &owner->spans, account);
+
+        if (held > most && account_is_above(owner, &owner->spans, account)) {
+            most = held;
+            room->payer = account;
+        }
+    }
+}
+
+/* Takes the candidate that goes first off the list. */
+static bool next_candidate(struct room *room, struct candidate *first)
+{
+    struct candidate *best = NULL;
+
+    for (uint32_t i = 0; i < room->count; i++) {
+        struct candidate *one = &room->candidates[i];
+
+        if (may_go(room, one->span, one->account, &one->view) &&
+            (best == NULL || placement_goes_first(&one->view, &best->view)))
+            best = one;
+    }
+    if (best == NULL)
+        return false;
+    *first = *best;
+    *best = room->candidates[--room->count];
+    return true;
+}
+
+/* Lets a state go in another page than `page`, in a span of one size, so that one can move there.
+ */
+static bool make_way(struct weir_table_owner *owner, struct room *room, uint64_t page,
+                     uint32_t words)
+{
+    for (; room->steps > 0; room->steps--) {
+        struct victim victim;
+        uint64_t at;
+
+        if (!look_somewhere(owner, room->now_ns, &at, &victim))
+            continue;
+        if (at != page && heap_words(owner->table, victim.span) == words &&
+            may_go(room, victim.span, victim.account, &victim.view)) {
+            dismiss(owner, &victim, room->now_ns);
+            return true;
+        }
+        owner_unlock(&victim.bucket->lock);
+    }
+    return false;
+}
+
+/* Lets all states of a page go or move. */
+static bool drain(struct weir_table_owner *owner, struct room *room, uint64_t page)
+{
+    struct victim victim;
+    uint32_t i = 0;
+
+    for (; room->steps > 0; room->steps--) {
+        int found = next_victim(owner, page, &i, room->now_ns, &victim);
+
+        if (found <= 0)
+            return found == 0;
+        if (may_go(room, victim.span, victim.account, &victim.view)) {
+            dismiss(owner, &victim, room->now_ns);
+        } else if (!move(owner, &victim)) {
+            uint32_t words = heap_words(owner->table, victim.span);
+
+            owner_unlock(&victim.bucket->lock);
+            if (heap_run(words) > 0 || !make_way(owner, room, page, words))
+                return false;
+            i--; /* once more */
+        }
+    }
+    return false;
+}
+
+/* Frees as many pages as the room takes, around that of a candidate. */
+static bool drain_around(struct weir_table_owner *owner, struct room *room, uint64_t page)
+{
+    uint64_t pages = owner->table->fixed.pages;
+    uint32_t count = heap_run(room->words) > 0 ? heap_run(room->words) : 1;
+
+    if (count > pages)
+        return false;
+    if (page + count > pages)
+        page = pages - count;
+    for (uint32_t i = 0; i < count; i++)
+        if (!drain(owner, room, page + i))
+            return false;
+    return true;
+}
+
+/* Lets the state of a candidate go, if it still may. */
+static bool let_go(struct weir_table_owner *owner, const struct room *room,
+                   const struct candidate *candidate)
+{
+    struct victim victim;
+    uint32_t i = 0;
+    int found;
+
+    while ((found = next_victim(owner, candidate->page, &i, room->now_ns, &victim)) != 0) {
+        if (found < 0)
+            continue;
+        if (victim.span == candidate->span &&
+            may_go(room, victim.span, victim.account, &victim.view)) {
+            dismiss(owner, &victim, room->now_ns);
+            return true;
+        }
+        owner_unlock(&victim.bucket->lock);
+    }
+    return false;
+}
+
+void target_make_room(struct weir_table_owner *owner, uint64_t now_ns)
+{
+    struct weir_table *table = owner->table;
+    struct room room = {.now_ns = now_ns,
+                        .own = owner->need_span,
+                        .words = owner->need,
+                        .mine = account_of(table, owner->need_param),
+                        .steps = DRAIN_STEPS};
+    struct candidate first;
+
+    find_candidates(owner, &room);
+    if (heap_run(room.words) == 0 && heap_has_room(table, room.words)) /* fresh ones have gone */
+        return;
+    find_payer(owner, &room);
+    for (uint32_t drains = 0; drains < DRAINS && next_candidate(&room, &first);) {
+        if (heap_words(table, first.span) == heap_round(room.words)) {
+            if (let_go(owner, &room, &first))
+                return;
+            continue;
+        }
+        if (drain_around(owner, &room, first.page)) {
+            owner->no_run = UINT32_MAX; /* now there is one */
             return;
         }
-        if (!view.denies) {
-            candidates++;
-            if (view.fresh_at_ns < nearest) {
-                nearest = view.fresh_at_ns;
-                best = span;
-                best_at = at;
-            }
-        }
-        owner_unlock(&victim.bucket->lock);
-        jump(owner);
+        drains++;
     }
-    if (best == 0 || !lock_victim(owner, best, best_at, &victim))
-        return;
-
-    struct slot_view view;
-
-    slot_look(owner->table, victim.bucket, victim.slot, now_ns, &view);
-    if (view.denies) {
-        owner_unlock(&victim.bucket->lock);
-        return;
-    }
-    owner_count(owner, COUNT_EVICTIONS);
-    account_count_eviction(owner->table, victim.bucket->param[victim.slot]);
-    dismiss(owner, &victim);
 }

@@ -188,7 +188,7 @@ int weir_table_attach(struct weir_table *table, struct weir_table_owner **result
 
     if (owner == NULL)
         return WEIR_ERR_MEMORY;
-    *owner = (struct weir_table_owner){.table = table, .fd = -1};
+    *owner = (struct weir_table_owner){.table = table, .fd = -1, .no_run = UINT32_MAX};
 
     void *zeros = mmap(NULL, SPAN_WORDS_MAX * 8, PROT_READ,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -196,9 +196,10 @@ int weir_table_attach(struct weir_table *table, struct weir_table_owner **result
     if (zeros == MAP_FAILED)
         goto free_owner;
     owner->zeros = zeros;
-    owner->held_states = calloc(table->fixed.params_max, sizeof *owner->held_states);
-    if (owner->held_states == NULL)
+    owner->slots.held = calloc(table->fixed.params_max, 2 * sizeof *owner->slots.held);
+    if (owner->slots.held == NULL)
         goto unmap_zeros;
+    owner->spans.held = owner->slots.held + table->fixed.params_max;
     if (table->fd >= 0) {
         err = WEIR_ERR_IO;
         owner->fd = open_again(table);
@@ -215,7 +216,7 @@ close_file:
     if (owner->fd >= 0)
         close(owner->fd);
 free_held:
-    free(owner->held_states);
+    free(owner->slots.held);
 unmap_zeros:
     munmap(zeros, SPAN_WORDS_MAX * 8);
 free_owner:
@@ -232,7 +233,7 @@ void weir_table_detach(struct weir_table_owner *owner)
     else
         __atomic_store_n(&owner->slot->attached, 0, __ATOMIC_RELEASE);
     munmap((void *)(uintptr_t)owner->zeros, SPAN_WORDS_MAX * 8);
-    free(owner->held_states);
+    free(owner->slots.held);
     free(owner);
 }
 

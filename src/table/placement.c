@@ -59,7 +59,7 @@ static void look_at_all(struct weir_table_owner *owner, struct table_bucket *con
             candidate->account = account_of(owner->table, pair[b]->param[i]);
             candidate->bucket = (uint8_t)b;
             candidate->slot = (uint8_t)i;
-            account_note(owner, candidate->account);
+            account_note(owner, &owner->slots, candidate->account);
             all->count++;
         }
 }
@@ -72,9 +72,9 @@ static uint32_t largest(const struct weir_table_owner *owner, const struct candi
     uint32_t most = 0, result = mine;
 
     for (uint32_t i = 0; i < all->count; i++) {
-        uint32_t account = all->at[i].account, held = account_held(owner, account);
+        uint32_t account = all->at[i].account, held = account_held(owner, &owner->slots, account);
 
-        if (held > most && account_is_above(owner, account)) {
+        if (held > most && account_is_above(owner, &owner->slots, account)) {
             most = held;
             result = account;
         }
@@ -82,8 +82,7 @@ static uint32_t largest(const struct weir_table_owner *owner, const struct candi
     return result;
 }
 
-/* Whether `a` goes rather than `b`. */
-static bool goes_first(const struct slot_view *a, const struct slot_view *b)
+bool placement_goes_first(const struct slot_view *a, const struct slot_view *b)
 {
     if (a->denies != b->denies)
         return b->denies;
@@ -110,7 +109,7 @@ static const struct candidate *first_to_go(const struct candidates *all,
                                        : candidate->account == choice->account &&
                                              (choice->denying || !candidate->view.denies);
 
-        if (may_go && (victim == NULL || goes_first(&candidate->view, &victim->view)))
+        if (may_go && (victim == NULL || placement_goes_first(&candidate->view, &victim->view)))
             victim = candidate;
     }
     return victim;
@@ -128,7 +127,7 @@ enum placement placement_evict(struct weir_table_owner *owner, struct table_buck
     victim = first_to_go(&all, &choice);
     if (victim == NULL) {
         choice.yielding = false;
-        if (!account_is_above(owner, choice.account)) {
+        if (!account_is_above(owner, &owner->slots, choice.account)) {
             uint32_t other = largest(owner, &all, choice.account);
 
             choice.denying = other != choice.account;

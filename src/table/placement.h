@@ -14,7 +14,7 @@
 #ifndef WEIR_TABLE_PLACEMENT_H
 #define WEIR_TABLE_PLACEMENT_H
 
-#include "table/region.h"
+#include "table/slot.h"
 
 enum placement {
     PLACE_EMPTY,   /* a slot that nobody has */
@@ -39,5 +39,8 @@ enum placement placement_free(const struct weir_table *table, struct table_bucke
  * PLACE_NONE. Both buckets are locked. */
 enum placement placement_evict(struct weir_table_owner *owner, struct table_bucket *const pair[2],
                                uint16_t param, uint64_t now_ns, struct place *place);
+
+/* Whether a state `a` goes rather than `b`: what has used less, and last of all what denies. */
+bool placement_goes_first(const struct slot_view *a, const struct slot_view *b);
 
 #endif

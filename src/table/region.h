@@ -80,25 +80,33 @@ struct target {
     struct position at;
 };
 
+/* Who holds how much of something, as far as was seen lately. */
+struct account_sample {
+    uint32_t *held, total;
+    uint64_t at_ns; /* when it was looked at last */
+};
+
 struct weir_table_owner {
     struct weir_table *table;
     struct table_owner_slot *slot;
     uint32_t me; /* the value of a lock that this owner holds */
     uint32_t index;
-    int fd;        /* holds the lock of its slot; -1: private memory */
-    bool lost;     /* a lock was busy: release all and begin again with it in `wanted` */
-    bool no_room;  /* the span heap was exhausted */
-    bool give_up;  /* do not ask the heap for more in this decision */
-    uint32_t need; /* words of the span that was not there */
+    int fd;              /* holds the lock of its slot; -1: private memory */
+    bool lost;           /* a lock was busy: release all and begin again with it in `wanted` */
+    bool no_room;        /* the span heap was exhausted */
+    bool give_up;        /* do not ask the heap for more in this decision */
+    uint32_t need;       /* words of the span that was not there ... */
+    uint16_t need_param; /* ... for a state of these parameters ... */
+    uint64_t need_span;  /* ... that stands here; 0: a new one */
     uint32_t held_count, wanted_count, freed_count;
     uint32_t *held[LOCKS_MAX + 1]; /* and the heap's */
     uint32_t *wanted[LOCKS_MAX];
     uint64_t freed[2 * WEIR_CHECKS_MAX];        /* spans to free at the end of this transaction */
     uint32_t relocate_failures, relocate_skips; /* see relocate.c */
-    uint64_t reclaim_at;                        /* where the search for a span to take goes on */
+    uint64_t no_run_free;                       /* no run of no_run pages was there ... */
+    uint32_t no_run;                            /* ... when so many were free */
     uint64_t random;                            /* see owner_random */
-    uint32_t *held_states, held_total;          /* a sample of live states, by account; account.h */
-    uint64_t held_at_ns;                        /* when it was looked at last */
+    struct account_sample slots, spans;         /* of live states, by account; account.h */
     struct lookup ahead[AHEAD_MAX];
     struct target targets[WEIR_CHECKS_MAX];
     struct weir_edits edits;

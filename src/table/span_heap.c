@@ -72,15 +72,20 @@ static uint64_t page_offset(const struct weir_table *table, uint64_t page)
     return table->fixed.spans_at + page * TABLE_PAGE;
 }
 
+#define NO_PAGE UINT64_MAX
+
 /* The first page from *hint on, round about, that is free, or (class >= 0) cut for the class and
- * not full. Returns the number of pages when there is none; the hint moves to what was found. */
-static uint64_t search(struct weir_table *table, uint64_t *hint, int class)
+ * not full, but not `skip`. Returns the number of pages when there is none; the hint moves to what
+ * was found. */
+static uint64_t search(struct weir_table *table, uint64_t *hint, int class, uint64_t skip)
 {
     uint64_t pages = table->fixed.pages, at = *hint < pages ? *hint : 0;
 
     for (uint64_t tries = 0; tries < pages; tries++, at = at + 1 < pages ? at + 1 : 0) {
         union head head = head_of(table, at);
 
+        if (at == skip)
+            continue;
         if (class < 0 ? head.kind == PAGE_FREE
                       : head.kind == PAGE_CUT && head.span_class == class &&
                             head.used < class_capacity((uint32_t) class)) {
@@ -115,18 +120,18 @@ static uint64_t take_from(struct weir_table_owner *owner, uint64_t page, uint32_
     return 0;
 }
 
-static uint64_t take_class(struct weir_table_owner *owner, uint32_t class)
+static uint64_t take_class(struct weir_table_owner *owner, uint32_t class, uint64_t skip)
 {
     struct weir_table *table = owner->table;
     struct table_header *header = table->header;
     uint64_t page = table->fixed.pages;
 
     if (header->class_free[class] > 0)
-        page = search(table, &header->class_hint[class], (int)class);
+        page = search(table, &header->class_hint[class], (int)class, skip);
     if (page == table->fixed.pages) {
         if (header->pages_free == 0)
             return 0;
-        page = search(table, &header->page_hint, -1);
+        page = search(table, &header->page_hint, -1, NO_PAGE);
         if (page == table->fixed.pages)
             return 0;
         for (uint32_t i = 0; i < BITMAP_WORDS; i++)
@@ -139,24 +144,39 @@ static uint64_t take_class(struct weir_table_owner *owner, uint32_t class)
     return take_from(owner, page, class);
 }
 
-/* Takes the first run of free pages that is long enough. */
+/* The first `count` free pages side by side from `from` on; the number of pages: there are none. */
+static uint64_t find_run(const struct weir_table *table, uint64_t from, uint32_t count)
+{
+    uint64_t pages = table->fixed.pages, length = 0;
+
+    for (uint64_t at = from; at < pages; at++) {
+        length = head_of(table, at).kind == PAGE_FREE ? length + 1 : 0;
+        if (length == count)
+            return at + 1 - count;
+    }
+    return pages;
+}
+
+/* Takes a run of free pages. Looking for one walks over all pages, so an owner that found none does
+ * not look again while as many pages are free as then. */
 static uint64_t take_run(struct weir_table_owner *owner, uint32_t count)
 {
     struct weir_table *table = owner->table;
-    uint64_t pages = table->fixed.pages, start = 0, length = 0;
+    const struct table_header *header = table->header;
+    uint64_t hint = header->page_hint, start;
 
-    if (table->header->pages_free < count)
+    if (header->pages_free < count ||
+        (owner->no_run <= count && owner->no_run_free == header->pages_free))
         return 0;
-    for (uint64_t at = 0; at < pages && length < count; at++) {
-        if (head_of(table, at).kind == PAGE_FREE) {
-            start = length == 0 ? at : start;
-            length++;
-        } else {
-            length = 0;
-        }
+    start = find_run(table, hint > count ? hint - count : 0, count);
+    if (start == table->fixed.pages)
+        start = find_run(table, 0, count);
+    owner->no_run = UINT32_MAX;
+    if (start == table->fixed.pages) {
+        owner->no_run = count;
+        owner->no_run_free = header->pages_free;
+        return 0;
     }
-    if (length < count)
-        return 0;
     add(owner, &table->header->pages_free, -(int64_t)count);
     write_head(owner, start, (union head){.kind = PAGE_RUN, .run = count});
     for (uint64_t i = 1; i < count; i++)
@@ -174,14 +194,27 @@ uint32_t heap_round(uint32_t words)
 uint64_t heap_take(struct weir_table_owner *owner, uint32_t words)
 {
     uint32_t size = words + 1;
-    uint64_t offset =
-        size > PAGE_WORDS ? take_run(owner, pages_for(size)) : take_class(owner, class_of(size));
+    uint64_t offset = size > PAGE_WORDS ? take_run(owner, pages_for(size))
+                                        : take_class(owner, class_of(size), NO_PAGE);
 
     if (offset != 0) {
         memset(owner->table->base + offset, 0, (size_t)size * 8);
         *heap_owner_of(owner->table, offset) = SPAN_UNOWNED;
     }
     return offset;
+}
+
+uint64_t heap_take_elsewhere(struct weir_table_owner *owner, uint64_t offset)
+{
+    uint64_t page = (offset - owner->table->fixed.spans_at) / TABLE_PAGE;
+    union head head = head_of(owner->table, page);
+    uint64_t taken = 0;
+
+    if (head.kind == PAGE_CUT && head.span_class < SPAN_CLASSES)
+        taken = take_class(owner, head.span_class, page);
+    if (taken != 0)
+        memset(owner->table->base + taken, 0, (size_t)class_words(head.span_class) * 8);
+    return taken;
 }
 
 /* The words of an allocated span, the heap's own included; 0: the offset is none. */
@@ -265,43 +298,36 @@ void heap_give(struct weir_table_owner *owner, uint64_t offset)
     write_head(owner, page, head);
 }
 
-/* The first taken span of a cut page at or after the i-th; 0 when there is none. */
-static uint64_t next_in_page(const struct weir_table *table, uint64_t page, uint32_t class,
-                             uint32_t i)
+uint64_t heap_next_in(const struct weir_table *table, uint64_t page, uint32_t *i)
 {
-    for (; i < class_capacity(class); i++)
-        if (__atomic_load_n(&table->pages[page].bitmap[i / 64], __ATOMIC_RELAXED) >> i % 64 & 1)
-            return page_offset(table, page) + (uint64_t)i * class_words(class) * 8;
+    union head head = head_of(table, page);
+
+    while (head.kind == PAGE_RUN_REST && page > 0)
+        head = head_of(table, --page);
+    if (head.kind == PAGE_RUN)
+        return (*i)++ == 0 ? page_offset(table, page) : 0;
+    if (head.kind != PAGE_CUT || head.span_class >= SPAN_CLASSES)
+        return 0;
+    for (; *i < class_capacity(head.span_class); ++*i)
+        if (table->pages[page].bitmap[*i / 64] >> *i % 64 & 1)
+            return page_offset(table, page) + (uint64_t)(*i)++ * class_words(head.span_class) * 8;
     return 0;
 }
 
-uint64_t heap_next(const struct weir_table *table, uint32_t words, uint64_t *cursor,
-                   uint32_t *steps)
+uint32_t heap_run(uint32_t words)
 {
-    uint64_t pages = table->fixed.pages;
-    bool run = words + 1 > PAGE_WORDS;
-    uint32_t class = run ? 0 : class_of(words + 1);
-    uint64_t at = *cursor / PAGE_WORDS < pages ? *cursor : 0; /* page * PAGE_WORDS + span */
+    return words + 1 > PAGE_WORDS ? pages_for(words + 1) : 0;
+}
 
-    for (; *steps > 0; --*steps) {
-        uint64_t page = at / PAGE_WORDS, found = 0;
-        union head head = head_of(table, page);
+bool heap_has_room(const struct weir_table *table, uint32_t words)
+{
+    const struct table_header *header = table->header;
+    uint64_t free = __atomic_load_n(&header->pages_free, __ATOMIC_RELAXED);
 
-        if (run && head.kind == PAGE_RUN && head.run == pages_for(words + 1))
-            found = at % PAGE_WORDS == 0 ? page_offset(table, page) : 0;
-        else if (!run && head.kind == PAGE_CUT && head.span_class == class)
-            found = next_in_page(table, page, class, (uint32_t)(at % PAGE_WORDS));
-        if (found != 0) {
-            uint32_t bytes = run ? TABLE_PAGE : class_words(class) * 8;
-
-            *cursor = page * PAGE_WORDS + (found - page_offset(table, page)) / bytes + 1;
-            --*steps;
-            return found;
-        }
-        at = page + 1 < pages ? (page + 1) * PAGE_WORDS : 0;
-    }
-    *cursor = at;
-    return 0;
+    if (heap_run(words) > 0) /* perhaps: they may not be side by side */
+        return free >= heap_run(words);
+    return free > 0 ||
+           __atomic_load_n(&header->class_free[class_of(words + 1)], __ATOMIC_RELAXED) > 0;
 }
 
 uint64_t heap_used(const struct weir_table *table)

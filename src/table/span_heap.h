@@ -11,7 +11,7 @@
  * therefore release last (transaction.c).
  *
  * In front of every span stands one word of the heap's own: the slot that owns it (bucket << 3 |
- * slot, or SPAN_UNOWNED), so that spans of one class can be walked to find one that may go. It is a
+ * slot, or SPAN_UNOWNED), so that a walk over pages finds states that may go, or move. It is a
  * hint: only a slot that names the span owns it.
  *
  * Cost: a step or two with the hints; a walk over the pages at worst, and none when the counters
@@ -52,11 +52,19 @@ static inline uint64_t *heap_owner_of(const struct weir_table *table, uint64_t o
     return (uint64_t *)(void *)(table->base + offset);
 }
 
-/* The next span after *cursor (round about; any value is legal) that is as large as one of `words`
- * words, looking at no more than `steps` pages or spans; counts *steps down. Returns its offset, or
- * 0. */
-uint64_t heap_next(const struct weir_table *table, uint32_t words, uint64_t *cursor,
-                   uint32_t *steps);
+/* Allocates as large a span as the one at `offset`, in another page, all of it zero. Returns its
+ * offset, or 0 when there is no room. */
+uint64_t heap_take_elsewhere(struct weir_table_owner *owner, uint64_t offset);
+
+/* The first span of a page (of a run: the run) from its `*i`-th on, which moves behind it. Returns
+ * its offset; 0: there is none. The caller holds the heap's lock. */
+uint64_t heap_next_in(const struct weir_table *table, uint64_t page, uint32_t *i);
+
+/* Pages that a span of so many words takes for itself; 0: it shares one. */
+uint32_t heap_run(uint32_t words);
+
+/* Whether heap_take would find room; a moment's value. */
+bool heap_has_room(const struct weir_table *table, uint32_t words);
 
 /* Bytes that are taken, of all that are there; a moment's value. */
 uint64_t heap_used(const struct weir_table *table);

@@ -81,8 +81,8 @@ void target_finish(struct weir_table_owner *owner);
 /* Takes everything back, and releases its locks. */
 void target_cancel(struct weir_table_owner *owner);
 
-/* Frees one span as large as `words` words of a key whose state is fresh, or else is not denying.
- * The caller holds no lock. */
-void target_make_room(struct weir_table_owner *owner, uint32_t words, uint64_t now_ns);
+/* Makes room in the heap for owner->need words of a state of owner->need_param, as far as others
+ * may go for it: see make_room.c. The caller holds no lock. */
+void target_make_room(struct weir_table_owner *owner, uint64_t now_ns);
 
 #endif

@@ -267,7 +267,7 @@ static void resolve(struct weir_table_owner *owner, struct transaction *txn)
             continue;
         /* Each check may need a span; another thread may take what was made room for. */
         if (rooms++ < txn->count)
-            target_make_room(owner, owner->need, txn->now_ns);
+            target_make_room(owner, txn->now_ns);
         else
             owner->give_up = true;
     }

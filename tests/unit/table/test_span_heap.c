@@ -163,26 +163,53 @@ static void an_offset_that_is_no_span_is_refused(void **state)
     assert_true(heap_consistent(f->table));
 }
 
-static void walking_finds_every_span_of_a_size(void **state)
+static void walking_finds_every_span_of_a_page(void **state)
 {
     struct fixture *f = *state;
-    uint64_t cursor = 12345678, found = 0, seen[60];
+    uint64_t found = 0;
 
     for (uint32_t i = 0; i < 60; i++)
         take(f, &f->spans[i], 100, i);
     for (uint32_t i = 60; i < 100; i++)
-        take(f, &f->spans[i], i, i);
+        take(f, &f->spans[i], i * 20, i); /* some of them runs */
     undo_finish(f->owner);
-    while (found < 60) {
-        uint32_t steps = 100000;
-        uint64_t span = heap_next(f->table, 100, &cursor, &steps);
+    for (uint64_t page = 0; page < f->table->header->pages; page++) {
+        uint64_t span, last = 0;
+        uint32_t at = 0;
 
-        assert_int_not_equal(span, 0);
-        for (uint64_t i = 0; i < found; i++)
-            assert_int_not_equal(seen[i], span);
-        seen[found++] = span;
+        if (f->table->pages[page].kind == PAGE_RUN_REST) /* of a run that was counted already */
+            continue;
+        while ((span = heap_next_in(f->table, page, &at)) != 0) {
+            bool known = false;
+
+            assert_true(span > last);
+            last = span;
+            for (uint32_t i = 0; i < 100; i++)
+                known = known || f->spans[i].offset == span;
+            assert_true(known);
+            found++;
+        }
     }
-    assert_int_equal(heap_next(f->table, 3000, &cursor, &(uint32_t){1000}), 0);
+    assert_int_equal(found, 100);
+}
+
+static void a_span_is_taken_in_another_page(void **state)
+{
+    struct fixture *f = *state;
+
+    for (uint32_t i = 0; i < 4; i++)
+        take(f, &f->spans[i], 100, i);
+    undo_finish(f->owner);
+    for (uint32_t i = 4; i < 8; i++) {
+        uint64_t offset = heap_take_elsewhere(f->owner, f->spans[0].offset);
+
+        assert_int_not_equal(offset, 0);
+        assert_int_not_equal((offset - f->table->header->spans_at) / TABLE_PAGE,
+                             (f->spans[0].offset - f->table->header->spans_at) / TABLE_PAGE);
+        assert_int_equal(heap_words(f->table, offset), heap_words(f->table, f->spans[0].offset));
+        undo_finish(f->owner);
+    }
+    assert_true(heap_consistent(f->table));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -193,7 +220,8 @@ int main(void)
         TEST(spans_never_overlap_and_all_memory_comes_back),
         TEST(what_is_cancelled_never_happened),
         TEST(an_offset_that_is_no_span_is_refused),
-        TEST(walking_finds_every_span_of_a_size),
+        TEST(walking_finds_every_span_of_a_page),
+        TEST(a_span_is_taken_in_another_page),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,6 +81,8 @@ static void intern_all(struct weir_table *table, struct weir_limit limits[LIMITS
 {
     for (uint32_t i = 0; i < LIMITS; i++)
         limits[i] = make_limit(table, specs[i]);
+    limits[LONG].name = "another limit"; /* pays for itself */
+    assert_int_equal(weir_table_intern(table, &limits[LONG]), 0);
 }
 
 static bool run_scenario(struct weir_table *table, struct weir_table_owner *owner,
@@ -378,6 +380,29 @@ static void a_log_that_grows_beyond_a_page(void **state)
                                     .prepare = fill_a_page});
 }
 
+/* All pages of the heap are cut into the smallest spans of logs, most of them of one limit, some of
+ * the one whose log grows then: a page becomes free, some of whose states go, and others move. */
+static void fill_all_pages(struct weir_table *table, struct weir_table_owner *owner,
+                           const struct weir_limit *limits)
+{
+    struct weir_table_stats stats;
+
+    for (uint64_t i = 0; i < 3; i++)
+        use_key(table, owner, &limits[LONG], 1, 1, START + i, WEIR_OP_DECIDE);
+    for (uint64_t key = 1000; key < 4000; key++)
+        use_key(table, owner, &limits[key % 32 == 0 ? LONG : LOG], key, 1, START, WEIR_OP_DECIDE);
+    weir_table_stats(table, START, &stats);
+    assert_true(stats.span_bytes_used > stats.span_bytes * 98 / 100);
+}
+
+static void a_log_that_grows_where_others_go_and_move(void **state)
+{
+    step_through(&(struct scenario){.checks = {{1, 1, LONG}, {1024, 0, LONG}},
+                                    .count = 2,
+                                    .after_ns = SECOND,
+                                    .prepare = fill_all_pages});
+}
+
 /* Every slot is taken by a key with a span that is fresh by now, so that a new key frees one. */
 static void fill_with_logs(struct weir_table *table, struct weir_table_owner *owner,
                            const struct weir_limit *limits)
@@ -594,6 +619,7 @@ int main(void)
         cmocka_unit_test(a_debit_that_makes_a_log_grow),
         cmocka_unit_test(a_log_and_leases_that_shrink),
         cmocka_unit_test(a_log_that_grows_beyond_a_page),
+        cmocka_unit_test(a_log_that_grows_where_others_go_and_move),
         cmocka_unit_test(a_new_key_in_place_of_old_ones),
         cmocka_unit_test(a_debit_that_turns_a_denying_slot_into_a_shared_one),
         cmocka_unit_test(new_keys_that_make_others_move),

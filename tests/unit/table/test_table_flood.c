@@ -488,27 +488,31 @@ static void spans_that_run_out_are_taken_from_keys_that_do_not_deny(void **state
     weir_table_close(table);
 }
 
-static void spans_that_all_deny_leave_newcomers_to_the_overflow_state(void **state)
+static void spans_that_all_deny_leave_newcomers_to_overflow(void **state)
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
     struct weir_table_owner *owner = attach(table);
     struct weir_limit log = make_limit(
         table,
         (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 500, .window_ns = MINUTE});
-    uint64_t admitted = 0;
+    uint64_t admitted[100] = {0}, at_limit = 0;
 
     for (uint64_t key = 0; key < 100; key++)
-        admitted += decide_key(table, owner, &log, key, 500, START);
-    assert_true(admitted > 3 && admitted < 20);
-    for (uint64_t key = 0; key < 100; key++)
-        assert_false(decide_key(table, owner, &log, key, 1, START));
+        for (uint64_t i = 0; i < 500; i++)
+            admitted[key] += decide_key(table, owner, &log, key, 1, START + key * 500 + i);
+    for (uint64_t key = 0; key < 100; key++) {
+        at_limit += admitted[key] == 500;
+        assert_true(admitted[key] <= 500);
+        assert_true(admitted[key] < 500 || !decide_key(table, owner, &log, key, 1, START + 60000));
+    }
+    assert_true(at_limit > 10); /* as many as there is room for */
     assert_true(stats_of(table, START).overflows > 100);
     validate(table);
     weir_table_detach(owner);
     weir_table_close(table);
 }
 
-static void a_region_with_hardly_a_span_serves_logs_from_the_overflow_state(void **state)
+static void a_region_with_hardly_a_span_serves_logs_from_overflow(void **state)
 {
     struct weir_table *table =
         open_table(&(struct weir_table_options){.bytes = WEIR_TABLE_BYTES_MIN, .span_percent = 1});
@@ -516,11 +520,47 @@ static void a_region_with_hardly_a_span_serves_logs_from_the_overflow_state(void
     struct weir_limit log = make_limit(
         table,
         (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 100, .window_ns = MINUTE});
-    uint64_t admitted = 0;
+    for (uint64_t key = 0; key < 50; key++) {
+        uint64_t admitted = 0;
 
-    for (uint64_t key = 0; key < 50; key++)
-        admitted += decide_key(table, owner, &log, key, 100, START);
-    assert_in_range(admitted, 1, 2);
+        for (uint64_t i = 0; i < 120; i++)
+            admitted += decide_key(table, owner, &log, key, 1, START + i);
+        assert_true(admitted <= 100);
+    }
+    assert_true(stats_of(table, START).overflows > 1000);
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+/* One limit's callers take all of the heap in pages of small spans; then a caller of another limit
+ * needs larger and larger ones, up to a run of pages. */
+static void no_size_of_spans_starves_another(void **state)
+{
+    struct weir_table *table =
+        open_table(&(struct weir_table_options){.bytes = UINT64_C(2) << 20, .span_percent = 20});
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limits[2];
+    struct weir_table_stats stats;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        struct weir_limit_spec spec = {
+            .algorithm = WEIR_SLIDING_LOG, .rate = i == 0 ? 5 : 1000, .window_ns = MINUTE};
+        struct weir_reason reason;
+
+        assert_int_equal(weir_limit_init(&limits[i], &spec, &reason), 0);
+        limits[i].name = i == 0 ? "login" : "api";
+        assert_int_equal(weir_table_intern(table, &limits[i]), 0);
+    }
+    for (uint64_t key = 0; key < 30000; key++)
+        decide_key(table, owner, &limits[0], key, 1, START + key);
+    stats = stats_of(table, START);
+    assert_true(stats.span_bytes_used > stats.span_bytes * 95 / 100);
+    for (uint64_t key = 50000; key < 50010; key++)
+        for (uint64_t i = 0; i < 1000; i++)
+            assert_true(decide_key(table, owner, &limits[1], key, 1, START + 30000 + i));
+    for (uint64_t key = 50000; key < 50010; key++)
+        assert_false(decide_key(table, owner, &limits[1], key, 1, START + 40000));
     validate(table);
     weir_table_detach(owner);
     weir_table_close(table);
@@ -541,8 +581,9 @@ int main(void)
         cmocka_unit_test(checks_that_overflow_under_one_limit_count_together),
         cmocka_unit_test(a_refund_leaves_overflow_cells_alone),
         cmocka_unit_test(spans_that_run_out_are_taken_from_keys_that_do_not_deny),
-        cmocka_unit_test(a_region_with_hardly_a_span_serves_logs_from_the_overflow_state),
-        cmocka_unit_test(spans_that_all_deny_leave_newcomers_to_the_overflow_state),
+        cmocka_unit_test(a_region_with_hardly_a_span_serves_logs_from_overflow),
+        cmocka_unit_test(spans_that_all_deny_leave_newcomers_to_overflow),
+        cmocka_unit_test(no_size_of_spans_starves_another),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

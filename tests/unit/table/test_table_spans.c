@@ -125,61 +125,63 @@ static void a_thousand_callers_of_a_large_log_fit_with_room_to_spare(void **stat
     weir_table_close(table);
 }
 
-#define CALLERS 40
-#define EVENTS 4000
+static struct weir_limit named_limit(struct weir_table *table, const char *name,
+                                     struct weir_limit_spec spec)
+{
+    struct weir_limit limit;
 
-/* All that was admitted of one key. */
-struct history {
-    uint64_t at_ns[EVENTS], cost[EVENTS];
-    uint32_t count;
-};
+    assert_int_equal(weir_limit_init(&limit, &spec, NULL), 0);
+    limit.name = name;
+    assert_int_equal(weir_table_intern(table, &limit), 0);
+    return limit;
+}
 
-/* A region with room for few: whatever goes and whatever has to wait, no log that is there admits
- * more than N in any window, and it says so where it cannot grow. */
+/* A log that may have a quarter of the heap, and not more, since another limit takes the rest. It
+ * admits no more than N in any window, and says so where it cannot grow. */
 static void a_log_that_cannot_grow_denies(void **state)
 {
-    struct weir_table *table =
-        open_table(&(struct weir_table_options){.bytes = WEIR_TABLE_BYTES_MIN, .span_percent = 3});
+    struct weir_table *table = open_table(&(struct weir_table_options){
+        .bytes = WEIR_TABLE_BYTES_MIN, .span_percent = 10, .secret = {1, 2}});
     struct weir_table_owner *owner = attach(table);
-    struct weir_limit limit = make_limit(
-        table,
-        (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 200, .window_ns = SECOND});
-    uint64_t early = 0, denied_full = 0;
-    struct history history = {.count = 0};
-    struct one one;
+    struct weir_limit crowd =
+        named_limit(table, "crowd",
+                    (struct weir_limit_spec){
+                        .algorithm = WEIR_SLIDING_LOG, .rate = 2, .window_ns = 60 * MINUTE});
+    struct weir_limit limit = named_limit(
+        table, "large",
+        (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 2000, .window_ns = SECOND});
+    uint64_t admitted_ns[8000], random = 3, early = 0, full = 0, first = 0, last = 0;
 
-    /* The other callers are at their limit, and never go. */
-    for (uint64_t key = 1; key < CALLERS; key++)
-        for (uint64_t i = 0; i < 200; i++)
-            decide_key(table, owner, &limit, key, 1, START + i);
-    assert_true(overflows(table) > 0);
-    for (uint64_t i = 0; i < EVENTS; i++) {
-        uint64_t now_ns = START + 201 + i * (SECOND / 1000), used = 0;
+    for (uint64_t key = 1000; key < 4000; key++)
+        for (uint64_t i = 0; i < 2; i++)
+            decide_key(table, owner, &crowd, key, 1, START);
+    for (uint64_t i = 0, now_ns = START; i < 8000; i++) {
+        struct one one;
 
-        for (uint64_t key = 1; key < CALLERS; key++)
-            decide_key(table, owner, &limit, key, 1, now_ns);
+        now_ns += next_random(&random) % 500000;
         begin_one(&one);
         add_check(&one, table, &limit, 1, 1);
 
         bool admitted = submit_one(owner, &one, now_ns);
 
-        for (uint32_t k = 0; k < history.count; k++)
-            used += history.at_ns[k] + SECOND > now_ns ? history.cost[k] : 0;
+        while (first < last && admitted_ns[first] + SECOND <= now_ns)
+            first++;
+        assert_true(last - first + admitted <= 2000);
         if (admitted) {
-            history.at_ns[history.count] = now_ns;
-            history.cost[history.count++] = 1;
+            admitted_ns[last++] = now_ns;
         } else if (one.outcomes[0].overflow) {
             struct weir_report report;
 
             weir_decision_report(&one.decision, 0, &report);
             assert_int_equal(report.remaining, 0);
-            assert_true(report.retry_after_ns > 0);
-            denied_full++;
-            early += used < 200;
+            assert_in_range(report.retry_after_ns, 1, SECOND);
+            full++;
+            early += last - first < 2000;
         }
-        assert_true(used + admitted <= 200);
+        decide_key(table, owner, &crowd, 4000 + i, 1, START + i);
     }
-    assert_true(denied_full > 0 && early > 0);
+    assert_true(full > 0 && early > 0 && last > 2000);
+    assert_true(overflows(table) >= full);
     validate(table);
     weir_table_detach(owner);
     weir_table_close(table);
