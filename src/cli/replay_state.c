@@ -10,6 +10,7 @@
 #define UNKNOWN_TRACE_BYTES (UINT64_C(64) << 20) /* a few hundred thousand requests */
 #define LINE_BYTES 64      /* a short line; longer ones make the guess too large */
 #define CELL_BYTES 40      /* of the table, for a state that fits into a slot, at 75 % fill */
+#define EVENT_BYTES 64     /* the span of a log or of leases: a line adds an event at most */
 #define PLAN_SPAN_BYTES 64 /* where the size depends on the plan: a window of a few segments */
 #define SPAN_PERCENT_MAX 90
 
@@ -26,6 +27,8 @@ static uint64_t multiply(uint64_t a, uint64_t b)
 /* What a state of a rate takes beside its slot; 0 where it fits into the slot. */
 static uint64_t state_bytes(const struct weir_limit *limit)
 {
+    if (limit->spec.algorithm == WEIR_SLIDING_LOG || limit->spec.algorithm == WEIR_CONCURRENCY)
+        return EVENT_BYTES;
     if (limit->span_words > 0)
         return (uint64_t)limit->span_words * sizeof(uint64_t);
     return limit->packs ? 0 : sizeof(struct weir_cell);
@@ -50,7 +53,7 @@ void replay_state_size(const struct weir_rules *rules, uint64_t given, uint64_t 
         cells = add(cells, CELL_BYTES * (info.limit_count > 1 ? info.limit_count : 1));
         spans = add(spans, span_bytes(&info));
     }
-    /* Twice: spans come in size classes; and every limit keeps one state more, for overflows. */
+    /* Twice: spans come in size classes. */
     uint64_t keys = trace_bytes / LINE_BYTES + 1;
     uint64_t need = multiply(multiply(add(cells, spans), 2), keys);
     uint64_t most = memory_bytes / 4 > SIZE_MIN ? memory_bytes / 4 : SIZE_MIN;

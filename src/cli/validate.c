@@ -127,6 +127,17 @@ static void print_said(const struct weir_rules *rules)
     }
 }
 
+/* How much of the state is for spans, where a limit needs any or the file says it. */
+static void print_spans(const struct weir_rules *rules)
+{
+    uint32_t given = weir_rules_settings(rules)->state_spans;
+    uint32_t suits = weir_rules_span_percent(rules);
+    if (given > 0)
+        printf(", %" PRIu32 "%% of the state for spans (%" PRIu32 "%% would suit)", given, suits);
+    else if (suits > WEIR_RULES_SPAN_PERCENT_MIN)
+        printf(", %" PRIu32 "%% of a new state for spans", suits);
+}
+
 static void print_summary(const char *path, const struct weir_rules *rules)
 {
     const struct weir_store_settings *store = &weir_rules_settings(rules)->store;
@@ -142,6 +153,7 @@ static void print_summary(const char *path, const struct weir_rules *rules)
         printf(" (%" PRIu32 " shadow)", shadows);
     if (store->redis.url != NULL)
         printf(", in Redis: %" PRIu32 " exact, %" PRIu32 " leased", count - leased, leased);
+    print_spans(rules);
     print_said(rules);
     putchar('\n');
 }

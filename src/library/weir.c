@@ -85,12 +85,15 @@ static int prepare(struct weir_rules *rules, struct weir_table *table, struct we
 
 /* --- Opening ---------------------------------------------------------------------------------- */
 
-static int open_table(struct weir *weir, const struct weir_settings *settings,
+static int open_table(struct weir *weir, const struct weir_rules *rules,
                       const struct weir_options *options, struct weir_reason *reason)
 {
+    const struct weir_settings *settings = weir_rules_settings(rules);
     struct weir_table_options table = {
         .path = options->state_file != NULL ? options->state_file : settings->state_file,
         .bytes = options->state_bytes != 0 ? options->state_bytes : settings->state_bytes,
+        .span_percent = settings->state_spans,
+        .span_percent_new = weir_rules_span_percent(rules),
         .wall_ns = read_clock(CLOCK_REALTIME),
         .boot_ns = read_clock(CLOCK_BOOTTIME),
     };
@@ -115,7 +118,7 @@ static int open_guard(struct weir *weir)
 static int open_state(struct weir *weir, struct weir_rules *rules,
                       const struct weir_options *options, struct weir_reason *reason)
 {
-    int err = open_table(weir, weir_rules_settings(rules), options, reason);
+    int err = open_table(weir, rules, options, reason);
     if (err < 0)
         return err;
     err = prepare(rules, weir->table, reason);

@@ -10,6 +10,8 @@
 #define WORKERS_MAX 128
 #define PROXIES_MAX 10000 /* all prefixes of a large content network */
 #define ADMIN_HOSTS_MAX 64
+#define SPANS_MOST 90
+#define SPANS_EXAMPLE 30
 #define STATE_BYTES_MIN (UINT64_C(1) << 18)
 #define STATE_BYTES_MAX (UINT64_C(1) << 42)
 #define NS_PER_S UINT64_C(1000000000)
@@ -276,13 +278,18 @@ void rules_load_server(struct rules_loader *loader, const struct rules_node *nod
 
 void rules_load_state(struct rules_loader *loader, const struct rules_node *node)
 {
-    struct rules_field fields[] = {{"file", NULL, NULL}, {"size", NULL, NULL}};
+    struct rules_field fields[] = {
+        {"file", NULL, NULL}, {"size", NULL, NULL}, {"spans", NULL, NULL}};
     struct weir_settings *settings = &loader->rules->settings;
     struct weir_bytes text;
     struct weir_reason reason;
     struct rules_quote quote;
-    if (!rules_fields(loader, node, "state", fields, 2)) {
+    if (!rules_fields(loader, node, "state", fields, 3)) {
         return;
+    }
+    if (fields[2].value != NULL) {
+        rules_read_percent(loader, fields[2].value, "spans", 1, SPANS_MOST, SPANS_EXAMPLE,
+                           &settings->state_spans);
     }
     if (fields[0].value != NULL && rules_read_text(loader, fields[0].value, "file", &text)) {
         if (text.size == 0) {

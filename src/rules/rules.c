@@ -186,6 +186,33 @@ void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir
     info->unlimited = rule->rates.limits == NULL && rule->plans == NULL;
 }
 
+#define SPAN_PERCENT_ALL 50
+
+/* Counts states, and those of them that need a span. */
+static void count_states(const struct rules_rates *rates, uint64_t *states, uint64_t *spans)
+{
+    for (uint32_t i = 0; rates->limits != NULL && i < rates->count; i++) {
+        ++*states;
+        *spans += rates->limits[i].span_words > 0 || !rates->limits[i].packs;
+    }
+}
+
+uint32_t weir_rules_span_percent(const struct weir_rules *rules)
+{
+    uint64_t states = 0, spans = 0;
+    for (uint32_t i = 0; i < rules->rule_count; i++) {
+        const struct rules_rule *rule = &rules->rules[i];
+        count_states(&rule->rates, &states, &spans);
+        count_states(&rule->candidate, &states, &spans);
+        for (uint32_t plan = 0; rule->plans != NULL && plan < rules->plan_count; plan++)
+            count_states(&rule->plans[plan], &states, &spans);
+    }
+    return WEIR_RULES_SPAN_PERCENT_MIN +
+           (states > 0
+                ? (uint32_t)(spans * (SPAN_PERCENT_ALL - WEIR_RULES_SPAN_PERCENT_MIN) / states)
+                : 0);
+}
+
 bool weir_rules_timed(const struct weir_rules *rules)
 {
     return rules->schedule_count > 0 || rules->jwt != NULL;

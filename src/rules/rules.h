@@ -112,6 +112,7 @@ struct weir_settings {
     bool trust_unix;        /* `unix` in trusted_proxies */
     const char *state_file; /* NULL: private memory */
     uint64_t state_bytes;
+    uint32_t state_spans; /* percent of the state for spans; 0: see weir_rules_span_percent */
     uint32_t headers; /* enum weir_header_dialect bits (core/answer.h); default DRAFT | X_DELTA */
 };
 
@@ -180,6 +181,11 @@ struct weir_rule_info {
     uint32_t overrides; /* keys of the keys file whose owner has other rates */
 };
 uint32_t weir_rules_count(const struct weir_rules *rules);
+
+/* The share of a new region that suits these limits, in percent: WEIR_RULES_SPAN_PERCENT_MIN where no state of theirs needs a
+ * span, 50 where all do, and between these in proportion to the states of a key. */
+#define WEIR_RULES_SPAN_PERCENT_MIN 2
+uint32_t weir_rules_span_percent(const struct weir_rules *rules);
 void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info);
 int weir_rules_find(const struct weir_rules *rules, const char *name,
                     size_t size); /* index or -1 */

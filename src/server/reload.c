@@ -219,6 +219,8 @@ static void reload_compare(struct weir_daemon *daemon, const struct weir_setting
     reload_note(daemon, old->workers != new->workers && !daemon->options.workers, "server.workers");
     reload_note(daemon, weir_setting_differs(old->state_file, new->state_file), "state.file");
     reload_note(daemon, old->state_bytes != new->state_bytes, "state.size");
+    reload_note(daemon, new->state_spans != 0 && old->state_spans != new->state_spans,
+                "state.spans");
     reload_note(daemon, store_differs(&old->store, &new->store), "store.redis");
     reload_note(daemon, weir_directories_differ(&old->identities, &new->identities), "identities");
 }

@@ -59,6 +59,8 @@ static struct weir_table_options table_options(const struct weir_daemon *daemon,
     return (struct weir_table_options){
         .path = settings->state_file,
         .bytes = settings->state_bytes,
+        .span_percent = settings->state_spans,
+        .span_percent_new = weir_rules_span_percent(rules),
         .reset = daemon->options.reset_state,
         .wall_ns = weir_clock_wall_ns(),
         .boot_ns = weir_clock_boot_ns(),
@@ -596,6 +598,7 @@ static void log_started(struct weir_daemon *daemon)
     weir_log_text(&line, "version", WEIR_VERSION);
     weir_log_number(&line, "workers", daemon->worker_count);
     weir_log_number(&line, "limits", weir_rules_count(daemon->rules));
+    weir_log_number(&line, "spans_percent", weir_table_span_percent(daemon->table));
     weir_log_number(&line, "connections_max", (int64_t)weir_daemon_connections_max(daemon));
     weir_log_end(&line);
 }

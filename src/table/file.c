@@ -225,6 +225,14 @@ static int take_over(struct weir_table *table, const struct weir_table_options *
     return 0;
 }
 
+/* Whether another size or share of spans is wanted than a region has. */
+static bool is_other(const struct table_header *header, const struct weir_table_options *options,
+                     const struct table_header *plan)
+{
+    return plan->bytes != header->bytes ||
+           (options->span_percent != 0 && options->span_percent != header->span_percent);
+}
+
 /* Opens the file that is there. `alone`: nobody else has it open. Returns 1 when the file was
  * replaced, and table->fd is closed. */
 static int open_existing(struct weir_table *table, const struct weir_table_options *options,
@@ -242,9 +250,10 @@ static int open_existing(struct weir_table *table, const struct weir_table_optio
     err = file_read_header(table->fd, table->path, (uint64_t)status.st_size, &header, reason);
     if (err < 0)
         return err;
-    if (header.bytes != plan.bytes && !alone)
+    if (is_other(&header, options, &plan) && !alone)
         return fail(reason, WEIR_ERR_BUSY, table->path,
-                    "another size was asked for while another process has the state file open");
+                    "another size or share of spans was asked for while another process has the "
+                    "state file open");
     err = map_file(table, header.bytes, reason, &base);
     if (err < 0)
         return err;
@@ -262,7 +271,12 @@ static int replace(struct weir_table *table, const struct weir_table_options *op
 
     table->map_bytes = 0;
 
-    int err = create(table, options, keep ? &old : NULL, true, reason);
+    struct weir_table_options same_share = *options;
+
+    if (keep && options->span_percent == 0)
+        same_share.span_percent = old.header->span_percent;
+
+    int err = create(table, &same_share, keep ? &old : NULL, true, reason);
 
     region_unmap(&old);
     close(old.fd); /* only now: who waits for it then finds that it has lost its name */
@@ -306,7 +320,8 @@ static int try_open_file(struct weir_table *table, const struct weir_table_optio
     }
     struct table_header plan;
 
-    if (err == 0 && layout_plan(&plan, options, reason) == 0 && plan.bytes != table->fixed.bytes)
+    if (err == 0 && layout_plan(&plan, options, reason) == 0 &&
+        is_other(&table->fixed, options, &plan))
         err = replace(table, options, true, reason);
     return err;
 }

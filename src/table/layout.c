@@ -7,7 +7,7 @@
 #include "core/siphash.h"
 
 #define BYTES_DEFAULT (UINT64_C(64) << 20)
-#define SPAN_PERCENT_DEFAULT 6
+#define SPAN_PERCENT_DEFAULT 2
 #define SPAN_PERCENT_MAX 90
 
 /* Small against the rest of the region: an owner slot (2.7 KiB) for every 256 KiB and parameters
@@ -114,7 +114,9 @@ int layout_plan(struct table_header *header, const struct weir_table_options *op
                 struct weir_reason *reason)
 {
     uint64_t bytes = options->bytes != 0 ? options->bytes : BYTES_DEFAULT;
-    uint32_t percent = options->span_percent != 0 ? options->span_percent : SPAN_PERCENT_DEFAULT;
+    uint32_t percent = options->span_percent != 0       ? options->span_percent
+                       : options->span_percent_new != 0 ? options->span_percent_new
+                                                        : SPAN_PERCENT_DEFAULT;
 
     if (bytes < WEIR_TABLE_BYTES_MIN || bytes > WEIR_TABLE_BYTES_MAX) {
         reason_text(reason, "the size of the state must be 256KiB to 4TiB");
@@ -136,6 +138,7 @@ int layout_plan(struct table_header *header, const struct weir_table_options *op
             ? options->params_max
             : (uint32_t)clamp(bytes / BYTES_PER_PARAM, PARAMS_MIN, WEIR_TABLE_PARAMS_MAX);
     header->chunks = (uint32_t)clamp(bytes / BYTES_PER_CHUNK, 1, CHUNKS_MAX - 1);
+    header->span_percent = percent;
     header->pages = header->bytes / 100 * percent / (TABLE_PAGE + sizeof(struct table_page));
     if (header->pages == 0)
         header->pages = 1; /* nothing that walks them has to know of none */

@@ -131,6 +131,8 @@ struct table_header {
     uint64_t buckets, pages;
     uint32_t params_max, owners_max, chunks;
     uint32_t identity_bits; /* of a key's hash that the region knows it by; see position.h */
+    uint32_t span_percent;  /* the share of the region that was asked for */
+    uint32_t reserved;
     uint64_t secret[2];
     uint64_t check; /* checksum of everything above */
 

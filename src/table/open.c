@@ -106,6 +106,11 @@ void weir_table_close(struct weir_table *table)
     close_region(table);
 }
 
+uint32_t weir_table_span_percent(const struct weir_table *table)
+{
+    return table->header->span_percent;
+}
+
 const uint64_t *weir_table_secret(const struct weir_table *table)
 {
     return table->fixed.secret;

@@ -68,7 +68,9 @@ struct weir_table_owner;
 struct weir_table_options {
     const char *path;      /* a file that outlives the process; NULL: private memory */
     uint64_t bytes;        /* the whole region; 0: 64 MiB */
-    uint32_t span_percent; /* share of the region for spans; 0: 6; at most 90 */
+    uint32_t span_percent; /* share of the region for spans, at most 90; 0: as it is, and in a new
+                              region span_percent_new */
+    uint32_t span_percent_new; /* 0: 2 */
     uint32_t
         params_max; /* distinct limits; 0: chosen from `bytes`, at most WEIR_TABLE_PARAMS_MAX */
     const struct weir_table *copy_of; /* what a file begins with that is not there yet: whatever
@@ -80,8 +82,9 @@ struct weir_table_options {
     uint64_t secret[2]; /* for tests: the secret of a new region; 0, 0: random */
 };
 
-/* Opens or creates. An existing file of another size is copied, as far as it fits, into a new
- * region that takes its place (only when nobody else has it open). Whoever opens a file alone
+/* Opens or creates. An existing file of another size or share of spans, or of version 1, is copied,
+ * as far as it fits, into a new region that takes its place (only when nobody else has it open).
+ * Whoever opens a file alone
  * checks all of it, which reads it once. Errors: WEIR_ERR_RANGE, WEIR_ERR_IO, WEIR_ERR_MEMORY,
  * WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED (both without `reset`; the file is left as it is),
  * WEIR_ERR_BUSY (another size, or reset, while in use). */
@@ -90,6 +93,9 @@ int weir_table_open(struct weir_table **table, const struct weir_table_options *
 
 /* Detach all owners first. */
 void weir_table_close(struct weir_table *table);
+
+/* The share of the region that is for spans, in percent. */
+uint32_t weir_table_span_percent(const struct weir_table *table);
 
 /* The secret that keys are hashed with; never shown to a peer. */
 const uint64_t *weir_table_secret(const struct weir_table *table);

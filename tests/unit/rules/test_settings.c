@@ -13,6 +13,8 @@ static void an_empty_file_of_limits_has_the_defaults(void **state)
     assert_int_equal(settings->workers, 0);
     assert_null(settings->state_file);
     assert_int_equal(settings->state_bytes, 0);
+    assert_int_equal(settings->state_spans, 0);
+    assert_int_equal(weir_rules_span_percent(rules), WEIR_RULES_SPAN_PERCENT_MIN);
     assert_int_equal(settings->headers, WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA);
     assert_true(settings->trust_unix);
     assert_int_equal(settings->trusted_proxy_count, 2);
@@ -35,7 +37,7 @@ static void every_setting_is_read(void **state)
         "  admin: localhost:9090\n"
         "  workers: 4\n"
         "  trusted_proxies: [10.0.0.0/8, unix]\n"
-        "state: { file: /var/lib/weir/state, size: 2MiB }\n"
+        "state: { file: /var/lib/weir/state, size: 2MiB, spans: 30% }\n"
         "headers: [draft-03, x-epoch]\n"
         "limits: []\n");
     const struct weir_settings *settings = weir_rules_settings(rules);
@@ -53,8 +55,40 @@ static void every_setting_is_read(void **state)
     assert_true(settings->trust_unix);
     assert_string_equal(settings->state_file, "/var/lib/weir/state");
     assert_int_equal(settings->state_bytes, 2 << 20);
+    assert_int_equal(settings->state_spans, 30);
     assert_int_equal(settings->headers, WEIR_HEADERS_DRAFT_03 | WEIR_HEADERS_X_EPOCH);
     weir_rules_unref(rules);
+}
+
+/* A new region's share for spans follows the states that a key may have. */
+static void the_share_for_spans_suits_the_limits(void **state)
+{
+    static const struct {
+        const char *limits;
+        uint32_t percent;
+    } cases[] = {
+        {"  - { name: a, key: [user], algorithm: gcra, rate: 5/s }\n", 2},
+        {"  - { name: a, key: [user], algorithm: sliding_log, rate: 5/s }\n", 50},
+        {"  - { name: a, key: [user], algorithm: sliding_log, rate: 5/s }\n"
+         "  - { name: b, key: [user], algorithm: gcra, rate: 5/s }\n",
+         26},
+        {"  - { name: a, key: [user], algorithm: gcra, rate: [5/s, 100/min] }\n"
+         "  - { name: b, key: [user], rate: 5/min, segments: 6 }\n"
+         "  - { name: c, key: [user], rate: unlimited }\n",
+         18},
+        {"  - { name: a, key: [user], algorithm: sliding_log, rate: plan }\n"
+         "  - { name: b, key: [user], algorithm: gcra, rate: 5/s }\n"
+         "default_plan: free\nplans: { free: { a: 1/s }, paid: { a: 10/s }, vip: { a: unlimited } "
+         "}\n",
+         34},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[1000];
+        snprintf(text, sizeof text, "limits:\n%s", cases[i].limits);
+        struct weir_rules *rules = test_load(text);
+        assert_int_equal(weir_rules_span_percent(rules), cases[i].percent);
+        weir_rules_unref(rules);
+    }
 }
 
 static void listeners_may_be_open_in_so_many_words(void **state)
@@ -123,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_file_of_limits_has_the_defaults),
         cmocka_unit_test(every_setting_is_read),
+        cmocka_unit_test(the_share_for_spans_suits_the_limits),
         cmocka_unit_test(listeners_may_be_open_in_so_many_words),
         cmocka_unit_test(the_admin_listener_may_have_names_and_open_metrics),
         cmocka_unit_test(references_keep_rules_alive),

@@ -379,6 +379,40 @@ static void a_full_disk_is_an_error_at_once(void **state)
     assert_int_equal(access(path, F_OK), -1);
 }
 
+/* The share for spans is kept unless another one is asked for; then all states come along. */
+static void another_share_of_spans_copies_the_file(void **state)
+{
+    struct weir_table_options options = {
+        .path = path, .bytes = SIZE, .wall_ns = START, .span_percent_new = 20};
+    static const uint32_t asked[] = {0, 0, 40, 0, 3};
+    static const uint32_t has[] = {20, 20, 40, 40, 3};
+    char text[WEIR_REASON_MAX];
+
+    for (uint32_t round = 0; round < 5; round++) {
+        struct weir_table *table, *second;
+
+        options.span_percent = asked[round];
+        options.span_percent_new = 20 + round; /* the rules may be others by now */
+        options.bytes = round == 3 ? 2 * SIZE : SIZE;
+        assert_int_equal(try_open(&options, &table, text), 0);
+        assert_int_equal(weir_table_span_percent(table), has[round]);
+
+        struct weir_table_owner *owner = attach(table);
+        struct weir_limit log = make_limit(table, log_an_hour);
+
+        for (uint64_t key = 0; key < 50; key++) {
+            assert_true(decide_key(table, owner, &log, key, 1, START + round));
+            assert_int_equal(remaining(table, owner, &log, key, START + round), 9 - round);
+        }
+        validate(table);
+        options.span_percent = has[round] + 1;
+        assert_int_equal(try_open(&options, &second, text), WEIR_ERR_BUSY);
+        weir_table_detach(owner);
+        weir_table_close(table);
+    }
+    unlink(path);
+}
+
 /* Damage anywhere: the file is refused, or every call on it returns. Nothing crashes. */
 static void no_damage_crashes_an_operation(void **state)
 {
@@ -539,6 +573,7 @@ int main(void)
         TEST(an_empty_file_is_filled),
         TEST(what_is_no_file_or_nowhere_is_refused),
         TEST(a_full_disk_is_an_error_at_once),
+        TEST(another_share_of_spans_copies_the_file),
         TEST(no_damage_crashes_an_operation),
         TEST(many_creators_make_one_file),
         TEST(parameters_that_no_state_has_make_room_for_others),
