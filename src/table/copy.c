@@ -10,44 +10,16 @@
 #include "table/span_heap.h"
 #include "table/undo.h"
 
-struct copy {
-    struct weir_table *to;
-    const struct weir_table *from;
-    struct weir_table_owner *owner; /* writes to `to` */
-    uint16_t *ids;                  /* of `to`, by those of `from`; 0: not copied */
-    uint64_t now_ns;
-};
-
-static void copy_params(struct copy *copy)
+/* Sets what a slot of the new region holds: the cell, or a span of its own. */
+static bool fill_state(struct copy *copy, const struct copy_state *from, uint32_t state[3])
 {
-    for (uint32_t i = 0; i < copy->from->fixed.params_max; i++) {
-        const struct table_param *param = &copy->from->params[i];
-        const struct weir_limit *known = region_limit(copy->from, (uint16_t)(i + 1));
-
-        if (known == NULL)
-            continue;
-
-        struct weir_limit limit = *known;
-        uint64_t account = copy->from->accounts[param->account].name;
-
-        if (params_intern(copy->to, &limit, account) == 0)
-            copy->ids[i + 1] = limit.id;
-    }
-}
-
-/* Copies what a slot holds into `state`: itself, or a span of its own, as large as its content. */
-static bool copy_state(struct copy *copy, const struct table_bucket *bucket, uint32_t i,
-                       const struct weir_limit *limit, uint32_t state[3])
-{
-    const struct weir_span_source source = {limit, slot_state_span(copy->from, bucket, i, limit),
-                                            copy->now_ns};
+    const struct weir_limit *limit = from->limit;
+    const struct weir_span_source source = {limit, from->span, copy->now_ns};
     uint32_t words = 2; /* a cell */
 
-    memcpy(state, bucket->slot[i].state, 3 * sizeof state[0]);
+    memcpy(state, from->state, 3 * sizeof state[0]);
     if (!region_has_span(limit))
         return true;
-    if (source.span == NULL)
-        return false;
     if (limit->span_words > 0)
         words = weir_span_needs(&source, limit, 0, 0);
 
@@ -78,52 +50,40 @@ static void clear_slot(struct copy *copy, struct table_bucket *bucket, uint32_t 
     slot_set_param(bucket, i, 0);
 }
 
-static void copy_slot(struct copy *copy, uint64_t index, uint32_t i)
+void copy_state(struct copy *copy, const struct copy_state *from)
 {
     struct weir_table *to = copy->to;
-    const struct table_bucket *bucket = &copy->from->buckets[index];
-    const struct weir_limit *limit = region_limit(copy->from, bucket->param[i]);
-    struct position at = {index, slot_tag(bucket, i)};
-    uint32_t state[3];
-
-    if (limit == NULL || copy->ids[bucket->param[i]] == 0 ||
-        slot_fresh_at(copy->from, bucket, i) <= copy->now_ns)
-        return;
-    if (slot_is_second(bucket, i))
-        at.bucket = position_other(&copy->from->map, at.bucket, at.tag);
-    at = position_move(&copy->from->map, copy->from->fixed.identity_bits, at, &to->map);
-
+    struct position at = position_move(&copy->map, copy->identity_bits, from->at, &to->map);
     uint64_t other = position_other(&to->map, at.bucket, at.tag);
     struct table_bucket *pair[2] = {region_bucket(to, at.bucket), region_bucket(to, other)};
     struct place place = {.taken = {0, 0}};
+    uint32_t state[3];
 
     if (placement_free(to, pair, copy->now_ns, &place) == PLACE_NONE &&
-        placement_evict(copy->owner, pair, copy->ids[bucket->param[i]], copy->now_ns, &place) ==
-            PLACE_NONE)
+        placement_evict(copy->owner, pair, from->param, copy->now_ns, &place) == PLACE_NONE)
         return;
     clear_slot(copy, place.bucket, place.slot);
-
-    if (!copy_state(copy, bucket, i, limit, state))
-        return;
-    slot_put(place.bucket, place.slot, at.tag, place.bucket != pair[0], copy->ids[bucket->param[i]],
-             state);
-    if (region_has_span(limit))
-        *heap_owner_of(to, slot_span(place.bucket, place.slot)) =
-            (uint64_t)(place.bucket - to->buckets) << 3 | place.slot;
+    if (fill_state(copy, from, state)) {
+        slot_put(place.bucket, place.slot, at.tag, place.bucket != pair[0], from->param, state);
+        if (region_has_span(from->limit))
+            *heap_owner_of(to, slot_span(place.bucket, place.slot)) =
+                (uint64_t)(place.bucket - to->buckets) << 3 | place.slot;
+    }
+    undo_finish(copy->owner);
 }
 
-int copy_region(struct weir_table *to, const struct weir_table *from)
+int copy_begin(struct copy *copy, uint64_t mark_ns)
 {
-    struct weir_table_owner *owner = calloc(1, sizeof *owner);
-    uint16_t *ids = calloc((size_t)from->fixed.params_max + 1, sizeof *ids);
+    struct weir_table *to = copy->to;
     struct table_header *header = to->header;
-    int err = WEIR_ERR_MEMORY;
+    struct weir_table_owner *owner = calloc(1, sizeof *owner);
 
-    if (owner == NULL || ids == NULL)
-        goto free_both;
+    copy->owner = owner;
+    if (owner == NULL)
+        return WEIR_ERR_MEMORY;
     owner->slots.held = calloc(header->params_max, sizeof *owner->slots.held);
     if (owner->slots.held == NULL)
-        goto free_both;
+        return WEIR_ERR_MEMORY;
     /* The new file is nobody's yet: this owner needs no slot of its own and no file lock. */
     owner->table = to;
     owner->slot = &to->owners[0];
@@ -131,30 +91,79 @@ int copy_region(struct weir_table *to, const struct weir_table *from)
     owner->fd = -1;
     owner->no_run = UINT32_MAX;
     to->service = owner;
-    if (header->identity_bits > from->fixed.identity_bits) {
-        header->identity_bits = from->fixed.identity_bits;
+    if (header->identity_bits > copy->identity_bits) {
+        header->identity_bits = copy->identity_bits;
         header->check = layout_header_check(header);
         to->map = position_map_of(header);
     }
-    header->t0_ns = from->fixed.t0_ns;
-    header->mark_ns = from->header->mark_ns;
+    header->t0_ns = copy->now_ns;
+    header->mark_ns = mark_ns;
     to->fixed = *header;
+    return 0;
+}
 
-    struct copy copy = {to, from, owner, ids, header->t0_ns};
+void copy_end(struct copy *copy)
+{
+    copy->to->service = NULL;
+    if (copy->owner != NULL)
+        free(copy->owner->slots.held);
+    free(copy->owner);
+}
 
-    copy_params(&copy);
-    for (uint64_t b = 0; b < from->fixed.buckets; b++)
-        for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
-            if (from->buckets[b].param[i] != 0)
-                copy_slot(&copy, b, i);
-            undo_finish(owner);
-        }
-    to->service = NULL;
-    err = 0;
-free_both:
-    if (owner != NULL)
-        free(owner->slots.held);
+/* Sets the ids that the parameters of `from` have in `to`; 0: none. */
+static void copy_params(struct weir_table *to, const struct weir_table *from, uint16_t *ids)
+{
+    for (uint32_t i = 0; i < from->fixed.params_max; i++) {
+        const struct table_param *param = &from->params[i];
+        const struct weir_limit *known = region_limit(from, (uint16_t)(i + 1));
+
+        if (known == NULL)
+            continue;
+
+        struct weir_limit limit = *known;
+
+        if (params_intern(to, &limit, from->accounts[param->account].name) == 0)
+            ids[i + 1] = limit.id;
+    }
+}
+
+static void copy_slot(struct copy *copy, const struct weir_table *from, const uint16_t *ids,
+                      uint64_t index, uint32_t i)
+{
+    const struct table_bucket *bucket = &from->buckets[index];
+    const struct weir_limit *limit = region_limit(from, bucket->param[i]);
+    struct copy_state state = {.at = {index, slot_tag(bucket, i)}, .limit = limit};
+
+    if (limit == NULL || ids[bucket->param[i]] == 0 ||
+        slot_fresh_at(from, bucket, i) <= copy->now_ns)
+        return;
+    if (slot_is_second(bucket, i))
+        state.at.bucket = position_other(&from->map, index, state.at.tag);
+    state.param = ids[bucket->param[i]];
+    memcpy(state.state, bucket->slot[i].state, sizeof state.state);
+    if (region_has_span(limit))
+        state.span = slot_state_span(from, bucket, i, limit);
+    copy_state(copy, &state);
+}
+
+int copy_region(struct weir_table *to, const struct weir_table *from)
+{
+    const struct table_header *header = &from->fixed;
+    uint16_t *ids = calloc((size_t)header->params_max + 1, sizeof *ids);
+    struct copy copy = {.to = to,
+                        .map = from->map,
+                        .identity_bits = header->identity_bits,
+                        .now_ns = header->t0_ns};
+    int err = ids == NULL ? WEIR_ERR_MEMORY : copy_begin(&copy, from->header->mark_ns);
+
+    if (err == 0) {
+        copy_params(to, from, ids);
+        for (uint64_t b = 0; b < header->buckets; b++)
+            for (uint32_t i = 0; i < BUCKET_SLOTS; i++)
+                if (from->buckets[b].param[i] != 0)
+                    copy_slot(&copy, from, ids, b, i);
+    }
+    copy_end(&copy);
     free(ids);
-    free(owner);
     return err;
 }

@@ -14,6 +14,7 @@
 #include "table/copy.h"
 #include "table/owner.h"
 #include "table/undo.h"
+#include "table/version1.h"
 
 /* A time beyond this is no time (see weir/limit.h). */
 #define TIME_MAX (UINT64_C(1) << 62)
@@ -145,9 +146,20 @@ static int copy(struct weir_table *table, const struct weir_table_options *optio
     return WEIR_ERR_BUSY;
 }
 
-/* Makes the file `path` new: from `old` what fits (NULL: empty). */
+/* What a new file is filled from: a region of today, or one of version 1. */
+struct source {
+    const struct weir_table *table;
+    struct version1 *version1;
+};
+
+static const uint64_t *source_secret(const struct source *from)
+{
+    return from->version1 != NULL ? version1_secret(from->version1) : from->table->fixed.secret;
+}
+
+/* Makes the file `path` new: from another one what fits (NULL: empty). */
 static int create(struct weir_table *table, const struct weir_table_options *options,
-                  const struct weir_table *old, bool replace, struct weir_reason *reason)
+                  const struct source *from, bool replace, struct weir_reason *reason)
 {
     size_t size = strlen(table->path) + sizeof ".new";
     char *draft = malloc(size);
@@ -164,11 +176,12 @@ static int create(struct weir_table *table, const struct weir_table_options *opt
         err = 1; /* another process was faster: open that */
         goto remove_draft;
     }
-    if (old != NULL)
-        memcpy(with_secret.secret, old->fixed.secret, sizeof with_secret.secret);
+    if (from != NULL)
+        memcpy(with_secret.secret, source_secret(from), sizeof with_secret.secret);
     err = build(table, draft, &with_secret, reason);
-    if (err == 0 && old != NULL)
-        err = copy(table, options, old, reason);
+    if (err == 0 && from != NULL)
+        err = from->version1 != NULL ? version1_copy(table, from->version1)
+                                     : copy(table, options, from->table, reason);
     if (err < 0)
         goto remove_draft;
     if (rename(draft, table->path) == 0)
@@ -276,10 +289,39 @@ static int replace(struct weir_table *table, const struct weir_table_options *op
     if (keep && options->span_percent == 0)
         same_share.span_percent = old.header->span_percent;
 
-    int err = create(table, &same_share, keep ? &old : NULL, true, reason);
+    const struct source from = {.table = &old};
+    int err = create(table, &same_share, keep ? &from : NULL, true, reason);
 
     region_unmap(&old);
     close(old.fd); /* only now: who waits for it then finds that it has lost its name */
+    return err;
+}
+
+static bool is_version1(int fd)
+{
+    uint8_t header[512];
+    ssize_t size = pread(fd, header, sizeof header, 0);
+
+    return size > 0 && version1_is(header, (size_t)size);
+}
+
+/* Replaces a file of version 1 by a copy of its states. */
+static int upgrade(struct weir_table *table, const struct weir_table_options *options,
+                   uint64_t size, bool alone, struct weir_reason *reason)
+{
+    struct weir_reason detail = {""};
+    struct source from = {.table = NULL};
+    int fd = table->fd, err;
+
+    if (!alone)
+        return fail(reason, WEIR_ERR_BUSY, table->path,
+                    "in use by another process, of an older version of weir");
+    err = version1_open(&from.version1, fd, size, options->wall_ns, &detail);
+    if (err < 0)
+        return fail(reason, err, table->path, detail.text);
+    err = create(table, options, &from, true, reason);
+    version1_close(from.version1);
+    close(fd); /* only now, as in replace */
     return err;
 }
 
@@ -287,12 +329,14 @@ static int replace(struct weir_table *table, const struct weir_table_options *op
 static int try_open_file(struct weir_table *table, const struct weir_table_options *options,
                          bool *alone, struct weir_reason *reason)
 {
+    const struct source copied = {.table = options->copy_of};
     struct stat status;
 
     *alone = false;
     table->fd = open(table->path, O_RDWR | O_CLOEXEC);
     if (table->fd < 0)
-        return errno == ENOENT ? create(table, options, options->copy_of, false, reason)
+        return errno == ENOENT ? create(table, options, options->copy_of != NULL ? &copied : NULL,
+                                        false, reason)
                                : fail_errno(reason, table->path, "open it");
     if (fstat(table->fd, &status) != 0 || !S_ISREG(status.st_mode))
         return fail(reason, WEIR_ERR_FORMAT, table->path, "not a regular file");
@@ -308,7 +352,9 @@ static int try_open_file(struct weir_table *table, const struct weir_table_optio
     if (*alone && fstat(table->fd, &status) == 0 && status.st_size == 0)
         return replace(table, options, false, reason); /* an empty file has no state to lose */
 
-    int err = open_existing(table, options, *alone, reason);
+    bool old = is_version1(table->fd);
+    int err = old ? upgrade(table, options, (uint64_t)status.st_size, *alone, reason)
+                  : open_existing(table, options, *alone, reason);
 
     if (err < 0 && options->reset && (err == WEIR_ERR_FORMAT || err == WEIR_ERR_DAMAGED)) {
         region_unmap(table);
@@ -320,7 +366,7 @@ static int try_open_file(struct weir_table *table, const struct weir_table_optio
     }
     struct table_header plan;
 
-    if (err == 0 && layout_plan(&plan, options, reason) == 0 &&
+    if (err == 0 && !old && layout_plan(&plan, options, reason) == 0 &&
         is_other(&table->fixed, options, &plan))
         err = replace(table, options, true, reason);
     return err;

@@ -490,8 +490,8 @@ static void spans_that_run_out_are_taken_from_keys_that_do_not_deny(void **state
 
 static void spans_that_all_deny_leave_newcomers_to_overflow(void **state)
 {
-    struct weir_table *table = open_table(
-        &(struct weir_table_options){.bytes = UINT64_C(1) << 20, .span_percent = 10});
+    struct weir_table *table =
+        open_table(&(struct weir_table_options){.bytes = UINT64_C(1) << 20, .span_percent = 10});
     struct weir_table_owner *owner = attach(table);
     struct weir_limit log = make_limit(
         table,
