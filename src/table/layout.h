@@ -111,7 +111,7 @@ struct table_owner_slot {
 
 /* A page of spans: free, cut into spans of one class, or part of a run that is one span. */
 enum { PAGE_FREE, PAGE_CUT, PAGE_RUN, PAGE_RUN_REST };
-#define SPAN_CLASSES 17 /* 2, 3, 4, 6, 8, 12 ... 512 words: a page holds at least one */
+#define SPAN_CLASSES 17 /* 2 to 512 words: a page holds at least one; see span_heap.c */
 #define PAGE_WORDS (TABLE_PAGE / 8)
 
 struct table_page {

@@ -5,8 +5,9 @@
  * the slot when the check is charged, and the old one given back, all in the transaction of the
  * decision. If the check is not charged, the transaction takes it back.
  *
- * The heap has spans of certain sizes only, each larger than the one before by a third or a half.
- * So a state that grows by a word at a time is copied every time that it has grown by a third.
+ * The heap has spans of certain sizes only, most of them a third or a half larger than the one
+ * before, and a state gets an eighth more than it needs. So one that grows by a word at a time is
+ * copied each time that it has grown by a quarter or so.
  */
 #include "core/cell.h"
 #include "table/owner.h"

@@ -9,10 +9,31 @@
 _Static_assert(sizeof(struct table_page) == 8 + 8 * BITMAP_WORDS, "a bit for each span of 2 words");
 _Static_assert(PAGE_WORDS / 2 <= 64 * BITMAP_WORDS, "a bit for each span of 2 words");
 
-/* 2, 3, 4, 6, 8, 12, ... */
+/* Words of the spans of each class: a half or a third more than those of the one before, but where
+ * a few fill a page as large as so many can be. */
+static const uint16_t sizes[SPAN_CLASSES] = {
+    2,
+    3,
+    4,
+    6,
+    8,
+    12,
+    16,
+    24,
+    32,
+    PAGE_WORDS / 11,
+    PAGE_WORDS / 8,
+    PAGE_WORDS / 6,
+    PAGE_WORDS / 5,
+    PAGE_WORDS / 4,
+    PAGE_WORDS / 3,
+    PAGE_WORDS / 2,
+    PAGE_WORDS,
+};
+
 static uint32_t class_words(uint32_t class)
 {
-    return (class % 2 == 0 ? 2u : 3u) << class / 2;
+    return sizes[class];
 }
 
 static uint32_t class_of(uint32_t words)

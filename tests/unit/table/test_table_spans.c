@@ -35,14 +35,13 @@ static uint64_t remaining(struct weir_table *table, struct weir_table_owner *own
 }
 
 /* The most that a span takes which was made for a state of so many words: an eighth more and the
- * heap's own word, rounded up to a size of the heap, which is less than half as much again (above a
- * page: to the next page); and what is left over of the one page that is cut into such spans, which
- * counts as used and is less than one of them. */
+ * heap's own word, rounded up to a size of the heap, which is at most twice as much; and what is
+ * left over of the one page that is cut into such spans, which counts as used. */
 static uint64_t most_bytes(uint64_t words)
 {
     uint64_t bytes = (words * 9 / 8 + 1) * 8;
 
-    return bytes < 4096 ? 2 * (bytes * 3 / 2) : bytes + 4096;
+    return bytes < 4096 ? (bytes > 2048 ? 4096 : bytes * 3 / 2 + 96) : bytes + 4096;
 }
 
 static void a_log_takes_room_for_what_it_holds(void **state)
