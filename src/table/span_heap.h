@@ -1,9 +1,10 @@
 /* The heap of spans: states of more than 12 bytes, inside the region.
  *
- * Pages of 4 KiB are cut into spans of one size class (2, 3, 4, 6, 8, 12 ... 512 words; see span_heap.c), or, for
- * what is larger, join to a run of pages. A page that has no span left is free again, so that
- * memory moves from one class to another. Which spans of a page are taken stands in a bitmap
- * outside of it: nothing is ever written into a free span but by who is allocating it.
+ * Pages of 4 KiB are cut into spans of one size class (2, 3, 4, 6, 8, 12 ... 512 words; see
+ * span_heap.c), or, for what is larger, join to a run of pages. A page that has no span left is
+ * free again, so that memory moves from one class to another. Which spans of a page are taken
+ * stands in a bitmap outside of it: nothing is ever written into a free span but by who is
+ * allocating it.
  *
  * Every change goes through the undo journal of the transaction that it belongs to. The caller
  * holds the heap's lock from its first allocation or release to the end of that transaction. A span

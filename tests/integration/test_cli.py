@@ -118,6 +118,21 @@ def test_validate_hints_at_what_two_counters_admit(tmp_path):
     assert list(found) == ["l0, l1, l2, l3, l4 and 2 more"]
 
 
+def test_validate_says_how_much_of_the_state_is_for_spans(tmp_path):
+    limits = ("limits:\n  - { name: a, key: [user], algorithm: sliding_log, rate: 5/s }\n"
+              "  - { name: b, key: [user], algorithm: gcra, rate: 5/s }\n")
+    chosen = write(tmp_path, "chosen.yaml", "version: 1\n" + limits)
+    given = write(tmp_path, "given.yaml", "version: 1\nstate: { spans: 40% }\n" + limits)
+    wrong = write(tmp_path, "wrong.yaml", "version: 1\nstate: { spans: 95% }\n" + limits)
+    assert run_weir("validate", chosen).stdout == (
+        f"{chosen}: OK, 2 limits, 26% of a new state for spans\n")
+    assert run_weir("validate", given).stdout == (
+        f"{given}: OK, 2 limits, 40% of the state for spans (26% would suit)\n")
+    done = run_weir("validate", wrong)
+    assert done.returncode == 1
+    assert "`spans`" in done.stderr and "90%" in done.stderr
+
+
 def test_validate_tells_what_requests_must_say(tmp_path):
     """A limit by an attribute that none says limits nobody: a mistaken name is to be seen."""
     rules = write(tmp_path, "rules.yaml", "version: 1\nlimits:\n"

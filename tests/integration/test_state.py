@@ -195,6 +195,22 @@ def test_another_size_copies_what_fits(tmp_path):
         weir.stop()
 
 
+def test_another_share_of_spans_copies_the_file(tmp_path):
+    """The rules choose it, the file keeps it, and state.spans changes it."""
+    log = {"name": "log", "key": ["user"], "algorithm": "sliding_log", "rate": "1000/min"}
+    state = {"file": str(tmp_path / "state"), "size": "1MiB"}
+    wanted = [({}, [BUDGET], 2), ({}, [BUDGET, log], 2), ({"spans": "30%"}, [BUDGET, log], 30),
+              ({}, [BUDGET], 30)]
+    with Weir(tmp_path, rules_of(BUDGET, state=state)) as weir:
+        left = remaining(weir)
+        for spans, limits, percent in wanted:
+            weir.stop()
+            weir.write_rules(rules_of(*limits, state={**state, **spans}))
+            weir.start()
+            assert f" spans_percent={percent} " in weir.wait_event("started")
+            assert remaining(weir) == left
+
+
 def test_the_process_is_no_larger_than_configured(tmp_path):
     """A flood of keys into 1 MiB."""
     limit = {"name": "api", "key": ["client.ip"], "algorithm": "gcra", "rate": "1/hour"}
