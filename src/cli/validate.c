@@ -16,12 +16,9 @@
 static const char help[] =
     "Usage: weir validate [OPTION]... FILE...\n"
     "       weir validate --envoy-config=DIR [--merge-domains]\n"
-    "Check rules files, the files that they name, and whether `weir serve` would start with them.
-"
-    "Every problem is one line on standard error, FILE:LINE:COLUMN: MESSAGE, and makes the exit
-"
-    "status 1. Hints go to standard output: limits that hold, but not as exactly as they look.
-"
+    "Check rules files, the files that they name, and whether `weir serve` would start with them.\n"
+    "Every problem is one line on standard error, FILE:LINE:COLUMN: MESSAGE, and makes the exit\n"
+    "status 1. Hints go to standard output: limits that hold, but not as exactly as they look.\n"
     "\n"
     "      --envoy-config=DIR  check the configuration of Envoy's rate limit service instead\n"
     "      --merge-domains     as MERGE_DOMAIN_CONFIG: files may share a domain\n"
