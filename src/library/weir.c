@@ -43,7 +43,7 @@ static void explain(struct weir_reason *reason, const struct weir_problems *prob
         return;
     const struct weir_problem *first = &problems->list[0];
     uint32_t more = problems->count - 1 + problems->dropped;
-    char place[32] = "", others[32] = "";
+    char place[24] = "", others[24] = ""; /* for the largest numbers: all of it fits */
     if (first->line > 0)
         snprintf(place, sizeof place, "%u:%u:", first->line, first->column);
     if (more > 0)

@@ -343,7 +343,7 @@ def test_a_server_that_stops_answering_is_given_up():
 
 def test_a_pause_of_the_load_is_not_a_server_that_does_not_answer():
     with peer_of(answer_all(b"+OK\r\n")) as peer:
-        told, _ = bench(*of(peer), "--command", "ping", "--rate", 2, "-n", 3, "--timeout", 0.3)
+        told, _ = bench(*of(peer), "--command", "ping", "--rate", 0.4, "-n", 3, "--timeout", 2)
         assert (told["replies"], told["lost"]) == (3, 0)
 
 

@@ -118,7 +118,7 @@ def http(body, status="200 OK"):
     (http(b'{"detail": "name the host"}', "403 Forbidden"), "/v1/limits: status 403: name the host"),
     (http(b"no", "404 Not Found"), "/v1/limits: status 404"),
     (http(b"x", "302 Found\r\nLocation: http://127.0.0.1:1/"), "/v1/limits: status 302"),
-    (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "transfer closed"),
+    (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "with 99 bytes"),
     (b"SSH-2.0-OpenSSH\r\n", "HTTP/0.9"),
 ])
 def test_an_answer_that_is_none_is_a_failure_with_a_reason(answer, told):

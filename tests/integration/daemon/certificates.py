@@ -17,15 +17,16 @@ class Authority:
         self.cert, self.key = folder / f"{name}.pem", folder / f"{name}.key"
         _openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                  "-keyout", self.key, "-out", self.cert, "-days", 30, "-subj", f"/CN={name}",
-                 "-addext", "basicConstraints=critical,CA:TRUE")
+                 "-addext", "basicConstraints=critical,CA:TRUE",
+                 "-addext", "keyUsage=critical,keyCertSign")
 
     def sign(self, base, names="DNS:localhost,IP:127.0.0.1", common_name=None):
         """Writes `base`.pem and `base`.key, each renamed into its place; returns the two paths."""
         request, extensions = self.folder / f"{base}.csr", self.folder / f"{base}.ext"
         cert, key = self.folder / f"{base}.pem", self.folder / f"{base}.key"
         new_cert, new_key = cert.with_suffix(".pem.new"), key.with_suffix(".key.new")
-        extensions.write_text(f"basicConstraints=CA:FALSE\nsubjectAltName={names}\n" if names
-                              else "basicConstraints=CA:FALSE\n")
+        extensions.write_text("basicConstraints=CA:FALSE\nauthorityKeyIdentifier=keyid\n" +
+                              (f"subjectAltName={names}\n" if names else ""))
         _openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                  "-keyout", new_key, "-out", request, "-subj", f"/CN={common_name or base}")
         _openssl("x509", "-req", "-in", request, "-CA", self.cert, "-CAkey", self.key,

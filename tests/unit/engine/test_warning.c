@@ -395,7 +395,7 @@ static void dry_runs_refunds_and_keys_that_are_not_enforced_warn_of_nothing(void
     open_world("- {name: a, key: [user], rate: 100/day, warn_at: 80%, enforce: 50%}\n", false);
     uint32_t shadowed = 0;
     for (int user = 0; user < 64; user++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "u%d", user);
         struct weir_decision *d = decide(world.engine, name, 90, WEIR_OP_PEEK, 0);
         shadowed += (d->checks[0].flags & WEIR_CHECK_SHADOW) != 0;
@@ -459,7 +459,7 @@ static void a_settlement_warns_of_no_limit_that_is_enforced_on_some_keys(void **
 {
     open_world("- {name: a, key: [user], rate: 100/day, warn_at: 80%, enforce: 50%}\n", false);
     for (int user = 0; user < 64; user++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "u%d", user);
         struct weir_decision *d = take(world.engine, name, 90);
         d->op = WEIR_OP_DEBIT;
@@ -590,7 +590,7 @@ static void more_warnings_at_a_time_than_there_is_room_for_are_due_again(void **
 {
     enum { KEYS = WEIR_WARNINGS_MAX * 2 + 5 };
     struct weir_decision *all[KEYS];
-    char name[8];
+    char name[16];
     open_elsewhere();
     for (int round = 0; round < 8;
          round++) { /* some of which ask for what is known and forgotten */
@@ -614,7 +614,7 @@ static void more_warnings_at_a_time_than_there_is_room_for_are_due_again(void **
 static void a_table_has_no_such_bound(void **state)
 {
     struct weir_decision *all[DECISIONS];
-    char name[8];
+    char name[16];
     open_algorithm(7, "80%");
     for (int i = 0; i < DECISIONS; i++) {
         snprintf(name, sizeof name, "u%d", i);
