@@ -214,6 +214,8 @@ static struct weir_check *add_check(struct step_maker *maker, const struct weir_
     return check;
 }
 
+/* One record a reservation, at one place: its id's, beside the first limit that it names. What a
+ * step charges or gives back, and to which limits, plays no part in that. */
 static void add_record(struct step_maker *maker)
 {
     const struct weir_reservation *r = &maker->reservation;

@@ -150,13 +150,14 @@ static int send_step(struct store *store, struct flight *flight, struct redis_st
     return call_send(store, call, &flight->calls, flight->give_up_hr);
 }
 
-/* Sends what can be sent now. Returns the plan's state. */
+/* Sends what can be sent now: of a plan that is decided, what is to be rolled back. Returns its
+ * state. */
 static uint8_t go_on(struct store *store, struct flight *flight)
 {
     struct redis_plan *plan = flight->plan;
     struct redis_step step;
 
-    while (plan->state == REDIS_PLAN_RUNNING && redis_plan_next(plan, &step)) {
+    while (plan->state != REDIS_PLAN_FAILED && redis_plan_next(plan, &step)) {
         if (step.kind == REDIS_STEP_ROLL_BACK)
             background_roll_back(store, flight, step);
         else if (send_step(store, flight, step) < 0)
@@ -228,23 +229,12 @@ static void step_answered(struct store *store, struct flight *flight, struct sto
 
 /* --- Either ----------------------------------------------------------------------------------- */
 
-/* Where the states live: so that it is computed once. The record of an idempotency key lives beside
- * the first check that has a state: it is asked before anything else is charged. */
+/* Where the states live: so that it is computed once. */
 static void place(struct weir_decision *decision)
 {
-    uint64_t first = 0;
-
-    for (uint16_t i = 0; i < decision->count; i++) {
-        struct weir_check *check = &decision->checks[i];
-
-        if (!redis_plan_has_state(check))
-            continue;
-        if (check->flags & WEIR_CHECK_ONCE && first != 0)
-            check->tag = first;
-        check->tag = redis_key_tag(check);
-        if (first == 0)
-            first = check->tag;
-    }
+    for (uint16_t i = 0; i < decision->count; i++)
+        if (redis_plan_has_state(&decision->checks[i]))
+            decision->checks[i].tag = redis_key_tag(&decision->checks[i]);
 }
 
 int flight_start(struct store *store, struct flight *flight)

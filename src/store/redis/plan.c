@@ -86,6 +86,9 @@ static void group_checks(struct redis_plan *plan, const struct weir_decision *de
     uint8_t group[WEIR_CHECKS_MAX], first = 0;
 
     for (uint16_t i = 0; i < decision->count; i++)
+        if (decision->checks[i].flags & WEIR_CHECK_ONCE) /* it is asked first */
+            (void)group_of(plan, one_slot ? 0 : slot_of(&decision->checks[i]));
+    for (uint16_t i = 0; i < decision->count; i++)
         if (redis_plan_has_state(&decision->checks[i])) {
             group[i] = group_of(plan, one_slot ? 0 : slot_of(&decision->checks[i]));
             plan->groups[group[i]].count++;

@@ -1,7 +1,8 @@
 /* The plan of a decision that takes more than one script call: no sockets, no clock.
  *
- * Checks are grouped by the slot of their keys, in the order of the first check of each; a group is
- * decided atomically by one call. Groups become one decision like this:
+ * Checks are grouped by the slot of their keys; a group is decided atomically by one call. The group
+ * of an idempotency record is the first, the others follow in the order of their first checks.
+ * Groups become one decision like this:
  *
  *   ALL, decide    Group after group is RESERVEd. All admit: allowed. The first that denies ends
  *                  it: what was reserved is rolled back, and every other group is PEEKed, so that
@@ -9,8 +10,8 @@
  *                  be denied by it; nobody is ever admitted by one.
  *   others         (EACH, QUOTA, peek, debit, refund, release, reset, look) No group's verdict
  *                  changes what another is charged: all groups at once.
- *   an idempotency record stands in the first group (the store gives it that group's tag) and is
- *                  asked first. Where it was there, the others are PEEKed and told as admitted.
+ *   an idempotency record is asked first, with the checks of its slot. Where it was there, the
+ *                  other groups are PEEKed and told as admitted.
  *   a check without state that denies the whole, under ALL: every group is PEEKed.
  *
  * Checks with `on_deny: charge` are charged although the request is denied: where their group is

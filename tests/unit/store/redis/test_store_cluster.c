@@ -209,6 +209,28 @@ static void a_repeat_charges_no_server_again(void **state)
     assert_left(rig, &limit, 6);
 }
 
+/* A record keeps its place, whatever stands beside it: also where no check of its decision does. */
+static void a_denial_takes_back_a_record_that_is_alone_in_its_slot(void **state)
+{
+    struct store_rig *rig = *state;
+    struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 10, 24 * 3600 * SECOND);
+    struct weir_limit once = store_rig_limit(WEIR_GCRA, 1, 60 * SECOND);
+    static const uint64_t costs[] = {11, 10, 10};
+    char key[32], record[32];
+
+    key_of(0, "k", key);
+    key_of(2, "request", record);
+    for (int i = 0; i < 3; i++) {
+        struct rig_decision decision;
+
+        store_rig_begin(&decision, WEIR_OP_DECIDE);
+        store_rig_add(&decision, &limit, key, costs[i]);
+        store_rig_add(&decision, &once, record, 1)->flags = WEIR_CHECK_ONCE;
+        assert_int_equal(store_rig_decide(rig, &decision), i == 0 ? WEIR_DENIED : WEIR_ALLOWED);
+        assert_int_equal(decision.decision.repeated, i == 2);
+    }
+}
+
 /* Cancelled between any two replies. What was decided before that stays; all else is taken back. */
 static void a_decision_that_is_cancelled_is_taken_back_everywhere(void **state)
 {
@@ -302,6 +324,7 @@ int main(void)
         TEST(random_decisions_are_those_of_one_store),
         REAL(a_denial_on_one_server_charges_nothing_on_the_others),
         REAL(a_repeat_charges_no_server_again),
+        REAL(a_denial_takes_back_a_record_that_is_alone_in_its_slot),
         REAL(a_decision_that_is_cancelled_is_taken_back_everywhere),
         REAL(one_silent_server_is_no_outage),
         REAL(a_reservation_is_taken_back_over_another_connection),
