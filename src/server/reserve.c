@@ -23,13 +23,14 @@ static uint64_t hash_peer(const struct weir_connection *connection)
     return hash[0];
 }
 
-/* Whose the place of a decision is; see reserve.h. False: it can charge nothing. */
+/* Whose the place of a decision is; see reserve.h. `connection` NULL: it has gone; all whose limits
+ * have no key are then one caller, until they are released. False: it can charge nothing. */
 static bool caller_of(const struct weir_connection *connection,
                       const struct weir_decision *decision, uint64_t *caller)
 {
     bool any = weir_engine_looks(decision);
     uint32_t fewest = UINT32_MAX;
-    *caller = hash_peer(connection);
+    *caller = connection != NULL ? hash_peer(connection) : 0;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
         if (!weir_reservation_covers(decision, i))
@@ -85,45 +86,72 @@ void weir_reserve_cancel(struct weir_worker *worker, const struct weir_reserve *
     weir_worker_give(worker, reserve->decision);
 }
 
+struct kept {
+    struct weir_worker *worker;
+    const struct weir_connection *connection; /* NULL: it has gone */
+    struct weir_decision *decision;
+    uint32_t place;
+};
+
 /* Writes the token of one that was allowed, and has it released when its life ends, or `at_once`.
  * Returns its size. */
-static size_t keep(const struct weir_slot *slot, bool at_once,
-                   char token[WEIR_RESERVATION_TEXT_MAX], uint64_t *life_ns)
+static size_t keep(const struct kept *kept, bool at_once, char token[WEIR_RESERVATION_TEXT_MAX],
+                   uint64_t *life_ns)
 {
-    struct weir_worker *worker = slot->connection->worker;
+    struct weir_worker *worker = kept->worker;
     uint64_t id, caller;
-    size_t size = weir_engine_reservation(worker->engine, slot->decision, worker->now_ns, life_ns,
+    size_t size = weir_engine_reservation(worker->engine, kept->decision, worker->now_ns, life_ns,
                                           &id, token);
     uint64_t ends_at_ns = worker->now_ns + (at_once ? 0 : *life_ns);
-    if (weir_engine_reserved(slot->decision) &&
-        caller_of(slot->connection, slot->decision, &caller))
-        weir_reservations_add(worker->reservations, slot->place, caller, id, ends_at_ns,
+    if (weir_engine_reserved(kept->decision) &&
+        caller_of(kept->connection, kept->decision, &caller))
+        weir_reservations_add(worker->reservations, kept->place, caller, id, ends_at_ns,
                               (struct weir_bytes){token, size});
     else
-        give_place(worker, slot->place);
+        give_place(worker, kept->place);
     return size;
+}
+
+static struct kept kept_of(const struct weir_slot *slot)
+{
+    return (struct kept){slot->connection->worker, slot->connection, slot->decision, slot->place};
 }
 
 size_t weir_reserve_finish(const struct weir_slot *slot, char token[WEIR_RESERVATION_TEXT_MAX],
                            uint64_t *life_ns)
 {
+    const struct kept kept = kept_of(slot);
     if (slot->decision->verdict == WEIR_ALLOWED)
-        return keep(slot, false, token, life_ns);
-    give_place(slot->connection->worker, slot->place);
+        return keep(&kept, false, token, life_ns);
+    give_place(kept.worker, kept.place);
     *life_ns = 0;
     return 0;
 }
 
-/* Nobody will hear of it: what it has charged is released at the next tick. */
-static void reserve_drop(struct weir_slot *slot)
+/* Nobody has the token: what was charged is released at the next tick. */
+static void release_unheard(const struct kept *kept)
 {
     char token[WEIR_RESERVATION_TEXT_MAX];
     uint64_t life_ns;
-    /* One that is still at the store is forgotten there; what it may charge stays charged. */
-    if (slot->waiting || slot->decision->verdict == WEIR_DENIED)
-        give_place(slot->connection->worker, slot->place);
+    if (kept->decision->verdict == WEIR_DENIED)
+        give_place(kept->worker, kept->place);
     else
-        keep(slot, true, token, &life_ns);
+        keep(kept, true, token, &life_ns);
+}
+
+/* Its connection has gone before the answer. */
+static void reserve_drop(struct weir_slot *slot)
+{
+    const struct kept kept = kept_of(slot);
+    if (!slot->waiting) {
+        release_unheard(&kept);
+    } else if (weir_engine_looks(slot->decision)) {
+        give_place(kept.worker, kept.place); /* cancelled with its slot, before it is charged */
+    } else {
+        /* A store may have charged it, and only its answer says what there is to give back. */
+        slot->decision->owner = weir_reserve_owner(slot->place);
+        slot->decision = NULL;
+    }
 }
 
 void weir_reserve_wait(struct weir_slot *slot, const struct weir_reserve *reserve)
@@ -172,14 +200,22 @@ uint16_t weir_settled_count(const struct weir_decision *decision,
     return count;
 }
 
-void weir_reserve_released(struct weir_worker *worker, struct weir_decision *decision)
+void weir_reserve_alone(struct weir_worker *worker, struct weir_decision *decision)
 {
     struct weir_settled settled;
+    if (decision->owner != NULL) {
+        const struct kept kept = {worker, NULL, decision, weir_reserve_place(decision->owner)};
+        release_unheard(&kept);
+        weir_engine_cancel(worker->engine, decision);
+        worker->taken--;
+        worker->run_wanted = true; /* leases may have to end */
+        return;
+    }
     weir_settle_finish(worker, decision, &settled); /* where the store failed it is tried again */
     weir_worker_give(worker, decision);
 }
 
-/* Queues a settlement that has no slot: weir_reserve_released is told of its end. */
+/* Queues a settlement that has no slot: weir_reserve_alone is called at its end. */
 static void release(struct weir_worker *worker, uint64_t id, struct weir_bytes token)
 {
     static const struct weir_settle settle = {.how = WEIR_SETTLE_RELEASE};

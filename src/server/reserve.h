@@ -45,8 +45,25 @@ void weir_reserve_cancel(struct weir_worker *worker, const struct weir_reserve *
 size_t weir_reserve_finish(const struct weir_slot *slot, char token[WEIR_RESERVATION_TEXT_MAX],
                            uint64_t *life_ns);
 
-/* A release, which no connection waits for, was decided. */
-void weir_reserve_released(struct weir_worker *worker, struct weir_decision *decision);
+/* The owner of a reservation whose connection has gone while the store had it: its place, told from
+ * a slot by an odd address. */
+_Static_assert(UINTPTR_MAX > UINT64_C(2) * UINT32_MAX, "a place fits");
+static inline void *weir_reserve_owner(uint32_t place)
+{
+    return (void *)((uintptr_t)place << 1 | 1);
+}
+static inline uint32_t weir_reserve_place(const void *owner)
+{
+    return (uint32_t)((uintptr_t)owner >> 1);
+}
+/* Whether a decision has no slot, so that its end is for weir_reserve_alone. */
+static inline bool weir_reserve_is_alone(const struct weir_decision *decision)
+{
+    return decision->owner == NULL || ((uintptr_t)decision->owner & 1) != 0;
+}
+
+/* A decision without a slot is done: a release, or a reservation whose connection has gone. */
+void weir_reserve_alone(struct weir_worker *worker, struct weir_decision *decision);
 
 /* Makes a taken decision the settlement of a token. Errors: as weir_engine_apply_settle. */
 int weir_settle_begin(struct weir_worker *worker, struct weir_decision *decision,

@@ -14,11 +14,11 @@ const uint32_t weir_turn_bounds_us[WEIR_TURN_BUCKETS] = {5, 10, 25, 50, 100, 250
 static void worker_on_decided(void *context, struct weir_decision *decision)
 {
     struct weir_worker *worker = context;
-    struct weir_slot *slot = decision->owner;
-    if (!slot) {
-        weir_reserve_released(worker, decision);
+    if (weir_reserve_is_alone(decision)) {
+        weir_reserve_alone(worker, decision);
         return;
     }
+    struct weir_slot *slot = decision->owner;
     if (--slot->waiting == 0 && !(slot->again && slot->again(slot)))
         weir_worker_mark(worker, slot->connection);
 }

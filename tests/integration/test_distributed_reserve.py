@@ -1,14 +1,18 @@
 """Reservations among three real nodes over one Redis: made at one, settled at another, while the
 first lives, has died, or gives it back itself; and tokens after Redis has lost its secret."""
 
+import json
 import random
+import signal
+import socket
+import struct
 import threading
 
 import pytest
 
-from daemon.http import Client
+from daemon.http import Client, connect, request_bytes
 from daemon.nodes import Nodes, off_by, shared_rules
-from daemon.redis import Redis
+from daemon.redis import Redis, command_bytes
 from daemon.redis_server import Cluster, RedisServer
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
@@ -53,6 +57,11 @@ def settle(weir, token, **truth):
 def answer_of(weir, token, truth):
     reply = post(weir, "/v1/settle", reservation=token, **truth)
     return reply if reply.status != 503 else None
+
+
+def redis_address(node):
+    line = next(line for line in node.text().splitlines() if "front=redis" in line)
+    return line.rpartition("address=")[2].strip()
 
 
 def used(nodes, user, node=0):
@@ -138,6 +147,40 @@ def test_settlements_that_race_with_the_end_of_their_life_are_one_of_both(nodes)
     assert set(told.values()) <= {1}
 
 
+def reset_while_redis_thinks(redis, nodes, front, user, count):
+    """Reservations whose connections are reset before Redis has answered. Returns whether it was
+    asked all of them, and none is of unknown outcome: Redis was not silent for too long."""
+    calls, unknown = nodes.metric("weir_store_calls_total"), nodes.metric("weir_store_unknown_total")
+    decided, sockets = redis.commands("evalsha"), []
+    redis.signal(signal.SIGSTOP)
+    for _ in range(count):
+        sockets.append(connect(nodes[0].http_address if front == "http" else redis_address(nodes[0])))
+        sockets[-1].sendall(
+            command_bytes("WEIR.RESERVE", "user", user, "COST", 5) if front == "redis" else
+            request_bytes("POST", "/v1/reserve", {"Content-Type": "application/json"}, json.dumps(
+                {"attributes": {"user": user}, "cost": 5}).encode()))
+    wait_until(lambda: nodes.metric("weir_store_calls_total") >= calls + count, what="all calls")
+    for sock in sockets:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.close()
+    wait_until(lambda: nodes.metric("weir_connections") <= 1, what="the resets")
+    redis.signal(signal.SIGCONT)
+    nodes.wait_up()
+    return redis.commands("evalsha") >= decided + count and \
+        nodes.metric("weir_store_unknown_total") == unknown
+
+
+@pytest.mark.parametrize("front", ["http", "redis"])
+def test_what_is_reserved_for_a_connection_that_is_reset_is_given_back(tmp_path, front):
+    with RedisServer(tmp_path / "redis") as redis, \
+            Nodes(tmp_path, 1, shared_rules(redis.url, *ALL, store={**CLOSED, "deadline": "10s"}),
+                  redis=True) as nodes:
+        assert used(nodes, "reset") == [0, 0, 0]
+        user = next(user for user in (f"reset{i}" for i in range(100))
+                    if reset_while_redis_thinks(redis, nodes, front, user, 20))
+        wait_until(lambda: used(nodes, user) == [0, 0, 0], what="the release of all")
+
+
 def test_what_ends_while_redis_is_away_is_given_back_when_it_has_returned(tmp_path):
     """Nothing of a release was sent then, so that it can be tried again. A clock beside it: a node with
     a table of its own, whose reservation ends after those."""
@@ -160,8 +203,7 @@ def test_what_ends_while_redis_is_away_is_given_back_when_it_has_returned(tmp_pa
 
 def test_over_the_redis_protocol_too(nodes):
     def ask(node, *words):
-        line = next(line for line in node.text().splitlines() if "front=redis" in line)
-        with Redis(line.rpartition("address=")[2].strip()) as client:
+        with Redis(redis_address(node)) as client:
             reply = client.ask(*words)
             return dict(zip(reply[::2], reply[1::2]))
 
