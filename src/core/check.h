@@ -126,6 +126,8 @@ struct weir_decision {
     uint8_t source;          /* out: enum weir_source */
     int8_t error;            /* out: 0, or the enum weir_err that made `source` not STORE */
     bool repeated;           /* out: see WEIR_CHECK_ONCE */
+    bool remembered; /* out, stores elsewhere: a denial told from memory. What denied then denies
+                        now; what admitted then may not any more */
     bool apart; /* out, stores elsewhere; in: WEIR_OP_REFUND: the checks were charged by several
                    servers, each at its own time: their outcomes' charged_at_ns */
     uint32_t

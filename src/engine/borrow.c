@@ -168,6 +168,7 @@ static void swap(struct weir_entry *entry)
     struct weir_decision *decision = &entry->decision;
     uint16_t count = borrow->count, both = count > decision->count ? count : decision->count;
     uint64_t now_ns = borrow->now_ns;
+    bool remembered = borrow->remembered;
     for (uint16_t i = 0; i < both; i++) {
         struct weir_check check = borrow->checks[i];
         struct weir_outcome outcome = borrow->outcomes[i];
@@ -178,8 +179,10 @@ static void swap(struct weir_entry *entry)
     }
     borrow->count = decision->count;
     borrow->now_ns = decision->now_ns;
+    borrow->remembered = decision->remembered;
     decision->count = count;
     decision->now_ns = now_ns;
+    decision->remembered = remembered;
 }
 
 bool weir_borrow_again(struct weir_engine *engine, struct weir_entry *entry)
@@ -338,6 +341,7 @@ void weir_engine_own(const struct weir_decision *decision, struct weir_decision 
     own->outcomes = borrow->outcomes;
     own->count = borrow->count;
     own->now_ns = borrow->now_ns;
+    own->remembered = borrow->remembered;
 }
 
 uint16_t weir_engine_borrowed(const struct weir_decision *decision,

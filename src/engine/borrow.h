@@ -37,7 +37,8 @@ struct weir_borrow {
     uint64_t now_ns;
     uint16_t count, loan_count, loan_checks;
     bool tried, borrowed;
-    bool beside; /* the first try stands here, and another one is told */
+    bool beside;     /* the first try stands here, and another one is told */
+    bool remembered; /* the other try was */
     struct weir_loan *loans;
     struct weir_check *from;   /* the pools' checks */
     struct weir_check *checks; /* of the other try */

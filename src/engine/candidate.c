@@ -65,6 +65,20 @@ bool weir_engine_apply_candidate(struct weir_decision *decision, const struct we
     return apply(weir_entry_of(decision), weir_entry_of(of)->generation, live);
 }
 
+/* Has a trial look at the live limit, too: what it admitted is remembered, not decided now. */
+static void look_at_live(struct weir_entry *trial, const struct weir_decision *live, uint16_t first,
+                         uint16_t end)
+{
+    struct weir_decision *decision = &trial->decision;
+    for (uint16_t i = first; i < end; i++) {
+        struct weir_check *check = &decision->checks[decision->count++];
+        *check = live->checks[i];
+        check->key = decision->checks[0].key;
+        trial->trial_live++;
+    }
+}
+_Static_assert(2 * WEIR_RATES_MAX <= WEIR_CHECKS_MAX, "a candidate and its limit fit");
+
 /* Lets the candidate of a limit decide, where it has one; `live`: what its limits decided by
  * themselves, of which that limit's checks are [first, end). */
 static void try_limit(struct weir_engine *engine, const struct weir_entry *entry,
@@ -90,6 +104,8 @@ static void try_limit(struct weir_engine *engine, const struct weir_entry *entry
                    live->verdict != WEIR_DENIED || !others_deny(live, check->rule);
     trial->decision.network = live->network;
     trial->decision.op = charges ? WEIR_OP_DECIDE : WEIR_OP_PEEK;
+    if (live->remembered && !charges && trial->trial == WEIR_TRIAL_OF_ALLOWED)
+        look_at_live(trial, live, first, end);
     weir_engine_queue(engine, &trial->decision);
 }
 
@@ -112,13 +128,17 @@ void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry
 
 void weir_candidate_decided(struct weir_engine *engine, struct weir_entry *trial, int error)
 {
+    const struct weir_decision *decision = &trial->decision;
     uint32_t rule = trial->checks[0].rule;
-    bool denied = trial->decision.verdict == WEIR_DENIED;
+    uint16_t rates = decision->count - trial->trial_live;
     enum weir_trial_outcome outcome = WEIR_TRIAL_SKIPPED;
-    if (error == 0 && trial->trial == WEIR_TRIAL_OF_DENIED)
-        outcome = denied ? WEIR_TRIAL_BOTH_DENY : WEIR_TRIAL_LOOSER;
-    else if (error == 0)
-        outcome = denied ? WEIR_TRIAL_STRICTER : WEIR_TRIAL_BOTH_ALLOW;
+    if (error == 0) {
+        bool live =
+            trial->trial == WEIR_TRIAL_OF_DENIED || denies(decision, rates, decision->count);
+        bool denied = denies(decision, 0, rates);
+        outcome = live ? (denied ? WEIR_TRIAL_BOTH_DENY : WEIR_TRIAL_LOOSER)
+                       : (denied ? WEIR_TRIAL_STRICTER : WEIR_TRIAL_BOTH_ALLOW);
+    }
     count(trial, rule, outcome);
     if (engine->tried != NULL && outcome != WEIR_TRIAL_SKIPPED)
         engine->tried(engine->tried_context, &trial->checks[0], outcome);

@@ -11,6 +11,10 @@
  * far as requests that the live limit has denied are still made. One decision for each candidate:
  * its rates are all charged or none.
  *
+ * Where another limit has denied and the store tells that from memory, the live limit was asked a
+ * moment ago: what it admitted then it may deny now. Its verdict is then asked for again, with the
+ * candidate's and at the same time; nothing is charged by either.
+ *
  * Requests only (WEIR_OP_DECIDE): what is given back or settled later, and grants of an operator,
  * are the live limit's alone. No candidate decides a repeat of an idempotency key. Where the store
  * does not decide the live one, where it fails the candidate, and where WEIR_TRIALS_MAX are at

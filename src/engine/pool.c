@@ -66,6 +66,7 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
     entry->lookup = NULL;
     entry->borrow = NULL;
     entry->trial = WEIR_TRIAL_NONE;
+    entry->trial_live = 0;
     entry->state = WEIR_ENTRY_TAKEN;
     entry->keeps = entry->local = entry->dropped = entry->settles = entry->warns = false;
     entry->identity = (struct weir_identity){{NULL, 0}, {NULL, 0}, {NULL, 0}};

@@ -46,12 +46,13 @@ struct weir_entry {
     struct weir_entry *previous, *next; /* of the free stack or the list of deadlines */
     struct weir_lookup *lookup;         /* NULL: its rules needed none */
     uint8_t state;
-    bool keeps;    /* something stands in scratch; else scratch.used is not yet valid */
-    bool local;    /* an operation on a state of the local store */
-    bool dropped;  /* nobody waits for it: it gives itself back */
-    bool settles;  /* a reservation, in several steps: see settle.c */
-    uint8_t trial; /* a candidate's decision, of its own pool: see candidate.h */
-    bool warns;    /* the record of a warning, of its own pool: see warning.h */
+    bool keeps;         /* something stands in scratch; else scratch.used is not yet valid */
+    bool local;         /* an operation on a state of the local store */
+    bool dropped;       /* nobody waits for it: it gives itself back */
+    bool settles;       /* a reservation, in several steps: see settle.c */
+    uint8_t trial;      /* a candidate's decision, of its own pool: see candidate.h */
+    uint8_t trial_live; /* how many of its last checks are the live limit's */
+    bool warns;         /* the record of a warning, of its own pool: see warning.h */
     const struct weir_store *lender; /* of the lease that it asks for; else not valid */
     struct weir_borrow *borrow;      /* in scratch; NULL: no limit of it has a pool */
     uint64_t estimate, life_ns;      /* of a reservation; else not valid */

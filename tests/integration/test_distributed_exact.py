@@ -368,3 +368,25 @@ def test_denials_are_remembered_until_they_can_change(redis, nodes):
     asked = redis.commands("evalsha") - before
     assert asked <= 3 * turns * 16  # each client may ask as one ends
     assert asked < len(answers)
+
+
+def test_a_candidate_is_compared_with_what_its_limit_says_now(tmp_path, redis):
+    """Where another limit has denied and that is remembered, the limit of the candidate was asked a
+    moment ago, and others have used it up since."""
+    orgs = 60
+    rules = shared_rules(
+        redis.url, {"name": "user", "key": ["user"], "algorithm": "fixed_window", "rate": "2/300d"},
+        {"name": "org", "key": ["org"], "algorithm": "fixed_window", "rate": "4/300d",
+         "candidate": {"rate": "4/300d"}}, redis={"prefix": "candidate:"})
+    with Nodes(tmp_path, 1, rules) as nodes, nodes[0].client() as client:
+        for org in range(orgs):
+            told = [client.post("/v1/check", {"attributes": {"user": f"{user}{org}", "org": f"{org}"}})
+                    .status for user in "aaabba"]
+            assert told == [200, 200, 429, 200, 200, 429]
+        wait_until(lambda: nodes.metric("weir_candidate_total") == 6 * orgs, what="all trials")
+        outcomes = {name: value for name, value in nodes[0].metrics().items()
+                    if name.startswith("weir_candidate_total") and value > 0}
+        assert outcomes == {
+            'weir_candidate_total{limit="org",outcome="both_allow"}': 5 * orgs,
+            'weir_candidate_total{limit="org",outcome="both_deny"}': orgs,
+        }

@@ -165,6 +165,7 @@ bool redis_memo_find(struct redis_memo *memo, struct weir_decision *decision, ui
     decision->source = WEIR_SOURCE_STORE;
     decision->error = 0;
     decision->repeated = false;
+    decision->remembered = true;
     return true;
 }
 

@@ -192,7 +192,7 @@ static bool submit_one(struct store *store, struct weir_decision *decision,
     decision->source = WEIR_SOURCE_STORE;
     decision->error = 0;
     decision->delay_ns = 0;
-    decision->repeated = false;
+    decision->repeated = decision->remembered = false;
     decision->apart = decision->apart && decision->op == WEIR_OP_REFUND;
     if (decide_stateless(store, decision))
         return false;
