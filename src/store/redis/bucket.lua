@@ -40,9 +40,17 @@ function bucket.load(c, s)
         if a < since then a, b = since, 0 end
         if unit ~= c.unit or period ~= c.period then
             a, b = bucket_convert(c, since, a, b, unit, period)
+            c.other = {unit, period}
         end
     end
     bucket_owe(c, a, b)
+end
+
+-- Back into the numbers that the state was read with.
+function bucket.revert(c)
+    local unit, period = c.unit, c.period
+    c.unit, c.period = c.other[1], c.other[2]
+    c.a, c.b = bucket_convert(c, now - EPOCH, c.a, c.b, unit, period)
 end
 
 -- Of a cost that is not the packed one: what it takes.

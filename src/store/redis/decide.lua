@@ -32,7 +32,7 @@ for i = 1, count do
     c.to = by_key[name]
     if not c.to then
         local s, kind = fetch(name)
-        c.name, c.to, by_key[name] = name, c, c
+        c.name, c.to, by_key[name], c.text = name, c, c, s
         c.state.load(c, kind == c.kind and s)
     elseif c.to.kind ~= c.kind or
         string.sub(checks[c.to.place], 3, 18) ~= string.sub(checks[i], 3, 18) then
@@ -43,7 +43,38 @@ for i = 1, count do
     if has(c, ONCE) then once = c end
 end
 
--- Gives back what a reservation charged; one that is still to come will be refused.
+-- The record of a reservation: when it was made; for each check whether it was charged; and the
+-- states of other numbers (another plan of the caller's) that it has converted: the check's number,
+-- the digest of what it wrote, and what was there.
+local function record_of()
+    local marks, others = {}, {}
+    for i = 1, count do
+        local c = list[i]
+        marks[i] = string.char(c.charged and 1 or 0)
+        if c.other and c.saved then
+            others[#others + 1] = pack('<I4I4', i, #c.text) .. redis.sha1hex(c.saved) .. c.text
+        end
+    end
+    return RESERVED .. pack('<d', now) .. table.concat(marks) .. table.concat(others)
+end
+
+-- Puts back what a reservation has converted, where nobody has charged it since.
+local function restore(record)
+    local at, place, size = 10 + count
+    while at <= #record do
+        place, size = unpack('<I4I4', record, at)
+        local c, text = list[place], string.sub(record, at + 48, at + 47 + size)
+        if c.text and redis.sha1hex(c.text) == string.sub(record, at + 8, at + 47) then
+            local us, ns = c.state.fresh(text)
+            store(c.name, text, us + EPOCH + (ns > 0 and 1 or 0))
+            c.restored = true
+        end
+        at = at + 48 + size
+    end
+end
+
+-- Gives back what a reservation charged; one that is still to come will be refused. A state of other
+-- numbers stays one of these.
 local function roll_back(reservation)
     local record = call('GET', reservation)
     if record and string.sub(record, 1, 1) == RESERVED then
@@ -53,6 +84,12 @@ local function roll_back(reservation)
             if string.byte(record, 9 + i) == 1 then
                 c.to.dirty = c.state.refund(c, c.to, at) or c.to.dirty
             end
+        end
+        restore(record)
+        for i = 1, count do
+            local c = list[i]
+            c.dirty = c.dirty and not c.restored
+            if c.dirty and c.other and c.state.revert then c.state.revert(c) end
         end
     end
 end
@@ -186,7 +223,8 @@ local function save_all()
         local c = list[i]
         if c.to == c and c.dirty then
             names[#names + 1] = c.name
-            texts[#names], times[#names] = c.state.save(c)
+            c.saved, times[#names] = c.state.save(c)
+            texts[#names] = c.saved
         end
     end
     for i = 1, #names do store(names[i], texts[i], times[i]) end
@@ -204,9 +242,7 @@ end
 local status, allowed = run_all()
 save_all()
 if action == RESERVE and allowed then
-    local marks = {}
-    for i = 1, count do marks[i] = string.char(list[i].charged and 1 or 0) end
-    call('SET', KEYS[count + 1], RESERVED .. pack('<d', now) .. table.concat(marks), 'PX', '60000')
+    call('SET', KEYS[count + 1], record_of(), 'PX', '60000')
 end
 if not header or header == '' then return tell(list[1]) end
 local reply = {status}

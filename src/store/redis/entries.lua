@@ -51,10 +51,12 @@ function entries.load(c, s)
     c.count, c.sum, c.list = 0, 0, ''
     if not s then return end
     local _, sum, w, gone = unpack('<Bddd', s)
-    if c.converts_from and w ~= c.converts_from then return end
+    c.other = c.converts_from and w ~= c.converts_from
+    if c.other then return end
     c.sum, c.list = sum, string.sub(s, HEAD + 1 + gone)
     c.count = #c.list / c.stride
-    if c.count > c.capacity then entries_convert(c) end
+    c.other = c.count > c.capacity
+    if c.other then entries_convert(c) end
 end
 
 -- The sum of what has not expired at a time, and where it begins.

@@ -11,7 +11,8 @@ function fixed_window.load(c, s)
     c.start, c.count = now - now % c.w, 0
     if not s then return end
     local _, at, count, w = unpack('<Bddd', s)
-    if w ~= c.w or at < c.start then return end
+    c.other = w ~= c.w
+    if c.other or at < c.start then return end
     c.start, c.count = at, math.min(count, c.most)
 end
 

@@ -20,7 +20,8 @@
  * Each reservation has an id of its own (that of the plan, which is random, and the group's
  * number). A call whose end is unknown may have reserved: it is rolled back too. A roll-back is
  * sent after the reservation on the same connection; it works once, and leaves a mark that
- * refuses a reservation which comes late.
+ * refuses a reservation which comes late. A state that the reservation has converted to other
+ * numbers (another plan of the caller's) is put back as it was, unless somebody has charged it since.
  *
  *   redis_plan_make, then until redis_plan_state is not REDIS_PLAN_RUNNING:
  *       while redis_plan_next: redis_plan_batch, send it; tell the end of each with

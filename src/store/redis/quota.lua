@@ -20,7 +20,8 @@ function quota.load(c, s)
     c.period, c.count, c.before = c.here, 0, 0
     if not s then return end
     local _, calendar, before, from, to, after, count, left = unpack('<Bc8dddddd', s)
-    if calendar ~= c.calendar then return end
+    c.other = calendar ~= c.calendar
+    if c.other then return end
     c.period, c.count, c.before = {before, from, to, after}, count, left
 end
 

@@ -17,7 +17,8 @@ function segments.load(c, s)
     c.newest, c.sum, c.ring = 0, 0, string.rep('\0', 4 * (c.length + 1))
     if not s then return end
     local _, newest, sum, w = unpack('<Bddd', s)
-    if w ~= c.w or #s ~= RING + 4 * (c.length + 1) then return end
+    c.other = w ~= c.w or #s ~= RING + 4 * (c.length + 1)
+    if c.other then return end
     c.newest, c.sum, c.ring = newest, sum, string.sub(s, RING + 1)
 end
 

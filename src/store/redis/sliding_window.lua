@@ -11,7 +11,8 @@ function sliding_window.load(c, s)
     c.at, c.count, c.before = 0, 0, 0
     if not s then return end
     local _, at, count, before, w = unpack('<Bdddd', s)
-    if w ~= c.w then return end
+    c.other = w ~= c.w
+    if c.other then return end
     c.at, c.count, c.before = at, math.min(count, c.most), math.min(before, c.most)
 end
 

@@ -192,6 +192,69 @@ static void a_denial_on_one_server_charges_nothing_on_the_others(void **state)
     assert_int_equal(left[2], 10);
 }
 
+#define BUCKET_BYTES 41 /* kind, time and units owed, unit and period of its limit, last use */
+#define BUCKET_LIMIT 17 /* where unit and period are, 16 bytes */
+
+/* A bucket's state on the first server. */
+static bool read_bucket(const struct weir_check *check, char state[BUCKET_BYTES])
+{
+    char key[128];
+    const struct weir_resp_node *reply;
+
+    *redis_key_write(key, "weir:", check) = '\0';
+    reply = say(0, "GET %s", key);
+    assert_int_equal(reply->type, WEIR_RESP_BULK);
+    assert_int_equal(reply->text.size, BUCKET_BYTES);
+    memcpy(state, reply->text.data, BUCKET_BYTES);
+    return true;
+}
+
+/* A caller's plan has changed, and a limit on another server denies his request under it. With
+ * `meanwhile`, a node that does not know of the change admits one before that. */
+static void deny_under_another_plan(struct store_rig *rig, bool meanwhile)
+{
+    struct weir_limit before = store_rig_limit(WEIR_GCRA, 1000, 24 * 3600 * SECOND);
+    struct weir_limit after = store_rig_limit(WEIR_GCRA, 700, 3600 * SECOND);
+    struct weir_limit other = store_rig_limit(WEIR_FIXED_WINDOW, 1, 24 * 3600 * SECOND);
+    struct rig_decision decision, peek;
+    char key[32], other_key[32], was[BUCKET_BYTES], is[BUCKET_BYTES];
+
+    key_of(0, "plan", key);
+    key_of(1, "plan", other_key);
+    assert_int_equal(store_rig_take(rig, &before, key, 600), WEIR_ALLOWED);
+    assert_int_equal(store_rig_take(rig, &other, other_key, 1), WEIR_ALLOWED);
+    store_rig_begin(&decision, WEIR_OP_DECIDE);
+    store_rig_add(&decision, &after, key, 1);
+    store_rig_add(&decision, &other, other_key, 1);
+    read_bucket(&decision.checks[0], was);
+    redis_server_signal(&servers[1], SIGSTOP);
+    assert_true(store_rig_submit(rig, &decision));
+    rig->store->ops->flush(rig->store);
+    STORE_UNTIL(rig, read_bucket(&decision.checks[0], is) && memcmp(was, is, sizeof is) != 0);
+    if (meanwhile)
+        assert_int_equal(store_rig_take(rig, &before, key, 1), WEIR_ALLOWED);
+    redis_server_signal(&servers[1], SIGCONT);
+    STORE_UNTIL(rig, decision.done);
+    assert_int_equal(decision.decision.verdict, WEIR_DENIED);
+    store_rig_begin(&peek, WEIR_OP_PEEK); /* behind the roll-back */
+    store_rig_add(&peek, &before, key, 1);
+    assert_int_equal(store_rig_decide(rig, &peek), WEIR_ALLOWED);
+    read_bucket(&decision.checks[0], is);
+    assert_memory_equal(is + BUCKET_LIMIT, was + BUCKET_LIMIT, 16);
+    if (!meanwhile)
+        assert_memory_equal(is, was, sizeof is);
+}
+
+static void a_denial_on_one_server_leaves_another_as_an_earlier_plan_made_it(void **state)
+{
+    deny_under_another_plan(*state, false);
+}
+
+static void a_denial_on_one_server_leaves_another_in_the_plan_that_it_is_in(void **state)
+{
+    deny_under_another_plan(*state, true);
+}
+
 static void a_repeat_charges_no_server_again(void **state)
 {
     struct store_rig *rig = *state;
@@ -323,6 +386,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(random_decisions_are_those_of_one_store),
         REAL(a_denial_on_one_server_charges_nothing_on_the_others),
+        REAL(a_denial_on_one_server_leaves_another_as_an_earlier_plan_made_it),
+        REAL(a_denial_on_one_server_leaves_another_in_the_plan_that_it_is_in),
         REAL(a_repeat_charges_no_server_again),
         REAL(a_denial_takes_back_a_record_that_is_alone_in_its_slot),
         REAL(a_decision_that_is_cancelled_is_taken_back_everywhere),
