@@ -62,7 +62,7 @@ static void readyz_handle(struct weir_http_call *call)
 {
     if (!weir_http_allow(call, "GET", "HEAD"))
         return;
-    char text[256] = "ready";
+    char text[256 + WEIR_REASON_MAX] = "ready", refusal[WEIR_REASON_MAX] = "";
     struct weir_daemon *daemon = call_daemon(call);
     struct weir_readiness readiness;
     weir_daemon_readiness(daemon, daemon->rules, &readiness);
@@ -78,6 +78,10 @@ static void readyz_handle(struct weir_http_call *call)
                  : !store      ? "ready, by on_error"
                                : "ready, by on_store_error and on_error");
         readyz_tell(text, sizeof text, "the store is", readiness.without_store, readiness.workers);
+        if (store)
+            weir_shared_store_refusal(daemon->shared, refusal);
+        if (refusal[0] != '\0')
+            snprintf(text + strlen(text), sizeof text - strlen(text), " (%s)", refusal);
         readyz_tell(text, sizeof text, "identities are", readiness.without_identities,
                     daemon->worker_count);
     }

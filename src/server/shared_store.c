@@ -10,6 +10,7 @@
 #include "server/reach.h"
 #include "server/redis_access.h"
 #include "server/seed.h"
+#include "store/redis/refusal.h"
 #include "store/redis/stats.h"
 
 struct member {
@@ -34,6 +35,7 @@ struct weir_shared_store {
     bool reached;            /* by all of them, once */
     unsigned open;           /* likewise */
     char last_event[64], last_text[WEIR_REASON_MAX];
+    char refusal[WEIR_REASON_MAX]; /* see weir_shared_store_refusal */
 };
 
 /* --- What is told ----------------------------------------------------------------------------- */
@@ -54,8 +56,16 @@ static bool is_news(struct weir_shared_store *shared, const char *event, const c
     return true;
 }
 
+/* Redis' words for a user who may not come in, or may not do this. */
+static bool is_refusal(const char *text)
+{
+    return redis_lacks_rights((struct weir_bytes){text, strlen(text)}) || strstr(text, "NOPERM") ||
+           strstr(text, "WRONGPASS") || strstr(text, "NOAUTH");
+}
+
 static void tell_down(struct weir_shared_store *shared, struct member *member, const char *text)
 {
+    snprintf(shared->refusal, sizeof shared->refusal, "%s", is_refusal(text) ? text : "");
     bool news = is_news(shared, "store_down", text);
     if (weir_reach_lost(&shared->reach, &member->reach))
         log_text(shared, WEIR_LOG_ERROR, "store_down", text);
@@ -68,6 +78,7 @@ static void tell_up(struct weir_shared_store *shared, struct member *member, con
     if (!weir_reach_found(&shared->reach, &member->reach))
         return;
     shared->reached = true;
+    shared->refusal[0] = '\0';
     shared->last_event[0] = '\0';
     weir_log_event(shared->log, WEIR_LOG_INFO, "store_up", "server", text);
 }
@@ -138,6 +149,13 @@ void weir_shared_store_totals(struct weir_shared_store *shared, struct weir_shar
         totals->open += breaker == REDIS_BREAKER_OPEN;
         totals->half_open += breaker == REDIS_BREAKER_HALF_OPEN;
     }
+    pthread_mutex_unlock(&shared->lock);
+}
+
+void weir_shared_store_refusal(struct weir_shared_store *shared, char text[WEIR_REASON_MAX])
+{
+    pthread_mutex_lock(&shared->lock);
+    snprintf(text, WEIR_REASON_MAX, "%s", shared->refusal);
     pthread_mutex_unlock(&shared->lock);
 }
 

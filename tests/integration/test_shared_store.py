@@ -160,3 +160,25 @@ def test_clients_that_go_away_leave_nothing(tmp_path, redis):
         assert weir.check(ip="192.0.2.9").status == 200
         assert weir.metrics()["weir_decisions_exhausted_total"] == 0
         assert weir.stop() == 0
+
+
+@pytest.mark.parametrize("right", ["-evalsha", "resetkeys ~others:*", "-get"])
+def test_ready_says_which_right_is_missing(tmp_path, redis, right):
+    """From the beginning, and taken away while connections are open."""
+    user = ["ACL", "SETUSER", "weir", "on", ">secret", "~weir:*", "-@all", "+evalsha", "+script|load",
+            "+time", "+get", "+set", "+del", "+ping", "+role"]
+    redis.ask(*user)
+    redis.ask("ACL", "SETUSER", "weir", *right.split())
+    url = redis.url.replace("//", "//weir:secret@")
+    with Weir(tmp_path, shared_rules(url, {**LIMIT, "on_store_error": "closed"})) as weir:
+        weir.wait_event("store_down")
+        wait_until(lambda: "EVALSHA: " in ready(weir)[1], what="the reason")
+        assert ready(weir)[0] == 503 and weir.metrics()["weir_store_up"] == 0
+        redis.ask(*user)
+        wait_until(lambda: ready(weir) == (200, "ready\n"), what="the right")
+        assert weir.check(ip="192.0.2.1").status == 200
+        if right == "-evalsha":
+            redis.ask("ACL", "SETUSER", "weir", right)
+            wait_until(lambda: weir.check(ip="192.0.2.1").status == 503 and ready(weir)[0] == 503,
+                       what="the end of it")
+            wait_until(lambda: "EVALSHA: " in ready(weir)[1], what="its reason")

@@ -277,12 +277,18 @@ void redis_client_refused(struct redis_client *client, struct redis_node *node,
     enum redis_refusal refusal = redis_refusal_of(nodes[0].text);
 
     switch (refusal) {
+    case REDIS_REFUSAL_RIGHTS:
+        redis_node_drain(node, "it does not let us call scripts any more");
+        if (call != NULL) {
+            redis_client_finish(client, call, 0, nodes, count);
+        }
+        return;
     case REDIS_REFUSAL_MOVED:
     case REDIS_REFUSAL_ASK:
         call_redirect(client, node, call, refusal, nodes[0].text);
         return;
     case REDIS_REFUSAL_REPLICA:
-        redis_node_drain(node);
+        redis_node_drain(node, "it is no master any more");
         redis_scout_want(client);
         break;
     case REDIS_REFUSAL_DOWN:

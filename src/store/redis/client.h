@@ -89,9 +89,11 @@ struct redis_client_options {
     const struct redis_url *url;               /* copied */
     const struct redis_script *const *scripts; /* loaded into every server that is connected to */
     unsigned script_count;                     /* at most 56 */
-    uint32_t calls_max;                        /* 0: 65536 */
-    uint32_t connect_ms;  /* 0: 1000: connecting, TLS and the handshake together */
-    uint64_t random_seed; /* of the jitter */
+    struct weir_bytes rights; /* a command that changes nothing; who may not run it is refused at
+                                 the handshake, with Redis' words. Copied; may be empty */
+    uint32_t calls_max;       /* 0: 65536 */
+    uint32_t connect_ms;      /* 0: 1000: connecting, TLS and the handshake together */
+    uint64_t random_seed;     /* of the jitter */
     /* May be NULL. Called from the loop; it must not close the client. */
     void (*event)(void *context, enum redis_event event, const char *text);
     void *context;

@@ -30,6 +30,7 @@ enum redis_hello_kind {
     REDIS_HELLO_SELECT,
     REDIS_HELLO_ROLE,
     REDIS_HELLO_SCRIPT,
+    REDIS_HELLO_RIGHTS,
 };
 struct redis_hello_step {
     uint8_t kind;   /* enum redis_hello_kind */
@@ -47,7 +48,7 @@ enum redis_node_state {
     REDIS_NODE_PAUSED,  /* no connection; the timer will try again */
     REDIS_NODE_OPENING, /* connecting, or in the handshake */
     REDIS_NODE_READY,
-    REDIS_NODE_DRAINING, /* no master any more: waits for what is in flight */
+    REDIS_NODE_DRAINING, /* to be left: waits for what is in flight */
     REDIS_NODE_ENDED,
 };
 
@@ -59,6 +60,7 @@ struct redis_node {
     uint8_t parts;          /* what libuv knows of it: timer, connection */
     bool dirty;             /* among those that redis_client_flush looks at */
     bool silent;            /* it has not been heard for most of a second */
+    const char *draining;   /* why it is to be left */
     uint32_t slots;         /* how many it is the master of */
     uint32_t step;          /* replies of the handshake so far */
     uint32_t attempts;      /* connections in a row that came to nothing */
@@ -182,8 +184,8 @@ int redis_node_load(struct redis_node *node, const struct redis_script *script)
     __attribute__((warn_unused_result));
 void redis_node_flush(struct redis_node *node);
 void redis_node_tick(struct redis_node *node);
-/* It is no master: sends no more, and connects anew when what is in flight has been answered. */
-void redis_node_drain(struct redis_node *node);
+/* Sends no more, and connects anew when what is in flight has been answered; `why` is then told. */
+void redis_node_drain(struct redis_node *node, const char *why);
 /* Another has taken its place: it sends no more, and closes when what is in flight has been
  * answered. */
 void redis_node_retire(struct redis_node *node);

@@ -1,6 +1,7 @@
 /* What is said first on a connection; see client_state.h.
  *
- *   AUTH [user] password, CLIENT SETNAME weir, SELECT db, ROLE, SCRIPT LOAD of every script
+ *   AUTH [user] password, CLIENT SETNAME weir, SELECT db, ROLE, SCRIPT LOAD of every script, and a
+ *   call of one of them, as those to come will be: whether this user may make it
  *
  * All in one write, made once: the protocol stays RESP2, which needs no HELLO. */
 #include <stdio.h>
@@ -54,7 +55,8 @@ static void scripts_add(struct redis_hello *hello, const struct redis_client_opt
 int redis_hello_make(struct redis_hello *hello, const struct redis_client *client)
 {
     const struct redis_url *url = &client->url;
-    size_t room = REDIS_AUTH_MAX + 3 * SMALL_MAX;
+    struct weir_bytes rights = client->options.rights;
+    size_t room = REDIS_AUTH_MAX + 3 * SMALL_MAX + rights.size;
     char number[16], *at;
 
     for (unsigned i = 0; i < client->options.script_count; i++) {
@@ -84,6 +86,10 @@ int redis_hello_make(struct redis_hello *hello, const struct redis_client *clien
         step_add(hello, REDIS_HELLO_ROLE, at);
     }
     scripts_add(hello, &client->options);
+    if (rights.size > 0) {
+        memcpy(hello->bytes + hello->size, rights.data, rights.size);
+        step_add(hello, REDIS_HELLO_RIGHTS, hello->bytes + hello->size + rights.size);
+    }
     return 0;
 }
 
@@ -121,6 +127,15 @@ static int role_check(const struct redis_client *client, const struct weir_resp_
     return redis_role_read(nodes, count, reason) == 0 ? 0 : WEIR_ERR_STORE;
 }
 
+/* Whatever else a server says: it may be one of a Cluster that has not the key, or be loading. */
+static int rights_check(const struct weir_resp_node *nodes, struct weir_reason *reason)
+{
+    if (nodes[0].type != WEIR_RESP_ERROR || !redis_lacks_rights(nodes[0].text)) {
+        return 0;
+    }
+    return refuse(reason, "EVALSHA", nodes[0].text);
+}
+
 int redis_hello_check(const struct redis_client *client, uint32_t step,
                       const struct weir_resp_node *nodes, uint32_t count,
                       struct weir_reason *reason)
@@ -133,6 +148,9 @@ int redis_hello_check(const struct redis_client *client, uint32_t step,
     const struct redis_hello_step *said = &client->hello.steps[step];
     const char *command = commands[said->kind];
 
+    if (said->kind == REDIS_HELLO_RIGHTS) {
+        return rights_check(nodes, reason);
+    }
     if (said->kind == REDIS_HELLO_ROLE) {
         return role_check(client, nodes, count, reason);
     }

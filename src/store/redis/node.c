@@ -162,12 +162,12 @@ static void hello_replied(struct redis_node *node, const struct weir_resp_node *
     }
 }
 
-/* Leaves a server that is no master any more. */
+/* Leaves a server that is no longer to be asked. */
 static void node_leave(struct redis_node *node)
 {
     redis_connection_close(node->connection);
     node->connection = NULL;
-    node_lose(node, "it is no master any more", false);
+    node_lose(node, node->draining, false);
 }
 
 static void on_replied(void *owner, const struct weir_resp_node *nodes, uint32_t count)
@@ -444,9 +444,10 @@ void redis_node_turn_away(struct redis_node *node)
     node->loading = 0;
 }
 
-void redis_node_drain(struct redis_node *node)
+void redis_node_drain(struct redis_node *node, const char *why)
 {
     if (node->state == REDIS_NODE_READY) {
+        node->draining = why;
         node->state = REDIS_NODE_DRAINING;
         redis_node_turn_away(node);
     }
@@ -459,7 +460,7 @@ void redis_node_retire(struct redis_node *node)
         node_part(client->former); /* it had its time */
     }
     client->former = node;
-    redis_node_drain(node);
+    redis_node_drain(node, "it is no master any more");
     redis_node_turn_away(node);
     if (node->state != REDIS_NODE_DRAINING || !redis_line_in_flight(&node->line)) {
         node_part(node);

@@ -1,6 +1,7 @@
 /* see redis.h: opening and closing, the client's events, the timer */
 #include "store/redis/redis.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -297,14 +298,34 @@ static int open_parts(struct store *store, const struct weir_store_redis_options
     return redis_leases_open(&store->leases, &leases);
 }
 
+#define RIGHTS_MAX 512
+
+/* A look at a key that is nobody's, as all calls are made: whether we may make them. */
+static struct weir_bytes write_rights(const struct store *store, char bytes[RIGHTS_MAX])
+{
+    static const uint16_t first = 0;
+    struct weir_check check = {.key = {"rights", 6}};
+    struct weir_outcome outcome;
+    const struct weir_decision look = {
+        .checks = &check, .outcomes = &outcome, .count = 1, .op = WEIR_OP_LOOK};
+    const struct redis_batch batch = {
+        .decision = &look, .checks = &first, .count = 1, .prefix = store->prefix};
+    const struct redis_script *script;
+
+    assert(redis_script_size(&batch) <= RIGHTS_MAX);
+    return (struct weir_bytes){bytes, redis_script_write(&batch, bytes, &script, NULL)};
+}
+
 static int open_client(struct store *store, const struct weir_store_redis_options *options,
                        struct weir_reason *reason)
 {
+    char rights[RIGHTS_MAX];
     const struct redis_client_options client = {
         .loop = options->loop,
         .url = options->url,
         .scripts = redis_scripts,
         .script_count = redis_script_count,
+        .rights = write_rights(store, rights),
         .random_seed = redis_random(&store->random),
         .event = client_event,
         .context = store,

@@ -48,7 +48,20 @@ enum redis_refusal redis_refusal_of(struct weir_bytes error)
             return words[i].refusal;
         }
     }
-    return REDIS_REFUSAL_NONE;
+    bool denied = begins_with(error, "NOPERM") && memmem(error.data, error.size, "evalsha", 7);
+    return denied ? REDIS_REFUSAL_RIGHTS : REDIS_REFUSAL_NONE;
+}
+
+bool redis_lacks_rights(struct weir_bytes error)
+{
+    /* Redis 7.2 and later; before. */
+    static const char *const in_script[] = {"ACL failure in script",
+                                            "The user executing the script"};
+    bool lacks = begins_with(unwrap(error), "NOPERM");
+    for (size_t i = 0; i < sizeof in_script / sizeof *in_script; i++) {
+        lacks = lacks || memmem(error.data, error.size, in_script[i], strlen(in_script[i])) != NULL;
+    }
+    return lacks;
 }
 
 /* Reads digits from *at on. Returns whether there was a number of at most `max`. */

@@ -10,6 +10,7 @@
 #ifndef WEIR_STORE_REDIS_REFUSAL_H
 #define WEIR_STORE_REDIS_REFUSAL_H
 
+#include <stdbool.h>
 #include <weir/bytes.h>
 
 #include "store/redis/url.h"
@@ -21,10 +22,15 @@ enum redis_refusal {
     REDIS_REFUSAL_ASK,      /* this time, ask elsewhere: the slot is on its way */
     REDIS_REFUSAL_WAIT,     /* TRYAGAIN, LOADING, BUSY: the right server, a little later */
     REDIS_REFUSAL_DOWN,     /* CLUSTERDOWN: later, perhaps elsewhere */
+    REDIS_REFUSAL_RIGHTS,   /* the user may not run EVALSHA, whatever the key */
     REDIS_REFUSAL_REPLICA,  /* READONLY, MASTERDOWN: no master, or not any more */
 };
 
 enum redis_refusal redis_refusal_of(struct weir_bytes error);
+
+/* Whether an error says that the user may not do this: of a command, of a key, or of what a script
+ * calls. */
+bool redis_lacks_rights(struct weir_bytes error);
 
 /* Reads "MOVED 3999 127.0.0.1:6381" or ASK. An empty host means the server that was asked (`asked`;
  * its own port is not taken). Errors: WEIR_ERR_SYNTAX. */

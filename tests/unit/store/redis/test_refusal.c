@@ -38,6 +38,8 @@ static void refusals_are_known_by_their_first_word(void **state)
         {"ERR READONLY", REDIS_REFUSAL_NONE},
         {"ASKING", REDIS_REFUSAL_NONE},
         {"ASK", REDIS_REFUSAL_ASK},
+        {"NOPERM this user has no permissions to run the 'evalsha' command", REDIS_REFUSAL_RIGHTS},
+        {"NOPERM this user has no permissions to run the 'get' command", REDIS_REFUSAL_NONE},
         {"BUSYKEY Target key name already exists.", REDIS_REFUSAL_NONE},
         {"OOM command not allowed", REDIS_REFUSAL_NONE},
         {"WRONGTYPE Operation", REDIS_REFUSAL_NONE},
@@ -47,6 +49,27 @@ static void refusals_are_known_by_their_first_word(void **state)
         if (redis_refusal_of(bytes(cases[i].text)) != cases[i].refusal) {
             fail_msg("%s", cases[i].text);
         }
+    }
+}
+
+static void missing_rights_are_known(void **state)
+{
+    static const struct {
+        const char *text;
+        bool lacks;
+    } cases[] = {
+        {"NOPERM this user has no permissions to access one of the keys used as arguments", true},
+        {"ERR ACL failure in script: User weir has no permissions to run the 'get' command", true},
+        {"ERR The user executing the script can't run this command or subcommand script: 1, on ",
+         true},
+        {"ERR Error running script (call to f_1a): @user_script:3: The user executing the script "
+         "can't run this command or subcommand",
+         true},
+        {"MOVED 1 a:1", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(redis_lacks_rights(bytes(cases[i].text)), cases[i].lacks);
     }
 }
 
@@ -126,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refusals_are_known_by_their_first_word),
+        cmocka_unit_test(missing_rights_are_known),
         cmocka_unit_test(redirections_are_read),
         cmocka_unit_test(nonsense_is_no_redirection),
         cmocka_unit_test(hosts_have_a_bound),
