@@ -133,6 +133,7 @@ static void control_on_clock(uv_timer_t *timer)
     weir_daemon_want(daemon, WEIR_WANT_WATCH);
     weir_daemon_reload_tick(daemon);
     weir_daemon_forget_rules(daemon);
+    now_ns = weir_engine_store_time(daemon->admin.engine, now_ns);
     daemon->clock_offset_ns = (int64_t)(weir_clock_wall_ns() - now_ns);
     bool off = llabs(daemon->clock_offset_ns) > CLOCK_OFFSET_MAX_NS;
     if (off == daemon->clock_is_off)

@@ -116,8 +116,8 @@ struct weir_daemon {
 
     uint64_t started_wall_ns, reloaded_wall_ns;
     uint64_t reloads, failed_reloads, reload_took_ns; /* the last one */
-    int64_t clock_offset_ns;                          /* wall clock - time of the table */
-    bool clock_is_off;                                /* by more than a second: it was logged */
+    int64_t clock_offset_ns; /* wall clock - time of the table, or of a store elsewhere */
+    bool clock_is_off;       /* by more than a second: it was logged */
 };
 
 /* Loads the rules file (or none: no limits) and certificates on the background thread, before there

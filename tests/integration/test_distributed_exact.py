@@ -64,6 +64,15 @@ def test_the_clocks_of_the_nodes_do_differ(nodes):
     assert offsets == [1, -1, 0]
 
 
+def test_a_wrong_clock_is_told_beside_the_time_of_redis(nodes):
+    def offsets():
+        return [round(weir.metrics()["weir_clock_offset_seconds"] / 3600) for weir in nodes.weirs]
+
+    wait_until(lambda: offsets() == [1, -1, 0], what="the offsets in hours")
+    assert "event=wall_clock_differs offset_ms=3" in nodes[0].text()
+    assert "event=wall_clock_differs offset_ms=-3" in nodes[1].text()
+
+
 def everybody_was_denied(answers):
     return len({answer.client for answer in answers if answer.status == 429}) == 16
 
