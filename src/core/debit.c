@@ -17,13 +17,17 @@ static bool is_bucket(const struct weir_limit *limit)
     return limit->span_words == 0 && !cell_is_window(limit) && !cell_is_quota(limit);
 }
 
-static void deepen(const struct weir_limit *limit, uint64_t debt, struct weir_limit *deeper)
+/* A bucket is no deeper than what it can owe: until BUCKET_TAT_MAX. */
+static void deepen(const struct weir_limit *limit, uint64_t debt, uint64_t now_ns,
+                   struct weir_limit *deeper)
 {
     *deeper = *limit;
     deeper->capacity += debt;
     if (is_bucket(limit)) {
         struct bucket_time depth = bucket_cost(limit, deeper->capacity);
 
+        if (depth.ns >= BUCKET_TAT_MAX - now_ns)
+            depth = (struct bucket_time){BUCKET_TAT_MAX - now_ns, 0};
         deeper->depth_ns = depth.ns;
         deeper->depth_rem = depth.rem;
     } else {
@@ -38,7 +42,7 @@ uint64_t weir_cell_debit_room(const struct weir_limit *limit, const struct weir_
     struct weir_limit deeper;
     struct weir_report report;
 
-    deepen(limit, debt, &deeper);
+    deepen(limit, debt, now_ns, &deeper);
     weir_cell_report(&deeper, cell, &use, true, &report);
     return report.remaining;
 }
@@ -50,7 +54,7 @@ uint64_t weir_span_debit_room(const struct weir_limit *limit, const uint64_t *sp
     struct weir_limit deeper;
     struct weir_report report;
 
-    deepen(limit, debt, &deeper);
+    deepen(limit, debt, now_ns, &deeper);
     weir_span_report(&deeper, span, &use, true, &report);
     return report.remaining;
 }

@@ -31,6 +31,13 @@ local function bucket_owe(c, a, b)
     c.a, c.b = a, b
 end
 
+-- How deep a debit may go: no deeper than what can be owed.
+function bucket.deepen(c, a, b)
+    local most, top = TAT_MAX - (now - EPOCH), TAT_MAX_NS * c.unit / 1000
+    if a > most or a == most and b > top then a, b = most, top end
+    c.da, c.db = a, b
+end
+
 function bucket.load(c, s)
     local since = now - EPOCH
     local a, b = since, 0

@@ -118,7 +118,7 @@ local function keep_to_floor(c)
     local packed = checks[c.place]
     local cost, a, b = unpack('<ddd', packed, #packed - 23)
     local rate, da, db = c.rate, c.da, c.db
-    if c.unit then c.da, c.db = a, b else c.rate = rate + a end
+    if c.unit then c.state.deepen(c, a, b) else c.rate = rate + a end
     local low, high, room = -1, cost + 1, c.state.room and math.max(c.state.room(c, c.to), 0)
     if room then low, high = math.min(room, cost), 0 end
     local try = cost

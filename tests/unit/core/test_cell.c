@@ -1,4 +1,5 @@
 /* Algorithms whose state is a cell, case by case. Random traces: test_model.c. */
+#include "core/debit.h"
 #include "core_test.h"
 
 static struct weir_limit bucket(enum weir_algorithm algorithm, uint64_t rate, uint64_t window_ns,
@@ -400,6 +401,24 @@ static void cells_outside_their_range_are_not_valid(void **state)
     assert_false(weir_cell_valid(&fixed, &(struct weir_cell){5, UINT64_C(1) << 32}));
 }
 
+/* A state owes until the year 2262 at most: what lies beyond is not charged, and is not said to be.
+ */
+static void a_debit_has_no_room_beyond_the_latest_time(void **state)
+{
+    const uint64_t day = 24 * 60 * MINUTE, most = 53000; /* 145 years */
+    struct weir_limit limit = bucket(WEIR_TOKEN_BUCKET, 1, day, most);
+    struct weir_cell cell = {0, 0};
+    const struct weir_use use = {.now_ns = START, .cost = 0};
+    struct weir_report report;
+    uint64_t room = weir_cell_debit_room(&limit, &cell, START, 10 * most);
+
+    assert_int_equal(room, (INT64_MAX - START) / day);
+    weir_cell_charge(&limit, &cell, START, room);
+    weir_cell_report(&limit, &cell, &use, true, &report);
+    assert_int_equal(report.reset_after_ns, room * day);
+    assert_int_equal(weir_cell_debit_room(&limit, &cell, START, 10 * most), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,6 +431,7 @@ int main(void)
         cmocka_unit_test(a_clock_that_goes_back_and_forth_fills_no_empty_bucket),
         cmocka_unit_test(a_retry_told_at_an_earlier_time_counts_from_there),
         cmocka_unit_test(a_debit_goes_into_debt_and_even_cost_0_waits_for_it),
+        cmocka_unit_test(a_debit_has_no_room_beyond_the_latest_time),
         cmocka_unit_test(denied_charges_stop_a_bucket_at_empty),
         cmocka_unit_test(the_debt_of_a_bucket_saturates),
         cmocka_unit_test(window_counters_saturate_at_their_packed_width),

@@ -168,6 +168,31 @@ static void a_repeated_request_charges_once(void **state)
     assert_int_equal(store_rig_take(rig, &limit, "a", 3), WEIR_ALLOWED);
 }
 
+/* As in the core: a_debit_has_no_room_beyond_the_latest_time. */
+static void a_debit_is_charged_up_to_the_latest_time(void **state)
+{
+    struct store_rig *rig = *state;
+    const uint64_t day = 24 * 3600 * SECOND;
+    const struct weir_limit_spec spec = {
+        .algorithm = WEIR_TOKEN_BUCKET, .rate = 1, .window_ns = day, .burst = 53000};
+    uint64_t room = (INT64_MAX - rig->now_ns) / day;
+    struct weir_limit limit;
+
+    assert_int_equal(weir_limit_init(&limit, &spec, NULL), 0);
+    limit.name = "rig";
+    for (int i = 0; i < 2; i++) {
+        struct rig_decision decision;
+        struct weir_report report;
+
+        store_rig_begin(&decision, WEIR_OP_DEBIT);
+        store_rig_add(&decision, &limit, "a", 500000)->floor = 1001;
+        assert_int_equal(store_rig_decide(rig, &decision), WEIR_ALLOWED);
+        assert_int_equal(decision.checks[0].cost, i == 0 ? room : 0);
+        weir_decision_report(&decision.decision, 0, &report);
+        assert_int_equal(report.reset_after_ns, room * day);
+    }
+}
+
 static void a_limit_that_redis_cannot_hold_is_refused(void **state)
 {
     struct store_rig *rig = *state;
@@ -453,6 +478,7 @@ int main(void)
         TEST(states_are_looked_at_and_forgotten),
         TEST(a_lease_is_ended_by_what_its_token_says),
         TEST(a_repeated_request_charges_once),
+        TEST(a_debit_is_charged_up_to_the_latest_time),
         TEST(a_limit_that_redis_cannot_hold_is_refused),
         TEST(a_prefix_that_would_move_slots_is_refused),
         TEST(a_denial_is_answered_from_memory_for_100_ms),
