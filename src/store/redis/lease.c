@@ -12,10 +12,16 @@
 #define CHUNK_MAX 64
 #define CHUNK_PART 128 /* of the capacity: what may be left over of a window */
 #define PAUSE_MAX_NS UINT64_C(50000000)
+#define PAUSE_PART 48 /* of a segment or a window: what trickles meanwhile is admitted late */
 /* Decisions to be made from memory for one call, where the pause's limits allow it. */
 #define PAUSE_DECISIONS 64
 /* Entries are dated at a share's end: that part of the limit is lost. */
 #define LOG_LIFE_PART 32
+/* A share of a bucket is for this part of its life, since what is not used by its end is lost; so
+ * that it holds a decision, there have to be as many in a life (test_lease_demand). */
+#define LOSSY_LIFE_PART 8
+/* Fewer decisions in a life cost more calls than they save. */
+#define HOT_DECISIONS 4
 /* What a burst may lose. */
 #define BUCKET_LIFE_PART 8
 
@@ -51,7 +57,7 @@ static void window_terms(struct lease_terms *terms, const struct weir_limit *lim
     terms->life_long_ns = terms->life_ns;
     terms->late_returns = !fixed;
     /* Only the weight of the oldest segment trickles; else budget comes with a segment's end. */
-    terms->pause_ns = fixed || limit->spec.strict ? 0 : limit->segment_ns / 16;
+    terms->pause_ns = fixed || limit->spec.strict ? 0 : limit->segment_ns / PAUSE_PART;
 }
 
 /* Scripts multiply with T in 1/denom ns, which has to be a double. */
@@ -69,6 +75,7 @@ static void bucket_terms(struct lease_terms *terms, const struct weir_limit *lim
     terms->life_ns = least(life_ns, limit->depth_ns / BUCKET_LIFE_PART);
     terms->life_long_ns = least(life_ns, limit->depth_ns);
     terms->lossy = true;
+    terms->hot_decisions = LOSSY_LIFE_PART;
     terms->pause_ns = limit->depth_ns / 6;
 }
 
@@ -77,6 +84,7 @@ bool lease_terms_init(struct lease_terms *terms, const struct weir_limit *limit,
     uint64_t span_ns = 0;
 
     memset(terms, 0, sizeof *terms);
+    terms->hot_decisions = HOT_DECISIONS;
     life_ns = life_ns == 0 ? LEASE_LIFE_MAX_NS : least(life_ns, LEASE_LIFE_MAX_NS);
     switch (limit->spec.algorithm) {
     case WEIR_FIXED_WINDOW:
@@ -89,7 +97,7 @@ bool lease_terms_init(struct lease_terms *terms, const struct weir_limit *limit,
         terms->life_ns = least(life_ns, span_ns / LOG_LIFE_PART);
         terms->life_long_ns = terms->life_ns;
         terms->late_returns = true;
-        terms->pause_ns = span_ns / 16;
+        terms->pause_ns = span_ns / PAUSE_PART;
         break;
     case WEIR_TOKEN_BUCKET:
     case WEIR_GCRA:
@@ -188,6 +196,12 @@ void lease_spend(struct lease *lease, uint64_t cost, uint64_t now_ns)
     lease->used_ns = now_ns;
 }
 
+bool lease_is_cold(const struct lease *lease, const struct lease_terms *terms)
+{
+    return terms->lossy && scale(lease->demand.decisions_rate, terms->life_ns, SECOND_NS) <
+                               terms->hot_decisions / 2;
+}
+
 bool lease_refills(const struct lease *lease, uint64_t now_ns, uint64_t roundtrip_ns)
 {
     const struct lease_share *share = &lease->share[0];
@@ -212,11 +226,18 @@ static uint64_t for_so_long(const struct lease *lease, uint64_t time_ns)
     return scale(lease->demand.units_rate, time_ns, SECOND_NS);
 }
 
-/* Enough for the horizon, or a batch; where what is not used is lost, no more than will be. */
+/* Where what is not used is lost: no more than will be used in a small part of a share's life. */
+static uint64_t sure(const struct lease *lease, const struct lease_terms *terms, uint64_t units)
+{
+    if (!terms->lossy)
+        return units;
+    return most(1, least(units, for_so_long(lease, terms->life_ns / LOSSY_LIFE_PART)));
+}
+
+/* Enough for the horizon, or a batch. */
 static uint64_t wanted(const struct lease *lease, const struct lease_terms *terms, uint64_t need)
 {
-    uint64_t batch =
-        terms->lossy ? least(terms->batch, for_so_long(lease, terms->life_ns)) : terms->batch;
+    uint64_t batch = sure(lease, terms, terms->batch);
     uint64_t want = most(for_so_long(lease, terms->horizon_ns), batch);
 
     return least(most(want, need), terms->capacity);
@@ -266,7 +287,7 @@ void lease_ask(struct lease *lease, const struct lease_terms *terms, uint64_t id
             settle(share, &call->settled[i]);
     }
     call->place = place;
-    call->need = most(cost > other ? cost - other : 0, terms->chunk);
+    call->need = most(cost > other ? cost - other : 0, sure(lease, terms, terms->chunk));
     call->want = wanted(lease, terms, call->need);
     call->demand = most(1, lease->demand.units_rate);
     call->life_ns = terms->life_ns;

@@ -76,6 +76,9 @@
  * units or a sixteenth of the limit, where that is more. A bucket has them back as it refills; a
  * window when their segment leaves it. Nobody has to notice.
  *
+ * A bucket's share that ends before it is used up is lost likewise. So it is for an eighth of its
+ * life at most, and a key with fewer than eight decisions in a life is decided exactly.
+ *
  * What leasing costs otherwise. Units in one holder's share are not there for another: a decision
  * may be denied although, over all nodes, not all is used. Idle shares go back after a quarter of
  * their life; test_lease_demand has the figures. Where the budget trickles, holders ask once in a
@@ -107,14 +110,15 @@
 /* What a limit means for its shares. */
 struct lease_terms {
     uint64_t capacity;
-    uint64_t life_ns;      /* a share's usual life, at most */
-    uint64_t life_long_ns; /* where a longer one costs nothing (buckets) */
-    uint64_t horizon_ns;   /* a share is for the demand of so long */
-    uint64_t batch;        /* units: or for so much, where that is more */
-    uint64_t chunk;        /* units: less is left where it is */
-    uint64_t pause_ns;     /* where budget trickles: the longest pause between two askings */
-    bool late_returns;     /* giving back is of use after the share's end too */
-    bool lossy;            /* giving back may fail: take no more than will be used */
+    uint64_t life_ns;       /* a share's usual life, at most */
+    uint64_t life_long_ns;  /* where a longer one costs nothing (buckets) */
+    uint64_t horizon_ns;    /* a share is for the demand of so long */
+    uint64_t batch;         /* units: or for so much, where that is more */
+    uint64_t chunk;         /* units: less is left where it is */
+    uint64_t pause_ns;      /* where budget trickles: the longest pause between two askings */
+    uint32_t hot_decisions; /* in a share's life: from so many on a key is worth leasing */
+    bool late_returns;      /* giving back is of use after the share's end too */
+    bool lossy;             /* giving back may fail: take no more than will be used */
 };
 
 /* Whether a limit can be leased. life_ns: the longest life; 0: LEASE_LIFE_MAX_NS. */
@@ -228,6 +232,10 @@ void lease_spend(struct lease *lease, uint64_t cost, uint64_t now_ns);
 
 /* Whether to ask for more in the background: about half is left, or its end is near. */
 bool lease_refills(const struct lease *lease, uint64_t now_ns, uint64_t roundtrip_ns);
+
+/* Whether demand has fallen so low that shares would be lost rather than used: the key is then to
+ * be decided exactly. */
+bool lease_is_cold(const struct lease *lease, const struct lease_terms *terms);
 
 /* --- Calls ----------------------------------------------------------------------------------- */
 

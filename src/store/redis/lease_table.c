@@ -156,7 +156,7 @@ struct lease_entry *lease_table_entry(struct redis_leases *leases, struct lease_
         slot->since_ns = now_ns | 1;
         slot->decisions = 0;
     }
-    if (++slot->decisions < LEASE_HOT_DECISIONS)
+    if (++slot->decisions < LEASE_HOT_LIVES * terms.hot_decisions)
         return NULL;
     slot->entry = new_entry(leases, check, &terms, now_ns);
     if (slot->entry != NULL)

@@ -1,7 +1,8 @@
 /* The keys of leases.h: slots of all that are known, entries of those that hold shares.
  *
  * Slots stand in sets of LEASE_SET, by hash. A slot of a cold key only counts its decisions; when
- * there are LEASE_HOT_DECISIONS within LEASE_HOT_LIVES lives of a share, the key gets an entry, on
+ * there are lease_terms.hot_decisions in each of LEASE_HOT_LIVES lives of a share, on average, the
+ * key gets an entry, on
  * which the rest of leases.h works. An entry that leaves (its key is idle, makes room, or has
  * another limit or tag) is in no slot any more and lives on until its shares are given back. */
 #ifndef WEIR_STORE_REDIS_LEASE_TABLE_H
@@ -11,7 +12,6 @@
 #include "store/redis/leases.h"
 
 #define LEASE_SET 8
-#define LEASE_HOT_DECISIONS 12 /* fewer in a life cost more calls than they save */
 #define LEASE_HOT_LIVES 3
 
 struct lease_entry {

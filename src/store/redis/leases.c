@@ -272,7 +272,10 @@ static void refill(struct redis_leases *leases, const struct weir_decision *deci
         if (entry != NULL && !entry->queued && !entry->sent &&
             lease_refills(&entry->lease, now_ns, leases->roundtrip_ns)) {
             entry->waited_cost = 0;
-            lease_table_queue(leases, entry);
+            if (lease_is_cold(&entry->lease, &entry->terms))
+                lease_table_leave(leases, entry);
+            else
+                lease_table_queue(leases, entry);
         }
     }
 }
