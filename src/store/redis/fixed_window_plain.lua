@@ -12,7 +12,7 @@ do
         admits = count <= rate - cost
         if admits and cost > 0 then
             state = pack('<Bdddd', kind, start, count + cost, w, now)
-            fresh, after = start + w + 999, state
+            fresh, after = at == start and count > 0 or start + w + 999, state
         end
         if several or not state then part = pack('<Bddd', admits and 1 or 0, start, count, now) end
     end

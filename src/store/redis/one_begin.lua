@@ -7,7 +7,7 @@
 --         several            whether it may be left uncharged although it is admitted
 --   out   plain, admits
 --         state, fresh       where it is to be charged: the new state, and when that is fresh, in
---                            us and 999 more, to be rounded down
+--                            us and 999 more, to be rounded down; true: when the old one is
 --         offset, head       of a long state: where the new entry is written, and what is before
 --         after, part        the replies when it was charged, and when not
 local packed, name, several = checks[1], key, false

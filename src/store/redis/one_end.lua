@@ -1,5 +1,9 @@
 if plain then
     if not state then return part end
+    if fresh == true then
+        call('SET', key, state, 'KEEPTTL')
+        return after
+    end
     if told then fresh = (clock[1] + 3600) * 1000000 end
     fresh = (fresh - fresh % 1000) / 1000 .. ''
     if offset then

@@ -36,7 +36,10 @@ if action >= 3 then
         for i = 1, allowed and count or 0 do
             local fresh = times[i]
             marks[i] = '\0'
-            if fresh then
+            if fresh == true then
+                call('SET', keys[i], states[i], 'KEEPTTL')
+                parts[i + 1], marks[i] = afters[i], '\1'
+            elseif fresh then
                 if told then fresh = (clock[1] + 3600) * 1000000 end
                 fresh = (fresh - fresh % 1000) / 1000 .. ''
                 if offsets[i] then

@@ -26,7 +26,7 @@ do
     if plain then
         if admits and cost > 0 then
             state = pack('<Bddddd', kind, start, count + cost, before, w, now)
-            fresh, after = start + 2 * w + 999, state
+            fresh, after = at == start and count > 0 or start + 2 * w + 999, state
         end
         if several or not state then
             part = pack('<Bdddd', admits and 1 or 0, start, count, before, now)

@@ -51,6 +51,41 @@ static void a_key_expires_when_its_state_is_fresh(void **state)
     }
 }
 
+/* The count of a sliding window that was given back leaves the one before, for one window only;
+ * what is charged then has to outlive that. */
+static void a_charge_after_a_refund_outlives_the_window_before(void **state)
+{
+    struct script_rig *rig = *state;
+    const uint64_t year = 366 * DAY; /* so that none ends meanwhile */
+    struct weir_limit limit = limit_of(
+        (struct weir_limit_spec){.algorithm = WEIR_SLIDING_WINDOW, .rate = 9, .window_ns = year});
+    struct one one;
+
+    begin_one(&one);
+    add_check(&one, &limit, 78, 1);
+    assert_int_equal(rig_decide(rig, &one, 0), WEIR_ALLOWED);
+
+    /* kind, the window's start, its count, that of the window before, W, now */
+    const struct weir_resp_node *reply = ask_key(rig, "GET", one.checks, NULL);
+    int64_t expiry = (int64_t)(one.decision.now_ns / year * (year / MS) + 2 * (year / MS));
+    const double counts[2] = {0, 1};
+    char bytes[41], key[128];
+
+    assert_int_equal(reply->text.size, sizeof bytes);
+    memcpy(bytes, reply->text.data, sizeof bytes);
+    memcpy(bytes + 9, counts, sizeof counts);
+    *redis_key_write(key, "weir:", one.checks) = '\0';
+
+    const char *const words[] = {"SET", key, bytes, "PX", "1000000"};
+    const size_t sizes[] = {3, strlen(key), sizeof bytes, 2, 7};
+
+    redis_link_ask(&rig->link, words, sizes, 5);
+    assert_int_equal(rig_decide(rig, &one, 0), WEIR_ALLOWED);
+    assert_int_equal(ask_key(rig, "PEXPIRETIME", one.checks, NULL)->integer, expiry);
+    assert_int_equal(rig_decide(rig, &one, 0), WEIR_ALLOWED);
+    assert_int_equal(ask_key(rig, "PEXPIRETIME", one.checks, NULL)->integer, expiry);
+}
+
 static void a_short_window_is_gone_after_it(void **state)
 {
     struct script_rig *rig = *state;
@@ -376,6 +411,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_expires_when_its_state_is_fresh),
         cmocka_unit_test(a_short_window_is_gone_after_it),
+        cmocka_unit_test(a_charge_after_a_refund_outlives_the_window_before),
         cmocka_unit_test(every_key_has_an_expiry_whatever_is_done),
         cmocka_unit_test(leases_end_and_states_are_looked_at_and_forgotten),
         cmocka_unit_test(a_look_says_what_the_report_said),
