@@ -1,8 +1,8 @@
 /* The plan of a decision that takes more than one script call: no sockets, no clock.
  *
- * Checks are grouped by the slot of their keys; a group is decided atomically by one call. The group
- * of an idempotency record is the first, the others follow in the order of their first checks.
- * Groups become one decision like this:
+ * Checks are grouped by the slot of their keys; a group is decided atomically by one call. The
+ * group of an idempotency record is the first, the others follow in the order of their first
+ * checks. Groups become one decision like this:
  *
  *   ALL, decide    Group after group is RESERVEd. All admit: allowed. The first that denies ends
  *                  it: what was reserved is rolled back, and every other group is PEEKed, so that
@@ -21,7 +21,8 @@
  * number). A call whose end is unknown may have reserved: it is rolled back too. A roll-back is
  * sent after the reservation on the same connection; it works once, and leaves a mark that
  * refuses a reservation which comes late. A state that the reservation has converted to other
- * numbers (another plan of the caller's) is put back as it was, unless somebody has charged it since.
+ * numbers (another plan of the caller's) is put back as it was, unless somebody has charged it
+ * since.
  *
  *   redis_plan_make, then until redis_plan_state is not REDIS_PLAN_RUNNING:
  *       while redis_plan_next: redis_plan_batch, send it; tell the end of each with
