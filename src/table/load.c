@@ -82,14 +82,16 @@ bool target_load_fresh(struct weir_table_owner *owner, const struct transaction 
                        struct target *target)
 {
     const struct weir_limit *limit = txn->decision->checks[i].limit;
-    struct joint joint = joint_use(txn, i);
     uint32_t words = 2; /* a cell */
 
     target->cell = (struct weir_cell){0, 0};
     if (!region_has_span(limit))
         return true;
-    if (limit->span_words > 0)
+    if (limit->span_words > 0) {
+        struct joint joint = joint_use(txn, i);
+
         words = words_for(limit, weir_span_needs(NULL, limit, joint.cost, joint.count));
+    }
     return take_span(owner, NULL, limit, words, target) || no_room(owner, limit, words, 0);
 }
 
