@@ -182,8 +182,9 @@ struct weir_rule_info {
 };
 uint32_t weir_rules_count(const struct weir_rules *rules);
 
-/* The share of a new region that suits these limits, in percent: WEIR_RULES_SPAN_PERCENT_MIN where no state of theirs needs a
- * span, 50 where all do, and between these in proportion to the states of a key. */
+/* The share of a new region that suits these limits, in percent: WEIR_RULES_SPAN_PERCENT_MIN where
+ * no state of theirs needs a span, 50 where all do, and between these in proportion to the states
+ * of a key. */
 #define WEIR_RULES_SPAN_PERCENT_MIN 2
 uint32_t weir_rules_span_percent(const struct weir_rules *rules);
 void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info);
