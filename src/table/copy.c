@@ -20,6 +20,8 @@ static bool fill_state(struct copy *copy, const struct copy_state *from, uint32_
     memcpy(state, from->state, 3 * sizeof state[0]);
     if (!region_has_span(limit))
         return true;
+    if (source.span == NULL) /* of a file that was damaged while it was in use */
+        return false;
     if (limit->span_words > 0)
         words = weir_span_needs(&source, limit, 0, 0);
 
