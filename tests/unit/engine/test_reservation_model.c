@@ -280,12 +280,22 @@ static uint32_t model_settle(struct open_reservation *r, const struct weir_settl
     return 0;
 }
 
+/* One that has charged nothing leaves no record: it is settled anew each time, which does nothing.
+ */
+static bool has_record(const struct open_reservation *r)
+{
+    bool charged = false;
+    for (size_t i = 0; i < sizeof r->charged.has / sizeof r->charged.has[0]; i++)
+        charged = charged || r->charged.has[i];
+    return r->settled && charged;
+}
+
 static void settle(struct open_reservation *r)
 {
     struct weir_settled settled;
     struct weir_settle truth = {.how = (uint8_t)draw(3), .status = draw(3) ? 500 : 200};
     struct weir_bytes token = {r->token, r->size};
-    bool late = world.now_ns >= r->ends_at_ns, was_settled = r->settled;
+    bool late = world.now_ns >= r->ends_at_ns, was_settled = has_record(r);
     if (truth.how == WEIR_SETTLE_COST)
         truth.cost = draw(4) == 0 ? draw(2000) : draw(2 * r->charged.estimate + 1);
     struct weir_decision *d = weir_engine_take(world.engine);
