@@ -123,6 +123,9 @@ static void control_on_change(uv_fs_event_t *handle, const char *name, int event
         uv_timer_start(&daemon->settle, control_on_settled, WATCH_SETTLE_MS, 0);
 }
 
+/* Buckets of the table that are looked at in one tick: some milliseconds at most. */
+#define TIDY_BUCKETS 16384
+
 /* --- Clock ------------------------------------------------------------------------------------ */
 
 static void control_on_clock(uv_timer_t *timer)
@@ -133,6 +136,8 @@ static void control_on_clock(uv_timer_t *timer)
     weir_daemon_want(daemon, WEIR_WANT_WATCH);
     weir_daemon_reload_tick(daemon);
     weir_daemon_forget_rules(daemon);
+    weir_table_tidy(daemon->table, now_ns, TIDY_BUCKETS);
+    weir_redis_limits_tick(daemon->redis.limits, now_ns);
     now_ns = weir_engine_store_time(daemon->admin.engine, now_ns);
     daemon->clock_offset_ns = (int64_t)(weir_clock_wall_ns() - now_ns);
     bool off = llabs(daemon->clock_offset_ns) > CLOCK_OFFSET_MAX_NS;

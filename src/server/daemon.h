@@ -71,8 +71,8 @@ struct weir_kept_sockets {
 struct weir_daemon {
     struct weir_server_options options;
     struct weir_log log;
-    struct weir_rules *rules;   /* the newest; workers follow within a turn */
-    struct weir_rules *retired; /* the ones before, while workers have them; NULL: none */
+    struct weir_rules *rules;     /* the newest; workers follow within a turn */
+    struct weir_retired *retired; /* the ones before, while workers have them; NULL: none */
     struct weir_table *table;
     struct weir_shared_store *shared;       /* NULL: states live in the table alone */
     struct weir_directories *directories;   /* NULL: no caller is elsewhere */
@@ -133,6 +133,7 @@ int weir_daemon_check(const struct weir_daemon *daemon, const struct weir_settin
 /* Frees rules that no worker has any more: with a million keys that takes milliseconds, for which
  * no request of a worker's is to wait. */
 void weir_daemon_forget_rules(struct weir_daemon *daemon);
+void weir_daemon_free_retired(struct weir_daemon *daemon); /* of a table that is closed */
 
 /* Makes the limits known to the table. Errors: those of weir_table_intern. */
 int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,

@@ -121,6 +121,11 @@ static const struct weir_limit *override_of(void *context, uint32_t requests, ui
 {
     struct weir_envoy_service *service = context;
     struct weir_worker *worker = service->worker;
+    uint64_t epoch = weir_redis_limits_epoch(service->shared->options.limits);
+    if (service->overrides_epoch != epoch) {
+        service->overrides_epoch = epoch;
+        memset(&service->overrides, 0, sizeof service->overrides);
+    }
     struct weir_redis_cached *cached =
         weir_redis_cache_at(&service->overrides, requests, seconds, 0);
     if (cached->limit && cached->a == requests && cached->b == seconds)

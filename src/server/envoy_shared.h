@@ -43,6 +43,7 @@ struct weir_envoy_service {
     uint64_t version;             /* of the shared configuration, when it was taken up */
     struct weir_envoy_stats *stats;
     struct weir_redis_cache overrides; /* compiled limits, by requests and seconds */
+    uint64_t overrides_epoch;          /* of those; see weir_redis_limits_epoch */
     struct weir_envoy_service_counters counters;
 };
 

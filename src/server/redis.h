@@ -69,6 +69,7 @@ struct weir_redis {
     uint8_t flags, on_store_error;       /* of checks of commands */
     const struct weir_limit *last_limit; /* of the numbers below */
     uint64_t last[3];
+    uint64_t epoch; /* of the limits in `last_limit` and `cache` */
     struct weir_redis_cache cache;
     _Atomic uint64_t commands, errors;
     struct weir_resp_request request;
@@ -226,6 +227,9 @@ bool weir_redis_fill_check(struct weir_redis_call *call, struct weir_decision *d
 
 /* --- Decisions ---------------------------------------------------------------------------------
  */
+
+/* Forgets limits of commands that may be dropped: before any is taken from the worker's cache. */
+void weir_redis_refresh(struct weir_redis *redis);
 
 /* A bucket as commands give it: `burst` at once, refilled by `count` per `window` units of
  * `unit_ns` (1 or 1,000,000,000). All must be at least 1. Rate and window are brought to lower

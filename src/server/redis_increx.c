@@ -131,6 +131,7 @@ static int increx_limit(struct weir_redis *redis, const struct increx *increx,
     struct weir_limit_spec spec = {.algorithm = WEIR_FIXED_WINDOW, .rate = (uint64_t)increx->upper};
     spec.window_ns =
         window <= WEIR_WINDOW_MAX_NS / increx->unit_ns ? window * increx->unit_ns : UINT64_MAX;
+    weir_redis_refresh(redis);
     struct weir_redis_cached *cached =
         weir_redis_cache_at(&redis->cache, spec.rate, UINT64_MAX, spec.window_ns);
     if (!cached->limit || cached->a != spec.rate || cached->b != UINT64_MAX ||

@@ -2,13 +2,18 @@
 #include "server/redis_limits.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rules/division.h"
 #include "server/limit_room.h"
 
+#define EPOCH_NS UINT64_C(15000000000)
+#define EPOCHS_UNUSED 5 /* 60 s and the rest of an epoch: longer than any store's deadline */
+
 struct made {
+    uint64_t epoch; /* in which it was looked up last */
     struct weir_limit limit;
     struct weir_limit part; /* limit.local, where that is not NULL */
 };
@@ -18,11 +23,20 @@ struct weir_redis_limits {
     uint32_t count, max, nodes;
     uint32_t mask; /* places - 1: open addressing, at most half full */
     struct made **places;
+    struct weir_table *table;
     struct weir_limit_room room;
+    _Atomic uint64_t epoch;
 };
 
+static uint32_t list_size(struct weir_table *table)
+{
+    struct weir_table_stats stats;
+    weir_table_stats(table, 0, &stats);
+    return (uint32_t)stats.params_max;
+}
+
 int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max,
-                           const struct weir_table *table, uint32_t nodes)
+                           struct weir_table *table, uint32_t nodes)
 {
     struct weir_redis_limits *made = calloc(1, sizeof *made);
     if (!made)
@@ -31,7 +45,10 @@ int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max,
     while (size < 2 * max)
         size *= 2;
     made->max = max;
-    made->room = (struct weir_limit_room){.table = table, .max = max};
+    made->table = table;
+    /* The last eighth of the list is for rules. */
+    made->room =
+        (struct weir_limit_room){.table = table, .max = table ? list_size(table) / 8 * 7 : 0};
     made->nodes = nodes;
     made->mask = size - 1;
     made->places = calloc(size, sizeof *made->places);
@@ -83,6 +100,31 @@ static struct made **limits_place(const struct weir_redis_limits *limits,
     }
 }
 
+/* Drops what has not been used lately, and puts the others where they belong now. */
+static void limits_drop_unused(struct weir_redis_limits *limits)
+{
+    uint64_t epoch = atomic_load_explicit(&limits->epoch, memory_order_relaxed);
+    struct made **places = calloc(limits->mask + 1, sizeof *places), **old = limits->places;
+    if (!places)
+        return;
+    limits->places = places;
+    limits->count = 0;
+    for (uint32_t i = 0; i <= limits->mask; i++) {
+        struct made *made = old[i];
+        if (!made)
+            continue;
+        if (made->epoch + EPOCHS_UNUSED <= epoch) {
+            if (limits->table)
+                weir_table_unpin(limits->table, made->limit.id);
+            free(made);
+            continue;
+        }
+        *limits_place(limits, &made->limit.spec, made->limit.name) = made;
+        limits->count++;
+    }
+    free(old);
+}
+
 static int limits_add(struct weir_redis_limits *limits, struct weir_store *store,
                       struct weir_store *local, const struct weir_limit *compiled,
                       struct made **place, struct weir_reason *reason)
@@ -126,10 +168,27 @@ int weir_redis_limits_find(struct weir_redis_limits *limits, struct weir_store *
     struct made **place = limits_place(limits, &compiled.spec, name);
     if (!*place)
         err = limits_add(limits, store, local, &compiled, place, reason);
-    if (err == 0)
+    if (err == WEIR_ERR_FULL) {
+        limits_drop_unused(limits);
+        place = limits_place(limits, &compiled.spec, name);
+        err = limits_add(limits, store, local, &compiled, place, reason);
+    }
+    if (err == 0) {
+        (*place)->epoch = atomic_load_explicit(&limits->epoch, memory_order_relaxed);
         *limit = &(*place)->limit;
+    }
     pthread_mutex_unlock(&limits->lock);
     return err;
+}
+
+void weir_redis_limits_tick(struct weir_redis_limits *limits, uint64_t now_ns)
+{
+    atomic_store_explicit(&limits->epoch, now_ns / EPOCH_NS, memory_order_relaxed);
+}
+
+uint64_t weir_redis_limits_epoch(const struct weir_redis_limits *limits)
+{
+    return atomic_load_explicit(&limits->epoch, memory_order_relaxed);
 }
 
 uint32_t weir_redis_limits_count(struct weir_redis_limits *limits)

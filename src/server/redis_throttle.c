@@ -57,10 +57,22 @@ static uint64_t spec_burst_max(const struct weir_limit_spec *spec)
     return most < WEIR_BUCKET_MAX ? most : WEIR_BUCKET_MAX;
 }
 
+void weir_redis_refresh(struct weir_redis *redis)
+{
+    uint64_t epoch = weir_redis_limits_epoch(redis->shared->limits);
+    if (redis->epoch == epoch)
+        return;
+    redis->epoch = epoch;
+    memset(&redis->cache, 0, sizeof redis->cache);
+    memset(redis->last, 0, sizeof redis->last);
+    redis->last[0] = UINT64_MAX; /* no bucket is as large */
+}
+
 int weir_redis_bucket(struct weir_redis *redis, uint64_t burst, uint64_t count, uint64_t window,
                       uint64_t unit_ns, const struct weir_limit **limit, struct weir_reason *reason)
 {
     uint64_t c = window | (uint64_t)(unit_ns == 1) << 63; /* windows are below 2^63 */
+    weir_redis_refresh(redis);
     if (redis->last[0] == burst && redis->last[1] == count && redis->last[2] == c) {
         *limit = redis->last_limit;
         return 0;

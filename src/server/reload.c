@@ -1,5 +1,6 @@
 /* Rules: loading them, checking what concerns the daemon, handing new ones over. See daemon.h. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "rules/file.h"
@@ -159,13 +160,23 @@ int weir_daemon_check(const struct weir_daemon *daemon, const struct weir_settin
 
 struct prepare_context {
     struct weir_store *store, *local;
+    const struct weir_table *table;
+    bool known; /* only the limits that the table knows already */
     struct weir_reason *reason;
 };
+
+/* The limit that the table is to know. */
+static const struct weir_limit *table_limit(const struct weir_limit *limit)
+{
+    return limit->local ? limit->local : limit;
+}
 
 static int prepare_limit(void *context, struct weir_limit *limit, const char *name)
 {
     struct prepare_context *prepare = context;
     struct weir_reason why = {{0}};
+    if (limit->id != 0 || (prepare->known && !weir_table_knows(prepare->table, table_limit(limit))))
+        return 0;
     int err = weir_store_prepare(prepare->store, prepare->local, limit, &why);
     if (err < 0)
         snprintf(prepare->reason->text, sizeof prepare->reason->text, "limit '%s': %s%s%.150s",
@@ -173,12 +184,45 @@ static int prepare_limit(void *context, struct weir_limit *limit, const char *na
     return err;
 }
 
+static int forget_limit(void *context, struct weir_limit *limit, const char *name)
+{
+    limit->id = 0;
+    return 0;
+}
+
+static int unpin_limit(void *context, struct weir_limit *limit, const char *name)
+{
+    weir_table_unpin(context, limit->id);
+    limit->id = 0;
+    return 0;
+}
+
+/* Nobody decides by these rules any more, or yet. */
+static void unpin_rules(struct weir_daemon *daemon, struct weir_rules *rules)
+{
+    int never = weir_rules_prepare(rules, unpin_limit, daemon->table);
+    (void)never;
+}
+
+/* First the limits that the table knows, so that they keep their states when the list is full and
+ * the others ask for the places of limits that nobody has. */
 int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
                         struct weir_reason *reason)
 {
-    struct prepare_context prepare = {
-        .store = daemon->admin.store, .local = daemon->admin.local, .reason = reason};
-    return weir_rules_prepare(rules, prepare_limit, &prepare);
+    struct prepare_context prepare = {.store = daemon->admin.store,
+                                      .local = daemon->admin.local,
+                                      .table = daemon->table,
+                                      .known = true,
+                                      .reason = reason};
+    int err = weir_rules_prepare(rules, forget_limit, NULL); /* ids of another table */
+    if (err == 0)
+        err = weir_rules_prepare(rules, prepare_limit, &prepare);
+    prepare.known = false;
+    if (err == 0)
+        err = weir_rules_prepare(rules, prepare_limit, &prepare);
+    if (err < 0)
+        unpin_rules(daemon, rules);
+    return err;
 }
 
 /* --- Reload ----------------------------------------------------------------------------------- */
@@ -235,21 +279,53 @@ void weir_daemon_set_certificates(struct weir_daemon *daemon,
     daemon->certificates = certificates;
 }
 
+/* Rules that were replaced, while workers have them. */
+struct weir_retired {
+    struct weir_rules *rules;
+    struct weir_retired *next;
+};
+
+static void retire(struct weir_daemon *daemon, struct weir_rules *rules)
+{
+    struct weir_retired *retired = malloc(sizeof *retired);
+    if (!retired) { /* whoever has them last frees them; their places in the table stay taken */
+        weir_rules_unref(rules);
+        return;
+    }
+    *retired = (struct weir_retired){rules, daemon->retired};
+    daemon->retired = retired;
+}
+
 static void reload_hand_over(struct weir_daemon *daemon, struct weir_rules *rules)
 {
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_set_rules(&daemon->workers[i], rules);
     weir_worker_set_rules(&daemon->admin, rules);
-    weir_rules_unref(daemon->retired);
-    daemon->retired = daemon->rules;
+    retire(daemon, daemon->rules);
     daemon->rules = rules;
 }
 
 void weir_daemon_forget_rules(struct weir_daemon *daemon)
 {
-    if (daemon->retired && weir_rules_unshared(daemon->retired)) {
-        weir_rules_unref(daemon->retired);
-        daemon->retired = NULL;
+    for (struct weir_retired **at = &daemon->retired; *at;) {
+        struct weir_retired *retired = *at;
+        if (!weir_rules_unshared(retired->rules)) {
+            at = &retired->next;
+            continue;
+        }
+        unpin_rules(daemon, retired->rules);
+        weir_rules_unref(retired->rules);
+        *at = retired->next;
+        free(retired);
+    }
+}
+
+void weir_daemon_free_retired(struct weir_daemon *daemon)
+{
+    for (struct weir_retired *next, *at = daemon->retired; at; at = next) {
+        next = at->next;
+        weir_rules_unref(at->rules);
+        free(at);
     }
 }
 

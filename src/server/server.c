@@ -414,7 +414,7 @@ static int open_redis(struct weir_daemon *daemon, struct weir_reason *reason)
     daemon->redis.worker_count = daemon->worker_count;
     daemon->redis.started_wall_s = weir_clock_wall_s();
     int err =
-        weir_redis_limits_open(&daemon->redis.limits, (uint32_t)(stats.params_max / 4 * 3),
+        weir_redis_limits_open(&daemon->redis.limits, (uint32_t)(stats.params_max / 2),
                                daemon->table, weir_rules_settings(daemon->rules)->store.nodes);
     if (err < 0)
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
@@ -696,7 +696,7 @@ static void daemon_free(struct weir_daemon *daemon)
     weir_daemon_watch_drop(daemon);
     weir_rules_unref(daemon->rules);
     weir_rules_unref(daemon->rules_next);
-    weir_rules_unref(daemon->retired);
+    weir_daemon_free_retired(daemon);
     weir_certificates_unref(daemon->certificates);
     weir_certificates_unref(daemon->certificates_next);
     for (unsigned i = 0; i < WEIR_LISTENINGS; i++)

@@ -17,6 +17,9 @@
 #define OWNERS_MIN 12
 #define BYTES_PER_PARAM (UINT64_C(32) << 10)
 #define PARAMS_MIN 32
+/* A state that grows needs pages of two sizes at a time, and nothing that walks them has to know of
+ * none. */
+#define PAGES_MIN 8
 #define BYTES_PER_CHUNK (32 * CHUNK_BYTES)
 
 /* Checksums find damage, not malice: their key is no secret. */
@@ -140,8 +143,8 @@ int layout_plan(struct table_header *header, const struct weir_table_options *op
     header->chunks = (uint32_t)clamp(bytes / BYTES_PER_CHUNK, 1, CHUNKS_MAX - 1);
     header->span_percent = percent;
     header->pages = header->bytes / 100 * percent / (TABLE_PAGE + sizeof(struct table_page));
-    if (header->pages == 0)
-        header->pages = 1; /* nothing that walks them has to know of none */
+    if (header->pages < PAGES_MIN)
+        header->pages = PAGES_MIN;
     place_parts(header);
     if (header->buckets < 16) {
         reason_text(reason, "the size of the state is too small for its spans and parameters");
