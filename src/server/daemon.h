@@ -160,6 +160,14 @@ void weir_daemon_state_seen(struct weir_daemon *daemon, enum weir_table_file sta
  * path then. */
 void weir_daemon_run_again(struct weir_daemon *daemon, struct weir_reload *reload);
 
+/* Opens the table, unless the last run has left it; and again, for the next run: the file that has
+ * the path now, or one written anew from the region that is open, which stays where that fails.
+ * Errors: those of weir_table_open, weir_daemon_check_state. */
+int weir_daemon_open_table(struct weir_daemon *daemon, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+int weir_daemon_reopen_table(struct weir_daemon *daemon, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
 /* Whether the limits of these rules find room in the state that the daemon has, or would open.
  * Errors: WEIR_ERR_FULL and others; `reason` names the state. */
 int weir_daemon_check_state(const struct weir_daemon *daemon, struct weir_rules *rules,

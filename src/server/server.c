@@ -38,62 +38,6 @@ static int fail(const char *text)
     return 1;
 }
 
-/* A reason that names the state file, once. */
-static int fail_state(const char *path, int err, const struct weir_reason *why,
-                      struct weir_reason *reason)
-{
-    const char *text = why->text[0] ? why->text : weir_error_text(err);
-    if (!path || err == WEIR_ERR_FULL)
-        snprintf(reason->text, sizeof reason->text, "state: %.240s", text);
-    else if (!strncmp(text, path, strlen(path))) /* it says which file by itself */
-        snprintf(reason->text, sizeof reason->text, "state file %.240s", text);
-    else
-        snprintf(reason->text, sizeof reason->text, "state file %.100s: %.140s", path, text);
-    return err;
-}
-
-static struct weir_table_options table_options(const struct weir_daemon *daemon,
-                                               const struct weir_rules *rules)
-{
-    const struct weir_settings *settings = weir_rules_settings(rules);
-    return (struct weir_table_options){
-        .path = settings->state_file,
-        .bytes = settings->state_bytes,
-        .span_percent = settings->state_spans,
-        .span_percent_new = weir_rules_span_percent(rules),
-        .reset = daemon->options.reset_state,
-        .wall_ns = weir_clock_wall_ns(),
-        .boot_ns = weir_clock_boot_ns(),
-    };
-}
-
-int weir_daemon_check_state(const struct weir_daemon *daemon, struct weir_rules *rules,
-                            struct weir_reason *reason)
-{
-    const struct weir_table_options options = table_options(daemon, rules);
-    struct weir_reason why = {{0}};
-    uint32_t limits;
-    int err = weir_rules_distinct(rules, &limits);
-    if (err == 0)
-        err = weir_table_check_room(&options, limits, &why);
-    return err == 0 ? 0 : fail_state(options.path, err, &why, reason);
-}
-
-static int open_table(struct weir_daemon *daemon, struct weir_reason *reason)
-{
-    const struct weir_table_options options = table_options(daemon, daemon->rules);
-    struct weir_reason why = {{0}};
-    int err = daemon->table ? 0 : weir_daemon_check_state(daemon, daemon->rules, reason);
-    if (err < 0)
-        return err;
-    if (!daemon->table) /* else the last run has left it */
-        err = weir_table_open(&daemon->table, &options, &why);
-    if (err < 0)
-        return fail_state(options.path, err, &why, reason);
-    weir_state_guard_set(daemon->table, options.path, &daemon->log);
-    return 0;
-}
-
 static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, unsigned index,
                        uint32_t decisions, struct weir_reason *reason)
 {
@@ -503,7 +447,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     int err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
     if (err == 0)
-        err = open_table(daemon, reason);
+        err = weir_daemon_open_table(daemon, reason);
     if (err == 0)
         err = weir_directories_open(&daemon->directories, daemon->rules, daemon->table,
                                     &daemon->log, reason);
@@ -672,24 +616,6 @@ static int daemon_run(struct weir_daemon *daemon)
 
 /* --- Once more -------------------------------------------------------------------------------- */
 
-/* Opens the file that has the path now, or writes it again from the region that is open. Where that
- * fails, the region stays that was. */
-static int reopen_table(struct weir_daemon *daemon, struct weir_reason *reason)
-{
-    struct weir_table_options options = table_options(daemon, daemon->rules);
-    struct weir_table *next;
-    struct weir_reason why = {{0}};
-    options.copy_of = daemon->table;
-    options.reset = false;
-    int err = weir_table_open(&next, &options, &why);
-    if (err < 0)
-        return fail_state(options.path, err, &why, reason);
-    weir_state_guard_clear();
-    weir_table_close(daemon->table);
-    daemon->table = next;
-    return 0;
-}
-
 static void daemon_free(struct weir_daemon *daemon)
 {
     weir_daemon_reload_drop(daemon);
@@ -725,7 +651,7 @@ static struct weir_daemon *daemon_renew(struct weir_daemon *last)
     next->wanted = last->wanted & WEIR_WANT_RELOAD;
     next->reload.daemon = next;
     next->reload.began_ns = last->again_ns;
-    next->reload.err = reopen_table(next, &next->reload.reason);
+    next->reload.err = weir_daemon_reopen_table(next, &next->reload.reason);
     next->reloads = last->reloads + (next->reload.err == 0);
     next->failed_reloads = last->failed_reloads + (next->reload.err < 0);
     next->reload_took_ns = weir_clock_boot_ns() - last->again_ns;
