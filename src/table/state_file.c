@@ -61,10 +61,11 @@ static int room_of_file(const struct weir_table_options *options, const struct t
 
     if (fd < 0)
         return 0;
-    if (fstat(fd, &status) == 0 && status.st_size > 0)
+    if (fstat(fd, &status) == 0 && status.st_size > 0) {
         err = file_read_header(fd, options->path, (uint64_t)status.st_size, &header, reason);
-    if (err == 0 && status.st_size > 0 && header.bytes == plan->bytes)
-        *room = header.params_max;
+        if (err == 0 && header.bytes == plan->bytes)
+            *room = header.params_max;
+    }
     close(fd);
     return err;
 }
