@@ -14,9 +14,15 @@ static int add(void *context, struct weir_limit *limit, const char *name)
 {
     struct distinct *distinct = context;
     static const uint64_t no_secret[2] = {0, 0};
-    const struct weir_limit_spec *spec = &(limit->local != NULL ? limit->local : limit)->spec;
+    const struct weir_limit *own = limit->local != NULL ? limit->local : limit;
+    const struct weir_limit_spec *spec = &own->spec;
+    uint64_t account[2] = {0, 0};
+    if (own->name != NULL) {
+        weir_siphash128(no_secret, own->name, strlen(own->name), account);
+    }
     const uint64_t words[] = {spec->algorithm, spec->rate,   spec->window_ns, spec->burst,
-                              spec->segments,  spec->strict, spec->rollover,  spec->calendar};
+                              spec->segments,  spec->strict, spec->rollover,  spec->calendar,
+                              account[0],      account[1]};
     (void)name;
     if (distinct->count == distinct->room) {
         uint32_t room = distinct->room == 0 ? 64 : distinct->room * 2;

@@ -287,7 +287,7 @@ static int replace(struct weir_table *table, const struct weir_table_options *op
     struct weir_table_options same_share = *options;
 
     if (keep && options->span_percent == 0)
-        same_share.span_percent = old.header->span_percent;
+        same_share.span_percent = old.fixed.span_percent;
 
     const struct source from = {.table = &old};
     int err = create(table, &same_share, keep ? &from : NULL, true, reason);
@@ -297,7 +297,7 @@ static int replace(struct weir_table *table, const struct weir_table_options *op
     return err;
 }
 
-static bool is_version1(int fd)
+bool file_is_version1(int fd)
 {
     uint8_t header[512];
     ssize_t size = pread(fd, header, sizeof header, 0);
@@ -352,7 +352,7 @@ static int try_open_file(struct weir_table *table, const struct weir_table_optio
     if (*alone && fstat(table->fd, &status) == 0 && status.st_size == 0)
         return replace(table, options, false, reason); /* an empty file has no state to lose */
 
-    bool old = is_version1(table->fd);
+    bool old = file_is_version1(table->fd);
     int err = old ? upgrade(table, options, (uint64_t)status.st_size, *alone, reason)
                   : open_existing(table, options, *alone, reason);
 

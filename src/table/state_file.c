@@ -10,6 +10,18 @@
 #include "core/reason.h"
 #include "table/file.h"
 
+/* Whether what never changes in a header is not what it was. */
+static bool is_another(const struct weir_table *table, const struct table_header *header)
+{
+    return memcmp(header, &table->fixed, offsetof(struct table_header, check) + 8) != 0 ||
+           header->t0_ns != table->fixed.t0_ns || header->boot_ns != table->fixed.boot_ns;
+}
+
+bool weir_table_overwritten(const struct weir_table *table)
+{
+    return is_another(table, table->header);
+}
+
 enum weir_table_file weir_table_file_state(const struct weir_table *table)
 {
     struct stat ours, there;
@@ -23,8 +35,7 @@ enum weir_table_file weir_table_file_state(const struct weir_table *table)
 
     /* Read from the file, so that one that is cut at this moment is no signal. */
     if (pread(table->fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
-        (memcmp(&header, &table->fixed, offsetof(struct table_header, check) + 8) != 0 ||
-         header.t0_ns != table->fixed.t0_ns || header.boot_ns != table->fixed.boot_ns))
+        is_another(table, &header))
         return WEIR_TABLE_FILE_OVERWRITTEN;
     if (stat(table->path, &there) != 0)
         return errno == ENOENT || errno == ENOTDIR ? WEIR_TABLE_FILE_GONE : WEIR_TABLE_FILE_OURS;
@@ -61,13 +72,15 @@ static int room_of_file(const struct weir_table_options *options, const struct t
 
     if (fd < 0)
         return 0;
-    if (fstat(fd, &status) == 0 && status.st_size > 0) {
-        err = file_read_header(fd, options->path, (uint64_t)status.st_size, &header, reason);
+    uint64_t size = fstat(fd, &status) == 0 ? (uint64_t)status.st_size : 0;
+
+    if (size > 0) {
+        err = file_is_version1(fd) ? 1 : file_read_header(fd, options->path, size, &header, reason);
         if (err == 0 && header.bytes == plan->bytes)
             *room = header.params_max;
     }
     close(fd);
-    return err;
+    return err > 0 ? 0 : err; /* a file of version 1 is copied into a new one */
 }
 
 int weir_table_check_room(const struct weir_table_options *options, uint32_t limits,

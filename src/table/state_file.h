@@ -20,9 +20,10 @@ enum weir_table_file {
  * calls on the path, which may hang where its file system does. */
 enum weir_table_file weir_table_file_state(const struct weir_table *table);
 
-/* Where the region is mapped from a file, for the handler of SIGBUS. False: it is private memory.
- */
+/* For handlers of signals, and safe there. Where the region is mapped from a file; false: it is
+ * private memory. And whether its header is not what it was, looking at nothing but memory. */
 bool weir_table_mapping(const struct weir_table *table, const void **base, uint64_t *bytes);
+bool weir_table_overwritten(const struct weir_table *table);
 
 /* Whether weir_table_open with these options gives a region that has room for so many distinct
  * limits. A file that is there is read, never locked or changed; one that this process may not read

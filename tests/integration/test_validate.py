@@ -1,7 +1,9 @@
 """What would keep `weir serve` from starting, `weir validate` says, and in the same words."""
 
+import gzip
 import os
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -47,9 +49,18 @@ def test_more_different_rates_than_the_state_has_room_for(tmp_path):
     assert "fewer" in judge(tmp_path, with_plans(17000, size="1GiB"))
 
 
-def test_equal_rates_of_many_limits_are_one(tmp_path):
+def test_equal_rates_of_limits_of_different_names_are_different(tmp_path):
+    """Each limit pays for its own states."""
     limits = [{**API, "name": f"l{i}", "match": {"path": f"/{i}"}} for i in range(3000)]
-    accepted(tmp_path, rules_of(*limits, state={"size": "1MiB"}))
+    assert "3002 distinct limits" in judge(tmp_path, rules_of(*limits, state={"size": "64MiB"}))
+    accepted(tmp_path, rules_of(*limits, state={"size": "128MiB"}))
+
+
+def test_a_state_file_of_an_older_version_is_one_that_will_be_copied(tmp_path):
+    state = tmp_path / "state"
+    old = Path(__file__).parent.parent / "unit" / "table" / "version1.state.gz"
+    state.write_bytes(gzip.decompress(old.read_bytes()))
+    accepted(tmp_path, rules_of(API, state={"file": str(state), "size": "1MiB"}))
 
 
 def test_a_state_file_that_is_there_is_read_and_not_disturbed(tmp_path):
