@@ -9,6 +9,8 @@
 
 #include <weir/error.h>
 
+#include "server/state_guard.h"
+
 struct weir_background {
     pthread_t thread;
     pthread_mutex_t lock;    /* guards what follows */
@@ -59,8 +61,7 @@ int weir_background_open(struct weir_background **out)
     pthread_cond_init(&background->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     sigset_t all, old;
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS); /* see state_guard.h */
+    weir_state_guard_fill(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
     int err = pthread_create(&background->thread, NULL, thread_main, background);
     pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -25,7 +25,7 @@ struct weir_job {
     void (*done)(struct weir_job *job); /* on the loop */
 };
 
-/* Starts the thread, which blocks all signals but SIGBUS. Errors: WEIR_ERR_MEMORY. */
+/* Starts the thread, which blocks signals (state_guard.h). Errors: WEIR_ERR_MEMORY. */
 int weir_background_open(struct weir_background **background) __attribute__((warn_unused_result));
 
 /* Whether a job is started and not done. */

@@ -406,8 +406,7 @@ static int start_threads_masked(struct weir_daemon *daemon, struct weir_reason *
 static int start_threads(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     sigset_t all, old;
-    sigfillset(&all);
-    sigdelset(&all, SIGBUS);
+    weir_state_guard_fill(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
     int err = start_threads_masked(daemon, reason);
     pthread_sigmask(SIG_SETMASK, &old, NULL);

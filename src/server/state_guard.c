@@ -1,19 +1,27 @@
 /* see state_guard.h */
 #include "server/state_guard.h"
 
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "server/clock.h"
 
+static const int signals[] = {SIGBUS, SIGSEGV, SIGFPE};
+#define SIGNALS (sizeof signals / sizeof *signals)
+
+struct line {
+    size_t before, size; /* the time stands at `before` */
+    char text[WEIR_LOG_LINE_MAX];
+};
+
 /* What the handler reads. It runs on any thread, at any time. */
 static struct {
+    const struct weir_table *table; /* NULL: nothing is guarded */
     const char *base, *end;
     int fd;
-    size_t before, size; /* the time stands at `before` in the line */
-    char line[WEIR_LOG_LINE_MAX];
+    struct line cut, overwritten;
+    struct sigaction before[SIGNALS];
 } guard;
 
 static void put_digits(char *at, unsigned digits, uint64_t value)
@@ -43,66 +51,94 @@ static void put_time(char text[WEIR_TIMESTAMP_SIZE], const struct timespec *now)
     put_digits(text + 20, 3, (uint64_t)now->tv_nsec / 1000000);
 }
 
-void weir_state_guard_tell(void)
+void weir_state_guard_tell(enum weir_table_file state)
 {
+    struct line *line = state == WEIR_TABLE_FILE_CUT ? &guard.cut : &guard.overwritten;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    put_time(guard.line + guard.before, &now);
-    for (size_t done = 0; done < guard.size;) {
-        ssize_t n = write(guard.fd, guard.line + done, guard.size - done);
+    put_time(line->text + line->before, &now);
+    for (size_t done = 0; done < line->size;) {
+        ssize_t n = write(guard.fd, line->text + done, line->size - done);
         if (n <= 0)
             break;
         done += (size_t)n;
     }
 }
 
-static void on_bus_error(int number, siginfo_t *info, void *context)
+__attribute__((noreturn)) static void end(enum weir_table_file state)
 {
     static int told;
-    const char *at = info->si_addr;
-    (void)context;
-    if (at < guard.base || at >= guard.end) {
-        signal(number, SIG_DFL); /* the instruction is run again, and ends the process */
-        return;
-    }
     while (__atomic_exchange_n(&told, 1, __ATOMIC_RELAXED))
         pause(); /* another thread tells, and ends this one too */
-    weir_state_guard_tell();
+    weir_state_guard_tell(state);
     _exit(WEIR_STATE_EXIT);
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    const char *at = info->si_addr;
+    (void)context;
+    if (guard.table && number == SIGBUS && at >= guard.base && at < guard.end)
+        end(WEIR_TABLE_FILE_CUT);
+    if (guard.table && number != SIGBUS && weir_table_overwritten(guard.table))
+        end(WEIR_TABLE_FILE_OVERWRITTEN);
+    for (size_t i = 0; i < SIGNALS; i++)
+        if (signals[i] == number)
+            sigaction(number, &guard.before[i], NULL); /* the instruction is run again, with that */
+}
+
+static void line_make(struct line *made, const char *path, const struct weir_log *log,
+                      const char *event, const char *reason)
+{
+    struct weir_log form; /* the log's form, without its rate */
+    struct weir_log_line line;
+    weir_log_init(&form, log->fd, log->format);
+    weir_log_begin(&line, &form, WEIR_LOG_ERROR, event);
+    weir_log_text(&line, "file", path);
+    weir_log_text(&line, "reason", reason);
+    if (form.format == WEIR_LOG_JSON)
+        line.text[line.used++] = '}';
+    line.text[line.used++] = '\n';
+    memcpy(made->text, line.text, line.used);
+    made->size = line.used;
+    /* {"time":"... or time=... */
+    made->before = form.format == WEIR_LOG_JSON ? sizeof "{\"time\":" : sizeof "time";
 }
 
 void weir_state_guard_set(const struct weir_table *table, const char *path,
                           const struct weir_log *log)
 {
-    const struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
-    struct weir_log form; /* the log's form, without its rate */
-    struct weir_log_line line;
+    const struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
     const void *base;
     uint64_t bytes;
     if (!weir_table_mapping(table, &base, &bytes))
         return;
-    weir_log_init(&form, log->fd, log->format);
-    weir_log_begin(&line, &form, WEIR_LOG_ERROR, "state_file_cut");
-    weir_log_text(&line, "file", path);
-    weir_log_text(&line, "reason",
-                  "the file was cut short while it was in use; weir ends, and starts again once "
-                  "the file is gone or whole");
-    if (form.format == WEIR_LOG_JSON)
-        line.text[line.used++] = '}';
-    line.text[line.used++] = '\n';
-    memcpy(guard.line, line.text, line.used);
-    guard.size = line.used;
-    guard.before =
-        (size_t)(strchr(line.text, form.format == WEIR_LOG_JSON ? ':' : '=') - line.text) +
-        (form.format == WEIR_LOG_JSON ? 2 : 1);
+    line_make(&guard.cut, path, log, "state_file_cut",
+              "the file was cut short while it was in use; weir ends, and starts again once the "
+              "file is gone or whole");
+    line_make(&guard.overwritten, path, log, "state_file_overwritten",
+              "somebody wrote over the file while it was in use; weir ends, and starts again once "
+              "the file is gone or with --reset-state");
     guard.fd = log->fd;
     guard.base = base;
     guard.end = guard.base + bytes;
-    sigaction(SIGBUS, &action, NULL);
+    guard.table = table;
+    for (size_t i = 0; i < SIGNALS; i++)
+        sigaction(signals[i], &action, &guard.before[i]);
 }
 
 void weir_state_guard_clear(void)
 {
-    signal(SIGBUS, SIG_DFL);
-    guard.base = guard.end = NULL;
+    if (!guard.table)
+        return;
+    for (size_t i = 0; i < SIGNALS; i++)
+        sigaction(signals[i], &guard.before[i], NULL);
+    guard.table = NULL;
+}
+
+void weir_state_guard_fill(sigset_t *blocked)
+{
+    sigfillset(blocked);
+    for (size_t i = 0; i < SIGNALS; i++)
+        sigdelset(blocked, signals[i]);
 }

@@ -27,12 +27,7 @@ static void log_state(struct weir_daemon *daemon, enum weir_log_level level, con
 __attribute__((noreturn)) static void state_end(struct weir_daemon *daemon,
                                                 enum weir_table_file state)
 {
-    if (state == WEIR_TABLE_FILE_CUT)
-        weir_state_guard_tell();
-    else
-        log_state(daemon, WEIR_LOG_ERROR, "state_file_overwritten",
-                  "somebody wrote over the file while it was in use; weir ends, and starts again "
-                  "once the file is gone or with --reset-state");
+    weir_state_guard_tell(state);
     weir_daemon_remove_sockets(daemon);
     _exit(WEIR_STATE_EXIT);
 }

@@ -108,7 +108,7 @@ void weir_table_close(struct weir_table *table)
 
 uint32_t weir_table_span_percent(const struct weir_table *table)
 {
-    return table->header->span_percent;
+    return table->fixed.span_percent;
 }
 
 const uint64_t *weir_table_secret(const struct weir_table *table)

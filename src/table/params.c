@@ -164,7 +164,7 @@ void params_unlock(const struct weir_table *table)
 
 static uint64_t *pins_of(const struct weir_table *table, uint32_t owner)
 {
-    return &table->pins[owner * layout_pin_words(table->header)];
+    return &table->pins[owner * layout_pin_words(&table->fixed)];
 }
 
 static void pin(struct weir_table *table, struct table_param *param)
@@ -190,12 +190,12 @@ void weir_table_unpin(struct weir_table *table, uint16_t id)
 
 void params_forget_pins(struct weir_table *table, uint32_t owner)
 {
-    memset(pins_of(table, owner), 0, layout_pin_words(table->header) * 8);
+    memset(pins_of(table, owner), 0, layout_pin_words(&table->fixed) * 8);
 }
 
 void params_pinned(const struct weir_table *table, struct params_set *pinned)
 {
-    uint64_t words = layout_pin_words(table->header);
+    uint64_t words = layout_pin_words(&table->fixed);
 
     memset(pinned, 0, sizeof *pinned);
     for (uint32_t owner = 0; owner < table->fixed.owners_max; owner++) {
@@ -323,10 +323,10 @@ void params_count(struct weir_table *table)
 {
     struct table_header *header = table->header;
 
-    for (uint32_t i = 0; i < header->params_max; i++)
+    for (uint32_t i = 0; i < table->fixed.params_max; i++)
         table->accounts[i].params = 0;
     header->accounts = header->params_live = 0;
-    for (uint32_t i = 0; i < header->params_max; i++) {
+    for (uint32_t i = 0; i < table->fixed.params_max; i++) {
         if (table->params[i].live != PARAM_LIVE)
             continue;
 

@@ -100,7 +100,7 @@ void undo_take_back(struct weir_table *table, struct table_owner_slot *slot)
 
 bool undo_valid(const struct weir_table *table, const struct table_owner_slot *slot)
 {
-    if (slot->undo_count > UNDO_OWN + layout_spill_entries(table->header))
+    if (slot->undo_count > UNDO_OWN + layout_spill_entries(&table->fixed))
         return false;
     for (uint32_t i = 0; i < slot->undo_count; i++) {
         const struct table_undo *undo = i < UNDO_OWN ? &slot->undo[i] : &table->spill[i - UNDO_OWN];
