@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/clock.h"
 #include "server/daemon.h"
@@ -16,6 +17,40 @@
 #define STOP_REPEATED_MS 500
 /* Editors and deployment tools write a file in several steps; it is read when they are done. */
 #define WATCH_SETTLE_MS 100
+
+/* --- Before there is a loop ------------------------------------------------------------------- */
+
+void weir_control_signals(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(how, &set, NULL);
+}
+
+/* The first process of a container is not ended by a signal that it has no handler for. */
+static void on_early_stop(int number)
+{
+    static const char text[] = "weir: stopped by a signal before it served\n";
+    (void)number;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    _exit(0);
+}
+
+void weir_control_signals_begin(void)
+{
+    const struct sigaction stop = {.sa_handler = on_early_stop};
+    sigset_t stops;
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGINT, &stop, NULL);
+    weir_control_signals(SIG_BLOCK);
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGINT);
+    pthread_sigmask(SIG_UNBLOCK, &stops, NULL);
+}
 
 /* --- Shutdown --------------------------------------------------------------------------------- */
 

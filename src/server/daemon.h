@@ -191,6 +191,11 @@ void weir_daemon_watch_drop(struct weir_daemon *daemon);
 void weir_daemon_set_certificates(struct weir_daemon *daemon,
                                   struct weir_certificates *certificates);
 
+/* Blocks or unblocks (`how` of pthread_sigmask) what the control loop handles. Until there is one:
+ * SIGTERM and SIGINT end the process at once, and a wish to reload waits. */
+void weir_control_signals(int how);
+void weir_control_signals_begin(void);
+
 /* Signals, watch, clock: on the admin worker's loop. Errors: WEIR_ERR_IO. */
 int weir_control_open(struct weir_daemon *daemon, struct weir_reason *reason)
     __attribute__((warn_unused_result));

@@ -556,21 +556,9 @@ __attribute__((noreturn)) static void leave(struct weir_daemon *daemon, int stat
     _exit(status);
 }
 
-/* The signals that the control loop handles while there is one. */
-static sigset_t control_signals(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    return set;
-}
-
 /* Runs the loops until all has stopped. */
 static int daemon_serve(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    const sigset_t signals = control_signals();
     int err = start_threads(daemon, reason);
     if (err == 0) {
         log_started(daemon);
@@ -579,9 +567,9 @@ static int daemon_serve(struct weir_daemon *daemon, struct weir_reason *reason)
             weir_daemon_reload_drop(daemon);
         }
         weir_daemon_want(daemon, 0); /* what came while the last run ended */
-        pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
+        weir_control_signals(SIG_UNBLOCK);
         weir_worker_run(&daemon->admin);
-        pthread_sigmask(SIG_BLOCK, &signals, NULL);
+        weir_control_signals(SIG_BLOCK);
     }
     join_threads(daemon);
     weir_webhook_close(daemon->webhook); /* nobody warns any more */
@@ -684,28 +672,6 @@ int weir_server_check(struct weir_rules *rules, struct weir_reason *reason)
     return err;
 }
 
-/* Until the loop takes signals over. The first process of a container is not ended by a signal that
- * it has no handler for. */
-static void on_early_stop(int number)
-{
-    static const char text[] = "weir: stopped by a signal before it served\n";
-    (void)number;
-    (void)!write(STDERR_FILENO, text, sizeof text - 1);
-    _exit(0);
-}
-
-/* A wish to reload waits until there is a loop. */
-static void signals_begin(void)
-{
-    const struct sigaction stop = {.sa_handler = on_early_stop};
-    sigset_t signals = control_signals();
-    sigaction(SIGTERM, &stop, NULL);
-    sigaction(SIGINT, &stop, NULL);
-    pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    sigdelset(&signals, SIGHUP);
-    pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
-}
-
 int weir_server_run(const struct weir_server_options *options)
 {
     struct weir_daemon *daemon = calloc(1, sizeof *daemon);
@@ -715,7 +681,7 @@ int weir_server_run(const struct weir_server_options *options)
     daemon->options = *options;
     weir_log_init(&daemon->log, STDERR_FILENO, options->log_format);
     for (;;) {
-        signals_begin();
+        weir_control_signals_begin();
         int status = daemon_run(daemon);
         if (!daemon->again) {
             (void)!weir_background_close(daemon->background, LOAD_PATIENCE_MS); /* no start: idle */
