@@ -41,10 +41,10 @@ int weir_daemon_check_state(const struct weir_daemon *daemon, struct weir_rules 
 {
     const struct weir_table_options options = table_options(daemon, rules);
     struct weir_reason why = {{0}};
-    uint32_t limits;
-    int err = weir_rules_distinct(rules, &limits);
+    uint32_t limits, specs;
+    int err = weir_rules_distinct(rules, &limits, &specs);
     if (err == 0)
-        err = weir_table_check_room(&options, limits, &why);
+        err = weir_table_check_room(&options, limits, specs, &why);
     return err == 0 ? 0 : fail_state(options.path, err, &why, reason);
 }
 

@@ -2,9 +2,10 @@
  *
  * An account is whose states these are: one for each name of a limit (whatever rates its plans and
  * callers have), and one for all limits without a name, which come from commands. The records of
- * idempotency keys and of reservations are limits of names of their own. With n accounts in use,
- * each is guaranteed an n-th of half the slots, and an n-th of half the memory for spans. Where a
- * new key needs room and no state is fresh (placement.h),
+ * idempotency keys and of reservations are limits of names of their own. Where limits take more
+ * than three quarters of the list of parameters, all that come later share one account. With n
+ * accounts in use, each is guaranteed an n-th of half the slots, and an n-th of half the memory for
+ * spans. Where a new key needs room and no state is fresh (placement.h),
  *
  *   an account that holds more than its guarantee    makes room among its own states;
  *   one that holds less                              takes it from the account that holds most.

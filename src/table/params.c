@@ -33,9 +33,19 @@ static uint64_t hash_of(const void *data, size_t size)
     return hash[0];
 }
 
+/* Names of accounts that no name of a limit has: those are odd. */
+#define ACCOUNT_OF_COMMANDS 2
+#define ACCOUNT_OF_OTHERS 4
+
 uint64_t params_account_name(const char *name)
 {
-    return name != NULL ? hash_of(name, strlen(name)) | 1 : 2;
+    return name != NULL ? hash_of(name, strlen(name)) | 1 : ACCOUNT_OF_COMMANDS;
+}
+
+/* Whether limits of names get no more places of their own. */
+static bool params_is_crowded(const struct weir_table *table)
+{
+    return weir_table_param_count(table) >= table->fixed.params_max / 4 * 3;
 }
 
 /* Where the search for a spec starts. */
@@ -211,12 +221,17 @@ void params_pinned(const struct weir_table *table, struct params_set *pinned)
     }
 }
 
-/* Finds or adds parameters, under the locks. */
+/* Finds or adds parameters, under the locks. Where many limits have taken most of the list, those
+ * to come share parameters with all others of the same numbers, and one account. */
 static struct table_param *intern(struct weir_table *table, const struct weir_limit *limit,
                                   uint64_t name)
 {
     struct table_param *vacant, *param = lookup_spec(table, &limit->spec, name, &vacant);
 
+    if (param == NULL && name != ACCOUNT_OF_COMMANDS && params_is_crowded(table)) {
+        name = ACCOUNT_OF_OTHERS;
+        param = lookup_spec(table, &limit->spec, name, &vacant);
+    }
     if (param != NULL || limit->span_words > SPAN_WORDS_MAX || vacant == NULL)
         return param;
     publish(table, vacant, limit, name);

@@ -83,7 +83,7 @@ static int room_of_file(const struct weir_table_options *options, const struct t
     return err > 0 ? 0 : err; /* a file of version 1 is copied into a new one */
 }
 
-int weir_table_check_room(const struct weir_table_options *options, uint32_t limits,
+int weir_table_check_room(const struct weir_table_options *options, uint32_t limits, uint32_t specs,
                           struct weir_reason *reason)
 {
     struct table_header plan;
@@ -105,7 +105,8 @@ int weir_table_check_room(const struct weir_table_options *options, uint32_t lim
     if (err < 0)
         return err;
     room = room > 0 ? room : plan.params_max;
-    if (limits <= room)
+    /* See params.c: beyond three quarters, limits with the same numbers share a place. */
+    if (limits <= room || specs <= room / 4)
         return 0;
     reason_number(reason, limits);
     reason_text(reason,

@@ -26,10 +26,10 @@ bool weir_table_mapping(const struct weir_table *table, const void **base, uint6
 bool weir_table_overwritten(const struct weir_table *table);
 
 /* Whether weir_table_open with these options gives a region that has room for so many distinct
- * limits. A file that is there is read, never locked or changed; one that this process may not read
- * is judged by its size. Errors: WEIR_ERR_FULL, WEIR_ERR_RANGE, WEIR_ERR_IO, WEIR_ERR_FORMAT,
- * WEIR_ERR_DAMAGED. */
-int weir_table_check_room(const struct weir_table_options *options, uint32_t limits,
+ * limits (of `specs` different numbers). A file that is there is read, never locked or changed; one
+ * that this process may not read is judged by its size. Errors: WEIR_ERR_FULL, WEIR_ERR_RANGE,
+ * WEIR_ERR_IO, WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED. */
+int weir_table_check_room(const struct weir_table_options *options, uint32_t limits, uint32_t specs,
                           struct weir_reason *reason) __attribute__((warn_unused_result));
 
 #endif

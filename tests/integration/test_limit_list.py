@@ -16,7 +16,7 @@ def rules(rate):
 def remaining(weir, cost):
     with weir.client() as client:
         reply = client.post("/v1/check", {"user": "a", "cost": cost})
-        return reply.status, [limit["remaining"] for limit in reply.json()["limits"]]
+        return reply.status, [limit["remaining"] for limit in reply.json["limits"]]
 
 
 def reload(weir, rate):

@@ -177,10 +177,10 @@ static void expect_room(uint64_t bytes, bool file, uint32_t limits, int err, con
     const struct weir_table_options options = {.path = file ? path : NULL, .bytes = bytes};
     struct weir_reason reason;
 
-    assert_int_equal(weir_table_check_room(&options, limits, &reason), err);
+    assert_int_equal(weir_table_check_room(&options, limits, limits, &reason), err);
     if (strstr(reason.text, part) == NULL)
         fail_msg("%s", reason.text);
-    assert_int_equal(weir_table_check_room(&options, limits, NULL), err);
+    assert_int_equal(weir_table_check_room(&options, limits, limits, NULL), err);
 }
 
 static void room_is_that_of_the_region_that_would_be_opened(void **state)
@@ -217,7 +217,7 @@ static void a_file_that_cannot_be_opened_has_no_room(void **state)
     fputs("foreign", file);
     fclose(file);
     expect_room(SIZE, true, 1, WEIR_ERR_FORMAT, "not a state file of weir");
-    assert_int_equal(weir_table_check_room(&reset, 1, NULL), 0); /* it would be replaced */
+    assert_int_equal(weir_table_check_room(&reset, 1, 1, NULL), 0); /* it would be replaced */
     assert_int_equal(truncate(path, 0), 0);
     expect_room(SIZE, true, 1, 0, "");
     weir_table_close(open_file(NULL, 0));
