@@ -113,6 +113,8 @@ static void limits_drop_unused(struct weir_redis_limits *limits)
         struct made *made = old[i];
         if (!made)
             continue;
+        if (made->epoch == 0) /* from before the first tick */
+            made->epoch = epoch;
         if (made->epoch + EPOCHS_UNUSED <= epoch) {
             if (limits->table)
                 weir_table_unpin(limits->table, made->limit.id);

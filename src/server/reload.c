@@ -377,6 +377,7 @@ void weir_daemon_reload_drop(struct weir_daemon *daemon)
 static void reload_begin(struct weir_daemon *daemon, void (*done)(struct weir_job *job), bool first)
 {
     struct weir_reload *reload = &daemon->reload;
+    weir_daemon_forget_rules(daemon); /* their places in the table are free for the new ones */
     memset(reload, 0, sizeof *reload);
     reload->job = (struct weir_job){.run = reload_run, .done = done};
     reload->daemon = daemon;

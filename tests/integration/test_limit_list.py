@@ -15,7 +15,7 @@ def rules(rate):
 
 def remaining(weir, cost):
     with weir.client() as client:
-        reply = client.post("/v1/check", {"user": "a", "cost": cost})
+        reply = client.post("/v1/check", {"attributes": {"user": "a"}, "cost": cost})
         return reply.status, [limit["remaining"] for limit in reply.json["limits"]]
 
 
