@@ -90,13 +90,20 @@ static bool always_denied(const struct weir_decision *decision)
     return false;
 }
 
+/* A local store answers or fails at once. What it fails to decide is open, as without one. */
 static void decide_part(struct weir_failure *failure, struct weir_store *local, uint64_t now_ns,
                         struct weir_decision *decision)
 {
     struct weir_decision *part = &failure->part;
     size_t pending = local->ops->submit(local, now_ns, &part, 1);
-    assert(pending == 0 && part->verdict != WEIR_PENDING); /* a local store answers at once */
+    assert(pending == 0 && (part->verdict != WEIR_PENDING || part->error != 0));
     (void)pending;
+    if (part->verdict == WEIR_PENDING) {
+        for (uint16_t i = 0; i < part->count; i++)
+            settle_open(&failure->checks[i], &decision->outcomes[failure->place[i]]);
+        part->count = 0;
+        return;
+    }
     for (uint16_t i = 0; i < part->count; i++)
         decision->outcomes[failure->place[i]] = failure->outcomes[i];
 }

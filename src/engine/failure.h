@@ -40,7 +40,10 @@ struct weir_failure {
     uint8_t place[WEIR_CHECKS_MAX]; /* of each check of the part in the whole */
 };
 
-/* Settles `decision`, which is of a request: fills outcomes, verdict, delay_ns, now_ns, source,
+/* Where the local store fails too (it is a state file, and a neighbour on it is stopped), its
+ * checks are open.
+ *
+ * Settles `decision`, which is of a request: fills outcomes, verdict, delay_ns, now_ns, source,
  * error. `local` may be NULL: its checks are then open. */
 void weir_failure_settle(struct weir_failure *failure, struct weir_store *local, uint64_t now_ns,
                          struct weir_decision *decision, int error);

@@ -187,6 +187,7 @@ void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decisio
         entry->lender = engine->store;
     }
     decision->verdict = WEIR_PENDING;
+    decision->error = 0;
     decision->delay_ns = 0;
     engine->queue[engine->queued++] = decision; /* has room: the pool is no larger */
 }
@@ -276,7 +277,21 @@ static uint32_t take_batch(struct weir_engine *engine, uint64_t deadline_ns)
     return size;
 }
 
-/* Concludes what the store decided at once and keeps it in the batch; the rest is pending. `done`
+/* Settles what the store has failed to decide; false: nobody is to hear of it. */
+static bool failed_at_once(struct weir_engine *engine, struct weir_entry *entry)
+{
+    int error = entry->decision.error;
+    if (entry->trial != WEIR_TRIAL_NONE) {
+        weir_candidate_decided(engine, entry, error);
+        return false;
+    }
+    entry->state = WEIR_ENTRY_DECIDED;
+    settle_failed(engine, entry, error);
+    return true;
+}
+
+/* Concludes what the store decided, or failed to, at once and keeps it in the batch; the rest is
+ * pending. `done`
  * is called only after this, when every decision of the batch is in its place and may be cancelled.
  */
 static uint32_t sort_batch(struct weir_engine *engine, uint32_t size)
@@ -285,7 +300,10 @@ static uint32_t sort_batch(struct weir_engine *engine, uint32_t size)
     for (uint32_t i = 0; i < size; i++) {
         struct weir_entry *entry = weir_entry_of(engine->batch[i]);
         if (entry->decision.verdict == WEIR_PENDING) {
-            link_pending(engine, entry);
+            if (entry->decision.error == 0)
+                link_pending(engine, entry);
+            else if (failed_at_once(engine, entry))
+                engine->batch[decided++] = &entry->decision;
             continue;
         }
         if (__builtin_expect(entry->trial != WEIR_TRIAL_NONE, 0)) {
@@ -307,15 +325,20 @@ static void run_alone(struct weir_engine *engine, struct weir_entry *entry, uint
     struct weir_decision *decision = &entry->decision;
     struct weir_store *store = entry->local ? engine->local : engine->store;
     decision->verdict = WEIR_PENDING;
+    decision->error = 0;
     if (store == NULL)
         refuse_operation(engine, decision, 0); /* there is no such store here: no such lease */
     else
         store->ops->submit(store, engine->now_ns, &decision, 1);
-    if (decision->verdict == WEIR_PENDING) { /* a local store answers at once */
+    bool failed = decision->verdict == WEIR_PENDING && decision->error != 0;
+    if (decision->verdict == WEIR_PENDING && !failed) { /* a local store answers at once */
         decision->deadline_ns = deadline_ns;
         link_pending(engine, entry);
     } else if (entry->dropped) {
         give_back_dropped(engine, entry);
+    } else if (failed) {
+        settle_failed(engine, entry, decision->error);
+        report(engine, entry);
     } else {
         conclude(engine, entry);
         report(engine, entry);

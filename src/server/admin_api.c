@@ -67,10 +67,14 @@ static void readyz_handle(struct weir_http_call *call)
     struct weir_readiness readiness;
     weir_daemon_readiness(daemon, daemon->rules, &readiness);
     bool store = readiness.without_store > 0, identities = readiness.without_identities > 0;
-    bool ready = readiness.limits && readiness.envoy;
+    bool ready = readiness.limits && readiness.envoy && !readiness.stopped;
     enum weir_http_status status = daemon->stopping || !ready ? WEIR_HTTP_503 : WEIR_HTTP_200;
     if (daemon->stopping) {
         snprintf(text, sizeof text, "stopping");
+    } else if (readiness.stopped) {
+        snprintf(text, sizeof text,
+                 "not ready: a process that shares the state file is stopped (pid %u)",
+                 readiness.stopped);
     } else if (store || identities) {
         snprintf(text, sizeof text, "%s:",
                  !ready        ? "not ready"

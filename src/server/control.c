@@ -158,10 +158,31 @@ static void control_on_change(uv_fs_event_t *handle, const char *name, int event
         uv_timer_start(&daemon->settle, control_on_settled, WATCH_SETTLE_MS, 0);
 }
 
-/* Buckets of the table that are looked at in one tick: some milliseconds at most. */
-#define TIDY_BUCKETS 16384
+/* --- Neighbours on the state file --------------------------------------------------------------
+ */
+
+/* Logs that one is stopped, and that it goes on. */
+static void control_watch_neighbours(struct weir_daemon *daemon)
+{
+    uint32_t stopped = weir_table_stopped(daemon->table);
+    if (stopped == daemon->stopped)
+        return;
+    struct weir_log_line line;
+    weir_log_begin(&line, &daemon->log, stopped ? WEIR_LOG_ERROR : WEIR_LOG_INFO,
+                   stopped ? "neighbour_stopped" : "neighbour_goes_on");
+    weir_log_number(&line, "pid", stopped ? stopped : daemon->stopped);
+    if (stopped)
+        weir_log_text(&line, "reason",
+                      "it keeps a part of the state file locked, of which on_store_error decides "
+                      "until it goes on or ends");
+    weir_log_end(&line);
+    daemon->stopped = stopped;
+}
 
 /* --- Clock ------------------------------------------------------------------------------------ */
+
+/* Buckets of the table that are looked at in one tick: some milliseconds at most. */
+#define TIDY_BUCKETS 16384
 
 static void control_on_clock(uv_timer_t *timer)
 {
@@ -173,6 +194,7 @@ static void control_on_clock(uv_timer_t *timer)
     weir_daemon_forget_rules(daemon);
     weir_table_tidy(daemon->table, now_ns, TIDY_BUCKETS);
     weir_redis_limits_tick(daemon->redis.limits, now_ns);
+    control_watch_neighbours(daemon);
     now_ns = weir_engine_store_time(daemon->admin.engine, now_ns);
     daemon->clock_offset_ns = (int64_t)(weir_clock_wall_ns() - now_ns);
     bool off = llabs(daemon->clock_offset_ns) > CLOCK_OFFSET_MAX_NS;

@@ -74,6 +74,7 @@ struct weir_daemon {
     struct weir_rules *rules;     /* the newest; workers follow within a turn */
     struct weir_retired *retired; /* the ones before, while workers have them; NULL: none */
     struct weir_table *table;
+    struct weir_table *spare;               /* see weir_table_open_spare; NULL: no state file */
     struct weir_shared_store *shared;       /* NULL: states live in the table alone */
     struct weir_directories *directories;   /* NULL: no caller is elsewhere */
     struct weir_certificates *certificates; /* the newest */
@@ -118,6 +119,7 @@ struct weir_daemon {
     uint64_t reloads, failed_reloads, reload_took_ns; /* the last one */
     int64_t clock_offset_ns; /* wall clock - time of the table, or of a store elsewhere */
     bool clock_is_off;       /* by more than a second: it was logged */
+    uint32_t stopped;        /* the neighbour on the state file that is, as logged; 0: none */
 };
 
 /* Loads the rules file (or none: no limits) and certificates on the background thread, before there
@@ -217,10 +219,13 @@ void weir_daemon_envoy_close(struct weir_daemon *daemon);
 
 /* Whether this node can do its work, while it does not stop: without its store, it can if no limit
  * of `rules` fails closed, and no call of Envoy's service fails; without its identities, if
- * `on_error` does not deny. On any thread: `rules` are those that the thread holds. */
+ * `on_error` does not deny; with a neighbour
+ * on its state file that is stopped, it cannot, whatever on_store_error says. On any thread:
+ * `rules` are those that the thread holds. */
 struct weir_readiness {
     unsigned workers, without_store; /* workers, and those of them that do not reach it */
     unsigned without_identities;     /* likewise, the Redis of callers */
+    unsigned stopped;                /* the pid of a neighbour on the state file that is; 0: none */
     bool limits;                     /* it can decide what the rules limit */
     bool envoy;                      /* and what Envoy's service is asked; there may be none */
 };

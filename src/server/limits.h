@@ -76,6 +76,11 @@
 /* A decision of a store elsewhere, unless the configuration says otherwise: Envoy waits 20 ms. Then
  * on_store_error decides. */
 #define WEIR_STORE_PATIENCE_NS 20000000
+/* A lock in a state file whose holder, another process, lives: it is held for less than a
+ * microsecond, so that who keeps it for so long is stopped, or waits for a processor on a machine
+ * that has far too few. Then on_store_error decides, and nobody waits as long for that holder
+ * again. */
+#define WEIR_STATE_PATIENCE_NS 100000000
 /* A request from its first byte to its last: a head is one packet or two; nginx gives 60 s,
  * attackers use less. Then 408, and the connection is closed. */
 #define WEIR_REQUEST_MS 10000

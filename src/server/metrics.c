@@ -327,6 +327,12 @@ static void put_table(struct weir_metrics *metrics)
          stats.recoveries},
         {"weir_table_lock_waits_total", "counter", "Locks that were not free at once.",
          stats.lock_waits},
+        {"weir_table_locks_given_up_total", "counter",
+         "Locks that were not had because a process that shares the state file is stopped.",
+         stats.given_up},
+        {"weir_table_neighbour_stopped", "gauge",
+         "1 while a process that shares the state file is stopped with a lock of it.",
+         weir_table_stopped(daemon->table) != 0},
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         weir_metrics_number(metrics, lines[i].name, lines[i].type, lines[i].help, lines[i].value);

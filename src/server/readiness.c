@@ -27,7 +27,11 @@ void weir_daemon_readiness(const struct weir_daemon *daemon, const struct weir_r
         weir_directories_totals(daemon->directories, &identities);
     readiness->without_identities = identities.workers - identities.up;
     bool reached = readiness->without_store == 0;
-    readiness->envoy = reached || !daemon->envoy || !weir_envoy_fails_without(daemon->envoy);
-    readiness->limits = (reached || !fails_closed(rules)) &&
+    readiness->stopped = daemon->shared ? 0 : weir_table_stopped(daemon->table);
+    bool held = readiness->stopped != 0; /* whatever on_store_error says */
+    readiness->envoy =
+        !daemon->envoy || (!held && (reached || !weir_envoy_fails_without(daemon->envoy)));
+    readiness->limits = (!held || weir_rules_count(rules) == 0) &&
+                        (reached || !fails_closed(rules)) &&
                         (readiness->without_identities == 0 || !identities.deny);
 }

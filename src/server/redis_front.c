@@ -407,7 +407,7 @@ static void *redis_open(struct weir_worker *worker, void *server)
     redis->worker = worker;
     redis->shared = server;
     redis->clock = weir_worker_time;
-    redis->elsewhere = worker->local != NULL;
+    redis->elsewhere = worker->shared != NULL;
     redis->on_store_error = WEIR_FAIL_LOCAL;
     if (redis->elsewhere) {
         const struct weir_store_settings *store = &weir_worker_settings(worker)->store;

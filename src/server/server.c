@@ -45,6 +45,7 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, u
         .index = index,
         .log = &daemon->log,
         .table = daemon->table,
+        .spare = daemon->spare,
         .shared = daemon->shared,
         .rules = daemon->rules,
         .certificates = daemon->certificates,
@@ -489,8 +490,8 @@ close_table:
     weir_guesses_close(daemon->guesses);
     weir_directories_close(daemon->directories);
     weir_shared_store_close(daemon->shared);
-    if (daemon->table)
-        weir_table_close(daemon->table);
+    weir_table_close(daemon->spare);
+    weir_table_close(daemon->table);
     return err;
 }
 
@@ -506,6 +507,8 @@ static void daemon_close(struct weir_daemon *daemon)
     weir_guesses_close(daemon->guesses);
     weir_directories_close(daemon->directories);
     weir_shared_store_close(daemon->shared);
+    weir_table_close(daemon->spare);
+    daemon->spare = NULL;
     if (!daemon->again) { /* else the next run begins with them */
         weir_state_guard_clear();
         weir_table_close(daemon->table);

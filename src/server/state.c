@@ -33,6 +33,7 @@ static struct weir_table_options table_options(const struct weir_daemon *daemon,
         .reset = daemon->options.reset_state,
         .wall_ns = weir_clock_wall_ns(),
         .boot_ns = weir_clock_boot_ns(),
+        .patience_ns = WEIR_STATE_PATIENCE_NS,
     };
 }
 
@@ -57,6 +58,9 @@ int weir_daemon_open_table(struct weir_daemon *daemon, struct weir_reason *reaso
         return err;
     if (!daemon->table) /* else the last run has left it */
         err = weir_table_open(&daemon->table, &options, &why);
+    /* A store elsewhere has the state file beside it already. */
+    if (err == 0 && options.path && !weir_rules_settings(daemon->rules)->store.redis.url)
+        err = weir_table_open_spare(&daemon->spare, daemon->table, &why);
     if (err < 0)
         return fail_state(options.path, err, &why, reason);
     weir_state_guard_set(daemon->table, options.path, &daemon->log);

@@ -229,8 +229,14 @@ static int worker_open_stores(struct weir_worker *worker, const struct weir_work
     if (err < 0)
         return err;
     worker->store = table;
+    if (!options->shared && options->spare)
+        err = weir_store_spare_open(&worker->local, options->spare);
+    if (err < 0) {
+        table->ops->close(table);
+        worker->store = NULL;
+    }
     if (!options->shared)
-        return 0;
+        return err;
     err = weir_shared_store_join(options->shared, worker->index, &worker->loop, &worker->store,
                                  reason);
     if (err < 0) {

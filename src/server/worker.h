@@ -62,7 +62,8 @@ struct weir_worker {
     struct weir_table *table;
     struct weir_engine *engine;
     struct weir_store *store;
-    struct weir_store *local;         /* the table beside a store elsewhere; NULL: it is `store` */
+    struct weir_store *local;         /* the table beside a store elsewhere; beside a table in a
+                                         file: its spare; NULL: none */
     struct weir_shared_store *shared; /* of `store`, where that is elsewhere */
     struct weir_reservations *reservations; /* of all workers; NULL: none can be made */
     struct weir_guesses *guesses;           /* of all workers; NULL: addresses are not told apart */
@@ -107,6 +108,7 @@ struct weir_worker_options {
     unsigned index;
     struct weir_log *log;
     struct weir_table *table;
+    struct weir_table *spare;         /* of `table`, for on_store_error: local; NULL: none */
     struct weir_store *store;         /* closed with the worker; NULL: one on the table */
     struct weir_shared_store *shared; /* instead: the store that nodes share, with the table beside
                                          it; NULL: none */

@@ -33,6 +33,39 @@ static size_t submit(struct weir_store *store, uint64_t now_ns,
     return 0;
 }
 
+/* A spare knows what was decided on it. */
+static int prepare_spare(struct weir_store *store, struct weir_limit *limit,
+                         struct weir_reason *reason)
+{
+    reason->text[0] = '\0';
+    return 0;
+}
+
+static bool adopt(struct weir_table *spare, const struct weir_decision *decision)
+{
+    for (uint32_t i = 0; i < decision->count; i++) {
+        const struct weir_limit *limit = decision->checks[i].limit;
+
+        /* Of what is ended or forgotten no limit is told. */
+        if (decision->op < WEIR_OP_RELEASE && limit != NULL && limit->id != 0 &&
+            weir_table_adopt(spare, limit) < 0)
+            return false;
+    }
+    return true;
+}
+
+static size_t submit_spare(struct weir_store *store, uint64_t now_ns,
+                           struct weir_decision *const *decisions, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (adopt(embedded_of(store)->table, decisions[i]))
+            weir_table_submit(embedded_of(store)->owner, now_ns, &decisions[i], 1);
+        else
+            decisions[i]->error = WEIR_ERR_RANGE;
+    }
+    return 0;
+}
+
 static void flush(struct weir_store *store)
 {
 }
@@ -48,21 +81,14 @@ static void embedded_close(struct weir_store *store)
     free(embedded_of(store));
 }
 
-int weir_store_embedded_open(struct weir_store **store, struct weir_table *table)
+static int open_with(struct weir_store **store, struct weir_table *table,
+                     const struct weir_store_ops *ops)
 {
-    static const struct weir_store_ops ops = {
-        .name = "embedded",
-        .prepare = prepare,
-        .submit = submit,
-        .flush = flush,
-        .cancel = cancel,
-        .close = embedded_close,
-    };
     struct embedded *embedded = calloc(1, sizeof *embedded);
 
     if (embedded == NULL)
         return WEIR_ERR_MEMORY;
-    embedded->store.ops = &ops;
+    embedded->store.ops = ops;
     embedded->table = table;
 
     int err = weir_table_attach(table, &embedded->owner);
@@ -73,4 +99,32 @@ int weir_store_embedded_open(struct weir_store **store, struct weir_table *table
     }
     *store = &embedded->store;
     return 0;
+}
+
+int weir_store_embedded_open(struct weir_store **store, struct weir_table *table)
+{
+    static const struct weir_store_ops ops = {
+        .name = "embedded",
+        .prepare = prepare,
+        .submit = submit,
+        .flush = flush,
+        .cancel = cancel,
+        .close = embedded_close,
+    };
+
+    return open_with(store, table, &ops);
+}
+
+int weir_store_spare_open(struct weir_store **store, struct weir_table *spare)
+{
+    static const struct weir_store_ops ops = {
+        .name = "spare",
+        .prepare = prepare_spare,
+        .submit = submit_spare,
+        .flush = flush,
+        .cancel = cancel,
+        .close = embedded_close,
+    };
+
+    return open_with(store, spare, &ops);
 }

@@ -1,7 +1,8 @@
 /* The store: where states live, behind one interface.
  *
  * A store decides batches of decisions at one time. The embedded store (store/embedded) is the
- * table, answers at once and returns 0 from submit; a store elsewhere (Redis) answers later, on the
+ * table, answers at once, or fails at once where a neighbour on its state file is stopped
+ * (WEIR_ERR_BUSY), and returns 0 from submit; a store elsewhere (Redis) answers later, on the
  * same thread, through `done`, never from inside submit or cancel.
  *
  * All that is done with states is a decision: requests (WEIR_OP_DECIDE, PEEK, DEBIT, REFUND), and
@@ -43,7 +44,9 @@ struct weir_store_ops {
      * NULL, says which field and its bound), WEIR_ERR_IO. */
     int (*prepare)(struct weir_store *, struct weir_limit *limit, struct weir_reason *reason);
     /* Decides a batch at one time. Every decision it could decide has verdict != WEIR_PENDING when
-     * it returns; the others are pending. Returns how many are pending (0 for the table). */
+     * it returns. Of the others, which come with error 0, those whose `error` it has set have
+     * failed at once, as if `done` had been called with it; the rest are pending. Returns how many
+     * are pending (0 for the table). */
     size_t (*submit)(struct weir_store *, uint64_t now_ns, struct weir_decision *const *, size_t);
     /* End of a turn of the loop: sends what was collected, in one write. */
     void (*flush)(struct weir_store *);
@@ -80,6 +83,12 @@ struct weir_table;
 /* A store on `table`, which must outlive it; attaches this thread to the table as one owner.
  * Errors: WEIR_ERR_MEMORY, WEIR_ERR_FULL (no free owner slot in the region). */
 int weir_store_embedded_open(struct weir_store **store, struct weir_table *table)
+    __attribute__((warn_unused_result));
+
+/* The same on a spare (weir_table_open_spare), as the local store beside the embedded one on its
+ * table: limits carry the ids of that table, prepare does nothing, and a limit is adopted when it
+ * is first decided on. Errors: as weir_store_embedded_open. */
+int weir_store_spare_open(struct weir_store **store, struct weir_table *spare)
     __attribute__((warn_unused_result));
 
 #endif

@@ -40,7 +40,8 @@ struct buckets {
     uint64_t tag;
 };
 
-static void lock_buckets(struct weir_table_owner *owner, const uint64_t hash[2],
+/* False: one of them cannot be had. */
+static bool lock_buckets(struct weir_table_owner *owner, const uint64_t hash[2],
                          struct buckets *buckets)
 {
     struct weir_table *table = owner->table;
@@ -50,9 +51,7 @@ static void lock_buckets(struct weir_table_owner *owner, const uint64_t hash[2],
         region_bucket(table, position_other(&table->map, at.bucket, at.tag));
 
     *buckets = (struct buckets){{first, second}, at.tag};
-    owner_lock(owner, first < second ? &first->lock : &second->lock);
-    if (first != second)
-        owner_lock(owner, first < second ? &second->lock : &first->lock);
+    return owner_lock_pair(owner, &first->lock, &second->lock);
 }
 
 static void unlock_buckets(const struct buckets *buckets)
@@ -87,7 +86,8 @@ int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], u
 {
     struct buckets buckets;
 
-    lock_buckets(owner, hash, &buckets);
+    if (!lock_buckets(owner, hash, &buckets))
+        return WEIR_ERR_BUSY;
 
     bool found = release_in_bucket(owner, &buckets, 0, lease_id) ||
                  release_in_bucket(owner, &buckets, 1, lease_id);
@@ -99,9 +99,10 @@ int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], u
 int weir_table_reset(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2])
 {
     struct buckets buckets;
-    bool found = false, used = false;
+    bool found = false, used = false, cleared = true;
 
-    lock_buckets(owner, hash, &buckets);
+    if (!lock_buckets(owner, hash, &buckets))
+        return WEIR_ERR_BUSY;
     for (uint32_t b = 0; b < 2 && !found; b++) {
         int slot = find_in(&buckets, b);
 
@@ -109,9 +110,11 @@ int weir_table_reset(struct weir_table_owner *owner, uint64_t now_ns, const uint
         if (!found)
             continue;
         used = slot_fresh_at(owner->table, buckets.pair[b], (uint32_t)slot) > now_ns;
-        slot_clear(owner, buckets.pair[b], (uint32_t)slot);
+        cleared = slot_clear(owner, buckets.pair[b], (uint32_t)slot);
     }
     unlock_buckets(&buckets);
+    if (!cleared)
+        return WEIR_ERR_BUSY;
     return used ? 0 : WEIR_ERR_NOT_FOUND;
 }
 
@@ -135,7 +138,8 @@ static uint64_t end_in_bucket(struct weir_table_owner *owner, struct table_bucke
     struct weir_table *table = owner->table;
     uint64_t total = 0;
 
-    owner_lock(owner, &bucket->lock);
+    if (!owner_lock(owner, &bucket->lock))
+        return 0;
     for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
         const struct weir_limit *limit = lease_limit(table, bucket->param[i]);
 

@@ -51,11 +51,13 @@ static uint32_t words_for(const struct weir_limit *limit, uint32_t needs)
     return heap_round(words < limit->span_words ? words : limit->span_words);
 }
 
-/* Takes a span for a state, and writes what `source` (NULL: nothing) has used into it. */
+/* Takes a span for a state, and writes what `source` (NULL: nothing) has used into it. False: there
+ * is none, or (owner->stuck) none can be had. */
 static bool take_span(struct weir_table_owner *owner, const struct weir_span_source *source,
                       const struct weir_limit *limit, uint32_t words, struct target *target)
 {
-    target_lock_heap(owner);
+    if (!target_lock_heap(owner))
+        return false;
 
     uint64_t offset = heap_take(owner, words);
 
@@ -71,7 +73,7 @@ static bool take_span(struct weir_table_owner *owner, const struct weir_span_sou
 static bool no_room(struct weir_table_owner *owner, const struct weir_limit *limit, uint32_t words,
                     uint64_t span)
 {
-    owner->no_room = true;
+    owner->no_room = !owner->stuck;
     owner->need = words;
     owner->need_param = limit->id;
     owner->need_span = span;
@@ -133,7 +135,7 @@ static bool load_converted(struct weir_table_owner *owner, const struct transact
             limit, weir_span_needs(from != NULL ? &source : NULL, limit, joint.cost, joint.count));
     if (take_span(owner, from != NULL ? &source : NULL, limit, words, target))
         return true;
-    if (!owner->give_up)
+    if (!owner->give_up || owner->stuck)
         return no_room(owner, limit, words, target->replaced);
     target->full = true;
     return true;
@@ -172,9 +174,11 @@ static bool fit(struct weir_table_owner *owner, const struct transaction *txn, u
         target->rewrite = true;
         return true;
     }
-    if (fits)
+    if (fits) { /* a smaller one can wait */
+        owner->stuck = false;
         return true;
-    if (!owner->give_up)
+    }
+    if (!owner->give_up || owner->stuck)
         return no_room(owner, limit, words, old);
     target->full = true;
     return true;

@@ -9,13 +9,11 @@ int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint
     struct table_bucket *pair[2] = {
         region_bucket(table, at.bucket),
         region_bucket(table, position_other(&table->map, at.bucket, at.tag))};
-    bool ascending = pair[0] < pair[1];
     int found = -1;
 
     /* Both at once, or the key could move from the one to the other between two looks. */
-    owner_lock(owner, &pair[!ascending]->lock);
-    if (pair[0] != pair[1])
-        owner_lock(owner, &pair[ascending]->lock);
+    if (!owner_lock_pair(owner, &pair[0]->lock, &pair[1]->lock))
+        return WEIR_ERR_BUSY;
     for (uint32_t b = 0; b < 2 && found < 0; b++) {
         found = slot_find(pair[b], at.tag, pair[b] != pair[0]);
         if (found >= 0)

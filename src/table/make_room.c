@@ -52,14 +52,15 @@ struct room {
     struct candidate candidates[CANDIDATES];
 };
 
-/* The next span of a page, with its slot locked: 1. 0: there is none. -1: nobody's at the moment,
- * or busy. */
+/* The next span of a page, with its slot locked: 1. 0: there is none, or (owner->stuck) none can be
+ * had. -1: nobody's at the moment, or busy. */
 static int next_victim(struct weir_table_owner *owner, uint64_t page, uint32_t *i, uint64_t now_ns,
                        struct victim *victim)
 {
     struct weir_table *table = owner->table;
 
-    owner_lock(owner, &table->header->heap_lock);
+    if (!owner_lock(owner, &table->header->heap_lock))
+        return 0;
     victim->span = heap_next_in(table, page, i);
 
     uint64_t at = victim->span != 0 ? *heap_owner_of(table, victim->span) : SPAN_UNOWNED;
@@ -87,19 +88,22 @@ static int next_victim(struct weir_table_owner *owner, uint64_t page, uint32_t *
     return 1;
 }
 
-/* Empties a locked slot, and unlocks it. */
+/* Empties a locked slot, if it can (else owner->stuck), and unlocks it. */
 static void dismiss(struct weir_table_owner *owner, const struct victim *victim, uint64_t now_ns)
 {
     struct weir_table *table = owner->table;
     uint16_t *param = &victim->bucket->param[victim->slot];
 
+    if (!owner_lock(owner, &table->header->heap_lock)) {
+        owner_unlock(&victim->bucket->lock);
+        return;
+    }
     if (victim->view.fresh_at_ns <= now_ns) {
         owner_count(owner, COUNT_RECLAIMED);
     } else {
         owner_count(owner, COUNT_EVICTIONS);
         account_count_eviction(table, *param);
     }
-    owner_lock(owner, &table->header->heap_lock);
     undo_save_param(owner, victim->bucket, victim->slot);
     __atomic_store_n(param, 0, __ATOMIC_RELAXED);
     heap_give(owner, victim->span);
@@ -116,7 +120,8 @@ static bool move(struct weir_table_owner *owner, const struct victim *victim)
     struct table_bucket *bucket = victim->bucket;
     uint64_t *words = bucket->slot[victim->slot].words;
 
-    owner_lock(owner, &table->header->heap_lock);
+    if (!owner_lock(owner, &table->header->heap_lock))
+        return false;
 
     uint64_t span = heap_take_elsewhere(owner, victim->span);
 
@@ -175,10 +180,10 @@ static void find_candidates(struct weir_table_owner *owner, struct room *room)
     uint64_t page;
 
     if (account_forget(owner, &owner->spans, room->now_ns))
-        for (uint32_t i = 0; i < FIRST_SAMPLE; i++)
+        for (uint32_t i = 0; i < FIRST_SAMPLE && !owner->stuck; i++)
             if (look_somewhere(owner, room->now_ns, &page, &victim))
                 owner_unlock(&victim.bucket->lock);
-    for (uint32_t i = 0; i < CANDIDATES; i++) {
+    for (uint32_t i = 0; i < CANDIDATES && !owner->stuck; i++) {
         if (!look_somewhere(owner, room->now_ns, &page, &victim))
             continue;
         if (victim.view.fresh_at_ns <= room->now_ns && victim.span != room->own) {
@@ -234,7 +239,7 @@ static bool next_candidate(struct room *room, struct candidate *first)
 static bool make_way(struct weir_table_owner *owner, struct room *room, uint64_t page,
                      uint32_t words)
 {
-    for (; room->steps > 0; room->steps--) {
+    for (; room->steps > 0 && !owner->stuck; room->steps--) {
         struct victim victim;
         uint64_t at;
 
@@ -260,7 +265,7 @@ static bool drain(struct weir_table_owner *owner, struct room *room, uint64_t pa
         int found = next_victim(owner, page, &i, room->now_ns, &victim);
 
         if (found <= 0)
-            return found == 0;
+            return found == 0 && !owner->stuck;
         if (may_go(room, victim.span, victim.account, &victim.view)) {
             dismiss(owner, &victim, room->now_ns);
         } else if (!move(owner, &victim)) {
@@ -326,7 +331,7 @@ void target_make_room(struct weir_table_owner *owner, uint64_t now_ns)
     if (heap_run(room.words) == 0 && heap_has_room(table, room.words)) /* fresh ones have gone */
         return;
     find_payer(owner, &room);
-    for (uint32_t drains = 0; drains < DRAINS && next_candidate(&room, &first);) {
+    for (uint32_t drains = 0; drains < DRAINS && !owner->stuck && next_candidate(&room, &first);) {
         if (heap_words(table, first.span) == heap_round(room.words)) {
             if (let_go(owner, &room, &first))
                 return;

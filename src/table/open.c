@@ -36,7 +36,8 @@ static int open_private(struct weir_table *table, const struct weir_table_option
     if (HUGE_PAGE - skip > 0)
         munmap(map + skip + plan.bytes, HUGE_PAGE - skip);
     table->map_bytes = plan.bytes;
-    madvise(map + skip, plan.bytes, MADV_HUGEPAGE); /* only a hint: small pages do as well */
+    if (!options->sparse)
+        madvise(map + skip, plan.bytes, MADV_HUGEPAGE); /* only a hint: small pages do as well */
     table->base = map + skip;
     return region_format(table, map + skip, &plan, options);
 }
@@ -73,6 +74,7 @@ int weir_table_open(struct weir_table **result, const struct weir_table_options 
         return WEIR_ERR_MEMORY;
     }
     table->fd = -1;
+    table->patience_ns = options->patience_ns;
     err = options->path != NULL ? file_open(table, options, &alone, reason)
                                 : open_private(table, options, reason);
     if (err < 0)

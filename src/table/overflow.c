@@ -118,17 +118,18 @@ static uint32_t chunk_share(const struct weir_table *table)
 }
 
 /* Whoever dies between two of these stores leaves fresh rows of one cell. */
-void overflow_open(struct weir_table_owner *owner, struct table_param *param, uint64_t now_ns)
+bool overflow_open(struct weir_table_owner *owner, struct table_param *param, uint64_t now_ns)
 {
     struct weir_table *table = owner->table;
     struct chunk_map map;
     uint32_t held, share = chunk_share(table);
 
     if (overflow_is_live(param, now_ns))
-        return;
+        return true;
     __atomic_store_n(&param->chunks, 0, __ATOMIC_RELAXED);
     memset(param->cell, 0, sizeof param->cell);
-    owner_lock(owner, &table->header->chunks_lock);
+    if (!owner_lock(owner, &table->header->chunks_lock))
+        return false;
     survey(owner, param, now_ns, &map, &held);
 
     uint32_t chunks = longest_run(table, &map, held < share ? share - held : 1);
@@ -138,6 +139,7 @@ void overflow_open(struct weir_table_owner *owner, struct table_param *param, ui
     if (chunks_count(chunks) > 0)
         __atomic_store_n(&param->chunks, chunks, __ATOMIC_RELAXED);
     owner_unlock(&table->header->chunks_lock);
+    return true;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)

@@ -45,8 +45,9 @@ static inline bool overflow_is_live(const struct table_param *param, uint64_t no
 }
 
 /* Makes fresh rows, with as many cells as there are to be had, where all cells are fresh. The
- * caller holds the lock of the parameters. */
-void overflow_open(struct weir_table_owner *owner, struct table_param *param, uint64_t now_ns);
+ * caller holds the lock of the parameters. False: owner->stuck. */
+bool overflow_open(struct weir_table_owner *owner, struct table_param *param, uint64_t now_ns)
+    __attribute__((warn_unused_result));
 
 /* Sets the two cells of a key. The caller holds the lock of the parameters. */
 void overflow_find(const struct weir_table *table, struct table_param *param,

@@ -100,28 +100,138 @@ static void probe(struct weir_table_owner *owner, uint32_t value)
     byte_lock(owner->fd, LOCK_OWNER(index), F_UNLCK);
 }
 
-void owner_wait(struct weir_table_owner *owner, uint32_t *lock)
+/* --- Holders that do not go on ---------------------------------------------------------------- */
+
+static uint64_t monotonic_ns(void)
 {
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static bool is_ours(const struct weir_table *table, uint32_t index)
+{
+    return __atomic_load_n(&table->ours[index], __ATOMIC_RELAXED);
+}
+
+/* Whether the holder `value` has been waited for in full, and still has that lock. */
+static bool is_known(const struct weir_table *table, uint32_t value)
+{
+    const uint32_t *lock = __atomic_load_n(&table->stuck[value & 255], __ATOMIC_ACQUIRE);
+
+    return lock != NULL && __atomic_load_n(lock, __ATOMIC_RELAXED) == value;
+}
+
+/* A lock of this holder was given back. */
+static void forget(struct weir_table *table, uint32_t value)
+{
+    uint32_t **stuck = &table->stuck[value & 255];
+
+    if (__atomic_load_n(stuck, __ATOMIC_RELAXED) != NULL)
+        __atomic_store_n(stuck, NULL, __ATOMIC_RELEASE);
+}
+
+/* How long one holder has been waited for. */
+struct wait {
+    uint32_t value;
+    uint64_t since_ns; /* 0: not waited for yet */
+};
+
+/* Whether to wait no longer for the holder `value` of `lock`; remembers it if so. */
+static bool is_over(struct weir_table *table, uint32_t *lock, uint32_t value, struct wait *wait)
+{
+    if (table->patience_ns == 0 || value == 0 || is_stale(table, value) ||
+        is_ours(table, value & 255))
+        return false;
+    if (is_known(table, value))
+        return true;
+
+    uint64_t now_ns = monotonic_ns();
+
+    if (value != wait->value || wait->since_ns == 0)
+        *wait = (struct wait){value, now_ns};
+    if (now_ns - wait->since_ns < table->patience_ns)
+        return false;
+    __atomic_store_n(&table->stuck[value & 255], lock, __ATOMIC_RELEASE);
+    return true;
+}
+
+static bool give_up(struct weir_table_owner *owner)
+{
+    owner->stuck = true;
+    __atomic_fetch_add(&owner->table->given_up, 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+bool owner_wait(struct weir_table_owner *owner, uint32_t *lock)
+{
+    struct weir_table *table = owner->table;
+    struct wait wait = {0, 0};
+    uint32_t holder = 0;
+
     owner_count(owner, COUNT_LOCK_WAITS);
     for (uint32_t tries = 0;; tries++) {
         uint32_t value = __atomic_load_n(lock, __ATOMIC_RELAXED);
 
-        if ((value == 0 || is_stale(owner->table, value)) &&
+        if (value != 0)
+            holder = value;
+        if ((value == 0 || is_stale(table, value)) &&
             __atomic_compare_exchange_n(lock, &value, owner->me, false, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_RELAXED))
-            return;
-        if (tries < SPINS) {
+                                        __ATOMIC_RELAXED)) {
+            forget(table, holder);
+            return true;
+        }
+        if (tries < SPINS || (tries == SPINS && !is_known(table, value))) {
             relax();
-        } else if (tries < SPINS + YIELDS) {
+        } else if (tries < SPINS + YIELDS && !is_known(table, value)) {
             sched_yield();
         } else {
             struct timespec nap = {0, NAP_NS};
 
             probe(owner, value);
+            if (is_over(table, lock, value, &wait))
+                return give_up(owner);
             nanosleep(&nap, NULL);
         }
     }
 }
+
+/* Whether a lock keeps this value for as long as no holder that runs keeps one. */
+static bool is_kept(const uint32_t *lock, uint32_t value)
+{
+    for (uint32_t tries = 0; tries < SPINS + YIELDS; tries++) {
+        if (__atomic_load_n(lock, __ATOMIC_RELAXED) != value)
+            return false;
+        if (tries < SPINS)
+            relax();
+        else
+            sched_yield();
+    }
+    return true;
+}
+
+uint32_t weir_table_stopped(struct weir_table *table)
+{
+    for (uint32_t i = 0; i < table->fixed.owners_max; i++) {
+        uint32_t *lock = __atomic_load_n(&table->stuck[i], __ATOMIC_ACQUIRE);
+
+        if (lock == NULL)
+            continue;
+
+        uint32_t value = __atomic_load_n(lock, __ATOMIC_RELAXED);
+
+        if (value != 0 && (value & 255) == i && !is_stale(table, value) && is_kept(lock, value) &&
+            owner_is_alive(table, i))
+            return table->owners[i].pid;
+        /* Not what somebody has found meanwhile. */
+        __atomic_compare_exchange_n(&table->stuck[i], &lock, NULL, false, __ATOMIC_RELEASE,
+                                    __ATOMIC_RELAXED);
+    }
+    return 0;
+}
+
+/* --- Attaching -------------------------------------------------------------------------------- */
 
 /* An open file description of this owner's own: locks of one description don't exclude each other.
  * The path may name another file by now (a region of another size took its place). */
@@ -172,6 +282,7 @@ static int take_slot(struct weir_table_owner *owner)
         }
         slot->pid = (uint32_t)getpid();
         params_forget_pins(table, i);
+        __atomic_store_n(&table->ours[i], true, __ATOMIC_RELAXED);
         owner->slot = slot;
         owner->index = i;
         owner->me = slot->generation << 8 | i;
@@ -228,6 +339,7 @@ void weir_table_detach(struct weir_table_owner *owner)
 {
     if (owner == NULL)
         return;
+    __atomic_store_n(&owner->table->ours[owner->index], false, __ATOMIC_RELAXED);
     if (owner->fd >= 0)
         close(owner->fd); /* and so the lock of the slot */
     else

@@ -11,6 +11,12 @@
  * it left behind are stale (they name a generation that is over) and takes them over. A process
  * that dies while cleaning up is cleaned up after in the same way.
  *
+ * A holder that lives and does not go on is stopped: by a debugger, `docker pause`, a frozen
+ * cgroup. Its lock stays its own, since it may go on at any instruction; who waits for it gives up
+ * after the table's patience, having written nothing. The table remembers, for each owner, the lock
+ * that was waited for so long, so that nobody waits for it as long again while it is still held.
+ * Threads of this process are waited for without end: they stop only with the one that waits.
+ *
  * In private memory owners are threads of this process and always alive.
  *
  * Order: bucket and overflow locks are waited for only when no lock is held, or in address order;
@@ -22,8 +28,10 @@
 
 #include "table/region.h"
 
-/* Waits for a lock that was not free, cleaning up after its holder where that is dead. */
-void owner_wait(struct weir_table_owner *owner, uint32_t *lock);
+/* Waits for a lock that was not free, cleaning up after its holder where that is dead. False: its
+ * holder, of another process, lives and has not given it back for the table's patience; then
+ * owner->stuck is set, and no later wait for this holder is long until it has gone on. */
+bool owner_wait(struct weir_table_owner *owner, uint32_t *lock) __attribute__((warn_unused_result));
 
 static inline bool owner_try(struct weir_table_owner *owner, uint32_t *lock)
 {
@@ -33,10 +41,33 @@ static inline bool owner_try(struct weir_table_owner *owner, uint32_t *lock)
                                        __ATOMIC_RELAXED);
 }
 
-static inline void owner_lock(struct weir_table_owner *owner, uint32_t *lock)
+/* False: as owner_wait. The caller gives back what it holds, and writes nothing. */
+static inline bool __attribute__((warn_unused_result))
+owner_lock(struct weir_table_owner *owner, uint32_t *lock)
 {
-    if (__builtin_expect(!owner_try(owner, lock), 0))
-        owner_wait(owner, lock);
+    return __builtin_expect(owner_try(owner, lock), 1) || owner_wait(owner, lock);
+}
+
+/* Both locks, which may be one, or none. */
+static inline bool __attribute__((warn_unused_result))
+owner_lock_pair(struct weir_table_owner *owner, uint32_t *a, uint32_t *b)
+{
+    uint32_t *first = a < b ? a : b, *second = a < b ? b : a;
+
+    if (!owner_lock(owner, first))
+        return false;
+    if (second == first || owner_lock(owner, second))
+        return true;
+    __atomic_store_n(first, 0, __ATOMIC_RELEASE);
+    return false;
+}
+
+/* What a decision is that could not have its locks: see weir_table_submit. */
+static inline void owner_fail(struct weir_decision *decision)
+{
+    decision->verdict = WEIR_PENDING;
+    decision->error = WEIR_ERR_BUSY;
+    decision->repeated = false;
 }
 
 static inline void owner_unlock(uint32_t *lock)

@@ -1,8 +1,10 @@
 /* see params.h */
 #include "table/params.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/cell.h"
 #include "core/siphash.h"
@@ -154,22 +156,38 @@ static void publish(struct weir_table *table, struct table_param *param,
     table->header->params_live++;
 }
 
-static int file_lock(const struct weir_table *table, short type)
+static int file_lock(const struct weir_table *table, int command, short type)
 {
     struct flock lock = {
         .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)LOCK_INTERN, .l_len = 1};
 
-    return table->fd < 0 ? 0 : fcntl(table->fd, F_OFD_SETLKW, &lock);
+    return table->fd < 0 ? 0 : fcntl(table->fd, command, &lock);
 }
+
+/* Its holder may walk the whole list, which takes longer than what other locks are held for. */
+#define PATIENCES 10
+#define NAP_NS 1000000
 
 int params_lock(const struct weir_table *table)
 {
-    return file_lock(table, F_WRLCK) == 0 ? 0 : WEIR_ERR_IO;
+    const struct timespec nap = {0, NAP_NS};
+    uint64_t naps = PATIENCES * table->patience_ns / NAP_NS;
+
+    if (table->patience_ns == 0)
+        return file_lock(table, F_OFD_SETLKW, F_WRLCK) == 0 ? 0 : WEIR_ERR_IO;
+    for (uint64_t i = 0; file_lock(table, F_OFD_SETLK, F_WRLCK) != 0; i++) {
+        if (errno != EAGAIN && errno != EACCES)
+            return WEIR_ERR_IO;
+        if (i >= naps)
+            return WEIR_ERR_BUSY;
+        nanosleep(&nap, NULL);
+    }
+    return 0;
 }
 
 void params_unlock(const struct weir_table *table)
 {
-    file_lock(table, F_UNLCK);
+    file_lock(table, F_OFD_SETLK, F_UNLCK);
 }
 
 static uint64_t *pins_of(const struct weir_table *table, uint32_t owner)
@@ -246,6 +264,19 @@ int params_intern(struct weir_table *table, struct weir_limit *limit, uint64_t n
         return WEIR_ERR_FULL;
     limit->id = param->limit.id;
     return 0;
+}
+
+bool params_are(const struct weir_table *table, const struct weir_limit *limit)
+{
+    const struct table_param *param = &table->params[limit->id - 1];
+
+    return __atomic_load_n(&param->live, __ATOMIC_ACQUIRE) == PARAM_LIVE &&
+           same_spec(&param->limit.spec, &limit->spec);
+}
+
+void params_place(struct weir_table *table, const struct weir_limit *limit)
+{
+    publish(table, &table->params[limit->id - 1], limit, params_account_name(limit->name));
 }
 
 /* As params_intern, and pins. */

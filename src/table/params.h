@@ -35,6 +35,12 @@ uint64_t params_account_name(const char *name);
 int params_intern(struct weir_table *table, struct weir_limit *limit, uint64_t name)
     __attribute__((warn_unused_result));
 
+/* Whether limit->id names these parameters, whatever account pays; and makes it name them, where it
+ * names none, for the limit's own account. The caller holds the mutex; of the first, anybody may
+ * ask for a hint. */
+bool params_are(const struct weir_table *table, const struct weir_limit *limit);
+void params_place(struct weir_table *table, const struct weir_limit *limit);
+
 /* Keeps other processes from adding and dropping; the caller holds table->mutex. Errors:
  * WEIR_ERR_IO. */
 int params_lock(const struct weir_table *table) __attribute__((warn_unused_result));

@@ -38,6 +38,10 @@ struct weir_table {
     uint32_t *pinned;                 /* how often this process has pinned each parameters */
     struct params_sweep *sweep;       /* the one that is under way; NULL: none */
     struct weir_table_owner *service; /* the table's own owner: intern, statistics, copies */
+    uint64_t patience_ns; /* how long a holder of another process is waited for; 0: without end */
+    uint64_t given_up;    /* waits that were longer */
+    bool ours[WEIR_TABLE_OWNERS_MAX];       /* the slots of this process's owners */
+    uint32_t *stuck[WEIR_TABLE_OWNERS_MAX]; /* by owner: a lock that it kept so long; NULL: none */
 };
 
 /* Locks that one decision may hold: two buckets a check, the overflow cells of its parameters. */
@@ -93,6 +97,7 @@ struct weir_table_owner {
     uint32_t index;
     int fd;              /* holds the lock of its slot; -1: private memory */
     bool lost;           /* a lock was busy: release all and begin again with it in `wanted` */
+    bool stuck;          /* a lock could not be had at all: release all and fail (owner_wait) */
     bool no_room;        /* the span heap was exhausted */
     bool give_up;        /* do not ask the heap for more in this decision */
     uint32_t need;       /* words of the span that was not there ... */

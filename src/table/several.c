@@ -136,6 +136,19 @@ static void fill_outcome(struct weir_outcome *outcome, const struct part *part,
     outcome->charged = charged && check->cost > 0;
 }
 
+/* Takes all locks, or none. */
+static inline bool lock_all(struct weir_table_owner *owner, uint32_t *const locks[SEVERAL_MAX],
+                            uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (__builtin_expect(!owner_lock(owner, locks[i]), 0)) {
+            while (i > 0)
+                owner_unlock(locks[--i]);
+            return false;
+        }
+    return true;
+}
+
 bool several_decide(struct weir_table_owner *owner, uint64_t now_ns, struct weir_decision *decision,
                     const struct lookup *ahead)
 {
@@ -150,8 +163,12 @@ bool several_decide(struct weir_table_owner *owner, uint64_t now_ns, struct weir
 
     uint32_t locked = sort_locks(ahead, count, locks);
 
-    for (uint32_t i = 0; i < locked; i++)
-        owner_lock(owner, locks[i]);
+    if (__builtin_expect(!lock_all(owner, locks, locked), 0)) {
+        decision->now_ns = now_ns;
+        decision->source = WEIR_SOURCE_STORE;
+        owner_fail(decision);
+        return true;
+    }
 
     bool found = find_all(decision, ahead, parts);
 

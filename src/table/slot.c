@@ -131,7 +131,7 @@ bool slot_valid(const struct weir_table *table, const struct table_bucket *bucke
     return span != NULL && weir_span_valid(limit, span);
 }
 
-void slot_clear(struct weir_table_owner *owner, struct table_bucket *bucket, uint32_t i)
+bool slot_clear(struct weir_table_owner *owner, struct table_bucket *bucket, uint32_t i)
 {
     struct weir_table *table = owner->table;
     const struct weir_limit *limit = region_limit(table, bucket->param[i]);
@@ -139,12 +139,14 @@ void slot_clear(struct weir_table_owner *owner, struct table_bucket *bucket, uin
 
     if (limit == NULL || !region_has_span(limit)) {
         slot_set_param(bucket, i, 0);
-        return;
+        return true;
     }
-    owner_lock(owner, heap_lock);
+    if (!owner_lock(owner, heap_lock))
+        return false;
     undo_save_param(owner, bucket, i);
     slot_set_param(bucket, i, 0);
     heap_give(owner, slot_span(bucket, i));
     undo_finish(owner);
     owner_unlock(heap_lock);
+    return true;
 }

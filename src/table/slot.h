@@ -166,8 +166,9 @@ void slot_look(const struct weir_table *table, const struct table_bucket *bucket
 uint64_t slot_fresh_at(const struct weir_table *table, const struct table_bucket *bucket,
                        uint32_t i);
 
-/* Empties a slot of a locked bucket, as a transaction of its own. */
-void slot_clear(struct weir_table_owner *owner, struct table_bucket *bucket, uint32_t i);
+/* Empties a slot of a locked bucket, as a transaction of its own. False: owner->stuck. */
+bool slot_clear(struct weir_table_owner *owner, struct table_bucket *bucket, uint32_t i)
+    __attribute__((warn_unused_result));
 
 /* Whether a taken slot holds a state that its limit can have. */
 bool slot_valid(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i);

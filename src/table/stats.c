@@ -16,11 +16,13 @@ static uint64_t counter(const struct weir_table *table, enum table_counter which
     return sum;
 }
 
-/* Counts the slots in use of one bucket, and those that are not fresh. */
+/* Counts the slots in use of one bucket, and those that are not fresh. A bucket that an owner which
+ * is stopped has locked is passed over. */
 static void count_bucket(struct weir_table_owner *owner, struct table_bucket *bucket,
                          uint64_t now_ns, uint64_t *used, uint64_t *keys)
 {
-    owner_lock(owner, &bucket->lock);
+    if (!owner_lock(owner, &bucket->lock))
+        return;
     for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
         *used += bucket->param[i] != 0;
         *keys += slot_fresh_at(owner->table, bucket, i) > now_ns;
@@ -56,6 +58,7 @@ void weir_table_stats(struct weir_table *table, uint64_t now_ns, struct weir_tab
         .reclaimed = counter(table, COUNT_RECLAIMED),
         .recoveries = counter(table, COUNT_RECOVERIES),
         .lock_waits = counter(table, COUNT_LOCK_WAITS),
+        .given_up = __atomic_load_n(&table->given_up, __ATOMIC_RELAXED),
     };
     for (uint32_t i = 1; i <= table->fixed.params_max; i++)
         stats->params += region_limit(table, (uint16_t)i) != NULL;

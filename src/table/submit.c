@@ -116,7 +116,16 @@ static inline void finish_short(struct weir_decision *decision, uint64_t now_ns,
     decision->error = 0;
 }
 
-/* Any packed cell, any cost. */
+/* What the short way does where the bucket cannot be locked. */
+static __attribute__((noinline, cold)) void fail_short(struct weir_decision *decision,
+                                                       uint64_t now_ns)
+{
+    decision->now_ns = now_ns;
+    decision->source = WEIR_SOURCE_STORE;
+    owner_fail(decision);
+}
+
+/* Any packed cell, any cost. Returns whether it has decided, or failed. */
 static __attribute__((noinline)) bool decide_cell(struct weir_table_owner *owner, uint64_t now_ns,
                                                   struct weir_decision *decision,
                                                   const struct lookup *ahead)
@@ -129,7 +138,10 @@ static __attribute__((noinline)) bool decide_cell(struct weir_table_owner *owner
 
     if (!limit->packs)
         return false;
-    owner_lock(owner, &bucket->lock);
+    if (__builtin_expect(!owner_lock(owner, &bucket->lock), 0)) {
+        fail_short(decision, now_ns);
+        return true;
+    }
 
     int slot = slot_find_own(bucket, ahead->slot, ahead->at.tag, ahead->marks, limit->id);
 
@@ -190,7 +202,10 @@ static inline bool decide_short(struct weir_table_owner *owner, uint64_t now_ns,
     bool admits = bucket_take_one(limit, &cell, now_ns, &delay_ns);
     uint64_t new0 = bucket_pack_time(&cell);
 
-    owner_lock(owner, &bucket->lock);
+    if (__builtin_expect(!owner_lock(owner, &bucket->lock), 0)) {
+        fail_short(decision, now_ns);
+        return true;
+    }
     if (__builtin_expect(at->words[0] != word0 || at->words[1] != word1 ||
                              bucket->param[slot] != limit->id ||
                              !slot_matches(bucket, slot, ahead->at.tag, ahead->marks),

@@ -13,6 +13,7 @@
 struct params_sweep {
     uint64_t at;    /* the next bucket */
     bool pressure;  /* hardly a place is left */
+    bool partial;   /* a bucket could not be locked, so that nothing is known to be unused */
     uint32_t count; /* of candidates */
     struct params_set candidates, used;
     uint32_t pinned[WEIR_TABLE_PARAMS_MAX];    /* table_param.pinned when the sweep began */
@@ -98,13 +99,13 @@ static void sweep_slot(struct weir_table *table, struct params_sweep *sweep,
     uint16_t successor = sweep->successor[param];
 
     if (slot_fresh_at(table, bucket, i) <= now_ns) {
-        slot_clear(table->service, bucket, i);
+        sweep->partial |= !slot_clear(table->service, bucket, i);
     } else if (successor != 0 && region_limit(table, successor) != NULL) {
         carry_over(table->service, bucket, i, successor, now_ns);
     } else if (sweep->pressure) {
         owner_count(table->service, COUNT_EVICTIONS);
         account_count_eviction(table, bucket->param[i]);
-        slot_clear(table->service, bucket, i);
+        sweep->partial |= !slot_clear(table->service, bucket, i);
     } else {
         params_set_add(&sweep->used, param);
     }
@@ -125,7 +126,10 @@ static void sweep_bucket(struct weir_table *table, struct params_sweep *sweep,
         any = is_candidate(sweep, __atomic_load_n(&bucket->param[i], __ATOMIC_RELAXED));
     if (!any)
         return;
-    owner_lock(table->service, &bucket->lock);
+    if (!owner_lock(table->service, &bucket->lock)) {
+        sweep->partial = true;
+        return;
+    }
     for (uint32_t i = 0; i < BUCKET_SLOTS; i++)
         if (is_candidate(sweep, bucket->param[i]))
             sweep_slot(table, sweep, bucket, i, now_ns);
@@ -146,7 +150,7 @@ static void finish(struct weir_table *table, const struct params_sweep *sweep, u
         if (!params_set_has(&sweep->candidates, i))
             continue;
         param->swept = 0;
-        if (!params_set_has(&sweep->used, i) && !params_set_has(&pinned, i) &&
+        if (!sweep->partial && !params_set_has(&sweep->used, i) && !params_set_has(&pinned, i) &&
             param->pinned == sweep->pinned[i] && !overflow_is_live(param, now_ns))
             params_drop(table, param);
     }

@@ -76,10 +76,13 @@ struct weir_table_options {
     const struct weir_table *copy_of; /* what a file begins with that is not there yet: whatever
                                          this table holds, whose owners no longer write. NULL:
                                          nothing */
-    bool reset;         /* overwrite a damaged or foreign file (--reset-state); a good one stays */
-    uint64_t wall_ns;   /* the wall clock now: t0 of a region that nobody else has open */
-    uint64_t boot_ns;   /* CLOCK_BOOTTIME now */
-    uint64_t secret[2]; /* for tests: the secret of a new region; 0, 0: random */
+    bool sparse;      /* private memory: of small pages, touched only as far as it is used */
+    bool reset;       /* overwrite a damaged or foreign file (--reset-state); a good one stays */
+    uint64_t wall_ns; /* the wall clock now: t0 of a region that nobody else has open */
+    uint64_t boot_ns; /* CLOCK_BOOTTIME now */
+    uint64_t patience_ns; /* how long a lock is waited for that another process holds which lives;
+                             0: without end */
+    uint64_t secret[2];   /* for tests: the secret of a new region; 0, 0: random */
 };
 
 /* Opens or creates. An existing file of another size or share of spans, or of version 1, is copied,
@@ -90,6 +93,18 @@ struct weir_table_options {
  * WEIR_ERR_BUSY (another size, or reset, while in use). */
 int weir_table_open(struct weir_table **table, const struct weir_table_options *options,
                     struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Opens private memory of the same size for this process alone, where limits have the ids that they
+ * have in `table` once they were adopted: for decisions that `table` cannot make (WEIR_ERR_BUSY).
+ * It takes memory as far as it is used. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO. */
+int weir_table_open_spare(struct weir_table **spare, const struct weir_table *table,
+                          struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Makes a limit that has its id known to a spare. Where that id was another limit's, the states of
+ * that one are forgotten, which walks the whole table. Errors: WEIR_ERR_RANGE (no id of `table`).
+ */
+int weir_table_adopt(struct weir_table *spare, const struct weir_limit *limit)
+    __attribute__((warn_unused_result));
 
 /* Detach all owners first. */
 void weir_table_close(struct weir_table *table);
@@ -110,7 +125,8 @@ void weir_table_mark(struct weir_table *table, uint64_t now_ns);
  * states together; so do all without a name. Pins that id for this process: it keeps its meaning
  * until weir_table_unpin was called as often, weir_table_close, or the process's end. Where the
  * list is full, it looks for places that nobody needs, which walks the whole table. Errors:
- * WEIR_ERR_FULL (parameters), WEIR_ERR_IO. */
+ * WEIR_ERR_FULL (parameters), WEIR_ERR_IO, WEIR_ERR_BUSY (a process that is stopped keeps the list
+ * locked, for ten times the table's patience). */
 int weir_table_intern(struct weir_table *table, struct weir_limit *limit)
     __attribute__((warn_unused_result));
 
@@ -134,22 +150,30 @@ void weir_table_detach(struct weir_table_owner *owner);
 /* Decides a batch at one time: hashes are prefetched first, then each decision is made atomically,
  * in order. All checks carry interned limits; those of WEIR_OP_RELEASE, RESET and LOOK, which take
  * one check after the other, need only a hash. Fills outcomes, `verdict`, `delay_ns`, `now_ns`.
- * Never fails, never blocks longer than other owners hold their locks, never allocates. */
+ * Never blocks longer than other owners hold their locks, nor, where the table has one, longer than
+ * its patience for an owner that is stopped; never allocates.
+ *
+ * A decision for which that patience has ended keeps verdict WEIR_PENDING and has `error`
+ * WEIR_ERR_BUSY; nothing was charged. (Under EACH and QUOTA, whose checks are requests of their
+ * own, those before the one that failed were; of a RELEASE or RESET, they are ended.) */
 void weir_table_submit(struct weir_table_owner *owner, uint64_t now_ns,
                        struct weir_decision *const *decisions, size_t count);
 
-/* Ends a lease. Errors: WEIR_ERR_NOT_FOUND. */
+/* Ends a lease. Errors: WEIR_ERR_NOT_FOUND, WEIR_ERR_BUSY (as of a decision). */
 int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id);
 
-/* Forgets the state of a key. Errors: WEIR_ERR_NOT_FOUND (there was none, or it was fresh). */
+/* Forgets the state of a key. Errors: WEIR_ERR_NOT_FOUND (there was none, or it was fresh),
+ * WEIR_ERR_BUSY. */
 int weir_table_reset(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2]);
 
 /* When the state of a key will equal a fresh one (perhaps it does already), under the limit that it
- * was made with. A key that counts in overflow cells is not found. Errors: WEIR_ERR_NOT_FOUND. */
+ * was made with. A key that counts in overflow cells is not found. Errors: WEIR_ERR_NOT_FOUND,
+ * WEIR_ERR_BUSY. */
 int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t *fresh_at_ns)
     __attribute__((warn_unused_result));
 
-/* Ends all leases of one lease owner (see struct weir_lease); walks the spans. Returns how many. */
+/* Ends all leases of one lease owner (see struct weir_lease); walks the spans, and passes over what
+ * an owner that is stopped has locked. Returns how many. */
 uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_owner);
 
 struct weir_table_stats {
@@ -164,9 +188,15 @@ struct weir_table_stats {
     uint64_t reclaimed;  /* slots reused because their state was fresh */
     uint64_t recoveries; /* dead owners cleaned up */
     uint64_t lock_waits; /* locks that were not free at once */
+    uint64_t given_up;   /* of this process: waits that its patience has ended */
 };
 
 void weir_table_stats(struct weir_table *table, uint64_t now_ns, struct weir_table_stats *stats);
+
+/* The process id of an owner that lives and keeps a lock which this process has given up waiting
+ * for, as that process sees itself (in a container it may be another's here); 0: there is none. On
+ * any thread. */
+uint32_t weir_table_stopped(struct weir_table *table);
 
 /* The same of one limit, and of all others of its name; since the region knows that name. `name`:
  * NULL for the limits without one. Zeros for a name that it does not know. */

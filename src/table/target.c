@@ -24,12 +24,14 @@ void target_want(struct weir_table_owner *owner, uint32_t *lock)
     owner->wanted_count++;
 }
 
-void target_lock_wanted(struct weir_table_owner *owner)
+bool target_lock_wanted(struct weir_table_owner *owner)
 {
     for (uint32_t i = 0; i < owner->wanted_count; i++) {
-        owner_lock(owner, owner->wanted[i]);
+        if (!owner_lock(owner, owner->wanted[i]))
+            return false;
         owner->held[owner->held_count++] = owner->wanted[i];
     }
+    return true;
 }
 
 bool target_lock(struct weir_table_owner *owner, uint32_t *lock)
@@ -45,14 +47,16 @@ bool target_lock(struct weir_table_owner *owner, uint32_t *lock)
     return false;
 }
 
-void target_lock_heap(struct weir_table_owner *owner)
+bool target_lock_heap(struct weir_table_owner *owner)
 {
     uint32_t *lock = &owner->table->header->heap_lock;
 
     if (owner_holds(owner, lock))
-        return;
-    owner_lock(owner, lock);
+        return true;
+    if (!owner_lock(owner, lock))
+        return false;
     owner->held[owner->held_count++] = lock;
+    return true;
 }
 
 void target_unlock_all(struct weir_table_owner *owner)
@@ -62,16 +66,21 @@ void target_unlock_all(struct weir_table_owner *owner)
     owner->held_count = 0;
 }
 
-void target_finish(struct weir_table_owner *owner)
+/* Where spans are released, all that was written is in the journal. */
+bool target_finish(struct weir_table_owner *owner)
 {
     if (owner->freed_count > 0) {
-        target_lock_heap(owner);
+        if (!target_lock_heap(owner)) {
+            target_cancel(owner);
+            return false;
+        }
         for (uint32_t i = 0; i < owner->freed_count; i++)
             heap_give(owner, owner->freed[i]);
         owner->freed_count = 0;
     }
     undo_finish(owner);
     target_unlock_all(owner);
+    return true;
 }
 
 void target_cancel(struct weir_table_owner *owner)
@@ -156,7 +165,8 @@ static bool find_cells(struct weir_table_owner *owner, const struct transaction 
     target->leader = (uint16_t)i;
     if (!target_lock(owner, &param->lock))
         return false;
-    overflow_open(owner, param, txn->now_ns);
+    if (!overflow_open(owner, param, txn->now_ns))
+        return false;
     overflow_find(owner->table, param, check, network, target->cells);
     return true;
 }
@@ -173,7 +183,7 @@ static bool use_overflow(struct weir_table_owner *owner, const struct transactio
 }
 
 /* Whether a key without a slot counts in overflow cells still. Sets *target if so; false with
- * owner->lost: their lock was busy. */
+ * owner->lost or owner->stuck: they could not be locked. */
 static bool still_overflows(struct weir_table_owner *owner, const struct transaction *txn,
                             uint32_t i, struct target *target)
 {
@@ -208,7 +218,7 @@ static bool find_place(struct weir_table_owner *owner, const struct transaction 
     }
     if (still_overflows(owner, txn, i, target))
         return true;
-    if (owner->lost)
+    if (owner->lost || owner->stuck)
         return false;
     for (uint32_t b = 0; b < 2; b++)
         place.taken[b] = target_taken(owner, txn, pair[b]);

@@ -33,20 +33,21 @@ struct transaction {
 /* Locks `lock` for this transaction; false: it is busy, release everything and begin again. */
 bool target_lock(struct weir_table_owner *owner, uint32_t *lock);
 
-/* The heap's lock comes after all others, so it may be waited for. */
-void target_lock_heap(struct weir_table_owner *owner);
+/* The heap's lock comes after all others, so it may be waited for. False: owner->stuck. */
+bool target_lock_heap(struct weir_table_owner *owner) __attribute__((warn_unused_result));
 
-/* Takes the locks that an attempt is known to need, waiting for each, in address order. */
-void target_lock_wanted(struct weir_table_owner *owner);
+/* Takes the locks that an attempt is known to need, waiting for each, in address order. False:
+ * owner->stuck. */
+bool target_lock_wanted(struct weir_table_owner *owner) __attribute__((warn_unused_result));
 void target_want(struct weir_table_owner *owner, uint32_t *lock);
 void target_unlock_all(struct weir_table_owner *owner);
 
-/* Resolves all checks to owner->targets. False: owner->lost or owner->no_room says why; the caller
- * cancels and begins again. */
+/* Resolves all checks to owner->targets. False: owner->lost or owner->no_room says why, and the
+ * caller cancels and begins again; with owner->stuck it cancels and fails. */
 bool target_resolve(struct weir_table_owner *owner, struct transaction *txn);
 
 /* Reads the state of check `i` in target->bucket and ->slot, or makes a fresh one for it, and sees
- * to it that what the check may charge has room there. False: owner->no_room. */
+ * to it that what the check may charge has room there. False: owner->no_room or owner->stuck. */
 bool target_load(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
                  struct target *target);
 bool target_load_fresh(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
@@ -75,14 +76,15 @@ bool target_charge(struct weir_table_owner *owner, const struct transaction *txn
 /* Puts the spans that this transaction did not use, or replaced, on the list to release. */
 void target_drop_unused(struct weir_table_owner *owner, const struct transaction *txn);
 
-/* Makes the transaction final, and releases its locks. */
-void target_finish(struct weir_table_owner *owner);
+/* Makes the transaction final, and releases its locks. False: owner->stuck, and all is taken back.
+ */
+bool target_finish(struct weir_table_owner *owner) __attribute__((warn_unused_result));
 
 /* Takes everything back, and releases its locks. */
 void target_cancel(struct weir_table_owner *owner);
 
 /* Makes room in the heap for owner->need words of a state of owner->need_param, as far as others
- * may go for it: see make_room.c. The caller holds no lock. */
+ * may go for it: see make_room.c. The caller holds no lock. May end with owner->stuck. */
 void target_make_room(struct weir_table_owner *owner, uint64_t now_ns);
 
 #endif

@@ -245,13 +245,13 @@ static void describe(struct weir_table_owner *owner, const struct transaction *t
     }
 }
 
-/* Locks and resolves, beginning again as long as a lock was busy. */
-static void resolve(struct weir_table_owner *owner, struct transaction *txn)
+/* Locks and resolves, beginning again as long as a lock was busy. False: one cannot be had. */
+static bool resolve(struct weir_table_owner *owner, struct transaction *txn)
 {
     uint32_t rooms = 0;
 
     owner->wanted_count = 0;
-    owner->give_up = false;
+    owner->give_up = owner->stuck = false;
     for (uint32_t i = txn->first; i < txn->first + txn->count; i++)
         if (!is_stateless(&txn->decision->checks[i]))
             target_want(owner, &txn->ahead[i].likely->lock);
@@ -259,10 +259,11 @@ static void resolve(struct weir_table_owner *owner, struct transaction *txn)
         owner->lost = false;
         owner->no_room = false;
         txn->shares = false;
-        target_lock_wanted(owner);
-        if (target_resolve(owner, txn))
-            return;
+        if (target_lock_wanted(owner) && target_resolve(owner, txn))
+            return true;
         target_cancel(owner);
+        if (owner->stuck)
+            return false;
         if (!owner->no_room)
             continue;
         /* Each check may need a span; another thread may take what was made room for. */
@@ -270,15 +271,18 @@ static void resolve(struct weir_table_owner *owner, struct transaction *txn)
             target_make_room(owner, txn->now_ns);
         else
             owner->give_up = true;
+        if (owner->stuck)
+            return false;
     }
 }
 
-/* Runs one transaction. Returns whether it allows the request. */
+/* Runs one transaction. Returns whether it allows the request; with owner->stuck it has failed. */
 static bool run(struct weir_table_owner *owner, struct transaction *txn)
 {
     struct weir_decision *decision = txn->decision;
 
-    resolve(owner, txn);
+    if (!resolve(owner, txn))
+        return false;
 
     bool allowed = true, charged = false;
 
@@ -294,10 +298,9 @@ static bool run(struct weir_table_owner *owner, struct transaction *txn)
         describe(owner, txn, i);
     if (charged) {
         target_drop_unused(owner, txn);
-        target_finish(owner);
-    } else {
-        target_cancel(owner);
+        return target_finish(owner) && allowed;
     }
+    target_cancel(owner);
     return allowed;
 }
 
@@ -323,6 +326,8 @@ static bool decide_each(struct weir_table_owner *owner, struct transaction *txn)
         txn->first = i;
         txn->count = 1;
         run(owner, txn);
+        if (owner->stuck)
+            return false;
         if (is_shadow(&decision->checks[i]))
             continue;
         if (decision->outcomes[i].verdict == WEIR_ALLOWED)
@@ -341,9 +346,16 @@ void transaction_decide(struct weir_table_owner *owner, struct weir_decision *de
                               .now_ns = decision->now_ns,
                               .first = 0,
                               .count = decision->count};
+
+    owner->stuck = false;
+
     bool allowed =
         decision->policy == WEIR_POLICY_ALL ? run(owner, &txn) : decide_each(owner, &txn);
 
+    if (owner->stuck) {
+        owner_fail(decision);
+        return;
+    }
     decision->verdict = allowed ? WEIR_ALLOWED : WEIR_DENIED;
     decision->delay_ns = allowed ? longest_delay(decision) : 0;
 }

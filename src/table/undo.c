@@ -16,9 +16,10 @@ static void save(struct weir_table_owner *owner, uint64_t where, uint64_t old)
     struct weir_table *table = owner->table;
     uint32_t count = owner->slot->undo_count;
 
-    /* The spill area's holder waits for nothing, so that waiting for it here is safe. */
-    if (count == UNDO_OWN)
-        owner_lock(owner, &table->header->spill_lock);
+    /* The spill area's holder waits for nothing, so that waiting for it here is safe: without end,
+     * since a transaction cannot give up between its writes. */
+    while (count == UNDO_OWN && !owner_lock(owner, &table->header->spill_lock))
+        owner->stuck = false;
     *entry_at(table, owner->slot, count) = (struct table_undo){where, old};
     UNDO_BARRIER();
     __atomic_store_n(&owner->slot->undo_count, count + 1, __ATOMIC_RELAXED);

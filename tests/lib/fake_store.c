@@ -242,6 +242,10 @@ static size_t fake_submit(struct weir_store *store, uint64_t now_ns,
         fake->largest_batch = (uint32_t)count;
     for (size_t i = 0; i < count; i++) {
         fake->seen++;
+        if (fake->fails_at_once != 0) {
+            decisions[i]->error = (int8_t)fake->fails_at_once;
+            continue;
+        }
         if (fake->later_every == 0 || fake->seen % fake->later_every != 0) {
             fake_store_decide(fake, now_ns, decisions[i]);
             continue;

@@ -21,6 +21,7 @@ struct fake_state {
 struct fake_store {
     struct weir_store base; /* first */
     uint32_t later_every;   /* 0: answers all at once; 1: none; n: every n-th is left pending */
+    int fails_at_once;      /* 0; else the error with which submit fails all */
     uint32_t seen;
     struct weir_decision *pending[FAKE_PENDING_MAX];
     uint64_t asked_ns[FAKE_PENDING_MAX];

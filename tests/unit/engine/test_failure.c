@@ -309,6 +309,69 @@ static void a_refund_gives_back_nothing_in_another_place(void **state)
     }
 }
 
+/* A store that fails inside submit (a state file beside a neighbour that is stopped) is settled in
+ * its batch, in order. */
+static void what_fails_at_once_is_settled_at_once(void **state)
+{
+    struct parts p;
+    (void)state;
+    open_parts(&p, true);
+    p.rig.store->fails_at_once = WEIR_ERR_BUSY;
+    struct weir_decision *d[3];
+    for (uint8_t i = 0; i < 3; i++) { /* local, open, closed */
+        d[i] = rig_take(&p.rig, i + 1u);
+        rig_check(d[i], &p.two, "k", 1)->on_store_error = i;
+        weir_engine_queue(p.rig.engine, d[i]);
+    }
+    assert_int_equal(weir_engine_run(p.rig.engine, START), WEIR_NEVER);
+    assert_int_equal(p.rig.done_count, 3);
+    for (uint8_t i = 0; i < 3; i++) {
+        const uint8_t sources[] = {WEIR_SOURCE_LOCAL, WEIR_SOURCE_OPEN, WEIR_SOURCE_CLOSED};
+        assert_ptr_equal(p.rig.done[i], d[i]);
+        assert_int_equal(d[i]->source, sources[i]);
+        assert_int_equal(d[i]->error, WEIR_ERR_BUSY);
+        assert_int_equal(d[i]->verdict, i == WEIR_FAIL_CLOSED ? WEIR_DENIED : WEIR_ALLOWED);
+        weir_engine_release(p.rig.engine, d[i]);
+    }
+    rig_close(&p.rig);
+}
+
+/* An operation on states has no on_store_error: it is not done, and says so. */
+static void an_operation_that_fails_at_once_says_so(void **state)
+{
+    struct parts p;
+    (void)state;
+    open_parts(&p, true);
+    p.rig.store->fails_at_once = WEIR_ERR_BUSY;
+    struct weir_decision *d = rig_take(&p.rig, 1);
+    rig_check(d, &p.two, "k", 1);
+    d->op = WEIR_OP_RESET;
+    weir_engine_queue(p.rig.engine, d);
+    weir_engine_run(p.rig.engine, START);
+    assert_int_equal(p.rig.done_count, 1);
+    assert_int_equal(d->verdict, WEIR_DENIED);
+    assert_int_equal(d->error, WEIR_ERR_BUSY);
+    assert_int_equal(p.rig.local->submits, 0);
+    rig_close(&p.rig);
+}
+
+/* The local store beside one elsewhere is a table too, which a stopped neighbour may hold. */
+static void where_the_local_store_fails_too_its_checks_are_open(void **state)
+{
+    struct parts p;
+    (void)state;
+    open_parts(&p, true);
+    p.rig.local->fails_at_once = WEIR_ERR_BUSY;
+    struct weir_decision *d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "l.");
+    assert_int_equal(d->verdict, WEIR_ALLOWED);
+    assert_int_equal(d->source, WEIR_SOURCE_OPEN);
+    assert_false(d->outcomes[0].charged);
+    d = settle_failed(&p, WEIR_OP_DECIDE, WEIR_POLICY_ALL, "l.c.");
+    assert_int_equal(d->verdict, WEIR_DENIED);
+    assert_int_equal(d->source, WEIR_SOURCE_CLOSED);
+    rig_close(&p.rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +390,9 @@ int main(void)
         cmocka_unit_test(a_delay_counts_only_where_the_request_goes_on_and_is_not_shadow),
         cmocka_unit_test(a_deadline_settles_every_decision_by_its_own_rule),
         cmocka_unit_test(a_refund_gives_back_nothing_in_another_place),
+        cmocka_unit_test(what_fails_at_once_is_settled_at_once),
+        cmocka_unit_test(an_operation_that_fails_at_once_says_so),
+        cmocka_unit_test(where_the_local_store_fails_too_its_checks_are_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
