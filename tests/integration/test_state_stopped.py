@@ -1,0 +1,137 @@
+"""Two processes on one state file, of which one is stopped while it holds a lock of it."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from daemon.http import Client, request_bytes
+from daemon.waiting import SECONDS_MAX, wait_until
+from daemon.weir import Weir, rules_of
+
+LIMIT = 1000
+BATCH = 1000
+TRIES = 4000  # of stops; it takes about 50
+
+
+def rules(folder, on_store_error):
+    hot = {"name": "hot", "match": {"path": "/hot"}, "key": ["client.ip"], "rate": f"{LIMIT}/day",
+           "algorithm": "sliding_log", "on_store_error": on_store_error}
+    calm = {"name": "calm", "match": {"path": "/calm"}, "key": ["client.ip"], "rate": "10/day",
+            "algorithm": "gcra"}
+    return rules_of(hot, calm, state={"file": str(folder / "state"), "size": "4MiB"})
+
+
+class Hammer(threading.Thread):
+    """Asks for the hot key without a pause, until the server is gone."""
+
+    def __init__(self, address):
+        super().__init__(daemon=True)
+        self.address = address
+
+    def run(self):
+        one = '{"ip":"192.0.2.1","path":"/hot"}'
+        batch = request_bytes("POST", "/v1/check", None, f"[{','.join([one] * BATCH)}]".encode())
+        try:
+            with Client(self.address) as client:
+                while True:
+                    client.send(batch * 4)
+                    for _ in range(4):
+                        client.reply()
+        except (EOFError, OSError):
+            pass
+
+
+def is_stopped(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return file.read().rpartition(")")[2].split()[0] == "T"
+
+
+def ask(weir, path="/hot", **options):
+    return weir.check(ip="192.0.2.1", path=path, **options)
+
+
+def readiness(weir):
+    with weir.admin() as admin:
+        answer = admin.request("GET", "/readyz")
+    return answer.status, answer.body.decode()
+
+
+def stop_with_the_lock(neighbour, weir):
+    """Stops the neighbour again and again, until it holds the lock of the hot key."""
+    pid = neighbour.process.pid
+    for _ in range(TRIES):
+        os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: is_stopped(pid))
+        ask(weir)
+        if readiness(weir)[0] == 503:
+            return
+        os.kill(pid, signal.SIGCONT)
+    pytest.fail(f"{TRIES} stops, and none with the lock held")
+
+
+@pytest.fixture(name="pair", params=["open", "closed", "local"])
+def fixture_pair(request, tmp_path):
+    """A neighbour that is stopped with the lock, and a weir that has noticed."""
+    text = rules(tmp_path, request.param)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    with Weir(tmp_path / "a", text, "--workers", "1") as neighbour:
+        with Weir(tmp_path / "b", text, "--workers", "2") as weir:
+            for _ in range(2):
+                Hammer(neighbour.http_address).start()
+            wait_until(lambda: ask(weir).status == 429)  # all is used
+            stop_with_the_lock(neighbour, weir)
+            yield request.param, neighbour, weir
+            if neighbour.process.poll() is None:
+                os.kill(neighbour.process.pid, signal.SIGCONT)
+
+
+def test_a_stopped_neighbour_is_a_store_that_fails(pair):
+    how, neighbour, weir = pair
+    pid = neighbour.process.pid
+    assert readiness(weir) == (
+        503, f"not ready: a process that shares the state file is stopped (pid {pid})\n")
+    with weir.admin() as admin:
+        assert admin.request("GET", "/healthz").status == 200
+    metrics = weir.metrics()
+    assert metrics["weir_table_neighbour_stopped"] == 1
+    assert metrics["weir_table_locks_given_up_total"] > 0
+    weir.wait_event("neighbour_stopped")
+
+    # What was asked for while the neighbour was caught may have been admitted by that too.
+    before = weir.metrics()[f'weir_fallback_decisions_total{{source="{how}"}}']
+    batch = [{"ip": "192.0.2.1", "path": "/hot"}] * LIMIT
+    with weir.client() as client:
+        admitted = sum(answer["allowed"] for _ in range(3)
+                       for answer in client.post("/v1/check", batch).json)
+    if how == "local":  # the whole limit, once for this process, whichever worker answers
+        assert LIMIT - before <= admitted <= LIMIT
+    else:
+        assert admitted == (3 * LIMIT if how == "open" else 0)
+    assert ask(weir, "/calm").status == 200  # nothing of which was held
+
+    os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: readiness(weir) == (200, "ready\n"))
+    weir.wait_event("neighbour_goes_on")
+    wait_until(lambda: ask(weir).status == 429)
+    limits = {limit["name"]: limit for limit in ask(weir, dry_run=True).json["limits"]}
+    assert limits["hot"]["remaining"] == 0
+
+
+def test_a_process_beside_a_stopped_one_ends_when_told_to(pair):
+    _, _, weir = pair
+    ask(weir)
+    weir.process.send_signal(signal.SIGTERM)
+    assert weir.process.wait(SECONDS_MAX) == 0
+
+
+def test_the_lock_of_a_stopped_neighbour_is_repaired_when_it_dies(pair):
+    _, neighbour, weir = pair
+    before = weir.metrics()["weir_table_recoveries_total"]
+    neighbour.process.kill()
+    neighbour.process.wait()
+    wait_until(lambda: readiness(weir) == (200, "ready\n"))
+    assert ask(weir).status == 429
+    assert weir.metrics()["weir_table_recoveries_total"] > before
