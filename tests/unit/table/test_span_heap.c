@@ -28,7 +28,7 @@ static int set_up(void **state)
     f->table =
         open_table(&(struct weir_table_options){.bytes = UINT64_C(4) << 20, .span_percent = 50});
     f->owner = attach(f->table);
-    owner_lock(f->owner, &f->table->header->heap_lock);
+    assert_true(owner_lock(f->owner, &f->table->header->heap_lock));
     *state = f;
     return 0;
 }
