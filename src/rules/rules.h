@@ -144,9 +144,9 @@ typedef int (*weir_rules_prepare_fn)(void *context, struct weir_limit *limit, co
 int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, void *context)
     __attribute__((warn_unused_result));
 
-/* Counts the different limits that weir_rules_prepare makes known to the table, with those of plans,
- * keys, candidates and records: by name and numbers, and (`specs`) by their numbers alone. Errors:
- * WEIR_ERR_MEMORY. */
+/* Counts the different limits that weir_rules_prepare makes known to the table, with those of
+ * plans, keys, candidates and records: by name and numbers, and (`specs`) by their numbers alone.
+ * Errors: WEIR_ERR_MEMORY. */
 int weir_rules_distinct(struct weir_rules *rules, uint32_t *limits, uint32_t *specs)
     __attribute__((warn_unused_result));
 

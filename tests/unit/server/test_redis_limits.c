@@ -145,15 +145,55 @@ static void what_earlier_runs_have_left_in_the_list_counts_too(void **state)
     (void)state;
     assert_int_equal(weir_table_open(&table, &options, NULL), 0);
     assert_int_equal(run_of_a_server(table, 0, 20), 12);
-    assert_int_equal(run_of_a_server(table, 100, 120), 0);
+    assert_int_equal(run_of_a_server(table, 100, 120), 2);
     assert_int_equal(run_of_a_server(table, 0, 20), 12); /* those that it knows are served */
-    assert_int_equal(weir_table_param_count(table), 12); /* a quarter is left for rules */
+    assert_int_equal(weir_table_param_count(table), 14); /* an eighth is left for rules */
+    weir_table_close(table);
+}
+
+static const struct weir_limit *find(struct weir_redis_limits *limits, struct weir_store *store,
+                                     uint64_t rate)
+{
+    const struct weir_limit_spec spec = {
+        .algorithm = WEIR_GCRA, .rate = rate, .window_ns = 1000000000, .burst = 5};
+    const struct weir_limit *limit = NULL;
+    int err = weir_redis_limits_find(limits, store, NULL, &spec, NULL, &limit, NULL);
+    assert_true(err == 0 || err == WEIR_ERR_FULL);
+    return limit;
+}
+
+static void limits_that_are_not_used_give_up_their_places(void **state)
+{
+    const uint64_t second = 1000000000, start = 15000 * second;
+    struct weir_table_options options = {.bytes = 16 << 20, .params_max = 16, .wall_ns = 1};
+    struct weir_redis_limits *limits;
+    struct weir_table *table;
+    struct weir_store *store;
+    (void)state;
+    assert_int_equal(weir_table_open(&table, &options, NULL), 0);
+    assert_int_equal(weir_redis_limits_open(&limits, 4, table, 0), 0);
+    assert_int_equal(weir_store_embedded_open(&store, table), 0);
+    weir_redis_limits_tick(limits, start);
+    const struct weir_limit *first = find(limits, store, 1);
+    for (uint64_t rate = 2; rate <= 4; rate++)
+        assert_non_null(find(limits, store, rate));
+    assert_null(find(limits, store, 5));
+    weir_redis_limits_tick(limits, start + 59 * second);
+    assert_ptr_equal(find(limits, store, 1), first);
+    assert_null(find(limits, store, 5));
+    weir_redis_limits_tick(limits, start + 80 * second);
+    assert_non_null(find(limits, store, 5));
+    assert_int_equal(weir_redis_limits_count(limits), 2);
+    assert_ptr_equal(find(limits, store, 1), first);
+    store->ops->close(store);
+    weir_redis_limits_close(limits);
     weir_table_close(table);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits_that_are_not_used_give_up_their_places),
         cmocka_unit_test(threads_share_each_limit_up_to_the_bound),
         cmocka_unit_test(what_no_store_could_keep_is_refused_and_takes_no_place),
         cmocka_unit_test(a_spec_under_two_names_is_two_limits),
