@@ -12,6 +12,7 @@ from daemon.load import Load, admitted, check_request, denied, full_windows, win
 from daemon.nodes import Nodes, off_by, shared_rules
 from daemon.redis import Redis, RedisWeir
 from daemon.redis_server import RedisServer, free_port
+from daemon.waiting import wait_until
 from model import algorithms
 
 SECOND_NS = 10**9

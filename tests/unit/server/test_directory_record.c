@@ -123,7 +123,7 @@ static void what_is_good_is_used_and_the_first_problem_told(void **state)
 static void there_are_so_many_overrides_at_most(void **state)
 {
     const char *texts[2 + 2 * 65] = {"user", "alice"};
-    char names[65][16];
+    char names[65][24];
     struct weir_directory_record *record;
     for (int i = 0; i < 65; i++) {
         snprintf(names[i], sizeof names[i], "limit.l%d", i);
