@@ -81,6 +81,27 @@ static void put_warnings(struct weir_metrics *metrics, const struct counted *lim
             limit->info.name, (unsigned)limit->warn_at->percent[i], limit->totals.warnings[i]);
 }
 
+/* What the table says of a limit that it has something to say of. */
+static struct weir_table_limit_stats table_stats(const struct weir_metrics *metrics,
+                                                 const struct counted *limit)
+{
+    struct weir_table_limit_stats stats;
+    weir_table_limit_stats(metrics->daemon->table, limit->info.name, &stats);
+    return stats;
+}
+
+static void put_evictions(struct weir_metrics *metrics, const struct counted *limit)
+{
+    weir_metrics_put(metrics, "weir_limit_evictions_total{limit=\"%s\"} %" PRIu64 "\n",
+                     limit->info.name, table_stats(metrics, limit).evictions);
+}
+
+static void put_overflows(struct weir_metrics *metrics, const struct counted *limit)
+{
+    weir_metrics_put(metrics, "weir_limit_overflows_total{limit=\"%s\"} %" PRIu64 "\n",
+                     limit->info.name, table_stats(metrics, limit).overflows);
+}
+
 /* A metric of limits. Those that it is not about have no series; where it is about none, it is not
  * there. */
 struct family {
@@ -98,6 +119,10 @@ static const struct family families[] = {
      put_candidates},
     {"weir_warnings_total", "Times that a key has reached a threshold, once a period.", warns,
      put_warnings},
+    {"weir_limit_evictions_total", "States of a limit that made room for others in a full table.",
+     NULL, put_evictions},
+    {"weir_limit_overflows_total", "Checks of a limit for whose keys the table had no room.", NULL,
+     put_overflows},
 };
 
 static void put_family(struct weir_metrics *metrics, const struct family *family)

@@ -16,12 +16,21 @@ static uint64_t counter(const struct weir_table *table, enum table_counter which
     return sum;
 }
 
+/* A look without the lock: what is written to, if only a lock, takes a page of memory. */
+static bool is_empty(const struct table_bucket *bucket)
+{
+    for (uint32_t i = 0; i < BUCKET_SLOTS; i++)
+        if (__atomic_load_n(&bucket->param[i], __ATOMIC_RELAXED) != 0)
+            return false;
+    return true;
+}
+
 /* Counts the slots in use of one bucket, and those that are not fresh. A bucket that an owner which
  * is stopped has locked is passed over. */
 static void count_bucket(struct weir_table_owner *owner, struct table_bucket *bucket,
                          uint64_t now_ns, uint64_t *used, uint64_t *keys)
 {
-    if (!owner_lock(owner, &bucket->lock))
+    if (is_empty(bucket) || !owner_lock(owner, &bucket->lock))
         return;
     for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
         *used += bucket->param[i] != 0;
