@@ -280,20 +280,18 @@ static uint32_t take_batch(struct weir_engine *engine, uint64_t deadline_ns)
 /* Settles what the store has failed to decide; false: nobody is to hear of it. */
 static bool failed_at_once(struct weir_engine *engine, struct weir_entry *entry)
 {
-    int error = entry->decision.error;
     if (entry->trial != WEIR_TRIAL_NONE) {
-        weir_candidate_decided(engine, entry, error);
+        weir_candidate_decided(engine, entry, entry->decision.error);
         return false;
     }
     entry->state = WEIR_ENTRY_DECIDED;
-    settle_failed(engine, entry, error);
+    settle_failed(engine, entry, entry->decision.error);
     return true;
 }
 
 /* Concludes what the store decided, or failed to, at once and keeps it in the batch; the rest is
- * pending. `done`
- * is called only after this, when every decision of the batch is in its place and may be cancelled.
- */
+ * pending. `done` is called only after this, when every decision of the batch is in its place and
+ * may be cancelled. */
 static uint32_t sort_batch(struct weir_engine *engine, uint32_t size)
 {
     uint32_t decided = 0;
