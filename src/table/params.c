@@ -44,6 +44,11 @@ uint64_t params_account_name(const char *name)
     return name != NULL ? hash_of(name, strlen(name)) | 1 : ACCOUNT_OF_COMMANDS;
 }
 
+bool params_account_is_shared(uint64_t name)
+{
+    return name % 2 == 0;
+}
+
 /* Whether limits of names get no more places of their own. */
 static bool params_is_crowded(const struct weir_table *table)
 {

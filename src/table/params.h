@@ -31,6 +31,10 @@ static inline bool params_set_has(const struct params_set *set, uint32_t index)
 /* The name of an account, from that of a limit (NULL: of commands); never 0. */
 uint64_t params_account_name(const char *name);
 
+/* Whether the account is one of limits that have nothing to do with each other: of commands, or of
+ * those for which there was no place of their own. */
+bool params_account_is_shared(uint64_t name);
+
 /* Gives a limit its id, as the account of this name; pins nothing. Errors: as weir_table_intern. */
 int params_intern(struct weir_table *table, struct weir_limit *limit, uint64_t name)
     __attribute__((warn_unused_result));

@@ -31,13 +31,12 @@ static void find_successors(const struct weir_table *table, const struct params_
                             struct params_sweep *sweep)
 {
     uint32_t count = table->fixed.params_max;
-    uint64_t commands = params_account_name(NULL);
 
     for (uint32_t i = 0; i < count; i++) {
         const struct table_param *from = &table->params[i];
 
         if (!params_set_has(&sweep->candidates, i) ||
-            table->accounts[from->account].name == commands)
+            params_account_is_shared(table->accounts[from->account].name))
             continue;
         for (uint32_t j = 0; j < count && sweep->successor[i] == 0; j++)
             if (params_set_has(pinned, j) && table->params[j].account == from->account &&

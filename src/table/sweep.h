@@ -8,8 +8,8 @@
  *
  *   a state that is fresh                      is removed;
  *   a cell, where its limit has pinned         is carried over to those, in units, as its next use
- *   parameters that it converts to             would do (not for limits of commands, which have no
- *                                              successor);
+ *   parameters that it converts to             would do (not where limits share an account, which
+ *                                              have no successor);
  *   any other, where no place is left          is evicted: its limit was removed or changed
  *
  * so that neither limits that change at every reload nor commands that make up limits fill the list
