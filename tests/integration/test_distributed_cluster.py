@@ -98,6 +98,7 @@ def test_slots_that_move_under_load_lose_and_double_nothing(tmp_path, cluster):
         source, target = masters[0], masters[1]
         with users_in_turn(nodes, pace=0.01) as load, load.running():
             wait_until(lambda: admitted(load.answers) > 500, what="some load")
+            load.pace = 0.2  # the budget is to outlast what follows
             cluster.cli("--cluster", "reshard", cluster.alive()[0].address, "--cluster-from",
                         source[0], "--cluster-to", target[0], "--cluster-slots", 1500,
                         "--cluster-yes")

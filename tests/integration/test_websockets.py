@@ -157,7 +157,8 @@ def test_routes_that_nobody_named_have_the_default(site):
         count = 1
         while client.request("GET", f"/wp-admin/{count}").status == 200:
             count += 1
-        assert 5 <= count <= 5 + 5 * (time.monotonic() - began)  # five a second
+        # Five a second, in whichever two windows it began and ended.
+        assert 5 <= count <= 5 * (2 + time.monotonic() - began)
 
         def denied():
             reply = client.request("GET", "/.env")

@@ -314,6 +314,8 @@ static void send_all(const struct redis_link *link, const char *bytes, size_t si
     while (size > 0) {
         ssize_t sent = send(link->fd, bytes, size, MSG_NOSIGNAL);
 
+        if (sent < 0 && errno == EINTR) /* this process was stopped for a moment */
+            continue;
         if (sent < 0)
             give_up(NULL, "send: %s", strerror(errno));
         bytes += sent;
@@ -335,6 +337,8 @@ const struct weir_resp_node *redis_link_read(struct redis_link *link)
         }
         ssize_t got = recv(link->fd, link->buffer + link->size, link->room - link->size, 0);
 
+        if (got < 0 && errno == EINTR)
+            continue;
         if (got <= 0)
             give_up(NULL, "no reply: %s", got == 0 ? "connection closed" : strerror(errno));
         link->size += (size_t)got;
