@@ -277,11 +277,13 @@ uint64_t *heap_span(const struct weir_table *table, uint64_t offset, uint32_t wo
 uint64_t *heap_state(const struct weir_table *table, const struct weir_limit *limit,
                      uint64_t offset)
 {
-    uint64_t *span = (uint64_t *)(void *)(table->base + offset + 8);
     uint32_t words = heap_words(table, offset);
 
     if (words < 2) /* less than a cell, or the words that say how large a state is */
         return NULL;
+
+    uint64_t *span = (uint64_t *)(void *)(table->base + offset + 8);
+
     return limit->span_words == 0 || weir_span_words(limit, span) <= words ? span : NULL;
 }
 
