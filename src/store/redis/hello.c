@@ -146,11 +146,13 @@ int redis_hello_check(const struct redis_client *client, uint32_t step,
         [REDIS_HELLO_SCRIPT] = "SCRIPT LOAD",
     };
     const struct redis_hello_step *said = &client->hello.steps[step];
-    const char *command = commands[said->kind];
 
     if (said->kind == REDIS_HELLO_RIGHTS) {
         return rights_check(nodes, reason);
     }
+
+    const char *command = commands[said->kind];
+
     if (said->kind == REDIS_HELLO_ROLE) {
         return role_check(client, nodes, count, reason);
     }
