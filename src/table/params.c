@@ -205,6 +205,7 @@ static void pin(struct weir_table *table, struct table_param *param)
     uint32_t index = (uint32_t)(param - table->params);
 
     param->pinned++;
+    param->swept = 0; /* a sweep that is under way leaves it */
     table->pinned[index]++;
     pins_of(table, table->service->index)[index / 64] |= UINT64_C(1) << index % 64;
 }

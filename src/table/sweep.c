@@ -20,13 +20,16 @@ struct params_sweep {
     uint16_t successor[WEIR_TABLE_PARAMS_MAX]; /* whom states are carried over to; 0: nobody */
 };
 
-/* Whether states of `from` can be carried over in place. */
+/* Whether states of `from` can be carried over in place, to the same rate with other numbers: not
+ * to another of several rates, which would forget an hour's use within a second. */
 static bool may_succeed(const struct weir_limit *from, const struct weir_limit *to)
 {
-    return from->packs && to->packs && weir_limit_converts(from, to);
+    return from->packs && to->packs && from->spec.window_ns == to->spec.window_ns &&
+           weir_limit_converts(from, to);
 }
 
-/* Finds for each candidate pinned parameters of the same account. */
+/* Finds for each candidate pinned parameters of the same account: where plans have several, the
+ * slowest, under which no state is fresh earlier than under those that its key has now. */
 static void find_successors(const struct weir_table *table, const struct params_set *pinned,
                             struct params_sweep *sweep)
 {
@@ -38,10 +41,17 @@ static void find_successors(const struct weir_table *table, const struct params_
         if (!params_set_has(&sweep->candidates, i) ||
             params_account_is_shared(table->accounts[from->account].name))
             continue;
-        for (uint32_t j = 0; j < count && sweep->successor[i] == 0; j++)
-            if (params_set_has(pinned, j) && table->params[j].account == from->account &&
-                may_succeed(&from->limit, &table->params[j].limit))
-                sweep->successor[i] = (uint16_t)(j + 1);
+        uint64_t slowest = UINT64_MAX;
+
+        for (uint32_t j = 0; j < count; j++) {
+            const struct table_param *to = &table->params[j];
+
+            if (!params_set_has(pinned, j) || to->account != from->account ||
+                to->limit.spec.rate >= slowest || !may_succeed(&from->limit, &to->limit))
+                continue;
+            slowest = to->limit.spec.rate;
+            sweep->successor[i] = (uint16_t)(j + 1);
+        }
     }
 }
 

@@ -83,6 +83,40 @@ static void what_was_used_is_carried_over_to_the_changed_limit(void **state)
     weir_table_close(table);
 }
 
+/* The hour of a limit of several rates, beside its second, changes. */
+static void one_of_several_rates_is_not_carried_over_to_another(void **state)
+{
+    struct weir_table *table = open_private_table(WEIR_TABLE_BYTES_MIN);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit second = compile(
+        "api", (struct weir_limit_spec){.algorithm = WEIR_GCRA, .rate = 50, .window_ns = SECOND});
+    struct weir_limit hour = compile("api", an_hour(WEIR_GCRA, 100));
+    struct weir_limit changed = compile("api", an_hour(WEIR_GCRA, 120));
+    struct weir_limit plan = compile("api", an_hour(WEIR_GCRA, 100000));
+
+    assert_int_equal(weir_table_intern(table, &second), 0);
+    assert_int_equal(weir_table_intern(table, &hour), 0);
+    for (uint64_t key = 0; key < 50; key++)
+        assert_true(decide_key(table, owner, &hour, key, 100, START));
+    assert_int_equal(weir_table_intern(table, &plan), 0);
+    assert_int_equal(weir_table_intern(table, &changed), 0);
+    weir_table_unpin(table, hour.id);
+    for (uint64_t i = 1; weir_table_param_count(table) <= 16; i++) {
+        struct weir_limit filler = compile(NULL, an_hour(WEIR_GCRA, i));
+
+        assert_int_equal(weir_table_intern(table, &filler), 0);
+    }
+    while (weir_table_tidy(table, START, 100))
+        continue;
+    for (uint64_t key = 0; key < 50; key++) {
+        assert_true(decide_key(table, owner, &changed, key, 20, START + 5 * SECOND));
+        assert_false(decide_key(table, owner, &changed, key, 2, START + 5 * SECOND));
+    }
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
 static void limits_that_nobody_needs_are_dropped_and_those_with_states_stay(void **state)
 {
     struct weir_table *table = open_private_table(WEIR_TABLE_BYTES_MIN);
@@ -210,6 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_that_change_at_every_reload_never_fill_the_list),
         cmocka_unit_test(what_was_used_is_carried_over_to_the_changed_limit),
+        cmocka_unit_test(one_of_several_rates_is_not_carried_over_to_another),
         cmocka_unit_test(limits_that_nobody_needs_are_dropped_and_those_with_states_stay),
         cmocka_unit_test(a_pinned_limit_is_never_dropped_even_without_a_state),
         cmocka_unit_test(pins_end_with_their_process),
