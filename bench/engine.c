@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "engine/engine.h"
-#include "rules/keys.h"
+#include "rules/identity/keys.h"
 #include "table/table.h"
 
 #define BATCH 32

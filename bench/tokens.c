@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "rules/compiled.h"
-#include "rules/jwt.h"
+#include "rules/identity/jwt.h"
 #include "token_maker.h"
 
 #define ROUNDS 21

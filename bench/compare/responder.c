@@ -16,8 +16,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "wire/resp.h"
-#include "wire/resp_write.h"
+#include "wire/resp/resp.h"
+#include "wire/resp/write.h"
 
 #define IN_MAX 65536 /* what is read at once; 1,000 commands */
 #define REPLY_MAX (WEIR_RESP_HEAD_MAX + 5 * WEIR_RESP_INTEGER_MAX)

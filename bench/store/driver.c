@@ -13,10 +13,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "cli/bench_histogram.h"
+#include "cli/bench/histogram.h"
 #include "core/siphash.h"
 #include "store/redis/redis.h"
-#include "store/redis/script.h"
+#include "store/redis/script/script.h"
 
 #define SECOND UINT64_C(1000000000)
 #define RATE UINT64_C(1000000000) /* of every key, in WINDOW_NS */

@@ -9,10 +9,10 @@ import hashlib
 import os
 import sys
 
-HEAD = """/* Made by script/build/embed_lua.py from src/store/redis/ *.lua. */
-#include "store/redis/script_texts.h"
+HEAD = """/* Made by script/build/embed_lua.py from src/store/redis/lua/ *.lua. */
+#include "store/redis/script/texts.h"
 
-#include "store/redis/script.h"
+#include "store/redis/script/script.h"
 
 /* Scripts are longer than what C11 asks compilers to take. */
 #pragma GCC diagnostic ignored "-Woverlength-strings"

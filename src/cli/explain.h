@@ -3,7 +3,7 @@
 #ifndef WEIR_CLI_EXPLAIN_H
 #define WEIR_CLI_EXPLAIN_H
 
-#include "wire/check_json.h"
+#include "wire/json/check.h"
 
 struct explain_options {
     const char *config;

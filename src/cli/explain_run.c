@@ -8,16 +8,16 @@
 
 #include "cli/explain.h"
 #include "cli/options.h"
-#include "cli/replay_report.h"
-#include "cli/replay_request.h"
+#include "cli/replay/report.h"
+#include "cli/replay/request.h"
 #include "cli/rules_file.h"
 #include "core/hex.h"
 #include "engine/engine.h"
 #include "engine/warning.h"
-#include "rules/caller.h"
-#include "rules/explain.h"
-#include "rules/path.h"
-#include "server/clock.h"
+#include "rules/identity/caller.h"
+#include "rules/match/explain.h"
+#include "rules/match/path.h"
+#include "server/daemon/clock.h"
 #include "table/table.h"
 
 /* A key's text is cut here. */

@@ -7,8 +7,8 @@
 #include "cli/admin_client.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "rules/key_values.h"
-#include "server/server.h"
+#include "rules/match/key_values.h"
+#include "server/daemon/server.h"
 
 static const char help[] =
     "Usage: weir grant --limit=NAME --key=VALUE... --units=N [OPTION]...\n"

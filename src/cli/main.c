@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/envoy_check.h"
+#include "cli/envoy/check.h"
 #include "cli/options.h"
 
 /* In the order that --help shows them. */

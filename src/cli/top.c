@@ -10,8 +10,8 @@
 #include "cli/admin_client.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "server/clock.h"
-#include "server/server.h"
+#include "server/daemon/clock.h"
+#include "server/daemon/server.h"
 
 #define KEYS_DEFAULT 5
 #define KEYS_MAX 1000 /* the server's own limit */

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/envoy_check.h"
+#include "cli/envoy/check.h"
 #include "cli/options.h"
 #include "cli/rules_file.h"
-#include "server/server.h"
-#include "store/redis/script.h"
-#include "store/redis/url.h"
+#include "server/daemon/server.h"
+#include "store/redis/script/script.h"
+#include "store/redis/client/url.h"
 
 static const char help[] =
     "Usage: weir validate [OPTION]... FILE...\n"

@@ -1,7 +1,7 @@
 /* see concurrency.h */
 #include "core/concurrency.h"
 
-#include "core/entries.h"
+#include "core/expiry_list.h"
 
 /* Words of a lease behind those of an entry. */
 enum { LEASE_ID = 2, LEASE_OWNER = 3 };

@@ -1,5 +1,5 @@
 /* concurrency: leases in flight, ended by their id, their owner's end, or their expiry; see
- * entries.h for the layout.
+ * expiry_list.h for the layout.
  *
  * A lease expires at its admission + life. A limit that is reloaded with a shorter life takes
  * leases that expire before older ones, so the list is kept in the order of expiry, not of

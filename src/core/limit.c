@@ -4,7 +4,7 @@
 #include <weir/limit.h>
 
 #include "core/bucket.h"
-#include "core/entries.h"
+#include "core/expiry_list.h"
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/reason.h"

@@ -1,7 +1,7 @@
 /* see weir/limit.h, "States in a span": dispatches on the algorithm */
 #include "core/span.h"
 #include "core/concurrency.h"
-#include "core/entries.h"
+#include "core/expiry_list.h"
 #include "core/log.h"
 #include "core/segments.h"
 

@@ -3,7 +3,7 @@
 #include "engine/engine.h"
 #include "engine/generation.h"
 #include "engine/pool.h"
-#include "engine/ticket.h"
+#include "engine/lease_token.h"
 
 _Static_assert(WEIR_TICKET_TEXT_MAX < WEIR_LEASE_TOKEN_MAX, "a token and its NUL fit");
 

@@ -1,5 +1,5 @@
 /* Borrowing at the engine: a decision that borrowers deny is tried once more with the pools in
- * their place; see rules/borrow.h for what may be borrowed.
+ * their place; see rules/charge/borrow.h for what may be borrowed.
  *
  * The first try is of the request's own limits, as without pools. The second, only after a denial
  * by limits that have a pool, leaves those out: their pools decide instead, with all other limits,
@@ -28,7 +28,7 @@
 #define WEIR_ENGINE_BORROW_H
 
 #include "engine/engine.h"
-#include "rules/borrow.h"
+#include "rules/charge/borrow.h"
 
 struct weir_entry;
 

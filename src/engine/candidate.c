@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "engine/state.h"
-#include "rules/candidate.h"
+#include "rules/charge/candidate.h"
 
 const char *weir_trial_name(enum weir_trial_outcome outcome)
 {

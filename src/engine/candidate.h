@@ -1,4 +1,4 @@
-/* Candidates at the engine: after a decision on a limit that has one (rules/candidate.h), the
+/* Candidates at the engine: after a decision on a limit that has one (rules/charge/candidate.h), the
  * candidate decides the same request, in shadow, and what differs is counted.
  *
  *   decision concluded

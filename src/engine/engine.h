@@ -40,12 +40,12 @@
 #include "core/answer.h"
 #include "core/check.h"
 #include "engine/candidate.h"
-#include "engine/offenders.h"
+#include "engine/top_denied.h"
 #include "engine/warning.h"
-#include "rules/key_values.h"
-#include "rules/once.h"
+#include "rules/match/key_values.h"
+#include "rules/charge/idempotency.h"
 #include "rules/rules.h"
-#include "rules/tokens.h"
+#include "rules/identity/tokens.h"
 #include "store/store.h"
 
 struct weir_engine;
@@ -68,7 +68,7 @@ struct weir_engine_options {
     uint64_t lease_seed; /* where its count of leases starts; another for every engine of a table */
     weir_engine_done done;
     void *done_context;
-    struct weir_directory *directory; /* of callers kept elsewhere (rules/caller.h); borrowed; NULL:
+    struct weir_directory *directory; /* of callers kept elsewhere (rules/identity/caller.h); borrowed; NULL:
                                          none */
     weir_engine_warn warn;            /* NULL: warnings are nobody's */
     void *warn_context;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/candidate.h"
+#include "rules/charge/candidate.h"
 
 struct weir_tally_block {
     struct weir_tally_block *next;

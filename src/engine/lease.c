@@ -1,7 +1,7 @@
 /* Leases: who gave one, ending it by its token, and ending those that nobody will hear of; see
  * engine.h */
 #include "engine/state.h"
-#include "engine/ticket.h"
+#include "engine/lease_token.h"
 
 static bool asks_for_lease(const struct weir_check *check)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/siphash.h"
-#include "engine/ticket.h"
+#include "engine/lease_token.h"
 
 #define VERSION 2
 #define HEAD_BYTES 34

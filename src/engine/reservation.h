@@ -54,8 +54,8 @@
 #define WEIR_ENGINE_RESERVATION_H
 
 #include "engine/engine.h"
-#include "rules/base64url.h"
-#include "rules/settle.h"
+#include "rules/identity/base64url.h"
+#include "rules/charge/settle.h"
 
 #define WEIR_RESERVATION_LIFE_NS (UINT64_C(60) * 1000000000)
 #define WEIR_RESERVATION_LIFE_MIN_NS UINT64_C(1000000000)

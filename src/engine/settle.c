@@ -21,7 +21,7 @@
 #include "core/siphash.h"
 #include "engine/reservation.h"
 #include "engine/state.h"
-#include "engine/ticket.h"
+#include "engine/lease_token.h"
 
 /* Tell these uses of the secret, and of a key's hash, from others. */
 #define RECORD_DOMAIN UINT64_C(0x656c747465737277) /* "wrsettle" */

@@ -7,7 +7,7 @@
 #include <assert.h>
 
 #include "engine/state.h"
-#include "engine/ticket.h"
+#include "engine/lease_token.h"
 
 #define ROUNDS_MAX 16 /* of decisions queued by `done` in one run: then the loop gets its turn */
 

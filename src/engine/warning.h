@@ -12,7 +12,7 @@
  *
  * The level is what counts and not the crossing: a crossing that nobody has seen (its answer was
  * late, a share of another node made it, the threshold is new) is told with the next request. The
- * record (rules/warn.h) makes it once for each key, threshold and period over workers, processes,
+ * record (rules/charge/warn.h) makes it once for each key, threshold and period over workers, processes,
  * nodes and restarts, whatever is given back meanwhile. A period is the quota's; of other
  * algorithms a window's length, counted from the epoch. What is told after that may still be lost
  * with the process: at most once, not at least once.
@@ -25,14 +25,14 @@
 #define WEIR_ENGINE_WARNING_H
 
 #include "core/check.h"
-#include "rules/caller.h"
-#include "rules/warn.h"
+#include "rules/identity/caller.h"
+#include "rules/charge/warn.h"
 
 /* Records at a store elsewhere at one time: a burst of keys that all reach a threshold within one
  * of its round trips. The table answers each at once. */
 #define WEIR_WARNINGS_MAX 256
 
-/* Texts of keys are cut at that (rules/key.c); no longer one is told. */
+/* Texts of keys are cut at that (rules/match/key.c); no longer one is told. */
 #define WEIR_WARNING_KEY_MAX 256
 /* A name of 64 bytes, a threshold, a time, the key's text. */
 #define WEIR_WARNING_RECORD_MAX (65 + 4 + 21 + WEIR_WARNING_KEY_MAX)

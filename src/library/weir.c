@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "library/lanes.h"
+#include "library/engine_slots.h"
 
 #define MARK_EVERY_NS UINT64_C(1000000) /* the mark's line is shared: raised once a millisecond */
 

@@ -8,15 +8,15 @@
 
 #include <stdatomic.h>
 
-#include "rules/address_trie.h"
+#include "rules/match/address_trie.h"
 #include "rules/arena.h"
-#include "rules/index.h"
-#include "rules/keys.h"
-#include "rules/path_trie.h"
+#include "rules/match/index.h"
+#include "rules/identity/keys.h"
+#include "rules/match/path_trie.h"
 #include "rules/rules.h"
-#include "rules/schedule.h"
-#include "rules/warn.h"
-#include "rules/words.h"
+#include "rules/calendar/schedule.h"
+#include "rules/charge/warn.h"
+#include "rules/string_map.h"
 
 #define RULES_PARTS_MAX 32 /* parts of one `match`; the index keeps them in a 32-bit set */
 #define RULES_KEY_MAX 8    /* attributes of one key: its tuple has to fit a fixed buffer */
@@ -60,7 +60,7 @@ enum rules_source {
     RULES_FROM_ATTRIBUTE,
     RULES_FROM_ADDRESS,
     RULES_FROM_CAPTURE,
-    RULES_FROM_LITERAL, /* whatever the request has: see load_borrow.c */
+    RULES_FROM_LITERAL, /* whatever the request has: see load/borrow.c */
 };
 
 /* An attribute of a key. */
@@ -86,11 +86,11 @@ struct rules_rates {
 };
 
 /* Lengths of the records of warnings, and the name of their limits: no rule's has a '~'. See
- * warn.h. */
+ * charge/warn.h. */
 #define RULES_WARNED 9
 #define RULES_WARNED_NAME "warned~"
 
-/* `refund_on`; see settle.h. */
+/* `refund_on`; see charge/settle.h. */
 struct rules_refund {
     uint8_t statuses[63];      /* a bit for each of 100 to 599 */
     struct rules_rates caps;   /* one for each of rule->rates */
@@ -112,10 +112,10 @@ struct rules_rule {
     struct rules_key_part instead;      /* on_missing: an attribute */
     const struct rules_part *path_part; /* NULL: none */
     uint64_t cost;
-    const struct rules_price *price; /* NULL: `cost` is all; see price.h */
+    const struct rules_price *price; /* NULL: `cost` is all; see charge/cost.h */
     uint64_t when;                   /* the bit of its schedule; 0: it is always in force */
     struct rules_refund *refund;     /* NULL: no outcome gives anything back */
-    struct rules_rates candidate;    /* what it may be one day: see candidate.h */
+    struct rules_rates candidate;    /* what it may be one day: see charge/candidate.h */
     const struct rules_loan *loan;   /* from its pool; NULL: it borrows nothing */
     struct rules_loan *lends;        /* as a pool; NULL: nothing */
     uint16_t floor;                  /* of debt: see weir_check.floor */
@@ -127,7 +127,7 @@ struct rules_rule {
     bool personal;   /* callers may have rates of their own */
     uint8_t prefix_size, tag_count;
     uint8_t tag[RULES_KEY_MAX]; /* hash_tag: which of its key's attributes, in the file's order */
-    const uint8_t *prefix;      /* what its tuples begin with, padded; see key.c */
+    const uint8_t *prefix;      /* what its tuples begin with, padded; see match/key.c */
     const char *const *tag_names;
     const struct rules_blank *blank; /* of its rates; NULL: nobody may have others */
     uint32_t own_count;              /* callers of the keys file that have rates of their own */
@@ -168,14 +168,14 @@ struct weir_rules {
     atomic_uint references;
     struct rules_arena arena;
     struct weir_settings settings;
-    struct weir_limit once;                 /* of the records of idempotency keys; see once.h */
-    struct weir_limit settled;              /* of the records of settlements; see settle.h */
-    struct weir_limit warned[RULES_WARNED]; /* of the records of warnings; see warn.h */
+    struct weir_limit once;                 /* of the records of idempotency keys; see charge/idempotency.h */
+    struct weir_limit settled;              /* of the records of settlements; see charge/settle.h */
+    struct weir_limit warned[RULES_WARNED]; /* of the records of warnings; see charge/warn.h */
     uint8_t path_options;                   /* enum weir_path_options */
     bool warns;                             /* some limit has thresholds */
     bool lends;                             /* some limit has a pool */
     bool tries;                             /* some limit has a candidate */
-    bool shared; /* other nodes know the same states, by the texts of keys: see key.c */
+    bool shared; /* other nodes know the same states, by the texts of keys: see match/key.c */
 
     struct rules_rule *rules;
     uint32_t rule_count;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "rules/compiled.h"
-#include "rules/jwt.h"
+#include "rules/identity/jwt.h"
 
 struct weir_rules *weir_rules_ref(struct weir_rules *rules)
 {

@@ -6,13 +6,13 @@
  * Only then the decisions are made, in order.
  *
  * The short way is for one check on a packed cell that is found with its own parameters: one lock,
- * one store, no journal. Several such checks go theirs (several.c), all else the general way
+ * one store, no journal. Several such checks go theirs (multi_check.c), all else the general way
  * (transaction.c).
  */
 #include "core/cell.h"
 #include "table/operate.h"
 #include "table/owner.h"
-#include "table/several.h"
+#include "table/multi_check.h"
 #include "table/slot.h"
 #include "table/transaction.h"
 

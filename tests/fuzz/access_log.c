@@ -1,7 +1,7 @@
 /* Lines of access logs: what is accepted lies within the line and has a time. */
 #include "fuzz.h"
 
-#include "wire/access_log.h"
+#include "wire/log/access_log.h"
 
 static void field_check(const char *text, size_t size, struct weir_bytes field)
 {

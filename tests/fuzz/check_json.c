@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/check.h"
-#include "wire/check_json.h"
+#include "wire/json/check.h"
 #include "wire/utf8.h"
 
 static void string_check(const char *text, size_t size, struct weir_bytes string)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "rules/envoy.h"
+#include "rules/envoy/envoy.h"
 
 static const uint64_t secret[2] = {1, 2};
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "wire/envoy_json.h"
+#include "wire/json/envoy_json.h"
 
 static void string_check(const char *text, size_t size, struct weir_bytes string)
 {

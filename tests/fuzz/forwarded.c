@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "wire/forwarded.h"
+#include "wire/http/forwarded.h"
 
 #define LINES_MAX 32
 

@@ -3,11 +3,11 @@
 #include "fuzz.h"
 
 #include "ratelimit_oracle.h"
-#include "wire/grpc.h"
-#include "wire/grpc_authz.h"
-#include "wire/grpc_health.h"
-#include "wire/grpc_ratelimit.h"
-#include "wire/grpc_reflection.h"
+#include "wire/grpc/grpc.h"
+#include "wire/grpc/authz.h"
+#include "wire/grpc/health.h"
+#include "wire/grpc/ratelimit.h"
+#include "wire/grpc/reflection.h"
 
 #define ARENA_MAX (1u << 20)
 #define BLOCKS_MAX 1024

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "wire/http1_reply.h"
+#include "wire/http/http1_reply.h"
 
 #define BYTEWISE_MAX 1024 /* beyond it, byte by byte would slow the fuzzer down */
 

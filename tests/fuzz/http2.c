@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/clock.h"
-#include "server/daemon.h"
-#include "server/grpc.h"
+#include "server/daemon/clock.h"
+#include "server/daemon/daemon.h"
+#include "server/grpc/grpc.h"
 
 #define INPUT_MAX (64 << 10)
 #define SPLIT_MAX 1024

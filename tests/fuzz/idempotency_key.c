@@ -1,7 +1,7 @@
 /* Idempotency-Key: what is accepted keeps to its size and is printable. */
 #include "fuzz.h"
 
-#include "wire/idempotency_key.h"
+#include "wire/http/idempotency_key.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "server/directory_record.h"
+#include "server/identity/directory_record.h"
 
 #define NODES_MAX 512
 

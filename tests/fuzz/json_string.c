@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "wire/json_scan.h"
-#include "wire/json_string.h"
+#include "wire/json/scan.h"
+#include "wire/json/string.h"
 #include "wire/utf8.h"
 
 static int is_text(const uint8_t *data, size_t size)

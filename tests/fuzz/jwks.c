@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "rules/jwks.h"
+#include "rules/identity/jwks.h"
 
 #define ROOM 4
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "rules/base64url.h"
-#include "rules/jwks.h"
-#include "rules/jwt.h"
+#include "rules/identity/base64url.h"
+#include "rules/identity/jwks.h"
+#include "rules/identity/jwt.h"
 
 #define NOW_NS (UINT64_C(1700000000) * UINT64_C(1000000000))
 #define TEXT_MAX 16384

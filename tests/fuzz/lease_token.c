@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "engine/ticket.h"
+#include "engine/lease_token.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

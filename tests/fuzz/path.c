@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "rules/path.h"
-#include "rules/path_trie.h"
+#include "rules/match/path.h"
+#include "rules/match/path_trie.h"
 
 #define PATTERNS_MAX 32
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "wire/proxy_protocol.h"
+#include "wire/http/proxy_protocol.h"
 
 static long header_parse(const uint8_t *data, size_t size, struct weir_address *client)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "structured_list.h"
-#include "wire/ratelimit_headers.h"
+#include "wire/http/ratelimit_headers.h"
 
 struct input {
     const uint8_t *data;

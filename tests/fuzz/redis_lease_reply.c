@@ -2,7 +2,7 @@
  * refused. The first byte says of which limit it was asked, the rest is the reply. */
 #include "fuzz.h"
 
-#include "store/redis/lease_script.h"
+#include "store/redis/share/script.h"
 
 #define SECOND UINT64_C(1000000000)
 #define ASKED 7

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "store/redis/script.h"
+#include "store/redis/script/script.h"
 
 #define SECOND UINT64_C(1000000000)
 #define ASKED 10

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "store/redis/refusal.h"
-#include "store/redis/topology.h"
+#include "store/redis/client/refusal.h"
+#include "store/redis/client/topology.h"
 
 #define NODES_MAX 4096
 

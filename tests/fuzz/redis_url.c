@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "store/redis/url.h"
+#include "store/redis/client/url.h"
 
 static int is_text(const char *text, size_t room)
 {

@@ -1,7 +1,7 @@
 /* Releases in JSON: an accepted lease lies within the text; a refusal has a reason. */
 #include "fuzz.h"
 
-#include "wire/check_json.h"
+#include "wire/json/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "wire/resp.h"
+#include "wire/resp/resp.h"
 
 #define BYTEWISE_MAX 1024 /* beyond it, byte by byte would slow the fuzzer down */
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "wire/resp_reply.h"
+#include "wire/resp/reply.h"
 
 #define NODES_MAX 64
 #define BYTEWISE_MAX 1024 /* beyond it, byte by byte would slow the fuzzer down */

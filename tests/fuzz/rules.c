@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#include "rules/borrow.h"
-#include "rules/candidate.h"
-#include "rules/explain.h"
-#include "rules/settle.h"
+#include "rules/charge/borrow.h"
+#include "rules/charge/candidate.h"
+#include "rules/match/explain.h"
+#include "rules/charge/settle.h"
 
 #define ASKED_MAX 1000 /* limits that are explained; a file of more is only loaded */
 

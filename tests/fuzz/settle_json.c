@@ -1,7 +1,7 @@
 /* The JSON of settlements: whatever is read lies within the text, and is what was asked for. */
 #include "fuzz.h"
 
-#include "wire/settle_json.h"
+#include "wire/json/settle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/resp_write.h"
+#include "wire/resp/write.h"
 
 #define GUARD_MS 20
 

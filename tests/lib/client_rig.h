@@ -5,7 +5,7 @@
 #ifndef TESTS_CLIENT_RIG_H
 #define TESTS_CLIENT_RIG_H
 
-#include "store/redis/client.h"
+#include "store/redis/client/client.h"
 
 #define RIG_EVENTS_MAX 64
 #define RIG_PATIENCE_NS UINT64_C(60000000000)

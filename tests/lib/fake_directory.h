@@ -3,7 +3,7 @@
 #ifndef TESTS_FAKE_DIRECTORY_H
 #define TESTS_FAKE_DIRECTORY_H
 
-#include "rules/caller.h"
+#include "rules/identity/caller.h"
 
 #define FAKE_CALLERS_MAX 4096
 

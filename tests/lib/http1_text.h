@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "wire/http1.h"
+#include "wire/http/http1.h"
 
 static inline void http1_text_bytes(FILE *out, const char *name, struct weir_bytes bytes)
 {

@@ -3,7 +3,7 @@
 #ifndef TESTS_REDIS_HARNESS_H
 #define TESTS_REDIS_HARNESS_H
 
-#include "server/redis.h"
+#include "server/resp/resp.h"
 
 #define REDIS_HARNESS_TEXT 262144
 

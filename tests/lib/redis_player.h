@@ -9,7 +9,7 @@
 
 #include <uv.h>
 
-#include "wire/resp.h"
+#include "wire/resp/resp.h"
 
 struct redis_player;
 struct redis_peer; /* one connection */

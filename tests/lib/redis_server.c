@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "wire/resp_write.h"
+#include "wire/resp/write.h"
 
 /* Far more than a server takes to start, or to answer, on a machine that does other things too. */
 #define WAIT_MS 60000

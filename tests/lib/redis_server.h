@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "wire/resp_reply.h"
+#include "wire/resp/reply.h"
 
 #define REDIS_SERVER_ARGUMENTS_MAX 32
 #define REDIS_SERVER_PATH_MAX 96

@@ -1,7 +1,7 @@
 /* see state.h: calls that no decision waits for */
 #include <string.h>
 
-#include "store/redis/lease_script.h"
+#include "store/redis/share/script.h"
 #include "store/redis/state.h"
 #include "store/redis/stats.h"
 

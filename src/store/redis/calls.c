@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/redis/refusal.h"
-#include "store/redis/script_key.h"
-#include "store/redis/script_pack.h"
+#include "store/redis/client/refusal.h"
+#include "store/redis/script/key.h"
+#include "store/redis/script/pack.h"
 #include "store/redis/stats.h"
 
 #define KEY_WRITTEN_MAX 512 /* longer ones are shown by the text alone */
@@ -106,7 +106,7 @@ void call_account(struct store *store, uint16_t slot, bool answered)
 }
 
 /* Of a calendar the server is sent what is around the time that we take for its. Where we are wrong
- * it does nothing but say what its clock shows (quota.lua), and so the next call is right. */
+ * it does nothing but say what its clock shows (lua/quota.lua), and so the next call is right. */
 bool call_learned(struct store *store, const struct weir_reason *reason)
 {
     static const char says[] = "WEIR clocks differ; at the server it is ";

@@ -1,8 +1,8 @@
 /* The Redis store: states in Redis, Valkey or Redis Cluster, shared by many nodes.
  *
- * Exact mode: every decision is one script call per slot (decide.lua over the algorithms' files),
+ * Exact mode: every decision is one script call per slot (lua/decide.lua over the algorithms' files),
  * in Redis' time, pipelined with all others of the turn. Leased mode: this worker takes shares of a
- * key's budget in advance and decides at once; see leases.h. docs/distributed.md has the promises.
+ * key's budget in advance and decides at once; see share/shares.h. docs/distributed.md has the promises.
  *
  *   submit ──▶ leases ──▶ memo ──▶ breaker ──▶ plan: checks by slot ──▶ script ──▶ client
  *   done   ◀── outcomes  ◀── reply ◀── (next slot, or roll back) ◀─────────────────────┘
@@ -24,7 +24,7 @@
  * an answer (breaker.h).
  *
  * Memory: per worker at most 64 MiB of calls, 32 MiB of pending decisions, and what memory_keys
- * costs (168 bytes a remembered denial; leases.h); taken as it is needed, and kept. Once it is used
+ * costs (168 bytes a remembered denial; share/shares.h); taken as it is needed, and kept. Once it is used
  * as much as it is used now, nothing is allocated.
  * Threads: one store per loop, used on its thread alone, but for prepare and the stats.
  */
@@ -35,7 +35,7 @@
 #include <uv.h>
 
 #include "store/redis/breaker.h"
-#include "store/redis/client.h"
+#include "store/redis/client/client.h"
 #include "store/redis/secret.h"
 #include "store/store.h"
 

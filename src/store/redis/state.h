@@ -2,10 +2,10 @@
  *
  *   redis.c       opening and closing, events of the client, the timer
  *   submit.c      decisions that are made at once, those that are refused, cancelling
- *   flight.c      pending decisions: their calls, their replies, several slots
+ *   pending.c      pending decisions: their calls, their replies, several slots
  *   background.c  calls that no decision waits for: shares of budgets, what has to be undone, the
  *                 probe of the breaker
- *   learn.c       likewise: the store's secret and its time
+ *   server_info.c       likewise: the store's secret and its time
  *   calls.c       calls: memory, sending, accounting, time limits
  *
  * Two clocks: `hr` is uv_hrtime(), by which the client gives up; what leases and denials go by runs
@@ -14,10 +14,10 @@
 #ifndef WEIR_STORE_REDIS_STATE_H
 #define WEIR_STORE_REDIS_STATE_H
 
-#include "store/redis/blocks.h"
-#include "store/redis/leases.h"
-#include "store/redis/memo.h"
-#include "store/redis/plan.h"
+#include "store/redis/slab.h"
+#include "store/redis/share/shares.h"
+#include "store/redis/denial_cache.h"
+#include "store/redis/call_plan.h"
 #include "store/redis/redis.h"
 
 #define STORE_TURNS 1024 /* a call that takes longer than so many is entered as queued then */
@@ -30,7 +30,7 @@
 #define STORE_ORPHAN_PAUSE_NS UINT64_C(50000000)
 #define STORE_ORPHAN_TRIES (STORE_ORPHAN_NS / STORE_ORPHAN_PAUSE_NS)
 #define STORE_SHUTDOWN_NS UINT64_C(200000000)
-/* Behind the prefix: the key of the store's secret; no state's key is called so (script_key.h). */
+/* Behind the prefix: the key of the store's secret; no state's key is called so (script/key.h). */
 #define SECRET_KEY "secret"
 
 enum call_kind {
@@ -197,7 +197,7 @@ bool call_learned(struct store *store, const struct weir_reason *reason);
 void call_refused(struct store *store, const struct weir_check *first, uint16_t count,
                   const struct weir_reason *reason);
 
-/* --- flight.c */
+/* --- pending.c */
 void flight_finish(struct store *store, struct flight *flight, int error);
 void flight_free(struct store *store, struct flight *flight);
 /* Sends what decides it. Errors: it could not be sent (the caller refuses or finishes it). */
@@ -236,7 +236,7 @@ void background_probe(struct store *store);
 /* Gives up calls that have had their time. Returns when the next has (UINT64_MAX: none), hr. */
 uint64_t background_expire(struct store *store, uint64_t hr);
 
-/* --- learn.c */
+/* --- server_info.c */
 /* Asks for the secret and the time where that is due. Returns when it is next (UINT64_MAX: never),
  * hr. */
 uint64_t learn_tick(struct store *store, uint64_t hr);

@@ -1,5 +1,5 @@
 /* The counters of redis.h, as their one writer changes them and others add them up. Callers kept in
- * Redis (server/directory.h) are counted likewise. */
+ * Redis (server/identity/directory.h) are counted likewise. */
 #ifndef WEIR_STORE_REDIS_STATS_H
 #define WEIR_STORE_REDIS_STATS_H
 

@@ -1,5 +1,5 @@
 /* see state.h: decisions made at once, refused, cancelled */
-#include "store/redis/script_key.h"
+#include "store/redis/script/key.h"
 #include "store/redis/state.h"
 #include "store/redis/stats.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/bench_histogram.h"
+#include "cli/bench/histogram.h"
 
 #define VALUES 20000
 

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#include "cli/bench_keys.h"
+#include "cli/bench/keys.h"
 
 #define DRAWS 200000
 

@@ -11,7 +11,7 @@
 
 #include <weir/error.h>
 
-#include "cli/bench_reply.h"
+#include "cli/bench/reply.h"
 
 static long read_text(enum bench_protocol protocol, const struct bench_denial *denial,
                       const char *text, struct bench_reply *reply)

@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#include "cli/bench_request.h"
+#include "cli/bench/request.h"
 #include "failing_memory.h"
 
 static void assert_text(const struct bench_request *request, const char *text)

@@ -13,7 +13,7 @@
 
 #include <arpa/inet.h>
 
-#include "cli/bench_target.h"
+#include "cli/bench/target.h"
 
 static struct bench_target target;
 static struct weir_reason reason;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cli/envoy_environment.h"
+#include "cli/envoy/environment.h"
 #include "rules/rules.h"
 
 /* "NAME=value" each, to NULL. */

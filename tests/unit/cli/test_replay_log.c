@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cli/replay_log.h"
+#include "cli/replay/log.h"
 #include "failing_memory.h"
 
 #include <weir/error.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/replay_report.h"
+#include "cli/replay/report.h"
 
 static void a_duration_is_exact_in_the_largest_unit_that_fits(void **state)
 {

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cli/replay_request.h"
+#include "cli/replay/request.h"
 
 static struct weir_rules *rules;
 static struct replay_request parsed;

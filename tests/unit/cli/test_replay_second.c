@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cli/replay_second.h"
+#include "cli/replay/second.h"
 #include "failing_memory.h"
 
 #include <weir/error.h>

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cli/replay_state.h"
+#include "cli/replay/state.h"
 #include "table/table.h"
 
 #define MIB (UINT64_C(1) << 20)

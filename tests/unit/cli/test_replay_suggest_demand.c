@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/replay_suggest_demand.h"
+#include "cli/suggest/demand.h"
 #include "draw.h"
 #include "failing_memory.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/replay_suggest_route.h"
+#include "cli/suggest/route.h"
 #include "failing_memory.h"
 
 static struct suggest_routes *routes;

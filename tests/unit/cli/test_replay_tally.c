@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/replay_tally.h"
+#include "cli/replay/tally.h"
 #include "failing_memory.h"
 
 #include <weir/error.h>

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "cli/replay_trace.h"
+#include "cli/replay/trace.h"
 #include "failing_memory.h"
 
 #include <weir/error.h>

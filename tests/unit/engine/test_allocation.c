@@ -5,7 +5,7 @@
 #include "allocations.h"
 #include "rig.h"
 #include "table/table.h"
-#include "wire/ratelimit_headers.h"
+#include "wire/http/ratelimit_headers.h"
 
 static const char text[] =
     "version: 1\n"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "core/siphash.h"
-#include "engine/offenders.h"
+#include "engine/top_denied.h"
 
 static struct weir_bytes text(const char *s)
 {

@@ -8,7 +8,7 @@
 #include "structured_list.h"
 #include "table/table.h"
 #include "table_rig.h"
-#include "wire/ratelimit_headers.h"
+#include "wire/http/ratelimit_headers.h"
 
 #define WINDOWS 20
 

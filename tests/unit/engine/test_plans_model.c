@@ -9,7 +9,7 @@
 #include "draw.h"
 #include "engine/engine.h"
 #include "rig.h"
-#include "rules/keys.h"
+#include "rules/identity/keys.h"
 #include "table_rig.h"
 
 #define MINUTE (60 * SECOND)

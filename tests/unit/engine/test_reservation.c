@@ -5,7 +5,7 @@
 
 #include "draw.h"
 #include "engine/reservation.h"
-#include "engine/ticket.h"
+#include "engine/lease_token.h"
 #include "rig.h"
 #include "table_rig.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "engine/ticket.h"
+#include "engine/lease_token.h"
 
 static struct weir_ticket sample(uint16_t count)
 {

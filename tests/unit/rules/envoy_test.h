@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "core/cell.h"
-#include "rules/envoy.h"
+#include "rules/envoy/envoy.h"
 
 #define NS UINT64_C(1000000000)
 

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "rules/caller.h"
+#include "rules/identity/caller.h"
 #include "rules_test.h"
 #include "text_file.h"
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "rules/explain.h"
+#include "rules/match/explain.h"
 #include "rules/rules.h"
 
 static const uint64_t test_secret[2] = {UINT64_C(0x0123456789ABCDEF), UINT64_C(0xFEDCBA9876543210)};

@@ -1,6 +1,6 @@
 /* The tries of addresses and of paths beside looking at everything, one after the other. */
-#include "rules/address_trie.h"
-#include "rules/path_trie.h"
+#include "rules/match/address_trie.h"
+#include "rules/match/path_trie.h"
 #include "rules_test.h"
 
 static uint64_t random_state = 7;

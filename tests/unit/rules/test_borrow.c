@@ -1,5 +1,5 @@
 /* `borrow`, `reserve` and `pool`: what may be borrowed, and which files are refused. */
-#include "rules/borrow.h"
+#include "rules/charge/borrow.h"
 #include "rules_test.h"
 
 static struct weir_loans loans;

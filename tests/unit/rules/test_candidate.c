@@ -1,5 +1,5 @@
 /* `candidate`: what a limit may be one day, and which files are refused. */
-#include "rules/candidate.h"
+#include "rules/charge/candidate.h"
 #include "rules_test.h"
 
 /* The candidate of the limit with this text behind "rate: ": as "algorithm N/W ..." and names. */

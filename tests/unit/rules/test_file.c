@@ -7,8 +7,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "rules/envoy.h"
-#include "rules/file.h"
+#include "rules/envoy/envoy.h"
+#include "rules/load/file.h"
 #include "rules_test.h"
 
 static char folder[64];

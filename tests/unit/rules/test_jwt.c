@@ -5,10 +5,10 @@
 #include <openssl/ec.h>
 #include <openssl/obj_mac.h>
 
-#include "rules/base64url.h"
-#include "rules/json.h"
-#include "rules/jwks.h"
-#include "rules/jwt.h"
+#include "rules/identity/base64url.h"
+#include "rules/identity/json.h"
+#include "rules/identity/jwks.h"
+#include "rules/identity/jwt.h"
 #include "tokens_test.h"
 
 #define NS_PER_S UINT64_C(1000000000)

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rules/caller.h"
-#include "rules/key_values.h"
+#include "rules/identity/caller.h"
+#include "rules/match/key_values.h"
 #include "text_file.h"
 #include "token_maker.h"
 

@@ -1,5 +1,5 @@
 /* Keys: different tuples are different keys, in hash and in text; secrets are not shown. */
-#include "rules/key_values.h"
+#include "rules/match/key_values.h"
 #include "rules_test.h"
 
 struct key {

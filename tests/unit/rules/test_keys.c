@@ -163,7 +163,7 @@ static void tell(const char *keys, char *out)
     weir_rules_unref(rules);
 }
 
-/* Files of plain lines are read without the YAML parser (keys_lines.h). A byte order mark sends the
+/* Files of plain lines are read without the YAML parser (identity/keys_lines.h). A byte order mark sends the
  * same text to the YAML parser, which has to agree. */
 static void expect_as_yaml(const char *keys)
 {

@@ -1,5 +1,5 @@
 /* Normal form of paths and hosts, patterns, globs. */
-#include "rules/path.h"
+#include "rules/match/path.h"
 #include "rules_test.h"
 
 static struct weir_bytes bytes(const char *text)

@@ -1,5 +1,5 @@
 /* Rates, durations, sizes. */
-#include "rules/rate.h"
+#include "rules/load/rate.h"
 #include "rules_test.h"
 
 #define S UINT64_C(1000000000)

@@ -1,5 +1,5 @@
 /* Schedules: what a rules file may say of them, and when they hold. */
-#include "rules/schedule.h"
+#include "rules/calendar/schedule.h"
 #include "rules_test.h"
 
 #define S UINT64_C(1000000000)

@@ -1,6 +1,6 @@
 /* refund_on, refund_cap, debt: what is wrong with them, and what they become; limits found again by
  * their marks after a reload. */
-#include "rules/settle.h"
+#include "rules/charge/settle.h"
 #include "rules_test.h"
 
 #define LIMIT(more) "limits:\n- {name: a, key: [], rate: 100/h" more "}\n"

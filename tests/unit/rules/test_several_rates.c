@@ -1,5 +1,5 @@
 /* Several rates on one limit: what a rules file may say, and the checks that they make. */
-#include "rules/key_values.h"
+#include "rules/match/key_values.h"
 #include "rules_test.h"
 
 #define S UINT64_C(1000000000)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "rules/calendar.h"
+#include "rules/calendar/calendar.h"
 
 #define FROM_S INT64_C(1420070400) /* 2015-01-01 */
 #define TO_S INT64_C(2082758400)   /* 2036-01-01 */

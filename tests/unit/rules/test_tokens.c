@@ -5,8 +5,8 @@
 #include <openssl/crypto.h>
 
 #include "rules/compiled.h"
-#include "rules/jwks.h"
-#include "rules/jwt.h"
+#include "rules/identity/jwks.h"
+#include "rules/identity/jwt.h"
 #include "tokens_test.h"
 
 #define NS_PER_S UINT64_C(1000000000)

@@ -1,5 +1,5 @@
 /* `warn_at`: thresholds as the rules file gives them, and the limits of their records. */
-#include "rules/warn.h"
+#include "rules/charge/warn.h"
 #include "rules_test.h"
 
 #define DAY_NS (UINT64_C(86400) * 1000000000)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "server/background.h"
+#include "server/daemon/background.h"
 
 /* Long enough never to be waited for in full. */
 #define LONG_MS 60000

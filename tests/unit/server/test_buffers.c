@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "server/buffers.h"
+#include "server/net/buffers.h"
 
 static void a_buffer_has_at_least_the_size_asked_for(void **state)
 {

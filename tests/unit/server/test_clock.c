@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "server/clock.h"
+#include "server/daemon/clock.h"
 
 static void check_date(uint64_t wall_s, const char *expected)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/clock.h"
+#include "server/daemon/clock.h"
 #include "worker_rig.h"
 
 static void client_check(int fd, int cost)

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "server/directories.h"
+#include "server/identity/directories.h"
 
 #define WORKERS 3
 #define KEYS 5000

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "server/directory.h"
+#include "server/identity/directory.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)

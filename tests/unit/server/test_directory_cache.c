@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "server/directory_cache.h"
-#include "server/directory_record.h"
+#include "server/identity/directory_cache.h"
+#include "server/identity/directory_record.h"
 
 #define SEED UINT64_C(0x1234567890abcdef)
 

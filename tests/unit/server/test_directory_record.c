@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "server/directory_record.h"
+#include "server/identity/directory_record.h"
 
 #define NODES_MAX 300
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "../../lib/redis_player.h"
-#include "server/directory_redis.h"
+#include "server/identity/directory_redis.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)

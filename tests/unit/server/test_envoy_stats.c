@@ -12,8 +12,8 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "server/envoy_metrics.h"
-#include "server/envoy_stats.h"
+#include "server/envoy/metrics.h"
+#include "server/envoy/stats.h"
 
 static struct weir_bytes bytes(const char *text)
 {

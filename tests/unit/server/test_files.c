@@ -10,7 +10,7 @@
 #include <weir/error.h>
 
 #include "draw.h"
-#include "server/files.h"
+#include "server/net/files.h"
 
 static uint64_t needed(const struct weir_files *files, const struct weir_files_plan *plan)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "server/grpc_memory.h"
+#include "server/grpc/memory.h"
 
 static void blocks_are_reused_by_size(void **state)
 {

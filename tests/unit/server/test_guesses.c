@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #include "draw.h"
-#include "server/guesses.h"
+#include "server/net/guesses.h"
 
 #define START UINT64_C(1000000)
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "server/listener.h"
+#include "server/net/listener.h"
 
 static void check_parse(const char *text, enum weir_endpoint_kind kind, bool local,
                         const char *formatted)

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "server/log.h"
+#include "server/daemon/log.h"
 
 /* Lines go to a temporary file; `text` is all of it. */
 struct sink {

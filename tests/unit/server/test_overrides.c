@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #include "rules/rules.h"
-#include "server/overrides.h"
+#include "server/identity/overrides.h"
 #include "table/table.h"
 
 #define THREADS 4

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "server/redis_limits.h"
+#include "server/resp/adhoc_limits.h"
 #include "table/table.h"
 
 #define THREADS 4

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "draw.h"
-#include "server/reservations.h"
+#include "server/reserve/reservations.h"
 
 #define SECOND UINT64_C(1000000000)
 #define START (UINT64_C(1700000000) * SECOND)

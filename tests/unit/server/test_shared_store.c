@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "server/shared_store.h"
+#include "server/daemon/shared_store.h"
 
 #define WORKERS 3
 

@@ -8,9 +8,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "server/clock.h"
-#include "server/webhook_message.h"
-#include "server/webhook_pace.h"
+#include "server/daemon/clock.h"
+#include "server/webhook/message.h"
+#include "server/webhook/pace.h"
 
 #define SECOND UINT64_C(1000000000)
 

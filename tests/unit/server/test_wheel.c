@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "server/wheel.h"
+#include "server/net/wheel.h"
 
 #define NODES 500
 

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/clock.h"
+#include "server/daemon/clock.h"
 
 int rig_prepare(void *context, struct weir_limit *limit, const char *name)
 {

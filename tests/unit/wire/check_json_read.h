@@ -4,7 +4,7 @@
 
 #include "unit_wire.h"
 
-#include "wire/check_json.h"
+#include "wire/json/check.h"
 
 static struct guarded guarded;
 static struct weir_check_json check;

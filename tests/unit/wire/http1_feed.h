@@ -5,7 +5,7 @@
 #include "unit_wire.h"
 
 #include "http1_text.h"
-#include "wire/http1.h"
+#include "wire/http/http1.h"
 
 static struct guarded guarded;
 

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "wire/access_log.h"
+#include "wire/log/access_log.h"
 
 static struct guarded guarded;
 

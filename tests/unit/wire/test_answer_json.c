@@ -1,7 +1,7 @@
 /* wire/answer_json and wire/json_string: what clients read, byte for byte. */
 #include "answer_make.h"
 
-#include "wire/answer_json.h"
+#include "wire/json/answer.h"
 #include "wire/utf8.h"
 
 static struct weir_answer answer;

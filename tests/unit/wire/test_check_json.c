@@ -1,7 +1,7 @@
 /* wire/check_json and wire/json_scan: checks, and every way to get them wrong. */
 #include "check_json_read.h"
 
-#include "wire/json_string.h"
+#include "wire/json/string.h"
 
 static void an_empty_object_is_a_check_with_its_defaults(void **state)
 {

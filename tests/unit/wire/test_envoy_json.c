@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "wire/envoy_json.h"
+#include "wire/json/envoy_json.h"
 
 struct read {
     struct weir_envoy_request request;

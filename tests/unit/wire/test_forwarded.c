@@ -1,7 +1,7 @@
 /* wire/forwarded: who the client is, whatever it writes about itself. */
 #include "unit_wire.h"
 
-#include "wire/forwarded.h"
+#include "wire/http/forwarded.h"
 
 static struct guarded guarded;
 

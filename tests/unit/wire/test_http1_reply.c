@@ -1,7 +1,7 @@
 /* wire/http1_reply: replies whole and in pieces, and what is refused. */
 #include "unit_wire.h"
 
-#include "wire/http1_reply.h"
+#include "wire/http/http1_reply.h"
 
 static struct guarded guarded;
 

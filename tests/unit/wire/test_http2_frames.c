@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "wire/http2_frames.h"
+#include "wire/http/http2_frames.h"
 
 static const char stream[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
                              "\0\0\0\4\0\0\0\0\0"

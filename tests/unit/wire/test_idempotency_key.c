@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "wire/idempotency_key.h"
+#include "wire/http/idempotency_key.h"
 
 static char key[WEIR_IDEMPOTENCY_KEY_MAX];
 

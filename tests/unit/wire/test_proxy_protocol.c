@@ -1,7 +1,7 @@
 /* wire/proxy_protocol: both versions, whole and in pieces, and what is refused. */
 #include "unit_wire.h"
 
-#include "wire/proxy_protocol.h"
+#include "wire/http/proxy_protocol.h"
 
 static struct guarded guarded;
 

@@ -2,7 +2,7 @@
 #include "answer_make.h"
 
 #include "structured_list.h"
-#include "wire/ratelimit_headers.h"
+#include "wire/http/ratelimit_headers.h"
 
 static struct weir_answer answer;
 static struct answer_limits limits;

@@ -1,7 +1,7 @@
 /* wire/resp: requests of the Redis protocol, whole and in pieces, and Redis' words for errors. */
 #include "unit_wire.h"
 
-#include "wire/resp.h"
+#include "wire/resp/resp.h"
 
 static struct guarded guarded;
 static struct weir_resp_request request;

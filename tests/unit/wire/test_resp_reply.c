@@ -2,8 +2,8 @@
  * refused. */
 #include "unit_wire.h"
 
-#include "wire/resp_reply.h"
-#include "wire/resp_write.h"
+#include "wire/resp/reply.h"
+#include "wire/resp/write.h"
 
 #define NODES_MAX 512
 

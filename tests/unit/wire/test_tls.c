@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "tls_certificates.h"
-#include "wire/tls.h"
+#include "wire/tls/tls.h"
 
 static char *folder;
 static char paths[24][512];

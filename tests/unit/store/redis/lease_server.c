@@ -222,7 +222,7 @@ static void log_terms(const struct lease_server *server, const struct weir_limit
     terms->renewable = true;
 }
 
-/* As lease.lua has it: the state is us and units, `unit` of which are a microsecond. */
+/* As lua/share.lua has it: the state is us and units, `unit` of which are a microsecond. */
 static void bucket_terms(const struct lease_server *server, const struct weir_limit *limit,
                          const struct lease_call *call, uint64_t now_ns, struct terms *terms)
 {

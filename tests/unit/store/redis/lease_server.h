@@ -1,12 +1,12 @@
-/* What lease.lua does, in C over the core's states: the server's side of src/store/redis/lease.h,
+/* What lua/share.lua does, in C over the core's states: the server's side of src/store/redis/share/share.h,
  * for one key. Plain data, so that an explorer may copy it.
  *
- * Times are nanoseconds, whole microseconds. Doubles stand where lease.lua has them, in the same
+ * Times are nanoseconds, whole microseconds. Doubles stand where lua/share.lua has them, in the same
  * order, so that the two agree to the unit. */
 #ifndef LEASE_SERVER_H
 #define LEASE_SERVER_H
 
-#include "store/redis/lease.h"
+#include "store/redis/share/share.h"
 
 /* An explorer, which copies it often, makes it smaller. */
 #ifndef LEASE_SERVER_HOLDERS

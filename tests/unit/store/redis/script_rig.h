@@ -15,7 +15,7 @@
 
 #include "draw.h"
 #include "redis_server.h"
-#include "store/redis/script.h"
+#include "store/redis/script/script.h"
 
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)

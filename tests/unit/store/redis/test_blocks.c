@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "store/redis/blocks.h"
+#include "store/redis/slab.h"
 #include "store/redis/jitter.h"
 
 #define BOUND ((size_t)4 * 1024 * 1024)

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "store/redis/lease.h"
-#include "store/redis/lease_wheel.h"
+#include "store/redis/share/share.h"
+#include "store/redis/share/wheel.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)

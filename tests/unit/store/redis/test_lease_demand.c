@@ -16,7 +16,7 @@
 
 #include "draw.h"
 #include "lease_server.h"
-#include "store/redis/leases.h"
+#include "store/redis/share/shares.h"
 
 #define STEP_NS UINT64_C(100000)
 #define SECOND_NS UINT64_C(1000000000)

@@ -1,5 +1,5 @@
 /* Every order of events of a small world: a server, up to three holders, and the network between
- * them, over the real transition functions of lease.c and the model of lease.lua.
+ * them, over the real transition functions of share/share.c and the model of lua/share.lua.
  *
  * Events: a holder admits a request (or asks for a share, refills, gives back, takes a call for
  * failed, crashes and comes back with nothing), the network delivers a call or a reply, in any

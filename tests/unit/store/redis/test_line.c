@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "store/redis/line.h"
+#include "store/redis/client/send_queue.h"
 
 static void push(struct redis_line *line, struct redis_call *call)
 {

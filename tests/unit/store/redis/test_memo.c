@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "store/redis/jitter.h"
-#include "store/redis/memo.h"
+#include "store/redis/denial_cache.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "store/redis/refusal.h"
+#include "store/redis/client/refusal.h"
 
 static struct weir_bytes bytes(const char *text)
 {

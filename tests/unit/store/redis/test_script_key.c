@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "store/redis/script_key.h"
+#include "store/redis/script/key.h"
 
 static struct weir_limit limit_of(enum weir_algorithm algorithm, const char *name)
 {

@@ -6,7 +6,7 @@
 
 #include "core/bucket.h"
 #include "core/debit.h"
-#include "store/redis/script_key.h"
+#include "store/redis/script/key.h"
 #include "table/table.h"
 
 #define FAMILIES 9

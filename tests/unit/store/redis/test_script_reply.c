@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "store/redis/script_pack.h"
+#include "store/redis/script/pack.h"
 
 #define NOW_US (START / US)
 #define PART_MAX 256

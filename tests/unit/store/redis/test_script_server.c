@@ -2,7 +2,7 @@
  */
 #include "script_rig.h"
 
-#include "store/redis/script_key.h"
+#include "store/redis/script/key.h"
 
 /* A command on the key of a check. */
 static const struct weir_resp_node *ask_key(struct script_rig *rig, const char *command,

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "store/redis/client.h"
+#include "store/redis/client/client.h"
 
 static uint16_t slot_of(const char *key)
 {

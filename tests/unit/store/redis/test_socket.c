@@ -10,7 +10,7 @@
 
 #include "client_rig.h"
 #include "redis_player.h"
-#include "store/redis/socket.h"
+#include "store/redis/client/socket.h"
 
 static struct client_rig rig; /* its loop only */
 static struct redis_player player;

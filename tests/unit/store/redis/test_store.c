@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/redis/script_key.h"
+#include "store/redis/script/key.h"
 #include "store_trace.h"
 
 static struct store_rig the_rig;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "store/redis/jitter.h"
-#include "store/redis/script_key.h"
+#include "store/redis/script/key.h"
 #include "store_trace.h"
 
 #define MASTERS 3

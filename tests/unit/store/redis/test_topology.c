@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "store/redis/topology.h"
+#include "store/redis/client/topology.h"
 
 #define NODES 65536
 

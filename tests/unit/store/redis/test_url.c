@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "store/redis/url.h"
+#include "store/redis/client/url.h"
 
 static struct redis_url url;
 static struct weir_reason reason;

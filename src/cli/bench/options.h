@@ -1,0 +1,34 @@
+/* The command line of `weir bench`, read into a plan.
+ *
+ * Threads: the main thread. The options point into the command line.
+ */
+#ifndef WEIR_CLI_BENCH_OPTIONS_H
+#define WEIR_CLI_BENCH_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "cli/bench/client.h"
+#include "cli/bench/report.h"
+#include "cli/bench/run.h"
+
+#define BENCH_HEADERS_MAX 32
+#define BENCH_THREADS_MAX 64
+#define BENCH_CONNECTIONS_MAX 10000
+#define BENCH_PIPELINE_MAX 10000
+#define BENCH_PIPELINE_BYTES_MAX ((size_t)16 << 20) /* requests under way of one connection */
+
+struct bench_options {
+    struct bench_plan plan;
+    struct bench_timing timing;
+    struct bench_labels labels;
+    bool json;
+};
+
+/* Reads the command line (argv[0] is not looked at); the request of the plan is then made and
+ * belongs to the caller (bench_request_free).
+ * Returns 0, or the status to exit with, what there is to say being said: *help tells that this was
+ * asked for and is no failure. */
+int bench_options_read(struct bench_options *options, int argc, char **argv, bool *help)
+    __attribute__((warn_unused_result));
+
+#endif

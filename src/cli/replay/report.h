@@ -1,0 +1,43 @@
+/* What a replay prints at its end: who would have been limited. */
+#ifndef WEIR_CLI_REPLAY_REPORT_H
+#define WEIR_CLI_REPLAY_REPORT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "cli/replay/tally.h"
+#include "engine/engine.h"
+#include "rules/rules.h"
+#include "table/table.h"
+
+/* Columns of a limit's name before the numbers are pushed to the right. */
+#define REPLAY_NAME_WIDTH 24
+
+struct replay_totals {
+    uint64_t lines;             /* not blank, malformed ones included: the n of --decisions */
+    uint64_t malformed;         /* lines that are no request */
+    uint64_t allowed, denied;   /* requests that were decided */
+    uint64_t dry_runs;          /* requests that only peeked; in neither of these */
+    uint64_t backwards;         /* lines whose time was before the greatest seen so far */
+    uint64_t first_ns, last_ns; /* virtual time of the first and the last request */
+};
+
+/* Prints the totals, a line for each limit of `rules`, how much of its denials took effect where
+ * not all did, and the `top` most denied keys of each. */
+void replay_report_print(FILE *out, const struct replay_totals *totals,
+                         const struct weir_rules *rules, const struct replay_tally *tally,
+                         const struct weir_engine *engine, uint64_t top);
+
+/* Says that states were lost when they were, so that the results are not exact. Returns whether
+ * they were. */
+bool replay_report_losses(FILE *out, const struct weir_table_stats *stats);
+
+/* "1 min", "90 s", "1.5 ms": exact, in the largest unit that needs no fraction. Returns `text`. */
+#define REPLAY_DURATION_MAX 32
+const char *replay_duration_text(uint64_t duration_ns, char text[REPLAY_DURATION_MAX]);
+
+/* "2004-03-08 00:05:49", UTC. Returns `text`. */
+#define REPLAY_TIME_MAX 32
+const char *replay_time_text(uint64_t time_ns, char text[REPLAY_TIME_MAX]);
+
+#endif

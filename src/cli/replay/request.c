@@ -1,0 +1,205 @@
+/* see request.h */
+#include "cli/replay/request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/siphash.h"
+#include "wire/log/access_log.h"
+
+/* The core's range of times: below 2^62 ns. */
+#define TIME_MAX_NS (UINT64_C(1) << 62)
+/* Host names end at 253 characters (RFC 1035 2.3.4). */
+#define HOST_NAME_MAX_BYTES 253
+
+static int refuse(struct weir_reason *reason, int error, const char *field, const char *what)
+{
+    snprintf(reason->text, sizeof reason->text, "%s: %s", field, what);
+    return error;
+}
+
+/* The two values as one list in out->joined; data == NULL when there is no room left. */
+static struct weir_bytes join(struct replay_request *out, size_t *used, struct weir_bytes first,
+                              struct weir_bytes second)
+{
+    size_t size = first.size + 2 + second.size;
+    if (size > sizeof out->joined - *used)
+        return (struct weir_bytes){NULL, 0};
+    char *text = out->joined + *used;
+    memcpy(text, first.data, first.size);
+    memcpy(text + first.size, ", ", 2);
+    memcpy(text + first.size + 2, second.data, second.size);
+    *used += size;
+    return (struct weir_bytes){text, size};
+}
+
+static int fill_headers(struct replay_request *out, const struct weir_rules *rules,
+                        const struct weir_check_json *check, struct weir_reason *reason)
+{
+    size_t used = 0;
+    for (uint16_t i = 0; i < check->header_count; i++) {
+        const struct weir_check_pair *pair = &check->headers[i];
+        int at = weir_rules_header(rules, pair->name.data, pair->name.size);
+        if (at < 0)
+            continue;
+        struct weir_bytes *value = &out->request.values[at];
+        *value = value->data == NULL ? pair->value : join(out, &used, *value, pair->value);
+        if (value->data == NULL)
+            return refuse(reason, WEIR_ERR_TOO_LARGE, "headers", "repeated ones are too large");
+    }
+    return 0;
+}
+
+static int fill_attributes(struct weir_request *request, const struct weir_rules *rules,
+                           const struct weir_check_json *check, struct weir_reason *reason)
+{
+    for (uint16_t i = 0; i < check->attribute_count; i++) {
+        const struct weir_check_pair *pair = &check->attributes[i];
+        int at = weir_rules_attribute(rules, pair->name.data, pair->name.size);
+        if (at >= 0 && at < WEIR_ATTR_USER)
+            return refuse(reason, WEIR_ERR_SYNTAX, "attributes",
+                          "method, path, host and client.ip have fields of their own");
+        if (at >= 0)
+            request->values[at] = pair->value;
+    }
+    return 0;
+}
+
+int replay_request_fill(struct replay_request *out, const struct weir_rules *rules,
+                        const struct weir_check_json *check, struct weir_reason *reason)
+{
+    struct weir_request *request = &out->request;
+    weir_request_clear(request, weir_rules_attribute_count(rules));
+    request->cost = check->cost;
+    request->values[WEIR_ATTR_METHOD] = check->method;
+    request->values[WEIR_ATTR_PATH] = check->path;
+    request->values[WEIR_ATTR_HOST] = check->host;
+    if (check->ip.data != NULL &&
+        weir_address_parse(&request->client, check->ip.data, check->ip.size) < 0)
+        return refuse(reason, WEIR_ERR_SYNTAX, "ip", "not an IP address");
+    int error = fill_headers(out, rules, check, reason);
+    return error < 0 ? error : fill_attributes(request, rules, check, reason);
+}
+
+static int parse_json(struct replay_request *out, const struct weir_rules *rules,
+                      const struct replay_line *line, struct weir_reason *reason)
+{
+    struct weir_check_cursor cursor;
+    weir_check_cursor_init(&cursor, line->text, line->size);
+    int got = weir_check_cursor_next(&cursor, &out->check, reason);
+    if (got < 0)
+        return got;
+    if (got == 0 || cursor.array)
+        return refuse(reason, WEIR_ERR_SYNTAX, "line", "not a JSON object");
+    if (!out->check.has_t)
+        return refuse(reason, WEIR_ERR_SYNTAX, "t", "missing");
+    out->t_ns = out->check.t_ns;
+    out->dry_run = out->check.dry_run;
+    out->status = out->check.status;
+    if (__builtin_mul_overflow(out->check.latency_ms, UINT64_C(1000000), &out->latency_ns))
+        out->latency_ns = UINT64_MAX;
+    int error = replay_request_fill(out, rules, &out->check, reason);
+    if (error < 0)
+        return error;
+    /* Values stand in the line itself: what follows the object may be read now. */
+    struct weir_reason tail = {{0}};
+    if (weir_check_cursor_next(&cursor, &out->check, &tail) != 0) {
+        *reason = tail;
+        return WEIR_ERR_SYNTAX;
+    }
+    return 0;
+}
+
+/* The address that stands for a name: fc, then 120 bits of its hash. */
+static void address_of_name(struct weir_address *address, struct weir_bytes name)
+{
+    static const uint64_t secret[2] = {0, 0}; /* only has to be the same in every run */
+    uint64_t hash[2];
+    weir_siphash128(secret, name.data, name.size, hash);
+    address->family = 6;
+    memcpy(address->bytes, hash, sizeof hash);
+    address->bytes[0] = 0xfc;
+}
+
+static int parse_access(struct replay_request *out, const struct weir_rules *rules,
+                        const struct replay_line *line, struct weir_reason *reason)
+{
+    struct weir_access_line access;
+    if (weir_access_line_parse(&access, line->text, line->size) < 0)
+        return refuse(reason, WEIR_ERR_SYNTAX, "line", "not of the common or combined log format");
+    struct weir_request *request = &out->request;
+    weir_request_clear(request, weir_rules_attribute_count(rules));
+    out->t_ns = access.t_ns;
+    if (line->of > 0) /* less than a second, of 10^9 ns */
+        out->t_ns += line->place * UINT64_C(1000000000) / line->of;
+    out->dry_run = false;
+    out->status = out->latency_ns = 0;
+    request->values[WEIR_ATTR_METHOD] = access.method;
+    request->values[WEIR_ATTR_PATH] = access.target;
+    request->values[WEIR_ATTR_USER] = access.user;
+    int agent = weir_rules_header(rules, "user-agent", strlen("user-agent"));
+    int referer = weir_rules_header(rules, "referer", strlen("referer"));
+    if (agent >= 0)
+        request->values[agent] = access.agent;
+    if (referer >= 0)
+        request->values[referer] = access.referer;
+    if (weir_address_parse(&request->client, access.host.data, access.host.size) == 0)
+        return 0;
+    if (access.host.size > HOST_NAME_MAX_BYTES)
+        return refuse(reason, WEIR_ERR_SYNTAX, "host", "neither an address nor a name");
+    address_of_name(&request->client, access.host);
+    out->host_name = access.host;
+    return 0;
+}
+
+int replay_request_parse(struct replay_request *out, const struct weir_rules *rules,
+                         const struct replay_line *line, struct weir_reason *reason)
+{
+    out->host_name = (struct weir_bytes){NULL, 0};
+    if (line->too_long)
+        return refuse(reason, WEIR_ERR_TOO_LARGE, "line", "longer than 1 MiB");
+    int error = line->format == REPLAY_JSONL ? parse_json(out, rules, line, reason)
+                                             : parse_access(out, rules, line, reason);
+    if (error == 0 && out->t_ns >= TIME_MAX_NS)
+        return refuse(reason, WEIR_ERR_RANGE, "t", "not before the year 2116");
+    return error;
+}
+
+static bool is_address_char(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || c == ':';
+}
+
+/* Whether `address` is the one of request->host_name, perhaps with its last bits masked (a key of
+ * client.ip/64): the first 56 bits of hash are enough to know it by. */
+static bool stands_for_name(const struct replay_request *request,
+                            const struct weir_address *address)
+{
+    return address->family == 6 && memcmp(address->bytes, request->request.client.bytes, 8) == 0;
+}
+
+struct weir_bytes replay_request_name(const struct replay_request *request, struct weir_bytes key,
+                                      char *out)
+{
+    if (request->host_name.data == NULL)
+        return key;
+    for (size_t at = 0; at < key.size; at++) {
+        if (key.data[at] == ':' && at + 1 < key.size && key.data[at + 1] != ':')
+            continue; /* "ip:2001:db8::1" */
+        size_t end = at;
+        while (end < key.size && is_address_char(key.data[end]))
+            end++;
+        struct weir_address address;
+        if (end > at && weir_address_parse(&address, key.data + at, end - at) == 0 &&
+            stands_for_name(request, &address)) {
+            size_t tail = key.size - end, name = request->host_name.size;
+            memcpy(out, key.data, at);
+            memcpy(out + at, request->host_name.data, name);
+            memcpy(out + at + name, key.data + end, tail);
+            return (struct weir_bytes){out, at + name + tail};
+        }
+        if (end > at)
+            at = end;
+    }
+    return key;
+}

@@ -1,0 +1,375 @@
+/* see expiry_list.h */
+#include "core/expiry_list.h"
+
+#define ENTRIES_ROOM_SHIFT 48
+#define ENTRIES_SUM_MASK ((UINT64_C(1) << ENTRIES_ROOM_SHIFT) - 1)
+
+void entries_load(const struct weir_limit *limit, const struct span_change *change,
+                  struct entries *list)
+{
+    uint64_t header = span_read(change, 0), sum = span_read(change, 1);
+
+    list->sum = sum & ENTRIES_SUM_MASK;
+    list->capacity = (uint32_t)(sum >> ENTRIES_ROOM_SHIFT);
+    if (list->capacity == 0)
+        list->capacity = entries_most(limit);
+    list->head = header & 0xffff;
+    list->tail = header >> 16 & 0xffff;
+    list->free = header >> 32 & 0xffff;
+    list->taken = (uint32_t)(header >> 48);
+}
+
+void entries_store(const struct span_change *change, const struct entries *list)
+{
+    uint64_t header = list->taken, room = span_read(change, 1) & ~ENTRIES_SUM_MASK;
+
+    header = header << 16 | list->free;
+    header = header << 16 | list->tail;
+    header = header << 16 | list->head;
+    span_write(change, 0, header);
+    span_write(change, 1, list->sum | room);
+}
+
+void entries_read(const struct span_change *change, uint32_t n, struct entry *entry)
+{
+    uint32_t word = entries_word(n);
+    uint64_t links = span_read(change, word + 1);
+
+    entry->expiry_ns = span_read(change, word);
+    entry->cost = (uint32_t)links;
+    entry->next = links >> 32 & 0xffff;
+    entry->previous = (uint32_t)(links >> 48);
+}
+
+static void entries_write_links(const struct span_change *change, uint32_t n,
+                                const struct entry *entry)
+{
+    span_write(change, entries_word(n) + 1,
+               entry->cost | (uint64_t)entry->next << 32 | (uint64_t)entry->previous << 48);
+}
+
+static void entries_set_next(const struct span_change *change, struct entries *list, uint32_t n,
+                             uint32_t next)
+{
+    struct entry entry;
+
+    if (n == 0) {
+        list->head = next;
+        return;
+    }
+    entries_read(change, n, &entry);
+    entry.next = next;
+    entries_write_links(change, n, &entry);
+}
+
+static void entries_set_previous(const struct span_change *change, struct entries *list, uint32_t n,
+                                 uint32_t previous)
+{
+    struct entry entry;
+
+    if (n == 0) {
+        list->tail = previous;
+        return;
+    }
+    entries_read(change, n, &entry);
+    entry.previous = previous;
+    entries_write_links(change, n, &entry);
+}
+
+static void entries_clear(struct entries *list)
+{
+    list->sum = 0;
+    list->head = list->tail = list->free = list->taken = 0;
+}
+
+uint64_t entries_live(const struct span_change *change, const struct entries *list, uint64_t now_ns,
+                      uint32_t *first)
+{
+    struct entry entry;
+    uint64_t sum = list->sum;
+
+    *first = 0;
+    if (list->tail == 0)
+        return 0;
+    entries_read(change, list->tail, &entry);
+    if (entry.expiry_ns <= now_ns)
+        return 0;
+    for (*first = list->head;; *first = entry.next) { /* ends at the tail */
+        entries_read(change, *first, &entry);
+        if (entry.expiry_ns > now_ns)
+            return sum;
+        sum -= entry.cost;
+    }
+}
+
+void entries_purge(const struct span_change *change, struct entries *list, uint64_t now_ns)
+{
+    uint32_t first;
+    uint64_t live = entries_live(change, list, now_ns, &first);
+    struct entry entry;
+
+    if (first == 0) {
+        entries_clear(list);
+        return;
+    }
+    if (first == list->head)
+        return;
+    /* The expired ones are a chain already: hang it before the free ones. */
+    entries_read(change, first, &entry);
+    entries_set_next(change, list, entry.previous, list->free);
+    entries_set_previous(change, list, first, 0);
+    list->free = list->head;
+    list->head = first;
+    list->sum = live;
+}
+
+static uint32_t entries_take(const struct span_change *change, struct entries *list)
+{
+    struct entry entry;
+    uint32_t n = list->free;
+
+    if (n == 0)
+        return list->taken < list->capacity ? ++list->taken : 0;
+    entries_read(change, n, &entry);
+    list->free = entry.next;
+    return n;
+}
+
+uint32_t entries_insert(const struct span_change *change, struct entries *list, uint64_t expiry_ns,
+                        uint64_t cost)
+{
+    uint32_t n = entries_take(change, list);
+    struct entry entry, before;
+
+    if (n == 0)
+        return 0;
+    entry.cost = cost < UINT32_MAX ? cost : UINT32_MAX;
+    entry.next = 0;
+    entry.previous = list->tail;
+    while (entry.previous != 0) {
+        entries_read(change, entry.previous, &before);
+        if (before.expiry_ns <= expiry_ns)
+            break;
+        entry.next = entry.previous;
+        entry.previous = before.previous;
+    }
+    span_write(change, entries_word(n), expiry_ns);
+    entries_write_links(change, n, &entry);
+    entries_set_next(change, list, entry.previous, n);
+    entries_set_previous(change, list, entry.next, n);
+    list->sum += entry.cost;
+    return n;
+}
+
+void entries_unlink(const struct span_change *change, struct entries *list, uint32_t n)
+{
+    struct entry entry;
+
+    entries_read(change, n, &entry);
+    entries_set_next(change, list, entry.previous, entry.next);
+    entries_set_previous(change, list, entry.next, entry.previous);
+    list->sum -= entry.cost;
+    entry.next = list->free;
+    entries_write_links(change, n, &entry);
+    list->free = n;
+    if (list->head == 0)
+        entries_clear(list);
+}
+
+void entries_give_back(const struct span_change *change, struct entries *list, uint32_t n,
+                       uint64_t cost)
+{
+    struct entry entry;
+
+    entries_read(change, n, &entry);
+    if (cost >= entry.cost) {
+        entries_unlink(change, list, n);
+        return;
+    }
+    entry.cost -= cost;
+    list->sum -= cost;
+    entries_write_links(change, n, &entry);
+}
+
+/* When enough has expired for `room` to be what is left in use: the expiry of the entry that goes
+ * last until then. Something live is in the way. */
+static uint64_t entries_retry_at(const struct span_change *change, uint32_t first, uint64_t excess)
+{
+    struct entry entry;
+
+    for (uint32_t n = first;; n = entry.next) {
+        entries_read(change, n, &entry);
+        if (entry.cost >= excess || entry.next == 0)
+            return entry.expiry_ns;
+        excess -= entry.cost;
+    }
+}
+
+void entries_report(const struct weir_limit *limit, const uint64_t *span,
+                    const struct weir_use *use, struct weir_report *report)
+{
+    const struct span_change read_only = {.span = span};
+    struct entries list;
+    uint32_t first;
+    uint64_t rate = limit->spec.rate, fresh_at_ns = entries_fresh_at(limit, span);
+
+    entries_load(limit, &read_only, &list);
+    uint64_t used = entries_live(&read_only, &list, use->now_ns, &first);
+
+    report->limit = rate;
+    report->remaining = used < rate ? rate - used : 0;
+    report->reset_after_ns = fresh_at_ns > use->now_ns ? fresh_at_ns - use->now_ns : 0;
+    report->retry_after_ns = 0;
+    if (use->cost > rate)
+        report->retry_after_ns = WEIR_NEVER;
+    else if (used + use->cost > rate)
+        report->retry_after_ns =
+            entries_retry_at(&read_only, first, used + use->cost - rate) - use->now_ns;
+}
+
+uint64_t entries_fresh_at(const struct weir_limit *limit, const uint64_t *span)
+{
+    const struct span_change read_only = {.span = span};
+    struct entries list;
+    struct entry entry;
+
+    entries_load(limit, &read_only, &list);
+    if (list.tail == 0)
+        return 0;
+    entries_read(&read_only, list.tail, &entry);
+    return entry.expiry_ns;
+}
+
+uint32_t entries_span_words(const struct weir_limit *limit, const uint64_t *span)
+{
+    const struct span_change read_only = {.span = span};
+    struct entries list;
+
+    entries_load(limit, &read_only, &list);
+    return entries_words(list.capacity);
+}
+
+bool entries_fit(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+                 uint32_t count)
+{
+    const struct span_change read_only = {.span = span};
+    struct entries list;
+    struct entry entry;
+    uint32_t first, free;
+
+    entries_load(limit, &read_only, &list);
+    free = list.capacity - list.taken;
+    if (free >= count || list.capacity >= entries_most(limit))
+        return true;
+    if (entries_live(&read_only, &list, now_ns, &first) == 0)
+        return count <= list.capacity;
+    for (uint32_t n = list.free; n != 0 && free < count; n = entry.next, free++)
+        entries_read(&read_only, n, &entry);
+    for (uint32_t n = list.head; n != first && free < count; n = entry.next, free++)
+        entries_read(&read_only, n, &entry);
+    return free >= count;
+}
+
+/* How many entries are live is not written down: at most as many as were ever taken, and at most as
+ * many as their costs together. */
+uint32_t entries_need(const struct weir_span_source *source, const struct weir_limit *to,
+                      uint32_t count)
+{
+    uint32_t most = entries_most(to);
+    uint64_t entries = count;
+
+    if (source != NULL) {
+        const struct span_change read_only = {.span = source->span};
+        struct entries list;
+        uint32_t first;
+
+        entries_load(source->limit, &read_only, &list);
+
+        uint64_t live = entries_live(&read_only, &list, source->now_ns, &first);
+
+        entries += live < list.taken ? live : list.taken;
+    }
+    return entries_words(entries == 0 ? 1 : entries < most ? (uint32_t)entries : most);
+}
+
+/* Adds to the newest entry and makes it expire at `expiry_ns`, not before its old expiry. */
+static void entries_add_to_tail(const struct span_change *change, struct entries *list,
+                                uint64_t expiry_ns, uint64_t cost)
+{
+    struct entry entry;
+
+    entries_read(change, list->tail, &entry);
+    if (cost > UINT32_MAX - entry.cost)
+        cost = UINT32_MAX - entry.cost;
+    entry.cost += cost;
+    list->sum += cost;
+    span_write(change, entries_word(list->tail), expiry_ns);
+    entries_write_links(change, list->tail, &entry);
+}
+
+/* In order. Where there is less room, the oldest keep their entries and all the others become one,
+ * which expires with the newest: nothing is forgotten, and nothing expires early. */
+void entries_resize(const struct weir_span_source *source, const struct weir_limit *to,
+                    uint64_t *out, uint32_t words)
+{
+    const struct span_change old = {.span = source->span}, made = {.span = out, .plain = out};
+    struct entries from, list;
+    struct entry entry;
+    uint32_t first;
+
+    if (words > 0) {
+        uint32_t room = (words - ENTRIES_HEADER_WORDS) / ENTRIES_STRIDE, most = entries_most(to);
+
+        out[1] = (uint64_t)(room < most ? room : most) << ENTRIES_ROOM_SHIFT;
+    }
+    entries_load(source->limit, &old, &from);
+    entries_load(to, &made, &list);
+    entries_live(&old, &from, source->now_ns, &first);
+    for (uint32_t n = first; n != 0; n = entry.next) {
+        entries_read(&old, n, &entry);
+
+        uint32_t copy = entries_insert(&made, &list, entry.expiry_ns, entry.cost);
+
+        if (copy == 0) {
+            entries_add_to_tail(&made, &list, entry.expiry_ns, entry.cost);
+            copy = list.tail;
+        }
+        for (uint32_t i = 2; i < ENTRIES_STRIDE; i++)
+            out[entries_word(copy) + i] = source->span[entries_word(n) + i];
+    }
+    entries_store(&made, &list);
+}
+
+/* The list runs forwards and backwards over different entries that were taken, in the order of
+ * their expiry, with a cost each that make the sum; and the free ones are all the others. */
+bool entries_valid(const struct weir_limit *limit, const uint64_t *span)
+{
+    const struct span_change read_only = {.span = span};
+    struct entries list;
+    struct entry entry;
+    uint64_t sum = 0, expiry_ns = 0;
+    uint32_t left, previous = 0;
+
+    entries_load(limit, &read_only, &list);
+    if (list.taken > list.capacity || list.capacity > entries_most(limit))
+        return false;
+    left = list.taken;
+    for (uint32_t n = list.head; n != 0; n = entry.next, left--) {
+        if (n > list.taken || left == 0)
+            return false;
+        entries_read(&read_only, n, &entry);
+        if (entry.previous != previous || entry.expiry_ns < expiry_ns || entry.cost == 0)
+            return false;
+        sum += entry.cost;
+        expiry_ns = entry.expiry_ns;
+        previous = n;
+    }
+    if (list.tail != previous || list.sum != sum)
+        return false;
+    for (uint32_t n = list.free; n != 0; n = entry.next, left--) {
+        if (n > list.taken || left == 0)
+            return false;
+        entries_read(&read_only, n, &entry);
+    }
+    return left == 0;
+}

@@ -1,0 +1,99 @@
+/* see lease_token.h */
+#include "engine/lease_token.h"
+
+#include <string.h>
+
+#include "core/siphash.h"
+#include "rules/identity/base64url.h"
+
+#define HEAD_BYTES 9
+#define HASH_BYTES 16
+#define NAME_BYTES 24 /* a tag and a digest */
+
+/* Tells this use of the secret from the hashing of keys. */
+#define LEASE_DOMAIN UINT64_C(0x657361656c726977) /* "wirlease" */
+
+uint64_t weir_lease_draw(const uint64_t secret[2], uint64_t *counter)
+{
+    const uint64_t key[2] = {secret[0] ^ LEASE_DOMAIN, secret[1]};
+    uint64_t hash[2];
+    do {
+        ++*counter;
+        weir_siphash128(key, counter, sizeof *counter, hash);
+    } while (hash[0] == 0);
+    return hash[0];
+}
+
+static int limit_bytes(const struct weir_ticket *ticket)
+{
+    return ticket->place == WEIR_TICKET_ELSEWHERE ? NAME_BYTES : HASH_BYTES;
+}
+
+void weir_ticket_digest(const struct weir_ticket *ticket, uint16_t i,
+                        unsigned char digest[WEIR_STORE_DIGEST])
+{
+    weir_put64(digest, ticket->hash[i][0]);
+    weir_put64(digest + 8, ticket->hash[i][1]);
+}
+
+void weir_ticket_add_name(struct weir_ticket *ticket, const struct weir_store_name *name)
+{
+    ticket->tag[ticket->count] = name->tag;
+    ticket->hash[ticket->count][0] = weir_get64(name->digest);
+    ticket->hash[ticket->count++][1] = weir_get64(name->digest + 8);
+}
+
+size_t weir_ticket_write(const struct weir_ticket *ticket, char *text)
+{
+    unsigned char bytes[WEIR_TICKET_BYTES_MAX];
+    size_t size = HEAD_BYTES;
+    bytes[0] = ticket->place;
+    weir_put64(bytes + 1, ticket->id);
+    for (uint16_t i = 0; i < ticket->count; i++, size += HASH_BYTES) {
+        if (ticket->place == WEIR_TICKET_ELSEWHERE) {
+            weir_put64(bytes + size, ticket->tag[i]);
+            size += NAME_BYTES - HASH_BYTES;
+        }
+        weir_ticket_digest(ticket, i, bytes + size);
+    }
+    return weir_base64url_write(bytes, size, text);
+}
+
+/* Reads the limit at `bytes`. Returns whether it is another than all before. */
+static bool read_limit(struct weir_ticket *ticket, const unsigned char *bytes)
+{
+    uint16_t last = ticket->count++;
+    ticket->tag[last] = 0;
+    if (ticket->place == WEIR_TICKET_ELSEWHERE) {
+        ticket->tag[last] = weir_get64(bytes);
+        bytes += NAME_BYTES - HASH_BYTES;
+    }
+    ticket->hash[last][0] = weir_get64(bytes);
+    ticket->hash[last][1] = weir_get64(bytes + 8);
+    for (uint16_t i = 0; i < last; i++)
+        if (ticket->hash[i][0] == ticket->hash[last][0] &&
+            ticket->hash[i][1] == ticket->hash[last][1] && ticket->tag[i] == ticket->tag[last])
+            return false;
+    return true;
+}
+
+int weir_ticket_read(struct weir_ticket *ticket, struct weir_bytes text)
+{
+    unsigned char bytes[WEIR_TICKET_BYTES_MAX];
+    if (text.size > WEIR_TICKET_TEXT_MAX)
+        return WEIR_ERR_SYNTAX;
+    int size = (int)weir_base64url_read(text, bytes);
+    if (size < HEAD_BYTES || bytes[0] >= WEIR_TICKET_PLACES)
+        return WEIR_ERR_SYNTAX;
+    ticket->place = bytes[0];
+    ticket->id = weir_get64(bytes + 1);
+    ticket->count = 0;
+    int each = limit_bytes(ticket), limits = (size - HEAD_BYTES) / each;
+    if (ticket->id == 0 || limits == 0 || limits > WEIR_CHECKS_MAX ||
+        size != HEAD_BYTES + limits * each)
+        return WEIR_ERR_SYNTAX;
+    for (int at = HEAD_BYTES; at < size; at += each)
+        if (!read_limit(ticket, bytes + at))
+            return WEIR_ERR_SYNTAX;
+    return 0;
+}

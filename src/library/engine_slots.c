@@ -1,0 +1,159 @@
+/* see engine_slots.h */
+#include "library/engine_slots.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(struct weir_lane) == 128, "a lane has two cache lines of its own");
+
+enum {
+    LANE_ABSENT,  /* may be opened */
+    LANE_REFUSED, /* could not be opened: the region or the process is out of something */
+    LANE_FREE,
+    LANE_TAKEN,
+};
+
+/* A lane answers at once, so nobody waits for `done`: the caller of run has the decision. */
+static void ignore_done(void *context, struct weir_decision *decision)
+{
+}
+
+/* For schedules. */
+static uint64_t table_clock(void *context)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return weir_table_time(context, (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec);
+}
+
+static uint64_t lease_seed(void)
+{
+    uint64_t seed;
+    struct timespec now;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed)
+        return seed;
+    clock_gettime(CLOCK_REALTIME, &now); /* early boot; ids need only differ between lanes */
+    return (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec ^ (uint64_t)getpid() << 40;
+}
+
+/* Under `opening`. Leaves the lane taken. */
+static int lane_open(struct weir_lanes *lanes, struct weir_lane *lane)
+{
+    int err = weir_store_embedded_open(&lane->store, lanes->table);
+    if (err < 0)
+        return err;
+    struct weir_engine_options options = {
+        .store = lane->store,
+        .rules = lanes->rules,
+        .secret = weir_table_secret(lanes->table),
+        .decisions = 1,
+        .lease_seed = lease_seed(),
+        .done = ignore_done,
+        .clock = table_clock,
+        .clock_context = lanes->table,
+    };
+    err = weir_engine_open(&lane->engine, &options);
+    if (err < 0) {
+        lane->store->ops->close(lane->store);
+        return err;
+    }
+    atomic_store_explicit(&lane->state, LANE_TAKEN, memory_order_relaxed);
+    return 0;
+}
+
+int weir_lanes_open(struct weir_lanes *lanes, struct weir_table *table, struct weir_rules *rules)
+{
+    long processors = sysconf(_SC_NPROCESSORS_CONF);
+    memset(lanes, 0, sizeof *lanes);
+    lanes->count = processors < 1                ? 1
+                   : processors > WEIR_LANES_MAX ? WEIR_LANES_MAX
+                                                 : (uint32_t)processors;
+    lanes->table = table;
+    lanes->rules = rules;
+    int err = lane_open(lanes, &lanes->lanes[0]);
+    if (err < 0)
+        return err;
+    weir_lanes_leave(&lanes->lanes[0]);
+    pthread_mutex_init(&lanes->opening, NULL);
+    weir_rules_ref(rules);
+    return 0;
+}
+
+void weir_lanes_close(struct weir_lanes *lanes)
+{
+    for (uint32_t i = 0; i < lanes->count; i++) {
+        if (atomic_load(&lanes->lanes[i].state) < LANE_FREE)
+            continue;
+        weir_engine_close(lanes->lanes[i].engine);
+        lanes->lanes[i].store->ops->close(lanes->lanes[i].store);
+    }
+    weir_rules_unref(lanes->rules);
+    pthread_mutex_destroy(&lanes->opening);
+}
+
+static bool take_free(struct weir_lane *lane)
+{
+    int expected = LANE_FREE;
+    return atomic_load_explicit(&lane->state, memory_order_relaxed) == LANE_FREE &&
+           atomic_compare_exchange_strong_explicit(&lane->state, &expected, LANE_TAKEN,
+                                                   memory_order_acquire, memory_order_relaxed);
+}
+
+static bool take_absent(struct weir_lanes *lanes, struct weir_lane *lane)
+{
+    bool taken = false;
+    if (atomic_load_explicit(&lane->state, memory_order_relaxed) != LANE_ABSENT)
+        return false;
+    pthread_mutex_lock(&lanes->opening);
+    if (atomic_load_explicit(&lane->state, memory_order_relaxed) == LANE_ABSENT) {
+        taken = lane_open(lanes, lane) == 0;
+        if (!taken)
+            atomic_store_explicit(&lane->state, LANE_REFUSED, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&lanes->opening);
+    return taken;
+}
+
+struct weir_lane *weir_lanes_enter(struct weir_lanes *lanes)
+{
+    for (;;) {
+        int processor = sched_getcpu();
+        uint32_t home = processor < 0 ? 0 : (uint32_t)processor % lanes->count;
+        for (uint32_t i = 0; i < lanes->count; i++) {
+            struct weir_lane *lane = &lanes->lanes[(home + i) % lanes->count];
+            if (take_free(lane) || take_absent(lanes, lane))
+                return lane;
+        }
+        sched_yield();
+    }
+}
+
+void weir_lanes_leave(struct weir_lane *lane)
+{
+    atomic_store_explicit(&lane->state, LANE_FREE, memory_order_release);
+}
+
+int weir_lanes_set_rules(struct weir_lanes *lanes, struct weir_rules *rules)
+{
+    int result = 0;
+    pthread_mutex_lock(&lanes->opening);
+    weir_rules_unref(lanes->rules);
+    lanes->rules = weir_rules_ref(rules);
+    for (uint32_t i = 0; i < lanes->count; i++) {
+        struct weir_lane *lane = &lanes->lanes[i];
+        if (atomic_load_explicit(&lane->state, memory_order_relaxed) < LANE_FREE)
+            continue;
+        while (!take_free(lane))
+            sched_yield();
+        if (weir_engine_set_rules(lane->engine, rules) < 0)
+            result = WEIR_ERR_MEMORY;
+        weir_lanes_leave(lane);
+    }
+    pthread_mutex_unlock(&lanes->opening);
+    return result;
+}

@@ -1,0 +1,55 @@
+/* Lanes: engines for the threads of a program that is not ours.
+ *
+ * An engine and its store belong to one thread at a time, but a library does not know which threads
+ * call it, nor for how long. So there are lanes, each an engine on a table owner of its own. A call
+ * enters the lane of the processor it runs on, and where that one is taken, the next: a thread
+ * finds warm caches, and threads on different processors write different lines. Entering and
+ * leaving cost one locked instruction. A lane is opened when it is first wanted.
+ *
+ * Memory: about 100 KiB a lane; at most WEIR_LANES_MAX, of the 256 owners that a region has for all
+ * processes on it.
+ * Threads: internally locked. When all lanes are taken (more threads in calls than lanes, which
+ * needs threads that lost their processor inside one) the caller yields until one is free.
+ */
+#ifndef WEIR_LIBRARY_ENGINE_SLOTS_H
+#define WEIR_LIBRARY_ENGINE_SLOTS_H
+
+#include <pthread.h>
+
+#include "engine/engine.h"
+#include "table/table.h"
+
+#define WEIR_LANES_MAX 64
+
+struct weir_lane {
+    _Atomic int state;
+    uint64_t marked_ns; /* when the table's high-water mark was last raised from here */
+    struct weir_store *store;
+    struct weir_engine *engine;
+    char line[128 - 32]; /* two lines: processors fetch them in pairs */
+};
+
+struct weir_lanes {
+    struct weir_lane lanes[WEIR_LANES_MAX];
+    uint32_t count; /* as many as the machine has processors */
+    pthread_mutex_t opening;
+    struct weir_table *table;
+    struct weir_rules *rules; /* under `opening`: what a new lane starts with */
+};
+
+/* Opens the first lane, so that at least one is there. Takes a reference of the rules, which must
+ * be prepared for the table. Errors: WEIR_ERR_MEMORY, WEIR_ERR_FULL (no owner slot), WEIR_ERR_IO.
+ */
+int weir_lanes_open(struct weir_lanes *lanes, struct weir_table *table, struct weir_rules *rules)
+    __attribute__((warn_unused_result));
+void weir_lanes_close(struct weir_lanes *lanes);
+
+struct weir_lane *weir_lanes_enter(struct weir_lanes *lanes);
+void weir_lanes_leave(struct weir_lane *lane);
+
+/* Gives new rules to every lane, one after the other. Errors: WEIR_ERR_MEMORY: some lanes may keep
+ * the old rules until the next call. */
+int weir_lanes_set_rules(struct weir_lanes *lanes, struct weir_rules *rules)
+    __attribute__((warn_unused_result));
+
+#endif

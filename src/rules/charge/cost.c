@@ -1,0 +1,61 @@
+/* see cost.h */
+#include "rules/charge/cost.h"
+
+#include <stdio.h>
+
+#include "core/bytes.h"
+#include "rules/load/rate.h"
+
+static bool in_path(const struct rules_evaluation *evaluation, uint32_t atom)
+{
+    for (uint32_t i = 0; i < evaluation->path_count && i < RULES_PATH_ATOMS_MAX; i++) {
+        if (evaluation->path_atoms[i] == atom) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t of_route(struct rules_evaluation *evaluation, const struct rules_price *price)
+{
+    struct weir_bytes method = rules_value(evaluation, WEIR_ATTR_METHOD);
+    rules_path_atoms(evaluation);
+    for (uint32_t i = 0; i < price->route_count; i++) {
+        const struct rules_route *route = &price->routes[i];
+        bool same = route->method.data == NULL ||
+                    (method.data != NULL && weir_bytes_equal(method, route->method));
+        if (same && in_path(evaluation, route->atom)) {
+            return route->cost;
+        }
+    }
+    return price->otherwise;
+}
+
+int rules_price_of(struct rules_evaluation *evaluation, const struct rules_price *price,
+                   uint64_t *cost)
+{
+    if (!price->from) {
+        *cost = of_route(evaluation, price);
+        return 0;
+    }
+    struct weir_bytes value = rules_value(evaluation, price->attribute);
+    *cost = price->otherwise;
+    if (value.data == NULL) {
+        return 0;
+    }
+    uint64_t number;
+    bool good = value.size > 0 &&
+                weir_digits_parse(&number, value.data, value.size) == (int)value.size &&
+                number >= price->least && number <= price->most;
+    if (good) {
+        *cost = number;
+    } else if (!price->lenient) {
+        if (evaluation->reason != NULL) {
+            snprintf(evaluation->reason->text, sizeof(evaluation->reason->text),
+                     "%s: must be a whole number from %llu to %llu", price->name,
+                     (unsigned long long)price->least, (unsigned long long)price->most);
+        }
+        return WEIR_ERR_SYNTAX;
+    }
+    return 0;
+}

@@ -1,0 +1,152 @@
+/* Who the caller is; see match/evaluate.h */
+#include <string.h>
+
+#include "core/bytes.h"
+#include "rules/match/evaluate.h"
+
+static bool from_address(struct rules_evaluation *evaluation, const struct rules_identify *source)
+{
+    const struct weir_address *client = &evaluation->request->client;
+    struct weir_scratch *scratch = evaluation->scratch;
+    if (client->family == 0 || sizeof(scratch->bytes) - scratch->used < WEIR_ADDRESS_TEXT_MAX + 4) {
+        return false;
+    }
+    evaluation->user_is_address = true;
+    evaluation->user_bits = client->family == 6 ? source->bits6 : source->bits4;
+    evaluation->user_address = *client;
+    weir_address_mask(&evaluation->user_address, evaluation->user_bits);
+    char *text = scratch->bytes + scratch->used;
+    size_t size = weir_address_format(&evaluation->user_address, text);
+    scratch->used += (uint32_t)size;
+    evaluation->identity.user = (struct weir_bytes){text, size};
+    return true;
+}
+
+static void use_caller(struct rules_evaluation *evaluation, const struct weir_caller *caller)
+{
+    evaluation->identity.user = caller->user;
+    evaluation->identity.org = caller->org;
+    evaluation->overrides = caller->overrides;
+    evaluation->override_count = caller->override_count;
+}
+
+/* A plan that the file does not know is matched as it is, and limited as the default. */
+static void use_plan(struct rules_evaluation *evaluation, struct weir_bytes name)
+{
+    evaluation->identity.plan = name;
+    evaluation->plan = rules_plan_find(evaluation->rules, name);
+}
+
+/* In the keys file, then in the directory of callers elsewhere. */
+static bool from_key(struct rules_evaluation *evaluation, const struct rules_identify *source)
+{
+    const struct weir_request *request = evaluation->request;
+    struct weir_directory *directory = request->directory;
+    struct weir_bytes key = {NULL, 0};
+    struct weir_caller caller;
+    uint8_t digest[WEIR_DIGEST_BYTES];
+    if (source->attribute < request->count) {
+        key = request->values[source->attribute];
+    }
+    if (key.data == NULL) {
+        return false;
+    }
+    rules_sha256(key, digest);
+    if (rules_keys_find(&evaluation->rules->keys, digest, &caller, &evaluation->plan)) {
+        use_caller(evaluation, &caller);
+        return true;
+    }
+    int found =
+        directory != NULL ? directory->ops->find(directory, evaluation->rules, digest, &caller) : 0;
+    if (found > 0) {
+        use_caller(evaluation, &caller);
+        if (caller.plan.data != NULL) {
+            use_plan(evaluation, caller.plan);
+        }
+    }
+    evaluation->error = found < 0 ? found : 0;
+    return found > 0;
+}
+
+/* A claim that says who it is, as long as a decision needs it; data == NULL: none, or too long. */
+static struct weir_bytes identity_claim(struct rules_evaluation *evaluation, uint8_t claim,
+                                        size_t most)
+{
+    struct weir_bytes none = {NULL, 0};
+    struct weir_bytes value = claim != RULES_CLAIM_NONE ? rules_claim(evaluation, claim) : none;
+    bool good = value.size > 0 && value.size <= most;
+    return good ? rules_scratch_copy(evaluation->scratch, value) : none;
+}
+
+/* By the claims of a valid token. */
+static bool from_token(struct rules_evaluation *evaluation)
+{
+    const struct rules_jwt *jwt = evaluation->rules->jwt;
+    struct weir_bytes user = identity_claim(evaluation, jwt->user, WEIR_IDENTITY_MAX);
+    if (user.data == NULL) {
+        return false;
+    }
+    struct weir_bytes plan = identity_claim(evaluation, jwt->plan, RULES_NAME_MAX);
+    evaluation->identity.user = user;
+    evaluation->identity.org = identity_claim(evaluation, jwt->org, WEIR_IDENTITY_MAX);
+    if (plan.data != NULL) {
+        use_plan(evaluation, plan);
+    }
+    return true;
+}
+
+static bool identify_by(struct rules_evaluation *evaluation, const struct rules_identify *source)
+{
+    switch (source->kind) {
+    case RULES_BY_ADDRESS:
+        return from_address(evaluation, source);
+    case RULES_BY_TOKEN:
+        return from_token(evaluation);
+    default:
+        return from_key(evaluation, source);
+    }
+}
+
+/* What a trusted front end says of the caller goes before what was found. Overrides are of who was
+ * found, and so do not count for another user. */
+static void use_request(struct rules_evaluation *evaluation)
+{
+    const struct weir_request *request = evaluation->request;
+    struct weir_identity *identity = &evaluation->identity;
+    if (request->count > WEIR_ATTR_USER && request->values[WEIR_ATTR_USER].data != NULL) {
+        struct weir_bytes user = request->values[WEIR_ATTR_USER];
+        bool same = identity->user.data != NULL && weir_bytes_equal(identity->user, user);
+        evaluation->override_count *= same;
+        identity->user = user;
+        evaluation->user_is_address = false;
+    }
+    if (request->count > WEIR_ATTR_ORG && request->values[WEIR_ATTR_ORG].data != NULL) {
+        identity->org = request->values[WEIR_ATTR_ORG];
+    }
+    if (request->count > WEIR_ATTR_PLAN && request->values[WEIR_ATTR_PLAN].data != NULL) {
+        use_plan(evaluation, request->values[WEIR_ATTR_PLAN]);
+    }
+}
+
+void rules_identify(struct rules_evaluation *evaluation)
+{
+    if (evaluation->caller_known) {
+        return;
+    }
+    const struct weir_rules *rules = evaluation->rules;
+    evaluation->caller_known = true;
+    evaluation->plan = RULES_NONE;
+    for (uint32_t i = 0; i < rules->identify_count; i++) {
+        if (identify_by(evaluation, &rules->identify[i]) || evaluation->error < 0) {
+            break;
+        }
+    }
+    use_request(evaluation);
+    if (evaluation->plan == RULES_NONE) {
+        evaluation->plan = rules->default_plan;
+    }
+    if (evaluation->identity.plan.data == NULL && evaluation->plan != RULES_NONE) {
+        const char *name = rules->plan_names[evaluation->plan];
+        evaluation->identity.plan = (struct weir_bytes){name, strlen(name)};
+    }
+}

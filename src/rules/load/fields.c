@@ -1,0 +1,249 @@
+/* Reading YAML nodes as what they should be; see loader.h */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/load/loader.h"
+
+#define FIELDS_MAX 64 /* more than any mapping of the grammar has */
+
+void rules_problem(struct rules_loader *loader, const struct rules_node *node, const char *format,
+                   ...)
+{
+    char message[1024];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(message, sizeof(message), format, values);
+    va_end(values);
+    loader->wrong++;
+    if (!rules_problem_add(loader->problems, loader->file, node->line, node->column, message)) {
+        loader->no_memory = true;
+    }
+}
+
+void *rules_keep(struct rules_loader *loader, size_t size)
+{
+    void *memory = rules_arena_alloc(&loader->rules->arena, size);
+    loader->no_memory |= memory == NULL;
+    return memory;
+}
+
+void *rules_borrow(struct rules_loader *loader, size_t size)
+{
+    void *memory = rules_arena_alloc(&loader->scratch, size);
+    loader->no_memory |= memory == NULL;
+    return memory;
+}
+
+const char *rules_keep_text(struct rules_loader *loader, const char *text, size_t size)
+{
+    const char *copy = rules_arena_copy(&loader->rules->arena, text, size);
+    loader->no_memory |= copy == NULL;
+    return copy;
+}
+
+bool rules_keep_word(struct rules_loader *loader, struct rules_words *words, uint32_t scope,
+                     const char *text, size_t size, uint32_t number)
+{
+    bool kept = rules_words_add(words, scope, text, size, number);
+    loader->no_memory |= !kept;
+    return kept;
+}
+
+static const char *kind_name(const struct rules_node *node)
+{
+    return node->kind == RULES_MAP    ? "a mapping"
+           : node->kind == RULES_LIST ? "a list"
+           : node->size == 0          ? "nothing"
+                                      : "a text";
+}
+
+static void unknown_key(struct rules_loader *loader, const struct rules_node *key, const char *what,
+                        const struct rules_field *fields, uint32_t count)
+{
+    const char *names[FIELDS_MAX];
+    struct rules_quote quote;
+    char all[512] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < count && i < FIELDS_MAX; i++) {
+        names[i] = fields[i].name;
+        int size = snprintf(all + used, sizeof(all) - used, "%s%s", i > 0 ? ", " : "", names[i]);
+        used += size > 0 && (size_t)size < sizeof(all) - used ? (size_t)size : 0;
+    }
+    rules_quote(&quote, key->text, key->size);
+    const char *nearest = rules_nearest(key->text, key->size, names, count);
+    if (nearest != NULL) {
+        rules_problem(loader, key, "%s has no key %s; did you mean `%s`?", what, quote.text,
+                      nearest);
+    } else if (strcmp(key->text, "<<") == 0) {
+        rules_problem(loader, key, "merge keys (`<<`) are not supported");
+    } else {
+        rules_problem(loader, key, "%s has no key %s; its keys are %s", what, quote.text, all);
+    }
+}
+
+bool rules_fields(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                  struct rules_field *fields, uint32_t count)
+{
+    if (node->kind != RULES_MAP) {
+        rules_problem(loader, node, "%s must be a mapping, not %s", what, kind_name(node));
+        return false;
+    }
+    for (uint32_t i = 0; i < node->size; i += 2) {
+        const struct rules_node *key = node->items[i];
+        if (key->kind != RULES_SCALAR) {
+            continue; /* reported by the document */
+        }
+        uint32_t f = 0;
+        while (f < count &&
+               !rules_text_is((struct weir_bytes){key->text, key->size}, fields[f].name)) {
+            f++;
+        }
+        if (f == count) {
+            unknown_key(loader, key, what, fields, count);
+        } else if (fields[f].value == NULL) {
+            fields[f].key = key;
+            fields[f].value = node->items[i + 1];
+        }
+    }
+    return true;
+}
+
+bool rules_read_text(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                     struct weir_bytes *text)
+{
+    if (node->kind != RULES_SCALAR || (node->plain && node->size == 0)) {
+        rules_problem(loader, node, "`%s` must be a text, not %s", what, kind_name(node));
+        return false;
+    }
+    if (memchr(node->text, '\0', node->size) != NULL) {
+        rules_problem(loader, node, "`%s` has a NUL in it", what);
+        return false;
+    }
+    *text = (struct weir_bytes){node->text, node->size};
+    return true;
+}
+
+bool rules_read_bool(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                     bool *value)
+{
+    static const char *const words[] = {"false", "true"};
+    struct weir_bytes text;
+    struct rules_quote quote;
+    if (!rules_read_text(loader, node, what, &text)) {
+        return false;
+    }
+    for (int i = 0; i < 2 && node->plain; i++) {
+        if (rules_text_is(text, words[i])) {
+            *value = i == 1;
+            return true;
+        }
+    }
+    rules_problem(loader, node, "`%s` must be true or false, not %s", what,
+                  rules_quote(&quote, text.data, text.size));
+    return false;
+}
+
+bool rules_read_number(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                       uint64_t least, uint64_t most, uint64_t *value)
+{
+    struct weir_bytes text;
+    struct rules_quote quote;
+    if (!rules_read_text(loader, node, what, &text)) {
+        return false;
+    }
+    uint64_t number = 0;
+    int digits = weir_digits_parse(&number, text.data, text.size);
+    bool whole = digits > 0 && (size_t)digits == text.size;
+    if (digits != WEIR_ERR_RANGE && !whole) {
+        rules_problem(loader, node, "`%s` must be a whole number, not %s", what,
+                      rules_quote(&quote, text.data, text.size));
+        return false;
+    }
+    if (digits < 0 || number < least || number > most) {
+        rules_problem(loader, node, "`%s` must be %llu to %llu, not %s", what,
+                      (unsigned long long)least, (unsigned long long)most,
+                      rules_quote(&quote, text.data, text.size));
+        return false;
+    }
+    *value = number;
+    return true;
+}
+
+bool rules_read_percent(struct rules_loader *loader, const struct rules_node *node,
+                        const char *what, uint32_t least, uint32_t most, uint32_t example,
+                        uint32_t *percent)
+{
+    struct weir_bytes text;
+    uint64_t value = 0;
+    if (!rules_read_text(loader, node, what, &text)) {
+        return false;
+    }
+    size_t digits = text.size > 0 && text.data[text.size - 1] == '%' ? text.size - 1 : 0;
+    if (digits == 0 || weir_digits_parse(&value, text.data, digits) != (int)digits ||
+        value < least || value > most) {
+        rules_problem(loader, node, "`%s` must be %u%% to %u%%, as in `%s: %u%%`", what, least,
+                      most, what, example);
+        return false;
+    }
+    *percent = (uint32_t)value;
+    return true;
+}
+
+bool rules_read_duration(struct rules_loader *loader, const struct rules_node *node,
+                         const char *what, uint64_t least_ns, uint64_t most_ns, const char *range,
+                         uint64_t *value_ns)
+{
+    struct weir_bytes text;
+    struct weir_reason reason;
+    struct rules_quote quote;
+    uint64_t duration_ns;
+    if (!rules_read_text(loader, node, what, &text)) {
+        return false;
+    }
+    if (weir_duration_parse(&duration_ns, text.data, text.size, &reason) < 0) {
+        rules_problem(loader, node, "%s", reason.text);
+        return false;
+    }
+    if (duration_ns < least_ns || duration_ns > most_ns) {
+        rules_problem(loader, node, "`%s` must be %s, not %s", what, range,
+                      rules_quote(&quote, text.data, text.size));
+        return false;
+    }
+    *value_ns = duration_ns;
+    return true;
+}
+
+int rules_read_choice(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                      const char *const *words, uint32_t count)
+{
+    struct weir_bytes text;
+    struct rules_quote quote;
+    char all[256] = "";
+    size_t used = 0;
+    if (!rules_read_text(loader, node, what, &text)) {
+        return -1;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (rules_text_is(text, words[i])) {
+            return (int)i;
+        }
+        int size = snprintf(all + used, sizeof(all) - used, "%s%s", i > 0 ? ", " : "", words[i]);
+        used += size > 0 && (size_t)size < sizeof(all) - used ? (size_t)size : 0;
+    }
+    struct rules_hint room;
+    const char *hint = rules_hint(&room, text.data, text.size, words, count);
+    rules_problem(loader, node, "`%s` must be one of %s, not %s%s", what, all,
+                  rules_quote(&quote, text.data, text.size), hint);
+    return -1;
+}
+
+struct rules_items rules_items_of(const struct rules_node *const *node)
+{
+    struct rules_items items = {node, 1};
+    if ((*node)->kind == RULES_LIST) {
+        items.items = (const struct rules_node *const *)(*node)->items;
+        items.count = (*node)->size;
+    }
+    return items;
+}

@@ -1,0 +1,68 @@
+/* see file.h */
+#include "rules/load/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int refuse_errno(struct weir_reason *reason)
+{
+    int number = errno;
+    snprintf(reason->text, sizeof(reason->text), "%s", strerror(number));
+    return number == ENOENT || number == ENOTDIR ? WEIR_ERR_NOT_FOUND : WEIR_ERR_IO;
+}
+
+static int refuse_kind(struct weir_reason *reason, mode_t mode)
+{
+    const char *kind = S_ISFIFO(mode)   ? "a FIFO"
+                       : S_ISDIR(mode)  ? "a directory"
+                       : S_ISSOCK(mode) ? "a socket"
+                                        : "a device";
+    snprintf(reason->text, sizeof(reason->text), "it is %s; give a regular file", kind);
+    return WEIR_ERR_IO;
+}
+
+int weir_file_open(const char *path, struct weir_reason *reason)
+{
+    struct stat status;
+    const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY;
+    /* Looked at before it is opened, since opening does something to some devices; and after, since
+     * the path may name another file by then. */
+    if (stat(path, &status) < 0) {
+        return refuse_errno(reason);
+    }
+    if (!S_ISREG(status.st_mode)) {
+        return refuse_kind(reason, status.st_mode);
+    }
+    int file = open(path, flags | O_NONBLOCK);
+    if (file < 0 && errno == EWOULDBLOCK) {
+        file = open(path, flags); /* another process has a lease on it, and gives it up soon */
+    }
+    if (file < 0 || fstat(file, &status) < 0) {
+        int err = refuse_errno(reason);
+        if (file >= 0) {
+            close(file);
+        }
+        return err;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        close(file);
+        return refuse_kind(reason, status.st_mode);
+    }
+    return file;
+}
+
+int weir_file_check(const char *path, struct weir_reason *reason)
+{
+    struct weir_reason why = {{0}};
+    int file = weir_file_open(path, &why);
+    if (file >= 0) {
+        close(file);
+        return 0;
+    }
+    snprintf(reason->text, sizeof(reason->text), "%.150s: %.90s", path, why.text);
+    return file;
+}

@@ -1,0 +1,25 @@
+/* Opening the files that a rules file names: regular files only.
+ *
+ * A FIFO, a socket, a device or a folder is refused at once, and never waited for. Symbolic links
+ * to regular files are followed, so Kubernetes' mounts work. On a file system that hangs, a call
+ * hangs too: a daemon opens files on a thread that it can leave behind.
+ *
+ * Threads: no state.
+ */
+#ifndef WEIR_RULES_LOAD_FILE_H
+#define WEIR_RULES_LOAD_FILE_H
+
+#include <weir/error.h>
+
+/* Opens a regular file for reading. Returns a descriptor (the caller closes it), WEIR_ERR_NOT_FOUND
+ * (there is no such file), or WEIR_ERR_IO (it cannot be opened, or is not a regular file); `reason`
+ * says what is wrong, without the path. */
+int weir_file_open(const char *path, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* Whether a regular file is there that this process may read; for files that a library opens by
+ * name. Errors: as weir_file_open, but `reason` begins with the path. */
+int weir_file_check(const char *path, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,299 @@
+/* `limits`; see loader.h */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/load/loader.h"
+
+struct limit_nodes {
+    const struct rules_node **names; /* where each limit's name stands; NULL: it has none */
+    const char **texts;              /* the names, for likenesses */
+    uint32_t text_count;
+};
+
+static void load_name(struct rules_loader *loader, const struct rules_node *limit,
+                      const struct rules_field *field, uint32_t number, struct limit_nodes *nodes)
+{
+    struct weir_rules *rules = loader->rules;
+    struct rules_rule *rule = &rules->rules[number];
+    struct weir_bytes name;
+    rule->name = "";
+    if (field->value == NULL) {
+        rules_problem(loader, limit, "`name` is missing");
+        return;
+    }
+    if (!rules_check_name(loader, field->value, "name", &name)) {
+        return;
+    }
+    int first = weir_rules_find(rules, name.data, name.size);
+    if (first >= 0) {
+        rules_problem(loader, field->value, "the name `%.*s` is given twice; first in line %u",
+                      (int)name.size, name.data, nodes->names[first]->line);
+        return;
+    }
+    const char *kept = rules_keep_text(loader, name.data, name.size);
+    if (kept == NULL || !rules_keep_word(loader, &rules->rule_names, 0, kept, name.size, number)) {
+        return;
+    }
+    uint8_t *prefix = rules_keep(loader, RULES_PREFIX_MAX);
+    if (prefix == NULL) {
+        return;
+    }
+    prefix[0] = (uint8_t)name.size;
+    memcpy(prefix + 1, name.data, name.size);
+    rule->prefix = prefix;
+    rule->prefix_size = (uint8_t)(name.size + 1);
+    rule->name = kept;
+    rule->name_size = (uint8_t)name.size;
+    nodes->names[number] = field->value;
+    nodes->texts[nodes->text_count++] = kept;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void load_unless(struct rules_loader *loader, const struct rules_node *node, uint32_t number,
+                        const struct limit_nodes *nodes)
+{
+    struct rules_rule *rule = &loader->rules->rules[number];
+    struct rules_items items = rules_items_of(&node);
+    uint32_t *unless = rules_keep(loader, (items.count + 1) * sizeof(*unless));
+    struct rules_quote quote;
+    for (uint32_t i = 0; i < items.count && unless != NULL; i++) {
+        struct weir_bytes name;
+        if (!rules_read_text(loader, items.items[i], "unless", &name)) {
+            continue;
+        }
+        int other = weir_rules_find(loader->rules, name.data, name.size);
+        rules_quote(&quote, name.data, name.size);
+        if (other < 0) {
+            struct rules_hint room;
+            const char *hint =
+                rules_hint(&room, name.data, name.size, nodes->texts, nodes->text_count);
+            rules_problem(loader, items.items[i], "`unless` names no limit of this file: %s%s",
+                          quote.text, hint);
+        } else if ((uint32_t)other >= number) {
+            rules_problem(loader, items.items[i], "`unless` names earlier limits only; %s %s",
+                          quote.text, (uint32_t)other == number ? "is this one" : "stands later");
+        } else {
+            unless[rule->unless_count++] = (uint32_t)other;
+        }
+    }
+    if (unless != NULL) {
+        qsort(unless, rule->unless_count, sizeof(*unless), compare_numbers);
+    }
+    rule->unless = unless;
+}
+
+/* "10%": of the keys. */
+static void load_enforce(struct rules_loader *loader, const struct rules_field *field,
+                         struct rules_rule *rule)
+{
+    struct weir_bytes text;
+    struct rules_quote quote;
+    uint64_t percent = 0;
+    if (!rules_read_text(loader, field->value, "enforce", &text)) {
+        return;
+    }
+    size_t digits = text.size > 0 && text.data[text.size - 1] == '%' ? text.size - 1 : 0;
+    if (digits == 0 || weir_digits_parse(&percent, text.data, digits) != (int)digits ||
+        percent > 100) {
+        rules_problem(loader, field->value,
+                      "`enforce` must be `0%%` to `100%%` of the keys, not %s",
+                      rules_quote(&quote, text.data, text.size));
+    } else if (rule->flags & WEIR_CHECK_SHADOW) {
+        rules_problem(loader, field->key, "a shadow limit denies nobody; leave `shadow` out");
+    } else if (rule->key_count == 0 && percent % 100 != 0) {
+        rules_problem(loader, field->key,
+                      "`key: []` is one key: there is no share of it to enforce on");
+    } else {
+        rule->enforce = (uint8_t)percent;
+    }
+}
+
+static void load_behaviour(struct rules_loader *loader, const struct rules_field *fields,
+                           struct rules_rule *rule)
+{
+    static const char *const denials[] = {"none", "charge"};
+    const struct rules_field *on_deny = &fields[RULES_LIMIT_ON_DENY];
+    const struct rules_node *cost = fields[RULES_LIMIT_COST].value;
+    const struct rules_node *shadow = fields[RULES_LIMIT_SHADOW].value;
+    bool shadowed = false;
+    rule->cost = 1;
+    rule->enforce = 100;
+    if (cost != NULL) {
+        rules_load_cost(loader, cost, rule);
+    }
+    if (shadow != NULL && rules_read_bool(loader, shadow, "shadow", &shadowed) && shadowed) {
+        rule->flags |= WEIR_CHECK_SHADOW;
+    }
+    if (fields[RULES_LIMIT_ENFORCE].value != NULL) {
+        load_enforce(loader, &fields[RULES_LIMIT_ENFORCE], rule);
+    }
+    if (on_deny->value != NULL &&
+        rules_read_choice(loader, on_deny->value, "on_deny", denials, 2) == 1) {
+        rule->flags |= WEIR_CHECK_CHARGE_ON_DENY;
+        if (rule->algorithm == WEIR_CONCURRENCY) {
+            rules_problem(loader, on_deny->value,
+                          "a denied request is not in flight; concurrency cannot charge it");
+        }
+    }
+}
+
+/* How many checks a limit makes at least. */
+static uint32_t least_checks(const struct weir_rules *rules, const struct rules_rule *rule)
+{
+    uint32_t least = rule->rates.count;
+    for (uint32_t p = 0; p < rules->plan_count && rule->plans != NULL; p++) {
+        uint32_t count = rule->plans[p].count;
+        least = p == 0 || count < least ? count : least;
+    }
+    return least > 0 ? least : 1;
+}
+
+/* Limits that no request escapes leave no room for others. */
+static void count_always(struct rules_loader *loader, const struct rules_node *limit,
+                         const struct rules_rule *rule)
+{
+    bool always =
+        rule->part_count == 0 && rule->unless_count == 0 &&
+        (rule->key_count == 0 || rule->missing == RULES_SHARED || rule->missing == RULES_DENY);
+    uint32_t before = loader->always;
+    loader->always += always ? least_checks(loader->rules, rule) : 0;
+    if (before <= WEIR_CHECKS_MAX && loader->always > WEIR_CHECKS_MAX) {
+        rules_problem(loader, limit, "more than %d limits apply to every request", WEIR_CHECKS_MAX);
+    }
+}
+
+static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
+{
+    static const char *const names[RULES_LIMIT_FIELDS] = {
+        [RULES_LIMIT_NAME] = "name",
+        [RULES_LIMIT_MATCH] = "match",
+        [RULES_LIMIT_UNLESS] = "unless",
+        [RULES_LIMIT_KEY] = "key",
+        [RULES_LIMIT_ALGORITHM] = "algorithm",
+        [RULES_LIMIT_RATE] = "rate",
+        [RULES_LIMIT_QUOTA] = "quota",
+        [RULES_LIMIT_TIMEZONE] = "timezone",
+        [RULES_LIMIT_ANCHOR] = "anchor",
+        [RULES_LIMIT_ROLLOVER] = "rollover",
+        [RULES_LIMIT_BURST] = "burst",
+        [RULES_LIMIT_LIMIT] = "limit",
+        [RULES_LIMIT_LIFE] = "life",
+        [RULES_LIMIT_SEGMENTS] = "segments",
+        [RULES_LIMIT_STRICT] = "strict",
+        [RULES_LIMIT_QUEUE] = "queue",
+        [RULES_LIMIT_COST] = "cost",
+        [RULES_LIMIT_ON_MISSING] = "on_missing",
+        [RULES_LIMIT_ON_DENY] = "on_deny",
+        [RULES_LIMIT_ON_STORE_ERROR] = "on_store_error",
+        [RULES_LIMIT_SHADOW] = "shadow",
+        [RULES_LIMIT_MODE] = "mode",
+        [RULES_LIMIT_HASH_TAG] = "hash_tag",
+        [RULES_LIMIT_REFUND_ON] = "refund_on",
+        [RULES_LIMIT_REFUND_CAP] = "refund_cap",
+        [RULES_LIMIT_DEBT] = "debt",
+        [RULES_LIMIT_WHEN] = "when",
+        [RULES_LIMIT_ENFORCE] = "enforce",
+        [RULES_LIMIT_WARN_AT] = "warn_at",
+        [RULES_LIMIT_CANDIDATE] = "candidate",
+        [RULES_LIMIT_BORROW] = "borrow",
+        [RULES_LIMIT_RESERVE] = "reserve",
+        [RULES_LIMIT_POOL] = "pool",
+    };
+    for (int i = 0; i < RULES_LIMIT_FIELDS; i++) {
+        fields[i] = (struct rules_field){names[i], NULL, NULL};
+    }
+}
+
+static void load_limit(struct rules_loader *loader, const struct rules_node *node,
+                       struct rules_field *fields, uint32_t number, const struct limit_nodes *nodes)
+{
+    struct rules_rule *rule = &loader->rules->rules[number];
+    rules_load_match(loader, fields[RULES_LIMIT_MATCH].value, rule);
+    if (fields[RULES_LIMIT_KEY].value == NULL) {
+        rules_problem(loader, node,
+                      "`key` is missing; write `key: []` for one state that all share");
+    }
+    rules_load_key(loader, fields[RULES_LIMIT_KEY].value, fields[RULES_LIMIT_ON_MISSING].value,
+                   rule);
+    if (fields[RULES_LIMIT_UNLESS].value != NULL) {
+        load_unless(loader, fields[RULES_LIMIT_UNLESS].value, number, nodes);
+    }
+    uint32_t wrong = loader->wrong; /* no problem is told again for the candidate */
+    rules_load_rate(loader, node, fields, rule);
+    load_behaviour(loader, fields, rule);
+    if (fields[RULES_LIMIT_WHEN].value != NULL) {
+        rules_load_when(loader, &fields[RULES_LIMIT_WHEN], rule);
+    }
+    rules_load_sharing(loader, fields, rule);
+    rules_load_settle(loader, fields, rule);
+    if (fields[RULES_LIMIT_CANDIDATE].value != NULL && loader->wrong == wrong) {
+        rules_load_candidate(loader, fields, rule);
+    }
+    if (fields[RULES_LIMIT_WARN_AT].value != NULL) {
+        rules_load_warn(loader, fields, rule);
+    }
+    count_always(loader, node, rule);
+}
+
+/* An entry of a plan that no limit takes. */
+static void report_unused(struct rules_loader *loader, const struct rules_node *name,
+                          const struct limit_nodes *nodes)
+{
+    if (weir_rules_find(loader->rules, name->text, name->size) >= 0) {
+        rules_problem(loader, name, "the limit `%s` does not take its rate from the plan",
+                      name->text);
+        return;
+    }
+    struct rules_hint room;
+    const char *hint = rules_hint(&room, name->text, name->size, nodes->texts, nodes->text_count);
+    rules_problem(loader, name, "no limit is called `%s`%s", name->text, hint);
+}
+
+void rules_load_limits(struct rules_loader *loader, const struct rules_node *node)
+{
+    struct weir_rules *rules = loader->rules;
+    if (node->kind != RULES_LIST) {
+        rules_problem(loader, node, "`limits` must be a list; `[]` for none");
+        return;
+    }
+    size_t count = node->size;
+    rules->rules = rules_keep(loader, (count + 1) * sizeof(*rules->rules));
+    struct limit_nodes nodes = {
+        .names = rules_borrow(loader, (count + 1) * sizeof(*nodes.names)),
+        .texts = rules_borrow(loader, (count + 1) * sizeof(*nodes.texts)),
+    };
+    struct rules_field(*fields)[RULES_LIMIT_FIELDS] =
+        rules_borrow(loader, (count + 1) * sizeof(*fields));
+    /* Names first: `unless` tells a limit that stands later from one that is not there. */
+    for (uint32_t i = 0; i < count && !loader->no_memory; i++) {
+        name_fields(fields[i]);
+        if (rules_fields(loader, node->items[i], "a limit", fields[i], RULES_LIMIT_FIELDS)) {
+            load_name(loader, node->items[i], &fields[i][RULES_LIMIT_NAME], i, &nodes);
+        }
+        rules->rule_count++;
+    }
+    for (uint32_t i = 0; i < count && !loader->no_memory; i++) {
+        if (node->items[i]->kind == RULES_MAP) {
+            load_limit(loader, node->items[i], fields[i], i, &nodes);
+        }
+    }
+    if (!loader->no_memory) {
+        rules_load_loans(loader, fields[0], nodes.texts, nodes.text_count);
+    }
+    if (loader->no_memory) {
+        return;
+    }
+    for (uint32_t p = 0; p < rules->plan_count; p++) {
+        for (uint32_t e = 0; e < loader->plans[p].entry_count; e++) {
+            const struct rules_plan_entry *entry = &loader->plans[p].entries[e];
+            if (!entry->used) {
+                report_unused(loader, entry->name, &nodes);
+            }
+        }
+    }
+}

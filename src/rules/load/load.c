@@ -1,0 +1,307 @@
+/* Loading a rules file as a whole; see rules.h and loader.h */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rules/load/file.h"
+#include "rules/identity/jwt.h"
+#include "rules/load/loader.h"
+#include "rules/identity/override.h"
+#include "rules/charge/settle.h"
+
+/* The keys of the file, in the order of `top_names`. */
+enum top_field {
+    TOP_VERSION,
+    TOP_SERVER,
+    TOP_STATE,
+    TOP_HEADERS,
+    TOP_IDENTIFY,
+    TOP_KEYS,
+    TOP_DEFAULT_PLAN,
+    TOP_PLANS,
+    TOP_LIMITS,
+    TOP_JWT,
+    TOP_STORE,
+    TOP_IDEMPOTENCY,
+    TOP_ENVOY,
+    TOP_IDENTITIES,
+    TOP_TIMEZONE,
+    TOP_WEBHOOK,
+    TOP_PATHS,
+    TOP_FIELDS,
+};
+
+/* How long a request with an idempotency key may be repeated: longer than clients retry. */
+#define IDEMPOTENCY_NS (UINT64_C(600) * 1000000000)
+
+static const char *const top_names[TOP_FIELDS] = {
+    "version",      "server",     "state",    "headers", "identify", "keys",
+    "default_plan", "plans",      "limits",   "jwt",     "store",    "idempotency",
+    "envoy",        "identities", "timezone", "webhook", "paths",
+};
+
+const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name)
+{
+    size_t folder_size = strlen(loader->folder);
+    bool relative = name.size > 0 && name.data[0] != '/' && folder_size > 0;
+    char *path = rules_keep(loader, folder_size + name.size + 2);
+    if (path != NULL) {
+        snprintf(path, folder_size + name.size + 2, "%s%s%s", relative ? loader->folder : "",
+                 relative ? "/" : "", name.data);
+    }
+    return path;
+}
+
+static void load_keys(struct rules_loader *loader, const struct rules_node *node)
+{
+    struct weir_rules *rules = loader->rules;
+    struct weir_bytes name;
+    if (!rules_read_text(loader, node, "keys", &name)) {
+        return;
+    }
+    const char *path = rules_path_of(loader, name);
+    if (path == NULL) {
+        return;
+    }
+    /* Without sound limits their overrides mean nothing. */
+    struct weir_reason reason = {{0}};
+    int err = rules_keys_load(rules, path, loader->wrong == 0, loader->problems, &reason);
+    if (err == WEIR_ERR_IO || err == WEIR_ERR_NOT_FOUND) {
+        rules_problem(loader, node, "cannot read %s: %s", path, reason.text);
+    }
+    loader->wrong += err == WEIR_ERR_RULES;
+    loader->no_memory |= err == WEIR_ERR_MEMORY;
+}
+
+static void load_version(struct rules_loader *loader, const struct rules_node *node)
+{
+    struct rules_quote quote;
+    if (node->kind != RULES_SCALAR || strcmp(node->text, "1") != 0) {
+        rules_problem(loader, node, "`version` must be 1, not %s",
+                      node->kind == RULES_SCALAR ? rules_quote(&quote, node->text, node->size)
+                                                 : "that");
+    }
+}
+
+static void load_top(struct rules_loader *loader, const struct rules_node *root)
+{
+    struct rules_field fields[TOP_FIELDS];
+    for (int i = 0; i < TOP_FIELDS; i++) {
+        fields[i] = (struct rules_field){top_names[i], NULL, NULL};
+    }
+    if (!rules_fields(loader, root, "a rules file", fields, TOP_FIELDS) ||
+        !rules_fixed_attributes(loader)) {
+        return;
+    }
+    if (fields[TOP_VERSION].value != NULL) {
+        load_version(loader, fields[TOP_VERSION].value);
+    }
+    if (fields[TOP_SERVER].value != NULL) {
+        rules_load_server(loader, fields[TOP_SERVER].value);
+    }
+    if (fields[TOP_STATE].value != NULL) {
+        rules_load_state(loader, fields[TOP_STATE].value);
+    }
+    if (fields[TOP_HEADERS].value != NULL) {
+        rules_load_headers(loader, fields[TOP_HEADERS].value);
+    }
+    if (fields[TOP_STORE].value != NULL) {
+        rules_load_store(loader, fields[TOP_STORE].value);
+    }
+    if (fields[TOP_IDENTITIES].value != NULL) {
+        rules_load_identities(loader, fields[TOP_IDENTITIES].value);
+    }
+    if (fields[TOP_IDEMPOTENCY].value != NULL) {
+        rules_load_idempotency(loader, fields[TOP_IDEMPOTENCY].value);
+    }
+    if (fields[TOP_ENVOY].value != NULL) {
+        rules_load_envoy(loader, fields[TOP_ENVOY].value);
+    }
+    if (fields[TOP_WEBHOOK].value != NULL) {
+        rules_load_webhook(loader, fields[TOP_WEBHOOK].value);
+    }
+    if (fields[TOP_TIMEZONE].value != NULL) {
+        rules_load_timezone(loader, fields[TOP_TIMEZONE].value);
+    }
+    if (fields[TOP_JWT].value != NULL) {
+        rules_load_jwt(loader, fields[TOP_JWT].value);
+    }
+    if (fields[TOP_PATHS].value != NULL) {
+        rules_load_paths(loader, fields[TOP_PATHS].value); /* before the limits: their patterns */
+    }
+    rules_load_plans(loader, fields[TOP_PLANS].value, fields[TOP_DEFAULT_PLAN].value);
+    loader->callers = fields[TOP_KEYS].value != NULL || fields[TOP_IDENTITIES].value != NULL;
+    if (fields[TOP_IDENTIFY].value != NULL && !loader->no_memory) {
+        rules_load_identify(loader, fields[TOP_IDENTIFY].value, loader->callers);
+    }
+    if (fields[TOP_LIMITS].value == NULL) {
+        rules_problem(loader, root, "`limits` is missing; write `limits: []` for none");
+    } else if (!loader->no_memory) {
+        rules_load_limits(loader, fields[TOP_LIMITS].value);
+    }
+    if (fields[TOP_KEYS].value != NULL && !loader->no_memory) {
+        load_keys(loader, fields[TOP_KEYS].value);
+    }
+    if (loader->wrong == 0 && !loader->no_memory) {
+        rules_count_overrides(loader->rules);
+    }
+    if (!loader->no_memory) {
+        rules_check_nodes(loader);
+    }
+}
+
+/* What counts where the file says nothing: design of the server, and loopback as proxy. */
+static bool set_defaults(struct rules_loader *loader)
+{
+    struct weir_settings *settings = &loader->rules->settings;
+    struct weir_cidr *proxies = rules_keep(loader, 2 * sizeof(*proxies));
+    if (proxies == NULL) {
+        return false;
+    }
+    proxies[0] = (struct weir_cidr){{4, {127}}, 8};
+    proxies[1] = (struct weir_cidr){{6, {[15] = 1}}, 128};
+    settings->trusted_proxies = proxies;
+    settings->trusted_proxy_count = 2;
+    settings->trust_unix = true;
+    settings->headers = WEIR_HEADERS_DRAFT | WEIR_HEADERS_X_DELTA;
+    settings->idempotency_ns = IDEMPOTENCY_NS;
+    return true;
+}
+
+static int load_document(struct rules_loader *loader, const char *text, size_t size)
+{
+    struct rules_node *root;
+    int err =
+        rules_document_parse(&root, &loader->scratch, loader->file, text, size, loader->problems);
+    if (err == WEIR_ERR_MEMORY || !set_defaults(loader)) {
+        return WEIR_ERR_MEMORY;
+    }
+    if (root != NULL) {
+        load_top(loader, root);
+    }
+    if (loader->no_memory) {
+        return WEIR_ERR_MEMORY;
+    }
+    if (err < 0 || loader->wrong > 0) {
+        return WEIR_ERR_RULES;
+    }
+    const struct weir_limit_spec once = {.algorithm = WEIR_GCRA,
+                                         .rate = 1,
+                                         .window_ns = loader->rules->settings.idempotency_ns,
+                                         .burst = 1};
+    err = weir_limit_init(&loader->rules->once, &once, NULL);
+    /* A settlement may come at the end of the longest life; its repeat as long after that. */
+    const struct weir_limit_spec settled = {.algorithm = WEIR_GCRA,
+                                            .rate = 1,
+                                            .window_ns = 2 * WEIR_RESERVATION_LIFE_MAX_NS,
+                                            .burst = 1};
+    if (err == 0) {
+        err = weir_limit_init(&loader->rules->settled, &settled, NULL);
+    }
+    if (err == 0) {
+        err = rules_make_warned(loader->rules);
+    }
+    if (err < 0) {
+        return err; /* not within the range that the loader admits */
+    }
+    err = loader->rules->jwt != NULL ? rules_jwt_seal(loader->rules->jwt) : 0;
+    return err < 0 ? err : rules_index_build(loader->rules);
+}
+
+int weir_rules_parse(struct weir_rules **out, const char *name, const char *folder,
+                     const char *text, size_t size, struct weir_problems *problems)
+{
+    *out = NULL;
+    struct weir_rules *rules = calloc(1, sizeof(*rules));
+    if (rules == NULL) {
+        return WEIR_ERR_MEMORY;
+    }
+    atomic_init(&rules->references, 1);
+    rules->default_plan = RULES_NONE;
+    struct rules_loader loader = {
+        .rules = rules, .problems = problems, .file = name, .folder = folder != NULL ? folder : ""};
+    int err = load_document(&loader, text, size);
+    rules_words_free(&loader.plan_limits);
+    rules_arena_free(&loader.scratch);
+    if (err < 0) {
+        rules_problems_sort(problems);
+        weir_rules_unref(rules);
+        return err;
+    }
+    *out = rules;
+    return 0;
+}
+
+static int cannot_read(struct weir_problems *problems, const char *path, const char *why)
+{
+    char message[256];
+    snprintf(message, sizeof(message), "cannot read the file: %s", why);
+    return rules_problem_add(problems, path, 0, 0, message) ? WEIR_ERR_RULES : WEIR_ERR_MEMORY;
+}
+
+/* Reads a whole file, one byte more than is allowed at most; *text is the caller's to free. */
+static int read_file(const char *path, char **text, size_t *size, struct weir_problems *problems)
+{
+    struct weir_reason reason = {{0}};
+    int file = weir_file_open(path, &reason);
+    if (file < 0) {
+        return cannot_read(problems, path, reason.text);
+    }
+    int err = 0;
+    size_t used = 0, room = 65536;
+    char *bytes = malloc(room);
+    while (bytes != NULL && used <= RULES_FILE_MAX) {
+        if (used == room) {
+            char *more = realloc(bytes, room * 2);
+            if (more == NULL) {
+                break;
+            }
+            bytes = more;
+            room *= 2;
+        }
+        ssize_t got = read(file, bytes + used, room - used);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            err = cannot_read(problems, path, strerror(errno));
+        }
+        if (got <= 0) {
+            *text = bytes;
+            *size = used;
+            break;
+        }
+        used += (size_t)got;
+    }
+    close(file);
+    if (err == 0 && used > RULES_FILE_MAX) {
+        *text = bytes; /* the document says that it is too large */
+        *size = used;
+    } else if (err == 0 && *text == NULL) {
+        free(bytes);
+        return WEIR_ERR_MEMORY;
+    }
+    return err;
+}
+
+int weir_rules_load(struct weir_rules **rules, const char *path, struct weir_problems *problems)
+{
+    char *text = NULL;
+    size_t size = 0;
+    *rules = NULL;
+    int err = read_file(path, &text, &size, problems);
+    if (err < 0) {
+        free(text);
+        return err;
+    }
+    const char *slash = strrchr(path, '/');
+    char *folder =
+        slash != NULL ? strndup(path, (size_t)(slash - path) + (slash == path)) : strdup(".");
+    err = folder != NULL ? weir_rules_parse(rules, path, folder, text, size, problems)
+                         : WEIR_ERR_MEMORY;
+    free(folder);
+    free(text);
+    return err;
+}

@@ -1,0 +1,447 @@
+/* `match` of a limit; see loader.h */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "rules/load/loader.h"
+
+#define WANTED_MAX 200 /* bytes of a part's values shown to people */
+
+static bool has_star(struct weir_bytes text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] == '\\' && i + 1 < text.size) {
+            i++;
+        } else if (text.data[i] == '*') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A literal without its backslashes, in memory that stays. */
+static struct weir_bytes unescape(struct rules_loader *loader, struct weir_bytes text)
+{
+    char *kept = rules_keep(loader, text.size + 1);
+    size_t used = 0;
+    for (size_t i = 0; kept != NULL && i < text.size; i++) {
+        if (text.data[i] == '\\' && i + 1 < text.size) {
+            i++;
+        }
+        kept[used++] = text.data[i];
+    }
+    return (struct weir_bytes){kept, used};
+}
+
+static const char *wanted_text(struct rules_loader *loader, const struct rules_items *items)
+{
+    char text[WANTED_MAX];
+    size_t used = 0;
+    for (uint32_t i = 0; i < items->count && items->items[i]->kind == RULES_SCALAR; i++) {
+        struct rules_quote quote;
+        int size = snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? ", " : "",
+                            rules_quote(&quote, items->items[i]->text, items->items[i]->size));
+        if (size < 0 || (size_t)size >= sizeof(text) - used - 5) {
+            memcpy(text + used, ", ...", 5);
+            used += 5;
+            break;
+        }
+        used += (size_t)size;
+    }
+    return rules_keep_text(loader, text, used);
+}
+
+static uint32_t literal_atom(struct rules_loader *loader, uint16_t attribute,
+                             struct weir_bytes value)
+{
+    struct weir_rules *rules = loader->rules;
+    uint32_t atom =
+        rules_words_find(&rules->literals, attribute, rules_text_hash(value.data, value.size),
+                         value.data, value.size);
+    if (atom == RULES_NONE && rules_keep_word(loader, &rules->literals, attribute, value.data,
+                                              value.size, rules->atom_count)) {
+        atom = rules->atom_count++;
+    }
+    return atom;
+}
+
+bool rules_check_method(struct rules_loader *loader, const struct rules_node *node,
+                        struct weir_bytes value)
+{
+    static const char *const methods[] = {"GET",     "HEAD",    "POST",  "PUT",  "DELETE",
+                                          "CONNECT", "OPTIONS", "TRACE", "PATCH"};
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        if (value.size == strlen(methods[i]) &&
+            strncasecmp(value.data, methods[i], value.size) == 0 &&
+            !rules_text_is(value, methods[i])) {
+            rules_problem(loader, node, "methods are case-sensitive (RFC 9110): write `%s`",
+                          methods[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A host as requests have it; a port or another form would never match. */
+static bool check_host(struct rules_loader *loader, const struct rules_node *node,
+                       struct weir_bytes value, struct weir_bytes *normal)
+{
+    char room[WEIR_HOST_MAX];
+    struct weir_reason reason;
+    struct rules_quote quote;
+    rules_quote(&quote, value.data, value.size);
+    if (weir_host_normalise(normal, value, room, &reason) < 0) {
+        rules_problem(loader, node, "host %s: %s", quote.text, reason.text + strlen("host: "));
+        return false;
+    }
+    bool cut =
+        value.data[0] != '[' ? normal->size != value.size : value.data[value.size - 1] != ']';
+    if (cut) {
+        rules_problem(loader, node,
+                      "host %s: hosts are compared without port and final dot; leave them out",
+                      quote.text);
+        return false;
+    }
+    normal->data = rules_keep_text(loader, normal->data, normal->size);
+    return normal->data != NULL;
+}
+
+static bool check_plan(struct rules_loader *loader, const struct rules_node *node,
+                       struct weir_bytes value)
+{
+    struct weir_rules *rules = loader->rules;
+    if (!loader->plans_given || rules_plan_find(rules, value) != RULES_NONE) {
+        return true;
+    }
+    struct rules_quote quote;
+    struct rules_hint room;
+    const char *hint =
+        rules_hint(&room, value.data, value.size, rules->plan_names, rules->plan_count);
+    rules_problem(loader, node, "plan %s is not in `plans`%s",
+                  rules_quote(&quote, value.data, value.size), hint);
+    return false;
+}
+
+/* A glob of what a pattern captures, in the form in which it captures it. */
+static void load_captured(struct rules_loader *loader, const struct rules_node *node,
+                          struct rules_part *part, struct weir_bytes text,
+                          struct weir_bytes *values)
+{
+    unsigned options = loader->rules->path_options;
+    char *kept = rules_keep(loader, text.size + 1);
+    for (size_t i = 0; kept != NULL && i < text.size; i++) {
+        bool encoded = (i >= 1 && text.data[i - 1] == '%') || (i >= 2 && text.data[i - 2] == '%');
+        bool upper = text.data[i] >= 'A' && text.data[i] <= 'Z' && !encoded;
+        bool fold = upper && (options & WEIR_PATH_FOLD_CASE) != 0;
+        kept[i] = (char)(fold ? text.data[i] | 0x20 : text.data[i]);
+    }
+    if ((options & WEIR_PATH_KEEP_PARAMETERS) == 0 && text.size > 0 &&
+        memchr(text.data, ';', text.size) != NULL) {
+        rules_problem(loader, node,
+                      "path parameters (`;…`) are cut off before a pattern captures; leave them "
+                      "out, or say `paths: { parameters: keep }`");
+    }
+    values[part->count++] = (struct weir_bytes){kept, text.size};
+    part->globs = true;
+}
+
+/* One value of a part: a glob, or a literal with its atom. */
+static void load_value(struct rules_loader *loader, const struct rules_node *node,
+                       struct rules_part *part, uint32_t *atoms, struct weir_bytes *values)
+{
+    struct weir_bytes text;
+    if (!rules_read_text(loader, node, part->name, &text)) {
+        return;
+    }
+    bool glob = has_star(text), host = part->attribute == WEIR_ATTR_HOST;
+    if (part->kind == RULES_PART_CAPTURE) {
+        load_captured(loader, node, part, text, values);
+        return;
+    }
+    struct weir_bytes value = {NULL, text.size};
+    uint32_t atom = RULES_NONE;
+    if (glob) {
+        char *kept = rules_keep(loader, text.size + 1);
+        for (size_t i = 0; kept != NULL && i < text.size; i++) {
+            bool upper = host && text.data[i] >= 'A' && text.data[i] <= 'Z';
+            kept[i] = (char)(upper ? text.data[i] | 0x20 : text.data[i]);
+        }
+        value.data = kept;
+        if (host && memchr(text.data, ':', text.size) != NULL) {
+            rules_problem(loader, node, "hosts are compared without port; leave it out");
+        }
+        part->globs = true;
+    } else {
+        value = unescape(loader, text);
+        if (value.data == NULL) {
+            return;
+        }
+        bool good = true;
+        if (host && value.size > 0) {
+            good = check_host(loader, node, value, &value);
+        } else if (part->attribute == WEIR_ATTR_PLAN) {
+            good = check_plan(loader, node, value);
+        } else if (part->attribute == WEIR_ATTR_METHOD) {
+            good = rules_check_method(loader, node, value);
+        }
+        if (!good) {
+            return;
+        }
+        atom = literal_atom(loader, part->attribute, value);
+    }
+    atoms[part->count] = atom;
+    values[part->count++] = value;
+}
+
+int rules_read_pattern(struct rules_loader *loader, struct weir_bytes text,
+                       struct weir_path_pattern *pattern, uint32_t *atom,
+                       struct weir_reason *reason)
+{
+    char room[WEIR_PATH_MAX];
+    size_t used;
+    int err =
+        weir_path_pattern_compile(pattern, text, loader->rules->path_options, room, &used, reason);
+    if (err < 0) {
+        return err;
+    }
+    const char *kept = rules_keep_text(loader, room, used);
+    if (kept == NULL) {
+        return WEIR_ERR_MEMORY;
+    }
+    for (uint8_t i = 0; i < pattern->count; i++) {
+        struct weir_bytes *segment = &pattern->segments[i].text;
+        segment->data = segment->data != NULL ? kept + (segment->data - room) : NULL;
+    }
+    struct weir_rules *rules = loader->rules;
+    *atom = rules_path_trie_add(&rules->paths, pattern, &rules->atom_count);
+    loader->no_memory |= *atom == RULES_NONE;
+    return *atom == RULES_NONE ? WEIR_ERR_MEMORY : 0;
+}
+
+static void load_pattern(struct rules_loader *loader, const struct rules_node *node,
+                         struct rules_part *part, uint32_t *atoms)
+{
+    struct weir_bytes text;
+    struct weir_reason reason;
+    if (!rules_read_text(loader, node, "path", &text)) {
+        return;
+    }
+    int err = rules_read_pattern(loader, text, &loader->patterns[loader->pattern_count],
+                                 &atoms[part->count], &reason);
+    if (err == WEIR_ERR_MEMORY) {
+        return;
+    }
+    if (err < 0) {
+        rules_problem(loader, node, "%s", reason.text);
+        return;
+    }
+    loader->pattern_count++;
+    part->count++;
+}
+
+static void load_prefix(struct rules_loader *loader, const struct rules_node *node,
+                        struct rules_part *part, uint32_t *atoms)
+{
+    struct weir_bytes text;
+    struct weir_cidr cidr;
+    struct rules_quote quote;
+    if (!rules_read_text(loader, node, "client.ip", &text)) {
+        return;
+    }
+    if (weir_cidr_parse(&cidr, text.data, text.size) < 0) {
+        rules_problem(
+            loader, node,
+            "client.ip %s is no address and no prefix as in `10.0.0.0/8` (bits behind the "
+            "prefix must be zero)",
+            rules_quote(&quote, text.data, text.size));
+        return;
+    }
+    struct weir_rules *rules = loader->rules;
+    uint32_t atom = rules_address_trie_add(&rules->addresses, &cidr, &rules->atom_count);
+    loader->no_memory |= atom == RULES_NONE;
+    atoms[part->count++] = atom;
+}
+
+static int compare_atoms(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct rules_place *x = a, *y = b;
+    return x->atom != y->atom ? (x->atom < y->atom ? -1 : 1) : x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Patterns stay in the order of the file, which says whose captures count; to find one among
+ * thousands, there is a list by atom. */
+static void sort_places(struct rules_loader *loader, struct rules_part *part, const uint32_t *atoms)
+{
+    struct rules_place *places = rules_keep(loader, (part->count + 1) * sizeof(*places));
+    for (uint32_t i = 0; places != NULL && i < part->count; i++) {
+        places[i] = (struct rules_place){atoms[i], i};
+    }
+    if (places != NULL) {
+        qsort(places, part->count, sizeof(*places), compare_places);
+    }
+    part->places = places;
+}
+
+static void load_part(struct rules_loader *loader, const struct rules_node *node,
+                      struct rules_part *part)
+{
+    struct rules_items items = rules_items_of(&node);
+    if (items.count == 0) {
+        rules_problem(loader, node, "`%s` is an empty list, which nothing matches", part->name);
+        return;
+    }
+    uint32_t *atoms = rules_keep(loader, items.count * sizeof(*atoms));
+    struct weir_bytes *values = rules_keep(loader, items.count * sizeof(*values));
+    part->wanted = wanted_text(loader, &items);
+    if (part->kind == RULES_PART_PATH) {
+        loader->patterns = rules_borrow(loader, items.count * sizeof(*loader->patterns));
+    }
+    for (uint32_t i = 0; i < items.count && !loader->no_memory; i++) {
+        if (part->kind == RULES_PART_PATH) {
+            load_pattern(loader, items.items[i], part, atoms);
+        } else if (part->kind == RULES_PART_ADDRESS) {
+            load_prefix(loader, items.items[i], part, atoms);
+        } else {
+            load_value(loader, items.items[i], part, atoms, values);
+        }
+    }
+    if (part->kind == RULES_PART_PATH && atoms != NULL) {
+        sort_places(loader, part, atoms);
+    } else if (!part->globs && atoms != NULL) {
+        qsort(atoms, part->count, sizeof(*atoms), compare_atoms);
+    }
+    part->atoms = atoms;
+    part->values = values;
+}
+
+const int8_t *rules_capture(struct rules_loader *loader, const struct rules_node *node,
+                            struct weir_bytes name)
+{
+    struct weir_bytes wanted = {name.data + 5, name.size - 5}; /* behind "path." */
+    int8_t *segments = rules_keep(loader, loader->pattern_count + 1);
+    bool found = false;
+    for (uint32_t p = 0; segments != NULL && p < loader->pattern_count; p++) {
+        const struct weir_path_pattern *pattern = &loader->patterns[p];
+        segments[p] = -1;
+        for (uint8_t i = 0; i < pattern->count; i++) {
+            const struct weir_bytes *text = &pattern->segments[i].text;
+            if (pattern->segments[i].kind == WEIR_SEGMENT_ANY && text->data != NULL &&
+                text->size == wanted.size && memcmp(text->data, wanted.data, text->size) == 0) {
+                segments[p] = (int8_t)i;
+                found = true;
+            }
+        }
+    }
+    if (!found && segments != NULL) {
+        struct rules_quote quote;
+        rules_problem(loader, node, "%s: the `path` of this limit's match names no `:%.*s`",
+                      rules_quote(&quote, name.data, name.size), (int)wanted.size, wanted.data);
+        return NULL;
+    }
+    return segments;
+}
+
+/* Tells what kind of part a key of `match` is; false after a problem. */
+static bool name_part(struct rules_loader *loader, const struct rules_node *key,
+                      struct rules_part *part)
+{
+    struct weir_bytes name;
+    if (!rules_read_text(loader, key, "match", &name)) {
+        return false;
+    }
+    uint8_t bits4, bits6;
+    int address = rules_read_address_name(loader, key, name, &bits4, &bits6);
+    if (address < 0) {
+        return false;
+    }
+    if (name.size > 5 && memcmp(name.data, "path.", 5) == 0) {
+        part->kind = RULES_PART_CAPTURE;
+        part->attribute = WEIR_ATTR_PATH;
+        part->segments = rules_capture(loader, key, name);
+        part->name = rules_keep_text(loader, name.data, name.size);
+        return part->segments != NULL && part->name != NULL;
+    }
+    if (address > 0 && !rules_text_is(name, "client.ip")) {
+        rules_problem(loader, key,
+                      "in `match` the prefix stands in the value: `client.ip: "
+                      "10.0.0.0/8`");
+        return false;
+    }
+    int attribute = rules_intern_attribute(loader, key, name);
+    if (attribute < 0) {
+        return false;
+    }
+    part->kind = attribute == WEIR_ATTR_PATH        ? RULES_PART_PATH
+                 : attribute == WEIR_ATTR_CLIENT_IP ? RULES_PART_ADDRESS
+                                                    : RULES_PART_VALUES;
+    part->secret = rules_is_secret(loader->rules, (uint16_t)attribute);
+    part->attribute = (uint16_t)attribute;
+    part->name = loader->rules->attribute_names[attribute];
+    return true;
+}
+
+static void count_globs(struct rules_loader *loader, const struct rules_node *node,
+                        const struct rules_rule *rule)
+{
+    for (uint32_t i = 0; i < rule->part_count; i++) {
+        if (!rule->parts[i].globs) {
+            return;
+        }
+    }
+    if (rule->part_count > 0 && ++loader->globs_only == RULES_GLOBS_MAX + 1) {
+        rules_problem(loader, node,
+                      "more than %d limits can be found only by a glob; give this one a literal, a "
+                      "path or an address to match",
+                      RULES_GLOBS_MAX);
+    }
+}
+
+void rules_load_match(struct rules_loader *loader, const struct rules_node *node,
+                      struct rules_rule *rule)
+{
+    loader->pattern_count = 0;
+    loader->patterns = NULL;
+    if (node == NULL) {
+        return;
+    }
+    if (node->kind != RULES_MAP) {
+        rules_problem(loader, node, "`match` must be a mapping of attributes to values");
+        return;
+    }
+    if (node->size / 2 > RULES_PARTS_MAX) {
+        rules_problem(loader, node, "`match` has more than %d parts", RULES_PARTS_MAX);
+        return;
+    }
+    struct rules_part *parts = rules_keep(loader, (node->size / 2 + 1) * sizeof(*parts));
+    rule->parts = parts;
+    /* The path first, because its names are parts themselves; what is about the caller last. */
+    for (int turn = 0; turn < 3; turn++) {
+        for (uint32_t i = 0; i < node->size && !loader->no_memory; i += 2) {
+            const struct rules_node *key = node->items[i];
+            struct weir_bytes name = {key->text, key->size};
+            if (key->kind != RULES_SCALAR) {
+                continue;
+            }
+            bool caller = rules_text_is(name, "user") || rules_text_is(name, "org") ||
+                          rules_text_is(name, "plan");
+            if ((rules_text_is(name, "path") ? 0 : caller ? 2 : 1) != turn) {
+                continue;
+            }
+            struct rules_part *part = &parts[rule->part_count];
+            memset(part, 0, sizeof(*part));
+            if (name_part(loader, key, part)) {
+                load_part(loader, node->items[i + 1], part);
+                rule->path_part = part->kind == RULES_PART_PATH ? part : rule->path_part;
+                rule->part_count++;
+            }
+        }
+    }
+    count_globs(loader, node, rule);
+}

@@ -1,0 +1,167 @@
+/* `plans`, `default_plan` and `identify`; see loader.h */
+#include <string.h>
+
+#include "rules/load/loader.h"
+
+/* Names of limits and plans: 1..64 of [a-z0-9._-]. */
+bool rules_check_name(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                      struct weir_bytes *name)
+{
+    struct rules_quote quote;
+    if (!rules_read_text(loader, node, what, name)) {
+        return false;
+    }
+    bool valid = name->size >= 1 && name->size <= RULES_NAME_MAX;
+    for (size_t i = 0; valid && i < name->size; i++) {
+        char byte = name->data[i];
+        valid = (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '.' ||
+                byte == '_' || byte == '-';
+    }
+    if (!valid) {
+        rules_problem(loader, node, "%s %s must be 1 to %d of a-z, 0-9, `.`, `_`, `-`", what,
+                      rules_quote(&quote, name->data, name->size), RULES_NAME_MAX);
+    }
+    return valid;
+}
+
+static void load_entries(struct rules_loader *loader, const struct rules_node *node,
+                         uint32_t number)
+{
+    struct rules_plan *plan = &loader->plans[number];
+    if (node->kind != RULES_MAP) {
+        rules_problem(loader, node, "a plan must be a mapping of limits to rates; `{}` for none");
+        return;
+    }
+    plan->entries = rules_borrow(loader, (node->size / 2 + 1) * sizeof(*plan->entries));
+    for (uint32_t i = 0; i < node->size && !loader->no_memory; i += 2) {
+        const struct rules_node *name = node->items[i];
+        struct weir_bytes text;
+        if (name->kind != RULES_SCALAR || !rules_check_name(loader, name, "limit", &text)) {
+            continue;
+        }
+        uint64_t hash = rules_text_hash(text.data, text.size);
+        if (rules_words_find(&loader->plan_limits, number, hash, text.data, text.size) !=
+            RULES_NONE) {
+            continue; /* twice: reported by the document */
+        }
+        plan->entries[plan->entry_count].name = name;
+        plan->entries[plan->entry_count].value = node->items[i + 1];
+        rules_keep_word(loader, &loader->plan_limits, number, name->text, name->size,
+                        plan->entry_count++);
+    }
+}
+
+static void load_default(struct rules_loader *loader, const struct rules_node *node)
+{
+    struct weir_rules *rules = loader->rules;
+    struct weir_bytes name;
+    struct rules_quote quote;
+    loader->default_given = true;
+    if (!rules_read_text(loader, node, "default_plan", &name)) {
+        return;
+    }
+    rules->default_plan = rules_plan_find(rules, name);
+    if (rules->default_plan == RULES_NONE) {
+        struct rules_hint room;
+        const char *hint =
+            rules_hint(&room, name.data, name.size, rules->plan_names, rules->plan_count);
+        rules_problem(loader, node, "`default_plan` %s is not in `plans`%s",
+                      rules_quote(&quote, name.data, name.size), hint);
+    }
+}
+
+void rules_load_plans(struct rules_loader *loader, const struct rules_node *plans,
+                      const struct rules_node *default_plan)
+{
+    struct weir_rules *rules = loader->rules;
+    loader->plans_given = plans != NULL;
+    if (plans != NULL && plans->kind != RULES_MAP) {
+        rules_problem(loader, plans, "`plans` must be a mapping of plans");
+        plans = NULL;
+    }
+    uint32_t count = plans != NULL ? plans->size / 2 : 0;
+    rules->plan_names = rules_keep(loader, (count + 1) * sizeof(*rules->plan_names));
+    loader->plans = rules_borrow(loader, (count + 1) * sizeof(*loader->plans));
+    for (uint32_t i = 0; i < count && !loader->no_memory; i++) {
+        const struct rules_node *node = plans->items[2 * i];
+        struct weir_bytes name;
+        if (node->kind != RULES_SCALAR || !rules_check_name(loader, node, "plan", &name) ||
+            rules_plan_find(rules, name) != RULES_NONE) {
+            continue;
+        }
+        uint32_t number = rules->plan_count;
+        const char *kept = rules_keep_text(loader, name.data, name.size);
+        if (kept == NULL || !rules_keep_word(loader, &rules->plans, 0, kept, name.size, number)) {
+            return;
+        }
+        rules->plan_names[number] = kept;
+        rules->plan_count++;
+        loader->plans[number].name = node;
+        load_entries(loader, plans->items[2 * i + 1], number);
+    }
+    if (default_plan != NULL && !loader->no_memory) {
+        load_default(loader, default_plan);
+    }
+}
+
+static void load_source(struct rules_loader *loader, const struct rules_node *node, bool have_keys)
+{
+    struct weir_rules *rules = loader->rules;
+    struct rules_identify source = {0};
+    struct weir_bytes name;
+    struct rules_quote quote;
+    if (!rules_read_text(loader, node, "identify", &name)) {
+        return;
+    }
+    int address = rules_read_address_name(loader, node, name, &source.bits4, &source.bits6);
+    if (address < 0) {
+        return;
+    }
+    bool token = rules_text_is(name, "jwt");
+    if (token && rules->jwt == NULL) {
+        rules_problem(loader, node, "`jwt` is read as `jwt:` says, which this file does not give");
+        return;
+    }
+    source.kind = token ? RULES_BY_TOKEN : address > 0 ? RULES_BY_ADDRESS : RULES_BY_KEY;
+    if (source.kind == RULES_BY_KEY) {
+        int attribute = rules_intern_attribute(loader, node, name);
+        bool capture = name.size > 5 && memcmp(name.data, "path.", 5) == 0;
+        if (attribute < 0) {
+            return;
+        }
+        rules_quote(&quote, name.data, name.size);
+        if (name.size > 4 && memcmp(name.data, "jwt.", 4) == 0) {
+            rules_problem(loader, node, "%s: write `jwt`, and in `jwt:` which claim is the `user`",
+                          quote.text);
+            return;
+        }
+        if (attribute < WEIR_ATTR_TLS_NAME || capture) {
+            rules_problem(loader, node,
+                          "%s cannot identify a caller; `client.ip`, a header or another attribute "
+                          "can",
+                          quote.text);
+            return;
+        }
+        if (!have_keys) {
+            rules_problem(loader, node,
+                          "%s is looked up in `keys` and `identities`, and this file gives neither",
+                          quote.text);
+            return;
+        }
+        source.attribute = (uint16_t)attribute;
+    }
+    if (rules->identify_count == RULES_SOURCES_MAX) {
+        rules_problem(loader, node, "`identify` has more than %d sources", RULES_SOURCES_MAX);
+        return;
+    }
+    rules->identify[rules->identify_count++] = source;
+}
+
+void rules_load_identify(struct rules_loader *loader, const struct rules_node *identify,
+                         bool have_keys)
+{
+    struct rules_items items = rules_items_of(&identify);
+    for (uint32_t i = 0; i < items.count; i++) {
+        load_source(loader, items.items[i], have_keys);
+    }
+}

@@ -1,0 +1,42 @@
+/* Collecting the problems of a file, and words for them.
+ *
+ * A file is checked to its end, so that all its problems are told in one run. Values that are
+ * quoted in a message are cut and escaped first: a message is always one line of printable text.
+ */
+#ifndef WEIR_RULES_LOAD_PROBLEMS_H
+#define WEIR_RULES_LOAD_PROBLEMS_H
+
+#include <stdbool.h>
+
+#include "rules/rules.h"
+
+/* Adds one problem; line and column count from 1 (0: none). Past WEIR_PROBLEMS_MAX it is only
+ * counted. Returns false when memory is out. */
+bool rules_problem_add(struct weir_problems *problems, const char *file, uint32_t line,
+                       uint32_t column, const char *message);
+
+/* Puts the problems of each file in the order of line and column; files stay in the order in which
+ * they first came. */
+void rules_problems_sort(struct weir_problems *problems);
+
+/* A value as it may stand in a message: in backquotes, at most 60 bytes of it, escaped. */
+#define RULES_QUOTE_MAX 272
+struct rules_quote {
+    char text[RULES_QUOTE_MAX];
+};
+const char *rules_quote(struct rules_quote *quote, const char *text, size_t size);
+
+/* The word of `words` (count of them) that `text` may be a mistyping of, or NULL: at most a third
+ * of its letters, and at most 3, inserted, removed, changed or swapped (Damerau, 1964). */
+const char *rules_nearest(const char *text, size_t size, const char *const *words, size_t count);
+
+/* What a message about an unknown word ends with: "; did you mean `nearest`?", or nothing. The word
+ * has 32 bytes at most (problems.c). */
+#define RULES_HINT_MAX 64
+struct rules_hint {
+    char text[RULES_HINT_MAX];
+};
+const char *rules_hint(struct rules_hint *hint, const char *text, size_t size,
+                       const char *const *words, size_t count);
+
+#endif

@@ -1,0 +1,393 @@
+/* `algorithm`, `rate` and what belongs to them; see loader.h */
+#include <string.h>
+
+#include "core/bucket.h"
+#include "rules/load/loader.h"
+#include "rules/load/numbers.h"
+
+#define LIFE_DEFAULT_NS (UINT64_C(30) * 1000000000)
+
+static const char *const algorithms[] = {"fixed_window", "sliding_window", "sliding_log",
+                                         "token_bucket", "gcra",           "leaky_bucket",
+                                         "concurrency"};
+#define ALGORITHM_COUNT (sizeof(algorithms) / sizeof(algorithms[0]))
+
+/* Where a limit's numbers come from, while they are put together. */
+struct numbers {
+    struct rules_loader *loader;
+    const struct rules_field *fields;
+    struct weir_limit_spec spec;
+    uint8_t unit; /* of the quota at hand */
+    bool wrong;   /* a problem that makes compiling pointless */
+};
+
+static const struct rules_node *value_of(const struct numbers *numbers,
+                                         enum rules_limit_field field)
+{
+    return numbers->fields[field].value;
+}
+
+/* A key that the algorithm has no use for. */
+static void misplaced(struct numbers *numbers, enum rules_limit_field field, const char *belongs)
+{
+    const struct rules_field *at = &numbers->fields[field];
+    if (at->value != NULL) {
+        rules_problem(numbers->loader, at->key, "`%s` belongs to %s, not to %s", at->name, belongs,
+                      weir_algorithm_name(numbers->spec.algorithm));
+    }
+}
+
+static void read_algorithm(struct numbers *numbers)
+{
+    const struct rules_node *node = value_of(numbers, RULES_LIMIT_ALGORITHM);
+    bool quota = value_of(numbers, RULES_LIMIT_QUOTA) != NULL;
+    numbers->spec.algorithm = quota ? WEIR_QUOTA : WEIR_SLIDING_WINDOW;
+    if (quota) {
+        misplaced(numbers, RULES_LIMIT_ALGORITHM, "limits with a rate");
+    } else if (node != NULL) {
+        int choice =
+            rules_read_choice(numbers->loader, node, "algorithm", algorithms, ALGORITHM_COUNT);
+        numbers->wrong = choice < 0;
+        if (choice >= 0) {
+            /* leaky_queue has no name of its own. */
+            numbers->spec.algorithm =
+                choice > WEIR_LEAKY_BUCKET ? WEIR_CONCURRENCY : (enum weir_algorithm)choice;
+        }
+    }
+    const struct rules_node *queue = value_of(numbers, RULES_LIMIT_QUEUE);
+    bool queued = false;
+    if (queue != NULL && numbers->spec.algorithm != WEIR_LEAKY_BUCKET) {
+        if (!numbers->wrong) {
+            misplaced(numbers, RULES_LIMIT_QUEUE, "leaky_bucket");
+        }
+    } else if (queue != NULL && rules_read_bool(numbers->loader, queue, "queue", &queued) &&
+               queued) {
+        numbers->spec.algorithm = WEIR_LEAKY_QUEUE;
+    }
+}
+
+static void read_window_options(struct numbers *numbers)
+{
+    struct rules_loader *loader = numbers->loader;
+    if (numbers->spec.algorithm != WEIR_SLIDING_WINDOW) {
+        misplaced(numbers, RULES_LIMIT_SEGMENTS, "sliding_window");
+        misplaced(numbers, RULES_LIMIT_STRICT, "sliding_window");
+        return;
+    }
+    const struct rules_node *segments = value_of(numbers, RULES_LIMIT_SEGMENTS);
+    const struct rules_node *strict = value_of(numbers, RULES_LIMIT_STRICT);
+    uint64_t count = 0;
+    if (segments != NULL) {
+        numbers->wrong |=
+            !rules_read_number(loader, segments, "segments", 1, WEIR_SEGMENTS_MAX, &count);
+        numbers->spec.segments = (uint32_t)count;
+    }
+    if (strict != NULL) {
+        numbers->wrong |= !rules_read_bool(loader, strict, "strict", &numbers->spec.strict);
+    }
+}
+
+/* Compiles the spec; `node` is where its rate stands. */
+static void compile(struct numbers *numbers, const struct weir_limit_spec *spec,
+                    const struct rules_node *node, struct weir_limit *limit)
+{
+    struct weir_reason reason = {{0}};
+    const struct rules_node *segments = value_of(numbers, RULES_LIMIT_SEGMENTS);
+    if (numbers->wrong) {
+        return;
+    }
+    switch (rules_numbers_compile(spec, numbers->loader->rules->shared, limit, &reason)) {
+    case RULES_FAULT_NONE:
+        return;
+    case RULES_FAULT_LIFE:
+        node = value_of(numbers, RULES_LIMIT_LIFE);
+        break;
+    case RULES_FAULT_SEGMENTS:
+        node = value_of(numbers, RULES_LIMIT_RATE) == node ? segments : node;
+        break;
+    case RULES_FAULT_SHARED:
+        node = segments;
+        break;
+    default:
+        break;
+    }
+    rules_problem(numbers->loader, node, "%s", reason.text);
+}
+
+/* What stands where a rate does, in the words of the algorithm; false after a problem. */
+static bool read_numbers(struct numbers *numbers, const struct rules_node *node,
+                         struct weir_rate *rate)
+{
+    uint8_t algorithm = (uint8_t)numbers->spec.algorithm;
+    const char *what = algorithm == WEIR_CONCURRENCY ? "limit"
+                       : algorithm == WEIR_QUOTA     ? "quota"
+                                                     : "rate";
+    struct weir_bytes text;
+    struct weir_reason reason = {{0}};
+    memset(rate, 0, sizeof(*rate));
+    if (!rules_read_text(numbers->loader, node, what, &text)) {
+        return false;
+    }
+    if (rules_numbers_parse(algorithm, text, rate, &numbers->unit, &reason) < 0) {
+        rules_problem(numbers->loader, node, "%s", reason.text);
+        return false;
+    }
+    return true;
+}
+
+/* The numbers of `node` into `spec`; false after a problem. */
+static bool use_numbers(struct numbers *numbers, const struct weir_rate *rate,
+                        const struct rules_node *node, struct weir_limit_spec *spec)
+{
+    struct weir_reason reason = {{0}};
+    if (spec->algorithm == WEIR_QUOTA) {
+        spec->rate = rate->count;
+        return rules_load_quota(numbers->loader, numbers->fields, numbers->unit, spec);
+    }
+    if (rules_numbers_use(rate, spec, &reason) < 0) {
+        rules_problem(numbers->loader, node, "%s", reason.text);
+        return false;
+    }
+    return true;
+}
+
+/* Tells where one of the rates before makes this one useless, or the other way round. */
+static void compare_rates(struct numbers *numbers, const struct rules_node *list, uint32_t number,
+                          const struct weir_limit *limits)
+{
+    const struct weir_limit *limit = &limits[number];
+    for (uint32_t i = 0; i < number && limit->spec.window_ns > 0; i++) {
+        const struct weir_limit *other = &limits[i];
+        int useless = other->spec.window_ns > 0 ? rules_useless(limit, other) : 0;
+        if (useless != 0) {
+            rules_problem(numbers->loader, list->items[number],
+                          "beside `%s` the rate `%s` never denies anything; leave it out",
+                          list->items[useless == 1 ? i : number]->text,
+                          list->items[useless == 1 ? number : i]->text);
+            return;
+        }
+    }
+}
+
+/* Several rates: all of them count. */
+static void load_rates(struct numbers *numbers, const struct rules_node *list,
+                       struct rules_rates *rates)
+{
+    struct rules_loader *loader = numbers->loader;
+    if (list->size < 2 || list->size > WEIR_RATES_MAX) {
+        rules_problem(loader, list, "a list of rates has 2 to %d of them, not %u", WEIR_RATES_MAX,
+                      list->size);
+        return;
+    }
+    struct weir_limit *limits = rules_keep(loader, list->size * sizeof(*limits));
+    for (uint32_t i = 0; i < list->size && limits != NULL; i++) {
+        const struct rules_node *node = list->items[i];
+        struct weir_limit_spec spec = numbers->spec;
+        struct weir_rate rate;
+        if (!read_numbers(numbers, node, &rate)) {
+            continue;
+        }
+        if (rate.kind != WEIR_RATE_COUNT) {
+            rules_problem(loader, node, "`%s` cannot stand among several rates", node->text);
+        } else if (use_numbers(numbers, &rate, node, &spec)) {
+            compile(numbers, &spec, node, &limits[i]);
+            compare_rates(numbers, list, i, limits);
+        }
+    }
+    rates->limits = limits;
+    rates->count = limits != NULL ? (uint8_t)list->size : 0;
+}
+
+/* Whether a list may stand where the numbers do: for quotas and concurrency there is one. */
+static bool is_list(const struct numbers *numbers, const struct rules_node *node)
+{
+    return node->kind == RULES_LIST && numbers->spec.algorithm != WEIR_QUOTA &&
+           numbers->spec.algorithm != WEIR_CONCURRENCY;
+}
+
+/* One rate, compiled. */
+static void load_single(struct numbers *numbers, const struct weir_limit_spec *spec,
+                        const struct rules_node *node, struct rules_rates *rates)
+{
+    rates->limits = rules_keep(numbers->loader, sizeof(*rates->limits));
+    if (rates->limits != NULL) {
+        rates->count = 1;
+        compile(numbers, spec, node, rates->limits);
+    }
+}
+
+/* One plan's numbers for this limit. */
+static void load_plan_limit(struct numbers *numbers, const struct rules_plan_entry *entry,
+                            struct rules_rates *out)
+{
+    struct weir_rate rate;
+    struct weir_limit_spec spec = numbers->spec;
+    if (is_list(numbers, entry->value)) {
+        load_rates(numbers, entry->value, out);
+        return;
+    }
+    if (!read_numbers(numbers, entry->value, &rate)) {
+        return;
+    }
+    if (rate.kind == WEIR_RATE_PLAN) {
+        rules_problem(numbers->loader, entry->value, "`plan` cannot stand in a plan");
+    } else if (rate.kind == WEIR_RATE_COUNT && use_numbers(numbers, &rate, entry->value, &spec)) {
+        load_single(numbers, &spec, entry->value, out);
+    }
+}
+
+static void load_plans(struct numbers *numbers, const struct rules_node *node,
+                       struct rules_rule *rule)
+{
+    struct rules_loader *loader = numbers->loader;
+    struct weir_rules *rules = loader->rules;
+    if (!loader->default_given) {
+        rules_problem(loader, node, "`plan` needs `default_plan`, for callers without a plan");
+    }
+    rule->plans = rules_keep(loader, (rules->plan_count + 1) * sizeof(*rule->plans));
+    uint64_t hash = rules_text_hash(rule->name, rule->name_size);
+    for (uint32_t p = 0; p < rules->plan_count && rule->plans != NULL; p++) {
+        uint32_t entry =
+            rules_words_find(&loader->plan_limits, p, hash, rule->name, rule->name_size);
+        if (entry == RULES_NONE) {
+            rules_problem(loader, loader->plans[p].name, "plan `%s` lacks the limit `%s`",
+                          rules->plan_names[p], rule->name);
+            continue;
+        }
+        loader->plans[p].entries[entry].used = true;
+        load_plan_limit(numbers, &loader->plans[p].entries[entry], &rule->plans[p]);
+    }
+}
+
+static void load_concurrency(struct numbers *numbers, const struct rules_node *limit,
+                             struct weir_rate *rate, const struct rules_node **node)
+{
+    struct rules_loader *loader = numbers->loader;
+    const struct rules_node *life = value_of(numbers, RULES_LIMIT_LIFE);
+    misplaced(numbers, RULES_LIMIT_RATE, "the other algorithms");
+    misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
+    numbers->spec.window_ns = LIFE_DEFAULT_NS;
+    struct weir_bytes text;
+    struct weir_reason reason;
+    if (life != NULL && rules_read_text(loader, life, "life", &text) &&
+        weir_duration_parse(&numbers->spec.window_ns, text.data, text.size, &reason) < 0) {
+        rules_problem(loader, life, "%s", reason.text);
+        numbers->wrong = true;
+    }
+    *node = value_of(numbers, RULES_LIMIT_LIMIT);
+    if (*node == NULL) {
+        rules_problem(loader, limit, "concurrency needs `limit`, how many may be in flight");
+        numbers->wrong = true;
+    } else {
+        numbers->wrong |= !read_numbers(numbers, *node, rate);
+    }
+}
+
+static void load_period(struct numbers *numbers, struct weir_rate *rate,
+                        const struct rules_node **node)
+{
+    misplaced(numbers, RULES_LIMIT_RATE, "limits without a quota");
+    misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
+    misplaced(numbers, RULES_LIMIT_LIMIT, "concurrency");
+    misplaced(numbers, RULES_LIMIT_LIFE, "concurrency");
+    *node = value_of(numbers, RULES_LIMIT_QUOTA);
+    numbers->wrong |= !read_numbers(numbers, *node, rate);
+}
+
+static void load_count(struct numbers *numbers, const struct rules_node *limit,
+                       struct weir_rate *rate, const struct rules_node **node)
+{
+    struct rules_loader *loader = numbers->loader;
+    const struct rules_node *burst = value_of(numbers, RULES_LIMIT_BURST);
+    misplaced(numbers, RULES_LIMIT_LIMIT, "concurrency");
+    misplaced(numbers, RULES_LIMIT_LIFE, "concurrency");
+    *node = value_of(numbers, RULES_LIMIT_RATE);
+    if (*node == NULL) {
+        rules_problem(loader, limit, "`rate` is missing");
+        numbers->wrong = true;
+    } else if (!is_list(numbers, *node)) {
+        numbers->wrong |= !read_numbers(numbers, *node, rate);
+    }
+    if (burst == NULL) {
+        return;
+    }
+    if (!bucket_is(numbers->spec.algorithm)) {
+        misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
+    } else if (*node != NULL && is_list(numbers, *node)) {
+        rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key,
+                      "of several rates each has its own burst: `[10/s burst 20, 500/h]`");
+    } else if (rate->kind != WEIR_RATE_COUNT) {
+        rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key, "%s",
+                      rate->kind == WEIR_RATE_PLAN
+                          ? "with `rate: plan` the burst stands in the plans: `100/min burst 20`"
+                          : "an unlimited rate has no burst");
+        numbers->wrong = true;
+    } else if (rate->burst > 0) {
+        rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key,
+                      "the burst is given in `rate` already");
+        numbers->wrong = true;
+    } else {
+        numbers->wrong |=
+            !rules_read_number(loader, burst, "burst", 1, WEIR_BUCKET_MAX, &numbers->spec.burst);
+    }
+}
+
+/* What is left without numbers, for callers who have others. */
+static void keep_blank(struct numbers *numbers, struct rules_rule *rule)
+{
+    const struct rules_node *rollover = value_of(numbers, RULES_LIMIT_ROLLOVER);
+    struct rules_blank *blank = rules_keep(numbers->loader, sizeof(*blank));
+    struct weir_reason reason;
+    if (blank == NULL) {
+        return;
+    }
+    blank->spec = numbers->spec;
+    blank->spec.rate = blank->spec.burst = 0;
+    if (rollover != NULL && rollover->kind == RULES_SCALAR) {
+        struct weir_bytes text = {rollover->text, rollover->size};
+        if (rules_rollover_parse(text, UINT64_MAX, &blank->rollover, &reason) < 0) {
+            blank->rollover = (struct rules_rollover){0, false}; /* told where it counts */
+        }
+    }
+    rule->blank = blank;
+}
+
+void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit,
+                     struct rules_field *fields, struct rules_rule *rule)
+{
+    struct numbers numbers = {.loader = loader, .fields = fields};
+    struct weir_rate rate = {.kind = WEIR_RATE_COUNT};
+    const struct rules_node *node = NULL;
+    read_algorithm(&numbers);
+    rule->algorithm = (uint8_t)numbers.spec.algorithm;
+    if (numbers.wrong) {
+        return; /* without the algorithm nothing else can be judged */
+    }
+    read_window_options(&numbers);
+    if (numbers.spec.algorithm != WEIR_QUOTA) {
+        misplaced(&numbers, RULES_LIMIT_TIMEZONE, "quotas");
+        misplaced(&numbers, RULES_LIMIT_ANCHOR, "quotas");
+        misplaced(&numbers, RULES_LIMIT_ROLLOVER, "quotas");
+    }
+    if (numbers.spec.algorithm == WEIR_CONCURRENCY) {
+        load_concurrency(&numbers, limit, &rate, &node);
+    } else if (numbers.spec.algorithm == WEIR_QUOTA) {
+        load_period(&numbers, &rate, &node);
+    } else {
+        load_count(&numbers, limit, &rate, &node);
+    }
+    if (node == NULL || loader->no_memory) {
+        return;
+    }
+    if (loader->callers && !numbers.wrong) {
+        keep_blank(&numbers, rule);
+    }
+    if (is_list(&numbers, node)) {
+        load_rates(&numbers, node, &rule->rates);
+    } else if (rate.kind == WEIR_RATE_PLAN) {
+        load_plans(&numbers, node, rule);
+    } else if (rate.kind == WEIR_RATE_COUNT && !numbers.wrong &&
+               use_numbers(&numbers, &rate, node, &numbers.spec)) {
+        load_single(&numbers, &numbers.spec, node, &rule->rates);
+    }
+}

@@ -1,0 +1,178 @@
+/* Names of attributes; see load/loader.h */
+#include <string.h>
+#include <strings.h>
+
+#include "rules/identity/jwt.h"
+#include "rules/load/loader.h"
+
+static const char *const fixed_names[WEIR_ATTR_FIRST_NAMED] = {
+    [WEIR_ATTR_METHOD] = "method",
+    [WEIR_ATTR_PATH] = "path",
+    [WEIR_ATTR_HOST] = "host",
+    [WEIR_ATTR_CLIENT_IP] = "client.ip",
+    [WEIR_ATTR_USER] = "user",
+    [WEIR_ATTR_ORG] = "org",
+    [WEIR_ATTR_PLAN] = "plan",
+    [WEIR_ATTR_TLS_NAME] = "tls.client.name",
+    [WEIR_ATTR_TLS_CN] = "tls.client.cn",
+};
+
+bool rules_fixed_attributes(struct rules_loader *loader)
+{
+    struct weir_rules *rules = loader->rules;
+    for (uint32_t i = 0; i < WEIR_ATTR_FIRST_NAMED; i++) {
+        const char *name = fixed_names[i];
+        rules->attribute_names[i] = name;
+        if (!rules_keep_word(loader, &rules->attributes, 0, name, strlen(name), i)) {
+            return false;
+        }
+    }
+    rules->attribute_count = WEIR_ATTR_FIRST_NAMED;
+    return true;
+}
+
+static bool name_byte(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || byte == '.' || byte == '_' || byte == '-';
+}
+
+/* RFC 9110 5.6.2: what a field name may have beyond name_byte. */
+static bool header_byte(char byte)
+{
+    return name_byte(byte) || (byte != '\0' && strchr("!#$%&'*+^`|~", byte) != NULL);
+}
+
+static bool check_name(struct rules_loader *loader, const struct rules_node *node,
+                       struct weir_bytes name, bool header)
+{
+    struct rules_quote quote;
+    rules_quote(&quote, name.data, name.size);
+    if (name.size == 0 || name.size > RULES_ATTRIBUTE_NAME_MAX) {
+        rules_problem(loader, node, "an attribute's name has 1 to %d bytes",
+                      RULES_ATTRIBUTE_NAME_MAX);
+        return false;
+    }
+    for (size_t i = 0; i < name.size; i++) {
+        if (!(header ? header_byte(name.data[i]) : name_byte(name.data[i]))) {
+            rules_problem(loader, node,
+                          "%s is no attribute: a name has letters, digits, `.`, `_` and `-`",
+                          quote.text);
+            return false;
+        }
+    }
+    if (header && name.size == strlen("header.")) {
+        rules_problem(loader, node, "`header.` needs the name of a header field");
+        return false;
+    }
+    if (rules_text_is(name, "path.")) {
+        rules_problem(loader, node, "`path.` needs the name of a segment that a pattern captures");
+        return false;
+    }
+    /* Not by likeness: client_id is a good name. */
+    static const char *const mistaken[] = {"ip", "client_ip", "client-ip", "clientip",
+                                           "remote_addr"};
+    bool client = name.size >= 7 && memcmp(name.data, "client.", 7) == 0;
+    for (size_t i = 0; i < sizeof(mistaken) / sizeof(mistaken[0]); i++) {
+        client = client || rules_text_is(name, mistaken[i]);
+    }
+    if (client) {
+        rules_problem(loader, node, "unknown attribute %s; did you mean `client.ip`?", quote.text);
+        return false;
+    }
+    bool field = name.size > 2 && strncasecmp(name.data, "x-", 2) == 0;
+    static const char *const fields[] = {"authorization", "cookie", "referer", "user-agent"};
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        field = field || (name.size == strlen(fields[i]) &&
+                          strncasecmp(name.data, fields[i], name.size) == 0);
+    }
+    if (field) {
+        rules_problem(loader, node, "unknown attribute %s; a header field is `header.%.*s`",
+                      quote.text, (int)name.size, name.data);
+        return false;
+    }
+    if (name.size >= 4 && memcmp(name.data, "tls.", 4) == 0) {
+        rules_problem(loader, node,
+                      "unknown attribute %s; of TLS there are `tls.client.name` and "
+                      "`tls.client.cn`",
+                      quote.text);
+        return false;
+    }
+    return true;
+}
+
+int rules_intern_attribute(struct rules_loader *loader, const struct rules_node *node,
+                           struct weir_bytes name)
+{
+    struct weir_rules *rules = loader->rules;
+    bool header = name.size >= 7 && memcmp(name.data, "header.", 7) == 0;
+    char lower[RULES_ATTRIBUTE_NAME_MAX];
+    for (size_t i = 0; header && i < name.size && i < sizeof(lower); i++) {
+        bool upper = name.data[i] >= 'A' && name.data[i] <= 'Z';
+        lower[i] = (char)(upper ? name.data[i] | 0x20 : name.data[i]);
+    }
+    if (header && name.size <= sizeof(lower)) {
+        name.data = lower;
+    }
+    uint32_t known = rules_words_find(&rules->attributes, 0, rules_text_hash(name.data, name.size),
+                                      name.data, name.size);
+    if (known != RULES_NONE) {
+        return (int)known;
+    }
+    bool of_token = name.size >= 4 && memcmp(name.data, "jwt.", 4) == 0;
+    int claim = -1;
+    if (of_token) {
+        claim = rules_intern_claim(loader, node, (struct weir_bytes){name.data + 4, name.size - 4});
+    }
+    if (of_token ? claim < 0 : !check_name(loader, node, name, header)) {
+        return -1;
+    }
+    if (rules->attribute_count == WEIR_ATTRIBUTES_MAX) {
+        rules_problem(loader, node, "more than %d attributes in one file", WEIR_ATTRIBUTES_MAX);
+        return -1;
+    }
+    uint16_t number = rules->attribute_count;
+    const char *kept = rules_keep_text(loader, name.data, name.size);
+    if (kept == NULL || !rules_keep_word(loader, &rules->attributes, 0, kept, name.size, number)) {
+        return -1;
+    }
+    rules->attribute_names[number] = kept;
+    if (of_token) {
+        rules->jwt->claim_of[number] = (uint8_t)(claim + 1);
+    }
+    return rules->attribute_count++;
+}
+
+int rules_read_address_name(struct rules_loader *loader, const struct rules_node *node,
+                            struct weir_bytes name, uint8_t *bits4, uint8_t *bits6)
+{
+    static const char base[] = "client.ip";
+    size_t at = strlen(base);
+    if (name.size < at || memcmp(name.data, base, at) != 0 ||
+        (name.size > at && name.data[at] != '/')) {
+        return 0;
+    }
+    uint64_t bits[2] = {128, 32};
+    for (int i = 0; i < 2 && at < name.size; i++) {
+        uint64_t most = bits[i];
+        int digits = name.data[at] == '/'
+                         ? weir_digits_parse(&bits[i], name.data + at + 1, name.size - at - 1)
+                         : 0;
+        if (digits <= 0 || bits[i] > most) {
+            at = 0;
+            break;
+        }
+        at += 1 + (size_t)digits;
+    }
+    if (at != name.size) {
+        struct rules_quote quote;
+        rules_problem(loader, node,
+                      "%s: prefix lengths are `client.ip/64` (IPv6, 0 to 128) or "
+                      "`client.ip/64/24` (IPv6, and IPv4, 0 to 32)",
+                      rules_quote(&quote, name.data, name.size));
+        return -1;
+    }
+    *bits6 = (uint8_t)bits[0];
+    *bits4 = (uint8_t)bits[1];
+    return 1;
+}

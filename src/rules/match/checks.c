@@ -1,0 +1,232 @@
+/* A request to its checks; see rules.h */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/siphash.h"
+#include "rules/charge/borrow.h"
+#include "rules/match/evaluate.h"
+#include "rules/identity/override.h"
+#include "rules/charge/cost.h"
+#include "rules/states.h"
+
+static uint64_t multiply(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/* The checks of the other rates behind the first, which is checks[count - 1], each on a state of
+ * its own. Returns how many checks there are then. */
+static int add_rates(struct rules_evaluation *evaluation, const struct rules_rates *rates,
+                     struct weir_check checks[WEIR_CHECKS_MAX], int count)
+{
+    struct weir_check *first = &checks[count - 1];
+    if (count - 1 + rates->count > WEIR_CHECKS_MAX) {
+        return rules_too_many(evaluation);
+    }
+    for (uint32_t i = 1; i < rates->count; i++) {
+        struct weir_check *check = &checks[count++];
+        *check = *first;
+        check->limit = &rates->limits[i];
+        rules_state_choose(check->hash, rates->states != NULL ? rates->states[i] : i);
+    }
+    if (rates->states != NULL) {
+        rules_state_choose(first->hash, rates->states[0]);
+    }
+    return count;
+}
+
+/* The rates that count for this caller: its own, those of its plan, or the limit's. `own` is room
+ * for them. */
+static const struct rules_rates *choose_rates(struct rules_evaluation *evaluation,
+                                              const struct rules_rule *rule, uint32_t number,
+                                              struct rules_rates *own)
+{
+    if (rule->plans == NULL && !rule->personal) {
+        return &rule->rates;
+    }
+    rules_identify(evaluation);
+    if (rule->personal) {
+        const struct weir_override *override =
+            rules_override_of(evaluation->overrides, evaluation->override_count, number);
+        if (override != NULL) {
+            *own =
+                (struct rules_rates){override->limits, (uint8_t) override->count, override->states};
+            return own;
+        }
+    }
+    return rule->plans != NULL ? &rule->plans[evaluation->plan] : &rule->rates;
+}
+
+/* Whether a limit that is rolled out may deny this key. By a hash of its name and text that all
+ * nodes agree on and that is the same after a restart: a number from 0 to 99, so that who is denied
+ * at 10 % still is at 20 %. */
+static bool is_enforced(const struct rules_rule *rule, const struct weir_check *check)
+{
+    uint64_t name[2], hash[2];
+    weir_siphash128((const uint64_t[2]){0, 0}, rule->name, rule->name_size, name);
+    weir_siphash128(name, check->key.data, check->key.size, hash);
+    return (hash[0] >> 32) * 100 >> 32 < rule->enforce;
+}
+
+/* The checks of a rule that is `number`, or of its like for others. */
+static int build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                 uint32_t number, struct weir_check checks[WEIR_CHECKS_MAX], int count)
+{
+    struct rules_rates own;
+    if (count == WEIR_CHECKS_MAX) {
+        return rules_too_many(evaluation);
+    }
+    struct weir_check *check = &checks[count];
+    uint64_t cost = rule->cost;
+    int err = rule->price != NULL ? rules_price_of(evaluation, rule->price, &cost) : 0;
+    if (err < 0) {
+        return err;
+    }
+    check->cost = multiply(cost, evaluation->request->cost);
+    check->rule = number;
+    check->flags = rule->flags;
+    check->on_store_error = rule->on_store_error;
+    const struct rules_rates *rates = choose_rates(evaluation, rule, number, &own);
+    check->limit = rates->limits;
+    check->flags |= check->limit == NULL ? WEIR_CHECK_UNLIMITED : 0;
+    err = rules_key_build(evaluation, rule, check);
+    if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
+        check->limit = NULL;
+        check->flags &= (uint8_t)~WEIR_CHECK_UNLIMITED;
+    }
+    if (err < 0) {
+        if (evaluation->reason != NULL) {
+            snprintf(evaluation->reason->text, sizeof(evaluation->reason->text),
+                     "path and keys are too long together");
+        }
+        return err;
+    }
+    if (rule->enforce < 100 && !is_enforced(rule, check)) {
+        check->flags |= WEIR_CHECK_SHADOW;
+    }
+    count++;
+    bool others = (rates->count > 1 || rates->states != NULL) && check->limit != NULL;
+    return others ? add_rates(evaluation, rates, checks, count) : count;
+}
+
+int rules_checks_build(struct rules_evaluation *evaluation, uint32_t number,
+                       struct weir_check checks[WEIR_CHECKS_MAX], int count)
+{
+    return build(evaluation, &evaluation->rules->rules[number], number, checks, count);
+}
+
+/* What this limit could borrow, beside `count` checks. Returns 0 or an error. */
+static int add_loan(struct rules_evaluation *evaluation, uint32_t number, int count,
+                    struct weir_loans *loans)
+{
+    const struct rules_loan *from = evaluation->rules->rules[number].loan;
+    const struct rules_rule *lender = &from->lender;
+    struct weir_loan loan = {number, from->pool, loans->check_count, 0};
+    for (uint16_t i = 0; i < loans->count; i++) {
+        if (loans->loans[i].pool == from->pool) {
+            loan.first = loans->loans[i].first;
+            loan.count = loans->loans[i].count;
+        }
+    }
+    if (loan.count == 0) {
+        if ((lender->when & evaluation->request->resting) != 0 ||
+            rules_key_missing(evaluation, lender) != NULL) {
+            return 0;
+        }
+        int end = build(evaluation, lender, from->pool, loans->checks, loans->check_count);
+        if (end == WEIR_ERR_SYNTAX) {
+            return 0; /* a bad cost */
+        }
+        if (end >= 0 && end + count > WEIR_CHECKS_MAX) {
+            end = rules_too_many(evaluation);
+        }
+        if (end < 0) {
+            return end;
+        }
+        if ((loans->checks[loan.first].flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
+            return 0;
+        }
+        loan.count = (uint16_t)(end - loan.first);
+        loans->check_count = (uint16_t)end;
+    }
+    loans->loans[loans->count++] = loan;
+    return 0;
+}
+
+/* What the limits of these checks could borrow: all checks are there. Returns 0 or an error. */
+static int add_loans(struct rules_evaluation *evaluation, const struct weir_check *checks,
+                     int count, struct weir_loans *loans)
+{
+    uint32_t last = RULES_NONE;
+    for (int i = 0; i < count; i++) {
+        uint32_t rule = checks[i].rule;
+        bool first = rule != last;
+        last = rule;
+        if (!first || evaluation->rules->rules[rule].loan == NULL || checks[i].limit == NULL) {
+            continue;
+        }
+        int err = add_loan(evaluation, rule, count, loans);
+        if (err < 0) {
+            return err;
+        }
+    }
+    return 0;
+}
+
+int rules_unless(const struct rules_rule *rule, const struct weir_check *checks, int count)
+{
+    for (int i = 0; i < count && rule->unless_count > 0; i++) {
+        uint32_t low = 0, high = rule->unless_count;
+        while (low < high) {
+            uint32_t middle = low + (high - low) / 2;
+            if (rule->unless[middle] == checks[i].rule) {
+                return i;
+            }
+            if (rule->unless[middle] < checks[i].rule) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+    }
+    return -1;
+}
+
+int weir_rules_checks(const struct weir_rules *rules, const struct weir_request *request,
+                      const uint64_t secret[2], struct weir_scratch *scratch,
+                      struct weir_check *checks, struct weir_identity *identity,
+                      struct weir_reason *reason)
+{
+    return weir_rules_checks_and_loans(rules, request, secret, scratch, checks, identity, NULL,
+                                       reason);
+}
+
+int weir_rules_checks_and_loans(const struct weir_rules *rules, const struct weir_request *request,
+                                const uint64_t secret[2], struct weir_scratch *scratch,
+                                struct weir_check *checks, struct weir_identity *identity,
+                                struct weir_loans *loans, struct weir_reason *reason)
+{
+    struct rules_evaluation evaluation;
+    uint32_t matched[RULES_MATCHED_MAX];
+    int err = rules_begin(&evaluation, rules, request, secret, scratch, reason);
+    int found = err < 0 ? err : rules_find(&evaluation, matched);
+    int count = found < 0 ? found : 0;
+    for (int i = 0; i < found && count >= 0; i++) {
+        if (rules_unless(&rules->rules[matched[i]], checks, count) < 0) {
+            count = rules_checks_build(&evaluation, matched[i], checks, count);
+        }
+    }
+    if (loans != NULL) {
+        loans->count = loans->check_count = 0;
+        if (count >= 0 && rules->lends) {
+            err = add_loans(&evaluation, checks, count, loans);
+            count = err < 0 ? err : count;
+        }
+    }
+    if (identity != NULL) {
+        *identity = evaluation.identity;
+    }
+    /* Of a caller that is not known yet all that was found so far is in vain. */
+    return evaluation.error < 0 ? evaluation.error : count;
+}

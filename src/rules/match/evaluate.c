@@ -1,0 +1,308 @@
+/* see evaluate.h */
+#include "rules/match/evaluate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int too_large(struct rules_evaluation *evaluation, const char *what)
+{
+    if (evaluation->reason != NULL) {
+        snprintf(evaluation->reason->text, sizeof(evaluation->reason->text), "%s", what);
+    }
+    return WEIR_ERR_TOO_LARGE;
+}
+
+int rules_too_many(struct rules_evaluation *evaluation)
+{
+    return too_large(evaluation, "more than 32 limits apply to this request");
+}
+
+int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules *rules,
+                const struct weir_request *request, const uint64_t secret[2],
+                struct weir_scratch *scratch, struct weir_reason *reason)
+{
+    memset(evaluation, 0, offsetof(struct rules_evaluation, atoms));
+    evaluation->rules = rules;
+    evaluation->request = request;
+    evaluation->secret = secret;
+    evaluation->scratch = scratch;
+    evaluation->reason = reason;
+    scratch->used = 0;
+    if (request->count > WEIR_ATTR_PATH && request->values[WEIR_ATTR_PATH].data != NULL) {
+        int err = weir_path_normalise(&evaluation->path, request->values[WEIR_ATTR_PATH],
+                                      rules->path_options, scratch->bytes, WEIR_PATH_MAX,
+                                      evaluation->reason);
+        if (err < 0) {
+            return err;
+        }
+        if (evaluation->path.data == scratch->bytes) {
+            scratch->used += (uint32_t)evaluation->path.size;
+        }
+    }
+    if (request->count > WEIR_ATTR_HOST && request->values[WEIR_ATTR_HOST].data != NULL) {
+        char *room = scratch->bytes + scratch->used;
+        int err = weir_host_normalise(&evaluation->host, request->values[WEIR_ATTR_HOST], room,
+                                      evaluation->reason);
+        if (err < 0) {
+            return err;
+        }
+        if (evaluation->host.data == room) {
+            scratch->used += (uint32_t)evaluation->host.size;
+        }
+    }
+    return 0;
+}
+
+struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    switch (attribute) {
+    case WEIR_ATTR_PATH:
+        return evaluation->path;
+    case WEIR_ATTR_HOST:
+        return evaluation->host;
+    case WEIR_ATTR_USER:
+        rules_identify(evaluation);
+        return evaluation->identity.user;
+    case WEIR_ATTR_ORG:
+        rules_identify(evaluation);
+        return evaluation->identity.org;
+    case WEIR_ATTR_PLAN:
+        rules_identify(evaluation);
+        return evaluation->identity.plan;
+    default:
+        break;
+    }
+    const struct rules_jwt *jwt = evaluation->rules->jwt;
+    if (__builtin_expect(jwt != NULL && jwt->claim_of[attribute] != 0, 0)) {
+        return rules_claim(evaluation, jwt->claim_of[attribute] - 1);
+    }
+    if (attribute < evaluation->request->count) {
+        return evaluation->request->values[attribute];
+    }
+    return (struct weir_bytes){NULL, 0};
+}
+
+uint32_t rules_atom(struct rules_evaluation *evaluation, uint16_t attribute)
+{
+    uint64_t bit = UINT64_C(1) << attribute % 64;
+    if ((evaluation->known[attribute / 64] & bit) == 0) {
+        struct weir_bytes value = rules_value(evaluation, attribute);
+        evaluation->known[attribute / 64] |= bit;
+        evaluation->atoms[attribute] =
+            value.data == NULL
+                ? RULES_NONE
+                : rules_words_find(&evaluation->rules->literals, attribute,
+                                   rules_text_hash(value.data, value.size), value.data, value.size);
+    }
+    return evaluation->atoms[attribute];
+}
+
+void rules_path_atoms(struct rules_evaluation *evaluation)
+{
+    if (evaluation->paths_known) {
+        return;
+    }
+    const struct rules_path_trie *paths = &evaluation->rules->paths;
+    evaluation->paths_known = true;
+    rules_path_trie_cut(paths, evaluation->path, &evaluation->segments);
+    evaluation->path_count = rules_path_trie_find(paths, &evaluation->segments,
+                                                  evaluation->path_atoms, RULES_PATH_ATOMS_MAX);
+}
+
+void rules_address_atoms(struct rules_evaluation *evaluation)
+{
+    if (!evaluation->addresses_known) {
+        evaluation->addresses_known = true;
+        evaluation->address_count = rules_address_trie_find(
+            &evaluation->rules->addresses, &evaluation->request->client, evaluation->address_atoms);
+    }
+}
+
+/* Where an atom first stands in a path's part; UINT32_MAX: nowhere. */
+static uint32_t place_of(const struct rules_part *part, uint32_t atom)
+{
+    uint32_t low = 0, high = part->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (part->places[middle].atom < atom) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < part->count && part->places[low].atom == atom ? part->places[low].at : UINT32_MAX;
+}
+
+int rules_pattern_of(struct rules_evaluation *evaluation, const struct rules_rule *rule)
+{
+    const struct rules_part *part = rule->path_part;
+    if (part == NULL) {
+        return -1;
+    }
+    rules_path_atoms(evaluation);
+    uint32_t first = UINT32_MAX;
+    for (uint32_t a = 0; a < evaluation->path_count && a < RULES_PATH_ATOMS_MAX; a++) {
+        uint32_t place = place_of(part, evaluation->path_atoms[a]);
+        first = place < first ? place : first;
+    }
+    return first == UINT32_MAX ? -1 : (int)first;
+}
+
+/* The loader keeps the atoms of parts without globs in ascending order. */
+static bool has_atom(const struct rules_part *part, uint32_t atom)
+{
+    uint32_t low = 0, high = part->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (part->atoms[middle] == atom) {
+            return true;
+        }
+        if (part->atoms[middle] < atom) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return false;
+}
+
+static bool values_hold(struct rules_evaluation *evaluation, const struct rules_part *part)
+{
+    uint32_t atom = rules_atom(evaluation, part->attribute);
+    if (!part->globs) {
+        return atom != RULES_NONE && has_atom(part, atom);
+    }
+    struct weir_bytes value = rules_value(evaluation, part->attribute);
+    for (uint32_t i = 0; value.data != NULL && i < part->count; i++) {
+        bool holds = part->atoms[i] == RULES_NONE ? weir_glob_match(part->values[i], value)
+                                                  : part->atoms[i] == atom;
+        if (holds) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool capture_holds(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                          const struct rules_part *part)
+{
+    int pattern = rules_pattern_of(evaluation, rule);
+    if (pattern < 0 || part->segments[pattern] < 0) {
+        return false;
+    }
+    struct weir_bytes value = evaluation->segments.text[part->segments[pattern]];
+    for (uint32_t i = 0; i < part->count; i++) {
+        if (weir_glob_match(part->values[i], value)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool rules_part_holds(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                      const struct rules_part *part)
+{
+    switch (part->kind) {
+    case RULES_PART_PATH:
+        return rules_pattern_of(evaluation, rule) >= 0;
+    case RULES_PART_ADDRESS:
+        rules_address_atoms(evaluation);
+        for (uint32_t i = 0; i < evaluation->address_count; i++) {
+            if (has_atom(part, evaluation->address_atoms[i])) {
+                return true;
+            }
+        }
+        return false;
+    case RULES_PART_CAPTURE:
+        return capture_holds(evaluation, rule, part);
+    default:
+        return values_hold(evaluation, part);
+    }
+}
+
+struct search {
+    struct rules_evaluation *evaluation;
+    uint32_t *matched;
+    uint32_t count;
+    bool full;
+};
+
+/* Verifies one limit and puts it in its place; a limit found twice counts once. */
+static void consider(struct search *search, uint32_t number)
+{
+    uint32_t at = search->count;
+    while (at > 0 && search->matched[at - 1] >= number) {
+        if (search->matched[--at] == number) {
+            return;
+        }
+    }
+    const struct rules_rule *rule = &search->evaluation->rules->rules[number];
+    if ((rule->when & search->evaluation->request->resting) != 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < rule->part_count; i++) {
+        if (!rules_part_holds(search->evaluation, rule, &rule->parts[i])) {
+            return;
+        }
+    }
+    if (rules_key_missing(search->evaluation, rule) != NULL) {
+        return;
+    }
+    if (search->count == RULES_MATCHED_MAX) {
+        search->full = true;
+        return;
+    }
+    memmove(&search->matched[at + 1], &search->matched[at],
+            (search->count - at) * sizeof(uint32_t));
+    search->matched[at] = number;
+    search->count++;
+}
+
+static void visit(struct search *search, uint32_t number);
+
+static void follow(struct search *search, uint32_t node, const uint32_t *atoms, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t child = rules_pairs_find(&search->evaluation->rules->index.edges, node, atoms[i]);
+        if (child != RULES_NONE) {
+            visit(search, child);
+        }
+    }
+}
+
+/* At most RULES_PARTS_MAX deep: each edge is another part of a match. */
+static void visit(struct search *search, uint32_t number)
+{
+    struct rules_evaluation *evaluation = search->evaluation;
+    const struct rules_index *index = &evaluation->rules->index;
+    const struct rules_index_node *node = &index->nodes[number];
+    for (uint32_t i = 0; i < node->posting_count; i++) {
+        consider(search, index->postings[node->posting + i]);
+    }
+    for (uint32_t i = 0; i < node->dimension_count; i++) {
+        uint16_t attribute = index->dimensions[node->dimension + i];
+        if (attribute == WEIR_ATTR_PATH) {
+            rules_path_atoms(evaluation);
+            follow(search, number, evaluation->path_atoms, evaluation->path_count);
+        } else if (attribute == WEIR_ATTR_CLIENT_IP) {
+            rules_address_atoms(evaluation);
+            follow(search, number, evaluation->address_atoms, evaluation->address_count);
+        } else {
+            uint32_t atom = rules_atom(evaluation, attribute);
+            follow(search, number, &atom, atom != RULES_NONE);
+        }
+    }
+}
+
+int rules_find(struct rules_evaluation *evaluation, uint32_t matched[RULES_MATCHED_MAX])
+{
+    struct search search = {evaluation, matched, 0, false};
+    if (evaluation->rules->paths.count > 0) {
+        rules_path_atoms(evaluation);
+        if (evaluation->path_count > RULES_PATH_ATOMS_MAX) {
+            return too_large(evaluation, "path: in more than 1024 patterns");
+        }
+    }
+    visit(&search, 0);
+    return search.full ? rules_too_many(evaluation) : (int)search.count;
+}

@@ -1,0 +1,158 @@
+/* see explain.h */
+#include "rules/match/explain.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/match/evaluate.h"
+#include "rules/identity/override.h"
+#include "rules/load/problems.h"
+
+/* What the request has where a part of a match does not hold. */
+static struct weir_bytes found_value(struct rules_evaluation *evaluation,
+                                     const struct rules_rule *rule, const struct rules_part *part,
+                                     struct weir_bytes client)
+{
+    if (part->kind == RULES_PART_CAPTURE) {
+        struct weir_bytes none = {NULL, 0};
+        int pattern = rules_pattern_of(evaluation, rule);
+        bool there = pattern >= 0 && part->segments[pattern] >= 0;
+        return there ? evaluation->segments.text[part->segments[pattern]] : none;
+    }
+    return part->kind == RULES_PART_ADDRESS ? client : rules_value(evaluation, part->attribute);
+}
+
+/* The client's address as text, kept in scratch; data == NULL: unknown. */
+static struct weir_bytes client_text(struct rules_evaluation *evaluation)
+{
+    struct weir_scratch *scratch = evaluation->scratch;
+    struct weir_bytes text = {NULL, 0};
+    if (evaluation->request->client.family != 0) {
+        text.data = scratch->bytes + scratch->used;
+        text.size =
+            weir_address_format(&evaluation->request->client, scratch->bytes + scratch->used);
+        scratch->used += (uint32_t)text.size;
+    }
+    return text;
+}
+
+/* Why a limit's match or key keeps it from applying; false: nothing does. */
+static bool explain_rule(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                         struct weir_bytes client, struct weir_explanation *explanation)
+{
+    for (uint32_t i = 0; i < rule->part_count; i++) {
+        const struct rules_part *part = &rule->parts[i];
+        if (!rules_part_holds(evaluation, rule, part)) {
+            explanation->why = WEIR_WHY_MATCH;
+            explanation->attribute = part->name;
+            explanation->wanted = part->wanted;
+            explanation->found = found_value(evaluation, rule, part, client);
+            explanation->secret = part->secret;
+            return true;
+        }
+    }
+    if ((rule->when & evaluation->request->resting) != 0) {
+        explanation->why = WEIR_WHY_WHEN;
+        explanation->wanted = evaluation->rules->schedules[__builtin_ctzll(rule->when)].text;
+        return true;
+    }
+    const struct rules_key_part *missing = rules_key_missing(evaluation, rule);
+    if (missing != NULL) {
+        explanation->why = WEIR_WHY_KEY;
+        explanation->attribute = missing->name;
+        return true;
+    }
+    return false;
+}
+
+int weir_rules_explain(const struct weir_rules *rules, const struct weir_request *request,
+                       const uint64_t secret[2], struct weir_scratch *scratch,
+                       struct weir_check *checks, struct weir_identity *identity,
+                       struct weir_explanation *explanations, struct weir_reason *reason)
+{
+    struct rules_evaluation evaluation;
+    int count = 0, err = rules_begin(&evaluation, rules, request, secret, scratch, reason);
+    struct weir_bytes client = {NULL, 0};
+    if (err == 0) {
+        client = client_text(&evaluation);
+        if (rules->jwt != NULL) {
+            rules_claims_keep(&evaluation);
+        }
+    }
+    for (uint32_t i = 0; err == 0 && i < rules->rule_count; i++) {
+        struct weir_explanation *explanation = &explanations[i];
+        const struct rules_rule *rule = &rules->rules[i];
+        memset(explanation, 0, sizeof(*explanation));
+        explanation->check = -1;
+        if (explain_rule(&evaluation, rule, client, explanation)) {
+            continue;
+        }
+        int before = rules_unless(rule, checks, count);
+        if (before >= 0) {
+            explanation->why = WEIR_WHY_UNLESS;
+            explanation->unless = checks[before].rule;
+            continue;
+        }
+        explanation->why = WEIR_WHY_APPLIES;
+        explanation->check = (int16_t)count;
+        count = rules_checks_build(&evaluation, i, checks, count);
+        explanation->own =
+            rule->personal &&
+            rules_override_of(evaluation.overrides, evaluation.override_count, i) != NULL;
+        err = count < 0 ? count : 0;
+    }
+    if (err < 0) {
+        return err;
+    }
+    if (identity != NULL) {
+        rules_identify(&evaluation);
+        *identity = evaluation.identity;
+    }
+    return count;
+}
+
+static size_t print(char text[WEIR_EXPLANATION_TEXT_MAX], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static size_t print(char text[WEIR_EXPLANATION_TEXT_MAX], const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    int size = vsnprintf(text, WEIR_EXPLANATION_TEXT_MAX, format, values);
+    va_end(values);
+    return size < 0                           ? 0
+           : size < WEIR_EXPLANATION_TEXT_MAX ? (size_t)size
+                                              : WEIR_EXPLANATION_TEXT_MAX - 1;
+}
+
+size_t weir_explanation_text(const struct weir_rules *rules,
+                             const struct weir_explanation *explanation,
+                             char text[WEIR_EXPLANATION_TEXT_MAX])
+{
+    struct rules_quote quote;
+    switch (explanation->why) {
+    case WEIR_WHY_APPLIES:
+        return print(text, explanation->own ? "applies, with the caller's own rates" : "applies");
+    case WEIR_WHY_WHEN:
+        return print(text, "not in force now, but %s", explanation->wanted);
+    case WEIR_WHY_KEY:
+        return print(text, "its key needs %s, which is missing", explanation->attribute);
+    case WEIR_WHY_UNLESS:
+        return print(text, "not beside %s, which applies", rules->rules[explanation->unless].name);
+    default:
+        break;
+    }
+    if (explanation->found.data == NULL) {
+        return print(text, "%s is missing; wanted %s", explanation->attribute, explanation->wanted);
+    }
+    if (explanation->secret) {
+        char secret[RULES_SECRET_TEXT];
+        rules_secret_text(explanation->found, false, secret);
+        return print(text, "%s is %.*s; wanted %s", explanation->attribute, RULES_SECRET_TEXT,
+                     secret, explanation->wanted);
+    }
+    rules_quote(&quote, explanation->found.data, explanation->found.size);
+    return print(text, "%s is %s; wanted %s", explanation->attribute, quote.text,
+                 explanation->wanted);
+}

@@ -1,0 +1,174 @@
+/* see key_values.h */
+#include "rules/match/key_values.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/match/evaluate.h"
+
+static int refuse(struct weir_reason *reason, int err, const char *what, const char *name)
+{
+    snprintf(reason->text, sizeof(reason->text), "key: %s%.100s", what, name);
+    return err;
+}
+
+/* An address with or without a prefix length. */
+static int address_read(struct weir_bytes text, struct weir_cidr *cidr)
+{
+    return weir_cidr_parse(cidr, text.data, text.size);
+}
+
+/* The attribute of a key part, in the request or in what is known of the caller. */
+static int part_read(struct rules_evaluation *evaluation, struct weir_request *request,
+                     const struct rules_rule *rule, const struct rules_key_part *part,
+                     struct weir_bytes value, struct weir_reason *reason)
+{
+    const struct rules_jwt *jwt = evaluation->rules->jwt;
+    struct weir_cidr cidr;
+    if (part->source == RULES_FROM_ADDRESS) {
+        if (address_read(value, &cidr) < 0) {
+            return refuse(reason, WEIR_ERR_SYNTAX, "not an address: ", part->name);
+        }
+        request->client = cidr.address;
+    } else if (part->source == RULES_FROM_CAPTURE) {
+        int pattern = rules_pattern_of(evaluation, rule);
+        if (pattern >= 0) {
+            evaluation->segments.text[part->segments[pattern]] = value;
+        }
+    } else if (part->attribute == WEIR_ATTR_USER) {
+        evaluation->identity.user = value;
+        if (value.size > 3 && memcmp(value.data, "ip:", 3) == 0 &&
+            address_read((struct weir_bytes){value.data + 3, value.size - 3}, &cidr) == 0) {
+            evaluation->user_is_address = true;
+            evaluation->user_address = cidr.address;
+            evaluation->user_bits = cidr.bits;
+        }
+    } else if (part->attribute == WEIR_ATTR_ORG) {
+        evaluation->identity.org = value;
+    } else if (part->attribute == WEIR_ATTR_PLAN) {
+        evaluation->identity.plan = value;
+    } else if (part->attribute == WEIR_ATTR_PATH) {
+        evaluation->path = value;
+    } else if (part->attribute == WEIR_ATTR_HOST) {
+        evaluation->host = value;
+    } else if (jwt != NULL && jwt->claim_of[part->attribute] != 0) {
+        evaluation->claims.values[jwt->claim_of[part->attribute] - 1] = value;
+    } else {
+        request->values[part->attribute] = value;
+    }
+    return 0;
+}
+
+/* The plan whose rate counts: the one asked for, else the key's own, else the default. */
+static int plan_read(struct rules_evaluation *evaluation, const struct weir_key_values *values,
+                     struct weir_reason *reason)
+{
+    const struct weir_rules *rules = evaluation->rules;
+    struct weir_bytes plan = values->plan.data ? values->plan : evaluation->identity.plan;
+    evaluation->caller_known = true;
+    evaluation->plan = rules->default_plan;
+    if (plan.data == NULL) {
+        return 0;
+    }
+    uint32_t number = rules_plan_find(rules, plan);
+    if (number != RULES_NONE) {
+        evaluation->plan = number;
+    } else if (values->plan.data) {
+        snprintf(reason->text, sizeof(reason->text), "plan: no plan of that name");
+        return WEIR_ERR_RANGE;
+    }
+    return 0;
+}
+
+static int values_read(struct rules_evaluation *evaluation, struct weir_request *request,
+                       const struct rules_rule *rule, const struct weir_key_values *values,
+                       struct weir_reason *reason)
+{
+    if (evaluation->rules->jwt != NULL) { /* there is no token: claims are what is given here */
+        memset(evaluation->claims.values, 0, sizeof(evaluation->claims.values));
+        evaluation->claims_known = true;
+    }
+    for (uint32_t i = 0; i < rule->key_count; i++) {
+        const struct rules_key_part *part = &rule->key[i];
+        if (values->values[i].data == NULL) {
+            if (rule->missing != RULES_SHARED) {
+                return refuse(reason, WEIR_ERR_RANGE, "no state without ", part->name);
+            }
+            continue;
+        }
+        int err = part_read(evaluation, request, rule, part, values->values[i], reason);
+        if (err < 0) {
+            return err;
+        }
+    }
+    return plan_read(evaluation, values, reason);
+}
+
+/* Whether a pattern of the rule captures what is given. */
+static bool captures(const struct rules_rule *rule, uint32_t pattern,
+                     const struct weir_key_values *values)
+{
+    for (uint32_t i = 0; i < rule->key_count; i++) {
+        const struct rules_key_part *part = &rule->key[i];
+        if (part->source == RULES_FROM_CAPTURE && values->values[i].data != NULL &&
+            part->segments[pattern] < 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* As if the path were in the first pattern of the limit that has all captures given; what it
+ * captures beyond them is missing. */
+static int path_choose(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                       const struct weir_key_values *values, struct weir_reason *reason)
+{
+    evaluation->paths_known = true;
+    memset(&evaluation->segments, 0, sizeof(evaluation->segments));
+    if (rule->path_part == NULL) {
+        return 0;
+    }
+    for (uint32_t p = 0; p < rule->path_part->count; p++) {
+        if (captures(rule, p, values)) {
+            evaluation->path_count = 1;
+            evaluation->path_atoms[0] = rule->path_part->atoms[p];
+            return 0;
+        }
+    }
+    return refuse(reason, WEIR_ERR_RANGE, "no path is captured like this by ", rule->name);
+}
+
+int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
+                         const struct weir_key_values *values, const uint64_t secret[2],
+                         struct weir_scratch *scratch, struct weir_check *checks,
+                         struct weir_reason *reason)
+{
+    const struct rules_rule *rule = &rules->rules[index];
+    struct rules_evaluation evaluation;
+    struct weir_request request;
+    weir_request_clear(&request, rules->attribute_count);
+    if (values->count != rule->key_count) {
+        snprintf(reason->text, sizeof(reason->text),
+                 "key: given %u times, but the key of '%s' has %u attributes", values->count,
+                 rule->name, rule->key_count);
+        return WEIR_ERR_RANGE;
+    }
+    int err = rules_begin(&evaluation, rules, &request, secret, scratch, reason);
+    if (err < 0) {
+        return err;
+    }
+    err = path_choose(&evaluation, rule, values, reason);
+    if (err < 0) {
+        return err;
+    }
+    err = values_read(&evaluation, &request, rule, values, reason);
+    if (err < 0) {
+        return err;
+    }
+    struct weir_bytes user = values->user.data != NULL ? values->user : evaluation.identity.user;
+    if (rule->own_count > 0 && user.data != NULL) {
+        evaluation.overrides = rules_keys_override(&rules->keys, user, index);
+        evaluation.override_count = evaluation.overrides != NULL;
+    }
+    return rules_checks_build(&evaluation, index, checks, 0);
+}

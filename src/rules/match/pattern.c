@@ -1,0 +1,215 @@
+/* Patterns of paths; see path.h */
+#include <stdio.h>
+#include <string.h>
+
+#include "rules/match/path.h"
+#include "rules/load/problems.h"
+
+static int refuse(struct weir_reason *reason, struct weir_bytes text, const char *what)
+{
+    struct rules_quote quote;
+    if (reason != NULL) {
+        snprintf(reason->text, sizeof(reason->text), "path pattern %.120s: %s",
+                 rules_quote(&quote, text.data, text.size), what);
+    }
+    return WEIR_ERR_SYNTAX;
+}
+
+struct compiler {
+    struct weir_path_pattern *pattern;
+    struct weir_bytes text;
+    unsigned options;
+    char *room;
+    size_t used;
+    struct weir_reason *reason;
+};
+
+static bool name_byte(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || byte == '_' || byte == '-';
+}
+
+static int add_name(struct compiler *compiler, struct weir_path_segment *segment, const char *name,
+                    size_t size)
+{
+    bool valid = size > 0;
+    for (size_t i = 0; i < size; i++) {
+        valid = valid && name_byte(name[i]);
+    }
+    if (!valid) {
+        return refuse(compiler->reason, compiler->text,
+                      "a `:` needs a name of letters, digits, `_` or `-`");
+    }
+    const struct weir_path_pattern *pattern = compiler->pattern;
+    for (uint8_t i = 0; i < pattern->count; i++) {
+        const struct weir_bytes *other = &pattern->segments[i].text;
+        if (pattern->segments[i].kind == WEIR_SEGMENT_ANY && other->size == size &&
+            memcmp(other->data, name, size) == 0) {
+            return refuse(compiler->reason, compiler->text, "a name is given twice");
+        }
+    }
+    if (size > WEIR_PATH_MAX - compiler->used) {
+        return refuse(compiler->reason, compiler->text, "too long");
+    }
+    segment->kind = WEIR_SEGMENT_ANY;
+    segment->text = (struct weir_bytes){compiler->room + compiler->used, size};
+    memcpy(compiler->room + compiler->used, name, size);
+    compiler->used += size;
+    return 0;
+}
+
+/* Whether a segment has parameters: a ";", as it is or encoded. */
+static bool has_parameters(const char *name, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        bool encoded =
+            size - i >= 3 && name[i] == '%' && name[i + 1] == '3' && (name[i + 2] | 0x20) == 'b';
+        if (name[i] == ';' || encoded) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* `slashed` is the segment with the slash before it. */
+static int add_literal(struct compiler *compiler, struct weir_path_segment *segment,
+                       struct weir_bytes slashed)
+{
+    const char *name = slashed.data + 1;
+    size_t size = slashed.size - 1;
+    if (size > 0 && memchr(name, '*', size) != NULL) {
+        return refuse(compiler->reason, compiler->text,
+                      "`*` stands for a whole segment, `**` for all that are left, at the end");
+    }
+    if (size > 0 && (memchr(name, '?', size) != NULL || memchr(name, '#', size) != NULL)) {
+        return refuse(compiler->reason, compiler->text,
+                      "a pattern has no query; queries are cut off before matching");
+    }
+    if ((compiler->options & WEIR_PATH_KEEP_PARAMETERS) == 0 && has_parameters(name, size)) {
+        return refuse(compiler->reason, compiler->text,
+                      "path parameters (`;…`) are cut off before matching; leave them out, or say "
+                      "`paths: { parameters: keep }`");
+    }
+    if (size > 1 && name[0] == '{' && name[size - 1] == '}') {
+        return refuse(compiler->reason, compiler->text,
+                      "a segment is taken by `:name`, not `{name}`");
+    }
+    for (size_t i = 0; i < size; i++) { /* in paths they stand encoded only (RFC 3986) */
+        if (name[i] != '\0' && strchr("[]{}^|\\", name[i]) != NULL) {
+            return refuse(
+                compiler->reason, compiler->text,
+                "no regular expressions: `:name` or `*` takes one segment, `**` the rest");
+        }
+    }
+    struct weir_bytes normal;
+    int err =
+        weir_path_normalise(&normal, slashed, compiler->options, compiler->room + compiler->used,
+                            WEIR_PATH_MAX - compiler->used, NULL);
+    if (err < 0) {
+        return refuse(compiler->reason, compiler->text,
+                      err == WEIR_ERR_TOO_LARGE ? "too long" : "a bad percent-encoding");
+    }
+    if (size > 0 && normal.size == 1) {
+        return refuse(compiler->reason, compiler->text, "a dot segment; no path has one");
+    }
+    char *kept = compiler->room + compiler->used;
+    if (normal.data != kept) {
+        if (normal.size > WEIR_PATH_MAX - compiler->used) {
+            return refuse(compiler->reason, compiler->text, "too long");
+        }
+        memcpy(kept, normal.data, normal.size);
+    }
+    compiler->used += normal.size;
+    segment->kind = WEIR_SEGMENT_LITERAL;
+    segment->text = (struct weir_bytes){kept + 1, normal.size - 1};
+    return 0;
+}
+
+static int add_segment(struct compiler *compiler, struct weir_bytes slashed, bool last)
+{
+    struct weir_path_pattern *pattern = compiler->pattern;
+    const char *text = slashed.data + 1;
+    size_t size = slashed.size - 1;
+    if (pattern->count == WEIR_PATTERN_SEGMENTS_MAX) {
+        return refuse(compiler->reason, compiler->text, "more than 32 segments");
+    }
+    if (size == 0 && !last) {
+        return refuse(compiler->reason, compiler->text, "an empty segment; slashes are merged");
+    }
+    struct weir_path_segment *segment = &pattern->segments[pattern->count];
+    memset(segment, 0, sizeof(*segment));
+    int err = 0;
+    if (size == 2 && memcmp(text, "**", 2) == 0) {
+        segment->kind = WEIR_SEGMENT_REST;
+        err = last ? 0 : refuse(compiler->reason, compiler->text, "`**` stands only at the end");
+    } else if (size == 1 && *text == '*') {
+        segment->kind = WEIR_SEGMENT_ANY;
+    } else if (size > 0 && *text == ':') {
+        err = add_name(compiler, segment, text + 1, size - 1);
+    } else {
+        err = add_literal(compiler, segment, slashed);
+    }
+    pattern->count++;
+    return err;
+}
+
+int weir_path_pattern_compile(struct weir_path_pattern *pattern, struct weir_bytes text,
+                              unsigned options, char *room, size_t *used,
+                              struct weir_reason *reason)
+{
+    struct compiler compiler = {
+        .pattern = pattern, .text = text, .options = options, .room = room, .reason = reason};
+    pattern->count = 0;
+    *used = 0;
+    if (text.size == 0 || text.data[0] != '/') {
+        return refuse(reason, text, "must begin with `/`");
+    }
+    if (text.size > WEIR_PATH_MAX) {
+        return refuse(reason, text, "too long");
+    }
+    const char *at = text.data, *end = text.data + text.size;
+    while (at < end) {
+        const char *slash = memchr(at + 1, '/', (size_t)(end - at) - 1);
+        const char *stop = slash != NULL ? slash : end;
+        struct weir_bytes slashed = {at, (size_t)(stop - at)};
+        int err = add_segment(&compiler, slashed, slash == NULL);
+        if (err < 0) {
+            return err;
+        }
+        at = stop;
+    }
+    const struct weir_path_segment *last = &pattern->segments[pattern->count - 1];
+    bool slash = last->kind == WEIR_SEGMENT_LITERAL && last->text.size == 0;
+    pattern->count -= slash && pattern->count > 1 && (options & WEIR_PATH_DROP_SLASH) != 0;
+    *used = compiler.used;
+    return 0;
+}
+
+bool weir_path_pattern_match(const struct weir_path_pattern *pattern, struct weir_bytes path)
+{
+    if (path.size == 0 || path.data[0] != '/') {
+        return false;
+    }
+    const char *at = path.data, *end = path.data + path.size;
+    for (uint8_t i = 0; i < pattern->count; i++) {
+        const struct weir_path_segment *segment = &pattern->segments[i];
+        if (segment->kind == WEIR_SEGMENT_REST) {
+            return true;
+        }
+        if (at == end) {
+            return false;
+        }
+        const char *text = at + 1;
+        const char *slash = memchr(text, '/', (size_t)(end - text));
+        size_t size = (size_t)((slash != NULL ? slash : end) - text);
+        bool same = segment->kind == WEIR_SEGMENT_ANY
+                        ? size > 0
+                        : size == segment->text.size && memcmp(text, segment->text.data, size) == 0;
+        if (!same) {
+            return false;
+        }
+        at = text + size;
+    }
+    return at == end;
+}

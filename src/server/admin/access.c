@@ -1,0 +1,137 @@
+/* Who may use the admin listener. See http/http.h and docs/http-api.md.
+ *
+ *   Host, Origin   a page of any site can let its name point to this machine (DNS rebinding) and
+ * ask from inside the browser of somebody here: so the request must name a host that is this
+ * listener's token          where one is set, everything needs it peer           where none is,
+ * reads are for this machine: loopback, Unix sockets
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/address.h"
+#include "rules/match/path.h"
+#include "server/http/http.h"
+
+static bool is_loopback(const struct weir_address *address)
+{
+    static const struct weir_cidr loopback4 = {{4, {127}}, 8}, loopback6 = {{6, {[15] = 1}}, 128};
+    return weir_cidr_contains(&loopback4, address) || weir_cidr_contains(&loopback6, address);
+}
+
+/* Whether the peer has come through a Unix socket, and no proxy says for whom. */
+static bool through_unix(const struct weir_connection *connection)
+{
+    return connection->listener->unix_socket && connection->peer.family == 0;
+}
+
+/* Whether an address is one of loopback, or that which the connection came to. */
+static bool address_is_ours(const struct weir_connection *connection,
+                            const struct weir_address *address)
+{
+    struct weir_address own;
+    if (is_loopback(address))
+        return true;
+    return weir_connection_own_address(connection, &own) && own.family == address->family &&
+           !memcmp(own.bytes, address->bytes, own.family == 4 ? 4 : 16);
+}
+
+/* Whether a host, in its normal form, is one that this listener goes by. */
+static bool host_is_ours(const struct weir_connection *connection, struct weir_bytes host)
+{
+    const struct weir_listener_settings *settings = weir_listener_settings(connection->listener);
+    struct weir_address address;
+    for (uint32_t i = 0; i < settings->host_count; i++) {
+        if (weir_bytes_equal(host, settings->hosts[i]))
+            return true;
+    }
+    bool brackets = host.size > 2 && host.data[0] == '[';
+    if (weir_address_parse(&address, host.data + brackets, host.size - 2 * (size_t)brackets) == 0)
+        return address_is_ours(connection, &address);
+    return weir_bytes_equal(host, "localhost");
+}
+
+/* What a Host or Origin says, normal; data == NULL: nothing that can be read. */
+static struct weir_bytes host_read(struct weir_bytes raw, char room[WEIR_HOST_MAX])
+{
+    struct weir_bytes host;
+    return weir_host_normalise(&host, raw, room, NULL) == 0 ? host : (struct weir_bytes){NULL, 0};
+}
+
+/* The host of "https://host:port"; data == NULL for "null" and whatever else names none. */
+static struct weir_bytes origin_read(struct weir_bytes origin, char room[WEIR_HOST_MAX])
+{
+    const char *slashes = memmem(origin.data, origin.size, "://", 3);
+    if (!slashes)
+        return (struct weir_bytes){NULL, 0};
+    size_t scheme = (size_t)(slashes + 3 - origin.data);
+    return host_read((struct weir_bytes){origin.data + scheme, origin.size - scheme}, room);
+}
+
+static bool refuse_name(struct weir_http_call *call, const char *what, struct weir_bytes name)
+{
+    char detail[200];
+    int shown = name.size < 80 ? (int)name.size : 80;
+    snprintf(detail, sizeof detail,
+             "%s %.*s is not a name of this listener: use its address, or add the name to "
+             "server.admin.hosts",
+             what, shown, name.data);
+    weir_http_problem(call, WEIR_HTTP_403, NULL, detail);
+    return false;
+}
+
+/* A browser sends a Host always, and an Origin with what may change something. Clients that send no
+ * Host (HTTP/1.0) are no browsers, nor are those on a Unix socket; a proxy before that relays what
+ * browsers send, so that an Origin has to be of the same host. */
+static bool names_admit(struct weir_http_call *call)
+{
+    const struct weir_connection *connection = call->connection;
+    struct weir_bytes raw = call->request->host;
+    struct weir_bytes origin = weir_http1_field(call->request, "origin");
+    char host_room[WEIR_HOST_MAX], origin_room[WEIR_HOST_MAX];
+    struct weir_bytes host = host_read(raw, host_room);
+    bool ours = host.data && host_is_ours(connection, host);
+    if (raw.size && !ours && !connection->listener->unix_socket)
+        return refuse_name(call, "the Host", raw);
+    if (!origin.data)
+        return true;
+    struct weir_bytes from = origin_read(origin, origin_room);
+    bool same = from.data && host.data && from.size == host.size &&
+                !memcmp(from.data, host.data, host.size);
+    if (same || (from.data && host_is_ours(connection, from)))
+        return true;
+    return refuse_name(call, "the Origin", origin);
+}
+
+bool weir_admin_admit(struct weir_http_call *call, const struct weir_http_route *route)
+{
+    const struct weir_listener_settings *settings =
+        weir_listener_settings(call->connection->listener);
+    if (route->public || (route->metrics && settings->metrics_open))
+        return true;
+    if (!names_admit(call))
+        return false;
+    if (settings->token) {
+        if (weir_http_has_token(call, settings->token))
+            return true;
+        weir_http_problem(call, WEIR_HTTP_401, "WWW-Authenticate: Bearer\r\n",
+                          "send the admin token: `Authorization: Bearer TOKEN`");
+        return false;
+    }
+    if (through_unix(call->connection) || is_loopback(&call->connection->peer) ||
+        settings->tls.client_ca_file)
+        return true;
+    weir_http_problem(call, WEIR_HTTP_403, NULL,
+                      "from other machines only health is open: set server.admin.token and send "
+                      "it, or, for /metrics alone, say server.admin.metrics_open: true");
+    return false;
+}
+
+bool weir_admin_may_change(struct weir_http_call *call)
+{
+    const struct weir_connection *connection = call->connection;
+    if (through_unix(connection) || weir_listener_settings(connection->listener)->token)
+        return true; /* with a token, it was asked for already */
+    weir_http_problem(call, WEIR_HTTP_403, NULL,
+                      "changes want server.admin.token, or a Unix socket");
+    return false;
+}

@@ -1,0 +1,411 @@
+/* The admin listener: health, metrics, limits, the most denied keys, one key's state. See http/http.h
+ * and docs/http-api.md. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/match/key_values.h"
+#include "server/daemon/daemon.h"
+#include "server/envoy/http.h"
+#include "server/http/http.h"
+
+/* Keys that /top lists, and what ?count= may ask for. */
+#define TOP_DEFAULT 20
+#define TOP_MAX 1000
+
+static struct weir_daemon *call_daemon(const struct weir_http_call *call)
+{
+    return call->http->server;
+}
+
+/* Answers with a JSON value, which it consumes. */
+static void reply_json(struct weir_http_call *call, json_t *value)
+{
+    char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+    if (text)
+        weir_http_reply(call, WEIR_HTTP_200, NULL, "application/json", text, strlen(text));
+    else
+        weir_http_problem(call, WEIR_HTTP_500, NULL, "out of memory");
+    free(text);
+    json_decref(value);
+}
+
+/* --- Health, metrics -------------------------------------------------------------------------- */
+
+static void healthz_handle(struct weir_http_call *call)
+{
+    if (weir_http_allow(call, "GET", "HEAD"))
+        weir_http_reply(call, WEIR_HTTP_200, NULL, "text/plain", "ok\n", 3);
+}
+
+/* Adds who does not reach `what`, where anybody does not. */
+static void readyz_tell(char *text, size_t room, const char *what, unsigned without, unsigned of)
+{
+    size_t used = strlen(text);
+    if (without > 0)
+        snprintf(text + used, room - used, "%s %s not reached by %u of %u workers",
+                 text[used - 1] == ':' ? "" : ",", what, without, of);
+}
+
+/* It goes on with the file that it has, so that it is as ready as before. */
+static void readyz_tell_state(char *text, size_t room, enum weir_table_file state)
+{
+    size_t used = strlen(text);
+    if (state == WEIR_TABLE_FILE_GONE || state == WEIR_TABLE_FILE_OTHER)
+        snprintf(text + used, room - used, "%s the state file %s; reload to mend it",
+                 strchr(text, ':') ? "," : ":",
+                 state == WEIR_TABLE_FILE_GONE ? "is gone" : "is not the one at its path");
+}
+
+static void readyz_handle(struct weir_http_call *call)
+{
+    if (!weir_http_allow(call, "GET", "HEAD"))
+        return;
+    char text[256 + WEIR_REASON_MAX] = "ready", refusal[WEIR_REASON_MAX] = "";
+    struct weir_daemon *daemon = call_daemon(call);
+    struct weir_readiness readiness;
+    weir_daemon_readiness(daemon, daemon->rules, &readiness);
+    bool store = readiness.without_store > 0, identities = readiness.without_identities > 0;
+    bool ready = readiness.limits && readiness.envoy && !readiness.stopped;
+    enum weir_http_status status = daemon->stopping || !ready ? WEIR_HTTP_503 : WEIR_HTTP_200;
+    if (daemon->stopping) {
+        snprintf(text, sizeof text, "stopping");
+    } else if (readiness.stopped) {
+        snprintf(text, sizeof text,
+                 "not ready: a process that shares the state file is stopped (pid %u)",
+                 readiness.stopped);
+    } else if (store || identities) {
+        snprintf(text, sizeof text, "%s:",
+                 !ready        ? "not ready"
+                 : !identities ? "ready, by on_store_error"
+                 : !store      ? "ready, by on_error"
+                               : "ready, by on_store_error and on_error");
+        readyz_tell(text, sizeof text, "the store is", readiness.without_store, readiness.workers);
+        if (store)
+            weir_shared_store_refusal(daemon->shared, refusal);
+        if (refusal[0] != '\0')
+            snprintf(text + strlen(text), sizeof text - strlen(text), " (%s)", refusal);
+        readyz_tell(text, sizeof text, "identities are", readiness.without_identities,
+                    daemon->worker_count);
+    }
+    readyz_tell_state(text, sizeof text, daemon->state);
+    char line[sizeof text + 1];
+    int size = snprintf(line, sizeof line, "%s\n", text);
+    weir_http_reply(call, status, NULL, "text/plain", line, (size_t)size);
+}
+
+static void metrics_handle(struct weir_http_call *call)
+{
+    if (!weir_http_allow(call, "GET", "HEAD"))
+        return;
+    struct weir_buffer *text = weir_buffer_take(&call->worker->buffers, WEIR_BUFFER_SIZE_MIN);
+    if (text)
+        text = weir_metrics_write(call_daemon(call), text);
+    if (!text) {
+        weir_http_problem(call, WEIR_HTTP_503, NULL, "no memory for the metrics");
+        return;
+    }
+    weir_http_reply(call, WEIR_HTTP_200, NULL, "text/plain; version=0.0.4; charset=utf-8",
+                    text->data, text->used);
+    weir_buffer_give(&call->worker->buffers, text);
+}
+
+/* --- Limits ----------------------------------------------------------------------------------- */
+
+/* Of a limit that has several rates, or of a candidate. */
+static json_t *rates_json(const struct weir_limit *limits, uint32_t count)
+{
+    json_t *rates = json_array();
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_limit_spec *spec = &limits[i].spec;
+        json_array_append_new(rates, json_pack("{s:I, s:f, s:I}", "rate", (json_int_t)spec->rate,
+                                               "window_ms", (double)spec->window_ns / 1000000,
+                                               "capacity", (json_int_t)limits[i].capacity));
+    }
+    return rates;
+}
+
+/* What a candidate is, and what it has said beside the limit. */
+static json_t *candidate_json(const struct weir_rule_info *info,
+                              const struct weir_limit_totals *totals)
+{
+    json_t *candidate =
+        json_pack("{s:s, s:o}", "algorithm", weir_algorithm_name(info->candidate->spec.algorithm),
+                  "rates", rates_json(info->candidate, info->candidate_count));
+    for (int i = 0; candidate && i < WEIR_TRIAL_OUTCOMES; i++)
+        json_object_set_new(candidate, weir_trial_name((enum weir_trial_outcome)i),
+                            json_integer((json_int_t)totals->trials[i]));
+    return candidate;
+}
+
+static json_t *warn_at_json(const struct weir_warn_at *at)
+{
+    json_t *percent = json_array();
+    for (uint8_t i = 0; i < at->count; i++)
+        json_array_append_new(percent, json_integer(at->percent[i]));
+    return percent;
+}
+
+static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
+{
+    struct weir_rule_info info;
+    struct weir_limit_totals totals;
+    weir_rules_info(daemon->rules, rule, &info);
+    weir_daemon_totals(daemon, info.name, &totals);
+    json_t *key = json_array();
+    for (uint32_t i = 0; i < info.key_count; i++)
+        json_array_append_new(key, json_string(info.key[i]));
+    json_t *limit = json_pack(
+        "{s:s, s:s, s:o, s:b, s:b, s:b, s:I, s:I, s:I}", "name", info.name, "algorithm",
+        weir_algorithm_name(info.algorithm), "key", key, "shadow", info.shadow, "by_plan",
+        info.by_plan, "unlimited", info.unlimited, "allowed", (json_int_t)totals.allowed, "denied",
+        (json_int_t)totals.denied, "shadow_denied", (json_int_t)totals.shadow_denied);
+    if (limit && info.enforce < 100)
+        json_object_set_new(limit, "enforce_percent", json_integer(info.enforce));
+    if (limit && info.pool) {
+        json_object_set_new(limit, "pool", json_string(info.pool));
+        json_object_set_new(limit, "borrowed", json_integer((json_int_t)totals.borrowed));
+    }
+    if (limit && info.candidate)
+        json_object_set_new(limit, "candidate", candidate_json(&info, &totals));
+    if (limit && info.overrides)
+        json_object_set_new(limit, "overrides", json_integer(info.overrides));
+    const struct weir_warn_at *warn_at = weir_rules_warn_at(daemon->rules, rule);
+    if (limit && warn_at->count > 0)
+        json_object_set_new(limit, "warn_at_percent", warn_at_json(warn_at));
+    if (limit && info.when)
+        json_object_set_new(limit, "when", json_string(info.when));
+    if (limit && info.limit) {
+        const struct weir_limit_spec *spec = &info.limit->spec;
+        json_object_set_new(limit, "rate", json_integer((json_int_t)spec->rate));
+        json_object_set_new(limit, "window_ms",
+                            json_real((double)spec->window_ns / 1000000)); /* exact below 2^53 */
+        json_object_set_new(limit, "capacity", json_integer((json_int_t)info.limit->capacity));
+        if (info.limit_count > 1)
+            json_object_set_new(limit, "rates", rates_json(info.limit, info.limit_count));
+    }
+    return limit;
+}
+
+static void limits_list(struct weir_http_call *call)
+{
+    struct weir_daemon *daemon = call_daemon(call);
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < weir_rules_count(daemon->rules); i++)
+        json_array_append_new(list, limit_json(daemon, i));
+    reply_json(call, json_pack("{s:o}", "limits", list));
+}
+
+/* --- The most denied keys --------------------------------------------------------------------- */
+
+/* The parameters that put one key's state into the address of its own resource: the values of the
+ * key's text, which shows what it must not tell as a hash; then there is none. */
+static void top_state_path(const struct weir_offender *entry, char *out, size_t room)
+{
+    size_t used =
+        (size_t)snprintf(out, room, "/v1/limits/%.*s/state?", (int)entry->name_size, entry->name);
+    bool in_value = false;
+    for (uint8_t i = 0; i < entry->key_size && used + 8 < room; i++) {
+        char c = entry->key[i];
+        if (!in_value) {
+            if (c == '=')
+                used += (size_t)snprintf(out + used, room - used, "key=");
+            in_value = c == '=';
+        } else if (c == ',') {
+            out[used++] = '&';
+            in_value = false;
+        } else if (c == '&' || c == '#' || c == '+') {
+            used += (size_t)snprintf(out + used, room - used, "%%%02X", c);
+        } else {
+            out[used++] = c;
+        }
+    }
+    if (out[used - 1] == '?')
+        used--; /* the limit's key is [] */
+    out[used] = 0;
+}
+
+static json_t *top_entry(const struct weir_offender *entry)
+{
+    char path[2048];
+    json_t *object =
+        json_pack("{s:s%, s:I, s:I}", "key", entry->key, (size_t)entry->key_size, "denied",
+                  (json_int_t)entry->denied, "error", (json_int_t)entry->error);
+    bool shown_whole = !memmem(entry->key, entry->key_size, "sha256:", 7) &&
+                       !memchr(entry->key, '~', entry->key_size);
+    if (object && shown_whole) {
+        top_state_path(entry, path, sizeof path);
+        json_object_set_new(object, "state", json_string(path));
+    }
+    return object;
+}
+
+static uint64_t top_count(struct weir_bytes query)
+{
+    struct weir_bytes name, value;
+    uint64_t count = TOP_DEFAULT;
+    while (weir_http_next_parameter(&query, &name, &value)) {
+        if (!weir_bytes_equal(name, "count"))
+            continue;
+        count = 0;
+        for (size_t i = 0; i < value.size && count <= TOP_MAX; i++) {
+            if (value.data[i] < '0' || value.data[i] > '9')
+                return 0;
+            count = count * 10 + (uint64_t)(value.data[i] - '0');
+        }
+    }
+    return count > TOP_MAX ? TOP_MAX : count;
+}
+
+static void top_handle(struct weir_http_call *call, uint32_t rule)
+{
+    struct weir_daemon *daemon = call_daemon(call);
+    struct weir_rule_info info;
+    if (!weir_http_allow(call, "GET", "HEAD"))
+        return;
+    weir_rules_info(daemon->rules, rule, &info);
+    size_t max = (size_t)WEIR_OFFENDERS * daemon->worker_count, count = 0;
+    struct weir_offender *list = calloc(max, sizeof *list);
+    json_t *keys = json_array();
+    struct weir_bytes name = {info.name, strlen(info.name)};
+    for (unsigned i = 0; list && i < daemon->worker_count; i++)
+        count = weir_offenders_collect(weir_engine_offenders(daemon->workers[i].engine), name, list,
+                                       count, max);
+    if (list)
+        weir_offenders_sort(list, count);
+    uint64_t wanted = top_count(call->request->query);
+    for (size_t i = 0; i < count && i < wanted; i++)
+        json_array_append_new(keys, top_entry(&list[i]));
+    free(list);
+    reply_json(call, json_pack("{s:s, s:o}", "limit", info.name, "keys", keys));
+}
+
+/* --- One key's state -------------------------------------------------------------------------- */
+
+/* Reads ?key=…&key=…&plan=…&user=… into the check of that key. */
+int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_decision *decision,
+                        struct weir_bytes *units, struct weir_reason *reason)
+{
+    struct weir_key_values values = {0};
+    struct weir_bytes query = call->request->query, name, value;
+    char *at = call->http->joined;
+    while (weir_http_next_parameter(&query, &name, &value)) {
+        long size = weir_http_decode(value, at); /* never longer than the request's head */
+        if (size < 0) {
+            snprintf(reason->text, sizeof reason->text, "query: a bad percent-encoding");
+            return WEIR_ERR_SYNTAX;
+        }
+        struct weir_bytes decoded = {at, (size_t)size};
+        at += size;
+        if (weir_bytes_equal(name, "plan")) {
+            values.plan = decoded;
+        } else if (weir_bytes_equal(name, "user")) {
+            values.user = decoded;
+        } else if (weir_bytes_equal(name, "key") && values.count < WEIR_KEY_VALUES_MAX) {
+            if (weir_bytes_equal(value, "-"))
+                decoded = (struct weir_bytes){0}; /* as key texts show a missing one */
+            values.values[values.count++] = decoded;
+        } else if (units && weir_bytes_equal(name, "units")) {
+            *units = decoded;
+        } else {
+            snprintf(reason->text, sizeof reason->text,
+                     "query: only key, plan and user%s are known", units ? ", and units," : "");
+            return WEIR_ERR_SYNTAX;
+        }
+    }
+    int err = weir_engine_apply_key(call->worker->engine, decision, rule, &values, reason);
+    if (err == 0 && !decision->checks[0].limit) {
+        snprintf(reason->text, sizeof reason->text, "this key is unlimited and has no state");
+        err = WEIR_ERR_SYNTAX;
+    }
+    return err;
+}
+
+static void state_write(struct weir_slot *slot, struct weir_output *output)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    weir_engine_answer(slot->decision, &http->answer, http->lease);
+    size_t size = weir_answer_json_write(&http->answer, http->json);
+    if (slot->decision->error) /* what on_store_error would say is not this key's state */
+        weir_http_write_problem(slot, output, WEIR_HTTP_503,
+                                weir_error_text(slot->decision->error));
+    else
+        weir_http_write(slot, output, WEIR_HTTP_200, "application/json", http->json, size);
+    weir_worker_give(http->worker, slot->decision);
+}
+
+static void removed_write(struct weir_slot *slot, struct weir_output *output)
+{
+    static const char removed[] = "{\"removed\":true}";
+    const struct weir_decision *decision = slot->decision;
+    if (decision->error)
+        weir_http_write_problem(slot, output, WEIR_HTTP_503, weir_error_text(decision->error));
+    else if (decision->verdict == WEIR_DENIED)
+        weir_http_write_problem(slot, output, WEIR_HTTP_404, "this key has no state");
+    else
+        weir_http_write(slot, output, WEIR_HTTP_200, "application/json", removed,
+                        sizeof removed - 1);
+    weir_worker_give(slot->connection->worker, slot->decision);
+}
+
+static void state_handle(struct weir_http_call *call, uint32_t rule)
+{
+    struct weir_reason reason = {{0}};
+    if (!weir_http_allow(call, "GET", "DELETE"))
+        return;
+    bool remove = weir_http_method_is(call, "DELETE");
+    if (remove && !weir_admin_may_change(call))
+        return;
+    struct weir_decision *decision = weir_worker_take(call->worker);
+    if (!decision) {
+        weir_http_problem(call, WEIR_HTTP_503, NULL, "overloaded");
+        return;
+    }
+    int err = weir_admin_read_key(call, rule, decision, NULL, &reason);
+    if (err < 0) {
+        weir_worker_give(call->worker, decision);
+        weir_http_refuse(call, err, &reason);
+        return;
+    }
+    decision->op = remove ? WEIR_OP_RESET : WEIR_OP_PEEK;
+    weir_http_wait(call, decision, remove ? removed_write : state_write);
+}
+
+/* /v1/limits, /v1/limits/{name}/top, /v1/limits/{name}/state, /v1/limits/{name}/grant */
+static void limits_handle(struct weir_http_call *call)
+{
+    struct weir_bytes tail = call->tail;
+    if (!tail.size || weir_bytes_equal(tail, "/")) {
+        if (weir_http_allow(call, "GET", "HEAD"))
+            limits_list(call);
+        return;
+    }
+    const char *name = tail.data + 1, *end = tail.data + tail.size;
+    const char *slash = memchr(name, '/', tail.size - 1);
+    int rule =
+        slash ? weir_rules_find(weir_worker_rules(call->worker), name, (size_t)(slash - name)) : -1;
+    struct weir_bytes what = {slash, slash ? (size_t)(end - slash) : 0};
+    if (slash && rule < 0)
+        weir_http_problem(call, WEIR_HTTP_404, NULL, "no limit of that name");
+    else if (slash && weir_bytes_equal(what, "/top"))
+        top_handle(call, (uint32_t)rule);
+    else if (slash && weir_bytes_equal(what, "/state"))
+        state_handle(call, (uint32_t)rule);
+    else if (slash && weir_bytes_equal(what, "/grant"))
+        weir_grant_handle(call, (uint32_t)rule);
+    else
+        weir_http_problem(call, WEIR_HTTP_404, NULL, NULL);
+}
+
+const struct weir_http_route weir_admin_routes[] = {
+    {.path = "/healthz", .name = "healthz", .public = true, .handle = healthz_handle},
+    {.path = "/readyz", .name = "readyz", .public = true, .handle = readyz_handle},
+    {.path = "/metrics", .name = "metrics", .metrics = true, .handle = metrics_handle},
+    {.path = "/v1/limits", .name = "limits", .prefix = true, .handle = limits_handle},
+    {.path = "/v1/identities/forget", .name = "forget", .handle = weir_forget_handle},
+    {.path = "/rlconfig", .name = "rlconfig", .handle = weir_envoy_rlconfig_handle},
+    {.path = "/stats", .name = "stats", .handle = weir_envoy_stats_handle},
+    {.path = "/", .name = "root", .handle = weir_envoy_root_handle},
+};
+const uint32_t weir_admin_route_count = sizeof weir_admin_routes / sizeof *weir_admin_routes;

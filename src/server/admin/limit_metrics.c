@@ -1,0 +1,152 @@
+/* Metrics of the limits; see metrics.h */
+#include <inttypes.h>
+#include <string.h>
+
+#include "server/admin/metrics.h"
+
+void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
+                        struct weir_limit_totals *totals)
+{
+    *totals = (struct weir_limit_totals){0};
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        const struct weir_engine_counters *counters =
+            weir_engine_find_counters(daemon->workers[i].engine, name, strlen(name));
+        if (!counters)
+            continue; /* this worker has not taken the newest rules yet */
+        totals->allowed += weir_counted(&counters->allowed);
+        totals->denied += weir_counted(&counters->denied);
+        totals->shadow_denied += weir_counted(&counters->shadow_denied);
+        totals->borrowed += weir_counted(&counters->borrowed);
+        for (int outcome = 0; outcome < WEIR_TRIAL_OUTCOMES; outcome++)
+            totals->trials[outcome] += weir_counted(&counters->trials[outcome]);
+        for (int threshold = 0; threshold < WEIR_WARN_MAX; threshold++)
+            totals->warnings[threshold] += weir_counted(&counters->warnings[threshold]);
+    }
+}
+
+/* A limit, and what it has counted. */
+struct counted {
+    struct weir_rule_info info;
+    struct weir_limit_totals totals;
+    const struct weir_warn_at *warn_at;
+};
+
+static void put_decisions(struct weir_metrics *metrics, const struct counted *limit)
+{
+    const struct {
+        const char *result;
+        uint64_t count;
+    } results[] = {{"allowed", limit->totals.allowed},
+                   {"denied", limit->totals.denied},
+                   {"shadow_denied", limit->totals.shadow_denied}};
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+        weir_metrics_put(metrics, "weir_decisions_total{limit=\"%s\",result=\"%s\"} %" PRIu64 "\n",
+                         limit->info.name, results[i].result, results[i].count);
+}
+
+static bool borrows(const struct counted *limit)
+{
+    return limit->info.pool != NULL;
+}
+
+static void put_borrowed(struct weir_metrics *metrics, const struct counted *limit)
+{
+    weir_metrics_put(metrics, "weir_borrowed_total{limit=\"%s\",pool=\"%s\"} %" PRIu64 "\n",
+                     limit->info.name, limit->info.pool, limit->totals.borrowed);
+}
+
+static bool has_candidate(const struct counted *limit)
+{
+    return limit->info.candidate_count > 0;
+}
+
+static void put_candidates(struct weir_metrics *metrics, const struct counted *limit)
+{
+    for (int i = 0; i < WEIR_TRIAL_OUTCOMES; i++)
+        weir_metrics_put(metrics, "weir_candidate_total{limit=\"%s\",outcome=\"%s\"} %" PRIu64 "\n",
+                         limit->info.name, weir_trial_name((enum weir_trial_outcome)i),
+                         limit->totals.trials[i]);
+}
+
+static bool warns(const struct counted *limit)
+{
+    return limit->warn_at->count > 0;
+}
+
+static void put_warnings(struct weir_metrics *metrics, const struct counted *limit)
+{
+    for (int i = 0; i < limit->warn_at->count; i++)
+        weir_metrics_put(
+            metrics, "weir_warnings_total{limit=\"%s\",threshold=\"%u\"} %" PRIu64 "\n",
+            limit->info.name, (unsigned)limit->warn_at->percent[i], limit->totals.warnings[i]);
+}
+
+/* What the table says of a limit that it has something to say of. */
+static struct weir_table_limit_stats table_stats(const struct weir_metrics *metrics,
+                                                 const struct counted *limit)
+{
+    struct weir_table_limit_stats stats;
+    weir_table_limit_stats(metrics->daemon->table, limit->info.name, &stats);
+    return stats;
+}
+
+static void put_evictions(struct weir_metrics *metrics, const struct counted *limit)
+{
+    weir_metrics_put(metrics, "weir_limit_evictions_total{limit=\"%s\"} %" PRIu64 "\n",
+                     limit->info.name, table_stats(metrics, limit).evictions);
+}
+
+static void put_overflows(struct weir_metrics *metrics, const struct counted *limit)
+{
+    weir_metrics_put(metrics, "weir_limit_overflows_total{limit=\"%s\"} %" PRIu64 "\n",
+                     limit->info.name, table_stats(metrics, limit).overflows);
+}
+
+/* A metric of limits. Those that it is not about have no series; where it is about none, it is not
+ * there. */
+struct family {
+    const char *name, *help;
+    bool (*concerns)(const struct counted *limit); /* NULL: it is about every limit */
+    void (*put)(struct weir_metrics *metrics, const struct counted *limit);
+};
+
+static const struct family families[] = {
+    {"weir_decisions_total", "Verdicts of each limit; a shadow limit denies without effect.", NULL,
+     put_decisions},
+    {"weir_borrowed_total", "Requests that a limit denied and its pool admitted.", borrows,
+     put_borrowed},
+    {"weir_candidate_total", "Verdicts of a limit's candidate beside its own.", has_candidate,
+     put_candidates},
+    {"weir_warnings_total", "Times that a key has reached a threshold, once a period.", warns,
+     put_warnings},
+    {"weir_limit_evictions_total", "States of a limit that made room for others in a full table.",
+     NULL, put_evictions},
+    {"weir_limit_overflows_total", "Checks of a limit for whose keys the table had no room.", NULL,
+     put_overflows},
+};
+
+static void put_family(struct weir_metrics *metrics, const struct family *family)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    bool begun = !family->concerns;
+    if (begun)
+        weir_metrics_head(metrics, family->name, "counter", family->help);
+    for (uint32_t rule = 0; rule < weir_rules_count(daemon->rules); rule++) {
+        struct counted limit;
+        weir_rules_info(daemon->rules, rule, &limit.info);
+        limit.warn_at = weir_rules_warn_at(daemon->rules, rule);
+        if (family->concerns && !family->concerns(&limit))
+            continue;
+        if (!begun)
+            weir_metrics_head(metrics, family->name, "counter", family->help);
+        begun = true;
+        weir_daemon_totals(daemon, limit.info.name, &limit.totals);
+        family->put(metrics, &limit);
+    }
+}
+
+void weir_metrics_of_limits(struct weir_metrics *metrics)
+{
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        put_family(metrics, &families[i]);
+}

@@ -1,0 +1,569 @@
+/* Metrics in Prometheus' text format 0.0.4: see daemon/daemon.h and docs/metrics.md.
+ *
+ * Labels come from the configuration and from weir itself, never from traffic: the number of series
+ * is known before the first request.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/daemon/clock.h"
+#include "server/daemon/daemon.h"
+#include "server/envoy/metrics.h"
+#include "server/grpc/grpc.h"
+#include "server/http/http.h"
+#include "server/admin/metrics.h"
+
+/* One line: the longest name, two labels of 64 bytes, a number. */
+#define LINE_MAX_BYTES 512
+
+void weir_metrics_put(struct weir_metrics *metrics, const char *format, ...)
+{
+    struct weir_buffers *buffers = &metrics->daemon->admin.buffers;
+    if (!metrics->text)
+        return;
+    struct weir_buffer *text = weir_buffer_reserve(buffers, metrics->text, LINE_MAX_BYTES);
+    if (!text) {
+        weir_buffer_give(buffers, metrics->text);
+        metrics->text = NULL;
+        return;
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(text->data + text->used, LINE_MAX_BYTES, format, arguments);
+    va_end(arguments);
+    text->used += size < LINE_MAX_BYTES ? (size_t)size : LINE_MAX_BYTES - 1;
+    metrics->text = text;
+}
+
+void weir_metrics_head(struct weir_metrics *metrics, const char *name, const char *type,
+                       const char *help)
+{
+    weir_metrics_put(metrics, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+void weir_metrics_number(struct weir_metrics *metrics, const char *name, const char *type,
+                         const char *help, uint64_t value)
+{
+    weir_metrics_head(metrics, name, type, help);
+    weir_metrics_put(metrics, "%s %" PRIu64 "\n", name, value);
+}
+
+static void seconds(struct weir_metrics *metrics, const char *name, const char *help, int64_t ns)
+{
+    uint64_t absolute = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
+    weir_metrics_head(metrics, name, "gauge", help);
+    weir_metrics_put(metrics, "%s %s%" PRIu64 ".%09" PRIu64 "\n", name, ns < 0 ? "-" : "",
+                     absolute / 1000000000, absolute % 1000000000);
+}
+
+/* --- Over all workers ------------------------------------------------------------------------- */
+
+/* The i-th worker, the admin's own after the last. NULL: no more. */
+static struct weir_worker *worker_at(struct weir_daemon *daemon, unsigned i)
+{
+    if (i < daemon->worker_count)
+        return &daemon->workers[i];
+    return i == daemon->worker_count ? &daemon->admin : NULL;
+}
+
+static uint64_t sum(struct weir_daemon *daemon, size_t offset)
+{
+    uint64_t total = 0;
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        char *counters = (char *)&daemon->workers[i].counters;
+        total += weir_counted((_Atomic uint64_t *)(void *)(counters + offset));
+    }
+    return total;
+}
+
+#define SUM(daemon, field) sum(daemon, offsetof(struct weir_worker_counters, field))
+
+/* Requests by listener, route and status; series that are zero are left out. */
+static void put_requests(struct weir_metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    uint64_t totals[2][WEIR_HTTP_ROUTES_MAX + 1][WEIR_HTTP_STATUS_COUNT] = {0};
+    const struct weir_http *sample[2] = {NULL, NULL};
+    struct weir_worker *worker;
+    for (unsigned i = 0; (worker = worker_at(daemon, i)); i++) {
+        for (unsigned j = 0; j < worker->listener_count; j++) {
+            const struct weir_listener *listener = &worker->listeners[j];
+            const struct weir_http *http = listener->workspace;
+            if (listener->kind != WEIR_LISTENER_HTTP && listener->kind != WEIR_LISTENER_ADMIN)
+                continue;
+            unsigned kind = listener->kind == WEIR_LISTENER_ADMIN;
+            sample[kind] = http;
+            for (unsigned r = 0; r <= http->route_count; r++) {
+                for (unsigned s = 0; s < WEIR_HTTP_STATUS_COUNT; s++)
+                    totals[kind][r][s] += weir_counted(&http->requests[r][s]);
+            }
+        }
+    }
+    weir_metrics_head(metrics, "weir_requests_total", "counter", "HTTP requests answered.");
+    for (unsigned kind = 0; kind < 2; kind++) {
+        for (unsigned r = 0; sample[kind] && r <= sample[kind]->route_count; r++) {
+            const char *route =
+                r < sample[kind]->route_count ? sample[kind]->routes[r].name : "none";
+            for (unsigned s = 0; s < WEIR_HTTP_STATUS_COUNT; s++) {
+                if (totals[kind][r][s])
+                    weir_metrics_put(
+                        metrics,
+                        "weir_requests_total{front=\"%s\",route=\"%s\",code=\"%u\"} %" PRIu64 "\n",
+                        kind ? "admin" : "http", route, weir_http_code((enum weir_http_status)s),
+                        totals[kind][r][s]);
+            }
+        }
+    }
+}
+
+static void put_commands(struct weir_metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    uint64_t commands = 0, errors = 0;
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        const struct weir_worker *worker = &daemon->workers[i];
+        for (unsigned j = 0; j < worker->listener_count; j++) {
+            const struct weir_redis *redis = worker->listeners[j].workspace;
+            if (worker->listeners[j].kind != WEIR_LISTENER_REDIS)
+                continue;
+            commands += weir_counted(&redis->commands);
+            errors += weir_counted(&redis->errors);
+        }
+    }
+    if (daemon->redis_endpoint.kind == WEIR_ENDPOINT_OFF)
+        return;
+    weir_metrics_number(metrics, "weir_redis_commands_total", "counter",
+                        "Commands of the Redis protocol.", commands);
+    weir_metrics_number(metrics, "weir_redis_errors_total", "counter",
+                        "Errors that commands were answered with.", errors);
+    weir_metrics_number(metrics, "weir_redis_limits", "gauge",
+                        "Distinct limits that commands have given.",
+                        weir_redis_limits_count(daemon->redis.limits));
+}
+
+/* Calls by method and status; series that are zero are left out. */
+static void put_calls(struct weir_metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    uint64_t totals[WEIR_GRPC_METHODS_MAX + 1][WEIR_GRPC_STATUSES] = {0};
+    if (daemon->grpc_endpoint.kind == WEIR_ENDPOINT_OFF)
+        return;
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        const struct weir_worker *worker = &daemon->workers[i];
+        for (unsigned j = 0; j < worker->listener_count; j++) {
+            const struct weir_grpc *grpc = worker->listeners[j].workspace;
+            if (worker->listeners[j].kind != WEIR_LISTENER_GRPC)
+                continue;
+            for (unsigned m = 0; m <= WEIR_GRPC_METHODS_MAX; m++) {
+                for (unsigned s = 0; s < WEIR_GRPC_STATUSES; s++)
+                    totals[m][s] += weir_counted(&grpc->calls[m][s]);
+            }
+        }
+    }
+    weir_metrics_head(metrics, "weir_grpc_calls_total", "counter", "gRPC calls answered.");
+    for (unsigned m = 0; m <= WEIR_GRPC_METHODS_MAX; m++) {
+        const char *method = m < weir_grpc_method_count ? weir_grpc_methods[m].name : "none";
+        for (unsigned s = 0; s < WEIR_GRPC_STATUSES; s++) {
+            if (totals[m][s])
+                weir_metrics_put(metrics,
+                                 "weir_grpc_calls_total{method=\"%s\",code=\"%u\"} %" PRIu64 "\n",
+                                 method, s, totals[m][s]);
+        }
+    }
+}
+
+/* The listeners, each once: the workers' are those of the first. NULL: no more. */
+static const struct weir_listener *listener_at(const struct weir_daemon *daemon, unsigned i)
+{
+    const struct weir_worker *worker = &daemon->workers[0];
+    if (i < worker->listener_count)
+        return &worker->listeners[i];
+    i -= worker->listener_count;
+    return i < daemon->admin.listener_count ? &daemon->admin.listeners[i] : NULL;
+}
+
+/* One number of each listener's pool. */
+static void put_pools(struct weir_metrics *metrics, const char *name, const char *type,
+                      const char *help, uint64_t (*number)(const struct weir_connection_pool *))
+{
+    const struct weir_listener *listener;
+    weir_metrics_head(metrics, name, type, help);
+    for (unsigned i = 0; (listener = listener_at(metrics->daemon, i)); i++)
+        weir_metrics_put(metrics, "%s{front=\"%s\"} %" PRIu64 "\n", name, listener->front->name,
+                         number(listener->pool));
+}
+
+static uint64_t pool_max(const struct weir_connection_pool *pool)
+{
+    return pool->max;
+}
+
+static uint64_t pool_open(const struct weir_connection_pool *pool)
+{
+    return atomic_load_explicit(&pool->open, memory_order_relaxed);
+}
+
+static uint64_t pool_refused(const struct weir_connection_pool *pool)
+{
+    return atomic_load_explicit(&pool->refused, memory_order_relaxed);
+}
+
+static uint64_t pool_paused(const struct weir_connection_pool *pool)
+{
+    return atomic_load_explicit(&pool->paused, memory_order_relaxed);
+}
+
+/* Passwords and tokens: listener `i` of each worker is the same one. */
+static void put_guesses(struct weir_metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    static const char name[] = "weir_auth_failures_total";
+    const struct weir_listener *listener;
+    weir_metrics_head(metrics, name, "counter", "Passwords and tokens that were not accepted.");
+    for (unsigned i = 0; (listener = listener_at(daemon, i)); i++) {
+        uint64_t wrong = weir_counted(&listener->wrong_guesses);
+        uint64_t refused = weir_counted(&listener->refused_guesses);
+        for (unsigned w = 1; w < daemon->worker_count && listener->worker != &daemon->admin; w++) {
+            wrong += weir_counted(&daemon->workers[w].listeners[i].wrong_guesses);
+            refused += weir_counted(&daemon->workers[w].listeners[i].refused_guesses);
+        }
+        weir_metrics_put(metrics, "%s{front=\"%s\",result=\"wrong\"} %" PRIu64 "\n", name,
+                         listener->front->name, wrong);
+        weir_metrics_put(metrics, "%s{front=\"%s\",result=\"refused\"} %" PRIu64 "\n", name,
+                         listener->front->name, refused);
+    }
+}
+
+static void put_connections(struct weir_metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    put_pools(metrics, "weir_listener_connections", "gauge",
+              "Connections of a listener that are open, those that are being refused included.",
+              pool_open);
+    put_pools(metrics, "weir_listener_connections_max", "gauge",
+              "Connections of a listener that may be open.", pool_max);
+    put_pools(metrics, "weir_listener_connections_refused_total", "counter",
+              "Connections refused because the listener had too many.", pool_refused);
+    put_pools(metrics, "weir_listener_accepts_paused_total", "counter",
+              "Times that the system had no file left for a connection.", pool_paused);
+    weir_metrics_number(metrics, "weir_connections", "gauge", "Connections that are open.",
+                        SUM(daemon, connections));
+    weir_metrics_number(metrics, "weir_connections_max", "gauge", "Connections that may be open.",
+                        weir_daemon_connections_max(daemon));
+    weir_metrics_number(metrics, "weir_connections_accepted_total", "counter",
+                        "Connections accepted.", SUM(daemon, accepted));
+    weir_metrics_number(metrics, "weir_connections_refused_total", "counter",
+                        "Connections answered 503 because too many were open.",
+                        SUM(daemon, refused));
+    weir_metrics_number(metrics, "weir_timeouts_total", "counter",
+                        "Connections cut because the client was too slow to send or to read.",
+                        SUM(daemon, timeouts));
+    weir_metrics_number(metrics, "weir_protocol_errors_total", "counter",
+                        "Requests and PROXY headers that were malformed.",
+                        SUM(daemon, protocol_errors));
+    weir_metrics_number(metrics, "weir_tls_errors_total", "counter",
+                        "TLS sessions that failed, handshakes most of all.",
+                        SUM(daemon, tls_errors));
+}
+
+static void put_turns(struct weir_metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    uint64_t below = 0;
+    weir_metrics_head(metrics, "weir_turn_seconds", "histogram",
+                      "Time to decide and answer all that one turn of a worker's loop has read.");
+    for (unsigned i = 0; i < WEIR_TURN_BUCKETS; i++) {
+        for (unsigned w = 0; w < daemon->worker_count; w++)
+            below += weir_counted(&daemon->workers[w].counters.turn_buckets[i]);
+        weir_metrics_put(metrics, "weir_turn_seconds_bucket{le=\"0.%06u\"} %" PRIu64 "\n",
+                         weir_turn_bounds_us[i], below);
+    }
+    for (unsigned w = 0; w < daemon->worker_count; w++)
+        below += weir_counted(&daemon->workers[w].counters.turn_buckets[WEIR_TURN_BUCKETS]);
+    uint64_t ns = SUM(daemon, turn_ns);
+    weir_metrics_put(metrics, "weir_turn_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", below);
+    weir_metrics_put(metrics, "weir_turn_seconds_sum %" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000,
+                     ns % 1000000000);
+    weir_metrics_put(metrics, "weir_turn_seconds_count %" PRIu64 "\n", below);
+    weir_metrics_number(metrics, "weir_requests_decided_total", "counter",
+                        "Decisions made, each over all limits of one request.",
+                        SUM(daemon, decisions));
+}
+
+static void put_table(struct weir_metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    struct weir_table_stats stats;
+    weir_table_stats(daemon->table, weir_worker_time(&daemon->admin), &stats);
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } lines[] = {
+        {"weir_table_bytes", "gauge", "Size of the state region.", stats.bytes},
+        {"weir_table_slots", "gauge", "Keys that the region has slots for.", stats.slots},
+        {"weir_table_slots_used", "gauge", "Slots in use, some by states that are fresh again.",
+         stats.slots_used},
+        {"weir_table_keys", "gauge", "Keys with something used; sampled where there are many.",
+         stats.keys},
+        {"weir_table_span_bytes", "gauge", "Room for logs, segments and leases.", stats.span_bytes},
+        {"weir_table_span_bytes_used", "gauge", "Of that, in use.", stats.span_bytes_used},
+        {"weir_table_params", "gauge", "Different limits the region knows.", stats.params},
+        {"weir_table_params_max", "gauge", "Different limits the region has room for.",
+         stats.params_max},
+        {"weir_table_owners", "gauge", "Threads attached to the region, of all processes.",
+         stats.owners},
+        {"weir_table_inserts_total", "counter", "Keys that got a slot.", stats.inserts},
+        {"weir_table_evictions_total", "counter",
+         "Slots taken from keys that had something used but were not being denied.",
+         stats.evictions},
+        {"weir_table_overflows_total", "counter",
+         "Decisions on a state that keys share because the table is full.", stats.overflows},
+        {"weir_table_reclaimed_total", "counter", "Slots reused after their state was fresh again.",
+         stats.reclaimed},
+        {"weir_table_recoveries_total", "counter", "Threads that died and were cleaned up after.",
+         stats.recoveries},
+        {"weir_table_lock_waits_total", "counter", "Locks that were not free at once.",
+         stats.lock_waits},
+        {"weir_table_locks_given_up_total", "counter",
+         "Locks that were not had because a process that shares the state file is stopped.",
+         stats.given_up},
+        {"weir_table_neighbour_stopped", "gauge",
+         "1 while a process that shares the state file is stopped with a lock of it.",
+         weir_table_stopped(daemon->table) != 0},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        weir_metrics_number(metrics, lines[i].name, lines[i].type, lines[i].help, lines[i].value);
+}
+
+static void put_failures(struct weir_metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    uint64_t late = 0, failed = 0, open = 0, closed = 0, local = 0, exhausted = 0;
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        const struct weir_engine_failures *failures =
+            weir_engine_failures(daemon->workers[i].engine);
+        late += weir_counted(&failures->late);
+        failed += weir_counted(&failures->failed);
+        open += weir_counted(&failures->open);
+        closed += weir_counted(&failures->closed);
+        local += weir_counted(&failures->local);
+        exhausted += weir_counted(&failures->exhausted);
+    }
+    weir_metrics_number(metrics, "weir_store_errors_total", "counter",
+                        "Decisions that the store did not make.", late + failed);
+    weir_metrics_number(metrics, "weir_store_late_total", "counter",
+                        "Of those, past their deadline.", late);
+    weir_metrics_head(metrics, "weir_fallback_decisions_total", "counter",
+                      "Decisions by on_store_error instead of the store.");
+    weir_metrics_put(metrics, "weir_fallback_decisions_total{source=\"open\"} %" PRIu64 "\n", open);
+    weir_metrics_put(metrics, "weir_fallback_decisions_total{source=\"closed\"} %" PRIu64 "\n",
+                     closed);
+    weir_metrics_put(metrics, "weir_fallback_decisions_total{source=\"local\"} %" PRIu64 "\n",
+                     local);
+    weir_metrics_number(metrics, "weir_decisions_exhausted_total", "counter",
+                        "Requests that found no free decision.", exhausted);
+}
+
+static void put_reservations(struct weir_metrics *metrics)
+{
+    const struct weir_reservations *list = metrics->daemon->reservations;
+    static const char refused[] = "weir_reservations_refused_total";
+    weir_metrics_number(metrics, "weir_reservations", "gauge",
+                        "Reservations that are open or being decided.",
+                        weir_reservations_count(list));
+    weir_metrics_number(metrics, "weir_reservations_max", "gauge", "Reservations that may be open.",
+                        WEIR_RESERVATIONS_MAX);
+    weir_metrics_head(metrics, refused, "counter", "Reservations that found no place.");
+    weir_metrics_put(metrics, "%s{reason=\"full\"} %" PRIu64 "\n", refused,
+                     weir_reservations_refused(list, WEIR_RESERVATIONS_FULL));
+    weir_metrics_put(metrics, "%s{reason=\"caller\"} %" PRIu64 "\n", refused,
+                     weir_reservations_refused(list, WEIR_RESERVATIONS_SHARE));
+}
+
+/* What became of JSON Web Tokens. */
+static void put_tokens(struct weir_metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    weir_metrics_head(metrics, "weir_jwt_total", "counter",
+                      "JSON Web Tokens by what became of them.");
+    for (int result = 0; result < WEIR_TOKEN_RESULTS; result++) {
+        uint64_t total = 0;
+        for (unsigned i = 0; i < daemon->worker_count; i++)
+            total += weir_counted(&weir_engine_tokens(daemon->workers[i].engine)->results[result]);
+        weir_metrics_put(metrics, "weir_jwt_total{result=\"%s\"} %" PRIu64 "\n",
+                         weir_token_names[result], total);
+    }
+}
+
+static void put_latency(struct weir_metrics *metrics, const char *name, const char *help,
+                        const _Atomic uint64_t *buckets, uint64_t ns)
+{
+    uint64_t calls = 0;
+    weir_metrics_head(metrics, name, "histogram", help);
+    for (size_t i = 0; i <= REDIS_LATENCY_BUCKETS; i++) {
+        calls += weir_counted(&buckets[i]);
+        if (i < REDIS_LATENCY_BUCKETS)
+            weir_metrics_put(metrics, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name,
+                             (double)redis_latency_bounds_us[i] / 1e6, calls);
+    }
+    weir_metrics_put(metrics, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, calls);
+    weir_metrics_put(metrics, "%s_sum %.9f\n", name, (double)ns / 1e9);
+    weir_metrics_put(metrics, "%s_count %" PRIu64 "\n", name, calls);
+}
+
+/* The store that nodes share, over all workers. */
+static void put_store(struct weir_metrics *metrics)
+{
+    struct weir_shared_totals totals;
+    weir_shared_store_totals(metrics->daemon->shared, &totals);
+    const struct weir_store_redis_stats *stats = &totals.stats;
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } lines[] = {
+        {"weir_store_up", "gauge", "1: every worker reaches the store and its breaker is closed.",
+         totals.workers > 0 && totals.up == totals.workers},
+        {"weir_store_breaker", "gauge",
+         "Circuit breaker of the worker that is worst off: 0 closed, 1 open, 2 half open.",
+         totals.open        ? REDIS_BREAKER_OPEN
+         : totals.half_open ? REDIS_BREAKER_HALF_OPEN
+                            : REDIS_BREAKER_CLOSED},
+        {"weir_store_breaker_opened_total", "counter", "Times that a worker's breaker has opened.",
+         weir_counted(&stats->breaker_opened)},
+        {"weir_store_calls_total", "counter", "Calls sent.", weir_counted(&stats->calls)},
+        {"weir_store_call_errors_total", "counter", "Calls that failed, or were refused in words.",
+         weir_counted(&stats->errors)},
+        {"weir_store_timeouts_total", "counter", "Calls without an answer in time.",
+         weir_counted(&stats->timeouts)},
+        {"weir_store_unknown_total", "counter",
+         "Calls of which nobody knows whether they were executed.", weir_counted(&stats->unknown)},
+        {"weir_store_redirects_total", "counter", "Times that a call was sent to another server.",
+         weir_counted(&stats->redirects)},
+        {"weir_store_rollbacks_total", "counter", "Reservations given back.",
+         weir_counted(&stats->rollbacks)},
+        {"weir_store_remembered_total", "counter", "Denials answered from memory.",
+         weir_counted(&stats->remembered)},
+        {"weir_store_leases", "gauge", "Shares of budgets that are held.",
+         weir_counted(&stats->leases)},
+        {"weir_store_lease_refills_total", "counter", "Shares taken.",
+         weir_counted(&stats->lease_refills)},
+        {"weir_store_lease_returns_total", "counter", "Shares given back.",
+         weir_counted(&stats->lease_returns)},
+        {"weir_store_lease_decisions_total", "counter", "Decisions made from shares.",
+         weir_counted(&stats->lease_decisions)},
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        weir_metrics_number(metrics, lines[i].name, lines[i].type, lines[i].help, lines[i].value);
+    put_latency(metrics, "weir_store_latency_seconds", "Time from a call's writing to its reply.",
+                stats->latency_buckets, weir_counted(&stats->latency_ns));
+}
+
+/* Callers that are kept elsewhere, over all workers. */
+static void put_identities(struct weir_metrics *metrics)
+{
+    struct weir_directories_totals totals;
+    weir_directories_totals(metrics->daemon->directories, &totals);
+    const struct weir_directory_counters *counters = &totals.counters;
+    const struct {
+        const char *result;
+        const _Atomic uint64_t *value;
+    } results[] = {
+        {"hit", &counters->hit},     {"negative_hit", &counters->negative_hit},
+        {"found", &counters->found}, {"unknown", &counters->unknown},
+        {"stale", &counters->stale}, {"on_error", &counters->guessed},
+        {"error", &counters->error}, {"late", &counters->late},
+    };
+    weir_metrics_number(
+        metrics, "weir_identities_up", "gauge",
+        "1: every worker reaches the Redis that callers are kept in, and is answered.",
+        totals.workers > 0 && totals.up == totals.workers);
+    weir_metrics_head(metrics, "weir_identity_lookups_total", "counter",
+                      "How it was found out who is calling: from memory, by asking, or not.");
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+        weir_metrics_put(metrics, "weir_identity_lookups_total{result=\"%s\"} %" PRIu64 "\n",
+                         results[i].result, weir_counted(results[i].value));
+    weir_metrics_head(metrics, "weir_identities", "gauge",
+                      "Keys that workers know, each for itself.");
+    weir_metrics_put(metrics, "weir_identities{kind=\"known\"} %" PRIu64 "\n",
+                     weir_counted(&counters->known));
+    weir_metrics_put(metrics, "weir_identities{kind=\"nobody\"} %" PRIu64 "\n",
+                     weir_counted(&counters->nobody));
+    weir_metrics_number(metrics, "weir_identity_overrides", "gauge",
+                        "Different overrides that callers elsewhere have had.", totals.overrides);
+    put_latency(metrics, "weir_identity_lookup_seconds",
+                "Time from asking who a key belongs to, to the answer.", counters->latency_buckets,
+                weir_counted(&counters->latency_ns));
+}
+
+/* Envoy's service, under the original's names. Its keys may hold what clients have sent, but only
+ * so many of them: see envoy/stats.h. */
+static void put_envoy(struct weir_metrics *metrics)
+{
+    struct weir_buffers *buffers = &metrics->daemon->admin.buffers;
+    size_t size = 0;
+    char *envoy = weir_envoy_prometheus_text(metrics->daemon->envoy, &size);
+    struct weir_buffer *text =
+        metrics->text && envoy ? weir_buffer_reserve(buffers, metrics->text, size) : NULL;
+    if (text) {
+        memcpy(text->data + text->used, envoy, size);
+        text->used += size;
+        metrics->text = text;
+    }
+    free(envoy);
+}
+
+struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_buffer *text)
+{
+    struct weir_metrics metrics = {daemon, text};
+    weir_metrics_head(&metrics, "weir_build_info", "gauge", "What runs.");
+    weir_metrics_put(&metrics, "weir_build_info{version=\"" WEIR_VERSION "\"} 1\n");
+    seconds(&metrics, "weir_start_time_seconds", "When it started, since the epoch.",
+            (int64_t)daemon->started_wall_ns);
+    weir_metrics_number(&metrics, "weir_workers", "gauge", "Threads that decide.",
+                        daemon->worker_count);
+    weir_metrics_number(&metrics, "weir_limits", "gauge", "Limits in the rules.",
+                        weir_rules_count(daemon->rules));
+    weir_metrics_head(&metrics, "weir_reloads_total", "counter",
+                      "Times the rules file was read again.");
+    weir_metrics_put(&metrics, "weir_reloads_total{result=\"ok\"} %" PRIu64 "\n", daemon->reloads);
+    weir_metrics_put(&metrics, "weir_reloads_total{result=\"failed\"} %" PRIu64 "\n",
+                     daemon->failed_reloads);
+    weir_metrics_number(&metrics, "weir_state_file_lost", "gauge",
+                        "1: the path of the state file no longer names the file in use.",
+                        daemon->state == WEIR_TABLE_FILE_GONE ||
+                            daemon->state == WEIR_TABLE_FILE_OTHER);
+    weir_metrics_number(&metrics, "weir_reload_running", "gauge",
+                        "1: the rules file is being read again.", daemon->reload.daemon != NULL);
+    seconds(&metrics, "weir_reload_duration_seconds",
+            "How long the last reload took, a failed one too.", (int64_t)daemon->reload_took_ns);
+    seconds(&metrics, "weir_rules_loaded_seconds",
+            "When the rules in use were read, since the epoch.", (int64_t)daemon->reloaded_wall_ns);
+    seconds(&metrics, "weir_clock_offset_seconds",
+            "Wall clock minus the time that decisions are made by.", daemon->clock_offset_ns);
+    weir_metrics_number(&metrics, "weir_log_lines_dropped_total", "counter",
+                        "Log lines left out because there were too many a second.",
+                        weir_counted(&daemon->log.dropped_total));
+    weir_metrics_of_limits(&metrics);
+    weir_metrics_of_webhook(&metrics);
+    put_requests(&metrics);
+    put_calls(&metrics);
+    put_commands(&metrics);
+    put_connections(&metrics);
+    put_turns(&metrics);
+    put_failures(&metrics);
+    put_guesses(&metrics);
+    put_reservations(&metrics);
+    if (weir_rules_reads_tokens(daemon->rules))
+        put_tokens(&metrics);
+    if (daemon->shared)
+        put_store(&metrics);
+    if (daemon->directories)
+        put_identities(&metrics);
+    put_table(&metrics);
+    if (daemon->envoy)
+        put_envoy(&metrics);
+    return metrics.text;
+}

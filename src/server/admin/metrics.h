@@ -1,0 +1,33 @@
+/* Writing metrics in Prometheus' text format 0.0.4: lines into a buffer of the admin worker's. What
+ * is told stands in metrics.c, of limits in limit_metrics.c, of the webhook in webhook/metrics.c.
+ *
+ * Threads: the admin worker's.
+ */
+#ifndef WEIR_SERVER_ADMIN_METRICS_H
+#define WEIR_SERVER_ADMIN_METRICS_H
+
+#include "server/daemon/daemon.h"
+
+struct weir_metrics {
+    struct weir_daemon *daemon;
+    struct weir_buffer *text; /* NULL: no memory was left; nothing is written any more */
+};
+
+void weir_metrics_put(struct weir_metrics *metrics, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The two lines before the values of a metric. */
+void weir_metrics_head(struct weir_metrics *metrics, const char *name, const char *type,
+                       const char *help);
+
+/* A metric of one value. */
+void weir_metrics_number(struct weir_metrics *metrics, const char *name, const char *type,
+                         const char *help, uint64_t value);
+
+/* What each limit of the file has decided, borrowed, tried and warned of. */
+void weir_metrics_of_limits(struct weir_metrics *metrics);
+
+/* Of the webhook, where there is one. */
+void weir_metrics_of_webhook(struct weir_metrics *metrics);
+
+#endif

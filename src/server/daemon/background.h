@@ -1,0 +1,49 @@
+/* One thread beside a loop, for work that may take long or hang in the kernel: reading files.
+ *
+ *   loop   weir_background_start ─▶ thread: job->run ─▶ loop: job->done
+ *
+ * One job at a time. Whoever starts jobs remembers what else is wanted and starts it from `done`,
+ * so that wishes that come meanwhile are one wish.
+ *
+ * A call that hangs in the kernel cannot be ended from outside. So weir_background_close waits for
+ * a bounded time; a thread that is still busy then is left as it is, with all that its job uses,
+ * and the process ends by _exit.
+ *
+ * Threads: start, wait, close and `done` belong to the thread that opened it, the loop's.
+ */
+#ifndef WEIR_SERVER_DAEMON_BACKGROUND_H
+#define WEIR_SERVER_DAEMON_BACKGROUND_H
+
+#include <stdbool.h>
+#include <uv.h>
+
+struct weir_background;
+
+/* Embedded in what the job works on, which is the thread's from start until done. */
+struct weir_job {
+    void (*run)(struct weir_job *job);  /* on the thread */
+    void (*done)(struct weir_job *job); /* on the loop */
+};
+
+/* Starts the thread, which blocks signals (state_guard.h). Errors: WEIR_ERR_MEMORY. */
+int weir_background_open(struct weir_background **background) __attribute__((warn_unused_result));
+
+/* Whether a job is started and not done. */
+bool weir_background_busy(const struct weir_background *background);
+
+/* Starts a job; not while one is busy. */
+void weir_background_start(struct weir_background *background, struct weir_job *job);
+
+/* Before there is a loop: waits until the job has run, and calls its `done`. */
+void weir_background_wait(struct weir_background *background);
+
+/* From now on, `done` is called on this loop. Errors: WEIR_ERR_IO. */
+int weir_background_join_loop(struct weir_background *background, uv_loop_t *loop)
+    __attribute__((warn_unused_result));
+
+/* Ends the thread, and waits so long at most for a job, whose `done` is not called any more; the
+ * loop is closed, or about to be. False: the job hangs, and nothing is freed. NULL is let pass. */
+bool weir_background_close(struct weir_background *background, unsigned patience_ms)
+    __attribute__((warn_unused_result));
+
+#endif

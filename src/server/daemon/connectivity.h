@@ -1,0 +1,59 @@
+/* Whether the workers of a daemon reach a server that each of them connects to by itself: told once
+ * for the process, that it is lost by the first worker, that it is reached again by the last.
+ *
+ * Threads: the caller's lock.
+ */
+#ifndef WEIR_SERVER_DAEMON_CONNECTIVITY_H
+#define WEIR_SERVER_DAEMON_CONNECTIVITY_H
+
+#include <stdbool.h>
+
+struct weir_reach {
+    unsigned joined, up, down; /* workers; those that have told so */
+    bool told_up;              /* that all are up */
+};
+
+/* Of one worker: what it has told last; both false: nothing yet. */
+struct weir_reach_member {
+    bool up, down;
+};
+
+/* Counts a member among `members`, or no more. */
+static inline void weir_reach_set(bool *member, unsigned *members, bool now)
+{
+    if (*member != now)
+        *members += now ? 1 : -1U;
+    *member = now;
+}
+
+/* A worker has lost it. Returns whether it is the first. */
+static inline bool weir_reach_lost(struct weir_reach *reach, struct weir_reach_member *member)
+{
+    bool first = reach->down == 0;
+    weir_reach_set(&member->down, &reach->down, true);
+    weir_reach_set(&member->up, &reach->up, false);
+    reach->told_up = false;
+    return first;
+}
+
+/* A worker reaches it. Returns whether it is the last. */
+static inline bool weir_reach_found(struct weir_reach *reach, struct weir_reach_member *member)
+{
+    weir_reach_set(&member->down, &reach->down, false);
+    weir_reach_set(&member->up, &reach->up, true);
+    if (reach->told_up || reach->up < reach->joined)
+        return false;
+    reach->told_up = true;
+    return true;
+}
+
+/* A worker ends. */
+static inline void weir_reach_leave(struct weir_reach *reach, struct weir_reach_member *member)
+{
+    weir_reach_set(&member->down, &reach->down, false);
+    weir_reach_set(&member->up, &reach->up, false);
+    reach->joined--;
+    reach->told_up = true; /* who leaves does not come up again */
+}
+
+#endif

@@ -1,0 +1,252 @@
+/* The control loop: signals, the watch on the rules file, the clock. See daemon.h. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/daemon/clock.h"
+#include "server/daemon/daemon.h"
+#include "server/envoy/shared.h"
+
+#define CLOCK_CHECK_MS 1000
+/* What the wall clock may differ by before it is worth a line. */
+#define CLOCK_OFFSET_MAX_NS 1000000000
+/* timeout(1), and Ctrl-C under a supervisor that passes signals on, send one wish to stop twice in
+ * a row; somebody who has lost patience takes longer. */
+#define STOP_REPEATED_MS 500
+/* Editors and deployment tools write a file in several steps; it is read when they are done. */
+#define WATCH_SETTLE_MS 100
+
+/* --- Before there is a loop ------------------------------------------------------------------- */
+
+void weir_control_signals(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(how, &set, NULL);
+}
+
+/* The first process of a container is not ended by a signal that it has no handler for. */
+static void on_early_stop(int number)
+{
+    static const char text[] = "weir: stopped by a signal before it served\n";
+    (void)number;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    _exit(0);
+}
+
+void weir_control_signals_begin(void)
+{
+    const struct sigaction stop = {.sa_handler = on_early_stop};
+    sigset_t stops;
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGINT, &stop, NULL);
+    weir_control_signals(SIG_BLOCK);
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGINT);
+    pthread_sigmask(SIG_UNBLOCK, &stops, NULL);
+}
+
+/* --- Shutdown --------------------------------------------------------------------------------- */
+
+static void control_stop_all(struct weir_daemon *daemon)
+{
+    for (unsigned i = 0; i < daemon->worker_count; i++)
+        weir_worker_stop(&daemon->workers[i]);
+    weir_worker_stop(&daemon->admin);
+}
+
+static void control_on_grace(uv_timer_t *timer)
+{
+    struct weir_daemon *daemon = timer->data;
+    weir_log_event(&daemon->log, WEIR_LOG_WARNING, "stopping_hard", "reason",
+                   "requests are still open after 10 s");
+    control_stop_all(daemon);
+}
+
+void weir_control_drain(struct weir_daemon *daemon)
+{
+    daemon->stopping = true;
+    if (daemon->envoy)
+        atomic_store(&daemon->envoy->stopping, true);
+    uv_timer_start(&daemon->grace, control_on_grace, WEIR_SHUTDOWN_MS, 0);
+    for (unsigned i = 0; i < daemon->worker_count; i++)
+        weir_worker_drain(&daemon->workers[i]);
+}
+
+static void control_on_stop(uv_signal_t *handle, int number)
+{
+    struct weir_daemon *daemon = handle->data;
+    if (daemon->stopping && !daemon->again) {
+        uint64_t left_ms = uv_timer_get_due_in(&daemon->grace);
+        if (left_ms + STOP_REPEATED_MS > WEIR_SHUTDOWN_MS)
+            return;
+        weir_log_event(&daemon->log, WEIR_LOG_WARNING, "stopping_hard", "reason",
+                       "a second signal");
+        control_stop_all(daemon);
+        return;
+    }
+    weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopping", "signal",
+                   number == SIGTERM ? "SIGTERM" : "SIGINT");
+    daemon->again = false;
+    weir_control_drain(daemon);
+}
+
+/* The admin listener stays until the last worker is done: it says that the server is stopping. */
+static void control_on_finished(uv_async_t *handle)
+{
+    struct weir_daemon *daemon = handle->data;
+    if (atomic_load(&daemon->running) == 0)
+        weir_worker_drain(&daemon->admin);
+}
+
+/* --- Reload ----------------------------------------------------------------------------------- */
+
+void weir_daemon_want(struct weir_daemon *daemon, unsigned wanted)
+{
+    daemon->wanted |= wanted;
+    if (daemon->stopping || !daemon->wanted || weir_background_busy(daemon->background))
+        return; /* the stores are going; or it begins when the other job is done */
+    if (daemon->wanted & WEIR_WANT_RELOAD) {
+        daemon->wanted &= ~(unsigned)WEIR_WANT_RELOAD;
+        weir_daemon_reload_start(daemon);
+        return;
+    }
+    wanted = daemon->wanted;
+    daemon->wanted = 0;
+    weir_daemon_watch_start(daemon, wanted);
+}
+
+static void control_on_hangup(uv_signal_t *handle, int number)
+{
+    (void)number;
+    weir_daemon_want(handle->data, WEIR_WANT_RELOAD);
+}
+
+static void control_on_settled(uv_timer_t *timer)
+{
+    weir_daemon_want(timer->data, WEIR_WANT_RELOAD);
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool name_ends(const char *name, const char *end)
+{
+    size_t size = strlen(name), end_size = strlen(end);
+    return size >= end_size && !strcmp(name + size - end_size, end);
+}
+
+/* Something in the folder of the rules file has changed: the file itself, a keys file beside it, or
+ * the link "..data" by which Kubernetes swaps the files of a ConfigMap. */
+static void control_on_change(uv_fs_event_t *handle, const char *name, int events, int status)
+{
+    struct weir_daemon *daemon = handle->data;
+    (void)events;
+    if (status < 0 || !name)
+        return;
+    if (!strcmp(name, last_part(daemon->options.config)) || !strcmp(name, "..data") ||
+        name_ends(name, ".yaml") || name_ends(name, ".yml"))
+        uv_timer_start(&daemon->settle, control_on_settled, WATCH_SETTLE_MS, 0);
+}
+
+/* --- Neighbours on the state file --------------------------------------------------------------
+ */
+
+/* Logs that one is stopped, and that it goes on. */
+static void control_watch_neighbours(struct weir_daemon *daemon)
+{
+    uint32_t stopped = weir_table_stopped(daemon->table);
+    if (stopped == daemon->stopped)
+        return;
+    struct weir_log_line line;
+    weir_log_begin(&line, &daemon->log, stopped ? WEIR_LOG_ERROR : WEIR_LOG_INFO,
+                   stopped ? "neighbour_stopped" : "neighbour_goes_on");
+    weir_log_number(&line, "pid", stopped ? stopped : daemon->stopped);
+    if (stopped)
+        weir_log_text(&line, "reason",
+                      "it keeps a part of the state file locked, of which on_store_error decides "
+                      "until it goes on or ends");
+    weir_log_end(&line);
+    daemon->stopped = stopped;
+}
+
+/* --- Clock ------------------------------------------------------------------------------------ */
+
+/* Buckets of the table that are looked at in one tick: some milliseconds at most. */
+#define TIDY_BUCKETS 16384
+
+static void control_on_clock(uv_timer_t *timer)
+{
+    struct weir_daemon *daemon = timer->data;
+    uint64_t now_ns = weir_worker_time(&daemon->admin);
+    weir_table_mark(daemon->table, now_ns); /* also while nobody asks anything */
+    weir_daemon_want(daemon, WEIR_WANT_WATCH);
+    weir_daemon_reload_tick(daemon);
+    weir_daemon_forget_rules(daemon);
+    weir_table_tidy(daemon->table, now_ns, TIDY_BUCKETS);
+    weir_redis_limits_tick(daemon->redis.limits, now_ns);
+    control_watch_neighbours(daemon);
+    now_ns = weir_engine_store_time(daemon->admin.engine, now_ns);
+    daemon->clock_offset_ns = (int64_t)(weir_clock_wall_ns() - now_ns);
+    bool off = llabs(daemon->clock_offset_ns) > CLOCK_OFFSET_MAX_NS;
+    if (off == daemon->clock_is_off)
+        return;
+    daemon->clock_is_off = off;
+    struct weir_log_line line;
+    weir_log_begin(&line, &daemon->log, off ? WEIR_LOG_WARNING : WEIR_LOG_INFO,
+                   off ? "wall_clock_differs" : "wall_clock_agrees");
+    weir_log_number(&line, "offset_ms", daemon->clock_offset_ns / 1000000);
+    weir_log_end(&line);
+}
+
+/* --- Open ------------------------------------------------------------------------------------- */
+
+static int control_open_watch(struct weir_daemon *daemon)
+{
+    const char *config = daemon->options.config;
+    const char *name = last_part(config);
+    char folder[4096] = ".";
+    if (name - config >= (long)sizeof folder)
+        return UV_ENAMETOOLONG;
+    if (name != config)
+        snprintf(folder, sizeof folder, "%.*s", (int)(name - config), config);
+    return uv_fs_event_start(&daemon->watch, control_on_change, folder, 0);
+}
+
+int weir_control_open(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    uv_loop_t *loop = &daemon->admin.loop;
+    int err = uv_signal_init(loop, &daemon->on_hangup);
+    err = err < 0 ? err : uv_signal_init(loop, &daemon->on_terminate);
+    err = err < 0 ? err : uv_signal_init(loop, &daemon->on_interrupt);
+    err = err < 0 ? err : uv_async_init(loop, &daemon->on_finished, control_on_finished);
+    err = err < 0 ? err : uv_timer_init(loop, &daemon->clock);
+    err = err < 0 ? err : uv_timer_init(loop, &daemon->grace);
+    err = err < 0 ? err : uv_timer_init(loop, &daemon->settle);
+    err = err < 0 ? err : uv_fs_event_init(loop, &daemon->watch);
+    daemon->on_hangup.data = daemon->on_terminate.data = daemon->on_interrupt.data = daemon;
+    daemon->on_finished.data = daemon->clock.data = daemon->grace.data = daemon;
+    daemon->settle.data = daemon->watch.data = daemon;
+    err = err < 0 ? err : uv_signal_start(&daemon->on_hangup, control_on_hangup, SIGHUP);
+    err = err < 0 ? err : uv_signal_start(&daemon->on_terminate, control_on_stop, SIGTERM);
+    err = err < 0 ? err : uv_signal_start(&daemon->on_interrupt, control_on_stop, SIGINT);
+    err = err < 0 ? err : uv_timer_start(&daemon->clock, control_on_clock, 0, CLOCK_CHECK_MS);
+    if (err == 0 && weir_background_join_loop(daemon->background, loop) < 0)
+        err = UV_EMFILE;
+    if (err == 0 && daemon->options.watch)
+        err = control_open_watch(daemon);
+    if (err == 0)
+        return 0;
+    snprintf(reason->text, sizeof reason->text, "cannot watch signals and files: %s",
+             uv_strerror(err));
+    return WEIR_ERR_IO;
+}

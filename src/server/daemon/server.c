@@ -1,0 +1,699 @@
+/* see server.h */
+#include "server/daemon/server.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/daemon/clock.h"
+#include "server/daemon/daemon.h"
+#include "server/net/files.h"
+#include "server/grpc/grpc.h"
+#include "server/http/http.h"
+#include "server/net/seed.h"
+#include "table/state_file.h"
+
+/* Files that weir opens when its connections may have taken all others: of a loop (epoll, a pipe,
+ * an eventfd, its place in the state file), with a store elsewhere (connections to its servers),
+ * with callers elsewhere (likewise, and to Sentinels); and of the process: signals, the watch, a
+ * reload (rules, keys and certificates at a time), webhooks, a connection that is closed at once.
+ */
+#define FILES_OF_LOOP 5
+#define FILES_OF_STORE 16
+#define FILES_OF_DIRECTORY 8
+#define FILES_OF_PROCESS 16
+
+/* A load that is only slow is waited for so long when weir stops. */
+#define LOAD_PATIENCE_MS 1000
+
+/* The admin worker decides only for its own state endpoint. */
+#define ADMIN_DECISIONS (2 * WEIR_BATCH_MAX)
+
+static int fail(const char *text)
+{
+    fprintf(stderr, "weir: %s\n", text);
+    return 1;
+}
+
+static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, unsigned index,
+                       uint32_t decisions, struct weir_reason *reason)
+{
+    struct weir_worker_options options = {
+        .index = index,
+        .log = &daemon->log,
+        .table = daemon->table,
+        .spare = daemon->spare,
+        .shared = daemon->shared,
+        .rules = daemon->rules,
+        .certificates = daemon->certificates,
+        .decisions = decisions,
+        .reservations = daemon->reservations,
+        .guesses = daemon->guesses,
+        .directories = index < WEIR_WORKERS_MAX ? daemon->directories : NULL,
+        .warn = weir_warnings_tell,
+        .warn_context = &daemon->warnings,
+        .lease_seed = weir_seed_draw(index),
+    };
+    if (daemon->shared)
+        options.deadline_ns = weir_rules_settings(daemon->rules)->store.deadline_ns;
+    struct weir_reason why = {{0}};
+    int err = weir_worker_open(worker, &options, &why);
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "cannot start a worker: %.200s",
+                 why.text[0] ? why.text : weir_error_text(err));
+    return err;
+}
+
+static unsigned workers_wanted(const struct weir_daemon *daemon)
+{
+    unsigned wanted = daemon->options.workers;
+    if (!wanted)
+        wanted = weir_rules_settings(daemon->rules)->workers;
+    if (!wanted)
+        wanted = uv_available_parallelism();
+    return wanted < WEIR_WORKERS_MAX ? wanted : WEIR_WORKERS_MAX;
+}
+
+static int open_workers(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    unsigned wanted = workers_wanted(daemon);
+    daemon->workers = calloc(wanted, sizeof *daemon->workers);
+    daemon->threads = calloc(wanted, sizeof *daemon->threads);
+    if (!daemon->workers || !daemon->threads) {
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(WEIR_ERR_MEMORY));
+        return WEIR_ERR_MEMORY;
+    }
+    int err = weir_reservations_open(&daemon->reservations, WEIR_RESERVATIONS_MAX);
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+    while (daemon->worker_count < wanted && err == 0) {
+        unsigned i = daemon->worker_count;
+        err = open_worker(daemon, &daemon->workers[i], i, 0, reason);
+        daemon->worker_count += err == 0;
+    }
+    return err;
+}
+
+/* --- Listening -------------------------------------------------------------------------------- */
+
+static void log_listening(struct weir_daemon *daemon, const char *front,
+                          const struct weir_endpoint *endpoint)
+{
+    if (endpoint->kind == WEIR_ENDPOINT_OFF)
+        return;
+    char address[WEIR_ENDPOINT_TEXT_MAX];
+    struct weir_log_line line;
+    weir_endpoint_format(endpoint, address);
+    weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "listening");
+    weir_log_text(&line, "front", front);
+    weir_log_text(&line, "address", address);
+    weir_log_end(&line);
+}
+
+/* One front end's sockets: one a worker, or the admin worker's one. */
+struct listening {
+    const char *address;
+    struct weir_endpoint *endpoint;
+    const struct weir_front *front;
+    enum weir_listener_kind kind;
+    void *server;
+    struct weir_connection_pool *pool;
+    struct weir_worker *workers;
+    unsigned count, bound; /* bound: sockets that are nobody's yet */
+    int fds[WEIR_WORKERS_MAX];
+};
+
+static void listenings_fill(struct weir_daemon *daemon, struct listening all[WEIR_LISTENINGS])
+{
+    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
+    all[0] = (struct listening){.address = weir_daemon_http(daemon, settings),
+                                .endpoint = &daemon->http_endpoint,
+                                .front = &weir_http_front,
+                                .kind = WEIR_LISTENER_HTTP,
+                                .server = daemon,
+                                .workers = daemon->workers,
+                                .count = daemon->worker_count};
+    all[1] = (struct listening){.address = weir_daemon_redis(daemon, settings),
+                                .endpoint = &daemon->redis_endpoint,
+                                .front = &weir_redis_front,
+                                .kind = WEIR_LISTENER_REDIS,
+                                .server = &daemon->redis,
+                                .workers = daemon->workers,
+                                .count = daemon->worker_count};
+    all[2] = (struct listening){.address = weir_daemon_grpc(daemon, settings),
+                                .endpoint = &daemon->grpc_endpoint,
+                                .front = &weir_grpc_front,
+                                .kind = WEIR_LISTENER_GRPC,
+                                .server = daemon,
+                                .workers = daemon->workers,
+                                .count = daemon->worker_count};
+    all[3] = (struct listening){.address = weir_daemon_admin(daemon, settings),
+                                .endpoint = &daemon->admin_endpoint,
+                                .front = &weir_admin_front,
+                                .kind = WEIR_LISTENER_ADMIN,
+                                .server = daemon,
+                                .workers = &daemon->admin,
+                                .count = 1};
+    all[4] = all[3];
+    all[4].address =
+        daemon->envoy && settings->envoy.prometheus ? settings->envoy.prometheus : "off";
+    all[4].endpoint = &daemon->prometheus_endpoint;
+    all[4].front = &weir_envoy_prometheus_front;
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
+        all[i].pool = &daemon->pools[i];
+}
+
+static void log_few_files(struct weir_daemon *daemon, const struct weir_files *files,
+                          const struct weir_files_plan *plan)
+{
+    char text[256];
+    struct weir_log_line line;
+    snprintf(text, sizeof text,
+             "the limit of open files leaves %u connections to a listener, and %u to an admin "
+             "listener: raise it (ulimit -n, LimitNOFILE=); from %llu on it limits nothing",
+             plan->decisions.max, plan->admin.max, (unsigned long long)plan->full);
+    weir_log_begin(&line, &daemon->log, WEIR_LOG_WARNING, "few_open_files");
+    weir_log_number(&line, "limit", (int64_t)files->limit);
+    weir_log_text(&line, "reason", text);
+    weir_log_end(&line);
+}
+
+/* What weir will have open beside connections, on top of what is open now. */
+static uint64_t files_to_come(const struct weir_daemon *daemon, uint32_t workers)
+{
+    uint64_t of_worker = FILES_OF_LOOP + (daemon->shared ? FILES_OF_STORE : 0) +
+                         (daemon->directories ? FILES_OF_DIRECTORY : 0);
+    return FILES_OF_PROCESS + (workers + 1) * of_worker; /* and the admin worker */
+}
+
+/* Gives every listener its pool of connections. Errors: WEIR_ERR_FULL. */
+static int share_files(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    struct listening all[WEIR_LISTENINGS];
+    struct weir_files files = {.limit = weir_files_raise_limit(),
+                               .workers = workers_wanted(daemon)};
+    struct weir_files_plan plan;
+    files.taken = weir_files_count() + files_to_come(daemon, files.workers);
+    listenings_fill(daemon, all);
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++) {
+        bool admin = all[i].kind == WEIR_LISTENER_ADMIN;
+        if (!strcmp(all[i].address, "off"))
+            continue;
+        files.admin_listeners += admin;
+        files.listeners += !admin;
+        files.taken += admin ? 1 : files.workers;
+        files.taken -= daemon->kept[i].count; /* open already */
+    }
+    if (weir_files_plan(&files, &plan) < 0) {
+        snprintf(reason->text, sizeof reason->text,
+                 "the limit of open files is %llu, and at least %llu are needed for %u workers: "
+                 "raise it (ulimit -n, LimitNOFILE=)",
+                 (unsigned long long)files.limit, (unsigned long long)plan.least, files.workers);
+        return WEIR_ERR_FULL;
+    }
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++) {
+        bool admin = all[i].kind == WEIR_LISTENER_ADMIN;
+        all[i].pool->max = admin ? plan.admin.max : plan.decisions.max;
+        all[i].pool->refusals = admin ? plan.admin.refusals : plan.decisions.refusals;
+    }
+    if (files.listeners > 0 && plan.decisions.max < WEIR_CONNECTIONS_FEW)
+        log_few_files(daemon, &files, &plan);
+    return 0;
+}
+
+/* Sockets that the last run has left, where they are as many as are wanted: connections that have
+ * come meanwhile wait in them. */
+static bool listening_take(struct listening *listening, struct weir_kept_sockets *kept)
+{
+    if (kept->count != listening->count)
+        return false;
+    *listening->endpoint = kept->endpoint;
+    memcpy(listening->fds, kept->fds, sizeof kept->fds);
+    listening->bound = kept->count;
+    kept->count = 0;
+    return true;
+}
+
+static int listening_bind(struct listening *listening, struct weir_reason *reason)
+{
+    int err = weir_endpoint_parse(listening->endpoint, listening->address, reason);
+    if (err < 0 || listening->endpoint->kind == WEIR_ENDPOINT_OFF)
+        return err;
+    err = weir_endpoint_bind(listening->endpoint, listening->fds, listening->count, reason);
+    if (err == 0)
+        listening->bound = listening->count;
+    return err;
+}
+
+static int listening_start(struct listening *listening, struct weir_reason *reason)
+{
+    int err = 0;
+    while (err == 0 && listening->bound) {
+        const struct weir_listening common = {listening->front, listening->kind,
+                                              listening->endpoint, listening->pool,
+                                              listening->server};
+        unsigned i = --listening->bound;
+        err = weir_worker_listen(&listening->workers[i], &common, listening->fds[i], reason);
+    }
+    return err;
+}
+
+/* Two fronts on one port would each get some of the other's connections. */
+static int listenings_apart(const struct listening all[WEIR_LISTENINGS], struct weir_reason *reason)
+{
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++) {
+        for (unsigned j = 0; j < i; j++) {
+            if (!weir_endpoint_overlap(all[j].endpoint, all[i].endpoint))
+                continue;
+            char text[WEIR_ENDPOINT_TEXT_MAX];
+            weir_endpoint_format(all[i].endpoint, text);
+            snprintf(reason->text, sizeof reason->text,
+                     "cannot listen on %s: another listener of this server has the port", text);
+            return WEIR_ERR_IO;
+        }
+    }
+    return 0;
+}
+
+static void kept_close(struct weir_kept_sockets *kept)
+{
+    while (kept->count)
+        close(kept->fds[--kept->count]);
+}
+
+/* A copy of each worker's socket of this listener; none, where one cannot be made. */
+static void listening_keep(const struct listening *listening, struct weir_kept_sockets *kept)
+{
+    kept->endpoint = *listening->endpoint;
+    for (unsigned i = 0; i < listening->count; i++) {
+        const struct weir_worker *worker = &listening->workers[i];
+        int fd = -1;
+        for (unsigned j = 0; j < worker->listener_count; j++)
+            if (worker->listeners[j].front == listening->front)
+                fd = fcntl(worker->listeners[j].fd, F_DUPFD_CLOEXEC, 0);
+        if (fd < 0) {
+            kept_close(kept);
+            return;
+        }
+        kept->fds[kept->count++] = fd;
+    }
+}
+
+void weir_daemon_keep_sockets(struct weir_daemon *daemon, const struct weir_rules *next)
+{
+    struct listening before[WEIR_LISTENINGS], after[WEIR_LISTENINGS];
+    struct weir_rules *rules = daemon->rules;
+    listenings_fill(daemon, before);
+    daemon->rules = (struct weir_rules *)(uintptr_t)next; /* only read */
+    listenings_fill(daemon, after);
+    daemon->rules = rules;
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
+        if (before[i].endpoint->kind != WEIR_ENDPOINT_OFF &&
+            !strcmp(before[i].address, after[i].address))
+            listening_keep(&before[i], &daemon->kept[i]);
+}
+
+/* Binds first, all of them, then listens: a port in use is found before anybody is served. */
+static int open_listeners(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    struct listening all[WEIR_LISTENINGS];
+    int err = 0;
+    listenings_fill(daemon, all);
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
+        if (!listening_take(&all[i], &daemon->kept[i]))
+            kept_close(&daemon->kept[i]);
+    for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
+        err = all[i].bound ? 0 : listening_bind(&all[i], reason);
+    if (err == 0)
+        err = listenings_apart(all, reason);
+    bool bound = err == 0;
+    for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
+        err = listening_start(&all[i], reason);
+    for (unsigned i = 0; i < WEIR_LISTENINGS && err < 0; i++) {
+        if (!bound && all[i].bound)
+            weir_endpoint_remove(all[i].endpoint);
+        while (all[i].bound)
+            close(all[i].fds[--all[i].bound]);
+    }
+    return err;
+}
+
+void weir_daemon_remove_sockets(const struct weir_daemon *daemon)
+{
+    weir_endpoint_remove(&daemon->http_endpoint);
+    weir_endpoint_remove(&daemon->redis_endpoint);
+    weir_endpoint_remove(&daemon->grpc_endpoint);
+    weir_endpoint_remove(&daemon->admin_endpoint);
+    weir_endpoint_remove(&daemon->prometheus_endpoint);
+}
+
+/* What the workers' Redis front ends share. */
+static int open_redis(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    struct weir_table_stats stats;
+    weir_table_stats(daemon->table, 0, &stats);
+    daemon->redis.workers = daemon->workers;
+    daemon->redis.worker_count = daemon->worker_count;
+    daemon->redis.started_wall_s = weir_clock_wall_s();
+    int err =
+        weir_redis_limits_open(&daemon->redis.limits, (uint32_t)(stats.params_max / 2),
+                               daemon->table, weir_rules_settings(daemon->rules)->store.nodes);
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+    return err;
+}
+
+/* --- Threads ---------------------------------------------------------------------------------- */
+
+struct thread_start {
+    struct weir_daemon *daemon;
+    struct weir_worker *worker;
+};
+
+static void thread_main(void *context)
+{
+    struct thread_start start = *(struct thread_start *)context;
+    free(context);
+    weir_worker_run(start.worker);
+    atomic_fetch_sub(&start.daemon->running, 1);
+    uv_async_send(&start.daemon->on_finished);
+}
+
+static int start_threads_masked(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        struct thread_start *start = malloc(sizeof *start);
+        if (start) {
+            *start = (struct thread_start){daemon, &daemon->workers[i]};
+            atomic_fetch_add(&daemon->running, 1);
+            if (uv_thread_create(&daemon->threads[i], thread_main, start) == 0) {
+                daemon->started++;
+                continue;
+            }
+            atomic_fetch_sub(&daemon->running, 1);
+            free(start);
+        }
+        snprintf(reason->text, sizeof reason->text, "cannot start a thread");
+        return WEIR_ERR_MEMORY;
+    }
+    return 0;
+}
+
+/* Signals are the main thread's business: no decision is interrupted by one. But a thread that
+ * touches what a state file no longer has meets the handler itself (state_guard.h). */
+static int start_threads(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    sigset_t all, old;
+    weir_state_guard_fill(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    int err = start_threads_masked(daemon, reason);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return err;
+}
+
+static void join_threads(struct weir_daemon *daemon)
+{
+    for (unsigned i = 0; i < daemon->started; i++)
+        weir_worker_stop(&daemon->workers[i]);
+    for (unsigned i = 0; i < daemon->started; i++)
+        uv_thread_join(&daemon->threads[i]);
+}
+
+/* --- Run -------------------------------------------------------------------------------------- */
+
+static int open_webhook(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = weir_webhook_open(&daemon->webhook, &daemon->log);
+    daemon->warnings = (struct weir_warnings_sink){&daemon->log, daemon->webhook};
+    if (err == 0)
+        err = weir_webhook_configure(daemon->webhook, &weir_rules_settings(daemon->rules)->webhook);
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "webhook: %s", weir_error_text(err));
+    return err;
+}
+
+static int open_guesses(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = weir_guesses_open(&daemon->guesses, weir_table_secret(daemon->table));
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+    return err;
+}
+
+static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
+    if (err == 0)
+        err = weir_daemon_open_table(daemon, reason);
+    if (err == 0)
+        err = weir_directories_open(&daemon->directories, daemon->rules, daemon->table,
+                                    &daemon->log, reason);
+    if (err == 0)
+        err = open_webhook(daemon, reason);
+    if (err == 0)
+        err = open_guesses(daemon, reason);
+    if (err == 0)
+        err = share_files(daemon, reason);
+    if (err < 0)
+        goto close_table;
+    err = open_worker(daemon, &daemon->admin, WEIR_WORKERS_MAX, ADMIN_DECISIONS, reason);
+    if (err < 0)
+        goto close_table;
+    err = weir_daemon_prepare(daemon, daemon->rules, reason);
+    if (err == 0)
+        err = open_workers(daemon, reason);
+    if (err == 0)
+        err = open_redis(daemon, reason);
+    if (err == 0)
+        err = weir_daemon_envoy_open(daemon, reason);
+    if (err == 0)
+        err = weir_control_open(daemon, reason);
+    if (err == 0)
+        err = weir_daemon_envoy_start(daemon, reason);
+    if (err == 0)
+        err = open_listeners(daemon, reason);
+    if (err == 0)
+        return 0;
+    for (unsigned i = 0; i < daemon->worker_count; i++)
+        weir_worker_close(&daemon->workers[i]);
+    weir_worker_close(&daemon->admin);
+    weir_daemon_envoy_close(daemon);
+    weir_redis_limits_close(daemon->redis.limits);
+close_table:
+    weir_webhook_close(daemon->webhook);
+    free(daemon->workers);
+    free(daemon->threads);
+    weir_reservations_close(daemon->reservations);
+    weir_guesses_close(daemon->guesses);
+    weir_directories_close(daemon->directories);
+    weir_shared_store_close(daemon->shared);
+    weir_table_close(daemon->spare);
+    weir_table_close(daemon->table);
+    return err;
+}
+
+static void daemon_close(struct weir_daemon *daemon)
+{
+    weir_daemon_envoy_stop(daemon);
+    for (unsigned i = 0; i < daemon->worker_count; i++)
+        weir_worker_close(&daemon->workers[i]);
+    weir_worker_close(&daemon->admin);
+    weir_daemon_envoy_close(daemon);
+    weir_redis_limits_close(daemon->redis.limits);
+    weir_reservations_close(daemon->reservations);
+    weir_guesses_close(daemon->guesses);
+    weir_directories_close(daemon->directories);
+    weir_shared_store_close(daemon->shared);
+    weir_table_close(daemon->spare);
+    daemon->spare = NULL;
+    if (!daemon->again) { /* else the next run begins with them */
+        weir_state_guard_clear();
+        weir_table_close(daemon->table);
+        weir_daemon_remove_sockets(daemon);
+    }
+    free(daemon->workers);
+    free(daemon->threads);
+}
+
+uint64_t weir_daemon_connections_max(const struct weir_daemon *daemon)
+{
+    const struct weir_worker *worker = &daemon->workers[0];
+    uint64_t max = 0;
+    for (unsigned i = 0; i < worker->listener_count; i++)
+        max += worker->listeners[i].pool->max;
+    return max;
+}
+
+static void log_started(struct weir_daemon *daemon)
+{
+    log_listening(daemon, "http", &daemon->http_endpoint);
+    log_listening(daemon, "redis", &daemon->redis_endpoint);
+    log_listening(daemon, "grpc", &daemon->grpc_endpoint);
+    log_listening(daemon, "admin", &daemon->admin_endpoint);
+    log_listening(daemon, "prometheus", &daemon->prometheus_endpoint);
+    const struct weir_server_options *options = &daemon->options;
+    if (!options->config && !options->config_text && !options->envoy_config)
+        weir_log_event(&daemon->log, WEIR_LOG_WARNING, "no_rules", "message",
+                       "without --config only commands that carry their limit are limited; every "
+                       "other check is allowed");
+    struct weir_log_line line;
+    weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "started");
+    weir_log_text(&line, "version", WEIR_VERSION);
+    weir_log_number(&line, "workers", daemon->worker_count);
+    weir_log_number(&line, "limits", weir_rules_count(daemon->rules));
+    weir_log_number(&line, "spans_percent", weir_table_span_percent(daemon->table));
+    weir_log_number(&line, "connections_max", (int64_t)weir_daemon_connections_max(daemon));
+    weir_log_end(&line);
+}
+
+/* The background thread hangs in the kernel with all that it uses, so nothing is freed. */
+__attribute__((noreturn)) static void leave(struct weir_daemon *daemon, int status)
+{
+    weir_log_event(&daemon->log, WEIR_LOG_WARNING, "load_abandoned", "reason",
+                   "a file that was being read does not answer");
+    weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopped", NULL, NULL);
+    weir_daemon_remove_sockets(daemon);
+    _exit(status);
+}
+
+/* Runs the loops until all has stopped. */
+static int daemon_serve(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = start_threads(daemon, reason);
+    if (err == 0) {
+        log_started(daemon);
+        if (daemon->reload.daemon) { /* it runs once more, by a reload */
+            weir_daemon_reload_log(daemon, &daemon->reload);
+            weir_daemon_reload_drop(daemon);
+        }
+        weir_daemon_want(daemon, 0); /* what came while the last run ended */
+        weir_control_signals(SIG_UNBLOCK);
+        weir_worker_run(&daemon->admin);
+        weir_control_signals(SIG_BLOCK);
+    }
+    join_threads(daemon);
+    weir_webhook_close(daemon->webhook); /* nobody warns any more */
+    bool idle = weir_background_close(daemon->background, LOAD_PATIENCE_MS);
+    daemon->background = NULL;
+    if (!idle)
+        leave(daemon, err < 0);
+    return err;
+}
+
+static int daemon_run(struct weir_daemon *daemon)
+{
+    struct weir_reason reason = {{0}};
+    int err = weir_background_open(&daemon->background);
+    if (err < 0)
+        return fail(weir_error_text(err));
+    if (!daemon->rules && weir_daemon_load(daemon) < 0)
+        return 1;
+    err = daemon_open(daemon, &reason);
+    if (err != 0)
+        return fail(reason.text);
+    if (!daemon->started_wall_ns)
+        daemon->started_wall_ns = weir_clock_wall_ns();
+    daemon->reloaded_wall_ns = weir_clock_wall_ns();
+    err = daemon_serve(daemon, &reason);
+    if (!daemon->again)
+        weir_log_event(&daemon->log, WEIR_LOG_INFO, "stopped", NULL, NULL);
+    daemon_close(daemon);
+    return err < 0 ? fail(reason.text) : 0;
+}
+
+/* --- Once more -------------------------------------------------------------------------------- */
+
+static void daemon_free(struct weir_daemon *daemon)
+{
+    weir_daemon_reload_drop(daemon);
+    weir_daemon_watch_drop(daemon);
+    weir_rules_unref(daemon->rules);
+    weir_rules_unref(daemon->rules_next);
+    weir_daemon_free_retired(daemon);
+    weir_certificates_unref(daemon->certificates);
+    weir_certificates_unref(daemon->certificates_next);
+    for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
+        kept_close(&daemon->kept[i]);
+    free(daemon);
+}
+
+/* What the next run begins with: everything else is made anew. Frees the last one. NULL: no memory.
+ */
+static struct weir_daemon *daemon_renew(struct weir_daemon *last)
+{
+    struct weir_daemon *next = calloc(1, sizeof *next);
+    if (!next)
+        return NULL;
+    next->options = last->options;
+    weir_log_init(&next->log, last->log.fd, last->log.format);
+    next->rules = last->rules_next;
+    next->certificates = last->certificates_next;
+    next->certificate_watch = last->certificate_watch;
+    last->rules_next = NULL;
+    last->certificates_next = NULL;
+    next->table = last->table;
+    memcpy(next->kept, last->kept, sizeof next->kept);
+    memset(last->kept, 0, sizeof last->kept);
+    next->started_wall_ns = last->started_wall_ns;
+    next->wanted = last->wanted & WEIR_WANT_RELOAD;
+    next->reload.daemon = next;
+    next->reload.began_ns = last->again_ns;
+    next->reload.err = weir_daemon_reopen_table(next, &next->reload.reason);
+    next->reloads = last->reloads + (next->reload.err == 0);
+    next->failed_reloads = last->failed_reloads + (next->reload.err < 0);
+    next->reload_took_ns = weir_clock_boot_ns() - last->again_ns;
+    daemon_free(last);
+    return next;
+}
+
+int weir_server_check(struct weir_rules *rules, struct weir_reason *reason)
+{
+    struct weir_daemon *daemon = calloc(1, sizeof *daemon);
+    struct weir_certificates *certificates = NULL;
+    struct listening all[WEIR_LISTENINGS];
+    reason->text[0] = 0;
+    if (!daemon) {
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(WEIR_ERR_MEMORY));
+        return WEIR_ERR_MEMORY;
+    }
+    daemon->rules = rules;
+    int err = weir_daemon_check(daemon, weir_rules_settings(rules), reason);
+    listenings_fill(daemon, all);
+    for (unsigned i = 0; i < WEIR_LISTENINGS && err == 0; i++)
+        err = weir_endpoint_parse(all[i].endpoint, all[i].address, reason);
+    if (err == 0)
+        err = listenings_apart(all, reason);
+    if (err == 0)
+        err = weir_certificates_load(&certificates, weir_rules_settings(rules), reason);
+    if (err == 0)
+        err = weir_daemon_check_state(daemon, rules, reason);
+    weir_certificates_unref(certificates);
+    free(daemon);
+    return err;
+}
+
+int weir_server_run(const struct weir_server_options *options)
+{
+    struct weir_daemon *daemon = calloc(1, sizeof *daemon);
+    if (!daemon)
+        return fail(weir_error_text(WEIR_ERR_MEMORY));
+    signal(SIGPIPE, SIG_IGN); /* a peer that is gone is an error of its write */
+    daemon->options = *options;
+    weir_log_init(&daemon->log, STDERR_FILENO, options->log_format);
+    for (;;) {
+        weir_control_signals_begin();
+        int status = daemon_run(daemon);
+        if (!daemon->again) {
+            (void)!weir_background_close(daemon->background, LOAD_PATIENCE_MS); /* no start: idle */
+            daemon_free(daemon);
+            return status;
+        }
+        struct weir_daemon *next = daemon_renew(daemon);
+        if (!next)
+            return fail(weir_error_text(WEIR_ERR_MEMORY)); /* with all that it holds */
+        daemon = next;
+    }
+}

@@ -1,0 +1,245 @@
+/* see shared_store.h */
+#include "server/daemon/shared_store.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "server/daemon/connectivity.h"
+#include "server/daemon/redis_access.h"
+#include "server/net/seed.h"
+#include "store/redis/client/refusal.h"
+#include "store/redis/stats.h"
+
+struct member {
+    struct weir_shared_store *shared;
+    unsigned index;
+    const struct weir_store_redis_stats *stats; /* NULL: has not joined, or has left */
+    struct weir_reach_member reach;
+    bool open; /* its breaker, as it has told */
+};
+
+struct weir_shared_store {
+    pthread_mutex_t lock;
+    struct weir_log *log;
+    struct weir_rules *rules; /* hold the texts of the settings */
+    const struct weir_store_settings *settings;
+    struct redis_url url;
+    struct redis_secret secret;         /* the workers': what one learns all know */
+    bool has_secret;                    /* without randomness: tokens are this node's alone */
+    struct weir_store_redis_stats left; /* of those that have left */
+    struct member members[WEIR_WORKERS_MAX + 1];
+    struct weir_reach reach; /* of members, without the admin worker's */
+    bool reached;            /* by all of them, once */
+    unsigned open;           /* likewise */
+    char last_event[64], last_text[WEIR_REASON_MAX];
+    char refusal[WEIR_REASON_MAX]; /* see weir_shared_store_refusal */
+};
+
+/* --- What is told ----------------------------------------------------------------------------- */
+
+static void log_text(struct weir_shared_store *shared, enum weir_log_level level, const char *event,
+                     const char *text)
+{
+    weir_log_event(shared->log, level, event, "reason", text);
+}
+
+/* Workers tell the same within moments of each other. */
+static bool is_news(struct weir_shared_store *shared, const char *event, const char *text)
+{
+    if (!strcmp(event, shared->last_event) && !strcmp(text, shared->last_text))
+        return false;
+    snprintf(shared->last_event, sizeof shared->last_event, "%s", event);
+    snprintf(shared->last_text, sizeof shared->last_text, "%s", text);
+    return true;
+}
+
+/* Redis' words for a user who may not come in, or may not do this. */
+static bool is_refusal(const char *text)
+{
+    return redis_lacks_rights((struct weir_bytes){text, strlen(text)}) || strstr(text, "NOPERM") ||
+           strstr(text, "WRONGPASS") || strstr(text, "NOAUTH");
+}
+
+static void tell_down(struct weir_shared_store *shared, struct member *member, const char *text)
+{
+    snprintf(shared->refusal, sizeof shared->refusal, "%s", is_refusal(text) ? text : "");
+    bool news = is_news(shared, "store_down", text);
+    if (weir_reach_lost(&shared->reach, &member->reach))
+        log_text(shared, WEIR_LOG_ERROR, "store_down", text);
+    else if (news)
+        log_text(shared, WEIR_LOG_ERROR, "store_still_down", text);
+}
+
+static void tell_up(struct weir_shared_store *shared, struct member *member, const char *text)
+{
+    if (!weir_reach_found(&shared->reach, &member->reach))
+        return;
+    shared->reached = true;
+    shared->refusal[0] = '\0';
+    shared->last_event[0] = '\0';
+    weir_log_event(shared->log, WEIR_LOG_INFO, "store_up", "server", text);
+}
+
+static void tell_open(struct weir_shared_store *shared, struct member *member, const char *text)
+{
+    bool first = shared->open == 0;
+    weir_reach_set(&member->open, &shared->open, true);
+    if (first)
+        log_text(shared, WEIR_LOG_WARNING, "breaker_open", text);
+}
+
+static void tell_closed(struct weir_shared_store *shared, struct member *member, const char *text)
+{
+    bool last = shared->open == 1 && member->open;
+    weir_reach_set(&member->open, &shared->open, false);
+    if (last)
+        log_text(shared, WEIR_LOG_INFO, "breaker_closed", text);
+}
+
+void weir_shared_store_tell(struct weir_shared_store *shared, unsigned index, const char *event,
+                            const char *text)
+{
+    struct member *member = &shared->members[index];
+    if (index == WEIR_SHARED_STORE_ADMIN && strcmp(event, "store_secret") != 0)
+        return; /* but the secret is everybody's, and told by whoever sees it first */
+    pthread_mutex_lock(&shared->lock);
+    if (!strcmp(event, "store_up"))
+        tell_up(shared, member, text);
+    else if (!strcmp(event, "store_down"))
+        tell_down(shared, member, text);
+    else if (!strcmp(event, "breaker_open"))
+        tell_open(shared, member, text);
+    else if (!strcmp(event, "breaker_closed"))
+        tell_closed(shared, member, text);
+    else if (is_news(shared, event, text))
+        log_text(shared, WEIR_LOG_WARNING, event, text);
+    pthread_mutex_unlock(&shared->lock);
+}
+
+static void member_on_event(void *context, const char *event, const char *text)
+{
+    const struct member *member = context;
+    weir_shared_store_tell(member->shared, member->index, event, text);
+}
+
+/* --- Totals ----------------------------------------------------------------------------------- */
+
+static void add(struct weir_store_redis_stats *to, const struct weir_store_redis_stats *from)
+{
+    redis_stats_sum(to, from, sizeof *to);
+}
+
+void weir_shared_store_totals(struct weir_shared_store *shared, struct weir_shared_totals *totals)
+{
+    memset(totals, 0, sizeof *totals);
+    pthread_mutex_lock(&shared->lock);
+    totals->reached = shared->reached;
+    add(&totals->stats, &shared->left);
+    for (unsigned i = 0; i < WEIR_WORKERS_MAX; i++) {
+        const struct weir_store_redis_stats *stats = shared->members[i].stats;
+        if (!stats)
+            continue;
+        add(&totals->stats, stats);
+        uint64_t breaker = atomic_load_explicit(&stats->breaker, memory_order_relaxed);
+        totals->workers++;
+        totals->up += atomic_load_explicit(&stats->up, memory_order_relaxed) != 0;
+        totals->open += breaker == REDIS_BREAKER_OPEN;
+        totals->half_open += breaker == REDIS_BREAKER_HALF_OPEN;
+    }
+    pthread_mutex_unlock(&shared->lock);
+}
+
+void weir_shared_store_refusal(struct weir_shared_store *shared, char text[WEIR_REASON_MAX])
+{
+    pthread_mutex_lock(&shared->lock);
+    snprintf(text, WEIR_REASON_MAX, "%s", shared->refusal);
+    pthread_mutex_unlock(&shared->lock);
+}
+
+/* --- Open, join, leave, close ----------------------------------------------------------------- */
+
+int weir_shared_store_open(struct weir_shared_store **out, struct weir_rules *rules,
+                           struct weir_log *log, struct weir_reason *reason)
+{
+    const struct weir_store_settings *settings = &weir_rules_settings(rules)->store;
+    *out = NULL;
+    if (!settings->redis.url)
+        return 0;
+    struct weir_shared_store *shared = calloc(1, sizeof *shared);
+    if (!shared)
+        return WEIR_ERR_MEMORY;
+    int err = weir_redis_access_url(&shared->url, &settings->redis, "store.redis.url", reason);
+    if (err < 0) {
+        free(shared);
+        return err;
+    }
+    pthread_mutex_init(&shared->lock, NULL);
+    uint64_t seed[2] = {0, 0};
+    shared->has_secret = getrandom(seed, sizeof seed, 0) == (ssize_t)sizeof seed;
+    redis_secret_init(&shared->secret, seed);
+    shared->log = log;
+    shared->rules = weir_rules_ref(rules);
+    shared->settings = settings;
+    *out = shared;
+    return 0;
+}
+
+void weir_shared_store_close(struct weir_shared_store *shared)
+{
+    if (!shared)
+        return;
+    weir_rules_unref(shared->rules);
+    redis_secret_end(&shared->secret);
+    pthread_mutex_destroy(&shared->lock);
+    free(shared);
+}
+
+int weir_shared_store_join(struct weir_shared_store *shared, unsigned index, uv_loop_t *loop,
+                           struct weir_store **store, struct weir_reason *reason)
+{
+    const struct weir_store_settings *settings = shared->settings;
+    struct member *member = &shared->members[index];
+    const struct weir_store_redis_options options = {
+        .loop = loop,
+        .url = &shared->url,
+        .prefix = settings->prefix,
+        .deadline_ns = settings->deadline_ns,
+        .lease_ns = settings->lease_ns,
+        .remember_ns = settings->remember_ns,
+        .random_seed = weir_seed_draw(index),
+        .secret = shared->has_secret ? &shared->secret : NULL,
+        .event = member_on_event,
+        .event_context = member,
+    };
+    *member = (struct member){.shared = shared, .index = index};
+    int err = weir_store_redis_open(store, &options, reason);
+    if (err < 0)
+        return err;
+    pthread_mutex_lock(&shared->lock);
+    member->stats = weir_store_redis_stats(*store);
+    shared->reach.joined += index != WEIR_SHARED_STORE_ADMIN;
+    pthread_mutex_unlock(&shared->lock);
+    return 0;
+}
+
+void weir_shared_store_leave(struct weir_shared_store *shared, unsigned index,
+                             struct weir_store *store, void (*closed)(void *context), void *context)
+{
+    struct member *member = &shared->members[index];
+    pthread_mutex_lock(&shared->lock);
+    if (index != WEIR_SHARED_STORE_ADMIN) {
+        add(&shared->left, member->stats);
+        atomic_store_explicit(&shared->left.leases, 0, memory_order_relaxed); /* given back */
+        weir_reach_leave(&shared->reach, &member->reach);
+        weir_reach_set(&member->open, &shared->open, false);
+    }
+    member->stats = NULL;
+    pthread_mutex_unlock(&shared->lock);
+    if (closed)
+        weir_store_redis_shutdown(store, closed, context);
+    else
+        store->ops->close(store);
+}

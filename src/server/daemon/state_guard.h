@@ -1,0 +1,40 @@
+/* What happens when somebody cuts the state file short, or writes over it, while it is mapped: one
+ * line, and the end.
+ *
+ * The kernel answers a touch of a page that the file no longer has with SIGBUS. What is read from a
+ * file that somebody has written over may lead anywhere, to SIGSEGV or SIGFPE. Nothing can be
+ * decided without the file, and a handler can return to nothing sensible. So it writes one line of
+ * the log and ends the process with WEIR_STATE_EXIT. A signal that has nothing to do with the file
+ * ends the process as before: SIGBUS elsewhere than in the region; the others while the header of
+ * the region is what it was.
+ *
+ * Only programs install this; libweir never does. There is one guard a process, since a process has
+ * one handler of a signal. The handler compares memory, and calls clock_gettime, write, pause and
+ * _exit, which are async-signal-safe.
+ *
+ * Threads: set and clear are the main thread's, while no other thread uses the region.
+ */
+#ifndef WEIR_SERVER_DAEMON_STATE_GUARD_H
+#define WEIR_SERVER_DAEMON_STATE_GUARD_H
+
+#include <signal.h>
+
+#include "server/daemon/log.h"
+#include "table/state_file.h"
+
+/* The exit status of a server whose state file was cut short or overwritten while it ran. */
+#define WEIR_STATE_EXIT 3
+
+/* Guards the region of this table, `path` being its file's; a table in private memory needs none.
+ */
+void weir_state_guard_set(const struct weir_table *table, const char *path,
+                          const struct weir_log *log);
+void weir_state_guard_clear(void);
+
+/* All signals but those that must reach the handler: what threads other than the main one block. */
+void weir_state_guard_fill(sigset_t *blocked);
+
+/* Writes the line of WEIR_TABLE_FILE_CUT or _OVERWRITTEN that the handler writes. */
+void weir_state_guard_tell(enum weir_table_file state);
+
+#endif

@@ -1,0 +1,123 @@
+/* Looking at files that are used while the daemon runs: certificates, Envoy's folder, the state
+ * file. See daemon.h.
+ *
+ * All of it on the background thread, since a look at a file may hang as long as reading it.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "server/daemon/clock.h"
+#include "server/daemon/daemon.h"
+
+/* What keeps on being so is logged again after so long. */
+#define STATE_AGAIN_NS (UINT64_C(60) * 1000000000)
+
+static void log_state(struct weir_daemon *daemon, enum weir_log_level level, const char *event,
+                      const char *reason)
+{
+    struct weir_log_line line;
+    weir_log_begin(&line, &daemon->log, level, event);
+    weir_log_text(&line, "file", weir_rules_settings(daemon->rules)->state_file);
+    if (reason)
+        weir_log_text(&line, "reason", reason);
+    weir_log_end(&line);
+}
+
+/* Nothing that is decided from now on could be trusted, nor that anything of the region ends. */
+__attribute__((noreturn)) static void state_end(struct weir_daemon *daemon,
+                                                enum weir_table_file state)
+{
+    weir_state_guard_tell(state);
+    weir_daemon_remove_sockets(daemon);
+    _exit(WEIR_STATE_EXIT);
+}
+
+void weir_daemon_state_seen(struct weir_daemon *daemon, enum weir_table_file state)
+{
+    uint64_t now_ns = weir_clock_boot_ns();
+    bool same = state == daemon->state;
+    daemon->state = state;
+    if (state == WEIR_TABLE_FILE_CUT || state == WEIR_TABLE_FILE_OVERWRITTEN)
+        state_end(daemon, state);
+    if (state == WEIR_TABLE_FILE_OURS) {
+        if (!same)
+            log_state(daemon, WEIR_LOG_INFO, "state_file_found", NULL);
+        daemon->state_told_ns = 0;
+        return;
+    }
+    if (same && now_ns < daemon->state_told_ns + STATE_AGAIN_NS)
+        return;
+    daemon->state_told_ns = now_ns;
+    log_state(daemon, WEIR_LOG_ERROR, "state_file_lost",
+              state == WEIR_TABLE_FILE_GONE
+                  ? "the file is gone: another process would begin a new one and count apart; "
+                    "reload (SIGHUP) to write it again"
+                  : "another file has its name: whoever uses that one counts apart; reload "
+                    "(SIGHUP) to use it too");
+}
+
+static void watch_run(struct weir_job *job)
+{
+    struct weir_watch *watch = (struct weir_watch *)(void *)job; /* its first member */
+    const struct weir_settings *settings = weir_rules_settings(watch->rules);
+    if ((watch->wanted & WEIR_WANT_WATCH) && weir_certificate_watch_due(&watch->watch, settings)) {
+        watch->certificates_read = true;
+        watch->certificates_err =
+            weir_certificates_load(&watch->certificates, settings, &watch->reason);
+    }
+    if (watch->wanted & WEIR_WANT_WATCH)
+        watch->state = weir_table_file_state(watch->daemon->table);
+    if (watch->wanted & WEIR_WANT_ENVOY_WATCH)
+        weir_envoy_reading_watch(&watch->envoy, watch->daemon->envoy);
+}
+
+static void watch_apply(struct weir_daemon *daemon, struct weir_watch *watch)
+{
+    if (watch->wanted & WEIR_WANT_WATCH) {
+        daemon->certificate_watch = watch->watch;
+        weir_daemon_state_seen(daemon, watch->state);
+    }
+    if (watch->certificates_read && watch->certificates_err < 0) {
+        weir_log_event(&daemon->log, WEIR_LOG_ERROR, "certificates_failed", "reason",
+                       watch->reason.text);
+    } else if (watch->certificates_read) {
+        weir_daemon_set_certificates(daemon, watch->certificates);
+        watch->certificates = NULL;
+        weir_log_event(&daemon->log, WEIR_LOG_INFO, "certificates_read", NULL, NULL);
+    }
+    if (watch->wanted & WEIR_WANT_ENVOY_WATCH)
+        weir_envoy_shared_take(daemon->envoy, &watch->envoy);
+}
+
+void weir_daemon_watch_drop(struct weir_daemon *daemon)
+{
+    struct weir_watch *watch = &daemon->watching;
+    weir_certificates_unref(watch->certificates);
+    weir_envoy_reading_drop(&watch->envoy);
+    weir_rules_unref(watch->rules);
+    memset(watch, 0, sizeof *watch);
+}
+
+static void watch_done(struct weir_job *job)
+{
+    struct weir_watch *watch = (struct weir_watch *)(void *)job; /* its first member */
+    struct weir_daemon *daemon = watch->daemon;
+    if (!daemon->stopping)
+        watch_apply(daemon, watch);
+    weir_daemon_watch_drop(daemon);
+    weir_daemon_want(daemon, 0);
+}
+
+void weir_daemon_watch_start(struct weir_daemon *daemon, unsigned wanted)
+{
+    struct weir_watch *watch = &daemon->watching;
+    memset(watch, 0, sizeof *watch);
+    watch->job = (struct weir_job){.run = watch_run, .done = watch_done};
+    watch->daemon = daemon;
+    watch->wanted = daemon->envoy ? wanted : wanted & ~(unsigned)WEIR_WANT_ENVOY_WATCH;
+    watch->rules = weir_rules_ref(daemon->rules);
+    watch->watch = daemon->certificate_watch;
+    if (daemon->envoy)
+        weir_envoy_reading_begin(&watch->envoy, daemon->envoy);
+    weir_background_start(daemon->background, &watch->job);
+}

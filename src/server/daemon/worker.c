@@ -1,0 +1,452 @@
+/* see worker.h */
+#include "server/daemon/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/daemon/clock.h"
+#include "server/reserve/reserve.h"
+
+const uint32_t weir_turn_bounds_us[WEIR_TURN_BUCKETS] = {5, 10, 25, 50, 100, 250, 500, 1000, 5000};
+
+/* --- Decisions -------------------------------------------------------------------------------- */
+
+static void worker_on_decided(void *context, struct weir_decision *decision)
+{
+    struct weir_worker *worker = context;
+    if (weir_reserve_is_alone(decision)) {
+        weir_reserve_alone(worker, decision);
+        return;
+    }
+    struct weir_slot *slot = decision->owner;
+    if (--slot->waiting == 0 && !(slot->again && slot->again(slot)))
+        weir_worker_mark(worker, slot->connection);
+}
+
+static void worker_on_deadline(uv_timer_t *timer)
+{
+    struct weir_worker *worker = timer->data;
+    worker->run_wanted = true;
+}
+
+uint64_t weir_worker_time(struct weir_worker *worker)
+{
+    return weir_table_time(worker->table, weir_clock_boot_ns());
+}
+
+static uint64_t worker_clock(void *context)
+{
+    return weir_worker_time(context);
+}
+
+/* Has the engine decide what is queued. */
+static void worker_decide(struct weir_worker *worker)
+{
+    weir_count(&worker->counters.decisions, worker->queued);
+    worker->queued = 0;
+    worker->run_wanted = false;
+    uint64_t next_ns = weir_engine_run(worker->engine, worker->now_ns);
+    if (next_ns == WEIR_NEVER)
+        return;
+    uint64_t wait_ms = next_ns <= worker->now_ns ? 0 : (next_ns - worker->now_ns) / 1000000 + 1;
+    uv_timer_start(&worker->deadline, worker_on_deadline, wait_ms, 0);
+}
+
+void weir_worker_settle(struct weir_worker *worker, uint64_t now_ns)
+{
+    if (!worker->queued)
+        return;
+    worker->now_ns = now_ns;
+    worker_decide(worker);
+}
+
+/* Those that are at a store elsewhere, or wait to hear who is calling, are not gathered any more,
+ * but they are taken. */
+static bool worker_room(const struct weir_worker *worker)
+{
+    uint32_t taken = worker->taken;
+    return (taken < WEIR_GATHER_MAX ||
+            taken < WEIR_GATHER_MAX + weir_engine_pending(worker->engine) + worker->held) &&
+           taken + WEIR_BATCH_MAX <= worker->decisions;
+}
+
+bool weir_worker_has_room(struct weir_worker *worker)
+{
+    if (worker_room(worker))
+        return true;
+    if (worker->queued) {
+        worker->now_ns = weir_worker_time(worker);
+        worker_decide(worker);
+        /* Those that are done are given back when their replies are written, in this turn; until
+         * then the connection waits. */
+    }
+    return false;
+}
+
+struct weir_decision *weir_worker_take(struct weir_worker *worker)
+{
+    struct weir_decision *decision = weir_engine_take(worker->engine);
+    if (decision)
+        worker->taken++;
+    return decision;
+}
+
+void weir_worker_give(struct weir_worker *worker, struct weir_decision *decision)
+{
+    worker->taken--;
+    weir_engine_release(worker->engine, decision);
+}
+
+/* --- The turn --------------------------------------------------------------------------------- */
+
+void weir_worker_mark(struct weir_worker *worker, struct weir_connection *connection)
+{
+    if (connection->dirty)
+        return;
+    connection->dirty = true;
+    connection->next_dirty = NULL;
+    *worker->dirty_end = connection;
+    worker->dirty_end = &connection->next_dirty;
+}
+
+void weir_worker_stall(struct weir_worker *worker, struct weir_connection *connection)
+{
+    if (connection->stalled)
+        return;
+    connection->stalled = true;
+    connection->next_stalled = NULL;
+    *worker->stalled_end = connection;
+    worker->stalled_end = &connection->next_stalled;
+}
+
+static void worker_flush(struct weir_worker *worker)
+{
+    while (worker->dirty) {
+        struct weir_connection *connection = worker->dirty;
+        worker->dirty = connection->next_dirty;
+        if (!worker->dirty)
+            worker->dirty_end = &worker->dirty;
+        connection->dirty = false;
+        weir_connection_flush(connection);
+    }
+}
+
+/* Gives each connection that waits for decisions one more try. Only while there are some, or a turn
+ * would never end. */
+static void worker_unstall(struct weir_worker *worker)
+{
+    struct weir_connection *connection = worker->stalled;
+    worker->stalled = NULL;
+    worker->stalled_end = &worker->stalled;
+    while (connection) {
+        struct weir_connection *next = connection->next_stalled;
+        connection->stalled = false;
+        weir_connection_resume(connection);
+        connection = next;
+    }
+}
+
+static void worker_count_turn(struct weir_worker *worker, uint64_t took_ns)
+{
+    size_t bucket = 0;
+    while (bucket < WEIR_TURN_BUCKETS && took_ns > weir_turn_bounds_us[bucket] * 1000u)
+        bucket++;
+    weir_count(&worker->counters.turns, 1);
+    weir_count(&worker->counters.turn_ns, took_ns);
+    weir_count(&worker->counters.turn_buckets[bucket], 1);
+}
+
+static void worker_turn(struct weir_worker *worker)
+{
+    if (!worker->queued && !worker->dirty && !worker->stalled && !worker->run_wanted &&
+        !weir_engine_waits(worker->engine))
+        return;
+    uint64_t began_ns = weir_clock_boot_ns();
+    worker->now_ns = weir_table_time(worker->table, began_ns);
+    worker->wall_s = weir_clock_wall_s();
+    do {
+        if (worker->queued || worker->run_wanted || weir_engine_waits(worker->engine))
+            worker_decide(worker);
+        worker_flush(worker);
+        if (worker->stalled && worker_room(worker))
+            worker_unstall(worker);
+    } while (worker->queued || worker->dirty);
+    weir_table_mark(worker->table, worker->now_ns);
+    worker_count_turn(worker, weir_clock_boot_ns() - began_ns);
+}
+
+/* What asks who is calling leaves first: the answer takes longer than the turn. */
+static void worker_turn_and_ask(struct weir_worker *worker)
+{
+    if (worker->directory)
+        weir_redis_directory_flush(worker->directory);
+    worker_turn(worker);
+    if (worker->directory)
+        weir_redis_directory_flush(worker->directory);
+}
+
+static void worker_on_check(uv_check_t *check)
+{
+    worker_turn_and_ask(check->data);
+}
+
+static void worker_on_prepare(uv_prepare_t *prepare)
+{
+    worker_turn_and_ask(prepare->data);
+}
+
+static void worker_tick_listener(struct weir_listener *listener)
+{
+    weir_listener_retry(listener);
+    if (listener->front->tick)
+        listener->front->tick(listener->workspace);
+}
+
+static void worker_on_tick(uv_timer_t *timer)
+{
+    struct weir_worker *worker = timer->data;
+    struct weir_wheel_node *node;
+    while ((node = weir_wheel_expire(&worker->wheel, uv_now(&worker->loop)))) {
+        char *connection = (char *)node - offsetof(struct weir_connection, node);
+        weir_connection_expire((struct weir_connection *)(void *)connection);
+    }
+    if (worker->reservations && weir_reservations_count(worker->reservations) > 0)
+        weir_reserve_tick(worker);
+    for (unsigned i = 0; i < worker->listener_count; i++)
+        worker_tick_listener(&worker->listeners[i]);
+}
+
+/* --- Open, run, close ------------------------------------------------------------------------- */
+
+static int worker_open_stores(struct weir_worker *worker, const struct weir_worker_options *options,
+                              struct weir_reason *reason)
+{
+    struct weir_store *table;
+    worker->store = options->store;
+    if (worker->store)
+        return 0;
+    int err = weir_store_embedded_open(&table, options->table);
+    if (err < 0)
+        return err;
+    worker->store = table;
+    if (!options->shared && options->spare)
+        err = weir_store_spare_open(&worker->local, options->spare);
+    if (err < 0) {
+        table->ops->close(table);
+        worker->store = NULL;
+    }
+    if (!options->shared)
+        return err;
+    err = weir_shared_store_join(options->shared, worker->index, &worker->loop, &worker->store,
+                                 reason);
+    if (err < 0) {
+        table->ops->close(table);
+        worker->store = NULL;
+        return err;
+    }
+    worker->shared = options->shared;
+    worker->local = table;
+    return 0;
+}
+
+/* At once. The handles of a store elsewhere close as the loop runs on. */
+static void worker_close_stores(struct weir_worker *worker)
+{
+    if (worker->shared && worker->store)
+        weir_shared_store_leave(worker->shared, worker->index, worker->store, NULL, NULL);
+    else if (worker->store)
+        worker->store->ops->close(worker->store);
+    if (worker->local)
+        worker->local->ops->close(worker->local);
+    worker->store = worker->local = NULL;
+}
+
+static int worker_open_directory(struct weir_worker *worker,
+                                 const struct weir_worker_options *options,
+                                 struct weir_reason *reason)
+{
+    if (!options->directories)
+        return 0;
+    int err = weir_directories_join(options->directories, worker->index, &worker->loop,
+                                    worker->store, worker->local, &worker->directory, reason);
+    if (err == 0)
+        worker->directories = options->directories;
+    return err;
+}
+
+/* Its handles close as the loop runs on. */
+static void worker_close_directory(struct weir_worker *worker)
+{
+    if (worker->directory)
+        weir_directories_leave(worker->directories, worker->index);
+    worker->directory = NULL;
+}
+
+static int worker_open_engine(struct weir_worker *worker, const struct weir_worker_options *options,
+                              struct weir_reason *reason)
+{
+    int err = worker_open_stores(worker, options, reason);
+    if (err < 0)
+        return err;
+    err = worker_open_directory(worker, options, reason);
+    if (err < 0) {
+        worker_close_stores(worker);
+        return err;
+    }
+    const struct weir_engine_options engine = {
+        .store = worker->store,
+        .local = worker->local,
+        .rules = options->rules,
+        .directory = worker->directory ? weir_redis_directory_base(worker->directory) : NULL,
+        .secret = weir_table_secret(options->table),
+        .decisions = worker->decisions,
+        .deadline_ns = worker->patience_ns,
+        .lease_seed = options->lease_seed,
+        .done = worker_on_decided,
+        .done_context = worker,
+        .warn = options->warn,
+        .warn_context = options->warn_context,
+        .clock = worker_clock,
+        .clock_context = worker,
+    };
+    err = weir_engine_open(&worker->engine, &engine);
+    if (err < 0) {
+        worker_close_directory(worker);
+        worker_close_stores(worker);
+    }
+    return err;
+}
+
+static int worker_open_loop(struct weir_worker *worker)
+{
+    if (uv_loop_init(&worker->loop) < 0)
+        return WEIR_ERR_IO;
+    /* These cannot fail; the async handle needs an eventfd. */
+    uv_check_init(&worker->loop, &worker->turn);
+    uv_prepare_init(&worker->loop, &worker->late_turn);
+    uv_timer_init(&worker->loop, &worker->tick);
+    uv_timer_init(&worker->loop, &worker->deadline);
+    if (uv_async_init(&worker->loop, &worker->wake, weir_worker_on_wake) < 0) {
+        uv_run(&worker->loop, UV_RUN_NOWAIT);
+        uv_loop_close(&worker->loop);
+        return WEIR_ERR_IO;
+    }
+    worker->turn.data = worker->late_turn.data = worker->tick.data = worker;
+    worker->deadline.data = worker->wake.data = worker;
+    weir_wheel_init(&worker->wheel, uv_now(&worker->loop));
+    uv_check_start(&worker->turn, worker_on_check);
+    uv_prepare_start(&worker->late_turn, worker_on_prepare);
+    uv_timer_start(&worker->tick, worker_on_tick, WEIR_WHEEL_TICK_MS, WEIR_WHEEL_TICK_MS);
+    return 0;
+}
+
+int weir_worker_open(struct weir_worker *worker, const struct weir_worker_options *options,
+                     struct weir_reason *reason)
+{
+    memset(worker, 0, sizeof *worker);
+    worker->index = options->index;
+    worker->log = options->log;
+    worker->table = options->table;
+    worker->reservations = options->reservations;
+    worker->guesses = options->guesses;
+    worker->certificates =
+        options->certificates ? weir_certificates_ref(options->certificates) : NULL;
+    worker->decisions = options->decisions ? options->decisions : WEIR_DECISIONS;
+    worker->patience_ns = options->deadline_ns ? options->deadline_ns : WEIR_STORE_PATIENCE_NS;
+    worker->dirty_end = &worker->dirty;
+    worker->stalled_end = &worker->stalled;
+    weir_buffers_init(&worker->buffers);
+    worker->output.size = WEIR_OUTPUT_MAX + WEIR_REPLY_MAX;
+    worker->output.data = malloc(worker->output.size);
+    worker->read_buffer = malloc(WEIR_READ_BYTES);
+    int err = worker->output.data && worker->read_buffer ? 0 : WEIR_ERR_MEMORY;
+    if (err == 0)
+        err = worker_open_loop(worker);
+    if (err < 0)
+        goto free_memory;
+    err = worker_open_engine(worker, options, reason);
+    if (err < 0)
+        goto close_loop;
+    return 0;
+
+close_loop:
+    weir_worker_close(worker);
+    return err;
+free_memory:
+    weir_certificates_unref(worker->certificates);
+    free(worker->output.data);
+    free(worker->read_buffer);
+    return err;
+}
+
+int weir_worker_listen(struct weir_worker *worker, const struct weir_listening *listening, int fd,
+                       struct weir_reason *reason)
+{
+    struct weir_listener *listener = &worker->listeners[worker->listener_count];
+    memset(listener, 0, sizeof *listener);
+    listener->worker = worker;
+    listener->front = listening->front;
+    listener->pool = listening->pool;
+    listener->kind = listening->kind;
+    listener->unix_socket = listening->endpoint->kind == WEIR_ENDPOINT_UNIX;
+    listener->local = listening->endpoint->local;
+    listener->workspace = listening->front->open(worker, listening->server);
+    if (!listener->workspace) {
+        uv_fs_t request;
+        uv_fs_close(NULL, &request, fd, NULL);
+        return WEIR_ERR_MEMORY;
+    }
+    worker->listener_count++;
+    return weir_listener_open(listener, &worker->loop, fd, reason);
+}
+
+void weir_worker_run(struct weir_worker *worker)
+{
+    uv_run(&worker->loop, UV_RUN_DEFAULT);
+}
+
+static void worker_close_handle(uv_handle_t *handle, void *context)
+{
+    (void)context;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+void weir_worker_close(struct weir_worker *worker)
+{
+    struct weir_connection *next;
+    for (struct weir_connection *at = worker->all; at; at = next) {
+        next = at->next;
+        weir_connection_close(at);
+    }
+    while (worker->leaving && worker->store) /* for as long as that takes: 200 ms at most */
+        uv_run(&worker->loop, UV_RUN_ONCE);
+    worker->leaving = true; /* in this way, not as those who have drained */
+    if (worker->engine)
+        weir_engine_close(worker->engine);
+    worker_close_directory(worker);
+    worker_close_stores(worker);
+    uv_walk(&worker->loop, worker_close_handle, NULL);
+    uv_run(&worker->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&worker->loop);
+    for (unsigned i = 0; i < worker->listener_count; i++)
+        worker->listeners[i].front->close(worker->listeners[i].workspace);
+    struct weir_rules *unseen = atomic_exchange(&worker->next_rules, NULL);
+    if (unseen)
+        weir_rules_unref(unseen);
+    weir_certificates_unref(atomic_exchange(&worker->next_certificates, NULL));
+    weir_certificates_unref(worker->certificates);
+    while (worker->free_connections) {
+        struct weir_connection *connection = worker->free_connections;
+        worker->free_connections = connection->next;
+        free(connection);
+    }
+    while (worker->free_slots) {
+        struct weir_slot *slot = worker->free_slots;
+        worker->free_slots = slot->next;
+        free(slot);
+    }
+    weir_buffers_free(&worker->buffers);
+    free(worker->output.data);
+    free(worker->read_buffer);
+}

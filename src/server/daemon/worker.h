@@ -1,0 +1,225 @@
+/* A worker: one thread, one loop, its sockets, its engine.
+ *
+ * A turn of the loop. libuv polls, and every socket that is ready is read and parsed; decisions
+ * pile up in the engine. Then the check handle runs the turn: the clock is read once, the engine
+ * decides all as one batch, and every connection that has a reply ready gets one write. Nothing
+ * waits for a later turn, and nothing is handed to another thread.
+ *
+ * Other threads talk to a worker through weir_worker_set_rules and weir_worker_drain only, and read
+ * its counters.
+ *
+ * Memory: fixed but for connections (as many as the pools of its listeners allow) and their buffers
+ * (net/buffers.h). Connections and slots come from free lists; in a steady state nothing is allocated.
+ */
+#ifndef WEIR_SERVER_DAEMON_WORKER_H
+#define WEIR_SERVER_DAEMON_WORKER_H
+
+#include <stdatomic.h>
+#include <uv.h>
+
+#include "engine/engine.h"
+#include "server/net/buffers.h"
+#include "server/net/certificates.h"
+#include "server/net/connection.h"
+#include "server/identity/directories.h"
+#include "server/net/guesses.h"
+#include "server/daemon/limits.h"
+#include "server/net/listener.h"
+#include "server/daemon/log.h"
+#include "server/reserve/reservations.h"
+#include "server/daemon/shared_store.h"
+#include "table/table.h"
+
+#define WEIR_WORKER_LISTENERS_MAX 4
+
+/* Bounds of the histogram of how long a turn takes to decide and answer, in us; one more bucket is
+ * open. */
+#define WEIR_TURN_BUCKETS 9
+extern const uint32_t weir_turn_bounds_us[WEIR_TURN_BUCKETS];
+
+/* Written by the worker alone, read by anyone: each value is some moment's. */
+struct weir_worker_counters {
+    _Atomic uint64_t connections, accepted, refused, timeouts, protocol_errors, tls_errors;
+    _Atomic uint64_t turns, turn_ns, turn_buckets[WEIR_TURN_BUCKETS + 1];
+    _Atomic uint64_t decisions; /* queued in the engine */
+};
+
+/* Adds to a counter of this thread's own: no locked instruction. */
+static inline void weir_count(_Atomic uint64_t *counter, uint64_t n)
+{
+    uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, value + n, memory_order_relaxed);
+}
+
+static inline uint64_t weir_counted(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+struct weir_worker {
+    unsigned index;
+    struct weir_log *log;
+    struct weir_table *table;
+    struct weir_engine *engine;
+    struct weir_store *store;
+    struct weir_store *local;         /* the table beside a store elsewhere; beside a table in a
+                                         file: its spare; NULL: none */
+    struct weir_shared_store *shared; /* of `store`, where that is elsewhere */
+    struct weir_reservations *reservations; /* of all workers; NULL: none can be made */
+    struct weir_guesses *guesses;           /* of all workers; NULL: addresses are not told apart */
+    struct weir_directories *directories;   /* of all workers; NULL: no caller is elsewhere */
+    struct weir_redis_directory *directory; /* its own */
+
+    uv_loop_t loop;
+    uv_check_t turn;
+    uv_prepare_t late_turn; /* for what timers have made ready: poll comes next and may sleep */
+    uv_timer_t tick;        /* the wheel's */
+    uv_timer_t deadline;    /* of pending decisions */
+    uv_async_t wake;        /* new rules, drain */
+    bool draining, run_wanted, leaving;
+    struct weir_listener listeners[WEIR_WORKER_LISTENERS_MAX];
+    unsigned listener_count;
+
+    struct weir_certificates *certificates; /* NULL: every listener is plain */
+
+    _Atomic(struct weir_rules *) next_rules;
+    _Atomic(struct weir_certificates *) next_certificates;
+    _Atomic bool drain_wanted, stop_wanted;
+
+    uint64_t patience_ns;    /* how long a decision may take by itself */
+    uint64_t now_ns, wall_s; /* of the last turn */
+    uint32_t decisions;      /* in the pool */
+    uint32_t taken;          /* out of it */
+    uint32_t queued;         /* decisions in the engine since its last run */
+    uint32_t held;           /* in batches that wait to hear who is calling */
+    struct weir_wheel wheel;
+    struct weir_connection *all;                    /* every open connection */
+    struct weir_connection *dirty, **dirty_end;     /* those with something to write */
+    struct weir_connection *stalled, **stalled_end; /* those that wait for decisions */
+    struct weir_connection *free_connections;
+    struct weir_slot *free_slots;
+    struct weir_buffers buffers;
+    struct weir_output output;
+    char *read_buffer;
+    struct weir_worker_counters counters;
+};
+
+struct weir_worker_options {
+    unsigned index;
+    struct weir_log *log;
+    struct weir_table *table;
+    struct weir_table *spare;         /* of `table`, for on_store_error: local; NULL: none */
+    struct weir_store *store;         /* closed with the worker; NULL: one on the table */
+    struct weir_shared_store *shared; /* instead: the store that nodes share, with the table beside
+                                         it; NULL: none */
+    struct weir_rules *rules;         /* prepared for the store */
+    struct weir_certificates *certificates; /* one reference is taken; NULL: none */
+    uint32_t decisions;                     /* 0: WEIR_DECISIONS */
+    uint64_t deadline_ns; /* of a decision that the store has not made; 0: the engine's */
+    uint64_t lease_seed;
+    struct weir_reservations *reservations; /* shared by all workers; borrowed; NULL: none */
+    struct weir_guesses *guesses;           /* likewise */
+    struct weir_directories *directories;   /* likewise */
+    weir_engine_warn warn;                  /* where warnings go; NULL: nowhere */
+    void *warn_context;
+};
+
+/* Opens the loop, the stores and the engine. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO, WEIR_ERR_FULL;
+ * `reason` says more of those of a store that nodes share. */
+int weir_worker_open(struct weir_worker *worker, const struct weir_worker_options *options,
+                     struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* What all sockets of one listener have in common; all but `pool` and `server` is copied. */
+struct weir_listening {
+    const struct weir_front *front;
+    enum weir_listener_kind kind;
+    const struct weir_endpoint *endpoint;
+    struct weir_connection_pool *pool; /* shared by all workers */
+    void *server;                      /* for front->open */
+};
+
+/* Listens on a bound socket. Errors: WEIR_ERR_IO, WEIR_ERR_MEMORY; the socket is closed then. */
+int weir_worker_listen(struct weir_worker *worker, const struct weir_listening *listening, int fd,
+                       struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Runs until it is drained: until every connection is closed after weir_worker_drain, and what the
+ * worker held of a store that nodes share is handed back. */
+void weir_worker_run(struct weir_worker *worker);
+
+/* Closes what is left, then frees all. The thread that ran it has ended. */
+void weir_worker_close(struct weir_worker *worker);
+
+/* --- From other threads ------------------------------------------------------------------------
+ */
+
+/* Hands over new rules (takes one reference), under which comes all that the worker reads from now
+ * on. */
+void weir_worker_set_rules(struct weir_worker *worker, struct weir_rules *rules);
+
+/* Hands over new certificates, for connections accepted from the next turn on. */
+void weir_worker_set_certificates(struct weir_worker *worker,
+                                  struct weir_certificates *certificates);
+
+/* Stops accepting; finishes what is begun; then weir_worker_run returns. */
+void weir_worker_drain(struct weir_worker *worker);
+
+/* Ends weir_worker_run at once, whatever is in flight. */
+void weir_worker_stop(struct weir_worker *worker);
+
+/* --- Between its parts ------------------------------------------------------------------------
+ */
+
+/* Another thread has something for it. */
+void weir_worker_on_wake(uv_async_t *wake);
+
+/* Takes the rules that another thread has handed over. What is read afterwards comes under them,
+ * also where the wake for them is still to come. */
+void weir_worker_take_rules(struct weir_worker *worker);
+static inline void weir_worker_renew(struct weir_worker *worker)
+{
+    if (__builtin_expect(atomic_load_explicit(&worker->next_rules, memory_order_relaxed) != NULL,
+                         0))
+        weir_worker_take_rules(worker);
+}
+
+/* Ends its loop when it is draining and the last connection is gone. */
+void weir_worker_stop_if_done(struct weir_worker *worker);
+
+/* --- For connections and front ends, on the worker's thread ------------------------------------
+ */
+
+struct weir_rules *weir_worker_rules(const struct weir_worker *worker);
+const struct weir_settings *weir_worker_settings(const struct weir_worker *worker);
+
+/* Whether a peer is one of the trusted proxies (family 0: a Unix socket). */
+bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_address *peer);
+
+/* Whether WEIR_BATCH_MAX decisions can be taken; decides what is queued to make room. */
+bool weir_worker_has_room(struct weir_worker *worker);
+
+/* Never NULL after weir_worker_has_room, for WEIR_BATCH_MAX of them. */
+struct weir_decision *weir_worker_take(struct weir_worker *worker);
+void weir_worker_give(struct weir_worker *worker, struct weir_decision *decision);
+
+/* Time on the table's line, now; for what does not go through a batch. */
+uint64_t weir_worker_time(struct weir_worker *worker);
+
+/* Has the engine decide what is queued, at this time: before something that works on the store
+ * directly and must not overtake it. */
+void weir_worker_settle(struct weir_worker *worker, uint64_t now_ns);
+
+/* Puts a connection on the list of those that this turn must flush. */
+void weir_worker_mark(struct weir_worker *worker, struct weir_connection *connection);
+/* Puts a connection on the list of those that wait until decisions are free. */
+void weir_worker_stall(struct weir_worker *worker, struct weir_connection *connection);
+
+/* A zeroed connection, on the list of all; NULL: no memory. */
+struct weir_connection *weir_worker_connection(struct weir_worker *worker,
+                                               struct weir_listener *listener);
+/* Its handle is closed: takes it back. */
+void weir_worker_forget(struct weir_worker *worker, struct weir_connection *connection);
+
+struct weir_slot *weir_worker_slot(struct weir_worker *worker);
+void weir_worker_give_slot(struct weir_worker *worker, struct weir_slot *slot);
+
+#endif

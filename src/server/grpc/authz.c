@@ -1,0 +1,245 @@
+/* envoy.service.auth.v3.Authorization: Envoy's ext_authz onto the rules. See grpc.h and
+ * docs/deploy/envoy.md.
+ *
+ * What the caller says of the request counts as what a caller of /v1/check says: method, path,
+ * host, headers, address. context_extensions are its attributes; who the user is, only a trusted
+ * caller may say. */
+#include "wire/grpc/authz.h"
+
+#include <string.h>
+
+#include "server/grpc/grpc.h"
+#include "server/http/http.h"
+
+/* --- Requests --------------------------------------------------------------------------------- */
+
+/* Gives an attribute one more value, joined to that before with ", ". False: no room. */
+static bool attribute_add(struct weir_grpc_stream *stream, struct weir_bytes *known,
+                          struct weir_bytes value)
+{
+    if (!known->data) {
+        *known = value;
+        return true;
+    }
+    char *joined = weir_grpc_arena_take(&stream->arena, known->size + 2 + value.size);
+    if (!joined)
+        return false;
+    memcpy(joined, known->data, known->size);
+    memcpy(joined + known->size, ", ", 2);
+    memcpy(joined + known->size + 2, value.data, value.size);
+    *known = (struct weir_bytes){joined, known->size + 2 + value.size};
+    return true;
+}
+
+static bool fill_headers(struct weir_grpc_stream *stream, struct weir_request *request,
+                         const struct weir_grpc_pairs *headers)
+{
+    const struct weir_rules *rules = weir_worker_rules(stream->connection->worker);
+    if (weir_rules_attribute_count(rules) <= WEIR_ATTR_FIRST_NAMED)
+        return true;
+    for (size_t i = 0; i < headers->count; i++) {
+        const struct weir_grpc_pair *header = &headers->list[i];
+        int attribute = weir_rules_header(rules, header->name.data, header->name.size);
+        if (attribute >= 0 && !attribute_add(stream, &request->values[attribute], header->value))
+            return false;
+    }
+    return true;
+}
+
+static void fill_extensions(struct weir_grpc_stream *stream, struct weir_request *request,
+                            const struct weir_grpc_pairs *extensions)
+{
+    const struct weir_rules *rules = weir_worker_rules(stream->connection->worker);
+    bool trusted = weir_listener_trusts(stream->connection->listener);
+    for (size_t i = 0; i < extensions->count; i++) {
+        const struct weir_grpc_pair *pair = &extensions->list[i];
+        int attribute = weir_rules_attribute(rules, pair->name.data, pair->name.size);
+        if (attribute >= WEIR_ATTR_FIRST_NAMED || (attribute >= WEIR_ATTR_USER && trusted))
+            request->values[attribute] = pair->value;
+    }
+}
+
+static void fill_present(struct weir_bytes *value, struct weir_bytes text)
+{
+    if (text.size)
+        *value = text;
+}
+
+/* What the rules cannot read is the client's doing, and is denied: an error would let it pass where
+ * Envoy's failure_mode_allow says so. */
+static void deny_unread(struct weir_grpc_stream *stream, unsigned http_status, const char *text)
+{
+    static const char type_name[] = "Content-Type", type[] = "application/problem+json";
+    struct weir_grpc *grpc = weir_grpc_of(stream);
+    struct weir_grpc_pair field = {{type_name, sizeof type_name - 1}, {type, sizeof type - 1}};
+    struct weir_grpc_authz_response response = {
+        .status = WEIR_GRPC_INVALID_ARGUMENT, .http_status = http_status, .headers = {&field, 1}};
+    struct weir_bytes out;
+    response.body.data = grpc->json;
+    response.body.size =
+        weir_problem_json_write(WEIR_PROBLEM_BLANK, http_status, text, NULL, grpc->json);
+    if (weir_grpc_authz_write(&response, &stream->arena, &out) < 0)
+        weir_grpc_fail(stream, WEIR_GRPC_RESOURCE_EXHAUSTED, "the answer holds too much");
+    else
+        weir_grpc_reply(stream, out);
+}
+
+/* Fills the worker's request. False: it was answered. */
+static bool request_fill(struct weir_grpc_stream *stream,
+                         const struct weir_grpc_authz_request *asked)
+{
+    struct weir_request *request = &weir_grpc_of(stream)->attributes;
+    const struct weir_rules *rules = weir_worker_rules(stream->connection->worker);
+    weir_request_clear(request, weir_rules_attribute_count(rules));
+    fill_present(&request->values[WEIR_ATTR_METHOD], asked->method);
+    fill_present(&request->values[WEIR_ATTR_PATH], asked->path);
+    fill_present(&request->values[WEIR_ATTR_HOST], asked->host);
+    if (asked->source.size &&
+        weir_address_parse(&request->client, asked->source.data, asked->source.size) < 0) {
+        weir_grpc_fail(stream, WEIR_GRPC_INVALID_ARGUMENT, "source.address is no IP address");
+        return false;
+    }
+    int principal = weir_rules_attribute(rules, "source.principal", 16);
+    if (principal >= 0)
+        fill_present(&request->values[principal], asked->principal);
+    fill_extensions(stream, request, &asked->extensions);
+    if (!fill_headers(stream, request, &asked->headers)) {
+        deny_unread(stream, 413, "the headers are too large");
+        return false;
+    }
+    weir_connection_tell_peer(stream->connection, request);
+    return true;
+}
+
+void weir_grpc_authz_take(struct weir_grpc_stream *stream, struct weir_bytes message)
+{
+    struct weir_grpc_authz_request *asked = weir_grpc_arena_take(&stream->arena, sizeof *asked);
+    int err = asked ? weir_grpc_authz_read(asked, message, &stream->arena) : WEIR_ERR_TOO_LARGE;
+    if (err < 0)
+        weir_grpc_fail_read(stream, err);
+    stream->request = asked;
+}
+
+/* What the rules will not decide. */
+static void refuse(struct weir_grpc_stream *stream, int err, const char *text)
+{
+    if (err == WEIR_ERR_SYNTAX || err == WEIR_ERR_RANGE)
+        deny_unread(stream, 400, text);
+    else if (err == WEIR_ERR_TOO_LARGE)
+        deny_unread(stream, 413, text);
+    else
+        weir_grpc_fail(stream, WEIR_GRPC_UNAVAILABLE, text);
+}
+
+void weir_grpc_authz_begin(struct weir_grpc_stream *stream)
+{
+    struct weir_worker *worker = stream->connection->worker;
+    struct weir_reason reason = {{0}};
+    if (!request_fill(stream, stream->request))
+        return;
+    struct weir_decision *decision = weir_worker_take(worker);
+    if (!decision) { /* not after weir_connection_pause */
+        weir_grpc_fail(stream, WEIR_GRPC_UNAVAILABLE, "overloaded");
+        return;
+    }
+    int err = weir_engine_apply_rules(worker->engine, decision, &weir_grpc_of(stream)->attributes,
+                                      &reason);
+    if (err == 0 && weir_grpc_expect(stream)) {
+        stream->call = decision;
+        weir_grpc_wait(stream, decision);
+        return;
+    }
+    weir_worker_give(worker, decision);
+    refuse(stream, err, reason.text[0] ? reason.text : weir_error_text(err));
+}
+
+/* --- Responses -------------------------------------------------------------------------------- */
+
+/* Fields that a response may have: four lines of each dialect, and what stands in finish. */
+#define FIELDS_MAX 24
+
+/* Takes "Name: value\r\n" lines apart. */
+static size_t fields_of(const char *lines, size_t size, struct weir_grpc_pair *fields)
+{
+    size_t count = 0;
+    while (size && count < FIELDS_MAX - 4) {
+        const char *end = memchr(lines, '\r', size), *colon = memchr(lines, ':', size);
+        fields[count++] = (struct weir_grpc_pair){
+            {lines, (size_t)(colon - lines)},
+            {colon + 2, (size_t)(end - colon - 2)},
+        };
+        size -= (size_t)(end + 2 - lines);
+        lines = end + 2;
+    }
+    return count;
+}
+
+static void field_add(struct weir_grpc_pair *fields, size_t *count, const char *name,
+                      struct weir_bytes value)
+{
+    fields[(*count)++] = (struct weir_grpc_pair){{name, strlen(name)}, value};
+}
+
+static void response_deny(struct weir_grpc *grpc, struct weir_grpc_authz_response *response,
+                          struct weir_grpc_pair *fields, size_t *count)
+{
+    static const char type[] = "application/problem+json", no_store[] = "no-store";
+    bool closed = grpc->answer.source == WEIR_SOURCE_CLOSED;
+    response->status = closed ? WEIR_GRPC_UNAVAILABLE : WEIR_GRPC_RESOURCE_EXHAUSTED;
+    response->http_status = closed ? 503 : 429;
+    response->body.data = grpc->json;
+    response->body.size = weir_problem_json_write(
+        closed ? WEIR_PROBLEM_REDUCED_CAPACITY : WEIR_PROBLEM_QUOTA_EXCEEDED, response->http_status,
+        NULL, &grpc->answer, grpc->json);
+    field_add(fields, count, "Content-Type", (struct weir_bytes){type, sizeof type - 1});
+    field_add(fields, count, "Cache-Control", (struct weir_bytes){no_store, sizeof no_store - 1});
+    response->headers = (struct weir_grpc_pairs){fields, *count};
+}
+
+void weir_grpc_authz_finish(struct weir_grpc_stream *stream)
+{
+    static const char lease_name[] = "X-Weir-Lease";
+    struct weir_grpc *grpc = weir_grpc_of(stream);
+    struct weir_decision *decision = stream->call;
+    struct weir_grpc_authz_response response = {.status = WEIR_GRPC_OK};
+    struct weir_grpc_pair fields[FIELDS_MAX];
+    struct weir_bytes out;
+    const struct weir_reason *refusal = weir_engine_refusal(decision);
+    stream->call = NULL;
+    if (refusal) {
+        refuse(stream, decision->error, refusal->text);
+        weir_worker_give(grpc->worker, decision);
+        return;
+    }
+    weir_engine_answer(decision, &grpc->answer, grpc->lease);
+    uint32_t dialects = weir_rules_settings(weir_decision_rules(decision))->headers;
+    size_t size =
+        weir_ratelimit_headers_write(dialects, &grpc->answer, grpc->worker->wall_s, grpc->headers);
+    size_t count = fields_of(grpc->headers, size, fields);
+    response.allowed = grpc->answer.allowed;
+    if (response.allowed) {
+        response.response_headers = (struct weir_grpc_pairs){fields, count};
+        if (grpc->answer.lease.data) /* for the service alone, which ends it */
+            field_add(fields, &count, lease_name, grpc->answer.lease);
+        else
+            response.remove = lease_name;
+        response.headers = (struct weir_grpc_pairs){fields, count};
+    } else {
+        response_deny(grpc, &response, fields, &count);
+    }
+    if (weir_grpc_authz_write(&response, &stream->arena, &out) < 0)
+        weir_grpc_fail(stream, WEIR_GRPC_RESOURCE_EXHAUSTED, "the answer holds too much");
+    else
+        weir_grpc_reply(stream, out);
+    weir_worker_give(grpc->worker, decision);
+}
+
+void weir_grpc_authz_drop(struct weir_grpc_stream *stream)
+{
+    struct weir_worker *worker = stream->connection->worker;
+    if (!stream->call)
+        return;
+    weir_engine_cancel(worker->engine, stream->call);
+    worker->taken--;
+    stream->call = NULL;
+}

@@ -1,0 +1,221 @@
+/* gRPC as a front end: an nghttp2 session a connection, a stream a call.
+ *
+ *   bytes ─▶ nghttp2 ─▶ streams: head, then messages ─▶ method->read, when a message is whole
+ *                       request whole ─▶ queue of the connection ─▶ method->begin, when decisions
+ *                                                                   can be taken
+ *   bytes ◀─ nghttp2 ◀─ weir_grpc_reply, weir_grpc_fail ◀─ method->finish, when they are done
+ *
+ * A stream is one buffer of the worker's: this struct, and behind it the first block of the arena
+ * in which its message is read and its answer made. So a call allocates nothing; nor does nghttp2,
+ * whose memory comes from the worker's own lists (memory.h).
+ *
+ * What a peer may cost (daemon/limits.h): streams, bytes of unfinished messages, header fields, frames
+ * without requests, and time: a request is whole within WEIR_REQUEST_MS, an answer taken within
+ * WEIR_STALL_MS, both whatever the peer does with windows. Past a limit of a stream the stream is
+ * reset or failed; past one of the connection it gets GOAWAY.
+ *
+ * Threads: a workspace belongs to one worker.
+ */
+#ifndef WEIR_SERVER_GRPC_GRPC_H
+#define WEIR_SERVER_GRPC_GRPC_H
+
+#include <nghttp2/nghttp2.h>
+
+#include "server/grpc/memory.h"
+#include "server/daemon/worker.h"
+#include "wire/json/answer.h"
+#include "wire/grpc/grpc.h"
+#include "wire/grpc/arena.h"
+#include "wire/http/http2_frames.h"
+#include "wire/http/ratelimit_headers.h"
+
+struct weir_daemon;
+struct weir_grpc_stream;
+struct weir_grpc_watch;
+
+struct weir_grpc_method {
+    struct weir_bytes path;
+    const char *name; /* in metrics */
+    bool public;      /* needs no token */
+    bool streams;     /* any number of messages either way */
+
+    /* A message is whole: reads it, into the stream's arena. May answer. */
+    void (*read)(struct weir_grpc_stream *stream, struct weir_bytes message);
+    /* The client has said all, and up to WEIR_BATCH_MAX decisions may be taken. Answers, or queues
+     * decisions through weir_grpc_wait. */
+    void (*begin)(struct weir_grpc_stream *stream);
+    /* All decisions that were waited for are done. Answers. */
+    void (*finish)(struct weir_grpc_stream *stream);
+    /* The stream ends without `finish`; NULL: nothing to give back. */
+    void (*drop)(struct weir_grpc_stream *stream);
+};
+
+#define WEIR_GRPC_METHODS_MAX 8
+#define WEIR_GRPC_STATUSES 17
+
+/* What the gRPC listener of one worker works with. */
+struct weir_grpc {
+    struct weir_worker *worker;
+    struct weir_daemon *daemon;
+    struct weir_envoy_service *envoy; /* NULL: not configured */
+    struct weir_grpc_memory memory;
+    nghttp2_mem allocator;
+    nghttp2_session_callbacks *callbacks;
+    nghttp2_option *options;
+    struct weir_grpc_watch *watches; /* streams of Health/Watch */
+    uint64_t ages;                   /* draws how old a connection may become */
+    struct weir_request attributes;  /* of the call that is at work */
+    struct weir_answer answer;
+    char lease[WEIR_LEASE_TOKEN_MAX];
+    char json[WEIR_ANSWER_JSON_MAX];
+    char headers[WEIR_RATELIMIT_HEADERS_MAX];
+    /* By method (the last: no method) and status. */
+    _Atomic uint64_t calls[WEIR_GRPC_METHODS_MAX + 1][WEIR_GRPC_STATUSES];
+};
+
+enum weir_grpc_leaving {
+    WEIR_GRPC_STAYS,
+    WEIR_GRPC_NOTICED, /* the client knows that it will have to go */
+    WEIR_GRPC_LEFT,    /* no new stream; it ends with the last that is open */
+};
+
+/* A connection's own, in its front_state. */
+struct weir_grpc_session {
+    nghttp2_session *http2; /* NULL: not begun */
+    struct weir_grpc_stream *streams;
+    struct weir_grpc_stream *ready, **ready_end; /* whole requests that wait for decisions */
+    uint64_t opened_ms, quiet_ms;                /* when the last stream was closed */
+    uint64_t leave_ms; /* when the next step of leaving is due; 0: never */
+    uint64_t glitched_ms;
+    uint32_t glitches;
+    uint8_t leaving;
+    bool greeted; /* the client's SETTINGS have come */
+    bool ended;   /* by an error of the client's: nothing of it is read any more */
+
+    /* What its frames are about (frames.c). */
+    bool head_is_extra; /* the head that is being read begins no stream */
+    struct weir_http2_walk walk;
+    uint32_t head_bytes;
+    uint32_t newest;                 /* the highest stream that the client has begun */
+    uint64_t begun;                  /* bit i: it has begun stream newest - 2i */
+    uint32_t reset;                  /* the stream that it has reset last */
+    uint32_t cut[WEIR_GRPC_CUT_MAX]; /* streams that weir closed before their end; 0: none */
+    uint32_t cuts;                   /* how many there were; the next one's place in `cut` */
+    uint32_t cut_up_to;              /* some older ones are up to here */
+};
+_Static_assert(sizeof(struct weir_grpc_session) <= WEIR_FRONT_STATE_BYTES, "grow it");
+
+struct weir_grpc_stream {
+    struct weir_connection *connection;
+    struct weir_grpc_stream *previous, *next; /* of the connection */
+    struct weir_grpc_stream *next_ready;
+    struct weir_buffer *self, *blocks;     /* this; further blocks of the arena */
+    struct weir_buffer *body;              /* a message that is not whole */
+    const struct weir_grpc_method *method; /* NULL: none of that name */
+    struct weir_slot *slot;                /* while it waits for decisions */
+    void *request, *call;                  /* the method's: what was read; what it waits for */
+    struct weir_grpc_arena arena;
+    uint64_t begun_ms, answered_ms;
+    uint64_t deadline_ms; /* of grpc-timeout; 0: none */
+    uint64_t timeout_ns;
+    const char *out; /* what is to be sent: out[sent..size) */
+    size_t out_size, out_sent;
+    struct weir_buffer *streamed; /* behind `out`, where the method streams */
+    const char *status_text;      /* encoded, in the arena; NULL: none */
+    size_t status_text_size;
+    uint32_t header_bytes, held; /* bytes that keep the connection's window closed */
+    int32_t id;
+    uint32_t messages;
+    uint8_t status;
+    bool is_post, is_grpc, has_token, bad_timeout, encoded; /* of its head */
+    bool whole;                                             /* the client has said all */
+    bool ready;                                             /* on the session's list */
+    bool responded;                                         /* the response's head is on its way */
+    bool answered; /* and so is its end, or will be: nothing more is read */
+    bool said_all; /* `out` is the last of it */
+};
+
+extern const struct weir_front weir_grpc_front;
+extern const struct weir_grpc_method weir_grpc_methods[];
+extern const uint32_t weir_grpc_method_count;
+
+static inline struct weir_grpc_session *weir_grpc_session(struct weir_connection *connection)
+{
+    return (struct weir_grpc_session *)(void *)connection->front_state;
+}
+
+static inline struct weir_grpc *weir_grpc_of(const struct weir_grpc_stream *stream)
+{
+    return weir_connection_workspace(stream->connection);
+}
+
+/* --- Streams (stream.c) ------------------------------------------------------------------ */
+
+/* NULL: no memory. */
+struct weir_grpc_stream *weir_grpc_stream_open(struct weir_connection *connection, int32_t id);
+void weir_grpc_stream_close(struct weir_grpc_stream *stream);
+
+/* Its head has come; bytes of it have; all of it has. */
+void weir_grpc_stream_route(struct weir_grpc_stream *stream);
+void weir_grpc_stream_take(struct weir_grpc_stream *stream, const char *data, size_t size);
+void weir_grpc_stream_end(struct weir_grpc_stream *stream);
+
+/* Empties its arena, between the messages of a stream. */
+void weir_grpc_stream_forget(struct weir_grpc_stream *stream);
+
+/* Begins what is whole, as far as decisions can be taken. */
+void weir_grpc_session_begin_ready(struct weir_connection *connection);
+
+/* Looks at a stream's times. */
+void weir_grpc_stream_check(struct weir_grpc_stream *stream, uint64_t now_ms);
+
+/* --- Answers (reply.c) ------------------------------------------------------------------- */
+
+/* The answer of a call: one message with its prefix, which stays until the stream is closed. */
+void weir_grpc_reply(struct weir_grpc_stream *stream, struct weir_bytes message);
+
+/* One message of a stream, copied; and the end of a stream that has said all. */
+void weir_grpc_push(struct weir_grpc_stream *stream, struct weir_bytes message);
+void weir_grpc_finish(struct weir_grpc_stream *stream);
+
+/* Ends it with a status; `text` (may be NULL) tells why. */
+void weir_grpc_fail(struct weir_grpc_stream *stream, enum weir_grpc_status status,
+                    const char *text);
+
+/* The same, for an error of a codec. */
+void weir_grpc_fail_read(struct weir_grpc_stream *stream, int err);
+
+/* Ends what is no gRPC, with a status of HTTP: three digits. */
+void weir_grpc_refuse(struct weir_grpc_stream *stream, const char *http_status);
+
+/* --- Decisions -------------------------------------------------------------------------------- */
+
+/* Makes the stream wait for decisions: when all that are then given to weir_grpc_wait are done (at
+ * the end of the turn, where there is none), the method's `finish` is called. False: no memory, it
+ * was answered. */
+bool weir_grpc_expect(struct weir_grpc_stream *stream);
+
+/* Queues a decision in the engine. Its deadline is the client's, less a quarter, so that an answer
+ * is in time where the store is not. */
+void weir_grpc_wait(struct weir_grpc_stream *stream, struct weir_decision *decision);
+
+/* --- Methods ---------------------------------------------------------------------------------- */
+
+void weir_grpc_ratelimit_take(struct weir_grpc_stream *stream, struct weir_bytes message);
+void weir_grpc_ratelimit_begin(struct weir_grpc_stream *stream);
+void weir_grpc_ratelimit_finish(struct weir_grpc_stream *stream);
+void weir_grpc_ratelimit_drop(struct weir_grpc_stream *stream);
+void weir_grpc_authz_take(struct weir_grpc_stream *stream, struct weir_bytes message);
+void weir_grpc_authz_begin(struct weir_grpc_stream *stream);
+void weir_grpc_authz_finish(struct weir_grpc_stream *stream);
+void weir_grpc_authz_drop(struct weir_grpc_stream *stream);
+void weir_grpc_health_check_read(struct weir_grpc_stream *stream, struct weir_bytes message);
+void weir_grpc_health_check_begin(struct weir_grpc_stream *stream);
+void weir_grpc_health_watch_read(struct weir_grpc_stream *stream, struct weir_bytes message);
+void weir_grpc_health_watch_drop(struct weir_grpc_stream *stream);
+/* Tells all streams of Health/Watch what has changed. */
+void weir_grpc_health_tell(struct weir_grpc *grpc);
+void weir_grpc_reflection_read(struct weir_grpc_stream *stream, struct weir_bytes message);
+void weir_grpc_reflection_begin(struct weir_grpc_stream *stream);
+
+#endif

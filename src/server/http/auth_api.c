@@ -1,0 +1,321 @@
+/* /v1/auth: a reverse proxy asks whether a request may pass (forward authentication). See http.h
+ * and docs/http-api.md.
+ *
+ * Two forms. In the exact path /v1/auth the request is told in fields (nginx auth_request, Traefik,
+ * Caddy, HAProxy). In /v1/auth/… the rest of the path, the method and the Host are the request's
+ * own (Envoy's ext_authz with a path_prefix), and such fields are not read: a client may have sent
+ * them.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "server/http/http.h"
+#include "wire/http/forwarded.h"
+
+/* What one request's fields say; data == NULL: nothing. */
+struct auth_fields {
+    struct weir_bytes method, host, uri;
+    struct weir_bytes x_forwarded_for[WEIR_HTTP1_FIELDS_MAX], forwarded[WEIR_HTTP1_FIELDS_MAX];
+    size_t x_forwarded_for_count, forwarded_count;
+    const char *repeated;  /* a field that came twice: nobody can say which one counts */
+    const char *differing; /* a field that says something else than its X-Original- counterpart */
+};
+
+/* What a field is for. */
+enum auth_role { ROLE_METHOD, ROLE_HOST, ROLE_URI, ROLE_X_FORWARDED_FOR, ROLE_FORWARDED };
+
+/* X-Forwarded-* and X-Original-* tell the same thing. A proxy sets the one family or the other and
+ * passes on what the client sent of the other one, so where both are there and differ, neither can
+ * be believed. */
+static const struct auth_name {
+    const char *name;
+    uint8_t size;
+    uint8_t role, rank;
+} auth_names[] = {
+    {"x-forwarded-method", 18, ROLE_METHOD, 2}, {"x-forwarded-host", 16, ROLE_HOST, 2},
+    {"x-forwarded-uri", 15, ROLE_URI, 2},       {"x-forwarded-for", 15, ROLE_X_FORWARDED_FOR, 0},
+    {"x-original-method", 17, ROLE_METHOD, 1},  {"x-original-uri", 14, ROLE_URI, 1},
+    {"x-original-url", 14, ROLE_URI, 1},        {"forwarded", 9, ROLE_FORWARDED, 0},
+};
+
+/* Compares with a lower-case name of the same size, at least 8. Of the characters that a field's
+ * name may have, only letters become letters, and only "-" becomes "-", by setting that bit. */
+static bool name_is(const char *name, const char *lower, size_t size)
+{
+    static const uint64_t fold = UINT64_C(0x2020202020202020);
+    uint64_t part, wanted;
+    for (size_t at = 0; at + 8 < size; at += 8) {
+        memcpy(&part, name + at, 8);
+        memcpy(&wanted, lower + at, 8);
+        if ((part | fold) != wanted)
+            return false;
+    }
+    memcpy(&part, name + size - 8, 8);
+    memcpy(&wanted, lower + size - 8, 8);
+    return (part | fold) == wanted;
+}
+
+static const struct auth_name *auth_name_find(struct weir_bytes name)
+{
+    if (name.size < 9 || name.size > 18)
+        return NULL;
+    for (size_t i = 0; i < sizeof auth_names / sizeof *auth_names; i++) {
+        if (auth_names[i].size == name.size && name_is(name.data, auth_names[i].name, name.size))
+            return &auth_names[i];
+    }
+    return NULL;
+}
+
+/* X-Original-URL is a whole URL with some controllers: cuts "https://host" off. */
+static struct weir_bytes uri_path(struct weir_bytes uri)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+    for (size_t i = 0; i < 2; i++) {
+        size_t size = strlen(schemes[i]);
+        if (uri.size < size || strncasecmp(uri.data, schemes[i], size))
+            continue;
+        const char *slash = memchr(uri.data + size, '/', uri.size - size);
+        if (!slash)
+            return (struct weir_bytes){"/", 1};
+        return (struct weir_bytes){slash, (size_t)(uri.data + uri.size - slash)};
+    }
+    return uri;
+}
+
+static bool tells_the_same(enum auth_role role, struct weir_bytes a, struct weir_bytes b)
+{
+    if (role == ROLE_URI) {
+        a = uri_path(a);
+        b = uri_path(b);
+    }
+    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+/* Reads the fields that tell of the request, and gives every field to the rules as header.*. */
+static void auth_read_fields(struct weir_http_call *call, struct auth_fields *fields)
+{
+    const struct weir_rules *rules = weir_worker_rules(call->worker);
+    bool named = weir_rules_attribute_count(rules) > WEIR_ATTR_FIRST_NAMED;
+    uint8_t ranks[3] = {0};
+    struct weir_bytes *singles[] = {&fields->method, &fields->host, &fields->uri};
+    for (uint16_t i = 0; i < call->request->field_count; i++) {
+        const struct weir_http1_field *field = &call->request->fields[i];
+        int attribute = named ? weir_rules_header(rules, field->name.data, field->name.size) : -1;
+        if (attribute >= 0)
+            weir_http_set_attribute(call->http, attribute, field->value);
+        const struct auth_name *name = auth_name_find(field->name);
+        if (!name)
+            continue;
+        if (name->role == ROLE_X_FORWARDED_FOR) {
+            fields->x_forwarded_for[fields->x_forwarded_for_count++] = field->value;
+        } else if (name->role == ROLE_FORWARDED) {
+            fields->forwarded[fields->forwarded_count++] = field->value;
+        } else if (name->rank == ranks[name->role]) {
+            fields->repeated = name->name;
+        } else {
+            if (ranks[name->role] != 0 &&
+                !tells_the_same(name->role, *singles[name->role], field->value))
+                fields->differing = name->name;
+            if (name->rank > ranks[name->role]) {
+                ranks[name->role] = name->rank;
+                *singles[name->role] = field->value;
+            }
+        }
+    }
+}
+
+/* The walk over the proxies, from the peer (which is one of them) to the client. */
+static void auth_find_client(struct weir_http_call *call, const struct auth_fields *fields)
+{
+    const struct weir_settings *settings = weir_worker_settings(call->worker);
+    struct weir_address *client = &call->http->attributes.client;
+    *client = call->connection->peer;
+    if (fields->x_forwarded_for_count)
+        weir_forwarded_for(client, fields->x_forwarded_for, fields->x_forwarded_for_count,
+                           settings->trusted_proxies, settings->trusted_proxy_count);
+    else if (fields->forwarded_count)
+        weir_forwarded_rfc7239(client, fields->forwarded, fields->forwarded_count,
+                               settings->trusted_proxies, settings->trusted_proxy_count);
+}
+
+/* What the query of /v1/auth asks for. */
+struct auth_options {
+    uint64_t cost;
+    enum weir_http_status deny_status;
+};
+
+static bool option_number(struct weir_bytes value, uint64_t *number)
+{
+    *number = 0;
+    for (size_t i = 0; i < value.size; i++) {
+        unsigned digit = (unsigned)(value.data[i] - '0');
+        if (digit > 9 || __builtin_mul_overflow(*number, 10, number) ||
+            __builtin_add_overflow(*number, digit, number))
+            return false;
+    }
+    return value.size > 0;
+}
+
+static int auth_read_options(struct weir_bytes query, struct auth_options *options,
+                             struct weir_reason *reason)
+{
+    struct weir_bytes name, value;
+    *options = (struct auth_options){.cost = 1, .deny_status = WEIR_HTTP_429};
+    bool has_cost = false, has_status = false;
+    while (weir_http_next_parameter(&query, &name, &value)) {
+        uint64_t number = 0;
+        bool *seen = weir_bytes_equal(name, "cost")          ? &has_cost
+                     : weir_bytes_equal(name, "deny_status") ? &has_status
+                                                             : NULL;
+        if (!seen) {
+            snprintf(reason->text, sizeof reason->text,
+                     "query: only cost and deny_status are known");
+            return WEIR_ERR_SYNTAX;
+        }
+        if (*seen) {
+            snprintf(reason->text, sizeof reason->text, "%.*s: given twice", (int)name.size,
+                     name.data);
+            return WEIR_ERR_SYNTAX;
+        }
+        *seen = true;
+        if (seen == &has_cost) {
+            if (!option_number(value, &options->cost)) {
+                snprintf(reason->text, sizeof reason->text, "cost: not an unsigned integer");
+                return WEIR_ERR_RANGE;
+            }
+        } else {
+            if (!option_number(value, &number) ||
+                (number != 401 && number != 403 && number != 429)) {
+                snprintf(reason->text, sizeof reason->text, "deny_status: 401, 403 or 429");
+                return WEIR_ERR_RANGE;
+            }
+            options->deny_status = weir_http_status((unsigned)number);
+        }
+    }
+    return 0;
+}
+
+/* Fills http->attributes. Errors: WEIR_ERR_SYNTAX, WEIR_ERR_TOO_LARGE. */
+static int auth_read(struct weir_http_call *call, struct weir_reason *reason)
+{
+    struct weir_http *http = call->http;
+    struct weir_bytes *values = http->attributes.values;
+    struct auth_fields fields;
+    fields.method = fields.host = fields.uri = (struct weir_bytes){0};
+    fields.x_forwarded_for_count = fields.forwarded_count = 0;
+    fields.repeated = fields.differing = NULL;
+    weir_http_clear_attributes(http);
+    auth_read_fields(call, &fields);
+    auth_find_client(call, &fields);
+    weir_connection_tell_peer(call->connection, &http->attributes);
+    values[WEIR_ATTR_METHOD] = call->request->method;
+    values[WEIR_ATTR_HOST] = call->request->host;
+    if (call->tail.size) {
+        values[WEIR_ATTR_PATH] = call->tail;
+    } else {
+        if (fields.repeated) {
+            snprintf(reason->text, sizeof reason->text, "%s: more than once", fields.repeated);
+            return WEIR_ERR_SYNTAX;
+        }
+        if (fields.differing) {
+            snprintf(reason->text, sizeof reason->text,
+                     "%s: X-Forwarded- and X-Original- fields say different things",
+                     fields.differing);
+            return WEIR_ERR_SYNTAX;
+        }
+        if (fields.method.data)
+            values[WEIR_ATTR_METHOD] = fields.method;
+        if (fields.host.data)
+            values[WEIR_ATTR_HOST] = fields.host;
+        if (fields.uri.data)
+            values[WEIR_ATTR_PATH] = uri_path(fields.uri);
+    }
+    if (http->joined_full) {
+        snprintf(reason->text, sizeof reason->text, "repeated header fields are too large");
+        return WEIR_ERR_TOO_LARGE;
+    }
+    return 0;
+}
+
+static void auth_write(struct weir_slot *slot, struct weir_output *output)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    struct weir_worker *worker = http->worker;
+    struct weir_answer *answer = &http->answer;
+    if (weir_engine_refusal(slot->decision)) {
+        slot->detail &= 0xff;
+        weir_http_write_refusal(slot, output, slot->decision);
+        weir_worker_give(worker, slot->decision);
+        return;
+    }
+    weir_engine_answer(slot->decision, answer, http->lease);
+    uint32_t dialects = weir_rules_settings(weir_decision_rules(slot->decision))->headers;
+    enum weir_http_status status = WEIR_HTTP_200;
+    enum weir_problem_type type = WEIR_PROBLEM_QUOTA_EXCEEDED;
+    bool closed = !answer->allowed && answer->source == WEIR_SOURCE_CLOSED;
+    if (!answer->allowed) {
+        status = (enum weir_http_status)(slot->detail >> 8);
+        type = closed ? WEIR_PROBLEM_REDUCED_CAPACITY : WEIR_PROBLEM_QUOTA_EXCEEDED;
+        if (closed && status == WEIR_HTTP_429)
+            status = WEIR_HTTP_503;
+    }
+    weir_http_begin(http, output, status, slot->detail & 0xff, slot->flags);
+    output->used +=
+        weir_ratelimit_headers_write(dialects, answer, worker->wall_s, output->data + output->used);
+    if (answer->allowed) {
+        if (answer->lease.data) {
+            weir_output_text(output, "X-Weir-Lease: ");
+            weir_output_put(output, answer->lease.data, answer->lease.size);
+            weir_output_put(output, "\r\n", 2);
+        }
+        weir_http_end(output, NULL, 0);
+    } else {
+        weir_output_text(output, "Cache-Control: no-store\r\n");
+        if (status != WEIR_HTTP_429)
+            weir_output_text(output, closed ? "X-RateLimit-Status: 503\r\n"
+                                            : "X-RateLimit-Status: 429\r\n");
+        size_t size =
+            weir_problem_json_write(type, weir_http_code(status), NULL, answer, http->json);
+        weir_http_end(output, "application/problem+json", size);
+        if (!(slot->flags & WEIR_HTTP_HEAD))
+            weir_output_put(output, http->json, size);
+    }
+    weir_worker_give(worker, slot->decision);
+}
+
+void weir_auth_handle(struct weir_http_call *call)
+{
+    struct weir_reason reason = {{0}};
+    struct auth_options options = {.cost = 1, .deny_status = WEIR_HTTP_429};
+    if (!weir_worker_trusts(call->worker, &call->connection->peer)) {
+        weir_http_problem(call, WEIR_HTTP_403, NULL,
+                          "the peer is not one of server.trusted_proxies");
+        return;
+    }
+    int err = call->tail.size ? 0 : auth_read_options(call->request->query, &options, &reason);
+    if (err == 0)
+        err = auth_read(call, &reason);
+    if (err < 0) {
+        weir_http_refuse(call, err, &reason);
+        return;
+    }
+    call->http->attributes.cost = options.cost;
+    struct weir_decision *decision = weir_worker_take(call->worker);
+    if (!decision) {
+        weir_http_problem(call, WEIR_HTTP_503, NULL, "overloaded");
+        return;
+    }
+    err = weir_engine_apply_rules(call->worker->engine, decision, &call->http->attributes, &reason);
+    struct weir_slot *slot = err < 0 ? NULL : weir_http_slot(call);
+    if (!slot) {
+        weir_worker_give(call->worker, decision);
+        if (err < 0)
+            weir_http_refuse(call, err, &reason);
+        return;
+    }
+    slot->decision = decision;
+    slot->detail = (uint16_t)(options.deny_status << 8 | call->route);
+    slot->write = auth_write;
+    weir_slot_wait(slot, decision);
+}

@@ -1,0 +1,478 @@
+/* POST /v1/check and /v1/release: an application asks about a request of its own. See http.h and
+ * docs/http-api.md. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "server/http/http.h"
+
+/* --- Requests --------------------------------------------------------------------------------- */
+
+/* The essence of a media type, without parameters and the white space before them. */
+static struct weir_bytes media_type(struct weir_bytes field)
+{
+    size_t size = 0;
+    while (size < field.size && field.data[size] != ';' && field.data[size] != ' ' &&
+           field.data[size] != '\t')
+        size++;
+    return (struct weir_bytes){field.data, size};
+}
+
+static bool type_is(struct weir_bytes type, const char *name)
+{
+    return type.size == strlen(name) && !strncasecmp(type.data, name, type.size);
+}
+
+/* JSON, anything whose syntax is JSON (RFC 6839), no type at all; and the type that `curl -d` puts
+ * on whatever it sends, so that the first try of everybody works. A real form is refused as
+ * malformed JSON. Types are here to find mistakes; they keep no web page out. */
+static bool content_is_json(const struct weir_http1_request *request)
+{
+    static const char suffix[] = "+json";
+    const size_t suffix_size = sizeof suffix - 1;
+    struct weir_bytes field = weir_http1_field(request, "content-type");
+    if (!field.data)
+        return true;
+    struct weir_bytes type = media_type(field);
+    return type_is(type, "application/json") ||
+           type_is(type, "application/x-www-form-urlencoded") ||
+           (type.size > suffix_size && memchr(type.data, '/', type.size - suffix_size) &&
+            !strncasecmp(type.data + type.size - suffix_size, suffix, suffix_size));
+}
+
+bool weir_http_json_post(struct weir_http_call *call)
+{
+    if (!weir_http_allow(call, "POST", NULL))
+        return false;
+    if (content_is_json(call->request))
+        return true;
+    weir_http_problem(call, WEIR_HTTP_415, NULL, "Content-Type: application/json is wanted");
+    return false;
+}
+
+static void attribute_set(struct weir_http *http, enum weir_attribute attribute,
+                          struct weir_bytes value)
+{
+    if (value.data)
+        http->attributes.values[attribute] = value;
+}
+
+/* Attributes of the body. Who the request is from (user, org, plan) only a trusted caller may say:
+ * from others it is passed over, as it must never replace what `identify` finds. */
+static int check_read_attributes(struct weir_http_call *call, const struct weir_check_json *check,
+                                 struct weir_reason *reason)
+{
+    struct weir_http *http = call->http;
+    bool trusted = weir_listener_trusts(call->connection->listener);
+    for (uint16_t i = 0; i < check->attribute_count; i++) {
+        const struct weir_check_pair *pair = &check->attributes[i];
+        int attribute =
+            weir_rules_attribute(weir_worker_rules(call->worker), pair->name.data, pair->name.size);
+        if (attribute < 0)
+            continue;
+        if (attribute < WEIR_ATTR_USER) {
+            snprintf(reason->text, sizeof reason->text,
+                     "attributes.%.*s: has a field of its own in a check", (int)pair->name.size,
+                     pair->name.data);
+            return WEIR_ERR_SYNTAX;
+        }
+        if (attribute >= WEIR_ATTR_FIRST_NAMED || trusted)
+            weir_http_set_attribute(http, attribute, pair->value);
+    }
+    return 0;
+}
+
+/* Fills http->attributes from http->check. */
+static int check_read(struct weir_http_call *call, struct weir_reason *reason)
+{
+    struct weir_http *http = call->http;
+    const struct weir_check_json *check = &http->check;
+    struct weir_request *attributes = &http->attributes;
+    weir_http_clear_attributes(http);
+    attribute_set(http, WEIR_ATTR_METHOD, check->method);
+    attribute_set(http, WEIR_ATTR_PATH, check->path);
+    attribute_set(http, WEIR_ATTR_HOST, check->host);
+    attributes->cost = check->cost;
+    if (check->has_t || check->status || check->latency_ms) {
+        snprintf(reason->text, sizeof reason->text,
+                 check->has_t ? "t: only a trace has times; it is now"
+                              : "status, latency_ms: only a trace has outcomes");
+        return WEIR_ERR_SYNTAX;
+    }
+    if (check->ip.data &&
+        weir_address_parse(&attributes->client, check->ip.data, check->ip.size) < 0) {
+        snprintf(reason->text, sizeof reason->text, "ip: not an IP address");
+        return WEIR_ERR_SYNTAX;
+    }
+    for (uint16_t i = 0; i < check->header_count; i++) {
+        const struct weir_check_pair *pair = &check->headers[i];
+        int attribute =
+            weir_rules_header(weir_worker_rules(call->worker), pair->name.data, pair->name.size);
+        if (attribute >= 0)
+            weir_http_set_attribute(http, attribute, pair->value);
+    }
+    int err = check_read_attributes(call, check, reason);
+    weir_connection_tell_peer(call->connection, attributes);
+    if (err == 0 && http->joined_full) {
+        snprintf(reason->text, sizeof reason->text, "headers: repeated ones are too large");
+        err = WEIR_ERR_TOO_LARGE;
+    }
+    return err;
+}
+
+/* The field Idempotency-Key of a request: `*key` is where it stands in http->idempotency_key, or
+ * absent. */
+static int key_field_read(struct weir_http_call *call, struct weir_bytes *key,
+                          struct weir_reason *reason)
+{
+    const struct weir_http1_request *request = call->request;
+    struct weir_bytes field = weir_http1_field(request, "idempotency-key");
+    *key = (struct weir_bytes){0};
+    if (!field.data)
+        return 0;
+    uint16_t fields = 0;
+    for (uint16_t i = 0; i < request->field_count; i++)
+        fields += type_is(request->fields[i].name, "idempotency-key");
+    long size = weir_idempotency_key_parse(field, call->http->idempotency_key);
+    if (size > 0 && fields == 1) {
+        *key = (struct weir_bytes){call->http->idempotency_key, (size_t)size};
+        return 0;
+    }
+    snprintf(reason->text, sizeof reason->text, "Idempotency-Key: %s",
+             fields > 1 ? "stands more than once" : "not a key of 1 to 255 visible characters");
+    return WEIR_ERR_SYNTAX;
+}
+
+/* The key of a single check may stand in its body or in the field; both must say the same. */
+static int key_field_apply(struct weir_http_call *call, struct weir_reason *reason)
+{
+    struct weir_bytes *key = &call->http->check.idempotency_key, field;
+    int err = key_field_read(call, &field, reason);
+    if (err < 0 || !field.data)
+        return err;
+    if (!key->data) {
+        *key = field;
+        return 0;
+    }
+    if (key->size == field.size && !memcmp(key->data, field.data, field.size))
+        return 0;
+    snprintf(reason->text, sizeof reason->text,
+             "idempotency_key: not that of the field Idempotency-Key");
+    return WEIR_ERR_SYNTAX;
+}
+
+/* Makes the decision that http->check asks for, not yet queued. */
+int weir_check_decision(struct weir_http_call *call, struct weir_decision **out,
+                        struct weir_reason *reason)
+{
+    int err = check_read(call, reason);
+    if (err < 0)
+        return err;
+    struct weir_decision *decision = weir_worker_take(call->worker);
+    if (!decision)
+        return WEIR_ERR_MEMORY; /* not after weir_worker_has_room */
+    if (call->http->check.dry_run)
+        decision->op = WEIR_OP_PEEK;
+    struct weir_bytes key = call->http->check.idempotency_key;
+    err = weir_engine_apply_rules(call->worker->engine, decision, &call->http->attributes, reason);
+    if (err == 0 && key.data)
+        err = weir_engine_apply_once(call->worker->engine, decision, key, reason);
+    if (err < 0) {
+        weir_worker_give(call->worker, decision);
+        return err;
+    }
+    *out = decision;
+    return 0;
+}
+
+/* The same for what is no reservation. */
+static int check_only(struct weir_http_call *call, struct weir_decision **out,
+                      struct weir_reason *reason)
+{
+    if (!call->http->check.has_life)
+        return weir_check_decision(call, out, reason);
+    snprintf(reason->text, sizeof reason->text, "life: only a reservation has one");
+    return WEIR_ERR_SYNTAX;
+}
+
+/* --- Replies ---------------------------------------------------------------------------------- */
+
+/* The body is made in http->json, since its length stands before it. */
+static void single_write(struct weir_slot *slot, struct weir_output *output)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    struct weir_worker *worker = http->worker;
+    struct weir_answer *answer = &http->answer;
+    if (weir_engine_refusal(slot->decision)) {
+        weir_http_write_refusal(slot, output, slot->decision);
+        weir_worker_give(worker, slot->decision);
+        return;
+    }
+    weir_engine_answer(slot->decision, answer, http->lease);
+    const struct weir_rules *rules = weir_decision_rules(slot->decision);
+    bool closed = !answer->allowed && answer->source == WEIR_SOURCE_CLOSED;
+    const char *type = closed ? "application/problem+json" : "application/json";
+    enum weir_http_status status = closed            ? WEIR_HTTP_503
+                                   : answer->allowed ? WEIR_HTTP_200
+                                                     : WEIR_HTTP_429;
+    weir_http_begin(http, output, status, slot->detail, slot->flags);
+    if (!answer->allowed)
+        weir_output_text(output, "Cache-Control: no-store\r\n");
+    output->used += weir_ratelimit_headers_write(weir_rules_settings(rules)->headers, answer,
+                                                 worker->wall_s, output->data + output->used);
+    size_t size = closed ? weir_problem_json_write(WEIR_PROBLEM_REDUCED_CAPACITY, 503, NULL, answer,
+                                                   http->json)
+                         : weir_answer_json_write(answer, http->json);
+    weir_http_end(output, type, size);
+    weir_output_put(output, http->json, size);
+    weir_worker_give(worker, slot->decision);
+}
+
+static struct weir_decision **slot_decisions(const struct weir_slot *slot)
+{
+    return (struct weir_decision **)(void *)slot->buffer->data;
+}
+
+/* The body of a batch: the answers as one array, in a buffer of its own. NULL: no memory. */
+static struct weir_buffer *batch_body(struct weir_http *http, const struct weir_slot *slot)
+{
+    struct weir_buffers *buffers = &http->worker->buffers;
+    struct weir_buffer *body = weir_buffer_take(buffers, WEIR_ANSWER_JSON_MAX);
+    for (uint32_t i = 0; body && i < slot->count; i++) {
+        struct weir_buffer *larger = weir_buffer_reserve(buffers, body, WEIR_ANSWER_JSON_MAX + 2);
+        if (!larger) {
+            weir_buffer_give(buffers, body);
+            return NULL;
+        }
+        body = larger;
+        body->data[body->used++] = i ? ',' : '[';
+        weir_engine_answer(slot_decisions(slot)[i], &http->answer, http->lease);
+        body->used += weir_answer_json_write(&http->answer, body->data + body->used);
+    }
+    if (body) {
+        if (!slot->count)
+            body->data[body->used++] = '[';
+        body->data[body->used++] = ']';
+    }
+    return body;
+}
+
+static void batch_give(struct weir_slot *slot)
+{
+    struct weir_worker *worker = slot->connection->worker;
+    for (uint32_t i = 0; i < slot->count; i++)
+        weir_worker_give(worker, slot_decisions(slot)[i]);
+    weir_buffer_give(&worker->buffers, slot->buffer);
+}
+
+static void batch_write(struct weir_slot *slot, struct weir_output *output)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    struct weir_buffers *buffers = &http->worker->buffers;
+    struct weir_buffer *body = batch_body(http, slot);
+    batch_give(slot);
+    if (!body) {
+        weir_connection_close(slot->connection);
+        return;
+    }
+    weir_http_begin(http, output, WEIR_HTTP_200, slot->detail, slot->flags);
+    weir_http_end(output, "application/json", body->used);
+    weir_connection_send(slot->connection, output, body->data, body->used);
+    weir_buffer_give(buffers, body);
+}
+
+/* --- Handlers --------------------------------------------------------------------------------- */
+
+static void check_single(struct weir_http_call *call)
+{
+    struct weir_reason reason = {{0}};
+    struct weir_decision *decision = NULL;
+    int err = key_field_apply(call, &reason);
+    if (err == 0)
+        err = check_only(call, &decision, &reason);
+    if (err < 0) {
+        weir_http_refuse(call, err, &reason);
+        return;
+    }
+    weir_http_wait(call, decision, single_write);
+}
+
+/* How a batch words what is wrong with one of its checks. */
+static void batch_reason(struct weir_reason *reason, int i, const struct weir_reason *inner)
+{
+    snprintf(reason->text, sizeof reason->text, "[%d] %.240s", i, inner->text);
+}
+
+/* Reads all checks of a batch before any is queued: an error anywhere charges nothing. The first is
+ * in http->check already, where there is one. Returns the number, or an error. */
+static int batch_read(struct weir_http_call *call, struct weir_check_cursor *cursor, int more,
+                      struct weir_decision **decisions, struct weir_reason *reason)
+{
+    int count = 0, err = 0;
+    while (more > 0 && err == 0) {
+        struct weir_reason inner = {{0}};
+        err = check_only(call, &decisions[count], &inner);
+        if (err < 0) {
+            batch_reason(reason, count, &inner);
+            break;
+        }
+        count++;
+        more = weir_check_cursor_next(cursor, &call->http->check, reason);
+    }
+    if (err == 0 && more < 0)
+        err = more;
+    if (err == 0)
+        return count;
+    while (count > 0)
+        weir_worker_give(call->worker, decisions[--count]);
+    return err;
+}
+
+/* The first of a batch that was refused; count: none was. */
+static uint32_t batch_refused(const struct weir_slot *slot)
+{
+    uint32_t i = 0;
+    while (i < slot->count && !weir_engine_refusal(slot_decisions(slot)[i]))
+        i++;
+    return i;
+}
+
+static void batch_write_refusal(struct weir_slot *slot, struct weir_output *output)
+{
+    uint32_t i = batch_refused(slot);
+    const struct weir_decision *decision = slot_decisions(slot)[i];
+    struct weir_reason reason = {{0}};
+    batch_reason(&reason, (int)i, weir_engine_refusal(decision));
+    weir_http_write_refused(slot, output, decision->error, reason.text);
+    batch_give(slot);
+}
+
+static void batch_queue(struct weir_slot *slot)
+{
+    slot->write = batch_write;
+    for (uint32_t i = 0; i < slot->count; i++)
+        weir_slot_wait(slot, slot_decisions(slot)[i]);
+}
+
+static void batch_let_go(struct weir_slot *slot)
+{
+    slot->again = NULL;
+    slot->drop = NULL;
+    slot->connection->worker->held -= slot->count;
+}
+
+/* It is known who is calling in all checks of a batch: now they are queued together, or none is. */
+static bool batch_looked(struct weir_slot *slot)
+{
+    batch_let_go(slot);
+    if (batch_refused(slot) < slot->count)
+        return false;
+    batch_queue(slot);
+    return true;
+}
+
+/* An error anywhere charges nothing, so no check is queued while one of them may yet be refused.
+ * Returns whether that is so. */
+static bool batch_look(struct weir_slot *slot)
+{
+    for (uint32_t i = 0; i < slot->count; i++) {
+        if (weir_engine_looks(slot_decisions(slot)[i]))
+            weir_slot_look(slot, slot_decisions(slot)[i]);
+    }
+    if (!slot->waiting)
+        return false;
+    slot->write = batch_write_refusal;
+    slot->again = batch_looked;
+    slot->drop = batch_let_go;
+    slot->connection->worker->held += slot->count;
+    return true;
+}
+
+static void check_batch(struct weir_http_call *call, struct weir_check_cursor *cursor, int more)
+{
+    struct weir_buffers *buffers = &call->worker->buffers;
+    struct weir_reason reason = {{0}};
+    struct weir_buffer *list =
+        weir_buffer_take(buffers, WEIR_CHECK_JSON_BATCH_MAX * sizeof(struct weir_decision *));
+    if (!list) {
+        weir_http_problem(call, WEIR_HTTP_503, NULL, "no memory for a batch");
+        return;
+    }
+    struct weir_decision **decisions = (struct weir_decision **)(void *)list->data;
+    int count = batch_read(call, cursor, more, decisions, &reason);
+    struct weir_slot *slot = NULL;
+    if (count < 0)
+        weir_http_refuse(call, count, &reason);
+    else
+        slot = weir_http_slot(call);
+    if (!slot) {
+        while (count > 0)
+            weir_worker_give(call->worker, decisions[--count]);
+        weir_buffer_give(buffers, list);
+        return;
+    }
+    slot->buffer = list;
+    slot->count = (uint32_t)count;
+    slot->detail = call->route;
+    if (!batch_look(slot))
+        batch_queue(slot);
+}
+
+void weir_check_handle(struct weir_http_call *call)
+{
+    if (!weir_http_json_post(call))
+        return;
+    struct weir_reason reason = {{0}};
+    struct weir_check_cursor cursor;
+    struct weir_bytes body = call->request->body;
+    weir_check_cursor_init(&cursor, (char *)(uintptr_t)body.data, body.size);
+    int more = weir_check_cursor_next(&cursor, &call->http->check, &reason);
+    if (more < 0)
+        weir_http_refuse(call, more, &reason);
+    else if (cursor.array && weir_http1_field(call->request, "idempotency-key").data)
+        weir_http_problem(call, WEIR_HTTP_400, NULL,
+                          "Idempotency-Key: in a batch each check has an idempotency_key");
+    else if (cursor.array)
+        check_batch(call, &cursor, more);
+    else
+        check_single(call);
+}
+
+static void release_write(struct weir_slot *slot, struct weir_output *output)
+{
+    static const char done[] = "{\"released\":true}";
+    const struct weir_decision *decision = slot->decision;
+    if (decision->error)
+        weir_http_write_problem(slot, output, WEIR_HTTP_503, weir_error_text(decision->error));
+    else if (decision->verdict == WEIR_DENIED)
+        weir_http_write_problem(slot, output, WEIR_HTTP_404,
+                                "no such lease: it was ended, or has expired");
+    else
+        weir_http_write(slot, output, WEIR_HTTP_200, "application/json", done, sizeof done - 1);
+    weir_worker_give(slot->connection->worker, slot->decision);
+}
+
+void weir_release_handle(struct weir_http_call *call)
+{
+    if (!weir_http_json_post(call))
+        return;
+    struct weir_reason reason = {{0}};
+    struct weir_bytes lease, body = call->request->body;
+    int err = weir_release_json_parse((char *)(uintptr_t)body.data, body.size, &lease, &reason);
+    if (err < 0) {
+        weir_http_refuse(call, err, &reason);
+        return;
+    }
+    struct weir_decision *decision = weir_worker_take(call->worker);
+    if (!decision) {
+        weir_http_problem(call, WEIR_HTTP_503, NULL, "overloaded");
+        return;
+    }
+    err = weir_engine_apply_lease(call->worker->engine, decision, lease);
+    if (err == 0) {
+        weir_http_wait(call, decision, release_write);
+        return;
+    }
+    weir_worker_give(call->worker, decision);
+    weir_http_problem(call, WEIR_HTTP_400, NULL, "lease: not a lease");
+}

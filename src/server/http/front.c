@@ -1,0 +1,347 @@
+/* Requests of HTTP: reading, routing, who may call. See http.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/hex.h"
+#include "server/daemon/daemon.h"
+#include "server/envoy/http.h"
+#include "server/envoy/shared.h"
+#include "server/http/http.h"
+#include "server/net/secret.h"
+
+/* A parser between calls, in the connection. */
+struct http_state {
+    struct weir_http1_parser parser;
+    bool body_begun;
+};
+_Static_assert(sizeof(struct http_state) <= WEIR_FRONT_STATE_BYTES, "grow WEIR_FRONT_STATE_BYTES");
+_Static_assert(sizeof(struct weir_http1_request) <= WEIR_BUFFER_SIZE_MIN, "one buffer aside");
+
+static const struct weir_http_route check_routes[] = {
+    {.path = "/v1/check", .name = "check", .handle = weir_check_handle},
+    {.path = "/v1/auth", .name = "auth", .prefix = true, .handle = weir_auth_handle},
+    {.path = "/v1/release", .name = "release", .handle = weir_release_handle},
+    {.path = "/v1/reserve", .name = "reserve", .handle = weir_reserve_handle},
+    {.path = "/v1/settle", .name = "settle", .handle = weir_settle_handle},
+    {.path = "/v1/report", .name = "report", .handle = weir_report_handle},
+    {.path = "/json", .name = "json", .handle = weir_envoy_json_handle},
+    {.path = "/healthcheck",
+     .name = "healthcheck",
+     .public = true,
+     .handle = weir_envoy_healthcheck_handle},
+};
+
+bool weir_http_method_is(const struct weir_http_call *call, const char *method)
+{
+    return weir_bytes_equal(call->request->method, method);
+}
+
+bool weir_http_allow(struct weir_http_call *call, const char *first, const char *second)
+{
+    if (weir_http_method_is(call, first) || (second && weir_http_method_is(call, second)))
+        return true;
+    char fields[64];
+    snprintf(fields, sizeof fields, "Allow: %s%s%s\r\n", first, second ? ", " : "",
+             second ? second : "");
+    weir_http_problem(call, WEIR_HTTP_405, fields, NULL);
+    return false;
+}
+
+bool weir_http_next_parameter(struct weir_bytes *query, struct weir_bytes *name,
+                              struct weir_bytes *value)
+{
+    if (!query->size)
+        return false;
+    const char *end = query->data + query->size;
+    const char *stop = memchr(query->data, '&', query->size);
+    const char *item_end = stop ? stop : end;
+    size_t size = (size_t)(item_end - query->data);
+    const char *equals = memchr(query->data, '=', size);
+    *name = (struct weir_bytes){query->data, equals ? (size_t)(equals - query->data) : size};
+    *value = equals ? (struct weir_bytes){equals + 1, (size_t)(item_end - equals - 1)}
+                    : (struct weir_bytes){item_end, 0};
+    query->data = stop ? stop + 1 : end;
+    query->size = (size_t)(end - query->data);
+    return true;
+}
+
+long weir_http_decode(struct weir_bytes value, char *out)
+{
+    long used = 0;
+    for (size_t i = 0; i < value.size; i++) {
+        char c = value.data[i];
+        if (c == '%') {
+            int high = i + 2 < value.size ? weir_hex_value(value.data[i + 1]) : -1;
+            int low = i + 2 < value.size ? weir_hex_value(value.data[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                return WEIR_ERR_SYNTAX;
+            c = (char)(high << 4 | low);
+            i += 2;
+        } else if (c == '+') {
+            c = ' ';
+        }
+        out[used++] = c;
+    }
+    return used;
+}
+
+bool weir_http_has_token(struct weir_http_call *call, const char *token)
+{
+    struct weir_bytes own = weir_http1_field(call->request, "x-weir-token");
+    struct weir_bytes bearer = weir_http1_field(call->request, "authorization");
+    bool borne = bearer.size >= 7 && !strncasecmp(bearer.data, "Bearer ", 7);
+    if ((own.data && weir_secret_equal(own, token)) ||
+        (borne &&
+         weir_secret_equal((struct weir_bytes){bearer.data + 7, bearer.size - 7}, token))) {
+        call->connection->guesses = 0;
+        return true;
+    }
+    if (own.data || borne) {
+        struct weir_guess guess = weir_guess_of(call->connection, false);
+        call->hold_ms = guess.wait_ms;
+        call->keep_alive &= !guess.last;
+    }
+    return false;
+}
+
+void weir_http_set_attribute(struct weir_http *http, int attribute, struct weir_bytes value)
+{
+    struct weir_bytes *known = &http->attributes.values[attribute];
+    if (!known->data) {
+        *known = value;
+        return;
+    }
+    /* What was joined last grows in its place; anything else moves to the end first. */
+    char *end = http->joined + http->joined_used;
+    bool last = known->data + known->size == end;
+    size_t more = (last ? 0 : known->size) + 2 + value.size;
+    if (more > sizeof http->joined - http->joined_used) {
+        http->joined_full = true;
+        return;
+    }
+    if (!last) {
+        memcpy(end, known->data, known->size);
+        known->data = end;
+        end += known->size;
+    }
+    memcpy(end, ", ", 2);
+    memcpy(end + 2, value.data, value.size);
+    known->size += 2 + value.size;
+    http->joined_used += more;
+}
+
+void weir_http_clear_attributes(struct weir_http *http)
+{
+    const struct weir_rules *rules = weir_worker_rules(http->worker);
+    weir_request_clear(&http->attributes, weir_rules_attribute_count(rules));
+    http->joined_used = 0;
+    http->joined_full = false;
+}
+
+/* --- Routing ---------------------------------------------------------------------------------- */
+
+/* Whether the caller may use the route; answers where not. A listener with a token wants it for
+ * every route that is not public. */
+static bool http_admit(struct weir_http_call *call, const struct weir_http_route *route)
+{
+    const struct weir_listener *listener = call->connection->listener;
+    if (listener->kind == WEIR_LISTENER_ADMIN)
+        return weir_admin_admit(call, route);
+    const char *token = weir_listener_settings(listener)->token;
+    if (!token || route->public || weir_http_has_token(call, token))
+        return true;
+    weir_http_problem(call, WEIR_HTTP_401, "WWW-Authenticate: Bearer\r\n",
+                      "this listener wants its token");
+    return false;
+}
+
+static bool route_matches(const struct weir_http_route *route, struct weir_http_call *call)
+{
+    struct weir_bytes path = call->request->path;
+    size_t size = strlen(route->path);
+    if (path.size < size || memcmp(path.data, route->path, size))
+        return false;
+    call->tail = (struct weir_bytes){path.data + size, path.size - size};
+    return path.size == size || (route->prefix && path.data[size] == '/');
+}
+
+static void http_route(struct weir_http_call *call)
+{
+    const struct weir_http *http = call->http;
+    for (uint16_t i = 0; i < http->route_count; i++) {
+        if (!route_matches(&http->routes[i], call))
+            continue;
+        call->route = i;
+        if (http_admit(call, &http->routes[i]))
+            http->routes[i].handle(call);
+        return;
+    }
+    call->route = (uint16_t)http->route_count;
+    weir_http_problem(call, WEIR_HTTP_404, NULL, NULL);
+}
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+/* Part of a request is there. What the parser knows of it moves from the worker's memory to the
+ * connection's. Returns 0, or -1 when there is no memory for that. */
+static long http_wait(struct weir_connection *connection, struct http_state *state,
+                      const struct weir_http1_request *request)
+{
+    if (!connection->aside) {
+        struct weir_buffers *buffers = &connection->worker->buffers;
+        connection->aside = weir_buffer_take(buffers, sizeof *request);
+        if (!connection->aside)
+            return -1;
+        memcpy(connection->aside->data, request, sizeof *request);
+    }
+    if (!state->parser.head_done || state->body_begun)
+        return 0;
+    state->body_begun = true;
+    weir_connection_begin_body(connection);
+    /* Behind replies that are still owed it would come in the wrong place; a client sends its body
+     * after a moment anyway (RFC 9110 10.1.1). */
+    if (request->expect_continue && !connection->first) {
+        static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
+        struct weir_output nothing = {0};
+        weir_connection_send(connection, &nothing, line, sizeof line - 1);
+    }
+    return 0;
+}
+
+static long http_parse(struct weir_connection *connection, char *data, size_t size)
+{
+    struct weir_http *http = weir_connection_workspace(connection);
+    struct http_state *state = (struct http_state *)(void *)connection->front_state;
+    struct weir_http1_request *request = &http->request;
+    if (connection->aside)
+        request = (struct weir_http1_request *)(void *)connection->aside->data;
+    long n = weir_http1_parse(&state->parser, data, size, request);
+    if (n == 0)
+        return http_wait(connection, state, request);
+    struct weir_http_call call = {
+        .http = http, .connection = connection, .worker = connection->worker, .request = request};
+    if (n > 0) {
+        call.keep_alive = request->keep_alive && !connection->worker->draining;
+        http_route(&call);
+        if (__builtin_expect(call.hold_ms > 0, 0) && connection->last)
+            weir_connection_hold(connection, call.hold_ms);
+    } else {
+        weir_count(&connection->worker->counters.protocol_errors, 1);
+        call.route = (uint16_t)http->route_count;
+        request->method = (struct weir_bytes){"", 0};
+        weir_http_problem(&call, weir_http_status(state->parser.status), NULL,
+                          state->parser.problem);
+    }
+    memset(state, 0, sizeof *state);
+    if (connection->aside) {
+        weir_buffer_give(&connection->worker->buffers, connection->aside);
+        connection->aside = NULL;
+    }
+    return call.keep_alive ? n : -1;
+}
+
+static void http_cut(struct weir_connection *connection, enum weir_cut why,
+                     struct weir_output *output)
+{
+    static const struct {
+        enum weir_http_status status;
+        const char *detail;
+    } words[] = {
+        [WEIR_CUT_TIMEOUT] = {WEIR_HTTP_408, "the request did not come in time"},
+        [WEIR_CUT_BUSY] = {WEIR_HTTP_503, "too many connections"},
+        [WEIR_CUT_TOO_LARGE] = {WEIR_HTTP_413, "the request is too large"},
+    };
+    struct weir_http *http = weir_connection_workspace(connection);
+    enum weir_http_status status = words[why].status;
+    char body[WEIR_PROBLEM_JSON_MAX];
+    size_t size = weir_problem_json_write(WEIR_PROBLEM_BLANK, weir_http_code(status),
+                                          words[why].detail, NULL, body);
+    connection->worker->wall_s = weir_clock_wall_s();
+    weir_http_begin(http, output, status, (uint16_t)http->route_count, WEIR_HTTP_CLOSE);
+    weir_http_end(output, "application/problem+json", size);
+    weir_output_put(output, body, size);
+}
+
+/* --- The front ends --------------------------------------------------------------------------- */
+
+static struct weir_http *http_open(struct weir_worker *worker, void *server,
+                                   const struct weir_http_route *routes, uint32_t route_count)
+{
+    struct weir_http *http = calloc(1, sizeof *http);
+    if (!http)
+        return NULL;
+    http->worker = worker;
+    http->server = server;
+    http->routes = routes;
+    http->route_count = route_count;
+    return http;
+}
+
+static void http_close(void *workspace)
+{
+    struct weir_http *http = workspace;
+    weir_envoy_close(http->envoy);
+    free(http);
+}
+
+static void *check_open(struct weir_worker *worker, void *server)
+{
+    const struct weir_daemon *daemon = server;
+    struct weir_http *http =
+        http_open(worker, server, check_routes, sizeof check_routes / sizeof *check_routes);
+    if (http && daemon && daemon->envoy &&
+        weir_envoy_open(&http->envoy, daemon->envoy, worker, false) < 0) {
+        free(http);
+        return NULL;
+    }
+    return http;
+}
+
+static void *admin_open(struct weir_worker *worker, void *server)
+{
+    return http_open(worker, server, weir_admin_routes, weir_admin_route_count);
+}
+
+/* One route, at the path that the configuration gives it. */
+static void *prometheus_open(struct weir_worker *worker, void *server)
+{
+    const struct weir_daemon *daemon = server;
+    struct weir_http *http = http_open(worker, server, NULL, 1);
+    if (!http)
+        return NULL;
+    http->own_route = (struct weir_http_route){.path = daemon->envoy->settings.prometheus_path,
+                                               .name = "prometheus",
+                                               .public = true,
+                                               .handle = weir_envoy_prometheus_handle};
+    http->routes = &http->own_route;
+    return http;
+}
+
+const struct weir_front weir_http_front = {
+    .name = "http",
+    .request_max = WEIR_HTTP1_REQUEST_MAX,
+    .open = check_open,
+    .close = http_close,
+    .parse = http_parse,
+    .cut = http_cut,
+};
+
+const struct weir_front weir_admin_front = {
+    .name = "admin",
+    .request_max = WEIR_HTTP1_REQUEST_MAX,
+    .open = admin_open,
+    .close = free,
+    .parse = http_parse,
+    .cut = http_cut,
+};
+
+const struct weir_front weir_envoy_prometheus_front = {
+    .name = "prometheus",
+    .request_max = WEIR_HTTP1_REQUEST_MAX,
+    .open = prometheus_open,
+    .close = free,
+    .parse = http_parse,
+    .cut = http_cut,
+};

@@ -1,0 +1,113 @@
+/* Where the server listens: addresses of the configuration, sockets, who may come.
+ *
+ * TCP: every worker has a socket of its own on the same port (SO_REUSEPORT), so that the kernel
+ * spreads connections and no thread hands work to another. All are bound by the main thread before
+ * anything starts; a port that another program has is found by a first bind without SO_REUSEPORT,
+ * which would otherwise share the port with it in silence. Unix sockets: one socket, duplicated for
+ * each worker; a path that nobody listens on any more is taken over.
+ */
+#ifndef WEIR_SERVER_NET_LISTENER_H
+#define WEIR_SERVER_NET_LISTENER_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <uv.h>
+
+#include <weir/error.h>
+
+#include "rules/rules.h"
+#include "server/net/front.h"
+#include "server/daemon/limits.h"
+
+enum weir_endpoint_kind { WEIR_ENDPOINT_OFF, WEIR_ENDPOINT_TCP, WEIR_ENDPOINT_UNIX };
+
+struct weir_endpoint {
+    enum weir_endpoint_kind kind;
+    bool local; /* loopback or a Unix socket */
+    socklen_t size;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+        struct sockaddr_un un;
+    };
+};
+
+/* "off", "127.0.0.1:8080", "[::1]:8080", "localhost:8080" (127.0.0.1), "*:8080" (all, IPv6 and
+ * IPv4), "unix:/path". Errors: WEIR_ERR_SYNTAX. */
+int weir_endpoint_parse(struct weir_endpoint *endpoint, const char *text,
+                        struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Makes `count` bound sockets, not yet listening: fds[0..count). Port 0 becomes one free port, the
+ * same for all. On return the endpoint holds the real port. Errors: WEIR_ERR_IO. */
+int weir_endpoint_bind(struct weir_endpoint *endpoint, int *fds, unsigned count,
+                       struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* The address as it is written in the configuration. */
+#define WEIR_ENDPOINT_TEXT_MAX 128
+void weir_endpoint_format(const struct weir_endpoint *endpoint, char text[WEIR_ENDPOINT_TEXT_MAX]);
+
+/* Whether two bound endpoints would have connections in common: the same port of one address, or of
+ * all. The kernel doesn't say, since all these sockets are shared (SO_REUSEPORT) and none listens
+ * yet. */
+bool weir_endpoint_overlap(const struct weir_endpoint *a, const struct weir_endpoint *b);
+
+/* Removes a Unix socket's path. */
+void weir_endpoint_remove(const struct weir_endpoint *endpoint);
+
+/* The connections of one listener, over all workers: its own, so that one that is full shuts nobody
+ * out of another. */
+struct weir_connection_pool {
+    uint32_t max;      /* that are served */
+    uint32_t refusals; /* those beyond, which are told so; still more are closed at once */
+    _Atomic uint32_t open;
+    _Atomic uint64_t refused;
+    _Atomic uint64_t paused;             /* times that the system had no file for one */
+    _Atomic uint64_t full_ms, paused_ms; /* when that was logged last; 0: never */
+};
+
+/* Which part of `server:` a listener stands for. */
+enum weir_listener_kind {
+    WEIR_LISTENER_HTTP,
+    WEIR_LISTENER_REDIS,
+    WEIR_LISTENER_GRPC,
+    WEIR_LISTENER_ADMIN,
+    WEIR_LISTENER_KINDS
+};
+
+const struct weir_listener_settings *weir_settings_listener(const struct weir_settings *settings,
+                                                            enum weir_listener_kind kind);
+
+/* One listening socket of one worker. */
+struct weir_listener {
+    uv_poll_t poll;
+    int fd;
+    struct weir_worker *worker;
+    const struct weir_front *front;
+    struct weir_connection_pool *pool;
+    void *workspace;
+    enum weir_listener_kind kind;
+    bool unix_socket, local;
+    _Atomic uint64_t wrong_guesses, refused_guesses; /* of passwords and tokens */
+    bool open;                                       /* its handle is */
+    bool paused; /* the system had no file left for a connection; nothing is accepted */
+};
+
+/* Listens on a bound socket, which becomes the listener's. Errors: WEIR_ERR_IO. */
+int weir_listener_open(struct weir_listener *listener, uv_loop_t *loop, int fd,
+                       struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Goes on accepting where it had paused; called once a tick. */
+void weir_listener_retry(struct weir_listener *listener);
+
+/* Accepts what still waits, then closes the socket. */
+void weir_listener_close(struct weir_listener *listener);
+
+/* The settings that stand for it in the present rules. */
+const struct weir_listener_settings *weir_listener_settings(const struct weir_listener *listener);
+
+/* Whether callers may say who a request is from (`attributes`: user, org, plan). */
+bool weir_listener_trusts(const struct weir_listener *listener);
+
+#endif

@@ -1,0 +1,202 @@
+/* see adhoc_limits.h */
+#include "server/resp/adhoc_limits.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/division.h"
+#include "server/daemon/limit_room.h"
+
+#define EPOCH_NS UINT64_C(15000000000)
+#define EPOCHS_UNUSED 5 /* 60 s and the rest of an epoch: longer than any store's deadline */
+
+struct made {
+    uint64_t epoch; /* in which it was looked up last */
+    struct weir_limit limit;
+    struct weir_limit part; /* limit.local, where that is not NULL */
+};
+
+struct weir_redis_limits {
+    pthread_mutex_t lock;
+    uint32_t count, max, nodes;
+    uint32_t mask; /* places - 1: open addressing, at most half full */
+    struct made **places;
+    struct weir_table *table;
+    struct weir_limit_room room;
+    _Atomic uint64_t epoch;
+};
+
+static uint32_t list_size(struct weir_table *table)
+{
+    struct weir_table_stats stats;
+    weir_table_stats(table, 0, &stats);
+    return (uint32_t)stats.params_max;
+}
+
+int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max,
+                           struct weir_table *table, uint32_t nodes)
+{
+    struct weir_redis_limits *made = calloc(1, sizeof *made);
+    if (!made)
+        return WEIR_ERR_MEMORY;
+    uint32_t size = 2;
+    while (size < 2 * max)
+        size *= 2;
+    made->max = max;
+    made->table = table;
+    /* The last eighth of the list is for rules. */
+    made->room =
+        (struct weir_limit_room){.table = table, .max = table ? list_size(table) / 8 * 7 : 0};
+    made->nodes = nodes;
+    made->mask = size - 1;
+    made->places = calloc(size, sizeof *made->places);
+    if (!made->places) {
+        free(made);
+        return WEIR_ERR_MEMORY;
+    }
+    pthread_mutex_init(&made->lock, NULL);
+    *limits = made;
+    return 0;
+}
+
+void weir_redis_limits_close(struct weir_redis_limits *limits)
+{
+    if (!limits)
+        return;
+    for (uint32_t i = 0; i <= limits->mask; i++)
+        free(limits->places[i]);
+    free(limits->places);
+    pthread_mutex_destroy(&limits->lock);
+    free(limits);
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+/* Compiled limits are equal bytes when their specs are equal (weir/limit.h), but for the id. */
+static bool same_spec(const struct weir_limit_spec *a, const struct weir_limit_spec *b)
+{
+    return a->algorithm == b->algorithm && a->rate == b->rate && a->window_ns == b->window_ns &&
+           a->burst == b->burst;
+}
+
+/* Where a spec is under that name, or where it would go. */
+static struct made **limits_place(const struct weir_redis_limits *limits,
+                                  const struct weir_limit_spec *spec, const char *name)
+{
+    uint64_t mix = (spec->rate * UINT64_C(0x9e3779b97f4a7c15)) ^
+                   (spec->window_ns * UINT64_C(0xc2b2ae3d27d4eb4f)) ^
+                   ((spec->burst + spec->algorithm) * UINT64_C(0x165667b19e3779f9));
+    uint32_t at = (uint32_t)(mix >> 32);
+    for (;; at++) {
+        struct made **place = &limits->places[at & limits->mask];
+        if (!*place ||
+            (same_spec(&(*place)->limit.spec, spec) && same_name((*place)->limit.name, name)))
+            return place;
+    }
+}
+
+/* Drops what has not been used lately, and puts the others where they belong now. */
+static void limits_drop_unused(struct weir_redis_limits *limits)
+{
+    uint64_t epoch = atomic_load_explicit(&limits->epoch, memory_order_relaxed);
+    struct made **places = calloc(limits->mask + 1, sizeof *places), **old = limits->places;
+    if (!places)
+        return;
+    limits->places = places;
+    limits->count = 0;
+    for (uint32_t i = 0; i <= limits->mask; i++) {
+        struct made *made = old[i];
+        if (!made)
+            continue;
+        if (made->epoch == 0) /* from before the first tick */
+            made->epoch = epoch;
+        if (made->epoch + EPOCHS_UNUSED <= epoch) {
+            if (limits->table)
+                weir_table_unpin(limits->table, made->limit.id);
+            free(made);
+            continue;
+        }
+        *limits_place(limits, &made->limit.spec, made->limit.name) = made;
+        limits->count++;
+    }
+    free(old);
+}
+
+static int limits_add(struct weir_redis_limits *limits, struct weir_store *store,
+                      struct weir_store *local, const struct weir_limit *compiled,
+                      struct made **place, struct weir_reason *reason)
+{
+    if (limits->count == limits->max)
+        return WEIR_ERR_FULL;
+    struct made *made = malloc(sizeof *made);
+    if (!made)
+        return WEIR_ERR_MEMORY;
+    made->limit = *compiled;
+    if (local && limits->nodes > 1) {
+        weir_limit_divide(compiled, limits->nodes, &made->part);
+        made->limit.local = &made->part;
+    }
+    int err = WEIR_ERR_FULL;
+    if (weir_limit_room_for(&limits->room, made->limit.local ? made->limit.local : &made->limit))
+        err = weir_store_prepare(store, local, &made->limit, reason);
+    if (err < 0) {
+        free(made);
+        return err;
+    }
+    *place = made;
+    limits->count++;
+    return 0;
+}
+
+int weir_redis_limits_find(struct weir_redis_limits *limits, struct weir_store *store,
+                           struct weir_store *local, const struct weir_limit_spec *spec,
+                           const char *name, const struct weir_limit **limit,
+                           struct weir_reason *reason)
+{
+    struct weir_limit compiled;
+    struct weir_reason unwanted;
+    if (!reason)
+        reason = &unwanted;
+    int err = weir_limit_init(&compiled, spec, reason);
+    if (err < 0)
+        return err;
+    compiled.name = name;
+    pthread_mutex_lock(&limits->lock);
+    struct made **place = limits_place(limits, &compiled.spec, name);
+    if (!*place)
+        err = limits_add(limits, store, local, &compiled, place, reason);
+    if (err == WEIR_ERR_FULL) {
+        limits_drop_unused(limits);
+        place = limits_place(limits, &compiled.spec, name);
+        err = limits_add(limits, store, local, &compiled, place, reason);
+    }
+    if (err == 0) {
+        (*place)->epoch = atomic_load_explicit(&limits->epoch, memory_order_relaxed);
+        *limit = &(*place)->limit;
+    }
+    pthread_mutex_unlock(&limits->lock);
+    return err;
+}
+
+void weir_redis_limits_tick(struct weir_redis_limits *limits, uint64_t now_ns)
+{
+    atomic_store_explicit(&limits->epoch, now_ns / EPOCH_NS, memory_order_relaxed);
+}
+
+uint64_t weir_redis_limits_epoch(const struct weir_redis_limits *limits)
+{
+    return atomic_load_explicit(&limits->epoch, memory_order_relaxed);
+}
+
+uint32_t weir_redis_limits_count(struct weir_redis_limits *limits)
+{
+    pthread_mutex_lock(&limits->lock);
+    uint32_t count = limits->count;
+    pthread_mutex_unlock(&limits->lock);
+    return count;
+}

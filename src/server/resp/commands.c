@@ -1,0 +1,215 @@
+/* The table of commands, and COMMAND, from which clients learn it. See resp.h. */
+#include <string.h>
+
+#include "server/resp/resp.h"
+
+#define KEYED (WEIR_REDIS_WRITE | WEIR_REDIS_FAST)
+#define LOOKS (WEIR_REDIS_READ | WEIR_REDIS_FAST)
+#define ALWAYS (WEIR_REDIS_NO_AUTH | WEIR_REDIS_FAST)
+
+/* What is called most stands first: a name is searched from the top. */
+const struct weir_redis_command weir_redis_commands[] = {
+    {"CL.THROTTLE", weir_redis_cl_throttle, -5, KEYED | WEIR_REDIS_OWN_ARITY, 1, 1, "limit",
+     "Decides one request on a bucket, as redis-cell does"},
+    {"THROTTLE", weir_redis_throttle, -5, KEYED | WEIR_REDIS_OWN_ARITY, 1, 1, "limit",
+     "Decides one request on a bucket, as throttlecrab does"},
+    {"WEIR.CHECK", weir_redis_check, -1, KEYED, 0, 0, "rules",
+     "Decides a request, told by its attributes, under the rules file"},
+    {"GCRA", weir_redis_gcra, -5, KEYED, 1, 1, "limit",
+     "Decides one request on a bucket, as Redis does"},
+    {"INCREX", weir_redis_increx, -2, KEYED, 1, 1, "limit",
+     "Counts in a fixed window, up to a bound"},
+    {"PING", weir_redis_ping, -1, WEIR_REDIS_FAST, 0, 0, "connection",
+     "Answers PONG, or what it was given"},
+    {"WEIR.CHECKALL", weir_redis_checkall, -7, KEYED | WEIR_REDIS_OWN_ARITY, 0, 0, "limit",
+     "Decides one request on several buckets: all are charged or none is"},
+    {"WEIR.PEEK", weir_redis_peek, -1, LOOKS, 0, 0, "rules",
+     "Tells what WEIR.CHECK would, and charges nothing"},
+    {"WEIR.REFUND", weir_redis_refund, -1, KEYED, 0, 0, "rules",
+     "Gives back what WEIR.CHECK has charged"},
+    {"WEIR.RESET", weir_redis_reset_states, -1, KEYED, 0, 0, "rules",
+     "Forgets what a request's limits have counted for it"},
+    {"WEIR.RELEASE", weir_redis_release, 2, KEYED, 0, 0, "rules",
+     "Ends a lease that WEIR.CHECK gave"},
+    {"WEIR.RESERVE", weir_redis_reserve, -1, KEYED, 0, 0, "rules",
+     "Charges a request's estimated cost; the token settles it"},
+    {"WEIR.SETTLE", weir_redis_settle_reservation, 4, KEYED, 0, 0, "rules",
+     "Settles a reservation by its true COST or its STATUS"},
+    {"DEL", weir_redis_del, -2, KEYED, 1, -1, "generic", "Forgets keys of commands"},
+    {"UNLINK", weir_redis_del, -2, KEYED, 1, -1, "generic", "The same as DEL"},
+    {"EXISTS", weir_redis_exists, -2, LOOKS, 1, -1, "generic",
+     "Counts the keys that have used something"},
+    {"TTL", weir_redis_ttl, 2, LOOKS, 1, 1, "generic", "Tells in how many seconds a key is as new"},
+    {"PTTL", weir_redis_pttl, 2, LOOKS, 1, 1, "generic",
+     "Tells in how many milliseconds a key is as new"},
+    {"DBSIZE", weir_redis_dbsize, 1, LOOKS, 0, 0, "server",
+     "Counts the keys of all databases and of the rules, by a sample of them"},
+    {"HELLO", weir_redis_hello, -1, ALWAYS, 0, 0, "connection",
+     "Chooses the version of the protocol"},
+    {"AUTH", weir_redis_auth, -2, ALWAYS, 0, 0, "connection", "Tells the password"},
+    {"SELECT", weir_redis_select, 2, WEIR_REDIS_FAST, 0, 0, "connection",
+     "Chooses one of 16 databases, each with keys of its own"},
+    {"CLIENT", weir_redis_client, -2, WEIR_REDIS_CONTAINER, 0, 0, "connection",
+     "SETNAME, GETNAME, ID, INFO, SETINFO, NO-EVICT, NO-TOUCH"},
+    {"ECHO", weir_redis_echo, 2, WEIR_REDIS_FAST, 0, 0, "connection", "Answers what it was given"},
+    {"QUIT", weir_redis_quit, -1, ALWAYS, 0, 0, "connection", "Closes the connection"},
+    {"RESET", weir_redis_reset, 1, ALWAYS, 0, 0, "connection",
+     "Makes the connection as it was at first"},
+    {"INFO", weir_redis_info, -1, 0, 0, 0, "server", "Tells about the server"},
+    {"CONFIG", weir_redis_config, -2, WEIR_REDIS_CONTAINER, 0, 0, "server", "GET"},
+    {"COMMAND", weir_redis_command, -1, WEIR_REDIS_CONTAINER, 0, 0, "server",
+     "Tells about the commands: COUNT, DOCS, INFO, LIST"},
+};
+const uint32_t weir_redis_command_count = sizeof weir_redis_commands / sizeof *weir_redis_commands;
+
+const struct weir_redis_command *weir_redis_command_find(struct weir_bytes name)
+{
+    /* What nearly every command is, as nearly every program writes it: two compares. */
+    if (name.size == 11 &&
+        (!memcmp(name.data, "CL.THROTTLE", 11) || !memcmp(name.data, "cl.throttle", 11)))
+        return &weir_redis_commands[0];
+    for (uint32_t i = 0; i < weir_redis_command_count; i++) {
+        if (weir_resp_is(name, weir_redis_commands[i].name))
+            return &weir_redis_commands[i];
+    }
+    return NULL;
+}
+
+/* --- COMMAND ---------------------------------------------------------------------------------- */
+
+/* More than the description of any one command takes. */
+#define ENTRY_MAX 512
+
+static char *write_name(char *out, const char *name)
+{
+    size_t size = strlen(name);
+    out = weir_resp_write_head(out, '$', size);
+    for (size_t i = 0; i < size; i++)
+        *out++ = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] | 0x20 : name[i]);
+    return WEIR_LITERAL_WRITE(out, "\r\n");
+}
+
+static char *write_text(char *out, const char *text)
+{
+    return weir_resp_write_bulk(out, text, strlen(text));
+}
+
+static char *write_flags(char *out, int version, uint16_t flags)
+{
+    static const struct {
+        uint16_t flag;
+        const char *name;
+    } names[] = {{WEIR_REDIS_WRITE, "write"},
+                 {WEIR_REDIS_READ, "readonly"},
+                 {WEIR_REDIS_FAST, "fast"},
+                 {WEIR_REDIS_NO_AUTH, "no_auth"}};
+    uint64_t count = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        count += (flags & names[i].flag) != 0;
+    out = weir_resp_write_head(out, version >= 3 ? '~' : '*', count);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (flags & names[i].flag)
+            out = weir_resp_write_simple(out, names[i].name, strlen(names[i].name));
+    }
+    return out;
+}
+
+/* Ten elements, as Redis 7 gives them; of those about access, tips, key specifications and
+ * subcommands there is nothing to tell. */
+static char *write_info(char *out, int version, const struct weir_redis_command *command)
+{
+    out = weir_resp_write_array(out, 10);
+    out = write_name(out, command->name);
+    out = weir_resp_write_integer(out, command->arity);
+    out = write_flags(out, version, command->flags);
+    out = weir_resp_write_integer(out, command->key);
+    out = weir_resp_write_integer(out, command->last_key);
+    out = weir_resp_write_integer(out, command->key != 0);
+    for (int i = 0; i < 4; i++)
+        out = weir_resp_write_array(out, 0);
+    return out;
+}
+
+static char *write_docs(char *out, int version, const struct weir_redis_command *command)
+{
+    out = write_name(out, command->name);
+    out = weir_resp_write_map(out, version, 3);
+    out = WEIR_RESP_WRITE_WORD(out, "summary");
+    out = write_text(out, command->summary);
+    out = WEIR_RESP_WRITE_WORD(out, "since");
+    out = WEIR_RESP_WRITE_WORD(out, "1.0.0");
+    out = WEIR_RESP_WRITE_WORD(out, "group");
+    return write_text(out, command->group);
+}
+
+static void answer_info(struct weir_redis_call *call, uint32_t first)
+{
+    uint32_t named = call->count > first ? call->count - first : 0;
+    uint32_t count = named ? named : weir_redis_command_count;
+    int version = call->session->version;
+    char *out = weir_redis_begin(call, (size_t)(count + 1) * ENTRY_MAX);
+    if (!out)
+        return;
+    out = weir_resp_write_array(out, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct weir_redis_command *command =
+            named ? weir_redis_command_find(call->args[first + i]) : &weir_redis_commands[i];
+        if (command)
+            out = write_info(out, version, command);
+        else
+            out = version >= 3 ? weir_resp_write_null(out, version)
+                               : WEIR_LITERAL_WRITE(out, "*-1\r\n");
+    }
+    weir_redis_end(call, out);
+}
+
+/* Names that are no command are left out, as Redis does. */
+static void answer_docs(struct weir_redis_call *call)
+{
+    uint32_t named = call->count - 2, known = weir_redis_command_count;
+    int version = call->session->version;
+    if (named) {
+        known = 0;
+        for (uint32_t i = 2; i < call->count; i++)
+            known += weir_redis_command_find(call->args[i]) != NULL;
+    }
+    char *out = weir_redis_begin(call, (size_t)(known + 1) * ENTRY_MAX);
+    if (!out)
+        return;
+    out = weir_resp_write_map(out, version, known);
+    for (uint32_t i = 0; i < (named ? named : known); i++) {
+        const struct weir_redis_command *command =
+            named ? weir_redis_command_find(call->args[2 + i]) : &weir_redis_commands[i];
+        if (command)
+            out = write_docs(out, version, command);
+    }
+    weir_redis_end(call, out);
+}
+
+static void answer_list(struct weir_redis_call *call)
+{
+    char *out = weir_redis_begin(call, (size_t)(weir_redis_command_count + 1) * 64);
+    if (!out)
+        return;
+    out = weir_resp_write_array(out, weir_redis_command_count);
+    for (uint32_t i = 0; i < weir_redis_command_count; i++)
+        out = write_name(out, weir_redis_commands[i].name);
+    weir_redis_end(call, out);
+}
+
+void weir_redis_command(struct weir_redis_call *call)
+{
+    if (call->count == 1)
+        answer_info(call, 1);
+    else if (weir_resp_is(call->args[1], "INFO"))
+        answer_info(call, 2);
+    else if (weir_resp_is(call->args[1], "DOCS"))
+        answer_docs(call);
+    else if (weir_resp_is(call->args[1], "COUNT") && call->count == 2)
+        weir_redis_integer(call, weir_redis_command_count);
+    else if (weir_resp_is(call->args[1], "LIST") && call->count == 2)
+        answer_list(call);
+    else
+        weir_redis_error(call, "ERR unknown subcommand or wrong number of arguments for '%.*s'",
+                         WEIR_REDIS_SHOWN(call->args[1]));
+}

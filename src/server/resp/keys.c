@@ -1,0 +1,177 @@
+/* Keys of commands as keys of Redis: DEL, EXISTS, TTL, PTTL, DBSIZE. See resp.h.
+ *
+ * A key exists while its state is not fresh: what redis-cell's keys do with their time to live. One
+ * name may have a bucket and a window; it is one key, and two checks of one decision. */
+#include "server/resp/resp.h"
+
+#define KEYS_EACH (WEIR_CHECKS_MAX / WEIR_REDIS_KINDS) /* of one decision */
+
+/* The decisions of a slot: one, or those that its buffer lists. */
+static struct weir_decision *const *decisions_of(struct weir_slot *slot, uint32_t *count)
+{
+    *count = slot->buffer ? slot->count : 1;
+    return slot->buffer ? (struct weir_decision *const *)(void *)slot->buffer->data
+                        : &slot->decision;
+}
+
+static void give_all(struct weir_worker *worker, struct weir_decision *const *decisions,
+                     uint32_t count)
+{
+    while (count > 0)
+        weir_worker_give(worker, decisions[--count]);
+}
+
+static void finish(struct weir_slot *slot)
+{
+    struct weir_worker *worker = slot->connection->worker;
+    uint32_t count;
+    struct weir_decision *const *decisions = decisions_of(slot, &count);
+    give_all(worker, decisions, count);
+    weir_buffer_give(&worker->buffers, slot->buffer);
+}
+
+/* In how long both states of the key at `i` are fresh; 0: there is none. */
+static uint64_t key_fresh_in(const struct weir_decision *decision, uint16_t i)
+{
+    uint64_t latest_ns = 0;
+    for (unsigned kind = 0; kind < WEIR_REDIS_KINDS; kind++) {
+        const struct weir_outcome *outcome = &decision->outcomes[i + kind];
+        if (outcome->verdict == WEIR_ALLOWED && outcome->report.reset_after_ns > latest_ns)
+            latest_ns = outcome->report.reset_after_ns;
+    }
+    return latest_ns;
+}
+
+static bool key_found(const struct weir_decision *decision, uint16_t i)
+{
+    for (unsigned kind = 0; kind < WEIR_REDIS_KINDS; kind++)
+        if (decision->outcomes[i + kind].verdict == WEIR_ALLOWED)
+            return true;
+    return false;
+}
+
+/* DEL, EXISTS: how many of the keys there were. */
+static void count_write(struct weir_slot *slot, struct weir_output *output)
+{
+    uint32_t count;
+    struct weir_decision *const *decisions = decisions_of(slot, &count);
+    const struct weir_decision *told = decisions[0];
+    int64_t found = 0;
+    for (uint32_t n = 0; n < count; n++) {
+        for (uint16_t i = 0; i < decisions[n]->count; i += WEIR_REDIS_KINDS)
+            found += key_found(decisions[n], i);
+        if (decisions[n]->error)
+            told = decisions[n];
+    }
+    weir_redis_write_count(slot, output, found, told->error);
+    finish(slot);
+}
+
+static void ttl_write(struct weir_slot *slot, struct weir_output *output)
+{
+    uint64_t fresh_in_ns = key_fresh_in(slot->decision, 0);
+    weir_redis_write_count(slot, output, fresh_in_ns ? weir_redis_seconds(fresh_in_ns) : -2,
+                           slot->decision->error);
+    finish(slot);
+}
+
+static void pttl_write(struct weir_slot *slot, struct weir_output *output)
+{
+    uint64_t fresh_in_ns = key_fresh_in(slot->decision, 0);
+    weir_redis_write_count(slot, output, fresh_in_ns ? weir_redis_milliseconds(fresh_in_ns) : -2,
+                           slot->decision->error);
+    finish(slot);
+}
+
+/* A decision on the states of `count` keys; NULL: it was answered. */
+static struct weir_decision *keys_take(struct weir_redis_call *call, enum weir_op op,
+                                       const struct weir_bytes *keys, uint32_t count)
+{
+    struct weir_decision *decision = weir_worker_take(call->redis->worker);
+    if (!decision) { /* not after weir_worker_has_room */
+        weir_redis_error(call, "ERR overloaded");
+        return NULL;
+    }
+    for (uint32_t i = 0; i < count * WEIR_REDIS_KINDS; i++) {
+        if (!weir_redis_fill_check(call, decision, (uint16_t)i,
+                                   (enum weir_redis_kind)(i % WEIR_REDIS_KINDS),
+                                   keys[i / WEIR_REDIS_KINDS], NULL)) {
+            weir_worker_give(call->redis->worker, decision);
+            return NULL;
+        }
+        decision->checks[i].cost = 0;
+    }
+    decision->op = (uint8_t)op;
+    decision->count = (uint16_t)(count * WEIR_REDIS_KINDS);
+    return decision;
+}
+
+/* More keys than one decision takes: a list of them. */
+static void keys_wait_all(struct weir_redis_call *call, enum weir_op op, uint32_t keys)
+{
+    struct weir_worker *worker = call->redis->worker;
+    uint32_t wanted = (keys + KEYS_EACH - 1) / KEYS_EACH, made = 0;
+    struct weir_buffer *list =
+        weir_buffer_take(&worker->buffers, wanted * sizeof(struct weir_decision *));
+    struct weir_decision **decisions = list ? (struct weir_decision **)(void *)list->data : NULL;
+    for (uint32_t at = 0; list && at < keys; at += KEYS_EACH) {
+        uint32_t count = keys - at < KEYS_EACH ? keys - at : KEYS_EACH;
+        decisions[made] = keys_take(call, op, &call->args[1 + at], count);
+        if (!decisions[made])
+            break;
+        made++;
+    }
+    struct weir_slot *slot = made == wanted ? weir_connection_slot(call->connection) : NULL;
+    if (!slot) {
+        if (made == wanted || !list)
+            call->close = true;
+        give_all(worker, decisions, made);
+        weir_buffer_give(&worker->buffers, list);
+        return;
+    }
+    slot->buffer = list;
+    slot->count = made;
+    slot->write = count_write;
+    for (uint32_t i = 0; i < made; i++)
+        weir_slot_wait(slot, decisions[i]);
+}
+
+static void keys_wait(struct weir_redis_call *call, enum weir_op op, uint32_t keys,
+                      void (*write)(struct weir_slot *, struct weir_output *))
+{
+    if (keys > KEYS_EACH) {
+        keys_wait_all(call, op, keys);
+        return;
+    }
+    struct weir_decision *decision = keys_take(call, op, &call->args[1], keys);
+    if (decision)
+        weir_redis_wait(call, decision, write);
+}
+
+void weir_redis_del(struct weir_redis_call *call)
+{
+    keys_wait(call, WEIR_OP_RESET, call->count - 1, count_write);
+}
+
+void weir_redis_exists(struct weir_redis_call *call)
+{
+    keys_wait(call, WEIR_OP_LOOK, call->count - 1, count_write);
+}
+
+void weir_redis_ttl(struct weir_redis_call *call)
+{
+    keys_wait(call, WEIR_OP_LOOK, 1, ttl_write);
+}
+
+void weir_redis_pttl(struct weir_redis_call *call)
+{
+    keys_wait(call, WEIR_OP_LOOK, 1, pttl_write);
+}
+
+void weir_redis_dbsize(struct weir_redis_call *call)
+{
+    struct weir_table_stats stats;
+    uint64_t now_ns = weir_redis_settle(call);
+    weir_table_stats(call->redis->worker->table, now_ns, &stats);
+    weir_redis_integer(call, (int64_t)stats.keys);
+}

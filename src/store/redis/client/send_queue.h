@@ -1,0 +1,61 @@
+/* Calls in line for one server: those in flight, then those that are to be sent.
+ *
+ *   places:   first ──▶ in flight ──▶ sent ──▶ to be sent ──▶ last      (numbers that only grow)
+ *
+ * Replies come in the order of the line, so the place of a call that its caller has forgotten stays
+ * where it is. One that left before it was sent leaves a gap, which is skipped; when the line is
+ * full, the gaps among those to be sent are closed first.
+ *
+ * Memory: 16 bytes a place, a power of two of them, doubled when needed and never given back.
+ */
+#ifndef WEIR_STORE_REDIS_CLIENT_SEND_QUEUE_H
+#define WEIR_STORE_REDIS_CLIENT_SEND_QUEUE_H
+
+#include "store/redis/client/client.h"
+
+enum redis_place_kind {
+    REDIS_PLACE_CALL,
+    REDIS_PLACE_FORGOTTEN, /* its reply is dropped */
+    REDIS_PLACE_GAP,       /* it has no reply */
+    REDIS_PLACE_LOAD,      /* SCRIPT LOAD of `script` */
+    REDIS_PLACE_PING,
+};
+
+struct redis_place {
+    struct redis_call *call;
+    uint8_t kind;   /* enum redis_place_kind */
+    uint8_t script; /* index */
+    bool asking;    /* a call that goes after ASKING, whose reply comes first */
+};
+
+struct redis_line {
+    struct redis_place *places;
+    uint32_t room, first, sent, last;
+};
+
+static inline struct redis_place *redis_line_at(const struct redis_line *line, uint32_t turn)
+{
+    return &line->places[turn & (line->room - 1)];
+}
+
+static inline bool redis_line_in_flight(const struct redis_line *line)
+{
+    return line->first != line->sent;
+}
+
+/* Adds a place at the end, and tells its call its turn. Errors: WEIR_ERR_MEMORY. */
+int redis_line_push(struct redis_line *line, struct redis_place place)
+    __attribute__((warn_unused_result));
+
+/* Takes the first place; there must be one. */
+struct redis_place redis_line_pop(struct redis_line *line);
+
+/* Counts the next place as sent. */
+void redis_line_pass(struct redis_line *line);
+
+/* Takes a call out, or makes its place a forgotten one. Returns whether it was not sent yet. */
+bool redis_line_leave(struct redis_line *line, struct redis_call *call);
+
+void redis_line_free(struct redis_line *line);
+
+#endif

@@ -1,0 +1,54 @@
+/* The memory of denials: what was just denied is denied again without asking, until it may change.
+ *
+ * A denial of the server holds until the first of the checks that deny would admit, however often
+ * it is asked, unless somebody gives something back. So the same decision (the same checks, costs,
+ * flags and parameters of the limits) is answered from memory for that long, at most for 100 ms,
+ * which bounds how long a node may not know of a refund or reset made elsewhere. Those made through
+ * this store are known at once. The time counts from when the call was sent, which is before the
+ * server's time of its decision: nothing is denied that the server would have admitted.
+ *
+ * Not remembered: what was charged although it was denied (`on_deny: charge`, or another check of
+ * an EACH policy), idempotency records, peeks, and denials by a concurrency limit, which end with
+ * any release.
+ *
+ * Memory: records stand one after the other in a ring, found by an index of positions; an old
+ * record is overwritten when its turn comes, and another of the same index entry replaces it. 160
+ * bytes a record is what the ring is sized for, 8 in the index; touched only as far as it is used.
+ * Keeping and finding allocate nothing. Decisions are told apart by 128 bits of keyed hash.
+ *
+ * Threads: one owner. Time is an argument: any monotonic nanoseconds, always the same.
+ */
+#ifndef WEIR_STORE_REDIS_DENIAL_CACHE_H
+#define WEIR_STORE_REDIS_DENIAL_CACHE_H
+
+#include "core/check.h"
+
+#define REDIS_MEMO_MAX_NS UINT64_C(100000000)
+
+struct redis_memo;
+
+struct redis_memo_options {
+    uint32_t records;    /* of a usual size; at least 1 */
+    uint64_t longest_ns; /* 0, or above REDIS_MEMO_MAX_NS: that */
+    uint64_t secret[2];  /* of the hash */
+};
+
+/* Errors: WEIR_ERR_MEMORY. */
+int redis_memo_open(struct redis_memo **memo, const struct redis_memo_options *options)
+    __attribute__((warn_unused_result));
+void redis_memo_close(struct redis_memo *memo);
+
+/* Whether the decision was denied just before. Then it is decided: outcomes as they were, with the
+ * time since taken into account. */
+bool redis_memo_find(struct redis_memo *memo, struct weir_decision *decision, uint64_t now_ns);
+
+/* Remembers a finished decision of the server, if it is one to be remembered. `sent_ns` is when it
+ * was asked, `now_ns` when decision->now_ns was the server's time, or later. */
+void redis_memo_keep(struct redis_memo *memo, const struct weir_decision *decision,
+                     uint64_t sent_ns, uint64_t now_ns);
+
+/* Something was given back to the states of these checks: forgets their denials (and perhaps those
+ * of a few other keys). To be called before and after it is done, when it is not known when. */
+void redis_memo_forget(struct redis_memo *memo, const struct weir_decision *decision);
+
+#endif

@@ -1,0 +1,373 @@
+/* see script.h: replies. A part is read with the knowledge of what was asked, and refused unless it
+ * is one that the script can have made: of a server that lies, at worst a wrong number is told. */
+#include <string.h>
+
+#include "core/cell.h"
+#include "core/reason.h"
+#include "store/redis/script/script.h"
+#include "store/redis/script/pack.h"
+
+enum { MARK_ADMITTED = 1, MARK_CHARGED = 2, MARK_RETRY = 4, MARK_NEXT = 8 };
+enum { STATUS_DECIDED, STATUS_REPEATED, STATUS_GONE };
+
+#define TAT_MAX_US (((UINT64_C(1) << 63) - 1) / 1000) /* what a debt reaches */
+
+/* A part while it is read. */
+struct part {
+    const char *at;
+    size_t left; /* numbers of eight bytes */
+    uint8_t mark;
+    bool is_state; /* the state itself, of a plain check that was charged */
+    uint64_t now_us;
+};
+
+static bool part_begin(struct part *part, struct weir_bytes text)
+{
+    if (text.size == 0 || text.size % 8 != 1)
+        return false;
+    part->mark = (uint8_t)text.data[0];
+    part->is_state = part->mark >= REDIS_KIND_FIRST;
+    if (part->is_state)
+        part->mark = MARK_ADMITTED | MARK_CHARGED;
+    part->now_us = 0;
+    part->at = text.data + 1;
+    part->left = text.size / 8;
+    return true;
+}
+
+static bool part_number(struct part *part, uint64_t max, uint64_t *value)
+{
+    if (part->left == 0)
+        return false;
+    part->left--;
+    return redis_unpack(&part->at, max, value);
+}
+
+static bool part_time(struct part *part, uint64_t *us)
+{
+    return part_number(part, REDIS_TIME_MAX_US, us);
+}
+
+/* What a state says of its limit, which the caller knows. */
+static bool part_skip(struct part *part, size_t numbers)
+{
+    if (part->left < numbers)
+        return false;
+    part->left -= numbers;
+    part->at += 8 * numbers;
+    return true;
+}
+
+/* What the queue owed before, rounded up to a nanosecond. */
+static bool read_delay(struct part *part, const struct weir_check *check,
+                       struct weir_outcome *outcome)
+{
+    const struct weir_limit *limit = check->limit;
+    struct bucket_time over = bucket_over(&outcome->cell, part->now_us * 1000);
+    struct bucket_time cost = bucket_cost(limit, check->cost);
+    uint64_t us, units;
+
+    if (part->left > 0) {
+        if (!part_number(part, TAT_MAX_US, &us) || !part_number(part, UINT64_MAX, &units) ||
+            units >= 1000 * limit->denom)
+            return false;
+        over = redis_bucket_time(limit, us, units);
+    } else if (part->mark & MARK_CHARGED) {
+        if (!part->is_state || bucket_time_less(over, cost))
+            return false;
+        over = bucket_time_subtract(limit, over, cost);
+    }
+    outcome->delay_ns = part->mark & MARK_ADMITTED ? over.ns + (over.rem != 0) : 0;
+    return true;
+}
+
+static bool read_bucket(struct part *part, const struct weir_check *check,
+                        struct weir_outcome *outcome)
+{
+    const struct weir_limit *limit = check->limit;
+    uint64_t us, units, since;
+
+    if (!part_number(part, TAT_MAX_US - REDIS_EPOCH_US, &us) ||
+        !part_number(part, UINT64_MAX, &units) || units >= 1000 * limit->denom)
+        return false;
+    if (part->is_state && !part_skip(part, 2))
+        return false;
+    if (!part_number(part, REDIS_TIME_MAX_US - REDIS_EPOCH_US, &since))
+        return false;
+    part->now_us = since + REDIS_EPOCH_US;
+
+    struct bucket_time tat = redis_bucket_time(limit, us + REDIS_EPOCH_US, units);
+
+    if (tat.ns >= BUCKET_TAT_MAX)
+        tat = (struct bucket_time){BUCKET_TAT_MAX, 0};
+    outcome->cell = (struct weir_cell){tat.ns, tat.rem};
+    if (limit->spec.rate == 0)
+        outcome->cell = (struct weir_cell){0, 0};
+    return limit->spec.algorithm != WEIR_LEAKY_QUEUE || read_delay(part, check, outcome);
+}
+
+static bool read_window(struct part *part, const struct weir_check *check,
+                        struct weir_outcome *outcome)
+{
+    const struct weir_limit *limit = check->limit;
+    uint64_t start, count, before = 0;
+
+    if (!part_time(part, &start) || !part_number(part, UINT32_MAX, &count))
+        return false;
+    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW && !part_number(part, UINT32_MAX, &before))
+        return false;
+    if (part->is_state && !part_skip(part, 1))
+        return false;
+    if (!part_time(part, &part->now_us) || start * 1000 % limit->segment_ns != 0)
+        return false;
+    outcome->cell = (struct weir_cell){start * 1000 / limit->segment_ns, count | before << 32};
+    return window_valid(limit, &outcome->cell);
+}
+
+static bool read_quota(struct part *part, const struct weir_check *check,
+                       struct weir_outcome *outcome)
+{
+    uint64_t fresh, count, before;
+
+    if (part->is_state || !part_number(part, TAT_MAX_US, &fresh) ||
+        !part_number(part, UINT32_MAX, &count) || !part_number(part, UINT32_MAX, &before) ||
+        !part_time(part, &part->now_us))
+        return false;
+    outcome->cell = (struct weir_cell){fresh * 1000, count | before << 32};
+    return quota_valid(check->limit, &outcome->cell);
+}
+
+/* floor(count * left / w) */
+static uint64_t faded(const struct weir_limit *limit, uint64_t count, uint64_t left_us)
+{
+    struct wide product = wide_multiply(count, left_us * 1000);
+    uint64_t rest;
+
+    return limit->spec.strict ? count
+                              : wide_divide(product.hi, product.lo, limit->segment_ns, &rest);
+}
+
+/* The first nanosecond at which there is room: see segments_retry_at in core/segments.c. */
+static bool read_segment_retry(struct part *part, const struct weir_limit *limit, uint64_t *after)
+{
+    uint64_t start, room, oldest, rest, at;
+
+    if (!part_time(part, &start) || !part_number(part, WEIR_RATE_MAX, &room) ||
+        !part_number(part, UINT32_MAX, &oldest))
+        return false;
+    at = start * 1000;
+    if (oldest > room) {
+        struct wide product = wide_multiply(room + 1, limit->segment_ns);
+
+        product.hi -= product.lo == 0;
+        product.lo--;
+        at += limit->segment_ns - wide_divide(product.hi, product.lo, oldest, &rest);
+    }
+    if (at < part->now_us * 1000)
+        return false;
+    *after = at - part->now_us * 1000;
+    return true;
+}
+
+static bool read_entry_retry(struct part *part, uint64_t *after)
+{
+    uint64_t expiry;
+
+    if (!part_time(part, &expiry) || expiry < part->now_us)
+        return false;
+    *after = (expiry - part->now_us) * 1000;
+    return true;
+}
+
+static bool read_retry(struct part *part, const struct weir_limit *limit, uint64_t *after)
+{
+    return limit->spec.algorithm == WEIR_SLIDING_WINDOW ? read_segment_retry(part, limit, after)
+                                                        : read_entry_retry(part, after);
+}
+
+/* What is in use, and when the state will be fresh. */
+static bool read_use(struct part *part, const struct weir_limit *limit, uint64_t *used,
+                     uint64_t *fresh_us)
+{
+    uint64_t start, newer, oldest, left;
+
+    if (!part_time(part, &part->now_us))
+        return false;
+    if (limit->spec.algorithm != WEIR_SLIDING_WINDOW)
+        return part_number(part, UINT64_MAX, used) && part_time(part, fresh_us);
+    if (!part_time(part, &start) || !part_number(part, UINT64_MAX, &newer) ||
+        !part_number(part, UINT32_MAX, &oldest) ||
+        !part_number(part, limit->segment_ns / 1000, &left) || !part_time(part, fresh_us))
+        return false;
+    *used = newer + faded(limit, oldest, left);
+    return true;
+}
+
+static bool read_span(struct part *part, const struct weir_check *check,
+                      struct weir_outcome *outcome)
+{
+    const struct weir_limit *limit = check->limit;
+    struct weir_report *report = &outcome->report;
+    uint64_t rate = limit->spec.rate, used, fresh_us;
+
+    if (part->is_state || !read_use(part, limit, &used, &fresh_us))
+        return false;
+    outcome->reported = true;
+    report->limit = rate;
+    report->remaining = used < rate ? rate - used : 0;
+    report->reset_after_ns = fresh_us > part->now_us ? (fresh_us - part->now_us) * 1000 : 0;
+    report->retry_after_ns = 0;
+    if (!(part->mark & MARK_ADMITTED) && check->cost > rate)
+        report->retry_after_ns = WEIR_NEVER;
+    outcome->next_ns = rate == 0 ? WEIR_NEVER : 0;
+    if (part->mark & MARK_RETRY && !read_retry(part, limit, &report->retry_after_ns))
+        return false;
+    return !(part->mark & MARK_NEXT) || read_retry(part, limit, &outcome->next_ns);
+}
+
+/* Of an operation on a state: whether there was one, and when it will be fresh. */
+static bool read_operation(struct part *part, struct weir_outcome *outcome)
+{
+    uint64_t us, ns, now_ns;
+
+    if (part->is_state || !part_time(part, &part->now_us) ||
+        !part_number(part, TAT_MAX_US - REDIS_EPOCH_US, &us) || !part_number(part, 1000, &ns))
+        return false;
+    now_ns = part->now_us * 1000;
+    us += REDIS_EPOCH_US;
+    outcome->reported = true;
+    outcome->report = (struct weir_report){0, 0, 0, 0};
+    if (us * 1000 + ns > now_ns)
+        outcome->report.reset_after_ns = us * 1000 + ns - now_ns;
+    return true;
+}
+
+/* What was charged of a debit with a floor of debt; a cost that is no double was told as less. */
+static bool read_kept(struct part *part, struct weir_check *check)
+{
+    uint64_t kept;
+
+    if (!part_number(part, check->cost, &kept))
+        return false;
+    if (kept < REDIS_NUMBER_MAX)
+        check->cost = kept;
+    return true;
+}
+
+/* One check's part of the reply. */
+static bool read_part(const struct weir_decision *decision, struct weir_check *check,
+                      const struct weir_resp_node *node, struct weir_outcome *outcome,
+                      uint64_t *now_us)
+{
+    struct part part;
+    bool good;
+
+    if (node->type != WEIR_RESP_BULK || !part_begin(&part, node->text))
+        return false;
+    *outcome = (struct weir_outcome){.delay_ns = 0};
+    if (decision->op >= WEIR_OP_RELEASE)
+        good = read_operation(&part, outcome);
+    else if (check->limit->span_words > 0)
+        good = read_span(&part, check, outcome);
+    else if (cell_is_window(check->limit))
+        good = read_window(&part, check, outcome);
+    else if (cell_is_quota(check->limit))
+        good = read_quota(&part, check, outcome);
+    else
+        good = read_bucket(&part, check, outcome);
+    if (decision->op >= WEIR_OP_DEBIT)
+        outcome->delay_ns = 0;
+    if (good && redis_has_floor(decision, check))
+        good = read_kept(&part, check);
+    outcome->verdict = part.mark & MARK_ADMITTED ? WEIR_ALLOWED : WEIR_DENIED;
+    outcome->charged = (part.mark & MARK_CHARGED) != 0;
+    *now_us = part.now_us;
+    return good && part.left == 0;
+}
+
+/* These checks together: see weir_decision_join. */
+static int join(const struct redis_batch *batch, const struct weir_decision *decision)
+{
+    bool on_states = decision->op >= WEIR_OP_RELEASE;
+    bool takes_all = on_states || decision->policy == WEIR_POLICY_QUOTA;
+    uint16_t can_deny = 0, denying = 0;
+
+    for (uint16_t i = 0; i < batch->count; i++) {
+        uint16_t at = batch->checks[i];
+
+        if (!on_states && decision->checks[at].flags & (WEIR_CHECK_SHADOW | WEIR_CHECK_ONCE))
+            continue;
+        can_deny++;
+        denying += decision->outcomes[at].verdict == WEIR_DENIED;
+    }
+    return (takes_all ? can_deny > 0 && denying == can_deny : denying > 0) ? WEIR_DENIED
+                                                                           : WEIR_ALLOWED;
+}
+
+static int no_reply_of_ours(struct weir_reason *reason)
+{
+    reason_text(reason, "not a reply of weir's scripts");
+    return WEIR_ERR_SYNTAX;
+}
+
+/* A script that is told a string shorter than any state says so in the words of its library. */
+static void explain(struct weir_reason *reason)
+{
+    if (strstr(reason->text, "data string too short") == NULL)
+        return;
+    reason->text[0] = '\0';
+    reason_text(reason, "ERR a key of this decision holds what is no state of a limit");
+}
+
+static int error_reply(struct weir_bytes text, struct weir_reason *reason)
+{
+    size_t size = text.size < WEIR_REASON_MAX - 1 ? text.size : WEIR_REASON_MAX - 1;
+
+    if (reason != NULL) {
+        memcpy(reason->text, text.data, size);
+        reason->text[size] = '\0';
+        for (size_t i = 0; i < size; i++) /* one line, and no text of C ends within */
+            if ((unsigned char)reason->text[i] < ' ')
+                reason->text[i] = ' ';
+        explain(reason);
+    }
+    return WEIR_ERR_STORE;
+}
+
+int redis_script_read(const struct redis_batch *batch, struct weir_decision *into,
+                      const struct weir_resp_node *nodes, uint32_t count, uint64_t *now_ns,
+                      bool *repeated, struct weir_reason *reason)
+{
+    const struct weir_resp_node *part = nodes;
+    uint64_t now_us = 0;
+
+    *repeated = false;
+    if (reason != NULL)
+        reason->text[0] = '\0';
+    if (count > 0 && nodes[0].type == WEIR_RESP_ERROR)
+        return error_reply(nodes[0].text, reason);
+    if (count > 1) {
+        if (nodes[0].type != WEIR_RESP_ARRAY || nodes[0].count + 1 != count ||
+            nodes[1].type != WEIR_RESP_INTEGER)
+            return no_reply_of_ours(reason);
+        if (nodes[1].integer == STATUS_GONE) {
+            reason_text(reason, "the reservation was rolled back before");
+            return WEIR_ERR_STORE;
+        }
+        *repeated = nodes[1].integer == STATUS_REPEATED;
+        if (batch->action == REDIS_ROLL_BACK)
+            return count == 2 ? WEIR_ALLOWED : no_reply_of_ours(reason);
+        part += 2;
+        count -= 2;
+    }
+    if (count != batch->count)
+        return no_reply_of_ours(reason);
+    for (uint32_t i = 0; i < count; i++) {
+        uint16_t at = batch->checks[i];
+
+        if (!read_part(into, &into->checks[at], &part[i], &into->outcomes[at], &now_us))
+            return no_reply_of_ours(reason);
+    }
+    *now_ns = now_us * 1000;
+    return join(batch, into);
+}

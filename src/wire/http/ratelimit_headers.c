@@ -1,0 +1,270 @@
+/* See ratelimit_headers.h. */
+#include "wire/http/ratelimit_headers.h"
+
+#include "core/period.h"
+#include "core/wide.h"
+#include "wire/decimal.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+#define INTEGER_MAX UINT64_C(999999999999999) /* RFC 9651 3.3.1: fifteen digits */
+
+static char *integer_write(char *out, uint64_t value)
+{
+    return weir_decimal_write(out, value < INTEGER_MAX ? value : INTEGER_MAX);
+}
+
+static uint64_t seconds_up(uint64_t ns)
+{
+    return ns / NS_PER_S + (ns % NS_PER_S != 0);
+}
+
+static bool is_told(const struct weir_answer_limit *told)
+{
+    size_t i = 0;
+    if (told->shadow || told->unlimited || told->limit == NULL ||
+        told->name.size > WEIR_RATELIMIT_NAME_MAX) {
+        return false;
+    }
+    while (i < told->name.size && told->name.data[i] >= 0x20 && told->name.data[i] < 0x7f) {
+        i++;
+    }
+    return i == told->name.size;
+}
+
+/* One rate of a limit that is told. */
+struct policy {
+    struct weir_bytes name; /* the limit's */
+    unsigned number;        /* of the rate, from 1, where the limit has several; else 0 */
+    const struct weir_limit *limit;
+    const struct weir_report *report;
+    uint64_t next_ns;
+};
+
+static struct policy policy_of(const struct weir_answer_limit *told)
+{
+    return (struct policy){told->name, 0, told->limit, &told->report, told->next_ns};
+}
+
+/* A string (RFC 9651 4.1.6). */
+static char *name_write(char *out, struct weir_bytes name, unsigned number)
+{
+    *out++ = '"';
+    for (size_t i = 0; i < name.size; i++) {
+        if (name.data[i] == '"' || name.data[i] == '\\') {
+            *out++ = '\\';
+        }
+        *out++ = name.data[i];
+    }
+    if (number > 0) {
+        *out++ = ':';
+        out = weir_decimal_write(out, number);
+    }
+    *out++ = '"';
+    return out;
+}
+
+static char *policy_write(char *out, const struct policy *policy, uint64_t now_ns)
+{
+    const struct weir_limit_spec *spec = &policy->limit->spec;
+    (void)now_ns;
+    out = name_write(out, policy->name, policy->number);
+    out = WEIR_LITERAL_WRITE(out, ";q=");
+    out = integer_write(out, spec->rate);
+    if (spec->algorithm == WEIR_CONCURRENCY) {
+        return WEIR_LITERAL_WRITE(out, ";qu=\"concurrent-requests\"");
+    }
+    if (spec->algorithm != WEIR_QUOTA && spec->window_ns % NS_PER_S == 0) {
+        out = WEIR_LITERAL_WRITE(out, ";w=");
+        out = integer_write(out, spec->window_ns / NS_PER_S);
+    }
+    return out;
+}
+
+/* r, of which the quota is the cap: a burst or what came over is not promised for every W. */
+static uint64_t available(const struct policy *policy)
+{
+    uint64_t q = policy->limit->spec.rate, left = policy->report->remaining;
+    return left < q ? left : q;
+}
+
+/* ceil(r*W/N): how long r lasts at the limit's own pace. r <= N, so it is at most W. */
+static uint64_t paced_ns(const struct weir_limit_spec *spec, uint64_t r)
+{
+    uint64_t rest;
+    if (r == spec->rate) {
+        return spec->window_ns;
+    }
+    struct wide product = wide_multiply(r, spec->window_ns);
+    uint64_t ns = wide_divide(product.hi, product.lo, spec->rate, &rest);
+    return ns + (rest != 0);
+}
+
+/* t; WEIR_NEVER when there is none. */
+static uint64_t window_left_ns(const struct policy *policy, uint64_t now_ns)
+{
+    const struct weir_limit_spec *spec = &policy->limit->spec;
+    uint64_t r = available(policy), retry_ns = policy->report->retry_after_ns;
+    if (r == 0 && !period_resets(spec) && retry_ns != WEIR_NEVER && retry_ns > policy->next_ns) {
+        return retry_ns;
+    }
+    if (r == 0) {
+        return policy->next_ns;
+    }
+    if (period_resets(spec)) {
+        return period_end(spec, now_ns) - now_ns;
+    }
+    return spec->algorithm == WEIR_CONCURRENCY ? WEIR_NEVER : paced_ns(spec, r);
+}
+
+static char *quota_write(char *out, const struct policy *policy, uint64_t now_ns)
+{
+    uint64_t window_ns = window_left_ns(policy, now_ns);
+
+    out = name_write(out, policy->name, policy->number);
+    out = WEIR_LITERAL_WRITE(out, ";r=");
+    out = integer_write(out, available(policy));
+    if (window_ns != WEIR_NEVER) {
+        out = WEIR_LITERAL_WRITE(out, ";t=");
+        out = integer_write(out, seconds_up(window_ns));
+    }
+    return out;
+}
+
+/* Writes a list (RFC 9651 4.1.1) of all policies of the limits that are told. */
+static char *policies_write(char *out, const struct weir_answer *answer, uint32_t told,
+                            char *(*member_write)(char *, const struct policy *, uint64_t))
+{
+    for (uint32_t left = told; left != 0; left &= left - 1) {
+        const struct weir_answer_limit *limit = &answer->limits[__builtin_ctz(left)];
+        struct policy policy = policy_of(limit);
+        if (left != told) {
+            out = WEIR_LITERAL_WRITE(out, ", ");
+        }
+        if (limit->rate_count == 0) {
+            out = member_write(out, &policy, answer->now_ns);
+        }
+        for (unsigned i = 0; i < limit->rate_count; i++) {
+            const struct weir_answer_rate *rate = &answer->rates[limit->first_rate + i];
+            policy = (struct policy){limit->name, i + 1, rate->limit, &rate->report, rate->next_ns};
+            if (i > 0) {
+                out = WEIR_LITERAL_WRITE(out, ", ");
+            }
+            out = member_write(out, &policy, answer->now_ns);
+        }
+    }
+    return WEIR_LITERAL_WRITE(out, "\r\n");
+}
+
+static char *warning_write(char *out, const struct weir_answer_limit *told)
+{
+    out = name_write(out, told->name, 0);
+    out = WEIR_LITERAL_WRITE(out, ";threshold=");
+    out = integer_write(out, told->warning.percent);
+    out = WEIR_LITERAL_WRITE(out, ";used=");
+    out = integer_write(out, told->warning.used);
+    out = WEIR_LITERAL_WRITE(out, ";limit=");
+    return integer_write(out, told->warning.capacity);
+}
+
+/* Writes a list of all limits in `warned`. */
+static char *warnings_write(char *out, const struct weir_answer *answer, uint32_t warned)
+{
+    for (uint32_t left = warned; left != 0; left &= left - 1) {
+        if (left != warned) {
+            out = WEIR_LITERAL_WRITE(out, ", ");
+        }
+        out = warning_write(out, &answer->limits[__builtin_ctz(left)]);
+    }
+    return WEIR_LITERAL_WRITE(out, "\r\n");
+}
+
+/* The limit that the single-limit dialects tell. */
+static const struct weir_answer_limit *tightest(const struct weir_answer *answer, uint32_t told)
+{
+    if (answer->denied_by >= 0 && (told >> answer->denied_by & 1) != 0) {
+        return &answer->limits[answer->denied_by];
+    }
+    const struct weir_answer_limit *best = &answer->limits[__builtin_ctz(told)];
+    for (uint32_t left = told & (told - 1); left != 0; left &= left - 1) {
+        const struct weir_answer_limit *limit = &answer->limits[__builtin_ctz(left)];
+        if (limit->report.remaining < best->report.remaining) {
+            best = limit;
+        }
+    }
+    return best;
+}
+
+#define SINGLE_WRITE(out, prefix, report, reset)                                                   \
+    single_write(out, "\r\n" prefix, sizeof(prefix) + 1, report, reset)
+
+/* <prefix>Limit, -Remaining and -Reset. `line` is the prefix with a line end before it. */
+static char *single_write(char *out, const char *line, size_t size,
+                          const struct weir_report *report, uint64_t reset)
+{
+    memcpy(out, line + 2, size - 2);
+    out = WEIR_LITERAL_WRITE(out + size - 2, "Limit: ");
+    out = integer_write(out, report->limit);
+    memcpy(out, line, size);
+    out = WEIR_LITERAL_WRITE(out + size, "Remaining: ");
+    out = integer_write(out, report->remaining);
+    memcpy(out, line, size);
+    out = WEIR_LITERAL_WRITE(out + size, "Reset: ");
+    out = integer_write(out, reset);
+    return WEIR_LITERAL_WRITE(out, "\r\n");
+}
+
+/* What the single-limit dialects call the reset: t; where there is none, when all is as new. */
+static uint64_t reset_ns(const struct weir_answer_limit *told, uint64_t now_ns)
+{
+    struct policy policy = policy_of(told);
+    uint64_t window_ns = window_left_ns(&policy, now_ns);
+    return window_ns != WEIR_NEVER ? window_ns : told->report.reset_after_ns;
+}
+
+size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer *answer,
+                                    uint64_t wall_s, char *out)
+{
+    char *start = out;
+    uint32_t told = 0, warned = 0; /* a bit a limit */
+
+    _Static_assert(WEIR_CHECKS_MAX <= 32, "a bit a limit");
+    for (uint16_t i = 0; i < answer->count; i++) {
+        uint32_t bit = (uint32_t)is_told(&answer->limits[i]) << i;
+        told |= bit;
+        warned |= answer->limits[i].warning.percent != 0 ? bit : 0;
+    }
+    if (told != 0) {
+        if (dialects & WEIR_HEADERS_DRAFT) {
+            out = WEIR_LITERAL_WRITE(out, "RateLimit-Policy: ");
+            out = policies_write(out, answer, told, policy_write);
+            out = WEIR_LITERAL_WRITE(out, "RateLimit: ");
+            out = policies_write(out, answer, told, quota_write);
+        }
+        const struct weir_answer_limit *limit = tightest(answer, told);
+        const struct weir_report *report = &limit->report;
+        uint64_t reset_s = seconds_up(reset_ns(limit, answer->now_ns));
+        if (dialects & WEIR_HEADERS_DRAFT_03) {
+            out = SINGLE_WRITE(out, "RateLimit-", report, reset_s);
+        }
+        if (dialects & (WEIR_HEADERS_X_EPOCH | WEIR_HEADERS_X_DELTA)) {
+            bool epoch = (dialects & WEIR_HEADERS_X_EPOCH) != 0;
+            uint64_t epoch_s = wall_s + reset_s + (reset_s > 0);
+            out = SINGLE_WRITE(out, "X-RateLimit-", report, epoch ? epoch_s : reset_s);
+        }
+        if (dialects & WEIR_HEADERS_COST) {
+            out = WEIR_LITERAL_WRITE(out, "X-RateLimit-Cost: ");
+            out = integer_write(out, limit->cost);
+            out = WEIR_LITERAL_WRITE(out, "\r\n");
+        }
+    }
+    if (warned != 0 && dialects != 0) {
+        out = WEIR_LITERAL_WRITE(out, "X-RateLimit-Warning: ");
+        out = warnings_write(out, answer, warned);
+    }
+    if (!answer->allowed && answer->retry_after_ns != WEIR_NEVER) {
+        out = WEIR_LITERAL_WRITE(out, "Retry-After: ");
+        out = weir_decimal_write(out, seconds_up(answer->retry_after_ns));
+        out = WEIR_LITERAL_WRITE(out, "\r\n");
+    }
+    return (size_t)(out - start);
+}

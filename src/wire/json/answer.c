@@ -1,0 +1,203 @@
+/* See answer.h. */
+#include "wire/json/answer.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "wire/decimal.h"
+#include "wire/http/status.h"
+
+#define NS_PER_MS 1000000
+
+static char *text_write(char *out, const char *text)
+{
+    size_t size = strlen(text);
+    memcpy(out, text, size);
+    return out + size;
+}
+
+static char *string_write(char *out, struct weir_bytes text)
+{
+    return out + weir_json_string_write(text.data, text.size, out);
+}
+
+static char *name_write(char *out, struct weir_bytes name)
+{
+    assert(name.size <= WEIR_ANSWER_NAME_MAX);
+    return string_write(out, name);
+}
+
+static char *milliseconds_write(char *out, uint64_t ns)
+{
+    if (ns == WEIR_NEVER) {
+        return WEIR_LITERAL_WRITE(out, "null");
+    }
+    return weir_decimal_write(out, ns / NS_PER_MS + (ns % NS_PER_MS != 0));
+}
+
+static char *bool_write(char *out, bool value)
+{
+    return value ? WEIR_LITERAL_WRITE(out, "true") : WEIR_LITERAL_WRITE(out, "false");
+}
+
+static char *warning_write(char *out, const struct weir_answer_warning *warning)
+{
+    out = WEIR_LITERAL_WRITE(out, ",\"warning\":{\"threshold\":");
+    out = weir_decimal_write(out, warning->percent);
+    out = WEIR_LITERAL_WRITE(out, ",\"used\":");
+    out = weir_decimal_write(out, warning->used);
+    out = WEIR_LITERAL_WRITE(out, ",\"limit\":");
+    out = weir_decimal_write(out, warning->capacity);
+    *out++ = '}';
+    return out;
+}
+
+static char *limit_write(char *out, const struct weir_answer_limit *told)
+{
+    out = WEIR_LITERAL_WRITE(out, "{\"name\":");
+    out = name_write(out, told->name);
+    out = WEIR_LITERAL_WRITE(out, ",\"algorithm\":");
+    if (told->limit == NULL) {
+        out = WEIR_LITERAL_WRITE(out, "null");
+    } else {
+        *out++ = '"';
+        out = text_write(out, weir_algorithm_name(told->limit->spec.algorithm));
+        *out++ = '"';
+    }
+    out = WEIR_LITERAL_WRITE(out, ",\"allowed\":");
+    out = bool_write(out, told->allowed);
+    out = WEIR_LITERAL_WRITE(out, ",\"shadow\":");
+    out = bool_write(out, told->shadow);
+    out = WEIR_LITERAL_WRITE(out, ",\"cost\":");
+    out = weir_decimal_write(out, told->cost);
+    if (told->unlimited) {
+        out = WEIR_LITERAL_WRITE(out, ",\"limit\":null,\"remaining\":null");
+    } else {
+        out = WEIR_LITERAL_WRITE(out, ",\"limit\":");
+        out = weir_decimal_write(out, told->report.limit);
+        out = WEIR_LITERAL_WRITE(out, ",\"remaining\":");
+        out = weir_decimal_write(out, told->report.remaining);
+    }
+    out = WEIR_LITERAL_WRITE(out, ",\"retry_after_ms\":");
+    out = milliseconds_write(out, told->report.retry_after_ns);
+    out = WEIR_LITERAL_WRITE(out, ",\"reset_after_ms\":");
+    out = milliseconds_write(out, told->report.reset_after_ns);
+    if (told->borrowed) {
+        out = WEIR_LITERAL_WRITE(out, ",\"borrowed\":true");
+    }
+    if (told->overflow) {
+        out = WEIR_LITERAL_WRITE(out, ",\"overflow\":true");
+    }
+    if (told->warning.percent != 0) {
+        out = warning_write(out, &told->warning);
+    }
+    *out++ = '}';
+    return out;
+}
+
+size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
+{
+    char *start = out;
+    out = WEIR_LITERAL_WRITE(out, "{\"allowed\":");
+    out = bool_write(out, answer->allowed);
+    out = WEIR_LITERAL_WRITE(out, ",\"denied_by\":");
+    if (answer->denied_by >= 0) {
+        out = name_write(out, answer->limits[answer->denied_by].name);
+    } else {
+        out = WEIR_LITERAL_WRITE(out, "null");
+    }
+    out = WEIR_LITERAL_WRITE(out, ",\"retry_after_ms\":");
+    out = milliseconds_write(out, answer->retry_after_ns);
+    out = WEIR_LITERAL_WRITE(out, ",\"delay_ms\":");
+    out = milliseconds_write(out, answer->delay_ns);
+    if (answer->repeated) {
+        out = WEIR_LITERAL_WRITE(out, ",\"repeated\":true");
+    }
+    if (answer->lease.data != NULL) {
+        out = WEIR_LITERAL_WRITE(out, ",\"lease\":");
+        out = string_write(out, answer->lease);
+    }
+    out = WEIR_LITERAL_WRITE(out, ",\"limits\":[");
+    for (uint16_t i = 0; i < answer->count; i++) {
+        if (i > 0) {
+            *out++ = ',';
+        }
+        out = limit_write(out, &answer->limits[i]);
+    }
+    out = WEIR_LITERAL_WRITE(out, "]}");
+    return (size_t)(out - start);
+}
+
+/* A policy's name, as the RateLimit fields have it (http/ratelimit_headers.h). */
+static char *policy_write(char *out, struct weir_bytes name, unsigned number)
+{
+    *out = ',';
+    out = name_write(out + 1, name);
+    if (number > 0) {
+        out[-1] = ':'; /* for the closing quote */
+        out = weir_decimal_write(out, number);
+        *out++ = '"';
+    }
+    return out;
+}
+
+static char *violated_policies_write(char *out, const struct weir_answer *answer)
+{
+    out = WEIR_LITERAL_WRITE(out, ",\"violated-policies\":");
+    char *list = out;
+    for (uint16_t i = 0; answer != NULL && i < answer->count; i++) {
+        const struct weir_answer_limit *limit = &answer->limits[i];
+        if (limit->allowed || limit->shadow) {
+            continue;
+        }
+        if (limit->rate_count == 0) {
+            out = policy_write(out, limit->name, 0);
+        }
+        for (unsigned j = 0; j < limit->rate_count; j++) {
+            if (!answer->rates[limit->first_rate + j].allowed) {
+                out = policy_write(out, limit->name, j + 1);
+            }
+        }
+    }
+    if (out == list) {
+        *out++ = '[';
+    }
+    *list = '['; /* for the comma before the first */
+    *out++ = ']';
+    return out;
+}
+
+size_t weir_problem_json_write(enum weir_problem_type type, unsigned status, const char *detail,
+                               const struct weir_answer *answer, char *out)
+{
+    static const char *const types[] = {
+        [WEIR_PROBLEM_QUOTA_EXCEEDED] =
+            "https://iana.org/assignments/http-problem-types#quota-exceeded",
+        [WEIR_PROBLEM_REDUCED_CAPACITY] =
+            "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
+        [WEIR_PROBLEM_BLANK] = "about:blank",
+    };
+    static const char *const titles[] = {
+        [WEIR_PROBLEM_QUOTA_EXCEEDED] =
+            "Request cannot be satisfied as assigned quota has been exceeded",
+        [WEIR_PROBLEM_REDUCED_CAPACITY] =
+            "Request cannot be satisfied due to temporary server capacity constraints",
+    };
+    char *start = out;
+    out = WEIR_LITERAL_WRITE(out, "{\"type\":\"");
+    out = text_write(out, types[type]);
+    out = WEIR_LITERAL_WRITE(out, "\",\"title\":\"");
+    out =
+        text_write(out, type == WEIR_PROBLEM_BLANK ? weir_http_status_text(status) : titles[type]);
+    out = WEIR_LITERAL_WRITE(out, "\",\"status\":");
+    out = weir_decimal_write(out, status);
+    if (detail != NULL) {
+        out = WEIR_LITERAL_WRITE(out, ",\"detail\":");
+        out += weir_json_string_write(detail, strnlen(detail, WEIR_REASON_MAX - 1), out);
+    }
+    if (type == WEIR_PROBLEM_QUOTA_EXCEEDED) {
+        out = violated_policies_write(out, answer);
+    }
+    *out++ = '}';
+    return (size_t)(out - start);
+}

@@ -1,0 +1,49 @@
+/* Answers as JSON: the body of /v1/check, and problem details (RFC 9457).
+ *
+ *   {"allowed":false,"denied_by":"login","retry_after_ms":12000,"delay_ms":0,"lease":"...",
+ *    "limits":[{"name":"login","algorithm":"sliding_log","allowed":false,"shadow":false,"cost":1,
+ *               "limit":5,"remaining":0,"retry_after_ms":12000,"reset_after_ms":60000}]}
+ *
+ * Milliseconds are rounded up, so that waiting as told works; "never" is null. "lease" stands there
+ * only where the answer has one, "repeated":true only where a request was decided before. A limit
+ * that is unlimited has null for limit and remaining; one that is no limit of an algorithm has null
+ * for that. Only a limit that has reached a threshold (`warn_at`) has
+ * "warning":{"threshold":80,"used":8512,"limit":10000}; only a pool that was charged in place of
+ * limits that deny has "borrowed":true; only a limit whose key has no state of its own, since the
+ * table is full, has "overflow":true, and its numbers are estimates. Limits are in the order of the
+ * answer.
+ */
+#ifndef WEIR_WIRE_JSON_ANSWER_H
+#define WEIR_WIRE_JSON_ANSWER_H
+
+#include "core/answer.h"
+#include "wire/json/string.h"
+
+/* What the rules loader admits as a name; a longer one is a programmer's error here. */
+#define WEIR_ANSWER_NAME_MAX 64
+
+/* Room that is always enough for one answer: WEIR_CHECKS_MAX limits of 778 bytes (a name of 64
+ * bytes, all escaped, is 386; the rest at most 392), and as much again for denied_by and a lease of
+ * 1 KiB. */
+#define WEIR_ANSWER_JSON_MAX 32768
+
+/* Writes one answer; `out` has WEIR_ANSWER_JSON_MAX bytes. Returns the length. */
+size_t weir_answer_json_write(const struct weir_answer *answer, char *out);
+
+/* The problem types of draft-ietf-httpapi-ratelimit-headers-11, section 6. */
+enum weir_problem_type {
+    WEIR_PROBLEM_QUOTA_EXCEEDED,   /* 429, with "violated-policies" */
+    WEIR_PROBLEM_REDUCED_CAPACITY, /* 503 */
+    WEIR_PROBLEM_BLANK,            /* about:blank, the title is the status text */
+};
+
+/* Room that is always enough: 32 names and a detail of WEIR_REASON_MAX, all escaped. */
+#define WEIR_PROBLEM_JSON_MAX 16384
+
+/* Writes problem details; `out` has WEIR_PROBLEM_JSON_MAX bytes. `detail` may be NULL and is cut at
+ * WEIR_REASON_MAX - 1 bytes; `answer` is read for WEIR_PROBLEM_QUOTA_EXCEEDED only, may be NULL,
+ * and names the limits that deny. Returns the length. */
+size_t weir_problem_json_write(enum weir_problem_type type, unsigned status, const char *detail,
+                               const struct weir_answer *answer, char *out);
+
+#endif

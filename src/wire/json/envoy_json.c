@@ -1,0 +1,262 @@
+/* See envoy_json.h: reading. */
+#include "wire/json/envoy_json.h"
+
+#include <string.h>
+
+#include "wire/json/scan.h"
+
+#define ALIGNED(size) (((size) + 15) & ~(size_t)15)
+
+/* Every descriptor and every entry begins with a brace; so does the whole. */
+size_t weir_envoy_json_room(const char *text, size_t size)
+{
+    size_t braces = 0;
+    for (size_t i = 0; i < size; i++) {
+        braces += text[i] == '{';
+    }
+    return ALIGNED(braces * sizeof(struct weir_envoy_descriptor)) +
+           ALIGNED(braces * sizeof(struct weir_envoy_entry));
+}
+
+struct reader {
+    struct json_scan scan;
+    struct weir_envoy_descriptor *descriptors;
+    struct weir_envoy_entry *entries; /* the next free one */
+};
+
+/* A member of an object: its two names, and what reads its value. */
+struct member {
+    const char *camel, *snake;
+    int (*read)(struct reader *reader, void *out);
+};
+
+static bool is_name(struct weir_bytes name, const char *text)
+{
+    return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
+}
+
+/* Skips "null". */
+static bool read_null(struct json_scan *scan)
+{
+    if (json_scan_peek(scan) != 'n' || scan->end - scan->at < 4 ||
+        memcmp(scan->at, "null", 4) != 0) {
+        return false;
+    }
+    scan->at += 4;
+    return true;
+}
+
+static int read_object(struct reader *reader, const struct member *members, uint32_t count,
+                       void *out)
+{
+    struct json_scan *scan = &reader->scan;
+    struct weir_bytes name;
+    uint32_t seen = 0, read = 0;
+    int err = json_scan_object(scan);
+    while (err == 0) {
+        scan->field = NULL;
+        int more = json_scan_member(scan, read++, &name);
+        if (more <= 0) {
+            return more;
+        }
+        uint32_t at = 0;
+        while (at < count && !is_name(name, members[at].camel) &&
+               !is_name(name, members[at].snake)) {
+            at++;
+        }
+        if (at == count) {
+            return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data, "unknown field");
+        }
+        scan->field = members[at].camel;
+        if ((seen >> at & 1) != 0) {
+            return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data, "given twice");
+        }
+        seen |= 1u << at;
+        err = read_null(scan) ? 0 : members[at].read(reader, out);
+    }
+    return err;
+}
+
+/* "[", items, "]". Each item is an object of `members`; `next` says where it goes. */
+static int read_array(struct reader *reader, const struct member *members, uint32_t count,
+                      void *(*next)(struct reader *))
+{
+    struct json_scan *scan = &reader->scan;
+    const char *field = scan->field;
+    if (json_scan_peek(scan) != '[') {
+        return json_scan_fail(scan, WEIR_ERR_SYNTAX, scan->at, "not an array");
+    }
+    scan->at++;
+    if (json_scan_peek(scan) == ']') {
+        scan->at++;
+        return 0;
+    }
+    for (;;) {
+        if (json_scan_peek(scan) != '{') {
+            scan->field = field;
+            return json_scan_fail(scan, WEIR_ERR_SYNTAX, scan->at, "not an object");
+        }
+        int err = read_object(reader, members, count, next(reader));
+        if (err < 0) {
+            return err;
+        }
+        char byte = json_scan_peek(scan);
+        scan->at += byte == ',' || byte == ']';
+        if (byte == ']') {
+            return 0;
+        }
+        if (byte != ',') {
+            scan->field = field;
+            return json_scan_fail(scan, WEIR_ERR_SYNTAX, scan->at, "neither a comma nor a bracket");
+        }
+    }
+}
+
+/* --- Values ----------------------------------------------------------------------------------- */
+
+static int read_number(struct reader *reader, uint64_t most, uint64_t *number)
+{
+    struct json_scan *scan = &reader->scan;
+    (void)json_scan_peek(scan);
+    const char *at = scan->at;
+    int err = json_scan_integer(scan, number);
+    return err == 0 && *number > most ? json_scan_fail(scan, WEIR_ERR_RANGE, at, "too large") : err;
+}
+
+static int read_uint32(struct reader *reader, uint32_t *number)
+{
+    uint64_t value = 0;
+    int err = read_number(reader, UINT32_MAX, &value);
+    *number = (uint32_t)value;
+    return err;
+}
+
+static int read_key(struct reader *reader, void *out)
+{
+    return json_scan_string(&reader->scan, &((struct weir_envoy_entry *)out)->key);
+}
+
+static int read_value(struct reader *reader, void *out)
+{
+    return json_scan_string(&reader->scan, &((struct weir_envoy_entry *)out)->value);
+}
+
+static void *next_entry(struct reader *reader)
+{
+    reader->entries->key = reader->entries->value = (struct weir_bytes){"", 0};
+    return reader->entries++;
+}
+
+static int read_entries(struct reader *reader, void *out)
+{
+    static const struct member members[] = {{"key", "key", read_key},
+                                            {"value", "value", read_value}};
+    struct weir_envoy_descriptor *of = out;
+    struct weir_envoy_entry *first = reader->entries;
+    int err = read_array(reader, members, 2, next_entry);
+    of->entries = first;
+    of->entry_count = (uint32_t)(reader->entries - first);
+    return err;
+}
+
+static int read_requests(struct reader *reader, void *out)
+{
+    return read_uint32(reader, &((struct weir_envoy_descriptor *)out)->requests_per_unit);
+}
+
+/* Of envoy.type.v3.RateLimitUnit, which has no week. */
+static int read_unit(struct reader *reader, void *out)
+{
+    static const char *const names[] = {"UNKNOWN", "SECOND", "MINUTE", "HOUR",
+                                        "DAY",     "MONTH",  "YEAR"};
+    struct weir_envoy_descriptor *of = out;
+    struct weir_bytes name;
+    if (json_scan_peek(&reader->scan) != '"') {
+        return read_uint32(reader, &of->unit);
+    }
+    const char *at = reader->scan.at;
+    int err = json_scan_string(&reader->scan, &name);
+    for (uint32_t i = 0; err == 0 && i < sizeof(names) / sizeof(names[0]); i++) {
+        if (is_name(name, names[i])) {
+            of->unit = i;
+            return 0;
+        }
+    }
+    return err < 0 ? err : json_scan_fail(&reader->scan, WEIR_ERR_SYNTAX, at, "no unit of time");
+}
+
+static int read_limit(struct reader *reader, void *out)
+{
+    static const struct member members[] = {{"requestsPerUnit", "requests_per_unit", read_requests},
+                                            {"unit", "unit", read_unit}};
+    ((struct weir_envoy_descriptor *)out)->has_limit = true;
+    return read_object(reader, members, 2, out);
+}
+
+static int read_descriptor_hits(struct reader *reader, void *out)
+{
+    struct weir_envoy_descriptor *of = out;
+    of->has_hits_addend = true;
+    return read_number(reader, UINT64_MAX, &of->hits_addend);
+}
+
+static int read_negative(struct reader *reader, void *out)
+{
+    return json_scan_bool(&reader->scan, &((struct weir_envoy_descriptor *)out)->is_negative_hits);
+}
+
+static void *next_descriptor(struct reader *reader)
+{
+    *reader->descriptors = (struct weir_envoy_descriptor){.entries = reader->entries};
+    return reader->descriptors++;
+}
+
+static int read_descriptors(struct reader *reader, void *out)
+{
+    static const struct member members[] = {
+        {"entries", "entries", read_entries},
+        {"limit", "limit", read_limit},
+        {"hitsAddend", "hits_addend", read_descriptor_hits},
+        {"isNegativeHits", "is_negative_hits", read_negative},
+    };
+    struct weir_envoy_request *request = out;
+    struct weir_envoy_descriptor *first = reader->descriptors;
+    int err = read_array(reader, members, sizeof(members) / sizeof(members[0]), next_descriptor);
+    request->descriptors = first;
+    request->descriptor_count = (uint32_t)(reader->descriptors - first);
+    return err;
+}
+
+static int read_domain(struct reader *reader, void *out)
+{
+    return json_scan_string(&reader->scan, &((struct weir_envoy_request *)out)->domain);
+}
+
+static int read_hits(struct reader *reader, void *out)
+{
+    return read_uint32(reader, &((struct weir_envoy_request *)out)->hits_addend);
+}
+
+int weir_envoy_json_read(struct weir_envoy_request *request, char *text, size_t size, void *room,
+                         struct weir_reason *reason)
+{
+    static const struct member members[] = {
+        {"domain", "domain", read_domain},
+        {"descriptors", "descriptors", read_descriptors},
+        {"hitsAddend", "hits_addend", read_hits},
+    };
+    size_t braces = 0;
+    for (size_t i = 0; i < size; i++) {
+        braces += text[i] == '{';
+    }
+    size_t before = ALIGNED(braces * sizeof(struct weir_envoy_descriptor));
+    struct reader reader = {
+        .scan = {.text = text, .at = text, .end = text + size, .index = -1, .reason = reason},
+        .descriptors = room,
+        .entries = (struct weir_envoy_entry *)(void *)((char *)room + before),
+    };
+    *request = (struct weir_envoy_request){.domain = {"", 0}};
+    int err = read_object(&reader, members, sizeof(members) / sizeof(members[0]), request);
+    reader.scan.field = NULL;
+    return err < 0 ? err : json_scan_end(&reader.scan);
+}

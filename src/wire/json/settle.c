@@ -1,0 +1,91 @@
+/* See settle.h. */
+#include "wire/json/settle.h"
+
+#include <string.h>
+
+#include "wire/json/scan.h"
+
+int weir_status_parse(struct weir_bytes text, uint32_t *status)
+{
+    if (text.size != 3 || text.data[0] < '1' || text.data[0] > '5') {
+        return WEIR_ERR_SYNTAX;
+    }
+    *status = (uint32_t)(text.data[0] - '0') * 100;
+    if (text.data[1] == 'x' && text.data[2] == 'x') {
+        return 0;
+    }
+    for (int i = 1; i < 3; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9') {
+            return WEIR_ERR_SYNTAX;
+        }
+    }
+    *status += (uint32_t)(text.data[1] - '0') * 10 + (uint32_t)(text.data[2] - '0');
+    return 0;
+}
+
+static bool equals(struct weir_bytes name, const char *text)
+{
+    return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
+}
+
+enum field { FIELD_RESERVATION = 1, FIELD_TRUTH = 2 };
+
+static int status_read(struct json_scan *scan, struct weir_settle_json *settle)
+{
+    const char *at = scan->at;
+    struct weir_bytes text;
+    int err = json_scan_scalar(scan, &text);
+    if (err == 0 && weir_status_parse(text, &settle->status) < 0) {
+        return json_scan_fail(scan, WEIR_ERR_SYNTAX, at,
+                              "not a status of 100 to 599, nor a class like \"5xx\"");
+    }
+    return err;
+}
+
+static int field_read(struct json_scan *scan, struct weir_bytes name,
+                      struct weir_settle_json *settle, unsigned *seen)
+{
+    bool token = equals(name, "reservation"), cost = equals(name, "cost");
+    unsigned field = token ? FIELD_RESERVATION : FIELD_TRUTH;
+    if (!token && !cost && !equals(name, "status") && !equals(name, "outcome")) {
+        return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data - 1, "unknown field");
+    }
+    if ((*seen & field) != 0) {
+        return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data - 1,
+                              token ? "repeated field" : "one of cost and status is wanted, once");
+    }
+    *seen |= field;
+    scan->field = token ? "reservation" : cost ? "cost" : "status";
+    if (token) {
+        return json_scan_string(scan, &settle->reservation);
+    }
+    return cost ? json_scan_unsigned(scan, &settle->cost) : status_read(scan, settle);
+}
+
+int weir_settle_json_parse(char *text, size_t size, struct weir_settle_json *settle,
+                           struct weir_reason *reason)
+{
+    struct json_scan scan = {
+        .text = text, .at = text, .end = text + size, .index = -1, .reason = reason};
+    struct weir_bytes name;
+    uint32_t count = 0;
+    unsigned seen = 0;
+    int more = json_scan_object(&scan);
+
+    *settle = (struct weir_settle_json){{NULL, 0}, 0, 0};
+    while (more == 0) {
+        scan.field = NULL;
+        more = json_scan_member(&scan, count++, &name);
+        if (more <= 0) {
+            break;
+        }
+        more = field_read(&scan, name, settle, &seen);
+    }
+    scan.field = NULL;
+    if (more == 0 && seen != (FIELD_RESERVATION | FIELD_TRUTH)) {
+        return json_scan_fail(&scan, WEIR_ERR_SYNTAX, scan.at,
+                              (seen & FIELD_RESERVATION) == 0 ? "no \"reservation\""
+                                                              : "no \"cost\" and no \"status\"");
+    }
+    return more < 0 ? more : json_scan_end(&scan);
+}

@@ -1,0 +1,30 @@
+/* The JSON of /v1/settle and /v1/report: a parser for one fixed schema, in place, as check.h.
+ *
+ *   {"reservation": TOKEN, "cost": N}
+ *   {"reservation": TOKEN, "status": 503}     or "503", or a class: "5xx", which is 500
+ *   {"reservation": TOKEN, "outcome": "5xx"}  the same
+ *
+ * One of cost and status, once; nothing else.
+ */
+#ifndef WEIR_WIRE_JSON_SETTLE_H
+#define WEIR_WIRE_JSON_SETTLE_H
+
+#include <stdbool.h>
+#include <weir/bytes.h>
+#include <weir/error.h>
+
+struct weir_settle_json {
+    struct weir_bytes reservation;
+    uint64_t cost;
+    uint32_t status; /* 100 to 599; 0: `cost` is given */
+};
+
+/* Returns 0. Errors: WEIR_ERR_SYNTAX, WEIR_ERR_RANGE; `reason` (may be NULL) names the field and
+ * the byte. */
+int weir_settle_json_parse(char *text, size_t size, struct weir_settle_json *settle,
+                           struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* "503", or "5xx", which is 500. Errors: WEIR_ERR_SYNTAX. */
+int weir_status_parse(struct weir_bytes text, uint32_t *status) __attribute__((warn_unused_result));
+
+#endif
