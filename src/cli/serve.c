@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "cli/options.h"
-#include "server/net/listener.h"
 #include "server/daemon/server.h"
+#include "server/net/listener.h"
 
 enum serve_option {
     OPT_CONFIG = 256,

@@ -10,8 +10,8 @@
 #include "cli/options.h"
 #include "cli/rules_file.h"
 #include "server/daemon/server.h"
-#include "store/redis/script/script.h"
 #include "store/redis/client/url.h"
+#include "store/redis/script/script.h"
 
 static const char help[] =
     "Usage: weir validate [OPTION]... FILE...\n"

@@ -15,10 +15,10 @@ bool concurrency_test(const struct weir_limit *limit, const uint64_t *span, uint
 
     if (cost > limit->spec.rate)
         return false;
-    entries_load(limit, &read_only, &list);
+    expiry_list_load(limit, &read_only, &list);
     if (list.sum <= limit->spec.rate - cost) /* even if nothing has expired */
         return true;
-    return entries_live(&read_only, &list, now_ns, &first) <= limit->spec.rate - cost;
+    return expiry_list_live(&read_only, &list, now_ns, &first) <= limit->spec.rate - cost;
 }
 
 void concurrency_charge(const struct weir_limit *limit, const struct span_change *change,
@@ -28,16 +28,16 @@ void concurrency_charge(const struct weir_limit *limit, const struct span_change
 
     if (use->cost == 0)
         return;
-    entries_load(limit, change, &list);
-    entries_purge(change, &list, use->now_ns);
+    expiry_list_load(limit, change, &list);
+    expiry_list_purge(change, &list, use->now_ns);
 
-    uint32_t n = entries_insert(change, &list, use->now_ns + limit->spec.window_ns, use->cost);
+    uint32_t n = expiry_list_insert(change, &list, use->now_ns + limit->spec.window_ns, use->cost);
 
     if (n == 0) /* then nothing was purged either */
         return;
-    span_write(change, entries_word(n) + LEASE_ID, use->lease.id);
-    span_write(change, entries_word(n) + LEASE_OWNER, use->lease.owner);
-    entries_store(change, &list);
+    span_write(change, expiry_list_word(n) + LEASE_ID, use->lease.id);
+    span_write(change, expiry_list_word(n) + LEASE_OWNER, use->lease.owner);
+    expiry_list_store(change, &list);
 }
 
 /* The newest lease with this id; 0: none. */
@@ -47,8 +47,8 @@ static uint32_t concurrency_find(const struct span_change *change, const struct 
     uint32_t n = list->tail;
 
     while (n != 0) {
-        entries_read(change, n, entry);
-        if (span_read(change, entries_word(n) + LEASE_ID) == lease_id)
+        expiry_list_read(change, n, entry);
+        if (span_read(change, expiry_list_word(n) + LEASE_ID) == lease_id)
             break;
         n = entry->previous;
     }
@@ -63,13 +63,13 @@ void concurrency_refund(const struct weir_limit *limit, const struct span_change
 
     if (use->cost == 0)
         return;
-    entries_load(limit, change, &list);
+    expiry_list_load(limit, change, &list);
     uint32_t n = concurrency_find(change, &list, use->lease.id, &entry);
 
     if (n == 0 || entry.expiry_ns <= use->now_ns)
         return;
-    entries_give_back(change, &list, n, use->cost);
-    entries_store(change, &list);
+    expiry_list_give_back(change, &list, n, use->cost);
+    expiry_list_store(change, &list);
 }
 
 uint32_t concurrency_release(const struct weir_limit *limit, const struct span_change *change,
@@ -78,13 +78,13 @@ uint32_t concurrency_release(const struct weir_limit *limit, const struct span_c
     struct entries list;
     struct entry entry;
 
-    entries_load(limit, change, &list);
+    expiry_list_load(limit, change, &list);
     uint32_t n = concurrency_find(change, &list, lease_id, &entry);
 
     if (n == 0)
         return 0;
-    entries_unlink(change, &list, n);
-    entries_store(change, &list);
+    expiry_list_unlink(change, &list, n);
+    expiry_list_store(change, &list);
     return 1;
 }
 
@@ -97,17 +97,17 @@ uint32_t concurrency_end_owner(const struct weir_limit *limit, const struct span
 
     if (owner == 0)
         return 0;
-    entries_load(limit, change, &list);
+    expiry_list_load(limit, change, &list);
     for (uint32_t n = list.head; n != 0; n = entry.next) {
         if (change->edits->count + ENTRIES_UNLINK_EDITS + ENTRIES_HEADER_WORDS > WEIR_EDITS_MAX)
             break;
-        entries_read(change, n, &entry);
-        if (span_read(change, entries_word(n) + LEASE_OWNER) != owner)
+        expiry_list_read(change, n, &entry);
+        if (span_read(change, expiry_list_word(n) + LEASE_OWNER) != owner)
             continue;
-        entries_unlink(change, &list, n);
+        expiry_list_unlink(change, &list, n);
         ended++;
     }
     if (ended > 0)
-        entries_store(change, &list);
+        expiry_list_store(change, &list);
     return ended;
 }

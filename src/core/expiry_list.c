@@ -4,22 +4,22 @@
 #define ENTRIES_ROOM_SHIFT 48
 #define ENTRIES_SUM_MASK ((UINT64_C(1) << ENTRIES_ROOM_SHIFT) - 1)
 
-void entries_load(const struct weir_limit *limit, const struct span_change *change,
-                  struct entries *list)
+void expiry_list_load(const struct weir_limit *limit, const struct span_change *change,
+                      struct entries *list)
 {
     uint64_t header = span_read(change, 0), sum = span_read(change, 1);
 
     list->sum = sum & ENTRIES_SUM_MASK;
     list->capacity = (uint32_t)(sum >> ENTRIES_ROOM_SHIFT);
     if (list->capacity == 0)
-        list->capacity = entries_most(limit);
+        list->capacity = expiry_list_most(limit);
     list->head = header & 0xffff;
     list->tail = header >> 16 & 0xffff;
     list->free = header >> 32 & 0xffff;
     list->taken = (uint32_t)(header >> 48);
 }
 
-void entries_store(const struct span_change *change, const struct entries *list)
+void expiry_list_store(const struct span_change *change, const struct entries *list)
 {
     uint64_t header = list->taken, room = span_read(change, 1) & ~ENTRIES_SUM_MASK;
 
@@ -30,9 +30,9 @@ void entries_store(const struct span_change *change, const struct entries *list)
     span_write(change, 1, list->sum | room);
 }
 
-void entries_read(const struct span_change *change, uint32_t n, struct entry *entry)
+void expiry_list_read(const struct span_change *change, uint32_t n, struct entry *entry)
 {
-    uint32_t word = entries_word(n);
+    uint32_t word = expiry_list_word(n);
     uint64_t links = span_read(change, word + 1);
 
     entry->expiry_ns = span_read(change, word);
@@ -41,15 +41,15 @@ void entries_read(const struct span_change *change, uint32_t n, struct entry *en
     entry->previous = (uint32_t)(links >> 48);
 }
 
-static void entries_write_links(const struct span_change *change, uint32_t n,
-                                const struct entry *entry)
+static void expiry_list_write_links(const struct span_change *change, uint32_t n,
+                                    const struct entry *entry)
 {
-    span_write(change, entries_word(n) + 1,
+    span_write(change, expiry_list_word(n) + 1,
                entry->cost | (uint64_t)entry->next << 32 | (uint64_t)entry->previous << 48);
 }
 
-static void entries_set_next(const struct span_change *change, struct entries *list, uint32_t n,
-                             uint32_t next)
+static void expiry_list_set_next(const struct span_change *change, struct entries *list, uint32_t n,
+                                 uint32_t next)
 {
     struct entry entry;
 
@@ -57,13 +57,13 @@ static void entries_set_next(const struct span_change *change, struct entries *l
         list->head = next;
         return;
     }
-    entries_read(change, n, &entry);
+    expiry_list_read(change, n, &entry);
     entry.next = next;
-    entries_write_links(change, n, &entry);
+    expiry_list_write_links(change, n, &entry);
 }
 
-static void entries_set_previous(const struct span_change *change, struct entries *list, uint32_t n,
-                                 uint32_t previous)
+static void expiry_list_set_previous(const struct span_change *change, struct entries *list,
+                                     uint32_t n, uint32_t previous)
 {
     struct entry entry;
 
@@ -71,19 +71,19 @@ static void entries_set_previous(const struct span_change *change, struct entrie
         list->tail = previous;
         return;
     }
-    entries_read(change, n, &entry);
+    expiry_list_read(change, n, &entry);
     entry.previous = previous;
-    entries_write_links(change, n, &entry);
+    expiry_list_write_links(change, n, &entry);
 }
 
-static void entries_clear(struct entries *list)
+static void expiry_list_clear(struct entries *list)
 {
     list->sum = 0;
     list->head = list->tail = list->free = list->taken = 0;
 }
 
-uint64_t entries_live(const struct span_change *change, const struct entries *list, uint64_t now_ns,
-                      uint32_t *first)
+uint64_t expiry_list_live(const struct span_change *change, const struct entries *list,
+                          uint64_t now_ns, uint32_t *first)
 {
     struct entry entry;
     uint64_t sum = list->sum;
@@ -91,54 +91,54 @@ uint64_t entries_live(const struct span_change *change, const struct entries *li
     *first = 0;
     if (list->tail == 0)
         return 0;
-    entries_read(change, list->tail, &entry);
+    expiry_list_read(change, list->tail, &entry);
     if (entry.expiry_ns <= now_ns)
         return 0;
     for (*first = list->head;; *first = entry.next) { /* ends at the tail */
-        entries_read(change, *first, &entry);
+        expiry_list_read(change, *first, &entry);
         if (entry.expiry_ns > now_ns)
             return sum;
         sum -= entry.cost;
     }
 }
 
-void entries_purge(const struct span_change *change, struct entries *list, uint64_t now_ns)
+void expiry_list_purge(const struct span_change *change, struct entries *list, uint64_t now_ns)
 {
     uint32_t first;
-    uint64_t live = entries_live(change, list, now_ns, &first);
+    uint64_t live = expiry_list_live(change, list, now_ns, &first);
     struct entry entry;
 
     if (first == 0) {
-        entries_clear(list);
+        expiry_list_clear(list);
         return;
     }
     if (first == list->head)
         return;
     /* The expired ones are a chain already: hang it before the free ones. */
-    entries_read(change, first, &entry);
-    entries_set_next(change, list, entry.previous, list->free);
-    entries_set_previous(change, list, first, 0);
+    expiry_list_read(change, first, &entry);
+    expiry_list_set_next(change, list, entry.previous, list->free);
+    expiry_list_set_previous(change, list, first, 0);
     list->free = list->head;
     list->head = first;
     list->sum = live;
 }
 
-static uint32_t entries_take(const struct span_change *change, struct entries *list)
+static uint32_t expiry_list_take(const struct span_change *change, struct entries *list)
 {
     struct entry entry;
     uint32_t n = list->free;
 
     if (n == 0)
         return list->taken < list->capacity ? ++list->taken : 0;
-    entries_read(change, n, &entry);
+    expiry_list_read(change, n, &entry);
     list->free = entry.next;
     return n;
 }
 
-uint32_t entries_insert(const struct span_change *change, struct entries *list, uint64_t expiry_ns,
-                        uint64_t cost)
+uint32_t expiry_list_insert(const struct span_change *change, struct entries *list,
+                            uint64_t expiry_ns, uint64_t cost)
 {
-    uint32_t n = entries_take(change, list);
+    uint32_t n = expiry_list_take(change, list);
     struct entry entry, before;
 
     if (n == 0)
@@ -147,74 +147,75 @@ uint32_t entries_insert(const struct span_change *change, struct entries *list, 
     entry.next = 0;
     entry.previous = list->tail;
     while (entry.previous != 0) {
-        entries_read(change, entry.previous, &before);
+        expiry_list_read(change, entry.previous, &before);
         if (before.expiry_ns <= expiry_ns)
             break;
         entry.next = entry.previous;
         entry.previous = before.previous;
     }
-    span_write(change, entries_word(n), expiry_ns);
-    entries_write_links(change, n, &entry);
-    entries_set_next(change, list, entry.previous, n);
-    entries_set_previous(change, list, entry.next, n);
+    span_write(change, expiry_list_word(n), expiry_ns);
+    expiry_list_write_links(change, n, &entry);
+    expiry_list_set_next(change, list, entry.previous, n);
+    expiry_list_set_previous(change, list, entry.next, n);
     list->sum += entry.cost;
     return n;
 }
 
-void entries_unlink(const struct span_change *change, struct entries *list, uint32_t n)
+void expiry_list_unlink(const struct span_change *change, struct entries *list, uint32_t n)
 {
     struct entry entry;
 
-    entries_read(change, n, &entry);
-    entries_set_next(change, list, entry.previous, entry.next);
-    entries_set_previous(change, list, entry.next, entry.previous);
+    expiry_list_read(change, n, &entry);
+    expiry_list_set_next(change, list, entry.previous, entry.next);
+    expiry_list_set_previous(change, list, entry.next, entry.previous);
     list->sum -= entry.cost;
     entry.next = list->free;
-    entries_write_links(change, n, &entry);
+    expiry_list_write_links(change, n, &entry);
     list->free = n;
     if (list->head == 0)
-        entries_clear(list);
+        expiry_list_clear(list);
 }
 
-void entries_give_back(const struct span_change *change, struct entries *list, uint32_t n,
-                       uint64_t cost)
+void expiry_list_give_back(const struct span_change *change, struct entries *list, uint32_t n,
+                           uint64_t cost)
 {
     struct entry entry;
 
-    entries_read(change, n, &entry);
+    expiry_list_read(change, n, &entry);
     if (cost >= entry.cost) {
-        entries_unlink(change, list, n);
+        expiry_list_unlink(change, list, n);
         return;
     }
     entry.cost -= cost;
     list->sum -= cost;
-    entries_write_links(change, n, &entry);
+    expiry_list_write_links(change, n, &entry);
 }
 
 /* When enough has expired for `room` to be what is left in use: the expiry of the entry that goes
  * last until then. Something live is in the way. */
-static uint64_t entries_retry_at(const struct span_change *change, uint32_t first, uint64_t excess)
+static uint64_t expiry_list_retry_at(const struct span_change *change, uint32_t first,
+                                     uint64_t excess)
 {
     struct entry entry;
 
     for (uint32_t n = first;; n = entry.next) {
-        entries_read(change, n, &entry);
+        expiry_list_read(change, n, &entry);
         if (entry.cost >= excess || entry.next == 0)
             return entry.expiry_ns;
         excess -= entry.cost;
     }
 }
 
-void entries_report(const struct weir_limit *limit, const uint64_t *span,
-                    const struct weir_use *use, struct weir_report *report)
+void expiry_list_report(const struct weir_limit *limit, const uint64_t *span,
+                        const struct weir_use *use, struct weir_report *report)
 {
     const struct span_change read_only = {.span = span};
     struct entries list;
     uint32_t first;
-    uint64_t rate = limit->spec.rate, fresh_at_ns = entries_fresh_at(limit, span);
+    uint64_t rate = limit->spec.rate, fresh_at_ns = expiry_list_fresh_at(limit, span);
 
-    entries_load(limit, &read_only, &list);
-    uint64_t used = entries_live(&read_only, &list, use->now_ns, &first);
+    expiry_list_load(limit, &read_only, &list);
+    uint64_t used = expiry_list_live(&read_only, &list, use->now_ns, &first);
 
     report->limit = rate;
     report->remaining = used < rate ? rate - used : 0;
@@ -224,58 +225,58 @@ void entries_report(const struct weir_limit *limit, const uint64_t *span,
         report->retry_after_ns = WEIR_NEVER;
     else if (used + use->cost > rate)
         report->retry_after_ns =
-            entries_retry_at(&read_only, first, used + use->cost - rate) - use->now_ns;
+            expiry_list_retry_at(&read_only, first, used + use->cost - rate) - use->now_ns;
 }
 
-uint64_t entries_fresh_at(const struct weir_limit *limit, const uint64_t *span)
+uint64_t expiry_list_fresh_at(const struct weir_limit *limit, const uint64_t *span)
 {
     const struct span_change read_only = {.span = span};
     struct entries list;
     struct entry entry;
 
-    entries_load(limit, &read_only, &list);
+    expiry_list_load(limit, &read_only, &list);
     if (list.tail == 0)
         return 0;
-    entries_read(&read_only, list.tail, &entry);
+    expiry_list_read(&read_only, list.tail, &entry);
     return entry.expiry_ns;
 }
 
-uint32_t entries_span_words(const struct weir_limit *limit, const uint64_t *span)
+uint32_t expiry_list_span_words(const struct weir_limit *limit, const uint64_t *span)
 {
     const struct span_change read_only = {.span = span};
     struct entries list;
 
-    entries_load(limit, &read_only, &list);
-    return entries_words(list.capacity);
+    expiry_list_load(limit, &read_only, &list);
+    return expiry_list_words(list.capacity);
 }
 
-bool entries_fit(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
-                 uint32_t count)
+bool expiry_list_fit(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+                     uint32_t count)
 {
     const struct span_change read_only = {.span = span};
     struct entries list;
     struct entry entry;
     uint32_t first, free;
 
-    entries_load(limit, &read_only, &list);
+    expiry_list_load(limit, &read_only, &list);
     free = list.capacity - list.taken;
-    if (free >= count || list.capacity >= entries_most(limit))
+    if (free >= count || list.capacity >= expiry_list_most(limit))
         return true;
-    if (entries_live(&read_only, &list, now_ns, &first) == 0)
+    if (expiry_list_live(&read_only, &list, now_ns, &first) == 0)
         return count <= list.capacity;
     for (uint32_t n = list.free; n != 0 && free < count; n = entry.next, free++)
-        entries_read(&read_only, n, &entry);
+        expiry_list_read(&read_only, n, &entry);
     for (uint32_t n = list.head; n != first && free < count; n = entry.next, free++)
-        entries_read(&read_only, n, &entry);
+        expiry_list_read(&read_only, n, &entry);
     return free >= count;
 }
 
 /* How many entries are live is not written down: at most as many as were ever taken, and at most as
  * many as their costs together. */
-uint32_t entries_need(const struct weir_span_source *source, const struct weir_limit *to,
-                      uint32_t count)
+uint32_t expiry_list_need(const struct weir_span_source *source, const struct weir_limit *to,
+                          uint32_t count)
 {
-    uint32_t most = entries_most(to);
+    uint32_t most = expiry_list_most(to);
     uint64_t entries = count;
 
     if (source != NULL) {
@@ -283,34 +284,34 @@ uint32_t entries_need(const struct weir_span_source *source, const struct weir_l
         struct entries list;
         uint32_t first;
 
-        entries_load(source->limit, &read_only, &list);
+        expiry_list_load(source->limit, &read_only, &list);
 
-        uint64_t live = entries_live(&read_only, &list, source->now_ns, &first);
+        uint64_t live = expiry_list_live(&read_only, &list, source->now_ns, &first);
 
         entries += live < list.taken ? live : list.taken;
     }
-    return entries_words(entries == 0 ? 1 : entries < most ? (uint32_t)entries : most);
+    return expiry_list_words(entries == 0 ? 1 : entries < most ? (uint32_t)entries : most);
 }
 
 /* Adds to the newest entry and makes it expire at `expiry_ns`, not before its old expiry. */
-static void entries_add_to_tail(const struct span_change *change, struct entries *list,
-                                uint64_t expiry_ns, uint64_t cost)
+static void expiry_list_add_to_tail(const struct span_change *change, struct entries *list,
+                                    uint64_t expiry_ns, uint64_t cost)
 {
     struct entry entry;
 
-    entries_read(change, list->tail, &entry);
+    expiry_list_read(change, list->tail, &entry);
     if (cost > UINT32_MAX - entry.cost)
         cost = UINT32_MAX - entry.cost;
     entry.cost += cost;
     list->sum += cost;
-    span_write(change, entries_word(list->tail), expiry_ns);
-    entries_write_links(change, list->tail, &entry);
+    span_write(change, expiry_list_word(list->tail), expiry_ns);
+    expiry_list_write_links(change, list->tail, &entry);
 }
 
 /* In order. Where there is less room, the oldest keep their entries and all the others become one,
  * which expires with the newest: nothing is forgotten, and nothing expires early. */
-void entries_resize(const struct weir_span_source *source, const struct weir_limit *to,
-                    uint64_t *out, uint32_t words)
+void expiry_list_resize(const struct weir_span_source *source, const struct weir_limit *to,
+                        uint64_t *out, uint32_t words)
 {
     const struct span_change old = {.span = source->span}, made = {.span = out, .plain = out};
     struct entries from, list;
@@ -318,31 +319,32 @@ void entries_resize(const struct weir_span_source *source, const struct weir_lim
     uint32_t first;
 
     if (words > 0) {
-        uint32_t room = (words - ENTRIES_HEADER_WORDS) / ENTRIES_STRIDE, most = entries_most(to);
+        uint32_t room = (words - ENTRIES_HEADER_WORDS) / ENTRIES_STRIDE,
+                 most = expiry_list_most(to);
 
         out[1] = (uint64_t)(room < most ? room : most) << ENTRIES_ROOM_SHIFT;
     }
-    entries_load(source->limit, &old, &from);
-    entries_load(to, &made, &list);
-    entries_live(&old, &from, source->now_ns, &first);
+    expiry_list_load(source->limit, &old, &from);
+    expiry_list_load(to, &made, &list);
+    expiry_list_live(&old, &from, source->now_ns, &first);
     for (uint32_t n = first; n != 0; n = entry.next) {
-        entries_read(&old, n, &entry);
+        expiry_list_read(&old, n, &entry);
 
-        uint32_t copy = entries_insert(&made, &list, entry.expiry_ns, entry.cost);
+        uint32_t copy = expiry_list_insert(&made, &list, entry.expiry_ns, entry.cost);
 
         if (copy == 0) {
-            entries_add_to_tail(&made, &list, entry.expiry_ns, entry.cost);
+            expiry_list_add_to_tail(&made, &list, entry.expiry_ns, entry.cost);
             copy = list.tail;
         }
         for (uint32_t i = 2; i < ENTRIES_STRIDE; i++)
-            out[entries_word(copy) + i] = source->span[entries_word(n) + i];
+            out[expiry_list_word(copy) + i] = source->span[expiry_list_word(n) + i];
     }
-    entries_store(&made, &list);
+    expiry_list_store(&made, &list);
 }
 
 /* The list runs forwards and backwards over different entries that were taken, in the order of
  * their expiry, with a cost each that make the sum; and the free ones are all the others. */
-bool entries_valid(const struct weir_limit *limit, const uint64_t *span)
+bool expiry_list_valid(const struct weir_limit *limit, const uint64_t *span)
 {
     const struct span_change read_only = {.span = span};
     struct entries list;
@@ -350,14 +352,14 @@ bool entries_valid(const struct weir_limit *limit, const uint64_t *span)
     uint64_t sum = 0, expiry_ns = 0;
     uint32_t left, previous = 0;
 
-    entries_load(limit, &read_only, &list);
-    if (list.taken > list.capacity || list.capacity > entries_most(limit))
+    expiry_list_load(limit, &read_only, &list);
+    if (list.taken > list.capacity || list.capacity > expiry_list_most(limit))
         return false;
     left = list.taken;
     for (uint32_t n = list.head; n != 0; n = entry.next, left--) {
         if (n > list.taken || left == 0)
             return false;
-        entries_read(&read_only, n, &entry);
+        expiry_list_read(&read_only, n, &entry);
         if (entry.previous != previous || entry.expiry_ns < expiry_ns || entry.cost == 0)
             return false;
         sum += entry.cost;
@@ -369,7 +371,7 @@ bool entries_valid(const struct weir_limit *limit, const uint64_t *span)
     for (uint32_t n = list.free; n != 0; n = entry.next, left--) {
         if (n > list.taken || left == 0)
             return false;
-        entries_read(&read_only, n, &entry);
+        expiry_list_read(&read_only, n, &entry);
     }
     return left == 0;
 }

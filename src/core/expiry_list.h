@@ -23,7 +23,7 @@
 #define ENTRIES_HEADER_WORDS 2
 #define ENTRIES_STRIDE 4
 
-/* Most words that one entries_unlink writes, the header's two not counted. */
+/* Most words that one expiry_list_unlink writes, the header's two not counted. */
 #define ENTRIES_UNLINK_EDITS 3
 
 struct entries {
@@ -39,57 +39,57 @@ struct entry {
 };
 
 /* A limit of N = 0 has room for one entry, for debits. */
-static inline uint32_t entries_most(const struct weir_limit *limit)
+static inline uint32_t expiry_list_most(const struct weir_limit *limit)
 {
     return limit->spec.rate > 0 ? (uint32_t)limit->spec.rate : 1;
 }
 
 /* Words of a span that has room for so many entries. */
-static inline uint32_t entries_words(uint32_t entries)
+static inline uint32_t expiry_list_words(uint32_t entries)
 {
     return ENTRIES_HEADER_WORDS + ENTRIES_STRIDE * entries;
 }
 
-static inline uint32_t entries_word(uint32_t n)
+static inline uint32_t expiry_list_word(uint32_t n)
 {
-    return entries_words(n - 1);
+    return expiry_list_words(n - 1);
 }
 
-void entries_load(const struct weir_limit *limit, const struct span_change *change,
-                  struct entries *list);
-void entries_store(const struct span_change *change, const struct entries *list);
-void entries_read(const struct span_change *change, uint32_t n, struct entry *entry);
+void expiry_list_load(const struct weir_limit *limit, const struct span_change *change,
+                      struct entries *list);
+void expiry_list_store(const struct span_change *change, const struct entries *list);
+void expiry_list_read(const struct span_change *change, uint32_t n, struct entry *entry);
 
 /* The sum of the costs that have not expired at `now_ns`; *first becomes the first of them. */
-uint64_t entries_live(const struct span_change *change, const struct entries *list, uint64_t now_ns,
-                      uint32_t *first);
+uint64_t expiry_list_live(const struct span_change *change, const struct entries *list,
+                          uint64_t now_ns, uint32_t *first);
 
 /* Unlinks what has expired. */
-void entries_purge(const struct span_change *change, struct entries *list, uint64_t now_ns);
+void expiry_list_purge(const struct span_change *change, struct entries *list, uint64_t now_ns);
 
 /* Takes a free entry and links it behind all that do not expire later. Returns its number; 0 when
  * none is free. The words of a lease are the caller's. */
-uint32_t entries_insert(const struct span_change *change, struct entries *list, uint64_t expiry_ns,
-                        uint64_t cost);
+uint32_t expiry_list_insert(const struct span_change *change, struct entries *list,
+                            uint64_t expiry_ns, uint64_t cost);
 
-void entries_unlink(const struct span_change *change, struct entries *list, uint32_t n);
+void expiry_list_unlink(const struct span_change *change, struct entries *list, uint32_t n);
 
 /* Gives back at most what the entry has, and unlinks it when that was all. */
-void entries_give_back(const struct span_change *change, struct entries *list, uint32_t n,
-                       uint64_t cost);
+void expiry_list_give_back(const struct span_change *change, struct entries *list, uint32_t n,
+                           uint64_t cost);
 
-void entries_report(const struct weir_limit *limit, const uint64_t *span,
-                    const struct weir_use *use, struct weir_report *report);
-bool entries_valid(const struct weir_limit *limit, const uint64_t *span);
-uint64_t entries_fresh_at(const struct weir_limit *limit, const uint64_t *span);
+void expiry_list_report(const struct weir_limit *limit, const uint64_t *span,
+                        const struct weir_use *use, struct weir_report *report);
+bool expiry_list_valid(const struct weir_limit *limit, const uint64_t *span);
+uint64_t expiry_list_fresh_at(const struct weir_limit *limit, const uint64_t *span);
 
 /* See weir_span_words, weir_span_fits, weir_span_needs and weir_span_resize. */
-uint32_t entries_span_words(const struct weir_limit *limit, const uint64_t *span);
-bool entries_fit(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
-                 uint32_t count);
-uint32_t entries_need(const struct weir_span_source *source, const struct weir_limit *to,
-                      uint32_t count);
-void entries_resize(const struct weir_span_source *source, const struct weir_limit *to,
-                    uint64_t *out, uint32_t words);
+uint32_t expiry_list_span_words(const struct weir_limit *limit, const uint64_t *span);
+bool expiry_list_fit(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
+                     uint32_t count);
+uint32_t expiry_list_need(const struct weir_span_source *source, const struct weir_limit *to,
+                          uint32_t count);
+void expiry_list_resize(const struct weir_span_source *source, const struct weir_limit *to,
+                        uint64_t *out, uint32_t words);
 
 #endif

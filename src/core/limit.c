@@ -253,7 +253,7 @@ int weir_limit_init(struct weir_limit *limit, const struct weir_limit_spec *spec
         if (spec->algorithm == WEIR_SLIDING_LOG)
             made.span_words = log_words(&made);
         else if (spec->algorithm == WEIR_CONCURRENCY)
-            made.span_words = entries_words(entries_most(&made));
+            made.span_words = expiry_list_words(expiry_list_most(&made));
         else if (spec->algorithm == WEIR_QUOTA)
             err = limit_init_quota(&made, reason);
         else

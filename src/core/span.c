@@ -75,7 +75,7 @@ void weir_span_report(const struct weir_limit *limit, const uint64_t *span,
     else if (limit->spec.algorithm == WEIR_SLIDING_LOG)
         log_report(limit, span, use, report);
     else
-        entries_report(limit, span, use, report);
+        expiry_list_report(limit, span, use, report);
     if (allowed)
         report->retry_after_ns = 0;
 }
@@ -86,7 +86,7 @@ uint64_t weir_span_fresh_at(const struct weir_limit *limit, const uint64_t *span
         return segments_fresh_at(limit, span);
     if (limit->spec.algorithm == WEIR_SLIDING_LOG)
         return log_fresh_at(limit, span);
-    return entries_fresh_at(limit, span);
+    return expiry_list_fresh_at(limit, span);
 }
 
 bool weir_span_valid(const struct weir_limit *limit, const uint64_t *span)
@@ -95,7 +95,7 @@ bool weir_span_valid(const struct weir_limit *limit, const uint64_t *span)
         return segments_valid(limit, span);
     if (limit->spec.algorithm == WEIR_SLIDING_LOG)
         return log_valid(limit, span);
-    return entries_valid(limit, span);
+    return expiry_list_valid(limit, span);
 }
 
 uint32_t weir_span_words(const struct weir_limit *limit, const uint64_t *span)
@@ -103,7 +103,7 @@ uint32_t weir_span_words(const struct weir_limit *limit, const uint64_t *span)
     if (limit->spec.algorithm == WEIR_SLIDING_LOG)
         return log_span_words(limit, span);
     if (limit->spec.algorithm == WEIR_CONCURRENCY)
-        return entries_span_words(limit, span);
+        return expiry_list_span_words(limit, span);
     return limit->span_words;
 }
 
@@ -113,7 +113,7 @@ bool weir_span_fits(const struct weir_limit *limit, const uint64_t *span, uint64
     if (limit->spec.algorithm == WEIR_SLIDING_LOG)
         return log_fits(limit, span, now_ns, cost);
     if (limit->spec.algorithm == WEIR_CONCURRENCY)
-        return entries_fit(limit, span, now_ns, cost > 0 ? count : 0);
+        return expiry_list_fit(limit, span, now_ns, cost > 0 ? count : 0);
     return true;
 }
 
@@ -130,7 +130,7 @@ uint32_t weir_span_needs(const struct weir_span_source *source, const struct wei
     if (to->spec.algorithm == WEIR_SLIDING_LOG)
         return log_needs(span_source(source, to), to, cost);
     if (to->spec.algorithm == WEIR_CONCURRENCY)
-        return entries_need(span_source(source, to), to, cost > 0 ? count : 0);
+        return expiry_list_need(span_source(source, to), to, cost > 0 ? count : 0);
     return to->span_words;
 }
 
@@ -146,7 +146,7 @@ void weir_span_resize(const struct weir_span_source *source, const struct weir_l
     if (to->spec.algorithm == WEIR_SLIDING_LOG) {
         log_resize(source != NULL ? source : &fresh, to, out, words);
     } else if (to->spec.algorithm == WEIR_CONCURRENCY) {
-        entries_resize(source != NULL ? source : &fresh, to, out, words);
+        expiry_list_resize(source != NULL ? source : &fresh, to, out, words);
     } else if (source != NULL) { /* only N differs: the counters stay */
         for (uint32_t i = 0; i < to->span_words; i++)
             out[i] = source->span[i];

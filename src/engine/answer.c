@@ -2,10 +2,10 @@
 #include "engine/borrow.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
-#include "engine/pool.h"
 #include "engine/lease_token.h"
+#include "engine/pool.h"
 
-_Static_assert(WEIR_TICKET_TEXT_MAX < WEIR_LEASE_TOKEN_MAX, "a token and its NUL fit");
+_Static_assert(WEIR_LEASE_TOKEN_TEXT_MAX < WEIR_LEASE_TOKEN_MAX, "a token and its NUL fit");
 
 /* When a cost of 1 is admitted. */
 static uint64_t next_ns(const struct weir_check *check, const struct weir_outcome *outcome,
@@ -118,15 +118,15 @@ static uint64_t retry_after(const struct weir_decision *decision, const struct w
 }
 
 /* Adds what names the state of a check whose limit gave a lease. */
-static void add_lease(struct weir_ticket *ticket, const struct weir_store *lender,
+static void add_lease(struct weir_lease_fields *ticket, const struct weir_store *lender,
                       const struct weir_check *check)
 {
-    bool named = ticket->place != WEIR_TICKET_LOCAL && lender->ops->name_of != NULL;
+    bool named = ticket->place != WEIR_LEASE_TOKEN_LOCAL && lender->ops->name_of != NULL;
     if (named) {
         struct weir_store_name name;
-        ticket->place = WEIR_TICKET_ELSEWHERE;
+        ticket->place = WEIR_LEASE_TOKEN_REMOTE;
         lender->ops->name_of(lender, check, &name);
-        weir_ticket_add_name(ticket, &name);
+        weir_lease_token_add_name(ticket, &name);
     } else {
         ticket->hash[ticket->count][0] = check->hash[0];
         ticket->hash[ticket->count++][1] = check->hash[1];
@@ -140,7 +140,7 @@ static bool asks_for_lease(const struct weir_check *check)
 }
 
 /* Adds the states of checks that may have given a lease: each once. */
-static void add_possible(struct weir_ticket *ticket, const struct weir_store *lender,
+static void add_possible(struct weir_lease_fields *ticket, const struct weir_store *lender,
                          const struct weir_check *checks, uint16_t count)
 {
     for (uint16_t i = 0; i < count; i++) {
@@ -158,7 +158,7 @@ static void add_possible(struct weir_ticket *ticket, const struct weir_store *le
 
 /* A repeat does not know which try was charged. So its token, and that of the request it repeats,
  * name the states of both. */
-static void add_both_tries(struct weir_ticket *ticket, const struct weir_decision *decision)
+static void add_both_tries(struct weir_lease_fields *ticket, const struct weir_decision *decision)
 {
     const struct weir_entry *entry = weir_entry_of(decision);
     struct weir_decision own;
@@ -170,10 +170,10 @@ static void add_both_tries(struct weir_ticket *ticket, const struct weir_decisio
 
 static struct weir_bytes write_lease(const struct weir_decision *decision, char *text)
 {
-    struct weir_ticket ticket; /* not cleared: 800 bytes that nearly no answer needs */
+    struct weir_lease_fields ticket; /* not cleared: 800 bytes that nearly no answer needs */
     bool local = decision->source == WEIR_SOURCE_LOCAL;
     ticket.id = decision->lease.id;
-    ticket.place = local ? WEIR_TICKET_LOCAL : WEIR_TICKET_TABLE;
+    ticket.place = local ? WEIR_LEASE_TOKEN_LOCAL : WEIR_LEASE_TOKEN_TABLE;
     ticket.count = 0;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
@@ -186,7 +186,7 @@ static struct weir_bytes write_lease(const struct weir_decision *decision, char 
     if (__builtin_expect(weir_entry_of(decision)->borrow != NULL, 0) &&
         (decision->checks[decision->count - 1].flags & WEIR_CHECK_ONCE) != 0)
         add_both_tries(&ticket, decision);
-    return (struct weir_bytes){text, weir_ticket_write(&ticket, text)};
+    return (struct weir_bytes){text, weir_lease_token_write(&ticket, text)};
 }
 
 void weir_engine_answer(const struct weir_decision *decision, struct weir_answer *answer,

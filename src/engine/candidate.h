@@ -1,5 +1,5 @@
-/* Candidates at the engine: after a decision on a limit that has one (rules/charge/candidate.h), the
- * candidate decides the same request, in shadow, and what differs is counted.
+/* Candidates at the engine: after a decision on a limit that has one (rules/charge/candidate.h),
+ * the candidate decides the same request, in shadow, and what differs is counted.
  *
  *   decision concluded
  *     └▶ a decision of the engine's own, for which nobody waits: in the next round of the same run

@@ -22,7 +22,7 @@ static int open_tokens(struct weir_engine *engine, const struct weir_rules *rule
 static int open_parts(struct weir_engine *engine, const struct weir_engine_options *options,
                       uint32_t decisions)
 {
-    int err = weir_offenders_open(&engine->offenders);
+    int err = weir_top_denied_open(&engine->offenders);
     if (err == 0)
         err = open_tokens(engine, options->rules);
     if (err < 0)
@@ -55,7 +55,7 @@ static void close_parts(struct weir_engine *engine)
     free(engine->batch);
     free(engine->queue);
     weir_pool_close(&engine->pool);
-    weir_offenders_close(engine->offenders);
+    weir_top_denied_close(engine->offenders);
     weir_tokens_close(engine->tokens);
     pthread_mutex_destroy(&engine->readers);
     free(engine);
@@ -372,7 +372,7 @@ const struct weir_token_counters *weir_engine_tokens(const struct weir_engine *e
     return &engine->token_counters;
 }
 
-struct weir_offenders *weir_engine_offenders(const struct weir_engine *engine)
+struct weir_top_denied *weir_engine_top_denied(const struct weir_engine *engine)
 {
     return engine->offenders;
 }

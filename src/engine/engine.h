@@ -32,7 +32,7 @@
  * Taking one from an empty pool returns NULL and the front end answers "overloaded".
  * Threads: one engine per worker; the rules are swapped by weir_engine_set_rules between turns.
  * Other threads may call weir_engine_find_counters and read what it returns, and use
- * weir_engine_offenders.
+ * weir_engine_top_denied.
  */
 #ifndef WEIR_ENGINE_ENGINE_H
 #define WEIR_ENGINE_ENGINE_H
@@ -42,10 +42,10 @@
 #include "engine/candidate.h"
 #include "engine/top_denied.h"
 #include "engine/warning.h"
-#include "rules/match/key_values.h"
 #include "rules/charge/idempotency.h"
-#include "rules/rules.h"
 #include "rules/identity/tokens.h"
+#include "rules/match/key_values.h"
+#include "rules/rules.h"
 #include "store/store.h"
 
 struct weir_engine;
@@ -68,8 +68,8 @@ struct weir_engine_options {
     uint64_t lease_seed; /* where its count of leases starts; another for every engine of a table */
     weir_engine_done done;
     void *done_context;
-    struct weir_directory *directory; /* of callers kept elsewhere (rules/identity/caller.h); borrowed; NULL:
-                                         none */
+    struct weir_directory *directory; /* of callers kept elsewhere (rules/identity/caller.h);
+                                         borrowed; NULL: none */
     weir_engine_warn warn;            /* NULL: warnings are nobody's */
     void *warn_context;
     weir_engine_trial tried; /* see candidate.h; may be NULL */
@@ -236,6 +236,6 @@ const struct weir_engine_failures *weir_engine_failures(const struct weir_engine
 const struct weir_token_counters *weir_engine_tokens(const struct weir_engine *engine);
 
 /* This worker's sketch of the keys denied most. */
-struct weir_offenders *weir_engine_offenders(const struct weir_engine *engine);
+struct weir_top_denied *weir_engine_top_denied(const struct weir_engine *engine);
 
 #endif

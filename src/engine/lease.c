@@ -1,7 +1,7 @@
 /* Leases: who gave one, ending it by its token, and ending those that nobody will hear of; see
  * engine.h */
-#include "engine/state.h"
 #include "engine/lease_token.h"
+#include "engine/state.h"
 
 static bool asks_for_lease(const struct weir_check *check)
 {
@@ -23,9 +23,9 @@ bool weir_lease_wanted(const struct weir_decision *decision)
 bool weir_place_is_local(const struct weir_engine *engine, uint8_t place)
 {
     bool table = engine->store->ops->name_of == NULL;
-    if (place == WEIR_TICKET_LOCAL)
+    if (place == WEIR_LEASE_TOKEN_LOCAL)
         return engine->local != NULL || !table;
-    return place == WEIR_TICKET_TABLE ? !table : table;
+    return place == WEIR_LEASE_TOKEN_TABLE ? !table : table;
 }
 
 /* A check that names a state and no limit; the digest lives as long as the decision. */
@@ -42,8 +42,8 @@ int weir_engine_apply_lease(struct weir_engine *engine, struct weir_decision *de
                             struct weir_bytes token)
 {
     struct weir_entry *entry = weir_entry_of(decision);
-    struct weir_ticket lease;
-    int err = weir_ticket_read(&lease, token);
+    struct weir_lease_fields lease;
+    int err = weir_lease_token_read(&lease, token);
     if (err < 0)
         return err;
     decision->count = lease.count;
@@ -54,8 +54,8 @@ int weir_engine_apply_lease(struct weir_engine *engine, struct weir_decision *de
         struct weir_store_name name = {.tag = lease.tag[i]};
         decision->checks[i] =
             (struct weir_check){.hash = {lease.hash[i][0], lease.hash[i][1]}, .rule = UINT32_MAX};
-        weir_ticket_digest(&lease, i, name.digest);
-        if (lease.place == WEIR_TICKET_ELSEWHERE)
+        weir_lease_token_digest(&lease, i, name.digest);
+        if (lease.place == WEIR_LEASE_TOKEN_REMOTE)
             set_named(decision, i, &name);
     }
     return 0;

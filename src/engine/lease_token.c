@@ -24,47 +24,47 @@ uint64_t weir_lease_draw(const uint64_t secret[2], uint64_t *counter)
     return hash[0];
 }
 
-static int limit_bytes(const struct weir_ticket *ticket)
+static int limit_bytes(const struct weir_lease_fields *ticket)
 {
-    return ticket->place == WEIR_TICKET_ELSEWHERE ? NAME_BYTES : HASH_BYTES;
+    return ticket->place == WEIR_LEASE_TOKEN_REMOTE ? NAME_BYTES : HASH_BYTES;
 }
 
-void weir_ticket_digest(const struct weir_ticket *ticket, uint16_t i,
-                        unsigned char digest[WEIR_STORE_DIGEST])
+void weir_lease_token_digest(const struct weir_lease_fields *ticket, uint16_t i,
+                             unsigned char digest[WEIR_STORE_DIGEST])
 {
     weir_put64(digest, ticket->hash[i][0]);
     weir_put64(digest + 8, ticket->hash[i][1]);
 }
 
-void weir_ticket_add_name(struct weir_ticket *ticket, const struct weir_store_name *name)
+void weir_lease_token_add_name(struct weir_lease_fields *ticket, const struct weir_store_name *name)
 {
     ticket->tag[ticket->count] = name->tag;
     ticket->hash[ticket->count][0] = weir_get64(name->digest);
     ticket->hash[ticket->count++][1] = weir_get64(name->digest + 8);
 }
 
-size_t weir_ticket_write(const struct weir_ticket *ticket, char *text)
+size_t weir_lease_token_write(const struct weir_lease_fields *ticket, char *text)
 {
-    unsigned char bytes[WEIR_TICKET_BYTES_MAX];
+    unsigned char bytes[WEIR_LEASE_TOKEN_BYTES_MAX];
     size_t size = HEAD_BYTES;
     bytes[0] = ticket->place;
     weir_put64(bytes + 1, ticket->id);
     for (uint16_t i = 0; i < ticket->count; i++, size += HASH_BYTES) {
-        if (ticket->place == WEIR_TICKET_ELSEWHERE) {
+        if (ticket->place == WEIR_LEASE_TOKEN_REMOTE) {
             weir_put64(bytes + size, ticket->tag[i]);
             size += NAME_BYTES - HASH_BYTES;
         }
-        weir_ticket_digest(ticket, i, bytes + size);
+        weir_lease_token_digest(ticket, i, bytes + size);
     }
     return weir_base64url_write(bytes, size, text);
 }
 
 /* Reads the limit at `bytes`. Returns whether it is another than all before. */
-static bool read_limit(struct weir_ticket *ticket, const unsigned char *bytes)
+static bool read_limit(struct weir_lease_fields *ticket, const unsigned char *bytes)
 {
     uint16_t last = ticket->count++;
     ticket->tag[last] = 0;
-    if (ticket->place == WEIR_TICKET_ELSEWHERE) {
+    if (ticket->place == WEIR_LEASE_TOKEN_REMOTE) {
         ticket->tag[last] = weir_get64(bytes);
         bytes += NAME_BYTES - HASH_BYTES;
     }
@@ -77,13 +77,13 @@ static bool read_limit(struct weir_ticket *ticket, const unsigned char *bytes)
     return true;
 }
 
-int weir_ticket_read(struct weir_ticket *ticket, struct weir_bytes text)
+int weir_lease_token_read(struct weir_lease_fields *ticket, struct weir_bytes text)
 {
-    unsigned char bytes[WEIR_TICKET_BYTES_MAX];
-    if (text.size > WEIR_TICKET_TEXT_MAX)
+    unsigned char bytes[WEIR_LEASE_TOKEN_BYTES_MAX];
+    if (text.size > WEIR_LEASE_TOKEN_TEXT_MAX)
         return WEIR_ERR_SYNTAX;
     int size = (int)weir_base64url_read(text, bytes);
-    if (size < HEAD_BYTES || bytes[0] >= WEIR_TICKET_PLACES)
+    if (size < HEAD_BYTES || bytes[0] >= WEIR_LEASE_TOKEN_PLACES)
         return WEIR_ERR_SYNTAX;
     ticket->place = bytes[0];
     ticket->id = weir_get64(bytes + 1);

@@ -1,4 +1,5 @@
-/* Lookups: decisions that wait until a directory (rules/identity/caller.h) has found out who is calling.
+/* Lookups: decisions that wait until a directory (rules/identity/caller.h) has found out who is
+ * calling.
  *
  *   apply_rules ── WEIR_ERR_PENDING ──▶ a copy of the request, tied to the decision
  *   apply_once, apply_reservation       are remembered
@@ -21,8 +22,8 @@
 #define WEIR_ENGINE_LOOKUP_H
 
 #include "engine/pool.h"
-#include "rules/identity/caller.h"
 #include "rules/charge/idempotency.h"
+#include "rules/identity/caller.h"
 
 /* What a request of a front end holds at most is less: 64 KiB of head, 1 MiB of body by its own
  * limits, of which the rules read a few values. */

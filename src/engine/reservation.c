@@ -88,8 +88,8 @@ long weir_reservation_write(const struct weir_reservation *reservation, const ui
     weir_put64(bytes + 25, reservation->estimate);
     bytes[33] = (unsigned char)reservation->count;
     for (uint16_t i = 0; i < reservation->count && at != NULL; i++)
-        at =
-            pack_part(&reservation->parts[i], reservation->place == WEIR_TICKET_ELSEWHERE, at, end);
+        at = pack_part(&reservation->parts[i], reservation->place == WEIR_LEASE_TOKEN_REMOTE, at,
+                       end);
     if (at == NULL)
         return WEIR_ERR_TOO_LARGE;
     sign(secret, bytes, (size_t)(at - bytes), at);
@@ -130,10 +130,10 @@ static bool unpack(struct weir_reservation *reservation, const unsigned char *by
     reservation->ends_at_ns = weir_get64(bytes + 17);
     reservation->estimate = weir_get64(bytes + 25);
     reservation->count = bytes[33];
-    if (bytes[0] >> 4 != VERSION || reservation->place >= WEIR_TICKET_PLACES ||
+    if (bytes[0] >> 4 != VERSION || reservation->place >= WEIR_LEASE_TOKEN_PLACES ||
         reservation->count >= WEIR_CHECKS_MAX)
         return false;
-    bool named = reservation->place == WEIR_TICKET_ELSEWHERE;
+    bool named = reservation->place == WEIR_LEASE_TOKEN_REMOTE;
     for (uint16_t i = 0; i < reservation->count && at != NULL; i++)
         at = unpack_part(&reservation->parts[i], named, at, end);
     return at == end;

@@ -30,7 +30,7 @@
  *     is settled, or leaves its window. Between the record and what is given back, likewise.
  *
  * Token. base64url of
- *   byte 0      version << 4 | place (enum weir_ticket_place)
+ *   byte 0      version << 4 | place (enum weir_lease_token_place)
  *   id, charged at, end of life, estimate (8 each, big-endian), number of limits (1)
  *   for each    mark of the limit (16), its place in the rules (4), hash of the key (16), cost of
  *               one unit (8); ELSEWHERE also when it was charged by its server's time (8), the tag
@@ -54,8 +54,8 @@
 #define WEIR_ENGINE_RESERVATION_H
 
 #include "engine/engine.h"
-#include "rules/identity/base64url.h"
 #include "rules/charge/settle.h"
+#include "rules/identity/base64url.h"
 
 #define WEIR_RESERVATION_LIFE_NS (UINT64_C(60) * 1000000000)
 #define WEIR_RESERVATION_LIFE_MIN_NS UINT64_C(1000000000)
@@ -79,7 +79,7 @@ struct weir_reserved {
 struct weir_reservation {
     uint64_t id, charged_at_ns, ends_at_ns, estimate;
     uint16_t count;
-    uint8_t place;                               /* enum weir_ticket_place */
+    uint8_t place;                               /* enum weir_lease_token_place */
     struct weir_reserved parts[WEIR_CHECKS_MAX]; /* at most WEIR_CHECKS_MAX - 1: and the record */
 };
 

@@ -19,9 +19,9 @@
 #include "core/hex.h"
 #include "core/reason.h"
 #include "core/siphash.h"
+#include "engine/lease_token.h"
 #include "engine/reservation.h"
 #include "engine/state.h"
-#include "engine/lease_token.h"
 
 /* Tell these uses of the secret, and of a key's hash, from others. */
 #define RECORD_DOMAIN UINT64_C(0x656c747465737277) /* "wrsettle" */
@@ -132,7 +132,7 @@ uint64_t weir_engine_store_time(const struct weir_engine *engine, uint64_t now_n
 /* Where the states live, at their time. */
 static uint64_t time_at(const struct weir_engine *engine, uint8_t place, uint64_t now_ns)
 {
-    return place == WEIR_TICKET_ELSEWHERE ? weir_engine_store_time(engine, now_ns) : now_ns;
+    return place == WEIR_LEASE_TOKEN_REMOTE ? weir_engine_store_time(engine, now_ns) : now_ns;
 }
 
 /* Takes the `i`-th secret of the store's own; false: there is none. */
@@ -148,19 +148,19 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
 {
     const struct weir_entry *entry = weir_entry_of(decision);
     uint64_t estimate = entry->estimate;
-    bool elsewhere = engine->store->ops->name_of != NULL;
+    bool remote = engine->store->ops->name_of != NULL;
     struct weir_reservation made; /* not cleared: 3 KiB */
     made.id = *id = weir_lease_draw(engine->secret, &engine->lease_state);
     made.charged_at_ns = decision->now_ns;
     *life_ns = entry->life_ns;
     made.estimate = estimate;
     made.count = 0;
-    made.place = decision->source == WEIR_SOURCE_LOCAL ? WEIR_TICKET_LOCAL
-                 : elsewhere                           ? WEIR_TICKET_ELSEWHERE
-                                                       : WEIR_TICKET_TABLE;
+    made.place = decision->source == WEIR_SOURCE_LOCAL ? WEIR_LEASE_TOKEN_LOCAL
+                 : remote                              ? WEIR_LEASE_TOKEN_REMOTE
+                                                       : WEIR_LEASE_TOKEN_TABLE;
     made.ends_at_ns = time_at(engine, made.place, now_ns) + entry->life_ns;
     uint64_t secret[2];
-    bool shared = made.place == WEIR_TICKET_ELSEWHERE && store_secret(engine, 0, secret);
+    bool shared = made.place == WEIR_LEASE_TOKEN_REMOTE && store_secret(engine, 0, secret);
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
         if (!is_reserved(decision, i))
@@ -234,7 +234,7 @@ static void add_record(struct step_maker *maker)
 static bool find_part(struct step_maker *maker, const struct weir_reserved *part,
                       struct weir_settling *now)
 {
-    bool local = maker->reservation.place == WEIR_TICKET_LOCAL;
+    bool local = maker->reservation.place == WEIR_LEASE_TOKEN_LOCAL;
     return weir_rules_find_marked(weir_engine_rules(maker->engine), &part->mark, part->rule, local,
                                   now);
 }
@@ -354,7 +354,7 @@ static void make_back(struct step_maker *maker)
     maker->plan->settled.count = maker->count;
     maker->entry->decision.op = WEIR_OP_REFUND;
     maker->entry->decision.charged_at_ns = maker->reservation.charged_at_ns;
-    maker->entry->decision.apart = maker->reservation.place == WEIR_TICKET_ELSEWHERE;
+    maker->entry->decision.apart = maker->reservation.place == WEIR_LEASE_TOKEN_REMOTE;
 }
 
 static void make_step(struct weir_engine *engine, struct weir_entry *entry, struct plan *plan)
@@ -384,7 +384,7 @@ static int read_token(const struct weir_engine *engine, struct weir_bytes token,
     long size = weir_reservation_read(read, kept ? NULL : engine->secret, token, plan->token);
     for (; size < 0 && store_secret(engine, known, secret); known++) {
         size = weir_reservation_read(read, secret, token, plan->token);
-        if (size >= 0 && read->place != WEIR_TICKET_ELSEWHERE)
+        if (size >= 0 && read->place != WEIR_LEASE_TOKEN_REMOTE)
             return WEIR_ERR_SYNTAX; /* it is nobody's who may sign for this node */
     }
     if (size >= 0)
@@ -407,7 +407,7 @@ int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *d
     entry->local = weir_place_is_local(engine, read.place);
     if (entry->local
             ? engine->local == NULL
-            : (read.place == WEIR_TICKET_ELSEWHERE) != (engine->store->ops->name_of != NULL))
+            : (read.place == WEIR_LEASE_TOKEN_REMOTE) != (engine->store->ops->name_of != NULL))
         return WEIR_ERR_NOT_FOUND;
     if (!release && time_at(engine, read.place, now_ns) >= read.ends_at_ns)
         return WEIR_ERR_NOT_FOUND;

@@ -50,7 +50,7 @@ struct weir_engine {
     void *tried_context;
     struct weir_pool *trials; /* of candidates; NULL: there was none yet */
 
-    struct weir_offenders *offenders;
+    struct weir_top_denied *offenders;
     struct weir_failure failure;
     struct weir_loans loans; /* of the request at hand */
     struct weir_engine_failures failures;
@@ -78,7 +78,7 @@ void weir_engine_keep_identity(struct weir_entry *entry, const struct weir_ident
 /* Ties the checks of a decision to the rules that they were made from. */
 void weir_engine_pin(struct weir_engine *engine, struct weir_entry *entry, int checks);
 
-/* Whether a state of this place (enum weir_ticket_place) is at the local store. */
+/* Whether a state of this place (enum weir_lease_token_place) is at the local store. */
 bool weir_place_is_local(const struct weir_engine *engine, uint8_t place);
 
 /* A step of a settlement was decided: queues the next; false: it was the last. */

@@ -13,19 +13,19 @@
 #define NO_ENTRY UINT16_MAX
 #define SUFFIX_SIZE 17 /* '~' and 64 bits of the hash in hexadecimal */
 
-struct weir_offenders {
+struct weir_top_denied {
     atomic_flag locked;
     _Atomic uint64_t missed;
     uint16_t count;
     uint16_t heap[WEIR_OFFENDERS];  /* entry numbers; the smallest count is heap[0] */
     uint16_t place[WEIR_OFFENDERS]; /* entry number -> its place in the heap */
     uint16_t index[INDEX_SIZE];
-    struct weir_offender entries[WEIR_OFFENDERS];
+    struct weir_denied_key entries[WEIR_OFFENDERS];
 };
 
-int weir_offenders_open(struct weir_offenders **offenders)
+int weir_top_denied_open(struct weir_top_denied **offenders)
 {
-    struct weir_offenders *o = calloc(1, sizeof *o);
+    struct weir_top_denied *o = calloc(1, sizeof *o);
     if (o == NULL)
         return WEIR_ERR_MEMORY;
     atomic_flag_clear(&o->locked);
@@ -35,17 +35,17 @@ int weir_offenders_open(struct weir_offenders **offenders)
     return 0;
 }
 
-void weir_offenders_close(struct weir_offenders *offenders)
+void weir_top_denied_close(struct weir_top_denied *offenders)
 {
     free(offenders);
 }
 
-static bool try_lock(struct weir_offenders *o)
+static bool try_lock(struct weir_top_denied *o)
 {
     return !atomic_flag_test_and_set_explicit(&o->locked, memory_order_acquire);
 }
 
-static void unlock(struct weir_offenders *o)
+static void unlock(struct weir_top_denied *o)
 {
     atomic_flag_clear_explicit(&o->locked, memory_order_release);
 }
@@ -58,11 +58,11 @@ static size_t home(const uint64_t hash[2])
 }
 
 /* The index slot that holds the key, or the free one where it would go. */
-static size_t index_find(const struct weir_offenders *o, const uint64_t hash[2])
+static size_t index_find(const struct weir_top_denied *o, const uint64_t hash[2])
 {
     size_t slot = home(hash);
     while (o->index[slot] != NO_ENTRY) {
-        const struct weir_offender *e = &o->entries[o->index[slot]];
+        const struct weir_denied_key *e = &o->entries[o->index[slot]];
         if (e->hash[0] == hash[0] && e->hash[1] == hash[1])
             break;
         slot = (slot + 1) % INDEX_SIZE;
@@ -72,7 +72,7 @@ static size_t index_find(const struct weir_offenders *o, const uint64_t hash[2])
 
 /* Removes by shifting back what a probe would otherwise no longer reach (Knuth, TAOCP vol. 3, 6.4,
  * algorithm R), so that no tombstones collect. */
-static void index_remove(struct weir_offenders *o, const uint64_t hash[2])
+static void index_remove(struct weir_top_denied *o, const uint64_t hash[2])
 {
     size_t hole = index_find(o, hash);
     for (size_t slot = (hole + 1) % INDEX_SIZE; o->index[slot] != NO_ENTRY;
@@ -89,19 +89,19 @@ static void index_remove(struct weir_offenders *o, const uint64_t hash[2])
 
 /* --- The heap --------------------------------------------------------------------------------- */
 
-static uint64_t heap_count(const struct weir_offenders *o, size_t at)
+static uint64_t heap_count(const struct weir_top_denied *o, size_t at)
 {
     return o->entries[o->heap[at]].denied;
 }
 
-static void heap_put(struct weir_offenders *o, size_t at, uint16_t entry)
+static void heap_put(struct weir_top_denied *o, size_t at, uint16_t entry)
 {
     o->heap[at] = entry;
     o->place[entry] = (uint16_t)at;
 }
 
 /* A count only grows, so an entry only sinks. */
-static void heap_sink(struct weir_offenders *o, size_t at)
+static void heap_sink(struct weir_top_denied *o, size_t at)
 {
     uint16_t entry = o->heap[at];
     for (;;) {
@@ -119,7 +119,7 @@ static void heap_sink(struct weir_offenders *o, size_t at)
 }
 
 /* A new entry has a count of 1, which nothing is below: it goes up past all larger ones. */
-static void heap_rise(struct weir_offenders *o, size_t at)
+static void heap_rise(struct weir_top_denied *o, size_t at)
 {
     uint16_t entry = o->heap[at];
     while (at > 0 && heap_count(o, (at - 1) / 2) > o->entries[entry].denied) {
@@ -131,7 +131,7 @@ static void heap_rise(struct weir_offenders *o, size_t at)
 
 /* --- Recording -------------------------------------------------------------------------------- */
 
-static void copy_key(struct weir_offender *e, struct weir_bytes key)
+static void copy_key(struct weir_denied_key *e, struct weir_bytes key)
 {
     if (key.size <= WEIR_OFFENDER_KEY_MAX) {
         if (key.size > 0)
@@ -147,7 +147,7 @@ static void copy_key(struct weir_offender *e, struct weir_bytes key)
     e->key_size = (uint8_t)(weir_hex_write64(e->key + size, e->hash[0]) - e->key);
 }
 
-static void fill(struct weir_offender *e, const uint64_t hash[2], struct weir_bytes name,
+static void fill(struct weir_denied_key *e, const uint64_t hash[2], struct weir_bytes name,
                  struct weir_bytes key)
 {
     e->hash[0] = hash[0];
@@ -159,7 +159,7 @@ static void fill(struct weir_offender *e, const uint64_t hash[2], struct weir_by
     copy_key(e, key);
 }
 
-static void record(struct weir_offenders *o, const uint64_t hash[2], struct weir_bytes name,
+static void record(struct weir_top_denied *o, const uint64_t hash[2], struct weir_bytes name,
                    struct weir_bytes key)
 {
     size_t slot = index_find(o, hash);
@@ -180,7 +180,7 @@ static void record(struct weir_offenders *o, const uint64_t hash[2], struct weir
         return;
     }
     uint16_t victim = o->heap[0];
-    struct weir_offender *e = &o->entries[victim];
+    struct weir_denied_key *e = &o->entries[victim];
     index_remove(o, e->hash);
     e->error = e->denied;
     e->denied++;
@@ -189,8 +189,8 @@ static void record(struct weir_offenders *o, const uint64_t hash[2], struct weir
     heap_sink(o, 0);
 }
 
-void weir_offenders_record(struct weir_offenders *offenders, const uint64_t hash[2],
-                           struct weir_bytes name, struct weir_bytes key)
+void weir_top_denied_record(struct weir_top_denied *offenders, const uint64_t hash[2],
+                            struct weir_bytes name, struct weir_bytes key)
 {
     if (!try_lock(offenders)) {
         uint64_t missed = atomic_load_explicit(&offenders->missed, memory_order_relaxed);
@@ -201,15 +201,15 @@ void weir_offenders_record(struct weir_offenders *offenders, const uint64_t hash
     unlock(offenders);
 }
 
-uint64_t weir_offenders_missed(const struct weir_offenders *offenders)
+uint64_t weir_top_denied_missed(const struct weir_top_denied *offenders)
 {
     return atomic_load_explicit(&offenders->missed, memory_order_relaxed);
 }
 
 /* --- Collecting ------------------------------------------------------------------------------- */
 
-static struct weir_offender *find_in(struct weir_offender *list, size_t count,
-                                     const uint64_t hash[2])
+static struct weir_denied_key *find_in(struct weir_denied_key *list, size_t count,
+                                       const uint64_t hash[2])
 {
     for (size_t i = 0; i < count; i++)
         if (list[i].hash[0] == hash[0] && list[i].hash[1] == hash[1])
@@ -217,13 +217,13 @@ static struct weir_offender *find_in(struct weir_offender *list, size_t count,
     return NULL;
 }
 
-static bool has_name(const struct weir_offender *e, struct weir_bytes name)
+static bool has_name(const struct weir_denied_key *e, struct weir_bytes name)
 {
     return e->name_size == name.size && memcmp(e->name, name.data, name.size) == 0;
 }
 
-size_t weir_offenders_collect(struct weir_offenders *offenders, struct weir_bytes name,
-                              struct weir_offender *list, size_t count, size_t max)
+size_t weir_top_denied_collect(struct weir_top_denied *offenders, struct weir_bytes name,
+                               struct weir_denied_key *list, size_t count, size_t max)
 {
     size_t before = count;
     while (!try_lock(offenders))
@@ -236,7 +236,7 @@ size_t weir_offenders_collect(struct weir_offenders *offenders, struct weir_byte
     /* Folded after unlocking, so that the worker misses as little as can be. A sketch has a key
      * once: only entries of the others can be the same. */
     for (size_t i = before; i < count;) {
-        struct weir_offender *same = find_in(list, before, list[i].hash);
+        struct weir_denied_key *same = find_in(list, before, list[i].hash);
         if (same == NULL) {
             i++;
             continue;
@@ -256,14 +256,14 @@ static int compare_bytes(const char *a, size_t a_size, const char *b, size_t b_s
 
 static int compare(const void *left, const void *right)
 {
-    const struct weir_offender *a = left, *b = right;
+    const struct weir_denied_key *a = left, *b = right;
     if (a->denied != b->denied)
         return a->denied < b->denied ? 1 : -1;
     int order = compare_bytes(a->name, a->name_size, b->name, b->name_size);
     return order != 0 ? order : compare_bytes(a->key, a->key_size, b->key, b->key_size);
 }
 
-void weir_offenders_sort(struct weir_offender *list, size_t count)
+void weir_top_denied_sort(struct weir_denied_key *list, size_t count)
 {
     if (count > 0)
         qsort(list, count, sizeof *list, compare);

@@ -26,9 +26,9 @@
 #define WEIR_OFFENDER_KEY_MAX 128 /* longer texts are cut and get their hash as a suffix */
 #define WEIR_OFFENDER_NAME_MAX 64 /* the longest name of a limit */
 
-struct weir_offenders;
+struct weir_top_denied;
 
-struct weir_offender {
+struct weir_denied_key {
     uint64_t hash[2];
     uint64_t denied; /* at most `error` too high */
     uint64_t error;
@@ -38,25 +38,25 @@ struct weir_offender {
 };
 
 /* Errors: WEIR_ERR_MEMORY. */
-int weir_offenders_open(struct weir_offenders **offenders) __attribute__((warn_unused_result));
-void weir_offenders_close(struct weir_offenders *offenders);
+int weir_top_denied_open(struct weir_top_denied **offenders) __attribute__((warn_unused_result));
+void weir_top_denied_close(struct weir_top_denied *offenders);
 
 /* Counts one denial of the key with `hash` (of limit and key values); `name` and `key` are copied
  * when the key is new here. */
-void weir_offenders_record(struct weir_offenders *offenders, const uint64_t hash[2],
-                           struct weir_bytes name, struct weir_bytes key);
+void weir_top_denied_record(struct weir_top_denied *offenders, const uint64_t hash[2],
+                            struct weir_bytes name, struct weir_bytes key);
 
 /* Adds the keys of the limit `name` (data == NULL: of all limits) to list[0..count), one entry a
  * key, so that several workers' sketches can be collected into one list. Keys that find no room are
  * left out. Returns the new count, at most `max`; WEIR_OFFENDERS times the number of workers is
  * always enough. */
-size_t weir_offenders_collect(struct weir_offenders *offenders, struct weir_bytes name,
-                              struct weir_offender *list, size_t count, size_t max);
+size_t weir_top_denied_collect(struct weir_top_denied *offenders, struct weir_bytes name,
+                               struct weir_denied_key *list, size_t count, size_t max);
 
 /* Sorts a list by denials, most first; ties by name and key. */
-void weir_offenders_sort(struct weir_offender *list, size_t count);
+void weir_top_denied_sort(struct weir_denied_key *list, size_t count);
 
 /* Denials that were not recorded because somebody was collecting. */
-uint64_t weir_offenders_missed(const struct weir_offenders *offenders);
+uint64_t weir_top_denied_missed(const struct weir_top_denied *offenders);
 
 #endif

@@ -6,8 +6,8 @@
  * operations whose asker is. */
 #include <assert.h>
 
-#include "engine/state.h"
 #include "engine/lease_token.h"
+#include "engine/state.h"
 
 #define ROUNDS_MAX 16 /* of decisions queued by `done` in one run: then the loop gets its turn */
 
@@ -47,7 +47,7 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
         bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
         weir_count(!denied ? &c->allowed : shadow ? &c->shadow_denied : &c->denied);
         if (denied)
-            weir_offenders_record(engine->offenders, check->hash, view->name, check->key);
+            weir_top_denied_record(engine->offenders, check->hash, view->name, check->key);
     }
     if (__builtin_expect(entry->borrow != NULL, 0))
         account_borrowed(entry);

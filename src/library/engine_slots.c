@@ -42,7 +42,7 @@ static uint64_t lease_seed(void)
 }
 
 /* Under `opening`. Leaves the lane taken. */
-static int lane_open(struct weir_lanes *lanes, struct weir_lane *lane)
+static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
 {
     int err = weir_store_embedded_open(&lane->store, lanes->table);
     if (err < 0)
@@ -66,7 +66,8 @@ static int lane_open(struct weir_lanes *lanes, struct weir_lane *lane)
     return 0;
 }
 
-int weir_lanes_open(struct weir_lanes *lanes, struct weir_table *table, struct weir_rules *rules)
+int weir_engine_slots_open(struct weir_engine_slots *lanes, struct weir_table *table,
+                           struct weir_rules *rules)
 {
     long processors = sysconf(_SC_NPROCESSORS_CONF);
     memset(lanes, 0, sizeof *lanes);
@@ -78,13 +79,13 @@ int weir_lanes_open(struct weir_lanes *lanes, struct weir_table *table, struct w
     int err = lane_open(lanes, &lanes->lanes[0]);
     if (err < 0)
         return err;
-    weir_lanes_leave(&lanes->lanes[0]);
+    weir_engine_slots_leave(&lanes->lanes[0]);
     pthread_mutex_init(&lanes->opening, NULL);
     weir_rules_ref(rules);
     return 0;
 }
 
-void weir_lanes_close(struct weir_lanes *lanes)
+void weir_engine_slots_close(struct weir_engine_slots *lanes)
 {
     for (uint32_t i = 0; i < lanes->count; i++) {
         if (atomic_load(&lanes->lanes[i].state) < LANE_FREE)
@@ -104,7 +105,7 @@ static bool take_free(struct weir_lane *lane)
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
-static bool take_absent(struct weir_lanes *lanes, struct weir_lane *lane)
+static bool take_absent(struct weir_engine_slots *lanes, struct weir_lane *lane)
 {
     bool taken = false;
     if (atomic_load_explicit(&lane->state, memory_order_relaxed) != LANE_ABSENT)
@@ -119,7 +120,7 @@ static bool take_absent(struct weir_lanes *lanes, struct weir_lane *lane)
     return taken;
 }
 
-struct weir_lane *weir_lanes_enter(struct weir_lanes *lanes)
+struct weir_lane *weir_engine_slots_enter(struct weir_engine_slots *lanes)
 {
     for (;;) {
         int processor = sched_getcpu();
@@ -133,12 +134,12 @@ struct weir_lane *weir_lanes_enter(struct weir_lanes *lanes)
     }
 }
 
-void weir_lanes_leave(struct weir_lane *lane)
+void weir_engine_slots_leave(struct weir_lane *lane)
 {
     atomic_store_explicit(&lane->state, LANE_FREE, memory_order_release);
 }
 
-int weir_lanes_set_rules(struct weir_lanes *lanes, struct weir_rules *rules)
+int weir_engine_slots_set_rules(struct weir_engine_slots *lanes, struct weir_rules *rules)
 {
     int result = 0;
     pthread_mutex_lock(&lanes->opening);
@@ -152,7 +153,7 @@ int weir_lanes_set_rules(struct weir_lanes *lanes, struct weir_rules *rules)
             sched_yield();
         if (weir_engine_set_rules(lane->engine, rules) < 0)
             result = WEIR_ERR_MEMORY;
-        weir_lanes_leave(lane);
+        weir_engine_slots_leave(lane);
     }
     pthread_mutex_unlock(&lanes->opening);
     return result;

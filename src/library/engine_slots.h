@@ -29,7 +29,7 @@ struct weir_lane {
     char line[128 - 32]; /* two lines: processors fetch them in pairs */
 };
 
-struct weir_lanes {
+struct weir_engine_slots {
     struct weir_lane lanes[WEIR_LANES_MAX];
     uint32_t count; /* as many as the machine has processors */
     pthread_mutex_t opening;
@@ -40,16 +40,16 @@ struct weir_lanes {
 /* Opens the first lane, so that at least one is there. Takes a reference of the rules, which must
  * be prepared for the table. Errors: WEIR_ERR_MEMORY, WEIR_ERR_FULL (no owner slot), WEIR_ERR_IO.
  */
-int weir_lanes_open(struct weir_lanes *lanes, struct weir_table *table, struct weir_rules *rules)
-    __attribute__((warn_unused_result));
-void weir_lanes_close(struct weir_lanes *lanes);
+int weir_engine_slots_open(struct weir_engine_slots *lanes, struct weir_table *table,
+                           struct weir_rules *rules) __attribute__((warn_unused_result));
+void weir_engine_slots_close(struct weir_engine_slots *lanes);
 
-struct weir_lane *weir_lanes_enter(struct weir_lanes *lanes);
-void weir_lanes_leave(struct weir_lane *lane);
+struct weir_lane *weir_engine_slots_enter(struct weir_engine_slots *lanes);
+void weir_engine_slots_leave(struct weir_lane *lane);
 
 /* Gives new rules to every lane, one after the other. Errors: WEIR_ERR_MEMORY: some lanes may keep
  * the old rules until the next call. */
-int weir_lanes_set_rules(struct weir_lanes *lanes, struct weir_rules *rules)
+int weir_engine_slots_set_rules(struct weir_engine_slots *lanes, struct weir_rules *rules)
     __attribute__((warn_unused_result));
 
 #endif

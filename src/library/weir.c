@@ -18,7 +18,7 @@ _Static_assert(sizeof((struct weir_lease_token){{0}}.text) >= WEIR_LEASE_TOKEN_M
                "every token of the engine fits");
 
 struct weir {
-    struct weir_lanes lanes;
+    struct weir_engine_slots lanes;
     struct weir_table *table;
     char *rules_file;
     pthread_mutex_t reloading;
@@ -127,7 +127,7 @@ static int open_state(struct weir *weir, struct weir_rules *rules,
     err = open_guard(weir);
     if (err < 0)
         goto close_table;
-    err = weir_lanes_open(&weir->lanes, weir->table, rules);
+    err = weir_engine_slots_open(&weir->lanes, weir->table, rules);
     if (err < 0)
         goto close_guard;
     return 0;
@@ -189,7 +189,7 @@ void weir_close(struct weir *weir)
 {
     if (weir == NULL || !is_ours(weir))
         return;
-    weir_lanes_close(&weir->lanes);
+    weir_engine_slots_close(&weir->lanes);
     weir_table_close(weir->table);
     munmap(weir->ours, weir->page_size);
     pthread_mutex_destroy(&weir->reloading);
@@ -211,7 +211,7 @@ int weir_reload(struct weir *weir, struct weir_reason *reason)
     if (err == 0) {
         err = prepare(rules, weir->table, reason);
         if (err == 0)
-            err = weir_lanes_set_rules(&weir->lanes, rules);
+            err = weir_engine_slots_set_rules(&weir->lanes, rules);
         weir_rules_unref(rules);
     }
     pthread_mutex_unlock(&weir->reloading);
@@ -313,9 +313,9 @@ static int check(struct weir *weir, const struct weir_attribute_value *attribute
 {
     if (!is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
-    struct weir_lane *lane = weir_lanes_enter(&weir->lanes);
+    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
     int err = check_in(weir, lane, attributes, count, cost, key, answer);
-    weir_lanes_leave(lane);
+    weir_engine_slots_leave(lane);
     return err;
 }
 
@@ -339,7 +339,7 @@ int weir_release(struct weir *weir, const struct weir_lease_token *lease)
     if (!is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
     struct weir_bytes token = {lease->text, strnlen(lease->text, sizeof lease->text)};
-    struct weir_lane *lane = weir_lanes_enter(&weir->lanes);
+    struct weir_lane *lane = weir_engine_slots_enter(&weir->lanes);
     struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
     int err = weir_engine_apply_lease(lane->engine, decision, token);
     if (err == 0) {
@@ -348,6 +348,6 @@ int weir_release(struct weir *weir, const struct weir_lease_token *lease)
         err = decision->verdict == WEIR_ALLOWED ? 0 : WEIR_ERR_NOT_FOUND;
     }
     weir_engine_release(lane->engine, decision);
-    weir_lanes_leave(lane);
+    weir_engine_slots_leave(lane);
     return err;
 }

@@ -8,14 +8,14 @@
 
 #include <stdatomic.h>
 
-#include "rules/match/address_trie.h"
 #include "rules/arena.h"
-#include "rules/match/index.h"
-#include "rules/identity/keys.h"
-#include "rules/match/path_trie.h"
-#include "rules/rules.h"
 #include "rules/calendar/schedule.h"
 #include "rules/charge/warn.h"
+#include "rules/identity/keys.h"
+#include "rules/match/address_trie.h"
+#include "rules/match/index.h"
+#include "rules/match/path_trie.h"
+#include "rules/rules.h"
 #include "rules/string_map.h"
 
 #define RULES_PARTS_MAX 32 /* parts of one `match`; the index keeps them in a 32-bit set */
@@ -97,9 +97,9 @@ struct rules_refund {
     struct rules_rates *plans; /* by plan, as rule->plans */
 };
 
-struct rules_price;
+struct rules_cost;
 struct rules_loan;
-struct rules_blank;
+struct rules_limit_template;
 
 struct rules_rule {
     const char *name;
@@ -112,13 +112,13 @@ struct rules_rule {
     struct rules_key_part instead;      /* on_missing: an attribute */
     const struct rules_part *path_part; /* NULL: none */
     uint64_t cost;
-    const struct rules_price *price; /* NULL: `cost` is all; see charge/cost.h */
-    uint64_t when;                   /* the bit of its schedule; 0: it is always in force */
-    struct rules_refund *refund;     /* NULL: no outcome gives anything back */
-    struct rules_rates candidate;    /* what it may be one day: see charge/candidate.h */
-    const struct rules_loan *loan;   /* from its pool; NULL: it borrows nothing */
-    struct rules_loan *lends;        /* as a pool; NULL: nothing */
-    uint16_t floor;                  /* of debt: see weir_check.floor */
+    const struct rules_cost *price; /* NULL: `cost` is all; see charge/cost.h */
+    uint64_t when;                  /* the bit of its schedule; 0: it is always in force */
+    struct rules_refund *refund;    /* NULL: no outcome gives anything back */
+    struct rules_rates candidate;   /* what it may be one day: see charge/candidate.h */
+    const struct rules_loan *loan;  /* from its pool; NULL: it borrows nothing */
+    struct rules_loan *lends;       /* as a pool; NULL: nothing */
+    uint16_t floor;                 /* of debt: see weir_check.floor */
     struct weir_warn_at warn_at;
     uint32_t part_count, key_count, unless_count;
     uint8_t name_size, missing, on_store_error, algorithm;
@@ -129,8 +129,8 @@ struct rules_rule {
     uint8_t tag[RULES_KEY_MAX]; /* hash_tag: which of its key's attributes, in the file's order */
     const uint8_t *prefix;      /* what its tuples begin with, padded; see match/key.c */
     const char *const *tag_names;
-    const struct rules_blank *blank; /* of its rates; NULL: nobody may have others */
-    uint32_t own_count;              /* callers of the keys file that have rates of their own */
+    const struct rules_limit_template *blank; /* of its rates; NULL: nobody may have others */
+    uint32_t own_count; /* callers of the keys file that have rates of their own */
 };
 
 /* What limits borrow from one pool: the pool's rule as it is for them. Its key takes what the
@@ -168,8 +168,8 @@ struct weir_rules {
     atomic_uint references;
     struct rules_arena arena;
     struct weir_settings settings;
-    struct weir_limit once;                 /* of the records of idempotency keys; see charge/idempotency.h */
-    struct weir_limit settled;              /* of the records of settlements; see charge/settle.h */
+    struct weir_limit once;    /* of the records of idempotency keys; see charge/idempotency.h */
+    struct weir_limit settled; /* of the records of settlements; see charge/settle.h */
     struct weir_limit warned[RULES_WARNED]; /* of the records of warnings; see charge/warn.h */
     uint8_t path_options;                   /* enum weir_path_options */
     bool warns;                             /* some limit has thresholds */
@@ -179,17 +179,17 @@ struct weir_rules {
 
     struct rules_rule *rules;
     uint32_t rule_count;
-    struct rules_words rule_names;
+    struct rules_string_map rule_names;
 
     struct rules_named_schedule schedules[RULES_SCHEDULES_MAX];
     uint32_t schedule_count;
 
     const char *attribute_names[WEIR_ATTRIBUTES_MAX];
-    struct rules_words attributes;
+    struct rules_string_map attributes;
     uint16_t attribute_count;
 
     const char **plan_names;
-    struct rules_words plans;
+    struct rules_string_map plans;
     uint32_t plan_count, default_plan; /* RULES_NONE: no default */
 
     struct rules_identify identify[RULES_SOURCES_MAX];
@@ -198,7 +198,7 @@ struct weir_rules {
     struct rules_jwt *jwt; /* NULL: no token is read */
 
     uint32_t atom_count;
-    struct rules_words literals; /* (attribute, value) -> atom */
+    struct rules_string_map literals; /* (attribute, value) -> atom */
     struct rules_path_trie paths;
     struct rules_address_trie addresses;
     struct rules_index index;
@@ -215,8 +215,8 @@ static inline bool rules_is_divided(const struct weir_rules *rules, const struct
 /* The number of a plan; RULES_NONE: there is none of this name. */
 static inline uint32_t rules_plan_find(const struct weir_rules *rules, struct weir_bytes name)
 {
-    return rules_words_find(&rules->plans, 0, rules_text_hash(name.data, name.size), name.data,
-                            name.size);
+    return rules_string_map_find(&rules->plans, 0, rules_text_hash(name.data, name.size), name.data,
+                                 name.size);
 }
 
 /* The attributes that identify makes: user, org, plan. */

@@ -38,9 +38,10 @@ struct weir_tokens;
 
 struct weir_request {
     struct weir_address client;
-    struct weir_directory *directory; /* of callers elsewhere (identity/caller.h); NULL: none is known */
-    struct weir_tokens *tokens;       /* verified before (identity/tokens.h); NULL: each is verified */
-    uint64_t now_ns;  /* where a token's life or a schedule matters: set by the engine */
+    struct weir_directory
+        *directory;             /* of callers elsewhere (identity/caller.h); NULL: none is known */
+    struct weir_tokens *tokens; /* verified before (identity/tokens.h); NULL: each is verified */
+    uint64_t now_ns;            /* where a token's life or a schedule matters: set by the engine */
     uint64_t cost;    /* 1 unless the request says otherwise; multiplies a limit's `cost` */
     uint64_t resting; /* schedules at rest when it is decided: see weir_rules_moment */
     uint16_t count;   /* values[0..count) are set; those beyond are absent */

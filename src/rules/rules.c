@@ -25,10 +25,10 @@ void weir_rules_unref(struct weir_rules *rules)
         atomic_fetch_sub_explicit(&rules->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    rules_words_free(&rules->rule_names);
-    rules_words_free(&rules->attributes);
-    rules_words_free(&rules->plans);
-    rules_words_free(&rules->literals);
+    rules_string_map_free(&rules->rule_names);
+    rules_string_map_free(&rules->attributes);
+    rules_string_map_free(&rules->plans);
+    rules_string_map_free(&rules->literals);
     rules_keys_free(&rules->keys);
     rules_path_trie_free(&rules->paths);
     rules_address_trie_free(&rules->addresses);
@@ -130,7 +130,7 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
 int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_t size)
 {
     uint32_t number =
-        rules_words_find(&rules->attributes, 0, rules_text_hash(name, size), name, size);
+        rules_string_map_find(&rules->attributes, 0, rules_text_hash(name, size), name, size);
     bool claim = number != RULES_NONE && rules->jwt != NULL && rules->jwt->claim_of[number] != 0;
     return number == RULES_NONE || claim ? -1 : (int)number;
 }
@@ -233,7 +233,7 @@ void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct w
 int weir_rules_find(const struct weir_rules *rules, const char *name, size_t size)
 {
     uint32_t index =
-        rules_words_find(&rules->rule_names, 0, rules_text_hash(name, size), name, size);
+        rules_string_map_find(&rules->rule_names, 0, rules_text_hash(name, size), name, size);
     return index == RULES_NONE ? -1 : (int)index;
 }
 

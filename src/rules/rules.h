@@ -205,7 +205,8 @@ void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct w
 /* Whether a limit has a schedule, or tokens are read: else a request's time plays no part. */
 bool weir_rules_timed(const struct weir_rules *rules);
 
-/* Whether tokens are read (`jwt`): then requests had better have a memory of them (identity/tokens.h). */
+/* Whether tokens are read (`jwt`): then requests had better have a memory of them
+ * (identity/tokens.h). */
 bool weir_rules_reads_tokens(const struct weir_rules *rules);
 
 /* What became of a request's token: "valid", or what is wrong with it, as in metrics; NULL: it has

@@ -48,8 +48,8 @@ static uint32_t word_check(uint32_t scope, uint64_t hash)
     return (uint32_t)(mix(hash, scope * MIX_B) >> 16);
 }
 
-uint32_t rules_words_find(const struct rules_words *words, uint32_t scope, uint64_t hash,
-                          const char *text, size_t size)
+uint32_t rules_string_map_find(const struct rules_string_map *words, uint32_t scope, uint64_t hash,
+                               const char *text, size_t size)
 {
     if (words->count == 0) {
         return RULES_NONE;
@@ -67,7 +67,7 @@ uint32_t rules_words_find(const struct rules_words *words, uint32_t scope, uint6
     }
 }
 
-static void words_put(struct rules_words *words, const struct rules_word *word)
+static void words_put(struct rules_string_map *words, const struct rules_word *word)
 {
     uint32_t at = word->check & words->mask;
     while (words->slots[at].text != NULL) {
@@ -76,13 +76,13 @@ static void words_put(struct rules_words *words, const struct rules_word *word)
     words->slots[at] = *word;
 }
 
-static bool words_grow(struct rules_words *words)
+static bool words_grow(struct rules_string_map *words)
 {
     size_t room = words->slots == NULL ? SLOTS_FIRST : ((size_t)words->mask + 1) * 2;
     if (room > UINT32_MAX / 2) {
         return false;
     }
-    struct rules_words grown = {.count = words->count, .mask = (uint32_t)room - 1};
+    struct rules_string_map grown = {.count = words->count, .mask = (uint32_t)room - 1};
     grown.slots = calloc(room, sizeof(*grown.slots));
     if (grown.slots == NULL) {
         return false;
@@ -97,8 +97,8 @@ static bool words_grow(struct rules_words *words)
     return true;
 }
 
-bool rules_words_add(struct rules_words *words, uint32_t scope, const char *text, size_t size,
-                     uint32_t number)
+bool rules_string_map_add(struct rules_string_map *words, uint32_t scope, const char *text,
+                          size_t size, uint32_t number)
 {
     if ((words->slots == NULL || words->count >= (words->mask + 1) / 2) && !words_grow(words)) {
         return false;
@@ -110,7 +110,7 @@ bool rules_words_add(struct rules_words *words, uint32_t scope, const char *text
     return true;
 }
 
-void rules_words_free(struct rules_words *words)
+void rules_string_map_free(struct rules_string_map *words)
 {
     free(words->slots);
     memset(words, 0, sizeof(*words));

@@ -24,7 +24,7 @@ struct rules_word {
 };
 
 /* All zero is empty. */
-struct rules_words {
+struct rules_string_map {
     struct rules_word *slots;
     uint32_t count, mask;
 };
@@ -37,13 +37,13 @@ static inline bool rules_text_is(struct weir_bytes text, const char *word)
 }
 
 /* The number of (scope, text), or RULES_NONE; `hash` is rules_text_hash of the text. */
-uint32_t rules_words_find(const struct rules_words *words, uint32_t scope, uint64_t hash,
-                          const char *text, size_t size);
+uint32_t rules_string_map_find(const struct rules_string_map *words, uint32_t scope, uint64_t hash,
+                               const char *text, size_t size);
 
 /* Adds a word that is not in yet. Returns false when memory is out. */
-bool rules_words_add(struct rules_words *words, uint32_t scope, const char *text, size_t size,
-                     uint32_t number);
-void rules_words_free(struct rules_words *words);
+bool rules_string_map_add(struct rules_string_map *words, uint32_t scope, const char *text,
+                          size_t size, uint32_t number);
+void rules_string_map_free(struct rules_string_map *words);
 
 struct rules_pair {
     uint64_t key; /* first << 32 | second */

@@ -123,7 +123,7 @@ static bool move(struct weir_table_owner *owner, const struct victim *victim)
     if (!owner_lock(owner, &table->header->heap_lock))
         return false;
 
-    uint64_t span = heap_take_elsewhere(owner, victim->span);
+    uint64_t span = heap_take_remote(owner, victim->span);
 
     if (span != 0) {
         uint32_t state[3] = {(uint32_t)span, (uint32_t)(span >> 32), 0};

@@ -149,8 +149,8 @@ static inline bool lock_all(struct weir_table_owner *owner, uint32_t *const lock
     return true;
 }
 
-bool several_decide(struct weir_table_owner *owner, uint64_t now_ns, struct weir_decision *decision,
-                    const struct lookup *ahead)
+bool multi_check_decide(struct weir_table_owner *owner, uint64_t now_ns,
+                        struct weir_decision *decision, const struct lookup *ahead)
 {
     uint32_t *locks[SEVERAL_MAX];
     struct part parts[SEVERAL_MAX];

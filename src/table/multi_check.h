@@ -13,7 +13,7 @@
 #define SEVERAL_MAX 8
 
 /* Decides; false: not so, and nothing has happened. */
-bool several_decide(struct weir_table_owner *owner, uint64_t now_ns, struct weir_decision *decision,
-                    const struct lookup *ahead);
+bool multi_check_decide(struct weir_table_owner *owner, uint64_t now_ns,
+                        struct weir_decision *decision, const struct lookup *ahead);
 
 #endif

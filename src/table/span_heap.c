@@ -225,7 +225,7 @@ uint64_t heap_take(struct weir_table_owner *owner, uint32_t words)
     return offset;
 }
 
-uint64_t heap_take_elsewhere(struct weir_table_owner *owner, uint64_t offset)
+uint64_t heap_take_remote(struct weir_table_owner *owner, uint64_t offset)
 {
     uint64_t page = (offset - owner->table->fixed.spans_at) / TABLE_PAGE;
     union head head = head_of(owner->table, page);

@@ -55,7 +55,7 @@ static inline uint64_t *heap_owner_of(const struct weir_table *table, uint64_t o
 
 /* Allocates as large a span as the one at `offset`, in another page, all of it zero. Returns its
  * offset, or 0 when there is no room. */
-uint64_t heap_take_elsewhere(struct weir_table_owner *owner, uint64_t offset);
+uint64_t heap_take_remote(struct weir_table_owner *owner, uint64_t offset);
 
 /* The first span of a page (of a run: the run) from its `*i`-th on, which moves behind it. Returns
  * its offset; 0: there is none. The caller holds the heap's lock. */

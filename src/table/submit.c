@@ -10,9 +10,9 @@
  * (transaction.c).
  */
 #include "core/cell.h"
+#include "table/multi_check.h"
 #include "table/operate.h"
 #include "table/owner.h"
-#include "table/multi_check.h"
 #include "table/slot.h"
 #include "table/transaction.h"
 
@@ -231,7 +231,7 @@ static inline uint32_t decide(struct weir_table_owner *owner, uint64_t now_ns,
 {
     if (__builtin_expect(decide_short(owner, now_ns, decision, ahead), 1))
         return 1;
-    if (decision->count > 1 && several_decide(owner, now_ns, decision, ahead))
+    if (decision->count > 1 && multi_check_decide(owner, now_ns, decision, ahead))
         return decision->count;
     decision->now_ns = now_ns;
     decision->source = WEIR_SOURCE_STORE;

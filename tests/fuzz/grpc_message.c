@@ -3,8 +3,8 @@
 #include "fuzz.h"
 
 #include "ratelimit_oracle.h"
-#include "wire/grpc/grpc.h"
 #include "wire/grpc/authz.h"
+#include "wire/grpc/grpc.h"
 #include "wire/grpc/health.h"
 #include "wire/grpc/ratelimit.h"
 #include "wire/grpc/reflection.h"

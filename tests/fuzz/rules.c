@@ -6,8 +6,8 @@
 
 #include "rules/charge/borrow.h"
 #include "rules/charge/candidate.h"
-#include "rules/match/explain.h"
 #include "rules/charge/settle.h"
+#include "rules/match/explain.h"
 
 #define ASKED_MAX 1000 /* limits that are explained; a file of more is only loaded */
 

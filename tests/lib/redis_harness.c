@@ -68,12 +68,12 @@ struct redis_harness *redis_harness_open(const char *rules, uint32_t limits_max)
     worker->output.size = WEIR_OUTPUT_MAX + WEIR_REPLY_MAX;
     worker->output.data = malloc(worker->output.size);
     check(worker->output.data != NULL);
-    check(weir_redis_limits_open(&harness->shared.limits, limits_max, NULL, 0) == 0);
+    check(weir_adhoc_limits_open(&harness->shared.limits, limits_max, NULL, 0) == 0);
     harness->shared.workers = worker;
     harness->shared.worker_count = 1;
     harness->listener = (struct weir_listener){
-        .worker = worker, .front = &weir_redis_front, .kind = WEIR_LISTENER_REDIS, .local = true};
-    struct weir_redis *redis = weir_redis_front.open(worker, &harness->shared);
+        .worker = worker, .front = &weir_resp_front, .kind = WEIR_LISTENER_REDIS, .local = true};
+    struct weir_resp_workspace *redis = weir_resp_front.open(worker, &harness->shared);
     check(redis != NULL);
     redis->clock = harness_clock;
     harness->listener.workspace = redis;
@@ -134,7 +134,7 @@ const char *redis_harness_send(struct redis_harness *harness, const char *data, 
     while (done < size && !harness->closed) {
         if (harness->connection.owed >= WEIR_OWED_MAX)
             turn(harness);
-        long n = weir_redis_front.parse(&harness->connection, harness->input + done, size - done);
+        long n = weir_resp_front.parse(&harness->connection, harness->input + done, size - done);
         if (n == 0)
             break;
         harness->closed = n < 0;
@@ -187,8 +187,8 @@ void redis_harness_close(struct redis_harness *harness)
 {
     struct weir_worker *worker = &harness->worker;
     redis_harness_connect(harness);
-    weir_redis_front.close(harness->listener.workspace);
-    weir_redis_limits_close(harness->shared.limits);
+    weir_resp_front.close(harness->listener.workspace);
+    weir_adhoc_limits_close(harness->shared.limits);
     weir_engine_close(worker->engine);
     worker->store->ops->close(worker->store);
     weir_table_close(worker->table);

@@ -11,7 +11,7 @@ struct redis_harness {
     struct weir_worker worker; /* first: the clock finds the harness by it */
     struct weir_listener listener;
     struct weir_connection connection;
-    struct weir_redis_shared shared;
+    struct weir_resp_shared shared;
     struct weir_rules *rules;
     uint64_t now_ns;
     bool closed; /* the front end wants the connection closed */

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "cli/options.h"
-#include "cli/replay/replay.h"
 #include "cli/replay/compare.h"
 #include "cli/replay/decisions.h"
 #include "cli/replay/lines.h"
 #include "cli/replay/outcomes.h"
+#include "cli/replay/replay.h"
 #include "cli/replay/report.h"
 #include "cli/replay/request.h"
 #include "cli/replay/state.h"

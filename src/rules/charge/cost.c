@@ -16,7 +16,7 @@ static bool in_path(const struct rules_evaluation *evaluation, uint32_t atom)
     return false;
 }
 
-static uint64_t of_route(struct rules_evaluation *evaluation, const struct rules_price *price)
+static uint64_t of_route(struct rules_evaluation *evaluation, const struct rules_cost *price)
 {
     struct weir_bytes method = rules_value(evaluation, WEIR_ATTR_METHOD);
     rules_path_atoms(evaluation);
@@ -31,8 +31,8 @@ static uint64_t of_route(struct rules_evaluation *evaluation, const struct rules
     return price->otherwise;
 }
 
-int rules_price_of(struct rules_evaluation *evaluation, const struct rules_price *price,
-                   uint64_t *cost)
+int rules_cost_of(struct rules_evaluation *evaluation, const struct rules_cost *price,
+                  uint64_t *cost)
 {
     if (!price->from) {
         *cost = of_route(evaluation, price);

@@ -23,7 +23,7 @@ struct rules_route {
     uint64_t cost;
 };
 
-struct rules_price {
+struct rules_cost {
     const struct rules_route *routes;
     uint32_t route_count;
     uint64_t otherwise; /* the default */
@@ -36,7 +36,7 @@ struct rules_price {
 
 /* The cost of the request. Errors: WEIR_ERR_SYNTAX (a bad value; the evaluation's reason names the
  * attribute). */
-int rules_price_of(struct rules_evaluation *evaluation, const struct rules_price *price,
-                   uint64_t *cost) __attribute__((warn_unused_result));
+int rules_cost_of(struct rules_evaluation *evaluation, const struct rules_cost *price,
+                  uint64_t *cost) __attribute__((warn_unused_result));
 
 #endif

@@ -10,8 +10,8 @@
 
 #include "core/hex.h"
 #include "core/siphash.h"
-#include "rules/identity/base64url.h"
 #include "rules/compiled.h"
+#include "rules/identity/base64url.h"
 
 /* Hex digits of the record's name: 128 bits. */
 #define TEXT_BYTES 16

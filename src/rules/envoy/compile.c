@@ -100,16 +100,16 @@ static uint32_t add_node(struct envoy_loader *loader, struct weir_bytes composit
     return envoy->node_count++;
 }
 
-static uint32_t find(const struct rules_words *words, uint32_t scope, struct weir_bytes text)
+static uint32_t find(const struct rules_string_map *words, uint32_t scope, struct weir_bytes text)
 {
-    return rules_words_find(words, scope, rules_text_hash(text.data, text.size), text.data,
-                            text.size);
+    return rules_string_map_find(words, scope, rules_text_hash(text.data, text.size), text.data,
+                                 text.size);
 }
 
-static void add_word(struct envoy_loader *loader, struct rules_words *words, uint32_t scope,
+static void add_word(struct envoy_loader *loader, struct rules_string_map *words, uint32_t scope,
                      struct weir_bytes text, uint32_t number)
 {
-    loader->no_memory |= !rules_words_add(words, scope, text.data, text.size, number);
+    loader->no_memory |= !rules_string_map_add(words, scope, text.data, text.size, number);
 }
 
 /* A "*" is any run of bytes and a backslash is itself, which a glob has to be told. */

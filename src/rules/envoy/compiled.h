@@ -66,7 +66,7 @@ struct weir_envoy {
     atomic_uint references;
     struct rules_arena arena;
     struct weir_envoy_options options;
-    struct rules_words domains, words, names;
+    struct rules_string_map domains, words, names;
     struct envoy_node **nodes;
     struct weir_envoy_rule **rules;
     uint32_t node_count, node_room, rule_count, rule_room, domain_count, name_count;

@@ -22,9 +22,9 @@ void weir_envoy_unref(struct weir_envoy *envoy)
         atomic_fetch_sub_explicit(&envoy->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    rules_words_free(&envoy->domains);
-    rules_words_free(&envoy->words);
-    rules_words_free(&envoy->names);
+    rules_string_map_free(&envoy->domains);
+    rules_string_map_free(&envoy->words);
+    rules_string_map_free(&envoy->names);
     free(envoy->nodes);
     free(envoy->rules);
     rules_arena_free(&envoy->arena);

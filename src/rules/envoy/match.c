@@ -11,7 +11,7 @@ static bool begins(struct weir_bytes text, struct weir_bytes with)
 
 static uint32_t find(const struct weir_envoy *envoy, uint32_t level, const char *text, size_t size)
 {
-    return rules_words_find(&envoy->words, level, rules_text_hash(text, size), text, size);
+    return rules_string_map_find(&envoy->words, level, rules_text_hash(text, size), text, size);
 }
 
 static uint32_t find_pattern(const struct envoy_node *level, struct weir_bytes text)

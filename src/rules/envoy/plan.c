@@ -344,8 +344,8 @@ int weir_envoy_plan_make(struct weir_envoy_plan *plan, const struct weir_envoy *
         envoy_plan_alloc(plan, count * weir_envoy_limits_max(envoy) * sizeof(*plan->parts));
     char *room = envoy_plan_alloc(plan, longest_entry(request));
     struct weir_bytes name = request->domain;
-    uint32_t domain = rules_words_find(&envoy->domains, 0, rules_text_hash(name.data, name.size),
-                                       name.data, name.size);
+    uint32_t domain = rules_string_map_find(
+        &envoy->domains, 0, rules_text_hash(name.data, name.size), name.data, name.size);
     plan->unknown_domain = domain == RULES_NONE;
     for (uint32_t i = 0; i < count; i++) {
         const struct weir_envoy_descriptor *of = &request->descriptors[i];

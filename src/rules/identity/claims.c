@@ -1,8 +1,8 @@
 /* The claims of a request's token; see match/evaluate.h and jwt.h */
 #include <string.h>
 
-#include "rules/match/evaluate.h"
 #include "rules/identity/tokens.h"
+#include "rules/match/evaluate.h"
 
 static struct weir_bytes token_at(const struct rules_jwt *jwt, const struct weir_request *request,
                                   uint8_t source)

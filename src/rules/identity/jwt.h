@@ -40,8 +40,8 @@
 #include <weir/bytes.h>
 
 #include "rules/identity/jwt_key.h"
-#include "rules/request.h"
 #include "rules/identity/tokens.h"
+#include "rules/request.h"
 
 #define RULES_TOKEN_MAX 8192   /* bytes: what servers accept as one header */
 #define RULES_PAYLOAD_MAX 6144 /* decoded */

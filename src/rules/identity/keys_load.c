@@ -3,14 +3,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rules/load/file.h"
 #include "rules/identity/keys_lines.h"
 #include "rules/identity/keys_reader.h"
+#include "rules/load/file.h"
 
 int rules_keys_org(struct rules_keys_reader *reader, struct weir_bytes org, uint32_t *at)
 {
     uint64_t hash = rules_text_hash(org.data, org.size);
-    *at = rules_words_find(&reader->orgs, 0, hash, org.data, org.size);
+    *at = rules_string_map_find(&reader->orgs, 0, hash, org.data, org.size);
     if (*at != RULES_NONE) {
         return 0;
     }
@@ -19,7 +19,7 @@ int rules_keys_org(struct rules_keys_reader *reader, struct weir_bytes org, uint
         return err;
     }
     struct weir_bytes kept = rules_keys_text(reader->keys, *at);
-    return rules_words_add(&reader->orgs, 0, kept.data, kept.size, *at) ? 0 : WEIR_ERR_MEMORY;
+    return rules_string_map_add(&reader->orgs, 0, kept.data, kept.size, *at) ? 0 : WEIR_ERR_MEMORY;
 }
 
 int rules_keys_own(struct rules_keys_reader *reader, const struct rules_key_owner *owner,
@@ -122,7 +122,7 @@ static void reader_open(struct rules_keys_reader *reader, bool compile)
 /* Gives back what only reading needs. */
 static void reader_close(struct rules_keys_reader *reader)
 {
-    rules_words_free(&reader->orgs);
+    rules_string_map_free(&reader->orgs);
     rules_overrides_free(&reader->overrides);
     memset(&reader->overrides, 0, sizeof(reader->overrides));
     free(reader->lines);

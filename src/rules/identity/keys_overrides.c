@@ -18,7 +18,7 @@
 
 void rules_overrides_free(struct rules_keys_overrides *overrides)
 {
-    rules_words_free(&overrides->words);
+    rules_string_map_free(&overrides->words);
     rules_arena_free(&overrides->texts);
 }
 
@@ -26,14 +26,14 @@ static int learn(struct rules_keys_overrides *overrides, uint32_t scope, const c
                  size_t size, uint32_t number)
 {
     const char *kept = rules_arena_copy(&overrides->texts, text, size);
-    bool added = kept != NULL && rules_words_add(&overrides->words, scope, kept, size, number);
+    bool added = kept != NULL && rules_string_map_add(&overrides->words, scope, kept, size, number);
     return added ? 0 : WEIR_ERR_MEMORY;
 }
 
 static uint32_t known(const struct rules_keys_overrides *overrides, uint32_t scope,
                       const char *text, size_t size)
 {
-    return rules_words_find(&overrides->words, scope, rules_text_hash(text, size), text, size);
+    return rules_string_map_find(&overrides->words, scope, rules_text_hash(text, size), text, size);
 }
 
 /* Room for one more of what an array has; *room is doubled. */

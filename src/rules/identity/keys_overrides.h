@@ -19,9 +19,9 @@
 struct rules_keys_overrides {
     const struct weir_rules *rules;
     struct rules_keys *keys;
-    bool compile;             /* else limits are only looked for */
-    struct rules_arena texts; /* of the words */
-    struct rules_words words; /* see keys_overrides.c */
+    bool compile;                  /* else limits are only looked for */
+    struct rules_arena texts;      /* of the words */
+    struct rules_string_map words; /* see keys_overrides.c */
     uint32_t limits, room, list_room, set_room, lines;
 
     /* Of the caller at hand: those of keys->overrides. */

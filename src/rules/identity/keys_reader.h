@@ -11,7 +11,7 @@
 struct rules_keys_reader {
     struct weir_rules *rules;
     struct rules_keys *keys;
-    struct rules_words orgs; /* name -> where it stands */
+    struct rules_string_map orgs; /* name -> where it stands */
     struct rules_keys_overrides overrides;
     uint32_t *lines; /* of each owner */
     uint32_t lines_room;

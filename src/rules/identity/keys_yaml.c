@@ -5,9 +5,9 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "rules/load/document.h"
 #include "rules/identity/keys_lines.h"
 #include "rules/identity/keys_reader.h"
+#include "rules/load/document.h"
 #include "rules/load/problems.h"
 
 #define RATES_TEXT_MAX 1024

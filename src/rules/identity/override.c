@@ -68,7 +68,7 @@ static int use_calendar(const struct making *making, uint8_t unit, struct weir_l
 static int compile(struct making *making, const struct weir_rate *rate, uint8_t unit,
                    struct weir_limit *limit)
 {
-    const struct rules_blank *blank = making->rule->blank;
+    const struct rules_limit_template *blank = making->rule->blank;
     struct weir_limit_spec spec = blank->spec;
     int err;
     if (spec.algorithm == WEIR_QUOTA) {

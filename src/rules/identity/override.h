@@ -7,8 +7,8 @@
 #ifndef WEIR_RULES_IDENTITY_OVERRIDE_H
 #define WEIR_RULES_IDENTITY_OVERRIDE_H
 
-#include "rules/identity/caller.h"
 #include "rules/compiled.h"
+#include "rules/identity/caller.h"
 
 /* As weir_rules_override; `rule` has a blank. */
 int rules_override_make(const struct weir_rules *rules, uint32_t rule, struct weir_bytes text,

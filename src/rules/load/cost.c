@@ -1,8 +1,8 @@
 /* `cost` of a limit; see loader.h */
 #include <string.h>
 
-#include "rules/load/loader.h"
 #include "rules/charge/cost.h"
+#include "rules/load/loader.h"
 
 /* More than the largest bucket is never admitted by anything. */
 #define COST_MAX WEIR_BUCKET_MAX
@@ -46,7 +46,7 @@ static bool read_route(struct rules_loader *loader, const struct rules_node *nod
 }
 
 static void load_table(struct rules_loader *loader, const struct rules_node *node,
-                       struct rules_price *price)
+                       struct rules_cost *price)
 {
     struct rules_route *routes = rules_keep(loader, (node->size / 2 + 1) * sizeof(*routes));
     price->routes = routes;
@@ -71,7 +71,7 @@ static void load_table(struct rules_loader *loader, const struct rules_node *nod
 enum { FROM, DEFAULT, MIN, MAX, ON_BAD, FIELDS };
 
 static void load_attribute(struct rules_loader *loader, const struct rules_field *fields,
-                           struct rules_price *price)
+                           struct rules_cost *price)
 {
     static const char *const choices[] = {"refuse", "default"};
     struct weir_bytes name;
@@ -130,7 +130,7 @@ void rules_load_cost(struct rules_loader *loader, const struct rules_node *node,
         read_cost(loader, node, "cost", &rule->cost);
         return;
     }
-    struct rules_price *price = rules_keep(loader, sizeof(*price));
+    struct rules_cost *price = rules_keep(loader, sizeof(*price));
     if (price == NULL) {
         return;
     }

@@ -42,10 +42,10 @@ const char *rules_keep_text(struct rules_loader *loader, const char *text, size_
     return copy;
 }
 
-bool rules_keep_word(struct rules_loader *loader, struct rules_words *words, uint32_t scope,
+bool rules_keep_word(struct rules_loader *loader, struct rules_string_map *words, uint32_t scope,
                      const char *text, size_t size, uint32_t number)
 {
-    bool kept = rules_words_add(words, scope, text, size, number);
+    bool kept = rules_string_map_add(words, scope, text, size, number);
     loader->no_memory |= !kept;
     return kept;
 }

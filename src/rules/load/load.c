@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rules/load/file.h"
-#include "rules/identity/jwt.h"
-#include "rules/load/loader.h"
-#include "rules/identity/override.h"
 #include "rules/charge/settle.h"
+#include "rules/identity/jwt.h"
+#include "rules/identity/override.h"
+#include "rules/load/file.h"
+#include "rules/load/loader.h"
 
 /* The keys of the file, in the order of `top_names`. */
 enum top_field {
@@ -223,7 +223,7 @@ int weir_rules_parse(struct weir_rules **out, const char *name, const char *fold
     struct rules_loader loader = {
         .rules = rules, .problems = problems, .file = name, .folder = folder != NULL ? folder : ""};
     int err = load_document(&loader, text, size);
-    rules_words_free(&loader.plan_limits);
+    rules_string_map_free(&loader.plan_limits);
     rules_arena_free(&loader.scratch);
     if (err < 0) {
         rules_problems_sort(problems);

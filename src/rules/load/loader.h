@@ -35,8 +35,8 @@ struct rules_loader {
     bool no_memory;
     uint32_t wrong; /* problems of this load */
 
-    struct rules_plan *plans;       /* as many as rules->plan_count */
-    struct rules_words plan_limits; /* (plan, limit) -> entry */
+    struct rules_plan *plans;            /* as many as rules->plan_count */
+    struct rules_string_map plan_limits; /* (plan, limit) -> entry */
     bool plans_given, default_given, headers_given;
     bool callers;                      /* the file knows callers, who may have rates of their own */
     const struct rules_node *timezone; /* the file's; NULL: UTC */
@@ -56,7 +56,7 @@ void rules_problem(struct rules_loader *loader, const struct rules_node *node, c
 void *rules_keep(struct rules_loader *loader, size_t size);
 void *rules_borrow(struct rules_loader *loader, size_t size);
 const char *rules_keep_text(struct rules_loader *loader, const char *text, size_t size);
-bool rules_keep_word(struct rules_loader *loader, struct rules_words *words, uint32_t scope,
+bool rules_keep_word(struct rules_loader *loader, struct rules_string_map *words, uint32_t scope,
                      const char *text, size_t size, uint32_t number);
 
 /* A key that a mapping may have, and what it has. */

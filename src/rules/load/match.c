@@ -57,8 +57,8 @@ static uint32_t literal_atom(struct rules_loader *loader, uint16_t attribute,
 {
     struct weir_rules *rules = loader->rules;
     uint32_t atom =
-        rules_words_find(&rules->literals, attribute, rules_text_hash(value.data, value.size),
-                         value.data, value.size);
+        rules_string_map_find(&rules->literals, attribute, rules_text_hash(value.data, value.size),
+                              value.data, value.size);
     if (atom == RULES_NONE && rules_keep_word(loader, &rules->literals, attribute, value.data,
                                               value.size, rules->atom_count)) {
         atom = rules->atom_count++;

@@ -19,7 +19,7 @@ struct rules_rollover {
     bool percent; /* of the quota */
 };
 
-struct rules_blank {
+struct rules_limit_template {
     struct weir_limit_spec spec; /* algorithm, segments, strict; a lease's life; else zeros */
     struct rules_rollover rollover;
 };

@@ -40,7 +40,7 @@ static void load_entries(struct rules_loader *loader, const struct rules_node *n
             continue;
         }
         uint64_t hash = rules_text_hash(text.data, text.size);
-        if (rules_words_find(&loader->plan_limits, number, hash, text.data, text.size) !=
+        if (rules_string_map_find(&loader->plan_limits, number, hash, text.data, text.size) !=
             RULES_NONE) {
             continue; /* twice: reported by the document */
         }

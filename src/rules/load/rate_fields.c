@@ -248,7 +248,7 @@ static void load_plans(struct numbers *numbers, const struct rules_node *node,
     uint64_t hash = rules_text_hash(rule->name, rule->name_size);
     for (uint32_t p = 0; p < rules->plan_count && rule->plans != NULL; p++) {
         uint32_t entry =
-            rules_words_find(&loader->plan_limits, p, hash, rule->name, rule->name_size);
+            rules_string_map_find(&loader->plan_limits, p, hash, rule->name, rule->name_size);
         if (entry == RULES_NONE) {
             rules_problem(loader, loader->plans[p].name, "plan `%s` lacks the limit `%s`",
                           rules->plan_names[p], rule->name);
@@ -336,7 +336,7 @@ static void load_count(struct numbers *numbers, const struct rules_node *limit,
 static void keep_blank(struct numbers *numbers, struct rules_rule *rule)
 {
     const struct rules_node *rollover = value_of(numbers, RULES_LIMIT_ROLLOVER);
-    struct rules_blank *blank = rules_keep(numbers->loader, sizeof(*blank));
+    struct rules_limit_template *blank = rules_keep(numbers->loader, sizeof(*blank));
     struct weir_reason reason;
     if (blank == NULL) {
         return;

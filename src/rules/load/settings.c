@@ -5,8 +5,8 @@
 #include "rules/load/loader.h"
 #include "rules/match/path.h"
 
-/* What the server and the table can take (server/daemon/limits.h, table/table.h): a file that is found
- * good must start. */
+/* What the server and the table can take (server/daemon/limits.h, table/table.h): a file that is
+ * found good must start. */
 #define WORKERS_MAX 128
 #define PROXIES_MAX 10000 /* all prefixes of a large content network */
 #define ADMIN_HOSTS_MAX 64

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/load/loader.h"
 #include "rules/charge/settle.h"
+#include "rules/load/loader.h"
 
 #define CAP_DEFAULT 10   /* percent of the rate, per window */
 #define DEBT_DEFAULT 100 /* percent of the capacity */

@@ -1,4 +1,5 @@
-/* `warn_at` of a limit, and the limits of the records of warnings; see loader.h and charge/warn.h */
+/* `warn_at` of a limit, and the limits of the records of warnings; see loader.h and charge/warn.h
+ */
 #include "rules/load/loader.h"
 
 #define NS_PER_S UINT64_C(1000000000)

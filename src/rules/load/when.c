@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/load/loader.h"
 #include "rules/calendar/schedule.h"
+#include "rules/load/loader.h"
 
 #define EXAMPLE "`Mon-Fri 09:00-18:00 Europe/Zurich`, `Sat,Sun`, `22:00-06:00`"
 #define TEXT_MAX 256 /* of a whole `when`, in reports */

@@ -114,8 +114,8 @@ int rules_intern_attribute(struct rules_loader *loader, const struct rules_node 
     if (header && name.size <= sizeof(lower)) {
         name.data = lower;
     }
-    uint32_t known = rules_words_find(&rules->attributes, 0, rules_text_hash(name.data, name.size),
-                                      name.data, name.size);
+    uint32_t known = rules_string_map_find(
+        &rules->attributes, 0, rules_text_hash(name.data, name.size), name.data, name.size);
     if (known != RULES_NONE) {
         return (int)known;
     }

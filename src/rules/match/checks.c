@@ -4,9 +4,9 @@
 
 #include "core/siphash.h"
 #include "rules/charge/borrow.h"
-#include "rules/match/evaluate.h"
-#include "rules/identity/override.h"
 #include "rules/charge/cost.h"
+#include "rules/identity/override.h"
+#include "rules/match/evaluate.h"
 #include "rules/states.h"
 
 static uint64_t multiply(uint64_t a, uint64_t b)
@@ -79,7 +79,7 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
     }
     struct weir_check *check = &checks[count];
     uint64_t cost = rule->cost;
-    int err = rule->price != NULL ? rules_price_of(evaluation, rule->price, &cost) : 0;
+    int err = rule->price != NULL ? rules_cost_of(evaluation, rule->price, &cost) : 0;
     if (err < 0) {
         return err;
     }

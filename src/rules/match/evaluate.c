@@ -89,10 +89,10 @@ uint32_t rules_atom(struct rules_evaluation *evaluation, uint16_t attribute)
         struct weir_bytes value = rules_value(evaluation, attribute);
         evaluation->known[attribute / 64] |= bit;
         evaluation->atoms[attribute] =
-            value.data == NULL
-                ? RULES_NONE
-                : rules_words_find(&evaluation->rules->literals, attribute,
-                                   rules_text_hash(value.data, value.size), value.data, value.size);
+            value.data == NULL ? RULES_NONE
+                               : rules_string_map_find(&evaluation->rules->literals, attribute,
+                                                       rules_text_hash(value.data, value.size),
+                                                       value.data, value.size);
     }
     return evaluation->atoms[attribute];
 }

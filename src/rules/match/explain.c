@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/match/evaluate.h"
 #include "rules/identity/override.h"
 #include "rules/load/problems.h"
+#include "rules/match/evaluate.h"
 
 /* What the request has where a part of a match does not hold. */
 static struct weir_bytes found_value(struct rules_evaluation *evaluation,

@@ -27,8 +27,8 @@ static uint32_t child_of(struct rules_path_trie *trie, uint32_t node,
     const struct weir_bytes *text = &segment->text;
     uint32_t child =
         any ? trie->nodes[node].any
-            : rules_words_find(&trie->literals, node, rules_text_hash(text->data, text->size),
-                               text->data, text->size);
+            : rules_string_map_find(&trie->literals, node, rules_text_hash(text->data, text->size),
+                                    text->data, text->size);
     if (child != RULES_NONE) {
         return child;
     }
@@ -38,7 +38,7 @@ static uint32_t child_of(struct rules_path_trie *trie, uint32_t node,
     }
     if (any) {
         trie->nodes[node].any = child;
-    } else if (!rules_words_add(&trie->literals, node, text->data, text->size, child)) {
+    } else if (!rules_string_map_add(&trie->literals, node, text->data, text->size, child)) {
         return RULES_NONE;
     }
     return child;
@@ -129,8 +129,8 @@ static void walk_node(struct walk *walk, uint32_t number, uint32_t at)
     if (node->any != RULES_NONE && text->size > 0) {
         walk_node(walk, node->any, at + 1);
     }
-    uint32_t child =
-        rules_words_find(&walk->trie->literals, number, segments->hash[at], text->data, text->size);
+    uint32_t child = rules_string_map_find(&walk->trie->literals, number, segments->hash[at],
+                                           text->data, text->size);
     if (child != RULES_NONE) {
         walk_node(walk, child, at + 1);
     }
@@ -150,6 +150,6 @@ uint32_t rules_path_trie_find(const struct rules_path_trie *trie,
 void rules_path_trie_free(struct rules_path_trie *trie)
 {
     free(trie->nodes);
-    rules_words_free(&trie->literals);
+    rules_string_map_free(&trie->literals);
     memset(trie, 0, sizeof(*trie));
 }

@@ -22,8 +22,8 @@ struct rules_path_node {
 struct rules_path_trie {
     struct rules_path_node *nodes; /* the first is the root */
     uint32_t count, room;
-    uint32_t depth;              /* segments of the longest pattern */
-    struct rules_words literals; /* (node, segment) -> node */
+    uint32_t depth;                   /* segments of the longest pattern */
+    struct rules_string_map literals; /* (node, segment) -> node */
 };
 
 /* A path cut at its slashes, as deep as the trie goes. */

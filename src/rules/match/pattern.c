@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/match/path.h"
 #include "rules/load/problems.h"
+#include "rules/match/path.h"
 
 static int refuse(struct weir_reason *reason, struct weir_bytes text, const char *what)
 {

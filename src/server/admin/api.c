@@ -1,5 +1,5 @@
-/* The admin listener: health, metrics, limits, the most denied keys, one key's state. See http/http.h
- * and docs/http-api.md. */
+/* The admin listener: health, metrics, limits, the most denied keys, one key's state. See
+ * http/http.h and docs/http-api.md. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,7 +201,7 @@ static void limits_list(struct weir_http_call *call)
 
 /* The parameters that put one key's state into the address of its own resource: the values of the
  * key's text, which shows what it must not tell as a hash; then there is none. */
-static void top_state_path(const struct weir_offender *entry, char *out, size_t room)
+static void top_state_path(const struct weir_denied_key *entry, char *out, size_t room)
 {
     size_t used =
         (size_t)snprintf(out, room, "/v1/limits/%.*s/state?", (int)entry->name_size, entry->name);
@@ -226,7 +226,7 @@ static void top_state_path(const struct weir_offender *entry, char *out, size_t 
     out[used] = 0;
 }
 
-static json_t *top_entry(const struct weir_offender *entry)
+static json_t *top_entry(const struct weir_denied_key *entry)
 {
     char path[2048];
     json_t *object =
@@ -266,14 +266,14 @@ static void top_handle(struct weir_http_call *call, uint32_t rule)
         return;
     weir_rules_info(daemon->rules, rule, &info);
     size_t max = (size_t)WEIR_OFFENDERS * daemon->worker_count, count = 0;
-    struct weir_offender *list = calloc(max, sizeof *list);
+    struct weir_denied_key *list = calloc(max, sizeof *list);
     json_t *keys = json_array();
     struct weir_bytes name = {info.name, strlen(info.name)};
     for (unsigned i = 0; list && i < daemon->worker_count; i++)
-        count = weir_offenders_collect(weir_engine_offenders(daemon->workers[i].engine), name, list,
-                                       count, max);
+        count = weir_top_denied_collect(weir_engine_top_denied(daemon->workers[i].engine), name,
+                                        list, count, max);
     if (list)
-        weir_offenders_sort(list, count);
+        weir_top_denied_sort(list, count);
     uint64_t wanted = top_count(call->request->query);
     for (size_t i = 0; i < count && i < wanted; i++)
         json_array_append_new(keys, top_entry(&list[i]));

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/admin/metrics.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
 #include "server/envoy/metrics.h"
 #include "server/grpc/grpc.h"
 #include "server/http/http.h"
-#include "server/admin/metrics.h"
 
 /* One line: the longest name, two labels of 64 bytes, a number. */
 #define LINE_MAX_BYTES 512
@@ -126,7 +126,7 @@ static void put_commands(struct weir_metrics *metrics)
     for (unsigned i = 0; i < daemon->worker_count; i++) {
         const struct weir_worker *worker = &daemon->workers[i];
         for (unsigned j = 0; j < worker->listener_count; j++) {
-            const struct weir_redis *redis = worker->listeners[j].workspace;
+            const struct weir_resp_workspace *redis = worker->listeners[j].workspace;
             if (worker->listeners[j].kind != WEIR_LISTENER_REDIS)
                 continue;
             commands += weir_counted(&redis->commands);
@@ -139,9 +139,9 @@ static void put_commands(struct weir_metrics *metrics)
                         "Commands of the Redis protocol.", commands);
     weir_metrics_number(metrics, "weir_redis_errors_total", "counter",
                         "Errors that commands were answered with.", errors);
-    weir_metrics_number(metrics, "weir_redis_limits", "gauge",
+    weir_metrics_number(metrics, "weir_adhoc_limits", "gauge",
                         "Distinct limits that commands have given.",
-                        weir_redis_limits_count(daemon->redis.limits));
+                        weir_adhoc_limits_count(daemon->redis.limits));
 }
 
 /* Calls by method and status; series that are zero are left out. */

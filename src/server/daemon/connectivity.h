@@ -8,18 +8,18 @@
 
 #include <stdbool.h>
 
-struct weir_reach {
+struct weir_connectivity {
     unsigned joined, up, down; /* workers; those that have told so */
     bool told_up;              /* that all are up */
 };
 
 /* Of one worker: what it has told last; both false: nothing yet. */
-struct weir_reach_member {
+struct weir_connectivity_member {
     bool up, down;
 };
 
 /* Counts a member among `members`, or no more. */
-static inline void weir_reach_set(bool *member, unsigned *members, bool now)
+static inline void weir_connectivity_set(bool *member, unsigned *members, bool now)
 {
     if (*member != now)
         *members += now ? 1 : -1U;
@@ -27,20 +27,22 @@ static inline void weir_reach_set(bool *member, unsigned *members, bool now)
 }
 
 /* A worker has lost it. Returns whether it is the first. */
-static inline bool weir_reach_lost(struct weir_reach *reach, struct weir_reach_member *member)
+static inline bool weir_connectivity_lost(struct weir_connectivity *reach,
+                                          struct weir_connectivity_member *member)
 {
     bool first = reach->down == 0;
-    weir_reach_set(&member->down, &reach->down, true);
-    weir_reach_set(&member->up, &reach->up, false);
+    weir_connectivity_set(&member->down, &reach->down, true);
+    weir_connectivity_set(&member->up, &reach->up, false);
     reach->told_up = false;
     return first;
 }
 
 /* A worker reaches it. Returns whether it is the last. */
-static inline bool weir_reach_found(struct weir_reach *reach, struct weir_reach_member *member)
+static inline bool weir_connectivity_found(struct weir_connectivity *reach,
+                                           struct weir_connectivity_member *member)
 {
-    weir_reach_set(&member->down, &reach->down, false);
-    weir_reach_set(&member->up, &reach->up, true);
+    weir_connectivity_set(&member->down, &reach->down, false);
+    weir_connectivity_set(&member->up, &reach->up, true);
     if (reach->told_up || reach->up < reach->joined)
         return false;
     reach->told_up = true;
@@ -48,10 +50,11 @@ static inline bool weir_reach_found(struct weir_reach *reach, struct weir_reach_
 }
 
 /* A worker ends. */
-static inline void weir_reach_leave(struct weir_reach *reach, struct weir_reach_member *member)
+static inline void weir_connectivity_leave(struct weir_connectivity *reach,
+                                           struct weir_connectivity_member *member)
 {
-    weir_reach_set(&member->down, &reach->down, false);
-    weir_reach_set(&member->up, &reach->up, false);
+    weir_connectivity_set(&member->down, &reach->down, false);
+    weir_connectivity_set(&member->up, &reach->up, false);
     reach->joined--;
     reach->told_up = true; /* who leaves does not come up again */
 }

@@ -9,12 +9,12 @@
 #define WEIR_SERVER_DAEMON_DAEMON_H
 
 #include "server/daemon/background.h"
-#include "server/envoy/shared.h"
-#include "server/resp/resp.h"
 #include "server/daemon/server.h"
 #include "server/daemon/state_guard.h"
-#include "server/webhook/warnings.h"
 #include "server/daemon/worker.h"
+#include "server/envoy/shared.h"
+#include "server/resp/resp.h"
+#include "server/webhook/warnings.h"
 
 /* HTTP, Redis, gRPC, admin, Prometheus. */
 #define WEIR_LISTENINGS 5
@@ -81,7 +81,7 @@ struct weir_daemon {
     struct weir_certificate_watch certificate_watch;
     struct weir_endpoint http_endpoint, redis_endpoint, grpc_endpoint, admin_endpoint;
     struct weir_connection_pool pools[WEIR_LISTENINGS];
-    struct weir_redis_shared redis;
+    struct weir_resp_shared redis;
     struct weir_envoy_shared *envoy; /* NULL: no such service is configured */
     struct weir_envoy_statsd *statsd;
     struct weir_endpoint prometheus_endpoint;

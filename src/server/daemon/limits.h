@@ -25,9 +25,9 @@
 
 /* --- Connections ------------------------------------------------------------------------------ */
 
-/* Connections of one listener, a worker, unless the process may open fewer files (net/files.h): 16,384
- * idle ones are 12 MiB, and a proxy needs a few dozen. Past it a connection is answered 503 and
- * closed, whatever other listeners have room for. */
+/* Connections of one listener, a worker, unless the process may open fewer files (net/files.h):
+ * 16,384 idle ones are 12 MiB, and a proxy needs a few dozen. Past it a connection is answered 503
+ * and closed, whatever other listeners have room for. */
 #define WEIR_CONNECTIONS_MAX 16384
 /* The same for an admin listener: a Prometheus, some scripts and people. */
 #define WEIR_ADMIN_CONNECTIONS_MAX 256
@@ -55,7 +55,8 @@
  * half of them. */
 #define WEIR_OUTPUT_MAX 65536
 
-/* --- Wrong passwords and tokens (net/guesses.h) ----------------------------------------------------
+/* --- Wrong passwords and tokens (net/guesses.h)
+ * ----------------------------------------------------
  */
 
 /* In a row on one connection; then it is closed. */
@@ -91,7 +92,7 @@
 #define WEIR_IDLE_MS 75000
 /* The same for Redis clients: their pools keep connections for as long as the program runs, and
  * Redis closes none. A peer that is gone is found sooner, by WEIR_KEEPALIVE_S. */
-#define WEIR_REDIS_IDLE_MS 86400000
+#define WEIR_RESP_IDLE_MS 86400000
 /* Silence after which the kernel asks whether the peer is still there: Redis' tcp-keepalive. */
 #define WEIR_KEEPALIVE_S 300
 /* A reply that the client does not read, without progress of 64 KiB. Closed. */

@@ -10,9 +10,9 @@
 
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
-#include "server/net/files.h"
 #include "server/grpc/grpc.h"
 #include "server/http/http.h"
+#include "server/net/files.h"
 #include "server/net/seed.h"
 #include "table/state_file.h"
 
@@ -138,7 +138,7 @@ static void listenings_fill(struct weir_daemon *daemon, struct listening all[WEI
                                 .count = daemon->worker_count};
     all[1] = (struct listening){.address = weir_daemon_redis(daemon, settings),
                                 .endpoint = &daemon->redis_endpoint,
-                                .front = &weir_redis_front,
+                                .front = &weir_resp_front,
                                 .kind = WEIR_LISTENER_REDIS,
                                 .server = &daemon->redis,
                                 .workers = daemon->workers,
@@ -359,7 +359,7 @@ static int open_redis(struct weir_daemon *daemon, struct weir_reason *reason)
     daemon->redis.worker_count = daemon->worker_count;
     daemon->redis.started_wall_s = weir_clock_wall_s();
     int err =
-        weir_redis_limits_open(&daemon->redis.limits, (uint32_t)(stats.params_max / 2),
+        weir_adhoc_limits_open(&daemon->redis.limits, (uint32_t)(stats.params_max / 2),
                                daemon->table, weir_rules_settings(daemon->rules)->store.nodes);
     if (err < 0)
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
@@ -481,7 +481,7 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
         weir_worker_close(&daemon->workers[i]);
     weir_worker_close(&daemon->admin);
     weir_daemon_envoy_close(daemon);
-    weir_redis_limits_close(daemon->redis.limits);
+    weir_adhoc_limits_close(daemon->redis.limits);
 close_table:
     weir_webhook_close(daemon->webhook);
     free(daemon->workers);
@@ -502,7 +502,7 @@ static void daemon_close(struct weir_daemon *daemon)
         weir_worker_close(&daemon->workers[i]);
     weir_worker_close(&daemon->admin);
     weir_daemon_envoy_close(daemon);
-    weir_redis_limits_close(daemon->redis.limits);
+    weir_adhoc_limits_close(daemon->redis.limits);
     weir_reservations_close(daemon->reservations);
     weir_guesses_close(daemon->guesses);
     weir_directories_close(daemon->directories);

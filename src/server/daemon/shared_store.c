@@ -17,7 +17,7 @@ struct member {
     struct weir_shared_store *shared;
     unsigned index;
     const struct weir_store_redis_stats *stats; /* NULL: has not joined, or has left */
-    struct weir_reach_member reach;
+    struct weir_connectivity_member reach;
     bool open; /* its breaker, as it has told */
 };
 
@@ -31,9 +31,9 @@ struct weir_shared_store {
     bool has_secret;                    /* without randomness: tokens are this node's alone */
     struct weir_store_redis_stats left; /* of those that have left */
     struct member members[WEIR_WORKERS_MAX + 1];
-    struct weir_reach reach; /* of members, without the admin worker's */
-    bool reached;            /* by all of them, once */
-    unsigned open;           /* likewise */
+    struct weir_connectivity reach; /* of members, without the admin worker's */
+    bool reached;                   /* by all of them, once */
+    unsigned open;                  /* likewise */
     char last_event[64], last_text[WEIR_REASON_MAX];
     char refusal[WEIR_REASON_MAX]; /* see weir_shared_store_refusal */
 };
@@ -67,7 +67,7 @@ static void tell_down(struct weir_shared_store *shared, struct member *member, c
 {
     snprintf(shared->refusal, sizeof shared->refusal, "%s", is_refusal(text) ? text : "");
     bool news = is_news(shared, "store_down", text);
-    if (weir_reach_lost(&shared->reach, &member->reach))
+    if (weir_connectivity_lost(&shared->reach, &member->reach))
         log_text(shared, WEIR_LOG_ERROR, "store_down", text);
     else if (news)
         log_text(shared, WEIR_LOG_ERROR, "store_still_down", text);
@@ -75,7 +75,7 @@ static void tell_down(struct weir_shared_store *shared, struct member *member, c
 
 static void tell_up(struct weir_shared_store *shared, struct member *member, const char *text)
 {
-    if (!weir_reach_found(&shared->reach, &member->reach))
+    if (!weir_connectivity_found(&shared->reach, &member->reach))
         return;
     shared->reached = true;
     shared->refusal[0] = '\0';
@@ -86,7 +86,7 @@ static void tell_up(struct weir_shared_store *shared, struct member *member, con
 static void tell_open(struct weir_shared_store *shared, struct member *member, const char *text)
 {
     bool first = shared->open == 0;
-    weir_reach_set(&member->open, &shared->open, true);
+    weir_connectivity_set(&member->open, &shared->open, true);
     if (first)
         log_text(shared, WEIR_LOG_WARNING, "breaker_open", text);
 }
@@ -94,7 +94,7 @@ static void tell_open(struct weir_shared_store *shared, struct member *member, c
 static void tell_closed(struct weir_shared_store *shared, struct member *member, const char *text)
 {
     bool last = shared->open == 1 && member->open;
-    weir_reach_set(&member->open, &shared->open, false);
+    weir_connectivity_set(&member->open, &shared->open, false);
     if (last)
         log_text(shared, WEIR_LOG_INFO, "breaker_closed", text);
 }
@@ -233,8 +233,8 @@ void weir_shared_store_leave(struct weir_shared_store *shared, unsigned index,
     if (index != WEIR_SHARED_STORE_ADMIN) {
         add(&shared->left, member->stats);
         atomic_store_explicit(&shared->left.leases, 0, memory_order_relaxed); /* given back */
-        weir_reach_leave(&shared->reach, &member->reach);
-        weir_reach_set(&member->open, &shared->open, false);
+        weir_connectivity_leave(&shared->reach, &member->reach);
+        weir_connectivity_set(&member->open, &shared->open, false);
     }
     member->stats = NULL;
     pthread_mutex_unlock(&shared->lock);

@@ -9,7 +9,8 @@
  * its counters.
  *
  * Memory: fixed but for connections (as many as the pools of its listeners allow) and their buffers
- * (net/buffers.h). Connections and slots come from free lists; in a steady state nothing is allocated.
+ * (net/buffers.h). Connections and slots come from free lists; in a steady state nothing is
+ * allocated.
  */
 #ifndef WEIR_SERVER_DAEMON_WORKER_H
 #define WEIR_SERVER_DAEMON_WORKER_H
@@ -18,16 +19,16 @@
 #include <uv.h>
 
 #include "engine/engine.h"
+#include "server/daemon/limits.h"
+#include "server/daemon/log.h"
+#include "server/daemon/shared_store.h"
+#include "server/identity/directories.h"
 #include "server/net/buffers.h"
 #include "server/net/certificates.h"
 #include "server/net/connection.h"
-#include "server/identity/directories.h"
 #include "server/net/guesses.h"
-#include "server/daemon/limits.h"
 #include "server/net/listener.h"
-#include "server/daemon/log.h"
 #include "server/reserve/reservations.h"
-#include "server/daemon/shared_store.h"
 #include "table/table.h"
 
 #define WEIR_WORKER_LISTENERS_MAX 4

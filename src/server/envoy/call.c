@@ -121,27 +121,26 @@ static const struct weir_limit *override_of(void *context, uint32_t requests, ui
 {
     struct weir_envoy_service *service = context;
     struct weir_worker *worker = service->worker;
-    uint64_t epoch = weir_redis_limits_epoch(service->shared->options.limits);
+    uint64_t epoch = weir_adhoc_limits_epoch(service->shared->options.limits);
     if (service->overrides_epoch != epoch) {
         service->overrides_epoch = epoch;
         memset(&service->overrides, 0, sizeof service->overrides);
     }
-    struct weir_redis_cached *cached =
-        weir_redis_cache_at(&service->overrides, requests, seconds, 0);
+    struct weir_resp_cached *cached = weir_resp_cache_at(&service->overrides, requests, seconds, 0);
     if (cached->limit && cached->a == requests && cached->b == seconds)
         return cached->limit;
     const struct weir_limit_spec spec = {.algorithm = WEIR_FIXED_WINDOW,
                                          .rate = requests,
                                          .window_ns = seconds * UINT64_C(1000000000)};
     const struct weir_limit *limit;
-    int err = weir_redis_limits_find(service->shared->options.limits, worker->store, worker->local,
+    int err = weir_adhoc_limits_find(service->shared->options.limits, worker->store, worker->local,
                                      &spec, WEIR_ENVOY_LIMIT_NAME, &limit, reason);
     if (err < 0) {
         if (!reason->text[0])
             snprintf(reason->text, sizeof reason->text, "too many different limits in requests");
         return NULL;
     }
-    *cached = (struct weir_redis_cached){requests, seconds, 0, limit};
+    *cached = (struct weir_resp_cached){requests, seconds, 0, limit};
     return limit;
 }
 

@@ -42,14 +42,14 @@ struct weir_envoy_service {
     struct weir_envoy_hold *hold; /* the configuration of the next call; NULL: none yet */
     uint64_t version;             /* of the shared configuration, when it was taken up */
     struct weir_envoy_stats *stats;
-    struct weir_redis_cache overrides; /* compiled limits, by requests and seconds */
-    uint64_t overrides_epoch;          /* of those; see weir_redis_limits_epoch */
+    struct weir_resp_cache overrides; /* compiled limits, by requests and seconds */
+    uint64_t overrides_epoch;         /* of those; see weir_adhoc_limits_epoch */
     struct weir_envoy_service_counters counters;
 };
 
 struct weir_envoy_shared_options {
     struct weir_log *log;
-    struct weir_redis_limits *limits; /* of overrides, which are limits that commands give */
+    struct weir_adhoc_limits *limits; /* of overrides, which are limits that commands give */
     /* Makes a limit known to the stores. */
     int (*prepare)(void *context, struct weir_limit *limit, struct weir_reason *reason);
     void *prepare_context;

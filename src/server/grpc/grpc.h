@@ -9,10 +9,10 @@
  * in which its message is read and its answer made. So a call allocates nothing; nor does nghttp2,
  * whose memory comes from the worker's own lists (memory.h).
  *
- * What a peer may cost (daemon/limits.h): streams, bytes of unfinished messages, header fields, frames
- * without requests, and time: a request is whole within WEIR_REQUEST_MS, an answer taken within
- * WEIR_STALL_MS, both whatever the peer does with windows. Past a limit of a stream the stream is
- * reset or failed; past one of the connection it gets GOAWAY.
+ * What a peer may cost (daemon/limits.h): streams, bytes of unfinished messages, header fields,
+ * frames without requests, and time: a request is whole within WEIR_REQUEST_MS, an answer taken
+ * within WEIR_STALL_MS, both whatever the peer does with windows. Past a limit of a stream the
+ * stream is reset or failed; past one of the connection it gets GOAWAY.
  *
  * Threads: a workspace belongs to one worker.
  */
@@ -21,13 +21,13 @@
 
 #include <nghttp2/nghttp2.h>
 
-#include "server/grpc/memory.h"
 #include "server/daemon/worker.h"
-#include "wire/json/answer.h"
-#include "wire/grpc/grpc.h"
+#include "server/grpc/memory.h"
 #include "wire/grpc/arena.h"
+#include "wire/grpc/grpc.h"
 #include "wire/http/http2_frames.h"
 #include "wire/http/ratelimit_headers.h"
+#include "wire/json/answer.h"
 
 struct weir_daemon;
 struct weir_grpc_stream;

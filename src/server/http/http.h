@@ -13,13 +13,13 @@
 #include <string.h>
 
 #include "server/daemon/clock.h"
-#include "server/envoy/call.h"
 #include "server/daemon/worker.h"
-#include "wire/json/answer.h"
-#include "wire/json/check.h"
+#include "server/envoy/call.h"
 #include "wire/http/http1.h"
 #include "wire/http/idempotency_key.h"
 #include "wire/http/ratelimit_headers.h"
+#include "wire/json/answer.h"
+#include "wire/json/check.h"
 
 /* The statuses that weir answers with: code, reason. */
 #define WEIR_HTTP_STATUSES(X)                                                                      \

@@ -25,7 +25,7 @@ struct member {
     struct weir_directories *directories;
     struct weir_redis_directory *directory; /* NULL: has not joined, or has left */
     uint64_t forgotten;                     /* of all up to now, those that it has */
-    struct weir_reach_member reach;
+    struct weir_connectivity_member reach;
 };
 
 struct weir_directories {
@@ -38,7 +38,7 @@ struct weir_directories {
     struct weir_directory_terms terms;
     struct weir_directory_counters left; /* of those that have left */
     struct member members[WEIR_WORKERS_MAX];
-    struct weir_reach reach;
+    struct weir_connectivity reach;
     char last_reason[WEIR_REASON_MAX], last_problem[WEIR_REASON_MAX];
     uint64_t problems[PROBLEMS_MAX]; /* hashes of digest and text */
     uint64_t forgotten;              /* so far */
@@ -77,8 +77,8 @@ static void member_told(void *context, bool up, const char *text)
     struct weir_directories *all = member->directories;
     pthread_mutex_lock(&all->lock);
     if (!up)
-        tell_down(all, text, weir_reach_lost(&all->reach, &member->reach));
-    else if (weir_reach_found(&all->reach, &member->reach))
+        tell_down(all, text, weir_connectivity_lost(&all->reach, &member->reach));
+    else if (weir_connectivity_found(&all->reach, &member->reach))
         tell_up(all, text);
     pthread_mutex_unlock(&all->lock);
 }
@@ -275,7 +275,7 @@ void weir_directories_leave(struct weir_directories *all, unsigned index)
     atomic_store(&counters->known, 0);
     atomic_store(&counters->nobody, 0);
     add(&all->left, counters);
-    weir_reach_leave(&all->reach, &member->reach);
+    weir_connectivity_leave(&all->reach, &member->reach);
     member->directory = NULL;
     pthread_mutex_unlock(&all->lock);
     weir_redis_directory_close(directory);

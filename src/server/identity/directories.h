@@ -14,9 +14,9 @@
 #ifndef WEIR_SERVER_IDENTITY_DIRECTORIES_H
 #define WEIR_SERVER_IDENTITY_DIRECTORIES_H
 
-#include "server/identity/directory_redis.h"
 #include "server/daemon/limits.h"
 #include "server/daemon/log.h"
+#include "server/identity/directory_redis.h"
 
 struct weir_directories;
 

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "server/net/listener.h"
 #include "server/daemon/worker.h"
+#include "server/net/listener.h"
 #include "wire/http/forwarded.h"
 
 /* Room that a read into a connection's own buffer has at least. */

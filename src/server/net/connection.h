@@ -29,8 +29,8 @@
 
 #include "core/address.h"
 #include "rules/request.h"
-#include "server/net/front.h"
 #include "server/daemon/limits.h"
+#include "server/net/front.h"
 #include "server/net/wheel.h"
 #include "wire/tls/tls.h"
 

@@ -1,6 +1,6 @@
 /* Encrypted connections; see connection.h */
-#include "server/net/listener.h"
 #include "server/daemon/worker.h"
+#include "server/net/listener.h"
 
 bool weir_connection_encrypt(struct weir_connection *connection)
 {

@@ -17,8 +17,8 @@
 #include <weir/error.h>
 
 #include "rules/rules.h"
-#include "server/net/front.h"
 #include "server/daemon/limits.h"
+#include "server/net/front.h"
 
 enum weir_endpoint_kind { WEIR_ENDPOINT_OFF, WEIR_ENDPOINT_TCP, WEIR_ENDPOINT_UNIX };
 

@@ -12,8 +12,8 @@
 #ifndef WEIR_SERVER_RESERVE_RESERVE_H
 #define WEIR_SERVER_RESERVE_RESERVE_H
 
-#include "server/reserve/reservations.h"
 #include "server/daemon/worker.h"
+#include "server/reserve/reservations.h"
 
 /* How front ends word what goes wrong. */
 #define WEIR_SETTLE_LATE                                                                           \

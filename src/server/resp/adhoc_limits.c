@@ -18,7 +18,7 @@ struct made {
     struct weir_limit part; /* limit.local, where that is not NULL */
 };
 
-struct weir_redis_limits {
+struct weir_adhoc_limits {
     pthread_mutex_t lock;
     uint32_t count, max, nodes;
     uint32_t mask; /* places - 1: open addressing, at most half full */
@@ -35,10 +35,10 @@ static uint32_t list_size(struct weir_table *table)
     return (uint32_t)stats.params_max;
 }
 
-int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max,
+int weir_adhoc_limits_open(struct weir_adhoc_limits **limits, uint32_t max,
                            struct weir_table *table, uint32_t nodes)
 {
-    struct weir_redis_limits *made = calloc(1, sizeof *made);
+    struct weir_adhoc_limits *made = calloc(1, sizeof *made);
     if (!made)
         return WEIR_ERR_MEMORY;
     uint32_t size = 2;
@@ -61,7 +61,7 @@ int weir_redis_limits_open(struct weir_redis_limits **limits, uint32_t max,
     return 0;
 }
 
-void weir_redis_limits_close(struct weir_redis_limits *limits)
+void weir_adhoc_limits_close(struct weir_adhoc_limits *limits)
 {
     if (!limits)
         return;
@@ -85,7 +85,7 @@ static bool same_spec(const struct weir_limit_spec *a, const struct weir_limit_s
 }
 
 /* Where a spec is under that name, or where it would go. */
-static struct made **limits_place(const struct weir_redis_limits *limits,
+static struct made **limits_place(const struct weir_adhoc_limits *limits,
                                   const struct weir_limit_spec *spec, const char *name)
 {
     uint64_t mix = (spec->rate * UINT64_C(0x9e3779b97f4a7c15)) ^
@@ -101,7 +101,7 @@ static struct made **limits_place(const struct weir_redis_limits *limits,
 }
 
 /* Drops what has not been used lately, and puts the others where they belong now. */
-static void limits_drop_unused(struct weir_redis_limits *limits)
+static void limits_drop_unused(struct weir_adhoc_limits *limits)
 {
     uint64_t epoch = atomic_load_explicit(&limits->epoch, memory_order_relaxed);
     struct made **places = calloc(limits->mask + 1, sizeof *places), **old = limits->places;
@@ -127,7 +127,7 @@ static void limits_drop_unused(struct weir_redis_limits *limits)
     free(old);
 }
 
-static int limits_add(struct weir_redis_limits *limits, struct weir_store *store,
+static int limits_add(struct weir_adhoc_limits *limits, struct weir_store *store,
                       struct weir_store *local, const struct weir_limit *compiled,
                       struct made **place, struct weir_reason *reason)
 {
@@ -153,7 +153,7 @@ static int limits_add(struct weir_redis_limits *limits, struct weir_store *store
     return 0;
 }
 
-int weir_redis_limits_find(struct weir_redis_limits *limits, struct weir_store *store,
+int weir_adhoc_limits_find(struct weir_adhoc_limits *limits, struct weir_store *store,
                            struct weir_store *local, const struct weir_limit_spec *spec,
                            const char *name, const struct weir_limit **limit,
                            struct weir_reason *reason)
@@ -183,17 +183,17 @@ int weir_redis_limits_find(struct weir_redis_limits *limits, struct weir_store *
     return err;
 }
 
-void weir_redis_limits_tick(struct weir_redis_limits *limits, uint64_t now_ns)
+void weir_adhoc_limits_tick(struct weir_adhoc_limits *limits, uint64_t now_ns)
 {
     atomic_store_explicit(&limits->epoch, now_ns / EPOCH_NS, memory_order_relaxed);
 }
 
-uint64_t weir_redis_limits_epoch(const struct weir_redis_limits *limits)
+uint64_t weir_adhoc_limits_epoch(const struct weir_adhoc_limits *limits)
 {
     return atomic_load_explicit(&limits->epoch, memory_order_relaxed);
 }
 
-uint32_t weir_redis_limits_count(struct weir_redis_limits *limits)
+uint32_t weir_adhoc_limits_count(struct weir_adhoc_limits *limits)
 {
     pthread_mutex_lock(&limits->lock);
     uint32_t count = limits->count;

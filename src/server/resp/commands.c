@@ -3,74 +3,74 @@
 
 #include "server/resp/resp.h"
 
-#define KEYED (WEIR_REDIS_WRITE | WEIR_REDIS_FAST)
-#define LOOKS (WEIR_REDIS_READ | WEIR_REDIS_FAST)
-#define ALWAYS (WEIR_REDIS_NO_AUTH | WEIR_REDIS_FAST)
+#define KEYED (WEIR_RESP_WRITE | WEIR_RESP_FAST)
+#define LOOKS (WEIR_RESP_READ | WEIR_RESP_FAST)
+#define ALWAYS (WEIR_RESP_NO_AUTH | WEIR_RESP_FAST)
 
 /* What is called most stands first: a name is searched from the top. */
-const struct weir_redis_command weir_redis_commands[] = {
-    {"CL.THROTTLE", weir_redis_cl_throttle, -5, KEYED | WEIR_REDIS_OWN_ARITY, 1, 1, "limit",
+const struct weir_resp_command weir_resp_commands[] = {
+    {"CL.THROTTLE", weir_resp_cl_throttle, -5, KEYED | WEIR_RESP_OWN_ARITY, 1, 1, "limit",
      "Decides one request on a bucket, as redis-cell does"},
-    {"THROTTLE", weir_redis_throttle, -5, KEYED | WEIR_REDIS_OWN_ARITY, 1, 1, "limit",
+    {"THROTTLE", weir_resp_throttle, -5, KEYED | WEIR_RESP_OWN_ARITY, 1, 1, "limit",
      "Decides one request on a bucket, as throttlecrab does"},
-    {"WEIR.CHECK", weir_redis_check, -1, KEYED, 0, 0, "rules",
+    {"WEIR.CHECK", weir_resp_check, -1, KEYED, 0, 0, "rules",
      "Decides a request, told by its attributes, under the rules file"},
-    {"GCRA", weir_redis_gcra, -5, KEYED, 1, 1, "limit",
+    {"GCRA", weir_resp_gcra, -5, KEYED, 1, 1, "limit",
      "Decides one request on a bucket, as Redis does"},
-    {"INCREX", weir_redis_increx, -2, KEYED, 1, 1, "limit",
+    {"INCREX", weir_resp_increx, -2, KEYED, 1, 1, "limit",
      "Counts in a fixed window, up to a bound"},
-    {"PING", weir_redis_ping, -1, WEIR_REDIS_FAST, 0, 0, "connection",
+    {"PING", weir_resp_ping, -1, WEIR_RESP_FAST, 0, 0, "connection",
      "Answers PONG, or what it was given"},
-    {"WEIR.CHECKALL", weir_redis_checkall, -7, KEYED | WEIR_REDIS_OWN_ARITY, 0, 0, "limit",
+    {"WEIR.CHECKALL", weir_resp_checkall, -7, KEYED | WEIR_RESP_OWN_ARITY, 0, 0, "limit",
      "Decides one request on several buckets: all are charged or none is"},
-    {"WEIR.PEEK", weir_redis_peek, -1, LOOKS, 0, 0, "rules",
+    {"WEIR.PEEK", weir_resp_peek, -1, LOOKS, 0, 0, "rules",
      "Tells what WEIR.CHECK would, and charges nothing"},
-    {"WEIR.REFUND", weir_redis_refund, -1, KEYED, 0, 0, "rules",
+    {"WEIR.REFUND", weir_resp_refund, -1, KEYED, 0, 0, "rules",
      "Gives back what WEIR.CHECK has charged"},
-    {"WEIR.RESET", weir_redis_reset_states, -1, KEYED, 0, 0, "rules",
+    {"WEIR.RESET", weir_resp_reset_states, -1, KEYED, 0, 0, "rules",
      "Forgets what a request's limits have counted for it"},
-    {"WEIR.RELEASE", weir_redis_release, 2, KEYED, 0, 0, "rules",
+    {"WEIR.RELEASE", weir_resp_release, 2, KEYED, 0, 0, "rules",
      "Ends a lease that WEIR.CHECK gave"},
-    {"WEIR.RESERVE", weir_redis_reserve, -1, KEYED, 0, 0, "rules",
+    {"WEIR.RESERVE", weir_resp_reserve, -1, KEYED, 0, 0, "rules",
      "Charges a request's estimated cost; the token settles it"},
-    {"WEIR.SETTLE", weir_redis_settle_reservation, 4, KEYED, 0, 0, "rules",
+    {"WEIR.SETTLE", weir_resp_settle_reservation, 4, KEYED, 0, 0, "rules",
      "Settles a reservation by its true COST or its STATUS"},
-    {"DEL", weir_redis_del, -2, KEYED, 1, -1, "generic", "Forgets keys of commands"},
-    {"UNLINK", weir_redis_del, -2, KEYED, 1, -1, "generic", "The same as DEL"},
-    {"EXISTS", weir_redis_exists, -2, LOOKS, 1, -1, "generic",
+    {"DEL", weir_resp_del, -2, KEYED, 1, -1, "generic", "Forgets keys of commands"},
+    {"UNLINK", weir_resp_del, -2, KEYED, 1, -1, "generic", "The same as DEL"},
+    {"EXISTS", weir_resp_exists, -2, LOOKS, 1, -1, "generic",
      "Counts the keys that have used something"},
-    {"TTL", weir_redis_ttl, 2, LOOKS, 1, 1, "generic", "Tells in how many seconds a key is as new"},
-    {"PTTL", weir_redis_pttl, 2, LOOKS, 1, 1, "generic",
+    {"TTL", weir_resp_ttl, 2, LOOKS, 1, 1, "generic", "Tells in how many seconds a key is as new"},
+    {"PTTL", weir_resp_pttl, 2, LOOKS, 1, 1, "generic",
      "Tells in how many milliseconds a key is as new"},
-    {"DBSIZE", weir_redis_dbsize, 1, LOOKS, 0, 0, "server",
+    {"DBSIZE", weir_resp_dbsize, 1, LOOKS, 0, 0, "server",
      "Counts the keys of all databases and of the rules, by a sample of them"},
-    {"HELLO", weir_redis_hello, -1, ALWAYS, 0, 0, "connection",
+    {"HELLO", weir_resp_hello, -1, ALWAYS, 0, 0, "connection",
      "Chooses the version of the protocol"},
-    {"AUTH", weir_redis_auth, -2, ALWAYS, 0, 0, "connection", "Tells the password"},
-    {"SELECT", weir_redis_select, 2, WEIR_REDIS_FAST, 0, 0, "connection",
+    {"AUTH", weir_resp_auth, -2, ALWAYS, 0, 0, "connection", "Tells the password"},
+    {"SELECT", weir_resp_select, 2, WEIR_RESP_FAST, 0, 0, "connection",
      "Chooses one of 16 databases, each with keys of its own"},
-    {"CLIENT", weir_redis_client, -2, WEIR_REDIS_CONTAINER, 0, 0, "connection",
+    {"CLIENT", weir_resp_client, -2, WEIR_RESP_CONTAINER, 0, 0, "connection",
      "SETNAME, GETNAME, ID, INFO, SETINFO, NO-EVICT, NO-TOUCH"},
-    {"ECHO", weir_redis_echo, 2, WEIR_REDIS_FAST, 0, 0, "connection", "Answers what it was given"},
-    {"QUIT", weir_redis_quit, -1, ALWAYS, 0, 0, "connection", "Closes the connection"},
-    {"RESET", weir_redis_reset, 1, ALWAYS, 0, 0, "connection",
+    {"ECHO", weir_resp_echo, 2, WEIR_RESP_FAST, 0, 0, "connection", "Answers what it was given"},
+    {"QUIT", weir_resp_quit, -1, ALWAYS, 0, 0, "connection", "Closes the connection"},
+    {"RESET", weir_resp_reset, 1, ALWAYS, 0, 0, "connection",
      "Makes the connection as it was at first"},
-    {"INFO", weir_redis_info, -1, 0, 0, 0, "server", "Tells about the server"},
-    {"CONFIG", weir_redis_config, -2, WEIR_REDIS_CONTAINER, 0, 0, "server", "GET"},
-    {"COMMAND", weir_redis_command, -1, WEIR_REDIS_CONTAINER, 0, 0, "server",
+    {"INFO", weir_resp_info, -1, 0, 0, 0, "server", "Tells about the server"},
+    {"CONFIG", weir_resp_config, -2, WEIR_RESP_CONTAINER, 0, 0, "server", "GET"},
+    {"COMMAND", weir_resp_command, -1, WEIR_RESP_CONTAINER, 0, 0, "server",
      "Tells about the commands: COUNT, DOCS, INFO, LIST"},
 };
-const uint32_t weir_redis_command_count = sizeof weir_redis_commands / sizeof *weir_redis_commands;
+const uint32_t weir_resp_command_count = sizeof weir_resp_commands / sizeof *weir_resp_commands;
 
-const struct weir_redis_command *weir_redis_command_find(struct weir_bytes name)
+const struct weir_resp_command *weir_resp_command_find(struct weir_bytes name)
 {
     /* What nearly every command is, as nearly every program writes it: two compares. */
     if (name.size == 11 &&
         (!memcmp(name.data, "CL.THROTTLE", 11) || !memcmp(name.data, "cl.throttle", 11)))
-        return &weir_redis_commands[0];
-    for (uint32_t i = 0; i < weir_redis_command_count; i++) {
-        if (weir_resp_is(name, weir_redis_commands[i].name))
-            return &weir_redis_commands[i];
+        return &weir_resp_commands[0];
+    for (uint32_t i = 0; i < weir_resp_command_count; i++) {
+        if (weir_resp_is(name, weir_resp_commands[i].name))
+            return &weir_resp_commands[i];
     }
     return NULL;
 }
@@ -99,10 +99,10 @@ static char *write_flags(char *out, int version, uint16_t flags)
     static const struct {
         uint16_t flag;
         const char *name;
-    } names[] = {{WEIR_REDIS_WRITE, "write"},
-                 {WEIR_REDIS_READ, "readonly"},
-                 {WEIR_REDIS_FAST, "fast"},
-                 {WEIR_REDIS_NO_AUTH, "no_auth"}};
+    } names[] = {{WEIR_RESP_WRITE, "write"},
+                 {WEIR_RESP_READ, "readonly"},
+                 {WEIR_RESP_FAST, "fast"},
+                 {WEIR_RESP_NO_AUTH, "no_auth"}};
     uint64_t count = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         count += (flags & names[i].flag) != 0;
@@ -116,7 +116,7 @@ static char *write_flags(char *out, int version, uint16_t flags)
 
 /* Ten elements, as Redis 7 gives them; of those about access, tips, key specifications and
  * subcommands there is nothing to tell. */
-static char *write_info(char *out, int version, const struct weir_redis_command *command)
+static char *write_info(char *out, int version, const struct weir_resp_command *command)
 {
     out = weir_resp_write_array(out, 10);
     out = write_name(out, command->name);
@@ -130,7 +130,7 @@ static char *write_info(char *out, int version, const struct weir_redis_command 
     return out;
 }
 
-static char *write_docs(char *out, int version, const struct weir_redis_command *command)
+static char *write_docs(char *out, int version, const struct weir_resp_command *command)
 {
     out = write_name(out, command->name);
     out = weir_resp_write_map(out, version, 3);
@@ -142,62 +142,62 @@ static char *write_docs(char *out, int version, const struct weir_redis_command 
     return write_text(out, command->group);
 }
 
-static void answer_info(struct weir_redis_call *call, uint32_t first)
+static void answer_info(struct weir_resp_call *call, uint32_t first)
 {
     uint32_t named = call->count > first ? call->count - first : 0;
-    uint32_t count = named ? named : weir_redis_command_count;
+    uint32_t count = named ? named : weir_resp_command_count;
     int version = call->session->version;
-    char *out = weir_redis_begin(call, (size_t)(count + 1) * ENTRY_MAX);
+    char *out = weir_resp_begin(call, (size_t)(count + 1) * ENTRY_MAX);
     if (!out)
         return;
     out = weir_resp_write_array(out, count);
     for (uint32_t i = 0; i < count; i++) {
-        const struct weir_redis_command *command =
-            named ? weir_redis_command_find(call->args[first + i]) : &weir_redis_commands[i];
+        const struct weir_resp_command *command =
+            named ? weir_resp_command_find(call->args[first + i]) : &weir_resp_commands[i];
         if (command)
             out = write_info(out, version, command);
         else
             out = version >= 3 ? weir_resp_write_null(out, version)
                                : WEIR_LITERAL_WRITE(out, "*-1\r\n");
     }
-    weir_redis_end(call, out);
+    weir_resp_end(call, out);
 }
 
 /* Names that are no command are left out, as Redis does. */
-static void answer_docs(struct weir_redis_call *call)
+static void answer_docs(struct weir_resp_call *call)
 {
-    uint32_t named = call->count - 2, known = weir_redis_command_count;
+    uint32_t named = call->count - 2, known = weir_resp_command_count;
     int version = call->session->version;
     if (named) {
         known = 0;
         for (uint32_t i = 2; i < call->count; i++)
-            known += weir_redis_command_find(call->args[i]) != NULL;
+            known += weir_resp_command_find(call->args[i]) != NULL;
     }
-    char *out = weir_redis_begin(call, (size_t)(known + 1) * ENTRY_MAX);
+    char *out = weir_resp_begin(call, (size_t)(known + 1) * ENTRY_MAX);
     if (!out)
         return;
     out = weir_resp_write_map(out, version, known);
     for (uint32_t i = 0; i < (named ? named : known); i++) {
-        const struct weir_redis_command *command =
-            named ? weir_redis_command_find(call->args[2 + i]) : &weir_redis_commands[i];
+        const struct weir_resp_command *command =
+            named ? weir_resp_command_find(call->args[2 + i]) : &weir_resp_commands[i];
         if (command)
             out = write_docs(out, version, command);
     }
-    weir_redis_end(call, out);
+    weir_resp_end(call, out);
 }
 
-static void answer_list(struct weir_redis_call *call)
+static void answer_list(struct weir_resp_call *call)
 {
-    char *out = weir_redis_begin(call, (size_t)(weir_redis_command_count + 1) * 64);
+    char *out = weir_resp_begin(call, (size_t)(weir_resp_command_count + 1) * 64);
     if (!out)
         return;
-    out = weir_resp_write_array(out, weir_redis_command_count);
-    for (uint32_t i = 0; i < weir_redis_command_count; i++)
-        out = write_name(out, weir_redis_commands[i].name);
-    weir_redis_end(call, out);
+    out = weir_resp_write_array(out, weir_resp_command_count);
+    for (uint32_t i = 0; i < weir_resp_command_count; i++)
+        out = write_name(out, weir_resp_commands[i].name);
+    weir_resp_end(call, out);
 }
 
-void weir_redis_command(struct weir_redis_call *call)
+void weir_resp_command(struct weir_resp_call *call)
 {
     if (call->count == 1)
         answer_info(call, 1);
@@ -206,10 +206,10 @@ void weir_redis_command(struct weir_redis_call *call)
     else if (weir_resp_is(call->args[1], "DOCS"))
         answer_docs(call);
     else if (weir_resp_is(call->args[1], "COUNT") && call->count == 2)
-        weir_redis_integer(call, weir_redis_command_count);
+        weir_resp_integer(call, weir_resp_command_count);
     else if (weir_resp_is(call->args[1], "LIST") && call->count == 2)
         answer_list(call);
     else
-        weir_redis_error(call, "ERR unknown subcommand or wrong number of arguments for '%.*s'",
-                         WEIR_REDIS_SHOWN(call->args[1]));
+        weir_resp_error(call, "ERR unknown subcommand or wrong number of arguments for '%.*s'",
+                        WEIR_RESP_SHOWN(call->args[1]));
 }

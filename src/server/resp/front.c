@@ -26,7 +26,7 @@ static void text_write(struct weir_slot *slot, struct weir_output *output)
 }
 
 /* Replies that follow each other share a slot and its buffer. */
-char *weir_redis_begin(struct weir_redis_call *call, size_t room)
+char *weir_resp_begin(struct weir_resp_call *call, size_t room)
 {
     struct weir_connection *connection = call->connection;
     struct weir_slot *slot = connection->last;
@@ -47,37 +47,37 @@ char *weir_redis_begin(struct weir_redis_call *call, size_t room)
     return NULL;
 }
 
-void weir_redis_end(struct weir_redis_call *call, const char *end)
+void weir_resp_end(struct weir_resp_call *call, const char *end)
 {
     struct weir_buffer *text = call->connection->last->buffer;
     text->used = (size_t)(end - text->data);
 }
 
-void weir_redis_text(struct weir_redis_call *call, const char *simple)
+void weir_resp_text(struct weir_resp_call *call, const char *simple)
 {
     size_t size = strlen(simple);
-    char *out = weir_redis_begin(call, WEIR_RESP_LINE_TEXT_MAX(size));
+    char *out = weir_resp_begin(call, WEIR_RESP_LINE_TEXT_MAX(size));
     if (out)
-        weir_redis_end(call, weir_resp_write_simple(out, simple, size));
+        weir_resp_end(call, weir_resp_write_simple(out, simple, size));
 }
 
-void weir_redis_integer(struct weir_redis_call *call, int64_t value)
+void weir_resp_integer(struct weir_resp_call *call, int64_t value)
 {
-    char *out = weir_redis_begin(call, WEIR_RESP_INTEGER_MAX);
+    char *out = weir_resp_begin(call, WEIR_RESP_INTEGER_MAX);
     if (out)
-        weir_redis_end(call, weir_resp_write_integer(out, value));
+        weir_resp_end(call, weir_resp_write_integer(out, value));
 }
 
-void weir_redis_bulk(struct weir_redis_call *call, struct weir_bytes bytes)
+void weir_resp_bulk(struct weir_resp_call *call, struct weir_bytes bytes)
 {
-    char *out = weir_redis_begin(call, WEIR_RESP_BULK_MAX(bytes.size));
+    char *out = weir_resp_begin(call, WEIR_RESP_BULK_MAX(bytes.size));
     if (out)
-        weir_redis_end(call, weir_resp_write_bulk(out, bytes.data, bytes.size));
+        weir_resp_end(call, weir_resp_write_bulk(out, bytes.data, bytes.size));
 }
 
-void weir_redis_error(struct weir_redis_call *call, const char *format, ...)
+void weir_resp_error(struct weir_resp_call *call, const char *format, ...)
 {
-    char text[WEIR_REDIS_ERROR_MAX];
+    char text[WEIR_RESP_ERROR_MAX];
     va_list values;
     va_start(values, format);
     int size = vsnprintf(text, sizeof text, format, values);
@@ -85,19 +85,19 @@ void weir_redis_error(struct weir_redis_call *call, const char *format, ...)
     if (size < 0 || (size_t)size >= sizeof text)
         size = (int)strlen(text);
     weir_count(&call->redis->errors, 1);
-    char *out = weir_redis_begin(call, WEIR_RESP_LINE_TEXT_MAX(sizeof text));
+    char *out = weir_resp_begin(call, WEIR_RESP_LINE_TEXT_MAX(sizeof text));
     if (out)
-        weir_redis_end(call, weir_resp_write_error(out, text, (size_t)size));
+        weir_resp_end(call, weir_resp_write_error(out, text, (size_t)size));
 }
 
-bool weir_redis_write_refusal(struct weir_slot *slot, struct weir_output *output)
+bool weir_resp_write_refusal(struct weir_slot *slot, struct weir_output *output)
 {
-    struct weir_redis *redis = weir_connection_workspace(slot->connection);
+    struct weir_resp_workspace *redis = weir_connection_workspace(slot->connection);
     const struct weir_reason *reason = weir_engine_refusal(slot->decision);
-    char text[WEIR_REDIS_ERROR_MAX];
+    char text[WEIR_RESP_ERROR_MAX];
     if (!reason)
         return false;
-    int size = snprintf(text, sizeof text, "ERR %.*s", WEIR_REDIS_ERROR_MAX - 8, reason->text);
+    int size = snprintf(text, sizeof text, "ERR %.*s", WEIR_RESP_ERROR_MAX - 8, reason->text);
     char *out = output->data + output->used;
     weir_count(&redis->errors, 1);
     output->used = (size_t)(weir_resp_write_error(out, text, (size_t)size) - output->data);
@@ -105,13 +105,13 @@ bool weir_redis_write_refusal(struct weir_slot *slot, struct weir_output *output
     return true;
 }
 
-void weir_redis_write_count(struct weir_slot *slot, struct weir_output *output, int64_t count,
-                            int error)
+void weir_resp_write_count(struct weir_slot *slot, struct weir_output *output, int64_t count,
+                           int error)
 {
-    struct weir_redis *redis = weir_connection_workspace(slot->connection);
+    struct weir_resp_workspace *redis = weir_connection_workspace(slot->connection);
     char *out = output->data + output->used;
     if (error) {
-        char text[WEIR_REDIS_ERROR_MAX];
+        char text[WEIR_RESP_ERROR_MAX];
         int size = snprintf(text, sizeof text, "ERR store: %s", weir_error_text(error));
         weir_count(&redis->errors, 1);
         out = weir_resp_write_error(out, text, (size_t)size);
@@ -121,7 +121,7 @@ void weir_redis_write_count(struct weir_slot *slot, struct weir_output *output, 
     output->used = (size_t)(out - output->data);
 }
 
-void weir_redis_wrong_arity(struct weir_redis_call *call)
+void weir_resp_wrong_arity(struct weir_resp_call *call)
 {
     char name[32];
     size_t size = call->args[0].size < sizeof name ? call->args[0].size : sizeof name;
@@ -129,17 +129,17 @@ void weir_redis_wrong_arity(struct weir_redis_call *call)
         char c = call->args[0].data[i];
         name[i] = c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
     }
-    weir_redis_error(call, "ERR wrong number of arguments for '%.*s' command", (int)size, name);
+    weir_resp_error(call, "ERR wrong number of arguments for '%.*s' command", (int)size, name);
 }
 
-void weir_redis_syntax_error(struct weir_redis_call *call)
+void weir_resp_syntax_error(struct weir_resp_call *call)
 {
-    weir_redis_error(call, "ERR syntax error");
+    weir_resp_error(call, "ERR syntax error");
 }
 
 /* --- Arguments and keys ----------------------------------------------------------------------- */
 
-bool weir_redis_number_any(struct weir_bytes arg, int64_t *value)
+bool weir_resp_number_any(struct weir_bytes arg, int64_t *value)
 {
     if (!arg.size)
         return false;
@@ -162,10 +162,10 @@ bool weir_redis_number_any(struct weir_bytes arg, int64_t *value)
 /* Longer keys are sent as their SHA-256. */
 #define KEY_SENT_MAX 256
 
-static struct weir_bytes key_text(const struct weir_redis_call *call, enum weir_redis_kind kind,
+static struct weir_bytes key_text(const struct weir_resp_call *call, enum weir_resp_kind kind,
                                   struct weir_bytes key, char text[KEY_SENT_MAX + 8])
 {
-    static const char kinds[WEIR_REDIS_KINDS] = {'b', 'w'};
+    static const char kinds[WEIR_RESP_KINDS] = {'b', 'w'};
     unsigned char digest[SHA256_DIGEST_LENGTH];
     bool whole = !key.data || key.size <= KEY_SENT_MAX;
     int size = snprintf(text, 8, "%c%u%c", kinds[kind], call->session->database, whole ? ':' : '#');
@@ -180,15 +180,15 @@ static struct weir_bytes key_text(const struct weir_redis_call *call, enum weir_
     return (struct weir_bytes){text, (size_t)(at - text)};
 }
 
-/* The rare part of weir_redis_fill_check. */
-static __attribute__((noinline)) bool keep_text(struct weir_redis_call *call,
+/* The rare part of weir_resp_fill_check. */
+static __attribute__((noinline)) bool keep_text(struct weir_resp_call *call,
                                                 struct weir_decision *decision, uint16_t i,
-                                                enum weir_redis_kind kind, struct weir_bytes key)
+                                                enum weir_resp_kind kind, struct weir_bytes key)
 {
     /* Names the state of an operation, whose limit nobody knows. */
-    static const struct weir_limit any[WEIR_REDIS_KINDS] = {
-        [WEIR_REDIS_BUCKETS] = {.spec = {.algorithm = WEIR_GCRA}},
-        [WEIR_REDIS_WINDOWS] = {.spec = {.algorithm = WEIR_FIXED_WINDOW}},
+    static const struct weir_limit any[WEIR_RESP_KINDS] = {
+        [WEIR_RESP_BUCKETS] = {.spec = {.algorithm = WEIR_GCRA}},
+        [WEIR_RESP_WINDOWS] = {.spec = {.algorithm = WEIR_FIXED_WINDOW}},
     };
     struct weir_check *check = &decision->checks[i];
     char text[KEY_SENT_MAX + 8];
@@ -197,15 +197,15 @@ static __attribute__((noinline)) bool keep_text(struct weir_redis_call *call,
     check->key = weir_decision_keep(decision, key_text(call, kind, key, text));
     if (check->key.data)
         return true;
-    weir_redis_error(call, "ERR the keys are too long together");
+    weir_resp_error(call, "ERR the keys are too long together");
     return false;
 }
 
-bool weir_redis_fill_check(struct weir_redis_call *call, struct weir_decision *decision, uint16_t i,
-                           enum weir_redis_kind kind, struct weir_bytes key,
-                           const struct weir_limit *limit)
+bool weir_resp_fill_check(struct weir_resp_call *call, struct weir_decision *decision, uint16_t i,
+                          enum weir_resp_kind kind, struct weir_bytes key,
+                          const struct weir_limit *limit)
 {
-    const struct weir_redis *redis = call->redis;
+    const struct weir_resp_workspace *redis = call->redis;
     struct weir_check *check = &decision->checks[i];
     weir_siphash128(redis->secrets[kind][call->session->database], key.data ? key.data : "",
                     key.size, check->hash);
@@ -215,13 +215,13 @@ bool weir_redis_fill_check(struct weir_redis_call *call, struct weir_decision *d
     check->rule = UINT32_MAX;
     check->flags = redis->flags;
     check->on_store_error = redis->on_store_error;
-    return __builtin_expect(!redis->elsewhere, 1) || keep_text(call, decision, i, kind, key);
+    return __builtin_expect(!redis->remote, 1) || keep_text(call, decision, i, kind, key);
 }
 
 /* --- Decisions -------------------------------------------------------------------------------- */
 
-void weir_redis_wait(struct weir_redis_call *call, struct weir_decision *decision,
-                     void (*write)(struct weir_slot *, struct weir_output *))
+void weir_resp_wait(struct weir_resp_call *call, struct weir_decision *decision,
+                    void (*write)(struct weir_slot *, struct weir_output *))
 {
     struct weir_slot *slot = weir_connection_slot(call->connection);
     if (!slot) {
@@ -235,26 +235,26 @@ void weir_redis_wait(struct weir_redis_call *call, struct weir_decision *decisio
     weir_slot_wait(slot, decision);
 }
 
-void weir_redis_decide(struct weir_redis_call *call, enum weir_redis_kind kind,
-                       struct weir_bytes key, const struct weir_limit *limit, enum weir_op op,
-                       uint64_t cost, void (*write)(struct weir_slot *, struct weir_output *))
+void weir_resp_decide(struct weir_resp_call *call, enum weir_resp_kind kind, struct weir_bytes key,
+                      const struct weir_limit *limit, enum weir_op op, uint64_t cost,
+                      void (*write)(struct weir_slot *, struct weir_output *))
 {
     struct weir_decision *decision = weir_worker_take(call->redis->worker);
     if (!decision) { /* not after weir_worker_has_room */
-        weir_redis_error(call, "ERR overloaded");
+        weir_resp_error(call, "ERR overloaded");
         return;
     }
-    if (!weir_redis_fill_check(call, decision, 0, kind, key, limit)) {
+    if (!weir_resp_fill_check(call, decision, 0, kind, key, limit)) {
         weir_worker_give(call->redis->worker, decision);
         return;
     }
     decision->checks[0].cost = cost;
     decision->count = 1;
     decision->op = (uint8_t)op;
-    weir_redis_wait(call, decision, write);
+    weir_resp_wait(call, decision, write);
 }
 
-uint64_t weir_redis_settle(struct weir_redis_call *call)
+uint64_t weir_resp_settle(struct weir_resp_call *call)
 {
     uint64_t now_ns = call->redis->clock(call->redis->worker);
     weir_worker_settle(call->redis->worker, now_ns);
@@ -263,8 +263,8 @@ uint64_t weir_redis_settle(struct weir_redis_call *call)
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
-static void session_begin(struct weir_redis *redis, struct weir_connection *connection,
-                          struct weir_redis_session *session)
+static void session_begin(struct weir_resp_workspace *redis, struct weir_connection *connection,
+                          struct weir_resp_session *session)
 {
     session->id =
         atomic_fetch_add_explicit(&redis->shared->next_client, 1, memory_order_relaxed) + 1;
@@ -273,7 +273,7 @@ static void session_begin(struct weir_redis *redis, struct weir_connection *conn
     session->parser.unauthenticated = !session->authenticated;
 }
 
-static void unknown_command(struct weir_redis_call *call)
+static void unknown_command(struct weir_resp_call *call)
 {
     char args[160];
     size_t used = 0;
@@ -285,24 +285,24 @@ static void unknown_command(struct weir_redis_call *call)
             snprintf(args + used, sizeof args - used, "'%.*s' ", size, arg.data ? arg.data : "");
         used += n > 0 ? (size_t)n : 0;
     }
-    weir_redis_error(call, "ERR unknown command '%.*s', with args beginning with: %.*s",
-                     WEIR_REDIS_SHOWN(call->args[0]), (int)used, args);
+    weir_resp_error(call, "ERR unknown command '%.*s', with args beginning with: %.*s",
+                    WEIR_RESP_SHOWN(call->args[0]), (int)used, args);
 }
 
-static bool arity_fits(const struct weir_redis_command *command, uint32_t count)
+static bool arity_fits(const struct weir_resp_command *command, uint32_t count)
 {
-    if (command->flags & WEIR_REDIS_OWN_ARITY)
+    if (command->flags & WEIR_RESP_OWN_ARITY)
         return true;
     return command->arity >= 0 ? count == (uint32_t)command->arity
                                : count >= (uint32_t)-command->arity;
 }
 
-static void call_run(struct weir_redis_call *call)
+static void call_run(struct weir_resp_call *call)
 {
-    const struct weir_redis_command *command = weir_redis_command_find(call->args[0]);
+    const struct weir_resp_command *command = weir_resp_command_find(call->args[0]);
     weir_count(&call->redis->commands, 1);
     if (__builtin_expect(!command || call->session->refused_multi, 0) &&
-        weir_redis_transaction(call, command))
+        weir_resp_transaction(call, command))
         return;
     if (!command) {
         /* A web page can have a browser send these; Redis closes too (networking, CVE-2017-15047).
@@ -312,11 +312,11 @@ static void call_run(struct weir_redis_call *call)
         else
             unknown_command(call);
     } else if (call->count > WEIR_RESP_ARGS_MAX) {
-        weir_redis_error(call, "ERR more than %d arguments", WEIR_RESP_ARGS_MAX);
+        weir_resp_error(call, "ERR more than %d arguments", WEIR_RESP_ARGS_MAX);
     } else if (!arity_fits(command, call->count)) {
-        weir_redis_wrong_arity(call);
-    } else if (!call->session->authenticated && !(command->flags & WEIR_REDIS_NO_AUTH)) {
-        weir_redis_error(call, "NOAUTH Authentication required.");
+        weir_resp_wrong_arity(call);
+    } else if (!call->session->authenticated && !(command->flags & WEIR_RESP_NO_AUTH)) {
+        weir_resp_error(call, "NOAUTH Authentication required.");
     } else {
         command->run(call);
     }
@@ -324,7 +324,7 @@ static void call_run(struct weir_redis_call *call)
 
 /* Part of a request is there. Its arguments so far move from the worker's memory to the
  * connection's. */
-static long redis_wait(struct weir_connection *connection, const struct weir_redis_session *session,
+static long redis_wait(struct weir_connection *connection, const struct weir_resp_session *session,
                        const struct weir_resp_request *request)
 {
     if (connection->aside || !session->parser.have)
@@ -341,22 +341,21 @@ static long redis_wait(struct weir_connection *connection, const struct weir_red
 
 static long redis_parse(struct weir_connection *connection, char *data, size_t size)
 {
-    struct weir_redis *redis = weir_connection_workspace(connection);
-    struct weir_redis_session *session =
-        (struct weir_redis_session *)(void *)connection->front_state;
+    struct weir_resp_workspace *redis = weir_connection_workspace(connection);
+    struct weir_resp_session *session = (struct weir_resp_session *)(void *)connection->front_state;
     struct weir_resp_request *request = &redis->request;
     if (!session->id)
         session_begin(redis, connection, session);
     if (connection->aside)
         request = (struct weir_resp_request *)(void *)connection->aside->data;
-    struct weir_redis_call call = {
+    struct weir_resp_call call = {
         .redis = redis, .connection = connection, .session = session, .args = request->args};
     long n = weir_resp_parse(&session->parser, data, size, request);
     if (n == 0)
         return redis_wait(connection, session, request);
     if (n < 0) {
         weir_count(&connection->worker->counters.protocol_errors, 1);
-        weir_redis_error(&call, "ERR %s", session->parser.problem);
+        weir_resp_error(&call, "ERR %s", session->parser.problem);
         call.close = true;
     } else if (request->count) {
         call.count = request->count;
@@ -387,11 +386,11 @@ static void redis_cut(struct weir_connection *connection, enum weir_cut why,
 /* --- The front end ---------------------------------------------------------------------------- */
 
 /* One secret a kind and database, by hashing their numbers with the region's. */
-static void derive_secrets(struct weir_redis *redis)
+static void derive_secrets(struct weir_resp_workspace *redis)
 {
     const uint64_t *secret = weir_table_secret(redis->worker->table);
-    for (unsigned kind = 0; kind < WEIR_REDIS_KINDS; kind++) {
-        for (unsigned database = 0; database < WEIR_REDIS_DATABASES; database++) {
+    for (unsigned kind = 0; kind < WEIR_RESP_KINDS; kind++) {
+        for (unsigned database = 0; database < WEIR_RESP_DATABASES; database++) {
             char label[32];
             int size = snprintf(label, sizeof label, "weir redis %u %u", kind, database);
             weir_siphash128(secret, label, (size_t)size, redis->secrets[kind][database]);
@@ -401,15 +400,15 @@ static void derive_secrets(struct weir_redis *redis)
 
 static void *redis_open(struct weir_worker *worker, void *server)
 {
-    struct weir_redis *redis = calloc(1, sizeof *redis);
+    struct weir_resp_workspace *redis = calloc(1, sizeof *redis);
     if (!redis)
         return NULL;
     redis->worker = worker;
     redis->shared = server;
     redis->clock = weir_worker_time;
-    redis->elsewhere = worker->shared != NULL;
+    redis->remote = worker->shared != NULL;
     redis->on_store_error = WEIR_FAIL_LOCAL;
-    if (redis->elsewhere) {
+    if (redis->remote) {
         const struct weir_store_settings *store = &weir_worker_settings(worker)->store;
         redis->flags = store->leased ? WEIR_CHECK_LEASED : 0;
         redis->on_store_error = store->on_store_error;
@@ -418,10 +417,10 @@ static void *redis_open(struct weir_worker *worker, void *server)
     return redis;
 }
 
-const struct weir_front weir_redis_front = {
+const struct weir_front weir_resp_front = {
     .name = "redis",
     .request_max = WEIR_RESP_BUFFER_MAX,
-    .idle_ms = WEIR_REDIS_IDLE_MS,
+    .idle_ms = WEIR_RESP_IDLE_MS,
     .open = redis_open,
     .close = free,
     .parse = redis_parse,

@@ -14,31 +14,31 @@ struct increx {
     bool has_upper, has_enx;
 };
 
-static void refuse(struct weir_redis_call *call, const char *what)
+static void refuse(struct weir_resp_call *call, const char *what)
 {
-    weir_redis_error(call,
-                     "ERR INCREX %s: weir serves it for windows, as INCREX key BYINT n UBOUND "
-                     "limit EX seconds ENX",
-                     what);
+    weir_resp_error(call,
+                    "ERR INCREX %s: weir serves it for windows, as INCREX key BYINT n UBOUND "
+                    "limit EX seconds ENX",
+                    what);
 }
 
 /* The value of the option at args[i], an integer of at least `min`. */
-static bool option_value(struct weir_redis_call *call, uint32_t i, int64_t min, int64_t *value)
+static bool option_value(struct weir_resp_call *call, uint32_t i, int64_t min, int64_t *value)
 {
     if (i + 1 >= call->count)
-        weir_redis_syntax_error(call);
-    else if (!weir_redis_number(call->args[i + 1], value))
-        weir_redis_error(call, "ERR value is not an integer or out of range");
+        weir_resp_syntax_error(call);
+    else if (!weir_resp_number(call->args[i + 1], value))
+        weir_resp_error(call, "ERR value is not an integer or out of range");
     else if (*value < min)
-        weir_redis_error(call, "ERR %.*s must be %lld or more", WEIR_REDIS_SHOWN(call->args[i]),
-                         (long long)min);
+        weir_resp_error(call, "ERR %.*s must be %lld or more", WEIR_RESP_SHOWN(call->args[i]),
+                        (long long)min);
     else
         return true;
     return false;
 }
 
 /* Takes the option at args[*i]. False: it was answered. */
-static bool option_read(struct weir_redis_call *call, uint32_t *i, struct increx *increx)
+static bool option_read(struct weir_resp_call *call, uint32_t *i, struct increx *increx)
 {
     static const char *const refused[] = {"BYFLOAT", "SATURATE", "EXAT", "PXAT",
                                           "PERSIST", "NX",       "XX"};
@@ -48,8 +48,8 @@ static bool option_read(struct weir_redis_call *call, uint32_t *i, struct increx
     for (size_t r = 0; r < sizeof refused / sizeof *refused; r++) {
         if (!weir_resp_is(name, refused[r]))
             continue;
-        weir_redis_error(call, "ERR INCREX with %s is not served: weir counts in fixed windows",
-                         refused[r]);
+        weir_resp_error(call, "ERR INCREX with %s is not served: weir counts in fixed windows",
+                        refused[r]);
         return false;
     }
     if (weir_resp_is(name, "ENX")) {
@@ -75,14 +75,14 @@ static bool option_read(struct weir_redis_call *call, uint32_t *i, struct increx
         if (!option_value(call, *i, 1, &increx->window))
             return false;
     } else {
-        weir_redis_syntax_error(call);
+        weir_resp_syntax_error(call);
         return false;
     }
     ++*i;
     return true;
 }
 
-static bool increx_read(struct weir_redis_call *call, struct increx *increx)
+static bool increx_read(struct weir_resp_call *call, struct increx *increx)
 {
     *increx = (struct increx){.by = 1};
     for (uint32_t i = 2; i < call->count; i++) {
@@ -90,7 +90,7 @@ static bool increx_read(struct weir_redis_call *call, struct increx *increx)
             return false;
     }
     if (increx->has_enx && !increx->window)
-        weir_redis_error(call, "ERR ENX flag requires an expiration");
+        weir_resp_error(call, "ERR ENX flag requires an expiration");
     else if (!increx->window)
         refuse(call, "without EX or PX");
     else if (!increx->has_enx)
@@ -124,16 +124,16 @@ static void increx_write(struct weir_slot *slot, struct weir_output *output)
 }
 
 /* The compiled limit, through the worker's cache: no bucket has a count of UINT64_MAX. */
-static int increx_limit(struct weir_redis *redis, const struct increx *increx,
+static int increx_limit(struct weir_resp_workspace *redis, const struct increx *increx,
                         const struct weir_limit **limit, struct weir_reason *reason)
 {
     uint64_t window = (uint64_t)increx->window;
     struct weir_limit_spec spec = {.algorithm = WEIR_FIXED_WINDOW, .rate = (uint64_t)increx->upper};
     spec.window_ns =
         window <= WEIR_WINDOW_MAX_NS / increx->unit_ns ? window * increx->unit_ns : UINT64_MAX;
-    weir_redis_refresh(redis);
-    struct weir_redis_cached *cached =
-        weir_redis_cache_at(&redis->cache, spec.rate, UINT64_MAX, spec.window_ns);
+    weir_resp_refresh(redis);
+    struct weir_resp_cached *cached =
+        weir_resp_cache_at(&redis->cache, spec.rate, UINT64_MAX, spec.window_ns);
     if (!cached->limit || cached->a != spec.rate || cached->b != UINT64_MAX ||
         cached->c != spec.window_ns) {
         const struct weir_limit *found;
@@ -141,17 +141,17 @@ static int increx_limit(struct weir_redis *redis, const struct increx *increx,
             snprintf(reason->text, sizeof reason->text, "the window is longer than 366 days");
             return WEIR_ERR_RANGE;
         }
-        int err = weir_redis_limits_find(redis->shared->limits, redis->worker->store,
+        int err = weir_adhoc_limits_find(redis->shared->limits, redis->worker->store,
                                          redis->worker->local, &spec, NULL, &found, reason);
         if (err < 0)
             return err;
-        *cached = (struct weir_redis_cached){spec.rate, UINT64_MAX, spec.window_ns, found};
+        *cached = (struct weir_resp_cached){spec.rate, UINT64_MAX, spec.window_ns, found};
     }
     *limit = cached->limit;
     return 0;
 }
 
-void weir_redis_increx(struct weir_redis_call *call)
+void weir_resp_increx(struct weir_resp_call *call)
 {
     struct increx increx;
     const struct weir_limit *limit;
@@ -160,8 +160,8 @@ void weir_redis_increx(struct weir_redis_call *call)
         return;
     int err = increx_limit(call->redis, &increx, &limit, &reason);
     if (err < 0)
-        weir_redis_limit_error(call, err, "ERR ", &reason);
+        weir_adhoc_limit_error(call, err, "ERR ", &reason);
     else
-        weir_redis_decide(call, WEIR_REDIS_WINDOWS, call->args[1], limit, WEIR_OP_DECIDE,
-                          (uint64_t)increx.by, increx_write);
+        weir_resp_decide(call, WEIR_RESP_WINDOWS, call->args[1], limit, WEIR_OP_DECIDE,
+                         (uint64_t)increx.by, increx_write);
 }

@@ -31,16 +31,16 @@ static void put(struct info *info, const char *format, ...)
         info->used += (size_t)size;
 }
 
-static const struct weir_table_stats *stats_of(struct weir_redis_call *call, struct info *info)
+static const struct weir_table_stats *stats_of(struct weir_resp_call *call, struct info *info)
 {
     if (!info->has_stats)
-        weir_table_stats(call->redis->worker->table, weir_redis_settle(call), &info->stats);
+        weir_table_stats(call->redis->worker->table, weir_resp_settle(call), &info->stats);
     info->has_stats = true;
     return &info->stats;
 }
 
 /* The sum of a counter over all workers. */
-static uint64_t total(const struct weir_redis_shared *shared, size_t offset)
+static uint64_t total(const struct weir_resp_shared *shared, size_t offset)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < shared->worker_count; i++) {
@@ -51,24 +51,24 @@ static uint64_t total(const struct weir_redis_shared *shared, size_t offset)
 }
 #define TOTAL(shared, name) total((shared), offsetof(struct weir_worker_counters, name))
 
-static void put_server(struct weir_redis_call *call, struct info *info)
+static void put_server(struct weir_resp_call *call, struct info *info)
 {
-    const struct weir_redis_shared *shared = call->redis->shared;
+    const struct weir_resp_shared *shared = call->redis->shared;
     uint64_t now_s = call->redis->worker->wall_s;
     uint64_t up_s = now_s > shared->started_wall_s ? now_s - shared->started_wall_s : 0;
     put(info,
-        "# Server\r\nredis_version:" WEIR_REDIS_COMPATIBLE "\r\nweir_version:" WEIR_VERSION
+        "# Server\r\nredis_version:" WEIR_RESP_COMPATIBLE "\r\nweir_version:" WEIR_VERSION
         "\r\nredis_mode:standalone\r\nprocess_id:%ld\r\nuptime_in_seconds:%llu\r\n\r\n",
         (long)getpid(), (unsigned long long)up_s);
 }
 
-static void put_clients(struct weir_redis_call *call, struct info *info)
+static void put_clients(struct weir_resp_call *call, struct info *info)
 {
     put(info, "# Clients\r\nconnected_clients:%llu\r\n\r\n",
         (unsigned long long)TOTAL(call->redis->shared, connections));
 }
 
-static void put_memory(struct weir_redis_call *call, struct info *info)
+static void put_memory(struct weir_resp_call *call, struct info *info)
 {
     const struct weir_table_stats *stats = stats_of(call, info);
     put(info,
@@ -77,9 +77,9 @@ static void put_memory(struct weir_redis_call *call, struct info *info)
         (unsigned long long)stats->bytes);
 }
 
-static void put_stats(struct weir_redis_call *call, struct info *info)
+static void put_stats(struct weir_resp_call *call, struct info *info)
 {
-    struct weir_redis_shared *shared = call->redis->shared;
+    struct weir_resp_shared *shared = call->redis->shared;
     const struct weir_table_stats *stats = stats_of(call, info);
     put(info,
         "# Stats\r\ntotal_connections_received:%llu\r\ntotal_decisions:%llu\r\n"
@@ -88,16 +88,16 @@ static void put_stats(struct weir_redis_call *call, struct info *info)
         (unsigned long long)TOTAL(shared, accepted), (unsigned long long)TOTAL(shared, decisions),
         (unsigned long long)TOTAL(shared, refused),
         (unsigned long long)TOTAL(shared, protocol_errors), (unsigned long long)stats->evictions,
-        weir_redis_limits_count(shared->limits));
+        weir_adhoc_limits_count(shared->limits));
 }
 
-static void put_replication(struct weir_redis_call *call, struct info *info)
+static void put_replication(struct weir_resp_call *call, struct info *info)
 {
     (void)call;
     put(info, "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n");
 }
 
-static void put_keyspace(struct weir_redis_call *call, struct info *info)
+static void put_keyspace(struct weir_resp_call *call, struct info *info)
 {
     const struct weir_table_stats *stats = stats_of(call, info);
     put(info, "# Keyspace\r\n");
@@ -106,11 +106,11 @@ static void put_keyspace(struct weir_redis_call *call, struct info *info)
             (unsigned long long)stats->keys);
 }
 
-void weir_redis_info(struct weir_redis_call *call)
+void weir_resp_info(struct weir_resp_call *call)
 {
     static const struct {
         const char *name;
-        void (*put)(struct weir_redis_call *call, struct info *info);
+        void (*put)(struct weir_resp_call *call, struct info *info);
     } sections[] = {
         {"SERVER", put_server}, {"CLIENTS", put_clients},         {"MEMORY", put_memory},
         {"STATS", put_stats},   {"REPLICATION", put_replication}, {"KEYSPACE", put_keyspace},
@@ -127,7 +127,7 @@ void weir_redis_info(struct weir_redis_call *call)
         if (wanted)
             sections[s].put(call, &info);
     }
-    weir_redis_bulk(call, (struct weir_bytes){info.text, info.used});
+    weir_resp_bulk(call, (struct weir_bytes){info.text, info.used});
 }
 
 /* --- CONFIG ----------------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static const struct {
 };
 #define PARAMETERS (sizeof parameters / sizeof *parameters)
 
-static bool parameter_wanted(const struct weir_redis_call *call, const char *name)
+static bool parameter_wanted(const struct weir_resp_call *call, const char *name)
 {
     for (uint32_t i = 2; i < call->count; i++) {
         char pattern[PATTERN_MAX];
@@ -160,7 +160,7 @@ static bool parameter_wanted(const struct weir_redis_call *call, const char *nam
     return false;
 }
 
-static void config_get(struct weir_redis_call *call)
+static void config_get(struct weir_resp_call *call)
 {
     bool wanted[PARAMETERS];
     uint64_t count = 0;
@@ -168,7 +168,7 @@ static void config_get(struct weir_redis_call *call)
         wanted[i] = parameter_wanted(call, parameters[i].name);
         count += wanted[i];
     }
-    char *out = weir_redis_begin(call, 1024);
+    char *out = weir_resp_begin(call, 1024);
     if (!out)
         return;
     out = weir_resp_write_map(out, call->session->version, count);
@@ -178,18 +178,18 @@ static void config_get(struct weir_redis_call *call)
         out = weir_resp_write_bulk(out, parameters[i].name, strlen(parameters[i].name));
         out = weir_resp_write_bulk(out, parameters[i].value, strlen(parameters[i].value));
     }
-    weir_redis_end(call, out);
+    weir_resp_end(call, out);
 }
 
-void weir_redis_config(struct weir_redis_call *call)
+void weir_resp_config(struct weir_resp_call *call)
 {
     if (!weir_resp_is(call->args[1], "GET"))
-        weir_redis_error(call,
-                         "ERR CONFIG %.*s is not supported: weir is configured by its rules "
-                         "file",
-                         WEIR_REDIS_SHOWN(call->args[1]));
+        weir_resp_error(call,
+                        "ERR CONFIG %.*s is not supported: weir is configured by its rules "
+                        "file",
+                        WEIR_RESP_SHOWN(call->args[1]));
     else if (call->count < 3)
-        weir_redis_error(call, "ERR wrong number of arguments for 'config|get' command");
+        weir_resp_error(call, "ERR wrong number of arguments for 'config|get' command");
     else
         config_get(call);
 }

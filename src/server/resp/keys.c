@@ -4,7 +4,7 @@
  * name may have a bucket and a window; it is one key, and two checks of one decision. */
 #include "server/resp/resp.h"
 
-#define KEYS_EACH (WEIR_CHECKS_MAX / WEIR_REDIS_KINDS) /* of one decision */
+#define KEYS_EACH (WEIR_CHECKS_MAX / WEIR_RESP_KINDS) /* of one decision */
 
 /* The decisions of a slot: one, or those that its buffer lists. */
 static struct weir_decision *const *decisions_of(struct weir_slot *slot, uint32_t *count)
@@ -34,7 +34,7 @@ static void finish(struct weir_slot *slot)
 static uint64_t key_fresh_in(const struct weir_decision *decision, uint16_t i)
 {
     uint64_t latest_ns = 0;
-    for (unsigned kind = 0; kind < WEIR_REDIS_KINDS; kind++) {
+    for (unsigned kind = 0; kind < WEIR_RESP_KINDS; kind++) {
         const struct weir_outcome *outcome = &decision->outcomes[i + kind];
         if (outcome->verdict == WEIR_ALLOWED && outcome->report.reset_after_ns > latest_ns)
             latest_ns = outcome->report.reset_after_ns;
@@ -44,7 +44,7 @@ static uint64_t key_fresh_in(const struct weir_decision *decision, uint16_t i)
 
 static bool key_found(const struct weir_decision *decision, uint16_t i)
 {
-    for (unsigned kind = 0; kind < WEIR_REDIS_KINDS; kind++)
+    for (unsigned kind = 0; kind < WEIR_RESP_KINDS; kind++)
         if (decision->outcomes[i + kind].verdict == WEIR_ALLOWED)
             return true;
     return false;
@@ -58,56 +58,56 @@ static void count_write(struct weir_slot *slot, struct weir_output *output)
     const struct weir_decision *told = decisions[0];
     int64_t found = 0;
     for (uint32_t n = 0; n < count; n++) {
-        for (uint16_t i = 0; i < decisions[n]->count; i += WEIR_REDIS_KINDS)
+        for (uint16_t i = 0; i < decisions[n]->count; i += WEIR_RESP_KINDS)
             found += key_found(decisions[n], i);
         if (decisions[n]->error)
             told = decisions[n];
     }
-    weir_redis_write_count(slot, output, found, told->error);
+    weir_resp_write_count(slot, output, found, told->error);
     finish(slot);
 }
 
 static void ttl_write(struct weir_slot *slot, struct weir_output *output)
 {
     uint64_t fresh_in_ns = key_fresh_in(slot->decision, 0);
-    weir_redis_write_count(slot, output, fresh_in_ns ? weir_redis_seconds(fresh_in_ns) : -2,
-                           slot->decision->error);
+    weir_resp_write_count(slot, output, fresh_in_ns ? weir_resp_seconds(fresh_in_ns) : -2,
+                          slot->decision->error);
     finish(slot);
 }
 
 static void pttl_write(struct weir_slot *slot, struct weir_output *output)
 {
     uint64_t fresh_in_ns = key_fresh_in(slot->decision, 0);
-    weir_redis_write_count(slot, output, fresh_in_ns ? weir_redis_milliseconds(fresh_in_ns) : -2,
-                           slot->decision->error);
+    weir_resp_write_count(slot, output, fresh_in_ns ? weir_resp_milliseconds(fresh_in_ns) : -2,
+                          slot->decision->error);
     finish(slot);
 }
 
 /* A decision on the states of `count` keys; NULL: it was answered. */
-static struct weir_decision *keys_take(struct weir_redis_call *call, enum weir_op op,
+static struct weir_decision *keys_take(struct weir_resp_call *call, enum weir_op op,
                                        const struct weir_bytes *keys, uint32_t count)
 {
     struct weir_decision *decision = weir_worker_take(call->redis->worker);
     if (!decision) { /* not after weir_worker_has_room */
-        weir_redis_error(call, "ERR overloaded");
+        weir_resp_error(call, "ERR overloaded");
         return NULL;
     }
-    for (uint32_t i = 0; i < count * WEIR_REDIS_KINDS; i++) {
-        if (!weir_redis_fill_check(call, decision, (uint16_t)i,
-                                   (enum weir_redis_kind)(i % WEIR_REDIS_KINDS),
-                                   keys[i / WEIR_REDIS_KINDS], NULL)) {
+    for (uint32_t i = 0; i < count * WEIR_RESP_KINDS; i++) {
+        if (!weir_resp_fill_check(call, decision, (uint16_t)i,
+                                  (enum weir_resp_kind)(i % WEIR_RESP_KINDS),
+                                  keys[i / WEIR_RESP_KINDS], NULL)) {
             weir_worker_give(call->redis->worker, decision);
             return NULL;
         }
         decision->checks[i].cost = 0;
     }
     decision->op = (uint8_t)op;
-    decision->count = (uint16_t)(count * WEIR_REDIS_KINDS);
+    decision->count = (uint16_t)(count * WEIR_RESP_KINDS);
     return decision;
 }
 
 /* More keys than one decision takes: a list of them. */
-static void keys_wait_all(struct weir_redis_call *call, enum weir_op op, uint32_t keys)
+static void keys_wait_all(struct weir_resp_call *call, enum weir_op op, uint32_t keys)
 {
     struct weir_worker *worker = call->redis->worker;
     uint32_t wanted = (keys + KEYS_EACH - 1) / KEYS_EACH, made = 0;
@@ -136,7 +136,7 @@ static void keys_wait_all(struct weir_redis_call *call, enum weir_op op, uint32_
         weir_slot_wait(slot, decisions[i]);
 }
 
-static void keys_wait(struct weir_redis_call *call, enum weir_op op, uint32_t keys,
+static void keys_wait(struct weir_resp_call *call, enum weir_op op, uint32_t keys,
                       void (*write)(struct weir_slot *, struct weir_output *))
 {
     if (keys > KEYS_EACH) {
@@ -145,33 +145,33 @@ static void keys_wait(struct weir_redis_call *call, enum weir_op op, uint32_t ke
     }
     struct weir_decision *decision = keys_take(call, op, &call->args[1], keys);
     if (decision)
-        weir_redis_wait(call, decision, write);
+        weir_resp_wait(call, decision, write);
 }
 
-void weir_redis_del(struct weir_redis_call *call)
+void weir_resp_del(struct weir_resp_call *call)
 {
     keys_wait(call, WEIR_OP_RESET, call->count - 1, count_write);
 }
 
-void weir_redis_exists(struct weir_redis_call *call)
+void weir_resp_exists(struct weir_resp_call *call)
 {
     keys_wait(call, WEIR_OP_LOOK, call->count - 1, count_write);
 }
 
-void weir_redis_ttl(struct weir_redis_call *call)
+void weir_resp_ttl(struct weir_resp_call *call)
 {
     keys_wait(call, WEIR_OP_LOOK, 1, ttl_write);
 }
 
-void weir_redis_pttl(struct weir_redis_call *call)
+void weir_resp_pttl(struct weir_resp_call *call)
 {
     keys_wait(call, WEIR_OP_LOOK, 1, pttl_write);
 }
 
-void weir_redis_dbsize(struct weir_redis_call *call)
+void weir_resp_dbsize(struct weir_resp_call *call)
 {
     struct weir_table_stats stats;
-    uint64_t now_ns = weir_redis_settle(call);
+    uint64_t now_ns = weir_resp_settle(call);
     weir_table_stats(call->redis->worker->table, now_ns, &stats);
-    weir_redis_integer(call, (int64_t)stats.keys);
+    weir_resp_integer(call, (int64_t)stats.keys);
 }

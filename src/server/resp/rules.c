@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/resp/resp.h"
 #include "server/reserve/reserve.h"
+#include "server/resp/resp.h"
 #include "wire/json/settle.h"
 
 /* The words that are no attributes. */
@@ -24,7 +24,7 @@ static bool named(struct weir_bytes name, const char *text)
 }
 
 /* The number of an attribute; -1: no rule reads it, or this caller may not tell it. */
-static int attribute_of(struct weir_redis_call *call, struct weir_bytes name)
+static int attribute_of(struct weir_resp_call *call, struct weir_bytes name)
 {
     const struct weir_rules *rules = weir_worker_rules(call->redis->worker);
     if (name.size > 7 && weir_resp_is((struct weir_bytes){name.data, 7}, "HEADER."))
@@ -35,12 +35,12 @@ static int attribute_of(struct weir_redis_call *call, struct weir_bytes name)
 }
 
 /* Takes one attribute and its value. False: it was answered. */
-static bool attribute_read(struct weir_redis_call *call, struct weir_bytes name,
+static bool attribute_read(struct weir_resp_call *call, struct weir_bytes name,
                            struct weir_bytes value)
 {
     struct weir_request *attributes = &call->redis->attributes;
     if (!name.data || !name.size) {
-        weir_redis_error(call, "ERR an attribute has no name");
+        weir_resp_error(call, "ERR an attribute has no name");
         return false;
     }
     if (!value.data)
@@ -49,44 +49,44 @@ static bool attribute_read(struct weir_redis_call *call, struct weir_bytes name,
         bool twice = attributes->client.family;
         if (!twice && weir_address_parse(&attributes->client, value.data, value.size) == 0)
             return true;
-        weir_redis_error(call, "ERR %.*s%s", WEIR_REDIS_SHOWN(name),
-                         twice ? " stands twice" : ": not an IP address");
+        weir_resp_error(call, "ERR %.*s%s", WEIR_RESP_SHOWN(name),
+                        twice ? " stands twice" : ": not an IP address");
         return false;
     }
     int attribute = attribute_of(call, name);
     if (attribute < 0)
         return true;
     if (attributes->values[attribute].data) {
-        weir_redis_error(call, "ERR %.*s stands twice", WEIR_REDIS_SHOWN(name));
+        weir_resp_error(call, "ERR %.*s stands twice", WEIR_RESP_SHOWN(name));
         return false;
     }
     attributes->values[attribute] = value;
     return true;
 }
 
-static bool option_number(struct weir_redis_call *call, uint32_t i, int64_t *value)
+static bool option_number(struct weir_resp_call *call, uint32_t i, int64_t *value)
 {
-    if (i + 1 < call->count && weir_redis_number(call->args[i + 1], value) && *value >= 0)
+    if (i + 1 < call->count && weir_resp_number(call->args[i + 1], value) && *value >= 0)
         return true;
-    weir_redis_error(call, "ERR %.*s is not an integer or out of range",
-                     WEIR_REDIS_SHOWN(call->args[i]));
+    weir_resp_error(call, "ERR %.*s is not an integer or out of range",
+                    WEIR_RESP_SHOWN(call->args[i]));
     return false;
 }
 
-static bool option_key(struct weir_redis_call *call, uint32_t i, struct weir_bytes *key)
+static bool option_key(struct weir_resp_call *call, uint32_t i, struct weir_bytes *key)
 {
     struct weir_bytes value = i + 1 < call->count ? call->args[i + 1] : (struct weir_bytes){0};
     bool twice = key->data;
     *key = value;
     if (!twice && value.size > 0 && value.size <= WEIR_IDEMPOTENCY_KEY_MAX)
         return true;
-    weir_redis_error(call, "ERR idempotency_key %s",
-                     twice ? "stands twice" : "is not 1 to 255 bytes");
+    weir_resp_error(call, "ERR idempotency_key %s",
+                    twice ? "stands twice" : "is not 1 to 255 bytes");
     return false;
 }
 
 /* Fills redis->attributes and the options from the arguments. False: it was answered. */
-static bool request_read(struct weir_redis_call *call, unsigned takes, struct options *options)
+static bool request_read(struct weir_resp_call *call, unsigned takes, struct options *options)
 {
     struct weir_request *attributes = &call->redis->attributes;
     const struct weir_bytes *args = call->args;
@@ -113,7 +113,7 @@ static bool request_read(struct weir_redis_call *call, unsigned takes, struct op
         } else if (i + 1 < call->count) {
             read = attribute_read(call, args[i], args[i + 1]);
         } else {
-            weir_redis_error(call, "ERR %.*s has no value", WEIR_REDIS_SHOWN(args[i]));
+            weir_resp_error(call, "ERR %.*s has no value", WEIR_RESP_SHOWN(args[i]));
             read = false;
         }
         if (!read)
@@ -126,14 +126,14 @@ static bool request_read(struct weir_redis_call *call, unsigned takes, struct op
 }
 
 /* The decision of the request in redis->attributes, not yet queued; NULL: it was answered. */
-static struct weir_decision *request_apply(struct weir_redis_call *call, enum weir_op op,
+static struct weir_decision *request_apply(struct weir_resp_call *call, enum weir_op op,
                                            struct weir_bytes idempotency_key)
 {
     struct weir_worker *worker = call->redis->worker;
     struct weir_reason reason = {{0}};
     struct weir_decision *decision = weir_worker_take(worker);
     if (!decision) { /* not after weir_worker_has_room */
-        weir_redis_error(call, "ERR overloaded");
+        weir_resp_error(call, "ERR overloaded");
         return NULL;
     }
     decision->op = (uint8_t)op;
@@ -143,7 +143,7 @@ static struct weir_decision *request_apply(struct weir_redis_call *call, enum we
     if (err == 0)
         return decision;
     weir_worker_give(worker, decision);
-    weir_redis_error(call, "ERR %s", reason.text[0] ? reason.text : weir_error_text(err));
+    weir_resp_error(call, "ERR %s", reason.text[0] ? reason.text : weir_error_text(err));
     return NULL;
 }
 
@@ -176,9 +176,9 @@ static char *write_limit(char *out, int version, const struct weir_answer_limit 
     out = WEIR_RESP_WRITE_WORD(out, "remaining");
     out = write_count(out, limit->report.remaining);
     out = WEIR_RESP_WRITE_WORD(out, "retry_after_ms");
-    out = weir_resp_write_integer(out, weir_redis_milliseconds(limit->report.retry_after_ns));
+    out = weir_resp_write_integer(out, weir_resp_milliseconds(limit->report.retry_after_ns));
     out = WEIR_RESP_WRITE_WORD(out, "reset_after_ms");
-    out = weir_resp_write_integer(out, weir_redis_milliseconds(limit->report.reset_after_ns));
+    out = weir_resp_write_integer(out, weir_resp_milliseconds(limit->report.reset_after_ns));
     if (limit->overflow) {
         out = WEIR_RESP_WRITE_WORD(out, "overflow");
         out = weir_resp_write_boolean(out, version, true);
@@ -192,7 +192,7 @@ static char *write_limit(char *out, int version, const struct weir_answer_limit 
 /* The answer, in a map that has room for `more` entries behind it. */
 static char *write_answer(struct weir_slot *slot, char *out, unsigned more)
 {
-    struct weir_redis *redis = weir_connection_workspace(slot->connection);
+    struct weir_resp_workspace *redis = weir_connection_workspace(slot->connection);
     struct weir_answer *answer = &redis->answer;
     int version = slot->flags;
     weir_engine_answer(slot->decision, answer, redis->lease);
@@ -208,9 +208,9 @@ static char *write_answer(struct weir_slot *slot, char *out, unsigned more)
         out = weir_resp_write_null(out, version);
     }
     out = WEIR_RESP_WRITE_WORD(out, "retry_after_ms");
-    out = weir_resp_write_integer(out, weir_redis_milliseconds(answer->retry_after_ns));
+    out = weir_resp_write_integer(out, weir_resp_milliseconds(answer->retry_after_ns));
     out = WEIR_RESP_WRITE_WORD(out, "delay_ms");
-    out = weir_resp_write_integer(out, weir_redis_milliseconds(answer->delay_ns));
+    out = weir_resp_write_integer(out, weir_resp_milliseconds(answer->delay_ns));
     out = WEIR_RESP_WRITE_WORD(out, "limits");
     out = weir_resp_write_array(out, answer->count);
     for (uint16_t i = 0; i < answer->count; i++)
@@ -229,10 +229,10 @@ static char *write_answer(struct weir_slot *slot, char *out, unsigned more)
 static void check_write(struct weir_slot *slot, struct weir_output *output)
 {
     const struct weir_decision *decision = slot->decision;
-    if (weir_redis_write_refusal(slot, output))
+    if (weir_resp_write_refusal(slot, output))
         return;
     if (decision->op == WEIR_OP_REFUND && decision->error) {
-        weir_redis_write_count(slot, output, 0, decision->error); /* nothing was given back */
+        weir_resp_write_count(slot, output, 0, decision->error); /* nothing was given back */
         weir_worker_give(slot->connection->worker, slot->decision);
         return;
     }
@@ -247,7 +247,7 @@ static void reserve_write(struct weir_slot *slot, struct weir_output *output)
     char token[WEIR_RESERVATION_TEXT_MAX];
     uint64_t life_ns;
     size_t size = weir_reserve_finish(slot, token, &life_ns);
-    if (weir_redis_write_refusal(slot, output))
+    if (weir_resp_write_refusal(slot, output))
         return;
     char *out = write_answer(slot, output->data + output->used, size ? 2 : 0);
     if (size) {
@@ -278,7 +278,7 @@ static char *write_settled(char *out, int version, const struct weir_settled_lim
 
 static void settle_write(struct weir_slot *slot, struct weir_output *output)
 {
-    struct weir_redis *redis = weir_connection_workspace(slot->connection);
+    struct weir_resp_workspace *redis = weir_connection_workspace(slot->connection);
     struct weir_settled settled;
     int version = slot->flags;
     bool refund = slot->decision->op == WEIR_OP_REFUND;
@@ -312,7 +312,7 @@ static void settle_write(struct weir_slot *slot, struct weir_output *output)
 static void reset_write(struct weir_slot *slot, struct weir_output *output)
 {
     int64_t found = 0;
-    if (weir_redis_write_refusal(slot, output))
+    if (weir_resp_write_refusal(slot, output))
         return;
     for (uint16_t i = 0, end; i < slot->decision->count; i = end) {
         bool any = false;
@@ -321,21 +321,21 @@ static void reset_write(struct weir_slot *slot, struct weir_output *output)
             any |= slot->decision->outcomes[rate].verdict == WEIR_ALLOWED;
         found += any;
     }
-    weir_redis_write_count(slot, output, found, slot->decision->error);
+    weir_resp_write_count(slot, output, found, slot->decision->error);
     weir_worker_give(slot->connection->worker, slot->decision);
 }
 
 /* A lease on several limits is one. */
 static void release_write(struct weir_slot *slot, struct weir_output *output)
 {
-    weir_redis_write_count(slot, output, slot->decision->verdict == WEIR_ALLOWED,
-                           slot->decision->error);
+    weir_resp_write_count(slot, output, slot->decision->verdict == WEIR_ALLOWED,
+                          slot->decision->error);
     weir_worker_give(slot->connection->worker, slot->decision);
 }
 
 /* --- Commands --------------------------------------------------------------------------------- */
 
-void weir_redis_check(struct weir_redis_call *call)
+void weir_resp_check(struct weir_resp_call *call)
 {
     struct options options;
     if (!request_read(call, TAKES_COST | TAKES_DRYRUN | TAKES_ONCE, &options))
@@ -343,20 +343,20 @@ void weir_redis_check(struct weir_redis_call *call)
     struct weir_decision *decision = request_apply(
         call, options.dry_run ? WEIR_OP_PEEK : WEIR_OP_DECIDE, options.idempotency_key);
     if (decision)
-        weir_redis_wait(call, decision, check_write);
+        weir_resp_wait(call, decision, check_write);
 }
 
-void weir_redis_peek(struct weir_redis_call *call)
+void weir_resp_peek(struct weir_resp_call *call)
 {
     struct options options;
     if (!request_read(call, TAKES_COST | TAKES_ONCE, &options))
         return;
     struct weir_decision *decision = request_apply(call, WEIR_OP_PEEK, options.idempotency_key);
     if (decision)
-        weir_redis_wait(call, decision, check_write);
+        weir_resp_wait(call, decision, check_write);
 }
 
-void weir_redis_refund(struct weir_redis_call *call)
+void weir_resp_refund(struct weir_resp_call *call)
 {
     struct options options;
     if (!request_read(call, TAKES_COST | TAKES_AGE, &options))
@@ -364,42 +364,42 @@ void weir_redis_refund(struct weir_redis_call *call)
     struct weir_decision *decision = request_apply(call, WEIR_OP_REFUND, options.idempotency_key);
     if (!decision)
         return;
-    uint64_t age_ns = 0, now_ns = weir_redis_settle(call);
+    uint64_t age_ns = 0, now_ns = weir_resp_settle(call);
     now_ns = weir_engine_store_time(call->redis->worker->engine, now_ns);
     if (__builtin_mul_overflow((uint64_t)options.age_ms, UINT64_C(1000000), &age_ns) ||
         age_ns > now_ns)
         age_ns = now_ns;
     decision->charged_at_ns = now_ns - age_ns;
-    weir_redis_wait(call, decision, check_write);
+    weir_resp_wait(call, decision, check_write);
 }
 
-void weir_redis_reset_states(struct weir_redis_call *call)
+void weir_resp_reset_states(struct weir_resp_call *call)
 {
     struct options options;
     if (!request_read(call, 0, &options))
         return;
     struct weir_decision *decision = request_apply(call, WEIR_OP_RESET, options.idempotency_key);
     if (decision)
-        weir_redis_wait(call, decision, reset_write);
+        weir_resp_wait(call, decision, reset_write);
 }
 
-void weir_redis_release(struct weir_redis_call *call)
+void weir_resp_release(struct weir_resp_call *call)
 {
     struct weir_worker *worker = call->redis->worker;
     struct weir_decision *decision = weir_worker_take(worker);
     if (!decision) { /* not after weir_worker_has_room */
-        weir_redis_error(call, "ERR overloaded");
+        weir_resp_error(call, "ERR overloaded");
         return;
     }
     if (weir_engine_apply_lease(worker->engine, decision, call->args[1]) == 0) {
-        weir_redis_wait(call, decision, release_write);
+        weir_resp_wait(call, decision, release_write);
         return;
     }
     weir_worker_give(worker, decision);
-    weir_redis_error(call, "ERR not a lease");
+    weir_resp_error(call, "ERR not a lease");
 }
 
-void weir_redis_reserve(struct weir_redis_call *call)
+void weir_resp_reserve(struct weir_resp_call *call)
 {
     struct weir_worker *worker = call->redis->worker;
     struct weir_reason reason = {{0}};
@@ -409,8 +409,8 @@ void weir_redis_reserve(struct weir_redis_call *call)
     uint64_t life_ns = (uint64_t)options.life_ms * 1000000;
     if (options.cost < 1 || options.life_ms > INT32_MAX || life_ns < WEIR_RESERVATION_LIFE_MIN_NS ||
         life_ns > WEIR_RESERVATION_LIFE_MAX_NS) {
-        weir_redis_error(call, options.cost < 1 ? "ERR COST of a reservation is at least 1"
-                                                : "ERR LIFE must be 1000 to 3600000 milliseconds");
+        weir_resp_error(call, options.cost < 1 ? "ERR COST of a reservation is at least 1"
+                                               : "ERR LIFE must be 1000 to 3600000 milliseconds");
         return;
     }
     struct weir_reserve reserve = {.decision =
@@ -421,7 +421,7 @@ void weir_redis_reserve(struct weir_redis_call *call)
         return;
     if (weir_reserve_begin(call->connection, &reserve, &reason) < 0) {
         weir_worker_give(worker, reserve.decision);
-        weir_redis_error(call, "ERR %s", reason.text);
+        weir_resp_error(call, "ERR %s", reason.text);
         return;
     }
     struct weir_slot *slot = weir_connection_slot(call->connection);
@@ -435,7 +435,7 @@ void weir_redis_reserve(struct weir_redis_call *call)
     weir_reserve_wait(slot, &reserve);
 }
 
-void weir_redis_settle_reservation(struct weir_redis_call *call)
+void weir_resp_settle_reservation(struct weir_resp_call *call)
 {
     struct weir_worker *worker = call->redis->worker;
     struct weir_settle settle = {.how = WEIR_SETTLE_COST};
@@ -444,11 +444,11 @@ void weir_redis_settle_reservation(struct weir_redis_call *call)
     if (weir_resp_is(args[2], "STATUS")) {
         settle.how = WEIR_SETTLE_STATUS;
         if (weir_status_parse(args[3], &settle.status) < 0) {
-            weir_redis_error(call, "ERR STATUS is not 100 to 599, nor a class like 5xx");
+            weir_resp_error(call, "ERR STATUS is not 100 to 599, nor a class like 5xx");
             return;
         }
     } else if (!weir_resp_is(args[2], "COST")) {
-        weir_redis_syntax_error(call);
+        weir_resp_syntax_error(call);
         return;
     } else if (!option_number(call, 2, &cost)) {
         return;
@@ -456,16 +456,16 @@ void weir_redis_settle_reservation(struct weir_redis_call *call)
     settle.cost = (uint64_t)cost;
     struct weir_decision *decision = weir_worker_take(worker);
     if (!decision) { /* not after weir_worker_has_room */
-        weir_redis_error(call, "ERR overloaded");
+        weir_resp_error(call, "ERR overloaded");
         return;
     }
     int err = weir_settle_begin(worker, decision, args[1], &settle);
     if (err == 0) {
-        weir_redis_wait(call, decision, settle_write);
+        weir_resp_wait(call, decision, settle_write);
         return;
     }
     weir_worker_give(worker, decision);
-    weir_redis_error(call, err == WEIR_ERR_NOT_FOUND ? "ERR " WEIR_SETTLE_LATE
-                           : err == WEIR_ERR_STORE   ? "ERR " WEIR_SETTLE_UNKNOWN
-                                                     : "ERR " WEIR_SETTLE_NONE);
+    weir_resp_error(call, err == WEIR_ERR_NOT_FOUND ? "ERR " WEIR_SETTLE_LATE
+                          : err == WEIR_ERR_STORE   ? "ERR " WEIR_SETTLE_UNKNOWN
+                                                    : "ERR " WEIR_SETTLE_NONE);
 }

@@ -3,15 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/resp/resp.h"
 #include "server/net/secret.h"
+#include "server/resp/resp.h"
 
 /* Room for HELLO, CLIENT INFO. */
 #define SHORT_REPLY 1024
 
 /* --- AUTH ------------------------------------------------------------------------------------- */
 
-static bool authenticate(struct weir_redis_call *call, struct weir_bytes user,
+static bool authenticate(struct weir_resp_call *call, struct weir_bytes user,
                          struct weir_bytes password)
 {
     const char *token = weir_listener_settings(call->connection->listener)->token;
@@ -22,11 +22,11 @@ static bool authenticate(struct weir_redis_call *call, struct weir_bytes user,
     call->hold_ms = guess.wait_ms;
     call->close |= guess.last;
     if (guess.refused) {
-        weir_redis_error(call, "ERR too many wrong passwords from this address: try again later");
+        weir_resp_error(call, "ERR too many wrong passwords from this address: try again later");
         return false;
     }
     if (!right) {
-        weir_redis_error(call, "WRONGPASS invalid username-password pair or user is disabled.");
+        weir_resp_error(call, "WRONGPASS invalid username-password pair or user is disabled.");
         return false;
     }
     call->session->authenticated = true;
@@ -34,43 +34,43 @@ static bool authenticate(struct weir_redis_call *call, struct weir_bytes user,
     return true;
 }
 
-void weir_redis_auth(struct weir_redis_call *call)
+void weir_resp_auth(struct weir_resp_call *call)
 {
     if (call->count > 3) {
-        weir_redis_syntax_error(call);
+        weir_resp_syntax_error(call);
         return;
     }
     struct weir_bytes user = {"default", 7};
     if (call->count == 3)
         user = call->args[1];
     else if (!weir_listener_settings(call->connection->listener)->token) {
-        weir_redis_error(call, "ERR AUTH <password> called without any password configured for the "
-                               "default user. Are you sure your configuration is correct?");
+        weir_resp_error(call, "ERR AUTH <password> called without any password configured for the "
+                              "default user. Are you sure your configuration is correct?");
         return;
     }
     if (authenticate(call, user, call->args[call->count - 1]))
-        weir_redis_text(call, "OK");
+        weir_resp_text(call, "OK");
 }
 
 /* --- Names ------------------------------------------------------------------------------------ */
 
 /* As Redis: printable, without spaces. False: it was answered. */
-static bool name_check(struct weir_redis_call *call, struct weir_bytes name)
+static bool name_check(struct weir_resp_call *call, struct weir_bytes name)
 {
     for (size_t i = 0; i < name.size; i++) {
         if (name.data[i] > ' ' && name.data[i] < 0x7f)
             continue;
-        weir_redis_error(call,
-                         "ERR Client names cannot contain spaces, newlines or special characters.");
+        weir_resp_error(call,
+                        "ERR Client names cannot contain spaces, newlines or special characters.");
         return false;
     }
-    if (name.size <= WEIR_REDIS_NAME_MAX)
+    if (name.size <= WEIR_RESP_NAME_MAX)
         return true;
-    weir_redis_error(call, "ERR Client names have at most %d characters", WEIR_REDIS_NAME_MAX);
+    weir_resp_error(call, "ERR Client names have at most %d characters", WEIR_RESP_NAME_MAX);
     return false;
 }
 
-static void name_set(struct weir_redis_session *session, struct weir_bytes name)
+static void name_set(struct weir_resp_session *session, struct weir_bytes name)
 {
     session->name_size = (uint8_t)name.size;
     if (name.size)
@@ -79,17 +79,17 @@ static void name_set(struct weir_redis_session *session, struct weir_bytes name)
 
 /* --- HELLO ------------------------------------------------------------------------------------ */
 
-static void hello_reply(struct weir_redis_call *call)
+static void hello_reply(struct weir_resp_call *call)
 {
     int version = call->session->version;
-    char *out = weir_redis_begin(call, SHORT_REPLY);
+    char *out = weir_resp_begin(call, SHORT_REPLY);
     if (!out)
         return;
     out = weir_resp_write_map(out, version, 7);
     out = WEIR_RESP_WRITE_WORD(out, "server");
     out = WEIR_RESP_WRITE_WORD(out, "weir");
     out = WEIR_RESP_WRITE_WORD(out, "version");
-    out = WEIR_RESP_WRITE_WORD(out, WEIR_REDIS_COMPATIBLE);
+    out = WEIR_RESP_WRITE_WORD(out, WEIR_RESP_COMPATIBLE);
     out = WEIR_RESP_WRITE_WORD(out, "proto");
     out = weir_resp_write_integer(out, version);
     out = WEIR_RESP_WRITE_WORD(out, "id");
@@ -99,21 +99,21 @@ static void hello_reply(struct weir_redis_call *call)
     out = WEIR_RESP_WRITE_WORD(out, "role");
     out = WEIR_RESP_WRITE_WORD(out, "master");
     out = WEIR_RESP_WRITE_WORD(out, "modules");
-    weir_redis_end(call, weir_resp_write_array(out, 0));
+    weir_resp_end(call, weir_resp_write_array(out, 0));
 }
 
 /* HELLO [version [AUTH user password] [SETNAME name]]: changes nothing unless all is right. */
-void weir_redis_hello(struct weir_redis_call *call)
+void weir_resp_hello(struct weir_resp_call *call)
 {
-    struct weir_redis_session *session = call->session;
+    struct weir_resp_session *session = call->session;
     struct weir_bytes user = {NULL, 0}, password = {NULL, 0}, name = {NULL, 0};
     int64_t version = session->version;
-    if (call->count > 1 && !weir_redis_number(call->args[1], &version)) {
-        weir_redis_error(call, "ERR Protocol version is not an integer or out of range");
+    if (call->count > 1 && !weir_resp_number(call->args[1], &version)) {
+        weir_resp_error(call, "ERR Protocol version is not an integer or out of range");
         return;
     }
     if (version < 2 || version > 3) {
-        weir_redis_error(call, "NOPROTO unsupported protocol version");
+        weir_resp_error(call, "NOPROTO unsupported protocol version");
         return;
     }
     for (uint32_t i = 2; i < call->count; i++) {
@@ -123,8 +123,8 @@ void weir_redis_hello(struct weir_redis_call *call)
         } else if (weir_resp_is(call->args[i], "SETNAME") && i + 1 < call->count) {
             name = call->args[++i];
         } else {
-            weir_redis_error(call, "ERR Syntax error in HELLO option '%.*s'",
-                             WEIR_REDIS_SHOWN(call->args[i]));
+            weir_resp_error(call, "ERR Syntax error in HELLO option '%.*s'",
+                            WEIR_RESP_SHOWN(call->args[i]));
             return;
         }
     }
@@ -133,10 +133,10 @@ void weir_redis_hello(struct weir_redis_call *call)
     if (user.data && !authenticate(call, user, password))
         return;
     if (!session->authenticated) {
-        weir_redis_error(call, "NOAUTH HELLO must be called with the client already authenticated, "
-                               "otherwise the HELLO <proto> AUTH <user> <pass> option can be used "
-                               "to authenticate the client and select the RESP protocol version at "
-                               "the same time");
+        weir_resp_error(call, "NOAUTH HELLO must be called with the client already authenticated, "
+                              "otherwise the HELLO <proto> AUTH <user> <pass> option can be used "
+                              "to authenticate the client and select the RESP protocol version at "
+                              "the same time");
         return;
     }
     if (name.data)
@@ -147,10 +147,10 @@ void weir_redis_hello(struct weir_redis_call *call)
 
 /* --- CLIENT ----------------------------------------------------------------------------------- */
 
-static void client_info(struct weir_redis_call *call)
+static void client_info(struct weir_resp_call *call)
 {
     const struct weir_connection *connection = call->connection;
-    const struct weir_redis_session *session = call->session;
+    const struct weir_resp_session *session = call->session;
     char peer[WEIR_ADDRESS_TEXT_MAX], text[512];
     size_t peer_size = connection->peer.family ? weir_address_format(&connection->peer, peer)
                                                : (size_t)snprintf(peer, sizeof peer, "unix");
@@ -159,65 +159,65 @@ static void client_info(struct weir_redis_call *call)
                         (unsigned long long)session->id, (int)peer_size, peer, session->name_size,
                         session->name, session->database, session->version);
     if (session->version < 3) {
-        weir_redis_bulk(call, (struct weir_bytes){text, (size_t)size});
+        weir_resp_bulk(call, (struct weir_bytes){text, (size_t)size});
         return;
     }
-    char *out = weir_redis_begin(call, SHORT_REPLY);
+    char *out = weir_resp_begin(call, SHORT_REPLY);
     if (!out)
         return;
     out = weir_resp_write_head(out, '=', (uint64_t)size + 4);
     memcpy(out, "txt:", 4);
     memcpy(out + 4, text, (size_t)size);
-    weir_redis_end(call, WEIR_LITERAL_WRITE(out + 4 + size, "\r\n"));
+    weir_resp_end(call, WEIR_LITERAL_WRITE(out + 4 + size, "\r\n"));
 }
 
-static void client_setname(struct weir_redis_call *call)
+static void client_setname(struct weir_resp_call *call)
 {
     if (!name_check(call, call->args[2]))
         return;
     name_set(call->session, call->args[2]);
-    weir_redis_text(call, "OK");
+    weir_resp_text(call, "OK");
 }
 
-static void client_getname(struct weir_redis_call *call)
+static void client_getname(struct weir_resp_call *call)
 {
-    const struct weir_redis_session *session = call->session;
+    const struct weir_resp_session *session = call->session;
     char *out;
     if (session->name_size)
-        weir_redis_bulk(call, (struct weir_bytes){session->name, session->name_size});
-    else if ((out = weir_redis_begin(call, WEIR_RESP_NULL_MAX)))
-        weir_redis_end(call, weir_resp_write_null(out, session->version));
+        weir_resp_bulk(call, (struct weir_bytes){session->name, session->name_size});
+    else if ((out = weir_resp_begin(call, WEIR_RESP_NULL_MAX)))
+        weir_resp_end(call, weir_resp_write_null(out, session->version));
 }
 
-static void client_id(struct weir_redis_call *call)
+static void client_id(struct weir_resp_call *call)
 {
-    weir_redis_integer(call, (int64_t)call->session->id);
+    weir_resp_integer(call, (int64_t)call->session->id);
 }
 
 /* What a library says of itself: checked and not kept, as nothing here would show it. */
-static void client_setinfo(struct weir_redis_call *call)
+static void client_setinfo(struct weir_resp_call *call)
 {
     if (weir_resp_is(call->args[2], "LIB-NAME") || weir_resp_is(call->args[2], "LIB-VER"))
-        weir_redis_text(call, "OK");
+        weir_resp_text(call, "OK");
     else
-        weir_redis_error(call, "ERR Unrecognized option '%.*s'", WEIR_REDIS_SHOWN(call->args[2]));
+        weir_resp_error(call, "ERR Unrecognized option '%.*s'", WEIR_RESP_SHOWN(call->args[2]));
 }
 
 /* Nobody's connection is evicted here, and nothing is touched: either way it is so already. */
-static void client_switch(struct weir_redis_call *call)
+static void client_switch(struct weir_resp_call *call)
 {
     if (weir_resp_is(call->args[2], "ON") || weir_resp_is(call->args[2], "OFF"))
-        weir_redis_text(call, "OK");
+        weir_resp_text(call, "OK");
     else
-        weir_redis_syntax_error(call);
+        weir_resp_syntax_error(call);
 }
 
-void weir_redis_client(struct weir_redis_call *call)
+void weir_resp_client(struct weir_resp_call *call)
 {
     static const struct {
         const char *name;
         uint32_t count;
-        void (*run)(struct weir_redis_call *call);
+        void (*run)(struct weir_resp_call *call);
     } subcommands[] = {
         {"SETINFO", 4, client_setinfo}, {"SETNAME", 3, client_setname},
         {"GETNAME", 2, client_getname}, {"ID", 2, client_id},
@@ -230,57 +230,57 @@ void weir_redis_client(struct weir_redis_call *call)
         if (call->count == subcommands[i].count)
             subcommands[i].run(call);
         else
-            weir_redis_wrong_arity(call);
+            weir_resp_wrong_arity(call);
         return;
     }
-    weir_redis_error(call, "ERR unknown subcommand '%.*s'. Try COMMAND DOCS CLIENT.",
-                     WEIR_REDIS_SHOWN(call->args[1]));
+    weir_resp_error(call, "ERR unknown subcommand '%.*s'. Try COMMAND DOCS CLIENT.",
+                    WEIR_RESP_SHOWN(call->args[1]));
 }
 
 /* --- The rest --------------------------------------------------------------------------------- */
 
-void weir_redis_select(struct weir_redis_call *call)
+void weir_resp_select(struct weir_resp_call *call)
 {
     int64_t database;
-    if (!weir_redis_number(call->args[1], &database)) {
-        weir_redis_error(call, "ERR value is not an integer or out of range");
-    } else if (database < 0 || database >= WEIR_REDIS_DATABASES) {
-        weir_redis_error(call, "ERR DB index is out of range");
+    if (!weir_resp_number(call->args[1], &database)) {
+        weir_resp_error(call, "ERR value is not an integer or out of range");
+    } else if (database < 0 || database >= WEIR_RESP_DATABASES) {
+        weir_resp_error(call, "ERR DB index is out of range");
     } else {
         call->session->database = (uint8_t)database;
-        weir_redis_text(call, "OK");
+        weir_resp_text(call, "OK");
     }
 }
 
-void weir_redis_reset(struct weir_redis_call *call)
+void weir_resp_reset(struct weir_resp_call *call)
 {
-    struct weir_redis_session *session = call->session;
+    struct weir_resp_session *session = call->session;
     session->version = 2;
     session->database = 0;
     session->refused_multi = false;
     session->name_size = 0;
     session->authenticated = !weir_listener_settings(call->connection->listener)->token;
     session->parser.unauthenticated = !session->authenticated;
-    weir_redis_text(call, "RESET");
+    weir_resp_text(call, "RESET");
 }
 
-void weir_redis_quit(struct weir_redis_call *call)
+void weir_resp_quit(struct weir_resp_call *call)
 {
-    weir_redis_text(call, "OK");
+    weir_resp_text(call, "OK");
     call->close = true;
 }
 
-void weir_redis_ping(struct weir_redis_call *call)
+void weir_resp_ping(struct weir_resp_call *call)
 {
     if (call->count > 2)
-        weir_redis_wrong_arity(call);
+        weir_resp_wrong_arity(call);
     else if (call->count == 2)
-        weir_redis_bulk(call, call->args[1]);
+        weir_resp_bulk(call, call->args[1]);
     else
-        weir_redis_text(call, "PONG");
+        weir_resp_text(call, "PONG");
 }
 
-void weir_redis_echo(struct weir_redis_call *call)
+void weir_resp_echo(struct weir_resp_call *call)
 {
-    weir_redis_bulk(call, call->args[1]);
+    weir_resp_bulk(call, call->args[1]);
 }

@@ -57,9 +57,9 @@ static uint64_t spec_burst_max(const struct weir_limit_spec *spec)
     return most < WEIR_BUCKET_MAX ? most : WEIR_BUCKET_MAX;
 }
 
-void weir_redis_refresh(struct weir_redis *redis)
+void weir_resp_refresh(struct weir_resp_workspace *redis)
 {
-    uint64_t epoch = weir_redis_limits_epoch(redis->shared->limits);
+    uint64_t epoch = weir_adhoc_limits_epoch(redis->shared->limits);
     if (redis->epoch == epoch)
         return;
     redis->epoch = epoch;
@@ -68,16 +68,17 @@ void weir_redis_refresh(struct weir_redis *redis)
     redis->last[0] = UINT64_MAX; /* no bucket is as large */
 }
 
-int weir_redis_bucket(struct weir_redis *redis, uint64_t burst, uint64_t count, uint64_t window,
-                      uint64_t unit_ns, const struct weir_limit **limit, struct weir_reason *reason)
+int weir_resp_bucket(struct weir_resp_workspace *redis, uint64_t burst, uint64_t count,
+                     uint64_t window, uint64_t unit_ns, const struct weir_limit **limit,
+                     struct weir_reason *reason)
 {
     uint64_t c = window | (uint64_t)(unit_ns == 1) << 63; /* windows are below 2^63 */
-    weir_redis_refresh(redis);
+    weir_resp_refresh(redis);
     if (redis->last[0] == burst && redis->last[1] == count && redis->last[2] == c) {
         *limit = redis->last_limit;
         return 0;
     }
-    struct weir_redis_cached *cached = weir_redis_cache_at(&redis->cache, burst, count, c);
+    struct weir_resp_cached *cached = weir_resp_cache_at(&redis->cache, burst, count, c);
     if (!cached->limit || cached->a != burst || cached->b != count || cached->c != c) {
         struct weir_limit_spec spec = {.algorithm = WEIR_GCRA};
         const struct weir_limit *found;
@@ -94,11 +95,11 @@ int weir_redis_bucket(struct weir_redis *redis, uint64_t burst, uint64_t count, 
             return WEIR_ERR_RANGE;
         }
         spec.burst = burst;
-        int err = weir_redis_limits_find(redis->shared->limits, redis->worker->store,
+        int err = weir_adhoc_limits_find(redis->shared->limits, redis->worker->store,
                                          redis->worker->local, &spec, NULL, &found, reason);
         if (err < 0)
             return err;
-        *cached = (struct weir_redis_cached){burst, count, c, found};
+        *cached = (struct weir_resp_cached){burst, count, c, found};
     }
     redis->last[0] = burst;
     redis->last[1] = count;
@@ -107,22 +108,22 @@ int weir_redis_bucket(struct weir_redis *redis, uint64_t burst, uint64_t count, 
     return 0;
 }
 
-void weir_redis_limit_error(struct weir_redis_call *call, int err, const char *prefix,
+void weir_adhoc_limit_error(struct weir_resp_call *call, int err, const char *prefix,
                             const struct weir_reason *reason)
 {
     if (err == WEIR_ERR_FULL)
-        weir_redis_error(call, "ERR too many distinct limits");
+        weir_resp_error(call, "ERR too many distinct limits");
     else
-        weir_redis_error(call, "%s%s", prefix,
-                         reason->text[0] ? reason->text : weir_error_text(err));
+        weir_resp_error(call, "%s%s", prefix,
+                        reason->text[0] ? reason->text : weir_error_text(err));
 }
 
-int64_t weir_redis_seconds(uint64_t ns)
+int64_t weir_resp_seconds(uint64_t ns)
 {
     return ns == WEIR_NEVER ? -1 : (int64_t)(ns / SECOND_NS + (ns % SECOND_NS != 0));
 }
 
-int64_t weir_redis_milliseconds(uint64_t ns)
+int64_t weir_resp_milliseconds(uint64_t ns)
 {
     return ns == WEIR_NEVER ? -1 : (int64_t)(ns / 1000000 + (ns % 1000000 != 0));
 }
@@ -150,8 +151,8 @@ static void cell_write(struct weir_slot *slot, struct weir_output *output)
     bool allowed = slot->decision->verdict != WEIR_DENIED;
     weir_decision_report(slot->decision, 0, &report);
     write_five(slot, output, !allowed, report.limit, report.remaining,
-               allowed ? -1 : weir_redis_seconds(report.retry_after_ns),
-               weir_redis_seconds(report.reset_after_ns));
+               allowed ? -1 : weir_resp_seconds(report.retry_after_ns),
+               weir_resp_seconds(report.reset_after_ns));
 }
 
 /* throttlecrab tells as reset_after when it would forget the key: burst - 2 intervals after the
@@ -159,7 +160,7 @@ static void cell_write(struct weir_slot *slot, struct weir_output *output)
  * low that the bucket is not full by then, and 0 for a full one. */
 static int64_t crab_reset(const struct weir_limit *limit, uint64_t reset_after_ns)
 {
-    int64_t full = weir_redis_seconds(reset_after_ns);
+    int64_t full = weir_resp_seconds(reset_after_ns);
     if (full == 0 || limit->spec.burst < 2)
         return full;
     uint64_t rest;
@@ -175,7 +176,7 @@ static void crab_write(struct weir_slot *slot, struct weir_output *output)
     struct weir_report report;
     bool allowed = slot->decision->verdict != WEIR_DENIED;
     weir_decision_report(slot->decision, 0, &report);
-    int64_t retry = weir_redis_seconds(report.retry_after_ns);
+    int64_t retry = weir_resp_seconds(report.retry_after_ns);
     write_five(slot, output, allowed, report.limit, report.remaining,
                crab_reset(slot->decision->checks[0].limit, report.reset_after_ns),
                retry < 0 ? NEVER_SECONDS : retry);
@@ -183,72 +184,72 @@ static void crab_write(struct weir_slot *slot, struct weir_output *output)
 
 /* --- Commands --------------------------------------------------------------------------------- */
 
-void weir_redis_cl_throttle(struct weir_redis_call *call)
+void weir_resp_cl_throttle(struct weir_resp_call *call)
 {
     const struct weir_limit *limit;
     struct weir_reason reason = {{0}};
     int64_t n[4] = {0, 0, 0, 1}; /* max_burst, count, period, quantity */
     if (call->count < 5 || call->count > 6) {
-        weir_redis_error(call, CELL "Usage: cl.throttle <key> <max_burst> <count per period> "
-                                    "<period> [<quantity>]");
+        weir_resp_error(call, CELL "Usage: cl.throttle <key> <max_burst> <count per period> "
+                                   "<period> [<quantity>]");
         return;
     }
     for (uint32_t i = 2; i < call->count; i++) {
-        if (weir_redis_number(call->args[i], &n[i - 2]))
+        if (weir_resp_number(call->args[i], &n[i - 2]))
             continue;
-        weir_redis_error(call, CELL "Couldn't parse as integer: %.*s",
-                         WEIR_REDIS_SHOWN(call->args[i]));
+        weir_resp_error(call, CELL "Couldn't parse as integer: %.*s",
+                        WEIR_RESP_SHOWN(call->args[i]));
         return;
     }
     if (n[1] == 0 || n[2] == 0) {
-        weir_redis_error(call, CELL "Zero rates are not supported");
+        weir_resp_error(call, CELL "Zero rates are not supported");
     } else if (n[0] < 0 || n[1] < 0 || n[2] < 0) {
-        weir_redis_error(call, CELL "Negative %s are not supported", n[0] < 0 ? "bursts" : "rates");
+        weir_resp_error(call, CELL "Negative %s are not supported", n[0] < 0 ? "bursts" : "rates");
     } else {
-        int err = weir_redis_bucket(call->redis, (uint64_t)n[0] + 1, (uint64_t)n[1], (uint64_t)n[2],
-                                    SECOND_NS, &limit, &reason);
+        int err = weir_resp_bucket(call->redis, (uint64_t)n[0] + 1, (uint64_t)n[1], (uint64_t)n[2],
+                                   SECOND_NS, &limit, &reason);
         if (err < 0)
-            weir_redis_limit_error(call, err, CELL, &reason);
+            weir_adhoc_limit_error(call, err, CELL, &reason);
         else
-            weir_redis_decide(call, WEIR_REDIS_BUCKETS, call->args[1], limit,
-                              n[3] < 0 ? WEIR_OP_REFUND : WEIR_OP_DECIDE,
-                              n[3] < 0 ? 0 - (uint64_t)n[3] : (uint64_t)n[3], cell_write);
+            weir_resp_decide(call, WEIR_RESP_BUCKETS, call->args[1], limit,
+                             n[3] < 0 ? WEIR_OP_REFUND : WEIR_OP_DECIDE,
+                             n[3] < 0 ? 0 - (uint64_t)n[3] : (uint64_t)n[3], cell_write);
     }
 }
 
-void weir_redis_throttle(struct weir_redis_call *call)
+void weir_resp_throttle(struct weir_resp_call *call)
 {
     static const char *const names[] = {"max_burst", "count_per_period", "period", "quantity"};
     const struct weir_limit *limit;
     struct weir_reason reason = {{0}};
     int64_t n[4] = {0, 0, 0, 1};
     if (call->count < 5 || call->count > 6) {
-        weir_redis_wrong_arity(call);
+        weir_resp_wrong_arity(call);
         return;
     }
     if (!call->args[1].data) {
-        weir_redis_error(call, "ERR invalid key");
+        weir_resp_error(call, "ERR invalid key");
         return;
     }
     for (uint32_t i = 2; i < call->count; i++) {
-        if (weir_redis_number(call->args[i], &n[i - 2]))
+        if (weir_resp_number(call->args[i], &n[i - 2]))
             continue;
-        weir_redis_error(call, "ERR invalid %s", names[i - 2]);
+        weir_resp_error(call, "ERR invalid %s", names[i - 2]);
         return;
     }
     if (n[3] < 0) {
-        weir_redis_error(call, "ERR Rate limit check failed: negative quantity: %lld",
-                         (long long)n[3]);
+        weir_resp_error(call, "ERR Rate limit check failed: negative quantity: %lld",
+                        (long long)n[3]);
     } else if (n[0] <= 0 || n[1] <= 0 || n[2] <= 0) {
-        weir_redis_error(call, "ERR Rate limit check failed: invalid rate limit parameters");
+        weir_resp_error(call, "ERR Rate limit check failed: invalid rate limit parameters");
     } else {
-        int err = weir_redis_bucket(call->redis, (uint64_t)n[0], (uint64_t)n[1], (uint64_t)n[2],
-                                    SECOND_NS, &limit, &reason);
+        int err = weir_resp_bucket(call->redis, (uint64_t)n[0], (uint64_t)n[1], (uint64_t)n[2],
+                                   SECOND_NS, &limit, &reason);
         if (err < 0)
-            weir_redis_limit_error(call, err, "ERR Rate limit check failed: ", &reason);
+            weir_adhoc_limit_error(call, err, "ERR Rate limit check failed: ", &reason);
         else
-            weir_redis_decide(call, WEIR_REDIS_BUCKETS, call->args[1], limit, WEIR_OP_DECIDE,
-                              (uint64_t)n[3], crab_write);
+            weir_resp_decide(call, WEIR_RESP_BUCKETS, call->args[1], limit, WEIR_OP_DECIDE,
+                             (uint64_t)n[3], crab_write);
     }
 }
 
@@ -269,30 +270,30 @@ static bool period_read(struct weir_bytes arg, uint64_t *window_ns)
 }
 
 /* What GCRA is given beside its key: burst, tokens, period, cost. Answers what is wrong. */
-static bool gcra_read(struct weir_redis_call *call, int64_t n[3], uint64_t *window_ns)
+static bool gcra_read(struct weir_resp_call *call, int64_t n[3], uint64_t *window_ns)
 {
     const struct weir_bytes *args = call->args;
     n[2] = 1;
-    if (!weir_redis_number(args[2], &n[0]) || n[0] < 0)
-        weir_redis_error(call, "ERR max_burst is not an integer or out of range");
-    else if (!weir_redis_number(args[3], &n[1]) || n[1] < 1)
-        weir_redis_error(call, "ERR tokens_per_period is not an integer or out of range");
+    if (!weir_resp_number(args[2], &n[0]) || n[0] < 0)
+        weir_resp_error(call, "ERR max_burst is not an integer or out of range");
+    else if (!weir_resp_number(args[3], &n[1]) || n[1] < 1)
+        weir_resp_error(call, "ERR tokens_per_period is not an integer or out of range");
     else if (!period_read(args[4], window_ns))
-        weir_redis_error(call, "ERR period must be > 0 and < 1e12");
+        weir_resp_error(call, "ERR period must be > 0 and < 1e12");
     else if (call->count > 5 && !weir_resp_is(args[5], "TOKENS"))
-        weir_redis_syntax_error(call);
+        weir_resp_syntax_error(call);
     else if (call->count == 6)
-        weir_redis_error(call, "ERR Missing TOKENS value");
+        weir_resp_error(call, "ERR Missing TOKENS value");
     else if (call->count > 7)
-        weir_redis_syntax_error(call);
-    else if (call->count == 7 && (!weir_redis_number(args[6], &n[2]) || n[2] < 1))
-        weir_redis_error(call, "ERR TOKENS is not an integer or out of range");
+        weir_resp_syntax_error(call);
+    else if (call->count == 7 && (!weir_resp_number(args[6], &n[2]) || n[2] < 1))
+        weir_resp_error(call, "ERR TOKENS is not an integer or out of range");
     else
         return true;
     return false;
 }
 
-void weir_redis_gcra(struct weir_redis_call *call)
+void weir_resp_gcra(struct weir_resp_call *call)
 {
     const struct weir_limit *limit;
     struct weir_reason reason = {{0}};
@@ -300,11 +301,11 @@ void weir_redis_gcra(struct weir_redis_call *call)
     int64_t n[3];
     if (!gcra_read(call, n, &window_ns))
         return;
-    int err = weir_redis_bucket(call->redis, (uint64_t)n[0] + 1, (uint64_t)n[1], window_ns, 1,
-                                &limit, &reason);
+    int err = weir_resp_bucket(call->redis, (uint64_t)n[0] + 1, (uint64_t)n[1], window_ns, 1,
+                               &limit, &reason);
     if (err < 0)
-        weir_redis_limit_error(call, err, "ERR ", &reason);
+        weir_adhoc_limit_error(call, err, "ERR ", &reason);
     else
-        weir_redis_decide(call, WEIR_REDIS_BUCKETS, call->args[1], limit, WEIR_OP_DECIDE,
-                          (uint64_t)n[2], cell_write);
+        weir_resp_decide(call, WEIR_RESP_BUCKETS, call->args[1], limit, WEIR_OP_DECIDE,
+                         (uint64_t)n[2], cell_write);
 }

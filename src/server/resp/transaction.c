@@ -8,59 +8,59 @@
  */
 #include "server/resp/resp.h"
 
-static bool arity_is_one(struct weir_redis_call *call)
+static bool arity_is_one(struct weir_resp_call *call)
 {
     if (call->count == 1)
         return true;
-    weir_redis_wrong_arity(call);
+    weir_resp_wrong_arity(call);
     return false;
 }
 
-static void multi(struct weir_redis_call *call)
+static void multi(struct weir_resp_call *call)
 {
     if (call->session->refused_multi) {
-        weir_redis_error(call, "ERR MULTI calls can not be nested");
+        weir_resp_error(call, "ERR MULTI calls can not be nested");
         return;
     }
     call->session->refused_multi = true;
     if (!call->session->authenticated)
-        weir_redis_error(call, "NOAUTH Authentication required.");
+        weir_resp_error(call, "NOAUTH Authentication required.");
     else if (arity_is_one(call))
-        weir_redis_error(call, "ERR MULTI is not supported, and nothing up to EXEC is run: send "
-                               "the commands without it; WEIR.CHECKALL decides several limits as "
-                               "one");
+        weir_resp_error(call, "ERR MULTI is not supported, and nothing up to EXEC is run: send "
+                              "the commands without it; WEIR.CHECKALL decides several limits as "
+                              "one");
 }
 
-static void exec(struct weir_redis_call *call)
+static void exec(struct weir_resp_call *call)
 {
     if (!arity_is_one(call))
         return;
     if (call->session->refused_multi)
-        weir_redis_error(call, "EXECABORT Transaction discarded because of previous errors.");
+        weir_resp_error(call, "EXECABORT Transaction discarded because of previous errors.");
     else
-        weir_redis_error(call, "ERR EXEC without MULTI");
+        weir_resp_error(call, "ERR EXEC without MULTI");
     call->session->refused_multi = false;
 }
 
-static void discard(struct weir_redis_call *call)
+static void discard(struct weir_resp_call *call)
 {
     if (!arity_is_one(call))
         return;
     if (call->session->refused_multi)
-        weir_redis_text(call, "OK");
+        weir_resp_text(call, "OK");
     else
-        weir_redis_error(call, "ERR DISCARD without MULTI");
+        weir_resp_error(call, "ERR DISCARD without MULTI");
     call->session->refused_multi = false;
 }
 
-bool weir_redis_transaction(struct weir_redis_call *call, const struct weir_redis_command *command)
+bool weir_resp_transaction(struct weir_resp_call *call, const struct weir_resp_command *command)
 {
     struct weir_bytes name = call->args[0];
     bool refused = call->session->refused_multi;
     if (command) {
-        if (!refused || command->flags & WEIR_REDIS_NO_AUTH)
+        if (!refused || command->flags & WEIR_RESP_NO_AUTH)
             return false;
-        weir_redis_error(call, "ERR not run: the MULTI before it was refused");
+        weir_resp_error(call, "ERR not run: the MULTI before it was refused");
     } else if (weir_resp_is(name, "MULTI")) {
         multi(call);
     } else if (weir_resp_is(name, "EXEC")) {
@@ -68,9 +68,9 @@ bool weir_redis_transaction(struct weir_redis_call *call, const struct weir_redi
     } else if (weir_resp_is(name, "DISCARD")) {
         discard(call);
     } else if (refused && weir_resp_is(name, "WATCH")) {
-        weir_redis_error(call, "ERR WATCH inside MULTI is not allowed");
+        weir_resp_error(call, "ERR WATCH inside MULTI is not allowed");
     } else if (refused) {
-        weir_redis_error(call, "ERR not run: the MULTI before it was refused");
+        weir_resp_error(call, "ERR not run: the MULTI before it was refused");
     } else {
         return false;
     }

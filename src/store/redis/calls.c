@@ -44,7 +44,7 @@ void call_unlink(struct store_call *call)
 struct store_call *call_take(struct store *store, enum call_kind kind, size_t bytes)
 {
     size_t size = sizeof(struct store_call) + bytes;
-    struct store_call *call = redis_blocks_take(&store->calls, size);
+    struct store_call *call = redis_slabs_take(&store->calls, size);
 
     if (call == NULL)
         return NULL;
@@ -60,7 +60,7 @@ void call_give(struct store *store, struct store_call *call)
 {
     if (call->list != NULL)
         call_unlink(call);
-    redis_blocks_give(&store->calls, call, call->size);
+    redis_slabs_give(&store->calls, call, call->size);
 }
 
 struct store_call *call_write(struct store *store, enum call_kind kind,
@@ -198,7 +198,7 @@ static void call_done(struct redis_call *done, int error, const struct weir_resp
     else if (background_answered(store, call, error, nodes, count))
         call = NULL; /* to be sent again */
     if (call != NULL)
-        redis_blocks_give(&store->calls, call, call->size);
+        redis_slabs_give(&store->calls, call, call->size);
     if (store->queued)
         store_flush_soon(store);
 }

@@ -23,7 +23,7 @@ struct record {
 
 /* Positions count all bytes ever written, so that a position tells whether what stood there has
  * been overwritten since; where it is in the ring is its remainder. */
-struct redis_memo {
+struct redis_denial_cache {
     unsigned char *ring;
     uint64_t *index; /* positions; 0: none */
     uint64_t size, mask;
@@ -34,9 +34,10 @@ struct redis_memo {
     uint64_t epochs[EPOCHS]; /* part of what is hashed */
 };
 
-int redis_memo_open(struct redis_memo **memo, const struct redis_memo_options *options)
+int redis_denial_cache_open(struct redis_denial_cache **denials,
+                            const struct redis_denial_cache_options *options)
 {
-    struct redis_memo *new = calloc(1, sizeof *new);
+    struct redis_denial_cache *new = calloc(1, sizeof *new);
     uint64_t entries = 1;
 
     if (new == NULL)
@@ -54,25 +55,25 @@ int redis_memo_open(struct redis_memo **memo, const struct redis_memo_options *o
     new->index = calloc(entries, sizeof *new->index);
     new->ring = malloc(new->size);
     if (new->index == NULL || new->ring == NULL) {
-        redis_memo_close(new);
+        redis_denial_cache_close(new);
         return WEIR_ERR_MEMORY;
     }
-    *memo = new;
+    *denials = new;
     return 0;
 }
 
-void redis_memo_close(struct redis_memo *memo)
+void redis_denial_cache_close(struct redis_denial_cache *denials)
 {
-    free(memo->ring);
-    free(memo->index);
-    free(memo);
+    free(denials->ring);
+    free(denials->index);
+    free(denials);
 }
 
 /* --- Which decision it is --------------------------------------------------------------------- */
 
-static uint64_t *epoch_of(struct redis_memo *memo, const struct weir_check *check)
+static uint64_t *epoch_of(struct redis_denial_cache *denials, const struct weir_check *check)
 {
-    return &memo->epochs[check->hash[0] % EPOCHS];
+    return &denials->epochs[check->hash[0] % EPOCHS];
 }
 
 static bool is_kind(const struct weir_decision *decision)
@@ -85,7 +86,7 @@ static bool is_kind(const struct weir_decision *decision)
     return true;
 }
 
-static void identify(struct redis_memo *memo, const struct weir_decision *decision,
+static void identify(struct redis_denial_cache *denials, const struct weir_decision *decision,
                      uint64_t hash[2])
 {
     uint64_t words[HEAD_WORDS + CHECK_WORDS * WEIR_CHECKS_MAX], *word = words;
@@ -107,16 +108,16 @@ static void identify(struct redis_memo *memo, const struct weir_decision *decisi
         *word++ = spec->calendar;
         *word++ = (uint64_t)spec->algorithm | (uint64_t)spec->strict << 8 |
                   (uint64_t)check->flags << 16 | (uint64_t)spec->segments << 32;
-        *word++ = *epoch_of(memo, check);
+        *word++ = *epoch_of(denials, check);
     }
-    weir_siphash128(memo->secret, words, (size_t)(word - words) * sizeof *words, hash);
+    weir_siphash128(denials->secret, words, (size_t)(word - words) * sizeof *words, hash);
 }
 
 /* --- Finding ---------------------------------------------------------------------------------- */
 
-static struct record *record_at(const struct redis_memo *memo, uint64_t position)
+static struct record *record_at(const struct redis_denial_cache *denials, uint64_t position)
 {
-    return (struct record *)(void *)(memo->ring + position % memo->size);
+    return (struct record *)(void *)(denials->ring + position % denials->size);
 }
 
 static uint64_t less(uint64_t ns, uint64_t elapsed_ns)
@@ -136,20 +137,21 @@ static void grow_older(struct weir_outcome *outcome, uint64_t elapsed_ns)
     outcome->report.reset_after_ns = less(outcome->report.reset_after_ns, elapsed_ns);
 }
 
-bool redis_memo_find(struct redis_memo *memo, struct weir_decision *decision, uint64_t now_ns)
+bool redis_denial_cache_find(struct redis_denial_cache *denials, struct weir_decision *decision,
+                             uint64_t now_ns)
 {
     uint64_t hash[2];
 
-    if (now_ns >= memo->all_until_ns || !is_kind(decision))
+    if (now_ns >= denials->all_until_ns || !is_kind(decision))
         return false;
-    identify(memo, decision, hash);
+    identify(denials, decision, hash);
 
-    uint64_t position = memo->index[hash[0] & memo->mask];
+    uint64_t position = denials->index[hash[0] & denials->mask];
 
-    if (position + memo->size < memo->head)
+    if (position + denials->size < denials->head)
         return false;
 
-    const struct record *record = record_at(memo, position);
+    const struct record *record = record_at(denials, position);
 
     if (record->hash[0] != hash[0] || record->hash[1] != hash[1] || now_ns >= record->until_ns)
         return false;
@@ -172,9 +174,10 @@ bool redis_memo_find(struct redis_memo *memo, struct weir_decision *decision, ui
 /* --- Keeping ---------------------------------------------------------------------------------- */
 
 /* How long all verdicts stay what they are; 0: not to be remembered. */
-static uint64_t lasts(const struct redis_memo *memo, const struct weir_decision *decision)
+static uint64_t lasts(const struct redis_denial_cache *denials,
+                      const struct weir_decision *decision)
 {
-    uint64_t lasts_ns = memo->longest_ns;
+    uint64_t lasts_ns = denials->longest_ns;
 
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
@@ -194,36 +197,37 @@ static uint64_t lasts(const struct redis_memo *memo, const struct weir_decision 
 }
 
 /* Room for a record: in one piece, and at the ring's begin where nothing lives any more. */
-static uint64_t make_room(struct redis_memo *memo, uint64_t bytes, uint64_t now_ns)
+static uint64_t make_room(struct redis_denial_cache *denials, uint64_t bytes, uint64_t now_ns)
 {
-    uint64_t at = memo->head % memo->size;
+    uint64_t at = denials->head % denials->size;
 
-    if (now_ns >= memo->all_until_ns || at + bytes > memo->size)
-        memo->head += memo->size - at;
-    if (now_ns >= memo->all_until_ns)
-        memo->head += memo->size;
-    at = memo->head;
-    memo->head += bytes;
+    if (now_ns >= denials->all_until_ns || at + bytes > denials->size)
+        denials->head += denials->size - at;
+    if (now_ns >= denials->all_until_ns)
+        denials->head += denials->size;
+    at = denials->head;
+    denials->head += bytes;
     return at;
 }
 
-void redis_memo_keep(struct redis_memo *memo, const struct weir_decision *decision,
-                     uint64_t sent_ns, uint64_t now_ns)
+void redis_denial_cache_keep(struct redis_denial_cache *denials,
+                             const struct weir_decision *decision, uint64_t sent_ns,
+                             uint64_t now_ns)
 {
     uint64_t count = decision->count, hash[2];
 
     if (decision->verdict != WEIR_DENIED || !is_kind(decision))
         return;
 
-    uint64_t until_ns = sent_ns + lasts(memo, decision);
+    uint64_t until_ns = sent_ns + lasts(denials, decision);
 
     if (until_ns <= now_ns)
         return;
-    identify(memo, decision, hash);
+    identify(denials, decision, hash);
 
     uint64_t position =
-        make_room(memo, sizeof(struct record) + count * sizeof(struct weir_outcome), now_ns);
-    struct record *record = record_at(memo, position);
+        make_room(denials, sizeof(struct record) + count * sizeof(struct weir_outcome), now_ns);
+    struct record *record = record_at(denials, position);
 
     record->hash[0] = hash[0];
     record->hash[1] = hash[1];
@@ -232,13 +236,14 @@ void redis_memo_keep(struct redis_memo *memo, const struct weir_decision *decisi
     record->server_ns = decision->now_ns;
     record->count = count;
     memcpy(record->outcomes, decision->outcomes, count * sizeof *record->outcomes);
-    memo->index[hash[0] & memo->mask] = position;
-    if (until_ns > memo->all_until_ns)
-        memo->all_until_ns = until_ns;
+    denials->index[hash[0] & denials->mask] = position;
+    if (until_ns > denials->all_until_ns)
+        denials->all_until_ns = until_ns;
 }
 
-void redis_memo_forget(struct redis_memo *memo, const struct weir_decision *decision)
+void redis_denial_cache_forget(struct redis_denial_cache *denials,
+                               const struct weir_decision *decision)
 {
     for (uint16_t i = 0; i < decision->count; i++)
-        ++*epoch_of(memo, &decision->checks[i]);
+        ++*epoch_of(denials, &decision->checks[i]);
 }

@@ -25,30 +25,34 @@
 
 #define REDIS_MEMO_MAX_NS UINT64_C(100000000)
 
-struct redis_memo;
+struct redis_denial_cache;
 
-struct redis_memo_options {
+struct redis_denial_cache_options {
     uint32_t records;    /* of a usual size; at least 1 */
     uint64_t longest_ns; /* 0, or above REDIS_MEMO_MAX_NS: that */
     uint64_t secret[2];  /* of the hash */
 };
 
 /* Errors: WEIR_ERR_MEMORY. */
-int redis_memo_open(struct redis_memo **memo, const struct redis_memo_options *options)
+int redis_denial_cache_open(struct redis_denial_cache **denials,
+                            const struct redis_denial_cache_options *options)
     __attribute__((warn_unused_result));
-void redis_memo_close(struct redis_memo *memo);
+void redis_denial_cache_close(struct redis_denial_cache *denials);
 
 /* Whether the decision was denied just before. Then it is decided: outcomes as they were, with the
  * time since taken into account. */
-bool redis_memo_find(struct redis_memo *memo, struct weir_decision *decision, uint64_t now_ns);
+bool redis_denial_cache_find(struct redis_denial_cache *denials, struct weir_decision *decision,
+                             uint64_t now_ns);
 
 /* Remembers a finished decision of the server, if it is one to be remembered. `sent_ns` is when it
  * was asked, `now_ns` when decision->now_ns was the server's time, or later. */
-void redis_memo_keep(struct redis_memo *memo, const struct weir_decision *decision,
-                     uint64_t sent_ns, uint64_t now_ns);
+void redis_denial_cache_keep(struct redis_denial_cache *denials,
+                             const struct weir_decision *decision, uint64_t sent_ns,
+                             uint64_t now_ns);
 
 /* Something was given back to the states of these checks: forgets their denials (and perhaps those
  * of a few other keys). To be called before and after it is done, when it is not known when. */
-void redis_memo_forget(struct redis_memo *memo, const struct weir_decision *decision);
+void redis_denial_cache_forget(struct redis_denial_cache *denials,
+                               const struct weir_decision *decision);
 
 #endif

@@ -8,8 +8,8 @@
 void flight_free(struct store *store, struct flight *flight)
 {
     if (flight->plan != NULL)
-        redis_blocks_give(&store->calls, flight->plan, sizeof *flight->plan);
-    redis_blocks_give(&store->flights, flight, sizeof *flight);
+        redis_slabs_give(&store->calls, flight->plan, sizeof *flight->plan);
+    redis_slabs_give(&store->flights, flight, sizeof *flight);
 }
 
 void flight_finish(struct store *store, struct flight *flight, int error)
@@ -27,9 +27,9 @@ static void finish_asked(struct store *store, struct flight *flight, int error)
     const struct weir_decision *decision = flight->decision;
 
     if (store_gives_back(decision))
-        redis_memo_forget(store->memo, decision);
+        redis_denial_cache_forget(store->denials, decision);
     else if (error == 0)
-        redis_memo_keep(store->memo, decision, flight->sent_ns, store_now(store));
+        redis_denial_cache_keep(store->denials, decision, flight->sent_ns, store_now(store));
     flight_finish(store, flight, error);
 }
 
@@ -168,7 +168,7 @@ static uint8_t go_on(struct store *store, struct flight *flight)
 
 static int start_plan(struct store *store, struct flight *flight, bool one_slot)
 {
-    flight->plan = redis_blocks_take(&store->calls, sizeof *flight->plan);
+    flight->plan = redis_slabs_take(&store->calls, sizeof *flight->plan);
     if (flight->plan == NULL)
         return WEIR_ERR_FULL;
     redis_plan_make(flight->plan, flight->decision, one_slot, redis_random(&store->random));

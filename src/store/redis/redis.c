@@ -205,10 +205,10 @@ static void free_store(struct store *store)
 {
     if (store->leases != NULL)
         redis_leases_close(store->leases);
-    if (store->memo != NULL)
-        redis_memo_close(store->memo);
-    redis_blocks_end(&store->calls);
-    redis_blocks_end(&store->flights);
+    if (store->denials != NULL)
+        redis_denial_cache_close(store->denials);
+    redis_slabs_end(&store->calls);
+    redis_slabs_end(&store->flights);
     free(store);
 }
 
@@ -281,7 +281,7 @@ void weir_store_redis_shutdown(struct weir_store *base, void (*closed)(void *con
 static int open_parts(struct store *store, const struct weir_store_redis_options *options)
 {
     uint32_t keys = options->memory_keys != 0 ? options->memory_keys : MEMORY_KEYS;
-    const struct redis_memo_options memo = {
+    const struct redis_denial_cache_options denials = {
         .records = keys,
         .longest_ns = options->remember_ns,
         .secret = {redis_random(&store->random), redis_random(&store->random)},
@@ -291,7 +291,7 @@ static int open_parts(struct store *store, const struct weir_store_redis_options
         .life_ns = options->lease_ns,
         .holder = (redis_random(&store->random) & HOLDER_MASK) | 1,
     };
-    int err = redis_memo_open(&store->memo, &memo);
+    int err = redis_denial_cache_open(&store->denials, &denials);
 
     if (err < 0)
         return err;
@@ -365,8 +365,8 @@ int weir_store_redis_open(struct weir_store **base, const struct weir_store_redi
     store->timer_hr = store->tick_hr = UINT64_MAX;
     store->handles = 4;
     snprintf(store->prefix, sizeof store->prefix, "%s", prefix);
-    redis_blocks_init(&store->calls, STORE_CALLS_BYTES);
-    redis_blocks_init(&store->flights, STORE_FLIGHTS_BYTES);
+    redis_slabs_init(&store->calls, STORE_CALLS_BYTES);
+    redis_slabs_init(&store->flights, STORE_FLIGHTS_BYTES);
     redis_breaker_init(&store->breaker, redis_random(&store->random));
 
     int err = open_parts(store, options);

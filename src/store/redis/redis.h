@@ -1,10 +1,11 @@
 /* The Redis store: states in Redis, Valkey or Redis Cluster, shared by many nodes.
  *
- * Exact mode: every decision is one script call per slot (lua/decide.lua over the algorithms' files),
- * in Redis' time, pipelined with all others of the turn. Leased mode: this worker takes shares of a
- * key's budget in advance and decides at once; see share/shares.h. docs/distributed.md has the promises.
+ * Exact mode: every decision is one script call per slot (lua/decide.lua over the algorithms'
+ * files), in Redis' time, pipelined with all others of the turn. Leased mode: this worker takes
+ * shares of a key's budget in advance and decides at once; see share/shares.h. docs/distributed.md
+ * has the promises.
  *
- *   submit ──▶ leases ──▶ memo ──▶ breaker ──▶ plan: checks by slot ──▶ script ──▶ client
+ *   submit ──▶ leases ──▶ denials ──▶ breaker ──▶ plan: checks by slot ──▶ script ──▶ client
  *   done   ◀── outcomes  ◀── reply ◀── (next slot, or roll back) ◀─────────────────────┘
  *
  * The store never waits. What needs no server (no check with a state, a share, a denial that is
@@ -24,9 +25,9 @@
  * an answer (breaker.h).
  *
  * Memory: per worker at most 64 MiB of calls, 32 MiB of pending decisions, and what memory_keys
- * costs (168 bytes a remembered denial; share/shares.h); taken as it is needed, and kept. Once it is used
- * as much as it is used now, nothing is allocated.
- * Threads: one store per loop, used on its thread alone, but for prepare and the stats.
+ * costs (168 bytes a remembered denial; share/shares.h); taken as it is needed, and kept. Once it
+ * is used as much as it is used now, nothing is allocated. Threads: one store per loop, used on its
+ * thread alone, but for prepare and the stats.
  */
 #ifndef WEIR_STORE_REDIS_REDIS_H
 #define WEIR_STORE_REDIS_REDIS_H

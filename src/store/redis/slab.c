@@ -33,12 +33,12 @@ static unsigned class_of(size_t size)
     return rank;
 }
 
-void redis_blocks_init(struct redis_blocks *blocks, size_t bytes_max)
+void redis_slabs_init(struct redis_slabs *blocks, size_t bytes_max)
 {
-    *blocks = (struct redis_blocks){.bytes_max = bytes_max};
+    *blocks = (struct redis_slabs){.bytes_max = bytes_max};
 }
 
-void redis_blocks_end(struct redis_blocks *blocks)
+void redis_slabs_end(struct redis_slabs *blocks)
 {
     while (blocks->slabs != NULL) {
         struct redis_slab *slab = blocks->slabs;
@@ -47,10 +47,10 @@ void redis_blocks_end(struct redis_blocks *blocks)
         SHOW(slab, slab->bytes);
         free(slab);
     }
-    redis_blocks_init(blocks, blocks->bytes_max);
+    redis_slabs_init(blocks, blocks->bytes_max);
 }
 
-static void add_slab(struct redis_blocks *blocks, unsigned rank)
+static void add_slab(struct redis_slabs *blocks, unsigned rank)
 {
     size_t size = (size_t)REDIS_BLOCKS_MIN << rank;
     size_t count = size < REDIS_BLOCKS_SLAB ? REDIS_BLOCKS_SLAB / size : 1;
@@ -79,7 +79,7 @@ static void add_slab(struct redis_blocks *blocks, unsigned rank)
     }
 }
 
-void *redis_blocks_take(struct redis_blocks *blocks, size_t size)
+void *redis_slabs_take(struct redis_slabs *blocks, size_t size)
 {
     if (size > REDIS_BLOCKS_MAX)
         return NULL;
@@ -99,7 +99,7 @@ void *redis_blocks_take(struct redis_blocks *blocks, size_t size)
     return block;
 }
 
-void redis_blocks_give(struct redis_blocks *blocks, void *block, size_t size)
+void redis_slabs_give(struct redis_slabs *blocks, void *block, size_t size)
 {
     struct redis_block *free_block = block;
     unsigned rank = class_of(size);

@@ -21,23 +21,23 @@
 struct redis_block;
 struct redis_slab;
 
-struct redis_blocks {
+struct redis_slabs {
     struct redis_block *free[REDIS_BLOCKS_CLASSES];
     struct redis_slab *slabs;
     size_t bytes, bytes_max; /* of all slabs */
     size_t taken;            /* blocks in use */
 };
 
-void redis_blocks_init(struct redis_blocks *blocks, size_t bytes_max);
+void redis_slabs_init(struct redis_slabs *blocks, size_t bytes_max);
 
 /* Frees all slabs, and with them whatever was not given back. */
-void redis_blocks_end(struct redis_blocks *blocks);
+void redis_slabs_end(struct redis_slabs *blocks);
 
 /* `size` bytes, aligned for any type and not cleared. NULL: larger than REDIS_BLOCKS_MAX, no room
  * within the bound, or no memory. */
-void *redis_blocks_take(struct redis_blocks *blocks, size_t size);
+void *redis_slabs_take(struct redis_slabs *blocks, size_t size);
 
 /* Gives it back, with the size that it was taken with. */
-void redis_blocks_give(struct redis_blocks *blocks, void *block, size_t size);
+void redis_slabs_give(struct redis_slabs *blocks, void *block, size_t size);
 
 #endif

@@ -14,11 +14,11 @@
 #ifndef WEIR_STORE_REDIS_STATE_H
 #define WEIR_STORE_REDIS_STATE_H
 
-#include "store/redis/slab.h"
-#include "store/redis/share/shares.h"
-#include "store/redis/denial_cache.h"
 #include "store/redis/call_plan.h"
+#include "store/redis/denial_cache.h"
 #include "store/redis/redis.h"
+#include "store/redis/share/shares.h"
+#include "store/redis/slab.h"
 
 #define STORE_TURNS 1024 /* a call that takes longer than so many is entered as queued then */
 /* Calls, plans and pending decisions: 65536 of the usual size, and some. */
@@ -93,9 +93,9 @@ struct store {
     struct weir_store base; /* first */
     struct redis_client *client;
     struct redis_leases *leases;
-    struct redis_memo *memo;
+    struct redis_denial_cache *denials;
     struct redis_breaker breaker;
-    struct redis_blocks calls, flights;
+    struct redis_slabs calls, flights;
     struct flight_list refused, woken;
     struct call_list background[CALL_KINDS];
     struct call_list paused; /* orphans that could not be sent; sent_hr: when they are again */

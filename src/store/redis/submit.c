@@ -30,7 +30,7 @@ static bool decide_stateless(struct store *store, struct weir_decision *decision
 
 static bool decide_remembered(struct store *store, struct weir_decision *decision)
 {
-    if (!redis_memo_find(store->memo, decision, store_now(store)))
+    if (!redis_denial_cache_find(store->denials, decision, store_now(store)))
         return false;
     redis_stats_add(&store->stats.remembered, 1);
     return true;
@@ -160,7 +160,7 @@ struct batch {
 static struct flight *take_flight(struct store *store, struct weir_decision *decision,
                                   const struct batch *batch)
 {
-    struct flight *flight = redis_blocks_take(&store->flights, sizeof *flight);
+    struct flight *flight = redis_slabs_take(&store->flights, sizeof *flight);
     uint64_t left_ns = store->deadline_ns;
 
     decision->store_data = flight;
@@ -217,7 +217,7 @@ static bool submit_one(struct store *store, struct weir_decision *decision,
         }
     }
     if (store_gives_back(decision))
-        redis_memo_forget(store->memo, decision);
+        redis_denial_cache_forget(store->denials, decision);
 
     int err = ask(store, flight);
 
@@ -290,7 +290,7 @@ static void cancel(struct weir_store *base, struct weir_decision *decision)
         account_late(store, flight);
         flight_drop_calls(store, flight);
         if (store_gives_back(decision))
-            redis_memo_forget(store->memo, decision);
+            redis_denial_cache_forget(store->denials, decision);
         break;
     }
     flight_free(store, flight);

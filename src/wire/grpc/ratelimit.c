@@ -3,8 +3,8 @@
 
 #include "wire/grpc/grpc.h"
 #include "wire/grpc/message.h"
-#include "wire/grpc/struct.h"
 #include "wire/grpc/protobuf.h"
+#include "wire/grpc/struct.h"
 #include "wire/utf8.h"
 
 /* --- Requests ---------------------------------------------------------------------------------

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "grpc_reflection_v1.pb-c.h"
-#include "wire/grpc/grpc.h"
 #include "wire/grpc/descriptors.h"
+#include "wire/grpc/grpc.h"
 #include "wire/grpc/message.h"
 
 typedef Grpc__Reflection__V1__ServerReflectionRequest pb_request;

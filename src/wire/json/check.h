@@ -22,8 +22,9 @@
 #include <weir/bytes.h>
 #include <weir/error.h>
 
-#define WEIR_CHECK_JSON_PAIRS_MAX 64   /* headers, and attributes, of one check */
-#define WEIR_CHECK_JSON_BATCH_MAX 1000 /* checks of one array; with http/http1.h's body, 1 KiB each */
+#define WEIR_CHECK_JSON_PAIRS_MAX 64 /* headers, and attributes, of one check */
+#define WEIR_CHECK_JSON_BATCH_MAX                                                                  \
+    1000 /* checks of one array; with http/http1.h's body, 1 KiB each */
 
 struct weir_check_pair {
     struct weir_bytes name, value;

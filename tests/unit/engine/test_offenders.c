@@ -19,43 +19,43 @@ static struct weir_bytes text(const char *s)
     return (struct weir_bytes){s, strlen(s)};
 }
 
-static void record(struct weir_offenders *offenders, const char *name, const char *key)
+static void record(struct weir_top_denied *offenders, const char *name, const char *key)
 {
     static const uint64_t secret[2] = {3, 4};
     char both[512];
     uint64_t hash[2];
     int size = snprintf(both, sizeof both, "%s|%s", name, key);
     weir_siphash128(secret, both, (size_t)size, hash);
-    weir_offenders_record(offenders, hash, text(name), text(key));
+    weir_top_denied_record(offenders, hash, text(name), text(key));
 }
 
-static bool is(const struct weir_offender *offender, const char *name, const char *key)
+static bool is(const struct weir_denied_key *offender, const char *name, const char *key)
 {
     return offender->name_size == strlen(name) && offender->key_size == strlen(key) &&
            memcmp(offender->name, name, strlen(name)) == 0 &&
            memcmp(offender->key, key, strlen(key)) == 0;
 }
 
-static struct weir_offenders *open_sketch(void)
+static struct weir_top_denied *open_sketch(void)
 {
-    struct weir_offenders *offenders;
-    assert_int_equal(weir_offenders_open(&offenders), 0);
+    struct weir_top_denied *offenders;
+    assert_int_equal(weir_top_denied_open(&offenders), 0);
     return offenders;
 }
 
 static void while_all_keys_fit_the_counts_are_exact(void **state)
 {
-    struct weir_offenders *offenders = open_sketch();
+    struct weir_top_denied *offenders = open_sketch();
     for (int i = 0; i < WEIR_OFFENDERS; i++)
         for (int times = 0; times <= i; times++) {
             char key[16];
             snprintf(key, sizeof key, "key%d", i);
             record(offenders, "login", key);
         }
-    struct weir_offender list[WEIR_OFFENDERS];
+    struct weir_denied_key list[WEIR_OFFENDERS];
     size_t count =
-        weir_offenders_collect(offenders, (struct weir_bytes){NULL, 0}, list, 0, WEIR_OFFENDERS);
-    weir_offenders_sort(list, count);
+        weir_top_denied_collect(offenders, (struct weir_bytes){NULL, 0}, list, 0, WEIR_OFFENDERS);
+    weir_top_denied_sort(list, count);
     assert_int_equal(count, WEIR_OFFENDERS);
     for (int i = 0; i < WEIR_OFFENDERS; i++) {
         char key[16];
@@ -64,13 +64,13 @@ static void while_all_keys_fit_the_counts_are_exact(void **state)
         assert_int_equal(list[i].denied, WEIR_OFFENDERS - i);
         assert_int_equal(list[i].error, 0);
     }
-    assert_int_equal(weir_offenders_missed(offenders), 0);
-    weir_offenders_close(offenders);
+    assert_int_equal(weir_top_denied_missed(offenders), 0);
+    weir_top_denied_close(offenders);
 }
 
 static void a_flood_of_single_denials_does_not_hide_the_heavy_keys(void **state)
 {
-    struct weir_offenders *offenders = open_sketch();
+    struct weir_top_denied *offenders = open_sketch();
     enum { FLOOD = 200000, HEAVY = 10 };
     uint64_t denials = 0;
     for (int i = 0; i < FLOOD; i++) {
@@ -85,9 +85,9 @@ static void a_flood_of_single_denials_does_not_hide_the_heavy_keys(void **state)
                 denials++;
             }
     }
-    struct weir_offender list[WEIR_OFFENDERS];
-    size_t count = weir_offenders_collect(offenders, text("login"), list, 0, WEIR_OFFENDERS);
-    weir_offenders_sort(list, count);
+    struct weir_denied_key list[WEIR_OFFENDERS];
+    size_t count = weir_top_denied_collect(offenders, text("login"), list, 0, WEIR_OFFENDERS);
+    weir_top_denied_sort(list, count);
     for (int h = 0; h < HEAVY; h++) {
         char key[32];
         uint64_t exact = (FLOOD + 10 + (uint64_t)h - 1) / (10 + (uint64_t)h);
@@ -96,7 +96,7 @@ static void a_flood_of_single_denials_does_not_hide_the_heavy_keys(void **state)
         assert_in_range(list[h].denied, exact, exact + denials / WEIR_OFFENDERS);
         assert_true(list[h].denied - list[h].error <= exact);
     }
-    weir_offenders_close(offenders);
+    weir_top_denied_close(offenders);
 }
 
 static uint64_t exact_counts[2000];
@@ -105,7 +105,7 @@ static void random_streams_keep_the_promises_of_the_paper(void **state)
 {
     uint32_t random = 7;
     for (int round = 0; round < 20; round++) {
-        struct weir_offenders *offenders = open_sketch();
+        struct weir_top_denied *offenders = open_sketch();
         uint64_t denials = 0;
         memset(exact_counts, 0, sizeof exact_counts);
         for (int i = 0; i < 20000; i++) {
@@ -118,8 +118,8 @@ static void random_streams_keep_the_promises_of_the_paper(void **state)
             exact_counts[id]++;
             denials++;
         }
-        struct weir_offender list[WEIR_OFFENDERS];
-        size_t count = weir_offenders_collect(offenders, text("r"), list, 0, WEIR_OFFENDERS);
+        struct weir_denied_key list[WEIR_OFFENDERS];
+        size_t count = weir_top_denied_collect(offenders, text("r"), list, 0, WEIR_OFFENDERS);
         uint64_t total = 0, found_heavy = 0, heavy = 0;
         for (size_t i = 0; i < count; i++) {
             char key[16] = {0};
@@ -133,49 +133,49 @@ static void random_streams_keep_the_promises_of_the_paper(void **state)
             heavy += exact_counts[id] > denials / WEIR_OFFENDERS;
         assert_int_equal(total, denials); /* Space-Saving's invariant */
         assert_int_equal(found_heavy, heavy);
-        weir_offenders_close(offenders);
+        weir_top_denied_close(offenders);
     }
 }
 
 static void only_the_limit_asked_for_is_collected(void **state)
 {
-    struct weir_offenders *offenders = open_sketch();
+    struct weir_top_denied *offenders = open_sketch();
     record(offenders, "login", "a");
     record(offenders, "login", "b");
     record(offenders, "log", "a");
-    struct weir_offender list[4];
-    assert_int_equal(weir_offenders_collect(offenders, text("login"), list, 0, 4), 2);
-    assert_int_equal(weir_offenders_collect(offenders, text("log"), list, 0, 4), 1);
+    struct weir_denied_key list[4];
+    assert_int_equal(weir_top_denied_collect(offenders, text("login"), list, 0, 4), 2);
+    assert_int_equal(weir_top_denied_collect(offenders, text("log"), list, 0, 4), 1);
     assert_true(is(&list[0], "log", "a"));
-    assert_int_equal(weir_offenders_collect(offenders, text("none"), list, 0, 4), 0);
-    assert_int_equal(weir_offenders_collect(offenders, text("login"), list, 0, 1), 1);
-    weir_offenders_close(offenders);
+    assert_int_equal(weir_top_denied_collect(offenders, text("none"), list, 0, 4), 0);
+    assert_int_equal(weir_top_denied_collect(offenders, text("login"), list, 0, 1), 1);
+    weir_top_denied_close(offenders);
 }
 
 static void keys_of_several_workers_are_added_up(void **state)
 {
-    struct weir_offenders *one = open_sketch(), *two = open_sketch();
+    struct weir_top_denied *one = open_sketch(), *two = open_sketch();
     for (int i = 0; i < 3; i++)
         record(one, "login", "both");
     for (int i = 0; i < 4; i++)
         record(two, "login", "both");
     record(one, "login", "first");
     record(two, "login", "second");
-    struct weir_offender list[8];
-    size_t count = weir_offenders_collect(one, text("login"), list, 0, 8);
-    count = weir_offenders_collect(two, text("login"), list, count, 8);
-    weir_offenders_sort(list, count);
+    struct weir_denied_key list[8];
+    size_t count = weir_top_denied_collect(one, text("login"), list, 0, 8);
+    count = weir_top_denied_collect(two, text("login"), list, count, 8);
+    weir_top_denied_sort(list, count);
     assert_int_equal(count, 3);
     assert_true(is(&list[0], "login", "both") && list[0].denied == 7);
     assert_true(is(&list[1], "login", "first") && list[1].denied == 1);
     assert_true(is(&list[2], "login", "second") && list[2].denied == 1);
-    weir_offenders_close(one);
-    weir_offenders_close(two);
+    weir_top_denied_close(one);
+    weir_top_denied_close(two);
 }
 
 static void long_texts_are_cut_between_characters_and_told_apart_by_their_hash(void **state)
 {
-    struct weir_offenders *offenders = open_sketch();
+    struct weir_top_denied *offenders = open_sketch();
     char whole[129], longer[300], other[300];
     memset(whole, 'w', 128);
     whole[128] = '\0';
@@ -187,8 +187,8 @@ static void long_texts_are_cut_between_characters_and_told_apart_by_their_hash(v
     record(offenders, "r", whole);
     record(offenders, "r", longer);
     record(offenders, "r", other);
-    struct weir_offender list[3];
-    assert_int_equal(weir_offenders_collect(offenders, text("r"), list, 0, 3), 3);
+    struct weir_denied_key list[3];
+    assert_int_equal(weir_top_denied_collect(offenders, text("r"), list, 0, 3), 3);
     assert_true(is(&list[0], "r", whole));
     for (int i = 1; i < 3; i++) {
         assert_int_equal(list[i].key_size, 110 + 17);
@@ -196,18 +196,18 @@ static void long_texts_are_cut_between_characters_and_told_apart_by_their_hash(v
         assert_int_equal(list[i].key[110], '~');
     }
     assert_memory_not_equal(list[1].key, list[2].key, 127);
-    weir_offenders_close(offenders);
+    weir_top_denied_close(offenders);
 }
 
 static _Atomic bool stop;
 
 static void *collect_always(void *context)
 {
-    struct weir_offenders *offenders = context;
-    static struct weir_offender list[WEIR_OFFENDERS];
+    struct weir_top_denied *offenders = context;
+    static struct weir_denied_key list[WEIR_OFFENDERS];
     uint64_t torn = 0;
     while (!atomic_load(&stop)) {
-        size_t count = weir_offenders_collect(offenders, text("r"), list, 0, WEIR_OFFENDERS);
+        size_t count = weir_top_denied_collect(offenders, text("r"), list, 0, WEIR_OFFENDERS);
         for (size_t i = 0; i < count; i++) /* each key is one letter, repeated */
             for (size_t at = 1; at < list[i].key_size; at++)
                 torn += list[i].key[at] != list[i].key[0];
@@ -218,7 +218,7 @@ static void *collect_always(void *context)
 static void a_reader_sees_whole_entries_while_the_worker_records(void **state)
 {
     enum { DENIALS = 100000 };
-    struct weir_offenders *offenders = open_sketch();
+    struct weir_top_denied *offenders = open_sketch();
     pthread_t reader;
     atomic_store(&stop, false);
     assert_int_equal(pthread_create(&reader, NULL, collect_always, offenders), 0);
@@ -232,13 +232,13 @@ static void a_reader_sees_whole_entries_while_the_worker_records(void **state)
     void *torn;
     assert_int_equal(pthread_join(reader, &torn), 0);
     assert_null(torn);
-    struct weir_offender list[WEIR_OFFENDERS];
-    size_t count = weir_offenders_collect(offenders, text("r"), list, 0, WEIR_OFFENDERS);
-    uint64_t total = weir_offenders_missed(offenders);
+    struct weir_denied_key list[WEIR_OFFENDERS];
+    size_t count = weir_top_denied_collect(offenders, text("r"), list, 0, WEIR_OFFENDERS);
+    uint64_t total = weir_top_denied_missed(offenders);
     for (size_t i = 0; i < count; i++)
         total += list[i].denied;
     assert_int_equal(total, DENIALS);
-    weir_offenders_close(offenders);
+    weir_top_denied_close(offenders);
 }
 
 int main(void)

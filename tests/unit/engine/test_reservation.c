@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "draw.h"
-#include "engine/reservation.h"
 #include "engine/lease_token.h"
+#include "engine/reservation.h"
 #include "rig.h"
 #include "table_rig.h"
 
@@ -308,7 +308,7 @@ static void a_token_says_what_was_written_and_nothing_else(void **state)
     unsigned char bytes[WEIR_RESERVATION_BYTES_MAX];
     char text[WEIR_RESERVATION_TEXT_MAX + 1];
     (void)state;
-    for (uint8_t place = 0; place < WEIR_TICKET_PLACES; place++) {
+    for (uint8_t place = 0; place < WEIR_LEASE_TOKEN_PLACES; place++) {
         for (uint16_t count = 0; count < WEIR_CHECKS_MAX; count++) {
             fill(&r, place, count);
             long size = weir_reservation_write(&r, secret, text);
@@ -334,7 +334,7 @@ static void a_token_that_was_changed_anywhere_is_none(void **state)
     unsigned char bytes[WEIR_RESERVATION_BYTES_MAX];
     char text[WEIR_RESERVATION_TEXT_MAX];
     (void)state;
-    fill(&r, WEIR_TICKET_TABLE, 2);
+    fill(&r, WEIR_LEASE_TOKEN_TABLE, 2);
     long size = weir_reservation_write(&r, secret, text);
     for (long i = 0; i < size; i++) {
         char was = text[i];
@@ -356,7 +356,7 @@ static void keys_that_are_too_long_together_are_refused(void **state)
     struct weir_reservation r;
     char text[WEIR_RESERVATION_TEXT_MAX];
     (void)state;
-    fill(&r, WEIR_TICKET_ELSEWHERE, 1);
+    fill(&r, WEIR_LEASE_TOKEN_REMOTE, 1);
     r.parts[0].key =
         (struct weir_bytes){key, WEIR_RESERVATION_BYTES_MAX - WEIR_RESERVATION_FIXED_BYTES -
                                      WEIR_RESERVATION_LIMIT_BYTES};

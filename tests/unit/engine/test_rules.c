@@ -133,10 +133,10 @@ static void denied_keys_are_recorded_under_the_name_of_their_limit(void **state)
     for (int i = 0; i < 5; i++)
         queue_request(&rig, "/login", "192.0.2.1");
     weir_engine_run(rig.engine, START);
-    struct weir_offender list[4];
-    struct weir_offenders *offenders = weir_engine_offenders(rig.engine);
+    struct weir_denied_key list[4];
+    struct weir_top_denied *offenders = weir_engine_top_denied(rig.engine);
     struct weir_bytes login = {"login", 5};
-    assert_int_equal(weir_offenders_collect(offenders, login, list, 0, 4), 1);
+    assert_int_equal(weir_top_denied_collect(offenders, login, list, 0, 4), 1);
     assert_int_equal(list[0].denied, 3);
     assert_non_null(memmem(list[0].key, list[0].key_size, "192.0.2.1", 9));
     rig_close(&rig);

@@ -9,9 +9,9 @@
 
 #include "engine/lease_token.h"
 
-static struct weir_ticket sample(uint16_t count)
+static struct weir_lease_fields sample(uint16_t count)
 {
-    struct weir_ticket ticket = {.id = UINT64_C(0x0123456789abcdef), .count = count};
+    struct weir_lease_fields ticket = {.id = UINT64_C(0x0123456789abcdef), .count = count};
     for (uint16_t i = 0; i < count; i++) {
         ticket.hash[i][0] = UINT64_C(0xfedcba9876543210) + i;
         ticket.hash[i][1] = UINT64_C(0xffffffffffffffff) - i;
@@ -19,18 +19,18 @@ static struct weir_ticket sample(uint16_t count)
     return ticket;
 }
 
-static int read_text(struct weir_ticket *ticket, const char *text, size_t size)
+static int read_text(struct weir_lease_fields *ticket, const char *text, size_t size)
 {
-    return weir_ticket_read(ticket, (struct weir_bytes){text, size});
+    return weir_lease_token_read(ticket, (struct weir_bytes){text, size});
 }
 
 static void a_ticket_of_any_size_comes_back_as_it_was(void **state)
 {
     for (uint16_t count = 1; count <= WEIR_CHECKS_MAX; count++) {
-        struct weir_ticket in = sample(count), out;
-        char text[WEIR_TICKET_TEXT_MAX];
-        in.place = count % 2 == 0 ? WEIR_TICKET_LOCAL : WEIR_TICKET_TABLE;
-        size_t size = weir_ticket_write(&in, text);
+        struct weir_lease_fields in = sample(count), out;
+        char text[WEIR_LEASE_TOKEN_TEXT_MAX];
+        in.place = count % 2 == 0 ? WEIR_LEASE_TOKEN_LOCAL : WEIR_LEASE_TOKEN_TABLE;
+        size_t size = weir_lease_token_write(&in, text);
         assert_int_equal(size, ((size_t)(9 + 16 * count) * 4 + 2) / 3);
         assert_int_equal(read_text(&out, text, size), 0);
         assert_true(out.id == in.id && out.place == in.place && out.count == in.count);
@@ -40,9 +40,9 @@ static void a_ticket_of_any_size_comes_back_as_it_was(void **state)
 
 static void the_text_is_base64url_without_padding(void **state)
 {
-    struct weir_ticket ticket = sample(1);
-    char text[WEIR_TICKET_TEXT_MAX];
-    size_t size = weir_ticket_write(&ticket, text);
+    struct weir_lease_fields ticket = sample(1);
+    char text[WEIR_LEASE_TOKEN_TEXT_MAX];
+    size_t size = weir_lease_token_write(&ticket, text);
     /* python3: base64.urlsafe_b64encode(bytes.fromhex("00" "0123456789abcdef"
      * "fedcba9876543210" "ffffffffffffffff")).rstrip(b"=") */
     static const char expected[] = "AAEjRWeJq83v_ty6mHZUMhD__________w";
@@ -52,9 +52,9 @@ static void the_text_is_base64url_without_padding(void **state)
 
 static void every_prefix_and_every_longer_text_is_refused(void **state)
 {
-    struct weir_ticket ticket = sample(2), out;
-    char text[WEIR_TICKET_TEXT_MAX + 1];
-    size_t size = weir_ticket_write(&ticket, text);
+    struct weir_lease_fields ticket = sample(2), out;
+    char text[WEIR_LEASE_TOKEN_TEXT_MAX + 1];
+    size_t size = weir_lease_token_write(&ticket, text);
     for (size_t cut = 0; cut < size; cut++)
         if (cut != 34) /* that is the ticket of one limit, when its spare bits are 0 */
             assert_int_equal(read_text(&out, text, cut), WEIR_ERR_SYNTAX);
@@ -66,9 +66,9 @@ static void every_prefix_and_every_longer_text_is_refused(void **state)
 
 static void bytes_outside_the_alphabet_are_refused_wherever_they_stand(void **state)
 {
-    struct weir_ticket ticket = sample(1), out;
-    char text[WEIR_TICKET_TEXT_MAX];
-    size_t size = weir_ticket_write(&ticket, text);
+    struct weir_lease_fields ticket = sample(1), out;
+    char text[WEIR_LEASE_TOKEN_TEXT_MAX];
+    size_t size = weir_lease_token_write(&ticket, text);
     static const char bad[] = {'+', '/', '=', ' ', '\n', '\0', '\x80', '\xff', '.', '~'};
     for (size_t at = 0; at < size; at++)
         for (size_t b = 0; b < sizeof bad; b++) {
@@ -81,9 +81,9 @@ static void bytes_outside_the_alphabet_are_refused_wherever_they_stand(void **st
 
 static void bits_that_say_nothing_must_be_zero(void **state)
 {
-    struct weir_ticket ticket = sample(1), out;
-    char text[WEIR_TICKET_TEXT_MAX];
-    size_t size = weir_ticket_write(&ticket, text);
+    struct weir_lease_fields ticket = sample(1), out;
+    char text[WEIR_LEASE_TOKEN_TEXT_MAX];
+    size_t size = weir_lease_token_write(&ticket, text);
     assert_int_equal(text[size - 1], 'w'); /* 48: 11 0000, of which two bits count */
     text[size - 1] = 'x';
     assert_int_equal(read_text(&out, text, size), WEIR_ERR_SYNTAX);
@@ -91,15 +91,15 @@ static void bits_that_say_nothing_must_be_zero(void **state)
 
 static void a_ticket_must_have_an_id_a_known_kind_and_no_limit_twice(void **state)
 {
-    struct weir_ticket ticket = sample(2), out;
-    char text[WEIR_TICKET_TEXT_MAX];
+    struct weir_lease_fields ticket = sample(2), out;
+    char text[WEIR_LEASE_TOKEN_TEXT_MAX];
     ticket.id = 0;
-    assert_int_equal(read_text(&out, text, weir_ticket_write(&ticket, text)), WEIR_ERR_SYNTAX);
+    assert_int_equal(read_text(&out, text, weir_lease_token_write(&ticket, text)), WEIR_ERR_SYNTAX);
     ticket = sample(2);
     memcpy(ticket.hash[1], ticket.hash[0], sizeof ticket.hash[0]);
-    assert_int_equal(read_text(&out, text, weir_ticket_write(&ticket, text)), WEIR_ERR_SYNTAX);
+    assert_int_equal(read_text(&out, text, weir_lease_token_write(&ticket, text)), WEIR_ERR_SYNTAX);
     ticket = sample(1);
-    size_t size = weir_ticket_write(&ticket, text);
+    size_t size = weir_lease_token_write(&ticket, text);
     text[1] = 'g'; /* the first byte becomes 2 */
     assert_int_equal(read_text(&out, text, size), WEIR_ERR_SYNTAX);
 }
@@ -109,16 +109,16 @@ static void random_texts_are_either_refused_or_written_back_the_same(void **stat
     static const char some[] = "ABab01-_zw";
     uint32_t random = 1;
     for (int i = 0; i < 200000; i++) {
-        char text[80], again[WEIR_TICKET_TEXT_MAX];
+        char text[80], again[WEIR_LEASE_TOKEN_TEXT_MAX];
         size_t size = i % 2 == 0 ? 34 : (size_t)(i % 79);
         for (size_t at = 0; at < size; at++) {
             random = random * 1664525 + 1013904223;
             text[at] = at == 0 ? 'A' : some[(random >> 16) % (sizeof some - 1)];
         }
-        struct weir_ticket ticket;
+        struct weir_lease_fields ticket;
         if (read_text(&ticket, text, size) < 0)
             continue;
-        assert_int_equal(weir_ticket_write(&ticket, again), size);
+        assert_int_equal(weir_lease_token_write(&ticket, again), size);
         assert_memory_equal(again, text, size);
     }
 }

@@ -292,9 +292,10 @@ static void there_may_be_32_claims(void **state)
         size_t used =
             (size_t)snprintf(text, sizeof(text), "jwt: {keys: rsa.pem, audience: any}\nlimits:\n");
         for (int i = 0; i < count; i++) {
-            used += (size_t)snprintf(text + used, sizeof(text) - used,
-                                     "- {name: l%d, key: [identity/jwt.c%d, identity/jwt.c%d], rate: 1/s}\n", i, i,
-                                     i / 2 + 100);
+            used += (size_t)snprintf(
+                text + used, sizeof(text) - used,
+                "- {name: l%d, key: [jwt.c%d, jwt.c%d], rate: 1/s}\n", i, i,
+                i / 2 + 100);
         }
         char problems[TEST_PROBLEMS_MAX];
         struct weir_rules *rules = test_parse(text, problems);
@@ -304,8 +305,9 @@ static void there_may_be_32_claims(void **state)
     size_t used =
         (size_t)snprintf(text, sizeof(text), "jwt: {keys: rsa.pem, audience: any}\nlimits:\n");
     for (int i = 0; i < 31; i++) {
-        used += (size_t)snprintf(text + used, sizeof(text) - used,
-                                 "- {name: l%d, key: [identity/jwt.c%d, jwt.sub], rate: 1/s}\n", i, i);
+        used +=
+            (size_t)snprintf(text + used, sizeof(text) - used,
+                             "- {name: l%d, key: [jwt.c%d, jwt.sub], rate: 1/s}\n", i, i);
     }
     struct weir_rules *rules = test_load(text);
     assert_int_equal(rules->jwt->claim_count, 32);

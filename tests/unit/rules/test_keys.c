@@ -163,8 +163,8 @@ static void tell(const char *keys, char *out)
     weir_rules_unref(rules);
 }
 
-/* Files of plain lines are read without the YAML parser (identity/keys_lines.h). A byte order mark sends the
- * same text to the YAML parser, which has to agree. */
+/* Files of plain lines are read without the YAML parser (identity/keys_lines.h). A byte order mark
+ * sends the same text to the YAML parser, which has to agree. */
 static void expect_as_yaml(const char *keys)
 {
     static char yaml[4096], by_lines[4096], by_yaml[4096];

@@ -2,8 +2,8 @@
  * counts in. */
 #include "keys_test.h"
 
-#include "rules/match/key_values.h"
 #include "rules/charge/settle.h"
+#include "rules/match/key_values.h"
 
 #define S UINT64_C(1000000000)
 

@@ -16,7 +16,7 @@
 #define MAX 150
 
 struct asker {
-    struct weir_redis_limits *limits;
+    struct weir_adhoc_limits *limits;
     struct weir_table *table;
     const struct weir_limit *found[SPECS];
     int errors[SPECS];
@@ -32,7 +32,7 @@ static void *ask(void *context)
         struct weir_limit_spec spec = {
             .algorithm = WEIR_GCRA, .rate = 1 + i, .window_ns = 1000000000, .burst = 5};
         asker->errors[i] =
-            weir_redis_limits_find(asker->limits, store, NULL, &spec, NULL, &asker->found[i], NULL);
+            weir_adhoc_limits_find(asker->limits, store, NULL, &spec, NULL, &asker->found[i], NULL);
     }
     store->ops->close(store);
     return NULL;
@@ -42,13 +42,13 @@ static void threads_share_each_limit_up_to_the_bound(void **state)
 {
     struct weir_table_options options = {.bytes = 16 << 20, .wall_ns = 1};
     static struct asker askers[THREADS];
-    struct weir_redis_limits *limits;
+    struct weir_adhoc_limits *limits;
     struct weir_table *table;
     pthread_t threads[THREADS];
     unsigned made = 0;
     (void)state;
     assert_int_equal(weir_table_open(&table, &options, NULL), 0);
-    assert_int_equal(weir_redis_limits_open(&limits, MAX, table, 0), 0);
+    assert_int_equal(weir_adhoc_limits_open(&limits, MAX, table, 0), 0);
     for (unsigned t = 0; t < THREADS; t++) {
         askers[t].limits = limits;
         askers[t].table = table;
@@ -70,25 +70,25 @@ static void threads_share_each_limit_up_to_the_bound(void **state)
         }
     }
     assert_true(made <= MAX);
-    assert_int_equal(weir_redis_limits_count(limits), MAX);
-    weir_redis_limits_close(limits);
+    assert_int_equal(weir_adhoc_limits_count(limits), MAX);
+    weir_adhoc_limits_close(limits);
     weir_table_close(table);
 }
 
 static void what_no_store_could_keep_is_refused_and_takes_no_place(void **state)
 {
     struct weir_limit_spec spec = {.algorithm = WEIR_GCRA, .rate = 1, .window_ns = 1, .burst = 1};
-    struct weir_redis_limits *limits;
+    struct weir_adhoc_limits *limits;
     const struct weir_limit *limit = NULL;
     struct weir_reason reason;
     (void)state;
-    assert_int_equal(weir_redis_limits_open(&limits, 1, NULL, 0), 0);
-    assert_int_equal(weir_redis_limits_find(limits, NULL, NULL, &spec, NULL, &limit, &reason),
+    assert_int_equal(weir_adhoc_limits_open(&limits, 1, NULL, 0), 0);
+    assert_int_equal(weir_adhoc_limits_find(limits, NULL, NULL, &spec, NULL, &limit, &reason),
                      WEIR_ERR_RANGE);
     assert_non_null(strstr(reason.text, "window"));
     assert_null(limit);
-    assert_int_equal(weir_redis_limits_count(limits), 0);
-    weir_redis_limits_close(limits);
+    assert_int_equal(weir_adhoc_limits_count(limits), 0);
+    weir_adhoc_limits_close(limits);
 }
 
 /* Stores elsewhere tell states apart by the name. */
@@ -98,43 +98,43 @@ static void a_spec_under_two_names_is_two_limits(void **state)
         .algorithm = WEIR_GCRA, .rate = 1, .window_ns = 1000000000, .burst = 5};
     struct weir_table_options options = {.bytes = 16 << 20, .params_max = 16, .wall_ns = 1};
     const struct weir_limit *plain, *named, *again;
-    struct weir_redis_limits *limits;
+    struct weir_adhoc_limits *limits;
     struct weir_table *table;
     struct weir_store *store;
     (void)state;
     assert_int_equal(weir_table_open(&table, &options, NULL), 0);
-    assert_int_equal(weir_redis_limits_open(&limits, 12, table, 0), 0);
+    assert_int_equal(weir_adhoc_limits_open(&limits, 12, table, 0), 0);
     assert_int_equal(weir_store_embedded_open(&store, table), 0);
-    assert_int_equal(weir_redis_limits_find(limits, store, NULL, &spec, NULL, &plain, NULL), 0);
-    assert_int_equal(weir_redis_limits_find(limits, store, NULL, &spec, "n", &named, NULL), 0);
-    assert_int_equal(weir_redis_limits_find(limits, store, NULL, &spec, "n", &again, NULL), 0);
+    assert_int_equal(weir_adhoc_limits_find(limits, store, NULL, &spec, NULL, &plain, NULL), 0);
+    assert_int_equal(weir_adhoc_limits_find(limits, store, NULL, &spec, "n", &named, NULL), 0);
+    assert_int_equal(weir_adhoc_limits_find(limits, store, NULL, &spec, "n", &again, NULL), 0);
     assert_null(plain->name);
     assert_string_equal(named->name, "n");
     assert_ptr_equal(again, named);
-    assert_int_equal(weir_redis_limits_count(limits), 2);
+    assert_int_equal(weir_adhoc_limits_count(limits), 2);
     store->ops->close(store);
-    weir_redis_limits_close(limits);
+    weir_adhoc_limits_close(limits);
     weir_table_close(table);
 }
 
 /* Asks for the limits first .. end - 1 as one run of a server would; counts those it gets. */
 static unsigned run_of_a_server(struct weir_table *table, unsigned first, unsigned end)
 {
-    struct weir_redis_limits *limits;
+    struct weir_adhoc_limits *limits;
     struct weir_store *store;
     unsigned made = 0;
-    assert_int_equal(weir_redis_limits_open(&limits, 12, table, 0), 0);
+    assert_int_equal(weir_adhoc_limits_open(&limits, 12, table, 0), 0);
     assert_int_equal(weir_store_embedded_open(&store, table), 0);
     for (unsigned i = first; i < end; i++) {
         struct weir_limit_spec spec = {
             .algorithm = WEIR_GCRA, .rate = 1 + i, .window_ns = 1000000000, .burst = 5};
         const struct weir_limit *limit;
-        int err = weir_redis_limits_find(limits, store, NULL, &spec, NULL, &limit, NULL);
+        int err = weir_adhoc_limits_find(limits, store, NULL, &spec, NULL, &limit, NULL);
         assert_true(err == 0 || err == WEIR_ERR_FULL);
         made += err == 0;
     }
     store->ops->close(store);
-    weir_redis_limits_close(limits);
+    weir_adhoc_limits_close(limits);
     return made;
 }
 
@@ -151,13 +151,13 @@ static void what_earlier_runs_have_left_in_the_list_counts_too(void **state)
     weir_table_close(table);
 }
 
-static const struct weir_limit *find(struct weir_redis_limits *limits, struct weir_store *store,
+static const struct weir_limit *find(struct weir_adhoc_limits *limits, struct weir_store *store,
                                      uint64_t rate)
 {
     const struct weir_limit_spec spec = {
         .algorithm = WEIR_GCRA, .rate = rate, .window_ns = 1000000000, .burst = 5};
     const struct weir_limit *limit = NULL;
-    int err = weir_redis_limits_find(limits, store, NULL, &spec, NULL, &limit, NULL);
+    int err = weir_adhoc_limits_find(limits, store, NULL, &spec, NULL, &limit, NULL);
     assert_true(err == 0 || err == WEIR_ERR_FULL);
     return limit;
 }
@@ -166,27 +166,27 @@ static void limits_that_are_not_used_give_up_their_places(void **state)
 {
     const uint64_t second = 1000000000, start = 15000 * second;
     struct weir_table_options options = {.bytes = 16 << 20, .params_max = 16, .wall_ns = 1};
-    struct weir_redis_limits *limits;
+    struct weir_adhoc_limits *limits;
     struct weir_table *table;
     struct weir_store *store;
     (void)state;
     assert_int_equal(weir_table_open(&table, &options, NULL), 0);
-    assert_int_equal(weir_redis_limits_open(&limits, 4, table, 0), 0);
+    assert_int_equal(weir_adhoc_limits_open(&limits, 4, table, 0), 0);
     assert_int_equal(weir_store_embedded_open(&store, table), 0);
-    weir_redis_limits_tick(limits, start);
+    weir_adhoc_limits_tick(limits, start);
     const struct weir_limit *first = find(limits, store, 1);
     for (uint64_t rate = 2; rate <= 4; rate++)
         assert_non_null(find(limits, store, rate));
     assert_null(find(limits, store, 5));
-    weir_redis_limits_tick(limits, start + 59 * second);
+    weir_adhoc_limits_tick(limits, start + 59 * second);
     assert_ptr_equal(find(limits, store, 1), first);
     assert_null(find(limits, store, 5));
-    weir_redis_limits_tick(limits, start + 80 * second);
+    weir_adhoc_limits_tick(limits, start + 80 * second);
     assert_non_null(find(limits, store, 5));
-    assert_int_equal(weir_redis_limits_count(limits), 2);
+    assert_int_equal(weir_adhoc_limits_count(limits), 2);
     assert_ptr_equal(find(limits, store, 1), first);
     store->ops->close(store);
-    weir_redis_limits_close(limits);
+    weir_adhoc_limits_close(limits);
     weir_table_close(table);
 }
 

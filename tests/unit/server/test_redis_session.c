@@ -258,7 +258,7 @@ static void tools_learn_what_they_ask(void **state)
         else
             assert_string_equal(reply, steps[i].reply);
     }
-    assert_int_equal(atoi(redis_harness_ask(*state, 0, "COMMAND COUNT")), weir_redis_command_count);
+    assert_int_equal(atoi(redis_harness_ask(*state, 0, "COMMAND COUNT")), weir_resp_command_count);
     assert_non_null(strstr(redis_harness_ask(*state, 0, "COMMAND LIST"), "weir.checkall"));
     assert_non_null(strstr(redis_harness_ask(*state, 0, "COMMAND DOCS"), "as redis-cell does"));
     assert_non_null(strstr(redis_harness_ask(*state, 0, "COMMAND"), "hello -1 fast no_auth 0 0 0"));

@@ -365,7 +365,7 @@ static void limits_of_commands_are_bounded(void **state)
             assert_string_equal(reply, "-ERR too many distinct limits");
     }
     assert_string_equal(redis_harness_ask(harness, 0, "CL.THROTTLE k1 1 1 1"), "0 2 0 -1 2");
-    assert_int_equal(weir_redis_limits_count(harness->shared.limits), 3);
+    assert_int_equal(weir_adhoc_limits_count(harness->shared.limits), 3);
     (void)state;
     redis_harness_close(harness);
 }

@@ -80,17 +80,17 @@ struct rig *rig_open_redis(const char *rules)
     struct rig *rig = open_worker(rules, LONG_NS);
     rig->redis.workers = &rig->worker;
     rig->redis.worker_count = 1;
-    assert_int_equal(weir_redis_limits_open(&rig->redis.limits, 16, NULL, 0), 0);
-    listen_with(rig, &weir_redis_front, WEIR_LISTENER_REDIS, &rig->redis);
-    struct weir_redis *redis = rig->worker.listeners[0].workspace;
-    redis->elsewhere = true;
+    assert_int_equal(weir_adhoc_limits_open(&rig->redis.limits, 16, NULL, 0), 0);
+    listen_with(rig, &weir_resp_front, WEIR_LISTENER_REDIS, &rig->redis);
+    struct weir_resp_workspace *redis = rig->worker.listeners[0].workspace;
+    redis->remote = true;
     return rig;
 }
 
 void rig_close(struct rig *rig)
 {
     weir_worker_close(&rig->worker); /* closes the store too */
-    weir_redis_limits_close(rig->redis.limits);
+    weir_adhoc_limits_close(rig->redis.limits);
     weir_table_close(rig->table);
     weir_rules_unref(rig->rules);
     free(rig);

@@ -23,7 +23,7 @@ struct rig {
     struct weir_table *table;
     struct weir_rules *rules;
     struct fake_store *store; /* leaves everything pending */
-    struct weir_redis_shared redis;
+    struct weir_resp_shared redis;
     struct weir_worker worker;
     struct weir_endpoint endpoint;
     struct weir_connection_pool pool;

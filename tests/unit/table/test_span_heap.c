@@ -201,7 +201,7 @@ static void a_span_is_taken_in_another_page(void **state)
         take(f, &f->spans[i], 100, i);
     undo_finish(f->owner);
     for (uint32_t i = 4; i < 8; i++) {
-        uint64_t offset = heap_take_elsewhere(f->owner, f->spans[0].offset);
+        uint64_t offset = heap_take_remote(f->owner, f->spans[0].offset);
 
         assert_int_not_equal(offset, 0);
         assert_int_not_equal((offset - f->table->header->spans_at) / TABLE_PAGE,

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 #include "ratelimit_oracle.h"
-#include "wire/grpc/grpc.h"
 #include "wire/grpc/descriptors.h"
+#include "wire/grpc/grpc.h"
 #include "wire/grpc/health.h"
+#include "wire/grpc/protobuf.h"
 #include "wire/grpc/ratelimit.h"
 #include "wire/grpc/reflection.h"
-#include "wire/grpc/protobuf.h"
 
 /* --- Arenas over blocks of the test's --------------------------------------------------------- */
 

@@ -181,7 +181,7 @@ static void on_wake(uv_timer_t *timer)
 static bool is_lost_at_first(const struct redis_client *client)
 {
     bool asks = client->url.kind == REDIS_CLUSTER || client->url.kind == REDIS_SENTINEL;
-    return asks && !client->mapped && !client->scout.failed;
+    return asks && !client->mapped && !client->refresh.failed;
 }
 
 int redis_client_send(struct redis_client *client, struct redis_call *call)
@@ -215,7 +215,7 @@ bool redis_client_forget(struct redis_client *client, struct redis_call *call)
     if (node == NULL) {
         wait_remove(client, call);
     } else {
-        certain = redis_line_leave(&node->line, call);
+        certain = redis_send_queue_leave(&node->line, call);
         call->place = NULL;
     }
     client->calls -= certain;
@@ -244,7 +244,7 @@ static void call_redirect(struct redis_client *client, struct redis_node *node,
     }
     if (target != NULL && refusal == REDIS_REFUSAL_MOVED) {
         redis_cluster_move(client, slot, target);
-        redis_scout_want(client);
+        redis_topology_refresh_want(client);
     }
     if (call == NULL) {
         return;
@@ -289,10 +289,10 @@ void redis_client_refused(struct redis_client *client, struct redis_node *node,
         return;
     case REDIS_REFUSAL_REPLICA:
         redis_node_drain(node, "it is no master any more");
-        redis_scout_want(client);
+        redis_topology_refresh_want(client);
         break;
     case REDIS_REFUSAL_DOWN:
-        redis_scout_want(client);
+        redis_topology_refresh_want(client);
         break;
     case REDIS_REFUSAL_WAIT:
         break;
@@ -339,7 +339,7 @@ static void on_tick(uv_timer_t *timer)
 
 static void client_free(struct redis_client *client)
 {
-    redis_hello_free(&client->hello);
+    redis_handshake_free(&client->hello);
     weir_tls_unref(client->tls);
     free(client->nodes);
     free(client->owners);
@@ -382,7 +382,7 @@ static int tls_make(struct redis_client *client, struct weir_reason *reason)
 static int client_make(struct redis_client *client, struct weir_reason *reason)
 {
     bool cluster = client->url.kind == REDIS_CLUSTER;
-    int error = redis_hello_make(&client->hello, client);
+    int error = redis_handshake_make(&client->hello, client);
     if (error == 0) {
         error = tls_make(client, reason);
     }
@@ -428,7 +428,7 @@ int redis_client_open(struct redis_client **out, const struct redis_client_optio
     client->tick.data = client->wake.data = client;
     uv_timer_start(&client->tick, on_tick, TICK_MS, TICK_MS);
     if (client->url.kind == REDIS_CLUSTER || client->url.kind == REDIS_SENTINEL) {
-        redis_scout_start(client);
+        redis_topology_refresh_start(client);
     }
     *out = client;
     return 0;
@@ -440,7 +440,7 @@ void redis_client_close(struct redis_client *client, void (*closed)(void *contex
     client->closed = closed;
     client->closed_context = context;
     if (client->url.kind == REDIS_CLUSTER || client->url.kind == REDIS_SENTINEL) {
-        redis_scout_close(client);
+        redis_topology_refresh_close(client);
     }
     if (client->master != NULL) {
         redis_node_close(client->master);

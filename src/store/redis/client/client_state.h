@@ -24,7 +24,7 @@
 #define REDIS_ADDRESS_MAX (REDIS_HOST_MAX + 10) /* brackets, colon, port, NUL */
 
 /* What is said on a new connection, in one write; scripts are sent again from here. */
-enum redis_hello_kind {
+enum redis_handshake_kind {
     REDIS_HELLO_AUTH,
     REDIS_HELLO_NAME,
     REDIS_HELLO_SELECT,
@@ -32,16 +32,16 @@ enum redis_hello_kind {
     REDIS_HELLO_SCRIPT,
     REDIS_HELLO_RIGHTS,
 };
-struct redis_hello_step {
-    uint8_t kind;   /* enum redis_hello_kind */
+struct redis_handshake_step {
+    uint8_t kind;   /* enum redis_handshake_kind */
     uint8_t script; /* index */
     size_t at, size;
 };
-struct redis_hello {
+struct redis_handshake {
     char *bytes;
     size_t size;
     uint32_t count, script_first; /* index of the first script's step */
-    struct redis_hello_step steps[REDIS_HELLO_STEPS_MAX];
+    struct redis_handshake_step steps[REDIS_HELLO_STEPS_MAX];
 };
 
 enum redis_node_state {
@@ -68,21 +68,21 @@ struct redis_node {
     uint64_t opened_ms, ready_ms, heard_ms, used_ms;
     struct redis_connection *connection;
     bool connection_lives; /* `gone` has not been called */
-    struct redis_line line;
+    struct redis_send_queue line;
     uv_timer_t timer;
     struct redis_node *next_dirty;
 };
 
-enum redis_scout_state {
+enum redis_topology_refresh_state {
     REDIS_SCOUT_IDLE,   /* nobody wants to know */
     REDIS_SCOUT_PAUSED, /* the timer starts the next question */
     REDIS_SCOUT_ASKING, /* the timer ends its patience */
     REDIS_SCOUT_ENDED,
 };
 
-struct redis_scout {
+struct redis_topology_refresh {
     struct redis_client *client;
-    uint8_t state; /* enum redis_scout_state */
+    uint8_t state; /* enum redis_topology_refresh_state */
     uint8_t parts;
     bool wanted;      /* asked for again while asking */
     bool failed;      /* the last round had no answer at all */
@@ -107,11 +107,11 @@ struct redis_client {
     struct redis_url url;
     char server_name[REDIS_HOST_MAX];
     struct weir_tls_context *tls;
-    struct redis_hello hello;
+    struct redis_handshake hello;
     struct redis_client_counters counters;
     uint64_t random;
     uint32_t calls; /* queued, in flight and waiting */
-    uint32_t parts; /* nodes, scout, timers: what must end before the client may be freed */
+    uint32_t parts; /* nodes, refresh, timers: what must end before the client may be freed */
     uint32_t ready; /* nodes that are */
     bool closing;
     bool told_up, told_down;
@@ -131,7 +131,7 @@ struct redis_client {
     struct redis_node **nodes;  /* of a Cluster: REDIS_MASTERS_MAX, NULL where there is none */
     struct redis_node **owners; /* REDIS_SLOTS */
     bool mapped;
-    struct redis_scout scout;
+    struct redis_topology_refresh refresh;
 };
 
 /* --- client.c --------------------------------------------------------------------------------- */
@@ -153,17 +153,18 @@ void redis_client_tell_up(struct redis_client *client, const struct redis_node *
 void redis_client_tell_down(struct redis_client *client, const char *address, const char *why);
 void redis_client_part_gone(struct redis_client *client);
 
-/* --- handshake.c ---------------------------------------------------------------------------------- */
+/* --- handshake.c
+ * ---------------------------------------------------------------------------------- */
 
 /* Errors: WEIR_ERR_MEMORY. */
-int redis_hello_make(struct redis_hello *hello, const struct redis_client *client)
+int redis_handshake_make(struct redis_handshake *hello, const struct redis_client *client)
     __attribute__((warn_unused_result));
-void redis_hello_free(struct redis_hello *hello);
+void redis_handshake_free(struct redis_handshake *hello);
 /* Whether the reply to step `step` lets the connection be used. Errors: WEIR_ERR_STORE, with
  * `reason`. */
-int redis_hello_check(const struct redis_client *client, uint32_t step,
-                      const struct weir_resp_node *nodes, uint32_t count,
-                      struct weir_reason *reason) __attribute__((warn_unused_result));
+int redis_handshake_check(const struct redis_client *client, uint32_t step,
+                          const struct weir_resp_node *nodes, uint32_t count,
+                          struct weir_reason *reason) __attribute__((warn_unused_result));
 /* Writes AUTH at `out` (REDIS_AUTH_MAX bytes). Returns its size, 0 where there is no password. */
 #define REDIS_AUTH_MAX (2 * REDIS_SECRET_MAX + 64)
 size_t redis_auth_write(char *out, const char *user, const char *password);
@@ -211,12 +212,13 @@ void redis_cluster_tidy(struct redis_client *client);
 void redis_sentinel_apply(struct redis_client *client, const struct redis_host *master,
                           uint64_t epoch);
 
-/* --- topology_refresh.c ---------------------------------------------------------------------------------- */
+/* --- topology_refresh.c
+ * ---------------------------------------------------------------------------------- */
 
-void redis_scout_start(struct redis_client *client);
+void redis_topology_refresh_start(struct redis_client *client);
 /* Somebody has reason to believe that the masters are others. Nothing happens for a single server.
  */
-void redis_scout_want(struct redis_client *client);
-void redis_scout_close(struct redis_client *client);
+void redis_topology_refresh_want(struct redis_client *client);
+void redis_topology_refresh_close(struct redis_client *client);
 
 #endif

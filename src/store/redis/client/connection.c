@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/redis/client/reply_reader.h"
 #include "store/redis/client/refusal.h"
+#include "store/redis/client/reply_reader.h"
 #include "store/redis/client/socket.h"
 
 #define OUTPUT_FIRST (16 * 1024)
@@ -27,7 +27,7 @@ struct redis_connection {
     bool writing;  /* `write` is on its way, from the output */
     bool wanted;   /* the owner was refused room */
     struct weir_tls *tls;
-    struct redis_inbox inbox;
+    struct redis_reply_reader reader;
     char *output, *secret;
     size_t output_used, output_room;
     char why[WEIR_REASON_MAX];
@@ -44,7 +44,7 @@ static struct redis_connection *connection_of(struct redis_socket *socket)
 static void connection_free(struct redis_connection *connection)
 {
     weir_tls_close(connection->tls);
-    redis_inbox_free(&connection->inbox);
+    redis_reply_reader_free(&connection->reader);
     if (connection->output != NULL) {
         explicit_bzero(connection->output, connection->output_room); /* it had the password */
     }
@@ -274,7 +274,7 @@ static void fail_with_bytes(struct redis_connection *connection, int error)
 {
     char quote[33], text[WEIR_REASON_MAX] = "a reply is larger than the client takes";
     if (error == WEIR_ERR_SYNTAX) {
-        redis_quote(quote, sizeof quote, redis_inbox_rest(&connection->inbox));
+        redis_quote(quote, sizeof quote, redis_reply_reader_rest(&connection->reader));
         snprintf(text, sizeof text, "it does not speak the Redis protocol: \"%s\"", quote);
     }
     redis_connection_fail(connection, text);
@@ -282,7 +282,7 @@ static void fail_with_bytes(struct redis_connection *connection, int error)
 
 static void fail_with_room(struct redis_connection *connection)
 {
-    redis_connection_fail(connection, redis_inbox_is_full(&connection->inbox)
+    redis_connection_fail(connection, redis_reply_reader_is_full(&connection->reader)
                                           ? "a reply is larger than the client takes"
                                           : "no memory for a reply");
 }
@@ -294,8 +294,9 @@ static void input_parse(struct redis_connection *connection)
     uint32_t count;
     int got = 0;
 
-    while (connection->state == OPEN && (got = redis_inbox_next(&connection->inbox, &count)) > 0) {
-        nodes = connection->inbox.nodes;
+    while (connection->state == OPEN &&
+           (got = redis_reply_reader_next(&connection->reader, &count)) > 0) {
+        nodes = connection->reader.nodes;
         if (nodes[0].type == WEIR_RESP_PUSH || nodes[0].type == WEIR_RESP_ATTRIBUTE) {
             redis_connection_fail(connection, "it sent a message that nobody asked for");
         } else {
@@ -314,8 +315,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
     struct redis_connection *connection = connection_of(handle->data);
     size_t size = SECRET_INPUT;
-    char *room =
-        connection->tls != NULL ? connection->secret : redis_inbox_room(&connection->inbox, &size);
+    char *room = connection->tls != NULL ? connection->secret
+                                         : redis_reply_reader_room(&connection->reader, &size);
     if (room != NULL) {
         *buffer = uv_buf_init(room, (unsigned)size);
     }
@@ -325,14 +326,14 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 static long secret_take(struct redis_connection *connection)
 {
     size_t size;
-    char *room = redis_inbox_room(&connection->inbox, &size);
+    char *room = redis_reply_reader_room(&connection->reader, &size);
     if (room == NULL) {
         fail_with_room(connection);
         return 0;
     }
     long got = weir_tls_read(connection->tls, room, size);
     if (got > 0) {
-        redis_inbox_take(&connection->inbox, (size_t)got);
+        redis_reply_reader_take(&connection->reader, (size_t)got);
     }
     return got;
 }
@@ -373,7 +374,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     } else if (size > 0 && connection->tls != NULL) {
         secret_read(connection, (size_t)size);
     } else if (size > 0) {
-        redis_inbox_take(&connection->inbox, (size_t)size);
+        redis_reply_reader_take(&connection->reader, (size_t)size);
         input_parse(connection);
     }
 }
@@ -404,7 +405,7 @@ static bool connection_allocate(struct redis_connection *connection)
     const struct redis_connection_options *options = &connection->options;
     const char *name = options->server_name;
     connection->output = malloc(connection->output_room = OUTPUT_FIRST);
-    if (connection->output == NULL || redis_inbox_init(&connection->inbox) != 0) {
+    if (connection->output == NULL || redis_reply_reader_init(&connection->reader) != 0) {
         return false;
     }
     if (options->tls == NULL) {

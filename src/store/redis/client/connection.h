@@ -8,7 +8,7 @@
  * What the peer does wrong (no Redis protocol, a push message nobody asked for, a reply over
  * REDIS_REPLY_MAX) ends the connection with a text that says so.
  *
- * Memory: an inbox (reply_reader.h), and 16 KB of output, grown as needed to 256 KB or the longest
+ * Memory: an reader (reply_reader.h), and 16 KB of output, grown as needed to 256 KB or the longest
  * command. Nothing is allocated in steady state. A name's resolution runs on libuv's threads, and
  * cannot always be cancelled: then `gone` waits for it.
  *

@@ -29,17 +29,17 @@ size_t redis_auth_write(char *out, const char *user, const char *password)
     return (size_t)(at - out);
 }
 
-static void step_add(struct redis_hello *hello, enum redis_hello_kind kind, const char *end)
+static void step_add(struct redis_handshake *hello, enum redis_handshake_kind kind, const char *end)
 {
     size_t size = (size_t)(end - hello->bytes) - hello->size;
     if (size > 0) {
         hello->steps[hello->count++] =
-            (struct redis_hello_step){.kind = (uint8_t)kind, .at = hello->size, .size = size};
+            (struct redis_handshake_step){.kind = (uint8_t)kind, .at = hello->size, .size = size};
         hello->size += size;
     }
 }
 
-static void scripts_add(struct redis_hello *hello, const struct redis_client_options *options)
+static void scripts_add(struct redis_handshake *hello, const struct redis_client_options *options)
 {
     hello->script_first = hello->count;
     for (unsigned i = 0; i < options->script_count; i++) {
@@ -52,7 +52,7 @@ static void scripts_add(struct redis_hello *hello, const struct redis_client_opt
     }
 }
 
-int redis_hello_make(struct redis_hello *hello, const struct redis_client *client)
+int redis_handshake_make(struct redis_handshake *hello, const struct redis_client *client)
 {
     const struct redis_url *url = &client->url;
     struct weir_bytes rights = client->options.rights;
@@ -93,7 +93,7 @@ int redis_hello_make(struct redis_hello *hello, const struct redis_client *clien
     return 0;
 }
 
-void redis_hello_free(struct redis_hello *hello)
+void redis_handshake_free(struct redis_handshake *hello)
 {
     if (hello->bytes != NULL) {
         explicit_bzero(hello->bytes, hello->size); /* it has the password */
@@ -136,16 +136,16 @@ static int rights_check(const struct weir_resp_node *nodes, struct weir_reason *
     return refuse(reason, "EVALSHA", nodes[0].text);
 }
 
-int redis_hello_check(const struct redis_client *client, uint32_t step,
-                      const struct weir_resp_node *nodes, uint32_t count,
-                      struct weir_reason *reason)
+int redis_handshake_check(const struct redis_client *client, uint32_t step,
+                          const struct weir_resp_node *nodes, uint32_t count,
+                          struct weir_reason *reason)
 {
     static const char *const commands[] = {
         [REDIS_HELLO_AUTH] = "AUTH",          [REDIS_HELLO_NAME] = "CLIENT SETNAME",
         [REDIS_HELLO_SELECT] = "SELECT",      [REDIS_HELLO_ROLE] = "ROLE",
         [REDIS_HELLO_SCRIPT] = "SCRIPT LOAD",
     };
-    const struct redis_hello_step *said = &client->hello.steps[step];
+    const struct redis_handshake_step *said = &client->hello.steps[step];
 
     if (said->kind == REDIS_HELLO_RIGHTS) {
         return rights_check(nodes, reason);

@@ -44,7 +44,7 @@ static void part_gone(struct redis_node *node)
 {
     struct redis_client *client = node->client;
     if (--node->parts == 0) {
-        redis_line_free(&node->line);
+        redis_send_queue_free(&node->line);
         free(node);
         redis_client_part_gone(client);
     }
@@ -80,7 +80,7 @@ static void node_fail_calls(struct redis_node *node)
     uint32_t sent = node->line.sent, last = node->line.last;
 
     while (!client->closing && (int32_t)(sent - node->line.first) > 0) {
-        struct redis_place place = redis_line_pop(&node->line);
+        struct redis_place place = redis_send_queue_pop(&node->line);
         if (place.kind == REDIS_PLACE_CALL) {
             redis_client_finish(client, place.call, WEIR_ERR_IO, NULL, 0);
         } else if (place.kind == REDIS_PLACE_FORGOTTEN) {
@@ -89,7 +89,7 @@ static void node_fail_calls(struct redis_node *node)
     }
     while (!client->closing && !redis_node_accepts(node) &&
            (int32_t)(last - node->line.first) > 0) {
-        struct redis_place place = redis_line_pop(&node->line);
+        struct redis_place place = redis_send_queue_pop(&node->line);
         if (place.kind == REDIS_PLACE_CALL) {
             redis_client_finish(client, place.call, WEIR_ERR_STORE, NULL, 0);
         }
@@ -124,14 +124,14 @@ static void node_lose(struct redis_node *node, const char *why, bool was_good)
     node->silent = false;
     node_pause(node);
     redis_client_tell_down(client, redis_host_text(address, client, &node->host), why);
-    redis_scout_want(client);
+    redis_topology_refresh_want(client);
     node_fail_calls(node);
 }
 
 static void on_opened(void *owner)
 {
     struct redis_node *node = owner;
-    const struct redis_hello *hello = &node->client->hello;
+    const struct redis_handshake *hello = &node->client->hello;
     char *room = redis_connection_room(node->connection, hello->size);
     if (room != NULL) {
         memcpy(room, hello->bytes, hello->size);
@@ -155,7 +155,7 @@ static void hello_replied(struct redis_node *node, const struct weir_resp_node *
                           uint32_t count)
 {
     struct weir_reason reason;
-    if (redis_hello_check(node->client, node->step, nodes, count, &reason) != 0) {
+    if (redis_handshake_check(node->client, node->step, nodes, count, &reason) != 0) {
         redis_connection_fail(node->connection, reason.text);
     } else if (++node->step == node->client->hello.count) {
         node_ready(node);
@@ -179,16 +179,16 @@ static void on_replied(void *owner, const struct weir_resp_node *nodes, uint32_t
         hello_replied(node, nodes, count);
         return;
     }
-    if (!redis_line_in_flight(&node->line)) {
+    if (!redis_send_queue_in_flight(&node->line)) {
         redis_connection_fail(node->connection, "it sent a reply that nobody asked for");
         return;
     }
-    struct redis_place *place = redis_line_at(&node->line, node->line.first);
+    struct redis_place *place = redis_send_queue_at(&node->line, node->line.first);
     if (place->asking) {
         place->asking = false;
         return;
     }
-    struct redis_place done = redis_line_pop(&node->line);
+    struct redis_place done = redis_send_queue_pop(&node->line);
     if (done.kind == REDIS_PLACE_FORGOTTEN) {
         client->calls--;
     } else if (done.kind == REDIS_PLACE_LOAD) {
@@ -210,7 +210,7 @@ static void on_paused(void *owner)
     struct redis_node *node = owner;
     node->heard_ms = node_now(node);
     node->silent = false;
-    if (node->state == REDIS_NODE_DRAINING && !redis_line_in_flight(&node->line)) {
+    if (node->state == REDIS_NODE_DRAINING && !redis_send_queue_in_flight(&node->line)) {
         node_leave(node);
     }
     redis_client_flush(node->client);
@@ -333,7 +333,7 @@ bool redis_node_accepts(const struct redis_node *node)
 
 static int node_push(struct redis_node *node, struct redis_place place)
 {
-    int error = redis_line_push(&node->line, place);
+    int error = redis_send_queue_push(&node->line, place);
     if (error == 0 && !node->dirty) {
         node->dirty = true;
         node->next_dirty = node->client->dirty;
@@ -374,12 +374,13 @@ int redis_node_load(struct redis_node *node, const struct redis_script *script)
 /* The bytes of a place. */
 static struct weir_bytes place_bytes(const struct redis_node *node, const struct redis_place *place)
 {
-    const struct redis_hello *hello = &node->client->hello;
+    const struct redis_handshake *hello = &node->client->hello;
     if (place->kind == REDIS_PLACE_CALL) {
         return (struct weir_bytes){place->call->bytes, place->call->size};
     }
     if (place->kind == REDIS_PLACE_LOAD) {
-        const struct redis_hello_step *step = &hello->steps[hello->script_first + place->script];
+        const struct redis_handshake_step *step =
+            &hello->steps[hello->script_first + place->script];
         return (struct weir_bytes){hello->bytes + step->at, step->size};
     }
     if (place->kind == REDIS_PLACE_PING) {
@@ -412,15 +413,15 @@ static bool place_write(struct redis_node *node, const struct redis_place *place
 
 void redis_node_flush(struct redis_node *node)
 {
-    struct redis_line *line = &node->line;
+    struct redis_send_queue *line = &node->line;
     if (node->state != REDIS_NODE_READY || line->sent == line->last) {
         return;
     }
-    if (!redis_line_in_flight(line)) {
+    if (!redis_send_queue_in_flight(line)) {
         node->heard_ms = node_now(node); /* silence counts from the first question */
     }
-    while (line->sent != line->last && place_write(node, redis_line_at(line, line->sent))) {
-        redis_line_pass(line);
+    while (line->sent != line->last && place_write(node, redis_send_queue_at(line, line->sent))) {
+        redis_send_queue_pass(line);
     }
     node->used_ms = node_now(node);
     redis_connection_flush(node->connection);
@@ -428,10 +429,10 @@ void redis_node_flush(struct redis_node *node)
 
 void redis_node_turn_away(struct redis_node *node)
 {
-    struct redis_line *line = &node->line;
+    struct redis_send_queue *line = &node->line;
     /* From the end of those in flight; what `again` does never comes back to this line. */
     for (uint32_t turn = line->sent; turn != line->last; turn++) {
-        struct redis_place *place = redis_line_at(line, turn);
+        struct redis_place *place = redis_send_queue_at(line, turn);
         struct redis_call *call = place->kind == REDIS_PLACE_CALL ? place->call : NULL;
         place->kind = REDIS_PLACE_GAP;
         place->call = NULL;
@@ -462,7 +463,7 @@ void redis_node_retire(struct redis_node *node)
     client->former = node;
     redis_node_drain(node, "it is no master any more");
     redis_node_turn_away(node);
-    if (node->state != REDIS_NODE_DRAINING || !redis_line_in_flight(&node->line)) {
+    if (node->state != REDIS_NODE_DRAINING || !redis_send_queue_in_flight(&node->line)) {
         node_part(node);
     }
 }
@@ -474,7 +475,7 @@ void redis_node_tick(struct redis_node *node)
     if (node->state != REDIS_NODE_READY && node->state != REDIS_NODE_DRAINING) {
         return;
     }
-    if (redis_line_in_flight(&node->line)) {
+    if (redis_send_queue_in_flight(&node->line)) {
         /* Twice: when this process itself has been stopped, replies may lie in the socket. */
         if (node->silent) {
             redis_connection_fail(node->connection, "it has not answered for a second");

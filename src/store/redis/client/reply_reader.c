@@ -9,114 +9,116 @@
 #define NODES_FIRST 512 /* 32 checks in one reply */
 #define NODES_MAX (128 * 1024)
 
-int redis_inbox_init(struct redis_inbox *inbox)
+int redis_reply_reader_init(struct redis_reply_reader *reader)
 {
-    *inbox = (struct redis_inbox){.room = BYTES_FIRST, .node_room = NODES_FIRST};
-    inbox->bytes = malloc(inbox->room);
-    inbox->nodes = malloc(inbox->node_room * sizeof *inbox->nodes);
-    if (inbox->bytes != NULL && inbox->nodes != NULL) {
+    *reader = (struct redis_reply_reader){.room = BYTES_FIRST, .node_room = NODES_FIRST};
+    reader->bytes = malloc(reader->room);
+    reader->nodes = malloc(reader->node_room * sizeof *reader->nodes);
+    if (reader->bytes != NULL && reader->nodes != NULL) {
         return 0;
     }
-    redis_inbox_free(inbox);
+    redis_reply_reader_free(reader);
     return WEIR_ERR_MEMORY;
 }
 
-void redis_inbox_free(struct redis_inbox *inbox)
+void redis_reply_reader_free(struct redis_reply_reader *reader)
 {
-    free(inbox->bytes);
-    free(inbox->nodes);
-    inbox->bytes = NULL;
-    inbox->nodes = NULL;
+    free(reader->bytes);
+    free(reader->nodes);
+    reader->bytes = NULL;
+    reader->nodes = NULL;
 }
 
-bool redis_inbox_is_full(const struct redis_inbox *inbox)
+bool redis_reply_reader_is_full(const struct redis_reply_reader *reader)
 {
-    return inbox->room >= REDIS_REPLY_MAX;
+    return reader->room >= REDIS_REPLY_MAX;
 }
 
-char *redis_inbox_room(struct redis_inbox *inbox, size_t *size)
+char *redis_reply_reader_room(struct redis_reply_reader *reader, size_t *size)
 {
-    if (inbox->room - inbox->end < READ_MIN) {
-        char *grown = redis_inbox_is_full(inbox) ? NULL : realloc(inbox->bytes, 2 * inbox->room);
+    if (reader->room - reader->end < READ_MIN) {
+        char *grown =
+            redis_reply_reader_is_full(reader) ? NULL : realloc(reader->bytes, 2 * reader->room);
         if (grown == NULL) {
             return NULL;
         }
-        inbox->bytes = grown;
-        inbox->room *= 2;
+        reader->bytes = grown;
+        reader->room *= 2;
     }
-    *size = inbox->room - inbox->end;
-    return inbox->bytes + inbox->end;
+    *size = reader->room - reader->end;
+    return reader->bytes + reader->end;
 }
 
-void redis_inbox_take(struct redis_inbox *inbox, size_t size)
+void redis_reply_reader_take(struct redis_reply_reader *reader, size_t size)
 {
-    inbox->end += size;
+    reader->end += size;
 }
 
 /* After a reply of more nodes than there is room for. Its bytes are still there. */
-static int nodes_grow(struct redis_inbox *inbox, uint32_t count)
+static int nodes_grow(struct redis_reply_reader *reader, uint32_t count)
 {
     struct weir_resp_node *grown =
-        count > NODES_MAX ? NULL : realloc(inbox->nodes, count * sizeof *grown);
+        count > NODES_MAX ? NULL : realloc(reader->nodes, count * sizeof *grown);
     if (grown == NULL) {
         return WEIR_ERR_TOO_LARGE;
     }
-    inbox->nodes = grown;
-    inbox->node_room = count;
+    reader->nodes = grown;
+    reader->node_room = count;
     return 0;
 }
 
 /* Moves what is left to the front, and gives the room of a large reply back. */
-static void inbox_settle(struct redis_inbox *inbox)
+static void reader_settle(struct redis_reply_reader *reader)
 {
-    size_t left = inbox->end - inbox->start;
-    if (inbox->start > 0 && left > 0) {
-        memmove(inbox->bytes, inbox->bytes + inbox->start, left);
+    size_t left = reader->end - reader->start;
+    if (reader->start > 0 && left > 0) {
+        memmove(reader->bytes, reader->bytes + reader->start, left);
     }
-    inbox->start = 0;
-    inbox->end = left;
-    if (inbox->room > BYTES_FIRST && left + READ_MIN < BYTES_FIRST) {
-        char *shrunk = realloc(inbox->bytes, BYTES_FIRST);
+    reader->start = 0;
+    reader->end = left;
+    if (reader->room > BYTES_FIRST && left + READ_MIN < BYTES_FIRST) {
+        char *shrunk = realloc(reader->bytes, BYTES_FIRST);
         if (shrunk != NULL) {
-            inbox->bytes = shrunk;
-            inbox->room = BYTES_FIRST;
+            reader->bytes = shrunk;
+            reader->room = BYTES_FIRST;
         }
     }
-    if (inbox->node_room > NODES_FIRST && inbox->reader.nodes == 0) {
-        struct weir_resp_node *shrunk = realloc(inbox->nodes, NODES_FIRST * sizeof *inbox->nodes);
+    if (reader->node_room > NODES_FIRST && reader->reader.nodes == 0) {
+        struct weir_resp_node *shrunk = realloc(reader->nodes, NODES_FIRST * sizeof *reader->nodes);
         if (shrunk != NULL) {
-            inbox->nodes = shrunk;
-            inbox->node_room = NODES_FIRST;
+            reader->nodes = shrunk;
+            reader->node_room = NODES_FIRST;
         }
     }
 }
 
-int redis_inbox_next(struct redis_inbox *inbox, uint32_t *count)
+int redis_reply_reader_next(struct redis_reply_reader *reader, uint32_t *count)
 {
     for (;;) {
-        size_t size = inbox->end - inbox->start;
-        long taken = size == 0 ? 0
-                               : weir_resp_reply_parse(&inbox->reader, inbox->bytes + inbox->start,
-                                                       size, inbox->nodes, inbox->node_room, count);
+        size_t size = reader->end - reader->start;
+        long taken = size == 0
+                         ? 0
+                         : weir_resp_reply_parse(&reader->reader, reader->bytes + reader->start,
+                                                 size, reader->nodes, reader->node_room, count);
         if (taken == 0) {
-            inbox_settle(inbox);
+            reader_settle(reader);
             return 0;
         }
         if (taken < 0) {
             return (int)taken;
         }
-        if (*count <= inbox->node_room) {
-            inbox->start += (size_t)taken;
+        if (*count <= reader->node_room) {
+            reader->start += (size_t)taken;
             return 1;
         }
-        int error = nodes_grow(inbox, *count); /* and the same reply again */
+        int error = nodes_grow(reader, *count); /* and the same reply again */
         if (error != 0) {
             return error;
         }
     }
 }
 
-struct weir_bytes redis_inbox_rest(const struct redis_inbox *inbox)
+struct weir_bytes redis_reply_reader_rest(const struct redis_reply_reader *reader)
 {
-    return (struct weir_bytes){inbox->bytes + inbox->start, inbox->end - inbox->start};
+    return (struct weir_bytes){reader->bytes + reader->start, reader->end - reader->start};
 }

@@ -28,34 +28,35 @@ struct redis_place {
     bool asking;    /* a call that goes after ASKING, whose reply comes first */
 };
 
-struct redis_line {
+struct redis_send_queue {
     struct redis_place *places;
     uint32_t room, first, sent, last;
 };
 
-static inline struct redis_place *redis_line_at(const struct redis_line *line, uint32_t turn)
+static inline struct redis_place *redis_send_queue_at(const struct redis_send_queue *line,
+                                                      uint32_t turn)
 {
     return &line->places[turn & (line->room - 1)];
 }
 
-static inline bool redis_line_in_flight(const struct redis_line *line)
+static inline bool redis_send_queue_in_flight(const struct redis_send_queue *line)
 {
     return line->first != line->sent;
 }
 
 /* Adds a place at the end, and tells its call its turn. Errors: WEIR_ERR_MEMORY. */
-int redis_line_push(struct redis_line *line, struct redis_place place)
+int redis_send_queue_push(struct redis_send_queue *line, struct redis_place place)
     __attribute__((warn_unused_result));
 
 /* Takes the first place; there must be one. */
-struct redis_place redis_line_pop(struct redis_line *line);
+struct redis_place redis_send_queue_pop(struct redis_send_queue *line);
 
 /* Counts the next place as sent. */
-void redis_line_pass(struct redis_line *line);
+void redis_send_queue_pass(struct redis_send_queue *line);
 
 /* Takes a call out, or makes its place a forgotten one. Returns whether it was not sent yet. */
-bool redis_line_leave(struct redis_line *line, struct redis_call *call);
+bool redis_send_queue_leave(struct redis_send_queue *line, struct redis_call *call);
 
-void redis_line_free(struct redis_line *line);
+void redis_send_queue_free(struct redis_send_queue *line);
 
 #endif

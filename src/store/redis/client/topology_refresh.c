@@ -27,39 +27,40 @@
 #define ANSWERS_MAX 10 /* of one sentinel */
 
 static void on_timer(uv_timer_t *timer);
-static void scout_next(struct redis_scout *scout);
+static void refresh_next(struct redis_topology_refresh *refresh);
 
-static uint64_t scout_now(const struct redis_scout *scout)
+static uint64_t refresh_now(const struct redis_topology_refresh *refresh)
 {
-    return uv_now(scout->client->options.loop);
+    return uv_now(refresh->client->options.loop);
 }
 
-static bool is_sentinel(const struct redis_scout *scout)
+static bool is_sentinel(const struct redis_topology_refresh *refresh)
 {
-    return scout->client->url.kind == REDIS_SENTINEL;
+    return refresh->client->url.kind == REDIS_SENTINEL;
 }
 
-static void part_gone(struct redis_scout *scout)
+static void part_gone(struct redis_topology_refresh *refresh)
 {
-    if (--scout->parts == 0) {
-        redis_client_part_gone(scout->client);
+    if (--refresh->parts == 0) {
+        redis_client_part_gone(refresh->client);
     }
 }
 
-static void scout_timer(struct redis_scout *scout, enum redis_scout_state state, uint64_t ms)
+static void refresh_timer(struct redis_topology_refresh *refresh,
+                          enum redis_topology_refresh_state state, uint64_t ms)
 {
-    scout->state = (uint8_t)state;
-    uv_timer_start(&scout->timer, on_timer, ms, 0);
+    refresh->state = (uint8_t)state;
+    uv_timer_start(&refresh->timer, on_timer, ms, 0);
 }
 
-static void scout_hang_up(struct redis_scout *scout)
+static void refresh_hang_up(struct redis_topology_refresh *refresh)
 {
-    if (scout->connection != NULL) {
-        redis_connection_close(scout->connection);
-        scout->connection = NULL;
+    if (refresh->connection != NULL) {
+        redis_connection_close(refresh->connection);
+        refresh->connection = NULL;
     }
-    scout->opened = false;
-    scout->answers = 0;
+    refresh->opened = false;
+    refresh->answers = 0;
 }
 
 static bool has_master(const struct redis_client *client)
@@ -68,48 +69,48 @@ static bool has_master(const struct redis_client *client)
 }
 
 /* After an answer. */
-static void scout_rest(struct redis_scout *scout)
+static void refresh_rest(struct redis_topology_refresh *refresh)
 {
-    struct redis_client *client = scout->client;
+    struct redis_client *client = refresh->client;
 
-    scout->failed = false;
-    scout->rounds = scout->tried = 0;
-    if (is_sentinel(scout)) {
-        if (++scout->answers >= ANSWERS_MAX) {
-            scout_hang_up(scout);
+    refresh->failed = false;
+    refresh->rounds = refresh->tried = 0;
+    if (is_sentinel(refresh)) {
+        if (++refresh->answers >= ANSWERS_MAX) {
+            refresh_hang_up(refresh);
         }
-        uint64_t pause = has_master(client) && !scout->wanted ? POLL_MS : POLL_ANXIOUS_MS;
-        scout->wanted = false;
-        scout_timer(scout, REDIS_SCOUT_PAUSED, redis_client_jitter(client, pause / 2, pause));
+        uint64_t pause = has_master(client) && !refresh->wanted ? POLL_MS : POLL_ANXIOUS_MS;
+        refresh->wanted = false;
+        refresh_timer(refresh, REDIS_SCOUT_PAUSED, redis_client_jitter(client, pause / 2, pause));
         return;
     }
-    scout_hang_up(scout);
-    scout->state = REDIS_SCOUT_IDLE;
-    uv_timer_stop(&scout->timer);
-    if (scout->wanted) {
-        scout->wanted = false;
-        redis_scout_want(client);
+    refresh_hang_up(refresh);
+    refresh->state = REDIS_SCOUT_IDLE;
+    uv_timer_stop(&refresh->timer);
+    if (refresh->wanted) {
+        refresh->wanted = false;
+        redis_topology_refresh_want(client);
     }
 }
 
 /* --- Questions -------------------------------------------------------------------------------- */
 
-static void question_write(struct redis_scout *scout)
+static void question_write(struct redis_topology_refresh *refresh)
 {
-    const struct redis_url *url = &scout->client->url;
-    bool sentinel = is_sentinel(scout), first = !scout->opened;
+    const struct redis_url *url = &refresh->client->url;
+    bool sentinel = is_sentinel(refresh), first = !refresh->opened;
     const char *user = sentinel ? url->sentinel_user : url->user;
     const char *password = sentinel ? url->sentinel_password : url->password;
     size_t room = REDIS_AUTH_MAX + 2 * (REDIS_HOST_MAX + 128);
-    char *start = redis_connection_room(scout->connection, room), *at = start;
+    char *start = redis_connection_room(refresh->connection, room), *at = start;
 
     if (at == NULL) {
         return; /* its output is stuck: the timer ends it */
     }
     at += first ? redis_auth_write(at, user, password) : 0;
-    scout->secret = at > start;
-    scout->opened = true;
-    scout->replies = 0;
+    refresh->secret = at > start;
+    refresh->opened = true;
+    refresh->replies = 0;
     if (sentinel) {
         at = weir_resp_write_array(at, 3);
         at = WEIR_RESP_WRITE_WORD(at, "SENTINEL");
@@ -124,32 +125,32 @@ static void question_write(struct redis_scout *scout)
         at = WEIR_RESP_WRITE_WORD(at, "CLUSTER");
         at = WEIR_RESP_WRITE_WORD(at, "SLOTS");
     }
-    redis_connection_put(scout->connection, (size_t)(at - start));
-    redis_connection_flush(scout->connection);
+    redis_connection_put(refresh->connection, (size_t)(at - start));
+    redis_connection_flush(refresh->connection);
 }
 
 /* This candidate is of no use: the next one. */
-static void scout_give_up(struct redis_scout *scout, const char *why)
+static void refresh_give_up(struct redis_topology_refresh *refresh, const char *why)
 {
-    redis_host_text(scout->address, scout->client, &scout->asked);
-    snprintf(scout->why, sizeof scout->why, "%s", why);
-    scout_hang_up(scout);
-    scout->tried++;
-    scout_next(scout);
+    redis_host_text(refresh->address, refresh->client, &refresh->asked);
+    snprintf(refresh->why, sizeof refresh->why, "%s", why);
+    refresh_hang_up(refresh);
+    refresh->tried++;
+    refresh_next(refresh);
 }
 
-static void slots_replied(struct redis_scout *scout, const struct weir_resp_node *nodes,
-                          uint32_t count)
+static void slots_replied(struct redis_topology_refresh *refresh,
+                          const struct weir_resp_node *nodes, uint32_t count)
 {
     struct weir_reason reason = {"no memory for a map of slots"};
     struct redis_topology *topology = malloc(sizeof *topology);
     if (topology == NULL ||
-        redis_topology_read(topology, &scout->asked, nodes, count, &reason) != 0) {
-        scout_give_up(scout, reason.text);
+        redis_topology_read(topology, &refresh->asked, nodes, count, &reason) != 0) {
+        refresh_give_up(refresh, reason.text);
     } else {
-        redis_cluster_apply(scout->client, topology);
-        if (scout->state == REDIS_SCOUT_ASKING) {
-            scout_rest(scout);
+        redis_cluster_apply(refresh->client, topology);
+        if (refresh->state == REDIS_SCOUT_ASKING) {
+            refresh_rest(refresh);
         }
     }
     free(topology);
@@ -157,66 +158,66 @@ static void slots_replied(struct redis_scout *scout, const struct weir_resp_node
 
 static void on_replied(void *owner, const struct weir_resp_node *nodes, uint32_t count)
 {
-    struct redis_scout *scout = owner;
+    struct redis_topology_refresh *refresh = owner;
     struct weir_reason reason;
     char text[WEIR_REASON_MAX], quote[160];
 
-    if (scout->state != REDIS_SCOUT_ASKING) {
-        redis_connection_fail(scout->connection, "it sent a reply that nobody asked for");
+    if (refresh->state != REDIS_SCOUT_ASKING) {
+        redis_connection_fail(refresh->connection, "it sent a reply that nobody asked for");
         return;
     }
-    if (scout->secret) {
-        scout->secret = false;
+    if (refresh->secret) {
+        refresh->secret = false;
         if (nodes[0].type == WEIR_RESP_ERROR) {
             snprintf(text, sizeof text, "AUTH: %s",
                      redis_quote(quote, sizeof quote, nodes[0].text));
-            scout_give_up(scout, text);
+            refresh_give_up(refresh, text);
         }
         return;
     }
-    if (!is_sentinel(scout)) {
-        slots_replied(scout, nodes, count);
-    } else if (scout->replies++ == 0) {
-        if (redis_master_read(&scout->told, &scout->asked, nodes, count, &reason) != 0) {
-            scout_give_up(scout, reason.text);
+    if (!is_sentinel(refresh)) {
+        slots_replied(refresh, nodes, count);
+    } else if (refresh->replies++ == 0) {
+        if (redis_master_read(&refresh->told, &refresh->asked, nodes, count, &reason) != 0) {
+            refresh_give_up(refresh, reason.text);
         }
     } else {
-        redis_sentinel_apply(scout->client, &scout->told, redis_epoch_read(nodes, count));
-        if (scout->state == REDIS_SCOUT_ASKING) {
-            scout_rest(scout);
+        redis_sentinel_apply(refresh->client, &refresh->told, redis_epoch_read(nodes, count));
+        if (refresh->state == REDIS_SCOUT_ASKING) {
+            refresh_rest(refresh);
         }
     }
 }
 
 static void on_opened(void *owner)
 {
-    struct redis_scout *scout = owner;
-    redis_connection_settle(scout->connection); /* the scout's own timer goes on */
-    question_write(scout);
+    struct redis_topology_refresh *refresh = owner;
+    redis_connection_settle(refresh->connection); /* the refresh's own timer goes on */
+    question_write(refresh);
 }
 
 static void on_paused(void *owner)
 {
-    struct redis_scout *scout = owner;
-    redis_client_flush(scout->client);
+    struct redis_topology_refresh *refresh = owner;
+    redis_client_flush(refresh->client);
 }
 
 static void on_lost(void *owner, const char *why)
 {
-    struct redis_scout *scout = owner;
-    scout->connection = NULL;
-    if (scout->state == REDIS_SCOUT_ASKING) {
-        scout_give_up(scout, why);
+    struct redis_topology_refresh *refresh = owner;
+    refresh->connection = NULL;
+    if (refresh->state == REDIS_SCOUT_ASKING) {
+        refresh_give_up(refresh, why);
     } else {
-        scout_hang_up(scout); /* it was idle: the next question opens another */
+        refresh_hang_up(refresh); /* it was idle: the next question opens another */
     }
 }
 
 static void on_gone(void *owner)
 {
-    struct redis_scout *scout = owner;
-    scout->connection_lives = false;
-    part_gone(scout);
+    struct redis_topology_refresh *refresh = owner;
+    refresh->connection_lives = false;
+    part_gone(refresh);
 }
 
 /* --- Candidates ------------------------------------------------------------------------------- */
@@ -242,27 +243,27 @@ static const struct redis_node *node_pick(const struct redis_client *client, uin
     return NULL;
 }
 
-static void candidate_pick(struct redis_scout *scout)
+static void candidate_pick(struct redis_topology_refresh *refresh)
 {
-    struct redis_client *client = scout->client;
+    struct redis_client *client = refresh->client;
     const struct redis_node *node = NULL;
     uint32_t turn;
 
-    if (client->nodes != NULL && scout->tried == 0 && client->ready > 0) {
+    if (client->nodes != NULL && refresh->tried == 0 && client->ready > 0) {
         node = node_pick(client, (uint32_t)(redis_client_random(client) % client->ready), true);
     }
     if (node == NULL) {
-        turn = scout->turn++ % candidate_count(client);
+        turn = refresh->turn++ % candidate_count(client);
         if (turn < client->url.host_count) {
-            scout->asked = client->url.hosts[turn];
+            refresh->asked = client->url.hosts[turn];
             return;
         }
         node = node_pick(client, turn - client->url.host_count, false);
     }
-    scout->asked = node->host;
+    refresh->asked = node->host;
 }
 
-static void scout_open(struct redis_scout *scout)
+static void refresh_open(struct redis_topology_refresh *refresh)
 {
     static const struct redis_connection_handlers handlers = {
         .opened = on_opened,
@@ -272,97 +273,97 @@ static void scout_open(struct redis_scout *scout)
         .lost = on_lost,
         .gone = on_gone,
     };
-    struct redis_client *client = scout->client;
-    candidate_pick(scout);
+    struct redis_client *client = refresh->client;
+    candidate_pick(refresh);
     struct redis_connection_options options = {
         .loop = client->options.loop,
-        .host = &scout->asked,
-        .first = scout->rounds,
+        .host = &refresh->asked,
+        .first = refresh->rounds,
         .open_ms = client->options.connect_ms,
         .tls = client->tls,
         .server_name = client->server_name[0] != '\0' ? client->server_name : NULL,
         .handlers = &handlers,
-        .owner = scout,
+        .owner = refresh,
     };
-    if (redis_connection_open(&scout->connection, &options) == 0) {
-        scout->connection_lives = true;
-        scout->parts++;
+    if (redis_connection_open(&refresh->connection, &options) == 0) {
+        refresh->connection_lives = true;
+        refresh->parts++;
     } else {
-        scout->connection = NULL; /* the timer goes on to the next */
+        refresh->connection = NULL; /* the timer goes on to the next */
     }
 }
 
 /* Asks, or after a whole round in vain pauses. */
-static void scout_next(struct redis_scout *scout)
+static void refresh_next(struct redis_topology_refresh *refresh)
 {
-    struct redis_client *client = scout->client;
-    if (scout->tried > candidate_count(client)) {
-        uint64_t most = (uint64_t)ROUND_FIRST_MS << (scout->rounds < 5 ? scout->rounds : 5);
+    struct redis_client *client = refresh->client;
+    if (refresh->tried > candidate_count(client)) {
+        uint64_t most = (uint64_t)ROUND_FIRST_MS << (refresh->rounds < 5 ? refresh->rounds : 5);
         most = most < ROUND_MAX_MS ? most : ROUND_MAX_MS;
-        scout->rounds++;
-        scout->tried = 0;
-        scout->failed = true;
-        redis_client_tell_down(client, scout->address, scout->why);
-        scout_timer(scout, REDIS_SCOUT_PAUSED, redis_client_jitter(client, most / 2, most));
+        refresh->rounds++;
+        refresh->tried = 0;
+        refresh->failed = true;
+        redis_client_tell_down(client, refresh->address, refresh->why);
+        refresh_timer(refresh, REDIS_SCOUT_PAUSED, redis_client_jitter(client, most / 2, most));
         return;
     }
-    if (scout->connection == NULL && scout->connection_lives) {
-        scout_timer(scout, REDIS_SCOUT_PAUSED, LINGER_MS); /* until the last one is gone */
+    if (refresh->connection == NULL && refresh->connection_lives) {
+        refresh_timer(refresh, REDIS_SCOUT_PAUSED, LINGER_MS); /* until the last one is gone */
         return;
     }
-    scout->started_ms = scout_now(scout);
-    scout->wanted = false;
+    refresh->started_ms = refresh_now(refresh);
+    refresh->wanted = false;
     /* Half of what a connection may take: it is a server of many, and the next may answer. */
-    scout_timer(scout, REDIS_SCOUT_ASKING, client->options.connect_ms / 2 + 1);
-    if (scout->connection != NULL) {
-        question_write(scout);
+    refresh_timer(refresh, REDIS_SCOUT_ASKING, client->options.connect_ms / 2 + 1);
+    if (refresh->connection != NULL) {
+        question_write(refresh);
     } else {
-        scout_open(scout);
+        refresh_open(refresh);
     }
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    struct redis_scout *scout = timer->data;
-    if (scout->state == REDIS_SCOUT_ASKING) {
-        scout_give_up(scout, "it did not answer in time");
+    struct redis_topology_refresh *refresh = timer->data;
+    if (refresh->state == REDIS_SCOUT_ASKING) {
+        refresh_give_up(refresh, "it did not answer in time");
     } else {
-        scout_next(scout);
+        refresh_next(refresh);
     }
 }
 
-void redis_scout_want(struct redis_client *client)
+void redis_topology_refresh_want(struct redis_client *client)
 {
-    struct redis_scout *scout = &client->scout;
+    struct redis_topology_refresh *refresh = &client->refresh;
     uint64_t now = uv_now(client->options.loop), spacing, due;
 
-    if (scout->client == NULL || scout->state == REDIS_SCOUT_ENDED || scout->wanted) {
+    if (refresh->client == NULL || refresh->state == REDIS_SCOUT_ENDED || refresh->wanted) {
         return; /* a single server: there is nobody to ask */
     }
-    if (scout->state == REDIS_SCOUT_ASKING) {
-        scout->wanted = true; /* what is being answered may be older than the reason */
+    if (refresh->state == REDIS_SCOUT_ASKING) {
+        refresh->wanted = true; /* what is being answered may be older than the reason */
         return;
     }
-    if (scout->state == REDIS_SCOUT_PAUSED && (!is_sentinel(scout) || scout->failed)) {
+    if (refresh->state == REDIS_SCOUT_PAUSED && (!is_sentinel(refresh) || refresh->failed)) {
         return; /* it is about to ask */
     }
-    scout->wanted = is_sentinel(scout);
-    spacing = is_sentinel(scout) ? POLL_ANXIOUS_MS
-                                 : redis_client_jitter(client, SPACING_MIN_MS, SPACING_MAX_MS);
-    due = scout->started_ms + spacing;
-    scout_timer(scout, REDIS_SCOUT_PAUSED, due > now ? due - now : 0);
+    refresh->wanted = is_sentinel(refresh);
+    spacing = is_sentinel(refresh) ? POLL_ANXIOUS_MS
+                                   : redis_client_jitter(client, SPACING_MIN_MS, SPACING_MAX_MS);
+    due = refresh->started_ms + spacing;
+    refresh_timer(refresh, REDIS_SCOUT_PAUSED, due > now ? due - now : 0);
 }
 
-void redis_scout_start(struct redis_client *client)
+void redis_topology_refresh_start(struct redis_client *client)
 {
-    struct redis_scout *scout = &client->scout;
-    scout->client = client;
-    scout->parts = 1;
+    struct redis_topology_refresh *refresh = &client->refresh;
+    refresh->client = client;
+    refresh->parts = 1;
     client->parts++;
-    uv_timer_init(client->options.loop, &scout->timer);
-    scout->timer.data = scout;
-    scout->turn = (uint32_t)(redis_client_random(client) % client->url.host_count);
-    scout_timer(scout, REDIS_SCOUT_PAUSED, 0);
+    uv_timer_init(client->options.loop, &refresh->timer);
+    refresh->timer.data = refresh;
+    refresh->turn = (uint32_t)(redis_client_random(client) % client->url.host_count);
+    refresh_timer(refresh, REDIS_SCOUT_PAUSED, 0);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -370,9 +371,9 @@ static void on_timer_closed(uv_handle_t *handle)
     part_gone(handle->data);
 }
 
-void redis_scout_close(struct redis_client *client)
+void redis_topology_refresh_close(struct redis_client *client)
 {
-    client->scout.state = REDIS_SCOUT_ENDED;
-    scout_hang_up(&client->scout);
-    uv_close((uv_handle_t *)&client->scout.timer, on_timer_closed);
+    client->refresh.state = REDIS_SCOUT_ENDED;
+    refresh_hang_up(&client->refresh);
+    uv_close((uv_handle_t *)&client->refresh.timer, on_timer_closed);
 }

@@ -17,8 +17,8 @@
  *
  *   part      mark (1), then the state after the decision and the server's time in us; or, of a
  *             plain check on a cell that was charged, the state itself, which begins with its kind.
- *             Bits of the mark: 0 admitted, 1 charged, 2 and 3 see lua/segments.lua. Of a debit with a
- *             floor, last: the cost that was charged
+ *             Bits of the mark: 0 admitted, 1 charged, 2 and 3 see lua/segments.lua. Of a debit
+ * with a floor, last: the cost that was charged
  */
 #ifndef WEIR_STORE_REDIS_SCRIPT_PACK_H
 #define WEIR_STORE_REDIS_SCRIPT_PACK_H

@@ -4,8 +4,8 @@
 
 #include "core/cell.h"
 #include "core/reason.h"
-#include "store/redis/script/script.h"
 #include "store/redis/script/pack.h"
+#include "store/redis/script/script.h"
 
 enum { MARK_ADMITTED = 1, MARK_CHARGED = 2, MARK_RETRY = 4, MARK_NEXT = 8 };
 enum { STATUS_DECIDED, STATUS_REPEATED, STATUS_GONE };

@@ -4,14 +4,15 @@
  * read and tested before anything is written, and only a script's first write can fail, so an error
  * of any kind charges nothing. There is one script per algorithm for the common single check, one
  * for any mixture, and one for WEIR_OP_RELEASE, RESET and LOOK; the build puts them together from
- * the same files (lua/start.lua, one file per algorithm, lua/decide.lua; meson.build says of which).
+ * the same files (lua/start.lua, one file per algorithm, lua/decide.lua; meson.build says of
+ * which).
  *
  * Numbers. Scripts count in whole microseconds of the server's own clock (TIME), buckets in units
- * of 1/denom ns beside them; the few products above 2^53 are taken in digits (lua/number.lua). Replies
- * carry the state after the decision and that time, so that outcomes can be reported later by the
- * core, or the figures of which reports are made here. Decisions and reports equal the core's for
- * times that are whole microseconds from 2^50 us (September 2005) to 2^62 ns (2116), within what
- * redis_script_accepts.
+ * of 1/denom ns beside them; the few products above 2^53 are taken in digits (lua/number.lua).
+ * Replies carry the state after the decision and that time, so that outcomes can be reported later
+ * by the core, or the figures of which reports are made here. Decisions and reports equal the
+ * core's for times that are whole microseconds from 2^50 us (September 2005) to 2^62 ns (2116),
+ * within what redis_script_accepts.
  *
  * Keys: see key.h. Every key has an expiry: when its state equals a fresh one, rounded up to
  * a millisecond. A limit that has changed keeps what was used, as weir_limit_converts has it.

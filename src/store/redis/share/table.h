@@ -8,8 +8,8 @@
 #ifndef WEIR_STORE_REDIS_SHARE_TABLE_H
 #define WEIR_STORE_REDIS_SHARE_TABLE_H
 
-#include "store/redis/share/wheel.h"
 #include "store/redis/share/shares.h"
+#include "store/redis/share/wheel.h"
 
 #define LEASE_SET 8
 #define LEASE_HOT_LIVES 3

@@ -1,8 +1,8 @@
-/* What lua/share.lua does, in C over the core's states: the server's side of src/store/redis/share/share.h,
- * for one key. Plain data, so that an explorer may copy it.
+/* What lua/share.lua does, in C over the core's states: the server's side of
+ * src/store/redis/share/share.h, for one key. Plain data, so that an explorer may copy it.
  *
- * Times are nanoseconds, whole microseconds. Doubles stand where lua/share.lua has them, in the same
- * order, so that the two agree to the unit. */
+ * Times are nanoseconds, whole microseconds. Doubles stand where lua/share.lua has them, in the
+ * same order, so that the two agree to the unit. */
 #ifndef LEASE_SERVER_H
 #define LEASE_SERVER_H
 

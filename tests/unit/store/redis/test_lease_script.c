@@ -1,11 +1,12 @@
-/* lua/share.lua through a real redis-server beside lease_server.c, call for call: random calls of three
- * holders, repeated and overtaken ones, among exact decisions on the same state. And what no random
- * trace says: that every key expires, and that no reply of somebody else's is taken for ours. */
+/* lua/share.lua through a real redis-server beside lease_server.c, call for call: random calls of
+ * three holders, repeated and overtaken ones, among exact decisions on the same state. And what no
+ * random trace says: that every key expires, and that no reply of somebody else's is taken for
+ * ours. */
 #include "script_rig.h"
 
 #include "lease_server.h"
-#include "store/redis/share/script.h"
 #include "store/redis/script/key.h"
+#include "store/redis/share/script.h"
 
 #define HOLDERS 3
 

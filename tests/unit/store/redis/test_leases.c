@@ -10,8 +10,8 @@
 
 #include "draw.h"
 #include "lease_server.h"
-#include "store/redis/share/table.h"
 #include "store/redis/share/shares.h"
+#include "store/redis/share/table.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)

@@ -9,64 +9,64 @@
 
 #include "store/redis/client/send_queue.h"
 
-static void push(struct redis_line *line, struct redis_call *call)
+static void push(struct redis_send_queue *line, struct redis_call *call)
 {
     struct redis_place place = {.call = call, .kind = REDIS_PLACE_CALL};
-    assert_int_equal(redis_line_push(line, place), 0);
+    assert_int_equal(redis_send_queue_push(line, place), 0);
 }
 
 static void places_are_popped_in_order(void **state)
 {
-    struct redis_line line = {0};
+    struct redis_send_queue line = {0};
     struct redis_call calls[1000];
     for (int i = 0; i < 1000; i++) {
         push(&line, &calls[i]);
     }
     for (int i = 0; i < 1000; i++) {
-        redis_line_pass(&line);
+        redis_send_queue_pass(&line);
     }
     for (int i = 0; i < 1000; i++) {
-        assert_true(redis_line_in_flight(&line));
-        assert_ptr_equal(redis_line_pop(&line).call, &calls[i]);
+        assert_true(redis_send_queue_in_flight(&line));
+        assert_ptr_equal(redis_send_queue_pop(&line).call, &calls[i]);
     }
-    assert_false(redis_line_in_flight(&line));
-    redis_line_free(&line);
+    assert_false(redis_send_queue_in_flight(&line));
+    redis_send_queue_free(&line);
 }
 
 static void who_leaves_before_being_sent_is_skipped(void **state)
 {
-    struct redis_line line = {0};
+    struct redis_send_queue line = {0};
     struct redis_call calls[4];
     for (int i = 0; i < 4; i++) {
         push(&line, &calls[i]);
     }
-    assert_true(redis_line_leave(&line, &calls[0]));
-    assert_true(redis_line_leave(&line, &calls[2]));
+    assert_true(redis_send_queue_leave(&line, &calls[0]));
+    assert_true(redis_send_queue_leave(&line, &calls[2]));
     for (int i = 0; i < 4; i++) {
-        redis_line_pass(&line);
+        redis_send_queue_pass(&line);
     }
-    assert_ptr_equal(redis_line_pop(&line).call, &calls[1]);
-    assert_false(redis_line_leave(&line, &calls[3])); /* it was sent: its reply will come */
-    struct redis_place last = redis_line_pop(&line);
+    assert_ptr_equal(redis_send_queue_pop(&line).call, &calls[1]);
+    assert_false(redis_send_queue_leave(&line, &calls[3])); /* it was sent: its reply will come */
+    struct redis_place last = redis_send_queue_pop(&line);
     assert_int_equal(last.kind, REDIS_PLACE_FORGOTTEN);
     assert_null(last.call);
-    assert_false(redis_line_in_flight(&line));
-    redis_line_free(&line);
+    assert_false(redis_send_queue_in_flight(&line));
+    redis_send_queue_free(&line);
 }
 
 static void those_that_left_make_room(void **state)
 {
-    struct redis_line line = {0};
+    struct redis_send_queue line = {0};
     struct redis_call kept, passing;
     push(&line, &kept);
     for (int i = 0; i < 100000; i++) {
         push(&line, &passing);
-        assert_true(redis_line_leave(&line, &passing));
+        assert_true(redis_send_queue_leave(&line, &passing));
     }
     assert_int_equal(line.room, 256);
-    redis_line_pass(&line);
-    assert_ptr_equal(redis_line_pop(&line).call, &kept);
-    redis_line_free(&line);
+    redis_send_queue_pass(&line);
+    assert_ptr_equal(redis_send_queue_pop(&line).call, &kept);
+    redis_send_queue_free(&line);
 }
 
 enum { CALLS = 3000, QUEUED = 0, SENT, LEFT, FORGOTTEN, POPPED };
@@ -83,20 +83,20 @@ static int next_present(int from, int end)
 }
 
 /* Sends the next that is still there, over all gaps before it. */
-static void send_next(struct redis_line *line, int next)
+static void send_next(struct redis_send_queue *line, int next)
 {
     struct redis_place place;
     do {
-        place = *redis_line_at(line, line->sent);
-        redis_line_pass(line);
+        place = *redis_send_queue_at(line, line->sent);
+        redis_send_queue_pass(line);
     } while (place.kind == REDIS_PLACE_GAP);
     assert_ptr_equal(place.call, &calls[next]);
     status[next] = SENT;
 }
 
-static void pop_next(struct redis_line *line, int next)
+static void pop_next(struct redis_send_queue *line, int next)
 {
-    struct redis_place place = redis_line_pop(line);
+    struct redis_place place = redis_send_queue_pop(line);
     bool forgotten = status[next] == FORGOTTEN;
     assert_int_equal(place.kind, forgotten ? REDIS_PLACE_FORGOTTEN : REDIS_PLACE_CALL);
     assert_ptr_equal(place.call, forgotten ? NULL : &calls[next]);
@@ -106,9 +106,9 @@ static void pop_next(struct redis_line *line, int next)
 /* Random pushes, sends, replies and leaves. */
 static void a_line_is_like_its_model(void **state)
 {
-    struct redis_line line = {.first = UINT32_MAX - 500, /* the numbers wrap around */
-                              .sent = UINT32_MAX - 500,
-                              .last = UINT32_MAX - 500};
+    struct redis_send_queue line = {.first = UINT32_MAX - 500, /* the numbers wrap around */
+                                    .sent = UINT32_MAX - 500,
+                                    .last = UINT32_MAX - 500};
     int pushed = 0, sent = 0, popped = 0;
     uint32_t random = 1;
 
@@ -124,7 +124,7 @@ static void a_line_is_like_its_model(void **state)
         } else if (what < 12 && pushed > 0) {
             int i = (int)((random >> 8) % (uint32_t)pushed);
             if (status[i] == QUEUED || status[i] == SENT) {
-                assert_int_equal(redis_line_leave(&line, &calls[i]), status[i] == QUEUED);
+                assert_int_equal(redis_send_queue_leave(&line, &calls[i]), status[i] == QUEUED);
                 status[i] = status[i] == QUEUED ? LEFT : FORGOTTEN;
             }
         } else if (next_present(popped, sent) < sent) {
@@ -134,7 +134,7 @@ static void a_line_is_like_its_model(void **state)
             popped = next_present(popped, CALLS); /* only those that left are left */
         }
     }
-    redis_line_free(&line);
+    redis_send_queue_free(&line);
 }
 
 int main(void)

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "store/redis/jitter.h"
 #include "store/redis/denial_cache.h"
+#include "store/redis/jitter.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
@@ -16,7 +16,7 @@
 
 /* Check i stands on a gcra of one per (i + 1) seconds; a cell of its own. */
 struct rig {
-    struct redis_memo *memo;
+    struct redis_denial_cache *denials;
     struct weir_limit limits[WEIR_CHECKS_MAX];
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_outcome outcomes[WEIR_CHECKS_MAX];
@@ -29,7 +29,8 @@ static int set_up(void **state)
 
     memset(&rig, 0, sizeof rig);
     assert_int_equal(
-        redis_memo_open(&rig.memo, &(struct redis_memo_options){.records = 64, .secret = {1, 2}}),
+        redis_denial_cache_open(
+            &rig.denials, &(struct redis_denial_cache_options){.records = 64, .secret = {1, 2}}),
         0);
     rig.decision = (struct weir_decision){.checks = rig.checks, .outcomes = rig.outcomes};
     for (uint16_t i = 0; i < WEIR_CHECKS_MAX; i++) {
@@ -46,7 +47,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    redis_memo_close(((struct rig *)*state)->memo);
+    redis_denial_cache_close(((struct rig *)*state)->denials);
     return 0;
 }
 
@@ -65,14 +66,14 @@ static void deny(struct rig *rig, uint16_t count)
 
 static void keep(struct rig *rig, uint64_t sent_ns, uint64_t now_ns)
 {
-    redis_memo_keep(rig->memo, &rig->decision, sent_ns, now_ns);
+    redis_denial_cache_keep(rig->denials, &rig->decision, sent_ns, now_ns);
     memset(rig->outcomes, 0xee, sizeof rig->outcomes);
     rig->decision.verdict = WEIR_PENDING;
 }
 
 static bool finds(struct rig *rig, uint64_t now_ns)
 {
-    return redis_memo_find(rig->memo, &rig->decision, now_ns);
+    return redis_denial_cache_find(rig->denials, &rig->decision, now_ns);
 }
 
 static void a_denial_is_found_with_the_time_since_taken_off(void **state)
@@ -241,12 +242,12 @@ static void what_is_given_back_is_forgotten(void **state)
 
     deny(rig, 2);
     keep(rig, LOCAL, LOCAL);
-    redis_memo_forget(rig->memo, &refund);
+    redis_denial_cache_forget(rig->denials, &refund);
     assert_false(finds(rig, LOCAL));
     deny(rig, 2);
     keep(rig, LOCAL, LOCAL);
     one.hash[0]++;
-    redis_memo_forget(rig->memo, &refund);
+    redis_denial_cache_forget(rig->denials, &refund);
     assert_true(finds(rig, LOCAL));
 }
 
@@ -255,11 +256,12 @@ static void the_time_can_be_set_lower_but_not_higher(void **state)
     struct rig *rig = *state;
 
     for (int i = 0; i < 2; i++) {
-        redis_memo_close(rig->memo);
-        assert_int_equal(redis_memo_open(&rig->memo,
-                                         &(struct redis_memo_options){
-                                             .records = 1, .longest_ns = i == 0 ? MS : SECOND}),
-                         0);
+        redis_denial_cache_close(rig->denials);
+        assert_int_equal(
+            redis_denial_cache_open(&rig->denials,
+                                    &(struct redis_denial_cache_options){
+                                        .records = 1, .longest_ns = i == 0 ? MS : SECOND}),
+            0);
         deny(rig, WEIR_CHECKS_MAX);
         keep(rig, LOCAL, LOCAL);
         assert_true(finds(rig, LOCAL + MS - 1));

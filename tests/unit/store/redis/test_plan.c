@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "fake_store.h"
-#include "store/redis/jitter.h"
 #include "store/redis/call_plan.h"
+#include "store/redis/jitter.h"
 
 #define SECOND UINT64_C(1000000000)
 #define START (UINT64_C(1700000000) * SECOND)

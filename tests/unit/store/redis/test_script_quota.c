@@ -3,8 +3,8 @@
  * numbers that change under way, clocks that differ and go back. */
 #include "script_rig.h"
 
-#include "store/redis/share/share.h"
 #include "store/redis/script/key.h"
+#include "store/redis/share/share.h"
 #include "table/table.h"
 
 #define PERIODS 300
