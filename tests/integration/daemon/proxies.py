@@ -2,6 +2,7 @@
 application behind them."""
 
 import http.server
+import re
 import socket
 import subprocess
 import threading
@@ -97,9 +98,15 @@ def replaced(text, *pairs):
     return text
 
 
+# The snippets let a request through when weir has not answered within a fifth of a second, which a
+# machine that is busy with something else may need.
+PATIENCE_S = 30
+
+
 def nginx(folder, weir_address, app_address, snippet="nginx/weir.conf"):
     port = free_port()
-    text = replaced((DEPLOY / snippet).read_text(encoding="utf-8"),
+    text = (DEPLOY / snippet).read_text(encoding="utf-8")
+    text = replaced(re.sub(r"(_timeout) \d+ms;", rf"\1 {PATIENCE_S}s;", text),
                     ("127.0.0.1:8080", weir_address), ("127.0.0.1:3000", app_address),
                     ("listen 80;", f"listen 127.0.0.1:{port};"))
     (folder / "weir.conf").write_text(text, encoding="utf-8")
@@ -117,8 +124,12 @@ def nginx(folder, weir_address, app_address, snippet="nginx/weir.conf"):
 
 def haproxy(folder, weir_address, app_address):
     port = free_port()
+    script = folder / "weir.lua"
+    script.write_text(replaced((DEPLOY / "haproxy" / "weir.lua").read_text(encoding="utf-8"),
+                               ("timeout = 200,", f"timeout = {PATIENCE_S * 1000},")),
+                      encoding="utf-8")
     text = replaced((DEPLOY / "haproxy" / "haproxy.cfg").read_text(encoding="utf-8"),
-                    ("/etc/haproxy/weir.lua", str(DEPLOY / "haproxy" / "weir.lua")),
+                    ("/etc/haproxy/weir.lua", str(script)),
                     ("127.0.0.1:8080", weir_address), ("127.0.0.1:3000", app_address),
                     ("bind :80", f"bind 127.0.0.1:{port}"))
     conf = folder / "haproxy.cfg"
