@@ -58,9 +58,8 @@ static FILE *create(const char *name)
     char path[128];
     path_of(name, path);
     FILE *file = fopen(path, "w");
-    if (file == NULL) {
+    if (file == NULL)
         die(path);
-    }
     return file;
 }
 
@@ -68,9 +67,8 @@ static void write_rules(void)
 {
     FILE *file = create("weir.yaml");
     fputs(rules_text, file);
-    if (fclose(file) != 0) {
+    if (fclose(file) != 0)
         die("weir.yaml");
-    }
 }
 
 static int key_text(uint32_t number, char text[32])
@@ -84,17 +82,15 @@ static void write_digest(FILE *file, uint32_t number)
     uint8_t digest[WEIR_DIGEST_BYTES];
     int size = key_text(number, text);
     rules_sha256((struct weir_bytes){text, (size_t)size}, digest);
-    for (int i = 0; i < WEIR_DIGEST_BYTES; i++) {
+    for (int i = 0; i < WEIR_DIGEST_BYTES; i++)
         fprintf(file, "%02x", digest[i]);
-    }
 }
 
 static void write_keys(int side)
 {
     FILE *file = create("keys.yaml");
-    if (side == YAML) {
+    if (side == YAML)
         fputs("---\n", file);
-    }
     for (uint32_t i = 0; i < KEYS; i++) {
         write_digest(file, i);
         fprintf(file, ": { user: user%07u, org: org%05u, plan: %s", i, i % ORGS,
@@ -106,9 +102,8 @@ static void write_keys(int side)
         }
         fputs(" }\n", file);
     }
-    if (fclose(file) != 0) {
+    if (fclose(file) != 0)
         die("keys.yaml");
-    }
 }
 
 /* Bytes in memory now, and at most so far, of this process. */
@@ -117,14 +112,11 @@ static double resident(const char *field)
     char line[256];
     unsigned long kilobytes = 0;
     FILE *file = fopen("/proc/self/status", "r");
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        if (strncmp(line, field, strlen(field)) == 0) {
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+        if (strncmp(line, field, strlen(field)) == 0)
             kilobytes = strtoul(line + strlen(field), NULL, 10);
-        }
-    }
-    if (file != NULL) {
+    if (file != NULL)
         fclose(file);
-    }
     return (double)kilobytes * 1024;
 }
 
@@ -194,9 +186,8 @@ static double time_checks(const struct weir_rules *rules)
     int attribute = weir_rules_header(rules, "x-api-key", 9);
     weir_request_clear(&request, weir_rules_attribute_count(rules));
     for (int round = 0; round < ROUNDS; round++) {
-        for (int i = 0; i < LOOKUPS; i++) {
+        for (int i = 0; i < LOOKUPS; i++)
             sizes[i] = key_text(draw(), texts[i]);
-        }
         double begin = seconds(CLOCK_THREAD_CPUTIME_ID);
         for (int i = 0; i < LOOKUPS; i++) {
             request.values[attribute] = (struct weir_bytes){texts[i], (size_t)sizes[i]};
@@ -235,11 +226,9 @@ static void run(int side)
 
 static bool wanted(const char *name, int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(name, argv[i]) == 0) {
+    for (int i = 1; i < argc; i++)
+        if (strcmp(name, argv[i]) == 0)
             return true;
-        }
-    }
     return argc == 1;
 }
 
@@ -253,17 +242,15 @@ static void fork_and_wait(void (*work)(int), int side)
         work(side);
         exit(EXIT_SUCCESS);
     }
-    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) {
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
         die(names[side]);
-    }
 }
 
 int main(int argc, char **argv)
 {
     char path[128];
-    if (mkdtemp(folder) == NULL) {
+    if (mkdtemp(folder) == NULL)
         die(folder);
-    }
     write_rules();
     for (int side = 0; side < SIDES; side++) {
         if (wanted(names[side], argc, argv)) {

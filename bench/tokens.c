@@ -54,9 +54,8 @@ static void measure(const char *name, size_t size, int calls, step call, void *c
     double ns[ROUNDS];
     for (int round = 0; round < ROUNDS; round++) {
         double began = cpu_ns();
-        for (int i = 0; i < calls; i++) {
+        for (int i = 0; i < calls; i++)
             call(context);
-        }
         ns[round] = (cpu_ns() - began) / calls;
     }
     qsort(ns, ROUNDS, sizeof(ns[0]), compare);
@@ -77,9 +76,8 @@ static void verify(void *context)
 {
     static struct rules_claims claims;
     const struct call *call = context;
-    if (rules_jwt_verify(rules->jwt, call->token, NOW_NS, &claims) != call->expected) {
+    if (rules_jwt_verify(rules->jwt, call->token, NOW_NS, &claims) != call->expected)
         die("not what was expected");
-    }
 }
 
 static void know(void *context)
@@ -87,9 +85,8 @@ static void know(void *context)
     static struct rules_claims claims;
     const struct call *call = context;
     enum weir_token result = rules_tokens_verify(tokens, rules->jwt, call->token, NOW_NS, &claims);
-    if (result != call->expected && result != WEIR_TOKEN_VALID) { /* which it is once */
+    if (result != call->expected && result != WEIR_TOKEN_VALID) /* which it is once */
         die("not known");
-    }
 }
 
 struct ask {
@@ -103,18 +100,16 @@ static void check(void *context)
     static struct weir_check checks[WEIR_CHECKS_MAX];
     static const uint64_t secret[2] = {1, 2};
     struct ask *ask = context;
-    if (weir_rules_checks(ask->rules, &ask->request, secret, &scratch, checks, NULL, NULL) != 1) {
+    if (weir_rules_checks(ask->rules, &ask->request, secret, &scratch, checks, NULL, NULL) != 1)
         die("not one check");
-    }
 }
 
 static struct weir_rules *parse(const char *folder, const char *text)
 {
     struct weir_rules *parsed;
     struct weir_problems problems = {0};
-    if (weir_rules_parse(&parsed, "bench", folder, text, strlen(text), &problems) < 0) {
+    if (weir_rules_parse(&parsed, "bench", folder, text, strlen(text), &problems) < 0)
         die(problems.count > 0 ? problems.list[0].message : "rules");
-    }
     return parsed;
 }
 
@@ -123,14 +118,12 @@ static void open_rules(void)
     char folder[] = "/tmp/bench-tokens-XXXXXX", path[64], set[TOKEN_SET_MAX];
     token_maker_open(&maker);
     token_maker_set(&maker, 1, set);
-    if (mkdtemp(folder) == NULL) {
+    if (mkdtemp(folder) == NULL)
         die(folder);
-    }
     snprintf(path, sizeof(path), "%s/set.json", folder);
     FILE *file = fopen(path, "w");
-    if (file == NULL || fputs(set, file) < 0 || fclose(file) != 0) {
+    if (file == NULL || fputs(set, file) < 0 || fclose(file) != 0)
         die(path);
-    }
     rules = parse(folder, "jwt: {keys: set.json, audience: api}\n"
                           "limits: [{name: a, key: [jwt.sub], rate: 1/s}]\n");
     plain = parse(folder, "limits: [{name: a, key: [header.x-user], rate: 1/s}]\n");
@@ -166,9 +159,8 @@ int main(void)
     static char token[3][TOKEN_TEXT_MAX], bad[TOKEN_TEXT_MAX];
     char name[32], claims[512];
     open_rules();
-    if (weir_tokens_open(&tokens, &counters) < 0) {
+    if (weir_tokens_open(&tokens, &counters) < 0)
         die("out of memory");
-    }
     snprintf(claims, sizeof(claims), CLAIMS, "1700000060");
     for (int i = TOKEN_RS256; i <= TOKEN_HS256; i++) {
         token_of(&maker, i, claims, token[i]);

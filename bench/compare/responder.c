@@ -128,12 +128,11 @@ static void epoll_run(int listener)
         die("epoll");
     for (;;) {
         int count = epoll_wait(epoll, events, EVENTS_MAX, -1);
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < count; i++)
             if (events[i].data.ptr == NULL)
                 epoll_accept(epoll, listener);
             else
                 epoll_serve(events[i].data.ptr);
-        }
     }
 }
 

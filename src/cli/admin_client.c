@@ -112,10 +112,9 @@ static char *text(const json_t *object, const char *field)
 {
     const char *value = json_string_value(json_object_get(object, field));
     char *copy = strdup(value != NULL ? value : "");
-    for (char *at = copy; at != NULL && *at != '\0'; at++) {
+    for (char *at = copy; at != NULL && *at != '\0'; at++)
         if (*at < 0x20 || *at > 0x7e)
             *at = '?';
-    }
     return copy;
 }
 
@@ -273,10 +272,9 @@ int admin_client_ask(struct admin_client *client, uint64_t keys, struct admin_an
     if (object != NULL)
         error = read_limits(json_object_get(object, "limits"), answer);
     json_decref(object);
-    for (size_t i = 0; i < answer->limit_count && keys > 0 && error == 0; i++) {
+    for (size_t i = 0; i < answer->limit_count && keys > 0 && error == 0; i++)
         if (answer->limits[i].denied > 0)
             error = fetch_keys(client, answer->limits[i].name, keys, answer, reason);
-    }
     if (answer->key_count > 1)
         qsort(answer->keys, answer->key_count, sizeof *answer->keys, by_denials);
     if (error == WEIR_ERR_MEMORY)

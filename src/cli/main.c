@@ -49,10 +49,9 @@ static const char *base_name(const char *path)
  * before. */
 static void keep_standard_files(void)
 {
-    for (int fd = 0; fd <= 2; fd++) {
+    for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0)
             exit(EXIT_FAILURE); /* and nowhere to say so */
-    }
 }
 
 /* Of a command line that begins with the command's name: getopt puts what stands there before its
@@ -67,10 +66,9 @@ static int run(const struct weir_command *command, int argc, char **argv)
 int main(int argc, char **argv)
 {
     keep_standard_files();
-    for (size_t i = 0; argc > 0 && i < sizeof other_names / sizeof *other_names; i++) {
+    for (size_t i = 0; argc > 0 && i < sizeof other_names / sizeof *other_names; i++)
         if (!strcmp(base_name(argv[0]), other_names[i].name))
             return run(&other_names[i], argc, argv);
-    }
     if (argc < 2) {
         print_usage(stderr);
         return WEIR_EXIT_USAGE;
@@ -82,9 +80,8 @@ int main(int argc, char **argv)
     }
     if (!strcmp(name, "--version") || !strcmp(name, "-V"))
         name = "version";
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         if (!strcmp(name, commands[i].name))
             return run(&commands[i], argc - 1, argv + 1);
-    }
     return cli_usage_error(NULL, "unknown command '%s'", name);
 }

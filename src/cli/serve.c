@@ -128,9 +128,8 @@ int weir_command_serve(int argc, char **argv)
     struct weir_server_options options = {0};
     int option;
     while ((option = getopt_long(argc, argv, "c:h", long_options, NULL)) != -1) {
-        if (option == 'h') {
+        if (option == 'h')
             return cli_help(help);
-        }
         int status = take_option(option, optarg, &options);
         if (status)
             return status;

@@ -58,10 +58,9 @@ struct top_options {
 /* The limit of this name a moment ago; NULL when it is new. */
 static const struct admin_limit *find_before(const struct admin_answer *before, const char *name)
 {
-    for (size_t i = 0; i < before->limit_count; i++) {
+    for (size_t i = 0; i < before->limit_count; i++)
         if (strcmp(before->limits[i].name, name) == 0)
             return &before->limits[i];
-    }
     return NULL;
 }
 

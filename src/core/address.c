@@ -18,9 +18,8 @@ static size_t decimal_read(const char *text, size_t size, unsigned max, unsigned
     unsigned n = 0;
     while (i < size && text[i] >= '0' && text[i] <= '9') {
         n = n * 10 + (unsigned)(text[i] - '0');
-        if (n > max || (i == 1 && text[0] == '0')) {
+        if (n > max || (i == 1 && text[0] == '0'))
             return 0;
-        }
         i++;
     }
     *value = n;
@@ -33,15 +32,13 @@ static bool ipv4_parse(uint8_t bytes[4], const char *text, size_t size)
     for (int part = 0; part < 4; part++) {
         unsigned value;
         if (part > 0) {
-            if (at == size || text[at] != '.') {
+            if (at == size || text[at] != '.')
                 return false;
-            }
             at++;
         }
         size_t digits = decimal_read(text + at, size - at, 255, &value);
-        if (digits == 0) {
+        if (digits == 0)
             return false;
-        }
         bytes[part] = (uint8_t)value;
         at += digits;
     }
@@ -54,9 +51,8 @@ static size_t group_read(const char *text, size_t size, unsigned *value)
     size_t i = 0;
     unsigned n = 0;
     while (i < size && weir_hex_value(text[i]) >= 0) {
-        if (i == 4) {
+        if (i == 4)
             return 0;
-        }
         n = n << 4 | (unsigned)weir_hex_value(text[i]);
         i++;
     }
@@ -77,39 +73,32 @@ static bool ipv6_parse(uint8_t bytes[16], const char *text, size_t size)
     while (at < size) {
         unsigned value;
         size_t digits = group_read(text + at, size - at, &value);
-        if (digits == 0 || filled == 16) {
+        if (digits == 0 || filled == 16)
             return false;
-        }
         if (at + digits < size && text[at + digits] == '.') {
-            if (filled > 12 || !ipv4_parse(bytes + filled, text + at, size - at)) {
+            if (filled > 12 || !ipv4_parse(bytes + filled, text + at, size - at))
                 return false;
-            }
             filled += 4;
             break;
         }
         bytes[filled++] = (uint8_t)(value >> 8);
         bytes[filled++] = (uint8_t)value;
         at += digits;
-        if (at == size) {
+        if (at == size)
             break;
-        }
-        if (text[at] != ':' || ++at == size) {
+        if (text[at] != ':' || ++at == size)
             return false;
-        }
         if (text[at] == ':') {
-            if (gap != SIZE_MAX) {
+            if (gap != SIZE_MAX)
                 return false;
-            }
             gap = filled;
             at++;
         }
     }
-    if (gap == SIZE_MAX) {
+    if (gap == SIZE_MAX)
         return filled == 16;
-    }
-    if (filled > 14) {
+    if (filled > 14)
         return false;
-    }
     memmove(bytes + 16 - (filled - gap), bytes + gap, filled - gap);
     memset(bytes + gap, 0, 16 - filled);
     return true;
@@ -118,9 +107,8 @@ static bool ipv6_parse(uint8_t bytes[16], const char *text, size_t size)
 static bool contains(const char *text, size_t size, char wanted)
 {
     size_t i = 0;
-    while (i < size && text[i] != wanted) {
+    while (i < size && text[i] != wanted)
         i++;
-    }
     return i < size;
 }
 
@@ -128,14 +116,12 @@ static bool contains(const char *text, size_t size, char wanted)
 static int address_parse_unfolded(struct weir_address *address, const char *text, size_t size)
 {
     struct weir_address parsed = {0};
-    if (size < WEIR_ADDRESS_TEXT_MAX && contains(text, size, ':')) {
+    if (size < WEIR_ADDRESS_TEXT_MAX && contains(text, size, ':'))
         parsed.family = ipv6_parse(parsed.bytes, text, size) ? 6 : 0;
-    } else if (ipv4_parse(parsed.bytes, text, size)) {
+    else if (ipv4_parse(parsed.bytes, text, size))
         parsed.family = 4;
-    }
-    if (parsed.family == 0) {
+    if (parsed.family == 0)
         return WEIR_ERR_SYNTAX;
-    }
     *address = parsed;
     return 0;
 }
@@ -143,9 +129,8 @@ static int address_parse_unfolded(struct weir_address *address, const char *text
 int weir_address_parse(struct weir_address *address, const char *text, size_t size)
 {
     int err = address_parse_unfolded(address, text, size);
-    if (err == 0) {
+    if (err == 0)
         weir_address_fold(address);
-    }
     return err;
 }
 
@@ -170,25 +155,21 @@ int weir_cidr_parse(struct weir_cidr *cidr, const char *text, size_t size)
     size_t length = 0;
     unsigned bits;
 
-    while (length < size && text[length] != '/') {
+    while (length < size && text[length] != '/')
         length++;
-    }
-    if (address_parse_unfolded(&address, text, length) < 0) {
+    if (address_parse_unfolded(&address, text, length) < 0)
         return WEIR_ERR_SYNTAX;
-    }
     unsigned all = address.family == 4 ? 32 : 128;
     bits = all;
     if (length < size) {
         size_t digits = decimal_read(text + length + 1, size - length - 1, all, &bits);
-        if (digits == 0 || length + 1 + digits != size) {
+        if (digits == 0 || length + 1 + digits != size)
             return WEIR_ERR_SYNTAX;
-        }
     }
     struct weir_address masked = address;
     weir_address_mask(&masked, (uint8_t)bits);
-    if (memcmp(&masked, &address, sizeof address) != 0) {
+    if (memcmp(&masked, &address, sizeof address) != 0)
         return WEIR_ERR_SYNTAX;
-    }
     /* A mapped address with all host bits zero has a prefix of 96 bits or more. */
     if (address_is_mapped(&address)) {
         bits -= MAPPED_BITS;
@@ -201,14 +182,12 @@ int weir_cidr_parse(struct weir_cidr *cidr, const char *text, size_t size)
 
 bool weir_cidr_contains(const struct weir_cidr *cidr, const struct weir_address *address)
 {
-    if (cidr->address.family != address->family || address->family == 0) {
+    if (cidr->address.family != address->family || address->family == 0)
         return false;
-    }
     size_t whole = cidr->bits / 8;
     unsigned rest = cidr->bits % 8;
-    if (memcmp(cidr->address.bytes, address->bytes, whole) != 0) {
+    if (memcmp(cidr->address.bytes, address->bytes, whole) != 0)
         return false;
-    }
     return rest == 0 || (cidr->address.bytes[whole] ^ address->bytes[whole]) >> (8 - rest) == 0;
 }
 
@@ -216,9 +195,8 @@ void weir_address_mask(struct weir_address *address, uint8_t bits)
 {
     size_t whole = bits / 8;
     unsigned rest = bits % 8;
-    if (whole >= sizeof address->bytes) {
+    if (whole >= sizeof address->bytes)
         return;
-    }
     if (rest != 0) {
         address->bytes[whole] &= (uint8_t)(0xff00 >> rest);
         whole++;
@@ -230,15 +208,12 @@ static char *ipv4_format(const uint8_t bytes[4], char *out)
 {
     for (int part = 0; part < 4; part++) {
         unsigned value = bytes[part];
-        if (part > 0) {
+        if (part > 0)
             *out++ = '.';
-        }
-        if (value >= 100) {
+        if (value >= 100)
             *out++ = (char)('0' + value / 100);
-        }
-        if (value >= 10) {
+        if (value >= 10)
             *out++ = (char)('0' + value / 10 % 10);
-        }
         *out++ = (char)('0' + value % 10);
     }
     return out;
@@ -250,9 +225,8 @@ static char *group_format(unsigned value, char *out)
     for (int shift = 12; shift >= 0; shift -= 4) {
         unsigned digit = value >> shift & 15;
         started = started || digit != 0 || shift == 0;
-        if (started) {
+        if (started)
             *out++ = weir_hex_digit(digit);
-        }
     }
     return out;
 }
@@ -263,9 +237,8 @@ static char *ipv6_format(const uint8_t bytes[16], int groups, char *out)
     unsigned value[GROUPS];
     int best = -1, best_length = 1;
 
-    for (int i = 0; i < GROUPS; i++) {
+    for (int i = 0; i < GROUPS; i++)
         value[i] = (unsigned)bytes[2 * i] << 8 | bytes[2 * i + 1];
-    }
     for (int i = 0, length = 0; i < groups; i++) {
         length = value[i] == 0 ? length + 1 : 0;
         if (length > best_length) {
@@ -279,9 +252,8 @@ static char *ipv6_format(const uint8_t bytes[16], int groups, char *out)
             *out++ = ':';
             i += best_length - 1;
         } else {
-            if (i > 0 && out[-1] != ':') {
+            if (i > 0 && out[-1] != ':')
                 *out++ = ':';
-            }
             out = group_format(value[i], out);
         }
     }

@@ -129,13 +129,12 @@ static int limit_check_segments(const struct weir_limit_spec *spec, struct weir_
 
     uint32_t nearest = 0;
 
-    for (uint32_t off = 1; nearest == 0; off++) { /* ends at 1, which divides every window */
+    for (uint32_t off = 1; nearest == 0; off++) /* ends at 1, which divides every window */
         if (off < spec->segments && spec->window_ns % (spec->segments - off) == 0)
             nearest = spec->segments - off;
         else if (spec->segments + off <= WEIR_SEGMENTS_MAX &&
                  spec->window_ns % (spec->segments + off) == 0)
             nearest = spec->segments + off;
-    }
     reason_text(reason, "segments is ");
     reason_number(reason, spec->segments);
     reason_text(reason, ", which does not divide the window of ");

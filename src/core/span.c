@@ -143,14 +143,13 @@ void weir_span_resize(const struct weir_span_source *source, const struct weir_l
     for (uint32_t i = 0; i < whole; i++)
         out[i] = 0;
     source = span_source(source, to);
-    if (to->spec.algorithm == WEIR_SLIDING_LOG) {
+    if (to->spec.algorithm == WEIR_SLIDING_LOG)
         log_resize(source != NULL ? source : &fresh, to, out, words);
-    } else if (to->spec.algorithm == WEIR_CONCURRENCY) {
+    else if (to->spec.algorithm == WEIR_CONCURRENCY)
         expiry_list_resize(source != NULL ? source : &fresh, to, out, words);
-    } else if (source != NULL) { /* only N differs: the counters stay */
+    else if (source != NULL) /* only N differs: the counters stay */
         for (uint32_t i = 0; i < to->span_words; i++)
             out[i] = source->span[i];
-    }
 }
 
 void weir_span_convert(const struct weir_limit *from, const uint64_t *span,

@@ -17,10 +17,9 @@ struct span_change {
 static inline uint64_t span_read(const struct span_change *change, uint32_t word)
 {
     if (change->edits != NULL) {
-        for (uint32_t i = 0; i < change->edits->count; i++) {
+        for (uint32_t i = 0; i < change->edits->count; i++)
             if (change->edits->word[i] == word)
                 return change->edits->value[i];
-        }
     }
     return change->span[word];
 }

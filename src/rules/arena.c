@@ -16,17 +16,15 @@ struct rules_arena_block {
 
 void *rules_arena_alloc(struct rules_arena *arena, size_t size)
 {
-    if (size > SIZE_MAX / 2) {
+    if (size > SIZE_MAX / 2)
         return NULL;
-    }
     size_t rounded = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     struct rules_arena_block *block = arena->last;
     if (block == NULL || block->size - block->used < rounded) {
         size_t room = rounded > ARENA_BLOCK_BYTES ? rounded : ARENA_BLOCK_BYTES;
         block = malloc(sizeof(*block) + room);
-        if (block == NULL) {
+        if (block == NULL)
             return NULL;
-        }
         block->before = arena->last;
         block->used = 0;
         block->size = room;
@@ -40,9 +38,8 @@ void *rules_arena_alloc(struct rules_arena *arena, size_t size)
 char *rules_arena_copy(struct rules_arena *arena, const char *text, size_t size)
 {
     char *copy = rules_arena_alloc(arena, size + 1);
-    if (copy != NULL && size > 0) {
+    if (copy != NULL && size > 0)
         memcpy(copy, text, size);
-    }
     return copy;
 }
 

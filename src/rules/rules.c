@@ -22,9 +22,8 @@ void weir_rules_unref(struct weir_rules *rules)
 {
     /* Release what this holder did, acquire what all others did, before anything is freed. */
     if (rules == NULL ||
-        atomic_fetch_sub_explicit(&rules->references, 1, memory_order_acq_rel) != 1) {
+        atomic_fetch_sub_explicit(&rules->references, 1, memory_order_acq_rel) != 1)
         return;
-    }
     rules_string_map_free(&rules->rule_names);
     rules_string_map_free(&rules->attributes);
     rules_string_map_free(&rules->plans);
@@ -52,9 +51,8 @@ static int prepare_rates(struct rules_rates *rates, const char *name, weir_rules
                          void *context)
 {
     int err = 0;
-    for (uint8_t i = 0; err == 0 && i < rates->count; i++) {
+    for (uint8_t i = 0; err == 0 && i < rates->count; i++)
         err = prepare(context, &rates->limits[i], name);
-    }
     return err;
 }
 
@@ -63,9 +61,8 @@ static int prepare_caps(const struct weir_rules *rules, const struct rules_rule 
 {
     struct rules_refund *refund = rule->refund;
     int err = prepare_rates(&refund->caps, rule->name, prepare, context);
-    for (uint32_t p = 0; err == 0 && refund->plans != NULL && p < rules->plan_count; p++) {
+    for (uint32_t p = 0; err == 0 && refund->plans != NULL && p < rules->plan_count; p++)
         err = prepare_rates(&refund->plans[p], rule->name, prepare, context);
-    }
     return err;
 }
 
@@ -74,9 +71,8 @@ static int prepare_lender(const struct weir_rules *rules, const struct rules_rul
 {
     struct rules_rates rates = lender->rates;
     int err = prepare_rates(&rates, lender->name, prepare, context);
-    for (uint32_t p = 0; err == 0 && lender->plans != NULL && p < rules->plan_count; p++) {
+    for (uint32_t p = 0; err == 0 && lender->plans != NULL && p < rules->plan_count; p++)
         err = prepare_rates(&lender->plans[p], lender->name, prepare, context);
-    }
     return err;
 }
 
@@ -97,33 +93,25 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
     for (uint32_t i = 0; i < rules->rule_count; i++) {
         struct rules_rule *rule = &rules->rules[i];
         int err = prepare_rates(&rule->rates, rule->name, prepare, context);
-        for (uint32_t p = 0; err == 0 && rule->plans != NULL && p < rules->plan_count; p++) {
+        for (uint32_t p = 0; err == 0 && rule->plans != NULL && p < rules->plan_count; p++)
             err = prepare_rates(&rule->plans[p], rule->name, prepare, context);
-        }
-        if (err == 0 && rule->refund != NULL) {
+        if (err == 0 && rule->refund != NULL)
             err = prepare_caps(rules, rule, prepare, context);
-        }
-        if (err == 0) {
+        if (err == 0)
             err = prepare_rates(&rule->candidate, rule->name, prepare, context);
-        }
-        if (err == 0 && rule->lends != NULL) {
+        if (err == 0 && rule->lends != NULL)
             err = prepare_lender(rules, &rule->lends->lender, prepare, context);
-        }
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
     int err = prepare_overrides(rules, prepare, context);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     err = prepare(context, &rules->once, "idempotency");
-    if (err == 0) {
+    if (err == 0)
         err = prepare(context, &rules->settled, "reservations");
-    }
-    for (int i = 0; i < RULES_WARNED && rules->warns && err == 0; i++) {
+    for (int i = 0; i < RULES_WARNED && rules->warns && err == 0; i++)
         err = prepare(context, &rules->warned[i], "warn_at");
-    }
     return err;
 }
 
@@ -140,9 +128,8 @@ int weir_rules_header(const struct weir_rules *rules, const char *name, size_t s
     static const char header[] = "header.";
     enum { PREFIX = sizeof(header) - 1 };
     char full[PREFIX + RULES_ATTRIBUTE_NAME_MAX];
-    if (size > RULES_ATTRIBUTE_NAME_MAX) {
+    if (size > RULES_ATTRIBUTE_NAME_MAX)
         return -1;
-    }
     memcpy(full, header, PREFIX);
     for (size_t i = 0; i < size; i++) {
         bool upper = name[i] >= 'A' && name[i] <= 'Z';

@@ -32,17 +32,13 @@ uint32_t rules_kind_hash(const struct weir_limit_spec *spec)
 struct rules_rates rules_states_reference(const struct weir_rules *rules,
                                           const struct rules_rule *rule)
 {
-    if (rule->plans == NULL) {
+    if (rule->plans == NULL)
         return rule->rates;
-    }
-    if (rules->default_plan != RULES_NONE && rule->plans[rules->default_plan].count > 0) {
+    if (rules->default_plan != RULES_NONE && rule->plans[rules->default_plan].count > 0)
         return rule->plans[rules->default_plan];
-    }
-    for (uint32_t p = 0; p < rules->plan_count; p++) {
-        if (rule->plans[p].count > 0) {
+    for (uint32_t p = 0; p < rules->plan_count; p++)
+        if (rule->plans[p].count > 0)
             return rule->plans[p];
-        }
-    }
     return (struct rules_rates){NULL, 0, NULL};
 }
 
@@ -54,9 +50,8 @@ static uint32_t find_state(const struct rules_rates *reference, const struct wei
     for (uint32_t i = 0; i < reference->count; i++) {
         const struct weir_limit *other = &reference->limits[i];
         bool fits = !same_window || other->spec.window_ns == limit->spec.window_ns;
-        if ((taken >> i & 1) == 0 && fits && weir_limit_converts(other, limit)) {
+        if ((taken >> i & 1) == 0 && fits && weir_limit_converts(other, limit))
             return i;
-        }
     }
     return WEIR_RATES_MAX;
 }
@@ -80,12 +75,10 @@ void rules_states_of(const struct rules_rates *reference, const struct weir_limi
     /* Buckets of one kind may be several: their order tells them apart. */
     for (uint32_t i = 0; i < count; i++) {
         uint32_t kind = rules_kind_hash(&limits[i].spec), before = 0;
-        for (uint32_t k = 0; k < i; k++) {
+        for (uint32_t k = 0; k < i; k++)
             before += (found >> k & 1) == 0 && rules_kind_hash(&limits[k].spec) == kind;
-        }
-        if ((found >> i & 1) == 0) {
+        if ((found >> i & 1) == 0)
             states[i] = STATE_BESIDE | (kind + before);
-        }
     }
 }
 

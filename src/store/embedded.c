@@ -57,12 +57,11 @@ static bool adopt(struct weir_table *spare, const struct weir_decision *decision
 static size_t submit_spare(struct weir_store *store, uint64_t now_ns,
                            struct weir_decision *const *decisions, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (adopt(embedded_of(store)->table, decisions[i]))
             weir_table_submit(embedded_of(store)->owner, now_ns, &decisions[i], 1);
         else
             decisions[i]->error = WEIR_ERR_RANGE;
-    }
     return 0;
 }
 

@@ -26,9 +26,8 @@ static inline char *weir_decimal_write(char *out, uint64_t value)
         memcpy(at, weir_decimal_pairs + value % 100 * 2, 2);
         value /= 100;
     }
-    if (value > 0) {
+    if (value > 0)
         *--at = (char)('0' + value);
-    }
     size_t size = (size_t)(digits + sizeof digits - at);
     memcpy(out, at, size);
     return out + size;

@@ -16,30 +16,24 @@ static inline size_t weir_utf8_size(const char *text, size_t size)
     uint8_t low = 0x80, high = 0xbf; /* of the second byte */
     size_t length;
 
-    if (first < 0x80) {
+    if (first < 0x80)
         return 1;
-    }
-    if (first < 0xc2 || first > 0xf4) {
+    if (first < 0xc2 || first > 0xf4)
         return 0;
-    }
     length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (first == 0xe0) {
+    if (first == 0xe0)
         low = 0xa0; /* shorter forms exist */
-    } else if (first == 0xed) {
+    else if (first == 0xed)
         high = 0x9f; /* surrogates */
-    } else if (first == 0xf0) {
+    else if (first == 0xf0)
         low = 0x90;
-    } else if (first == 0xf4) {
+    else if (first == 0xf4)
         high = 0x8f; /* above U+10FFFF */
-    }
-    if (length > size || second < low || second > high) {
+    if (length > size || second < low || second > high)
         return 0;
-    }
-    for (size_t i = 2; i < length; i++) {
-        if (((uint8_t)text[i] & 0xc0) != 0x80) {
+    for (size_t i = 2; i < length; i++)
+        if (((uint8_t)text[i] & 0xc0) != 0x80)
             return 0;
-        }
-    }
     return length;
 }
 
@@ -48,9 +42,8 @@ static inline bool weir_utf8_valid(const char *text, size_t size)
 {
     while (size > 0) {
         size_t step = weir_utf8_size(text, size);
-        if (step == 0) {
+        if (step == 0)
             return false;
-        }
         text += step;
         size -= step;
     }

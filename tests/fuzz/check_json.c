@@ -10,9 +10,8 @@
 
 static void string_check(const char *text, size_t size, struct weir_bytes string)
 {
-    if (string.data == NULL) {
+    if (string.data == NULL)
         return;
-    }
     REQUIRE(string.data >= text && string.size <= size && string.data + string.size <= text + size);
     for (size_t i = 0; i < string.size;) {
         size_t length = weir_utf8_size(string.data + i, string.size - i);

@@ -48,9 +48,8 @@ static void ask(struct weir_envoy *envoy, const struct weir_envoy_request *reque
         for (;;) {
             struct weir_decision decision = {.checks = checks, .outcomes = outcomes};
             first = weir_envoy_plan_fill(&plan, &decision, secret, 0);
-            if (first < 0) {
+            if (first < 0)
                 break;
-            }
             decide(&decision);
             weir_envoy_plan_take(&plan, first, &decision);
         }
@@ -76,20 +75,16 @@ static void ask_words(struct weir_envoy *envoy, const char *text, size_t size)
     uint32_t count = 0;
     for (size_t at = 0; at < size && count < WORDS_MAX;) {
         size_t end = at;
-        while (end < size && strchr(" \t\r\n:{}[],'\"-&*", text[end]) == NULL) {
+        while (end < size && strchr(" \t\r\n:{}[],'\"-&*", text[end]) == NULL)
             end++;
-        }
-        if (end > at) {
+        if (end > at)
             words[count++] = (struct weir_bytes){text + at, end - at};
-        }
         at = end + 1;
     }
-    if (count < 4) {
+    if (count < 4)
         return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         entries[i] = (struct weir_envoy_entry){words[i], words[(i + 2) % count]};
-    }
     for (uint32_t i = 0; i < count / 2; i++) {
         descriptors[i] = (struct weir_envoy_descriptor){
             .entries = entries + i,

@@ -30,9 +30,8 @@ static inline char *fuzz_copy(const uint8_t *data, size_t size)
 {
     char *copy = calloc(1, size > 0 ? size : 1);
     REQUIRE(copy != NULL);
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i++)
         copy[i] = (char)data[i];
-    }
     return copy;
 }
 

@@ -35,9 +35,8 @@ static char *connection_text(const uint8_t *data, size_t size, size_t first, siz
             memmove(buffer, buffer + taken, kept);
             memset(&parser, 0, sizeof parser);
         }
-        if (have == size) {
+        if (have == size)
             break;
-        }
     }
     if (taken < 0) {
         REQUIRE(parser.problem != NULL && parser.status >= 400);
@@ -66,8 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(bytewise);
     }
     free(whole);
-    if (size > 0) {
+    if (size > 0)
         weir_fuzz_split(data, size, data[size / 2] * size / 256);
-    }
     return 0;
 }

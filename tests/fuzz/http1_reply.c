@@ -38,9 +38,8 @@ static char *connection_text(const uint8_t *data, size_t size, size_t first, siz
             memmove(buffer, buffer + taken, kept);
             memset(&reader, 0, sizeof reader);
         }
-        if (have == size) {
+        if (have == size)
             break;
-        }
     }
     fprintf(out, "%ld\n", taken < 0 ? taken : 0);
     free(buffer);
@@ -66,8 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(bytewise);
     }
     free(whole);
-    if (size > 0) {
+    if (size > 0)
         weir_fuzz_split(data, size, data[size / 2] * size / 256);
-    }
     return 0;
 }

@@ -10,9 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     REQUIRE(key != NULL);
     long got = weir_idempotency_key_parse((struct weir_bytes){text, size}, key);
     REQUIRE(got == WEIR_ERR_SYNTAX || (got > 0 && got <= WEIR_IDEMPOTENCY_KEY_MAX));
-    for (long i = 0; i < got; i++) {
+    for (long i = 0; i < got; i++)
         REQUIRE(key[i] >= ' ' && key[i] <= '~');
-    }
     free(key);
     free(text);
     return 0;

@@ -11,9 +11,8 @@ static int is_text(const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i < size;) {
         size_t length = weir_utf8_size((const char *)data + i, size - i);
-        if (length == 0 || data[i] == '\0') {
+        if (length == 0 || data[i] == '\0')
             return 0;
-        }
         i += length;
     }
     return 1;

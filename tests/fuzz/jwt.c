@@ -41,9 +41,8 @@ static void open_settings(struct rules_jwt *jwt, struct rules_arena *arena)
     memset(jwt->algorithms, true, sizeof(jwt->algorithms));
     jwt->audiences[0] = (struct weir_bytes){"api", 3};
     jwt->audience_count = 1;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         jwt->claims[jwt->claim_count++] = (struct weir_bytes){names[i], strlen(names[i])};
-    }
     REQUIRE(rules_jwt_seal(jwt) == 0);
 }
 
@@ -53,9 +52,8 @@ static size_t sign(const uint8_t *data, size_t size, char token[TEXT_MAX])
     const uint8_t *end = memchr(data, '\n', size);
     unsigned char signature[EVP_MAX_MD_SIZE];
     unsigned signature_size = 0;
-    if (end == NULL || size > 3 * TEXT_MAX / 4 - 100) {
+    if (end == NULL || size > 3 * TEXT_MAX / 4 - 100)
         return 0;
-    }
     size_t used = weir_base64url_write(data, (size_t)(end - data), token);
     token[used++] = '.';
     used += weir_base64url_write(end + 1, size - (size_t)(end - data) - 1, token + used);
@@ -72,9 +70,8 @@ static void look(const struct rules_jwt *jwt, const struct rules_claims *claims)
     for (uint8_t i = 0; i < jwt->claim_count; i++) {
         const struct weir_bytes *value = &claims->values[i];
         total += value->size;
-        for (size_t at = 0; value->data != NULL && at < value->size; at++) {
+        for (size_t at = 0; value->data != NULL && at < value->size; at++)
             REQUIRE(value->data[at] != '\0');
-        }
     }
     REQUIRE(total <= RULES_PAYLOAD_MAX);
 }
@@ -104,23 +101,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         REQUIRE(weir_tokens_open(&tokens, &counters) == 0);
     }
     size_t text_size = is_signed ? sign(data + 1, size - 1, text) : size;
-    if (text_size == 0 || text_size > TEXT_MAX) {
+    if (text_size == 0 || text_size > TEXT_MAX)
         return 0;
-    }
     char *token = fuzz_copy(is_signed ? (const uint8_t *)text : data, text_size);
     enum weir_token result =
         rules_jwt_verify(&jwt, (struct weir_bytes){token, text_size}, NOW_NS, &first);
     REQUIRE(is_signed || result != WEIR_TOKEN_VALID);
-    if (result == WEIR_TOKEN_VALID) {
+    if (result == WEIR_TOKEN_VALID)
         look(&jwt, &first);
-    }
     for (int i = 0; i < 2; i++) {
         enum weir_token known = rules_tokens_verify(
             tokens, &jwt, (struct weir_bytes){token, text_size}, NOW_NS, &again);
         REQUIRE(known == result || (result == WEIR_TOKEN_VALID && known == WEIR_TOKEN_CACHED));
-        if (result == WEIR_TOKEN_VALID) {
+        if (result == WEIR_TOKEN_VALID)
             same(&jwt, &first, &again);
-        }
     }
     if (result == WEIR_TOKEN_VALID) { /* but not with a signature that is a bit off */
         token[0] ^= 1;

@@ -27,9 +27,8 @@ static void check_problems(const struct weir_problems *problems)
     for (uint32_t i = 0; i < problems->count; i++) {
         const struct weir_problem *problem = &problems->list[i];
         REQUIRE(problem->message != NULL && problem->message[0] != '\0');
-        for (const char *at = problem->message; *at != '\0'; at++) {
+        for (const char *at = problem->message; *at != '\0'; at++)
             REQUIRE((unsigned char)*at >= 0x20);
-        }
         REQUIRE(i == 0 || problems->list[i - 1].line <= problem->line);
     }
 }
@@ -69,9 +68,8 @@ static void check_override(const struct weir_rules *rules, const struct weir_ove
     for (uint32_t i = 0; i < own->count; i++) {
         REQUIRE(own->limits[i].spec.algorithm == rule->algorithm);
         REQUIRE(memcmp(own->limits[i].name, rule->name, rule->name_size) == 0);
-        for (uint32_t k = 0; k < i; k++) {
+        for (uint32_t k = 0; k < i; k++)
             REQUIRE(own->states[i] != own->states[k]);
-        }
     }
 }
 

@@ -17,9 +17,8 @@ static struct weir_path_pattern patterns[PATTERNS_MAX];
 static bool is_dot_segment(const char *rest, size_t size)
 {
     size_t dots = 0;
-    while (dots < size && rest[dots] == '.') {
+    while (dots < size && rest[dots] == '.')
         dots++;
-    }
     return (dots == 1 || dots == 2) && (dots == size || rest[dots] == '/');
 }
 
@@ -30,9 +29,8 @@ static void check_path(struct weir_bytes path, unsigned options)
     REQUIRE(weir_path_normalise(&again, path, options, path_room[1], WEIR_PATH_MAX, NULL) == 0);
     REQUIRE(again.size == path.size && memcmp(again.data, path.data, path.size) == 0);
     REQUIRE(path.size > 0 && path.size <= WEIR_PATH_MAX);
-    if (path.size == 1 && path.data[0] == '*') {
+    if (path.size == 1 && path.data[0] == '*')
         return;
-    }
     REQUIRE(path.data[0] == '/');
     for (size_t i = 0; i < path.size; i++) {
         unsigned char byte = (unsigned char)path.data[i];
@@ -87,9 +85,8 @@ static void check_patterns(struct weir_bytes path, unsigned options, const char 
     uint32_t matches = rules_path_trie_find(&trie, &segments, found, PATTERNS_MAX);
     for (uint32_t i = 0; i < count; i++) {
         bool in = false;
-        for (uint32_t m = 0; m < matches; m++) {
+        for (uint32_t m = 0; m < matches; m++)
             in = in || found[m] == numbers[i];
-        }
         REQUIRE(in == weir_path_pattern_match(&patterns[i], path));
     }
     rules_path_trie_free(&trie);
@@ -106,9 +103,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         REQUIRE(err == 0 || memcmp(reason.text, "path: ", 6) == 0);
         if (err == 0) {
             check_path(path, options);
-            if (end != NULL) {
+            if (end != NULL)
                 check_patterns(path, options, end + 1, size - raw.size - 1);
-            }
         }
     }
     check_host(raw);

@@ -20,17 +20,15 @@ void weir_fuzz_split(const uint8_t *data, size_t size, size_t at)
 {
     struct weir_address client, early_client;
     long taken = header_parse(data, size, &client), early = header_parse(data, at, &early_client);
-    if (early != 0) {
+    if (early != 0)
         REQUIRE(early == taken && memcmp(&client, &early_client, sizeof client) == 0);
-    } else {
+    else
         REQUIRE(taken <= 0 || (size_t)taken > at);
-    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    for (size_t at = 0; at <= size; at += 1 + size / 64) {
+    for (size_t at = 0; at <= size; at += 1 + size / 64)
         weir_fuzz_split(data, size, at);
-    }
     return 0;
 }

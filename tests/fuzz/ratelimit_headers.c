@@ -57,9 +57,8 @@ static void answer_take(struct weir_answer *answer, struct weir_limit *limits, s
         told->name = name_take(input);
         /* What is no number of rates in an answer of 32 checks is taken for none. */
         told->rate_count = (uint8_t)number_take(input, 1);
-        if (told->rate_count < 2 || rates + told->rate_count > WEIR_CHECKS_MAX) {
+        if (told->rate_count < 2 || rates + told->rate_count > WEIR_CHECKS_MAX)
             told->rate_count = 0;
-        }
         told->first_rate = (uint8_t)rates;
         for (unsigned j = 0; j < told->rate_count; j++) {
             answer->rates[rates++] =
@@ -78,9 +77,8 @@ static unsigned members(const char *fields, size_t size, const char *line)
     const char *name = line + 2, *at = fields + strlen(name);
     if (size == 0 || memcmp(fields, name, strlen(name)) != 0) {
         at = memmem(fields, size, line, strlen(line));
-        if (at == NULL) {
+        if (at == NULL)
             return 0;
-        }
         at += strlen(line);
     }
     const char *end = memmem(at, size - (size_t)(at - fields), "\r\n", 2);
@@ -102,9 +100,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned told = members(out, written, "\r\nRateLimit-Policy: ");
     REQUIRE(members(out, written, "\r\nX-RateLimit-Warning: ") <= told);
     unsigned policies = answer.count;
-    for (unsigned i = 0; i < answer.count; i++) {
+    for (unsigned i = 0; i < answer.count; i++)
         policies += answer.limits[i].rate_count;
-    }
     REQUIRE(told <= policies && told == members(out, written, "\r\nRateLimit: "));
     free(out);
     return 0;

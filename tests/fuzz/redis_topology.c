@@ -31,9 +31,8 @@ static void check_slots(const struct weir_resp_node *nodes, uint32_t count)
             uint16_t owner = topology->owners[slot];
             REQUIRE(owner == REDIS_NO_MASTER || owner < topology->count);
         }
-        for (uint16_t i = 0; i < topology->count; i++) {
+        for (uint16_t i = 0; i < topology->count; i++)
             check_host(&topology->masters[i]);
-        }
     }
     free(topology);
 }
@@ -44,13 +43,11 @@ static void check_others(const struct weir_resp_node *nodes, uint32_t count)
     struct weir_reason reason = {""};
     uint16_t slot;
 
-    if (redis_master_read(&host, &asked, nodes, count, &reason) == 0) {
+    if (redis_master_read(&host, &asked, nodes, count, &reason) == 0)
         check_host(&host);
-    }
     redis_epoch_read(nodes, count);
-    if (redis_role_read(nodes, count, &reason) != 0) {
+    if (redis_role_read(nodes, count, &reason) != 0)
         REQUIRE(reason.text[0] != '\0');
-    }
     if (nodes[0].type == WEIR_RESP_ERROR && nodes[0].text.size > 0) {
         enum redis_refusal refusal = redis_refusal_of(nodes[0].text);
         REQUIRE(refusal <= REDIS_REFUSAL_REPLICA);

@@ -37,11 +37,9 @@ static struct content file_read(const char *path)
 static void content_run(struct content content)
 {
     LLVMFuzzerTestOneInput(content.data, content.size);
-    if (weir_fuzz_split != NULL) {
-        for (size_t at = 0; at <= content.size; at++) {
+    if (weir_fuzz_split != NULL)
+        for (size_t at = 0; at <= content.size; at++)
             weir_fuzz_split(content.data, content.size, at);
-        }
-    }
 }
 
 static unsigned folder_run(const char *folder)
@@ -72,9 +70,8 @@ static unsigned folder_run(const char *folder)
 int main(int argc, char **argv)
 {
     unsigned files = 0;
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc; i++)
         files += folder_run(argv[i]);
-    }
     printf("%u inputs%s\n", files, weir_fuzz_split != NULL ? ", each split at every byte" : "");
     return files > 0 ? 0 : 1; /* an empty corpus proves nothing */
 }

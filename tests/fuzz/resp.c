@@ -15,9 +15,8 @@ static void request_print(FILE *out, const struct weir_resp_request *request, co
         struct weir_bytes arg = request->args[i];
         REQUIRE(arg.data == NULL || (arg.data >= data && arg.data + arg.size <= data + taken));
         fprintf(out, "%zu%s:", arg.size, arg.data == NULL ? " null" : "");
-        if (arg.size > 0) {
+        if (arg.size > 0)
             fwrite(arg.data, 1, arg.size, out);
-        }
         fputc('\n', out);
     }
 }
@@ -47,9 +46,8 @@ static char *connection_text(const uint8_t *data, size_t size, size_t first, siz
             kept -= (size_t)taken;
             memmove(buffer, buffer + taken, kept);
         }
-        if (have == size) {
+        if (have == size)
             break;
-        }
     }
     REQUIRE((taken < 0) == (parser.problem[0] != '\0'));
     REQUIRE(strchr(parser.problem, '\n') == NULL && strchr(parser.problem, '\r') == NULL);
@@ -77,8 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(bytewise);
         free(whole);
     }
-    if (size > 0) {
+    if (size > 0)
         weir_fuzz_split(data, size, data[size / 2] * size / 256);
-    }
     return 0;
 }

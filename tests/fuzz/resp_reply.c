@@ -14,14 +14,12 @@ static void node_print(FILE *out, const struct weir_resp_node *node, const char 
             (node->text.data >= data && node->text.data + node->text.size <= data + taken));
     REQUIRE(node->depth <= WEIR_RESP_DEPTH_MAX && node->type <= WEIR_RESP_ATTRIBUTE);
     fprintf(out, "%u %u %u ", node->depth, node->type, node->count);
-    if (node->type == WEIR_RESP_INTEGER || node->type == WEIR_RESP_BOOLEAN) {
+    if (node->type == WEIR_RESP_INTEGER || node->type == WEIR_RESP_BOOLEAN)
         fprintf(out, "%lld ", (long long)node->integer);
-    } else if (node->type == WEIR_RESP_DOUBLE) {
+    else if (node->type == WEIR_RESP_DOUBLE)
         fprintf(out, "%.17g ", node->number);
-    }
-    if (node->text.size > 0) {
+    if (node->text.size > 0)
         fwrite(node->text.data, 1, node->text.size, out);
-    }
     fputc('\n', out);
 }
 
@@ -43,14 +41,12 @@ static char *reply_text(const uint8_t *data, size_t size, size_t first, size_t s
         buffer = grown;
         taken = weir_resp_reply_parse(&reader, buffer, have, nodes, NODES_MAX, &count);
         REQUIRE(taken <= (long)have);
-        if (taken != 0 || have == size) {
+        if (taken != 0 || have == size)
             break;
-        }
     }
     fprintf(out, "%ld\n", taken);
-    for (uint32_t i = 0; taken > 0 && i < count && i < NODES_MAX; i++) {
+    for (uint32_t i = 0; taken > 0 && i < count && i < NODES_MAX; i++)
         node_print(out, &nodes[i], buffer, (size_t)taken);
-    }
     free(buffer);
     fclose(out);
     return text;
@@ -72,8 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(bytewise);
         free(whole);
     }
-    if (size > 0) {
+    if (size > 0)
         weir_fuzz_split(data, size, data[size / 2] * size / 256);
-    }
     return 0;
 }

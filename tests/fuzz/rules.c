@@ -18,9 +18,8 @@ static void check_problems(const struct weir_problems *problems)
     for (uint32_t i = 0; i < problems->count; i++) {
         const struct weir_problem *problem = &problems->list[i];
         REQUIRE(problem->file != NULL && problem->message != NULL && problem->message[0] != '\0');
-        for (const char *at = problem->message; *at != '\0'; at++) {
+        for (const char *at = problem->message; *at != '\0'; at++)
             REQUIRE((unsigned char)*at >= 0x20);
-        }
         if (i > 0) {
             const struct weir_problem *before = &problems->list[i - 1];
             REQUIRE(before->line < problem->line ||
@@ -35,9 +34,8 @@ static void mark(const struct weir_rules *rules, const struct weir_check *check)
 {
     struct weir_limit_mark mark;
     struct weir_settling settling;
-    if (check->limit == NULL) {
+    if (check->limit == NULL)
         return;
-    }
     weir_rules_mark(check, &mark);
     REQUIRE(weir_rules_find_marked(rules, &mark, check->rule, false, &settling));
     REQUIRE(settling.limit->spec.window_ns == check->limit->spec.window_ns);
@@ -71,13 +69,11 @@ static void ask_beside(const struct weir_rules *rules, const struct weir_request
         uint16_t rates = weir_rules_candidate(rules, &met[i], tried);
         REQUIRE(rates <= WEIR_RATES_MAX);
         REQUIRE((rates > 0) == weir_rules_has_candidate(rules, &met[i]));
-        for (uint16_t r = 0; r < rates; r++) {
+        for (uint16_t r = 0; r < rates; r++)
             REQUIRE(tried[r].limit != NULL && tried[r].hash[0] != met[i].hash[0]);
-        }
     }
-    if (again < 0) {
+    if (again < 0)
         return; /* no room for the pools */
-    }
     REQUIRE(again == count && again + loans.check_count <= WEIR_CHECKS_MAX);
     for (uint16_t i = 0; i < loans.count; i++) {
         const struct weir_loan *loan = &loans.loans[i];
@@ -99,17 +95,15 @@ static void ask(struct weir_rules *rules)
     static struct weir_explanation explanations[ASKED_MAX];
     struct weir_reason reason;
     weir_request_clear(&request, weir_rules_attribute_count(rules));
-    for (uint16_t i = 0; i < request.count; i++) {
+    for (uint16_t i = 0; i < request.count; i++)
         request.values[i] = (struct weir_bytes){"/a/b", 4};
-    }
     request.values[WEIR_ATTR_METHOD] = (struct weir_bytes){"GET", 3};
     request.values[WEIR_ATTR_HOST] = (struct weir_bytes){"Example.com:1", 13};
     REQUIRE(weir_address_parse(&request.client, "10.1.2.3", 8) == 0);
     int count = weir_rules_checks(rules, &request, secret, &scratch[0], checks[0], NULL, &reason);
     REQUIRE(count <= WEIR_CHECKS_MAX);
-    if (weir_rules_count(rules) > ASKED_MAX) {
+    if (weir_rules_count(rules) > ASKED_MAX)
         return;
-    }
     int again = weir_rules_explain(rules, &request, secret, &scratch[1], checks[1], NULL,
                                    explanations, &reason);
     REQUIRE(count == again);
@@ -119,9 +113,8 @@ static void ask(struct weir_rules *rules)
         REQUIRE(i == 0 || checks[0][i - 1].rule <= checks[0][i].rule); /* several rates */
         mark(rules, &checks[0][i]);
     }
-    if (count >= 0) {
+    if (count >= 0)
         ask_beside(rules, &request, &scratch[1], checks[0], count);
-    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -124,28 +124,24 @@ int client_rig_tear_down(void **state)
 void client_rig_run_for(struct client_rig *rig, uint64_t ms)
 {
     uint64_t until = uv_hrtime() + ms * 1000000;
-    while (uv_hrtime() < until) {
+    while (uv_hrtime() < until)
         uv_run(&rig->loop, UV_RUN_ONCE);
-    }
 }
 
 void client_rig_fail(struct client_rig *rig, const char *condition, const char *file, int line)
 {
     fprintf(stderr, "%s:%d: it did not come to %s; events:\n", file, line, condition);
-    for (uint32_t i = 0; i < rig->event_count; i++) {
+    for (uint32_t i = 0; i < rig->event_count; i++)
         fprintf(stderr, "  %d %s\n", rig->events[i].kind, rig->events[i].text);
-    }
     abort();
 }
 
 bool client_rig_told(const struct client_rig *rig, uint32_t from, enum redis_event kind,
                      const char *part)
 {
-    for (uint32_t i = from; i < rig->event_count; i++) {
-        if (rig->events[i].kind == kind && strstr(rig->events[i].text, part) != NULL) {
+    for (uint32_t i = from; i < rig->event_count; i++)
+        if (rig->events[i].kind == kind && strstr(rig->events[i].text, part) != NULL)
             return true;
-        }
-    }
     return false;
 }
 
@@ -161,9 +157,8 @@ static void on_done(struct redis_call *base, int error, const struct weir_resp_n
             nodes[0].text.size < sizeof call->text - 1 ? nodes[0].text.size : sizeof call->text - 1;
         call->type = nodes[0].type;
         call->integer = nodes[0].integer;
-        if (size > 0) {
+        if (size > 0)
             memcpy(call->text, nodes[0].text.data, size);
-        }
         call->text[size] = '\0';
     }
 }
@@ -198,17 +193,15 @@ void rig_call_count(struct rig_call *call, struct client_rig *rig, const char *k
 void rig_call_say(struct rig_call *call, struct client_rig *rig, const char *command)
 {
     uint32_t words = 1;
-    for (const char *at = command; *at != '\0'; at++) {
+    for (const char *at = command; *at != '\0'; at++)
         words += *at == ' ';
-    }
     char *out = weir_resp_write_array(call->bytes, words);
     for (const char *at = command;; at++) {
         size_t size = strcspn(at, " ");
         out = weir_resp_write_bulk(out, at, size);
         at += size;
-        if (*at == '\0') {
+        if (*at == '\0')
             break;
-        }
     }
     call_init(call, rig, out);
 }
@@ -223,9 +216,8 @@ int rig_call_send(struct rig_call *call)
 int rig_call_run(struct rig_call *call)
 {
     int error = rig_call_send(call);
-    if (error != 0) {
+    if (error != 0)
         return error;
-    }
     RIG_UNTIL(call->rig, call->done);
     return call->error;
 }
@@ -235,9 +227,8 @@ void client_rig_reach(struct client_rig *rig, const char *key)
     struct rig_call call;
     uint64_t deadline = uv_hrtime() + RIG_PATIENCE_NS;
     do {
-        if (uv_hrtime() > deadline) {
+        if (uv_hrtime() > deadline)
             client_rig_fail(rig, "an answer", __FILE__, __LINE__);
-        }
         uv_run(&rig->loop, UV_RUN_ONCE);
         rig_call_count(&call, rig, key, 1);
     } while (rig_call_run(&call) != 0);
@@ -248,12 +239,10 @@ void client_rig_close_after(struct client_rig *rig, int turns)
     struct rig_call calls[3];
     for (int i = 0; i < 3; i++) {
         rig_call_count(&calls[i], rig, "k", 1);
-        if (rig_call_send(&calls[i]) != 0) {
+        if (rig_call_send(&calls[i]) != 0)
             client_rig_fail(rig, "a call that is sent", __FILE__, __LINE__);
-        }
     }
-    for (int i = 0; i < turns; i++) {
+    for (int i = 0; i < turns; i++)
         uv_run(&rig->loop, UV_RUN_NOWAIT);
-    }
     client_rig_close(rig);
 }

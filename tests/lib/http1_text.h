@@ -15,9 +15,8 @@ static inline void http1_text_bytes(FILE *out, const char *name, struct weir_byt
         fputs("absent\n", out);
         return;
     }
-    if (bytes.size > 0) {
+    if (bytes.size > 0)
         fwrite(bytes.data, 1, bytes.size, out);
-    }
     fputc('\n', out);
 }
 
@@ -28,9 +27,8 @@ static inline char *http1_text(long taken, const struct weir_http1_parser *parse
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    if (out == NULL) {
+    if (out == NULL)
         abort();
-    }
     fprintf(out, "%ld %u %s\n", taken, parser->status, parser->problem ? parser->problem : "-");
     if (taken > 0) {
         http1_text_bytes(out, "method", request->method);

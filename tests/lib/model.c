@@ -161,10 +161,9 @@ void model_convert(struct model *model, const struct weir_limit_spec *to, uint64
     } else if (model_is_window(from)) {
         if (!same_shape)
             model_forget(model);
-        for (uint32_t i = 0; i < model->count; i++) {
+        for (uint32_t i = 0; i < model->count; i++)
             if (model->events[i].cost > model_window_most(to))
                 model->events[i].cost = model_window_most(to);
-        }
     } else if (from->algorithm == WEIR_SLIDING_LOG && from->window_ns != to->window_ns) {
         model_forget(model);
     } else {

@@ -32,10 +32,9 @@ bool model_list_admits(const struct model *model, uint64_t now_ns, uint64_t cost
 
 bool model_list_fresh(const struct model *model, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < model->count; i++) {
+    for (uint32_t i = 0; i < model->count; i++)
         if (model_is_live(model, i, now_ns))
             return false;
-    }
     return true;
 }
 

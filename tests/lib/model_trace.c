@@ -235,10 +235,9 @@ static void run_apply(struct run *run, const struct weir_edits *edits)
     for (uint32_t i = 0; i < edits->count; i++) {
         if (edits->word[i] >= run->words)
             run->wrong = "the word of an edit";
-        for (uint32_t j = 0; j < i; j++) {
+        for (uint32_t j = 0; j < i; j++)
             if (edits->word[i] == edits->word[j])
                 run->wrong = "a word edited twice";
-        }
     }
     if (run->wrong == NULL)
         weir_edits_apply(edits, run->span);

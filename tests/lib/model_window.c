@@ -11,10 +11,9 @@ static uint64_t model_newest(const struct model *model)
 {
     uint64_t newest = 0;
 
-    for (uint32_t i = 0; i < model->count; i++) {
+    for (uint32_t i = 0; i < model->count; i++)
         if (model->events[i].at > newest)
             newest = model->events[i].at;
-    }
     return newest;
 }
 
@@ -55,10 +54,9 @@ bool model_window_fresh(const struct model *model, uint64_t now_ns)
 
     if (i < newest)
         i = newest;
-    for (uint32_t k = 0; k < model->count; k++) {
+    for (uint32_t k = 0; k < model->count; k++)
         if (model->events[k].cost > 0 && model->events[k].at + back >= i)
             return false;
-    }
     return true;
 }
 
@@ -90,10 +88,9 @@ void model_window_charge(struct model *model, uint64_t now_ns, uint64_t cost)
     /* What no time from here on can see is of no interest: keeps the model's lists short. */
     while (model->count > 0 && model->events[0].at + model->spec.segments < index)
         model_remove(model, 0);
-    for (uint32_t k = 0; k < model->count; k++) {
+    for (uint32_t k = 0; k < model->count; k++)
         if (model->events[k].at == index)
             event = &model->events[k];
-    }
     if (event == NULL) {
         event = model_append(model);
         event->at = index;

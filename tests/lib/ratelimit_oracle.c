@@ -164,11 +164,10 @@ static bool same_descriptor(const pb_descriptor *wanted, const struct weir_envoy
         return false;
     if (wanted->hits_addend && !same_number(wanted->hits_addend->value, got->hits_addend))
         return false;
-    for (size_t i = 0; i < wanted->n_entries; i++) {
+    for (size_t i = 0; i < wanted->n_entries; i++)
         if (!same_text(wanted->entries[i]->key, got->entries[i].key) ||
             !same_text(wanted->entries[i]->value, got->entries[i].value))
             return false;
-    }
     return true;
 }
 

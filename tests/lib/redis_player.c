@@ -42,9 +42,8 @@ static void on_peer_closed(uv_handle_t *handle)
 
 static void peer_close(struct redis_peer *peer)
 {
-    if (peer->closing) {
+    if (peer->closing)
         return;
-    }
     peer->closing = true;
     for (struct redis_peer **at = &peer->player->peers; *at != NULL; at = &(*at)->next) {
         if (*at == peer) {
@@ -63,12 +62,10 @@ static void peer_send(uv_idle_t *idle)
     const struct redis_player *player = peer->player;
     size_t end = peer->output_used;
 
-    if (player->cut != 0 && end > player->cut) {
+    if (player->cut != 0 && end > player->cut)
         end = player->cut;
-    }
-    if (player->piece != 0 && end - peer->sent > player->piece) {
+    if (player->piece != 0 && end - peer->sent > player->piece)
         end = peer->sent + player->piece;
-    }
     if (end > peer->sent) {
         uv_buf_t bytes = uv_buf_init(peer->output + peer->sent, (unsigned)(end - peer->sent));
         int taken = uv_try_write((uv_stream_t *)&peer->socket, &bytes, 1);
@@ -78,11 +75,10 @@ static void peer_send(uv_idle_t *idle)
         }
         peer->sent += taken > 0 ? (size_t)taken : 0;
     }
-    if (player->cut != 0 && peer->sent >= player->cut) {
+    if (player->cut != 0 && peer->sent >= player->cut)
         peer_close(peer);
-    } else if (peer->sent == peer->output_used) {
+    else if (peer->sent == peer->output_used)
         uv_idle_stop(idle);
-    }
 }
 
 void redis_player_say(struct redis_peer *peer, const char *bytes, size_t size)
@@ -94,9 +90,8 @@ void redis_player_say(struct redis_peer *peer, const char *bytes, size_t size)
     }
     memcpy(peer->output + peer->output_used, bytes, size);
     peer->output_used += size;
-    if (!peer->closing) {
+    if (!peer->closing)
         uv_idle_start(&peer->idle, peer_send);
-    }
 }
 
 void redis_player_say_text(struct redis_peer *peer, const char *text)
@@ -141,9 +136,8 @@ static void peer_answer(struct redis_peer *peer)
     player->questions +=
         weir_resp_is(request->args[0], "CLUSTER") ||
         (request->count > 1 && weir_resp_is(request->args[1], "GET-MASTER-ADDR-BY-NAME"));
-    if (!player->deaf && (player->answer == NULL || !player->answer(player, peer, request))) {
+    if (!player->deaf && (player->answer == NULL || !player->answer(player, peer, request)))
         answer_as_redis(peer);
-    }
 }
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
@@ -198,9 +192,8 @@ static void on_connection(uv_stream_t *listener, int status)
         return;
     }
     check(uv_read_start((uv_stream_t *)&peer->socket, on_alloc, on_read), "read");
-    if (player->greeting != NULL) {
+    if (player->greeting != NULL)
         redis_player_say_text(peer, player->greeting);
-    }
 }
 
 void redis_player_open(struct redis_player *player, uv_loop_t *loop)
@@ -222,9 +215,8 @@ void redis_player_open(struct redis_player *player, uv_loop_t *loop)
 
 void redis_player_drop(struct redis_player *player)
 {
-    while (player->peers != NULL) {
+    while (player->peers != NULL)
         peer_close(player->peers);
-    }
 }
 
 void redis_player_close(struct redis_player *player)

@@ -173,10 +173,9 @@ static void refill(struct bench_client *client, struct bench_connection *connect
 static void refill_idle(struct bench_client *client, uint64_t now_ns)
 {
     client->idle = 0;
-    for (uint32_t i = 0; i < client->count; i++) {
+    for (uint32_t i = 0; i < client->count; i++)
         if (client->connections[i].fd >= 0 && client->connections[i].under_way == 0)
             refill(client, &client->connections[i], now_ns);
-    }
 }
 
 static struct bench_connection *find_room(struct bench_client *client)

@@ -277,10 +277,9 @@ static int take_option(int option, const char *value, struct bench_options *opti
 
 static const struct preset *find_preset(const char *name)
 {
-    for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++) {
+    for (size_t i = 0; i < sizeof presets / sizeof presets[0]; i++)
         if (strcmp(presets[i].name, name) == 0)
             return &presets[i];
-    }
     return NULL;
 }
 

@@ -51,10 +51,9 @@ static const struct weir_resp_node *element_find(const struct weir_resp_node *no
     uint32_t seen = 0;
     if (nodes[0].type < WEIR_RESP_ARRAY)
         return element == 0 ? nodes : NULL;
-    for (uint32_t i = 1; i < count && i < NODES; i++) {
+    for (uint32_t i = 1; i < count && i < NODES; i++)
         if (nodes[i].depth == 1 && seen++ == element)
             return &nodes[i];
-    }
     return NULL;
 }
 

@@ -36,12 +36,11 @@ static void patch_ip(char *at, uint64_t key)
 
 void bench_request_patch(const struct bench_request *request, char *copy, uint64_t key)
 {
-    for (unsigned i = 0; i < request->hole_count; i++) {
+    for (unsigned i = 0; i < request->hole_count; i++)
         if (request->holes[i].kind == BENCH_HOLE_KEY)
             patch_key(copy + request->holes[i].at, key);
         else
             patch_ip(copy + request->holes[i].at, key);
-    }
 }
 
 static int append(struct bench_request *request, const char *text, size_t size)

@@ -67,13 +67,12 @@ int weir_command_config_check(int argc, char **argv)
     const char *folder = "";
     bool merge = false;
     int option;
-    while ((option = getopt_long_only(argc, argv, "", long_options, NULL)) != -1) {
+    while ((option = getopt_long_only(argc, argv, "", long_options, NULL)) != -1)
         if (option == 'd')
             folder = optarg;
         else if (option == 'm')
             merge = true;
         else
             return WEIR_EXIT_USAGE;
-    }
     return cli_finish(cli_envoy_check(folder, merge, false));
 }

@@ -73,10 +73,9 @@ int replay_compare_add(struct replay_compare *compare, const struct weir_check *
     if (check->limit == NULL || check->limit->spec.algorithm == WEIR_CONCURRENCY)
         return 0;
     struct replay_contest *contest = NULL;
-    for (size_t at = compare->first[check->rule]; at > 0; at = compare->entries[at - 1].next) {
+    for (size_t at = compare->first[check->rule]; at > 0; at = compare->entries[at - 1].next)
         if (compare->entries[at - 1].limit == check->limit)
             contest = compare->entries[at - 1].contest;
-    }
     if (contest == NULL)
         contest = open_contest(compare, check);
     return contest == NULL ? WEIR_ERR_MEMORY

@@ -284,10 +284,9 @@ static const char *overwritten_input(const struct replay_options *options)
 {
     if (is_same_file(options->decisions, options->config))
         return options->config;
-    for (size_t i = 0; i < options->trace_count; i++) {
+    for (size_t i = 0; i < options->trace_count; i++)
         if (is_same_file(options->decisions, options->traces[i]))
             return options->traces[i];
-    }
     return NULL;
 }
 

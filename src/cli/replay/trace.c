@@ -87,10 +87,9 @@ static bool fill(struct replay_trace *trace)
 
 static bool is_blank(const char *text, size_t size)
 {
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i++)
         if (text[i] != ' ' && text[i] != '\t')
             return false;
-    }
     return true;
 }
 

@@ -9,12 +9,10 @@ static const char *const weekdays[] = {"monday", "tuesday",  "wednesday", "thurs
 
 int rules_weekday_parse(struct weir_bytes word)
 {
-    for (int day = 0; day < 7; day++) {
+    for (int day = 0; day < 7; day++)
         if ((word.size == 3 || word.size == strlen(weekdays[day])) &&
-            strncasecmp(word.data, weekdays[day], word.size) == 0) {
+            strncasecmp(word.data, weekdays[day], word.size) == 0)
             return day;
-        }
-    }
     return -1;
 }
 

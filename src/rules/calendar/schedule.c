@@ -37,14 +37,12 @@ static bool days_parse(struct weir_bytes word, uint8_t *days)
         struct weir_bytes name = cut(&range, '-');
         int from = rules_weekday_parse(name),
             to = range.data > name.data + name.size ? rules_weekday_parse(range) : from;
-        if (from < 0 || to < 0) {
+        if (from < 0 || to < 0)
             return false;
-        }
         for (int day = from;; day = (day + 1) % 7) {
             *days |= (uint8_t)(1 << day);
-            if (day == to) {
+            if (day == to)
                 break;
-            }
         }
     }
     return true;
@@ -55,16 +53,13 @@ static int minutes_parse(struct weir_bytes text, int most)
 {
     int digits[4] = {0}, n = 0;
     for (size_t i = 0; i < text.size; i++) {
-        if (i == 2 ? text.data[i] != ':' : text.data[i] < '0' || text.data[i] > '9') {
+        if (i == 2 ? text.data[i] != ':' : text.data[i] < '0' || text.data[i] > '9')
             return -1;
-        }
-        if (i != 2 && n < 4) {
+        if (i != 2 && n < 4)
             digits[n++] = text.data[i] - '0';
-        }
     }
-    if (text.size != 5 || digits[2] > 5) {
+    if (text.size != 5 || digits[2] > 5)
         return -1;
-    }
     int minutes = (digits[0] * 10 + digits[1]) * 60 + digits[2] * 10 + digits[3];
     return minutes <= most ? minutes : -1;
 }
@@ -79,12 +74,10 @@ static int ranges_parse(struct weir_bytes word, uint8_t days, struct rules_hours
         struct weir_bytes range = cut(&word, ',');
         struct weir_bytes begin = cut(&range, '-');
         int from = minutes_parse(begin, DAY_MINUTES - 1), to = minutes_parse(range, DAY_MINUTES);
-        if (from < 0 || to < 0 || from == to) {
+        if (from < 0 || to < 0 || from == to)
             return WEIR_ERR_SYNTAX;
-        }
-        if (*count == RULES_HOURS_MAX) {
+        if (*count == RULES_HOURS_MAX)
             return WEIR_ERR_TOO_LARGE;
-        }
         hours[(*count)++] = (struct rules_hours){days, (uint16_t)from, (uint16_t)to};
     }
     return 0;
@@ -94,9 +87,8 @@ static int ranges_parse(struct weir_bytes word, uint8_t days, struct rules_hours
 static struct weir_bytes next_word(struct weir_bytes *text)
 {
     struct weir_bytes word = {text->data, 0};
-    while (text->size > 0 && word.size == 0) {
+    while (text->size > 0 && word.size == 0)
         word = cut(text, ' ');
-    }
     return word;
 }
 
@@ -107,9 +99,8 @@ int rules_hours_parse(struct rules_hours hours[RULES_HOURS_MAX], uint32_t *count
     uint8_t days = EVERY_DAY;
     bool some = word.size > 0 && days_parse(word, &days);
     int err;
-    if (some) {
+    if (some)
         word = next_word(&text);
-    }
     days = some ? days : EVERY_DAY;
     if (word.size > 0 && word.data[0] >= '0' && word.data[0] <= '9') {
         err = ranges_parse(word, days, hours, count);
@@ -136,9 +127,8 @@ static bool holds(const struct rules_hours *hours, uint32_t count, int64_t wall_
         bool here = (h->days >> today & 1) != 0, earlier = (h->days >> before & 1) != 0;
         bool over = h->to <= h->from;
         if ((here && minute >= h->from && (over || minute < h->to)) ||
-            (earlier && over && minute < h->to)) {
+            (earlier && over && minute < h->to))
             return true;
-        }
     }
     return false;
 }
@@ -169,11 +159,10 @@ static int64_t change_of_day(const struct rules_zone *zone, int64_t day_s, int32
     int64_t low = day_s, high = day_s + DAY;
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
-        if (rules_zone_offset(zone, middle) == after) {
+        if (rules_zone_offset(zone, middle) == after)
             high = middle;
-        } else {
+        else
             low = middle;
-        }
     }
     return high;
 }
@@ -183,9 +172,8 @@ static int append(struct rules_schedule *schedule, uint32_t *room, uint64_t at_n
     if (schedule->count == *room) {
         uint32_t wanted = *room > 0 ? *room * 2 : 1024;
         uint64_t *more = realloc(schedule->changes, wanted * sizeof(*more));
-        if (more == NULL) {
+        if (more == NULL)
             return WEIR_ERR_MEMORY;
-        }
         schedule->changes = more;
         *room = wanted;
     }
@@ -219,9 +207,8 @@ int rules_schedule_make(struct rules_schedule *schedule, const struct rules_hour
         qsort(times, n, sizeof(*times), compare_times);
         for (uint32_t i = 0; i < n; i++) {
             int64_t wall_s = times[i] + (times[i] >= change_s ? after : offset);
-            if (holds(hours, count, wall_s) == now) {
+            if (holds(hours, count, wall_s) == now)
                 continue;
-            }
             now = !now;
             if (append(schedule, &room, (uint64_t)times[i] * NS) < 0) {
                 clear(schedule);
@@ -250,9 +237,8 @@ int rules_schedule_join(struct rules_schedule *schedule, struct rules_schedule *
             b = !b;
             j++;
         }
-        if ((a || b) == now) {
+        if ((a || b) == now)
             continue;
-        }
         now = !now;
         if (append(&sum, &room, at_ns) < 0) {
             clear(&sum);
@@ -271,11 +257,10 @@ bool rules_schedule_at(const struct rules_schedule *schedule, uint64_t now_ns, u
     uint32_t low = 0, high = schedule->count; /* how many changes are not later than now */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (schedule->changes[middle] <= now_ns) {
+        if (schedule->changes[middle] <= now_ns)
             low = middle + 1;
-        } else {
+        else
             high = middle;
-        }
     }
     *from_ns = low > 0 ? schedule->changes[low - 1] : 0;
     *until_ns = low < schedule->count ? schedule->changes[low] : UINT64_MAX;

@@ -24,9 +24,8 @@ uint16_t weir_rules_candidate(const struct weir_rules *rules, const struct weir_
                               struct weir_check checks[WEIR_RATES_MAX])
 {
     const unsigned kept = WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_LEASED;
-    if (!weir_rules_has_candidate(rules, live)) {
+    if (!weir_rules_has_candidate(rules, live))
         return 0;
-    }
     const struct rules_rates *rates = &rules->rules[live->rule].candidate;
     /* Of one key there is one candidate, whichever state its plan counts in. */
     uint32_t state = live->limit != NULL ? rules_state_called(live->limit->name) : 0;
@@ -35,9 +34,8 @@ uint16_t weir_rules_candidate(const struct weir_rules *rules, const struct weir_
         *check = *live;
         check->limit = &rates->limits[i];
         check->flags = (uint8_t)(live->flags & kept);
-        if (check->limit->spec.algorithm == WEIR_LEAKY_QUEUE) {
+        if (check->limit->spec.algorithm == WEIR_LEAKY_QUEUE)
             check->flags &= (uint8_t)~WEIR_CHECK_LEASED;
-        }
         rules_state_choose(check->hash, state);
         check->hash[0] ^= CANDIDATE_DOMAIN_0 * (i + 1);
         check->hash[1] ^= CANDIDATE_DOMAIN_1 * (i + 1);

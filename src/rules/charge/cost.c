@@ -8,11 +8,9 @@
 
 static bool in_path(const struct rules_evaluation *evaluation, uint32_t atom)
 {
-    for (uint32_t i = 0; i < evaluation->path_count && i < RULES_PATH_ATOMS_MAX; i++) {
-        if (evaluation->path_atoms[i] == atom) {
+    for (uint32_t i = 0; i < evaluation->path_count && i < RULES_PATH_ATOMS_MAX; i++)
+        if (evaluation->path_atoms[i] == atom)
             return true;
-        }
-    }
     return false;
 }
 
@@ -24,9 +22,8 @@ static uint64_t of_route(struct rules_evaluation *evaluation, const struct rules
         const struct rules_route *route = &price->routes[i];
         bool same = route->method.data == NULL ||
                     (method.data != NULL && weir_bytes_equal(method, route->method));
-        if (same && in_path(evaluation, route->atom)) {
+        if (same && in_path(evaluation, route->atom))
             return route->cost;
-        }
     }
     return price->otherwise;
 }
@@ -40,9 +37,8 @@ int rules_cost_of(struct rules_evaluation *evaluation, const struct rules_cost *
     }
     struct weir_bytes value = rules_value(evaluation, price->attribute);
     *cost = price->otherwise;
-    if (value.data == NULL) {
+    if (value.data == NULL)
         return 0;
-    }
     uint64_t number;
     bool good = value.size > 0 &&
                 weir_digits_parse(&number, value.data, value.size) == (int)value.size &&

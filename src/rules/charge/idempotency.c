@@ -19,9 +19,8 @@
 static void add_number(SHA256_CTX *context, uint64_t number)
 {
     unsigned char bytes[8];
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8; i++)
         bytes[i] = (unsigned char)(number >> (56 - 8 * i));
-    }
     SHA256_Update(context, bytes, sizeof(bytes));
 }
 
@@ -56,9 +55,8 @@ int weir_rules_once(const struct weir_rules *rules, const struct weir_check *che
     unsigned char digest[SHA256_DIGEST_LENGTH];
     const struct weir_check *first = NULL;
     SHA256_CTX context;
-    if (sizeof(scratch->bytes) - scratch->used < 2 * TEXT_BYTES) {
+    if (sizeof(scratch->bytes) - scratch->used < 2 * TEXT_BYTES)
         return WEIR_ERR_TOO_LARGE;
-    }
     SHA256_Init(&context);
     if (!rules->shared) {
         add_number(&context, secret[0]);
@@ -66,9 +64,8 @@ int weir_rules_once(const struct weir_rules *rules, const struct weir_check *che
     }
     add_text(&context, key.data, key.size);
     for (uint16_t i = 0; i < count; i++) {
-        if (!has_state(&checks[i])) {
+        if (!has_state(&checks[i]))
             continue;
-        }
         first = first == NULL ? &checks[i] : first;
         add_check(&context, &checks[i], rules->shared);
     }

@@ -43,9 +43,8 @@ void weir_rules_mark(const struct weir_check *check, struct weir_limit_mark *mar
 /* How well a limit fits a mark: 2 with all its numbers, 1 if its states keep their meaning. */
 static int fits(const struct weir_limit *limit, const struct weir_limit_mark *mark)
 {
-    if (hash_exact(&limit->spec) == mark->exact) {
+    if (hash_exact(&limit->spec) == mark->exact)
         return 2;
-    }
     return rules_kind_hash(&limit->spec) == mark->kind ? 1 : 0;
 }
 
@@ -75,12 +74,10 @@ static const struct weir_limit *own_cap(const struct weir_rules *rules,
 {
     const struct rules_refund *refund = rule->refund;
     struct rules_rates caps = {NULL, 0, NULL};
-    if (refund != NULL) {
+    if (refund != NULL)
         caps = refund->caps;
-    }
-    for (uint32_t p = 0; refund != NULL && refund->plans != NULL && p < rules->plan_count; p++) {
+    for (uint32_t p = 0; refund != NULL && refund->plans != NULL && p < rules->plan_count; p++)
         caps = caps.count == 0 ? refund->plans[p] : caps;
-    }
     return caps.count == 0 ? NULL : &caps.limits[state < caps.count ? state : 0];
 }
 
@@ -93,11 +90,10 @@ static int try_overrides(const struct weir_rules *rules, uint32_t number,
     uint32_t low = 0, high = keys->override_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (keys->overrides[middle]->rule < number) {
+        if (keys->overrides[middle]->rule < number)
             low = middle + 1;
-        } else {
+        else
             high = middle;
-        }
     }
     for (; low < keys->override_count && keys->overrides[low]->rule == number; low++) {
         const struct weir_override *own = keys->overrides[low];
@@ -125,9 +121,8 @@ static int try_rule(const struct weir_rules *rules, uint32_t number,
         found = try_rates(&rule->plans[p], refund != NULL ? &refund->plans[p] : NULL, mark, local,
                           found, settling);
     }
-    if (found < 2 && rule->own_count > 0) {
+    if (found < 2 && rule->own_count > 0)
         found = try_overrides(rules, number, mark, local, found, settling);
-    }
     if (found > best) {
         settling->rule = number;
         settling->floor = rule->floor;
@@ -139,12 +134,10 @@ bool weir_rules_find_marked(const struct weir_rules *rules, const struct weir_li
                             uint32_t rule, bool local, struct weir_settling *settling)
 {
     int best = 0;
-    if (rule < rules->rule_count) {
+    if (rule < rules->rule_count)
         best = try_rule(rules, rule, mark, local, best, settling);
-    }
-    for (uint32_t i = 0; i < rules->rule_count && best < 2; i++) {
+    for (uint32_t i = 0; i < rules->rule_count && best < 2; i++)
         best = try_rule(rules, i, mark, local, best, settling);
-    }
     return best > 0;
 }
 

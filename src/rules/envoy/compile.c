@@ -21,12 +21,10 @@ static const struct {
 
 uint8_t envoy_unit_of(struct weir_bytes word)
 {
-    for (unsigned i = WEIR_ENVOY_SECOND; i < WEIR_ENVOY_UNITS; i++) {
+    for (unsigned i = WEIR_ENVOY_SECOND; i < WEIR_ENVOY_UNITS; i++)
         if (word.size == strlen(units[i].name) &&
-            strncasecmp(word.data, units[i].name, word.size) == 0) {
+            strncasecmp(word.data, units[i].name, word.size) == 0)
             return (uint8_t)i;
-        }
-    }
     return WEIR_ENVOY_UNKNOWN;
 }
 
@@ -49,9 +47,8 @@ static struct weir_bytes keep_text(struct envoy_loader *loader, struct weir_byte
 
 static char *put(char *out, struct weir_bytes text)
 {
-    if (text.size > 0) {
+    if (text.size > 0)
         memcpy(out, text.data, text.size);
-    }
     return out + text.size;
 }
 
@@ -60,9 +57,8 @@ static struct weir_bytes join(struct envoy_loader *loader, struct weir_bytes a, 
                               struct weir_bytes b)
 {
     char *text = envoy_keep(loader, a.size + b.size + 2);
-    if (text == NULL) {
+    if (text == NULL)
         return (struct weir_bytes){"", 0};
-    }
     char *end = put(text, a);
     *end++ = by;
     put(end, b);
@@ -73,14 +69,12 @@ static struct weir_bytes join(struct envoy_loader *loader, struct weir_bytes a, 
 
 static bool grow(void **list, uint32_t count, uint32_t *room)
 {
-    if (count < *room) {
+    if (count < *room)
         return true;
-    }
     uint32_t more = *room == 0 ? 64 : *room * 2;
     void *larger = realloc(*list, more * sizeof(void *));
-    if (larger == NULL) {
+    if (larger == NULL)
         return false;
-    }
     *list = larger;
     *room = more;
     return true;
@@ -118,23 +112,20 @@ static void add_pattern(struct envoy_loader *loader, struct envoy_node *level,
 {
     struct envoy_pattern *pattern = envoy_keep(loader, sizeof(*pattern));
     char *glob = envoy_keep(loader, 2 * composite.size + 1);
-    if (pattern == NULL || glob == NULL) {
+    if (pattern == NULL || glob == NULL)
         return;
-    }
     size_t used = 0;
     for (size_t i = 0; i < composite.size; i++) {
-        if (composite.data[i] == '\\') {
+        if (composite.data[i] == '\\')
             glob[used++] = '\\';
-        }
         glob[used++] = composite.data[i];
     }
     pattern->glob = (struct weir_bytes){glob, used};
     pattern->node = number;
-    if (level->last_pattern != NULL) {
+    if (level->last_pattern != NULL)
         level->last_pattern->next = pattern;
-    } else {
+    else
         level->patterns = pattern;
-    }
     level->last_pattern = pattern;
 }
 
@@ -157,13 +148,12 @@ static void check_replaces(struct envoy_loader *loader, const struct envoy_sourc
     uint32_t *replaces = envoy_keep(loader, (source->replace_count + 1) * sizeof(*replaces));
     for (uint32_t i = 0; replaces != NULL && i < source->replace_count; i++) {
         struct weir_bytes name = source->replaces[i];
-        if (name.size == 0) {
+        if (name.size == 0)
             envoy_fail(loader, "should not have an empty replaces entry");
-        } else if (weir_bytes_equal(name, source->name)) {
+        else if (weir_bytes_equal(name, source->name))
             envoy_fail(loader, "replaces should not contain name of same descriptor");
-        } else {
+        else
             replaces[i] = name_number(loader, name);
-        }
     }
     rule->replaces = replaces;
     rule->replace_count = source->replace_count;
@@ -222,9 +212,8 @@ size_t envoy_prefix_write(char out[ENVOY_PREFIX_MAX], const struct weir_limit_sp
         used += snprintf(out + used, ENVOY_PREFIX_MAX - (size_t)used, "-%llus",
                          (unsigned long long)(spec->window_ns / 1000000000));
     }
-    if (index > 0) {
+    if (index > 0)
         used += snprintf(out + used, ENVOY_PREFIX_MAX - (size_t)used, "#%u", index);
-    }
     return (size_t)used;
 }
 
@@ -242,9 +231,8 @@ void envoy_add_limit(struct envoy_loader *loader, struct weir_envoy_rule *rule,
     limit->limit.name = WEIR_ENVOY_LIMIT_NAME;
     if (loader->envoy->options.nodes > 1) {
         struct weir_limit *part = envoy_keep(loader, sizeof(*part));
-        if (part == NULL) {
+        if (part == NULL)
             return;
-        }
         weir_limit_divide(&limit->limit, loader->envoy->options.nodes, part);
         limit->limit.local = part;
     }
@@ -253,9 +241,8 @@ void envoy_add_limit(struct envoy_loader *loader, struct weir_envoy_rule *rule,
     limit->requests = requests;
     limit->unit = unit;
     rule->limit_count++;
-    if (rule->limit_count > loader->envoy->limits_max) {
+    if (rule->limit_count > loader->envoy->limits_max)
         loader->envoy->limits_max = rule->limit_count;
-    }
 }
 
 /* --- Descriptors ------------------------------------------------------------------------------ */
@@ -286,9 +273,8 @@ static void load_descriptor(struct envoy_loader *loader, uint32_t level, struct 
                                       ? join(loader, source->key, '_', source->value)
                                       : keep_text(loader, source->key);
     struct weir_bytes stat = join(loader, path, '.', composite);
-    if (loader->no_memory) {
+    if (loader->no_memory)
         return;
-    }
     if (find(&envoy->words, level, composite) != RULES_NONE) {
         envoy_fail(loader, "duplicate descriptor composite key '%.*s'", (int)stat.size, stat.data);
         return;
@@ -305,34 +291,29 @@ static void load_descriptor(struct envoy_loader *loader, uint32_t level, struct 
                    source->weir->line);
     }
     uint32_t number = add_node(loader, composite);
-    if (loader->failed || loader->no_memory) {
+    if (loader->failed || loader->no_memory)
         return;
-    }
     struct envoy_node *node = envoy->nodes[number], *parent = envoy->nodes[level];
     node->rule = rule;
     node->value_to_metric = source->value_to_metric;
     node->share_threshold = source->share_threshold;
     envoy->shares |= source->share_threshold;
     parent->children++;
-    if (memchr(composite.data, '*', composite.size) != NULL) {
+    if (memchr(composite.data, '*', composite.size) != NULL)
         add_pattern(loader, parent, composite, number);
-    }
     add_word(loader, &envoy->words, level, composite, number);
-    if (composite.size > envoy->longest_stat) {
+    if (composite.size > envoy->longest_stat)
         envoy->longest_stat = (uint32_t)composite.size;
-    }
     load_level(loader, number, stat, source->children, source->child_count, depth + 1);
 }
 
 static void load_level(struct envoy_loader *loader, uint32_t level, struct weir_bytes path,
                        const struct envoy_source *sources, uint32_t count, uint32_t depth)
 {
-    if (count > 0 && depth > ENVOY_LEVELS_MAX) {
+    if (count > 0 && depth > ENVOY_LEVELS_MAX)
         envoy_fail(loader, "descriptors are nested deeper than %d", ENVOY_LEVELS_MAX);
-    }
-    for (uint32_t i = 0; i < count && !loader->failed && !loader->no_memory; i++) {
+    for (uint32_t i = 0; i < count && !loader->failed && !loader->no_memory; i++)
         load_descriptor(loader, level, path, &sources[i], depth);
-    }
 }
 
 void envoy_compile(struct envoy_loader *loader, const struct envoy_source_file *file)
@@ -357,7 +338,6 @@ void envoy_compile(struct envoy_loader *loader, const struct envoy_source_file *
             envoy->domain_count++;
         }
     }
-    if (!loader->no_memory) {
+    if (!loader->no_memory)
         load_level(loader, number, domain, file->descriptors, file->count, 1);
-    }
 }

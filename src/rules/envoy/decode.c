@@ -11,15 +11,13 @@
 
 void envoy_fail(struct envoy_loader *loader, const char *format, ...)
 {
-    if (loader->failed) {
+    if (loader->failed)
         return;
-    }
     loader->failed = true;
     char *out = loader->error->text;
     int used = snprintf(out, WEIR_ENVOY_ERROR_MAX, "%s: ", loader->file);
-    if (used < 0 || used >= WEIR_ENVOY_ERROR_MAX) {
+    if (used < 0 || used >= WEIR_ENVOY_ERROR_MAX)
         return;
-    }
     va_list values;
     va_start(values, format);
     vsnprintf(out + used, WEIR_ENVOY_ERROR_MAX - (size_t)used, format, values);
@@ -89,21 +87,18 @@ static const struct known_key known_keys[] = {
 
 static const struct known_key *find_key(const struct rules_node *key)
 {
-    for (size_t i = 0; i < sizeof(known_keys) / sizeof(known_keys[0]); i++) {
+    for (size_t i = 0; i < sizeof(known_keys) / sizeof(known_keys[0]); i++)
         if (strlen(known_keys[i].name) == key->size &&
-            memcmp(known_keys[i].name, key->text, key->size) == 0) {
+            memcmp(known_keys[i].name, key->text, key->size) == 0)
             return &known_keys[i];
-        }
-    }
     return NULL;
 }
 
 static void warn_misplaced(struct envoy_loader *loader, const struct rules_node *key,
                            const struct known_key *known, enum place place)
 {
-    if ((known->places & place) != 0 || place == PLACE_NOWHERE) {
+    if ((known->places & place) != 0 || place == PLACE_NOWHERE)
         return;
-    }
     char text[256];
     int size = snprintf(text, sizeof(text), "%.160s: line %u: '%s' has no effect in %s",
                         loader->file, key->line, known->name, place_names[place]);
@@ -133,9 +128,8 @@ static void fail_with_value(struct envoy_loader *loader, const char *what, const
 void envoy_resolve_or_fail(struct envoy_loader *loader, const struct rules_node *node,
                            struct envoy_resolved *value)
 {
-    if (envoy_resolve(node, value)) {
+    if (envoy_resolve(node, value))
         return;
-    }
     struct rules_quote quote;
     envoy_fail(loader, "error loading config file: yaml: cannot decode %s %s as a !!%s", value->tag,
                rules_quote(&quote, node->text, node->size),
@@ -178,21 +172,19 @@ static void check_value(struct envoy_loader *loader, const struct rules_node *no
     struct envoy_resolved value;
     envoy_resolve_or_fail(loader, node, &value);
     bool too_large = value.type == ENVOY_INT && !value.negative && value.magnitude > INT64_MAX;
-    if (value.type == ENVOY_LIST) {
+    if (value.type == ENVOY_LIST)
         check_list(loader, node, place);
-    } else if (value.type == ENVOY_MAP) {
+    else if (value.type == ENVOY_MAP)
         check_keys(loader, node, place);
-    } else if (value.type == ENVOY_FLOAT || too_large) {
+    else if (value.type == ENVOY_FLOAT || too_large)
         envoy_fail(loader, "error checking config");
-    }
 }
 
 static void check_keys(struct envoy_loader *loader, const struct rules_node *map, enum place place)
 {
     /* Aliases of aliases can be far deeper than their file. */
-    if (++loader->depth > 2 * ENVOY_LEVELS_MAX) {
+    if (++loader->depth > 2 * ENVOY_LEVELS_MAX)
         envoy_fail(loader, "nested deeper than %d", 2 * ENVOY_LEVELS_MAX);
-    }
     for (uint32_t i = 0; i < map->size && !stopped(loader); i += 2) {
         const struct rules_node *key = map->items[i], *value = map->items[i + 1];
         struct envoy_resolved resolved;
@@ -210,9 +202,8 @@ static void check_keys(struct envoy_loader *loader, const struct rules_node *map
             fail_with_value(loader, "config error, unknown key ", "'", key);
         } else {
             warn_misplaced(loader, key, known, place);
-            if (!key_is(key, "metadata") && !key_is(key, "weir")) {
+            if (!key_is(key, "metadata") && !key_is(key, "weir"))
                 check_value(loader, value, (enum place)known->inside);
-            }
         }
     }
     loader->depth--;
@@ -232,24 +223,22 @@ static void read_text(struct envoy_loader *loader, const struct rules_node *node
 {
     struct envoy_resolved value;
     envoy_resolve(node, &value);
-    if (value.type == ENVOY_NULL) {
+    if (value.type == ENVOY_NULL)
         *text = (struct weir_bytes){"", 0};
-    } else if (node->kind == RULES_SCALAR) {
+    else if (node->kind == RULES_SCALAR)
         *text = (struct weir_bytes){node->text, node->size};
-    } else {
+    else
         mismatch(loader, node, "string");
-    }
 }
 
 static void read_bool(struct envoy_loader *loader, const struct rules_node *node, bool *flag)
 {
     struct envoy_resolved value;
     envoy_resolve(node, &value);
-    if (value.type == ENVOY_NULL || value.type == ENVOY_BOOL) {
+    if (value.type == ENVOY_NULL || value.type == ENVOY_BOOL)
         *flag = value.boolean;
-    } else {
+    else
         mismatch(loader, node, "bool");
-    }
 }
 
 static void read_number(struct envoy_loader *loader, const struct rules_node *node,
@@ -258,11 +247,10 @@ static void read_number(struct envoy_loader *loader, const struct rules_node *no
     struct envoy_resolved value;
     envoy_resolve(node, &value);
     bool fits = value.magnitude <= UINT32_MAX && (!value.negative || value.magnitude == 0);
-    if (value.type == ENVOY_NULL || (value.type == ENVOY_INT && fits)) {
+    if (value.type == ENVOY_NULL || (value.type == ENVOY_INT && fits))
         *number = (uint32_t)value.magnitude;
-    } else {
+    else
         mismatch(loader, node, "uint32");
-    }
 }
 
 /* A list of mappings, each read by `read`. Returns their number; *items has size each. */
@@ -274,21 +262,18 @@ static uint32_t read_list(struct envoy_loader *loader, const struct rules_node *
     memcpy(items, &array, sizeof(array));
     struct envoy_resolved value;
     envoy_resolve(node, &value);
-    if (value.type == ENVOY_NULL) {
+    if (value.type == ENVOY_NULL)
         return 0;
-    }
     if (node->kind != RULES_LIST) {
         mismatch(loader, node, into);
         return 0;
     }
     array = envoy_borrow(loader, (node->size + 1) * size);
-    if (array == NULL) {
+    if (array == NULL)
         return 0;
-    }
     memcpy(items, &array, sizeof(array));
-    for (uint32_t i = 0; i < node->size; i++) {
+    for (uint32_t i = 0; i < node->size; i++)
         read(loader, node->items[i], (char *)array + i * size);
-    }
     return node->size;
 }
 
@@ -300,24 +285,21 @@ static void read_fields(struct envoy_loader *loader, const struct rules_node *ma
 {
     for (uint32_t i = 0; i < map->size && !loader->no_memory; i += 2) {
         const struct rules_node *key = map->items[i], *value = map->items[i + 1];
-        if (!envoy_is_merge(key)) {
+        if (!envoy_is_merge(key))
             read(loader, key, value, out);
-        } else if (value->kind == RULES_MAP) {
+        else if (value->kind == RULES_MAP)
             read_fields(loader, value, read, out);
-        } else { /* a list of mappings: the earlier ones go before the later */
-            for (uint32_t j = value->size; j > 0; j--) {
+        else /* a list of mappings: the earlier ones go before the later */
+            for (uint32_t j = value->size; j > 0; j--)
                 read_fields(loader, value->items[j - 1], read, out);
-            }
-        }
     }
 }
 
 static void read_replace_field(struct envoy_loader *loader, const struct rules_node *key,
                                const struct rules_node *value, void *out)
 {
-    if (key_is(key, "name")) {
+    if (key_is(key, "name"))
         read_text(loader, value, out);
-    }
 }
 
 static void read_replace(struct envoy_loader *loader, const struct rules_node *map, void *item)
@@ -351,11 +333,10 @@ static void read_limit(struct envoy_loader *loader, const struct rules_node *nod
     struct envoy_resolved value;
     envoy_resolve(node, &value);
     source->has_limit = value.type != ENVOY_NULL;
-    if (node->kind == RULES_MAP) {
+    if (node->kind == RULES_MAP)
         read_fields(loader, node, read_limit_field, source);
-    } else if (source->has_limit) {
+    else if (source->has_limit)
         mismatch(loader, node, "config.YamlRateLimit");
-    }
 }
 
 static void read_metadata(struct envoy_loader *loader, const struct rules_node *node,
@@ -364,9 +345,8 @@ static void read_metadata(struct envoy_loader *loader, const struct rules_node *
     struct envoy_resolved value;
     envoy_resolve(node, &value);
     source->metadata = node->kind == RULES_MAP ? node : NULL;
-    if (node->kind != RULES_MAP && value.type != ENVOY_NULL) {
+    if (node->kind != RULES_MAP && value.type != ENVOY_NULL)
         mismatch(loader, node, "map[string]interface {}");
-    }
 }
 
 static void read_descriptor(struct envoy_loader *loader, const struct rules_node *map, void *item);
@@ -430,17 +410,14 @@ static void decode_root(struct envoy_loader *loader, const struct rules_node *ro
     struct envoy_resolved value;
     loader->mismatches = (struct envoy_text){text, 0, sizeof(text)};
     envoy_resolve(root, &value);
-    if (root->kind == RULES_MAP) {
+    if (root->kind == RULES_MAP)
         check_keys(loader, root, PLACE_FILE);
-    } else if (value.type != ENVOY_NULL) {
+    else if (value.type != ENVOY_NULL)
         mismatch(loader, root, "map[interface {}]interface {}");
-    }
-    if (root->kind == RULES_MAP && !stopped(loader)) {
+    if (root->kind == RULES_MAP && !stopped(loader))
         read_fields(loader, root, read_root_field, file);
-    }
-    if (loader->mismatches.used > 0) {
+    if (loader->mismatches.used > 0)
         envoy_fail(loader, "error loading config file: yaml: unmarshal errors:%s", text);
-    }
 }
 
 void envoy_decode(struct envoy_loader *loader, const char *text, size_t size,
@@ -450,12 +427,11 @@ void envoy_decode(struct envoy_loader *loader, const char *text, size_t size,
     struct weir_problems problems = {0};
     file->domain = (struct weir_bytes){"", 0};
     int err = rules_document_first(&root, &loader->scratch, loader->file, text, size, &problems);
-    if (err == WEIR_ERR_MEMORY) {
+    if (err == WEIR_ERR_MEMORY)
         loader->no_memory = true;
-    } else if (err < 0) {
+    else if (err < 0)
         envoy_fail(loader, "error loading config file: %s", problems.list[0].message);
-    } else if (root != NULL) {
+    else if (root != NULL)
         decode_root(loader, root, file);
-    }
     weir_problems_free(&problems);
 }

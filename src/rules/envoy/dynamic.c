@@ -53,12 +53,10 @@ static struct weir_bytes override_text(struct weir_envoy_plan *plan,
 {
     struct envoy_text text = {envoy_plan_alloc(plan, OVERRIDE_TEXT_MAX), 0, OVERRIDE_TEXT_MAX};
     text.data[0] = '\0';
-    if (of->requests_per_unit != 0) {
+    if (of->requests_per_unit != 0)
         envoy_text_add(&text, "requests_per_unit:%u", of->requests_per_unit);
-    }
-    if (of->unit != 0) {
+    if (of->unit != 0)
         envoy_text_add(&text, "%sunit:%s", text.used > 0 ? " " : "", envoy_unit_name(of->unit));
-    }
     return (struct weir_bytes){text.data, text.used};
 }
 
@@ -83,21 +81,18 @@ static struct weir_envoy_value descriptor_of(struct weir_envoy_plan *plan,
 {
     struct fields fields = make_fields(plan, 3);
     add_field(&fields, "entries", entries_of(plan, of));
-    if (of->has_limit) {
+    if (of->has_limit)
         add_field(&fields, "limit", string_of(override_text(plan, of)));
-    }
-    if (of->has_hits_addend) {
+    if (of->has_hits_addend)
         add_field(&fields, "hitsAddend", number_of((double)of->hits_addend));
-    }
     return struct_of(&fields);
 }
 
 uint32_t envoy_name_at(const struct weir_bytes *names, uint32_t count, struct weir_bytes name)
 {
     uint32_t at = 0;
-    while (at < count && !weir_bytes_equal(names[at], name)) {
+    while (at < count && !weir_bytes_equal(names[at], name))
         at++;
-    }
     return at;
 }
 
@@ -108,9 +103,8 @@ static uint32_t structs_of(const struct weir_envoy_value *const *sources, uint32
     uint32_t structs = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t at = envoy_name_at(sources[i]->names, sources[i]->count, name);
-        if (at < sources[i]->count && sources[i]->items[at].kind == WEIR_ENVOY_STRUCT) {
+        if (at < sources[i]->count && sources[i]->items[at].kind == WEIR_ENVOY_STRUCT)
             found[structs++] = &sources[i]->items[at];
-        }
     }
     return structs;
 }
@@ -120,17 +114,15 @@ static struct weir_envoy_value unite(struct weir_envoy_plan *plan,
                                      const struct weir_envoy_value *const *sources, uint32_t count)
 {
     uint32_t room = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         room += sources[i]->count;
-    }
     struct fields all = make_fields(plan, room);
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t j = 0; j < sources[i]->count; j++) {
             const struct weir_envoy_value *same[ENVOY_METADATA_MAX];
             struct weir_bytes name = sources[i]->names[j];
-            if (envoy_name_at(all.names, all.count, name) < all.count) {
+            if (envoy_name_at(all.names, all.count, name) < all.count)
                 continue;
-            }
             struct weir_envoy_value *item = &all.items[all.count];
             all.names[all.count++] = name;
             *item = sources[i]->items[j];
@@ -151,16 +143,13 @@ static struct weir_envoy_value passed_metadata(struct weir_envoy_plan *plan,
     for (uint32_t i = 0; i < plan->request->descriptor_count; i++) {
         const struct weir_envoy_rule *rule = plan->items[i].rule;
         bool passed = statuses[i].code == WEIR_ENVOY_OK && !plan->items[i].unlimited;
-        if (!passed || rule == NULL || rule->metadata == NULL) {
+        if (!passed || rule == NULL || rule->metadata == NULL)
             continue;
-        }
         bool seen = false;
-        for (uint32_t j = 0; j < count; j++) {
+        for (uint32_t j = 0; j < count; j++)
             seen = seen || sources[j] == rule->metadata;
-        }
-        if (!seen && count < ENVOY_METADATA_MAX) {
+        if (!seen && count < ENVOY_METADATA_MAX)
             sources[count++] = rule->metadata;
-        }
     }
     return unite(plan, sources, count);
 }
@@ -173,20 +162,17 @@ const struct weir_envoy_value *envoy_dynamic_metadata(struct weir_envoy_plan *pl
     struct weir_envoy_value *list =
         envoy_plan_alloc(plan, request->descriptor_count * sizeof(*list));
     struct fields fields = make_fields(plan, 4);
-    for (uint32_t i = 0; i < request->descriptor_count; i++) {
+    for (uint32_t i = 0; i < request->descriptor_count; i++)
         list[i] = descriptor_of(plan, &request->descriptors[i]);
-    }
     add_field(&fields, "domain", string_of(request->domain));
     add_field(&fields, "descriptors",
               (struct weir_envoy_value){
                   .kind = WEIR_ENVOY_LIST, .count = request->descriptor_count, .items = list});
-    if (request->hits_addend != 0) {
+    if (request->hits_addend != 0)
         add_field(&fields, "hitsAddend", number_of(request->hits_addend));
-    }
     struct weir_envoy_value metadata = passed_metadata(plan, statuses);
-    if (metadata.count > 0) {
+    if (metadata.count > 0)
         add_field(&fields, "metadata", metadata);
-    }
     *root = struct_of(&fields);
     return root;
 }

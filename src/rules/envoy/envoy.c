@@ -19,9 +19,8 @@ void weir_envoy_unref(struct weir_envoy *envoy)
 {
     /* Release what this holder did, acquire what all others did, before anything is freed. */
     if (envoy == NULL ||
-        atomic_fetch_sub_explicit(&envoy->references, 1, memory_order_acq_rel) != 1) {
+        atomic_fetch_sub_explicit(&envoy->references, 1, memory_order_acq_rel) != 1)
         return;
-    }
     rules_string_map_free(&envoy->domains);
     rules_string_map_free(&envoy->words);
     rules_string_map_free(&envoy->names);
@@ -40,15 +39,13 @@ static bool keep_options(struct weir_envoy *envoy, const struct weir_envoy_optio
                             &envoy->options.reset_header, &envoy->options.name_prefix,
                             &envoy->options.redis_prefix};
     envoy->options = *options;
-    if (envoy->options.near_limit_ratio <= 0) {
+    if (envoy->options.near_limit_ratio <= 0)
         envoy->options.near_limit_ratio = NEAR_LIMIT_RATIO;
-    }
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         if (*texts[i] != NULL) {
             *texts[i] = rules_arena_copy(&envoy->arena, *texts[i], strlen(*texts[i]));
-            if (*texts[i] == NULL) {
+            if (*texts[i] == NULL)
                 return false;
-            }
         }
     }
     return true;
@@ -64,19 +61,16 @@ static void load_files(struct envoy_loader *loader, const struct weir_envoy_file
     for (uint32_t i = 0; i < count && !loader->failed && !loader->no_memory; i++) {
         size_t size = strlen(files[i].name) + (prefix != NULL ? strlen(prefix) : 0) + 1;
         char *name = envoy_borrow(loader, size);
-        if (name == NULL) {
+        if (name == NULL)
             return;
-        }
         snprintf(name, size, "%s%s", prefix != NULL ? prefix : "", files[i].name);
         loader->file = sources[i].name = name;
-        if (loader->envoy->options.opening != NULL) {
+        if (loader->envoy->options.opening != NULL)
             loader->envoy->options.opening(name);
-        }
         envoy_decode(loader, files[i].text, files[i].size, &sources[i]);
     }
-    for (uint32_t i = 0; i < count && !loader->failed && !loader->no_memory; i++) {
+    for (uint32_t i = 0; i < count && !loader->failed && !loader->no_memory; i++)
         envoy_compile(loader, &sources[i]);
-    }
 }
 
 int weir_envoy_parse(struct weir_envoy **out, const struct weir_envoy_file *files, uint32_t count,
@@ -85,16 +79,14 @@ int weir_envoy_parse(struct weir_envoy **out, const struct weir_envoy_file *file
     *out = NULL;
     error->text[0] = '\0';
     struct weir_envoy *envoy = calloc(1, sizeof(*envoy));
-    if (envoy == NULL) {
+    if (envoy == NULL)
         return WEIR_ERR_MEMORY;
-    }
     atomic_init(&envoy->references, 1);
     struct envoy_loader loader = {.envoy = envoy, .error = error};
-    if (keep_options(envoy, options)) {
+    if (keep_options(envoy, options))
         load_files(&loader, files, count);
-    } else {
+    else
         loader.no_memory = true;
-    }
     rules_arena_free(&loader.scratch);
     if (loader.no_memory || loader.failed) {
         weir_envoy_unref(envoy);
@@ -111,9 +103,8 @@ int weir_envoy_load(struct weir_envoy **envoy, const char *path,
     *envoy = NULL;
     error->text[0] = '\0';
     int err = envoy_folder_read(&folder, path, options->ignore_dot_files, error);
-    if (err == 0) {
+    if (err == 0)
         err = weir_envoy_parse(envoy, folder.files, folder.count, options, error);
-    }
     envoy_folder_free(&folder);
     return err;
 }
@@ -124,9 +115,8 @@ int weir_envoy_prepare(struct weir_envoy *envoy, weir_rules_prepare_fn prepare, 
         struct weir_envoy_rule *rule = envoy->rules[i];
         for (uint32_t j = 0; j < rule->limit_count; j++) {
             int err = prepare(context, &rule->limits[j].limit, rule->stat.data);
-            if (err < 0) {
+            if (err < 0)
                 return err;
-            }
         }
     }
     return 0;
@@ -147,9 +137,8 @@ static bool fails(uint8_t on_store_error)
 bool weir_envoy_fails_without_store(const struct weir_envoy *envoy)
 {
     bool any = envoy->domain_count > 0 && fails(envoy->options.on_store_error);
-    for (uint32_t i = 0; i < envoy->rule_count; i++) {
+    for (uint32_t i = 0; i < envoy->rule_count; i++)
         any = any || (!envoy->rules[i]->unlimited && fails(envoy->rules[i]->on_store_error));
-    }
     return any;
 }
 

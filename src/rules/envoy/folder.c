@@ -46,9 +46,8 @@ static int walk_folder(struct walk *walk, size_t size, unsigned depth)
         const char *name = entry->d_name;
         struct stat own, what;
         if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-            (walk->ignore_dot_files && name[0] == '.')) {
+            (walk->ignore_dot_files && name[0] == '.'))
             continue;
-        }
         size_t more = strlen(name) + 1;
         if (size + more >= PATH_SIZE) {
             errno = ENAMETOOLONG;
@@ -58,13 +57,12 @@ static int walk_folder(struct walk *walk, size_t size, unsigned depth)
         walk->path[size] = '/';
         memcpy(walk->path + size + 1, name, more);
         /* What is gone again meanwhile is gone. */
-        if (lstat(walk->path, &own) < 0 || stat(walk->path, &what) < 0) {
+        if (lstat(walk->path, &own) < 0 || stat(walk->path, &what) < 0)
             err = errno == ENOENT ? 0 : WEIR_ERR_IO;
-        } else if (S_ISDIR(own.st_mode)) {
+        else if (S_ISDIR(own.st_mode))
             err = walk_folder(walk, size + more, depth + 1);
-        } else if (!S_ISDIR(what.st_mode)) {
+        else if (!S_ISDIR(what.st_mode))
             err = walk->visit(walk, &own, &what);
-        }
         walk->path[size + (err == 0 ? 0 : more)] = '\0';
     }
     int kept = errno;
@@ -81,9 +79,8 @@ static int walk_start(struct walk *walk, const char *path)
         return WEIR_ERR_IO;
     }
     memcpy(walk->path, path, size + 1);
-    while (size > 1 && walk->path[size - 1] == '/') {
+    while (size > 1 && walk->path[size - 1] == '/')
         walk->path[--size] = '\0';
-    }
     walk->root_size = size + 1;
     return walk_folder(walk, size, 0);
 }
@@ -103,13 +100,11 @@ static int read_file(struct rules_arena *arena, const char *path, size_t size,
     char *text = rules_arena_alloc(arena, size + 1);
     size_t used = 0;
     ssize_t got = 1;
-    if (text == NULL) {
+    if (text == NULL)
         return WEIR_ERR_MEMORY;
-    }
     int file = weir_file_open(path, reason);
-    if (file < 0) {
+    if (file < 0)
         return WEIR_ERR_IO;
-    }
     while (used < size && got > 0) {
         got = read(file, text + used, size - used);
         used += got > 0 ? (size_t)got : 0;
@@ -134,20 +129,17 @@ static int visit_reading(struct walk *walk, const struct stat *own, const struct
     if (folder->count == reading->room) {
         uint32_t room = reading->room == 0 ? 16 : reading->room * 2;
         struct weir_envoy_file *files = realloc(folder->files, room * sizeof(*files));
-        if (files == NULL) {
+        if (files == NULL)
             return WEIR_ERR_MEMORY;
-        }
         folder->files = files;
         reading->room = room;
     }
     const char *relative = walk->path + walk->root_size;
     char *name = rules_arena_copy(&folder->arena, relative, strlen(relative));
-    if (name == NULL) {
+    if (name == NULL)
         return WEIR_ERR_MEMORY;
-    }
-    for (char *slash = strchr(name, '/'); slash != NULL; slash = strchr(slash, '/')) {
+    for (char *slash = strchr(name, '/'); slash != NULL; slash = strchr(slash, '/'))
         *slash = '.';
-    }
     struct weir_envoy_file *file = &folder->files[folder->count];
     file->name = name;
     int err = read_file(&folder->arena, walk->path, (size_t)what->st_size, file, &walk->reason);
@@ -174,9 +166,8 @@ int envoy_folder_read(struct envoy_folder *folder, const char *path, bool ignore
                  walk.reason.text[0] ? walk.reason.text : strerror(errno));
         err = WEIR_ERR_RULES;
     }
-    if (err == 0 && folder->count > 0) {
+    if (err == 0 && folder->count > 0)
         qsort(folder->files, folder->count, sizeof(*folder->files), compare_names);
-    }
     return err;
 }
 
@@ -212,9 +203,8 @@ uint64_t weir_envoy_fingerprint(const char *path)
     uint64_t print = 1;
     struct stat root;
     struct walk walk = {.context = &print, .visit = visit_fingerprint};
-    if (stat(path, &root) < 0 || walk_start(&walk, path) < 0) {
+    if (stat(path, &root) < 0 || walk_start(&walk, path) < 0)
         return 0;
-    }
     print += (uint64_t)root.st_ino * UINT64_C(0x9E3779B97F4A7C15);
     return print != 0 ? print : 1;
 }

@@ -82,9 +82,8 @@ static void put_encoded(struct writer *writer, struct weir_bytes text)
     const char *at = text.data, *end = text.data + text.size;
     while (at < end && !writer->full) {
         const char *run = at;
-        while (at < end && shown_plainly((unsigned char)*at)) {
+        while (at < end && shown_plainly((unsigned char)*at))
             at++;
-        }
         put(writer, run, (size_t)(at - run));
         if (at < end) {
             unsigned char byte = (unsigned char)*at++;
@@ -97,9 +96,8 @@ static void put_encoded(struct writer *writer, struct weir_bytes text)
 static struct weir_bytes prefix_of(const struct weir_envoy_item *item,
                                    const struct weir_envoy_part *part, char *room)
 {
-    if (item->rule != NULL) {
+    if (item->rule != NULL)
         return item->rule->limits[part->index].prefix;
-    }
     return (struct weir_bytes){room, envoy_prefix_write(room, &part->limit->spec, 0)};
 }
 
@@ -150,9 +148,8 @@ size_t envoy_counter_size(const struct weir_envoy *envoy, const struct weir_envo
 
 static char *put_bytes(char *out, struct weir_bytes bytes, char behind)
 {
-    if (bytes.size > 0) {
+    if (bytes.size > 0)
         memcpy(out, bytes.data, bytes.size);
-    }
     out[bytes.size] = behind;
     return out + bytes.size + 1;
 }

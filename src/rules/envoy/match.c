@@ -16,11 +16,9 @@ static uint32_t find(const struct weir_envoy *envoy, uint32_t level, const char 
 
 static uint32_t find_pattern(const struct envoy_node *level, struct weir_bytes text)
 {
-    for (const struct envoy_pattern *at = level->patterns; at != NULL; at = at->next) {
-        if (weir_glob_match(at->glob, text)) {
+    for (const struct envoy_pattern *at = level->patterns; at != NULL; at = at->next)
+        if (weir_glob_match(at->glob, text))
             return at->node;
-        }
-    }
     return RULES_NONE;
 }
 
@@ -56,24 +54,21 @@ void envoy_walk(const struct weir_envoy *envoy, uint32_t domain,
     for (uint32_t i = 0; i < descriptor->entry_count; i++) {
         /* The tree is no deeper than the path has room: a node that deep has no children. */
         level = step(envoy, level, &descriptor->entries[i], room, &walk->path[i]);
-        if (level == RULES_NONE) {
+        if (level == RULES_NONE)
             return;
-        }
         walk->steps = i + 1;
-        if (i + 1 == descriptor->entry_count) {
+        if (i + 1 == descriptor->entry_count)
             walk->rule = walk->path[i].node->rule;
-        } else if (walk->path[i].node->children == 0) {
+        else if (walk->path[i].node->children == 0)
             return;
-        }
     }
 }
 
 struct weir_bytes envoy_pattern_value(const struct envoy_node *node, struct weir_bytes key)
 {
     struct weir_bytes text = node->composite;
-    if (begins(text, key) && text.size > key.size && text.data[key.size] == '_') {
+    if (begins(text, key) && text.size > key.size && text.data[key.size] == '_')
         return (struct weir_bytes){text.data + key.size + 1, text.size - key.size - 1};
-    }
     return text;
 }
 
@@ -85,9 +80,8 @@ struct writer {
 
 static void put_text(struct writer *writer, struct weir_bytes text)
 {
-    if (text.size > 0) {
+    if (text.size > 0)
         memcpy(writer->end, text.data, text.size);
-    }
     writer->end += text.size;
 }
 
@@ -137,17 +131,15 @@ static struct weir_bytes value_shown(const struct weir_envoy_rule *rule, bool sh
 {
     struct weir_bytes none = {NULL, 0};
     bool shared = at->by_pattern && at->node->share_threshold;
-    if (shared) {
+    if (shared)
         return envoy_pattern_value(at->node, entry->key);
-    }
     if (rule->detailed) {
         /* Without shared values, the original puts a "_" even where there is no value. */
         struct weir_bytes empty = {shares ? NULL : "", 0};
         return entry->value.size > 0 ? entry->value : empty;
     }
-    if (at->by_pattern && !at->node->value_to_metric) {
+    if (at->by_pattern && !at->node->value_to_metric)
         return envoy_pattern_value(at->node, entry->key);
-    }
     bool shown = at->by_value || at->node->value_to_metric;
     return shown && entry->value.size > 0 ? entry->value : none;
 }
@@ -165,17 +157,15 @@ struct weir_bytes envoy_stat(struct weir_envoy_plan *plan, const struct weir_env
                                              at->node->composite.size;
         *fixed = *fixed && !at->node->value_to_metric && !strange;
     }
-    if (*fixed) {
+    if (*fixed)
         return walk->rule->stat;
-    }
     struct writer writer =
         begin(plan, descriptor_stat_size(plan->envoy, plan->request->domain, of));
     for (uint32_t i = 0; i < walk->steps; i++) {
         struct weir_bytes value = value_shown(walk->rule, shares, &walk->path[i], &of->entries[i]);
         put(&writer, '.', of->entries[i].key);
-        if (value.data != NULL) {
+        if (value.data != NULL)
             put(&writer, '_', value);
-        }
     }
     return (struct weir_bytes){writer.start, (size_t)(writer.end - writer.start)};
 }
@@ -189,13 +179,11 @@ struct weir_bytes envoy_override_stat(struct weir_envoy_plan *plan,
     *writer.end++ = '.';
     const char *first = writer.end;
     for (uint32_t i = 0; i < of->entry_count; i++) {
-        if (writer.end > first) {
+        if (writer.end > first)
             *writer.end++ = '.';
-        }
         put_text(&writer, of->entries[i].key);
-        if (of->entries[i].value.size > 0) {
+        if (of->entries[i].value.size > 0)
             put(&writer, '_', of->entries[i].value);
-        }
     }
     return (struct weir_bytes){writer.start, (size_t)(writer.end - writer.start)};
 }

@@ -68,9 +68,8 @@ static void read_map_fields(struct reader *reader, const struct rules_node *map,
         if (envoy_is_merge(key)) {
             for (uint32_t j = value->kind == RULES_LIST ? value->size : 1; j > 0; j--) {
                 const struct rules_node *merged = merged_map(value, j - 1);
-                if (merged != NULL) {
+                if (merged != NULL)
                     read_map_fields(reader, merged, depth, out, names, items);
-                }
             }
         } else if (key->kind != RULES_SCALAR) {
             envoy_fail(reader->loader, "error loading config file: yaml: invalid map key");
@@ -95,9 +94,8 @@ static void read_map(struct reader *reader, const struct rules_node *map, unsign
     out->count = 0;
     out->names = names;
     out->items = items;
-    if (names != NULL && items != NULL) {
+    if (names != NULL && items != NULL)
         read_map_fields(reader, map, depth, out, names, items);
-    }
 }
 
 static void read_list(struct reader *reader, const struct rules_node *list, unsigned depth,
@@ -107,9 +105,8 @@ static void read_list(struct reader *reader, const struct rules_node *list, unsi
     out->kind = WEIR_ENVOY_LIST;
     out->items = items;
     out->count = items != NULL ? list->size : 0;
-    for (uint32_t i = 0; i < out->count; i++) {
+    for (uint32_t i = 0; i < out->count; i++)
         read_value(reader, list->items[i], depth + 1, &items[i]);
-    }
 }
 
 static void read_value(struct reader *reader, const struct rules_node *node, unsigned depth,
@@ -118,12 +115,10 @@ static void read_value(struct reader *reader, const struct rules_node *node, uns
     struct envoy_resolved value;
     *out = (struct weir_envoy_value){.kind = WEIR_ENVOY_NULL};
     reader->values++;
-    if (depth > DEPTH_MAX) {
+    if (depth > DEPTH_MAX)
         envoy_fail(reader->loader, "error parsing metadata: nested deeper than %d", DEPTH_MAX);
-    }
-    if (reader->loader->failed || reader->loader->no_memory) {
+    if (reader->loader->failed || reader->loader->no_memory)
         return;
-    }
     envoy_resolve_or_fail(reader->loader, node, &value);
     switch (value.type) {
     case ENVOY_BOOL:
@@ -158,12 +153,10 @@ const struct weir_envoy_value *envoy_metadata(struct envoy_loader *loader,
 {
     struct reader reader = {loader, 0};
     struct weir_envoy_value *metadata = envoy_keep(loader, sizeof(*metadata));
-    if (metadata == NULL) {
+    if (metadata == NULL)
         return NULL;
-    }
     read_value(&reader, node, 1, metadata);
-    if (reader.values > loader->envoy->metadata_values) {
+    if (reader.values > loader->envoy->metadata_values)
         loader->envoy->metadata_values = reader.values;
-    }
     return metadata->count > 0 ? metadata : NULL;
 }

@@ -51,17 +51,13 @@ size_t weir_envoy_plan_size(const struct weir_envoy *envoy,
                   (envoy->options.shared ? parts * ENVOY_KEY_TEXT_MAX : 0) +
                   ENVOY_ALIGNED(count * sizeof(struct weir_envoy_status)) + HEADERS_SIZE;
     size += envoy_stat_size(envoy, request);
-    if (envoy->shares) {
-        for (uint32_t i = 0; i < request->descriptor_count; i++) {
+    if (envoy->shares)
+        for (uint32_t i = 0; i < request->descriptor_count; i++)
             size += ENVOY_ALIGNED(request->descriptors[i].entry_count * sizeof(struct weir_bytes));
-        }
-    }
-    for (uint32_t i = 0; envoy->options.redis_compat && i < request->descriptor_count; i++) {
+    for (uint32_t i = 0; envoy->options.redis_compat && i < request->descriptor_count; i++)
         size += ENVOY_ALIGNED(envoy_counter_size(envoy, request, &request->descriptors[i]));
-    }
-    if (envoy->replaces) {
+    if (envoy->replaces)
         size += ENVOY_ALIGNED(envoy->name_count / 8 + 1);
-    }
     return size + (envoy->options.dynamic_metadata ? envoy_dynamic_size(envoy, request) : 0);
 }
 
@@ -70,9 +66,8 @@ size_t weir_envoy_plan_size(const struct weir_envoy *envoy,
 static uint64_t hits_of(const struct weir_envoy_request *request,
                         const struct weir_envoy_descriptor *of)
 {
-    if (of->has_hits_addend) {
+    if (of->has_hits_addend)
         return of->hits_addend;
-    }
     return request->hits_addend > 0 ? request->hits_addend : 1;
 }
 
@@ -84,9 +79,8 @@ static const struct weir_bytes *patterns_of(struct weir_envoy_plan *plan,
     struct weir_bytes *patterns = NULL;
     for (uint32_t i = 0; i < walk->steps; i++) {
         const struct envoy_step *at = &walk->path[i];
-        if (!at->by_pattern || !at->node->share_threshold) {
+        if (!at->by_pattern || !at->node->share_threshold)
             continue;
-        }
         if (patterns == NULL) {
             patterns = envoy_plan_alloc(plan, of->entry_count * sizeof(*patterns));
             memset(patterns, 0, of->entry_count * sizeof(*patterns));
@@ -118,9 +112,8 @@ static void plan_rule(struct weir_envoy_plan *plan, const struct weir_envoy_desc
 {
     struct envoy_walk walk;
     envoy_walk(plan->envoy, domain, of, room, &walk);
-    if (walk.rule == NULL) {
+    if (walk.rule == NULL)
         return;
-    }
     item->rule = walk.rule;
     item->unlimited = walk.rule->unlimited;
     item->patterns = plan->envoy->shares ? patterns_of(plan, of, &walk) : NULL;
@@ -136,18 +129,16 @@ static void plan_replaces(struct weir_envoy_plan *plan)
     memset(replaced, 0, size);
     for (uint32_t i = 0; i < count; i++) {
         const struct weir_envoy_rule *rule = plan->items[i].rule;
-        for (uint32_t j = 0; rule != NULL && j < rule->replace_count; j++) {
+        for (uint32_t j = 0; rule != NULL && j < rule->replace_count; j++)
             replaced[rule->replaces[j] / 8] |= (uint8_t)(1u << rule->replaces[j] % 8);
-        }
     }
     for (uint32_t i = 0; i < count; i++) {
         struct weir_envoy_item *item = &plan->items[i];
         bool named =
             item->rule != NULL && !item->unlimited && item->rule->name_number != RULES_NONE;
         uint32_t name = named ? item->rule->name_number : 0;
-        if (named && (replaced[name / 8] >> name % 8 & 1) != 0) {
+        if (named && (replaced[name / 8] >> name % 8 & 1) != 0)
             *item = (struct weir_envoy_item){.hits = item->hits};
-        }
     }
 }
 
@@ -163,12 +154,10 @@ static uint64_t multiply(uint64_t a, uint64_t b)
 static bool is_counter(const struct weir_envoy_plan *plan, const struct weir_envoy_item *item)
 {
     const struct weir_envoy_rule *rule = item->rule;
-    if (!plan->envoy->options.redis_compat) {
+    if (!plan->envoy->options.redis_compat)
         return false;
-    }
-    if (rule == NULL) {
+    if (rule == NULL)
         return item->override != NULL;
-    }
     const struct weir_limit_spec *spec = &rule->limits->limit.spec;
     return rule->limit_count == 1 && rule->charge == ENVOY_CHARGE_ALWAYS &&
            spec->algorithm == WEIR_FIXED_WINDOW &&
@@ -191,18 +180,14 @@ static void add_part(struct weir_envoy_plan *plan, uint32_t at, const struct wei
         .on_store_error = rule != NULL ? rule->on_store_error : plan->envoy->options.on_store_error,
         .index = (uint8_t)index,
     };
-    if (rule != NULL && rule->shadow) {
+    if (rule != NULL && rule->shadow)
         part->flags |= WEIR_CHECK_SHADOW;
-    }
-    if (charge == ENVOY_CHARGE_ALWAYS) {
+    if (charge == ENVOY_CHARGE_ALWAYS)
         part->flags |= WEIR_CHECK_CHARGE_ON_DENY;
-    }
-    if (plan->envoy->options.leased) {
+    if (plan->envoy->options.leased)
         part->flags |= WEIR_CHECK_LEASED;
-    }
-    if (is_counter(plan, item)) {
+    if (is_counter(plan, item))
         part->flags |= WEIR_CHECK_COUNTER;
-    }
     plan->together |= charge == ENVOY_CHARGE_IF_ALL && !negative;
 }
 
@@ -214,16 +199,13 @@ static void add_parts(struct weir_envoy_plan *plan, bool negative, bool counter)
         uint32_t limits = item->rule != NULL ? item->rule->limit_count : 0;
         bool wanted = plan->request->descriptors[i].is_negative_hits == negative &&
                       (limits > 0 || item->override != NULL) && is_counter(plan, item) == counter;
-        if (!wanted) {
+        if (!wanted)
             continue;
-        }
         item->part = plan->part_count;
-        if (item->override != NULL) {
+        if (item->override != NULL)
             add_part(plan, i, item->override, 0);
-        }
-        for (uint32_t j = 0; j < limits; j++) {
+        for (uint32_t j = 0; j < limits; j++)
             add_part(plan, i, &item->rule->limits[j].limit, j);
-        }
         item->parts = plan->part_count - item->part;
     }
 }
@@ -231,15 +213,12 @@ static void add_parts(struct weir_envoy_plan *plan, bool negative, bool counter)
 static bool same_entries(const struct weir_envoy_descriptor *a,
                          const struct weir_envoy_descriptor *b)
 {
-    if (a->entry_count != b->entry_count) {
+    if (a->entry_count != b->entry_count)
         return false;
-    }
-    for (uint32_t i = 0; i < a->entry_count; i++) {
+    for (uint32_t i = 0; i < a->entry_count; i++)
         if (!weir_bytes_equal(a->entries[i].key, b->entries[i].key) ||
-            !weir_bytes_equal(a->entries[i].value, b->entries[i].value)) {
+            !weir_bytes_equal(a->entries[i].value, b->entries[i].value))
             return false;
-        }
-    }
     return true;
 }
 
@@ -254,9 +233,8 @@ static bool clashes(const struct weir_envoy_plan *plan, uint32_t first, uint32_t
         bool override =
             plan->items[part->item].override != NULL || plan->items[other->item].override != NULL;
         if (override && other->limit != part->limit &&
-            same_entries(&of[other->item], &of[part->item])) {
+            same_entries(&of[other->item], &of[part->item]))
             return true;
-        }
     }
     return false;
 }
@@ -271,9 +249,8 @@ static uint32_t decision_end(const struct weir_envoy_plan *plan, uint32_t first)
     while (end < plan->part_count && end - first < WEIR_CHECKS_MAX &&
            plan->parts[end].op == of->op &&
            ((plan->parts[end].flags ^ of->flags) & WEIR_CHECK_COUNTER) == 0 &&
-           !(may_clash && clashes(plan, first, end))) {
+           !(may_clash && clashes(plan, first, end)))
         end++;
-    }
     return end;
 }
 
@@ -301,9 +278,8 @@ static int refuse_apart(const struct weir_envoy_plan *plan, uint32_t at, struct 
 static int count_decisions(struct weir_envoy_plan *plan, struct weir_reason *reason)
 {
     for (uint32_t i = 0; i < plan->part_count; i = decision_end(plan, i)) {
-        if (i > 0 && is_together(plan, i)) {
+        if (i > 0 && is_together(plan, i))
             return refuse_apart(plan, i, reason);
-        }
         plan->decisions++;
         plan->refunds = plan->refunds || plan->parts[i].op == WEIR_OP_REFUND;
     }
@@ -318,12 +294,10 @@ static int refuse(struct weir_reason *reason, int err, const char *text)
 
 int weir_envoy_request_check(const struct weir_envoy_request *request, struct weir_reason *reason)
 {
-    if (request->domain.size == 0) {
+    if (request->domain.size == 0)
         return refuse(reason, WEIR_ERR_SYNTAX, "rate limit domain must not be empty");
-    }
-    if (request->descriptor_count == 0) {
+    if (request->descriptor_count == 0)
         return refuse(reason, WEIR_ERR_SYNTAX, "rate limit descriptor list must not be empty");
-    }
     if (request->descriptor_count > WEIR_ENVOY_DESCRIPTORS_MAX) {
         snprintf(reason->text, sizeof(reason->text), "more than %d descriptors",
                  WEIR_ENVOY_DESCRIPTORS_MAX);
@@ -351,24 +325,20 @@ int weir_envoy_plan_make(struct weir_envoy_plan *plan, const struct weir_envoy *
         const struct weir_envoy_descriptor *of = &request->descriptors[i];
         struct weir_envoy_item *item = &plan->items[i];
         *item = (struct weir_envoy_item){.hits = hits_of(request, of)};
-        if (domain == RULES_NONE) {
+        if (domain == RULES_NONE)
             continue;
-        }
         if (!of->has_limit) {
             plan_rule(plan, of, domain, room, item);
             continue;
         }
         err = plan_override(plan, of, item, override, context, reason);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
-    if (envoy->replaces) {
+    if (envoy->replaces)
         plan_replaces(plan);
-    }
-    for (unsigned kind = 0; kind < (envoy->options.redis_compat ? 4 : 2); kind++) {
+    for (unsigned kind = 0; kind < (envoy->options.redis_compat ? 4 : 2); kind++)
         add_parts(plan, kind % 2 == 1, kind >= 2);
-    }
     return count_decisions(plan, reason);
 }
 
@@ -389,9 +359,8 @@ long weir_envoy_plan_fill(struct weir_envoy_plan *plan, struct weir_decision *de
                           const uint64_t secret[2], uint64_t now_ns)
 {
     uint32_t first = plan->filled;
-    if (first == plan->part_count) {
+    if (first == plan->part_count)
         return -1;
-    }
     uint32_t end = decision_end(plan, first);
     decision->op = plan->parts[first].op;
     decision->policy = is_together(plan, first) ? WEIR_POLICY_ALL : WEIR_POLICY_EACH;
@@ -406,9 +375,8 @@ long weir_envoy_plan_fill(struct weir_envoy_plan *plan, struct weir_decision *de
                                      .flags = part->flags,
                                      .on_store_error = failure_of(part->on_store_error)};
         envoy_key(plan, part, secret, check);
-        if ((part->flags & WEIR_CHECK_COUNTER) != 0) {
+        if ((part->flags & WEIR_CHECK_COUNTER) != 0)
             envoy_counter_key(plan, part, now_ns / NS_PER_SECOND, check);
-        }
     }
     plan->filled = end;
     return (long)first;

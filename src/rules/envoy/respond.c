@@ -40,9 +40,8 @@ static uint64_t seconds_up(uint64_t ns)
 static uint64_t reset_of(const struct weir_envoy_part *part)
 {
     const struct weir_limit_spec *spec = &part->limit->spec;
-    if (spec->algorithm == WEIR_FIXED_WINDOW) {
+    if (spec->algorithm == WEIR_FIXED_WINDOW)
         return seconds_up(spec->window_ns - part->now_ns % spec->window_ns);
-    }
     bool waits = denied(part) && part->report.retry_after_ns != WEIR_NEVER;
     return seconds_up(waits ? part->report.retry_after_ns : part->report.reset_after_ns);
 }
@@ -50,9 +49,8 @@ static uint64_t reset_of(const struct weir_envoy_part *part)
 static uint8_t unit_of_seconds(uint64_t seconds)
 {
     uint8_t unit = WEIR_ENVOY_SECOND;
-    while (unit + 1 < WEIR_ENVOY_UNITS && envoy_unit_seconds(unit) != seconds) {
+    while (unit + 1 < WEIR_ENVOY_UNITS && envoy_unit_seconds(unit) != seconds)
         unit++;
-    }
     return unit;
 }
 
@@ -60,17 +58,14 @@ static void fill_status(const struct weir_envoy_plan *plan, const struct weir_en
                         struct weir_envoy_status *status)
 {
     *status = (struct weir_envoy_status){.code = WEIR_ENVOY_OK};
-    if (item->unlimited) {
+    if (item->unlimited)
         status->limit_remaining = UINT32_MAX;
-    }
-    if (item->parts == 0) {
+    if (item->parts == 0)
         return;
-    }
     const struct weir_envoy_part *part = telling_part(plan, item);
     uint64_t remaining = denied(part) ? 0 : part->report.remaining;
-    if (denied(part) && (part->flags & WEIR_CHECK_SHADOW) == 0) {
+    if (denied(part) && (part->flags & WEIR_CHECK_SHADOW) == 0)
         status->code = WEIR_ENVOY_OVER_LIMIT;
-    }
     status->has_limit = true;
     status->limit_remaining = remaining < UINT32_MAX ? (uint32_t)remaining : UINT32_MAX;
     status->duration_until_reset_s = reset_of(part);
@@ -103,9 +98,8 @@ static void count_status(const struct weir_envoy_plan *plan, uint32_t i,
         count->nearest = status;
         count->nearest_remaining = status->limit_remaining;
     }
-    if (item->unlimited) {
+    if (item->unlimited)
         return;
-    }
     bool quota = plan->envoy->options.quota_mode || (item->rule != NULL && item->rule->quota);
     bool over = status->code == WEIR_ENVOY_OVER_LIMIT;
     count->quota += quota;
@@ -142,11 +136,9 @@ static void set_headers(struct weir_envoy_plan *plan, const struct weir_envoy_st
 
 static bool store_failed(const struct weir_envoy_plan *plan)
 {
-    for (uint32_t i = 0; i < plan->part_count; i++) {
-        if (plan->parts[i].error != 0 && plan->parts[i].on_store_error == WEIR_ENVOY_STORE_FAIL) {
+    for (uint32_t i = 0; i < plan->part_count; i++)
+        if (plan->parts[i].error != 0 && plan->parts[i].on_store_error == WEIR_ENVOY_STORE_FAIL)
             return true;
-        }
-    }
     return false;
 }
 
@@ -156,9 +148,8 @@ int weir_envoy_respond(struct weir_envoy_plan *plan, struct weir_envoy_response 
     const struct weir_envoy_options *options = &plan->envoy->options;
     uint32_t descriptors = plan->request->descriptor_count;
     *shadowed = false;
-    if (store_failed(plan)) {
+    if (store_failed(plan))
         return WEIR_ERR_STORE;
-    }
     struct weir_envoy_status *statuses = envoy_plan_alloc(plan, descriptors * sizeof(*statuses));
     struct count count = {.nearest_remaining = UINT32_MAX};
     *response = (struct weir_envoy_response){
@@ -171,12 +162,10 @@ int weir_envoy_respond(struct weir_envoy_plan *plan, struct weir_envoy_response 
         *shadowed = options->shadow_mode;
         response->overall_code = options->shadow_mode ? WEIR_ENVOY_OK : WEIR_ENVOY_OVER_LIMIT;
     }
-    if (options->headers && count.nearest != NULL) {
+    if (options->headers && count.nearest != NULL)
         set_headers(plan, count.nearest, response);
-    }
-    if (options->dynamic_metadata) {
+    if (options->dynamic_metadata)
         response->dynamic_metadata = envoy_dynamic_metadata(plan, statuses);
-    }
     return 0;
 }
 
@@ -204,15 +193,12 @@ static void tally_part(const struct weir_envoy_plan *plan, const struct weir_env
     bool before_over = before >= limit;
     uint64_t over = before_over ? hits : beyond(after, limit);
     tally->over_limit += over;
-    if (options->count_local && before > limit) {
+    if (options->count_local && before > limit)
         tally->over_limit_with_local_cache += hits;
-    }
-    if (!before_over) {
+    if (!before_over)
         tally->near_limit += beyond(limit, before > near ? before : near);
-    }
-    if ((part->flags & WEIR_CHECK_SHADOW) != 0) {
+    if ((part->flags & WEIR_CHECK_SHADOW) != 0)
         tally->shadow_mode += over;
-    }
 }
 
 void weir_envoy_tally(const struct weir_envoy_plan *plan, uint32_t at,
@@ -224,9 +210,8 @@ void weir_envoy_tally(const struct weir_envoy_plan *plan, uint32_t at,
         tally->total_hits = tally->within_limit = item->hits;
         return;
     }
-    if (item->parts == 0) {
+    if (item->parts == 0)
         return;
-    }
     const struct weir_envoy_part *part = telling_part(plan, item);
     if (part->op == WEIR_OP_REFUND) {
         tally->total_negative_hits = part->cost;

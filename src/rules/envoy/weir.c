@@ -57,11 +57,9 @@ static void unknown_key(struct envoy_loader *loader, const struct rules_node *ke
     const char *names[KEYS];
     size_t count = 0;
     struct rules_quote quote;
-    for (int i = 0; i < KEYS; i++) {
-        if ((known >> i & 1) != 0) {
+    for (int i = 0; i < KEYS; i++)
+        if ((known >> i & 1) != 0)
             names[count++] = key_names[i];
-        }
-    }
     struct rules_hint room;
     const char *hint = rules_hint(&room, key->text, key->size, names, count);
     envoy_fail(loader, "weir: line %u: unknown key %s%s", key->line,
@@ -84,15 +82,14 @@ static void read_fields(struct envoy_loader *loader, const struct rules_node *ma
                         memcmp(key->text, key_names[k], key->size) == 0;
             found = same && (known >> k & 1) != 0 ? k : found;
         }
-        if (key->kind != RULES_SCALAR) {
+        if (key->kind != RULES_SCALAR)
             wrong(loader, key, "a key must be a word");
-        } else if (found < 0) {
+        else if (found < 0)
             unknown_key(loader, key, known);
-        } else if (fields->value[found] != NULL) {
+        else if (fields->value[found] != NULL)
             envoy_fail(loader, "weir: line %u: `%s` is given twice", key->line, key_names[found]);
-        } else {
+        else
             fields->value[found] = map->items[i + 1];
-        }
     }
 }
 
@@ -102,9 +99,8 @@ static uint64_t read_number(struct envoy_loader *loader, const struct fields *fi
 {
     const struct rules_node *node = fields->value[key];
     struct envoy_resolved value;
-    if (node == NULL) {
+    if (node == NULL)
         return fallback;
-    }
     bool whole = envoy_resolve(node, &value) && value.type == ENVOY_INT &&
                  (!value.negative || value.magnitude == 0);
     if (!whole || value.magnitude < least || value.magnitude > most) {
@@ -126,15 +122,13 @@ static unsigned read_word(struct envoy_loader *loader, const struct fields *fiel
     char what[256];
     int used = snprintf(what, sizeof(what), "`%s` must be one of", key_names[key]);
     for (unsigned i = 0; node != NULL && i < count; i++) {
-        if (node->kind == RULES_SCALAR && strcmp(node->text, words[i]) == 0) {
+        if (node->kind == RULES_SCALAR && strcmp(node->text, words[i]) == 0)
             return i;
-        }
         used +=
             snprintf(what + used, sizeof(what) - (size_t)used, "%s %s", i > 0 ? "," : "", words[i]);
     }
-    if (node != NULL) {
+    if (node != NULL)
         wrong(loader, node, what);
-    }
     return fallback;
 }
 
@@ -148,9 +142,8 @@ static void read_spec(struct envoy_loader *loader, const struct fields *fields, 
                       uint32_t requests, struct weir_limit_spec *spec)
 {
     const char *names[ALGORITHMS];
-    for (size_t i = 0; i < ALGORITHMS; i++) {
+    for (size_t i = 0; i < ALGORITHMS; i++)
         names[i] = weir_algorithm_name(algorithms[i]);
-    }
     uint64_t seconds = envoy_unit_seconds(unit);
     uint64_t multiplier_max = WEIR_WINDOW_MAX_NS / NS_PER_SECOND / (seconds > 0 ? seconds : 1);
     spec->algorithm = algorithms[read_word(loader, fields, KEY_ALGORITHM, names, ALGORITHMS, 0)];
@@ -182,14 +175,12 @@ static void load_item(struct envoy_loader *loader, const struct rules_node *node
     struct fields fields;
     struct weir_limit_spec spec = {0};
     read_fields(loader, node, KEYS_OF_ITEM, &fields);
-    if (loader->failed) {
+    if (loader->failed)
         return;
-    }
     const struct rules_node *unit_node = fields.value[KEY_UNIT];
     uint8_t unit = WEIR_ENVOY_UNKNOWN;
-    if (unit_node != NULL && unit_node->kind == RULES_SCALAR) {
+    if (unit_node != NULL && unit_node->kind == RULES_SCALAR)
         unit = envoy_unit_of((struct weir_bytes){unit_node->text, unit_node->size});
-    }
     if (unit == WEIR_ENVOY_UNKNOWN || fields.value[KEY_REQUESTS] == NULL) {
         wrong(loader, unit == WEIR_ENVOY_UNKNOWN && unit_node != NULL ? unit_node : node,
               "a limit needs a `unit` (second, minute, hour, day, week, month, year) and "
@@ -210,9 +201,8 @@ static void load_items(struct envoy_loader *loader, const struct rules_node *lis
         wrong(loader, list, what);
         return;
     }
-    for (uint32_t i = 0; i < list->size && !loader->failed; i++) {
+    for (uint32_t i = 0; i < list->size && !loader->failed; i++)
         load_item(loader, list->items[i], rule);
-    }
 }
 
 static void load_manner(struct envoy_loader *loader, const struct fields *fields,
@@ -227,18 +217,15 @@ static void load_manner(struct envoy_loader *loader, const struct fields *fields
     rule->cost = read_number(loader, fields, KEY_COST, 1, WEIR_RATE_MAX, 1);
     rule->charge = (uint8_t)read_word(loader, fields, KEY_CHARGE, charges, 3, charge);
     const struct rules_node *given = fields->value[KEY_CHARGE];
-    if (given != NULL && rule->charge == ENVOY_CHARGE_IF_ALL &&
-        loader->envoy->options.redis_compat) {
+    if (given != NULL && rule->charge == ENVOY_CHARGE_IF_ALL && loader->envoy->options.redis_compat)
         wrong(loader, given, "`charge: if_all_allow` does not go with `redis_compat`");
-    }
     rule->on_store_error =
         (uint8_t)read_word(loader, fields, KEY_ON_STORE_ERROR, failures, 4, rule->on_store_error);
     const struct weir_envoy_options *options = &loader->envoy->options;
     given = fields->value[KEY_ON_STORE_ERROR];
     if (given != NULL && rule->on_store_error == WEIR_ENVOY_STORE_LOCAL && options->shared &&
-        options->nodes == 0) {
+        options->nodes == 0)
         wrong(loader, given, "`on_store_error: local` needs `nodes` in the rules file's `store`");
-    }
 }
 
 void envoy_make_limits(struct envoy_loader *loader, const struct envoy_source *source,
@@ -257,22 +244,18 @@ void envoy_make_limits(struct envoy_loader *loader, const struct envoy_source *s
     if (source->weir != NULL) {
         line = source->weir->line;
         read_fields(loader, source->weir, KEYS_OF_WEIR, &fields);
-        if (loader->failed) {
+        if (loader->failed)
             return;
-        }
     }
     const struct rules_node *list = fields.value[KEY_LIMITS];
     uint32_t room = list != NULL ? ENVOY_LIMITS_MAX : 1;
     rule->limits = envoy_keep(loader, room * sizeof(*rule->limits));
-    if (rule->limits == NULL) {
+    if (rule->limits == NULL)
         return;
-    }
     read_spec(loader, &fields, rule->unit, rule->requests, &spec);
     load_manner(loader, &fields, spec.algorithm, rule);
-    if (!loader->failed) {
+    if (!loader->failed)
         envoy_add_limit(loader, rule, &spec, rule->requests, rule->unit, line);
-    }
-    if (list != NULL && !loader->failed) {
+    if (list != NULL && !loader->failed)
         load_items(loader, list, rule);
-    }
 }

@@ -76,16 +76,14 @@ static bool read_integer(const char *text, struct envoy_resolved *out)
         base = letter == 'x' ? 16 : letter == 'b' ? 2 : 8;
         text += letter == 'x' || letter == 'b' || letter == 'o' ? 2 : 1;
     }
-    if (*text == '\0') {
+    if (*text == '\0')
         return false;
-    }
     uint64_t value = 0;
     for (; *text != '\0'; text++) {
         unsigned digit = (unsigned)weir_hex_value(*text); /* none: more than any base */
         if (digit >= base || __builtin_mul_overflow(value, base, &value) ||
-            __builtin_add_overflow(value, digit, &value)) {
+            __builtin_add_overflow(value, digit, &value))
             return false;
-        }
     }
     out->magnitude = value;
     return !out->negative || value <= UINT64_C(1) << 63;
@@ -93,9 +91,8 @@ static bool read_integer(const char *text, struct envoy_resolved *out)
 
 static const char *skip_digits(const char *text)
 {
-    while (*text >= '0' && *text <= '9') {
+    while (*text >= '0' && *text <= '9')
         text++;
-    }
     return text;
 }
 
@@ -108,9 +105,8 @@ static bool read_float(const char *text, struct envoy_resolved *out)
     if (*end == '.') {
         at = end + 1;
         end = skip_digits(at);
-        if (!whole && end == at) {
+        if (!whole && end == at)
             return false;
-        }
     } else if (!whole) {
         return false;
     }
@@ -118,13 +114,11 @@ static bool read_float(const char *text, struct envoy_resolved *out)
         at = end + 1;
         at += *at == '-' || *at == '+';
         end = skip_digits(at);
-        if (end == at) {
+        if (end == at)
             return false;
-        }
     }
-    if (*end != '\0') {
+    if (*end != '\0')
         return false;
-    }
     out->number = strtod(text, NULL);
     return isfinite(out->number);
 }
@@ -134,9 +128,8 @@ static bool read_float(const char *text, struct envoy_resolved *out)
 
 static uint8_t type_of_plain(const struct rules_node *node, struct envoy_resolved *out)
 {
-    if (strlen(node->text) != node->size) {
+    if (strlen(node->text) != node->size)
         return ENVOY_TEXT;
-    }
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (strcmp(node->text, words[i].text) == 0) {
             out->boolean = words[i].boolean;
@@ -146,18 +139,14 @@ static uint8_t type_of_plain(const struct rules_node *node, struct envoy_resolve
     }
     char plain[NUMBER_MAX];
     size_t used = 0;
-    if (strchr("+-.0123456789", node->text[0]) == NULL || node->size >= sizeof(plain)) {
+    if (strchr("+-.0123456789", node->text[0]) == NULL || node->size >= sizeof(plain))
         return ENVOY_TEXT;
-    }
-    for (const char *at = node->text; *at != '\0'; at++) {
-        if (*at != '_') {
+    for (const char *at = node->text; *at != '\0'; at++)
+        if (*at != '_')
             plain[used++] = *at;
-        }
-    }
     plain[used] = '\0';
-    if (plain[0] != '.' && read_integer(plain, out)) {
+    if (plain[0] != '.' && read_integer(plain, out))
         return ENVOY_INT;
-    }
     return read_float(plain, out) ? ENVOY_FLOAT : ENVOY_TEXT;
 }
 
@@ -166,9 +155,8 @@ static bool resolve_tagged(const struct rules_node *node, struct envoy_resolved 
     bool known = strncmp(node->tag, LONG_TAG, LONG_TAG_SIZE) == 0;
     const char *name = known ? node->tag + LONG_TAG_SIZE : node->tag;
     int wanted = -1;
-    for (int i = ENVOY_NULL; known && i < ENVOY_TEXT; i++) {
+    for (int i = ENVOY_NULL; known && i < ENVOY_TEXT; i++)
         wanted = strcmp(type_tags[i] + 2, name) == 0 ? i : wanted;
-    }
     if (wanted < 0) { /* !!str, and tags that mean nothing here */
         out->type = ENVOY_TEXT;
         out->tag = known && strcmp(name, "binary") == 0 ? type_tags[ENVOY_TEXT] : node->tag;
@@ -187,13 +175,12 @@ static bool resolve_tagged(const struct rules_node *node, struct envoy_resolved 
 bool envoy_resolve(const struct rules_node *node, struct envoy_resolved *out)
 {
     *out = (struct envoy_resolved){0};
-    if (node->kind != RULES_SCALAR) {
+    if (node->kind != RULES_SCALAR)
         out->type = node->kind == RULES_LIST ? ENVOY_LIST : ENVOY_MAP;
-    } else if (node->tag != NULL) {
+    else if (node->tag != NULL)
         return resolve_tagged(node, out);
-    } else {
+    else
         out->type = node->plain ? type_of_plain(node, out) : ENVOY_TEXT;
-    }
     out->tag = type_tags[out->type];
     return true;
 }
@@ -252,9 +239,8 @@ static void add_float(struct envoy_text *text, double number)
 void envoy_text_add_value(struct envoy_text *text, const struct rules_node *node)
 {
     struct envoy_resolved value;
-    if (text->used + 1 >= text->size) {
+    if (text->used + 1 >= text->size)
         return; /* it is cut: what would follow does not matter */
-    }
     envoy_resolve(node, &value);
     switch (value.type) {
     case ENVOY_NULL:

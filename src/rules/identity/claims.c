@@ -9,9 +9,8 @@ static struct weir_bytes token_at(const struct rules_jwt *jwt, const struct weir
 {
     uint16_t attribute = jwt->sources[source];
     struct weir_bytes value = {NULL, 0};
-    if (attribute < request->count) {
+    if (attribute < request->count)
         value = request->values[attribute];
-    }
     return rules_jwt_cut(jwt, source, value);
 }
 
@@ -23,9 +22,8 @@ static bool is_valid(enum weir_token result)
 struct weir_bytes rules_scratch_copy(struct weir_scratch *scratch, struct weir_bytes text)
 {
     char *copy = scratch->bytes + scratch->used;
-    if (text.data == NULL || text.size > sizeof(scratch->bytes) - scratch->used) {
+    if (text.data == NULL || text.size > sizeof(scratch->bytes) - scratch->used)
         return (struct weir_bytes){NULL, 0};
-    }
     memcpy(copy, text.data, text.size);
     scratch->used += (uint32_t)text.size;
     return (struct weir_bytes){copy, text.size};
@@ -35,9 +33,8 @@ struct weir_bytes rules_claim(struct rules_evaluation *evaluation, uint8_t claim
 {
     const struct rules_jwt *jwt = evaluation->rules->jwt;
     const struct weir_request *request = evaluation->request;
-    if (evaluation->claims_known) {
+    if (evaluation->claims_known)
         return evaluation->claims.values[claim];
-    }
     enum weir_token result = WEIR_TOKEN_MALFORMED;
     for (uint8_t i = 0; i < jwt->source_count && !is_valid(result); i++) {
         struct weir_bytes token = token_at(jwt, request, i);
@@ -46,9 +43,8 @@ struct weir_bytes rules_claim(struct rules_evaluation *evaluation, uint8_t claim
                                          &evaluation->claims);
         }
     }
-    if (!is_valid(result)) {
+    if (!is_valid(result))
         memset(evaluation->claims.values, 0, jwt->claim_count * sizeof(struct weir_bytes));
-    }
     evaluation->claims_known = true;
     return evaluation->claims.values[claim];
 }
@@ -70,14 +66,12 @@ const char *weir_rules_token_state(const struct weir_rules *rules,
     struct rules_claims claims;
     for (uint8_t i = 0; rules->jwt != NULL && i < rules->jwt->source_count; i++) {
         struct weir_bytes token = token_at(rules->jwt, request, i);
-        if (token.data == NULL) {
+        if (token.data == NULL)
             continue;
-        }
         enum weir_token result = rules_jwt_verify(rules->jwt, token, request->now_ns, &claims);
         name = weir_token_names[result];
-        if (result == WEIR_TOKEN_VALID) {
+        if (result == WEIR_TOKEN_VALID)
             break;
-        }
     }
     return name;
 }

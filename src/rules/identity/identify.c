@@ -8,9 +8,8 @@ static bool from_address(struct rules_evaluation *evaluation, const struct rules
 {
     const struct weir_address *client = &evaluation->request->client;
     struct weir_scratch *scratch = evaluation->scratch;
-    if (client->family == 0 || sizeof(scratch->bytes) - scratch->used < WEIR_ADDRESS_TEXT_MAX + 4) {
+    if (client->family == 0 || sizeof(scratch->bytes) - scratch->used < WEIR_ADDRESS_TEXT_MAX + 4)
         return false;
-    }
     evaluation->user_is_address = true;
     evaluation->user_bits = client->family == 6 ? source->bits6 : source->bits4;
     evaluation->user_address = *client;
@@ -45,12 +44,10 @@ static bool from_key(struct rules_evaluation *evaluation, const struct rules_ide
     struct weir_bytes key = {NULL, 0};
     struct weir_caller caller;
     uint8_t digest[WEIR_DIGEST_BYTES];
-    if (source->attribute < request->count) {
+    if (source->attribute < request->count)
         key = request->values[source->attribute];
-    }
-    if (key.data == NULL) {
+    if (key.data == NULL)
         return false;
-    }
     rules_sha256(key, digest);
     if (rules_keys_find(&evaluation->rules->keys, digest, &caller, &evaluation->plan)) {
         use_caller(evaluation, &caller);
@@ -60,9 +57,8 @@ static bool from_key(struct rules_evaluation *evaluation, const struct rules_ide
         directory != NULL ? directory->ops->find(directory, evaluation->rules, digest, &caller) : 0;
     if (found > 0) {
         use_caller(evaluation, &caller);
-        if (caller.plan.data != NULL) {
+        if (caller.plan.data != NULL)
             use_plan(evaluation, caller.plan);
-        }
     }
     evaluation->error = found < 0 ? found : 0;
     return found > 0;
@@ -83,15 +79,13 @@ static bool from_token(struct rules_evaluation *evaluation)
 {
     const struct rules_jwt *jwt = evaluation->rules->jwt;
     struct weir_bytes user = identity_claim(evaluation, jwt->user, WEIR_IDENTITY_MAX);
-    if (user.data == NULL) {
+    if (user.data == NULL)
         return false;
-    }
     struct weir_bytes plan = identity_claim(evaluation, jwt->plan, RULES_NAME_MAX);
     evaluation->identity.user = user;
     evaluation->identity.org = identity_claim(evaluation, jwt->org, WEIR_IDENTITY_MAX);
-    if (plan.data != NULL) {
+    if (plan.data != NULL)
         use_plan(evaluation, plan);
-    }
     return true;
 }
 
@@ -120,31 +114,25 @@ static void use_request(struct rules_evaluation *evaluation)
         identity->user = user;
         evaluation->user_is_address = false;
     }
-    if (request->count > WEIR_ATTR_ORG && request->values[WEIR_ATTR_ORG].data != NULL) {
+    if (request->count > WEIR_ATTR_ORG && request->values[WEIR_ATTR_ORG].data != NULL)
         identity->org = request->values[WEIR_ATTR_ORG];
-    }
-    if (request->count > WEIR_ATTR_PLAN && request->values[WEIR_ATTR_PLAN].data != NULL) {
+    if (request->count > WEIR_ATTR_PLAN && request->values[WEIR_ATTR_PLAN].data != NULL)
         use_plan(evaluation, request->values[WEIR_ATTR_PLAN]);
-    }
 }
 
 void rules_identify(struct rules_evaluation *evaluation)
 {
-    if (evaluation->caller_known) {
+    if (evaluation->caller_known)
         return;
-    }
     const struct weir_rules *rules = evaluation->rules;
     evaluation->caller_known = true;
     evaluation->plan = RULES_NONE;
-    for (uint32_t i = 0; i < rules->identify_count; i++) {
-        if (identify_by(evaluation, &rules->identify[i]) || evaluation->error < 0) {
+    for (uint32_t i = 0; i < rules->identify_count; i++)
+        if (identify_by(evaluation, &rules->identify[i]) || evaluation->error < 0)
             break;
-        }
-    }
     use_request(evaluation);
-    if (evaluation->plan == RULES_NONE) {
+    if (evaluation->plan == RULES_NONE)
         evaluation->plan = rules->default_plan;
-    }
     if (evaluation->identity.plan.data == NULL && evaluation->plan != RULES_NONE) {
         const char *name = rules->plan_names[evaluation->plan];
         evaluation->identity.plan = (struct weir_bytes){name, strlen(name)};

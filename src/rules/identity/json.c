@@ -17,13 +17,11 @@ static bool is_small(struct weir_bytes text, uint32_t most)
             quoted = true;
         } else if (byte == '{' || byte == '[') {
             values++; /* what is first in it */
-            if (++depth > RULES_JSON_DEPTH_MAX || values > most) {
+            if (++depth > RULES_JSON_DEPTH_MAX || values > most)
                 return false;
-            }
         } else if (byte == ',') {
-            if (++values > most) {
+            if (++values > most)
                 return false;
-            }
         } else if (byte == '}' || byte == ']') {
             depth -= depth > 0;
         }
@@ -48,8 +46,7 @@ struct weir_bytes rules_json_text(const json_t *object, const char *name)
 {
     const json_t *member = json_object_get(object, name);
     struct weir_bytes text = {NULL, 0};
-    if (json_is_string(member)) {
+    if (json_is_string(member))
         text = (struct weir_bytes){json_string_value(member), json_string_length(member)};
-    }
     return text;
 }

@@ -20,9 +20,8 @@ struct number {
 static bool read_number(const json_t *jwk, const char *name, struct number *number)
 {
     struct weir_bytes text = rules_json_text(jwk, name);
-    if (text.size == 0 || text.size > WEIR_BASE64URL_SIZE(NUMBER_MAX)) {
+    if (text.size == 0 || text.size > WEIR_BASE64URL_SIZE(NUMBER_MAX))
         return false;
-    }
     long size = weir_base64url_read(text, number->bytes);
     number->value = (struct weir_bytes){(const char *)number->bytes, size > 0 ? (size_t)size : 0};
     return size > 0;
@@ -59,9 +58,8 @@ static int algorithm_of(const json_t *jwk)
     static const char *const kinds[RULES_ALGORITHMS] = {"RSA", "EC", "oct"};
     struct weir_bytes kind = rules_json_text(jwk, "kty"), use = rules_json_text(jwk, "use");
     struct weir_bytes algorithm = rules_json_text(jwk, "alg");
-    if (!is_text(jwk, "use") || !is_text(jwk, "alg") || !is_text(jwk, "kid")) {
+    if (!is_text(jwk, "use") || !is_text(jwk, "alg") || !is_text(jwk, "kid"))
         return -1;
-    }
     for (int i = 0; i < RULES_ALGORITHMS; i++) {
         bool meant = algorithm.data == NULL || rules_text_is(algorithm, rules_algorithm_names[i]);
         if (rules_text_is(kind, kinds[i])) {
@@ -75,9 +73,8 @@ static int algorithm_of(const json_t *jwk)
 static int read_secret(struct rules_arena *arena, struct weir_bytes value,
                        struct rules_jwt_key *key)
 {
-    if (value.size < RULES_SECRET_BYTES_MIN) {
+    if (value.size < RULES_SECRET_BYTES_MIN)
         return WEIR_ERR_RANGE;
-    }
     key->algorithm = RULES_HS256;
     key->secret = (struct weir_bytes){rules_arena_copy(arena, value.data, value.size), value.size};
     return key->secret.data != NULL ? 0 : WEIR_ERR_MEMORY;
@@ -90,13 +87,11 @@ static int read_key(const json_t *jwk, struct rules_arena *arena, struct rules_j
     struct number numbers[2];
     int algorithm = algorithm_of(jwk), err = WEIR_ERR_RANGE;
     memset(key, 0, sizeof(*key));
-    if (is_private(jwk)) {
+    if (is_private(jwk))
         return WEIR_ERR_UNSUPPORTED;
-    }
     if (algorithm < 0 || !read_number(jwk, names[algorithm][0], &numbers[0]) ||
-        !read_number(jwk, names[algorithm][1], &numbers[1])) {
+        !read_number(jwk, names[algorithm][1], &numbers[1]))
         return WEIR_ERR_RANGE;
-    }
     if (algorithm == RULES_RS256) {
         err = rules_jwt_key_rsa(key, numbers[0].value, numbers[1].value);
     } else if (algorithm == RULES_ES256 && rules_text_is(rules_json_text(jwk, "crv"), "P-256")) {
@@ -110,9 +105,8 @@ static int read_key(const json_t *jwk, struct rules_arena *arena, struct rules_j
         key->id = (struct weir_bytes){rules_arena_copy(arena, id.data, id.size), id.size};
         err = key->id.data != NULL ? 0 : WEIR_ERR_MEMORY;
     }
-    if (err < 0) {
+    if (err < 0)
         rules_jwt_key_free(key);
-    }
     return err;
 }
 
@@ -128,9 +122,8 @@ int rules_jwks_read(struct weir_bytes text, struct rules_arena *arena, struct ru
         struct rules_jwt_key key;
         int err = read_key(alone ? root : json_array_get(set, i), arena, &key);
         if (err == WEIR_ERR_MEMORY || err == WEIR_ERR_UNSUPPORTED) {
-            for (int made = 0; made < count && (uint32_t)made < room; made++) {
+            for (int made = 0; made < count && (uint32_t)made < room; made++)
                 rules_jwt_key_free(&keys[made]);
-            }
             count = err;
         } else if (err == 0 && (uint32_t)count < room) {
             keys[count++] = key;

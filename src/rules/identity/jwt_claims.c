@@ -29,18 +29,16 @@ static enum presence read_date(const json_t *payload, const char *name, bool up,
 {
     const json_t *value = json_object_get(payload, name);
     double seconds;
-    if (value == NULL) {
+    if (value == NULL)
         return ABSENT;
-    }
     if (json_is_integer(value)) {
         json_int_t whole = json_integer_value(value);
         uint64_t positive = whole < 0 ? 0 : (uint64_t)whole;
         *ns = positive > SECONDS_MAX ? UINT64_MAX : positive * NS_PER_S;
         return PRESENT;
     }
-    if (!json_is_real(value)) {
+    if (!json_is_real(value))
         return BAD;
-    }
     seconds = json_real_value(value);
     if (seconds < 0 || seconds >= (double)SECONDS_MAX) {
         *ns = seconds < 0 ? 0 : UINT64_MAX;
@@ -59,19 +57,16 @@ static enum weir_token judge_time(const struct rules_jwt *jwt, const json_t *pay
     enum presence end = read_date(payload, "exp", false, &end_ns);
     enum presence begin = read_date(payload, "nbf", true, &begin_ns);
     enum presence issued = read_date(payload, "iat", false, &issued_ns);
-    if (end == BAD || begin == BAD || issued == BAD) {
+    if (end == BAD || begin == BAD || issued == BAD)
         return WEIR_TOKEN_MALFORMED;
-    }
     claims->from_ns = difference(begin_ns, jwt->leeway_ns);
     claims->until_ns = sum(end_ns, jwt->leeway_ns);
-    if (end == ABSENT && jwt->require_exp) {
+    if (end == ABSENT && jwt->require_exp)
         claims->until_ns = 0;
-    }
     if (jwt->max_age_ns > 0) {
         uint64_t oldest_ns = sum(sum(issued_ns, jwt->max_age_ns), jwt->leeway_ns);
-        if (issued == ABSENT) {
+        if (issued == ABSENT)
             oldest_ns = 0;
-        }
         claims->until_ns = oldest_ns < claims->until_ns ? oldest_ns : claims->until_ns;
         /* Else a token from the future would be young for longer. */
         uint64_t issue_ns = difference(issued_ns, jwt->leeway_ns);
@@ -85,12 +80,10 @@ static enum weir_token judge_time(const struct rules_jwt *jwt, const json_t *pay
 
 static bool is_listed(const json_t *value, const struct weir_bytes *list, uint8_t count)
 {
-    for (uint8_t i = 0; json_is_string(value) && i < count; i++) {
+    for (uint8_t i = 0; json_is_string(value) && i < count; i++)
         if (json_string_length(value) == list[i].size &&
-            memcmp(json_string_value(value), list[i].data, list[i].size) == 0) {
+            memcmp(json_string_value(value), list[i].data, list[i].size) == 0)
             return true;
-        }
-    }
     return false;
 }
 
@@ -109,12 +102,10 @@ enum weir_token rules_jwt_judge(const struct rules_jwt *jwt, const json_t *paylo
                                 struct rules_claims *claims)
 {
     if (jwt->issuer_count > 0 &&
-        !is_listed(json_object_get(payload, "iss"), jwt->issuers, jwt->issuer_count)) {
+        !is_listed(json_object_get(payload, "iss"), jwt->issuers, jwt->issuer_count))
         return WEIR_TOKEN_ISSUER;
-    }
-    if (jwt->audience_count > 0 && !has_audience(jwt, json_object_get(payload, "aud"))) {
+    if (jwt->audience_count > 0 && !has_audience(jwt, json_object_get(payload, "aud")))
         return WEIR_TOKEN_AUDIENCE;
-    }
     return judge_time(jwt, payload, now_ns, claims);
 }
 
@@ -122,9 +113,8 @@ enum weir_token rules_jwt_judge(const struct rules_jwt *jwt, const json_t *paylo
 
 static bool put(struct rules_claims *claims, const char *text, size_t size)
 {
-    if (size > sizeof(claims->texts) - claims->used) {
+    if (size > sizeof(claims->texts) - claims->used)
         return false;
-    }
     memcpy(claims->texts + claims->used, text, size);
     claims->used += (uint32_t)size;
     return true;
@@ -145,18 +135,16 @@ static bool put_element(struct rules_claims *claims, const json_t *element)
 static bool are_texts(const json_t *list)
 {
     bool texts = true;
-    for (size_t i = 0; i < json_array_size(list); i++) {
+    for (size_t i = 0; i < json_array_size(list); i++)
         texts = texts && json_is_string(json_array_get(list, i));
-    }
     return texts;
 }
 
 static bool put_list(struct rules_claims *claims, const json_t *list)
 {
     bool fits = true;
-    for (size_t i = 0; fits && i < json_array_size(list); i++) {
+    for (size_t i = 0; fits && i < json_array_size(list); i++)
         fits = (i == 0 || put(claims, ",", 1)) && put_element(claims, json_array_get(list, i));
-    }
     return fits;
 }
 
@@ -164,9 +152,8 @@ static bool put_list(struct rules_claims *claims, const json_t *list)
 static bool put_value(struct rules_claims *claims, const json_t *value)
 {
     char digits[24];
-    if (json_is_string(value)) {
+    if (json_is_string(value))
         return put(claims, json_string_value(value), json_string_length(value));
-    }
     if (json_is_integer(value)) {
         int size =
             snprintf(digits, sizeof(digits), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
@@ -192,9 +179,8 @@ static const json_t *find(const json_t *object, struct weir_bytes name)
     for (;;) {
         const json_t *whole = json_object_get(object, name.data);
         const char *dot = memchr(name.data, '.', name.size);
-        if (whole != NULL || dot == NULL) {
+        if (whole != NULL || dot == NULL)
             return whole;
-        }
         size_t size = (size_t)(dot - name.data);
         memcpy(part, name.data, size);
         part[size] = '\0';
@@ -211,12 +197,10 @@ bool rules_jwt_claims(const struct rules_jwt *jwt, const json_t *payload,
         const json_t *value = find(payload, jwt->claims[i]);
         uint32_t begin = claims->used;
         claims->values[i] = (struct weir_bytes){NULL, 0};
-        if (!has_text(value)) {
+        if (!has_text(value))
             continue;
-        }
-        if (!put_value(claims, value)) {
+        if (!put_value(claims, value))
             return false;
-        }
         claims->values[i] = (struct weir_bytes){claims->texts + begin, claims->used - begin};
     }
     return true;

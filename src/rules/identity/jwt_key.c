@@ -52,9 +52,8 @@ static bool ec_will_do(EVP_PKEY *key)
     char group[32];
     size_t size;
     if (EVP_PKEY_get_group_name(key, group, sizeof(group), &size) != 1 ||
-        OBJ_sn2nid(group) != NID_X9_62_prime256v1) {
+        OBJ_sn2nid(group) != NID_X9_62_prime256v1)
         return false;
-    }
     EVP_PKEY_CTX *context = EVP_PKEY_CTX_new(key, NULL);
     bool good = context != NULL && EVP_PKEY_public_check(context) == 1;
     EVP_PKEY_CTX_free(context);
@@ -103,13 +102,11 @@ static int refuse(struct weir_reason *reason, int error, const char *what)
 static int read_block(struct rules_jwt_key *key, const char *name, const unsigned char *bytes,
                       long size, struct weir_reason *reason)
 {
-    if (strstr(name, "PRIVATE KEY") != NULL) {
+    if (strstr(name, "PRIVATE KEY") != NULL)
         return refuse(reason, WEIR_ERR_SYNTAX, RULES_JWT_KEY_IS_PRIVATE);
-    }
     EVP_PKEY *public_key = decode(name, bytes, size);
-    if (public_key == NULL) {
+    if (public_key == NULL)
         return refuse(reason, WEIR_ERR_SYNTAX, "holds no public key and no certificate");
-    }
     if (take(key, public_key) < 0) {
         return refuse(reason, WEIR_ERR_RANGE,
                       "must hold a key of RSA, 2048 to 8192 bits, or on the curve P-256");
@@ -132,9 +129,8 @@ int rules_jwt_key_pem(struct rules_jwt_key *key, struct weir_bytes text, struct 
     OPENSSL_free(name);
     OPENSSL_free(header);
     OPENSSL_clear_free(bytes, (size_t)size);
-    if (err < 0) {
+    if (err < 0)
         goto close_file;
-    }
     /* Of a chain of certificates, whoever signed the first must not sign tokens. */
     if (PEM_read_bio(file, &name, &header, &bytes, &size) == 1) {
         OPENSSL_free(name);
@@ -157,9 +153,8 @@ static EVP_PKEY *build(const char *kind, OSSL_PARAM *parameters)
     EVP_PKEY *key = NULL;
     EVP_PKEY_CTX *context = EVP_PKEY_CTX_new_from_name(NULL, kind, NULL);
     if (context != NULL && EVP_PKEY_fromdata_init(context) == 1 &&
-        EVP_PKEY_fromdata(context, &key, EVP_PKEY_PUBLIC_KEY, parameters) != 1) {
+        EVP_PKEY_fromdata(context, &key, EVP_PKEY_PUBLIC_KEY, parameters) != 1)
         key = NULL;
-    }
     EVP_PKEY_CTX_free(context);
     OSSL_PARAM_free(parameters);
     return key;
@@ -168,24 +163,21 @@ static EVP_PKEY *build(const char *kind, OSSL_PARAM *parameters)
 int rules_jwt_key_rsa(struct rules_jwt_key *key, struct weir_bytes modulus,
                       struct weir_bytes exponent)
 {
-    if (modulus.size > RULES_RSA_BITS_MAX / 8 + 1 || exponent.size > EXPONENT_BITS_MAX / 8 + 1) {
+    if (modulus.size > RULES_RSA_BITS_MAX / 8 + 1 || exponent.size > EXPONENT_BITS_MAX / 8 + 1)
         return WEIR_ERR_RANGE;
-    }
     OSSL_PARAM *parameters = NULL;
     OSSL_PARAM_BLD *builder = OSSL_PARAM_BLD_new();
     BIGNUM *n = BN_bin2bn((const unsigned char *)modulus.data, (int)modulus.size, NULL);
     BIGNUM *e = BN_bin2bn((const unsigned char *)exponent.data, (int)exponent.size, NULL);
     if (builder != NULL && n != NULL && e != NULL &&
         OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_N, n) == 1 &&
-        OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_E, e) == 1) {
+        OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_E, e) == 1)
         parameters = OSSL_PARAM_BLD_to_param(builder);
-    }
     OSSL_PARAM_BLD_free(builder);
     BN_free(n);
     BN_free(e);
-    if (parameters == NULL) { /* not the key's fault, which must not be passed over then */
+    if (parameters == NULL) /* not the key's fault, which must not be passed over then */
         return failed(WEIR_ERR_MEMORY);
-    }
     EVP_PKEY *public_key = build("RSA", parameters);
     return public_key != NULL ? take(key, public_key) : failed(WEIR_ERR_RANGE);
 }
@@ -193,9 +185,8 @@ int rules_jwt_key_rsa(struct rules_jwt_key *key, struct weir_bytes modulus,
 int rules_jwt_key_ec(struct rules_jwt_key *key, struct weir_bytes x, struct weir_bytes y)
 {
     /* RFC 7518 6.2.1.2: always as long as the curve's numbers are. */
-    if (x.size != COORDINATE_BYTES || y.size != COORDINATE_BYTES) {
+    if (x.size != COORDINATE_BYTES || y.size != COORDINATE_BYTES)
         return WEIR_ERR_RANGE;
-    }
     unsigned char point[1 + ES256_BYTES] = {POINT_CONVERSION_UNCOMPRESSED};
     memcpy(point + 1, x.data, COORDINATE_BYTES);
     memcpy(point + 1 + COORDINATE_BYTES, y.data, COORDINATE_BYTES);
@@ -205,13 +196,11 @@ int rules_jwt_key_ec(struct rules_jwt_key *key, struct weir_bytes x, struct weir
         OSSL_PARAM_BLD_push_utf8_string(builder, OSSL_PKEY_PARAM_GROUP_NAME, SN_X9_62_prime256v1,
                                         0) == 1 &&
         OSSL_PARAM_BLD_push_octet_string(builder, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof(point)) ==
-            1) {
+            1)
         parameters = OSSL_PARAM_BLD_to_param(builder);
-    }
     OSSL_PARAM_BLD_free(builder);
-    if (parameters == NULL) {
+    if (parameters == NULL)
         return failed(WEIR_ERR_MEMORY);
-    }
     EVP_PKEY *public_key = build("EC", parameters);
     return public_key != NULL ? take(key, public_key) : failed(WEIR_ERR_RANGE);
 }
@@ -231,9 +220,8 @@ static bool hmac_verifies(const struct rules_jwt_key *key, struct weir_bytes tex
 /* r | s as the DER that OpenSSL reads. Returns its size, 0: not of the right size, or no memory. */
 static size_t ecdsa_der(struct weir_bytes signature, unsigned char der[ES256_DER_MAX])
 {
-    if (signature.size != ES256_BYTES) {
+    if (signature.size != ES256_BYTES)
         return 0;
-    }
     const unsigned char *bytes = (const unsigned char *)signature.data;
     BIGNUM *r = BN_bin2bn(bytes, COORDINATE_BYTES, NULL);
     BIGNUM *s = BN_bin2bn(bytes + COORDINATE_BYTES, COORDINATE_BYTES, NULL);
@@ -253,14 +241,12 @@ bool rules_jwt_key_verifies(const struct rules_jwt_key *key, struct weir_bytes t
                             struct weir_bytes signature)
 {
     unsigned char der[ES256_DER_MAX];
-    if (key->algorithm == RULES_HS256) {
+    if (key->algorithm == RULES_HS256)
         return hmac_verifies(key, text, signature);
-    }
     if (key->algorithm == RULES_ES256) {
         signature = (struct weir_bytes){(const char *)der, ecdsa_der(signature, der)};
-        if (signature.size == 0) {
+        if (signature.size == 0)
             return failed(false);
-        }
     }
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     bool good = context != NULL &&
@@ -279,9 +265,8 @@ int rules_jwt_key_digest(const struct rules_jwt_key *key, unsigned char digest[3
     unsigned char *der = NULL;
     int size = key->public_key != NULL ? i2d_PUBKEY(key->public_key, &der) : 0;
     SHA256_CTX context;
-    if (size < 0) {
+    if (size < 0)
         return failed(WEIR_ERR_MEMORY);
-    }
     SHA256_Init(&context);
     SHA256_Update(&context, &key->algorithm, sizeof(key->algorithm));
     SHA256_Update(&context, &key->id.size, sizeof(key->id.size));
@@ -297,7 +282,6 @@ void rules_jwt_key_free(struct rules_jwt_key *key)
 {
     EVP_PKEY_free(key->public_key);
     key->public_key = NULL;
-    if (key->secret.data != NULL) {
+    if (key->secret.data != NULL)
         OPENSSL_cleanse((char *)(uintptr_t)key->secret.data, key->secret.size);
-    }
 }

@@ -33,21 +33,18 @@ void rules_sha256(struct weir_bytes data, uint8_t digest[WEIR_DIGEST_BYTES])
 static int add_block(struct rules_keys *keys)
 {
     uint32_t count = keys->text_blocks;
-    if (count == BLOCKS_MAX) {
+    if (count == BLOCKS_MAX)
         return WEIR_ERR_MEMORY;
-    }
     if (count == 0 || (count >= BLOCKS_FIRST && (count & (count - 1)) == 0)) {
         size_t room = count == 0 ? BLOCKS_FIRST : (size_t)count * 2;
         char **texts = realloc(keys->texts, room * sizeof(*texts));
-        if (texts == NULL) {
+        if (texts == NULL)
             return WEIR_ERR_MEMORY;
-        }
         keys->texts = texts;
     }
     char *block = malloc(BLOCK_BYTES);
-    if (block == NULL) {
+    if (block == NULL)
         return WEIR_ERR_MEMORY;
-    }
     keys->texts[keys->text_blocks++] = block;
     keys->text_used = 0;
     return 0;
@@ -57,9 +54,8 @@ int rules_keys_keep(struct rules_keys *keys, struct weir_bytes text, uint32_t *a
 {
     if (keys->text_blocks == 0 || BLOCK_BYTES - keys->text_used < text.size + 1) {
         int err = add_block(keys);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
     char *to = keys->texts[keys->text_blocks - 1] + keys->text_used;
     *at = (keys->text_blocks - 1) << BLOCK_SHIFT | keys->text_used;
@@ -84,9 +80,8 @@ static uint32_t find_slot(const struct rules_keys *keys, const uint8_t *digest)
     memcpy(&at, digest, sizeof(at));
     at &= keys->mask;
     while (keys->slots[at] != RULES_NONE &&
-           memcmp(keys->owners[keys->slots[at]].digest, digest, WEIR_DIGEST_BYTES) != 0) {
+           memcmp(keys->owners[keys->slots[at]].digest, digest, WEIR_DIGEST_BYTES) != 0)
         at = (at + 1) & keys->mask;
-    }
     return at;
 }
 
@@ -98,9 +93,8 @@ uint32_t rules_keys_index(const struct rules_keys *keys, const uint8_t digest[WE
 static bool grow_owners(struct rules_keys *keys)
 {
     uint32_t room = keys->room == 0 ? OWNERS_FIRST : keys->room * 2;
-    if (room > UINT32_MAX / 8) {
+    if (room > UINT32_MAX / 8)
         return false;
-    }
     struct rules_key_owner *owners = realloc(keys->owners, room * sizeof(*owners));
     if (owners != NULL) {
         keys->owners = owners;
@@ -113,27 +107,23 @@ static bool grow_slots(struct rules_keys *keys)
 {
     uint32_t count = keys->slots == NULL ? OWNERS_FIRST * 2 : (keys->mask + 1) * 2;
     uint32_t *slots = malloc(count * sizeof(*slots));
-    if (slots == NULL) {
+    if (slots == NULL)
         return false;
-    }
     memset(slots, 0xFF, count * sizeof(*slots));
     free(keys->slots);
     keys->slots = slots;
     keys->mask = count - 1;
-    for (uint32_t i = 0; i < keys->count; i++) {
+    for (uint32_t i = 0; i < keys->count; i++)
         keys->slots[find_slot(keys, keys->owners[i].digest)] = i;
-    }
     return true;
 }
 
 int64_t rules_keys_add(struct rules_keys *keys, const struct rules_key_owner *owner)
 {
-    if (keys->count == keys->room && !grow_owners(keys)) {
+    if (keys->count == keys->room && !grow_owners(keys))
         return -1;
-    }
-    if ((keys->slots == NULL || keys->count >= (keys->mask + 1) / 4 * 3) && !grow_slots(keys)) {
+    if ((keys->slots == NULL || keys->count >= (keys->mask + 1) / 4 * 3) && !grow_slots(keys))
         return -1;
-    }
     keys->slots[find_slot(keys, owner->digest)] = keys->count;
     keys->owners[keys->count] = *owner;
     return keys->count++;
@@ -143,14 +133,12 @@ bool rules_keys_find(const struct rules_keys *keys, const uint8_t digest[WEIR_DI
                      struct weir_caller *caller, uint32_t *plan)
 {
     uint32_t index = rules_keys_index(keys, digest);
-    if (index == RULES_NONE) {
+    if (index == RULES_NONE)
         return false;
-    }
     const struct rules_key_owner *owner = &keys->owners[index];
     *caller = (struct weir_caller){.user = rules_keys_text(keys, owner->user)};
-    if (owner->org != RULES_NONE) {
+    if (owner->org != RULES_NONE)
         caller->org = rules_keys_text(keys, owner->org);
-    }
     if (owner->set > 0) {
         uint32_t begin = keys->set_ends[owner->set - 1];
         caller->overrides = keys->list + begin;
@@ -176,16 +164,13 @@ static int compare_words(const void *a, const void *b)
 static int index_users(struct rules_keys *keys)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < keys->count && keys->set_count > 0; i++) {
+    for (uint32_t i = 0; i < keys->count && keys->set_count > 0; i++)
         count += keys->owners[i].set > 0;
-    }
-    if (count == 0) {
+    if (count == 0)
         return 0;
-    }
     keys->by_user = malloc(count * sizeof(*keys->by_user));
-    if (keys->by_user == NULL) {
+    if (keys->by_user == NULL)
         return WEIR_ERR_MEMORY;
-    }
     for (uint32_t i = 0; i < keys->count; i++) {
         const struct rules_key_owner *owner = &keys->owners[i];
         if (owner->set > 0) {
@@ -204,11 +189,10 @@ const struct weir_override *rules_keys_override(const struct rules_keys *keys,
     uint32_t low = 0, high = keys->by_user_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (keys->by_user[middle] < hash) {
+        if (keys->by_user[middle] < hash)
             low = middle + 1;
-        } else {
+        else
             high = middle;
-        }
     }
     for (; low < keys->by_user_count && keys->by_user[low] >> 32 == hash >> 32; low++) {
         const struct rules_key_owner *owner = &keys->owners[(uint32_t)keys->by_user[low]];
@@ -216,9 +200,8 @@ const struct weir_override *rules_keys_override(const struct rules_keys *keys,
         uint32_t begin = keys->set_ends[owner->set - 1], end = keys->set_ends[owner->set];
         const struct weir_override *found =
             rules_override_of(keys->list + begin, end - begin, rule);
-        if (found != NULL && weir_bytes_equal(text, user)) {
+        if (found != NULL && weir_bytes_equal(text, user))
             return found;
-        }
     }
     return NULL;
 }
@@ -235,9 +218,8 @@ int rules_keys_finish(struct rules_keys *keys)
 {
     if (keys->count > 0 && keys->count < keys->room) {
         struct rules_key_owner *owners = realloc(keys->owners, keys->count * sizeof(*keys->owners));
-        if (owners == NULL) {
+        if (owners == NULL)
             return WEIR_ERR_MEMORY;
-        }
         keys->owners = owners;
         keys->room = keys->count;
     }
@@ -250,12 +232,10 @@ int rules_keys_finish(struct rules_keys *keys)
 
 void rules_keys_free(struct rules_keys *keys)
 {
-    for (uint32_t i = 0; i < keys->text_blocks; i++) {
+    for (uint32_t i = 0; i < keys->text_blocks; i++)
         free(keys->texts[i]);
-    }
-    for (uint32_t i = 0; i < keys->override_count; i++) {
+    for (uint32_t i = 0; i < keys->override_count; i++)
         free(keys->overrides[i]);
-    }
     free(keys->texts);
     free(keys->overrides);
     free(keys->list);

@@ -26,9 +26,8 @@ static unsigned class_of(char byte)
 bool rules_digest_read(uint8_t digest[WEIR_DIGEST_BYTES], const char *text, size_t size)
 {
     unsigned all = HEX;
-    if (size != 2 * WEIR_DIGEST_BYTES) {
+    if (size != 2 * WEIR_DIGEST_BYTES)
         return false;
-    }
     for (unsigned i = 0; i < WEIR_DIGEST_BYTES; i++) {
         unsigned high = class_of(text[2 * i]), low = class_of(text[2 * i + 1]);
         digest[i] = (uint8_t)((high & VALUE) << 4 | (low & VALUE));
@@ -39,9 +38,8 @@ bool rules_digest_read(uint8_t digest[WEIR_DIGEST_BYTES], const char *text, size
 
 static const char *skip_spaces(const char *at, const char *end)
 {
-    while (at < end && *at == ' ') {
+    while (at < end && *at == ' ')
         at++;
-    }
     return at;
 }
 
@@ -49,20 +47,17 @@ static const char *skip_spaces(const char *at, const char *end)
 static struct weir_bytes take_word(const char **at, const char *end)
 {
     const char *start = *at;
-    if (*at < end && (class_of(**at) & WORD) != 0) {
-        while (*at < end && (class_of(**at) & INSIDE) != 0) {
+    if (*at < end && (class_of(**at) & WORD) != 0)
+        while (*at < end && (class_of(**at) & INSIDE) != 0)
             ++*at;
-        }
-    }
     return (struct weir_bytes){start, (size_t)(*at - start)};
 }
 
 /* A colon, and the space that makes it one in YAML. */
 static bool take_colon(const char **at, const char *end)
 {
-    if (end - *at < 2 || (*at)[0] != ':' || (*at)[1] != ' ') {
+    if (end - *at < 2 || (*at)[0] != ':' || (*at)[1] != ' ')
         return false;
-    }
     *at = skip_spaces(*at + 2, end);
     return true;
 }
@@ -71,11 +66,9 @@ static bool take_colon(const char **at, const char *end)
 static struct weir_bytes take_rates(const char **at, const char *end)
 {
     const char *start = *at;
-    if (*at < end && (class_of(**at) & WORD) != 0) {
-        while (*at < end && (class_of(**at) & WORD || **at == '/' || **at == ' ')) {
+    if (*at < end && (class_of(**at) & WORD) != 0)
+        while (*at < end && (class_of(**at) & WORD || **at == '/' || **at == ' '))
             ++*at;
-        }
-    }
     return (struct weir_bytes){start, (size_t)(*at - start)};
 }
 
@@ -84,13 +77,11 @@ static bool take_list(const char **at, const char *end)
 {
     do {
         *at = skip_spaces(*at + 1, end);
-        if (take_rates(at, end).size == 0) {
+        if (take_rates(at, end).size == 0)
             return false;
-        }
     } while (*at < end && **at == ',');
-    if (*at == end || **at != ']') {
+    if (*at == end || **at != ']')
         return false;
-    }
     *at = skip_spaces(*at + 1, end);
     return true;
 }
@@ -99,21 +90,17 @@ static bool take_list(const char **at, const char *end)
 static bool take_limits(struct rules_keys_line *line, const char **at, const char *end)
 {
     const char *start = *at + 1;
-    if (*at == end || **at != '{') {
+    if (*at == end || **at != '{')
         return false;
-    }
     do {
         *at = skip_spaces(*at + 1, end);
-        if (take_word(at, end).size == 0 || !take_colon(at, end) || *at == end) {
+        if (take_word(at, end).size == 0 || !take_colon(at, end) || *at == end)
             return false;
-        }
-        if (**at == '[' ? !take_list(at, end) : take_rates(at, end).size == 0) {
+        if (**at == '[' ? !take_list(at, end) : take_rates(at, end).size == 0)
             return false;
-        }
     } while (*at < end && **at == ',');
-    if (*at == end || **at != '}') {
+    if (*at == end || **at != '}')
         return false;
-    }
     line->limits = (struct weir_bytes){start, (size_t)(*at - start)};
     ++*at;
     return true;
@@ -124,20 +111,17 @@ bool rules_keys_lines_limit(struct weir_bytes *rest, struct weir_bytes *name,
                             struct weir_bytes *rates)
 {
     const char *end = rest->data + rest->size, *at = skip_spaces(rest->data, end);
-    if (at == end) {
+    if (at == end)
         return false;
-    }
     *name = take_word(&at, end);
     take_colon(&at, end);
     bool list = *at == '[';
     const char *start = at + list;
-    while (at < end && *at != (list ? ']' : ',')) {
+    while (at < end && *at != (list ? ']' : ','))
         at++;
-    }
     *rates = (struct weir_bytes){start, (size_t)(at - start)};
-    while (rates->size > 0 && rates->data[rates->size - 1] == ' ') {
+    while (rates->size > 0 && rates->data[rates->size - 1] == ' ')
         rates->size--;
-    }
     at = skip_spaces(at + list, end);
     at += at < end; /* the comma */
     *rest = (struct weir_bytes){at, (size_t)(end - at)};
@@ -158,9 +142,8 @@ static struct weir_bytes *field_of(struct rules_keys_line *line, struct weir_byt
 static bool take_field(struct rules_keys_line *line, const char **at, const char *end)
 {
     struct weir_bytes *field = field_of(line, take_word(at, end));
-    if (field == NULL || field->data != NULL || !take_colon(at, end)) {
+    if (field == NULL || field->data != NULL || !take_colon(at, end))
         return false;
-    }
     if (field == &line->limits) {
         bool good = take_limits(line, at, end);
         *at = skip_spaces(*at, end);
@@ -173,11 +156,9 @@ static bool take_field(struct rules_keys_line *line, const char **at, const char
 
 static bool is_comment(const char *at, const char *end)
 {
-    for (; at < end; at++) {
-        if (*at < ' ' || *at > '~') {
+    for (; at < end; at++)
+        if (*at < ' ' || *at > '~')
             return false;
-        }
-    }
     return true;
 }
 
@@ -192,19 +173,16 @@ static bool line_read(struct rules_keys_line *line, const char *text, size_t siz
 {
     const char *end = text + size;
     if (size < 2 * WEIR_DIGEST_BYTES ||
-        !rules_digest_read(line->digest, text, 2 * WEIR_DIGEST_BYTES)) {
+        !rules_digest_read(line->digest, text, 2 * WEIR_DIGEST_BYTES))
         return false;
-    }
     const char *at = text + 2 * WEIR_DIGEST_BYTES;
     line->user = line->org = line->plan = line->limits = (struct weir_bytes){NULL, 0};
-    if (!take_colon(&at, end) || at == end || *at != '{') {
+    if (!take_colon(&at, end) || at == end || *at != '{')
         return false;
-    }
     do {
         at = skip_spaces(at + 1, end);
-        if (!take_field(line, &at, end)) {
+        if (!take_field(line, &at, end))
             return false;
-        }
     } while (at < end && *at == ',');
     bool closed = at < end && *at == '}' && skip_spaces(at + 1, end) == end;
     return closed && line->user.data != NULL;
@@ -223,9 +201,8 @@ static struct weir_bytes next_bytes(struct rules_keys_lines *lines)
             fread(lines->bytes + lines->to, 1, sizeof(lines->bytes) - lines->to, lines->file);
         end = memchr(lines->bytes, '\n', lines->to);
     }
-    if (end == NULL && (lines->to == lines->from || lines->to == sizeof(lines->bytes))) {
+    if (end == NULL && (lines->to == lines->from || lines->to == sizeof(lines->bytes)))
         return (struct weir_bytes){NULL, 0};
-    }
     const char *start = lines->bytes + lines->from;
     size_t size = end != NULL ? (size_t)(end - start) : lines->to - lines->from;
     lines->from += size + (end != NULL);

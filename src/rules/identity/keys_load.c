@@ -11,13 +11,11 @@ int rules_keys_org(struct rules_keys_reader *reader, struct weir_bytes org, uint
 {
     uint64_t hash = rules_text_hash(org.data, org.size);
     *at = rules_string_map_find(&reader->orgs, 0, hash, org.data, org.size);
-    if (*at != RULES_NONE) {
+    if (*at != RULES_NONE)
         return 0;
-    }
     int err = rules_keys_keep(reader->keys, org, at);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     struct weir_bytes kept = rules_keys_text(reader->keys, *at);
     return rules_string_map_add(&reader->orgs, 0, kept.data, kept.size, *at) ? 0 : WEIR_ERR_MEMORY;
 }
@@ -26,15 +24,13 @@ int rules_keys_own(struct rules_keys_reader *reader, const struct rules_key_owne
                    uint32_t line)
 {
     int64_t index = rules_keys_add(reader->keys, owner);
-    if (index < 0) {
+    if (index < 0)
         return WEIR_ERR_MEMORY;
-    }
     if (index >= reader->lines_room) {
         uint32_t room = reader->keys->room;
         uint32_t *lines = realloc(reader->lines, room * sizeof(*lines));
-        if (lines == NULL) {
+        if (lines == NULL)
             return WEIR_ERR_MEMORY;
-        }
         reader->lines = lines;
         reader->lines_room = room;
     }
@@ -50,9 +46,8 @@ static int read_line_limits(struct rules_keys_reader *reader, struct weir_bytes 
     struct weir_bytes rest = limits, name, rates;
     struct weir_reason reason;
     *set = rules_overrides_known(&reader->overrides, limits);
-    if (*set != RULES_NONE) {
+    if (*set != RULES_NONE)
         return 0;
-    }
     int err = 0;
     rules_overrides_begin(&reader->overrides);
     while (err == 0 && rules_keys_lines_limit(&rest, &name, &rates)) {
@@ -60,12 +55,10 @@ static int read_line_limits(struct rules_keys_reader *reader, struct weir_bytes 
         err = rule < 0 ? WEIR_ERR_RULES
                        : rules_overrides_add(&reader->overrides, (uint32_t)rule, rates, &reason);
     }
-    if (err == 0) {
+    if (err == 0)
         err = rules_overrides_end(&reader->overrides, set, &reason);
-    }
-    if (err == 0) {
+    if (err == 0)
         err = rules_overrides_learn(&reader->overrides, limits, *set);
-    }
     return err == 0 || err == WEIR_ERR_MEMORY ? err : WEIR_ERR_RULES;
 }
 
@@ -77,20 +70,16 @@ static int add_line(struct rules_keys_reader *reader, const struct rules_keys_li
     memcpy(owner.digest, line->digest, WEIR_DIGEST_BYTES);
     if (line->plan.data != NULL) {
         owner.plan = rules_plan_find(reader->rules, line->plan);
-        if (owner.plan == RULES_NONE) {
+        if (owner.plan == RULES_NONE)
             return WEIR_ERR_RULES;
-        }
     }
-    if (rules_keys_index(reader->keys, owner.digest) != RULES_NONE) {
+    if (rules_keys_index(reader->keys, owner.digest) != RULES_NONE)
         return WEIR_ERR_RULES;
-    }
     int err = line->limits.data != NULL ? read_line_limits(reader, line->limits, &owner.set) : 0;
-    if (err == 0) {
+    if (err == 0)
         err = rules_keys_keep(reader->keys, line->user, &owner.user);
-    }
-    if (err == 0 && line->org.data != NULL) {
+    if (err == 0 && line->org.data != NULL)
         err = rules_keys_org(reader, line->org, &owner.org);
-    }
     return err < 0 ? err : rules_keys_own(reader, &owner, number);
 }
 
@@ -100,14 +89,12 @@ static int read_lines(struct rules_keys_reader *reader, FILE *file)
     struct rules_keys_lines lines = {.file = file};
     struct rules_keys_line line;
     enum rules_keys_line_kind kind;
-    if (fseek(file, 0, SEEK_SET) < 0) {
+    if (fseek(file, 0, SEEK_SET) < 0)
         return WEIR_ERR_RULES;
-    }
     while ((kind = rules_keys_lines_next(&lines, &line)) == RULES_KEYS_LINE_CALLER) {
         int err = add_line(reader, &line, lines.number);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
     return kind == RULES_KEYS_LINE_END ? 0 : WEIR_ERR_RULES;
 }
@@ -136,9 +123,8 @@ int rules_keys_load(struct weir_rules *rules, const char *path, bool compile,
     struct rules_keys_reader reader = {
         .rules = rules, .keys = &rules->keys, .file = path, .problems = problems};
     int descriptor = weir_file_open(path, reason);
-    if (descriptor < 0) {
+    if (descriptor < 0)
         return descriptor;
-    }
     FILE *file = fdopen(descriptor, "rb");
     if (file == NULL) {
         close(descriptor);

@@ -40,16 +40,13 @@ static uint32_t known(const struct rules_keys_overrides *overrides, uint32_t sco
 static int grow(void **array, uint32_t *room, uint32_t needed, size_t size)
 {
     uint32_t more = *room == 0 ? 16 : *room;
-    while (more < needed) {
+    while (more < needed)
         more *= 2;
-    }
-    if (more == *room) {
+    if (more == *room)
         return 0;
-    }
     void *grown = realloc(*array, more * size);
-    if (grown == NULL) {
+    if (grown == NULL)
         return WEIR_ERR_MEMORY;
-    }
     *array = grown;
     *room = more;
     return 0;
@@ -64,9 +61,8 @@ static int compile(struct rules_keys_overrides *overrides, uint32_t rule, struct
     struct weir_override *made;
     void *list = keys->overrides;
     int err = rules_override_make(overrides->rules, rule, text, &made, reason);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     /* An unlimited one has no limit, but a place in memory. */
     overrides->limits += made->count > 0 ? made->count : 1;
     if (overrides->limits > RULES_OVERRIDES_MAX) {
@@ -91,21 +87,18 @@ int rules_overrides_add(struct rules_keys_overrides *overrides, uint32_t rule,
                         struct weir_bytes text, struct weir_reason *reason)
 {
     struct rules_keys *keys = overrides->keys;
-    if (!overrides->compile) {
+    if (!overrides->compile)
         return 0;
-    }
     uint32_t number = known(overrides, rule, text.data, text.size);
     if (number == RULES_NONE) {
         number = keys->override_count;
         int err = compile(overrides, rule, text, reason);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
     uint32_t at = overrides->count;
-    while (at > 0 && keys->overrides[overrides->chosen[at - 1]]->rule >= rule) {
+    while (at > 0 && keys->overrides[overrides->chosen[at - 1]]->rule >= rule)
         at--;
-    }
     if (at < overrides->count && keys->overrides[overrides->chosen[at]]->rule == rule) {
         snprintf(reason->text, sizeof(reason->text), "the limit `%s` is given twice",
                  overrides->rules->rules[rule].name);
@@ -138,15 +131,12 @@ static int add_set(struct rules_keys_overrides *overrides)
         err = grow(&list, &overrides->list_room, end, sizeof(*keys->list));
         keys->list = list;
     }
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
-    if (first) {
+    if (first)
         keys->set_ends[keys->set_count++] = 0;
-    }
-    for (uint32_t i = 0; i < overrides->count; i++) {
+    for (uint32_t i = 0; i < overrides->count; i++)
         keys->list[begin + i] = *keys->overrides[overrides->chosen[i]];
-    }
     keys->set_ends[keys->set_count++] = end;
     return 0;
 }
@@ -157,13 +147,11 @@ int rules_overrides_end(struct rules_keys_overrides *overrides, uint32_t *set,
     size_t size = overrides->count * sizeof(overrides->chosen[0]);
     const char *members = (const char *)overrides->chosen;
     *set = 0;
-    if (overrides->count == 0) {
+    if (overrides->count == 0)
         return 0;
-    }
     *set = known(overrides, SCOPE_SET, members, size);
-    if (*set != RULES_NONE) {
+    if (*set != RULES_NONE)
         return 0;
-    }
     if (overrides->keys->set_count > RULES_OVERRIDE_SETS_MAX) {
         snprintf(reason->text, sizeof(reason->text),
                  "more than %d different sets of callers' limits in this file; let callers with "
@@ -172,9 +160,8 @@ int rules_overrides_end(struct rules_keys_overrides *overrides, uint32_t *set,
         return WEIR_ERR_FULL;
     }
     int err = add_set(overrides);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     *set = overrides->keys->set_count - 1;
     return learn(overrides, SCOPE_SET, members, size, *set);
 }
@@ -189,9 +176,8 @@ uint32_t rules_overrides_known(const struct rules_keys_overrides *overrides, str
 int rules_overrides_learn(struct rules_keys_overrides *overrides, struct weir_bytes text,
                           uint32_t set)
 {
-    if (overrides->lines == LINES_MAX || text.size > LINE_MAX) {
+    if (overrides->lines == LINES_MAX || text.size > LINE_MAX)
         return 0;
-    }
     overrides->lines++;
     return learn(overrides, SCOPE_LINE, text.data, text.size, set);
 }

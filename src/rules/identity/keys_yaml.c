@@ -47,9 +47,8 @@ static int report(struct reader *reader, const yaml_mark_t *mark, const char *fo
 
 static int next_event(struct reader *reader, yaml_event_t *event)
 {
-    if (yaml_parser_parse(&reader->parser, event)) {
+    if (yaml_parser_parse(&reader->parser, event))
         return 0;
-    }
     return rules_document_syntax(&reader->parser, reader->into->file, NULL, 0,
                                  reader->into->problems);
 }
@@ -63,13 +62,11 @@ static int skip(struct reader *reader, yaml_event_t *event)
         yaml_event_delete(event);
         depth += type == YAML_SEQUENCE_START_EVENT || type == YAML_MAPPING_START_EVENT;
         depth -= type == YAML_SEQUENCE_END_EVENT || type == YAML_MAPPING_END_EVENT;
-        if (depth == 0) {
+        if (depth == 0)
             return 0;
-        }
         int err = next_event(reader, event);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
 }
 
@@ -78,9 +75,8 @@ static int set_plan(struct reader *reader, struct entry *entry, const char *text
 {
     const struct weir_rules *rules = reader->into->rules;
     entry->owner.plan = rules_plan_find(rules, (struct weir_bytes){text, size});
-    if (entry->owner.plan != RULES_NONE) {
+    if (entry->owner.plan != RULES_NONE)
         return 0;
-    }
     struct rules_quote quote;
     struct rules_hint room;
     const char *hint = rules_hint(&room, text, size, rules->plan_names, rules->plan_count);
@@ -98,12 +94,10 @@ static int report_limit(struct reader *reader, const yaml_mark_t *mark, const ch
     struct rules_quote quote;
     if (reader->names == NULL) {
         reader->names = malloc((rules->rule_count + 1) * sizeof(*reader->names));
-        if (reader->names == NULL) {
+        if (reader->names == NULL)
             return WEIR_ERR_MEMORY;
-        }
-        for (uint32_t i = 0; i < rules->rule_count; i++) {
+        for (uint32_t i = 0; i < rules->rule_count; i++)
             reader->names[i] = rules->rules[i].name;
-        }
     }
     struct rules_hint room;
     const char *hint = rules_hint(&room, text, size, reader->names, rules->rule_count);
@@ -135,32 +129,28 @@ static int read_rates(struct reader *reader, yaml_event_t *value, struct rates *
     rates->size = 0;
     rates->good = list || value->type == YAML_SCALAR_EVENT;
     if (!list) {
-        if (rates->good) {
+        if (rates->good)
             put_rate(rates, value);
-        }
         return skip(reader, value);
     }
     yaml_event_delete(value);
     for (;;) {
         yaml_event_t item;
         int err = next_event(reader, &item);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
         if (item.type == YAML_SEQUENCE_END_EVENT) {
             yaml_event_delete(&item);
             rates->good = rates->good && rates->size > 0;
             return 0;
         }
-        if (item.type == YAML_SCALAR_EVENT) {
+        if (item.type == YAML_SCALAR_EVENT)
             put_rate(rates, &item);
-        } else {
+        else
             rates->good = false;
-        }
         err = skip(reader, &item);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
 }
 
@@ -177,9 +167,8 @@ static int set_limit(struct reader *reader, const yaml_event_t *name, const stru
     const char *text = (const char *)name->data.scalar.value;
     size_t size = name->data.scalar.length;
     int rule = weir_rules_find(reader->into->rules, text, size);
-    if (rule < 0) {
+    if (rule < 0)
         return report_limit(reader, &marks->name, text, size);
-    }
     if (!rates->good) {
         return report(reader, &marks->value,
                       "must be a rate, as in `5000/min burst 200`, or a list of them");
@@ -200,9 +189,8 @@ static int read_limits(struct reader *reader)
     for (;;) {
         yaml_event_t name, value;
         int err = next_event(reader, &name);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
         if (name.type == YAML_MAPPING_END_EVENT) {
             yaml_event_delete(&name);
             return 0;
@@ -219,13 +207,11 @@ static int read_limits(struct reader *reader)
             marks.value = value.start_mark;
             err = read_rates(reader, &value, &rates);
         }
-        if (err == 0 && word) {
+        if (err == 0 && word)
             err = set_limit(reader, &name, &rates, &marks);
-        }
         yaml_event_delete(&name);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
 }
 
@@ -244,9 +230,8 @@ static int set_text(struct reader *reader, struct entry *entry, enum field field
         return report(reader, &value->start_mark, "`%s` must have 1 to %d bytes",
                       field_names[field], WEIR_IDENTITY_MAX);
     }
-    if (field == FIELD_PLAN) {
+    if (field == FIELD_PLAN)
         return set_plan(reader, entry, text.data, text.size, &value->start_mark);
-    }
     if (field == FIELD_ORG) {
         memcpy(entry->org, text.data, text.size);
         entry->org_size = text.size;
@@ -287,17 +272,15 @@ static int read_name(struct reader *reader, struct entry *entry, const yaml_even
     const char *text = (const char *)name->data.scalar.value;
     struct rules_quote quote;
     int which = FIELD_USER;
-    while (which < FIELDS && strcmp(text, field_names[which]) != 0) {
+    while (which < FIELDS && strcmp(text, field_names[which]) != 0)
         which++;
-    }
     *field = FIELDS;
     if (which == FIELDS) {
         return report(reader, &name->start_mark, "unknown key %s; allowed are " FIELDS_TEXT,
                       rules_quote(&quote, text, name->data.scalar.length));
     }
-    if ((entry->given >> which & 1) != 0) {
+    if ((entry->given >> which & 1) != 0)
         return report(reader, &name->start_mark, "`%s` is given twice", field_names[which]);
-    }
     entry->given |= 1U << which;
     *field = (enum field)which;
     return 0;
@@ -310,9 +293,8 @@ static int read_fields(struct reader *reader, struct entry *entry)
         yaml_event_t name, value;
         enum field field = FIELDS;
         int err = next_event(reader, &name);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
         if (name.type == YAML_MAPPING_END_EVENT) {
             yaml_event_delete(&name);
             return 0;
@@ -326,9 +308,8 @@ static int read_fields(struct reader *reader, struct entry *entry)
         }
         err = err < 0 ? err : next_event(reader, &value);
         err = err < 0 ? err : read_value(reader, entry, field, &value);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
 }
 
@@ -378,9 +359,8 @@ static int read_entry(struct reader *reader, yaml_event_t *name)
     err = err < 0 ? err : skip(reader, name);
     yaml_event_t value;
     err = err < 0 ? err : next_event(reader, &value);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     if (value.type != YAML_MAPPING_START_EVENT) {
         err = report(reader, &value.start_mark, "must be a mapping of " FIELDS_TEXT);
         return err < 0 ? err : skip(reader, &value);
@@ -388,12 +368,10 @@ static int read_entry(struct reader *reader, yaml_event_t *name)
     yaml_event_delete(&value);
     uint32_t problems = reader->into->problems->count + reader->into->problems->dropped;
     err = read_fields(reader, &entry);
-    if (err < 0 || reader->into->problems->count + reader->into->problems->dropped != problems) {
+    if (err < 0 || reader->into->problems->count + reader->into->problems->dropped != problems)
         return err;
-    }
-    if (entry.user_size == 0) {
+    if (entry.user_size == 0)
         return report(reader, &mark, "`user` is missing");
-    }
     return valid ? add_entry(reader, &entry, &mark) : 0;
 }
 
@@ -402,17 +380,15 @@ static int read_entries(struct reader *reader)
     for (;;) {
         yaml_event_t event;
         int err = next_event(reader, &event);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
         if (event.type == YAML_MAPPING_END_EVENT) {
             yaml_event_delete(&event);
             return 0;
         }
         err = read_entry(reader, &event);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
 }
 
@@ -423,16 +399,14 @@ static int read_stream(struct reader *reader)
     for (;;) {
         yaml_event_t event;
         int err = next_event(reader, &event);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
         yaml_event_type_t type = event.type;
         yaml_mark_t mark = event.start_mark;
         bool empty = type == YAML_SCALAR_EVENT && event.data.scalar.length == 0;
         yaml_event_delete(&event);
-        if (type == YAML_STREAM_END_EVENT) {
+        if (type == YAML_STREAM_END_EVENT)
             return 0;
-        }
         if (type == YAML_MAPPING_START_EVENT && !seen) {
             seen = true;
             err = read_entries(reader);
@@ -442,9 +416,8 @@ static int read_stream(struct reader *reader)
                          "a keys file is one mapping of SHA-256 to { user, org, plan, limits }");
             return err < 0 ? err : WEIR_ERR_RULES;
         }
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
 }
 

@@ -33,9 +33,8 @@ static struct weir_bytes next_piece(struct weir_bytes *rest, bool *more)
         piece.data++;
         piece.size--;
     }
-    while (piece.size > 0 && piece.data[piece.size - 1] == ' ') {
+    while (piece.size > 0 && piece.data[piece.size - 1] == ' ')
         piece.size--;
-    }
     return piece;
 }
 
@@ -50,9 +49,8 @@ static int use_calendar(const struct making *making, uint8_t unit, struct weir_l
     const struct rules_rule *rule = making->rule;
     uint64_t window_ns = rules_unit_ns(unit);
     const struct weir_limit *of = with_window(&rule->rates, window_ns);
-    for (uint32_t p = 0; of == NULL && rule->plans != NULL && p < making->rules->plan_count; p++) {
+    for (uint32_t p = 0; of == NULL && rule->plans != NULL && p < making->rules->plan_count; p++)
         of = with_window(&rule->plans[p], window_ns);
-    }
     if (of == NULL) {
         snprintf(making->reason->text, sizeof(making->reason->text),
                  "the quota `%s` has no such period, and so no calendar for it", rule->name);
@@ -78,9 +76,8 @@ static int compile(struct making *making, const struct weir_rate *rate, uint8_t 
     } else {
         err = rules_numbers_use(rate, &spec, making->reason);
     }
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     bool good = rules_numbers_compile(&spec, making->rules->shared, limit, making->reason) ==
                 RULES_FAULT_NONE;
     return good ? 0 : WEIR_ERR_RANGE;
@@ -94,9 +91,8 @@ static int compare(const struct making *making, struct weir_bytes text,
     for (uint32_t i = 0; i < making->count; i++) {
         struct weir_bytes other = making->texts[i];
         int useless = rules_useless(limit, &making->limits[i]);
-        if (useless == 0) {
+        if (useless == 0)
             continue;
-        }
         rules_quote(&first, text.data, text.size);
         rules_quote(&second, other.data, other.size);
         snprintf(making->reason->text, sizeof(making->reason->text),
@@ -121,15 +117,12 @@ static int add_rate(struct making *making, struct weir_bytes text)
     bool single = algorithm == WEIR_QUOTA || algorithm == WEIR_CONCURRENCY;
     int err = rules_numbers_parse(algorithm == WEIR_LEAKY_QUEUE ? WEIR_LEAKY_BUCKET : algorithm,
                                   text, &rate, &unit, making->reason);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
-    if (rate.kind == WEIR_RATE_PLAN) {
+    if (rate.kind == WEIR_RATE_PLAN)
         return refuse(making, WEIR_ERR_SYNTAX, "`plan` cannot stand for one caller");
-    }
-    if (rate.kind == WEIR_RATE_UNLIMITED) {
+    if (rate.kind == WEIR_RATE_UNLIMITED)
         return 0;
-    }
     if (making->count == WEIR_RATES_MAX || (single && making->count > 0)) {
         return refuse(making, WEIR_ERR_RANGE,
                       single ? "a quota and a number in flight stand alone"
@@ -137,12 +130,10 @@ static int add_rate(struct making *making, struct weir_bytes text)
     }
     struct weir_limit *limit = &making->limits[making->count];
     err = compile(making, &rate, unit, limit);
-    if (err == 0) {
+    if (err == 0)
         err = compare(making, text, limit);
-    }
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     making->texts[making->count++] = text;
     return 1;
 }
@@ -152,12 +143,10 @@ static int read_text(struct making *making, struct weir_bytes text)
     bool more, first = true;
     do {
         int err = add_rate(making, next_piece(&text, &more));
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
-        if (err == 0 && (more || !first)) {
+        if (err == 0 && (more || !first))
             return refuse(making, WEIR_ERR_SYNTAX, "`unlimited` cannot stand among several rates");
-        }
         first = false;
     } while (more);
     return 0;
@@ -180,9 +169,8 @@ static struct weir_override *make_block(const struct making *making)
     size_t limits = (divided ? 2U : 1U) * count;
     struct block *block = malloc(sizeof(*block) + limits * sizeof(struct weir_limit) +
                                  count * (sizeof(uint32_t) + RULES_STATE_NAME_MAX));
-    if (block == NULL) {
+    if (block == NULL)
         return NULL;
-    }
     uint32_t *kept = (uint32_t *)(void *)&block->limits[limits];
     char *names = (char *)&kept[count];
     rules_states_of(&reference, making->limits, count, states);
@@ -216,9 +204,8 @@ int rules_override_make(const struct weir_rules *rules, uint32_t rule, struct we
     making.reason = reason;
     making.count = 0;
     int err = read_text(&making, text);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     *override = make_block(&making);
     return *override != NULL ? 0 : WEIR_ERR_MEMORY;
 }
@@ -241,9 +228,8 @@ void rules_count_overrides(struct weir_rules *rules)
 {
     const struct rules_keys *keys = &rules->keys;
     bool elsewhere = rules->settings.identities.redis.url != NULL;
-    for (uint32_t i = 0; i < rules->rule_count && elsewhere; i++) {
+    for (uint32_t i = 0; i < rules->rule_count && elsewhere; i++)
         rules->rules[i].personal = true;
-    }
     for (uint32_t i = 0; i < keys->count && keys->set_count > 0; i++) {
         uint32_t set = keys->owners[i].set;
         uint32_t at = set > 0 ? keys->set_ends[set - 1] : 0, end = keys->set_ends[set];

@@ -23,9 +23,8 @@ static inline const struct weir_override *rules_override_of(const struct weir_ov
                                                             uint32_t count, uint32_t rule)
 {
     uint32_t i = 0;
-    while (i < count && overrides[i].rule < rule) {
+    while (i < count && overrides[i].rule < rule)
         i++;
-    }
     return i < count && overrides[i].rule == rule ? &overrides[i] : NULL;
 }
 

@@ -50,9 +50,8 @@ const char *const weir_token_names[WEIR_TOKEN_RESULTS] = {
 int weir_tokens_open(struct weir_tokens **tokens, struct weir_token_counters *counters)
 {
     *tokens = calloc(1, sizeof(**tokens));
-    if (*tokens == NULL) {
+    if (*tokens == NULL)
         return WEIR_ERR_MEMORY;
-    }
     (*tokens)->counters = counters;
     return 0;
 }
@@ -88,9 +87,8 @@ static struct good *find_good(struct weir_tokens *tokens, const struct place *pl
     for (uint32_t i = 0; i < WAYS; i++) {
         struct good *entry = &tokens->good[place->set][i];
         if (tokens->tags[place->set][i] == place->tag &&
-            is_of(entry->digest, entry->fingerprint, digest, jwt)) {
+            is_of(entry->digest, entry->fingerprint, digest, jwt))
             return entry;
-        }
     }
     return NULL;
 }
@@ -120,9 +118,8 @@ static uint32_t choose_way(const struct weir_tokens *tokens, uint32_t set, uint6
     uint64_t oldest_ns = UINT64_MAX;
     for (uint32_t i = 0; i < WAYS; i++) {
         const struct good *entry = &tokens->good[set][i];
-        if (tokens->tags[set][i] == 0 || entry->until_ns <= now_ns) {
+        if (tokens->tags[set][i] == 0 || entry->until_ns <= now_ns)
             return i;
-        }
         if (entry->used_ns < oldest_ns) {
             oldest_ns = entry->used_ns;
             way = i;
@@ -135,9 +132,8 @@ static void keep_good(struct weir_tokens *tokens, const struct place *place, con
                       const struct rules_jwt *jwt, const struct rules_claims *claims,
                       uint64_t now_ns)
 {
-    if (claims->used + jwt->claim_count * sizeof(uint16_t) > TEXTS) {
+    if (claims->used + jwt->claim_count * sizeof(uint16_t) > TEXTS)
         return;
-    }
     uint32_t way = choose_way(tokens, place->set, now_ns);
     struct good *entry = &tokens->good[place->set][way];
     tokens->tags[place->set][way] = place->tag;
@@ -170,9 +166,8 @@ static void keep_bad(struct weir_tokens *tokens, const struct place *place, cons
     memcpy(entry->digest, digest, WEIR_DIGEST_BYTES);
     entry->fingerprint = jwt->fingerprint;
     entry->until_ns = now_ns + BAD_NS;
-    if (early && claims->from_ns < entry->until_ns) {
+    if (early && claims->from_ns < entry->until_ns)
         entry->until_ns = claims->from_ns;
-    }
     entry->result = (uint8_t)result;
 }
 
@@ -182,9 +177,8 @@ static enum weir_token verify(struct weir_tokens *tokens, const struct rules_jwt
                               struct weir_bytes token, uint64_t now_ns, struct rules_claims *claims)
 {
     uint8_t digest[WEIR_DIGEST_BYTES];
-    if (token.size > RULES_TOKEN_MAX) {
+    if (token.size > RULES_TOKEN_MAX)
         return WEIR_TOKEN_MALFORMED; /* which is cheaper to say than to remember */
-    }
     rules_sha256(token, digest);
     struct place place = place_of(digest);
     struct good *good = find_good(tokens, &place, digest, jwt);
@@ -195,15 +189,13 @@ static enum weir_token verify(struct weir_tokens *tokens, const struct rules_jwt
                                                                   : WEIR_TOKEN_EXPIRED;
     }
     const struct bad *bad = &tokens->bad[place.bad];
-    if (now_ns < bad->until_ns && is_of(bad->digest, bad->fingerprint, digest, jwt)) {
+    if (now_ns < bad->until_ns && is_of(bad->digest, bad->fingerprint, digest, jwt))
         return (enum weir_token)bad->result;
-    }
     enum weir_token result = rules_jwt_verify(jwt, token, now_ns, claims);
-    if (result == WEIR_TOKEN_VALID) {
+    if (result == WEIR_TOKEN_VALID)
         keep_good(tokens, &place, digest, jwt, claims, now_ns);
-    } else {
+    else
         keep_bad(tokens, &place, digest, jwt, claims, result, now_ns);
-    }
     return result;
 }
 
@@ -211,9 +203,8 @@ enum weir_token rules_tokens_verify(struct weir_tokens *tokens, const struct rul
                                     struct weir_bytes token, uint64_t now_ns,
                                     struct rules_claims *claims)
 {
-    if (tokens == NULL) {
+    if (tokens == NULL)
         return rules_jwt_verify(jwt, token, now_ns, claims);
-    }
     enum weir_token result = verify(tokens, jwt, token, now_ns, claims);
     weir_count(&tokens->counters->results[result]);
     return result;

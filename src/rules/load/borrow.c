@@ -33,9 +33,8 @@ static void lower(struct lending *lending, const struct rules_node *node, uint32
     struct weir_reason reason = {{0}};
     bool bucket = spec.burst > 0;
     *out = *limit;
-    if (spec.rate == 0 || lending->loader->wrong > 0) {
+    if (spec.rate == 0 || lending->loader->wrong > 0)
         return;
-    }
     uint64_t left = less(bucket ? spec.burst : spec.rate, percent);
     if (left == 0) {
         rules_problem(lending->loader, node, "a reserve of %u%% of %llu leaves nothing to borrow",
@@ -62,9 +61,8 @@ static void lower_rates(struct lending *lending, const struct rules_node *node, 
 {
     struct weir_limit *limits =
         rates->count > 0 ? rules_keep(lending->loader, rates->count * sizeof(*limits)) : NULL;
-    for (uint8_t i = 0; i < rates->count && limits != NULL; i++) {
+    for (uint8_t i = 0; i < rates->count && limits != NULL; i++)
         lower(lending, node, percent, &rates->limits[i], &limits[i]);
-    }
     rates->limits = limits;
     rates->count = limits != NULL ? rates->count : 0;
 }
@@ -77,9 +75,8 @@ static void load_reserve(struct lending *lending, uint32_t number, struct rules_
     const struct rules_field *mode = field_of(lending, number, RULES_LIMIT_MODE);
     const struct rules_node *node = field->value;
     uint32_t percent, plans = loader->rules->plan_count;
-    if (!rules_read_percent(loader, node, "reserve", 1, 99, RESERVE_EXAMPLE, &percent)) {
+    if (!rules_read_percent(loader, node, "reserve", 1, 99, RESERVE_EXAMPLE, &percent))
         return;
-    }
     if (lender->algorithm == WEIR_SLIDING_LOG || lender->algorithm == WEIR_CONCURRENCY ||
         lender->algorithm == WEIR_LEAKY_QUEUE) {
         rules_problem(loader, field->key,
@@ -111,12 +108,9 @@ static void load_reserve(struct lending *lending, uint32_t number, struct rules_
 static const struct rules_part *part_about(const struct rules_rule *pool,
                                            const struct rules_key_part *key)
 {
-    for (uint32_t i = 0; i < pool->part_count && key->source == RULES_FROM_ATTRIBUTE; i++) {
-        if (pool->parts[i].kind == RULES_PART_VALUES &&
-            pool->parts[i].attribute == key->attribute) {
+    for (uint32_t i = 0; i < pool->part_count && key->source == RULES_FROM_ATTRIBUTE; i++)
+        if (pool->parts[i].kind == RULES_PART_VALUES && pool->parts[i].attribute == key->attribute)
             return &pool->parts[i];
-        }
-    }
     return NULL;
 }
 
@@ -146,9 +140,8 @@ static void pin_plan(const struct weir_rules *rules, struct rules_rule *lender)
 {
     for (uint32_t i = 0; i < lender->part_count && lender->plans != NULL; i++) {
         const struct rules_part *part = &lender->parts[i];
-        if (part->attribute != WEIR_ATTR_PLAN || part->globs || part->count != 1) {
+        if (part->attribute != WEIR_ATTR_PLAN || part->globs || part->count != 1)
             continue;
-        }
         uint32_t plan = rules_plan_find(rules, part->values[0]);
         lender->rates = lender->plans[plan != RULES_NONE ? plan : rules->default_plan];
         lender->plans = NULL;
@@ -169,9 +162,8 @@ static void load_pool(struct lending *lending, uint32_t number)
     }
     lending->lends[number] = lends;
     if (!lends) {
-        if (reserve->value != NULL) {
+        if (reserve->value != NULL)
             rules_problem(loader, reserve->key, "`reserve` goes with `borrow: true`");
-        }
         return;
     }
     if (field_of(lending, number, RULES_LIMIT_POOL)->value != NULL) {
@@ -189,21 +181,18 @@ static void load_pool(struct lending *lending, uint32_t number)
         return;
     }
     struct rules_loan *loan = rules_keep(loader, sizeof(*loan));
-    if (loan == NULL) {
+    if (loan == NULL)
         return;
-    }
     loan->pool = number;
     loan->lender = *pool;
     loan->lender.flags &= WEIR_CHECK_LEASED | WEIR_CHECK_NETWORK;
     loan->lender.enforce = 100;
     loan->lender.personal = false; /* what a caller has instead is for the caller alone */
     pin_key(lending, number, &loan->lender);
-    if (loader->wrong == 0) {
+    if (loader->wrong == 0)
         pin_plan(loader->rules, &loan->lender);
-    }
-    if (reserve->value != NULL) {
+    if (reserve->value != NULL)
         load_reserve(lending, number, &loan->lender);
-    }
     loader->rules->rules[number].lends = loan;
 }
 
@@ -213,9 +202,8 @@ static int find_pool(struct lending *lending, uint32_t number, const struct rule
     struct rules_loader *loader = lending->loader;
     struct weir_bytes name;
     struct rules_quote quote;
-    if (!rules_read_text(loader, node, "pool", &name)) {
+    if (!rules_read_text(loader, node, "pool", &name))
         return -1;
-    }
     rules_quote(&quote, name.data, name.size);
     int pool = weir_rules_find(loader->rules, name.data, name.size);
     if (pool < 0) {
@@ -242,9 +230,8 @@ static void load_borrower(struct lending *lending, uint32_t number)
     struct rules_rule *rule = &loader->rules->rules[number];
     const struct rules_field *field = field_of(lending, number, RULES_LIMIT_POOL);
     int pool = field->value != NULL ? find_pool(lending, number, field->value) : -1;
-    if (pool < 0) {
+    if (pool < 0)
         return;
-    }
     bool leases = rule->algorithm == WEIR_CONCURRENCY;
     if (rule->flags & WEIR_CHECK_CHARGE_ON_DENY) {
         rules_problem(loader, field->key,
@@ -265,10 +252,8 @@ void rules_load_loans(struct rules_loader *loader, const struct rules_field *fie
     uint32_t count = loader->rules->rule_count;
     struct lending lending = {loader, fields, names, name_count, NULL};
     lending.lends = rules_borrow(loader, (count + 1U) * sizeof(*lending.lends));
-    for (uint32_t i = 0; lending.lends != NULL && i < count; i++) {
+    for (uint32_t i = 0; lending.lends != NULL && i < count; i++)
         load_pool(&lending, i);
-    }
-    for (uint32_t i = 0; lending.lends != NULL && i < count; i++) {
+    for (uint32_t i = 0; lending.lends != NULL && i < count; i++)
         load_borrower(&lending, i);
-    }
 }

@@ -22,9 +22,8 @@ enum { PART_RATE, PART_QUOTA, PART_ALGORITHM };
 
 static void leave_out(struct rules_field *fields, const enum rules_limit_field *which, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         fields[which[i]].value = NULL;
-    }
 }
 
 /* Options of an algorithm, and of a calendar, say nothing about another. */
@@ -47,26 +46,21 @@ static bool read_parts(struct rules_loader *loader, const struct rules_node *nod
                        struct rules_field *fields)
 {
     struct rules_field said[PART_COUNT];
-    for (size_t i = 0; i < PART_COUNT; i++) {
+    for (size_t i = 0; i < PART_COUNT; i++)
         said[i] = (struct rules_field){parts[i].name, NULL, NULL};
-    }
-    if (!rules_fields(loader, node, "candidate", said, PART_COUNT)) {
+    if (!rules_fields(loader, node, "candidate", said, PART_COUNT))
         return false;
-    }
     if (said[PART_RATE].value != NULL) {
         leave_calendar(fields);
     } else if (said[PART_QUOTA].value != NULL) {
         fields[RULES_LIMIT_RATE].value = fields[RULES_LIMIT_ALGORITHM].value = NULL;
         leave_options(fields);
     }
-    if (said[PART_ALGORITHM].value != NULL) {
+    if (said[PART_ALGORITHM].value != NULL)
         leave_options(fields);
-    }
-    for (size_t i = 0; i < PART_COUNT; i++) {
-        if (said[i].value != NULL) {
+    for (size_t i = 0; i < PART_COUNT; i++)
+        if (said[i].value != NULL)
             fields[parts[i].field] = said[i];
-        }
-    }
     return true;
 }
 
@@ -101,9 +95,8 @@ void rules_load_candidate(struct rules_loader *loader, const struct rules_field 
         return;
     }
     if (field->value->kind == RULES_MAP) {
-        if (!read_parts(loader, field->value, tried)) {
+        if (!read_parts(loader, field->value, tried))
             return;
-        }
     } else {
         bool quota = fields[RULES_LIMIT_QUOTA].value != NULL;
         tried[quota ? RULES_LIMIT_QUOTA : RULES_LIMIT_RATE] = *field;
@@ -112,9 +105,8 @@ void rules_load_candidate(struct rules_loader *loader, const struct rules_field 
     memset(&candidate.rates, 0, sizeof(candidate.rates));
     uint32_t wrong = loader->wrong;
     rules_load_rate(loader, field->value, tried, &candidate);
-    if (loader->wrong != wrong || loader->no_memory) {
+    if (loader->wrong != wrong || loader->no_memory)
         return;
-    }
     if (candidate.algorithm == WEIR_CONCURRENCY) {
         rules_problem(loader, field->value, NO_LEASES);
     } else if (candidate.rates.limits == NULL) {

@@ -21,25 +21,22 @@ static bool read_route(struct rules_loader *loader, const struct rules_node *nod
 {
     struct weir_bytes text;
     struct weir_reason reason;
-    if (!rules_read_text(loader, node, "cost", &text)) {
+    if (!rules_read_text(loader, node, "cost", &text))
         return false;
-    }
     const char *space = memchr(text.data, ' ', text.size);
     struct weir_bytes path = text;
     if (space != NULL) {
         struct weir_bytes method = {text.data, (size_t)(space - text.data)};
-        if (!rules_check_method(loader, node, method)) {
+        if (!rules_check_method(loader, node, method))
             return false;
-        }
         route->method.data = rules_keep_text(loader, method.data, method.size);
         route->method.size = method.size;
         path = (struct weir_bytes){space + 1, text.size - method.size - 1};
     }
     struct weir_path_pattern pattern;
     if (rules_read_pattern(loader, path, &pattern, &route->atom, &reason) < 0) {
-        if (!loader->no_memory) {
+        if (!loader->no_memory)
             rules_problem(loader, node, "%s", reason.text);
-        }
         return false;
     }
     return true;
@@ -57,12 +54,10 @@ static void load_table(struct rules_loader *loader, const struct rules_node *nod
     for (uint32_t i = 0; i < node->size && !loader->no_memory; i += 2) {
         const struct rules_node *name = node->items[i], *value = node->items[i + 1];
         struct rules_route route = {.method = {NULL, 0}};
-        if (name->kind == RULES_SCALAR && strcmp(name->text, "default") == 0) {
+        if (name->kind == RULES_SCALAR && strcmp(name->text, "default") == 0)
             read_cost(loader, value, "default", &price->otherwise);
-        } else if (read_route(loader, name, &route) &&
-                   read_cost(loader, value, "cost", &route.cost)) {
+        else if (read_route(loader, name, &route) && read_cost(loader, value, "cost", &route.cost))
             routes[price->route_count++] = route;
-        }
     }
 }
 
@@ -78,9 +73,8 @@ static void load_attribute(struct rules_loader *loader, const struct rules_field
     struct rules_quote quote;
     price->from = true;
     price->most = COST_MAX;
-    if (!rules_read_text(loader, fields[FROM].value, "from", &name)) {
+    if (!rules_read_text(loader, fields[FROM].value, "from", &name))
         return;
-    }
     bool capture = name.size > 5 && memcmp(name.data, "path.", 5) == 0;
     int attribute = rules_intern_attribute(loader, fields[FROM].value, name);
     if (attribute >= 0 && (attribute < WEIR_ATTR_FIRST_NAMED || capture)) {
@@ -94,12 +88,10 @@ static void load_attribute(struct rules_loader *loader, const struct rules_field
     }
     price->attribute = attribute >= 0 ? (uint16_t)attribute : 0;
     price->name = attribute >= 0 ? loader->rules->attribute_names[attribute] : "";
-    if (fields[DEFAULT].value != NULL) {
+    if (fields[DEFAULT].value != NULL)
         read_cost(loader, fields[DEFAULT].value, "default", &price->otherwise);
-    }
-    if (fields[MIN].value != NULL) {
+    if (fields[MIN].value != NULL)
         read_cost(loader, fields[MIN].value, "min", &price->least);
-    }
     if (fields[MAX].value == NULL) {
         rules_problem(loader, fields[FROM].key,
                       "`max` is missing: what a request says of its cost has to be bounded");
@@ -107,18 +99,16 @@ static void load_attribute(struct rules_loader *loader, const struct rules_field
                price->most < price->least) {
         rules_problem(loader, fields[MAX].value, "`max` is below `min`");
     }
-    if (fields[ON_BAD].value != NULL) {
+    if (fields[ON_BAD].value != NULL)
         price->lenient = rules_read_choice(loader, fields[ON_BAD].value, "on_bad", choices, 2) == 1;
-    }
 }
 
 static bool has_from(const struct rules_node *node)
 {
     for (uint32_t i = 0; i < node->size; i += 2) {
         const struct rules_node *name = node->items[i];
-        if (name->kind == RULES_SCALAR && strcmp(name->text, "from") == 0) {
+        if (name->kind == RULES_SCALAR && strcmp(name->text, "from") == 0)
             return true;
-        }
     }
     return false;
 }
@@ -131,9 +121,8 @@ void rules_load_cost(struct rules_loader *loader, const struct rules_node *node,
         return;
     }
     struct rules_cost *price = rules_keep(loader, sizeof(*price));
-    if (price == NULL) {
+    if (price == NULL)
         return;
-    }
     price->otherwise = 1;
     rule->price = price;
     if (has_from(node)) {
@@ -142,9 +131,8 @@ void rules_load_cost(struct rules_loader *loader, const struct rules_node *node,
                                              [MIN] = {"min", NULL, NULL},
                                              [MAX] = {"max", NULL, NULL},
                                              [ON_BAD] = {"on_bad", NULL, NULL}};
-        if (rules_fields(loader, node, "a cost", fields, FIELDS)) {
+        if (rules_fields(loader, node, "a cost", fields, FIELDS))
             load_attribute(loader, fields, price);
-        }
     } else {
         load_table(loader, node, price);
     }

@@ -61,9 +61,8 @@ static int push(struct builder *builder, struct rules_node *node)
     if (builder->stack_size == builder->stack_room) {
         uint32_t room = builder->stack_room == 0 ? 256 : builder->stack_room * 2;
         struct rules_node **stack = realloc(builder->stack, room * sizeof(*stack));
-        if (stack == NULL) {
+        if (stack == NULL)
             return WEIR_ERR_MEMORY;
-        }
         builder->stack = stack;
         builder->stack_room = room;
     }
@@ -89,22 +88,18 @@ static int add_anchor(struct builder *builder, const yaml_char_t *name, const ya
                       uint32_t *index)
 {
     *index = 0;
-    if (name == NULL) {
+    if (name == NULL)
         return 0;
-    }
-    if (builder->anchor_count == RULES_ANCHORS_MAX) {
+    if (builder->anchor_count == RULES_ANCHORS_MAX)
         return fail(builder, mark, "more than %d anchors", RULES_ANCHORS_MAX);
-    }
     if (builder->anchors == NULL) {
         builder->anchors = calloc(RULES_ANCHORS_MAX, sizeof(*builder->anchors));
-        if (builder->anchors == NULL) {
+        if (builder->anchors == NULL)
             return WEIR_ERR_MEMORY;
-        }
     }
     char *copy = rules_arena_copy(builder->arena, (const char *)name, strlen((const char *)name));
-    if (copy == NULL) {
+    if (copy == NULL)
         return WEIR_ERR_MEMORY;
-    }
     builder->anchors[builder->anchor_count].name = copy;
     *index = ++builder->anchor_count;
     return 0;
@@ -116,9 +111,8 @@ static int add_alias(struct builder *builder, const yaml_event_t *event)
     struct rules_quote quote;
     for (uint32_t i = builder->anchor_count; i > 0; i--) {
         struct anchor *anchor = &builder->anchors[i - 1];
-        if (strcmp(anchor->name, name) != 0) {
+        if (strcmp(anchor->name, name) != 0)
             continue;
-        }
         if (anchor->node == NULL) {
             return builder->first
                        ? fail(builder, &event->start_mark,
@@ -127,9 +121,8 @@ static int add_alias(struct builder *builder, const yaml_event_t *event)
                               rules_quote(&quote, name, strlen(name)));
         }
         builder->aliased += anchor->node->weight;
-        if (builder->aliased > RULES_ALIASED_MAX && builder->first) {
+        if (builder->aliased > RULES_ALIASED_MAX && builder->first)
             return fail(builder, &event->start_mark, "yaml: document contains excessive aliasing");
-        }
         if (builder->aliased > RULES_ALIASED_MAX) {
             return fail(builder, &event->start_mark, "aliases stand for more than %d values",
                         RULES_ALIASED_MAX);
@@ -144,9 +137,8 @@ static int add_alias(struct builder *builder, const yaml_event_t *event)
 
 static int check_tag(struct builder *builder, const yaml_char_t *tag, const yaml_mark_t *mark)
 {
-    if (tag == NULL || builder->first) {
+    if (tag == NULL || builder->first)
         return 0;
-    }
     struct rules_quote quote;
     return fail(builder, mark, "tag %s: a rules file has no tags",
                 rules_quote(&quote, (const char *)tag, strlen((const char *)tag)));
@@ -155,9 +147,8 @@ static int check_tag(struct builder *builder, const yaml_char_t *tag, const yaml
 /* Keeps a tag where tags mean something; false when memory is out. */
 static bool keep_tag(struct builder *builder, struct rules_node *node, const yaml_char_t *tag)
 {
-    if (tag == NULL) {
+    if (tag == NULL)
         return true;
-    }
     node->tag = rules_arena_copy(builder->arena, (const char *)tag, strlen((const char *)tag));
     return node->tag != NULL;
 }
@@ -166,26 +157,21 @@ static int add_scalar(struct builder *builder, const yaml_event_t *event)
 {
     int err = check_tag(builder, event->data.scalar.tag, &event->start_mark);
     uint32_t anchor = 0;
-    if (err == 0) {
+    if (err == 0)
         err = add_anchor(builder, event->data.scalar.anchor, &event->start_mark, &anchor);
-    }
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     struct rules_node *node = new_node(builder, RULES_SCALAR, &event->start_mark);
-    if (node == NULL) {
+    if (node == NULL)
         return WEIR_ERR_MEMORY;
-    }
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     node->size = (uint32_t)event->data.scalar.length;
     node->text = rules_arena_copy(builder->arena, (const char *)event->data.scalar.value,
                                   event->data.scalar.length);
-    if (node->text == NULL || !keep_tag(builder, node, event->data.scalar.tag)) {
+    if (node->text == NULL || !keep_tag(builder, node, event->data.scalar.tag))
         return WEIR_ERR_MEMORY;
-    }
-    if (anchor > 0) {
+    if (anchor > 0)
         builder->anchors[anchor - 1].node = node;
-    }
     return push(builder, node);
 }
 
@@ -196,21 +182,17 @@ static int open_node(struct builder *builder, const yaml_event_t *event, uint8_t
     const yaml_char_t *name =
         list ? event->data.sequence_start.anchor : event->data.mapping_start.anchor;
     int err = check_tag(builder, tag, &event->start_mark);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
-    if (builder->depth == builder->depth_max) {
+    if (builder->depth == builder->depth_max)
         return fail(builder, &event->start_mark, "nested deeper than %u", builder->depth_max);
-    }
     struct frame *frame = &builder->frames[builder->depth];
     err = add_anchor(builder, name, &event->start_mark, &frame->anchor);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     frame->node = new_node(builder, kind, &event->start_mark);
-    if (frame->node == NULL || !keep_tag(builder, frame->node, tag)) {
+    if (frame->node == NULL || !keep_tag(builder, frame->node, tag))
         return WEIR_ERR_MEMORY;
-    }
     frame->start = builder->stack_size;
     builder->depth++;
     return 0;
@@ -220,16 +202,13 @@ static int compare_keys(const void *a, const void *b)
 {
     const struct rules_node *x = *(struct rules_node *const *)a;
     const struct rules_node *y = *(struct rules_node *const *)b;
-    if (x->size != y->size) {
+    if (x->size != y->size)
         return x->size < y->size ? -1 : 1;
-    }
     int order = memcmp(x->text, y->text, x->size);
-    if (order != 0) {
+    if (order != 0)
         return order;
-    }
-    if (x->line != y->line) {
+    if (x->line != y->line)
         return x->line < y->line ? -1 : 1;
-    }
     return x->column < y->column ? -1 : x->column > y->column;
 }
 
@@ -246,17 +225,14 @@ static int check_keys(struct builder *builder, const struct rules_node *map)
 {
     uint32_t count = map->size / 2, scalars = 0;
     struct rules_node **keys = malloc((count + 1) * sizeof(struct rules_node *));
-    if (keys == NULL) {
+    if (keys == NULL)
         return WEIR_ERR_MEMORY;
-    }
     int err = 0;
-    for (uint32_t i = 0; i < count && err == 0; i++) {
-        if (map->items[2 * i]->kind == RULES_SCALAR) {
+    for (uint32_t i = 0; i < count && err == 0; i++)
+        if (map->items[2 * i]->kind == RULES_SCALAR)
             keys[scalars++] = map->items[2 * i];
-        } else {
+        else
             err = key_problem(builder, map->items[2 * i], "a key must be a word");
-        }
-    }
     qsort(keys, scalars, sizeof(struct rules_node *), compare_keys);
     for (uint32_t i = 1; i < scalars && err == 0; i++) {
         const struct rules_node *a = keys[i - 1], *b = keys[i];
@@ -280,31 +256,27 @@ static int close_node(struct builder *builder)
     uint32_t count = builder->stack_size - frame->start;
     node->size = count;
     node->items = rules_arena_alloc(builder->arena, (count + 1) * sizeof(struct rules_node *));
-    if (node->items == NULL) {
+    if (node->items == NULL)
         return WEIR_ERR_MEMORY;
-    }
     for (uint32_t i = 0; i < count; i++) {
         node->items[i] = builder->stack[frame->start + i];
         node->weight += node->items[i]->weight;
     }
     builder->stack_size = frame->start;
-    if (frame->anchor > 0) {
+    if (frame->anchor > 0)
         builder->anchors[frame->anchor - 1].node = node;
-    }
     if (node->kind == RULES_MAP && !builder->first) {
         int err = check_keys(builder, node);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
     return push(builder, node);
 }
 
 static int take_event(struct builder *builder, const yaml_event_t *event)
 {
-    if (builder->nodes > RULES_NODES_MAX) {
+    if (builder->nodes > RULES_NODES_MAX)
         return fail(builder, &event->start_mark, "more than %d values", RULES_NODES_MAX);
-    }
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
         return builder->root == NULL
@@ -329,9 +301,8 @@ static int take_event(struct builder *builder, const yaml_event_t *event)
 int rules_document_syntax(const struct yaml_parser_s *parser, const char *file, const char *text,
                           size_t size, struct weir_problems *problems)
 {
-    if (parser->error == YAML_MEMORY_ERROR) {
+    if (parser->error == YAML_MEMORY_ERROR)
         return WEIR_ERR_MEMORY;
-    }
     size_t line = parser->problem_mark.line + 1, column = parser->problem_mark.column + 1;
     if (parser->error == YAML_READER_ERROR) {
         /* The reader runs ahead of the marks and tells only a byte. */
@@ -352,17 +323,15 @@ int rules_document_syntax(const struct yaml_parser_s *parser, const char *file, 
 /* The same in the words of gopkg.in/yaml.v2, whose lines are those of the scanner's position. */
 static int first_syntax(struct builder *builder, const yaml_parser_t *parser)
 {
-    if (parser->error == YAML_MEMORY_ERROR) {
+    if (parser->error == YAML_MEMORY_ERROR)
         return WEIR_ERR_MEMORY;
-    }
     const char *problem =
         parser->problem != NULL ? parser->problem : "unknown problem parsing YAML content";
     size_t line = parser->problem_mark.line;
-    if (line != 0) {
+    if (line != 0)
         line += parser->error == YAML_SCANNER_ERROR;
-    } else {
+    else
         line = parser->context_mark.line;
-    }
     return line != 0 ? fail(builder, &parser->problem_mark, "yaml: line %zu: %s", line, problem)
                      : fail(builder, &parser->problem_mark, "yaml: %s", problem);
 }
@@ -381,9 +350,8 @@ static int read_events(struct builder *builder, yaml_parser_t *parser, const cha
         done = event.type == YAML_STREAM_END_EVENT ||
                (builder->first && event.type == YAML_DOCUMENT_END_EVENT);
         yaml_event_delete(&event);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
     return 0;
 }
@@ -391,13 +359,11 @@ static int read_events(struct builder *builder, yaml_parser_t *parser, const cha
 static int build(struct builder *builder, const char *text, size_t size)
 {
     yaml_mark_t start = {0};
-    if (size > RULES_FILE_MAX) {
+    if (size > RULES_FILE_MAX)
         return fail(builder, &start, "the file is larger than %d MiB", RULES_FILE_MAX >> 20);
-    }
     yaml_parser_t parser;
-    if (!yaml_parser_initialize(&parser)) {
+    if (!yaml_parser_initialize(&parser))
         return WEIR_ERR_MEMORY;
-    }
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
     int err = read_events(builder, &parser, text, size);
     yaml_parser_delete(&parser);
@@ -413,12 +379,10 @@ int rules_document_parse(struct rules_node **root, struct rules_arena *arena, co
     struct builder builder = {
         .arena = arena, .file = file, .problems = problems, .depth_max = RULES_DEPTH_MAX};
     int err = build(&builder, text, size);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
-    if (builder.root == NULL) {
+    if (builder.root == NULL)
         return fail(&builder, &(yaml_mark_t){0}, "the file is empty");
-    }
     *root = builder.root;
     return builder.bad_keys ? WEIR_ERR_RULES : 0;
 }
@@ -433,8 +397,7 @@ int rules_document_first(struct rules_node **root, struct rules_arena *arena, co
                               .depth_max = RULES_FIRST_DEPTH_MAX,
                               .first = true};
     int err = build(&builder, text, size);
-    if (err == 0) {
+    if (err == 0)
         *root = builder.root;
-    }
     return err;
 }

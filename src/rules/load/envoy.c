@@ -54,16 +54,14 @@ static const char *const envoy_names[ENVOY_FIELDS] = {
 
 static void fields_of(struct rules_field *fields, const char *const *names, int count)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         fields[i] = (struct rules_field){names[i], NULL, NULL};
-    }
 }
 
 static void read_flag(struct rules_loader *loader, const struct rules_field *field, bool *flag)
 {
-    if (field->value != NULL) {
+    if (field->value != NULL)
         rules_read_bool(loader, field->value, field->name, flag);
-    }
 }
 
 /* A text of 1 to `most` graphic ASCII characters, kept; NULL where it is absent or wrong. */
@@ -71,13 +69,11 @@ static const char *read_word(struct rules_loader *loader, const struct rules_fie
                              size_t most)
 {
     struct weir_bytes text;
-    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &text)) {
+    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &text))
         return NULL;
-    }
     bool good = text.size > 0 && text.size <= most;
-    for (size_t i = 0; i < text.size; i++) {
+    for (size_t i = 0; i < text.size; i++)
         good = good && text.data[i] > ' ' && text.data[i] < 0x7F;
-    }
     if (!good) {
         rules_problem(loader, field->value, "`%s` must be 1 to %zu graphic ASCII characters",
                       field->name, most);
@@ -92,9 +88,8 @@ static void load_headers(struct rules_loader *loader, const struct rules_field *
 {
     static const char *const names[] = {"limit", "remaining", "reset"};
     struct rules_field fields[3];
-    if (field->value == NULL) {
+    if (field->value == NULL)
         return;
-    }
     if (field->value->kind != RULES_MAP) {
         rules_read_bool(loader, field->value, field->name, &options->headers);
         return;
@@ -111,9 +106,8 @@ static void load_ratio(struct rules_loader *loader, const struct rules_field *fi
                        struct weir_envoy_options *options)
 {
     struct weir_bytes text;
-    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &text)) {
+    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &text))
         return;
-    }
     char *end;
     float ratio = strtof(text.data, &end);
     if (text.size == 0 || *end != '\0' || !(ratio > 0 && ratio <= 1)) {
@@ -137,9 +131,8 @@ static void load_tags(struct rules_loader *loader, const struct rules_node *node
         const struct rules_field value = {"tags", node->items[i], node->items[i + 1]};
         struct weir_envoy_tag tag = {read_word(loader, &name, TAG_MAX),
                                      read_word(loader, &value, TAG_MAX)};
-        if (tag.name != NULL && tag.value != NULL) {
+        if (tag.name != NULL && tag.value != NULL)
             envoy->tags[envoy->tag_count++] = tag;
-        }
     }
 }
 
@@ -148,9 +141,8 @@ static void load_statsd_address(struct rules_loader *loader, const struct rules_
                                 struct weir_envoy_settings *envoy)
 {
     struct weir_bytes text;
-    if (!rules_read_text(loader, node, "address", &text)) {
+    if (!rules_read_text(loader, node, "address", &text))
         return;
-    }
     bool tcp = strncmp(text.data, "tcp://", 6) == 0, udp = strncmp(text.data, "udp://", 6) == 0;
     const char *host = text.data + 6, *colon = strrchr(text.data, ':');
     bool good = (tcp || udp) && colon > host && colon[1] != '\0';
@@ -175,25 +167,21 @@ static void load_statsd(struct rules_loader *loader, const struct rules_field *f
     static const char *const names[COUNT] = {"address", "interval", "tags", "format"};
     static const char *const formats[] = {"statsd", "dogstatsd"};
     struct rules_field fields[COUNT];
-    if (field->value == NULL) {
+    if (field->value == NULL)
         return;
-    }
     fields_of(fields, names, COUNT);
-    if (!rules_fields(loader, field->value, field->name, fields, COUNT)) {
+    if (!rules_fields(loader, field->value, field->name, fields, COUNT))
         return;
-    }
-    if (fields[ADDRESS].value == NULL) {
+    if (fields[ADDRESS].value == NULL)
         rules_problem(loader, field->value, "`address` is missing");
-    } else {
+    else
         load_statsd_address(loader, fields[ADDRESS].value, envoy);
-    }
     if (fields[INTERVAL].value != NULL) {
         rules_read_duration(loader, fields[INTERVAL].value, "interval", NS_PER_S / 10,
                             3600 * NS_PER_S, "100ms to 1h", &envoy->flush_ns);
     }
-    if (fields[TAGS].value != NULL) {
+    if (fields[TAGS].value != NULL)
         load_tags(loader, fields[TAGS].value, envoy);
-    }
     if (fields[FORMAT].value != NULL) {
         envoy->statsd_tags =
             rules_read_choice(loader, fields[FORMAT].value, "format", formats, 2) == 1;
@@ -205,21 +193,17 @@ static void load_prometheus(struct rules_loader *loader, const struct rules_fiel
 {
     static const char *const names[] = {"address", "path"};
     struct rules_field fields[2];
-    if (field->value == NULL) {
+    if (field->value == NULL)
         return;
-    }
     fields_of(fields, names, 2);
-    if (!rules_fields(loader, field->value, field->name, fields, 2)) {
+    if (!rules_fields(loader, field->value, field->name, fields, 2))
         return;
-    }
     envoy->prometheus = read_word(loader, &fields[0], 128);
     envoy->prometheus_path = read_word(loader, &fields[1], 128);
-    if (fields[0].value == NULL) {
+    if (fields[0].value == NULL)
         rules_problem(loader, field->value, "`address` is missing");
-    }
-    if (envoy->prometheus_path != NULL && envoy->prometheus_path[0] != '/') {
+    if (envoy->prometheus_path != NULL && envoy->prometheus_path[0] != '/')
         rules_problem(loader, fields[1].value, "`path` begins with a slash");
-    }
 }
 
 void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node)
@@ -234,14 +218,12 @@ void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node
     envoy->flush_ns = 10 * NS_PER_S;
     envoy->prometheus_path = "/metrics";
     options->ignore_dot_files = true;
-    if (!rules_fields(loader, node, "envoy", fields, ENVOY_FIELDS)) {
+    if (!rules_fields(loader, node, "envoy", fields, ENVOY_FIELDS))
         return;
-    }
-    if (fields[ENVOY_CONFIG].value == NULL) {
+    if (fields[ENVOY_CONFIG].value == NULL)
         rules_problem(loader, node, "`config` is missing: the folder of the configuration");
-    } else if (rules_read_text(loader, fields[ENVOY_CONFIG].value, "config", &text)) {
+    else if (rules_read_text(loader, fields[ENVOY_CONFIG].value, "config", &text))
         envoy->folder = rules_path_of(loader, text);
-    }
     read_flag(loader, &fields[ENVOY_MERGE], &options->merge_domains);
     read_flag(loader, &fields[ENVOY_SHADOW], &options->shadow_mode);
     read_flag(loader, &fields[ENVOY_QUOTA], &options->quota_mode);

@@ -16,9 +16,8 @@ void rules_problem(struct rules_loader *loader, const struct rules_node *node, c
     vsnprintf(message, sizeof(message), format, values);
     va_end(values);
     loader->wrong++;
-    if (!rules_problem_add(loader->problems, loader->file, node->line, node->column, message)) {
+    if (!rules_problem_add(loader->problems, loader->file, node->line, node->column, message))
         loader->no_memory = true;
-    }
 }
 
 void *rules_keep(struct rules_loader *loader, size_t size)
@@ -91,14 +90,12 @@ bool rules_fields(struct rules_loader *loader, const struct rules_node *node, co
     }
     for (uint32_t i = 0; i < node->size; i += 2) {
         const struct rules_node *key = node->items[i];
-        if (key->kind != RULES_SCALAR) {
+        if (key->kind != RULES_SCALAR)
             continue; /* reported by the document */
-        }
         uint32_t f = 0;
         while (f < count &&
-               !rules_text_is((struct weir_bytes){key->text, key->size}, fields[f].name)) {
+               !rules_text_is((struct weir_bytes){key->text, key->size}, fields[f].name))
             f++;
-        }
         if (f == count) {
             unknown_key(loader, key, what, fields, count);
         } else if (fields[f].value == NULL) {
@@ -130,9 +127,8 @@ bool rules_read_bool(struct rules_loader *loader, const struct rules_node *node,
     static const char *const words[] = {"false", "true"};
     struct weir_bytes text;
     struct rules_quote quote;
-    if (!rules_read_text(loader, node, what, &text)) {
+    if (!rules_read_text(loader, node, what, &text))
         return false;
-    }
     for (int i = 0; i < 2 && node->plain; i++) {
         if (rules_text_is(text, words[i])) {
             *value = i == 1;
@@ -149,9 +145,8 @@ bool rules_read_number(struct rules_loader *loader, const struct rules_node *nod
 {
     struct weir_bytes text;
     struct rules_quote quote;
-    if (!rules_read_text(loader, node, what, &text)) {
+    if (!rules_read_text(loader, node, what, &text))
         return false;
-    }
     uint64_t number = 0;
     int digits = weir_digits_parse(&number, text.data, text.size);
     bool whole = digits > 0 && (size_t)digits == text.size;
@@ -176,9 +171,8 @@ bool rules_read_percent(struct rules_loader *loader, const struct rules_node *no
 {
     struct weir_bytes text;
     uint64_t value = 0;
-    if (!rules_read_text(loader, node, what, &text)) {
+    if (!rules_read_text(loader, node, what, &text))
         return false;
-    }
     size_t digits = text.size > 0 && text.data[text.size - 1] == '%' ? text.size - 1 : 0;
     if (digits == 0 || weir_digits_parse(&value, text.data, digits) != (int)digits ||
         value < least || value > most) {
@@ -198,9 +192,8 @@ bool rules_read_duration(struct rules_loader *loader, const struct rules_node *n
     struct weir_reason reason;
     struct rules_quote quote;
     uint64_t duration_ns;
-    if (!rules_read_text(loader, node, what, &text)) {
+    if (!rules_read_text(loader, node, what, &text))
         return false;
-    }
     if (weir_duration_parse(&duration_ns, text.data, text.size, &reason) < 0) {
         rules_problem(loader, node, "%s", reason.text);
         return false;
@@ -221,13 +214,11 @@ int rules_read_choice(struct rules_loader *loader, const struct rules_node *node
     struct rules_quote quote;
     char all[256] = "";
     size_t used = 0;
-    if (!rules_read_text(loader, node, what, &text)) {
+    if (!rules_read_text(loader, node, what, &text))
         return -1;
-    }
     for (uint32_t i = 0; i < count; i++) {
-        if (rules_text_is(text, words[i])) {
+        if (rules_text_is(text, words[i]))
             return (int)i;
-        }
         int size = snprintf(all + used, sizeof(all) - used, "%s%s", i > 0 ? ", " : "", words[i]);
         used += size > 0 && (size_t)size < sizeof(all) - used ? (size_t)size : 0;
     }

@@ -31,21 +31,17 @@ int weir_file_open(const char *path, struct weir_reason *reason)
     const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY;
     /* Looked at before it is opened, since opening does something to some devices; and after, since
      * the path may name another file by then. */
-    if (stat(path, &status) < 0) {
+    if (stat(path, &status) < 0)
         return refuse_errno(reason);
-    }
-    if (!S_ISREG(status.st_mode)) {
+    if (!S_ISREG(status.st_mode))
         return refuse_kind(reason, status.st_mode);
-    }
     int file = open(path, flags | O_NONBLOCK);
-    if (file < 0 && errno == EWOULDBLOCK) {
+    if (file < 0 && errno == EWOULDBLOCK)
         file = open(path, flags); /* another process has a lease on it, and gives it up soon */
-    }
     if (file < 0 || fstat(file, &status) < 0) {
         int err = refuse_errno(reason);
-        if (file >= 0) {
+        if (file >= 0)
             close(file);
-        }
         return err;
     }
     if (!S_ISREG(status.st_mode)) {

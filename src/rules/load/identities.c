@@ -76,14 +76,12 @@ void rules_load_identities(struct rules_loader *loader, const struct rules_node 
         fields[RULES_REDIS_URL].value = node;
     }
     rules_load_redis(loader, node, fields, &identities->redis);
-    if (fields[PREFIX].value != NULL) {
+    if (fields[PREFIX].value != NULL)
         rules_read_prefix(loader, fields[PREFIX].value, &identities->prefix);
-    }
     load_lives(loader, fields, identities);
     if (fields[MAX_KEYS].value != NULL &&
-        rules_read_number(loader, fields[MAX_KEYS].value, "max_keys", 1, KEYS_MAX, &most)) {
+        rules_read_number(loader, fields[MAX_KEYS].value, "max_keys", 1, KEYS_MAX, &most))
         identities->max_keys = (uint32_t)most;
-    }
     if (fields[ON_ERROR].value != NULL) {
         identities->deny =
             rules_read_choice(loader, fields[ON_ERROR].value, "on_error", outcomes, 2) == 1;

@@ -38,9 +38,8 @@ static void add_source(struct rules_loader *loader, const struct rules_node *nod
         return;
     }
     int attribute = claim ? WEIR_ATTR_PATH : rules_intern_attribute(loader, node, name);
-    if (attribute < 0) {
+    if (attribute < 0)
         return;
-    }
     if (attribute < WEIR_ATTR_FIRST_NAMED || capture) {
         rules_problem(loader, node, "%s holds no token; a header or another attribute can",
                       rules_quote(&quote, name.data, name.size));
@@ -58,14 +57,12 @@ static void load_sources(struct rules_loader *loader, const struct rules_node *n
         .kind = RULES_SCALAR, .size = 20, .text = "header.authorization"};
     const struct rules_node *sources = node != NULL ? node : &otherwise;
     struct rules_items items = rules_items_of(&sources);
-    if (items.count == 0) {
+    if (items.count == 0)
         rules_problem(loader, node, "`from` is an empty list, where no token can be");
-    }
     for (uint32_t i = 0; i < items.count && !loader->no_memory; i++) {
         struct weir_bytes name;
-        if (rules_read_text(loader, items.items[i], "from", &name)) {
+        if (rules_read_text(loader, items.items[i], "from", &name))
             add_source(loader, items.items[i], name);
-        }
     }
 }
 
@@ -100,9 +97,8 @@ static void load_parties(struct rules_loader *loader, const struct rules_node *n
 {
     struct rules_jwt *jwt = loader->rules->jwt;
     const struct rules_node *audience = fields[JWT_AUDIENCE].value;
-    if (fields[JWT_ISSUER].value != NULL) {
+    if (fields[JWT_ISSUER].value != NULL)
         jwt->issuer_count = load_names(loader, &fields[JWT_ISSUER], jwt->issuers);
-    }
     if (audience == NULL) {
         rules_problem(
             loader, node,
@@ -135,28 +131,24 @@ int rules_intern_claim(struct rules_loader *loader, const struct rules_node *nod
         return -1;
     }
     bool good = name.size > 0 && name.size <= RULES_CLAIM_NAME_MAX;
-    for (size_t i = 0; good && i < name.size; i++) {
+    for (size_t i = 0; good && i < name.size; i++)
         good = claim_byte(name.data[i]);
-    }
     if (!good) {
         rules_problem(loader, node,
                       "%s is no claim: a name has 1 to %d of a-z, A-Z, 0-9, ._-:/@#~+",
                       rules_quote(&quote, name.data, name.size), RULES_CLAIM_NAME_MAX);
         return -1;
     }
-    for (uint8_t i = 0; i < jwt->claim_count; i++) {
-        if (weir_bytes_equal(jwt->claims[i], name)) {
+    for (uint8_t i = 0; i < jwt->claim_count; i++)
+        if (weir_bytes_equal(jwt->claims[i], name))
             return i;
-        }
-    }
     if (jwt->claim_count == RULES_CLAIMS_MAX) {
         rules_problem(loader, node, "more than %d claims in one file", RULES_CLAIMS_MAX);
         return -1;
     }
     const char *kept = rules_keep_text(loader, name.data, name.size);
-    if (kept == NULL) {
+    if (kept == NULL)
         return -1;
-    }
     jwt->claims[jwt->claim_count] = (struct weir_bytes){kept, name.size};
     return jwt->claim_count++;
 }
@@ -166,12 +158,10 @@ static uint8_t load_claim(struct rules_loader *loader, const struct rules_field 
 {
     struct weir_bytes name = {otherwise, otherwise != NULL ? strlen(otherwise) : 0};
     bool given = field->value != NULL;
-    if (!given && otherwise == NULL) {
+    if (!given && otherwise == NULL)
         return RULES_CLAIM_NONE;
-    }
-    if (given && !rules_read_text(loader, field->value, field->name, &name)) {
+    if (given && !rules_read_text(loader, field->value, field->name, &name))
         return RULES_CLAIM_NONE;
-    }
     int claim = rules_intern_claim(loader, field->value, name);
     return claim >= 0 ? (uint8_t)claim : RULES_CLAIM_NONE;
 }
@@ -190,9 +180,8 @@ static void load_times(struct rules_loader *loader, const struct rules_field *fi
                             "1s to 366d", &jwt->max_age_ns);
     }
     jwt->require_exp = true;
-    if (fields[JWT_REQUIRE_EXP].value != NULL) {
+    if (fields[JWT_REQUIRE_EXP].value != NULL)
         rules_read_bool(loader, fields[JWT_REQUIRE_EXP].value, "require_exp", &jwt->require_exp);
-    }
 }
 
 void rules_load_jwt(struct rules_loader *loader, const struct rules_node *node)
@@ -204,12 +193,10 @@ void rules_load_jwt(struct rules_loader *loader, const struct rules_node *node)
     struct rules_field fields[JWT_FIELDS];
     struct rules_jwt *jwt = rules_keep(loader, sizeof(*jwt));
     loader->rules->jwt = jwt;
-    for (int i = 0; i < JWT_FIELDS; i++) {
+    for (int i = 0; i < JWT_FIELDS; i++)
         fields[i] = (struct rules_field){names[i], NULL, NULL};
-    }
-    if (jwt == NULL || !rules_fields(loader, node, "`jwt`", fields, JWT_FIELDS)) {
+    if (jwt == NULL || !rules_fields(loader, node, "`jwt`", fields, JWT_FIELDS))
         return;
-    }
     jwt->user = jwt->org = jwt->plan = RULES_CLAIM_NONE;
     load_sources(loader, fields[JWT_FROM].value);
     if (fields[JWT_KEYS].value == NULL) {

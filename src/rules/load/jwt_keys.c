@@ -49,12 +49,10 @@ static void load_set(struct rules_loader *loader, const struct rules_node *node,
     uint32_t useful = 0;
     int count = rules_jwks_read(text, &loader->rules->arena, keys, RULES_JWT_KEYS_MAX);
     loader->no_memory |= count == WEIR_ERR_MEMORY;
-    if (count == WEIR_ERR_SYNTAX) {
+    if (count == WEIR_ERR_SYNTAX)
         rules_problem(loader, node, "%s is no JSON object with `keys` (RFC 7517)", path);
-    }
-    if (count == WEIR_ERR_UNSUPPORTED) {
+    if (count == WEIR_ERR_UNSUPPORTED)
         rules_problem(loader, node, "%s holds what " RULES_JWT_KEY_IS_PRIVATE, path);
-    }
     if (count > RULES_JWT_KEYS_MAX) {
         rules_problem(loader, node, "%s has more than %d keys", path, RULES_JWT_KEYS_MAX);
         count = RULES_JWT_KEYS_MAX;
@@ -86,20 +84,18 @@ static void load_public(struct rules_loader *loader, const struct rules_node *no
     struct weir_reason reason = {{0}};
     struct rules_jwt_key key = {0};
     size_t at = 0;
-    while (at < text.size && strchr(" \t\r\n", text.data[at]) != NULL && text.data[at] != '\0') {
+    while (at < text.size && strchr(" \t\r\n", text.data[at]) != NULL && text.data[at] != '\0')
         at++;
-    }
     if (at < text.size && text.data[at] == '{') {
         load_set(loader, node, path, text, id.data != NULL);
         return;
     }
     int err = rules_jwt_key_pem(&key, text, &reason);
     loader->no_memory |= err == WEIR_ERR_MEMORY;
-    if (err == 0) {
+    if (err == 0)
         add_single(loader, node, path, &key, id);
-    } else if (err != WEIR_ERR_MEMORY) {
+    else if (err != WEIR_ERR_MEMORY)
         rules_problem(loader, node, "%s %s", path, reason.text);
-    }
 }
 
 /* Whether what should be a secret is PEM, behind whatever text, or a JWK set: as a rule everybody
@@ -130,23 +126,20 @@ static void load_secret(struct rules_loader *loader, const struct rules_node *no
         return;
     }
     key.secret = (struct weir_bytes){rules_keep_text(loader, text.data, text.size), text.size};
-    if (key.secret.data != NULL) {
+    if (key.secret.data != NULL)
         add_single(loader, node, path, &key, id);
-    }
 }
 
 static void load_file(struct rules_loader *loader, const struct rules_node *node, bool secret,
                       struct weir_bytes id)
 {
     struct weir_bytes name;
-    if (!rules_read_text(loader, node, secret ? "secret_file" : "file", &name)) {
+    if (!rules_read_text(loader, node, secret ? "secret_file" : "file", &name))
         return;
-    }
     const char *path = rules_path_of(loader, name);
     char *bytes = rules_borrow(loader, KEY_FILE_MAX);
-    if (path == NULL || bytes == NULL) {
+    if (path == NULL || bytes == NULL)
         return;
-    }
     struct weir_reason reason = {{0}};
     long size = rules_read_file(path, bytes, KEY_FILE_MAX, &reason);
     if (size < 0) {
@@ -171,9 +164,8 @@ static void load_key(struct rules_loader *loader, const struct rules_node *node)
         load_file(loader, node, false, id);
         return;
     }
-    if (!rules_fields(loader, node, "a key", fields, KEY_FIELDS)) {
+    if (!rules_fields(loader, node, "a key", fields, KEY_FIELDS))
         return;
-    }
     const struct rules_field *file = &fields[KEY_FILE], *secret = &fields[KEY_SECRET_FILE];
     if ((file->value != NULL) == (secret->value != NULL)) {
         rules_problem(loader, node,
@@ -181,9 +173,8 @@ static void load_key(struct rules_loader *loader, const struct rules_node *node)
         return;
     }
     if (fields[KEY_ID].value != NULL) {
-        if (!rules_read_text(loader, fields[KEY_ID].value, "kid", &id)) {
+        if (!rules_read_text(loader, fields[KEY_ID].value, "kid", &id))
             return;
-        }
         id.data = rules_keep_text(loader, id.data, id.size);
     }
     load_file(loader, secret->value != NULL ? secret->value : file->value, secret->value != NULL,
@@ -194,18 +185,15 @@ static void load_algorithms(struct rules_loader *loader, const struct rules_node
 {
     struct rules_jwt *jwt = loader->rules->jwt;
     struct rules_items items = {NULL, 0};
-    if (node != NULL) {
+    if (node != NULL)
         items = rules_items_of(&node);
-    }
-    for (int i = 0; i < RULES_ALGORITHMS; i++) {
+    for (int i = 0; i < RULES_ALGORITHMS; i++)
         jwt->algorithms[i] = node == NULL;
-    }
     for (uint32_t i = 0; i < items.count; i++) {
         int algorithm = rules_read_choice(loader, items.items[i], "algorithms",
                                           rules_algorithm_names, RULES_ALGORITHMS);
-        if (algorithm >= 0) {
+        if (algorithm >= 0)
             jwt->algorithms[algorithm] = true;
-        }
     }
 }
 
@@ -215,9 +203,8 @@ static void check_algorithms(struct rules_loader *loader, const struct rules_nod
     const struct rules_jwt *jwt = loader->rules->jwt;
     for (int i = 0; node != NULL && i < RULES_ALGORITHMS; i++) {
         bool found = !jwt->algorithms[i];
-        for (uint8_t k = 0; k < jwt->key_count; k++) {
+        for (uint8_t k = 0; k < jwt->key_count; k++)
             found = found || jwt->keys[k].algorithm == i;
-        }
         if (!found) {
             rules_problem(loader, node, "`algorithms` has %s, but no key is for it",
                           rules_algorithm_names[i]);
@@ -245,15 +232,12 @@ void rules_load_jwt_keys(struct rules_loader *loader, const struct rules_node *k
     uint32_t wrong = loader->wrong;
     struct rules_items items = rules_items_of(&keys);
     load_algorithms(loader, algorithms);
-    if (items.count == 0) {
+    if (items.count == 0)
         rules_problem(loader, keys, "`keys` is empty, so that no token would count");
-    }
-    for (uint32_t i = 0; i < items.count && !loader->no_memory; i++) {
+    for (uint32_t i = 0; i < items.count && !loader->no_memory; i++)
         load_key(loader, items.items[i]);
-    }
-    if (loader->wrong > wrong) {
+    if (loader->wrong > wrong)
         return;
-    }
     check_algorithms(loader, algorithms);
     for (uint8_t i = 0; i < jwt->key_count; i++) {
         if (too_many_alike(jwt, &jwt->keys[i])) {

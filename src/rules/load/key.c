@@ -9,21 +9,15 @@ bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
 {
     static const char *const fields[] = {"header.authorization", "header.proxy-authorization",
                                          "header.cookie"};
-    for (uint32_t i = 0; i < rules->identify_count; i++) {
-        if (rules->identify[i].kind == RULES_BY_KEY && rules->identify[i].attribute == attribute) {
+    for (uint32_t i = 0; i < rules->identify_count; i++)
+        if (rules->identify[i].kind == RULES_BY_KEY && rules->identify[i].attribute == attribute)
             return true;
-        }
-    }
-    for (uint8_t i = 0; rules->jwt != NULL && i < rules->jwt->source_count; i++) {
-        if (rules->jwt->sources[i] == attribute) {
+    for (uint8_t i = 0; rules->jwt != NULL && i < rules->jwt->source_count; i++)
+        if (rules->jwt->sources[i] == attribute)
             return true;
-        }
-    }
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        if (strcmp(rules->attribute_names[attribute], fields[i]) == 0) {
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        if (strcmp(rules->attribute_names[attribute], fields[i]) == 0)
             return true;
-        }
-    }
     return false;
 }
 
@@ -34,13 +28,11 @@ static bool load_attribute(struct rules_loader *loader, const struct rules_node 
     struct weir_bytes name;
     const char *name_of_label = NULL;
     memset(part, 0, sizeof(*part));
-    if (!rules_read_text(loader, node, what, &name)) {
+    if (!rules_read_text(loader, node, what, &name))
         return false;
-    }
     int address = rules_read_address_name(loader, node, name, &part->bits4, &part->bits6);
-    if (address < 0) {
+    if (address < 0)
         return false;
-    }
     if (address > 0) {
         part->source = RULES_FROM_ADDRESS;
         part->attribute = WEIR_ATTR_CLIENT_IP;
@@ -51,22 +43,19 @@ static bool load_attribute(struct rules_loader *loader, const struct rules_node 
         part->attribute = WEIR_ATTR_PATH;
         part->segments = rules_capture(loader, node, name);
         part->name = name_of_label = rules_keep_text(loader, name.data, name.size);
-        if (part->segments == NULL) {
+        if (part->segments == NULL)
             return false;
-        }
     } else {
         int attribute = rules_intern_attribute(loader, node, name);
-        if (attribute < 0) {
+        if (attribute < 0)
             return false;
-        }
         part->source = RULES_FROM_ATTRIBUTE;
         part->attribute = (uint16_t)attribute;
         part->secret = rules_is_secret(loader->rules, part->attribute);
         part->name = name_of_label = loader->rules->attribute_names[attribute];
     }
-    if (part->name == NULL) {
+    if (part->name == NULL)
         return false;
-    }
     size_t size = strlen(name_of_label);
     if (size > RULES_ATTRIBUTE_NAME_MAX) {
         rules_problem(loader, node, "an attribute's name has 1 to %d bytes",
@@ -89,9 +78,8 @@ static void load_missing(struct rules_loader *loader, const struct rules_node *n
     static const char *const words[] = {"skip", "shared", "deny"};
     struct weir_bytes text;
     struct rules_quote quote;
-    if (!rules_read_text(loader, node, "on_missing", &text)) {
+    if (!rules_read_text(loader, node, "on_missing", &text))
         return;
-    }
     for (uint8_t i = 0; i < 3; i++) {
         if (rules_text_is(text, words[i])) {
             rule->missing = i; /* in the order of enum rules_missing */
@@ -105,9 +93,8 @@ static void load_missing(struct rules_loader *loader, const struct rules_node *n
                       nearest);
         return;
     }
-    if (!load_attribute(loader, node, "on_missing", &rule->instead)) {
+    if (!load_attribute(loader, node, "on_missing", &rule->instead))
         return;
-    }
     rule->missing = RULES_INSTEAD;
     for (uint32_t i = 0; i < rule->key_count; i++) {
         if (strcmp(rule->key[i].label, rule->instead.label) == 0) {
@@ -129,9 +116,8 @@ void rules_load_key(struct rules_loader *loader, const struct rules_node *key,
                     const struct rules_node *on_missing, struct rules_rule *rule)
 {
     struct rules_items items = {NULL, 0};
-    if (key != NULL) {
+    if (key != NULL)
         items = rules_items_of(&key);
-    }
     if (key != NULL && key->kind == RULES_MAP) {
         rules_problem(loader, key, "`key` must be a list of attributes");
         return;
@@ -146,20 +132,15 @@ void rules_load_key(struct rules_loader *loader, const struct rules_node *key,
     rule->key_names = names;
     for (uint32_t i = 0; i < items.count && !loader->no_memory; i++) {
         struct rules_key_part *part = &parts[rule->key_count];
-        if (!load_attribute(loader, items.items[i], "key", part)) {
+        if (!load_attribute(loader, items.items[i], "key", part))
             continue;
-        }
-        for (uint32_t j = 0; j < rule->key_count; j++) {
-            if (strcmp(parts[j].name, part->name) == 0) {
+        for (uint32_t j = 0; j < rule->key_count; j++)
+            if (strcmp(parts[j].name, part->name) == 0)
                 rules_problem(loader, items.items[i], "`%s` is twice in the key", part->name);
-            }
-        }
         names[rule->key_count++] = part->name;
-        if (says_network(part)) {
+        if (says_network(part))
             rule->flags |= WEIR_CHECK_NETWORK;
-        }
     }
-    if (on_missing != NULL && !loader->no_memory) {
+    if (on_missing != NULL && !loader->no_memory)
         load_missing(loader, on_missing, rule);
-    }
 }

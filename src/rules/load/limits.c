@@ -21,9 +21,8 @@ static void load_name(struct rules_loader *loader, const struct rules_node *limi
         rules_problem(loader, limit, "`name` is missing");
         return;
     }
-    if (!rules_check_name(loader, field->value, "name", &name)) {
+    if (!rules_check_name(loader, field->value, "name", &name))
         return;
-    }
     int first = weir_rules_find(rules, name.data, name.size);
     if (first >= 0) {
         rules_problem(loader, field->value, "the name `%.*s` is given twice; first in line %u",
@@ -31,13 +30,11 @@ static void load_name(struct rules_loader *loader, const struct rules_node *limi
         return;
     }
     const char *kept = rules_keep_text(loader, name.data, name.size);
-    if (kept == NULL || !rules_keep_word(loader, &rules->rule_names, 0, kept, name.size, number)) {
+    if (kept == NULL || !rules_keep_word(loader, &rules->rule_names, 0, kept, name.size, number))
         return;
-    }
     uint8_t *prefix = rules_keep(loader, RULES_PREFIX_MAX);
-    if (prefix == NULL) {
+    if (prefix == NULL)
         return;
-    }
     prefix[0] = (uint8_t)name.size;
     memcpy(prefix + 1, name.data, name.size);
     rule->prefix = prefix;
@@ -63,9 +60,8 @@ static void load_unless(struct rules_loader *loader, const struct rules_node *no
     struct rules_quote quote;
     for (uint32_t i = 0; i < items.count && unless != NULL; i++) {
         struct weir_bytes name;
-        if (!rules_read_text(loader, items.items[i], "unless", &name)) {
+        if (!rules_read_text(loader, items.items[i], "unless", &name))
             continue;
-        }
         int other = weir_rules_find(loader->rules, name.data, name.size);
         rules_quote(&quote, name.data, name.size);
         if (other < 0) {
@@ -81,9 +77,8 @@ static void load_unless(struct rules_loader *loader, const struct rules_node *no
             unless[rule->unless_count++] = (uint32_t)other;
         }
     }
-    if (unless != NULL) {
+    if (unless != NULL)
         qsort(unless, rule->unless_count, sizeof(*unless), compare_numbers);
-    }
     rule->unless = unless;
 }
 
@@ -94,9 +89,8 @@ static void load_enforce(struct rules_loader *loader, const struct rules_field *
     struct weir_bytes text;
     struct rules_quote quote;
     uint64_t percent = 0;
-    if (!rules_read_text(loader, field->value, "enforce", &text)) {
+    if (!rules_read_text(loader, field->value, "enforce", &text))
         return;
-    }
     size_t digits = text.size > 0 && text.data[text.size - 1] == '%' ? text.size - 1 : 0;
     if (digits == 0 || weir_digits_parse(&percent, text.data, digits) != (int)digits ||
         percent > 100) {
@@ -123,15 +117,12 @@ static void load_behaviour(struct rules_loader *loader, const struct rules_field
     bool shadowed = false;
     rule->cost = 1;
     rule->enforce = 100;
-    if (cost != NULL) {
+    if (cost != NULL)
         rules_load_cost(loader, cost, rule);
-    }
-    if (shadow != NULL && rules_read_bool(loader, shadow, "shadow", &shadowed) && shadowed) {
+    if (shadow != NULL && rules_read_bool(loader, shadow, "shadow", &shadowed) && shadowed)
         rule->flags |= WEIR_CHECK_SHADOW;
-    }
-    if (fields[RULES_LIMIT_ENFORCE].value != NULL) {
+    if (fields[RULES_LIMIT_ENFORCE].value != NULL)
         load_enforce(loader, &fields[RULES_LIMIT_ENFORCE], rule);
-    }
     if (on_deny->value != NULL &&
         rules_read_choice(loader, on_deny->value, "on_deny", denials, 2) == 1) {
         rule->flags |= WEIR_CHECK_CHARGE_ON_DENY;
@@ -162,9 +153,8 @@ static void count_always(struct rules_loader *loader, const struct rules_node *l
         (rule->key_count == 0 || rule->missing == RULES_SHARED || rule->missing == RULES_DENY);
     uint32_t before = loader->always;
     loader->always += always ? least_checks(loader->rules, rule) : 0;
-    if (before <= WEIR_CHECKS_MAX && loader->always > WEIR_CHECKS_MAX) {
+    if (before <= WEIR_CHECKS_MAX && loader->always > WEIR_CHECKS_MAX)
         rules_problem(loader, limit, "more than %d limits apply to every request", WEIR_CHECKS_MAX);
-    }
 }
 
 static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
@@ -204,9 +194,8 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_RESERVE] = "reserve",
         [RULES_LIMIT_POOL] = "pool",
     };
-    for (int i = 0; i < RULES_LIMIT_FIELDS; i++) {
+    for (int i = 0; i < RULES_LIMIT_FIELDS; i++)
         fields[i] = (struct rules_field){names[i], NULL, NULL};
-    }
 }
 
 static void load_limit(struct rules_loader *loader, const struct rules_node *node,
@@ -220,23 +209,19 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
     }
     rules_load_key(loader, fields[RULES_LIMIT_KEY].value, fields[RULES_LIMIT_ON_MISSING].value,
                    rule);
-    if (fields[RULES_LIMIT_UNLESS].value != NULL) {
+    if (fields[RULES_LIMIT_UNLESS].value != NULL)
         load_unless(loader, fields[RULES_LIMIT_UNLESS].value, number, nodes);
-    }
     uint32_t wrong = loader->wrong; /* no problem is told again for the candidate */
     rules_load_rate(loader, node, fields, rule);
     load_behaviour(loader, fields, rule);
-    if (fields[RULES_LIMIT_WHEN].value != NULL) {
+    if (fields[RULES_LIMIT_WHEN].value != NULL)
         rules_load_when(loader, &fields[RULES_LIMIT_WHEN], rule);
-    }
     rules_load_sharing(loader, fields, rule);
     rules_load_settle(loader, fields, rule);
-    if (fields[RULES_LIMIT_CANDIDATE].value != NULL && loader->wrong == wrong) {
+    if (fields[RULES_LIMIT_CANDIDATE].value != NULL && loader->wrong == wrong)
         rules_load_candidate(loader, fields, rule);
-    }
-    if (fields[RULES_LIMIT_WARN_AT].value != NULL) {
+    if (fields[RULES_LIMIT_WARN_AT].value != NULL)
         rules_load_warn(loader, fields, rule);
-    }
     count_always(loader, node, rule);
 }
 
@@ -272,28 +257,22 @@ void rules_load_limits(struct rules_loader *loader, const struct rules_node *nod
     /* Names first: `unless` tells a limit that stands later from one that is not there. */
     for (uint32_t i = 0; i < count && !loader->no_memory; i++) {
         name_fields(fields[i]);
-        if (rules_fields(loader, node->items[i], "a limit", fields[i], RULES_LIMIT_FIELDS)) {
+        if (rules_fields(loader, node->items[i], "a limit", fields[i], RULES_LIMIT_FIELDS))
             load_name(loader, node->items[i], &fields[i][RULES_LIMIT_NAME], i, &nodes);
-        }
         rules->rule_count++;
     }
-    for (uint32_t i = 0; i < count && !loader->no_memory; i++) {
-        if (node->items[i]->kind == RULES_MAP) {
+    for (uint32_t i = 0; i < count && !loader->no_memory; i++)
+        if (node->items[i]->kind == RULES_MAP)
             load_limit(loader, node->items[i], fields[i], i, &nodes);
-        }
-    }
-    if (!loader->no_memory) {
+    if (!loader->no_memory)
         rules_load_loans(loader, fields[0], nodes.texts, nodes.text_count);
-    }
-    if (loader->no_memory) {
+    if (loader->no_memory)
         return;
-    }
     for (uint32_t p = 0; p < rules->plan_count; p++) {
         for (uint32_t e = 0; e < loader->plans[p].entry_count; e++) {
             const struct rules_plan_entry *entry = &loader->plans[p].entries[e];
-            if (!entry->used) {
+            if (!entry->used)
                 report_unused(loader, entry->name, &nodes);
-            }
         }
     }
 }

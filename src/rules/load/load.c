@@ -58,19 +58,16 @@ static void load_keys(struct rules_loader *loader, const struct rules_node *node
 {
     struct weir_rules *rules = loader->rules;
     struct weir_bytes name;
-    if (!rules_read_text(loader, node, "keys", &name)) {
+    if (!rules_read_text(loader, node, "keys", &name))
         return;
-    }
     const char *path = rules_path_of(loader, name);
-    if (path == NULL) {
+    if (path == NULL)
         return;
-    }
     /* Without sound limits their overrides mean nothing. */
     struct weir_reason reason = {{0}};
     int err = rules_keys_load(rules, path, loader->wrong == 0, loader->problems, &reason);
-    if (err == WEIR_ERR_IO || err == WEIR_ERR_NOT_FOUND) {
+    if (err == WEIR_ERR_IO || err == WEIR_ERR_NOT_FOUND)
         rules_problem(loader, node, "cannot read %s: %s", path, reason.text);
-    }
     loader->wrong += err == WEIR_ERR_RULES;
     loader->no_memory |= err == WEIR_ERR_MEMORY;
 }
@@ -88,68 +85,49 @@ static void load_version(struct rules_loader *loader, const struct rules_node *n
 static void load_top(struct rules_loader *loader, const struct rules_node *root)
 {
     struct rules_field fields[TOP_FIELDS];
-    for (int i = 0; i < TOP_FIELDS; i++) {
+    for (int i = 0; i < TOP_FIELDS; i++)
         fields[i] = (struct rules_field){top_names[i], NULL, NULL};
-    }
     if (!rules_fields(loader, root, "a rules file", fields, TOP_FIELDS) ||
-        !rules_fixed_attributes(loader)) {
+        !rules_fixed_attributes(loader))
         return;
-    }
-    if (fields[TOP_VERSION].value != NULL) {
+    if (fields[TOP_VERSION].value != NULL)
         load_version(loader, fields[TOP_VERSION].value);
-    }
-    if (fields[TOP_SERVER].value != NULL) {
+    if (fields[TOP_SERVER].value != NULL)
         rules_load_server(loader, fields[TOP_SERVER].value);
-    }
-    if (fields[TOP_STATE].value != NULL) {
+    if (fields[TOP_STATE].value != NULL)
         rules_load_state(loader, fields[TOP_STATE].value);
-    }
-    if (fields[TOP_HEADERS].value != NULL) {
+    if (fields[TOP_HEADERS].value != NULL)
         rules_load_headers(loader, fields[TOP_HEADERS].value);
-    }
-    if (fields[TOP_STORE].value != NULL) {
+    if (fields[TOP_STORE].value != NULL)
         rules_load_store(loader, fields[TOP_STORE].value);
-    }
-    if (fields[TOP_IDENTITIES].value != NULL) {
+    if (fields[TOP_IDENTITIES].value != NULL)
         rules_load_identities(loader, fields[TOP_IDENTITIES].value);
-    }
-    if (fields[TOP_IDEMPOTENCY].value != NULL) {
+    if (fields[TOP_IDEMPOTENCY].value != NULL)
         rules_load_idempotency(loader, fields[TOP_IDEMPOTENCY].value);
-    }
-    if (fields[TOP_ENVOY].value != NULL) {
+    if (fields[TOP_ENVOY].value != NULL)
         rules_load_envoy(loader, fields[TOP_ENVOY].value);
-    }
-    if (fields[TOP_WEBHOOK].value != NULL) {
+    if (fields[TOP_WEBHOOK].value != NULL)
         rules_load_webhook(loader, fields[TOP_WEBHOOK].value);
-    }
-    if (fields[TOP_TIMEZONE].value != NULL) {
+    if (fields[TOP_TIMEZONE].value != NULL)
         rules_load_timezone(loader, fields[TOP_TIMEZONE].value);
-    }
-    if (fields[TOP_JWT].value != NULL) {
+    if (fields[TOP_JWT].value != NULL)
         rules_load_jwt(loader, fields[TOP_JWT].value);
-    }
-    if (fields[TOP_PATHS].value != NULL) {
+    if (fields[TOP_PATHS].value != NULL)
         rules_load_paths(loader, fields[TOP_PATHS].value); /* before the limits: their patterns */
-    }
     rules_load_plans(loader, fields[TOP_PLANS].value, fields[TOP_DEFAULT_PLAN].value);
     loader->callers = fields[TOP_KEYS].value != NULL || fields[TOP_IDENTITIES].value != NULL;
-    if (fields[TOP_IDENTIFY].value != NULL && !loader->no_memory) {
+    if (fields[TOP_IDENTIFY].value != NULL && !loader->no_memory)
         rules_load_identify(loader, fields[TOP_IDENTIFY].value, loader->callers);
-    }
-    if (fields[TOP_LIMITS].value == NULL) {
+    if (fields[TOP_LIMITS].value == NULL)
         rules_problem(loader, root, "`limits` is missing; write `limits: []` for none");
-    } else if (!loader->no_memory) {
+    else if (!loader->no_memory)
         rules_load_limits(loader, fields[TOP_LIMITS].value);
-    }
-    if (fields[TOP_KEYS].value != NULL && !loader->no_memory) {
+    if (fields[TOP_KEYS].value != NULL && !loader->no_memory)
         load_keys(loader, fields[TOP_KEYS].value);
-    }
-    if (loader->wrong == 0 && !loader->no_memory) {
+    if (loader->wrong == 0 && !loader->no_memory)
         rules_count_overrides(loader->rules);
-    }
-    if (!loader->no_memory) {
+    if (!loader->no_memory)
         rules_check_nodes(loader);
-    }
 }
 
 /* What counts where the file says nothing: design of the server, and loopback as proxy. */
@@ -157,9 +135,8 @@ static bool set_defaults(struct rules_loader *loader)
 {
     struct weir_settings *settings = &loader->rules->settings;
     struct weir_cidr *proxies = rules_keep(loader, 2 * sizeof(*proxies));
-    if (proxies == NULL) {
+    if (proxies == NULL)
         return false;
-    }
     proxies[0] = (struct weir_cidr){{4, {127}}, 8};
     proxies[1] = (struct weir_cidr){{6, {[15] = 1}}, 128};
     settings->trusted_proxies = proxies;
@@ -175,18 +152,14 @@ static int load_document(struct rules_loader *loader, const char *text, size_t s
     struct rules_node *root;
     int err =
         rules_document_parse(&root, &loader->scratch, loader->file, text, size, loader->problems);
-    if (err == WEIR_ERR_MEMORY || !set_defaults(loader)) {
+    if (err == WEIR_ERR_MEMORY || !set_defaults(loader))
         return WEIR_ERR_MEMORY;
-    }
-    if (root != NULL) {
+    if (root != NULL)
         load_top(loader, root);
-    }
-    if (loader->no_memory) {
+    if (loader->no_memory)
         return WEIR_ERR_MEMORY;
-    }
-    if (err < 0 || loader->wrong > 0) {
+    if (err < 0 || loader->wrong > 0)
         return WEIR_ERR_RULES;
-    }
     const struct weir_limit_spec once = {.algorithm = WEIR_GCRA,
                                          .rate = 1,
                                          .window_ns = loader->rules->settings.idempotency_ns,
@@ -197,15 +170,12 @@ static int load_document(struct rules_loader *loader, const char *text, size_t s
                                             .rate = 1,
                                             .window_ns = 2 * WEIR_RESERVATION_LIFE_MAX_NS,
                                             .burst = 1};
-    if (err == 0) {
+    if (err == 0)
         err = weir_limit_init(&loader->rules->settled, &settled, NULL);
-    }
-    if (err == 0) {
+    if (err == 0)
         err = rules_make_warned(loader->rules);
-    }
-    if (err < 0) {
+    if (err < 0)
         return err; /* not within the range that the loader admits */
-    }
     err = loader->rules->jwt != NULL ? rules_jwt_seal(loader->rules->jwt) : 0;
     return err < 0 ? err : rules_index_build(loader->rules);
 }
@@ -215,9 +185,8 @@ int weir_rules_parse(struct weir_rules **out, const char *name, const char *fold
 {
     *out = NULL;
     struct weir_rules *rules = calloc(1, sizeof(*rules));
-    if (rules == NULL) {
+    if (rules == NULL)
         return WEIR_ERR_MEMORY;
-    }
     atomic_init(&rules->references, 1);
     rules->default_plan = RULES_NONE;
     struct rules_loader loader = {
@@ -246,28 +215,24 @@ static int read_file(const char *path, char **text, size_t *size, struct weir_pr
 {
     struct weir_reason reason = {{0}};
     int file = weir_file_open(path, &reason);
-    if (file < 0) {
+    if (file < 0)
         return cannot_read(problems, path, reason.text);
-    }
     int err = 0;
     size_t used = 0, room = 65536;
     char *bytes = malloc(room);
     while (bytes != NULL && used <= RULES_FILE_MAX) {
         if (used == room) {
             char *more = realloc(bytes, room * 2);
-            if (more == NULL) {
+            if (more == NULL)
                 break;
-            }
             bytes = more;
             room *= 2;
         }
         ssize_t got = read(file, bytes + used, room - used);
-        if (got < 0 && errno == EINTR) {
+        if (got < 0 && errno == EINTR)
             continue;
-        }
-        if (got < 0) {
+        if (got < 0)
             err = cannot_read(problems, path, strerror(errno));
-        }
         if (got <= 0) {
             *text = bytes;
             *size = used;

@@ -10,13 +10,11 @@
 
 static bool has_star(struct weir_bytes text)
 {
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] == '\\' && i + 1 < text.size) {
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] == '\\' && i + 1 < text.size)
             i++;
-        } else if (text.data[i] == '*') {
+        else if (text.data[i] == '*')
             return true;
-        }
-    }
     return false;
 }
 
@@ -26,9 +24,8 @@ static struct weir_bytes unescape(struct rules_loader *loader, struct weir_bytes
     char *kept = rules_keep(loader, text.size + 1);
     size_t used = 0;
     for (size_t i = 0; kept != NULL && i < text.size; i++) {
-        if (text.data[i] == '\\' && i + 1 < text.size) {
+        if (text.data[i] == '\\' && i + 1 < text.size)
             i++;
-        }
         kept[used++] = text.data[i];
     }
     return (struct weir_bytes){kept, used};
@@ -60,9 +57,8 @@ static uint32_t literal_atom(struct rules_loader *loader, uint16_t attribute,
         rules_string_map_find(&rules->literals, attribute, rules_text_hash(value.data, value.size),
                               value.data, value.size);
     if (atom == RULES_NONE && rules_keep_word(loader, &rules->literals, attribute, value.data,
-                                              value.size, rules->atom_count)) {
+                                              value.size, rules->atom_count))
         atom = rules->atom_count++;
-    }
     return atom;
 }
 
@@ -111,9 +107,8 @@ static bool check_plan(struct rules_loader *loader, const struct rules_node *nod
                        struct weir_bytes value)
 {
     struct weir_rules *rules = loader->rules;
-    if (!loader->plans_given || rules_plan_find(rules, value) != RULES_NONE) {
+    if (!loader->plans_given || rules_plan_find(rules, value) != RULES_NONE)
         return true;
-    }
     struct rules_quote quote;
     struct rules_hint room;
     const char *hint =
@@ -151,9 +146,8 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
                        struct rules_part *part, uint32_t *atoms, struct weir_bytes *values)
 {
     struct weir_bytes text;
-    if (!rules_read_text(loader, node, part->name, &text)) {
+    if (!rules_read_text(loader, node, part->name, &text))
         return;
-    }
     bool glob = has_star(text), host = part->attribute == WEIR_ATTR_HOST;
     if (part->kind == RULES_PART_CAPTURE) {
         load_captured(loader, node, part, text, values);
@@ -168,26 +162,22 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
             kept[i] = (char)(upper ? text.data[i] | 0x20 : text.data[i]);
         }
         value.data = kept;
-        if (host && memchr(text.data, ':', text.size) != NULL) {
+        if (host && memchr(text.data, ':', text.size) != NULL)
             rules_problem(loader, node, "hosts are compared without port; leave it out");
-        }
         part->globs = true;
     } else {
         value = unescape(loader, text);
-        if (value.data == NULL) {
+        if (value.data == NULL)
             return;
-        }
         bool good = true;
-        if (host && value.size > 0) {
+        if (host && value.size > 0)
             good = check_host(loader, node, value, &value);
-        } else if (part->attribute == WEIR_ATTR_PLAN) {
+        else if (part->attribute == WEIR_ATTR_PLAN)
             good = check_plan(loader, node, value);
-        } else if (part->attribute == WEIR_ATTR_METHOD) {
+        else if (part->attribute == WEIR_ATTR_METHOD)
             good = rules_check_method(loader, node, value);
-        }
-        if (!good) {
+        if (!good)
             return;
-        }
         atom = literal_atom(loader, part->attribute, value);
     }
     atoms[part->count] = atom;
@@ -202,13 +192,11 @@ int rules_read_pattern(struct rules_loader *loader, struct weir_bytes text,
     size_t used;
     int err =
         weir_path_pattern_compile(pattern, text, loader->rules->path_options, room, &used, reason);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     const char *kept = rules_keep_text(loader, room, used);
-    if (kept == NULL) {
+    if (kept == NULL)
         return WEIR_ERR_MEMORY;
-    }
     for (uint8_t i = 0; i < pattern->count; i++) {
         struct weir_bytes *segment = &pattern->segments[i].text;
         segment->data = segment->data != NULL ? kept + (segment->data - room) : NULL;
@@ -224,14 +212,12 @@ static void load_pattern(struct rules_loader *loader, const struct rules_node *n
 {
     struct weir_bytes text;
     struct weir_reason reason;
-    if (!rules_read_text(loader, node, "path", &text)) {
+    if (!rules_read_text(loader, node, "path", &text))
         return;
-    }
     int err = rules_read_pattern(loader, text, &loader->patterns[loader->pattern_count],
                                  &atoms[part->count], &reason);
-    if (err == WEIR_ERR_MEMORY) {
+    if (err == WEIR_ERR_MEMORY)
         return;
-    }
     if (err < 0) {
         rules_problem(loader, node, "%s", reason.text);
         return;
@@ -246,9 +232,8 @@ static void load_prefix(struct rules_loader *loader, const struct rules_node *no
     struct weir_bytes text;
     struct weir_cidr cidr;
     struct rules_quote quote;
-    if (!rules_read_text(loader, node, "client.ip", &text)) {
+    if (!rules_read_text(loader, node, "client.ip", &text))
         return;
-    }
     if (weir_cidr_parse(&cidr, text.data, text.size) < 0) {
         rules_problem(
             loader, node,
@@ -280,12 +265,10 @@ static int compare_places(const void *a, const void *b)
 static void sort_places(struct rules_loader *loader, struct rules_part *part, const uint32_t *atoms)
 {
     struct rules_place *places = rules_keep(loader, (part->count + 1) * sizeof(*places));
-    for (uint32_t i = 0; places != NULL && i < part->count; i++) {
+    for (uint32_t i = 0; places != NULL && i < part->count; i++)
         places[i] = (struct rules_place){atoms[i], i};
-    }
-    if (places != NULL) {
+    if (places != NULL)
         qsort(places, part->count, sizeof(*places), compare_places);
-    }
     part->places = places;
 }
 
@@ -300,23 +283,19 @@ static void load_part(struct rules_loader *loader, const struct rules_node *node
     uint32_t *atoms = rules_keep(loader, items.count * sizeof(*atoms));
     struct weir_bytes *values = rules_keep(loader, items.count * sizeof(*values));
     part->wanted = wanted_text(loader, &items);
-    if (part->kind == RULES_PART_PATH) {
+    if (part->kind == RULES_PART_PATH)
         loader->patterns = rules_borrow(loader, items.count * sizeof(*loader->patterns));
-    }
-    for (uint32_t i = 0; i < items.count && !loader->no_memory; i++) {
-        if (part->kind == RULES_PART_PATH) {
+    for (uint32_t i = 0; i < items.count && !loader->no_memory; i++)
+        if (part->kind == RULES_PART_PATH)
             load_pattern(loader, items.items[i], part, atoms);
-        } else if (part->kind == RULES_PART_ADDRESS) {
+        else if (part->kind == RULES_PART_ADDRESS)
             load_prefix(loader, items.items[i], part, atoms);
-        } else {
+        else
             load_value(loader, items.items[i], part, atoms, values);
-        }
-    }
-    if (part->kind == RULES_PART_PATH && atoms != NULL) {
+    if (part->kind == RULES_PART_PATH && atoms != NULL)
         sort_places(loader, part, atoms);
-    } else if (!part->globs && atoms != NULL) {
+    else if (!part->globs && atoms != NULL)
         qsort(atoms, part->count, sizeof(*atoms), compare_atoms);
-    }
     part->atoms = atoms;
     part->values = values;
 }
@@ -353,14 +332,12 @@ static bool name_part(struct rules_loader *loader, const struct rules_node *key,
                       struct rules_part *part)
 {
     struct weir_bytes name;
-    if (!rules_read_text(loader, key, "match", &name)) {
+    if (!rules_read_text(loader, key, "match", &name))
         return false;
-    }
     uint8_t bits4, bits6;
     int address = rules_read_address_name(loader, key, name, &bits4, &bits6);
-    if (address < 0) {
+    if (address < 0)
         return false;
-    }
     if (name.size > 5 && memcmp(name.data, "path.", 5) == 0) {
         part->kind = RULES_PART_CAPTURE;
         part->attribute = WEIR_ATTR_PATH;
@@ -375,9 +352,8 @@ static bool name_part(struct rules_loader *loader, const struct rules_node *key,
         return false;
     }
     int attribute = rules_intern_attribute(loader, key, name);
-    if (attribute < 0) {
+    if (attribute < 0)
         return false;
-    }
     part->kind = attribute == WEIR_ATTR_PATH        ? RULES_PART_PATH
                  : attribute == WEIR_ATTR_CLIENT_IP ? RULES_PART_ADDRESS
                                                     : RULES_PART_VALUES;
@@ -390,11 +366,9 @@ static bool name_part(struct rules_loader *loader, const struct rules_node *key,
 static void count_globs(struct rules_loader *loader, const struct rules_node *node,
                         const struct rules_rule *rule)
 {
-    for (uint32_t i = 0; i < rule->part_count; i++) {
-        if (!rule->parts[i].globs) {
+    for (uint32_t i = 0; i < rule->part_count; i++)
+        if (!rule->parts[i].globs)
             return;
-        }
-    }
     if (rule->part_count > 0 && ++loader->globs_only == RULES_GLOBS_MAX + 1) {
         rules_problem(loader, node,
                       "more than %d limits can be found only by a glob; give this one a literal, a "
@@ -408,9 +382,8 @@ void rules_load_match(struct rules_loader *loader, const struct rules_node *node
 {
     loader->pattern_count = 0;
     loader->patterns = NULL;
-    if (node == NULL) {
+    if (node == NULL)
         return;
-    }
     if (node->kind != RULES_MAP) {
         rules_problem(loader, node, "`match` must be a mapping of attributes to values");
         return;
@@ -426,14 +399,12 @@ void rules_load_match(struct rules_loader *loader, const struct rules_node *node
         for (uint32_t i = 0; i < node->size && !loader->no_memory; i += 2) {
             const struct rules_node *key = node->items[i];
             struct weir_bytes name = {key->text, key->size};
-            if (key->kind != RULES_SCALAR) {
+            if (key->kind != RULES_SCALAR)
                 continue;
-            }
             bool caller = rules_text_is(name, "user") || rules_text_is(name, "org") ||
                           rules_text_is(name, "plan");
-            if ((rules_text_is(name, "path") ? 0 : caller ? 2 : 1) != turn) {
+            if ((rules_text_is(name, "path") ? 0 : caller ? 2 : 1) != turn)
                 continue;
-            }
             struct rules_part *part = &parts[rule->part_count];
             memset(part, 0, sizeof(*part));
             if (name_part(loader, key, part)) {

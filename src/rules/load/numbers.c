@@ -40,9 +40,8 @@ static int parse_quota(struct weir_bytes text, struct weir_rate *rate, uint8_t *
 {
     struct rules_quote quote;
     *rate = (struct weir_rate){.kind = WEIR_RATE_COUNT};
-    if (parse_word(text, rate)) {
+    if (parse_word(text, rate))
         return 0;
-    }
     int digits = weir_digits_parse(&rate->count, text.data, text.size);
     if (digits > 0 && (size_t)digits < text.size && text.data[digits] == '/') {
         struct weir_bytes name = {text.data + digits + 1, text.size - (size_t)digits - 1};
@@ -66,9 +65,8 @@ static int parse_leases(struct weir_bytes text, struct weir_rate *rate, struct w
 {
     struct rules_quote quote;
     *rate = (struct weir_rate){.kind = WEIR_RATE_COUNT};
-    if (parse_word(text, rate)) {
+    if (parse_word(text, rate))
         return 0;
-    }
     if (memchr(text.data, '/', text.size) != NULL) {
         snprintf(reason->text, sizeof(reason->text),
                  "concurrency is a number in flight, not a rate: leave the unit out");
@@ -91,12 +89,10 @@ static int parse_leases(struct weir_bytes text, struct weir_rate *rate, struct w
 int rules_numbers_parse(uint8_t algorithm, struct weir_bytes text, struct weir_rate *rate,
                         uint8_t *unit, struct weir_reason *reason)
 {
-    if (algorithm == WEIR_CONCURRENCY) {
+    if (algorithm == WEIR_CONCURRENCY)
         return parse_leases(text, rate, reason);
-    }
-    if (algorithm == WEIR_QUOTA) {
+    if (algorithm == WEIR_QUOTA)
         return parse_quota(text, rate, unit, reason);
-    }
     return weir_rate_parse(rate, text.data, text.size, reason);
 }
 
@@ -118,9 +114,8 @@ int rules_rollover_parse(struct weir_bytes text, uint64_t most, struct rules_rol
 
 uint64_t rules_rollover_of(const struct rules_rollover *rollover, uint64_t count)
 {
-    if (rollover->percent) {
+    if (rollover->percent)
         return count / 100 * rollover->number + count % 100 * rollover->number / 100;
-    }
     return rollover->number < count ? rollover->number : count;
 }
 
@@ -128,9 +123,8 @@ int rules_numbers_use(const struct weir_rate *rate, struct weir_limit_spec *spec
                       struct weir_reason *reason)
 {
     spec->rate = rate->count;
-    if (spec->algorithm == WEIR_CONCURRENCY) {
+    if (spec->algorithm == WEIR_CONCURRENCY)
         return 0;
-    }
     spec->window_ns = rate->window_ns;
     if (rate->burst > 0 && !bucket_is(spec->algorithm)) {
         snprintf(reason->text, sizeof(reason->text),
@@ -138,9 +132,8 @@ int rules_numbers_use(const struct weir_rate *rate, struct weir_limit_spec *spec
                  weir_algorithm_name(spec->algorithm));
         return WEIR_ERR_RANGE;
     }
-    if (rate->burst > 0) {
+    if (rate->burst > 0)
         spec->burst = rate->burst;
-    }
     if (rate->count == 0 && spec->burst > 0) {
         snprintf(reason->text, sizeof(reason->text),
                  "a rate of 0 denies everything, so a burst has no use");
@@ -153,12 +146,10 @@ int rules_numbers_use(const struct weir_rate *rate, struct weir_limit_spec *spec
 static uint32_t nearest_segments(uint32_t segments, uint64_t window_ns)
 {
     for (uint32_t far = 1; far < WEIR_SEGMENTS_MAX; far++) {
-        if (segments > far && window_ns % (segments - far) == 0) {
+        if (segments > far && window_ns % (segments - far) == 0)
             return segments - far;
-        }
-        if (segments + far <= WEIR_SEGMENTS_MAX && window_ns % (segments + far) == 0) {
+        if (segments + far <= WEIR_SEGMENTS_MAX && window_ns % (segments + far) == 0)
             return segments + far;
-        }
     }
     return 1;
 }
@@ -198,9 +189,8 @@ enum rules_fault rules_numbers_compile(const struct weir_limit_spec *spec, bool 
 static bool is_useless(const struct weir_limit *loose, const struct weir_limit *tight)
 {
     const struct weir_limit_spec *a = &loose->spec, *b = &tight->spec;
-    if (b->rate == 0) {
+    if (b->rate == 0)
         return true;
-    }
     if (bucket_is(a->algorithm)) {
         struct wide slow = wide_multiply(b->rate, a->window_ns);
         struct wide fast = wide_multiply(a->rate, b->window_ns);

@@ -16,13 +16,10 @@ void rules_load_paths(struct rules_loader *loader, const struct rules_node *node
                    {slashes, WEIR_PATH_DROP_SLASH}};
     struct rules_field fields[] = {
         {"parameters", NULL, NULL}, {"case", NULL, NULL}, {"trailing_slash", NULL, NULL}};
-    if (!rules_fields(loader, node, "paths", fields, 3)) {
+    if (!rules_fields(loader, node, "paths", fields, 3))
         return;
-    }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         if (fields[i].value != NULL &&
-            rules_read_choice(loader, fields[i].value, fields[i].name, choices[i].words, 2) == 1) {
+            rules_read_choice(loader, fields[i].value, fields[i].name, choices[i].words, 2) == 1)
             loader->rules->path_options |= choices[i].option;
-        }
-    }
 }

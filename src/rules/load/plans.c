@@ -8,9 +8,8 @@ bool rules_check_name(struct rules_loader *loader, const struct rules_node *node
                       struct weir_bytes *name)
 {
     struct rules_quote quote;
-    if (!rules_read_text(loader, node, what, name)) {
+    if (!rules_read_text(loader, node, what, name))
         return false;
-    }
     bool valid = name->size >= 1 && name->size <= RULES_NAME_MAX;
     for (size_t i = 0; valid && i < name->size; i++) {
         char byte = name->data[i];
@@ -36,14 +35,12 @@ static void load_entries(struct rules_loader *loader, const struct rules_node *n
     for (uint32_t i = 0; i < node->size && !loader->no_memory; i += 2) {
         const struct rules_node *name = node->items[i];
         struct weir_bytes text;
-        if (name->kind != RULES_SCALAR || !rules_check_name(loader, name, "limit", &text)) {
+        if (name->kind != RULES_SCALAR || !rules_check_name(loader, name, "limit", &text))
             continue;
-        }
         uint64_t hash = rules_text_hash(text.data, text.size);
         if (rules_string_map_find(&loader->plan_limits, number, hash, text.data, text.size) !=
-            RULES_NONE) {
+            RULES_NONE)
             continue; /* twice: reported by the document */
-        }
         plan->entries[plan->entry_count].name = name;
         plan->entries[plan->entry_count].value = node->items[i + 1];
         rules_keep_word(loader, &loader->plan_limits, number, name->text, name->size,
@@ -57,9 +54,8 @@ static void load_default(struct rules_loader *loader, const struct rules_node *n
     struct weir_bytes name;
     struct rules_quote quote;
     loader->default_given = true;
-    if (!rules_read_text(loader, node, "default_plan", &name)) {
+    if (!rules_read_text(loader, node, "default_plan", &name))
         return;
-    }
     rules->default_plan = rules_plan_find(rules, name);
     if (rules->default_plan == RULES_NONE) {
         struct rules_hint room;
@@ -86,22 +82,19 @@ void rules_load_plans(struct rules_loader *loader, const struct rules_node *plan
         const struct rules_node *node = plans->items[2 * i];
         struct weir_bytes name;
         if (node->kind != RULES_SCALAR || !rules_check_name(loader, node, "plan", &name) ||
-            rules_plan_find(rules, name) != RULES_NONE) {
+            rules_plan_find(rules, name) != RULES_NONE)
             continue;
-        }
         uint32_t number = rules->plan_count;
         const char *kept = rules_keep_text(loader, name.data, name.size);
-        if (kept == NULL || !rules_keep_word(loader, &rules->plans, 0, kept, name.size, number)) {
+        if (kept == NULL || !rules_keep_word(loader, &rules->plans, 0, kept, name.size, number))
             return;
-        }
         rules->plan_names[number] = kept;
         rules->plan_count++;
         loader->plans[number].name = node;
         load_entries(loader, plans->items[2 * i + 1], number);
     }
-    if (default_plan != NULL && !loader->no_memory) {
+    if (default_plan != NULL && !loader->no_memory)
         load_default(loader, default_plan);
-    }
 }
 
 static void load_source(struct rules_loader *loader, const struct rules_node *node, bool have_keys)
@@ -110,13 +103,11 @@ static void load_source(struct rules_loader *loader, const struct rules_node *no
     struct rules_identify source = {0};
     struct weir_bytes name;
     struct rules_quote quote;
-    if (!rules_read_text(loader, node, "identify", &name)) {
+    if (!rules_read_text(loader, node, "identify", &name))
         return;
-    }
     int address = rules_read_address_name(loader, node, name, &source.bits4, &source.bits6);
-    if (address < 0) {
+    if (address < 0)
         return;
-    }
     bool token = rules_text_is(name, "jwt");
     if (token && rules->jwt == NULL) {
         rules_problem(loader, node, "`jwt` is read as `jwt:` says, which this file does not give");
@@ -126,9 +117,8 @@ static void load_source(struct rules_loader *loader, const struct rules_node *no
     if (source.kind == RULES_BY_KEY) {
         int attribute = rules_intern_attribute(loader, node, name);
         bool capture = name.size > 5 && memcmp(name.data, "path.", 5) == 0;
-        if (attribute < 0) {
+        if (attribute < 0)
             return;
-        }
         rules_quote(&quote, name.data, name.size);
         if (name.size > 4 && memcmp(name.data, "jwt.", 4) == 0) {
             rules_problem(loader, node, "%s: write `jwt`, and in `jwt:` which claim is the `user`",
@@ -161,7 +151,6 @@ void rules_load_identify(struct rules_loader *loader, const struct rules_node *i
                          bool have_keys)
 {
     struct rules_items items = rules_items_of(&identify);
-    for (uint32_t i = 0; i < items.count; i++) {
+    for (uint32_t i = 0; i < items.count; i++)
         load_source(loader, items.items[i], have_keys);
-    }
 }

@@ -11,14 +11,12 @@ static bool problems_grow(struct weir_problems *problems)
 {
     /* Full exactly when the count is a power of two from PROBLEMS_FIRST on. */
     uint32_t count = problems->count;
-    if (count != 0 && (count < PROBLEMS_FIRST || (count & (count - 1)) != 0)) {
+    if (count != 0 && (count < PROBLEMS_FIRST || (count & (count - 1)) != 0))
         return true;
-    }
     size_t room = count == 0 ? PROBLEMS_FIRST : (size_t)count * 2;
     struct weir_problem *list = realloc(problems->list, room * sizeof(*list));
-    if (list == NULL) {
+    if (list == NULL)
         return false;
-    }
     problems->list = list;
     return true;
 }
@@ -30,9 +28,8 @@ bool rules_problem_add(struct weir_problems *problems, const char *file, uint32_
         problems->dropped++;
         return true;
     }
-    if (!problems_grow(problems)) {
+    if (!problems_grow(problems))
         return false;
-    }
     struct weir_problem *problem = &problems->list[problems->count];
     problem->file = strdup(file);
     problem->message = strdup(message);
@@ -59,9 +56,8 @@ void weir_problems_free(struct weir_problems *problems)
 
 static bool problem_after(const struct weir_problem *a, const struct weir_problem *b)
 {
-    if (strcmp(a->file, b->file) != 0) {
+    if (strcmp(a->file, b->file) != 0)
         return false;
-    }
     return a->line != b->line ? a->line > b->line : a->column > b->column;
 }
 
@@ -71,9 +67,8 @@ void rules_problems_sort(struct weir_problems *problems)
     for (uint32_t i = 1; i < problems->count; i++) {
         struct weir_problem problem = problems->list[i];
         uint32_t j = i;
-        for (; j > 0 && problem_after(&problems->list[j - 1], &problem); j--) {
+        for (; j > 0 && problem_after(&problems->list[j - 1], &problem); j--)
             problems->list[j] = problems->list[j - 1];
-        }
         problems->list[j] = problem;
     }
 }
@@ -85,17 +80,15 @@ const char *rules_quote(struct rules_quote *quote, const char *text, size_t size
     char *out = quote->text;
     size_t shown = size > QUOTE_BYTES ? QUOTE_BYTES : size;
     /* Not in the middle of a character: UTF-8 continuation bytes are 10xxxxxx. */
-    while (shown < size && shown > 0 && ((unsigned char)text[shown] & 0xC0) == 0x80) {
+    while (shown < size && shown > 0 && ((unsigned char)text[shown] & 0xC0) == 0x80)
         shown--;
-    }
     *out++ = '`';
     for (size_t i = 0; i < shown; i++) {
         unsigned char byte = (unsigned char)text[i];
-        if (byte < 0x20 || byte == 0x7F || byte == '\\') {
+        if (byte < 0x20 || byte == 0x7F || byte == '\\')
             out += sprintf(out, "\\x%02x", byte);
-        } else {
+        else
             *out++ = (char)byte;
-        }
     }
     if (shown < size) {
         memcpy(out, "...", 3);
@@ -119,18 +112,16 @@ static size_t distance(const char *a, size_t a_size, const char *b, size_t b_siz
 {
     size_t rows[3][WORD_MAX + 1];
     size_t *before = rows[0], *row = rows[1], *next = rows[2];
-    for (size_t j = 0; j <= b_size; j++) {
+    for (size_t j = 0; j <= b_size; j++)
         row[j] = j;
-    }
     for (size_t i = 1; i <= a_size; i++) {
         next[0] = i;
         for (size_t j = 1; j <= b_size; j++) {
             size_t change = a[i - 1] != b[j - 1];
             next[j] = smallest(row[j] + 1, next[j - 1] + 1, row[j - 1] + change);
             bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-            if (swapped && before[j - 2] + 1 < next[j]) {
+            if (swapped && before[j - 2] + 1 < next[j])
                 next[j] = before[j - 2] + 1;
-            }
         }
         size_t *spare = before;
         before = row;
@@ -142,20 +133,17 @@ static size_t distance(const char *a, size_t a_size, const char *b, size_t b_siz
 
 const char *rules_nearest(const char *text, size_t size, const char *const *words, size_t count)
 {
-    if (size > WORD_MAX) {
+    if (size > WORD_MAX)
         return NULL;
-    }
     const char *nearest = NULL;
     size_t least = size / 3 > 3 ? 3 : size / 3;
-    if (least == 0) {
+    if (least == 0)
         least = 1;
-    }
     for (size_t i = 0; i < count; i++) {
         size_t word_size = strlen(words[i]);
         /* A change of every letter is another word, not a mistyping. */
-        if (word_size > WORD_MAX || word_size < 2) {
+        if (word_size > WORD_MAX || word_size < 2)
             continue;
-        }
         size_t far = distance(text, size, words[i], word_size);
         if (far < least || (far == least && nearest == NULL)) {
             least = far;
@@ -170,8 +158,7 @@ const char *rules_hint(struct rules_hint *hint, const char *text, size_t size,
 {
     const char *nearest = rules_nearest(text, size, words, count);
     hint->text[0] = '\0';
-    if (nearest != NULL) {
+    if (nearest != NULL)
         snprintf(hint->text, sizeof(hint->text), "; did you mean `%.*s`?", WORD_MAX, nearest);
-    }
     return hint->text;
 }

@@ -16,9 +16,8 @@ static const char *const units[] = {"day", "week", "month", "year"};
 /* Two digits and a separator: "06:" */
 static bool two_digits(const char *text, int32_t *value)
 {
-    if (text[0] < '0' || text[0] > '9' || text[1] < '0' || text[1] > '9') {
+    if (text[0] < '0' || text[0] > '9' || text[1] < '0' || text[1] > '9')
         return false;
-    }
     *value = (text[0] - '0') * 10 + text[1] - '0';
     return true;
 }
@@ -40,9 +39,8 @@ static bool anchor_day(struct weir_bytes word, struct rules_calendar *calendar)
         return calendar->weekday >= 0;
     case RULES_MONTHLY:
         if (word.size > 2 || weir_digits_parse(&day, word.data, word.size) != (int)word.size ||
-            day < 1 || day > 31) {
+            day < 1 || day > 31)
             return false;
-        }
         calendar->day = (int32_t)day;
         return true;
     case RULES_YEARLY:
@@ -63,9 +61,8 @@ static bool read_anchor(struct rules_loader *loader, const struct rules_node *no
                                            "`15` or `15 06:00`", "`04-06` or `04-06 06:00`"};
     struct weir_bytes text;
     struct rules_quote quote;
-    if (!rules_read_text(loader, node, "anchor", &text)) {
+    if (!rules_read_text(loader, node, "anchor", &text))
         return false;
-    }
     const char *space = memchr(text.data, ' ', text.size);
     size_t first = space != NULL ? (size_t)(space - text.data) : text.size;
     struct weir_bytes day = {text.data, first};
@@ -89,9 +86,8 @@ bool rules_read_rollover(struct rules_loader *loader, const struct rules_node *n
 {
     struct weir_bytes text;
     struct weir_reason reason = {{0}};
-    if (!rules_read_text(loader, node, "rollover", &text)) {
+    if (!rules_read_text(loader, node, "rollover", &text))
         return false;
-    }
     if (rules_rollover_parse(text, most, rollover, &reason) < 0) {
         rules_problem(loader, node, "%s", reason.text);
         return false;
@@ -137,9 +133,8 @@ static const struct rules_bounds *make_bounds(struct rules_loader *loader,
     made->count = rules_calendar_bounds(calendar, zone, RULES_CALENDAR_FROM_S, RULES_CALENDAR_TO_S,
                                         begins, RULES_CALENDAR_BOUNDS_MAX);
     uint64_t *bounds = rules_keep(loader, made->count * sizeof(*bounds));
-    for (uint32_t i = 0; bounds != NULL && i < made->count; i++) {
+    for (uint32_t i = 0; bounds != NULL && i < made->count; i++)
         bounds[i] = (uint64_t)begins[i] * NS;
-    }
     free(begins);
     made->bounds = bounds;
     made->next = loader->calendars;
@@ -154,25 +149,20 @@ static const struct rules_bounds *bounds_of(struct rules_loader *loader,
     struct weir_bytes name = {"UTC", 3};
     struct weir_reason reason = {{0}};
     struct rules_zone *zone;
-    if (node == NULL) {
+    if (node == NULL)
         node = loader->timezone;
-    }
-    if (node != NULL && !rules_read_text(loader, node, "timezone", &name)) {
+    if (node != NULL && !rules_read_text(loader, node, "timezone", &name))
         return NULL;
-    }
     uint64_t hash = name.size <= RULES_ZONE_NAME_MAX ? calendar_name(calendar, name) : 0;
-    for (const struct rules_bounds *b = loader->calendars; b != NULL; b = b->next) {
-        if (b->name == hash) {
+    for (const struct rules_bounds *b = loader->calendars; b != NULL; b = b->next)
+        if (b->name == hash)
             return b;
-        }
-    }
     int err = rules_zone_open(&zone, name, &reason);
     if (err < 0) {
-        if (err == WEIR_ERR_MEMORY) {
+        if (err == WEIR_ERR_MEMORY)
             loader->no_memory = true;
-        } else {
+        else
             rules_problem(loader, node, "%s", reason.text);
-        }
         return NULL;
     }
     const struct rules_bounds *bounds = make_bounds(loader, calendar, zone, hash);
@@ -186,19 +176,16 @@ bool rules_load_quota(struct rules_loader *loader, const struct rules_field *fie
     struct rules_calendar calendar = {.unit = unit, .month = 1, .day = 1};
     const struct rules_node *anchor = fields[RULES_LIMIT_ANCHOR].value;
     const struct rules_node *rollover = fields[RULES_LIMIT_ROLLOVER].value;
-    if (anchor != NULL && !read_anchor(loader, anchor, &calendar)) {
+    if (anchor != NULL && !read_anchor(loader, anchor, &calendar))
         return false;
-    }
     struct rules_rollover over = {0, false};
-    if (rollover != NULL && !rules_read_rollover(loader, rollover, spec->rate, &over)) {
+    if (rollover != NULL && !rules_read_rollover(loader, rollover, spec->rate, &over))
         return false;
-    }
     spec->rollover = rules_rollover_of(&over, spec->rate);
     const struct rules_bounds *bounds =
         bounds_of(loader, fields[RULES_LIMIT_TIMEZONE].value, &calendar);
-    if (bounds == NULL) {
+    if (bounds == NULL)
         return false;
-    }
     spec->window_ns = rules_unit_ns(unit);
     spec->calendar = bounds->name;
     spec->bounds = bounds->bounds;

@@ -26,9 +26,8 @@ int weir_digits_parse(uint64_t *value, const char *text, size_t size)
     size_t at = 0;
     for (; at < size && text[at] >= '0' && text[at] <= '9'; at++) {
         uint64_t digit = (uint64_t)(text[at] - '0');
-        if (number > (UINT64_MAX - digit) / 10) {
+        if (number > (UINT64_MAX - digit) / 10)
             return WEIR_ERR_RANGE;
-        }
         number = number * 10 + digit;
     }
     *value = number;
@@ -57,35 +56,29 @@ static int unit_parse(uint64_t *window_ns, const char *text, size_t size, bool b
 {
     uint64_t times = 1;
     int digits = weir_digits_parse(&times, text, size);
-    if (digits < 0) {
+    if (digits < 0)
         return too_large(whole->data, whole->size, reason);
-    }
-    if (digits == 0) {
+    if (digits == 0)
         times = 1;
-    }
     const char *name = text + digits;
     size_t name_size = size - (size_t)digits;
     struct rules_quote quote, unit;
     for (size_t i = 0; i < UNIT_COUNT; i++) {
-        if (strlen(unit_names[i]) != name_size || memcmp(unit_names[i], name, name_size) != 0) {
+        if (strlen(unit_names[i]) != name_size || memcmp(unit_names[i], name, name_size) != 0)
             continue;
-        }
         if (digits == 0 && !bare) {
             return malformed(whole->data, whole->size, "duration: it needs a number, as in `30s`",
                              reason);
         }
-        if (times == 0) {
+        if (times == 0)
             return malformed(whole->data, whole->size, "time: it is 0 long", reason);
-        }
-        if (times > UINT64_MAX / unit_ns[i]) {
+        if (times > UINT64_MAX / unit_ns[i])
             return too_large(whole->data, whole->size, reason);
-        }
         *window_ns = times * unit_ns[i];
         return 0;
     }
-    if (name_size == 0) {
+    if (name_size == 0)
         return malformed(whole->data, whole->size, "time: it needs a unit, as in `30s`", reason);
-    }
     bool month = name_size == 5 && memcmp(name, "month", 5) == 0;
     if (month || (name_size == 4 && memcmp(name, "year", 4) == 0)) {
         snprintf(reason->text, sizeof(reason->text),
@@ -106,19 +99,16 @@ static int burst_parse(struct weir_rate *rate, const struct weir_bytes *rest,
                        const struct weir_bytes *whole, struct weir_reason *reason)
 {
     const char *at = rest->data, *end = rest->data + rest->size;
-    while (at < end && *at == ' ') {
+    while (at < end && *at == ' ')
         at++;
-    }
     bool named = end - at > 6 && memcmp(at, "burst ", 6) == 0;
     if (named) {
         at += 6;
-        while (at < end && *at == ' ') {
+        while (at < end && *at == ' ')
             at++;
-        }
         int digits = weir_digits_parse(&rate->burst, at, (size_t)(end - at));
-        if (digits < 0) {
+        if (digits < 0)
             return too_large(whole->data, whole->size, reason);
-        }
         if (digits > 0 && digits == end - at) {
             return rate->burst > 0
                        ? 0
@@ -145,9 +135,8 @@ int weir_rate_parse(struct weir_rate *rate, const char *text, size_t size,
     }
     struct weir_bytes whole = {text, size};
     int digits = weir_digits_parse(&rate->count, text, size);
-    if (digits < 0) {
+    if (digits < 0)
         return too_large(text, size, reason);
-    }
     if (digits == 0 || (size_t)digits == size || text[digits] != '/') {
         return malformed(text, size,
                          "rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`", reason);
@@ -168,27 +157,23 @@ int weir_duration_parse(uint64_t *duration_ns, const char *text, size_t size,
                         struct weir_reason *reason)
 {
     struct weir_bytes whole = {text, size};
-    if (size == 0 || text[0] < '0' || text[0] > '9') {
+    if (size == 0 || text[0] < '0' || text[0] > '9')
         return malformed(text, size, "duration; one is a number and a unit, as in `30s`", reason);
-    }
     return unit_parse(duration_ns, text, size, false, &whole, reason);
 }
 
 int weir_size_parse(uint64_t *bytes, const char *text, size_t size, struct weir_reason *reason)
 {
     int digits = weir_digits_parse(bytes, text, size);
-    if (digits < 0) {
+    if (digits < 0)
         return too_large(text, size, reason);
-    }
-    if (digits > 0 && (size_t)digits == size) {
+    if (digits > 0 && (size_t)digits == size)
         return 0;
-    }
     for (unsigned i = 0; digits > 0 && i < sizeof(size_names) / sizeof(size_names[0]); i++) {
         if (is_word(size_names[i], text + digits, size - (size_t)digits)) {
             unsigned shift = 10 * (i + 1);
-            if (*bytes > UINT64_MAX >> shift) {
+            if (*bytes > UINT64_MAX >> shift)
                 return too_large(text, size, reason);
-            }
             *bytes <<= shift;
             return 0;
         }

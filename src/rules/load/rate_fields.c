@@ -57,9 +57,8 @@ static void read_algorithm(struct numbers *numbers)
     const struct rules_node *queue = value_of(numbers, RULES_LIMIT_QUEUE);
     bool queued = false;
     if (queue != NULL && numbers->spec.algorithm != WEIR_LEAKY_BUCKET) {
-        if (!numbers->wrong) {
+        if (!numbers->wrong)
             misplaced(numbers, RULES_LIMIT_QUEUE, "leaky_bucket");
-        }
     } else if (queue != NULL && rules_read_bool(numbers->loader, queue, "queue", &queued) &&
                queued) {
         numbers->spec.algorithm = WEIR_LEAKY_QUEUE;
@@ -82,9 +81,8 @@ static void read_window_options(struct numbers *numbers)
             !rules_read_number(loader, segments, "segments", 1, WEIR_SEGMENTS_MAX, &count);
         numbers->spec.segments = (uint32_t)count;
     }
-    if (strict != NULL) {
+    if (strict != NULL)
         numbers->wrong |= !rules_read_bool(loader, strict, "strict", &numbers->spec.strict);
-    }
 }
 
 /* Compiles the spec; `node` is where its rate stands. */
@@ -93,9 +91,8 @@ static void compile(struct numbers *numbers, const struct weir_limit_spec *spec,
 {
     struct weir_reason reason = {{0}};
     const struct rules_node *segments = value_of(numbers, RULES_LIMIT_SEGMENTS);
-    if (numbers->wrong) {
+    if (numbers->wrong)
         return;
-    }
     switch (rules_numbers_compile(spec, numbers->loader->rules->shared, limit, &reason)) {
     case RULES_FAULT_NONE:
         return;
@@ -125,9 +122,8 @@ static bool read_numbers(struct numbers *numbers, const struct rules_node *node,
     struct weir_bytes text;
     struct weir_reason reason = {{0}};
     memset(rate, 0, sizeof(*rate));
-    if (!rules_read_text(numbers->loader, node, what, &text)) {
+    if (!rules_read_text(numbers->loader, node, what, &text))
         return false;
-    }
     if (rules_numbers_parse(algorithm, text, rate, &numbers->unit, &reason) < 0) {
         rules_problem(numbers->loader, node, "%s", reason.text);
         return false;
@@ -184,9 +180,8 @@ static void load_rates(struct numbers *numbers, const struct rules_node *list,
         const struct rules_node *node = list->items[i];
         struct weir_limit_spec spec = numbers->spec;
         struct weir_rate rate;
-        if (!read_numbers(numbers, node, &rate)) {
+        if (!read_numbers(numbers, node, &rate))
             continue;
-        }
         if (rate.kind != WEIR_RATE_COUNT) {
             rules_problem(loader, node, "`%s` cannot stand among several rates", node->text);
         } else if (use_numbers(numbers, &rate, node, &spec)) {
@@ -226,14 +221,12 @@ static void load_plan_limit(struct numbers *numbers, const struct rules_plan_ent
         load_rates(numbers, entry->value, out);
         return;
     }
-    if (!read_numbers(numbers, entry->value, &rate)) {
+    if (!read_numbers(numbers, entry->value, &rate))
         return;
-    }
-    if (rate.kind == WEIR_RATE_PLAN) {
+    if (rate.kind == WEIR_RATE_PLAN)
         rules_problem(numbers->loader, entry->value, "`plan` cannot stand in a plan");
-    } else if (rate.kind == WEIR_RATE_COUNT && use_numbers(numbers, &rate, entry->value, &spec)) {
+    else if (rate.kind == WEIR_RATE_COUNT && use_numbers(numbers, &rate, entry->value, &spec))
         load_single(numbers, &spec, entry->value, out);
-    }
 }
 
 static void load_plans(struct numbers *numbers, const struct rules_node *node,
@@ -241,9 +234,8 @@ static void load_plans(struct numbers *numbers, const struct rules_node *node,
 {
     struct rules_loader *loader = numbers->loader;
     struct weir_rules *rules = loader->rules;
-    if (!loader->default_given) {
+    if (!loader->default_given)
         rules_problem(loader, node, "`plan` needs `default_plan`, for callers without a plan");
-    }
     rule->plans = rules_keep(loader, (rules->plan_count + 1) * sizeof(*rule->plans));
     uint64_t hash = rules_text_hash(rule->name, rule->name_size);
     for (uint32_t p = 0; p < rules->plan_count && rule->plans != NULL; p++) {
@@ -308,9 +300,8 @@ static void load_count(struct numbers *numbers, const struct rules_node *limit,
     } else if (!is_list(numbers, *node)) {
         numbers->wrong |= !read_numbers(numbers, *node, rate);
     }
-    if (burst == NULL) {
+    if (burst == NULL)
         return;
-    }
     if (!bucket_is(numbers->spec.algorithm)) {
         misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
     } else if (*node != NULL && is_list(numbers, *node)) {
@@ -338,16 +329,14 @@ static void keep_blank(struct numbers *numbers, struct rules_rule *rule)
     const struct rules_node *rollover = value_of(numbers, RULES_LIMIT_ROLLOVER);
     struct rules_limit_template *blank = rules_keep(numbers->loader, sizeof(*blank));
     struct weir_reason reason;
-    if (blank == NULL) {
+    if (blank == NULL)
         return;
-    }
     blank->spec = numbers->spec;
     blank->spec.rate = blank->spec.burst = 0;
     if (rollover != NULL && rollover->kind == RULES_SCALAR) {
         struct weir_bytes text = {rollover->text, rollover->size};
-        if (rules_rollover_parse(text, UINT64_MAX, &blank->rollover, &reason) < 0) {
+        if (rules_rollover_parse(text, UINT64_MAX, &blank->rollover, &reason) < 0)
             blank->rollover = (struct rules_rollover){0, false}; /* told where it counts */
-        }
     }
     rule->blank = blank;
 }
@@ -360,34 +349,29 @@ void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit
     const struct rules_node *node = NULL;
     read_algorithm(&numbers);
     rule->algorithm = (uint8_t)numbers.spec.algorithm;
-    if (numbers.wrong) {
+    if (numbers.wrong)
         return; /* without the algorithm nothing else can be judged */
-    }
     read_window_options(&numbers);
     if (numbers.spec.algorithm != WEIR_QUOTA) {
         misplaced(&numbers, RULES_LIMIT_TIMEZONE, "quotas");
         misplaced(&numbers, RULES_LIMIT_ANCHOR, "quotas");
         misplaced(&numbers, RULES_LIMIT_ROLLOVER, "quotas");
     }
-    if (numbers.spec.algorithm == WEIR_CONCURRENCY) {
+    if (numbers.spec.algorithm == WEIR_CONCURRENCY)
         load_concurrency(&numbers, limit, &rate, &node);
-    } else if (numbers.spec.algorithm == WEIR_QUOTA) {
+    else if (numbers.spec.algorithm == WEIR_QUOTA)
         load_period(&numbers, &rate, &node);
-    } else {
+    else
         load_count(&numbers, limit, &rate, &node);
-    }
-    if (node == NULL || loader->no_memory) {
+    if (node == NULL || loader->no_memory)
         return;
-    }
-    if (loader->callers && !numbers.wrong) {
+    if (loader->callers && !numbers.wrong)
         keep_blank(&numbers, rule);
-    }
-    if (is_list(&numbers, node)) {
+    if (is_list(&numbers, node))
         load_rates(&numbers, node, &rule->rates);
-    } else if (rate.kind == WEIR_RATE_PLAN) {
+    else if (rate.kind == WEIR_RATE_PLAN)
         load_plans(&numbers, node, rule);
-    } else if (rate.kind == WEIR_RATE_COUNT && !numbers.wrong &&
-               use_numbers(&numbers, &rate, node, &numbers.spec)) {
+    else if (rate.kind == WEIR_RATE_COUNT && !numbers.wrong &&
+             use_numbers(&numbers, &rate, node, &numbers.spec))
         load_single(&numbers, &numbers.spec, node, &rule->rates);
-    }
 }

@@ -32,9 +32,8 @@ static const struct scheme *check_url(struct rules_loader *loader, const struct 
     const struct scheme *scheme = NULL;
     for (size_t i = 0; i < SCHEME_COUNT; i++) {
         names[i] = schemes[i].name;
-        if (rules_text_is((struct weir_bytes){url.data, size}, names[i])) {
+        if (rules_text_is((struct weir_bytes){url.data, size}, names[i]))
             scheme = &schemes[i];
-        }
     }
     if (scheme == NULL) {
         bool likely = size > 0 && size < 20; /* else it may be a secret */
@@ -64,9 +63,8 @@ static const struct scheme *check_url(struct rules_loader *loader, const struct 
 static const char *read_secret(struct rules_loader *loader, const struct rules_field *field)
 {
     struct weir_bytes text;
-    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &text)) {
+    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &text))
         return NULL;
-    }
     if (text.size == 0 || text.size > RULES_SECRET_MAX) {
         rules_problem(loader, field->value, "`%s` must have 1 to %d bytes", field->name,
                       RULES_SECRET_MAX);
@@ -92,9 +90,8 @@ static void load_access(struct rules_loader *loader, const struct rules_field *f
     access->sentinel_password = read_secret(loader, &fields[RULES_REDIS_SENTINEL_PASSWORD]);
     bool in_url = memchr(url.data, '@', url.size) != NULL;
     for (int i = RULES_REDIS_USER; i <= RULES_REDIS_SENTINEL_PASSWORD; i++) {
-        if (fields[i].value == NULL) {
+        if (fields[i].value == NULL)
             continue;
-        }
         if (i <= RULES_REDIS_PASSWORD_FILE && in_url) {
             rules_problem(loader, fields[i].key, "`%s` stands beside a URL that has one",
                           fields[i].name);
@@ -110,12 +107,10 @@ static void load_access(struct rules_loader *loader, const struct rules_field *f
 static const char *read_path(struct rules_loader *loader, const struct rules_field *field)
 {
     struct weir_bytes name;
-    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &name)) {
+    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &name))
         return NULL;
-    }
-    if (name.size == 0) {
+    if (name.size == 0)
         rules_problem(loader, field->value, "`%s` is empty", field->name);
-    }
     return rules_path_of(loader, name);
 }
 
@@ -128,16 +123,14 @@ static void load_tls(struct rules_loader *loader, const struct rules_field *tls,
                                         {"key", NULL, NULL},
                                         {"server_name", NULL, NULL},
                                         {"insecure", NULL, NULL}};
-    if (!rules_fields(loader, tls->value, "tls", fields, COUNT)) {
+    if (!rules_fields(loader, tls->value, "tls", fields, COUNT))
         return;
-    }
     access->ca_file = read_path(loader, &fields[CA]);
     access->cert_file = read_path(loader, &fields[CERT]);
     access->key_file = read_path(loader, &fields[KEY]);
     access->server_name = read_secret(loader, &fields[SERVER_NAME]);
-    if (fields[INSECURE].value != NULL) {
+    if (fields[INSECURE].value != NULL)
         rules_read_bool(loader, fields[INSECURE].value, "insecure", &access->insecure);
-    }
     if ((fields[CERT].value == NULL) != (fields[KEY].value == NULL)) {
         rules_problem(loader, fields[fields[CERT].value != NULL ? CERT : KEY].key,
                       "`cert` and `key` belong together; give both");
@@ -160,9 +153,8 @@ void rules_name_redis(struct rules_field fields[RULES_REDIS_FIELDS], const char 
     static const char *const names[RULES_REDIS_FIELDS] = {
         "", "user", "password", "password_file", "sentinel_user", "sentinel_password", "tls",
     };
-    for (int i = 0; i < RULES_REDIS_FIELDS; i++) {
+    for (int i = 0; i < RULES_REDIS_FIELDS; i++)
         fields[i] = (struct rules_field){i == RULES_REDIS_URL ? url : names[i], NULL, NULL};
-    }
 }
 
 void rules_load_redis(struct rules_loader *loader, const struct rules_node *node,
@@ -179,18 +171,16 @@ void rules_load_redis(struct rules_loader *loader, const struct rules_node *node
         access->url = rules_keep_text(loader, url.data, url.size);
     }
     load_access(loader, fields, scheme, url, access);
-    if (fields[RULES_REDIS_TLS].value != NULL) {
+    if (fields[RULES_REDIS_TLS].value != NULL)
         load_tls(loader, &fields[RULES_REDIS_TLS], scheme, access);
-    }
 }
 
 void rules_read_prefix(struct rules_loader *loader, const struct rules_node *node,
                        const char **prefix)
 {
     struct weir_bytes text;
-    if (!rules_read_text(loader, node, "prefix", &text)) {
+    if (!rules_read_text(loader, node, "prefix", &text))
         return;
-    }
     bool good = text.size <= PREFIX_MAX;
     for (size_t i = 0; i < text.size; i++) {
         good &=

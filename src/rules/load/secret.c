@@ -12,18 +12,16 @@ long rules_read_file(const char *path, char *bytes, size_t room, struct weir_rea
     int file = weir_file_open(path, reason);
     size_t used = 0;
     ssize_t got = 1;
-    if (file < 0) {
+    if (file < 0)
         return -1;
-    }
     while (got > 0 && used < room) {
         do {
             got = read(file, bytes + used, room - used);
         } while (got < 0 && errno == EINTR);
         used += got > 0 ? (size_t)got : 0;
     }
-    if (got < 0) {
+    if (got < 0)
         snprintf(reason->text, sizeof(reason->text), "%s", strerror(errno));
-    }
     close(file);
     return got < 0 ? -1 : (long)used;
 }
@@ -33,13 +31,11 @@ const char *rules_read_secret_file(struct rules_loader *loader, const struct rul
 {
     struct weir_bytes name;
     char secret[RULES_SECRET_MAX + 3];
-    if (!rules_read_text(loader, node, what, &name)) {
+    if (!rules_read_text(loader, node, what, &name))
         return NULL;
-    }
     const char *path = rules_path_of(loader, name);
-    if (path == NULL) {
+    if (path == NULL)
         return NULL;
-    }
     struct weir_reason reason = {{0}};
     long got = rules_read_file(path, secret, sizeof(secret), &reason);
     if (got < 0) {

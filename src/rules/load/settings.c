@@ -29,11 +29,9 @@ static bool is_port(const char *text, size_t size)
 /* Where the port of "host:port" begins, behind the last colon; 0: there is none. */
 static size_t port_at(struct weir_bytes text)
 {
-    for (size_t i = text.size; i > 0; i--) {
-        if (text.data[i - 1] == ':') {
+    for (size_t i = text.size; i > 0; i--)
+        if (text.data[i - 1] == ':')
             return i;
-        }
-    }
     return 0;
 }
 
@@ -45,9 +43,8 @@ static bool check_address(struct rules_loader *loader, const struct rules_node *
     struct weir_bytes text;
     struct rules_quote quote;
     *far = false;
-    if (!rules_read_text(loader, node, "address", &text)) {
+    if (!rules_read_text(loader, node, "address", &text))
         return false;
-    }
     bool unix_path = text.size > 6 && memcmp(text.data, "unix:/", 6) == 0;
     if (unix_path && text.size - 5 > UNIX_PATH_MAX) {
         rules_problem(loader, node, "the path of a Unix socket has at most %d bytes",
@@ -92,9 +89,8 @@ static bool check_address(struct rules_loader *loader, const struct rules_node *
 static void load_age(struct rules_loader *loader, const struct rules_node *node, const char *what,
                      uint64_t *value_ns)
 {
-    if (node != NULL) {
+    if (node != NULL)
         rules_read_duration(loader, node, what, NS_PER_S, AGE_MAX_NS, "1s to 366d", value_ns);
-    }
 }
 
 /* Names that the admin listener goes by, besides its addresses. */
@@ -113,9 +109,8 @@ static void load_hosts(struct rules_loader *loader, const struct rules_node *nod
         char room[WEIR_HOST_MAX];
         struct weir_reason reason;
         struct rules_quote quote;
-        if (!rules_read_text(loader, items.items[i], "hosts", &text)) {
+        if (!rules_read_text(loader, items.items[i], "hosts", &text))
             continue;
-        }
         if (weir_host_normalise(&normal, text, room, &reason) < 0 || normal.size == 0) {
             rules_problem(loader, items.items[i],
                           "%s is no host; allowed are names as in "
@@ -137,12 +132,10 @@ static void load_own(struct rules_loader *loader, const struct rules_field *fiel
                  &listener->max_connection_age_grace_ns);
         return;
     }
-    if (fields[0].value != NULL) {
+    if (fields[0].value != NULL)
         load_hosts(loader, fields[0].value, listener);
-    }
-    if (fields[1].value != NULL) {
+    if (fields[1].value != NULL)
         rules_read_bool(loader, fields[1].value, "metrics_open", &listener->metrics_open);
-    }
 }
 
 static void load_listener(struct rules_loader *loader, const struct rules_field *field,
@@ -172,20 +165,17 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
             rules_problem(loader, fields[LISTEN].key,
                           "`listen` and `address` are the same; give one");
         }
-        if (fields[TLS].value != NULL) {
+        if (fields[TLS].value != NULL)
             rules_load_tls(loader, fields[TLS].value, &listener->tls);
-        }
     }
     if (fields[TOKEN].value != NULL &&
         rules_read_text(loader, fields[TOKEN].value, "token", &token)) {
-        if (token.size == 0) {
+        if (token.size == 0)
             rules_problem(loader, fields[TOKEN].value, "`token` is empty");
-        }
         listener->token = rules_keep_text(loader, token.data, token.size);
     }
-    if (fields[OPEN].value != NULL) {
+    if (fields[OPEN].value != NULL)
         rules_read_bool(loader, fields[OPEN].value, "open", &listener->open);
-    }
     if (fields[TRUSTED].value != NULL) {
         listener->trusted_set =
             rules_read_bool(loader, fields[TRUSTED].value, "trusted", &listener->trusted);
@@ -207,12 +197,10 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
 static void load_workers(struct rules_loader *loader, const struct rules_node *node)
 {
     uint64_t workers = 0;
-    if (node->kind == RULES_SCALAR && strcmp(node->text, "auto") == 0) {
+    if (node->kind == RULES_SCALAR && strcmp(node->text, "auto") == 0)
         return;
-    }
-    if (rules_read_number(loader, node, "workers", 1, WORKERS_MAX, &workers)) {
+    if (rules_read_number(loader, node, "workers", 1, WORKERS_MAX, &workers))
         loader->rules->settings.workers = (uint32_t)workers;
-    }
 }
 
 static void load_proxies(struct rules_loader *loader, const struct rules_node *node)
@@ -230,9 +218,8 @@ static void load_proxies(struct rules_loader *loader, const struct rules_node *n
     for (uint32_t i = 0; i < items.count && proxies != NULL; i++) {
         struct weir_bytes text;
         struct rules_quote quote;
-        if (!rules_read_text(loader, items.items[i], "trusted_proxies", &text)) {
+        if (!rules_read_text(loader, items.items[i], "trusted_proxies", &text))
             continue;
-        }
         if (rules_text_is(text, "unix")) {
             settings->trust_unix = true;
         } else if (weir_cidr_parse(&proxies[settings->trusted_proxy_count], text.data, text.size) <
@@ -257,23 +244,17 @@ void rules_load_server(struct rules_loader *loader, const struct rules_node *nod
     struct weir_settings *settings = &loader->rules->settings;
     struct weir_listener_settings *listeners[] = {&settings->http, &settings->redis,
                                                   &settings->grpc, &settings->admin};
-    if (!rules_fields(loader, node, "server", fields, COUNT)) {
+    if (!rules_fields(loader, node, "server", fields, COUNT))
         return;
-    }
-    for (int i = HTTP; i <= ADMIN; i++) {
-        if (fields[i].value != NULL) {
+    for (int i = HTTP; i <= ADMIN; i++)
+        if (fields[i].value != NULL)
             load_listener(loader, &fields[i], listeners[i]);
-        }
-    }
-    if (fields[WORKERS].value != NULL) {
+    if (fields[WORKERS].value != NULL)
         load_workers(loader, fields[WORKERS].value);
-    }
-    if (fields[PROXIES].value != NULL) {
+    if (fields[PROXIES].value != NULL)
         load_proxies(loader, fields[PROXIES].value);
-    }
-    if (fields[HEADERS].value != NULL) {
+    if (fields[HEADERS].value != NULL)
         rules_load_headers(loader, fields[HEADERS].value);
-    }
 }
 
 void rules_load_state(struct rules_loader *loader, const struct rules_node *node)
@@ -284,9 +265,8 @@ void rules_load_state(struct rules_loader *loader, const struct rules_node *node
     struct weir_bytes text;
     struct weir_reason reason;
     struct rules_quote quote;
-    if (!rules_fields(loader, node, "state", fields, 3)) {
+    if (!rules_fields(loader, node, "state", fields, 3))
         return;
-    }
     if (fields[2].value != NULL) {
         rules_read_percent(loader, fields[2].value, "spans", 1, SPANS_MOST, SPANS_EXAMPLE,
                            &settings->state_spans);
@@ -298,9 +278,8 @@ void rules_load_state(struct rules_loader *loader, const struct rules_node *node
         }
         settings->state_file = rules_keep_text(loader, text.data, text.size);
     }
-    if (fields[1].value == NULL || !rules_read_text(loader, fields[1].value, "size", &text)) {
+    if (fields[1].value == NULL || !rules_read_text(loader, fields[1].value, "size", &text))
         return;
-    }
     if (weir_size_parse(&settings->state_bytes, text.data, text.size, &reason) < 0) {
         rules_problem(loader, fields[1].value, "%s", reason.text);
     } else if (settings->state_bytes < STATE_BYTES_MIN || settings->state_bytes > STATE_BYTES_MAX) {
@@ -316,18 +295,15 @@ void rules_load_headers(struct rules_loader *loader, const struct rules_node *no
                                     WEIR_HEADERS_X_DELTA, WEIR_HEADERS_COST};
     struct rules_items items = rules_items_of(&node);
     loader->rules->settings.headers = 0;
-    if (loader->headers_given) {
+    if (loader->headers_given)
         rules_problem(loader, node, "`headers` is given twice, in the file and in `server`");
-    }
     loader->headers_given = true;
     for (uint32_t i = 0; i < items.count; i++) {
         int choice = rules_read_choice(loader, items.items[i], "headers", names, 5);
-        if (choice >= 0) {
+        if (choice >= 0)
             loader->rules->settings.headers |= bits[choice];
-        }
     }
     uint32_t both = WEIR_HEADERS_X_EPOCH | WEIR_HEADERS_X_DELTA;
-    if ((loader->rules->settings.headers & both) == both) {
+    if ((loader->rules->settings.headers & both) == both)
         rules_problem(loader, node, "x-epoch and x-delta are the same fields; give one");
-    }
 }

@@ -14,9 +14,8 @@ static bool read_status(struct rules_loader *loader, const struct rules_node *no
                         struct rules_refund *refund)
 {
     struct weir_bytes text;
-    if (!rules_read_text(loader, node, "refund_on", &text)) {
+    if (!rules_read_text(loader, node, "refund_on", &text))
         return false;
-    }
     bool three = text.size == 3 && text.data[0] >= '1' && text.data[0] <= '5';
     bool all = three && text.data[1] == 'x' && text.data[2] == 'x';
     bool one = three && text.data[1] >= '0' && text.data[1] <= '9' && text.data[2] >= '0' &&
@@ -27,9 +26,8 @@ static bool read_status(struct rules_loader *loader, const struct rules_node *no
     }
     uint32_t first = (uint32_t)(text.data[0] - '1') * 100;
     first += one ? (uint32_t)(text.data[1] - '0') * 10 + (uint32_t)(text.data[2] - '0') : 0;
-    for (uint32_t bit = first; bit < first + (all ? 100 : 1); bit++) {
+    for (uint32_t bit = first; bit < first + (all ? 100 : 1); bit++)
         refund->statuses[bit / 8] |= (uint8_t)(1 << bit % 8);
-    }
     return true;
 }
 
@@ -47,9 +45,8 @@ static void make_cap(struct rules_loader *loader, const struct rules_node *node,
                                          .window_ns = of->window_ns,
                                          .strict = true};
     struct weir_reason reason = {{0}};
-    if (loader->wrong > 0) {
+    if (loader->wrong > 0)
         return;
-    }
     if (rate == 0 && of->rate > 0) {
         rules_problem(loader, node,
                       "%u%% of a rate of %llu is less than one request: nothing would ever be "
@@ -57,9 +54,8 @@ static void make_cap(struct rules_loader *loader, const struct rules_node *node,
                       percent, (unsigned long long)of->rate);
         return;
     }
-    if (weir_limit_init(cap, &spec, &reason) < 0) {
+    if (weir_limit_init(cap, &spec, &reason) < 0)
         rules_problem(loader, node, "refund_cap: %s", reason.text);
-    }
     cap->name = rules_keep_text(loader, name, (size_t)size);
 }
 
@@ -69,9 +65,8 @@ static void make_caps(struct rules_loader *loader, const struct rules_node *node
     caps->count = rates->count;
     caps->limits =
         rates->count > 0 ? rules_keep(loader, rates->count * sizeof(*caps->limits)) : NULL;
-    for (uint8_t i = 0; i < rates->count && caps->limits != NULL && rates->limits != NULL; i++) {
+    for (uint8_t i = 0; i < rates->count && caps->limits != NULL && rates->limits != NULL; i++)
         make_cap(loader, node, percent, &rates->limits[i], &caps->limits[i]);
-    }
 }
 
 static void make_all_caps(struct rules_loader *loader, const struct rules_node *node,
@@ -79,13 +74,11 @@ static void make_all_caps(struct rules_loader *loader, const struct rules_node *
                           struct rules_refund *refund)
 {
     make_caps(loader, node, percent, &rule->rates, &refund->caps);
-    if (rule->plans == NULL) {
+    if (rule->plans == NULL)
         return;
-    }
     refund->plans = rules_keep(loader, (loader->rules->plan_count + 1) * sizeof(*refund->plans));
-    for (uint32_t p = 0; p < loader->rules->plan_count && refund->plans != NULL; p++) {
+    for (uint32_t p = 0; p < loader->rules->plan_count && refund->plans != NULL; p++)
         make_caps(loader, node, percent, &rule->plans[p], &refund->plans[p]);
-    }
 }
 
 static void load_refund(struct rules_loader *loader, const struct rules_field *on,
@@ -105,17 +98,15 @@ static void load_refund(struct rules_loader *loader, const struct rules_field *o
     }
     struct rules_refund *refund = rules_keep(loader, sizeof(*refund));
     bool good = refund != NULL;
-    for (uint32_t i = 0; i < items.count && refund != NULL; i++) {
+    for (uint32_t i = 0; i < items.count && refund != NULL; i++)
         good = read_status(loader, items.items[i], refund) && good;
-    }
     if (cap->value != NULL) {
         good =
             rules_read_percent(loader, cap->value, "refund_cap", 1, 100, CAP_DEFAULT, &percent) &&
             good;
     }
-    if (good) {
+    if (good)
         make_all_caps(loader, cap->value != NULL ? cap->value : on->value, percent, rule, refund);
-    }
     rule->refund = refund;
 }
 
@@ -126,13 +117,11 @@ void rules_load_settle(struct rules_loader *loader, const struct rules_field *fi
     const struct rules_field *cap = &fields[RULES_LIMIT_REFUND_CAP];
     const struct rules_node *debt = fields[RULES_LIMIT_DEBT].value;
     uint32_t percent = DEBT_DEFAULT;
-    if (on->value != NULL) {
+    if (on->value != NULL)
         load_refund(loader, on, cap, rule);
-    } else if (cap->value != NULL) {
+    else if (cap->value != NULL)
         rules_problem(loader, cap->key, "`refund_cap` goes with `refund_on`");
-    }
-    if (debt != NULL) {
+    if (debt != NULL)
         rules_read_percent(loader, debt, "debt", 0, DEBT_MOST, DEBT_DEFAULT, &percent);
-    }
     rule->floor = (uint16_t)(percent + 1);
 }

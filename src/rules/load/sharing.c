@@ -41,26 +41,22 @@ static void load_mode(struct rules_loader *loader, const struct rules_field *fie
                               : "its order is that of all nodes together");
         }
     }
-    if (leased) {
+    if (leased)
         rule->flags |= WEIR_CHECK_LEASED;
-    }
 }
 
 /* Which attribute of the key a word of `hash_tag` is: by its name, or client.ip without its prefix
  * length; -1: none. */
 static int find_in_key(const struct rules_rule *rule, struct weir_bytes name)
 {
-    for (uint32_t i = 0; i < rule->key_count; i++) {
-        if (rules_text_is(name, rule->key[i].name)) {
+    for (uint32_t i = 0; i < rule->key_count; i++)
+        if (rules_text_is(name, rule->key[i].name))
             return (int)i;
-        }
-    }
     for (uint32_t i = 0; i < rule->key_count; i++) {
         const struct rules_key_part *part = &rule->key[i];
         if (part->source == RULES_FROM_ADDRESS && name.size + 1 == part->label_size &&
-            memcmp(name.data, part->label, name.size) == 0) {
+            memcmp(name.data, part->label, name.size) == 0)
             return (int)i;
-        }
     }
     return -1;
 }
@@ -82,9 +78,8 @@ static void load_hash_tag(struct rules_loader *loader, const struct rules_field 
 {
     struct rules_items items = rules_items_of(&field->value);
     struct rules_quote quote;
-    if (!needs_store(loader, field)) {
+    if (!needs_store(loader, field))
         return;
-    }
     if (field->value->kind == RULES_MAP || items.count == 0) {
         rules_problem(loader, field->value,
                       "`hash_tag` must be an attribute of the key, or a list of them");
@@ -94,9 +89,8 @@ static void load_hash_tag(struct rules_loader *loader, const struct rules_field 
     rule->tag_names = names;
     for (uint32_t i = 0; i < items.count && !loader->no_memory; i++) {
         struct weir_bytes name;
-        if (!rules_read_text(loader, items.items[i], "hash_tag", &name)) {
+        if (!rules_read_text(loader, items.items[i], "hash_tag", &name))
             continue;
-        }
         int part = find_in_key(rule, lower_name(loader, name));
         if (part < 0) {
             rules_problem(loader, items.items[i],
@@ -118,9 +112,8 @@ void rules_check_nodes(struct rules_loader *loader)
     const struct weir_rules *rules = loader->rules;
     struct weir_store_settings *store = &loader->rules->settings.store;
     const char *whose = NULL;
-    if (loader->redis == NULL || store->nodes != 0) {
+    if (loader->redis == NULL || store->nodes != 0)
         return;
-    }
     for (uint32_t i = rules->rule_count; i > 0; i--) {
         whose = rules->rules[i - 1].on_store_error == WEIR_FAIL_LOCAL ? rules->rules[i - 1].name
                                                                       : whose;
@@ -147,13 +140,11 @@ static void share(struct rules_loader *loader, const struct rules_rule *rule,
     char name[RULES_STATE_NAME_MAX];
     size_t size = state > 0 ? rules_state_name(rule, state, name) : 0;
     limit->name = state > 0 ? rules_keep_text(loader, name, size) : rule->name;
-    if (!rules_is_divided(loader->rules, rule) || loader->wrong > 0) {
+    if (!rules_is_divided(loader->rules, rule) || loader->wrong > 0)
         return;
-    }
     struct weir_limit *part = rules_keep(loader, sizeof(*part));
-    if (part != NULL) {
+    if (part != NULL)
         weir_limit_divide(limit, store->nodes, part);
-    }
     limit->local = part;
 }
 
@@ -162,20 +153,17 @@ static void share_rates(struct rules_loader *loader, const struct rules_rule *ru
 {
     uint32_t states[WEIR_RATES_MAX] = {0};
     bool in_order = true;
-    if (rates->limits == NULL) { /* none, or no memory for them */
+    if (rates->limits == NULL) /* none, or no memory for them */
         return;
-    }
-    if (loader->wrong == 0) {
+    if (loader->wrong == 0)
         rules_states_of(reference, rates->limits, rates->count, states);
-    }
     for (uint32_t i = 0; i < rates->count; i++) {
         in_order = in_order && states[i] == i;
         share(loader, rule, &rates->limits[i], states[i]);
     }
     uint32_t *kept = in_order ? NULL : rules_keep(loader, rates->count * sizeof(*kept));
-    if (kept != NULL) {
+    if (kept != NULL)
         memcpy(kept, states, rates->count * sizeof(*kept));
-    }
     rates->states = kept;
 }
 
@@ -187,12 +175,10 @@ void rules_load_sharing(struct rules_loader *loader, const struct rules_field *f
     rule->on_store_error = failure != NULL ? rules_read_failure(loader, failure)
                                            : loader->rules->settings.store.on_store_error;
     load_mode(loader, &fields[RULES_LIMIT_MODE], rule);
-    if (hash_tag->value != NULL) {
+    if (hash_tag->value != NULL)
         load_hash_tag(loader, hash_tag, rule);
-    }
     struct rules_rates reference = rules_states_reference(loader->rules, rule);
     share_rates(loader, rule, &reference, &rule->rates);
-    for (uint32_t p = 0; p < loader->rules->plan_count && rule->plans != NULL; p++) {
+    for (uint32_t p = 0; p < loader->rules->plan_count && rule->plans != NULL; p++)
         share_rates(loader, rule, &reference, &rule->plans[p]);
-    }
 }

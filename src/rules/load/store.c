@@ -27,11 +27,10 @@ static struct weir_store_settings *settings_of(struct rules_loader *loader)
 static void load_nodes(struct rules_loader *loader, const struct rules_field *field)
 {
     uint64_t nodes = 0;
-    if (settings_of(loader)->nodes != 0) {
+    if (settings_of(loader)->nodes != 0)
         rules_problem(loader, field->key, "`nodes` is given twice, in `store` and in `redis`");
-    } else if (rules_read_number(loader, field->value, "nodes", 1, WEIR_NODES_MAX, &nodes)) {
+    else if (rules_read_number(loader, field->value, "nodes", 1, WEIR_NODES_MAX, &nodes))
         settings_of(loader)->nodes = (uint32_t)nodes;
-    }
 }
 
 /* A denial of no age is never found again. */
@@ -59,28 +58,23 @@ static void load_redis(struct rules_loader *loader, const struct rules_field *re
     };
     bool mapping = redis->value->kind == RULES_MAP;
     rules_name_redis(fields, mapping ? "url" : "redis");
-    if (mapping) {
+    if (mapping)
         rules_fields(loader, redis->value, "redis", fields, REDIS_FIELDS);
-    } else {
+    else
         fields[RULES_REDIS_URL].value = redis->value;
-    }
-    if (fields[REDIS_MODE].value != NULL) {
+    if (fields[REDIS_MODE].value != NULL)
         store->leased = rules_read_choice(loader, fields[REDIS_MODE].value, "mode", modes, 2) == 1;
-    }
-    if (fields[REDIS_PREFIX].value != NULL) {
+    if (fields[REDIS_PREFIX].value != NULL)
         rules_read_prefix(loader, fields[REDIS_PREFIX].value, &store->prefix);
-    }
-    if (fields[REDIS_NODES].value != NULL) {
+    if (fields[REDIS_NODES].value != NULL)
         load_nodes(loader, &fields[REDIS_NODES]);
-    }
     rules_load_redis(loader, redis->value, fields, &store->redis);
     if (fields[REDIS_LEASE].value != NULL) {
         rules_read_duration(loader, fields[REDIS_LEASE].value, "lease", 20 * NS_PER_MS, NS_PER_S,
                             "20ms to 1s", &store->lease_ns);
     }
-    if (fields[REDIS_REMEMBER].value != NULL) {
+    if (fields[REDIS_REMEMBER].value != NULL)
         load_remember(loader, fields[REDIS_REMEMBER].value);
-    }
 }
 
 void rules_load_store(struct rules_loader *loader, const struct rules_node *node)
@@ -95,19 +89,16 @@ void rules_load_store(struct rules_loader *loader, const struct rules_node *node
     store->lease_ns = NS_PER_S;
     store->remember_ns = 100 * NS_PER_MS;
     store->deadline_ns = 20 * NS_PER_MS;
-    if (!rules_fields(loader, node, "store", fields, COUNT)) {
+    if (!rules_fields(loader, node, "store", fields, COUNT))
         return;
-    }
-    if (fields[NODES].value != NULL) {
+    if (fields[NODES].value != NULL)
         load_nodes(loader, &fields[NODES]);
-    }
     if (fields[DEADLINE].value != NULL) {
         rules_read_duration(loader, fields[DEADLINE].value, "deadline", NS_PER_MS, 10 * NS_PER_S,
                             "1ms to 10s", &store->deadline_ns);
     }
-    if (fields[ON_STORE_ERROR].value != NULL) {
+    if (fields[ON_STORE_ERROR].value != NULL)
         store->on_store_error = rules_read_failure(loader, fields[ON_STORE_ERROR].value);
-    }
     if (fields[REDIS].value == NULL) {
         rules_problem(loader, node,
                       "`redis` is missing; without `store`, states are in this machine's memory");

@@ -8,9 +8,8 @@
 static const char *read_file_name(struct rules_loader *loader, const struct rules_field *field)
 {
     struct weir_bytes text;
-    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &text)) {
+    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &text))
         return NULL;
-    }
     if (text.size == 0) {
         rules_problem(loader, field->value, "`%s` is empty", field->name);
         return NULL;
@@ -30,9 +29,8 @@ static void load_names(struct rules_loader *loader, const struct rules_node *nod
     tls->client_names = names;
     for (uint32_t i = 0; i < items.count && names != NULL; i++) {
         struct weir_bytes text;
-        if (!rules_read_text(loader, items.items[i], "client_names", &text)) {
+        if (!rules_read_text(loader, items.items[i], "client_names", &text))
             continue;
-        }
         bool wild = text.size > 0 && text.data[0] == '*';
         if (text.size == 0 || (wild && (text.size < 3 || text.data[1] != '.'))) {
             rules_problem(loader, items.items[i],
@@ -51,18 +49,15 @@ void rules_load_tls(struct rules_loader *loader, const struct rules_node *node,
                                         {"key", NULL, NULL},
                                         {"client_ca", NULL, NULL},
                                         {"client_names", NULL, NULL}};
-    if (!rules_fields(loader, node, "tls", fields, COUNT)) {
+    if (!rules_fields(loader, node, "tls", fields, COUNT))
         return;
-    }
-    if (fields[CERT].value == NULL || fields[KEY].value == NULL) {
+    if (fields[CERT].value == NULL || fields[KEY].value == NULL)
         rules_problem(loader, node, "`tls` needs `cert` and `key`, files in PEM");
-    }
     tls->cert_file = read_file_name(loader, &fields[CERT]);
     tls->key_file = read_file_name(loader, &fields[KEY]);
     tls->client_ca_file = read_file_name(loader, &fields[CLIENT_CA]);
-    if (fields[CLIENT_NAMES].value == NULL) {
+    if (fields[CLIENT_NAMES].value == NULL)
         return;
-    }
     if (fields[CLIENT_CA].value == NULL) {
         rules_problem(loader, fields[CLIENT_NAMES].key,
                       "`client_names` needs a `client_ca` that signs their certificates");

@@ -20,14 +20,11 @@ static const uint64_t lives_ns[RULES_WARNED] = {
 static bool insert(struct weir_warn_at *at, uint8_t percent)
 {
     uint8_t i = at->count;
-    for (uint8_t seen = 0; seen < at->count; seen++) {
-        if (at->percent[seen] == percent) {
+    for (uint8_t seen = 0; seen < at->count; seen++)
+        if (at->percent[seen] == percent)
             return false;
-        }
-    }
-    for (; i > 0 && at->percent[i - 1] > percent; i--) {
+    for (; i > 0 && at->percent[i - 1] > percent; i--)
         at->percent[i] = at->percent[i - 1];
-    }
     at->percent[i] = percent;
     at->count++;
     return true;
@@ -37,17 +34,15 @@ static bool insert(struct weir_warn_at *at, uint8_t percent)
 static const char *refusal(const struct rules_rule *rule, const struct rules_node *rate)
 {
     static const char unlimited[] = "unlimited";
-    if (rule->algorithm == WEIR_CONCURRENCY) {
+    if (rule->algorithm == WEIR_CONCURRENCY)
         return "what is in flight is not used up: `warn_at` does not go with concurrency";
-    }
     if (rule->algorithm == WEIR_LEAKY_QUEUE) {
         return "a queue holds requests back, nothing of it is used up: `warn_at` does not go with "
                "`queue`";
     }
     if (rate != NULL && rate->kind == RULES_SCALAR &&
-        rules_text_is((struct weir_bytes){rate->text, rate->size}, unlimited)) {
+        rules_text_is((struct weir_bytes){rate->text, rate->size}, unlimited))
         return "an unlimited rate has nothing to warn of: leave `warn_at` out";
-    }
     return NULL;
 }
 
@@ -69,12 +64,10 @@ void rules_load_warn(struct rules_loader *loader, const struct rules_field *fiel
                       WEIR_WARN_MAX);
         return;
     }
-    for (uint32_t i = 0; i < items.count; i++) {
+    for (uint32_t i = 0; i < items.count; i++)
         if (rules_read_percent(loader, items.items[i], "warn_at", 1, 100, EXAMPLE, &percent) &&
-            !insert(&rule->warn_at, (uint8_t)percent)) {
+            !insert(&rule->warn_at, (uint8_t)percent))
             rules_problem(loader, items.items[i], "`warn_at` has %u%% twice", percent);
-        }
-    }
     loader->rules->warns |= rule->warn_at.count > 0 && !(rule->flags & WEIR_CHECK_SHADOW);
 }
 
@@ -96,9 +89,8 @@ int rules_make_warned(struct weir_rules *rules)
 const struct weir_limit *weir_rules_warned_limit(const struct weir_rules *rules, uint64_t window_ns)
 {
     int i = 0;
-    while (i < RULES_WARNED - 1 && lives_ns[i] < window_ns) {
+    while (i < RULES_WARNED - 1 && lives_ns[i] < window_ns)
         i++;
-    }
     return &rules->warned[i];
 }
 

@@ -30,12 +30,10 @@ static void load_url(struct rules_loader *loader, const struct rules_node *node,
     static const char *const schemes[] = {"http://", "https://"};
     struct weir_bytes url;
     bool plain = true, good = false;
-    if (!rules_read_text(loader, node, "url", &url)) {
+    if (!rules_read_text(loader, node, "url", &url))
         return;
-    }
-    for (size_t i = 0; i < url.size; i++) {
+    for (size_t i = 0; i < url.size; i++)
         plain = plain && url.data[i] > ' ' && url.data[i] < 0x7f;
-    }
     for (int i = 0; i < 2; i++) {
         size_t size = strlen(schemes[i]);
         good = good || (url.size > size && memcmp(url.data, schemes[i], size) == 0 &&
@@ -58,21 +56,17 @@ static bool decode(const char *text, struct weir_webhook_secret *secret)
     unsigned char bytes[BASE64_MAX];
     size_t skip = strncmp(text, prefix, sizeof(prefix) - 1) == 0 ? sizeof(prefix) - 1 : 0;
     size_t size = strlen(text + skip), padding = 0;
-    if (size == 0 || size > BASE64_MAX || size % 4 != 0) {
+    if (size == 0 || size > BASE64_MAX || size % 4 != 0)
         return false;
-    }
-    while (padding < 2 && text[skip + size - 1 - padding] == '=') {
+    while (padding < 2 && text[skip + size - 1 - padding] == '=')
         padding++;
-    }
     if (strspn(text + skip, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") !=
-        size - padding) {
+        size - padding)
         return false;
-    }
     int got = EVP_DecodeBlock(bytes, (const unsigned char *)text + skip, (int)size);
     size_t count = got < 0 ? 0 : (size_t)got - padding;
-    if (count < WEIR_WEBHOOK_SECRET_MIN || count > WEIR_WEBHOOK_SECRET_MAX) {
+    if (count < WEIR_WEBHOOK_SECRET_MIN || count > WEIR_WEBHOOK_SECRET_MAX)
         return false;
-    }
     memcpy(secret->bytes, bytes, count);
     secret->size = (uint8_t)count;
     return true;
@@ -82,9 +76,8 @@ static const char *read_secret(struct rules_loader *loader, const struct rules_n
                                bool file)
 {
     struct weir_bytes text;
-    if (file) {
+    if (file)
         return rules_read_secret_file(loader, node, "secret_file", "a secret");
-    }
     return rules_read_text(loader, node, "secret", &text) ? text.data : NULL;
 }
 
@@ -122,15 +115,13 @@ void rules_load_webhook(struct rules_loader *loader, const struct rules_node *no
     const struct rules_field *secret = &fields[WEBHOOK_SECRET],
                              *file = &fields[WEBHOOK_SECRET_FILE];
     struct weir_bytes ca;
-    if (!rules_fields(loader, node, "webhook", fields, WEBHOOK_FIELDS)) {
+    if (!rules_fields(loader, node, "webhook", fields, WEBHOOK_FIELDS))
         return;
-    }
     webhook->timeout_ns = TIMEOUT_NS;
-    if (fields[WEBHOOK_URL].value != NULL) {
+    if (fields[WEBHOOK_URL].value != NULL)
         load_url(loader, fields[WEBHOOK_URL].value, webhook);
-    } else {
+    else
         rules_problem(loader, node, "`webhook` needs `url`, where warnings are sent to");
-    }
     if (secret->value != NULL && file->value != NULL) {
         rules_problem(loader, file->key, "`secret` and `secret_file` are the same; give one");
     } else if (secret->value == NULL && file->value == NULL) {
@@ -145,7 +136,6 @@ void rules_load_webhook(struct rules_loader *loader, const struct rules_node *no
                             TIMEOUT_MAX_NS, "100ms to 30s", &webhook->timeout_ns);
     }
     if (fields[WEBHOOK_CA].value != NULL &&
-        rules_read_text(loader, fields[WEBHOOK_CA].value, "ca", &ca)) {
+        rules_read_text(loader, fields[WEBHOOK_CA].value, "ca", &ca))
         webhook->ca_file = rules_path_of(loader, ca);
-    }
 }

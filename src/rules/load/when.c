@@ -15,20 +15,18 @@ static struct rules_zone *open_zone(struct rules_loader *loader, const struct ru
     struct weir_reason reason = {{0}};
     struct rules_zone *zone = NULL;
     int err = rules_zone_open(&zone, name, &reason);
-    if (err == WEIR_ERR_MEMORY) {
+    if (err == WEIR_ERR_MEMORY)
         loader->no_memory = true;
-    } else if (err < 0) {
+    else if (err < 0)
         rules_problem(loader, node, "%s", reason.text);
-    }
     return err < 0 ? NULL : zone;
 }
 
 void rules_load_timezone(struct rules_loader *loader, const struct rules_node *node)
 {
     struct weir_bytes name;
-    if (!rules_read_text(loader, node, "timezone", &name)) {
+    if (!rules_read_text(loader, node, "timezone", &name))
         return;
-    }
     struct rules_zone *zone = open_zone(loader, node, name);
     if (zone != NULL) {
         loader->timezone = node;
@@ -61,9 +59,8 @@ static bool make_schedule(struct rules_loader *loader, const struct rules_node *
                    : (struct weir_bytes){"UTC", 3};
     }
     struct rules_zone *zone = open_zone(loader, node, name);
-    if (zone == NULL) {
+    if (zone == NULL)
         return false;
-    }
     err = rules_schedule_make(schedule, hours, count, zone);
     rules_zone_close(zone);
     loader->no_memory |= err < 0;
@@ -78,9 +75,8 @@ static const char *whole_text(struct rules_loader *loader, const struct rules_it
     for (uint32_t i = 0; i < items->count && items->items[i]->kind == RULES_SCALAR; i++) {
         const struct rules_node *item = items->items[i];
         size_t size = item->size + (i > 0 ? 2 : 0);
-        if (size > sizeof(text) - used) {
+        if (size > sizeof(text) - used)
             return NULL;
-        }
         memcpy(text + used, "; ", i > 0 ? 2 : 0);
         memcpy(text + used + size - item->size, item->text, item->size);
         used += size;
@@ -137,9 +133,8 @@ void rules_load_when(struct rules_loader *loader, const struct rules_field *fiel
     }
     const char *text = whole_text(loader, &items);
     if (text == NULL) {
-        if (!loader->no_memory) {
+        if (!loader->no_memory)
             rules_problem(loader, field->value, "`when` is longer than %d bytes", TEXT_MAX);
-        }
         return;
     }
     for (uint32_t i = 0; i < rules->schedule_count; i++) {

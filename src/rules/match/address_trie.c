@@ -29,9 +29,8 @@ static unsigned bit_at(const uint64_t bits[2], uint32_t at)
 static uint32_t common_bits(const uint64_t a[2], const uint64_t b[2])
 {
     uint64_t differ = a[0] ^ b[0];
-    if (differ != 0) {
+    if (differ != 0)
         return (uint32_t)__builtin_clzll(differ);
-    }
     differ = a[1] ^ b[1];
     return differ != 0 ? 64 + (uint32_t)__builtin_clzll(differ) : 128;
 }
@@ -52,9 +51,8 @@ static uint32_t add_node(struct rules_address_trie *trie, const uint64_t bits[2]
     if (trie->count == trie->room) {
         uint32_t room = trie->room == 0 ? 16 : trie->room * 2;
         struct rules_address_node *nodes = realloc(trie->nodes, room * sizeof(*nodes));
-        if (nodes == NULL) {
+        if (nodes == NULL)
             return 0;
-        }
         trie->nodes = nodes;
         trie->room = room;
         trie->count = trie->count == 0 ? 1 : trie->count;
@@ -73,11 +71,10 @@ static uint32_t add_node(struct rules_address_trie *trie, const uint64_t bits[2]
 static void set_link(struct rules_address_trie *trie, uint32_t parent, unsigned side,
                      uint32_t number)
 {
-    if (parent == 0) {
+    if (parent == 0)
         trie->root[side] = number;
-    } else {
+    else
         trie->nodes[parent].child[side] = number;
-    }
 }
 
 /* The node of exactly this prefix, made when it is not there; 0 when memory is out. */
@@ -94,25 +91,22 @@ static uint32_t node_of(struct rules_address_trie *trie, unsigned family, const 
             /* It leaves the trie inside this node's prefix: a fork, or the new prefix itself. */
             unsigned below = bit_at(node->bits, common);
             uint32_t fork = add_node(trie, bits, common);
-            if (fork == 0) {
+            if (fork == 0)
                 return 0;
-            }
             trie->nodes[fork].child[below] = number;
             set_link(trie, parent, side, fork);
             number = fork;
             continue;
         }
-        if (node->length == length) {
+        if (node->length == length)
             return number;
-        }
         parent = number;
         side = bit_at(bits, node->length);
         number = node->child[side];
     }
     number = add_node(trie, bits, length);
-    if (number != 0) {
+    if (number != 0)
         set_link(trie, parent, side, number);
-    }
     return number;
 }
 
@@ -122,13 +116,11 @@ uint32_t rules_address_trie_add(struct rules_address_trie *trie, const struct we
     uint64_t bits[2];
     address_bits(&cidr->address, bits);
     uint32_t number = node_of(trie, cidr->address.family == 6, bits, cidr->bits);
-    if (number == 0) {
+    if (number == 0)
         return RULES_NONE;
-    }
     struct rules_address_node *node = &trie->nodes[number];
-    if (node->atom == RULES_NONE) {
+    if (node->atom == RULES_NONE)
         node->atom = (*atoms)++;
-    }
     return node->atom;
 }
 
@@ -136,21 +128,18 @@ uint32_t rules_address_trie_find(const struct rules_address_trie *trie,
                                  const struct weir_address *address,
                                  uint32_t atoms[RULES_ADDRESS_ATOMS_MAX])
 {
-    if (address->family == 0) {
+    if (address->family == 0)
         return 0;
-    }
     uint64_t bits[2];
     address_bits(address, bits);
     uint32_t count = 0, width = address->family == 6 ? 128 : 32;
     uint32_t number = trie->root[address->family == 6];
     while (number != 0) {
         const struct rules_address_node *node = &trie->nodes[number];
-        if (common_bits(node->bits, bits) < node->length) {
+        if (common_bits(node->bits, bits) < node->length)
             break;
-        }
-        if (node->atom != RULES_NONE) {
+        if (node->atom != RULES_NONE)
             atoms[count++] = node->atom;
-        }
         number = node->length < width ? node->child[bit_at(bits, node->length)] : 0;
     }
     return count;

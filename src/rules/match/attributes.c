@@ -23,9 +23,8 @@ bool rules_fixed_attributes(struct rules_loader *loader)
     for (uint32_t i = 0; i < WEIR_ATTR_FIRST_NAMED; i++) {
         const char *name = fixed_names[i];
         rules->attribute_names[i] = name;
-        if (!rules_keep_word(loader, &rules->attributes, 0, name, strlen(name), i)) {
+        if (!rules_keep_word(loader, &rules->attributes, 0, name, strlen(name), i))
             return false;
-        }
     }
     rules->attribute_count = WEIR_ATTR_FIRST_NAMED;
     return true;
@@ -73,9 +72,8 @@ static bool check_name(struct rules_loader *loader, const struct rules_node *nod
     static const char *const mistaken[] = {"ip", "client_ip", "client-ip", "clientip",
                                            "remote_addr"};
     bool client = name.size >= 7 && memcmp(name.data, "client.", 7) == 0;
-    for (size_t i = 0; i < sizeof(mistaken) / sizeof(mistaken[0]); i++) {
+    for (size_t i = 0; i < sizeof(mistaken) / sizeof(mistaken[0]); i++)
         client = client || rules_text_is(name, mistaken[i]);
-    }
     if (client) {
         rules_problem(loader, node, "unknown attribute %s; did you mean `client.ip`?", quote.text);
         return false;
@@ -111,35 +109,29 @@ int rules_intern_attribute(struct rules_loader *loader, const struct rules_node 
         bool upper = name.data[i] >= 'A' && name.data[i] <= 'Z';
         lower[i] = (char)(upper ? name.data[i] | 0x20 : name.data[i]);
     }
-    if (header && name.size <= sizeof(lower)) {
+    if (header && name.size <= sizeof(lower))
         name.data = lower;
-    }
     uint32_t known = rules_string_map_find(
         &rules->attributes, 0, rules_text_hash(name.data, name.size), name.data, name.size);
-    if (known != RULES_NONE) {
+    if (known != RULES_NONE)
         return (int)known;
-    }
     bool of_token = name.size >= 4 && memcmp(name.data, "jwt.", 4) == 0;
     int claim = -1;
-    if (of_token) {
+    if (of_token)
         claim = rules_intern_claim(loader, node, (struct weir_bytes){name.data + 4, name.size - 4});
-    }
-    if (of_token ? claim < 0 : !check_name(loader, node, name, header)) {
+    if (of_token ? claim < 0 : !check_name(loader, node, name, header))
         return -1;
-    }
     if (rules->attribute_count == WEIR_ATTRIBUTES_MAX) {
         rules_problem(loader, node, "more than %d attributes in one file", WEIR_ATTRIBUTES_MAX);
         return -1;
     }
     uint16_t number = rules->attribute_count;
     const char *kept = rules_keep_text(loader, name.data, name.size);
-    if (kept == NULL || !rules_keep_word(loader, &rules->attributes, 0, kept, name.size, number)) {
+    if (kept == NULL || !rules_keep_word(loader, &rules->attributes, 0, kept, name.size, number))
         return -1;
-    }
     rules->attribute_names[number] = kept;
-    if (of_token) {
+    if (of_token)
         rules->jwt->claim_of[number] = (uint8_t)(claim + 1);
-    }
     return rules->attribute_count++;
 }
 
@@ -149,9 +141,8 @@ int rules_read_address_name(struct rules_loader *loader, const struct rules_node
     static const char base[] = "client.ip";
     size_t at = strlen(base);
     if (name.size < at || memcmp(name.data, base, at) != 0 ||
-        (name.size > at && name.data[at] != '/')) {
+        (name.size > at && name.data[at] != '/'))
         return 0;
-    }
     uint64_t bits[2] = {128, 32};
     for (int i = 0; i < 2 && at < name.size; i++) {
         uint64_t most = bits[i];

@@ -21,18 +21,16 @@ static int add_rates(struct rules_evaluation *evaluation, const struct rules_rat
                      struct weir_check checks[WEIR_CHECKS_MAX], int count)
 {
     struct weir_check *first = &checks[count - 1];
-    if (count - 1 + rates->count > WEIR_CHECKS_MAX) {
+    if (count - 1 + rates->count > WEIR_CHECKS_MAX)
         return rules_too_many(evaluation);
-    }
     for (uint32_t i = 1; i < rates->count; i++) {
         struct weir_check *check = &checks[count++];
         *check = *first;
         check->limit = &rates->limits[i];
         rules_state_choose(check->hash, rates->states != NULL ? rates->states[i] : i);
     }
-    if (rates->states != NULL) {
+    if (rates->states != NULL)
         rules_state_choose(first->hash, rates->states[0]);
-    }
     return count;
 }
 
@@ -42,9 +40,8 @@ static const struct rules_rates *choose_rates(struct rules_evaluation *evaluatio
                                               const struct rules_rule *rule, uint32_t number,
                                               struct rules_rates *own)
 {
-    if (rule->plans == NULL && !rule->personal) {
+    if (rule->plans == NULL && !rule->personal)
         return &rule->rates;
-    }
     rules_identify(evaluation);
     if (rule->personal) {
         const struct weir_override *override =
@@ -74,15 +71,13 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
                  uint32_t number, struct weir_check checks[WEIR_CHECKS_MAX], int count)
 {
     struct rules_rates own;
-    if (count == WEIR_CHECKS_MAX) {
+    if (count == WEIR_CHECKS_MAX)
         return rules_too_many(evaluation);
-    }
     struct weir_check *check = &checks[count];
     uint64_t cost = rule->cost;
     int err = rule->price != NULL ? rules_cost_of(evaluation, rule->price, &cost) : 0;
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     check->cost = multiply(cost, evaluation->request->cost);
     check->rule = number;
     check->flags = rule->flags;
@@ -102,9 +97,8 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
         }
         return err;
     }
-    if (rule->enforce < 100 && !is_enforced(rule, check)) {
+    if (rule->enforce < 100 && !is_enforced(rule, check))
         check->flags |= WEIR_CHECK_SHADOW;
-    }
     count++;
     bool others = (rates->count > 1 || rates->states != NULL) && check->limit != NULL;
     return others ? add_rates(evaluation, rates, checks, count) : count;
@@ -131,22 +125,17 @@ static int add_loan(struct rules_evaluation *evaluation, uint32_t number, int co
     }
     if (loan.count == 0) {
         if ((lender->when & evaluation->request->resting) != 0 ||
-            rules_key_missing(evaluation, lender) != NULL) {
+            rules_key_missing(evaluation, lender) != NULL)
             return 0;
-        }
         int end = build(evaluation, lender, from->pool, loans->checks, loans->check_count);
-        if (end == WEIR_ERR_SYNTAX) {
+        if (end == WEIR_ERR_SYNTAX)
             return 0; /* a bad cost */
-        }
-        if (end >= 0 && end + count > WEIR_CHECKS_MAX) {
+        if (end >= 0 && end + count > WEIR_CHECKS_MAX)
             end = rules_too_many(evaluation);
-        }
-        if (end < 0) {
+        if (end < 0)
             return end;
-        }
-        if ((loans->checks[loan.first].flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
+        if ((loans->checks[loan.first].flags & WEIR_CHECK_ALWAYS_DENY) != 0)
             return 0;
-        }
         loan.count = (uint16_t)(end - loan.first);
         loans->check_count = (uint16_t)end;
     }
@@ -163,13 +152,11 @@ static int add_loans(struct rules_evaluation *evaluation, const struct weir_chec
         uint32_t rule = checks[i].rule;
         bool first = rule != last;
         last = rule;
-        if (!first || evaluation->rules->rules[rule].loan == NULL || checks[i].limit == NULL) {
+        if (!first || evaluation->rules->rules[rule].loan == NULL || checks[i].limit == NULL)
             continue;
-        }
         int err = add_loan(evaluation, rule, count, loans);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
     return 0;
 }
@@ -180,14 +167,12 @@ int rules_unless(const struct rules_rule *rule, const struct weir_check *checks,
         uint32_t low = 0, high = rule->unless_count;
         while (low < high) {
             uint32_t middle = low + (high - low) / 2;
-            if (rule->unless[middle] == checks[i].rule) {
+            if (rule->unless[middle] == checks[i].rule)
                 return i;
-            }
-            if (rule->unless[middle] < checks[i].rule) {
+            if (rule->unless[middle] < checks[i].rule)
                 low = middle + 1;
-            } else {
+            else
                 high = middle;
-            }
         }
     }
     return -1;
@@ -212,11 +197,9 @@ int weir_rules_checks_and_loans(const struct weir_rules *rules, const struct wei
     int err = rules_begin(&evaluation, rules, request, secret, scratch, reason);
     int found = err < 0 ? err : rules_find(&evaluation, matched);
     int count = found < 0 ? found : 0;
-    for (int i = 0; i < found && count >= 0; i++) {
-        if (rules_unless(&rules->rules[matched[i]], checks, count) < 0) {
+    for (int i = 0; i < found && count >= 0; i++)
+        if (rules_unless(&rules->rules[matched[i]], checks, count) < 0)
             count = rules_checks_build(&evaluation, matched[i], checks, count);
-        }
-    }
     if (loans != NULL) {
         loans->count = loans->check_count = 0;
         if (count >= 0 && rules->lends) {
@@ -224,9 +207,8 @@ int weir_rules_checks_and_loans(const struct weir_rules *rules, const struct wei
             count = err < 0 ? err : count;
         }
     }
-    if (identity != NULL) {
+    if (identity != NULL)
         *identity = evaluation.identity;
-    }
     /* Of a caller that is not known yet all that was found so far is in vain. */
     return evaluation.error < 0 ? evaluation.error : count;
 }

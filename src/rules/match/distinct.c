@@ -29,9 +29,8 @@ static int add(void *context, struct weir_limit *limit, const char *name)
     if (distinct->count == distinct->room) {
         uint32_t room = distinct->room == 0 ? 64 : distinct->room * 2;
         uint64_t(*hashes)[2] = realloc(distinct->hashes, room * sizeof(*hashes));
-        if (hashes == NULL) {
+        if (hashes == NULL)
             return WEIR_ERR_MEMORY;
-        }
         distinct->hashes = hashes;
         distinct->room = room;
     }
@@ -55,12 +54,10 @@ static int compare_limits(const void *a, const void *b)
 static uint32_t count(struct distinct *distinct, int (*compare)(const void *, const void *))
 {
     uint32_t different = distinct->count > 0;
-    if (distinct->count > 0) {
+    if (distinct->count > 0)
         qsort(distinct->hashes, distinct->count, sizeof(*distinct->hashes), compare);
-    }
-    for (uint32_t i = 1; i < distinct->count; i++) {
+    for (uint32_t i = 1; i < distinct->count; i++)
         different += compare(distinct->hashes[i], distinct->hashes[i - 1]) != 0;
-    }
     return different;
 }
 

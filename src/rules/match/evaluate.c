@@ -6,9 +6,8 @@
 
 static int too_large(struct rules_evaluation *evaluation, const char *what)
 {
-    if (evaluation->reason != NULL) {
+    if (evaluation->reason != NULL)
         snprintf(evaluation->reason->text, sizeof(evaluation->reason->text), "%s", what);
-    }
     return WEIR_ERR_TOO_LARGE;
 }
 
@@ -32,23 +31,19 @@ int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules *ru
         int err = weir_path_normalise(&evaluation->path, request->values[WEIR_ATTR_PATH],
                                       rules->path_options, scratch->bytes, WEIR_PATH_MAX,
                                       evaluation->reason);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
-        if (evaluation->path.data == scratch->bytes) {
+        if (evaluation->path.data == scratch->bytes)
             scratch->used += (uint32_t)evaluation->path.size;
-        }
     }
     if (request->count > WEIR_ATTR_HOST && request->values[WEIR_ATTR_HOST].data != NULL) {
         char *room = scratch->bytes + scratch->used;
         int err = weir_host_normalise(&evaluation->host, request->values[WEIR_ATTR_HOST], room,
                                       evaluation->reason);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
-        if (evaluation->host.data == room) {
+        if (evaluation->host.data == room)
             scratch->used += (uint32_t)evaluation->host.size;
-        }
     }
     return 0;
 }
@@ -73,12 +68,10 @@ struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attr
         break;
     }
     const struct rules_jwt *jwt = evaluation->rules->jwt;
-    if (__builtin_expect(jwt != NULL && jwt->claim_of[attribute] != 0, 0)) {
+    if (__builtin_expect(jwt != NULL && jwt->claim_of[attribute] != 0, 0))
         return rules_claim(evaluation, jwt->claim_of[attribute] - 1);
-    }
-    if (attribute < evaluation->request->count) {
+    if (attribute < evaluation->request->count)
         return evaluation->request->values[attribute];
-    }
     return (struct weir_bytes){NULL, 0};
 }
 
@@ -99,9 +92,8 @@ uint32_t rules_atom(struct rules_evaluation *evaluation, uint16_t attribute)
 
 void rules_path_atoms(struct rules_evaluation *evaluation)
 {
-    if (evaluation->paths_known) {
+    if (evaluation->paths_known)
         return;
-    }
     const struct rules_path_trie *paths = &evaluation->rules->paths;
     evaluation->paths_known = true;
     rules_path_trie_cut(paths, evaluation->path, &evaluation->segments);
@@ -124,11 +116,10 @@ static uint32_t place_of(const struct rules_part *part, uint32_t atom)
     uint32_t low = 0, high = part->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (part->places[middle].atom < atom) {
+        if (part->places[middle].atom < atom)
             low = middle + 1;
-        } else {
+        else
             high = middle;
-        }
     }
     return low < part->count && part->places[low].atom == atom ? part->places[low].at : UINT32_MAX;
 }
@@ -136,9 +127,8 @@ static uint32_t place_of(const struct rules_part *part, uint32_t atom)
 int rules_pattern_of(struct rules_evaluation *evaluation, const struct rules_rule *rule)
 {
     const struct rules_part *part = rule->path_part;
-    if (part == NULL) {
+    if (part == NULL)
         return -1;
-    }
     rules_path_atoms(evaluation);
     uint32_t first = UINT32_MAX;
     for (uint32_t a = 0; a < evaluation->path_count && a < RULES_PATH_ATOMS_MAX; a++) {
@@ -154,14 +144,12 @@ static bool has_atom(const struct rules_part *part, uint32_t atom)
     uint32_t low = 0, high = part->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (part->atoms[middle] == atom) {
+        if (part->atoms[middle] == atom)
             return true;
-        }
-        if (part->atoms[middle] < atom) {
+        if (part->atoms[middle] < atom)
             low = middle + 1;
-        } else {
+        else
             high = middle;
-        }
     }
     return false;
 }
@@ -169,16 +157,14 @@ static bool has_atom(const struct rules_part *part, uint32_t atom)
 static bool values_hold(struct rules_evaluation *evaluation, const struct rules_part *part)
 {
     uint32_t atom = rules_atom(evaluation, part->attribute);
-    if (!part->globs) {
+    if (!part->globs)
         return atom != RULES_NONE && has_atom(part, atom);
-    }
     struct weir_bytes value = rules_value(evaluation, part->attribute);
     for (uint32_t i = 0; value.data != NULL && i < part->count; i++) {
         bool holds = part->atoms[i] == RULES_NONE ? weir_glob_match(part->values[i], value)
                                                   : part->atoms[i] == atom;
-        if (holds) {
+        if (holds)
             return true;
-        }
     }
     return false;
 }
@@ -187,15 +173,12 @@ static bool capture_holds(struct rules_evaluation *evaluation, const struct rule
                           const struct rules_part *part)
 {
     int pattern = rules_pattern_of(evaluation, rule);
-    if (pattern < 0 || part->segments[pattern] < 0) {
+    if (pattern < 0 || part->segments[pattern] < 0)
         return false;
-    }
     struct weir_bytes value = evaluation->segments.text[part->segments[pattern]];
-    for (uint32_t i = 0; i < part->count; i++) {
-        if (weir_glob_match(part->values[i], value)) {
+    for (uint32_t i = 0; i < part->count; i++)
+        if (weir_glob_match(part->values[i], value))
             return true;
-        }
-    }
     return false;
 }
 
@@ -207,11 +190,9 @@ bool rules_part_holds(struct rules_evaluation *evaluation, const struct rules_ru
         return rules_pattern_of(evaluation, rule) >= 0;
     case RULES_PART_ADDRESS:
         rules_address_atoms(evaluation);
-        for (uint32_t i = 0; i < evaluation->address_count; i++) {
-            if (has_atom(part, evaluation->address_atoms[i])) {
+        for (uint32_t i = 0; i < evaluation->address_count; i++)
+            if (has_atom(part, evaluation->address_atoms[i]))
                 return true;
-            }
-        }
         return false;
     case RULES_PART_CAPTURE:
         return capture_holds(evaluation, rule, part);
@@ -231,23 +212,17 @@ struct search {
 static void consider(struct search *search, uint32_t number)
 {
     uint32_t at = search->count;
-    while (at > 0 && search->matched[at - 1] >= number) {
-        if (search->matched[--at] == number) {
+    while (at > 0 && search->matched[at - 1] >= number)
+        if (search->matched[--at] == number)
             return;
-        }
-    }
     const struct rules_rule *rule = &search->evaluation->rules->rules[number];
-    if ((rule->when & search->evaluation->request->resting) != 0) {
+    if ((rule->when & search->evaluation->request->resting) != 0)
         return;
-    }
-    for (uint32_t i = 0; i < rule->part_count; i++) {
-        if (!rules_part_holds(search->evaluation, rule, &rule->parts[i])) {
+    for (uint32_t i = 0; i < rule->part_count; i++)
+        if (!rules_part_holds(search->evaluation, rule, &rule->parts[i]))
             return;
-        }
-    }
-    if (rules_key_missing(search->evaluation, rule) != NULL) {
+    if (rules_key_missing(search->evaluation, rule) != NULL)
         return;
-    }
     if (search->count == RULES_MATCHED_MAX) {
         search->full = true;
         return;
@@ -264,9 +239,8 @@ static void follow(struct search *search, uint32_t node, const uint32_t *atoms, 
 {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t child = rules_pairs_find(&search->evaluation->rules->index.edges, node, atoms[i]);
-        if (child != RULES_NONE) {
+        if (child != RULES_NONE)
             visit(search, child);
-        }
     }
 }
 
@@ -276,9 +250,8 @@ static void visit(struct search *search, uint32_t number)
     struct rules_evaluation *evaluation = search->evaluation;
     const struct rules_index *index = &evaluation->rules->index;
     const struct rules_index_node *node = &index->nodes[number];
-    for (uint32_t i = 0; i < node->posting_count; i++) {
+    for (uint32_t i = 0; i < node->posting_count; i++)
         consider(search, index->postings[node->posting + i]);
-    }
     for (uint32_t i = 0; i < node->dimension_count; i++) {
         uint16_t attribute = index->dimensions[node->dimension + i];
         if (attribute == WEIR_ATTR_PATH) {
@@ -299,9 +272,8 @@ int rules_find(struct rules_evaluation *evaluation, uint32_t matched[RULES_MATCH
     struct search search = {evaluation, matched, 0, false};
     if (evaluation->rules->paths.count > 0) {
         rules_path_atoms(evaluation);
-        if (evaluation->path_count > RULES_PATH_ATOMS_MAX) {
+        if (evaluation->path_count > RULES_PATH_ATOMS_MAX)
             return too_large(evaluation, "path: in more than 1024 patterns");
-        }
     }
     visit(&search, 0);
     return search.full ? rules_too_many(evaluation) : (int)search.count;

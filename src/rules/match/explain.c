@@ -76,18 +76,16 @@ int weir_rules_explain(const struct weir_rules *rules, const struct weir_request
     struct weir_bytes client = {NULL, 0};
     if (err == 0) {
         client = client_text(&evaluation);
-        if (rules->jwt != NULL) {
+        if (rules->jwt != NULL)
             rules_claims_keep(&evaluation);
-        }
     }
     for (uint32_t i = 0; err == 0 && i < rules->rule_count; i++) {
         struct weir_explanation *explanation = &explanations[i];
         const struct rules_rule *rule = &rules->rules[i];
         memset(explanation, 0, sizeof(*explanation));
         explanation->check = -1;
-        if (explain_rule(&evaluation, rule, client, explanation)) {
+        if (explain_rule(&evaluation, rule, client, explanation))
             continue;
-        }
         int before = rules_unless(rule, checks, count);
         if (before >= 0) {
             explanation->why = WEIR_WHY_UNLESS;
@@ -102,9 +100,8 @@ int weir_rules_explain(const struct weir_rules *rules, const struct weir_request
             rules_override_of(evaluation.overrides, evaluation.override_count, i) != NULL;
         err = count < 0 ? count : 0;
     }
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     if (identity != NULL) {
         rules_identify(&evaluation);
         *identity = evaluation.identity;
@@ -143,9 +140,8 @@ size_t weir_explanation_text(const struct weir_rules *rules,
     default:
         break;
     }
-    if (explanation->found.data == NULL) {
+    if (explanation->found.data == NULL)
         return print(text, "%s is missing; wanted %s", explanation->attribute, explanation->wanted);
-    }
     if (explanation->secret) {
         char secret[RULES_SECRET_TEXT];
         rules_secret_text(explanation->found, false, secret);

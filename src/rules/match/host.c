@@ -7,9 +7,8 @@
 
 static int refuse(struct weir_reason *reason, int err, const char *what)
 {
-    if (reason != NULL) {
+    if (reason != NULL)
         snprintf(reason->text, sizeof(reason->text), "host: %s", what);
-    }
     return err;
 }
 
@@ -26,11 +25,9 @@ static const char classes[256 + 1] = "22222222222222222222222222222222"
 
 static bool is_port(const char *text, size_t size)
 {
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] < '0' || text[i] > '9') {
+    for (size_t i = 0; i < size; i++)
+        if (text[i] < '0' || text[i] > '9')
             return false;
-        }
-    }
     return true;
 }
 
@@ -39,32 +36,27 @@ static int literal_normalise(struct weir_bytes *host, struct weir_bytes raw, cha
                              struct weir_reason *reason)
 {
     const char *close = memchr(raw.data, ']', raw.size);
-    if (close == NULL) {
+    if (close == NULL)
         return refuse(reason, WEIR_ERR_SYNTAX, "a [ without its ]");
-    }
     size_t inner = (size_t)(close - raw.data) - 1;
     const char *rest = close + 1;
     size_t rest_size = raw.size - inner - 2;
-    if (rest_size > 0 && (rest[0] != ':' || !is_port(rest + 1, rest_size - 1))) {
+    if (rest_size > 0 && (rest[0] != ':' || !is_port(rest + 1, rest_size - 1)))
         return refuse(reason, WEIR_ERR_SYNTAX, "something other than a port behind ]");
-    }
     struct weir_address address;
     bool v6 = memchr(raw.data + 1, ':', inner) != NULL;
-    if (!v6 || weir_address_parse(&address, raw.data + 1, inner) < 0) {
+    if (!v6 || weir_address_parse(&address, raw.data + 1, inner) < 0)
         return refuse(reason, WEIR_ERR_SYNTAX, "no IPv6 address in the brackets");
-    }
     char text[WEIR_ADDRESS_TEXT_MAX];
     size_t size = weir_address_format(&address, text);
     bool brackets = address.family == 6;
     size_t used = 0;
-    if (brackets) {
+    if (brackets)
         out[used++] = '[';
-    }
     memcpy(out + used, text, size);
     used += size;
-    if (brackets) {
+    if (brackets)
         out[used++] = ']';
-    }
     *host = (struct weir_bytes){out, used};
     return 0;
 }
@@ -72,27 +64,21 @@ static int literal_normalise(struct weir_bytes *host, struct weir_bytes raw, cha
 int weir_host_normalise(struct weir_bytes *host, struct weir_bytes raw, char *out,
                         struct weir_reason *reason)
 {
-    if (raw.size > 0 && raw.data[0] == '[') {
+    if (raw.size > 0 && raw.data[0] == '[')
         return literal_normalise(host, raw, out, reason);
-    }
     size_t size = 0;
     unsigned seen = 0; /* classes, as bits */
-    for (; size < raw.size && raw.data[size] != ':'; size++) {
+    for (; size < raw.size && raw.data[size] != ':'; size++)
         seen |= (unsigned)classes[(unsigned char)raw.data[size]];
-    }
     bool upper = (seen & 1) != 0;
-    if ((seen & 2) != 0) {
+    if ((seen & 2) != 0)
         return refuse(reason, WEIR_ERR_SYNTAX, "a character that no host name has");
-    }
-    if (size < raw.size && !is_port(raw.data + size + 1, raw.size - size - 1)) {
+    if (size < raw.size && !is_port(raw.data + size + 1, raw.size - size - 1))
         return refuse(reason, WEIR_ERR_SYNTAX, "no number behind the colon");
-    }
-    if (size > 0 && raw.data[size - 1] == '.') {
+    if (size > 0 && raw.data[size - 1] == '.')
         size--;
-    }
-    if (size > WEIR_HOST_MAX) {
+    if (size > WEIR_HOST_MAX)
         return refuse(reason, WEIR_ERR_TOO_LARGE, "longer than 255 bytes");
-    }
     *host = (struct weir_bytes){raw.data != NULL ? raw.data : "", size};
     if (upper) {
         for (size_t i = 0; i < size; i++) {

@@ -23,14 +23,12 @@ struct build {
 /* Makes room for one more element of an array that doubles. */
 static bool grow(void **array, uint32_t count, uint32_t *room, size_t size)
 {
-    if (count < *room) {
+    if (count < *room)
         return true;
-    }
     uint32_t more = *room == 0 ? 16 : *room * 2;
     void *grown = realloc(*array, more * size);
-    if (grown == NULL) {
+    if (grown == NULL)
         return false;
-    }
     *array = grown;
     *room = more;
     return true;
@@ -39,9 +37,8 @@ static bool grow(void **array, uint32_t count, uint32_t *room, size_t size)
 static uint32_t add_node(struct rules_index *index)
 {
     void *nodes = index->nodes;
-    if (!grow(&nodes, index->node_count, &index->node_room, sizeof(*index->nodes))) {
+    if (!grow(&nodes, index->node_count, &index->node_room, sizeof(*index->nodes)))
         return RULES_NONE;
-    }
     index->nodes = nodes;
     memset(&index->nodes[index->node_count], 0, sizeof(*index->nodes));
     return index->node_count++;
@@ -50,9 +47,8 @@ static uint32_t add_node(struct rules_index *index)
 static bool add_posting(struct rules_index *index, uint32_t rule)
 {
     void *postings = index->postings;
-    if (!grow(&postings, index->posting_count, &index->posting_room, sizeof(uint32_t))) {
+    if (!grow(&postings, index->posting_count, &index->posting_room, sizeof(uint32_t)))
         return false;
-    }
     index->postings = postings;
     index->postings[index->posting_count++] = rule;
     return true;
@@ -61,15 +57,12 @@ static bool add_posting(struct rules_index *index, uint32_t rule)
 static bool add_dimension(struct rules_index *index, uint32_t node, uint16_t attribute)
 {
     struct rules_index_node *at = &index->nodes[node];
-    for (uint32_t i = 0; i < at->dimension_count; i++) {
-        if (index->dimensions[at->dimension + i] == attribute) {
+    for (uint32_t i = 0; i < at->dimension_count; i++)
+        if (index->dimensions[at->dimension + i] == attribute)
             return true;
-        }
-    }
     void *dimensions = index->dimensions;
-    if (!grow(&dimensions, index->dimension_count, &index->dimension_room, sizeof(uint16_t))) {
+    if (!grow(&dimensions, index->dimension_count, &index->dimension_room, sizeof(uint16_t)))
         return false;
-    }
     index->dimensions = dimensions;
     index->dimensions[index->dimension_count++] = attribute;
     at->dimension_count++;
@@ -87,9 +80,8 @@ static void count_atoms(struct build *build, const struct entry *entries, uint32
         const struct rules_rule *rule = &build->rules->rules[entries[i].rule];
         for (uint32_t p = 0; p < rule->part_count; p++) {
             const struct rules_part *part = &rule->parts[p];
-            for (uint32_t a = 0; usable(part) && a < part->count; a++) {
+            for (uint32_t a = 0; usable(part) && a < part->count; a++)
                 build->shared[part->atoms[a]] = add ? build->shared[part->atoms[a]] + 1 : 0;
-            }
         }
     }
 }
@@ -102,17 +94,15 @@ static const struct rules_part *best_part(const struct build *build, const struc
     uint64_t least = UINT64_MAX;
     for (uint32_t p = 0; p < rule->part_count; p++) {
         const struct rules_part *part = &rule->parts[p];
-        if (!usable(part) || (entry->used >> p & 1) != 0) {
+        if (!usable(part) || (entry->used >> p & 1) != 0)
             continue;
-        }
         uint64_t others = 0;
         for (uint32_t a = 0; a < part->count; a++) {
             uint32_t shared = build->shared[part->atoms[a]];
             others = shared > others ? shared : others;
         }
-        if (rules_about_caller(part->attribute)) {
+        if (rules_about_caller(part->attribute))
             others += UINT64_C(1) << 32;
-        }
         if (others < least) {
             least = others;
             best = part;
@@ -124,9 +114,8 @@ static const struct rules_part *best_part(const struct build *build, const struc
 static int compare_entries(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
-    if (x->atom != y->atom) {
+    if (x->atom != y->atom)
         return x->atom < y->atom ? -1 : 1;
-    }
     return x->rule < y->rule ? -1 : x->rule > y->rule;
 }
 
@@ -142,26 +131,22 @@ static uint32_t divide(struct build *build, uint32_t node, const struct entry *e
     for (uint32_t i = 0; i < count; i++) {
         const struct rules_part *part = NULL;
         bool may_divide = node == 0 || build->entries < build->entries_max;
-        if (count > RULES_POSTINGS_MAX && may_divide) {
+        if (count > RULES_POSTINGS_MAX && may_divide)
             part = best_part(build, &entries[i]);
-        }
         if (part == NULL) {
-            if (!add_posting(index, entries[i].rule)) {
+            if (!add_posting(index, entries[i].rule))
                 return RULES_NONE;
-            }
             index->nodes[node].posting_count++;
             continue;
         }
         uint32_t bit = UINT32_C(1) << (part - build->rules->rules[entries[i].rule].parts);
         build->entries += part->count;
-        if (!add_dimension(index, node, part->attribute)) {
+        if (!add_dimension(index, node, part->attribute))
             return RULES_NONE;
-        }
         for (uint32_t a = 0; a < part->count; a++) {
             void *array = *below;
-            if (!grow(&array, used, &room, sizeof(struct entry))) {
+            if (!grow(&array, used, &room, sizeof(struct entry)))
                 return RULES_NONE;
-            }
             *below = array;
             (*below)[used++] =
                 (struct entry){part->atoms[a], entries[i].rule, entries[i].used | bit};
@@ -181,14 +166,12 @@ static int build_node(struct build *build, uint32_t node, const struct entry *en
     uint32_t used = divide(build, node, entries, count, &below);
     count_atoms(build, entries, count, false);
     int err = used == RULES_NONE ? WEIR_ERR_MEMORY : 0;
-    if (err == 0 && used > 0) {
+    if (err == 0 && used > 0)
         qsort(below, used, sizeof(*below), compare_entries);
-    }
     for (uint32_t i = 0; err == 0 && i < used;) {
         uint32_t end = i + 1;
-        while (end < used && below[end].atom == below[i].atom) {
+        while (end < used && below[end].atom == below[i].atom)
             end++;
-        }
         uint32_t child = add_node(index);
         if (child == RULES_NONE || !rules_pairs_add(&index->edges, node, below[i].atom, child)) {
             err = WEIR_ERR_MEMORY;
@@ -209,9 +192,8 @@ int rules_index_build(struct weir_rules *rules)
     struct entry *entries = calloc((size_t)count + 1, sizeof(*entries));
     int err = WEIR_ERR_MEMORY;
     if (build.shared != NULL && entries != NULL && add_node(&rules->index) != RULES_NONE) {
-        for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t i = 0; i < count; i++)
             entries[i].rule = i;
-        }
         err = build_node(&build, 0, entries, count);
     }
     free(build.shared);

@@ -91,18 +91,15 @@ static bool begins(struct weir_bytes value, const char *with, size_t size)
 static void text_put_value(struct writer *writer, struct weir_bytes value)
 {
     const char *at = value.data, *end = value.data + value.size;
-    if (begins(value, "ip:", 3) || begins(value, "sha256:", 7) || begins(value, "-", 1)) {
+    if (begins(value, "ip:", 3) || begins(value, "sha256:", 7) || begins(value, "-", 1))
         text_put_encoded(writer, (unsigned char)*at++);
-    }
     while (at < end && writer->text_end < writer->text_limit) {
         char *out = writer->text_end;
-        while (at < end && out < writer->text_limit && shown_plainly((unsigned char)*at)) {
+        while (at < end && out < writer->text_limit && shown_plainly((unsigned char)*at))
             *out++ = *at++;
-        }
         writer->text_end = out;
-        if (at < end && out < writer->text_limit) {
+        if (at < end && out < writer->text_limit)
             text_put_encoded(writer, (unsigned char)*at++);
-        }
     }
 }
 
@@ -128,12 +125,10 @@ static void text_put_address(struct writer *writer, const struct weir_address *a
     if (bits < (address->family == 6 ? 128 : 32)) {
         char length[4] = {'/'};
         size_t used = 1;
-        if (bits >= 100) {
+        if (bits >= 100)
             length[used++] = '1';
-        }
-        if (bits >= 10) {
+        if (bits >= 10)
             length[used++] = (char)('0' + bits / 10 % 10);
-        }
         length[used++] = (char)('0' + bits % 10);
         text_put(writer, length, used);
     }
@@ -203,38 +198,33 @@ bool rules_key_present(struct rules_evaluation *evaluation, const struct rules_r
                        const struct rules_key_part *part, struct weir_bytes *value)
 {
     struct weir_bytes found = {NULL, 0};
-    if (part->source == RULES_FROM_ADDRESS) {
+    if (part->source == RULES_FROM_ADDRESS)
         return evaluation->request->client.family != 0;
-    }
     if (part->source == RULES_FROM_CAPTURE) {
         int pattern = rules_pattern_of(evaluation, rule);
-        if (pattern >= 0 && part->segments[pattern] >= 0) {
+        if (pattern >= 0 && part->segments[pattern] >= 0)
             found = evaluation->segments.text[part->segments[pattern]];
-        }
     } else if (part->source == RULES_FROM_LITERAL) {
         found = part->literal;
     } else {
         found = rules_value(evaluation, part->attribute);
     }
-    if (value != NULL) {
+    if (value != NULL)
         *value = found;
-    }
     return found.data != NULL;
 }
 
 const struct rules_key_part *rules_key_missing(struct rules_evaluation *evaluation,
                                                const struct rules_rule *rule)
 {
-    if (rule->missing == RULES_SHARED || rule->missing == RULES_DENY) {
+    if (rule->missing == RULES_SHARED || rule->missing == RULES_DENY)
         return NULL;
-    }
     for (uint32_t i = 0; i < rule->key_count; i++) {
         bool there = rules_key_present(evaluation, rule, &rule->key[i], NULL) ||
                      (rule->missing == RULES_INSTEAD &&
                       rules_key_present(evaluation, rule, &rule->instead, NULL));
-        if (!there) {
+        if (!there)
             return &rule->key[i];
-        }
     }
     return NULL;
 }
@@ -293,9 +283,8 @@ static void cut_text(const struct rules_evaluation *evaluation, struct writer *w
         (void)weir_hex_write(end, digest, 16);
         return;
     }
-    for (unsigned i = 0; i < 32; i++) {
+    for (unsigned i = 0; i < 32; i++)
         *end++ = weir_hex_digit(hash[i / 16] >> (4 * (i % 16)));
-    }
 }
 
 static uint64_t make_tag(const struct rules_rule *rule, const struct writer *writer)
@@ -317,39 +306,33 @@ int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule
 {
     struct weir_scratch *scratch = evaluation->scratch;
     struct writer writer;
-    if (sizeof(scratch->bytes) - scratch->used < KEY_TEXT_MAX) {
+    if (sizeof(scratch->bytes) - scratch->used < KEY_TEXT_MAX)
         return WEIR_ERR_TOO_LARGE;
-    }
     char *text = scratch->bytes + scratch->used;
     /* Taken before it is written: who the caller is may be found only now, and is kept behind. */
     uint32_t taken = scratch->used += KEY_TEXT_MAX;
     writer.text_end = text;
     writer.text_limit = text + KEY_TEXT_MAX;
-    if (rule->prefix_size <= RULES_PREFIX_STEP) {
+    if (rule->prefix_size <= RULES_PREFIX_STEP)
         memcpy(writer.tuple, rule->prefix, RULES_PREFIX_STEP);
-    } else {
+    else
         memcpy(writer.tuple, rule->prefix, RULES_PREFIX_MAX);
-    }
     writer.tuple_end = writer.tuple + rule->prefix_size;
     for (uint32_t i = 0; i < rule->key_count; i++) {
-        if (i > 0) {
+        if (i > 0)
             text_put(&writer, ",", 1);
-        }
         writer.begins[i] = (uint16_t)tuple_size(&writer);
         bool there = put_part(evaluation, rule, &rule->key[i], &writer);
-        if (!there && rule->missing == RULES_DENY) {
+        if (!there && rule->missing == RULES_DENY)
             check->flags |= WEIR_CHECK_ALWAYS_DENY;
-        }
     }
     writer.begins[rule->key_count] = (uint16_t)tuple_size(&writer);
     weir_siphash128(evaluation->secret, writer.tuple, tuple_size(&writer), check->hash);
     check->tag = rule->tag_count > 0 ? make_tag(rule, &writer) : 0;
-    if (writer.text_end == writer.text_limit) {
+    if (writer.text_end == writer.text_limit)
         cut_text(evaluation, &writer, check->hash);
-    }
     check->key = (struct weir_bytes){text, (size_t)(writer.text_end - text)};
-    if (scratch->used == taken) {
+    if (scratch->used == taken)
         scratch->used -= KEY_TEXT_MAX - (uint32_t)check->key.size;
-    }
     return 0;
 }

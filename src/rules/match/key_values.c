@@ -26,15 +26,13 @@ static int part_read(struct rules_evaluation *evaluation, struct weir_request *r
     const struct rules_jwt *jwt = evaluation->rules->jwt;
     struct weir_cidr cidr;
     if (part->source == RULES_FROM_ADDRESS) {
-        if (address_read(value, &cidr) < 0) {
+        if (address_read(value, &cidr) < 0)
             return refuse(reason, WEIR_ERR_SYNTAX, "not an address: ", part->name);
-        }
         request->client = cidr.address;
     } else if (part->source == RULES_FROM_CAPTURE) {
         int pattern = rules_pattern_of(evaluation, rule);
-        if (pattern >= 0) {
+        if (pattern >= 0)
             evaluation->segments.text[part->segments[pattern]] = value;
-        }
     } else if (part->attribute == WEIR_ATTR_USER) {
         evaluation->identity.user = value;
         if (value.size > 3 && memcmp(value.data, "ip:", 3) == 0 &&
@@ -67,9 +65,8 @@ static int plan_read(struct rules_evaluation *evaluation, const struct weir_key_
     struct weir_bytes plan = values->plan.data ? values->plan : evaluation->identity.plan;
     evaluation->caller_known = true;
     evaluation->plan = rules->default_plan;
-    if (plan.data == NULL) {
+    if (plan.data == NULL)
         return 0;
-    }
     uint32_t number = rules_plan_find(rules, plan);
     if (number != RULES_NONE) {
         evaluation->plan = number;
@@ -91,15 +88,13 @@ static int values_read(struct rules_evaluation *evaluation, struct weir_request 
     for (uint32_t i = 0; i < rule->key_count; i++) {
         const struct rules_key_part *part = &rule->key[i];
         if (values->values[i].data == NULL) {
-            if (rule->missing != RULES_SHARED) {
+            if (rule->missing != RULES_SHARED)
                 return refuse(reason, WEIR_ERR_RANGE, "no state without ", part->name);
-            }
             continue;
         }
         int err = part_read(evaluation, request, rule, part, values->values[i], reason);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
     }
     return plan_read(evaluation, values, reason);
 }
@@ -111,9 +106,8 @@ static bool captures(const struct rules_rule *rule, uint32_t pattern,
     for (uint32_t i = 0; i < rule->key_count; i++) {
         const struct rules_key_part *part = &rule->key[i];
         if (part->source == RULES_FROM_CAPTURE && values->values[i].data != NULL &&
-            part->segments[pattern] < 0) {
+            part->segments[pattern] < 0)
             return false;
-        }
     }
     return true;
 }
@@ -125,9 +119,8 @@ static int path_choose(struct rules_evaluation *evaluation, const struct rules_r
 {
     evaluation->paths_known = true;
     memset(&evaluation->segments, 0, sizeof(evaluation->segments));
-    if (rule->path_part == NULL) {
+    if (rule->path_part == NULL)
         return 0;
-    }
     for (uint32_t p = 0; p < rule->path_part->count; p++) {
         if (captures(rule, p, values)) {
             evaluation->path_count = 1;
@@ -154,17 +147,14 @@ int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
         return WEIR_ERR_RANGE;
     }
     int err = rules_begin(&evaluation, rules, &request, secret, scratch, reason);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     err = path_choose(&evaluation, rule, values, reason);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     err = values_read(&evaluation, &request, rule, values, reason);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     struct weir_bytes user = values->user.data != NULL ? values->user : evaluation.identity.user;
     if (rule->own_count > 0 && user.data != NULL) {
         evaluation.overrides = rules_keys_override(&rules->keys, user, index);

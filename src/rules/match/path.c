@@ -25,9 +25,8 @@ static char class_of(char byte)
 
 static int refuse(struct weir_reason *reason, int err, const char *field, const char *what)
 {
-    if (reason != NULL) {
+    if (reason != NULL)
         snprintf(reason->text, sizeof(reason->text), "%s: %s", field, what);
-    }
     return err;
 }
 
@@ -47,17 +46,14 @@ static struct weir_bytes cut_authority(struct weir_bytes raw)
     size_t at = 0;
     while (at < raw.size &&
            (is_letter(raw.data[at]) || (at > 0 && (is_digit(raw.data[at]) || raw.data[at] == '+' ||
-                                                   raw.data[at] == '-' || raw.data[at] == '.')))) {
+                                                   raw.data[at] == '-' || raw.data[at] == '.'))))
         at++;
-    }
     struct weir_bytes rest = {NULL, 0};
-    if (at == 0 || raw.size - at < 3 || memcmp(raw.data + at, "://", 3) != 0) {
+    if (at == 0 || raw.size - at < 3 || memcmp(raw.data + at, "://", 3) != 0)
         return rest;
-    }
     at += 3;
-    while (at < raw.size && raw.data[at] != '/' && raw.data[at] != '?' && raw.data[at] != '#') {
+    while (at < raw.size && raw.data[at] != '/' && raw.data[at] != '?' && raw.data[at] != '#')
         at++;
-    }
     rest.data = raw.data + at;
     rest.size = raw.size - at;
     return rest;
@@ -76,11 +72,9 @@ static bool is_upper(char byte)
 
 static bool has_upper(const char *text, size_t size)
 {
-    for (size_t i = 0; i < size; i++) {
-        if (is_upper(text[i])) {
+    for (size_t i = 0; i < size; i++)
+        if (is_upper(text[i]))
             return true;
-        }
-    }
     return false;
 }
 
@@ -92,14 +86,12 @@ static size_t normal_size(struct weir_bytes raw, unsigned options)
     size_t at = 0;
     for (; at < raw.size; at++) {
         char class = class_of(raw.data[at]);
-        if (class == '?') {
+        if (class == '?')
             break;
-        }
         bool changes =
             class != 'p' && (class == '.' || class == '/' ? before == '/' : !keeps(class, options));
-        if (changes) {
+        if (changes)
             return SIZE_MAX;
-        }
         before = class;
     }
     return (options & WEIR_PATH_FOLD_CASE) != 0 && has_upper(raw.data, at) ? SIZE_MAX : at;
@@ -115,9 +107,8 @@ struct path_writer {
 
 static bool put(struct path_writer *writer, char byte)
 {
-    if (writer->size == writer->room) {
+    if (writer->size == writer->room)
         return false;
-    }
     writer->out[writer->size++] = byte;
     return true;
 }
@@ -144,9 +135,8 @@ static int end_segment(struct path_writer *writer, bool slash, struct weir_reaso
         writer->size = writer->segment;
         if (writer->size > 1) {
             writer->size--;
-            while (writer->out[writer->size - 1] != '/') {
+            while (writer->out[writer->size - 1] != '/')
                 writer->size--;
-            }
         }
     } else if (size > 0 && slash && !put(writer, '/')) {
         return refuse(reason, WEIR_ERR_TOO_LARGE, "path", "too long");
@@ -168,9 +158,8 @@ static int put_next(struct path_writer *writer, struct weir_bytes raw, size_t *a
     if (class == '%') {
         int high = raw.size - *at >= 2 ? weir_hex_value(raw.data[*at]) : -1;
         int low = high >= 0 ? weir_hex_value(raw.data[*at + 1]) : -1;
-        if (low < 0) {
+        if (low < 0)
             return refuse(reason, WEIR_ERR_SYNTAX, "path", "a % without two hexadecimal digits");
-        }
         *at += 2;
         byte = (char)(high << 4 | low);
         bool unreserved =
@@ -178,12 +167,10 @@ static int put_next(struct path_writer *writer, struct weir_bytes raw, size_t *a
         bool parameters = byte == ';' && (writer->options & WEIR_PATH_KEEP_PARAMETERS) == 0;
         class = byte == '\0' ? '0' : unreserved ? 'p' : parameters ? ';' : 'e';
     }
-    if (class == '0') {
+    if (class == '0')
         return refuse(reason, WEIR_ERR_SYNTAX, "path", "a NUL byte");
-    }
-    if (class == '/') {
+    if (class == '/')
         return end_segment(writer, true, reason);
-    }
     if (class == ';' && !keeps(class, writer->options)) {
         writer->cut = true;
     } else if (!writer->cut && class == 'e') {
@@ -207,20 +194,16 @@ static int rewrite(struct weir_bytes *path, struct weir_bytes raw, unsigned opti
                    size_t room, struct weir_reason *reason)
 {
     struct path_writer writer = {.out = out, .room = room, .options = options};
-    if (!put(&writer, '/')) {
+    if (!put(&writer, '/'))
         return refuse(reason, WEIR_ERR_TOO_LARGE, "path", "too long");
-    }
     writer.segment = 1;
     int err = 0;
-    for (size_t at = 1; at < raw.size && class_of(raw.data[at]) != '?' && err == 0;) {
+    for (size_t at = 1; at < raw.size && class_of(raw.data[at]) != '?' && err == 0;)
         err = put_next(&writer, raw, &at, reason);
-    }
-    if (err == 0) {
+    if (err == 0)
         err = end_segment(&writer, false, reason);
-    }
-    if (err == 0) {
+    if (err == 0)
         *path = finish(out, writer.size, options);
-    }
     return err;
 }
 
@@ -234,9 +217,8 @@ int weir_path_normalise(struct weir_bytes *path, struct weir_bytes raw, unsigned
             return 0;
         }
         raw = cut_authority(raw);
-        if (raw.data == NULL) {
+        if (raw.data == NULL)
             return refuse(reason, WEIR_ERR_SYNTAX, "path", "does not begin with /");
-        }
     }
     if (raw.size == 0 || raw.data[0] != '/') {
         *path = (struct weir_bytes){root, 1};
@@ -269,8 +251,7 @@ bool weir_glob_match(struct weir_bytes glob, struct weir_bytes text)
             return false;
         }
     }
-    while (g < glob.size && glob.data[g] == '*') {
+    while (g < glob.size && glob.data[g] == '*')
         g++;
-    }
     return g == glob.size;
 }

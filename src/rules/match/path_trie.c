@@ -9,9 +9,8 @@ static uint32_t add_node(struct rules_path_trie *trie)
     if (trie->count == trie->room) {
         uint32_t room = trie->room == 0 ? 16 : trie->room * 2;
         struct rules_path_node *nodes = realloc(trie->nodes, room * sizeof(*nodes));
-        if (nodes == NULL) {
+        if (nodes == NULL)
             return RULES_NONE;
-        }
         trie->nodes = nodes;
         trie->room = room;
     }
@@ -29,45 +28,37 @@ static uint32_t child_of(struct rules_path_trie *trie, uint32_t node,
         any ? trie->nodes[node].any
             : rules_string_map_find(&trie->literals, node, rules_text_hash(text->data, text->size),
                                     text->data, text->size);
-    if (child != RULES_NONE) {
+    if (child != RULES_NONE)
         return child;
-    }
     child = add_node(trie);
-    if (child == RULES_NONE) {
+    if (child == RULES_NONE)
         return RULES_NONE;
-    }
-    if (any) {
+    if (any)
         trie->nodes[node].any = child;
-    } else if (!rules_string_map_add(&trie->literals, node, text->data, text->size, child)) {
+    else if (!rules_string_map_add(&trie->literals, node, text->data, text->size, child))
         return RULES_NONE;
-    }
     return child;
 }
 
 uint32_t rules_path_trie_add(struct rules_path_trie *trie, const struct weir_path_pattern *pattern,
                              uint32_t *atoms)
 {
-    if (trie->count == 0 && add_node(trie) == RULES_NONE) {
+    if (trie->count == 0 && add_node(trie) == RULES_NONE)
         return RULES_NONE;
-    }
     uint32_t node = 0;
     bool rest = false;
     for (uint8_t i = 0; i < pattern->count && node != RULES_NONE; i++) {
         rest = pattern->segments[i].kind == WEIR_SEGMENT_REST;
-        if (!rest) {
+        if (!rest)
             node = child_of(trie, node, &pattern->segments[i]);
-        }
     }
-    if (node == RULES_NONE) {
+    if (node == RULES_NONE)
         return RULES_NONE;
-    }
-    if (pattern->count > trie->depth) {
+    if (pattern->count > trie->depth)
         trie->depth = pattern->count;
-    }
     uint32_t *atom = rest ? &trie->nodes[node].rest : &trie->nodes[node].end;
-    if (*atom == RULES_NONE) {
+    if (*atom == RULES_NONE)
         *atom = (*atoms)++;
-    }
     return *atom;
 }
 
@@ -75,9 +66,8 @@ void rules_path_trie_cut(const struct rules_path_trie *trie, struct weir_bytes p
                          struct rules_path_segments *segments)
 {
     segments->count = 0;
-    if (path.size == 0 || path.data[0] != '/') {
+    if (path.size == 0 || path.data[0] != '/')
         return;
-    }
     const char *at = path.data, *end = path.data + path.size;
     while (at < end) {
         if (segments->count == trie->depth) {
@@ -85,9 +75,8 @@ void rules_path_trie_cut(const struct rules_path_trie *trie, struct weir_bytes p
             return;
         }
         const char *text = ++at;
-        while (at < end && *at != '/') {
+        while (at < end && *at != '/')
             at++;
-        }
         size_t size = (size_t)(at - text);
         segments->text[segments->count] = (struct weir_bytes){text, size};
         segments->hash[segments->count] = rules_text_hash(text, size);
@@ -105,9 +94,8 @@ struct walk {
 static void found(struct walk *walk, uint32_t atom)
 {
     if (atom != RULES_NONE && walk->count <= walk->room) {
-        if (walk->count < walk->room) {
+        if (walk->count < walk->room)
             walk->atoms[walk->count] = atom;
-        }
         walk->count++;
     }
 }
@@ -122,18 +110,15 @@ static void walk_node(struct walk *walk, uint32_t number, uint32_t at)
         found(walk, node->end);
         return;
     }
-    if (at == walk->trie->depth) {
+    if (at == walk->trie->depth)
         return;
-    }
     const struct weir_bytes *text = &segments->text[at];
-    if (node->any != RULES_NONE && text->size > 0) {
+    if (node->any != RULES_NONE && text->size > 0)
         walk_node(walk, node->any, at + 1);
-    }
     uint32_t child = rules_string_map_find(&walk->trie->literals, number, segments->hash[at],
                                            text->data, text->size);
-    if (child != RULES_NONE) {
+    if (child != RULES_NONE)
         walk_node(walk, child, at + 1);
-    }
 }
 
 uint32_t rules_path_trie_find(const struct rules_path_trie *trie,
@@ -141,9 +126,8 @@ uint32_t rules_path_trie_find(const struct rules_path_trie *trie,
                               uint32_t room)
 {
     struct walk walk = {trie, segments, atoms, 0, room};
-    if (trie->count > 0 && segments->count > 0) {
+    if (trie->count > 0 && segments->count > 0)
         walk_node(&walk, 0, 0);
-    }
     return walk.count;
 }
 

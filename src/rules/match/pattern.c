@@ -34,9 +34,8 @@ static int add_name(struct compiler *compiler, struct weir_path_segment *segment
                     size_t size)
 {
     bool valid = size > 0;
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i++)
         valid = valid && name_byte(name[i]);
-    }
     if (!valid) {
         return refuse(compiler->reason, compiler->text,
                       "a `:` needs a name of letters, digits, `_` or `-`");
@@ -45,13 +44,11 @@ static int add_name(struct compiler *compiler, struct weir_path_segment *segment
     for (uint8_t i = 0; i < pattern->count; i++) {
         const struct weir_bytes *other = &pattern->segments[i].text;
         if (pattern->segments[i].kind == WEIR_SEGMENT_ANY && other->size == size &&
-            memcmp(other->data, name, size) == 0) {
+            memcmp(other->data, name, size) == 0)
             return refuse(compiler->reason, compiler->text, "a name is given twice");
-        }
     }
-    if (size > WEIR_PATH_MAX - compiler->used) {
+    if (size > WEIR_PATH_MAX - compiler->used)
         return refuse(compiler->reason, compiler->text, "too long");
-    }
     segment->kind = WEIR_SEGMENT_ANY;
     segment->text = (struct weir_bytes){compiler->room + compiler->used, size};
     memcpy(compiler->room + compiler->used, name, size);
@@ -65,9 +62,8 @@ static bool has_parameters(const char *name, size_t size)
     for (size_t i = 0; i < size; i++) {
         bool encoded =
             size - i >= 3 && name[i] == '%' && name[i + 1] == '3' && (name[i + 2] | 0x20) == 'b';
-        if (name[i] == ';' || encoded) {
+        if (name[i] == ';' || encoded)
             return true;
-        }
     }
     return false;
 }
@@ -110,14 +106,12 @@ static int add_literal(struct compiler *compiler, struct weir_path_segment *segm
         return refuse(compiler->reason, compiler->text,
                       err == WEIR_ERR_TOO_LARGE ? "too long" : "a bad percent-encoding");
     }
-    if (size > 0 && normal.size == 1) {
+    if (size > 0 && normal.size == 1)
         return refuse(compiler->reason, compiler->text, "a dot segment; no path has one");
-    }
     char *kept = compiler->room + compiler->used;
     if (normal.data != kept) {
-        if (normal.size > WEIR_PATH_MAX - compiler->used) {
+        if (normal.size > WEIR_PATH_MAX - compiler->used)
             return refuse(compiler->reason, compiler->text, "too long");
-        }
         memcpy(kept, normal.data, normal.size);
     }
     compiler->used += normal.size;
@@ -131,12 +125,10 @@ static int add_segment(struct compiler *compiler, struct weir_bytes slashed, boo
     struct weir_path_pattern *pattern = compiler->pattern;
     const char *text = slashed.data + 1;
     size_t size = slashed.size - 1;
-    if (pattern->count == WEIR_PATTERN_SEGMENTS_MAX) {
+    if (pattern->count == WEIR_PATTERN_SEGMENTS_MAX)
         return refuse(compiler->reason, compiler->text, "more than 32 segments");
-    }
-    if (size == 0 && !last) {
+    if (size == 0 && !last)
         return refuse(compiler->reason, compiler->text, "an empty segment; slashes are merged");
-    }
     struct weir_path_segment *segment = &pattern->segments[pattern->count];
     memset(segment, 0, sizeof(*segment));
     int err = 0;
@@ -162,21 +154,18 @@ int weir_path_pattern_compile(struct weir_path_pattern *pattern, struct weir_byt
         .pattern = pattern, .text = text, .options = options, .room = room, .reason = reason};
     pattern->count = 0;
     *used = 0;
-    if (text.size == 0 || text.data[0] != '/') {
+    if (text.size == 0 || text.data[0] != '/')
         return refuse(reason, text, "must begin with `/`");
-    }
-    if (text.size > WEIR_PATH_MAX) {
+    if (text.size > WEIR_PATH_MAX)
         return refuse(reason, text, "too long");
-    }
     const char *at = text.data, *end = text.data + text.size;
     while (at < end) {
         const char *slash = memchr(at + 1, '/', (size_t)(end - at) - 1);
         const char *stop = slash != NULL ? slash : end;
         struct weir_bytes slashed = {at, (size_t)(stop - at)};
         int err = add_segment(&compiler, slashed, slash == NULL);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
         at = stop;
     }
     const struct weir_path_segment *last = &pattern->segments[pattern->count - 1];
@@ -188,27 +177,23 @@ int weir_path_pattern_compile(struct weir_path_pattern *pattern, struct weir_byt
 
 bool weir_path_pattern_match(const struct weir_path_pattern *pattern, struct weir_bytes path)
 {
-    if (path.size == 0 || path.data[0] != '/') {
+    if (path.size == 0 || path.data[0] != '/')
         return false;
-    }
     const char *at = path.data, *end = path.data + path.size;
     for (uint8_t i = 0; i < pattern->count; i++) {
         const struct weir_path_segment *segment = &pattern->segments[i];
-        if (segment->kind == WEIR_SEGMENT_REST) {
+        if (segment->kind == WEIR_SEGMENT_REST)
             return true;
-        }
-        if (at == end) {
+        if (at == end)
             return false;
-        }
         const char *text = at + 1;
         const char *slash = memchr(text, '/', (size_t)(end - text));
         size_t size = (size_t)((slash != NULL ? slash : end) - text);
         bool same = segment->kind == WEIR_SEGMENT_ANY
                         ? size > 0
                         : size == segment->text.size && memcmp(text, segment->text.data, size) == 0;
-        if (!same) {
+        if (!same)
             return false;
-        }
         at = text + size;
     }
     return at == end;

@@ -40,10 +40,9 @@ static bool host_is_ours(const struct weir_connection *connection, struct weir_b
 {
     const struct weir_listener_settings *settings = weir_listener_settings(connection->listener);
     struct weir_address address;
-    for (uint32_t i = 0; i < settings->host_count; i++) {
+    for (uint32_t i = 0; i < settings->host_count; i++)
         if (weir_bytes_equal(host, settings->hosts[i]))
             return true;
-    }
     bool brackets = host.size > 2 && host.data[0] == '[';
     if (weir_address_parse(&address, host.data + brackets, host.size - 2 * (size_t)brackets) == 0)
         return address_is_ours(connection, &address);

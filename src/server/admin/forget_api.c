@@ -27,10 +27,9 @@ static int digests_read(const json_t *value, uint8_t (*digests)[WEIR_DIGEST_BYTE
     size_t count = json_array_size(value);
     if (count > DIGESTS_MAX)
         return WEIR_ERR_SYNTAX;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (!digest_read(json_array_get(value, i), digests[i]))
             return WEIR_ERR_SYNTAX;
-    }
     return (int)count;
 }
 

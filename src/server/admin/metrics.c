@@ -96,10 +96,9 @@ static void put_requests(struct weir_metrics *metrics)
                 continue;
             unsigned kind = listener->kind == WEIR_LISTENER_ADMIN;
             sample[kind] = http;
-            for (unsigned r = 0; r <= http->route_count; r++) {
+            for (unsigned r = 0; r <= http->route_count; r++)
                 for (unsigned s = 0; s < WEIR_HTTP_STATUS_COUNT; s++)
                     totals[kind][r][s] += weir_counted(&http->requests[r][s]);
-            }
         }
     }
     weir_metrics_head(metrics, "weir_requests_total", "counter", "HTTP requests answered.");
@@ -157,10 +156,9 @@ static void put_calls(struct weir_metrics *metrics)
             const struct weir_grpc *grpc = worker->listeners[j].workspace;
             if (worker->listeners[j].kind != WEIR_LISTENER_GRPC)
                 continue;
-            for (unsigned m = 0; m <= WEIR_GRPC_METHODS_MAX; m++) {
+            for (unsigned m = 0; m <= WEIR_GRPC_METHODS_MAX; m++)
                 for (unsigned s = 0; s < WEIR_GRPC_STATUSES; s++)
                     totals[m][s] += weir_counted(&grpc->calls[m][s]);
-            }
         }
     }
     weir_metrics_head(metrics, "weir_grpc_calls_total", "counter", "gRPC calls answered.");

@@ -45,12 +45,11 @@ static int load_rules(struct weir_reload *reload)
                      : weir_rules_parse(&reload->rules, text ? "(environment)" : "(no rules file)",
                                         ".", text ? text : no_rules,
                                         text ? strlen(text) : sizeof no_rules - 1, &problems);
-    for (uint32_t i = 0; i < problems.count; i++) {
+    for (uint32_t i = 0; i < problems.count; i++)
         if (!reload->first)
             problem_log(&daemon->log, &problems.list[i]);
         else
             problem_print(&problems.list[i]);
-    }
     if (err < 0 && reload->first && problems.dropped)
         fprintf(stderr, "weir: %u more errors\n", problems.dropped);
     if (err < 0 && reload->first && !problems.count)

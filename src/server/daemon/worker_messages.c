@@ -111,9 +111,8 @@ bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_addr
     const struct weir_settings *settings = weir_worker_settings(worker);
     if (!peer->family)
         return settings->trust_unix;
-    for (uint32_t i = 0; i < settings->trusted_proxy_count; i++) {
+    for (uint32_t i = 0; i < settings->trusted_proxy_count; i++)
         if (weir_cidr_contains(&settings->trusted_proxies[i], peer))
             return true;
-    }
     return false;
 }

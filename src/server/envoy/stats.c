@@ -67,10 +67,9 @@ static void make_name(char *name, size_t size)
     }
     for (size_t at = 0; at < size;) {
         size_t address = address_at(name, size, at);
-        for (size_t i = at; i < at + address; i++) {
+        for (size_t i = at; i < at + address; i++)
             if (name[i] == '.')
                 name[i] = '_';
-        }
         at += address ? address : 1;
     }
 }

@@ -123,10 +123,9 @@ static uint64_t grpc_deadline_ms(struct weir_connection *connection, uint64_t no
 /* Ends streams that would never end by themselves. */
 static void session_end_streamed(struct weir_grpc_session *session)
 {
-    for (struct weir_grpc_stream *at = session->streams; at; at = at->next) {
+    for (struct weir_grpc_stream *at = session->streams; at; at = at->next)
         if (at->method && at->method->streams)
             weir_grpc_fail(at, WEIR_GRPC_UNAVAILABLE, "the connection ends");
-    }
 }
 
 /* Takes the next step of leaving: announce it, then no new stream, then the end. */

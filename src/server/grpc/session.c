@@ -88,19 +88,18 @@ static void take_authorization(struct weir_grpc_stream *stream, struct weir_byte
 static void take_field(struct weir_grpc_stream *stream, struct weir_bytes name,
                        struct weir_bytes value)
 {
-    if (weir_bytes_equal(name, ":path")) {
+    if (weir_bytes_equal(name, ":path"))
         stream->method = method_find(value);
-    } else if (weir_bytes_equal(name, ":method")) {
+    else if (weir_bytes_equal(name, ":method"))
         stream->is_post = weir_bytes_equal(value, "POST");
-    } else if (weir_bytes_equal(name, "content-type")) {
+    else if (weir_bytes_equal(name, "content-type"))
         stream->is_grpc = weir_grpc_content_type(value);
-    } else if (weir_bytes_equal(name, "grpc-timeout")) {
+    else if (weir_bytes_equal(name, "grpc-timeout"))
         take_timeout(stream, value);
-    } else if (weir_bytes_equal(name, "grpc-encoding")) {
+    else if (weir_bytes_equal(name, "grpc-encoding"))
         stream->encoded = !weir_bytes_equal(value, "identity");
-    } else if (weir_bytes_equal(name, "authorization")) {
+    else if (weir_bytes_equal(name, "authorization"))
         take_authorization(stream, value);
-    }
 }
 
 static int on_header(nghttp2_session *http2, const nghttp2_frame *frame, const uint8_t *name,

@@ -60,10 +60,9 @@ static const struct auth_name *auth_name_find(struct weir_bytes name)
 {
     if (name.size < 9 || name.size > 18)
         return NULL;
-    for (size_t i = 0; i < sizeof auth_names / sizeof *auth_names; i++) {
+    for (size_t i = 0; i < sizeof auth_names / sizeof *auth_names; i++)
         if (auth_names[i].size == name.size && name_is(name.data, auth_names[i].name, name.size))
             return &auth_names[i];
-    }
     return NULL;
 }
 

@@ -375,10 +375,9 @@ static bool batch_looked(struct weir_slot *slot)
  * Returns whether that is so. */
 static bool batch_look(struct weir_slot *slot)
 {
-    for (uint32_t i = 0; i < slot->count; i++) {
+    for (uint32_t i = 0; i < slot->count; i++)
         if (weir_engine_looks(slot_decisions(slot)[i]))
             weir_slot_look(slot, slot_decisions(slot)[i]);
-    }
     if (!slot->waiting)
         return false;
     slot->write = batch_write_refusal;

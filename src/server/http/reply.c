@@ -24,10 +24,9 @@ unsigned weir_http_code(enum weir_http_status status)
 
 enum weir_http_status weir_http_status(unsigned code)
 {
-    for (unsigned i = 0; i < WEIR_HTTP_STATUS_COUNT; i++) {
+    for (unsigned i = 0; i < WEIR_HTTP_STATUS_COUNT; i++)
         if (status_lines[i].code == code)
             return (enum weir_http_status)i;
-    }
     return WEIR_HTTP_500;
 }
 

@@ -147,12 +147,11 @@ void weir_directories_catch_up(struct weir_directories *all, unsigned index)
     struct member *member = &all->members[index];
     uint8_t digest[WEIR_DIGEST_BYTES];
     bool behind;
-    while (forgotten_next(all, member, &behind, digest)) {
+    while (forgotten_next(all, member, &behind, digest))
         if (behind)
             weir_caller_directory_forget_all(weir_redis_directory_of(member->directory));
         else
             weir_caller_directory_forget(weir_redis_directory_of(member->directory), digest);
-    }
 }
 
 /* --- Totals ----------------------------------------------------------------------------------- */
@@ -169,10 +168,9 @@ void weir_directories_totals(struct weir_directories *all, struct weir_directori
     totals->overrides = weir_overrides_count(all->overrides);
     pthread_mutex_lock(&all->lock);
     add(&totals->counters, &all->left);
-    for (unsigned i = 0; i < WEIR_WORKERS_MAX; i++) {
+    for (unsigned i = 0; i < WEIR_WORKERS_MAX; i++)
         if (all->members[i].directory)
             add(&totals->counters, &weir_redis_directory_of(all->members[i].directory)->counters);
-    }
     totals->workers = all->reach.joined;
     totals->up = all->reach.up;
     pthread_mutex_unlock(&all->lock);

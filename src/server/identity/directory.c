@@ -424,10 +424,9 @@ void weir_caller_directory_forget(struct weir_caller_directory *directory,
 
 void weir_caller_directory_forget_all(struct weir_caller_directory *directory)
 {
-    for (uint32_t i = 0; i < WEIR_DIRECTORY_BUCKETS; i++) {
+    for (uint32_t i = 0; i < WEIR_DIRECTORY_BUCKETS; i++)
         for (struct weir_directory_lookup *at = directory->buckets[i]; at; at = at->next)
             at->forgotten = true;
-    }
     while (directory->known.count > 0)
         weir_directory_cache_remove(&directory->known, directory->known.entries[0].digest);
     while (directory->nobody.count > 0)
@@ -458,10 +457,9 @@ int weir_caller_directory_open(struct weir_caller_directory *directory,
 
 void weir_caller_directory_close(struct weir_caller_directory *directory)
 {
-    for (uint32_t i = 0; i < WEIR_DIRECTORY_BUCKETS; i++) {
+    for (uint32_t i = 0; i < WEIR_DIRECTORY_BUCKETS; i++)
         while (directory->buckets[i])
             lookup_give(directory, directory->buckets[i]);
-    }
     while (directory->free) {
         struct weir_directory_lookup *lookup = directory->free;
         directory->free = lookup->next;

@@ -107,12 +107,11 @@ static bool is_same(const struct kept *kept, const struct weir_override *overrid
 {
     if (kept->count != override->count)
         return false;
-    for (uint32_t i = 0; i < kept->count; i++) {
+    for (uint32_t i = 0; i < kept->count; i++)
         if (kept->states[i] != override->states[i] ||
             strcmp(kept->limits[i].name, override->limits[i].name) != 0 ||
             !same_spec(&kept->limits[i].spec, &override->limits[i].spec))
             return false;
-    }
     return true;
 }
 
@@ -122,10 +121,9 @@ static bool is_same(const struct kept *kept, const struct weir_override *overrid
 static const uint64_t *keep_bounds(struct weir_overrides *overrides, const uint64_t *bounds,
                                    uint32_t count)
 {
-    for (struct calendar *at = overrides->calendars; at; at = at->next) {
+    for (struct calendar *at = overrides->calendars; at; at = at->next)
         if (at->count == count && same_bounds(at->bounds, bounds, count))
             return at->bounds;
-    }
     if (overrides->calendar_count == WEIR_OVERRIDES_CALENDARS)
         return NULL;
     struct calendar *made = malloc(sizeof *made + count * sizeof *bounds);

@@ -178,10 +178,9 @@ static int bind_tcp(struct weir_endpoint *endpoint, int *fds, unsigned count,
         socklen_t size = sizeof endpoint->in6;
         if (fds[i] < 0 || getsockname(fds[i], &endpoint->any, &size) < 0) {
             int err = bind_refuse(endpoint, reason);
-            for (unsigned j = 0; j <= i; j++) {
+            for (unsigned j = 0; j <= i; j++)
                 if (fds[j] >= 0)
                     close(fds[j]);
-            }
             return err;
         }
     }

@@ -68,10 +68,9 @@ const struct weir_resp_command *weir_resp_command_find(struct weir_bytes name)
     if (name.size == 11 &&
         (!memcmp(name.data, "CL.THROTTLE", 11) || !memcmp(name.data, "cl.throttle", 11)))
         return &weir_resp_commands[0];
-    for (uint32_t i = 0; i < weir_resp_command_count; i++) {
+    for (uint32_t i = 0; i < weir_resp_command_count; i++)
         if (weir_resp_is(name, weir_resp_commands[i].name))
             return &weir_resp_commands[i];
-    }
     return NULL;
 }
 
@@ -107,10 +106,9 @@ static char *write_flags(char *out, int version, uint16_t flags)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         count += (flags & names[i].flag) != 0;
     out = weir_resp_write_head(out, version >= 3 ? '~' : '*', count);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (flags & names[i].flag)
             out = weir_resp_write_simple(out, names[i].name, strlen(names[i].name));
-    }
     return out;
 }
 

@@ -85,10 +85,9 @@ static bool option_read(struct weir_resp_call *call, uint32_t *i, struct increx 
 static bool increx_read(struct weir_resp_call *call, struct increx *increx)
 {
     *increx = (struct increx){.by = 1};
-    for (uint32_t i = 2; i < call->count; i++) {
+    for (uint32_t i = 2; i < call->count; i++)
         if (!option_read(call, &i, increx))
             return false;
-    }
     if (increx->has_enx && !increx->window)
         weir_resp_error(call, "ERR ENX flag requires an expiration");
     else if (!increx->window)

@@ -157,12 +157,11 @@ static uint8_t go_on(struct store *store, struct flight *flight)
     struct redis_plan *plan = flight->plan;
     struct redis_step step;
 
-    while (plan->state != REDIS_PLAN_FAILED && redis_plan_next(plan, &step)) {
+    while (plan->state != REDIS_PLAN_FAILED && redis_plan_next(plan, &step))
         if (step.kind == REDIS_STEP_ROLL_BACK)
             background_roll_back(store, flight, step);
         else if (send_step(store, flight, step) < 0)
             redis_plan_failed(plan, flight->decision, step, false);
-    }
     return plan->state;
 }
 

@@ -69,12 +69,11 @@ static bool limit_read(struct weir_envoy_descriptor *descriptor, struct weir_byt
 {
     struct weir_pb_reader reader = weir_pb_read(message);
     descriptor->has_limit = true;
-    while (weir_pb_next(&reader)) {
+    while (weir_pb_next(&reader))
         if (weir_pb_is(&reader, OVERRIDE_REQUESTS_PER_UNIT, WEIR_PB_VARINT))
             descriptor->requests_per_unit = (uint32_t)reader.value;
         else if (weir_pb_is(&reader, OVERRIDE_UNIT, WEIR_PB_VARINT))
             descriptor->unit = (uint32_t)reader.value;
-    }
     return !reader.bad;
 }
 
@@ -82,10 +81,9 @@ static bool hits_read(struct weir_envoy_descriptor *descriptor, struct weir_byte
 {
     struct weir_pb_reader reader = weir_pb_read(message);
     descriptor->has_hits_addend = true;
-    while (weir_pb_next(&reader)) {
+    while (weir_pb_next(&reader))
         if (weir_pb_is(&reader, 1, WEIR_PB_VARINT))
             descriptor->hits_addend = reader.value;
-    }
     return !reader.bad;
 }
 
@@ -112,10 +110,9 @@ static bool descriptor_read(struct weir_envoy_descriptor *descriptor, struct wei
 {
     struct weir_pb_reader reader = weir_pb_read(message);
     *descriptor = (struct weir_envoy_descriptor){.entries = *entries};
-    while (weir_pb_next(&reader)) {
+    while (weir_pb_next(&reader))
         if (!descriptor_field_read(descriptor, &reader, entries))
             return false;
-    }
     return !reader.bad;
 }
 
@@ -125,7 +122,7 @@ static bool request_fill(struct weir_envoy_request *request, struct weir_bytes m
 {
     struct weir_pb_reader reader = weir_pb_read(message);
     bool good = true;
-    while (good && weir_pb_next(&reader)) {
+    while (good && weir_pb_next(&reader))
         if (weir_pb_is(&reader, REQUEST_DOMAIN, WEIR_PB_BYTES))
             good = text_read(&request->domain, &reader);
         else if (weir_pb_is(&reader, REQUEST_DESCRIPTORS, WEIR_PB_BYTES))
@@ -133,7 +130,6 @@ static bool request_fill(struct weir_envoy_request *request, struct weir_bytes m
                 descriptor_read(&descriptors[request->descriptor_count++], reader.bytes, &entries);
         else if (weir_pb_is(&reader, REQUEST_HITS_ADDEND, WEIR_PB_VARINT))
             request->hits_addend = (uint32_t)reader.value;
-    }
     return good && !reader.bad;
 }
 

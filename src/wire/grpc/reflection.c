@@ -18,19 +18,17 @@ static bool text_is(struct weir_bytes text, const char *word)
 
 static const struct weir_grpc_file *file_find(struct weir_bytes name)
 {
-    for (unsigned i = 0; i < weir_grpc_file_count; i++) {
+    for (unsigned i = 0; i < weir_grpc_file_count; i++)
         if (text_is(name, weir_grpc_files[i].name))
             return &weir_grpc_files[i];
-    }
     return NULL;
 }
 
 static const struct weir_grpc_file *symbol_find(struct weir_bytes name)
 {
-    for (unsigned i = 0; i < weir_grpc_symbol_count; i++) {
+    for (unsigned i = 0; i < weir_grpc_symbol_count; i++)
         if (text_is(name, weir_grpc_symbols[i].name))
             return &weir_grpc_files[weir_grpc_symbols[i].file];
-    }
     return NULL;
 }
 

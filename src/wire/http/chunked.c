@@ -37,9 +37,8 @@ static int size_byte(struct weir_chunked *chunked, char c, size_t body_max, cons
     if (value >= 0) {
         chunked->left = chunked->left * 16 + (size_t)value;
         chunked->state = SIZE_MORE;
-        if (chunked->left > body_max - chunked->size) {
+        if (chunked->left > body_max - chunked->size)
             return refuse(problem, WEIR_ERR_TOO_LARGE, "the body is too large");
-        }
     } else if (chunked->state == SIZE_FIRST) {
         return refuse(problem, WEIR_ERR_SYNTAX, "a chunk size is not hexadecimal digits");
     } else if (c == '\r') {
@@ -60,9 +59,8 @@ static int trailer_byte(struct weir_chunked *chunked, char c, const char **probl
             chunked->state = TRAILER_LF;
             return 0;
         }
-        if (weir_http_is(c, WEIR_HTTP_VALUE)) {
+        if (weir_http_is(c, WEIR_HTTP_VALUE))
             return 0;
-        }
     } else if (weir_http_is(c, WEIR_HTTP_TOKEN)) {
         chunked->state = TRAILER_NAME;
         return 0;
@@ -88,24 +86,21 @@ static int framing_byte(struct weir_chunked *chunked, char c, size_t body_max, c
     case TRAILER_VALUE:
         return trailer_byte(chunked, c, problem);
     case DATA_CR:
-        if (c != '\r') {
+        if (c != '\r')
             return refuse(problem, WEIR_ERR_SYNTAX, "a chunk is longer than its size");
-        }
         chunked->state = DATA_LF;
         return 0;
     default: /* SIZE_LF, DATA_LF, TRAILER_LF, END_LF */
         break;
     }
-    if (c != '\n') {
+    if (c != '\n')
         return refuse(problem, WEIR_ERR_SYNTAX, "a bare carriage return in chunked framing");
-    }
-    if (chunked->state == SIZE_LF) {
+    if (chunked->state == SIZE_LF)
         chunked->state = chunked->left == 0 ? TRAILER_FIRST : DATA;
-    } else if (chunked->state == DATA_LF) {
+    else if (chunked->state == DATA_LF)
         chunked->state = SIZE_FIRST;
-    } else {
+    else
         chunked->state = chunked->state == END_LF ? END : TRAILER_FIRST;
-    }
     return 0;
 }
 
@@ -118,9 +113,8 @@ static void data_bytes(struct weir_chunked *chunked, char *body, size_t raw_size
     chunked->size += taken;
     chunked->used += taken;
     chunked->left -= taken;
-    if (chunked->left == 0) {
+    if (chunked->left == 0)
         chunked->state = DATA_CR;
-    }
 }
 
 int weir_chunked_decode(struct weir_chunked *chunked, char *body, size_t raw_size, size_t body_max,
@@ -131,13 +125,11 @@ int weir_chunked_decode(struct weir_chunked *chunked, char *body, size_t raw_siz
             data_bytes(chunked, body, raw_size);
             continue;
         }
-        if (chunked->used - chunked->size == WEIR_CHUNKED_FRAMING_MAX) {
+        if (chunked->used - chunked->size == WEIR_CHUNKED_FRAMING_MAX)
             return refuse(problem, WEIR_ERR_TOO_LARGE, "too much chunked framing");
-        }
         int err = framing_byte(chunked, body[chunked->used], body_max, problem);
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
         chunked->used++;
     }
     return chunked->state == END;

@@ -20,9 +20,8 @@ static struct weir_bytes trim(struct weir_bytes text)
         text.data++;
         text.size--;
     }
-    while (text.size > 0 && is_space(text.data[text.size - 1])) {
+    while (text.size > 0 && is_space(text.data[text.size - 1]))
         text.size--;
-    }
     return text;
 }
 
@@ -31,19 +30,16 @@ static bool port_is_valid(const char *text, size_t size)
 {
     if (size > 1 && text[0] == '_') {
         size_t i = 1;
-        while (i < size && weir_http_is(text[i], WEIR_HTTP_TOKEN)) {
+        while (i < size && weir_http_is(text[i], WEIR_HTTP_TOKEN))
             i++;
-        }
         return i == size;
     }
     unsigned port = 0;
-    if (size == 0 || size > 5) {
+    if (size == 0 || size > 5)
         return false;
-    }
     for (size_t i = 0; i < size; i++) {
-        if (text[i] < '0' || text[i] > '9') {
+        if (text[i] < '0' || text[i] > '9')
             return false;
-        }
         port = port * 10 + (unsigned)(text[i] - '0');
     }
     return port <= 65535;
@@ -58,9 +54,8 @@ static bool hop_parse(struct weir_address *address, struct weir_bytes hop)
         const char *bracket = memchr(hop.data, ']', hop.size);
         size_t inside = bracket != NULL ? (size_t)(bracket - hop.data) - 1 : 0;
         if (inside == 0 || memchr(hop.data + 1, ':', inside) == NULL ||
-            weir_address_parse(address, hop.data + 1, inside) < 0) {
+            weir_address_parse(address, hop.data + 1, inside) < 0)
             return false;
-        }
         bracket++;
         return bracket == end ||
                (*bracket == ':' && port_is_valid(bracket + 1, (size_t)(end - bracket) - 1));
@@ -77,9 +72,8 @@ static bool hop_parse(struct weir_address *address, struct weir_bytes hop)
 static bool is_escaped(const char *text, size_t at)
 {
     size_t backslashes = 0;
-    while (backslashes < at && text[at - 1 - backslashes] == '\\') {
+    while (backslashes < at && text[at - 1 - backslashes] == '\\')
         backslashes++;
-    }
     return backslashes % 2 == 1;
 }
 
@@ -91,9 +85,8 @@ static bool last_take(struct weir_bytes *list, struct weir_bytes *element, bool 
     bool quoted = false;
     while (at > 0 && (quoted || list->data[at - 1] != ',')) {
         at--;
-        if (quotes && list->data[at] == '"' && !(quoted && is_escaped(list->data, at))) {
+        if (quotes && list->data[at] == '"' && !(quoted && is_escaped(list->data, at)))
             quoted = !quoted;
-        }
     }
     *element = trim((struct weir_bytes){list->data + at, list->size - at});
     list->size = at > 0 ? at - 1 : 0;
@@ -107,26 +100,22 @@ static bool value_read(const char **at, const char *end, char *value, size_t *si
     *size = 0;
     *at += quoted;
     while (*at < end && (quoted ? **at != '"' : **at != ';' && **at != '"' && !is_space(**at))) {
-        if (quoted && **at == '\\' && ++*at == end) {
+        if (quoted && **at == '\\' && ++*at == end)
             return false;
-        }
-        if (*size < NODE_MAX) {
+        if (*size < NODE_MAX)
             value[(*size)++] = **at;
-        }
         ++*at;
     }
-    if (quoted && *at == end) {
+    if (quoted && *at == end)
         return false;
-    }
     *at += quoted;
     return true;
 }
 
 static void space_skip(const char **at, const char *end)
 {
-    while (*at < end && is_space(**at)) {
+    while (*at < end && is_space(**at))
         ++*at;
-    }
 }
 
 /* forwarded-element: pairs of name and value between semicolons; the "for" of it, once. */
@@ -141,28 +130,23 @@ static bool element_parse(struct weir_address *address, struct weir_bytes elemen
         char value[NODE_MAX];
         size_t size;
         const char *name = at;
-        while (at < end && weir_http_is(*at, WEIR_HTTP_TOKEN)) {
+        while (at < end && weir_http_is(*at, WEIR_HTTP_TOKEN))
             at++;
-        }
         size_t name_size = (size_t)(at - name);
-        if (name_size == 0 || at == end || *at++ != '=' || !value_read(&at, end, value, &size)) {
+        if (name_size == 0 || at == end || *at++ != '=' || !value_read(&at, end, value, &size))
             return false;
-        }
         if (name_size == 3 && strncasecmp(name, "for", 3) == 0) {
-            if (found) {
+            if (found)
                 return false;
-            }
             found = true;
             node_size = size;
             memcpy(node, value, size);
         }
         space_skip(&at, end);
-        if (at == end) {
+        if (at == end)
             break;
-        }
-        if (*at++ != ';') {
+        if (*at++ != ';')
             return false;
-        }
         space_skip(&at, end);
     }
     return found && node_size < NODE_MAX &&
@@ -173,9 +157,8 @@ static bool is_trusted(const struct weir_address *address, const struct weir_cid
                        size_t trusted_count)
 {
     size_t i = 0;
-    while (i < trusted_count && !weir_cidr_contains(&trusted[i], address)) {
+    while (i < trusted_count && !weir_cidr_contains(&trusted[i], address))
         i++;
-    }
     return i < trusted_count;
 }
 
@@ -187,19 +170,15 @@ static void walk(struct weir_address *client, const struct weir_bytes *values, s
         struct weir_bytes rest = values[count], element;
         while (rest.size > 0) {
             struct weir_address hop;
-            if (++looked_at > WEIR_FORWARDED_HOPS_MAX || !last_take(&rest, &element, rfc7239)) {
+            if (++looked_at > WEIR_FORWARDED_HOPS_MAX || !last_take(&rest, &element, rfc7239))
                 return;
-            }
-            if (element.size == 0) {
+            if (element.size == 0)
                 continue;
-            }
-            if (rfc7239 ? !element_parse(&hop, element) : !hop_parse(&hop, element)) {
+            if (rfc7239 ? !element_parse(&hop, element) : !hop_parse(&hop, element))
                 return;
-            }
             *client = hop;
-            if (!is_trusted(&hop, trusted, trusted_count)) {
+            if (!is_trusted(&hop, trusted, trusted_count))
                 return;
-            }
         }
     }
 }

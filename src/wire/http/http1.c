@@ -29,15 +29,13 @@ static char *control_find(char *at, char *end)
         __m128i found = _mm_or_si128(_mm_andnot_si128(_mm_cmpeq_epi8(bytes, tab), low),
                                      _mm_cmpeq_epi8(bytes, del));
         unsigned mask = (unsigned)_mm_movemask_epi8(found);
-        if (mask != 0) {
+        if (mask != 0)
             return at + __builtin_ctz(mask);
-        }
         at += 16;
     }
 #endif
-    while (at < end && weir_http_is(*at, WEIR_HTTP_VALUE)) {
+    while (at < end && weir_http_is(*at, WEIR_HTTP_VALUE))
         at++;
-    }
     return at;
 }
 
@@ -57,9 +55,8 @@ static const char *name_end(const char *at, const char *end)
         at += __builtin_ctz(~(unsigned)_mm_movemask_epi8(common)); /* 16 when all are */
     }
 #endif
-    while (weir_http_is(*at, WEIR_HTTP_TOKEN)) {
+    while (weir_http_is(*at, WEIR_HTTP_TOKEN))
         at++;
-    }
     return at;
 }
 
@@ -78,13 +75,12 @@ static long line_end(struct weir_http1_parser *parser, size_t end,
         parser->head_size = end + 2;
         return 1;
     }
-    if (parser->lines == 0) {
+    if (parser->lines == 0)
         parser->first_end = end;
-    } else if (parser->lines > WEIR_HTTP1_FIELDS_MAX) {
+    else if (parser->lines > WEIR_HTTP1_FIELDS_MAX)
         return refuse(parser, 431, "too many header fields");
-    } else {
+    else
         request->fields[parser->lines - 1].value.size = end;
-    }
     parser->lines++;
     return 0;
 }
@@ -98,9 +94,8 @@ static long head_scan(struct weir_http1_parser *parser, char *data, size_t size,
 
     for (;;) {
         at = control_find(at, end);
-        if (at == end || (*at == '\r' && at + 1 == end)) {
+        if (at == end || (*at == '\r' && at + 1 == end))
             break;
-        }
         if (*at != '\r' || at[1] != '\n') {
             return refuse(parser, 400,
                           *at == '\r'   ? "a bare carriage return in the head"
@@ -108,9 +103,8 @@ static long head_scan(struct weir_http1_parser *parser, char *data, size_t size,
                                         : "a control character in the head");
         }
         long done = line_end(parser, (size_t)(at - data), request);
-        if (done != 0) {
+        if (done != 0)
             return done;
-        }
         at += 2;
     }
     parser->scanned = (size_t)(at - data);
@@ -125,18 +119,16 @@ static long head_scan(struct weir_http1_parser *parser, char *data, size_t size,
 static bool name_equals(const char *name, const char *lower, size_t size)
 {
     size_t i = 0;
-    while (i < size && weir_http_fold(name[i]) == lower[i]) {
+    while (i < size && weir_http_fold(name[i]) == lower[i])
         i++;
-    }
     return i == size;
 }
 
 static bool host_is_valid(struct weir_bytes host)
 {
     size_t i = 0;
-    while (i < host.size && weir_http_is(host.data[i], WEIR_HTTP_HOST)) {
+    while (i < host.size && weir_http_is(host.data[i], WEIR_HTTP_HOST))
         i++;
-    }
     return i == host.size;
 }
 
@@ -147,13 +139,11 @@ static bool target_absolute(struct weir_bytes *rest, struct weir_bytes *host)
                     : rest->size >= 8 && name_equals(rest->data, "https://", 8) ? 8
                                                                                 : 0;
     size_t end = scheme;
-    while (end < rest->size && weir_http_is(rest->data[end], WEIR_HTTP_HOST)) {
+    while (end < rest->size && weir_http_is(rest->data[end], WEIR_HTTP_HOST))
         end++;
-    }
     if (scheme == 0 || end == scheme ||
-        (end < rest->size && rest->data[end] != '/' && rest->data[end] != '?')) {
+        (end < rest->size && rest->data[end] != '/' && rest->data[end] != '?'))
         return false;
-    }
     *host = (struct weir_bytes){rest->data + scheme, end - scheme};
     *rest = (struct weir_bytes){rest->data + end, rest->size - end};
     return true;
@@ -166,32 +156,27 @@ static bool target_parse(struct weir_http1_request *request)
 
     request->host = (struct weir_bytes){0};
     request->query = (struct weir_bytes){0};
-    if (rest.size == 0) {
+    if (rest.size == 0)
         return false;
-    }
     if (rest.data[0] != '/') {
         if (rest.size == 1 && rest.data[0] == '*') {
             request->path = rest;
             return request->method.size == 7 && memcmp(request->method.data, "OPTIONS", 7) == 0;
         }
-        if (!target_absolute(&rest, &request->host)) {
+        if (!target_absolute(&rest, &request->host))
             return false;
-        }
     }
     const char *at = rest.data, *end = rest.data + rest.size;
-    while (at < end && *at != '?' && weir_http_is(*at, WEIR_HTTP_TARGET)) {
+    while (at < end && *at != '?' && weir_http_is(*at, WEIR_HTTP_TARGET))
         at++;
-    }
     request->path = (struct weir_bytes){rest.data, (size_t)(at - rest.data)};
-    if (request->path.size == 0) {
+    if (request->path.size == 0)
         request->path = (struct weir_bytes){"/", 1}; /* RFC 9110 4.2.3: an empty path is "/" */
-    }
     if (at < end && *at == '?') {
         at++;
         request->query = (struct weir_bytes){at, (size_t)(end - at)};
-        while (at < end && weir_http_is(*at, WEIR_HTTP_TARGET)) {
+        while (at < end && weir_http_is(*at, WEIR_HTTP_TARGET))
             at++;
-        }
     }
     return at == end;
 }
@@ -202,27 +187,22 @@ static long request_line_parse(struct weir_http1_parser *parser, const char *lin
 {
     static const char version[] = {'H', 'T', 'T', 'P', '/'};
     size_t method = 0;
-    while (weir_http_is(line[method], WEIR_HTTP_TOKEN)) {
+    while (weir_http_is(line[method], WEIR_HTTP_TOKEN))
         method++; /* the line's CR is no token character */
-    }
-    if (method == 0 || line[method] != ' ') {
+    if (method == 0 || line[method] != ' ')
         return refuse(parser, 400, "a malformed request line");
-    }
     if (size < method + 10 || line[size - 9] != ' ' ||
         memcmp(line + size - 8, version, sizeof version) != 0 || line[size - 2] != '.' ||
         line[size - 3] < '0' || line[size - 3] > '9' || line[size - 1] < '0' ||
-        line[size - 1] > '9') {
+        line[size - 1] > '9')
         return refuse(parser, 400, "a malformed request line or HTTP version");
-    }
-    if (line[size - 3] != '1') {
+    if (line[size - 3] != '1')
         return refuse(parser, 505, "not HTTP/1.1 or HTTP/1.0");
-    }
     request->minor = (uint8_t)(line[size - 1] - '0');
     request->method = (struct weir_bytes){line, method};
     request->target = (struct weir_bytes){line + method + 1, size - 9 - (method + 1)};
-    if (!target_parse(request)) {
+    if (!target_parse(request))
         return refuse(parser, 400, "a malformed request target");
-    }
     return 0;
 }
 
@@ -237,14 +217,12 @@ static void connection_read(struct weir_bytes value, struct head_facts *facts)
     size_t at = 0;
     while (at < value.size) {
         size_t start = at;
-        while (at < value.size && weir_http_is(value.data[at], WEIR_HTTP_TOKEN)) {
+        while (at < value.size && weir_http_is(value.data[at], WEIR_HTTP_TOKEN))
             at++;
-        }
-        if (at - start == 5 && name_equals(value.data + start, "close", 5)) {
+        if (at - start == 5 && name_equals(value.data + start, "close", 5))
             facts->close = true;
-        } else if (at - start == 10 && name_equals(value.data + start, "keep-alive", 10)) {
+        else if (at - start == 10 && name_equals(value.data + start, "keep-alive", 10))
             facts->keep_alive = true;
-        }
         at += at == start;
     }
 }
@@ -254,23 +232,20 @@ static long length_read(struct weir_http1_parser *parser, struct weir_bytes valu
                         struct head_facts *facts)
 {
     size_t length = 0;
-    if (facts->length) {
+    if (facts->length)
         return refuse(parser, 400, "more than one Content-Length");
-    }
     facts->length = true;
     for (size_t i = 0; i < value.size; i++) {
-        if (value.data[i] < '0' || value.data[i] > '9') {
+        if (value.data[i] < '0' || value.data[i] > '9')
             return refuse(parser, 400, "Content-Length is not a number");
-        }
         length = length * 10 + (size_t)(value.data[i] - '0');
         if (length > WEIR_HTTP1_BODY_MAX) {
             facts->length_is_too_large = true; /* and stays within a size_t */
             length = WEIR_HTTP1_BODY_MAX;
         }
     }
-    if (value.size == 0) {
+    if (value.size == 0)
         return refuse(parser, 400, "Content-Length is not a number");
-    }
     parser->content_length = length;
     return 0;
 }
@@ -289,35 +264,30 @@ static long field_note(struct weir_http1_parser *parser, struct weir_http1_reque
     switch (field->name.size) {
     case 4:
         if (field_is(field, "host")) {
-            if (facts->host || !host_is_valid(value)) {
+            if (facts->host || !host_is_valid(value))
                 return refuse(parser, 400, facts->host ? "more than one Host" : "Host is no host");
-            }
             facts->host = true;
-            if (request->host.data == NULL) {
+            if (request->host.data == NULL)
                 request->host = value;
-            }
         }
         return 0;
     case 6:
         if (request->minor > 0 && field_is(field, "expect")) {
-            if (value.size != 12 || !name_equals(value.data, "100-continue", 12)) {
+            if (value.size != 12 || !name_equals(value.data, "100-continue", 12))
                 return refuse(parser, 417, "an unknown expectation");
-            }
             request->expect_continue = true;
         }
         return 0;
     case 10:
-        if (field_is(field, "connection")) {
+        if (field_is(field, "connection"))
             connection_read(value, facts);
-        }
         return 0;
     case 14:
         return field_is(field, "content-length") ? length_read(parser, value, facts) : 0;
     case 17:
         if (field_is(field, "transfer-encoding")) {
-            if (facts->coding) {
+            if (facts->coding)
                 return refuse(parser, 400, "more than one Transfer-Encoding");
-            }
             facts->coding = true;
             facts->coding_is_chunked = value.size == 7 && name_equals(value.data, "chunked", 7);
         }
@@ -331,20 +301,17 @@ static long field_note(struct weir_http1_parser *parser, struct weir_http1_reque
 static long framing_decide(struct weir_http1_parser *parser, struct weir_http1_request *request,
                            const struct head_facts *facts)
 {
-    if (!facts->host && request->minor > 0) {
+    if (!facts->host && request->minor > 0)
         return refuse(parser, 400, "no Host");
-    }
     if (facts->coding && (facts->length || request->minor == 0)) {
         return refuse(parser, 400,
                       facts->length ? "both Content-Length and Transfer-Encoding"
                                     : "a transfer coding in HTTP/1.0");
     }
-    if (facts->coding && !facts->coding_is_chunked) {
+    if (facts->coding && !facts->coding_is_chunked)
         return refuse(parser, 501, "a transfer coding other than chunked");
-    }
-    if (facts->length_is_too_large) {
+    if (facts->length_is_too_large)
         return refuse(parser, 413, "the body is too large");
-    }
     parser->body_chunked = facts->coding;
     request->keep_alive = !facts->close && (request->minor > 0 || facts->keep_alive);
     return 0;
@@ -363,12 +330,10 @@ static long field_parse(struct weir_http1_parser *parser, const char *at, const 
     }
     field->name = (struct weir_bytes){name, (size_t)(at - name)};
     at++;
-    while (at < end && (*at == ' ' || *at == '\t')) {
+    while (at < end && (*at == ' ' || *at == '\t'))
         at++;
-    }
-    while (end > at && (end[-1] == ' ' || end[-1] == '\t')) {
+    while (end > at && (end[-1] == ' ' || end[-1] == '\t'))
         end--;
-    }
     field->value = (struct weir_bytes){at, (size_t)(end - at)};
     return 0;
 }
@@ -388,14 +353,12 @@ static long head_parse(struct weir_http1_parser *parser, const char *data,
         struct weir_http1_field *field = &request->fields[i];
         size_t end = field->value.size;
         err = field_parse(parser, data + at, data + end, field);
-        if (err == 0) {
+        if (err == 0)
             err = field_note(parser, request, field, &facts);
-        }
         at = end + 2;
     }
-    if (err == 0) {
+    if (err == 0)
         err = framing_decide(parser, request, &facts);
-    }
     parser->base = data;
     parser->head_done = err == 0;
     return err;
@@ -406,9 +369,8 @@ static void bytes_rebase(struct weir_bytes *bytes, const struct weir_http1_parse
                          const char *data)
 {
     uintptr_t offset = (uintptr_t)bytes->data - (uintptr_t)parser->base;
-    if (bytes->data != NULL && offset <= parser->head_size) {
+    if (bytes->data != NULL && offset <= parser->head_size)
         bytes->data = data + offset; /* else it is the "/" of an empty path */
-    }
 }
 
 static void request_rebase(struct weir_http1_parser *parser, const char *data,
@@ -416,9 +378,8 @@ static void request_rebase(struct weir_http1_parser *parser, const char *data,
 {
     struct weir_bytes *const parts[] = {&request->method, &request->target, &request->path,
                                         &request->query,  &request->host,   &request->body};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         bytes_rebase(parts[i], parser, data);
-    }
     for (uint16_t i = 0; i < request->field_count; i++) {
         bytes_rebase(&request->fields[i].name, parser, data);
         bytes_rebase(&request->fields[i].value, parser, data);
@@ -431,17 +392,15 @@ static long body_parse(struct weir_http1_parser *parser, char *data, size_t size
 {
     size_t ready = size - parser->head_size;
     if (!parser->body_chunked) {
-        if (ready < parser->content_length) {
+        if (ready < parser->content_length)
             return 0;
-        }
         request->body.size = parser->content_length;
         return (long)(parser->head_size + parser->content_length);
     }
     int done = weir_chunked_decode(&parser->chunked, data + parser->head_size, ready,
                                    WEIR_HTTP1_BODY_MAX, &parser->problem);
-    if (done < 0) {
+    if (done < 0)
         return refuse(parser, done == WEIR_ERR_TOO_LARGE ? 413 : 400, parser->problem);
-    }
     request->body.size = done ? parser->chunked.size : 0;
     return done ? (long)(parser->head_size + parser->chunked.used) : 0;
 }
@@ -450,14 +409,12 @@ long weir_http1_parse(struct weir_http1_parser *parser, char *data, size_t size,
                       struct weir_http1_request *request)
 {
     long err = 0;
-    if (parser->status != 0) {
+    if (parser->status != 0)
         return refuse(parser, parser->status, parser->problem);
-    }
     if (parser->head_size == 0) {
         err = head_scan(parser, data, size, request);
-        if (err <= 0) {
+        if (err <= 0)
             return err;
-        }
         err = head_parse(parser, data, request);
     } else if (parser->base != data) {
         request_rebase(parser, data, request);
@@ -468,10 +425,8 @@ long weir_http1_parse(struct weir_http1_parser *parser, char *data, size_t size,
 struct weir_bytes weir_http1_field(const struct weir_http1_request *request, const char *name)
 {
     size_t size = strlen(name);
-    for (uint16_t i = 0; i < request->field_count; i++) {
-        if (request->fields[i].name.size == size && field_is(&request->fields[i], name)) {
+    for (uint16_t i = 0; i < request->field_count; i++)
+        if (request->fields[i].name.size == size && field_is(&request->fields[i], name))
             return request->fields[i].value;
-        }
-    }
     return (struct weir_bytes){0};
 }

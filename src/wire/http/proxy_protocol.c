@@ -33,9 +33,8 @@ static bool port_is_valid(const char *text, size_t size)
 {
     unsigned port = 0;
     for (size_t i = 0; i < size; i++) {
-        if (i == 5 || text[i] < '0' || text[i] > '9') {
+        if (i == 5 || text[i] < '0' || text[i] > '9')
             return false;
-        }
         port = port * 10 + (unsigned)(text[i] - '0');
     }
     return port <= 65535 && (size == 1 || text[0] != '0');
@@ -48,28 +47,21 @@ static bool v1_line_parse(struct weir_address *client, const char *at, const cha
     const char *word;
     size_t size;
 
-    if (end - at >= 7 && memcmp(at, "UNKNOWN", 7) == 0) {
+    if (end - at >= 7 && memcmp(at, "UNKNOWN", 7) == 0)
         return end - at == 7 || at[7] == ' ';
-    }
     if (!word_take(&at, end, &word, &size) || size != 4 || memcmp(word, "TCP", 3) != 0 ||
-        (word[3] != '4' && word[3] != '6')) {
+        (word[3] != '4' && word[3] != '6'))
         return false;
-    }
     bool ipv6 = word[3] == '6';
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         if (!word_take(&at, end, &word, &size) || (memchr(word, ':', size) != NULL) != ipv6 ||
-            weir_address_parse(&addresses[i], word, size) < 0) {
+            weir_address_parse(&addresses[i], word, size) < 0)
             return false;
-        }
-    }
-    for (int i = 0; i < 2; i++) {
-        if (!word_take(&at, end, &word, &size) || !port_is_valid(word, size)) {
+    for (int i = 0; i < 2; i++)
+        if (!word_take(&at, end, &word, &size) || !port_is_valid(word, size))
             return false;
-        }
-    }
-    if (at != end) {
+    if (at != end)
         return false;
-    }
     *client = addresses[0];
     return true;
 }
@@ -79,16 +71,13 @@ static long v1_parse(struct weir_address *client, const char *data, size_t size)
     size_t limit = size < WEIR_PROXY_V1_MAX ? size : WEIR_PROXY_V1_MAX;
     size_t line = 0;
 
-    while (line < limit && data[line] != '\r' && data[line] != '\n') {
+    while (line < limit && data[line] != '\r' && data[line] != '\n')
         line++;
-    }
-    if (line == limit || (data[line] == '\r' && line + 1 == limit)) {
+    if (line == limit || (data[line] == '\r' && line + 1 == limit))
         return limit == WEIR_PROXY_V1_MAX ? WEIR_ERR_SYNTAX : 0;
-    }
     if (data[line] != '\r' || data[line + 1] != '\n' ||
-        !v1_line_parse(client, data + sizeof v1_start, data + line)) {
+        !v1_line_parse(client, data + sizeof v1_start, data + line))
         return WEIR_ERR_SYNTAX;
-    }
     return (long)line + 2;
 }
 
@@ -98,16 +87,13 @@ static long v2_parse(struct weir_address *client, const char *data, size_t size)
     unsigned command = bytes[12] & 15, family = bytes[13] >> 4, protocol = bytes[13] & 15;
     size_t length = (size_t)bytes[14] << 8 | bytes[15];
 
-    if (bytes[12] >> 4 != 2 || command > COMMAND_PROXY) {
+    if (bytes[12] >> 4 != 2 || command > COMMAND_PROXY)
         return WEIR_ERR_SYNTAX;
-    }
     if (command == COMMAND_PROXY &&
-        (family > FAMILY_UNIX || protocol > PROTOCOL_DGRAM || length < v2_address_size[family])) {
+        (family > FAMILY_UNIX || protocol > PROTOCOL_DGRAM || length < v2_address_size[family]))
         return WEIR_ERR_SYNTAX;
-    }
-    if (size < V2_FIXED + length) {
+    if (size < V2_FIXED + length)
         return 0;
-    }
     if (command == COMMAND_PROXY && protocol == PROTOCOL_STREAM &&
         (family == FAMILY_INET || family == FAMILY_INET6)) {
         struct weir_address source = {.family = family == FAMILY_INET ? 4 : 6};
@@ -126,14 +112,11 @@ static bool may_start(const char *data, size_t size, const char *start, size_t s
 
 long weir_proxy_header_parse(struct weir_address *client, const char *data, size_t size)
 {
-    if (size == 0) {
+    if (size == 0)
         return 0;
-    }
-    if (may_start(data, size, v1_start, sizeof v1_start)) {
+    if (may_start(data, size, v1_start, sizeof v1_start))
         return size < sizeof v1_start ? 0 : v1_parse(client, data, size);
-    }
-    if (may_start(data, size, v2_signature, sizeof v2_signature)) {
+    if (may_start(data, size, v2_signature, sizeof v2_signature))
         return size < V2_FIXED ? 0 : v2_parse(client, data, size);
-    }
     return WEIR_ERR_SYNTAX;
 }

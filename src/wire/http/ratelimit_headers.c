@@ -22,12 +22,10 @@ static bool is_told(const struct weir_answer_limit *told)
 {
     size_t i = 0;
     if (told->shadow || told->unlimited || told->limit == NULL ||
-        told->name.size > WEIR_RATELIMIT_NAME_MAX) {
+        told->name.size > WEIR_RATELIMIT_NAME_MAX)
         return false;
-    }
-    while (i < told->name.size && told->name.data[i] >= 0x20 && told->name.data[i] < 0x7f) {
+    while (i < told->name.size && told->name.data[i] >= 0x20 && told->name.data[i] < 0x7f)
         i++;
-    }
     return i == told->name.size;
 }
 
@@ -50,9 +48,8 @@ static char *name_write(char *out, struct weir_bytes name, unsigned number)
 {
     *out++ = '"';
     for (size_t i = 0; i < name.size; i++) {
-        if (name.data[i] == '"' || name.data[i] == '\\') {
+        if (name.data[i] == '"' || name.data[i] == '\\')
             *out++ = '\\';
-        }
         *out++ = name.data[i];
     }
     if (number > 0) {
@@ -70,9 +67,8 @@ static char *policy_write(char *out, const struct policy *policy, uint64_t now_n
     out = name_write(out, policy->name, policy->number);
     out = WEIR_LITERAL_WRITE(out, ";q=");
     out = integer_write(out, spec->rate);
-    if (spec->algorithm == WEIR_CONCURRENCY) {
+    if (spec->algorithm == WEIR_CONCURRENCY)
         return WEIR_LITERAL_WRITE(out, ";qu=\"concurrent-requests\"");
-    }
     if (spec->algorithm != WEIR_QUOTA && spec->window_ns % NS_PER_S == 0) {
         out = WEIR_LITERAL_WRITE(out, ";w=");
         out = integer_write(out, spec->window_ns / NS_PER_S);
@@ -91,9 +87,8 @@ static uint64_t available(const struct policy *policy)
 static uint64_t paced_ns(const struct weir_limit_spec *spec, uint64_t r)
 {
     uint64_t rest;
-    if (r == spec->rate) {
+    if (r == spec->rate)
         return spec->window_ns;
-    }
     struct wide product = wide_multiply(r, spec->window_ns);
     uint64_t ns = wide_divide(product.hi, product.lo, spec->rate, &rest);
     return ns + (rest != 0);
@@ -104,15 +99,12 @@ static uint64_t window_left_ns(const struct policy *policy, uint64_t now_ns)
 {
     const struct weir_limit_spec *spec = &policy->limit->spec;
     uint64_t r = available(policy), retry_ns = policy->report->retry_after_ns;
-    if (r == 0 && !period_resets(spec) && retry_ns != WEIR_NEVER && retry_ns > policy->next_ns) {
+    if (r == 0 && !period_resets(spec) && retry_ns != WEIR_NEVER && retry_ns > policy->next_ns)
         return retry_ns;
-    }
-    if (r == 0) {
+    if (r == 0)
         return policy->next_ns;
-    }
-    if (period_resets(spec)) {
+    if (period_resets(spec))
         return period_end(spec, now_ns) - now_ns;
-    }
     return spec->algorithm == WEIR_CONCURRENCY ? WEIR_NEVER : paced_ns(spec, r);
 }
 
@@ -137,18 +129,15 @@ static char *policies_write(char *out, const struct weir_answer *answer, uint32_
     for (uint32_t left = told; left != 0; left &= left - 1) {
         const struct weir_answer_limit *limit = &answer->limits[__builtin_ctz(left)];
         struct policy policy = policy_of(limit);
-        if (left != told) {
+        if (left != told)
             out = WEIR_LITERAL_WRITE(out, ", ");
-        }
-        if (limit->rate_count == 0) {
+        if (limit->rate_count == 0)
             out = member_write(out, &policy, answer->now_ns);
-        }
         for (unsigned i = 0; i < limit->rate_count; i++) {
             const struct weir_answer_rate *rate = &answer->rates[limit->first_rate + i];
             policy = (struct policy){limit->name, i + 1, rate->limit, &rate->report, rate->next_ns};
-            if (i > 0) {
+            if (i > 0)
                 out = WEIR_LITERAL_WRITE(out, ", ");
-            }
             out = member_write(out, &policy, answer->now_ns);
         }
     }
@@ -170,9 +159,8 @@ static char *warning_write(char *out, const struct weir_answer_limit *told)
 static char *warnings_write(char *out, const struct weir_answer *answer, uint32_t warned)
 {
     for (uint32_t left = warned; left != 0; left &= left - 1) {
-        if (left != warned) {
+        if (left != warned)
             out = WEIR_LITERAL_WRITE(out, ", ");
-        }
         out = warning_write(out, &answer->limits[__builtin_ctz(left)]);
     }
     return WEIR_LITERAL_WRITE(out, "\r\n");
@@ -181,15 +169,13 @@ static char *warnings_write(char *out, const struct weir_answer *answer, uint32_
 /* The limit that the single-limit dialects tell. */
 static const struct weir_answer_limit *tightest(const struct weir_answer *answer, uint32_t told)
 {
-    if (answer->denied_by >= 0 && (told >> answer->denied_by & 1) != 0) {
+    if (answer->denied_by >= 0 && (told >> answer->denied_by & 1) != 0)
         return &answer->limits[answer->denied_by];
-    }
     const struct weir_answer_limit *best = &answer->limits[__builtin_ctz(told)];
     for (uint32_t left = told & (told - 1); left != 0; left &= left - 1) {
         const struct weir_answer_limit *limit = &answer->limits[__builtin_ctz(left)];
-        if (limit->report.remaining < best->report.remaining) {
+        if (limit->report.remaining < best->report.remaining)
             best = limit;
-        }
     }
     return best;
 }
@@ -243,9 +229,8 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
         const struct weir_answer_limit *limit = tightest(answer, told);
         const struct weir_report *report = &limit->report;
         uint64_t reset_s = seconds_up(reset_ns(limit, answer->now_ns));
-        if (dialects & WEIR_HEADERS_DRAFT_03) {
+        if (dialects & WEIR_HEADERS_DRAFT_03)
             out = SINGLE_WRITE(out, "RateLimit-", report, reset_s);
-        }
         if (dialects & (WEIR_HEADERS_X_EPOCH | WEIR_HEADERS_X_DELTA)) {
             bool epoch = (dialects & WEIR_HEADERS_X_EPOCH) != 0;
             uint64_t epoch_s = wall_s + reset_s + (reset_s > 0);

@@ -29,9 +29,8 @@ static char *name_write(char *out, struct weir_bytes name)
 
 static char *milliseconds_write(char *out, uint64_t ns)
 {
-    if (ns == WEIR_NEVER) {
+    if (ns == WEIR_NEVER)
         return WEIR_LITERAL_WRITE(out, "null");
-    }
     return weir_decimal_write(out, ns / NS_PER_MS + (ns % NS_PER_MS != 0));
 }
 
@@ -82,15 +81,12 @@ static char *limit_write(char *out, const struct weir_answer_limit *told)
     out = milliseconds_write(out, told->report.retry_after_ns);
     out = WEIR_LITERAL_WRITE(out, ",\"reset_after_ms\":");
     out = milliseconds_write(out, told->report.reset_after_ns);
-    if (told->borrowed) {
+    if (told->borrowed)
         out = WEIR_LITERAL_WRITE(out, ",\"borrowed\":true");
-    }
-    if (told->overflow) {
+    if (told->overflow)
         out = WEIR_LITERAL_WRITE(out, ",\"overflow\":true");
-    }
-    if (told->warning.percent != 0) {
+    if (told->warning.percent != 0)
         out = warning_write(out, &told->warning);
-    }
     *out++ = '}';
     return out;
 }
@@ -101,27 +97,24 @@ size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
     out = WEIR_LITERAL_WRITE(out, "{\"allowed\":");
     out = bool_write(out, answer->allowed);
     out = WEIR_LITERAL_WRITE(out, ",\"denied_by\":");
-    if (answer->denied_by >= 0) {
+    if (answer->denied_by >= 0)
         out = name_write(out, answer->limits[answer->denied_by].name);
-    } else {
+    else
         out = WEIR_LITERAL_WRITE(out, "null");
-    }
     out = WEIR_LITERAL_WRITE(out, ",\"retry_after_ms\":");
     out = milliseconds_write(out, answer->retry_after_ns);
     out = WEIR_LITERAL_WRITE(out, ",\"delay_ms\":");
     out = milliseconds_write(out, answer->delay_ns);
-    if (answer->repeated) {
+    if (answer->repeated)
         out = WEIR_LITERAL_WRITE(out, ",\"repeated\":true");
-    }
     if (answer->lease.data != NULL) {
         out = WEIR_LITERAL_WRITE(out, ",\"lease\":");
         out = string_write(out, answer->lease);
     }
     out = WEIR_LITERAL_WRITE(out, ",\"limits\":[");
     for (uint16_t i = 0; i < answer->count; i++) {
-        if (i > 0) {
+        if (i > 0)
             *out++ = ',';
-        }
         out = limit_write(out, &answer->limits[i]);
     }
     out = WEIR_LITERAL_WRITE(out, "]}");
@@ -147,21 +140,16 @@ static char *violated_policies_write(char *out, const struct weir_answer *answer
     char *list = out;
     for (uint16_t i = 0; answer != NULL && i < answer->count; i++) {
         const struct weir_answer_limit *limit = &answer->limits[i];
-        if (limit->allowed || limit->shadow) {
+        if (limit->allowed || limit->shadow)
             continue;
-        }
-        if (limit->rate_count == 0) {
+        if (limit->rate_count == 0)
             out = policy_write(out, limit->name, 0);
-        }
-        for (unsigned j = 0; j < limit->rate_count; j++) {
-            if (!answer->rates[limit->first_rate + j].allowed) {
+        for (unsigned j = 0; j < limit->rate_count; j++)
+            if (!answer->rates[limit->first_rate + j].allowed)
                 out = policy_write(out, limit->name, j + 1);
-            }
-        }
     }
-    if (out == list) {
+    if (out == list)
         *out++ = '[';
-    }
     *list = '['; /* for the comma before the first */
     *out++ = ']';
     return out;
@@ -195,9 +183,8 @@ size_t weir_problem_json_write(enum weir_problem_type type, unsigned status, con
         out = WEIR_LITERAL_WRITE(out, ",\"detail\":");
         out += weir_json_string_write(detail, strnlen(detail, WEIR_REASON_MAX - 1), out);
     }
-    if (type == WEIR_PROBLEM_QUOTA_EXCEEDED) {
+    if (type == WEIR_PROBLEM_QUOTA_EXCEEDED)
         out = violated_policies_write(out, answer);
-    }
     *out++ = '}';
     return (size_t)(out - start);
 }

@@ -34,13 +34,11 @@ static int fail_with_name(struct json_scan *scan, int err, const char *at, const
 static bool pairs_hold(const struct weir_check_pair *pairs, uint16_t count, struct weir_bytes name,
                        bool fold_case)
 {
-    for (uint16_t i = 0; i < count; i++) {
+    for (uint16_t i = 0; i < count; i++)
         if (pairs[i].name.size == name.size &&
             (fold_case ? strncasecmp(pairs[i].name.data, name.data, name.size)
-                       : memcmp(pairs[i].name.data, name.data, name.size)) == 0) {
+                       : memcmp(pairs[i].name.data, name.data, name.size)) == 0)
             return true;
-        }
-    }
     return false;
 }
 
@@ -54,12 +52,10 @@ static int pairs_read(struct json_scan *scan, struct weir_check_pair *pairs, uin
 
     while (more == 0) {
         more = json_scan_member(scan, read, &name);
-        if (more <= 0) {
+        if (more <= 0)
             break;
-        }
-        if (read == WEIR_CHECK_JSON_PAIRS_MAX) {
+        if (read == WEIR_CHECK_JSON_PAIRS_MAX)
             return json_scan_fail(scan, WEIR_ERR_TOO_LARGE, name.data - 1, "more than 64");
-        }
         if (name.size == 0 || pairs_hold(pairs, read, name, headers)) {
             return fail_with_name(scan, WEIR_ERR_SYNTAX, name.data - 1,
                                   name.size == 0 ? "an empty name" : "a repeated name", name);
@@ -97,9 +93,8 @@ static const char *const field_names[FIELDS] = {
 static enum field field_find(struct weir_bytes name)
 {
     int field = 0;
-    while (field < FIELDS && !equals(name, field_names[field], strlen(field_names[field]))) {
+    while (field < FIELDS && !equals(name, field_names[field], strlen(field_names[field])))
         field++;
-    }
     return (enum field)field;
 }
 
@@ -107,9 +102,8 @@ static int key_read(struct json_scan *scan, struct weir_bytes *key)
 {
     const char *at = scan->at;
     int err = json_scan_string(scan, key);
-    if (err == 0 && (key->size == 0 || key->size > WEIR_IDEMPOTENCY_KEY_MAX)) {
+    if (err == 0 && (key->size == 0 || key->size > WEIR_IDEMPOTENCY_KEY_MAX))
         return json_scan_fail(scan, WEIR_ERR_SYNTAX, at, "not 1 to 255 bytes");
-    }
     return err;
 }
 
@@ -125,9 +119,8 @@ static int status_read(struct json_scan *scan, uint64_t *status)
 {
     const char *at = scan->at;
     int err = json_scan_unsigned(scan, status);
-    if (err == 0 && (*status < 100 || *status > 599)) {
+    if (err == 0 && (*status < 100 || *status > 599))
         return json_scan_fail(scan, WEIR_ERR_RANGE, at, "not a status of 100 to 599");
-    }
     return err;
 }
 
@@ -178,9 +171,8 @@ static void check_clear(struct weir_check_json *check)
 
 static const char *wrong_field(enum field field, struct weir_bytes name)
 {
-    if (field != FIELDS) {
+    if (field != FIELDS)
         return "repeated field";
-    }
     bool attribute = equals(name, "user", 4) || equals(name, "org", 3) || equals(name, "plan", 4);
     return attribute ? "only \"attributes\" may have" : "unknown field";
 }
@@ -196,9 +188,8 @@ static int check_read(struct json_scan *scan, struct weir_check_json *check)
     while (more == 0) {
         scan->field = NULL;
         more = json_scan_member(scan, count++, &name);
-        if (more <= 0) {
+        if (more <= 0)
             break;
-        }
         enum field field = field_find(name);
         if (field == FIELDS || (seen & 1u << field) != 0) {
             return fail_with_name(scan, WEIR_ERR_SYNTAX, name.data - 1, wrong_field(field, name),
@@ -248,9 +239,8 @@ int weir_check_cursor_next(struct weir_check_cursor *cursor, struct weir_check_j
         .text = cursor->text, .at = cursor->at, .end = cursor->end, .index = -1, .reason = reason};
     int more = 1;
 
-    if (cursor->done) {
+    if (cursor->done)
         return 0;
-    }
     if (!cursor->started) {
         cursor->started = true;
         cursor->array = json_scan_peek(&scan) == '[';
@@ -286,9 +276,8 @@ int weir_release_json_parse(char *text, size_t size, struct weir_bytes *lease,
     while (more == 0) {
         scan.field = NULL;
         more = json_scan_member(&scan, count, &name);
-        if (more <= 0) {
+        if (more <= 0)
             break;
-        }
         if (count++ > 0 || !equals(name, "lease", 5)) {
             return fail_with_name(&scan, WEIR_ERR_SYNTAX, name.data - 1,
                                   count > 1 ? "only \"lease\" may be given, not" : "unknown field",
@@ -297,8 +286,7 @@ int weir_release_json_parse(char *text, size_t size, struct weir_bytes *lease,
         scan.field = "lease";
         more = json_scan_string(&scan, lease);
     }
-    if (more == 0 && count == 0) {
+    if (more == 0 && count == 0)
         return json_scan_fail(&scan, WEIR_ERR_SYNTAX, scan.at, "no \"lease\"");
-    }
     return more < 0 ? more : json_scan_end(&scan);
 }

@@ -11,9 +11,8 @@
 size_t weir_envoy_json_room(const char *text, size_t size)
 {
     size_t braces = 0;
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i++)
         braces += text[i] == '{';
-    }
     return ALIGNED(braces * sizeof(struct weir_envoy_descriptor)) +
            ALIGNED(braces * sizeof(struct weir_envoy_entry));
 }
@@ -38,10 +37,8 @@ static bool is_name(struct weir_bytes name, const char *text)
 /* Skips "null". */
 static bool read_null(struct json_scan *scan)
 {
-    if (json_scan_peek(scan) != 'n' || scan->end - scan->at < 4 ||
-        memcmp(scan->at, "null", 4) != 0) {
+    if (json_scan_peek(scan) != 'n' || scan->end - scan->at < 4 || memcmp(scan->at, "null", 4) != 0)
         return false;
-    }
     scan->at += 4;
     return true;
 }
@@ -56,21 +53,16 @@ static int read_object(struct reader *reader, const struct member *members, uint
     while (err == 0) {
         scan->field = NULL;
         int more = json_scan_member(scan, read++, &name);
-        if (more <= 0) {
+        if (more <= 0)
             return more;
-        }
         uint32_t at = 0;
-        while (at < count && !is_name(name, members[at].camel) &&
-               !is_name(name, members[at].snake)) {
+        while (at < count && !is_name(name, members[at].camel) && !is_name(name, members[at].snake))
             at++;
-        }
-        if (at == count) {
+        if (at == count)
             return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data, "unknown field");
-        }
         scan->field = members[at].camel;
-        if ((seen >> at & 1) != 0) {
+        if ((seen >> at & 1) != 0)
             return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data, "given twice");
-        }
         seen |= 1u << at;
         err = read_null(scan) ? 0 : members[at].read(reader, out);
     }
@@ -83,9 +75,8 @@ static int read_array(struct reader *reader, const struct member *members, uint3
 {
     struct json_scan *scan = &reader->scan;
     const char *field = scan->field;
-    if (json_scan_peek(scan) != '[') {
+    if (json_scan_peek(scan) != '[')
         return json_scan_fail(scan, WEIR_ERR_SYNTAX, scan->at, "not an array");
-    }
     scan->at++;
     if (json_scan_peek(scan) == ']') {
         scan->at++;
@@ -97,14 +88,12 @@ static int read_array(struct reader *reader, const struct member *members, uint3
             return json_scan_fail(scan, WEIR_ERR_SYNTAX, scan->at, "not an object");
         }
         int err = read_object(reader, members, count, next(reader));
-        if (err < 0) {
+        if (err < 0)
             return err;
-        }
         char byte = json_scan_peek(scan);
         scan->at += byte == ',' || byte == ']';
-        if (byte == ']') {
+        if (byte == ']')
             return 0;
-        }
         if (byte != ',') {
             scan->field = field;
             return json_scan_fail(scan, WEIR_ERR_SYNTAX, scan->at, "neither a comma nor a bracket");
@@ -171,9 +160,8 @@ static int read_unit(struct reader *reader, void *out)
                                         "DAY",     "MONTH",  "YEAR"};
     struct weir_envoy_descriptor *of = out;
     struct weir_bytes name;
-    if (json_scan_peek(&reader->scan) != '"') {
+    if (json_scan_peek(&reader->scan) != '"')
         return read_uint32(reader, &of->unit);
-    }
     const char *at = reader->scan.at;
     int err = json_scan_string(&reader->scan, &name);
     for (uint32_t i = 0; err == 0 && i < sizeof(names) / sizeof(names[0]); i++) {
@@ -246,9 +234,8 @@ int weir_envoy_json_read(struct weir_envoy_request *request, char *text, size_t 
         {"hitsAddend", "hits_addend", read_hits},
     };
     size_t braces = 0;
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i++)
         braces += text[i] == '{';
-    }
     size_t before = ALIGNED(braces * sizeof(struct weir_envoy_descriptor));
     struct reader reader = {
         .scan = {.text = text, .at = text, .end = text + size, .index = -1, .reason = reason},

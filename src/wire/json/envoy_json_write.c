@@ -51,9 +51,8 @@ static void put_string(struct sink *sink, struct weir_bytes text)
     put(sink, "\"", 1);
     while (at < text.size) {
         size_t size = text.size - at < PIECE ? text.size - at : PIECE;
-        while (at + size < text.size && size > PIECE - 4 && (text.data[at + size] & 0xC0) == 0x80) {
+        while (at + size < text.size && size > PIECE - 4 && (text.data[at + size] & 0xC0) == 0x80)
             size--;
-        }
         size_t length = weir_json_string_write(text.data + at, size, escaped);
         put(sink, escaped + 1, length - 2);
         at += size;
@@ -112,12 +111,10 @@ static void put_value(struct sink *sink, const struct weir_envoy_value *root)
         } else {
             put_scalar(sink, value);
         }
-        while (depth > 0 && levels[depth - 1].next == levels[depth - 1].value->count) {
+        while (depth > 0 && levels[depth - 1].next == levels[depth - 1].value->count)
             put_text(sink, levels[--depth].value->kind == WEIR_ENVOY_STRUCT ? "}" : "]");
-        }
-        if (depth == 0) {
+        if (depth == 0)
             return;
-        }
         struct level *level = &levels[depth - 1];
         put_text(sink, level->next > 0 ? "," : "");
         if (level->value->kind == WEIR_ENVOY_STRUCT) {
@@ -147,9 +144,8 @@ static void put_limit(struct sink *sink, const struct weir_envoy_status *status)
         put_string(sink, status->name);
         put_text(sink, ",");
     }
-    if (status->requests_per_unit > 0) {
+    if (status->requests_per_unit > 0)
         put_format(sink, "\"requestsPerUnit\":%u,", status->requests_per_unit);
-    }
     put_format(sink, "\"unit\":\"%s\"}", units[status->unit]);
 }
 
@@ -157,12 +153,10 @@ static void put_status(struct sink *sink, const struct weir_envoy_status *status
 {
     put_text(sink, "{\"code\":");
     put_code(sink, status->code);
-    if (status->has_limit) {
+    if (status->has_limit)
         put_limit(sink, status);
-    }
-    if (status->limit_remaining > 0) {
+    if (status->limit_remaining > 0)
         put_format(sink, ",\"limitRemaining\":%u", status->limit_remaining);
-    }
     if (status->has_limit) {
         put_format(sink, ",\"durationUntilReset\":\"%llus\"",
                    (unsigned long long)status->duration_until_reset_s);

@@ -36,9 +36,8 @@ static int syntax(const struct json_scan *scan, const char *at, const char *what
 char json_scan_peek(struct json_scan *scan)
 {
     while (scan->at < scan->end &&
-           (*scan->at == ' ' || *scan->at == '\t' || *scan->at == '\n' || *scan->at == '\r')) {
+           (*scan->at == ' ' || *scan->at == '\t' || *scan->at == '\n' || *scan->at == '\r'))
         scan->at++;
-    }
     return scan->at < scan->end ? *scan->at : '\0';
 }
 
@@ -46,14 +45,12 @@ char json_scan_peek(struct json_scan *scan)
 static int32_t unit_read(const char *at, const char *end)
 {
     int32_t unit = 0;
-    if (end - at < 4) {
+    if (end - at < 4)
         return -1;
-    }
     for (int i = 0; i < 4; i++) {
         int digit = weir_hex_value(at[i]);
-        if (digit < 0) {
+        if (digit < 0)
             return -1;
-        }
         unit = unit << 4 | digit;
     }
     return unit;
@@ -64,20 +61,16 @@ static int32_t unit_read(const char *at, const char *end)
 static int32_t character_read(char **at, const char *end)
 {
     int32_t unit = unit_read(*at, end);
-    if (unit < 0 || (unit & 0xfc00) == 0xdc00) {
+    if (unit < 0 || (unit & 0xfc00) == 0xdc00)
         return -1;
-    }
     *at += 4;
-    if ((unit & 0xfc00) != 0xd800) {
+    if ((unit & 0xfc00) != 0xd800)
         return unit;
-    }
-    if (end - *at < 6 || (*at)[0] != '\\' || (*at)[1] != 'u') {
+    if (end - *at < 6 || (*at)[0] != '\\' || (*at)[1] != 'u')
         return -1;
-    }
     int32_t low = unit_read(*at + 2, end);
-    if ((low & 0xfc00) != 0xdc00 || low < 0) {
+    if ((low & 0xfc00) != 0xdc00 || low < 0)
         return -1;
-    }
     *at += 6;
     return 0x10000 + ((unit & 0x3ff) << 10 | (low & 0x3ff));
 }
@@ -114,9 +107,8 @@ static char *escape_read(char **at, const char *end, char *out)
         *out++ = values[letter - letters];
         return out;
     }
-    if (*at == end || **at != 'u') {
+    if (*at == end || **at != 'u')
         return NULL;
-    }
     (*at)++;
     int32_t code = character_read(at, end);
     return code <= 0 ? NULL : character_write(out, code);
@@ -129,13 +121,11 @@ static bool is_plain(char c)
 
 int json_scan_string(struct json_scan *scan, struct weir_bytes *value)
 {
-    if (json_scan_peek(scan) != '"') {
+    if (json_scan_peek(scan) != '"')
         return syntax(scan, scan->at, "not a string");
-    }
     char *at = scan->at + 1, *start = at;
-    while (at < scan->end && is_plain(*at)) {
+    while (at < scan->end && is_plain(*at))
         at++;
-    }
     char *out = at;
     while (at < scan->end && *at != '"') {
         if (is_plain(*at)) {
@@ -143,24 +133,21 @@ int json_scan_string(struct json_scan *scan, struct weir_bytes *value)
         } else if (*at == '\\') {
             char *escape = at++;
             out = escape_read(&at, scan->end, out);
-            if (out == NULL) {
+            if (out == NULL)
                 return syntax(scan, escape, "a bad escape in a string");
-            }
         } else if ((unsigned char)*at < 0x20) {
             return syntax(scan, at, "a control character in a string");
         } else {
             size_t size = weir_utf8_size(at, (size_t)(scan->end - at));
-            if (size == 0) {
+            if (size == 0)
                 return syntax(scan, at, "a string is not UTF-8");
-            }
             memmove(out, at, size);
             out += size;
             at += size;
         }
     }
-    if (at == scan->end) {
+    if (at == scan->end)
         return syntax(scan, at, "an unfinished string");
-    }
     *value = (struct weir_bytes){start, (size_t)(out - start)};
     scan->at = at + 1;
     return 0;
@@ -169,9 +156,8 @@ int json_scan_string(struct json_scan *scan, struct weir_bytes *value)
 /* Whether the text goes on with a word, which it then takes. */
 static bool word_take(struct json_scan *scan, const char *word, size_t size)
 {
-    if ((size_t)(scan->end - scan->at) < size || memcmp(scan->at, word, size) != 0) {
+    if ((size_t)(scan->end - scan->at) < size || memcmp(scan->at, word, size) != 0)
         return false;
-    }
     scan->at += size;
     return true;
 }
@@ -180,9 +166,8 @@ int json_scan_bool(struct json_scan *scan, bool *value)
 {
     (void)json_scan_peek(scan);
     *value = word_take(scan, "true", 4);
-    if (!*value && !word_take(scan, "false", 5)) {
+    if (!*value && !word_take(scan, "false", 5))
         return syntax(scan, scan->at, "not a boolean");
-    }
     return 0;
 }
 
@@ -191,9 +176,8 @@ int json_scan_bool(struct json_scan *scan, bool *value)
 static const char *integer_end(const char *at, const char *end)
 {
     const char *start = at;
-    while (at < end && *at >= '0' && *at <= '9') {
+    while (at < end && *at >= '0' && *at <= '9')
         at++;
-    }
     bool leading_zero = at - start > 1 && *start == '0';
     bool goes_on = at < end && (*at == '.' || *at == 'e' || *at == 'E');
     return leading_zero || goes_on ? start : at;
@@ -203,9 +187,8 @@ int json_scan_unsigned(struct json_scan *scan, uint64_t *value)
 {
     (void)json_scan_peek(scan);
     const char *end = integer_end(scan->at, scan->end);
-    if (end == scan->at) {
+    if (end == scan->at)
         return syntax(scan, scan->at, "not an unsigned integer");
-    }
     uint64_t n = 0;
     for (const char *at = scan->at; at < end; at++) {
         if (__builtin_mul_overflow(n, 10, &n) ||
@@ -223,19 +206,16 @@ int json_scan_unsigned(struct json_scan *scan, uint64_t *value)
 static bool exponent_read(const char *at, const char *end, int64_t *exponent)
 {
     *exponent = 0;
-    if (at == end) {
+    if (at == end)
         return true;
-    }
-    if (*at != 'e' && *at != 'E') {
+    if (*at != 'e' && *at != 'E')
         return false;
-    }
     at++;
     bool negative = at < end && *at == '-';
     at += at < end && (*at == '-' || *at == '+');
     const char *digits = at;
-    for (; at < end && *at >= '0' && *at <= '9'; at++) {
+    for (; at < end && *at >= '0' && *at <= '9'; at++)
         *exponent = *exponent < EXPONENT_END ? *exponent * 10 + (*at - '0') : EXPONENT_END;
-    }
     *exponent = negative ? -*exponent : *exponent;
     return at > digits && at == end;
 }
@@ -248,9 +228,8 @@ static bool nanoseconds_of(const char *at, const char *end, int64_t power, uint6
     for (; power >= 0 && (at < end || n > 0); power--) {
         at += at < end && *at == '.';
         uint64_t digit = at < end ? (uint64_t)(*at++ - '0') : 0;
-        if (n >= TIME_END_NS / 10) {
+        if (n >= TIME_END_NS / 10)
             return false; /* and another digit follows */
-        }
         n = n * 10 + digit;
     }
     *ns = n;
@@ -271,16 +250,14 @@ static bool number_split(const char *at, const char *end, struct number *number)
     for (; at < end && *at >= '0' && *at <= '9'; at++) {
     }
     int64_t whole = at - number->start;
-    if (whole == 0 || (whole > 1 && *number->start == '0')) {
+    if (whole == 0 || (whole > 1 && *number->start == '0'))
         return false;
-    }
     if (at < end && *at == '.') {
         const char *point = at++;
         for (; at < end && *at >= '0' && *at <= '9'; at++) {
         }
-        if (at == point + 1) {
+        if (at == point + 1)
             return false;
-        }
     }
     number->end = at;
     bool good = exponent_read(at, end, &exponent);
@@ -291,15 +268,13 @@ static bool number_split(const char *at, const char *end, struct number *number)
 /* The text of a number, or of a string, which is unescaped. */
 static int number_text(struct json_scan *scan, struct weir_bytes *text)
 {
-    if (json_scan_peek(scan) == '"') {
+    if (json_scan_peek(scan) == '"')
         return json_scan_string(scan, text);
-    }
     char *start = scan->at;
     while (scan->at < scan->end &&
            ((*scan->at >= '0' && *scan->at <= '9') || *scan->at == '.' || *scan->at == '-' ||
-            *scan->at == '+' || *scan->at == 'e' || *scan->at == 'E')) {
+            *scan->at == '+' || *scan->at == 'e' || *scan->at == 'E'))
         scan->at++;
-    }
     *text = (struct weir_bytes){start, (size_t)(scan->at - start)};
     return 0;
 }
@@ -311,15 +286,12 @@ int json_scan_seconds(struct json_scan *scan, uint64_t *ns)
     (void)json_scan_peek(scan);
     const char *start = scan->at;
     int err = number_text(scan, &text);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
-    if (!number_split(text.data, text.data + text.size, &number)) {
+    if (!number_split(text.data, text.data + text.size, &number))
         return syntax(scan, start, "not seconds since the epoch, as in 1700000000.123456789");
-    }
-    if (!nanoseconds_of(number.start, number.end, number.power + NS_DECIMALS, ns)) {
+    if (!nanoseconds_of(number.start, number.end, number.power + NS_DECIMALS, ns))
         return json_scan_fail(scan, WEIR_ERR_RANGE, start, "beyond the year 2116");
-    }
     return 0;
 }
 
@@ -331,13 +303,11 @@ static int integer_of(const struct number *number, uint64_t *value)
     for (const char *at = number->start; at < number->end || (power >= 0 && n > 0); power--) {
         at += at < number->end && *at == '.';
         uint64_t digit = at < number->end ? (uint64_t)(*at++ - '0') : 0;
-        if (power < 0 && digit > 0) {
+        if (power < 0 && digit > 0)
             return WEIR_ERR_SYNTAX;
-        }
         if (power >= 0 &&
-            (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, digit, &n))) {
+            (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, digit, &n)))
             return WEIR_ERR_RANGE;
-        }
     }
     *value = n;
     return 0;
@@ -350,18 +320,15 @@ int json_scan_integer(struct json_scan *scan, uint64_t *value)
     (void)json_scan_peek(scan);
     const char *start = scan->at;
     int err = number_text(scan, &text);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     bool negative = text.size > 0 && text.data[0] == '-';
     bool good = number_split(text.data + negative, text.data + text.size, &number);
     err = good ? integer_of(&number, value) : WEIR_ERR_SYNTAX;
-    if (err == WEIR_ERR_RANGE) {
+    if (err == WEIR_ERR_RANGE)
         return json_scan_fail(scan, err, start, "larger than 18446744073709551615");
-    }
-    if (err < 0 || (negative && *value > 0)) {
+    if (err < 0 || (negative && *value > 0))
         return syntax(scan, start, "not an unsigned integer");
-    }
     return 0;
 }
 
@@ -370,15 +337,13 @@ int json_scan_scalar(struct json_scan *scan, struct weir_bytes *value)
     char first = json_scan_peek(scan);
     char *start = scan->at;
 
-    if (first == '"') {
+    if (first == '"')
         return json_scan_string(scan, value);
-    }
     if (!word_take(scan, "true", 4) && !word_take(scan, "false", 5)) {
         const char *digits = start + (first == '-');
         const char *end = integer_end(digits, scan->end);
-        if (end == digits) {
+        if (end == digits)
             return syntax(scan, start, "not a string, an integer or a boolean");
-        }
         scan->at += end - start;
     }
     *value = (struct weir_bytes){start, (size_t)(scan->at - start)};
@@ -387,9 +352,8 @@ int json_scan_scalar(struct json_scan *scan, struct weir_bytes *value)
 
 int json_scan_object(struct json_scan *scan)
 {
-    if (json_scan_peek(scan) != '{') {
+    if (json_scan_peek(scan) != '{')
         return syntax(scan, scan->at, "not an object");
-    }
     scan->at++;
     return 0;
 }
@@ -402,22 +366,18 @@ int json_scan_member(struct json_scan *scan, uint32_t count, struct weir_bytes *
         return 0;
     }
     if (count > 0) {
-        if (next != ',') {
+        if (next != ',')
             return syntax(scan, scan->at, "a comma or a closing brace is missing");
-        }
         scan->at++;
         next = json_scan_peek(scan);
     }
-    if (next != '"') {
+    if (next != '"')
         return syntax(scan, scan->at, "a member's name is missing");
-    }
     int err = json_scan_string(scan, name);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
-    if (json_scan_peek(scan) != ':') {
+    if (json_scan_peek(scan) != ':')
         return syntax(scan, scan->at, "a colon is missing");
-    }
     scan->at++;
     return 1;
 }

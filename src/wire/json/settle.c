@@ -7,18 +7,14 @@
 
 int weir_status_parse(struct weir_bytes text, uint32_t *status)
 {
-    if (text.size != 3 || text.data[0] < '1' || text.data[0] > '5') {
+    if (text.size != 3 || text.data[0] < '1' || text.data[0] > '5')
         return WEIR_ERR_SYNTAX;
-    }
     *status = (uint32_t)(text.data[0] - '0') * 100;
-    if (text.data[1] == 'x' && text.data[2] == 'x') {
+    if (text.data[1] == 'x' && text.data[2] == 'x')
         return 0;
-    }
-    for (int i = 1; i < 3; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9') {
+    for (int i = 1; i < 3; i++)
+        if (text.data[i] < '0' || text.data[i] > '9')
             return WEIR_ERR_SYNTAX;
-        }
-    }
     *status += (uint32_t)(text.data[1] - '0') * 10 + (uint32_t)(text.data[2] - '0');
     return 0;
 }
@@ -47,18 +43,16 @@ static int field_read(struct json_scan *scan, struct weir_bytes name,
 {
     bool token = equals(name, "reservation"), cost = equals(name, "cost");
     unsigned field = token ? FIELD_RESERVATION : FIELD_TRUTH;
-    if (!token && !cost && !equals(name, "status") && !equals(name, "outcome")) {
+    if (!token && !cost && !equals(name, "status") && !equals(name, "outcome"))
         return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data - 1, "unknown field");
-    }
     if ((*seen & field) != 0) {
         return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data - 1,
                               token ? "repeated field" : "one of cost and status is wanted, once");
     }
     *seen |= field;
     scan->field = token ? "reservation" : cost ? "cost" : "status";
-    if (token) {
+    if (token)
         return json_scan_string(scan, &settle->reservation);
-    }
     return cost ? json_scan_unsigned(scan, &settle->cost) : status_read(scan, settle);
 }
 
@@ -76,9 +70,8 @@ int weir_settle_json_parse(char *text, size_t size, struct weir_settle_json *set
     while (more == 0) {
         scan.field = NULL;
         more = json_scan_member(&scan, count++, &name);
-        if (more <= 0) {
+        if (more <= 0)
             break;
-        }
         more = field_read(&scan, name, settle, &seen);
     }
     scan.field = NULL;

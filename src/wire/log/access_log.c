@@ -16,9 +16,8 @@ struct cursor {
 
 static bool byte_take(struct cursor *cursor, char wanted)
 {
-    if (cursor->at == cursor->end || *cursor->at != wanted) {
+    if (cursor->at == cursor->end || *cursor->at != wanted)
         return false;
-    }
     cursor->at++;
     return true;
 }
@@ -27,9 +26,8 @@ static bool byte_take(struct cursor *cursor, char wanted)
 static bool word_take(struct cursor *cursor, struct weir_bytes *word)
 {
     char *space = memchr(cursor->at, ' ', (size_t)(cursor->end - cursor->at));
-    if (space == NULL || space == cursor->at) {
+    if (space == NULL || space == cursor->at)
         return false;
-    }
     *word = (struct weir_bytes){cursor->at, (size_t)(space - cursor->at)};
     cursor->at = space + 1;
     return true;
@@ -39,9 +37,8 @@ static bool word_take(struct cursor *cursor, struct weir_bytes *word)
 static size_t escape_read(const char *at, const char *end, char *out)
 {
     static const char letters[] = "\"\\bfnrtv", values[] = "\"\\\b\f\n\r\t\v";
-    if (at == end) {
+    if (at == end)
         return 0;
-    }
     const char *letter = memchr(letters, *at, sizeof letters - 1);
     if (letter != NULL) {
         *out = values[letter - letters];
@@ -57,20 +54,17 @@ static size_t escape_read(const char *at, const char *end, char *out)
 /* Takes a quoted field and unescapes it. */
 static bool quoted_take(struct cursor *cursor, struct weir_bytes *field)
 {
-    if (!byte_take(cursor, '"')) {
+    if (!byte_take(cursor, '"'))
         return false;
-    }
     char *at = cursor->at, *out = at, *start = at;
     while (at < cursor->end && *at != '"') {
         char c = *at++;
-        if (c == '\\') {
+        if (c == '\\')
             at += escape_read(at, cursor->end, &c);
-        }
         *out++ = c;
     }
-    if (at == cursor->end) {
+    if (at == cursor->end)
         return false;
-    }
     *field = (struct weir_bytes){start, (size_t)(out - start)};
     cursor->at = at + 1;
     return true;
@@ -81,9 +75,8 @@ static int digits_read(const char *at, int digits)
 {
     int value = 0;
     for (int i = 0; i < digits; i++) {
-        if (at[i] < '0' || at[i] > '9') {
+        if (at[i] < '0' || at[i] > '9')
             return -1;
-        }
         value = value * 10 + (at[i] - '0');
     }
     return value;
@@ -93,9 +86,8 @@ static int month_read(const char *at)
 {
     static const char names[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
     int month = 0;
-    while (month < 12 && memcmp(names + (size_t)month * 3, at, 3) != 0) {
+    while (month < 12 && memcmp(names + (size_t)month * 3, at, 3) != 0)
         month++;
-    }
     return month < 12 ? month + 1 : -1;
 }
 
@@ -113,9 +105,8 @@ static int64_t days_from_epoch(int year, int month, int day)
 static bool date_is_valid(int year, int month, int day)
 {
     static const uint8_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    if (year < 0 || month < 1 || day < 1) {
+    if (year < 0 || month < 1 || day < 1)
         return false;
-    }
     bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
     return day <= days[month - 1] + (month == 2 && leap);
 }
@@ -124,24 +115,21 @@ static bool date_is_valid(int year, int month, int day)
 static bool time_read(const char *at, uint64_t *t_ns)
 {
     if (at[2] != '/' || at[6] != '/' || at[11] != ':' || at[14] != ':' || at[17] != ':' ||
-        at[20] != ' ' || (at[21] != '+' && at[21] != '-')) {
+        at[20] != ' ' || (at[21] != '+' && at[21] != '-'))
         return false;
-    }
     int day = digits_read(at, 2), month = month_read(at + 3), year = digits_read(at + 7, 4);
     int hour = digits_read(at + 12, 2), minute = digits_read(at + 15, 2);
     int second = digits_read(at + 18, 2);
     int zone_hour = digits_read(at + 22, 2), zone_minute = digits_read(at + 24, 2);
     if (!date_is_valid(year, month, day) || hour < 0 || hour > 23 || minute < 0 || minute > 59 ||
         second < 0 || second > 60 || zone_hour < 0 || zone_hour > 23 || zone_minute < 0 ||
-        zone_minute > 59) {
+        zone_minute > 59)
         return false;
-    }
     int64_t zone = (zone_hour * 60 + zone_minute) * 60;
     int64_t t = days_from_epoch(year, month, day) * SECONDS_PER_DAY + hour * 3600 + minute * 60 +
                 second - (at[21] == '-' ? -zone : zone);
-    if (t < 0 || (uint64_t)t >= (UINT64_C(1) << 62) / NS_PER_S) {
+    if (t < 0 || (uint64_t)t >= (UINT64_C(1) << 62) / NS_PER_S)
         return false; /* limit.h: times are below 2^62 ns, in the year 2116 */
-    }
     *t_ns = (uint64_t)t * NS_PER_S;
     return true;
 }
@@ -149,9 +137,8 @@ static bool time_read(const char *at, uint64_t *t_ns)
 static bool time_take(struct cursor *cursor, uint64_t *t_ns)
 {
     if (!byte_take(cursor, '[') || cursor->end - cursor->at < TIME_SIZE ||
-        !time_read(cursor->at, t_ns)) {
+        !time_read(cursor->at, t_ns))
         return false;
-    }
     cursor->at += TIME_SIZE;
     return byte_take(cursor, ']') && byte_take(cursor, ' ');
 }
@@ -161,14 +148,12 @@ static void request_split(struct weir_access_line *line, struct weir_bytes reque
 {
     const char *space = memchr(request.data, ' ', request.size);
     line->method = line->target = (struct weir_bytes){0};
-    if (space == NULL || space == request.data) {
+    if (space == NULL || space == request.data)
         return;
-    }
     const char *target = space + 1, *end = request.data + request.size;
     const char *last = memrchr(target, ' ', (size_t)(end - target));
-    if (last != NULL && end - last > 5 && memcmp(last + 1, "HTTP/", 5) == 0) {
+    if (last != NULL && end - last > 5 && memcmp(last + 1, "HTTP/", 5) == 0)
         end = last;
-    }
     if (end > target) {
         line->method = (struct weir_bytes){request.data, (size_t)(space - request.data)};
         line->target = (struct weir_bytes){target, (size_t)(end - target)};
@@ -179,9 +164,8 @@ static void request_split(struct weir_access_line *line, struct weir_bytes reque
 static bool status_take(struct cursor *cursor, uint32_t *status)
 {
     int value = cursor->end - cursor->at > 3 ? digits_read(cursor->at, 3) : -1;
-    if (value < 0) {
+    if (value < 0)
         return false;
-    }
     *status = (uint32_t)value;
     cursor->at += 3;
     return byte_take(cursor, ' ');
@@ -195,9 +179,8 @@ static bool size_take(struct cursor *cursor, uint64_t *bytes)
     if (!byte_take(cursor, '-')) {
         while (cursor->at < cursor->end && *cursor->at >= '0' && *cursor->at <= '9') {
             if (__builtin_mul_overflow(*bytes, 10, bytes) ||
-                __builtin_add_overflow(*bytes, (uint64_t)(*cursor->at - '0'), bytes)) {
+                __builtin_add_overflow(*bytes, (uint64_t)(*cursor->at - '0'), bytes))
                 return false;
-            }
             cursor->at++;
         }
     }
@@ -214,26 +197,21 @@ int weir_access_line_parse(struct weir_access_line *line, char *text, size_t siz
     struct cursor cursor = {text, text + size};
     struct weir_bytes ident, request;
 
-    while (cursor.end > text && memchr(" \t\r\n", cursor.end[-1], 4) != NULL) {
+    while (cursor.end > text && memchr(" \t\r\n", cursor.end[-1], 4) != NULL)
         cursor.end--;
-    }
     if (!word_take(&cursor, &line->host) || !word_take(&cursor, &ident) ||
         !word_take(&cursor, &line->user) || !time_take(&cursor, &line->t_ns) ||
         !quoted_take(&cursor, &request) || !byte_take(&cursor, ' ') ||
-        !status_take(&cursor, &line->status) || !size_take(&cursor, &line->bytes)) {
+        !status_take(&cursor, &line->status) || !size_take(&cursor, &line->bytes))
         return WEIR_ERR_SYNTAX;
-    }
     line->user = absent_if_dash(line->user);
     line->referer = line->agent = (struct weir_bytes){0};
     request_split(line, request);
-    if (cursor.at == cursor.end) {
+    if (cursor.at == cursor.end)
         return 0; /* common */
-    }
     if (!quoted_take(&cursor, &line->referer) || !byte_take(&cursor, ' ') ||
-        !quoted_take(&cursor, &line->agent) ||
-        (cursor.at < cursor.end && !byte_take(&cursor, ' '))) {
+        !quoted_take(&cursor, &line->agent) || (cursor.at < cursor.end && !byte_take(&cursor, ' ')))
         return WEIR_ERR_SYNTAX;
-    }
     line->referer = absent_if_dash(line->referer);
     line->agent = absent_if_dash(line->agent);
     return 0;

@@ -7,14 +7,12 @@ bool resp_integer_read(const char *text, size_t size, int64_t *value)
     uint64_t n = 0, most = negative ? UINT64_C(1) << 63 : (uint64_t)INT64_MAX;
     size_t i = negative;
 
-    if (i == size || (text[i] == '0' && size > 1)) {
+    if (i == size || (text[i] == '0' && size > 1))
         return false;
-    }
     for (; i < size; i++) {
         unsigned digit = (unsigned char)(text[i] - '0');
-        if (digit > 9 || n > (most - digit) / 10) {
+        if (digit > 9 || n > (most - digit) / 10)
             return false;
-        }
         n = n * 10 + digit;
     }
     *value = negative ? (int64_t)(0 - n) : (int64_t)n;
@@ -42,9 +40,8 @@ enum resp_line resp_length_read_any(const char *data, size_t size, size_t at, si
 {
     size_t end = 0;
     enum resp_line found = resp_line_find(data, size, at, bound, scanned, &end);
-    if (found != RESP_LINE_DONE) {
+    if (found != RESP_LINE_DONE)
         return found;
-    }
     *next = end + 2;
     return resp_integer_read(data + at + 1, end - at - 1, value) ? RESP_LINE_DONE : RESP_LINE_BAD;
 }

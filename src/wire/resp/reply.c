@@ -72,14 +72,11 @@ static bool double_read(struct weir_bytes text, double *value)
         *value = NAN;
         return true;
     }
-    if (text.size == 0 || text.size > DOUBLE_MAX) {
+    if (text.size == 0 || text.size > DOUBLE_MAX)
         return false;
-    }
-    for (size_t i = 0; i < text.size; i++) {
-        if (memchr("+-.0123456789eE", text.data[i], 15) == NULL) {
+    for (size_t i = 0; i < text.size; i++)
+        if (memchr("+-.0123456789eE", text.data[i], 15) == NULL)
             return false; /* strtod takes hexadecimal and white space too */
-        }
-    }
     memcpy(copy, text.data, text.size);
     copy[text.size] = '\0';
     *value = strtod(copy, &end);
@@ -90,9 +87,8 @@ static bool big_number_is_valid(struct weir_bytes text)
 {
     size_t i = text.size > 0 && (text.data[0] == '-' || text.data[0] == '+');
     size_t digits = text.size - i;
-    while (i < text.size && text.data[i] >= '0' && text.data[i] <= '9') {
+    while (i < text.size && text.data[i] >= '0' && text.data[i] <= '9')
         i++;
-    }
     return digits > 0 && i == text.size;
 }
 
@@ -117,9 +113,8 @@ static long scalar_parse(struct weir_resp_reader *reader, const struct position 
     size_t end = 0;
     long done = line_read(reader, at, &end);
 
-    if (done <= 0) {
+    if (done <= 0)
         return done;
-    }
     switch (type) {
     case '+':
         node->type = WEIR_RESP_SIMPLE;
@@ -157,9 +152,8 @@ static long string_parse(struct weir_resp_reader *reader, const struct position 
     size_t next = 0;
     long done = length_read(reader, at, &length, &next);
 
-    if (done <= 0) {
+    if (done <= 0)
         return done;
-    }
     at->node->type = type == '$'   ? WEIR_RESP_BULK
                      : type == '!' ? WEIR_RESP_ERROR
                                    : WEIR_RESP_VERBATIM;
@@ -168,16 +162,13 @@ static long string_parse(struct weir_resp_reader *reader, const struct position 
         reader->used = next;
         return 1;
     }
-    if (length < 0 || length > WEIR_RESP_REPLY_STRING_MAX) {
+    if (length < 0 || length > WEIR_RESP_REPLY_STRING_MAX)
         return length < 0 ? WEIR_ERR_SYNTAX : WEIR_ERR_TOO_LARGE;
-    }
-    if (at->size - next < (size_t)length + 2) {
+    if (at->size - next < (size_t)length + 2)
         return 0;
-    }
     const char *end = at->data + next + length;
-    if (end[0] != '\r' || end[1] != '\n') {
+    if (end[0] != '\r' || end[1] != '\n')
         return WEIR_ERR_SYNTAX;
-    }
     at->node->text = (struct weir_bytes){at->data + next, (size_t)length};
     reader->used = next + (size_t)length + 2;
     return 1;
@@ -191,9 +182,8 @@ static long container_parse(struct weir_resp_reader *reader, const struct positi
     bool pairs = type == '%' || type == '|';
     long done = length_read(reader, at, &count, &next);
 
-    if (done <= 0) {
+    if (done <= 0)
         return done;
-    }
     at->node->type = type == '*'   ? WEIR_RESP_ARRAY
                      : type == '%' ? WEIR_RESP_MAP
                      : type == '~' ? WEIR_RESP_SET
@@ -203,12 +193,10 @@ static long container_parse(struct weir_resp_reader *reader, const struct positi
         at->node->type = WEIR_RESP_NULL;
         count = 0;
     }
-    if (count < 0) {
+    if (count < 0)
         return WEIR_ERR_SYNTAX;
-    }
-    if (count > WEIR_RESP_REPLY_ELEMENTS_MAX || reader->depth == WEIR_RESP_DEPTH_MAX) {
+    if (count > WEIR_RESP_REPLY_ELEMENTS_MAX || reader->depth == WEIR_RESP_DEPTH_MAX)
         return WEIR_ERR_TOO_LARGE;
-    }
     at->node->count = (uint32_t)count << pairs;
     reader->used = next;
     return 1;
@@ -217,9 +205,8 @@ static long container_parse(struct weir_resp_reader *reader, const struct positi
 static long node_parse(struct weir_resp_reader *reader, const struct position *at)
 {
     char type;
-    if (reader->used == at->size) {
+    if (reader->used == at->size)
         return 0;
-    }
     type = at->data[reader->used];
     *at->node = (struct weir_resp_node){.depth = reader->depth};
     switch (type) {
@@ -258,9 +245,8 @@ static bool node_count(struct weir_resp_reader *reader, const struct weir_resp_n
     }
     while (!attribute && reader->depth > 0) {
         uint32_t left = --reader->left[reader->depth - 1];
-        if ((left & ~ATTRIBUTE_LEVEL) != 0) {
+        if ((left & ~ATTRIBUTE_LEVEL) != 0)
             return false;
-        }
         reader->depth--;
         attribute = (left & ATTRIBUTE_LEVEL) != 0;
     }
@@ -271,11 +257,9 @@ static bool node_count(struct weir_resp_reader *reader, const struct weir_resp_n
 static void nodes_rebase(const struct weir_resp_reader *reader, const char *data,
                          struct weir_resp_node *nodes, uint32_t node_max)
 {
-    for (uint32_t i = 0; i < reader->nodes && i < node_max; i++) {
-        if (nodes[i].text.data != NULL) {
+    for (uint32_t i = 0; i < reader->nodes && i < node_max; i++)
+        if (nodes[i].text.data != NULL)
             nodes[i].text.data = data + ((uintptr_t)nodes[i].text.data - (uintptr_t)reader->base);
-        }
-    }
 }
 
 long weir_resp_reply_parse(struct weir_resp_reader *reader, const char *data, size_t size,
@@ -284,16 +268,14 @@ long weir_resp_reply_parse(struct weir_resp_reader *reader, const char *data, si
     struct weir_resp_node dropped;
     struct position at = {.data = data, .size = size};
 
-    if (reader->nodes > 0 && reader->base != data) {
+    if (reader->nodes > 0 && reader->base != data)
         nodes_rebase(reader, data, nodes, node_max);
-    }
     reader->base = data;
     do {
         at.node = reader->nodes < node_max ? &nodes[reader->nodes] : &dropped;
         long done = node_parse(reader, &at);
-        if (done <= 0) {
+        if (done <= 0)
             return done;
-        }
         reader->nodes++;
     } while (!node_count(reader, at.node));
 

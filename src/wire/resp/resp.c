@@ -59,11 +59,10 @@ static bool quoted_read(char **at, const char *end, char quote, char **out)
     while (from < end && *from != quote) {
         char c = *from++;
         if (c == '\\' && from < end) {
-            if (quote == '"') {
+            if (quote == '"')
                 from += escape_read(from, end, &c);
-            } else if (*from == '\'') {
+            else if (*from == '\'')
                 c = *from++;
-            }
         }
         *to++ = c;
     }
@@ -79,13 +78,12 @@ static bool argument_read(char **at, const char *end, struct weir_bytes *arg)
     arg->data = out;
     while (*at < end && !is_space(**at)) {
         char c = *(*at)++;
-        if (c != '"' && c != '\'') {
+        if (c != '"' && c != '\'')
             *out++ = c;
-        } else if (!quoted_read(at, end, c, &out)) {
+        else if (!quoted_read(at, end, c, &out))
             return false;
-        } else {
+        else
             break;
-        }
     }
     arg->size = (size_t)(out - arg->data);
     return true;
@@ -103,19 +101,15 @@ static long inline_parse(struct weir_resp_parser *parser, char *data, size_t siz
         return limit == WEIR_RESP_LINE_MAX ? refuse(parser, "too big inline request") : 0;
     }
     for (;;) {
-        while (at < newline && is_space(*at)) {
+        while (at < newline && is_space(*at))
             at++;
-        }
-        if (at == newline) {
+        if (at == newline)
             break;
-        }
         struct weir_bytes arg;
-        if (!argument_read(&at, newline, &arg)) {
+        if (!argument_read(&at, newline, &arg))
             return refuse(parser, "unbalanced quotes in request");
-        }
-        if (count < WEIR_RESP_ARGS_MAX) {
+        if (count < WEIR_RESP_ARGS_MAX)
             request->args[count] = arg;
-        }
         count++;
     }
     return finish(parser, request, count, (size_t)(newline + 1 - data));
@@ -138,21 +132,18 @@ static long array_head(struct weir_resp_parser *parser, const char *data, size_t
     default:
         break;
     }
-    if (*count < -1 || *count > WEIR_RESP_ARRAY_MAX) {
+    if (*count < -1 || *count > WEIR_RESP_ARRAY_MAX)
         return refuse(parser, "invalid multibulk length");
-    }
-    if (parser->unauthenticated && *count > WEIR_RESP_UNAUTHENTICATED_ARRAY_MAX) {
+    if (parser->unauthenticated && *count > WEIR_RESP_UNAUTHENTICATED_ARRAY_MAX)
         return refuse(parser, "unauthenticated multibulk length");
-    }
     return 1;
 }
 
 /* Refuses what a bulk string's length line is not, or is too large. */
 static long length_refuse(struct weir_resp_parser *parser, enum resp_line line, int64_t length)
 {
-    if (line == RESP_LINE_LONG) {
+    if (line == RESP_LINE_LONG)
         return refuse(parser, "too big bulk count string");
-    }
     if (line == RESP_LINE_DONE && length >= -1 && length <= WEIR_RESP_REQUEST_MAX) {
         return refuse(parser, parser->unauthenticated && length > WEIR_RESP_UNAUTHENTICATED_BULK_MAX
                                   ? "unauthenticated bulk length"
@@ -169,15 +160,12 @@ static long integer_argument(struct weir_resp_parser *parser, const char *data, 
     size_t next = 0;
     enum resp_line line = resp_length_read(data, size, parser->used, WEIR_RESP_LINE_MAX,
                                            &parser->scanned, &value, &next);
-    if (line == RESP_LINE_MORE) {
+    if (line == RESP_LINE_MORE)
         return 0;
-    }
-    if (line != RESP_LINE_DONE) {
+    if (line != RESP_LINE_DONE)
         return refuse(parser, "invalid integer");
-    }
-    if (next > WEIR_RESP_REQUEST_MAX) {
+    if (next > WEIR_RESP_REQUEST_MAX)
         return refuse(parser, "too big request");
-    }
     *arg = (struct weir_bytes){data + parser->used + 1, next - 2 - (parser->used + 1)};
     parser->used = next;
     return 1;
@@ -190,36 +178,31 @@ static inline long argument_parse(struct weir_resp_parser *parser, const char *d
     int64_t length;
     size_t next = 0, used = parser->used;
 
-    if (used == size) {
+    if (used == size)
         return 0;
-    }
     if (data[used] != '$') {
         return data[used] == ':' ? integer_argument(parser, data, size, arg)
                                  : refuse_type(parser, data[used]);
     }
     enum resp_line line =
         resp_length_read(data, size, used, WEIR_RESP_LINE_MAX, &parser->scanned, &length, &next);
-    if (line == RESP_LINE_MORE) {
+    if (line == RESP_LINE_MORE)
         return 0;
-    }
     size_t bulk_max =
         parser->unauthenticated ? WEIR_RESP_UNAUTHENTICATED_BULK_MAX : WEIR_RESP_REQUEST_MAX;
     if (line != RESP_LINE_DONE || length < -1 || length > (int64_t)bulk_max ||
-        next + (size_t)(length + 2) > WEIR_RESP_REQUEST_MAX) {
+        next + (size_t)(length + 2) > WEIR_RESP_REQUEST_MAX)
         return length_refuse(parser, line, length);
-    }
     if (length < 0) {
         *arg = (struct weir_bytes){0};
         parser->used = next;
         return 1;
     }
-    if (size - next < (size_t)length + 2) {
+    if (size - next < (size_t)length + 2)
         return 0;
-    }
     const char *end = data + next + length;
-    if (end[0] != '\r' || end[1] != '\n') {
+    if (end[0] != '\r' || end[1] != '\n')
         return refuse(parser, "expected CR LF after a bulk string");
-    }
     *arg = (struct weir_bytes){data + next, (size_t)length};
     parser->used = next + (size_t)length + 2;
     return 1;
@@ -231,9 +214,8 @@ static void arguments_rebase(struct weir_resp_parser *parser, const char *data,
 {
     for (uint32_t i = 0; i < parser->have && i < WEIR_RESP_ARGS_MAX; i++) {
         struct weir_bytes *arg = &request->args[i];
-        if (arg->data != NULL) {
+        if (arg->data != NULL)
             arg->data = data + ((uintptr_t)arg->data - (uintptr_t)parser->base);
-        }
     }
 }
 
@@ -242,21 +224,17 @@ long weir_resp_parse(struct weir_resp_parser *parser, char *data, size_t size,
 {
     struct weir_bytes dropped;
 
-    if (parser->problem[0] != '\0') {
+    if (parser->problem[0] != '\0')
         return WEIR_ERR_SYNTAX;
-    }
     if (parser->total == 0) {
         int64_t count = 0;
-        if (size == 0 || data[0] != '*') {
+        if (size == 0 || data[0] != '*')
             return size == 0 ? 0 : inline_parse(parser, data, size, request);
-        }
         long done = array_head(parser, data, size, &count);
-        if (done <= 0) {
+        if (done <= 0)
             return done;
-        }
-        if (count <= 0) {
+        if (count <= 0)
             return finish(parser, request, 0, parser->used);
-        }
         parser->total = (uint32_t)count;
     } else if (parser->base != data) {
         arguments_rebase(parser, data, request);
@@ -266,9 +244,8 @@ long weir_resp_parse(struct weir_resp_parser *parser, char *data, size_t size,
         long done = argument_parse(parser, data, size,
                                    parser->have < WEIR_RESP_ARGS_MAX ? &request->args[parser->have]
                                                                      : &dropped);
-        if (done <= 0) {
+        if (done <= 0)
             return done;
-        }
         parser->have++;
     }
     return finish(parser, request, parser->total, parser->used);
@@ -279,9 +256,8 @@ bool weir_resp_is(struct weir_bytes arg, const char *word)
     size_t i = 0;
     while (i < arg.size && word[i] != '\0') {
         char c = arg.data[i];
-        if ((c >= 'a' && c <= 'z' ? c & ~0x20 : c) != word[i]) {
+        if ((c >= 'a' && c <= 'z' ? c & ~0x20 : c) != word[i])
             return false;
-        }
         i++;
     }
     return i == arg.size && word[i] == '\0' && arg.data != NULL;

@@ -4,9 +4,8 @@
 static char *line_write(char *out, char type, const char *text, size_t size)
 {
     *out++ = type;
-    for (size_t i = 0; i < size; i++) {
+    for (size_t i = 0; i < size; i++)
         *out++ = text[i] == '\r' || text[i] == '\n' ? ' ' : text[i];
-    }
     return WEIR_LITERAL_WRITE(out, "\r\n");
 }
 
@@ -27,8 +26,7 @@ char *weir_resp_write_null(char *out, int version)
 
 char *weir_resp_write_boolean(char *out, int version, bool value)
 {
-    if (version < 3) {
+    if (version < 3)
         return weir_resp_write_integer(out, value);
-    }
     return value ? WEIR_LITERAL_WRITE(out, "#t\r\n") : WEIR_LITERAL_WRITE(out, "#f\r\n");
 }

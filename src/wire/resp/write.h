@@ -44,9 +44,8 @@ static inline char *weir_resp_write_map(char *out, int version, uint64_t count)
 static inline char *weir_resp_write_integer(char *out, int64_t value)
 {
     *out++ = ':';
-    if (value < 0) {
+    if (value < 0)
         *out++ = '-';
-    }
     out = weir_decimal_write(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
     return WEIR_LITERAL_WRITE(out, "\r\n");
 }
@@ -54,9 +53,8 @@ static inline char *weir_resp_write_integer(char *out, int64_t value)
 static inline char *weir_resp_write_bulk(char *out, const char *data, size_t size)
 {
     out = weir_resp_write_head(out, '$', size);
-    if (size > 0) {
+    if (size > 0)
         memcpy(out, data, size);
-    }
     return WEIR_LITERAL_WRITE(out + size, "\r\n");
 }
 

@@ -18,10 +18,9 @@ static const char *lookup(void *context, const char *name)
 {
     const char *const *variables = context;
     size_t size = strlen(name);
-    for (; *variables; variables++) {
+    for (; *variables; variables++)
         if (!strncmp(*variables, name, size) && (*variables)[size] == '=')
             return *variables + size + 1;
-    }
     return NULL;
 }
 

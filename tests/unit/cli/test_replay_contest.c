@@ -29,10 +29,9 @@ static const struct replay_contender *result(const struct replay_contest *contes
 {
     const struct replay_contender *contenders;
     size_t count = replay_contest_results(contest, &contenders);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (strcmp(contenders[i].name, name) == 0)
             return &contenders[i];
-    }
     fail_msg("no contender '%s'", name);
     return NULL;
 }

@@ -54,10 +54,9 @@ static uint64_t sum_of(const struct replay_admission *all, size_t count, uint64_
                        uint64_t until)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (all[i].t_ns > after && all[i].t_ns <= until)
             sum += all[i].cost;
-    }
     return sum;
 }
 

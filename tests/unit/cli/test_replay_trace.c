@@ -142,10 +142,9 @@ struct feed {
 static void *feed_bytes(void *context)
 {
     const struct feed *feed = context;
-    for (size_t i = 0; i < feed->size; i++) {
+    for (size_t i = 0; i < feed->size; i++)
         if (write(feed->fd, feed->text + i, 1) != 1)
             break;
-    }
     close(feed->fd);
     return NULL;
 }

@@ -58,10 +58,9 @@ static void check_quotient(uint64_t hi, uint64_t lo, uint64_t divisor)
 
 static void products_of_border_values_are_exact(void **state)
 {
-    for (size_t i = 0; i < BORDERS; i++) {
+    for (size_t i = 0; i < BORDERS; i++)
         for (size_t j = 0; j < BORDERS; j++)
             check_product(borders[i], borders[j]);
-    }
 }
 
 static void products_of_random_values_are_exact(void **state)
@@ -76,10 +75,9 @@ static void quotients_of_border_values_are_exact(void **state)
 {
     for (size_t i = 0; i < BORDERS; i++) {
         for (size_t j = 0; j < BORDERS; j++) {
-            for (size_t k = 0; k < BORDERS; k++) {
+            for (size_t k = 0; k < BORDERS; k++)
                 if (borders[i] < borders[k])
                     check_quotient(borders[i], borders[j], borders[k]);
-            }
         }
     }
 }

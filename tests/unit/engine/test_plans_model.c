@@ -97,9 +97,8 @@ static uint64_t draw(uint64_t below)
 
 static uint64_t bucket_used(const struct bucket *bucket, uint64_t now_ns)
 {
-    if (bucket->rate == NULL) {
+    if (bucket->rate == NULL)
         return 0;
-    }
     uint64_t back = (now_ns - bucket->at_ns) / (bucket->rate->period_ns / UNIT);
     return bucket->used > back ? bucket->used - back : 0;
 }
@@ -141,12 +140,10 @@ static void charge(uint32_t user, const struct rate *const rates[LIMITS], uint64
         bucket->at_ns = world.now_ns;
         bucket->rate = rates[API];
     }
-    if (rates[ORG]->most > 0) {
+    if (rates[ORG]->most > 0)
         window_charge(org_window(user, rates[ORG]), rates[ORG], cost);
-    }
-    if (rates[DAY_QUOTA]->most > 0) {
+    if (rates[DAY_QUOTA]->most > 0)
         window_charge(&world.days[user], rates[DAY_QUOTA], cost);
-    }
 }
 
 /* --- The world -------------------------------------------------------------------------------- */
@@ -167,9 +164,8 @@ static void write_caller(FILE *file, uint32_t user, struct generation *generatio
     uint64_t plan = draw(2);
     int size = snprintf(key, sizeof key, "key%u", user), own = 0;
     rules_sha256((struct weir_bytes){key, (size_t)size}, digest);
-    for (int i = 0; i < WEIR_DIGEST_BYTES; i++) {
+    for (int i = 0; i < WEIR_DIGEST_BYTES; i++)
         fprintf(file, "%02x", digest[i]);
-    }
     fprintf(file, ": { user: u%u, org: o%u, plan: %s", user, user % ORGS, plans[plan]);
     for (int limit = 0; limit < LIMITS; limit++) {
         generation->rates[user][limit] = &rates[limit][plan];
@@ -189,9 +185,8 @@ static void open_generation(struct generation *generation)
     snprintf(path, sizeof path, "%s/keys.yaml", folder);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
-    for (uint32_t user = 0; user < USERS; user++) {
+    for (uint32_t user = 0; user < USERS; user++)
         write_caller(file, user, generation);
-    }
     assert_int_equal(fclose(file), 0);
     assert_int_equal(weir_rules_parse(&generation->rules, "weir.yaml", folder, rules_text,
                                       sizeof rules_text - 1, &problems),
@@ -207,9 +202,8 @@ static void open_world(void)
     assert_non_null(mkdtemp(folder));
     world.table = rig_table(4 << 20);
     world.store = rig_embedded(world.table);
-    for (int i = 0; i < GENERATIONS; i++) {
+    for (int i = 0; i < GENERATIONS; i++)
         open_generation(&world.generations[i]);
-    }
     const struct weir_engine_options engine = {.store = world.store,
                                                .rules = world.generations[0].rules,
                                                .secret = weir_table_secret(world.table),
@@ -222,9 +216,8 @@ static void close_world(void)
 {
     weir_engine_close(world.engine);
     world.store->ops->close(world.store);
-    for (int i = 0; i < GENERATIONS; i++) {
+    for (int i = 0; i < GENERATIONS; i++)
         weir_rules_unref(world.generations[i].rules);
-    }
     weir_table_close(world.table);
     assert_int_equal(rmdir(folder), 0);
 }
@@ -246,9 +239,8 @@ static void ask(uint32_t user, uint64_t cost)
     weir_engine_run(world.engine, world.now_ns);
     bool expected = admits(user, generation->rates[user], cost);
     assert_int_equal(decision->verdict, expected ? WEIR_ALLOWED : WEIR_DENIED);
-    if (expected) {
+    if (expected)
         charge(user, generation->rates[user], cost);
-    }
     world.allowed += expected;
     world.denied += !expected;
     world.others += generation->rates[user][ORG]->period_ns == MINUTE;

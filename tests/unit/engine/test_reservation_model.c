@@ -354,12 +354,11 @@ static void operate(int key, bool reset)
     end_fault();
     if (d != NULL)
         weir_engine_release(world.engine, d);
-    for (int i = pair ? PAIR_HOUR : state; did && i <= (pair ? PAIR_DAY : state); i++) {
+    for (int i = pair ? PAIR_HOUR : state; did && i <= (pair ? PAIR_DAY : state); i++)
         if (reset)
             account_reset(account, i, world.now_ns);
         else
             account_grant(account, i, world.now_ns, units);
-    }
     operations += did;
 }
 

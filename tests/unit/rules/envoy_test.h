@@ -30,9 +30,8 @@ static inline struct weir_envoy *envoy_try(const char *const *texts,
     struct weir_envoy_file files[4];
     struct weir_envoy *envoy;
     uint32_t count = 0;
-    for (; texts[count] != NULL; count++) {
+    for (; texts[count] != NULL; count++)
         files[count] = (struct weir_envoy_file){names[count], texts[count], strlen(texts[count])};
-    }
     int err = weir_envoy_parse(&envoy, files, count, options, error);
     assert_int_equal(err, envoy == NULL ? WEIR_ERR_RULES : 0);
     assert_int_equal(error->text[0] == '\0', envoy != NULL);
@@ -44,9 +43,8 @@ static inline struct weir_envoy *envoy_load(const char *text,
 {
     struct weir_envoy_error error;
     struct weir_envoy *envoy = envoy_try((const char *const[]){text, NULL}, options, &error);
-    if (envoy == NULL) {
+    if (envoy == NULL)
         print_error("%s\n", error.text);
-    }
     assert_non_null(envoy);
     return envoy;
 }
@@ -96,11 +94,9 @@ struct envoy_server {
 
 static inline struct weir_cell *envoy_cell(struct envoy_server *server, const uint64_t hash[2])
 {
-    for (uint32_t i = 0; i < server->count; i++) {
-        if (memcmp(server->states[i].hash, hash, 16) == 0) {
+    for (uint32_t i = 0; i < server->count; i++)
+        if (memcmp(server->states[i].hash, hash, 16) == 0)
             return &server->states[i].cell;
-        }
-    }
     assert_true(server->count < CELLS_MAX);
     struct envoy_state *state = &server->states[server->count++];
     memset(state, 0, sizeof(*state));
@@ -117,19 +113,17 @@ static inline void envoy_charge(struct envoy_server *server, const struct weir_d
     struct weir_cell *cell = envoy_cell(server, check->hash);
     bool admits = outcome->verdict == WEIR_ALLOWED;
     outcome->charged = true;
-    if (decision->op == WEIR_OP_REFUND) {
+    if (decision->op == WEIR_OP_REFUND)
         weir_cell_refund(check->limit, cell, server->now_ns, decision->charged_at_ns, check->cost);
-    } else if (allowed && admits) {
+    else if (allowed && admits)
         weir_cell_charge(check->limit, cell, server->now_ns, check->cost);
-    } else if ((check->flags & WEIR_CHECK_CHARGE_ON_DENY) != 0) {
-        if (admits) {
+    else if ((check->flags & WEIR_CHECK_CHARGE_ON_DENY) != 0)
+        if (admits)
             weir_cell_charge(check->limit, cell, server->now_ns, check->cost);
-        } else {
+        else
             weir_cell_charge_denied(check->limit, cell, server->now_ns, check->cost);
-        }
-    } else {
+    else
         outcome->charged = false;
-    }
     outcome->charged = outcome->charged && check->cost > 0;
     outcome->cell = *cell;
 }
@@ -155,13 +149,11 @@ static inline void envoy_decide(struct envoy_server *server, struct weir_decisio
     for (uint16_t i = 0; i < decision->count; i++) {
         bool passes = envoy_test(server, decision, i);
         allowed = allowed && passes;
-        if (!together) {
+        if (!together)
             envoy_charge(server, decision, i, passes);
-        }
     }
-    for (uint16_t i = 0; together && i < decision->count; i++) {
+    for (uint16_t i = 0; together && i < decision->count; i++)
         envoy_charge(server, decision, i, allowed);
-    }
 }
 
 static inline const struct weir_limit *envoy_override(void *context, uint32_t requests,
@@ -218,9 +210,8 @@ static inline void envoy_request(struct envoy_server *server, const char *domain
     memset(&server->request, 0, sizeof(server->request));
     server->request.domain = (struct weir_bytes){domain, strlen(domain)};
     server->request.descriptors = server->descriptors;
-    for (uint32_t i = 0; descriptors[i] != NULL; i++) {
+    for (uint32_t i = 0; descriptors[i] != NULL; i++)
         envoy_parse_descriptor(server, descriptors[i], &entry);
-    }
 }
 
 /* Sends server->request. Returns 0, or the error of the plan or of the response. */
@@ -231,9 +222,8 @@ static inline int envoy_send(struct envoy_server *server)
     struct weir_outcome outcomes[WEIR_CHECKS_MAX];
     long first;
     int err = weir_envoy_request_check(&server->request, &server->reason);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     size_t size = weir_envoy_plan_size(server->envoy, &server->request);
     free(server->memory);
     server->memory = malloc(size);
@@ -241,15 +231,13 @@ static inline int envoy_send(struct envoy_server *server)
     server->override_count = 0;
     err = weir_envoy_plan_make(&server->plan, server->envoy, &server->request, server->memory,
                                envoy_override, server, &server->reason);
-    if (err < 0) {
+    if (err < 0)
         return err;
-    }
     for (;;) {
         struct weir_decision decision = {.checks = checks, .outcomes = outcomes};
         first = weir_envoy_plan_fill(&server->plan, &decision, secret, server->now_ns);
-        if (first < 0) {
+        if (first < 0)
             break;
-        }
         assert_true(decision.count > 0 && decision.count <= WEIR_CHECKS_MAX);
         envoy_decide(server, &decision);
         weir_envoy_plan_take(&server->plan, first, &decision);

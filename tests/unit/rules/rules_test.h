@@ -46,9 +46,8 @@ static inline struct weir_rules *test_load(const char *text)
 {
     static char problems[TEST_PROBLEMS_MAX];
     struct weir_rules *rules = test_parse(text, problems);
-    if (rules == NULL) {
+    if (rules == NULL)
         print_error("%s", problems);
-    }
     assert_non_null(rules);
     return rules;
 }
@@ -80,9 +79,8 @@ static inline void test_set(struct test_request *test, const char *name, const c
         return;
     }
     int attribute = weir_rules_attribute(test->rules, name, strlen(name));
-    if (attribute >= 0) {
+    if (attribute >= 0)
         test->request.values[attribute] = (struct weir_bytes){value, strlen(value)};
-    }
 }
 
 /* `pairs`: name, value, name, value, …, NULL. One request at a time: it is static, being large. */
@@ -93,9 +91,8 @@ static inline struct test_request *test_ask(const struct weir_rules *rules,
     memset(&test, 0, sizeof(test));
     test.rules = rules;
     weir_request_clear(&test.request, weir_rules_attribute_count(rules));
-    for (size_t i = 0; pairs[i] != NULL; i += 2) {
+    for (size_t i = 0; pairs[i] != NULL; i += 2)
         test_set(&test, pairs[i], pairs[i + 1]);
-    }
     test.count = weir_rules_checks(rules, &test.request, test_secret, &test.scratch, test.checks,
                                    &test.identity, &test.reason);
     return &test;
@@ -108,9 +105,8 @@ static inline void test_expect(const struct test_request *test, const char *expe
 {
     char text[16384] = "";
     size_t used = 0;
-    if (test->count < 0) {
+    if (test->count < 0)
         snprintf(text, sizeof(text), "%d %s", test->count, test->reason.text);
-    }
     for (int i = 0; i < test->count; i++) {
         struct weir_rule_info info;
         weir_rules_info(test->rules, test->checks[i].rule, &info);

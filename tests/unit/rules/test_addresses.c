@@ -15,9 +15,8 @@ static uint32_t random_below(uint32_t bound)
 static struct weir_address random_address(void)
 {
     struct weir_address address = {.family = random_below(2) ? 6 : 4};
-    for (unsigned i = 0; i < (address.family == 6 ? 16u : 4u); i++) {
+    for (unsigned i = 0; i < (address.family == 6 ? 16u : 4u); i++)
         address.bytes[i] = (uint8_t)(random_below(4) ? 0 : random_below(4) << 6 | random_below(2));
-    }
     return address;
 }
 
@@ -48,9 +47,8 @@ static void the_address_trie_finds_what_a_scan_finds(void **state)
                 }
             }
             assert_int_equal(count, expected);
-            for (uint32_t i = 0; i < count; i++) {
+            for (uint32_t i = 0; i < count; i++)
                 assert_true(seen[found[i]]);
-            }
             free(seen);
         }
         rules_address_trie_free(&trie);
@@ -78,15 +76,13 @@ static void random_text(char *text, bool pattern)
     for (uint32_t i = 0; i < count && !rest; i++) {
         uint32_t choice = random_below(pattern ? 7 : 3);
         rest = choice == 6;
-        if (choice > 3 && choice < 6 && strstr(text, segments[choice]) != NULL) {
+        if (choice > 3 && choice < 6 && strstr(text, segments[choice]) != NULL)
             choice = 0; /* a name stands once */
-        }
         strcat(text, "/");
         strcat(text, segments[choice]);
     }
-    if (!rest && random_below(4) == 0) {
+    if (!rest && random_below(4) == 0)
         strcat(text, "/");
-    }
 }
 
 static void the_path_trie_finds_what_a_scan_finds(void **state)
@@ -122,9 +118,8 @@ static void the_path_trie_finds_what_a_scan_finds(void **state)
                 }
             }
             assert_int_equal(count, expected);
-            for (uint32_t i = 0; i < count; i++) {
+            for (uint32_t i = 0; i < count; i++)
                 assert_true(seen[found[i]]);
-            }
             /* Without room it says so and writes no further. */
             assert_int_equal(rules_path_trie_find(&trie, &segments, found, 1),
                              count > 1 ? 2 : count);

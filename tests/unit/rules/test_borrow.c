@@ -26,9 +26,8 @@ static void expect_loans(const struct weir_rules *rules, const char *expected)
         weir_rules_info(rules, loan->pool, &pool);
         assert_string_equal(limit.pool, pool.name);
         assert_true(pool.lends && !limit.lends);
-        for (uint16_t c = 0; c < loan->count; c++) {
+        for (uint16_t c = 0; c < loan->count; c++)
             assert_int_equal(loans.checks[loan->first + c].rule, loan->pool);
-        }
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s<-%s{%.*s}*%llu",
                                  i > 0 ? " " : "", limit.name, pool.name, (int)check->key.size,
                                  check->key.data, (unsigned long long)check->cost);

@@ -94,9 +94,8 @@ static void a_bad_value_may_count_as_the_default(void **state)
         test_load("limits:\n"
                   "- {name: t, key: [], rate: 9/s,\n"
                   "   cost: {from: tokens, min: 1, max: 1000, on_bad: default}}\n");
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_int_equal(ASK(rules, "tokens", bad[i])->checks[0].cost, 1);
-    }
     weir_rules_unref(rules);
 }
 

@@ -77,9 +77,8 @@ static int fake_find(struct weir_directory *directory, const struct weir_rules *
     struct fake_directory *fake = (struct fake_directory *)(void *)directory;
     fake->asked++;
     memcpy(fake->digest, digest, WEIR_DIGEST_BYTES);
-    if (fake->answer > 0) {
+    if (fake->answer > 0)
         *caller = fake->caller;
-    }
     return fake->answer;
 }
 

@@ -17,9 +17,8 @@ static bool may_deny(const struct weir_rules *rules, int key)
     snprintf(user, sizeof(user), "user-%d", key);
     struct test_request *request = ASK(rules, "user", user);
     assert_true(request->count >= 1);
-    for (int i = 1; i < request->count; i++) { /* all rates alike */
+    for (int i = 1; i < request->count; i++) /* all rates alike */
         assert_int_equal(request->checks[i].flags, request->checks[0].flags);
-    }
     return (request->checks[0].flags & WEIR_CHECK_SHADOW) == 0;
 }
 

@@ -63,11 +63,10 @@ static void what_the_local_cache_would_have_known(void **state)
     struct envoy_server *server = envoy_start(CONFIG(RULE("key2", "minute", "20", "")), &options);
     for (unsigned i = 1; i <= 25; i++) { /* 56 */
         ASK(server, "d", "key2=x");
-        if (i == 21) {
+        if (i == 21)
             expect_counts(server, "total 1 over 1 near 0 local 0 within 0 shadow 0");
-        } else if (i > 21) {
+        else if (i > 21)
             expect_counts(server, "total 1 over 1 near 0 local 1 within 0 shadow 0");
-        }
     }
     envoy_stop(server);
 }
@@ -150,9 +149,8 @@ static void hits_that_cross_a_line_count_beyond_it(void **state)
                  "requests_per_unit: %s } }\n",
                  cases[i].limit);
         struct envoy_server *server = envoy_start(text, &envoy_defaults);
-        if (cases[i].before > 0) {
+        if (cases[i].before > 0)
             send_with(server, cases[i].before, "a=x");
-        }
         send_with(server, cases[i].hits, "a=x");
         expect_counts(server, cases[i].counts);
         envoy_stop(server);
@@ -320,9 +318,8 @@ static void quotas_are_over_when_all_are(void **state)
     assert_int_equal(OVERALL(server, "q1=over", "q2=5"), WEIR_ENVOY_OK);        /* 85 */
     assert_int_equal(OVERALL(server, "q1=over", "q2=over"), WEIR_ENVOY_OVER_LIMIT);
     assert_int_equal(OVERALL(server, "q1=over", "none=x"), WEIR_ENVOY_OVER_LIMIT);
-    for (int i = 0; i < 2; i++) { /* 87 */
+    for (int i = 0; i < 2; i++) /* 87 */
         assert_int_equal(OVERALL(server, "q1=n", "q2=n"), WEIR_ENVOY_OK);
-    }
     assert_int_equal(OVERALL(server, "q1=n", "q2=n"), WEIR_ENVOY_OVER_LIMIT);
     server->now_ns += 3600 * NS;
     assert_int_equal(OVERALL(server, "q1=n", "q2=n"), WEIR_ENVOY_OK);
@@ -386,9 +383,8 @@ static void a_limit_replaces_others_by_name(void **state)
     expect_counts(server, "total 0 over 0 near 0 local 0 within 0 shadow 0");
     assert_int_equal(OVERALL(server, "special=x", "banned=x"), WEIR_ENVOY_OK);
     assert_int_equal(OVERALL(server, "banned=x", "special=x"), WEIR_ENVOY_OVER_LIMIT);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         assert_int_equal(OVERALL(server, "banned=x", "source=x", "both=x"), WEIR_ENVOY_OK);
-    }
     assert_int_equal(OVERALL(server, "banned=x", "source=x", "both=x"), WEIR_ENVOY_OVER_LIMIT);
     assert_string_equal(ASK(server, "d", "source=x"), "OK: OK 1/MINUTE 26s 0 source_limit");
     assert_string_equal(ASK(server, "d", "banned=x", "free=x"), "OK: OK 0; OK 4294967295");
@@ -594,9 +590,8 @@ static void many_descriptors_take_several_decisions(void **state)
     struct envoy_server *server =
         envoy_start(CONFIG(RULE("a", "hour", "1000", "")), &envoy_defaults);
     envoy_request(server, "d", (const char *const[]){NULL});
-    for (uint32_t i = 0; i < WEIR_ENVOY_DESCRIPTORS_MAX; i++) {
+    for (uint32_t i = 0; i < WEIR_ENVOY_DESCRIPTORS_MAX; i++)
         many[i] = (struct weir_envoy_descriptor){.entries = &entry, .entry_count = 1};
-    }
     server->request.descriptors = many;
     server->request.descriptor_count = WEIR_ENVOY_DESCRIPTORS_MAX;
     assert_int_equal(envoy_send(server), 0);
@@ -633,9 +628,8 @@ static void other_algorithms(void **state)
     server->now_ns = 1259 * NS;
     ASK(server, "d", "s=x", "s=x");
     server->now_ns = 1260 * NS;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 5; i++)
         assert_string_equal(ASK(server, "d", "s=x"), "OVER_LIMIT: OVER_LIMIT 2/MINUTE 1s 0");
-    }
     server->now_ns = 1261 * NS;
     assert_string_equal(ASK(server, "d", "s=x"), "OK: OK 2/MINUTE 119s 0");
     assert_string_equal(ASK(server, "d", "c=x"), "OK: OK 10/MINUTE 59s 6");
@@ -693,9 +687,8 @@ static void a_limit_may_charge_only_where_all_allow(void **state)
     struct weir_envoy_entry entry = {{"a", 1}, {"x", 1}};
     static struct weir_envoy_descriptor many[WEIR_CHECKS_MAX + 1];
     envoy_request(server, "d", (const char *const[]){NULL});
-    for (uint32_t i = 0; i <= WEIR_CHECKS_MAX; i++) {
+    for (uint32_t i = 0; i <= WEIR_CHECKS_MAX; i++)
         many[i] = (struct weir_envoy_descriptor){.entries = &entry, .entry_count = 1};
-    }
     server->request.descriptors = many;
     server->request.descriptor_count = WEIR_CHECKS_MAX + 1;
     assert_int_equal(envoy_send(server), WEIR_ERR_TOO_LARGE);

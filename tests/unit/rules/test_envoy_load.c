@@ -174,9 +174,8 @@ static void keys_in_the_wrong_place_are_told(void **state)
         "1.yaml: line 8: 'unit' has no effect in replaces",
         "1.yaml: line 9: 'requests_per_unit' has no effect in a descriptor",
     };
-    for (uint32_t i = 0; i < 4; i++) {
+    for (uint32_t i = 0; i < 4; i++)
         assert_string_equal(weir_envoy_warning(envoy, i), expected[i]);
-    }
     assert_null(weir_envoy_warning(envoy, 4));
     weir_envoy_unref(envoy);
 }

@@ -71,9 +71,8 @@ static void a_request_allocates_nothing(void **state)
     for (;;) {
         struct weir_decision decision = {.checks = checks, .outcomes = outcomes, .now_ns = NS};
         first = weir_envoy_plan_fill(&server->plan, &decision, secret, NS);
-        if (first < 0) {
+        if (first < 0)
             break;
-        }
         weir_envoy_plan_take(&server->plan, first, &decision);
     }
     int answered = weir_envoy_respond(&server->plan, &server->response, &server->shadowed);

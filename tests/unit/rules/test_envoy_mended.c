@@ -28,11 +28,10 @@ static void limits_of_several_units_that_begin_together_have_a_counter_each(void
     assert_string_equal(ASK(server, "d", "k=x"), "OK: OK 20/MINUTE 60s 18");
     for (uint32_t unit = WEIR_ENVOY_SECOND; unit < WEIR_ENVOY_UNITS; unit++) {
         const char *answer = ask_with(server, "k=x", 1, 5, unit);
-        if (unit != WEIR_ENVOY_MINUTE) {
+        if (unit != WEIR_ENVOY_MINUTE)
             assert_int_equal(server->response.statuses[0].limit_remaining, 4);
-        } else { /* an override and a rule of one unit are one counter, as there */
+        else /* an override and a rule of one unit are one counter, as there */
             assert_string_equal(answer, "OK: OK 5/MINUTE 60s 2");
-        }
     }
     assert_string_equal(ASK(server, "d", "k=x"), "OK: OK 20/MINUTE 60s 16");
     envoy_stop(server);
@@ -48,9 +47,8 @@ static void a_raised_limit_counts_at_once_with_the_local_cache(void **state)
                                "requests_per_unit: 9}\n";
     const struct weir_envoy_options options = {.count_local = true};
     struct envoy_server *server = envoy_start(low, &options);
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 4; i++)
         ASK(server, "d", "k=x");
-    }
     assert_string_equal(envoy_show(server), "OVER_LIMIT: OVER_LIMIT 2/HOUR 2366s 0");
     assert_string_equal(ask_with(server, "k=x", 1, 7, WEIR_ENVOY_HOUR), "OK: OK 7/HOUR 2366s 2");
     weir_envoy_unref(server->envoy);

@@ -149,9 +149,8 @@ static void every_file_of_a_rules_file_is_a_regular_one(void **state)
         snprintf(expected, sizeof(expected), "cannot read %s: it is a FIFO; give a regular file\n",
                  pipe);
         assert_null(test_parse(text, problems));
-        if (strstr(problems, expected) == NULL) {
+        if (strstr(problems, expected) == NULL)
             fail_msg("of %s: %s", text, problems);
-        }
     }
     struct weir_rules *rules;
     struct weir_problems problems = {0};
@@ -190,14 +189,11 @@ static int remove_in(const char *path)
     while (entries != NULL && (entry = readdir(entries)) != NULL) {
         char name[512];
         snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-            unlink(name) < 0) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && unlink(name) < 0)
             remove_in(name);
-        }
     }
-    if (entries != NULL) {
+    if (entries != NULL)
         closedir(entries);
-    }
     return rmdir(path);
 }
 

@@ -13,11 +13,9 @@ static const char *first_problem(const char *text, size_t size)
     assert_true(problems.count > 0);
     snprintf(message, sizeof(message), "%u:%u: %s", problems.list[0].line, problems.list[0].column,
              problems.list[0].message);
-    for (uint32_t i = 0; i < problems.count; i++) {
-        for (const char *at = problems.list[i].message; *at != '\0'; at++) {
+    for (uint32_t i = 0; i < problems.count; i++)
+        for (const char *at = problems.list[i].message; *at != '\0'; at++)
             assert_true((unsigned char)*at >= 0x20 && *at != 0x7F);
-        }
-    }
     weir_problems_free(&problems);
     return message;
 }
@@ -28,9 +26,8 @@ static void deep_nesting_is_refused(void **state)
     memset(text, '[', sizeof(text));
     assert_string_equal(first_problem(text, sizeof(text)), "1:33: nested deeper than 32");
     memset(text, '-', sizeof(text));
-    for (size_t i = 1; i < sizeof(text); i += 2) {
+    for (size_t i = 1; i < sizeof(text); i += 2)
         text[i] = ' ';
-    }
     assert_non_null(strstr(first_problem(text, sizeof(text)), "nested deeper than 32"));
 }
 
@@ -59,9 +56,8 @@ static void too_many_anchors_are_refused(void **state)
 {
     static char text[65536] = "limits:\n";
     size_t used = strlen(text);
-    for (int i = 0; i < 1001; i++) {
+    for (int i = 0; i < 1001; i++)
         used += (size_t)sprintf(text + used, "- &a%d x\n", i);
-    }
     assert_string_equal(first_problem(text, used), "1002:3: more than 1000 anchors");
 }
 
@@ -87,9 +83,8 @@ static void ten_mib_of_anything_are_read_or_refused(void **state)
         size_t length = units[u][0] == '\0' ? 1 : strlen(units[u]);
         /* The shorter one where the YAML reader itself takes long. */
         size_t used = length > 3 ? size / 10 : size;
-        for (size_t i = 0; i < used; i++) {
+        for (size_t i = 0; i < used; i++)
             text[i] = units[u][i % length];
-        }
         assert_true(strlen(first_problem(text, used)) > 5);
     }
     free(text);
@@ -111,9 +106,8 @@ static void a_thousand_problems_are_told_and_the_rest_counted(void **state)
 {
     static char text[65536] = "limits:\n";
     size_t used = strlen(text);
-    for (int i = 0; i < 1500; i++) {
+    for (int i = 0; i < 1500; i++)
         used += (size_t)sprintf(text + used, "- x\n");
-    }
     struct weir_rules *rules;
     struct weir_problems problems = {0};
     assert_int_equal(weir_rules_parse(&rules, "t", "", text, used, &problems), WEIR_ERR_RULES);

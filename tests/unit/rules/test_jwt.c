@@ -37,9 +37,8 @@ static void open_with(struct fixture *fixture, const char *set)
     assert_true(count > 0);
     jwt->key_count = (uint8_t)count;
     jwt->require_exp = true;
-    for (int i = 0; i < RULES_ALGORITHMS; i++) {
+    for (int i = 0; i < RULES_ALGORITHMS; i++)
         jwt->algorithms[i] = true;
-    }
     jwt->user = jwt->org = jwt->plan = RULES_CLAIM_NONE;
     assert_int_equal(rules_jwt_seal(jwt), 0);
 }
@@ -131,9 +130,8 @@ static void a_token_with_any_byte_changed_is_not_valid(void **state)
         for (size_t at = 0; at < size; at++) {
             strcpy(text, rfc_tokens[i]);
             text[at] = text[at] == 'A' ? 'B' : 'A';
-            if (text[at] == rfc_tokens[i][at]) {
+            if (text[at] == rfc_tokens[i][at])
                 continue;
-            }
             assert_int_not_equal(verify_at(&fixture, text, RFC_EXP_NS - 1), WEIR_TOKEN_VALID);
             text[at] = '\0';
             assert_int_not_equal(verify_at(&fixture, text, RFC_EXP_NS - 1), WEIR_TOKEN_VALID);
@@ -231,9 +229,8 @@ static void keys_without_identifiers_are_for_tokens_with_any(void **state)
     char set[TOKEN_SET_MAX];
     token_maker_set(&maker, 0, set);
     open_with(&fixture, set);
-    for (int i = TOKEN_RS256; i <= TOKEN_HS256; i++) {
+    for (int i = TOKEN_RS256; i <= TOKEN_HS256; i++)
         assert_string_equal(verified(&fixture, token_of(&maker, i, GOOD, text)), "valid");
-    }
     close_fixture(&fixture);
 }
 
@@ -255,9 +252,8 @@ static void one_of_several_keys_of_one_algorithm_is_enough_and_tries_are_bounded
     jwt->keys[jwt->key_count++] =
         (struct rules_jwt_key){.secret = bytes_of(wrong), .algorithm = RULES_HS256};
     assert_string_equal(verified(&fixture, text), "key");
-    for (uint8_t i = 2; i < jwt->key_count; i++) { /* which are constant, and not to be wiped */
+    for (uint8_t i = 2; i < jwt->key_count; i++) /* which are constant, and not to be wiped */
         jwt->keys[i].secret = (struct weir_bytes){NULL, 0};
-    }
     close_fixture(&fixture);
 }
 
@@ -383,9 +379,8 @@ static void what_is_not_three_parts_of_strict_base64url_is_malformed(void **stat
     }
     static const char *const words[] = {"",  ".",    "..", "...", "a.b.c", "AAAA.AAAA.AAAA",
                                         "x", "é.é.é"};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         assert_string_equal(verified(&fixture, words[i]), "malformed");
-    }
     /* 43 digits hold 256 bits and 2 that must be zero. */
     size_t last = strlen(good) - 1;
     strcpy(bad, good);
@@ -445,9 +440,8 @@ static void objects_that_two_readers_could_read_in_two_ways_are_malformed(void *
     };
     struct fixture fixture;
     open_made(&fixture);
-    for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++) {
+    for (size_t i = 0; i < sizeof(claims) / sizeof(claims[0]); i++)
         assert_string_equal(judged(&fixture, claims[i]), "malformed");
-    }
     token_make(&maker, TOKEN_HS256, "{\"alg\":\"RS256\",\"alg\":\"HS256\"}", GOOD, text);
     assert_string_equal(verified(&fixture, text), "malformed");
     close_fixture(&fixture);
@@ -478,18 +472,16 @@ static void the_number_of_values_is_bounded(void **state)
     for (int values = 500; values < 520; values++) { /* the object, exp, s, a, and those in a */
         size_t used =
             (size_t)sprintf(claims, "{\"exp\":1700000060,\"s\":\",,,[[{{\\\",,\",\"a\":[0");
-        for (int i = 5; i < values; i++) {
+        for (int i = 5; i < values; i++)
             used += (size_t)sprintf(claims + used, ",%d", i % 10);
-        }
         strcpy(claims + used, "]}");
         bool fits = values <= RULES_PAYLOAD_VALUES_MAX;
         assert_string_equal(judged(&fixture, claims), fits ? "valid" : "malformed");
     }
     for (int values = 60; values < 70; values++) { /* the object, alg, a, and those in a */
         size_t used = (size_t)sprintf(claims, "{\"alg\":\"HS256\",\"a\":[0");
-        for (int i = 4; i < values; i++) {
+        for (int i = 4; i < values; i++)
             used += (size_t)sprintf(claims + used, ",%d", i % 10);
-        }
         strcpy(claims + used, "]}");
         token_make(&maker, TOKEN_HS256, claims, GOOD, text);
         bool fits = values <= RULES_HEADER_VALUES_MAX;
@@ -550,9 +542,8 @@ static void dates_of_every_kind_are_what_they_say(void **state)
     };
     struct fixture fixture;
     open_made(&fixture);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_string_equal(judged(&fixture, cases[i].claims), cases[i].result);
-    }
     close_fixture(&fixture);
 }
 
@@ -607,9 +598,8 @@ static void the_audience_has_to_be_among_those_of_the_token(void **state)
     fixture.jwt.audiences[0] = bytes_of("api");
     fixture.jwt.audiences[1] = bytes_of("web");
     fixture.jwt.audience_count = 2;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_string_equal(judged(&fixture, cases[i].claims), cases[i].result);
-    }
     close_fixture(&fixture);
 }
 
@@ -674,9 +664,8 @@ static void claims_read_as_texts(void **state)
     enum { COUNT = sizeof(cases) / sizeof(cases[0]) };
     struct fixture fixture;
     open_made(&fixture);
-    for (uint8_t i = 0; i < COUNT; i++) {
+    for (uint8_t i = 0; i < COUNT; i++)
         fixture.jwt.claims[i] = bytes_of(cases[i].name);
-    }
     fixture.jwt.claim_count = COUNT;
     assert_string_equal(judged(&fixture, claims), "valid");
     for (size_t i = 0; i < COUNT; i++) {

@@ -114,9 +114,8 @@ static int make_keys(void **state)
 
 static int remove_keys(void **state)
 {
-    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
         assert_int_equal(unlink(files[i]), 0);
-    }
     assert_int_equal(chdir("/"), 0);
     assert_int_equal(rmdir(folder), 0);
     token_maker_close(&maker);
@@ -139,9 +138,8 @@ static void expect_keys(const char *keys, const char *expected)
     int counts[RULES_ALGORITHMS] = {0};
     snprintf(jwt, sizeof(jwt), "keys: %s, audience: any", keys);
     struct weir_rules *rules = test_load(with(jwt));
-    for (uint8_t i = 0; i < rules->jwt->key_count; i++) {
+    for (uint8_t i = 0; i < rules->jwt->key_count; i++)
         counts[rules->jwt->keys[i].algorithm]++;
-    }
     snprintf(found, sizeof(found), "RS256 %d ES256 %d HS256 %d", counts[0], counts[1], counts[2]);
     assert_string_equal(found, expected);
     weir_rules_unref(rules);
@@ -292,10 +290,9 @@ static void there_may_be_32_claims(void **state)
         size_t used =
             (size_t)snprintf(text, sizeof(text), "jwt: {keys: rsa.pem, audience: any}\nlimits:\n");
         for (int i = 0; i < count; i++) {
-            used += (size_t)snprintf(
-                text + used, sizeof(text) - used,
-                "- {name: l%d, key: [jwt.c%d, jwt.c%d], rate: 1/s}\n", i, i,
-                i / 2 + 100);
+            used += (size_t)snprintf(text + used, sizeof(text) - used,
+                                     "- {name: l%d, key: [jwt.c%d, jwt.c%d], rate: 1/s}\n", i, i,
+                                     i / 2 + 100);
         }
         char problems[TEST_PROBLEMS_MAX];
         struct weir_rules *rules = test_parse(text, problems);
@@ -305,9 +302,8 @@ static void there_may_be_32_claims(void **state)
     size_t used =
         (size_t)snprintf(text, sizeof(text), "jwt: {keys: rsa.pem, audience: any}\nlimits:\n");
     for (int i = 0; i < 31; i++) {
-        used +=
-            (size_t)snprintf(text + used, sizeof(text) - used,
-                             "- {name: l%d, key: [jwt.c%d, jwt.sub], rate: 1/s}\n", i, i);
+        used += (size_t)snprintf(text + used, sizeof(text) - used,
+                                 "- {name: l%d, key: [jwt.c%d, jwt.sub], rate: 1/s}\n", i, i);
     }
     struct weir_rules *rules = test_load(text);
     assert_int_equal(rules->jwt->claim_count, 32);

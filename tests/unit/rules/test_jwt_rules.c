@@ -125,10 +125,8 @@ static void no_request_can_say_a_claim(void **state)
     assert_int_equal(weir_rules_attribute(rules, "jwt.sub", 7), -1);
     struct test_request *test = ASK_NOW(rules, "jwt.sub", "mallory");
     test_expect(test, "");
-    for (uint16_t i = WEIR_ATTR_FIRST_NAMED; i < test->request.count;
-         i++) { /* whatever its number */
+    for (uint16_t i = WEIR_ATTR_FIRST_NAMED; i < test->request.count; i++) /* whatever its number */
         test->request.values[i] = (struct weir_bytes){"mallory", 7};
-    }
     test->count = weir_rules_checks(rules, &test->request, test_secret, &test->scratch,
                                     test->checks, NULL, &test->reason);
     test_expect(test, "");

@@ -165,9 +165,8 @@ static void another_secret_makes_other_hashes_and_the_same_texts(void **state)
 static void the_longest_path_and_32_long_keys_fit_the_scratch(void **state)
 {
     static char text[16384] = "limits:\n", path[7200], host[300];
-    for (int i = 0; i < 32; i++) {
+    for (int i = 0; i < 32; i++)
         sprintf(text + strlen(text), "- {name: g%d, key: [path, host], rate: 1/s}\n", i);
-    }
     struct weir_rules *rules = test_load(text);
     memset(path, 'a', 7167);
     path[0] = '/';
@@ -190,9 +189,8 @@ static void a_key_is_found_by_its_values(void **state)
     struct key asked = key_of(test);
     struct weir_key_values values = {.count = 4};
     static const char *const texts[] = {"ip:2001:db8::1", "7", "2001:db8::/64", "x"};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         values.values[i] = (struct weir_bytes){texts[i], strlen(texts[i])};
-    }
     assert_int_equal(weir_rules_key_check(rules, 0, &values, test_secret, &test->scratch,
                                           test->checks, &test->reason),
                      1);

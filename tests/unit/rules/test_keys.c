@@ -171,9 +171,8 @@ static void expect_as_yaml(const char *keys)
     snprintf(yaml, sizeof(yaml), "\xef\xbb\xbf%s", keys);
     tell(keys, by_lines);
     tell(yaml, by_yaml);
-    if (strcmp(by_lines, by_yaml) != 0) {
+    if (strcmp(by_lines, by_yaml) != 0)
         fail_msg("%s\nby lines: %s\nas YAML: %s", keys, by_lines, by_yaml);
-    }
 }
 
 static const char plain_lines[] =
@@ -240,9 +239,8 @@ static void plain_lines_mean_what_yaml_means(void **state)
         "---\n" ALICE ": { user: a }\n...\n",
         "%YAML 1.1\n---\n" ALICE ": { user: a }\n",
     };
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         expect_as_yaml(texts[i]);
-    }
 }
 
 static void a_caller_in_a_long_comment_is_none(void **state)
@@ -270,9 +268,8 @@ static void random_changes_to_plain_lines_mean_what_yaml_means(void **state)
         for (int change = 0; change <= i % 3; change++) {
             random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
             size_t size = strlen(text), at = (random >> 33) % size;
-            if ((random >> 30) % 4 != 0) { /* most changes near the end of a SHA-256 or behind it */
+            if ((random >> 30) % 4 != 0) /* most changes near the end of a SHA-256 or behind it */
                 at = at % 64 + (size - 64) * (random >> 60) / 16;
-            }
             char byte = bytes[(random >> 40) % (sizeof(bytes) - 1)];
             switch ((random >> 50) % 3) {
             case 0:

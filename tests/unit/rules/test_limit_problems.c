@@ -8,9 +8,8 @@ struct problem_case {
 
 static void expect_all(const struct problem_case *cases, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         test_refused(cases[i].text, cases[i].problems);
-    }
 }
 #define EXPECT_ALL(cases) expect_all(cases, sizeof(cases) / sizeof(cases[0]))
 
@@ -306,9 +305,8 @@ static void problems_of_behaviour_are_told(void **state)
 static void a_33rd_limit_that_always_applies_is_refused(void **state)
 {
     static char text[16384] = "limits:\n";
-    for (int i = 0; i < 32; i++) {
+    for (int i = 0; i < 32; i++)
         sprintf(text + strlen(text), "- {name: g%d, key: [], rate: 1/s}\n", i);
-    }
     weir_rules_unref(test_load(text));
     strcat(text, "- {name: last, key: [user], on_missing: shared, rate: 1/s}\n");
     test_refused(text, "34:3: more than 32 limits apply to every request\n");

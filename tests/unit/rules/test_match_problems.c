@@ -7,9 +7,8 @@ struct problem_case {
 
 static void expect_all(const struct problem_case *cases, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         test_refused(cases[i].text, cases[i].problems);
-    }
 }
 #define EXPECT_ALL(cases) expect_all(cases, sizeof(cases) / sizeof(cases[0]))
 

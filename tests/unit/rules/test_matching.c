@@ -195,9 +195,8 @@ static void more_than_32_checks_are_an_error(void **state)
 static void limits_that_unless_removes_do_not_count_to_the_32(void **state)
 {
     static char text[16384] = "limits:\n- {name: first, match: {path: /a}, key: [], rate: 1/s}\n";
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 40; i++)
         sprintf(text + strlen(text), "- {name: g%d, unless: first, key: [], rate: 1/s}\n", i);
-    }
     struct weir_rules *rules = test_load(text);
     test_expect(ASK(rules, "path", "/a"), "first{}");
     assert_int_equal(ASK(rules, "path", "/b")->count, WEIR_ERR_TOO_LARGE);

@@ -43,9 +43,8 @@ void *__wrap_calloc(size_t count, size_t size)
 
 void *__wrap_realloc(void *old, size_t size)
 {
-    if (fails()) {
+    if (fails())
         return NULL;
-    }
     void *memory = __real_realloc(old, size);
     alive += old == NULL && memory != NULL;
     return memory;
@@ -224,9 +223,8 @@ static int write_file(char *path, const char *name, const char *text, size_t siz
 {
     snprintf(path, 128, "%s/%s", folder, name);
     FILE *file = fopen(path, "w");
-    if (file == NULL) {
+    if (file == NULL)
         return -1;
-    }
     size_t written = fwrite(text, 1, size, file);
     return fclose(file) != 0 || written != size ? -1 : 0;
 }
@@ -236,9 +234,8 @@ static int make_files(void **state)
     if (mkdtemp(folder) == NULL ||
         write_file(keys_path, "keys.yaml", keys_text, sizeof(keys_text) - 1) < 0 ||
         write_file(rules_path, "weir.yaml", good_text, sizeof(good_text) - 1) < 0 ||
-        write_file(broken_path, "broken.yaml", broken_text, sizeof(broken_text) - 1) < 0) {
+        write_file(broken_path, "broken.yaml", broken_text, sizeof(broken_text) - 1) < 0)
         return -1;
-    }
     return 0;
 }
 
@@ -258,8 +255,7 @@ int main(void)
         cmocka_unit_test(each_allocation_of_a_load_with_other_keys_fails_cleanly),
         cmocka_unit_test(the_path_of_a_request_allocates_nothing),
     };
-    if (CRYPTO_set_mem_functions(crypto_malloc, crypto_realloc, crypto_free) != 1) {
+    if (CRYPTO_set_mem_functions(crypto_malloc, crypto_realloc, crypto_free) != 1)
         return 1;
-    }
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }

@@ -105,14 +105,12 @@ static void a_caller_has_at_most_64_overrides(void **state)
     static char text[65536], keys[65536];
     char *at = text, problems[4096];
     at += sprintf(at, "identify: header.x-api-key\nkeys: keys.yaml\nlimits:\n");
-    for (int i = 0; i < 65; i++) {
+    for (int i = 0; i < 65; i++)
         at += sprintf(at, "- {name: l%d, match: {path: /%d}, key: [user], rate: 1/s}\n", i, i);
-    }
     for (int most = 64; most <= 65; most++) {
         at = keys + sprintf(keys, ALICE ": { user: alice, limits: { l0: 2/s");
-        for (int i = most - 1; i > 0; i--) {
+        for (int i = most - 1; i > 0; i--)
             at += sprintf(at, ", l%d: 2/s", i);
-        }
         sprintf(at, " } }\n");
         struct weir_rules *rules = parse(text, keys, problems, sizeof(problems));
         assert_string_equal(problems,

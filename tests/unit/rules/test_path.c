@@ -314,9 +314,8 @@ static void a_pattern_has_at_most_32_segments(void **state)
     char text[80] = "";
     struct weir_path_pattern compiled;
     size_t used;
-    for (int i = 0; i < WEIR_PATTERN_SEGMENTS_MAX; i++) {
+    for (int i = 0; i < WEIR_PATTERN_SEGMENTS_MAX; i++)
         strcat(text, "/*");
-    }
     assert_int_equal(weir_path_pattern_compile(&compiled, bytes(text), 0, room, &used, NULL), 0);
     strcat(text, "/*");
     assert_int_equal(weir_path_pattern_compile(&compiled, bytes(text), 0, room, &used, NULL),

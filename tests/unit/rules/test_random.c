@@ -80,12 +80,10 @@ static void make_limit(struct slow_limit *limit, int number, int globs_left)
 
 static size_t write_list(char *out, const char *name, const char *const *words, const int *chosen)
 {
-    if (chosen[0] == NONE) {
+    if (chosen[0] == NONE)
         return 0;
-    }
-    if (chosen[1] == NONE) {
+    if (chosen[1] == NONE)
         return (size_t)sprintf(out, "%s: '%s', ", name, words[chosen[0]]);
-    }
     return (size_t)sprintf(out, "%s: ['%s', '%s'], ", name, words[chosen[0]], words[chosen[1]]);
 }
 
@@ -102,19 +100,17 @@ static size_t write_limit(char *out, const struct slow_limit *limit, int number)
     at += write_list(at, "host", values, host);
     at += write_list(at, "header.b", values, b);
     at += write_list(at, "user", values, user);
-    if (limit->a != NONE && limit->a_glob != NONE) {
+    if (limit->a != NONE && limit->a_glob != NONE)
         at += sprintf(at, "a: ['%s', '%s'], ", values[limit->a], globs[limit->a_glob]);
-    } else if (limit->a != NONE) {
+    else if (limit->a != NONE)
         at += sprintf(at, "a: ['%s'], ", values[limit->a]);
-    } else if (limit->a_glob != NONE) {
+    else if (limit->a_glob != NONE)
         at += sprintf(at, "a: '%s', ", globs[limit->a_glob]);
-    }
     at += sprintf(at, "}, key: [%s%s%s%s], unless: [", limit->key_user ? "user, " : "",
                   limit->key_address ? "client.ip, " : "", limit->key_b ? "header.b, " : "",
                   limit->key_id ? "path.id, " : "");
-    for (int i = 0; i < 2 && limit->unless[i] != NONE; i++) {
+    for (int i = 0; i < 2 && limit->unless[i] != NONE; i++)
         at += sprintf(at, "l%d, ", limit->unless[i]);
-    }
     at += sprintf(at, "]}\n");
     return (size_t)(at - out);
 }
@@ -122,12 +118,10 @@ static size_t write_limit(char *out, const struct slow_limit *limit, int number)
 /* Recursive and naive on purpose. */
 static bool slow_path(const char *pattern, const char *path)
 {
-    if (strcmp(pattern, "/**") == 0 || (*pattern == '\0' && *path == '\0')) {
+    if (strcmp(pattern, "/**") == 0 || (*pattern == '\0' && *path == '\0'))
         return true;
-    }
-    if (*pattern != '/' || *path != '/') {
+    if (*pattern != '/' || *path != '/')
         return false;
-    }
     size_t want = strcspn(pattern + 1, "/"), have = strcspn(path + 1, "/");
     bool any = (want == 1 && pattern[1] == '*') || pattern[1] == ':';
     bool same = any ? have > 0 : want == have && memcmp(pattern + 1, path + 1, want) == 0;
@@ -136,9 +130,8 @@ static bool slow_path(const char *pattern, const char *path)
 
 static bool slow_glob(const char *glob, const char *text)
 {
-    if (*glob == '*') {
+    if (*glob == '*')
         return slow_glob(glob + 1, text) || (*text != '\0' && slow_glob(glob, text + 1));
-    }
     return *glob == *text && (*glob == '\0' || slow_glob(glob + 1, text + 1));
 }
 
@@ -190,20 +183,16 @@ static int slow_checks(const struct slow_limit *limits, int count,
                        const struct slow_request *request, int applied[WEIR_CHECKS_MAX + 1])
 {
     const char *path = request->path;
-    if (path != NULL && (strcmp(path, "//a//b") == 0 || strcmp(path, "/a/./b?q") == 0)) {
+    if (path != NULL && (strcmp(path, "//a//b") == 0 || strcmp(path, "/a/./b?q") == 0))
         path = "/a/b";
-    }
     int found = 0;
     for (int i = 0; i < count && found <= WEIR_CHECKS_MAX; i++) {
         bool applies = slow_match(&limits[i], request, path) && slow_key(&limits[i], request);
-        for (int u = 0; u < 2; u++) {
-            for (int c = 0; c < found; c++) {
+        for (int u = 0; u < 2; u++)
+            for (int c = 0; c < found; c++)
                 applies &= limits[i].unless[u] != applied[c];
-            }
-        }
-        if (applies) {
+        if (applies)
             applied[found++] = i;
-        }
     }
     return found;
 }
@@ -239,9 +228,8 @@ static void ask_both(const struct weir_rules *rules, const struct slow_limit *li
         return;
     }
     assert_int_equal(test->count, expected);
-    for (int i = 0; i < expected; i++) {
+    for (int i = 0; i < expected; i++)
         assert_int_equal(test->checks[i].rule, applied[i]);
-    }
     *applying += expected;
     /* Explaining decides the same, without the index. */
     static struct weir_explanation explanations[LIMITS_MAX];
@@ -271,9 +259,8 @@ static void the_index_finds_what_a_scan_finds(void **state)
             used += write_limit(text + used, &limits[i], i);
         }
         struct weir_rules *rules = test_load(text);
-        for (int q = 0; q < 300; q++) {
+        for (int q = 0; q < 300; q++)
             ask_both(rules, limits, count, &applying);
-        }
         weir_rules_unref(rules);
     }
     assert_true(applying > 20000); /* else the rules of this test match nothing */

@@ -9,11 +9,9 @@ static const struct weir_check *check_of(const struct test_request *test, const 
 {
     int rule = weir_rules_find(test->rules, name, strlen(name));
     assert_true(rule >= 0);
-    for (int i = 0; i < test->count; i++) {
-        if (test->checks[i].rule == (uint32_t)rule) {
+    for (int i = 0; i < test->count; i++)
+        if (test->checks[i].rule == (uint32_t)rule)
             return &test->checks[i];
-        }
-    }
     return NULL;
 }
 
@@ -267,9 +265,8 @@ static const struct problem_case cases[] = {
 
 static void every_problem_of_sharing_is_told(void **state)
 {
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         test_refused(cases[i].text, cases[i].problems);
-    }
 }
 
 static void nodes_are_not_needed_where_nothing_is_decided_alone(void **state)

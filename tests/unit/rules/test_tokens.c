@@ -191,9 +191,8 @@ static void every_setting_makes_a_fingerprint_of_its_own(void **state)
         jwt->keys[2].secret.size = i == 11 ? 31 : 32;
         assert_int_equal(rules_jwt_seal(jwt), 0);
         seen_so_far[i] = jwt->fingerprint;
-        for (uint32_t j = 0; j < i; j++) {
+        for (uint32_t j = 0; j < i; j++)
             assert_true(seen_so_far[j] != seen_so_far[i]);
-        }
     }
     jwt->keys[2].secret.size = 32;
     close_fixture(fixture);
@@ -259,16 +258,14 @@ static void thousands_of_tokens_are_known_and_a_flood_of_bad_ones_costs_none(voi
 {
     struct fixture *fixture = open_fixture();
     int known = 0, users = WEIR_TOKENS_MAX / 2;
-    for (int i = 0; i < users; i++) {
+    for (int i = 0; i < users; i++)
         assert_string_equal(seen(fixture, of_user("u", i)), "valid");
-    }
     for (int i = 0; i < 3 * WEIR_TOKENS_MAX; i++) {
         snprintf(claims_text, sizeof(claims_text), "no.token.%d", i);
         assert_string_equal(seen(fixture, claims_text), "malformed");
     }
-    for (int i = 0; i < users; i++) {
+    for (int i = 0; i < users; i++)
         known += strcmp(seen(fixture, of_user("u", i)), "cached") == 0;
-    }
     /* Sets of 8 at half load: 2 % of them get more than 8. */
     assert_true(known > users * 97 / 100);
     close_fixture(fixture);
@@ -283,9 +280,8 @@ static void of_a_full_set_the_expired_and_the_longest_unused_go_first(void **sta
     for (int i = 0; i < 4 * WEIR_TOKENS_MAX; i++) {
         uint64_t now_ns = NOW_NS + (uint64_t)i + 1;
         assert_string_equal(seen_at(fixture, of_user("u", i), now_ns), "valid");
-        if (i % 64 == 0) { /* a set gets one in 512 */
+        if (i % 64 == 0) /* a set gets one in 512 */
             assert_string_equal(seen_at(fixture, favourite, now_ns), "cached");
-        }
     }
     close_fixture(fixture);
 }
@@ -333,9 +329,8 @@ int main(void)
         cmocka_unit_test(without_a_memory_each_token_is_verified),
         cmocka_unit_test(finding_a_known_token_allocates_nothing),
     };
-    if (CRYPTO_set_mem_functions(count_openssl, count_realloc, free_openssl) != 1) {
+    if (CRYPTO_set_mem_functions(count_openssl, count_realloc, free_openssl) != 1)
         return 1;
-    }
     json_set_alloc_funcs(count_malloc, free);
     return cmocka_run_group_tests(tests, make_keys, free_keys);
 }

@@ -44,9 +44,8 @@ static void every_algorithm_that_uses_something_up_may_have_one(void **state)
                   "- {name: e, key: [], algorithm: gcra, rate: 5/s, warn_at: 80%}\n"
                   "- {name: f, key: [], algorithm: leaky_bucket, rate: 5/s, warn_at: 80%}\n"
                   "- {name: g, key: [], rate: [5/s, 50/min], warn_at: 80%}\n");
-    for (uint32_t i = 0; i < weir_rules_count(rules); i++) {
+    for (uint32_t i = 0; i < weir_rules_count(rules); i++)
         assert_int_equal(weir_rules_warn_at(rules, i)->count, 1);
-    }
     weir_rules_unref(rules);
 }
 

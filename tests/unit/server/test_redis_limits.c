@@ -63,10 +63,9 @@ static void threads_share_each_limit_up_to_the_bound(void **state)
                 assert_int_equal(askers[t].errors[i], WEIR_ERR_FULL);
             else
                 assert_int_equal(askers[t].found[i]->spec.rate, 1 + i);
-            for (unsigned u = 0; u < t; u++) {
+            for (unsigned u = 0; u < t; u++)
                 if (askers[t].errors[i] == 0 && askers[u].errors[i] == 0)
                     assert_ptr_equal(askers[t].found[i], askers[u].found[i]);
-            }
         }
     }
     assert_true(made <= MAX);

@@ -252,10 +252,9 @@ static void nothing_is_lost_on_several_threads(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, reserve_often, (void *)(i + 1)), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    for (uint64_t caller = 1; caller <= THREADS; caller++) {
+    for (uint64_t caller = 1; caller <= THREADS; caller++)
         for (uint64_t i = 0; i <= TURNS; i++)
             weir_reservations_remove(list, (caller << 32) + i);
-    }
     assert_int_equal(weir_reservations_count(list), 0);
     uint32_t held = 0, place;
     while (weir_reservations_claim(list, 1, &place) == WEIR_RESERVATIONS_CLAIMED)

@@ -33,18 +33,16 @@ static inline int first_of(const char *text, size_t size)
 static inline void assert_one(const char *text)
 {
     int got = first_of(text, strlen(text));
-    if (got != 1) {
+    if (got != 1)
         fail_msg("%s: %s", text, reason.text);
-    }
     assert_int_equal(weir_check_cursor_next(&cursor, NULL, NULL), 0);
 }
 
 static inline void assert_error_bytes(const char *text, size_t size, int err, const char *message)
 {
     int got = first_of(text, size);
-    if (got != err || strcmp(reason.text, message) != 0) {
+    if (got != err || strcmp(reason.text, message) != 0)
         fail_msg("%.*s: %d, \"%s\", not \"%s\"", (int)size, text, got, reason.text, message);
-    }
     /* a reason is not needed */
     weir_check_cursor_init(&cursor, guarded_put(&guarded, text, size), size);
     assert_int_equal(weir_check_cursor_next(&cursor, &check, NULL), err);

@@ -67,13 +67,11 @@ static inline void assert_same_however_split(const char *text, size_t size)
         assert_string_equal(split, whole);
         free(split);
     }
-    for (size_t at = 0; at < size; at++) {
+    for (size_t at = 0; at < size; at++)
         ends[at] = at + 1;
-    }
     char *bytewise = text_in_pieces(text, size, ends, size);
-    if (size > 0) {
+    if (size > 0)
         assert_string_equal(bytewise, whole);
-    }
     free(bytewise);
     free(whole);
     free(ends);
@@ -92,9 +90,8 @@ static inline void assert_refused_bytes(const char *text, size_t size, uint16_t 
     assert_int_equal(weir_http1_parse(&parsed->parser, guarded.end - size, size, &parsed->request),
                      parsed->taken);
     free(parsed);
-    if (size < 2000) {
+    if (size < 2000)
         assert_same_however_split(text, size);
-    }
 }
 
 static inline void assert_refused(const char *text, uint16_t status)

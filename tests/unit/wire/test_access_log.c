@@ -26,9 +26,8 @@ static int parse(struct weir_access_line *line, const char *text, size_t size)
 
 static void assert_line(struct weir_access_line *line, const char *text)
 {
-    if (parse(line, text, strlen(text)) != 0) {
+    if (parse(line, text, strlen(text)) != 0)
         fail_msg("refused: %s", text);
-    }
 }
 
 #define TIME "[07/Mar/2004:16:05:49 -0800]"
@@ -153,9 +152,8 @@ static void random_times_agree_with_libc(void **state)
         struct tm local;
         struct weir_access_line line;
         time_t shifted = t + zone;
-        if (shifted < 0) {
+        if (shifted < 0)
             continue;
-        }
         gmtime_r(&shifted, &local);
         strftime(when, sizeof when, "%d/%b/%Y:%H:%M:%S", &local);
         snprintf(text, sizeof text, "h - - [%s %c%02ld%02ld] \"-\" 200 1", when,
@@ -182,9 +180,8 @@ static void times_that_are_none_are_refused(void **state)
         char text[256];
         struct weir_access_line line;
         snprintf(text, sizeof text, "h - - [%s] \"GET / HTTP/1.1\" 200 1", times[i]);
-        if (parse(&line, text, strlen(text)) != WEIR_ERR_SYNTAX) {
+        if (parse(&line, text, strlen(text)) != WEIR_ERR_SYNTAX)
             fail_msg("accepted %s", times[i]);
-        }
     }
 }
 
@@ -220,17 +217,14 @@ static void what_is_no_line_is_refused(void **state)
         "h - - " TIME " \"GET / HTTP/1.1\" 200 1 a \"b\"",
     };
     struct weir_access_line line;
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        if (parse(&line, lines[i], strlen(lines[i])) != WEIR_ERR_SYNTAX) {
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        if (parse(&line, lines[i], strlen(lines[i])) != WEIR_ERR_SYNTAX)
             fail_msg("accepted %s", lines[i]);
-        }
-    }
     static const char whole[] = "h - - " TIME " \"GET / HTTP/1.1\" 200 18446744073709551615";
     assert_line(&line, whole);
     assert_true(line.bytes == UINT64_MAX);
-    for (size_t part = 0; part < sizeof whole - 21; part++) {
+    for (size_t part = 0; part < sizeof whole - 21; part++)
         assert_int_equal(parse(&line, whole, part), WEIR_ERR_SYNTAX);
-    }
 }
 
 static void a_huge_line_is_read_like_any_other(void **state)
@@ -239,9 +233,8 @@ static void a_huge_line_is_read_like_any_other(void **state)
     size_t part = 1 << 20, size = sizeof start - 1;
     char *text = memory_new(2 * part);
     memcpy(text, start, size);
-    for (; size < part; size += 2) {
+    for (; size < part; size += 2)
         memcpy(text + size, "\\\"", 2);
-    }
     memcpy(text + size, end, sizeof end - 1);
     size += sizeof end - 1;
     memset(text + size, ' ', 1000);

@@ -42,9 +42,8 @@ static void every_way_to_write_an_address_gives_its_canonical_text(void **state)
         {"fe80::", "fe80::"},
         {"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_canonical(cases[i][0], cases[i][1]);
-    }
 }
 
 static void a_mapped_address_folds_to_ipv4_however_it_is_written(void **state)
@@ -121,9 +120,8 @@ static void what_is_no_address_is_refused_and_changes_nothing(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct weir_address address = {.family = 4, .bytes = {9, 9, 9, 9}};
-        if (parse(&address, cases[i]) != WEIR_ERR_SYNTAX) {
+        if (parse(&address, cases[i]) != WEIR_ERR_SYNTAX)
             fail_msg("accepted \"%s\"", cases[i]);
-        }
         assert_int_equal(address.bytes[0], 9);
     }
     struct weir_address address;
@@ -136,9 +134,8 @@ static void random_address(struct random_source *random, struct weir_address *ad
 {
     memset(address, 0, sizeof *address);
     address->family = random_below(random, 4) == 0 ? 4 : 6;
-    for (int i = 0; i < (address->family == 4 ? 4 : 16); i++) {
+    for (int i = 0; i < (address->family == 4 ? 4 : 16); i++)
         address->bytes[i] = random_below(random, 3) == 0 ? (uint8_t)random_next(random) : 0;
-    }
 }
 
 static void random_addresses_read_back_as_libc_and_weir_wrote_them(void **state)
@@ -168,15 +165,13 @@ static void random_texts_are_accepted_exactly_when_inet_pton_accepts_them(void *
         uint8_t theirs[16];
         char text[24];
         size_t size = random_below(&random, sizeof text);
-        for (size_t j = 0; j < size; j++) {
+        for (size_t j = 0; j < size; j++)
             text[j] = alphabet[random_below(&random, sizeof alphabet - 1)];
-        }
         text[size] = '\0';
         bool ours = weir_address_parse(&address, text, size) == 0;
         bool libc = inet_pton(strchr(text, ':') != NULL ? AF_INET6 : AF_INET, text, theirs) == 1;
-        if (ours != libc) {
+        if (ours != libc)
             fail_msg("\"%s\": weir %d, libc %d", text, ours, libc);
-        }
         accepted += ours;
     }
     assert_true(accepted > 100);
@@ -251,9 +246,8 @@ static void a_cidr_with_host_bits_or_a_bad_length_is_refused(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct weir_cidr cidr;
-        if (weir_cidr_parse(&cidr, cases[i], strlen(cases[i])) != WEIR_ERR_SYNTAX) {
+        if (weir_cidr_parse(&cidr, cases[i], strlen(cases[i])) != WEIR_ERR_SYNTAX)
             fail_msg("accepted \"%s\"", cases[i]);
-        }
     }
 }
 

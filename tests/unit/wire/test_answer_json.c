@@ -221,9 +221,8 @@ static void every_character_of_unicode_is_utf8_and_nothing_else(void **state)
         size_t size = encode(code, text);
         bool valid = code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
         assert_int_equal(weir_utf8_size(text, size), valid ? size : 0);
-        if (valid && size > 1) {
+        if (valid && size > 1)
             assert_int_equal(weir_utf8_size(text, size - 1), 0);
-        }
     }
     unsigned valid_pairs = 0;
     for (uint32_t pair = 0; pair < 0x10000; pair++) {

@@ -99,11 +99,10 @@ static void a_cost_is_an_integer_written_as_one(void **state)
     for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
         char text[64];
         snprintf(text, sizeof text, "{\"cost\":%s}", costs[i]);
-        if (strcmp(costs[i], "0x1") == 0) {
+        if (strcmp(costs[i], "0x1") == 0)
             assert_error(text, WEIR_ERR_SYNTAX, "a comma or a closing brace is missing, at byte 9");
-        } else {
+        else
             assert_error(text, WEIR_ERR_SYNTAX, "cost: not an unsigned integer, at byte 8");
-        }
     }
 }
 
@@ -217,9 +216,8 @@ static void values_of_the_wrong_kind_are_errors(void **state)
          "attributes: not a string, an integer or a boolean, at byte 19"},
         {"{\"attributes\":\"x\"}", "attributes: not an object, at byte 14"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_error(cases[i].text, WEIR_ERR_SYNTAX, cases[i].message);
-    }
 }
 
 static void what_is_no_json_is_refused(void **state)
@@ -252,9 +250,8 @@ static void what_is_no_json_is_refused(void **state)
         {"[[]]", "[0]: not an object, at byte 1"},
         {"[] []", "something follows the end, at byte 3"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_error(cases[i].text, WEIR_ERR_SYNTAX, cases[i].message);
-    }
     assert_error_bytes("{}\0", 3, WEIR_ERR_SYNTAX, "something follows the end, at byte 2");
     assert_error_bytes("\0", 1, WEIR_ERR_SYNTAX, "not an object, at byte 0");
 }
@@ -308,9 +305,8 @@ static void random_checks_read_back_and_their_prefixes_are_refused(void **state)
         assert_bytes(check.path, path);
         assert_true(check.cost == cost);
         assert_bytes(check.headers[0].value, value);
-        for (size_t part = 0; part < size; part++) {
+        for (size_t part = 0; part < size; part++)
             assert_true(first_of(text, part) < 0);
-        }
     }
 }
 

@@ -66,9 +66,8 @@ static void a_batch_holds_a_thousand_checks(void **state)
 {
     for (int count = WEIR_CHECK_JSON_BATCH_MAX; count <= WEIR_CHECK_JSON_BATCH_MAX + 1; count++) {
         char text[4096] = "[";
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < count; i++)
             strcat(text, i > 0 ? ",{}" : "{}");
-        }
         strcat(text, "]");
         int got = first_of(text, strlen(text));
         for (int i = 0; i < WEIR_CHECK_JSON_BATCH_MAX; i++) {
@@ -87,9 +86,8 @@ static void a_check_holds_sixty_four_pairs(void **state)
         for (int count = 64; count <= 65; count++) {
             char text[2048];
             int size = sprintf(text, "{\"%s\":{", fields[which]);
-            for (int i = 0; i < count; i++) {
+            for (int i = 0; i < count; i++)
                 size += sprintf(text + size, "%s\"n%d\":\"v%d\"", i > 0 ? "," : "", i, i);
-            }
             size += sprintf(text + size, "}}");
             if (count == 64) {
                 assert_one(text);
@@ -129,9 +127,8 @@ static void a_release_is_a_lease_and_nothing_else(void **state)
         int err = weir_release_json_parse(text, size, &lease, &reason);
         assert_string_equal(reason.text, cases[i].message);
         assert_int_equal(err, cases[i].lease != NULL ? 0 : WEIR_ERR_SYNTAX);
-        if (cases[i].lease != NULL) {
+        if (cases[i].lease != NULL)
             assert_bytes(lease, cases[i].lease);
-        }
     }
 }
 

@@ -39,15 +39,13 @@ static const char *client_of(bool rfc7239, const char *lines)
             values[count++] = (struct weir_bytes){line, (size_t)(at - line)};
             line = at + 1;
         }
-        if (at == guarded.end) {
+        if (at == guarded.end)
             break;
-        }
     }
-    if (rfc7239) {
+    if (rfc7239)
         weir_forwarded_rfc7239(&client, values, count, trusted, 2);
-    } else {
+    else
         weir_forwarded_for(&client, values, count, trusted, 2);
-    }
     weir_address_format(&client, text);
     return text;
 }
@@ -70,9 +68,8 @@ static void the_right_most_untrusted_hop_is_the_client(void **state)
         {",, ,192.0.2.1,, ,", "192.0.2.1"},
         {"192.0.2.1,|,", "192.0.2.1"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_string_equal(client_of(false, cases[i][0]), cases[i][1]);
-    }
 }
 
 static void hops_may_have_ports_and_brackets(void **state)
@@ -88,9 +85,8 @@ static void hops_may_have_ports_and_brackets(void **state)
         {"2001:db8::1.2.3.4", "2001:db8::102:304"},
         {"192.0.2.1, ::ffff:10.0.0.2", "192.0.2.1"}, /* a mapped proxy is trusted by bits */
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_string_equal(client_of(false, cases[i][0]), cases[i][1]);
-    }
 }
 
 static void a_hop_that_is_no_address_ends_the_walk_at_the_hop_before(void **state)
@@ -141,9 +137,8 @@ static void ten_thousand_hops_are_looked_at_no_further_than_the_limit(void **sta
 {
     char *text = memory_new(10000 * 10 + 32);
     size_t size = (size_t)sprintf(text, "6.6.6.6");
-    for (int i = 0; i < 10000; i++) {
+    for (int i = 0; i < 10000; i++)
         size += (size_t)sprintf(text + size, ",10.0.0.%d", i % 10);
-    }
     /* the 64th from the right is the last looked at: 10,000 - 64 = 9936 */
     assert_string_equal(client_of(false, text), "10.0.0.6");
     memset(text, ',', 100000);
@@ -153,9 +148,8 @@ static void ten_thousand_hops_are_looked_at_no_further_than_the_limit(void **sta
     free(text);
     for (int hops = WEIR_FORWARDED_HOPS_MAX - 1; hops <= WEIR_FORWARDED_HOPS_MAX; hops++) {
         char few[1024] = "192.0.2.1";
-        for (int i = 0; i < hops; i++) {
+        for (int i = 0; i < hops; i++)
             strcat(few, ",10.0.0.2");
-        }
         assert_string_equal(client_of(false, few),
                             hops < WEIR_FORWARDED_HOPS_MAX ? "192.0.2.1" : "10.0.0.2");
     }
@@ -180,9 +174,8 @@ static void forwarded_elements_are_read_by_their_grammar(void **state)
         {"for=192.0.2.1,,", "192.0.2.1"},
         {"", "10.0.0.1"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_string_equal(client_of(true, cases[i][0]), cases[i][1]);
-    }
 }
 
 static void forwarded_elements_that_tell_no_address_end_the_walk(void **state)
@@ -230,9 +223,8 @@ static void what_a_client_writes_does_not_change_what_its_proxies_append(void **
     for (int i = 0; i < 50000; i++) {
         char text[128];
         size_t size = random_below(&random, 40);
-        for (size_t j = 0; j < size; j++) {
+        for (size_t j = 0; j < size; j++)
             text[j] = alphabet[random_below(&random, sizeof alphabet - 1)];
-        }
         strcpy(text + size, ", for=\"[2001:db8::1]:80\";by=_a;host=\"h,\\\"\", for=10.0.0.2");
         assert_string_equal(client_of(true, text), "2001:db8::1");
         strcpy(text + size, ", 192.0.2.1:80, 10.0.0.2");

@@ -226,9 +226,8 @@ static void heads_have_limits_in_fields_and_bytes(void **state)
     struct parsed parsed;
     for (unsigned fields = WEIR_HTTP1_FIELDS_MAX; fields <= WEIR_HTTP1_FIELDS_MAX + 1; fields++) {
         size_t size = (size_t)sprintf(text, "GET / HTTP/1.1\r\nHost: a\r\n");
-        for (unsigned i = 1; i < fields; i++) {
+        for (unsigned i = 1; i < fields; i++)
             size += (size_t)sprintf(text + size, "F%u: v%u\r\n", i, i);
-        }
         size += (size_t)sprintf(text + size, "\r\n");
         if (fields > WEIR_HTTP1_FIELDS_MAX) {
             assert_refused_bytes(text, size, 431);
@@ -256,9 +255,8 @@ static void heads_have_limits_in_fields_and_bytes(void **state)
     parse_whole(&parsed, text, WEIR_HTTP1_HEAD_MAX - 1);
     assert_int_equal(parsed.taken, 0);
     assert_refused_bytes(text, WEIR_HTTP1_HEAD_MAX, 414);
-    for (size_t i = 0; i < WEIR_HTTP1_HEAD_MAX; i++) {
+    for (size_t i = 0; i < WEIR_HTTP1_HEAD_MAX; i++)
         text[i] = "\r\n"[i % 2];
-    }
     assert_refused_bytes(text, WEIR_HTTP1_HEAD_MAX, 414);
     free(text);
 }

@@ -200,9 +200,8 @@ static void every_megabyte_in_any_chunks_fits_the_stated_request_size(void **sta
     parse_whole(&parsed, text, size);
     assert_int_equal(parsed.taken, (long)size);
     assert_int_equal(parsed.request.body.size, WEIR_HTTP1_BODY_MAX);
-    for (size_t i = 0; i < WEIR_HTTP1_BODY_MAX; i++) {
+    for (size_t i = 0; i < WEIR_HTTP1_BODY_MAX; i++)
         assert_int_equal(parsed.request.body.data[i], 'a' + (int)(i / 128 % 26));
-    }
     free(text);
 }
 
@@ -251,9 +250,8 @@ static void a_request_byte_by_byte_costs_linear_time(void **state)
     memcpy(out, "\r\n0\r\n\r\n", 7);
     out += 7;
     size = (size_t)(out - data);
-    for (size_t have = 0; have < size; have++) {
+    for (size_t have = 0; have < size; have++)
         assert_int_equal(weir_http1_parse(&parsed.parser, data, have, &parsed.request), 0);
-    }
     assert_int_equal(weir_http1_parse(&parsed.parser, data, size, &parsed.request), (long)size);
     assert_int_equal(parsed.request.body.size, WEIR_HTTP1_BODY_MAX / 2);
 }
@@ -293,9 +291,8 @@ static size_t random_request(struct random_source *random, char *text)
         "1;x=y\r\nz\r\n",
     };
     size_t size = 0;
-    if (random_below(random, 4) != 0) {
+    if (random_below(random, 4) != 0)
         size = (size_t)sprintf(text, "%s", random_below(random, 2) ? POST : GET);
-    }
     for (uint64_t left = random_below(random, 12); left > 0; left--) {
         const char *piece = pieces[random_below(random, sizeof pieces / sizeof pieces[0])];
         memcpy(text + size, piece, strlen(piece));

@@ -25,9 +25,8 @@ static long parse_split(const char *text, size_t size, size_t at, struct weir_ht
     if (at > 0) {
         memcpy(guarded.end - at, text, at);
         long taken = weir_http1_reply_parse(&reader, guarded.end - at, at, reply);
-        if (taken != 0) {
+        if (taken != 0)
             return taken;
-        }
         memmove(guarded.end - size, guarded.end - at, at);
     }
     memcpy(guarded.end - size + at, text + at, size - at);
@@ -133,9 +132,8 @@ static void what_is_no_reply_is_refused(void **state)
         "HTTP/1.1 200 OK\r\nA: \x7f\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
     };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         expect_error(texts[i], WEIR_ERR_SYNTAX);
-    }
 }
 
 static void what_cannot_be_framed_is_said_to_be_unsupported(void **state)

@@ -50,9 +50,8 @@ static void assert_header(const void *data, size_t size, size_t taken, const cha
 static void assert_refused(const void *data, size_t size)
 {
     char text[WEIR_ADDRESS_TEXT_MAX];
-    if (parse(data, size, text) != WEIR_ERR_SYNTAX) {
+    if (parse(data, size, text) != WEIR_ERR_SYNTAX)
         fail_msg("accepted %.*s", (int)size, (const char *)data);
-    }
     assert_string_equal(text, "198.51.100.1");
 }
 
@@ -113,9 +112,8 @@ static void version_1_is_strict(void **state)
         "PROXYTCP4 192.0.2.1 192.0.2.2 1 2\r\n",
         "\r\nPROXY UNKNOWN\r\n",
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_refused(cases[i], strlen(cases[i]));
-    }
     assert_refused("PROXY TCP4 192.0.2.1\0 192.0.2.2 1 2\r\n", 38);
 }
 
@@ -126,11 +124,10 @@ static void version_1_ends_within_107_bytes(void **state)
         memset(text, 'x', sizeof text);
         memcpy(text, "PROXY UNKNOWN ", 14);
         memcpy(text + size - 2, "\r\n", 2);
-        if (size == WEIR_PROXY_V1_MAX) {
+        if (size == WEIR_PROXY_V1_MAX)
             assert_header(text, sizeof text, size, "198.51.100.1");
-        } else {
+        else
             assert_refused(text, sizeof text);
-        }
     }
 }
 
@@ -141,9 +138,8 @@ static size_t v2(uint8_t *out, uint8_t version_command, uint8_t family_protocol,
     out[13] = family_protocol;
     out[14] = (uint8_t)(length >> 8);
     out[15] = (uint8_t)length;
-    for (size_t i = 0; i < length; i++) {
+    for (size_t i = 0; i < length; i++)
         out[16 + i] = (uint8_t)(i + 1);
-    }
     return 16 + length;
 }
 
@@ -209,13 +205,11 @@ static void incomplete_headers_ask_for_more(void **state)
     char text[WEIR_ADDRESS_TEXT_MAX];
     uint8_t data[64];
     size_t size = v2(data, 0x21, 0x11, 12);
-    for (size_t part = 0; part < size; part++) {
+    for (size_t part = 0; part < size; part++)
         assert_int_equal(parse(data, part, text), 0);
-    }
     static const char line[] = "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n";
-    for (size_t part = 0; part < sizeof line - 1; part++) {
+    for (size_t part = 0; part < sizeof line - 1; part++)
         assert_int_equal(parse(line, part, text), 0);
-    }
 }
 
 int main(void)

@@ -353,9 +353,8 @@ static const char *field(const char *fields, const char *name, size_t *size)
 {
     const char *at = strstr(fields, name);
     *size = 0;
-    if (at == NULL) {
+    if (at == NULL)
         return NULL;
-    }
     at += strlen(name);
     *size = (size_t)(strstr(at, "\r\n") - at);
     return at;
@@ -371,9 +370,8 @@ static void the_longest_answer_fits_and_any_answer_reads_back(void **state)
         answer_start(&answer);
         for (unsigned i = 0, count = 1 + (unsigned)random_below(&random, 32); i < count; i++) {
             size_t length = 1 + random_below(&random, WEIR_RATELIMIT_NAME_MAX);
-            for (size_t j = 0; j < length; j++) {
+            for (size_t j = 0; j < length; j++)
                 names[i][j] = (char)(round == 0 ? '"' : 0x20 + random_below(&random, 95));
-            }
             names[i][round == 0 ? WEIR_RATELIMIT_NAME_MAX : length] = '\0';
             struct weir_answer_limit *told = answer_add(
                 &answer, &limits, names[i], (enum weir_algorithm)random_below(&random, 8),

@@ -30,9 +30,8 @@ static void describe(char *out, size_t room, long taken, const struct weir_resp_
             size += c < 0x20 || c > 0x7e ? sprintf(out + size, "\\%02x", (unsigned char)c)
                                          : sprintf(out + size, "%c", c);
         }
-        if (arg.data == NULL) {
+        if (arg.data == NULL)
             size += snprintf(out + size, room - (size_t)size, "(null)");
-        }
     }
 }
 
@@ -50,9 +49,8 @@ static void feed(char *out, size_t room, const char *text, size_t size, size_t f
         memcpy(data + have, text + have, end - have);
         have = end;
         taken = weir_resp_parse(&parser, data, have, &request);
-        if (taken != 0 || have == size) {
+        if (taken != 0 || have == size)
             break;
-        }
     }
     describe(out, room, taken, &parser);
 }
@@ -287,9 +285,8 @@ static void arguments_beyond_those_kept_are_counted(void **state)
     char *text = memory_new(20000);
     for (int kind = 0; kind < 2; kind++) {
         size_t size = (size_t)sprintf(text, kind == 0 ? "*1500\r\n" : "");
-        for (int i = 0; i < 1500; i++) {
+        for (int i = 0; i < 1500; i++)
             size += (size_t)sprintf(text + size, kind == 0 ? "$4\r\n%04d\r\n" : "%04d ", i);
-        }
         size += (size_t)sprintf(text + size, kind == 0 ? "" : "\n");
         struct weir_resp_parser parser = {0};
         char *data = guarded_put(&guarded, text, size);
@@ -334,13 +331,11 @@ static void a_request_byte_by_byte_costs_linear_time(void **state)
     size_t room = WEIR_RESP_REQUEST_MAX, size;
     char *data = guarded.end - room;
     size = (size_t)sprintf(data, "*140000\r\n");
-    for (int i = 0; i < 140000; i++) {
+    for (int i = 0; i < 140000; i++)
         size += (size_t)sprintf(data + size, "$1\r\na\r\n");
-    }
     assert_true(size < room);
-    for (size_t have = 0; have < size; have++) {
+    for (size_t have = 0; have < size; have++)
         assert_int_equal(weir_resp_parse(&parser, data, have, &request), 0);
-    }
     assert_int_equal(weir_resp_parse(&parser, data, size, &request), (long)size);
     assert_int_equal(request.count, 140000);
 }
@@ -381,12 +376,10 @@ static void random_requests_mean_the_same_however_they_are_split(void **state)
     struct random_source random = {8};
     for (int i = 0; i < 20000; i++) {
         char text[256] = "", whole[1024], split[1024];
-        if (random_below(&random, 2) == 0) {
+        if (random_below(&random, 2) == 0)
             strcpy(text, "*2\r\n$3\r\n");
-        }
-        for (uint64_t left = random_below(&random, 10); left > 0; left--) {
+        for (uint64_t left = random_below(&random, 10); left > 0; left--)
             strcat(text, pieces[random_below(&random, sizeof pieces / sizeof pieces[0])]);
-        }
         size_t size = strlen(text);
         feed(whole, sizeof whole, text, size, size, 1);
         for (size_t at = 0; at < size; at++) {

@@ -64,9 +64,8 @@ static void feed(char *out, size_t room, const char *text, size_t size, size_t f
         memcpy(data + have, text + have, end - have);
         have = end;
         taken = weir_resp_reply_parse(&reader, data, have, nodes, NODES_MAX, &count);
-        if (taken != 0 || have == size) {
+        if (taken != 0 || have == size)
             break;
-        }
     }
     describe(out, room, taken, count);
 }
@@ -197,9 +196,8 @@ static void what_is_no_reply_is_refused(void **state)
         "*2\r\n:1\r\n;1\r\n",
         ",1111111111111111111111111111111111111111111111111111111111111111\r\n",
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_refused(cases[i], WEIR_ERR_SYNTAX);
-    }
     assert_refused("$536870913\r\n", WEIR_ERR_TOO_LARGE);
     assert_refused("*1048577\r\n", WEIR_ERR_TOO_LARGE);
     assert_refused("%1048577\r\n", WEIR_ERR_TOO_LARGE);
@@ -213,9 +211,8 @@ static void containers_nest_128_deep_and_no_deeper(void **state)
         char text[1024] = "";
         struct weir_resp_reader reader = {0};
         uint32_t count = 0;
-        for (int i = 0; i < depth; i++) {
+        for (int i = 0; i < depth; i++)
             strcat(text, "*1\r\n");
-        }
         strcat(text, ":1\r\n");
         long taken = weir_resp_reply_parse(&reader, text, strlen(text), nodes, NODES_MAX, &count);
         if (depth > WEIR_RESP_DEPTH_MAX) {
@@ -336,9 +333,8 @@ static char *random_value(struct random_source *random, int depth, char *out, ch
         return weir_resp_write_null(out, 2 + (int)count % 2);
     case 5: {
         double number = (double)integer / 1024.0;
-        for (size_t i = 0; i < size; i++) {
+        for (size_t i = 0; i < size; i++)
             number *= 1000;
-        }
         *expected += sprintf(*expected, "double(%.17g)", number);
         return out + sprintf(out, ",%.17g\r\n", number);
     }
@@ -352,9 +348,8 @@ static char *random_value(struct random_source *random, int depth, char *out, ch
         out = weir_resp_write_array(out, count);
         break;
     }
-    while (count-- > 0) {
+    while (count-- > 0)
         out = random_value(random, depth + 1, out, expected);
-    }
     return out;
 }
 
@@ -366,9 +361,8 @@ static void random_replies_read_back_however_they_are_split(void **state)
     while (checked < 2000) {
         char *expected_end = body;
         size_t size = (size_t)(random_value(&random, 0, reply, &expected_end) - reply);
-        if (size > 400) {
+        if (size > 400)
             continue;
-        }
         snprintf(expected, sizeof expected, "%zu%s", size, body);
         feed(got, sizeof got, reply, size, size, 1);
         assert_string_equal(got, expected);

@@ -40,9 +40,8 @@ static inline uint64_t random_below(struct random_source *random, uint64_t bound
 static inline void *memory_new(size_t size)
 {
     void *memory = calloc(1, size);
-    if (memory == NULL) {
+    if (memory == NULL)
         abort();
-    }
     return memory;
 }
 
@@ -71,9 +70,8 @@ static inline char *guarded_put(struct guarded *guarded, const void *data, size_
 {
     char *at = guarded->end - size;
     assert_true(at >= guarded->start);
-    if (size > 0) {
+    if (size > 0)
         memcpy(at, data, size);
-    }
     return at;
 }
 

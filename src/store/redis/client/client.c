@@ -37,9 +37,8 @@ uint64_t redis_client_jitter(struct redis_client *client, uint64_t from, uint64_
 
 void redis_client_event(struct redis_client *client, enum redis_event event, const char *text)
 {
-    if (client->options.event != NULL && !client->closing) {
+    if (client->options.event != NULL && !client->closing)
         client->options.event(client->options.context, event, text);
-    }
 }
 
 void redis_client_tell_up(struct redis_client *client, const struct redis_node *node)
@@ -57,15 +56,13 @@ void redis_client_tell_down(struct redis_client *client, const char *address, co
     char text[WEIR_REASON_MAX + REDIS_ADDRESS_MAX];
     uint64_t now = uv_now(client->options.loop);
 
-    if (client->ready > 0) {
+    if (client->ready > 0)
         return;
-    }
     snprintf(text, sizeof text, "%s: %s", address, why);
     text[WEIR_REASON_MAX - 1] = '\0';
     if (client->told_down &&
-        (strcmp(text, client->why) == 0 || now - client->told_ms < DOWN_AGAIN_MS)) {
+        (strcmp(text, client->why) == 0 || now - client->told_ms < DOWN_AGAIN_MS))
         return;
-    }
     client->told_up = false;
     client->told_down = true;
     client->told_ms = now;
@@ -86,9 +83,8 @@ static void wake_set(struct redis_client *client)
         const struct redis_call *first = client->waiting[i].first;
         due = first != NULL && first->due_ns < due ? first->due_ns : due;
     }
-    if (due != UINT64_MAX) {
+    if (due != UINT64_MAX)
         uv_timer_start(&client->wake, on_wake, due > now ? (due - now + 999999) / 1000000 : 0, 0);
-    }
 }
 
 static void wait_remove(struct redis_client *client, struct redis_call *call)
@@ -106,9 +102,8 @@ static bool wait_add(struct redis_client *client, struct redis_call *call)
     uint64_t pause = WAIT_FIRST_NS << list;
 
     call->due_ns = uv_hrtime() + redis_client_jitter(client, pause / 2, pause);
-    if (call->due_ns > call->give_up_ns || call->attempts > ATTEMPTS_MAX) {
+    if (call->due_ns > call->give_up_ns || call->attempts > ATTEMPTS_MAX)
         return false;
-    }
     call->list = list;
     call->place = NULL;
     call->next = NULL;
@@ -116,9 +111,8 @@ static bool wait_add(struct redis_client *client, struct redis_call *call)
     *(call->previous != NULL ? &call->previous->next : &client->waiting[list].first) = call;
     client->waiting[list].last = call;
     client->counters.retries++;
-    if (client->waiting[list].first == call) {
+    if (client->waiting[list].first == call)
         wake_set(client);
-    }
     return true;
 }
 
@@ -148,12 +142,10 @@ void redis_client_finish(struct redis_client *client, struct redis_call *call, i
 void redis_client_again(struct redis_client *client, struct redis_call *call, bool at_once)
 {
     call->attempts++;
-    if (at_once && call->attempts <= ATTEMPTS_AT_ONCE && call_route(client, call) == 0) {
+    if (at_once && call->attempts <= ATTEMPTS_AT_ONCE && call_route(client, call) == 0)
         return;
-    }
-    if (!wait_add(client, call)) {
+    if (!wait_add(client, call))
         redis_client_finish(client, call, WEIR_ERR_STORE, NULL, 0);
-    }
 }
 
 static void on_wake(uv_timer_t *timer)
@@ -165,12 +157,10 @@ static void on_wake(uv_timer_t *timer)
         struct redis_call *call;
         while ((call = client->waiting[i].first) != NULL && call->due_ns <= now) {
             wait_remove(client, call);
-            if (call_route(client, call) != 0) {
+            if (call_route(client, call) != 0)
                 redis_client_again(client, call, false);
-            }
-            if (client->closing) {
+            if (client->closing)
                 return;
-            }
         }
     }
     wake_set(client);
@@ -186,14 +176,12 @@ static bool is_lost_at_first(const struct redis_client *client)
 
 int redis_client_send(struct redis_client *client, struct redis_call *call)
 {
-    if (client->calls >= client->options.calls_max) {
+    if (client->calls >= client->options.calls_max)
         return WEIR_ERR_FULL;
-    }
     call->attempts = 0;
     int error = call_route(client, call);
-    if (error == WEIR_ERR_STORE && is_lost_at_first(client) && wait_add(client, call)) {
+    if (error == WEIR_ERR_STORE && is_lost_at_first(client) && wait_add(client, call))
         error = 0;
-    }
     client->calls += error == 0;
     return error == WEIR_ERR_MEMORY ? WEIR_ERR_FULL : error;
 }
@@ -246,15 +234,13 @@ static void call_redirect(struct redis_client *client, struct redis_node *node,
         redis_cluster_move(client, slot, target);
         redis_topology_refresh_want(client);
     }
-    if (call == NULL) {
+    if (call == NULL)
         return;
-    }
     if (refusal == REDIS_REFUSAL_ASK && target != NULL && call->attempts < ATTEMPTS_AT_ONCE &&
         redis_node_accepts(target)) {
         call->attempts++;
-        if (redis_node_send(target, call, true) == 0) {
+        if (redis_node_send(target, call, true) == 0)
             return;
-        }
     }
     redis_client_again(client, call, target != NULL && refusal == REDIS_REFUSAL_MOVED);
 }
@@ -265,9 +251,8 @@ static void call_reload(struct redis_client *client, struct redis_node *node,
 {
     call->attempts++;
     if (call->attempts > ATTEMPTS_AT_ONCE || !redis_node_accepts(node) ||
-        redis_node_load(node, call->script) != 0 || redis_node_send(node, call, false) != 0) {
+        redis_node_load(node, call->script) != 0 || redis_node_send(node, call, false) != 0)
         redis_client_again(client, call, false);
-    }
 }
 
 void redis_client_refused(struct redis_client *client, struct redis_node *node,
@@ -279,9 +264,8 @@ void redis_client_refused(struct redis_client *client, struct redis_node *node,
     switch (refusal) {
     case REDIS_REFUSAL_RIGHTS:
         redis_node_drain(node, "it does not let us call scripts any more");
-        if (call != NULL) {
+        if (call != NULL)
             redis_client_finish(client, call, 0, nodes, count);
-        }
         return;
     case REDIS_REFUSAL_MOVED:
     case REDIS_REFUSAL_ASK:
@@ -303,14 +287,12 @@ void redis_client_refused(struct redis_client *client, struct redis_node *node,
         }
         /* fall through */
     default:
-        if (call != NULL) {
+        if (call != NULL)
             redis_client_finish(client, call, 0, nodes, count);
-        }
         return;
     }
-    if (call != NULL) {
+    if (call != NULL)
         redis_client_again(client, call, false);
-    }
 }
 
 /* --- Life ------------------------------------------------------------------------------------- */
@@ -319,22 +301,17 @@ static void on_tick(uv_timer_t *timer)
 {
     struct redis_client *client = timer->data;
     if (client->nodes == NULL) {
-        if (client->former != NULL) {
+        if (client->former != NULL)
             redis_node_tick(client->former);
-        }
-        if (client->master != NULL && !client->closing) {
+        if (client->master != NULL && !client->closing)
             redis_node_tick(client->master);
-        }
         return;
     }
-    for (uint32_t i = 0; i < REDIS_MASTERS_MAX && !client->closing; i++) {
-        if (client->nodes[i] != NULL) {
+    for (uint32_t i = 0; i < REDIS_MASTERS_MAX && !client->closing; i++)
+        if (client->nodes[i] != NULL)
             redis_node_tick(client->nodes[i]);
-        }
-    }
-    if (!client->closing) {
+    if (!client->closing)
         redis_cluster_tidy(client);
-    }
 }
 
 static void client_free(struct redis_client *client)
@@ -349,15 +326,13 @@ static void client_free(struct redis_client *client)
 
 void redis_client_part_gone(struct redis_client *client)
 {
-    if (--client->parts > 0) {
+    if (--client->parts > 0)
         return;
-    }
     void (*closed)(void *context) = client->closed;
     void *context = client->closed_context;
     client_free(client);
-    if (closed != NULL) {
+    if (closed != NULL)
         closed(context);
-    }
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -383,9 +358,8 @@ static int client_make(struct redis_client *client, struct weir_reason *reason)
 {
     bool cluster = client->url.kind == REDIS_CLUSTER;
     int error = redis_handshake_make(&client->hello, client);
-    if (error == 0) {
+    if (error == 0)
         error = tls_make(client, reason);
-    }
     if (error == 0 && cluster) {
         client->nodes = calloc(REDIS_MASTERS_MAX, sizeof *client->nodes);
         client->owners = calloc(REDIS_SLOTS, sizeof *client->owners);
@@ -405,15 +379,13 @@ int redis_client_open(struct redis_client **out, const struct redis_client_optio
 
     assert(options->script_count <= REDIS_SCRIPTS_MAX);
     reason->text[0] = '\0';
-    if (client == NULL) {
+    if (client == NULL)
         return WEIR_ERR_MEMORY;
-    }
     client->options = *options;
     client->url = *options->url;
     client->options.url = &client->url;
-    if (client->url.server_name != NULL) {
+    if (client->url.server_name != NULL)
         snprintf(client->server_name, sizeof client->server_name, "%s", client->url.server_name);
-    }
     client->options.calls_max = options->calls_max != 0 ? options->calls_max : CALLS_MAX;
     client->options.connect_ms = options->connect_ms != 0 ? options->connect_ms : CONNECT_MS;
     client->random = options->random_seed;
@@ -427,9 +399,8 @@ int redis_client_open(struct redis_client **out, const struct redis_client_optio
     uv_timer_init(options->loop, &client->wake);
     client->tick.data = client->wake.data = client;
     uv_timer_start(&client->tick, on_tick, TICK_MS, TICK_MS);
-    if (client->url.kind == REDIS_CLUSTER || client->url.kind == REDIS_SENTINEL) {
+    if (client->url.kind == REDIS_CLUSTER || client->url.kind == REDIS_SENTINEL)
         redis_topology_refresh_start(client);
-    }
     *out = client;
     return 0;
 }
@@ -439,20 +410,15 @@ void redis_client_close(struct redis_client *client, void (*closed)(void *contex
     client->closing = true;
     client->closed = closed;
     client->closed_context = context;
-    if (client->url.kind == REDIS_CLUSTER || client->url.kind == REDIS_SENTINEL) {
+    if (client->url.kind == REDIS_CLUSTER || client->url.kind == REDIS_SENTINEL)
         redis_topology_refresh_close(client);
-    }
-    if (client->master != NULL) {
+    if (client->master != NULL)
         redis_node_close(client->master);
-    }
-    if (client->former != NULL) {
+    if (client->former != NULL)
         redis_node_close(client->former);
-    }
-    for (uint32_t i = 0; client->nodes != NULL && i < REDIS_MASTERS_MAX; i++) {
-        if (client->nodes[i] != NULL) {
+    for (uint32_t i = 0; client->nodes != NULL && i < REDIS_MASTERS_MAX; i++)
+        if (client->nodes[i] != NULL)
             redis_node_close(client->nodes[i]);
-        }
-    }
     uv_close((uv_handle_t *)&client->tick, on_timer_closed);
     uv_close((uv_handle_t *)&client->wake, on_timer_closed);
 }

@@ -12,11 +12,10 @@ static struct redis_node **place_find(struct redis_client *client, const struct 
     struct redis_node **empty = NULL;
     for (uint32_t i = 0; i < REDIS_MASTERS_MAX; i++) {
         struct redis_node **at = &client->nodes[i];
-        if (*at == NULL) {
+        if (*at == NULL)
             empty = empty != NULL ? empty : at;
-        } else if (redis_host_equals(&(*at)->host, host)) {
+        else if (redis_host_equals(&(*at)->host, host))
             return at;
-        }
     }
     return empty;
 }
@@ -24,21 +23,18 @@ static struct redis_node **place_find(struct redis_client *client, const struct 
 struct redis_node *redis_cluster_node(struct redis_client *client, const struct redis_host *host)
 {
     struct redis_node **at = place_find(client, host);
-    if (at != NULL && *at == NULL) {
+    if (at != NULL && *at == NULL)
         *at = redis_node_open(client, host);
-    }
     return at != NULL ? *at : NULL;
 }
 
 void redis_cluster_move(struct redis_client *client, uint16_t slot, struct redis_node *node)
 {
-    if (client->owners[slot] != NULL) {
+    if (client->owners[slot] != NULL)
         client->owners[slot]->slots--;
-    }
     client->owners[slot] = node;
-    if (node != NULL) {
+    if (node != NULL)
         node->slots++;
-    }
 }
 
 void redis_cluster_apply(struct redis_client *client, const struct redis_topology *topology)
@@ -47,9 +43,8 @@ void redis_cluster_apply(struct redis_client *client, const struct redis_topolog
     bool changed = !client->mapped;
     char text[64];
 
-    for (uint32_t i = 0; i < topology->count; i++) {
+    for (uint32_t i = 0; i < topology->count; i++)
         masters[i] = redis_cluster_node(client, &topology->masters[i]);
-    }
     for (uint32_t slot = 0; slot < REDIS_SLOTS; slot++) {
         uint16_t owner = topology->owners[slot];
         struct redis_node *node = owner == REDIS_NO_MASTER ? NULL : masters[owner];
@@ -62,9 +57,8 @@ void redis_cluster_apply(struct redis_client *client, const struct redis_topolog
     client->counters.refreshes++;
     for (uint32_t i = 0; i < REDIS_MASTERS_MAX; i++) {
         struct redis_node *node = client->nodes[i];
-        if (node != NULL && node->slots == 0) {
+        if (node != NULL && node->slots == 0)
             redis_node_turn_away(node); /* what waits for it finds its way by the new map */
-        }
     }
     if (changed) {
         snprintf(text, sizeof text, "%u masters", topology->count);

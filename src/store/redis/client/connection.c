@@ -45,9 +45,8 @@ static void connection_free(struct redis_connection *connection)
 {
     weir_tls_close(connection->tls);
     redis_reply_reader_free(&connection->reader);
-    if (connection->output != NULL) {
+    if (connection->output != NULL)
         explicit_bzero(connection->output, connection->output_room); /* it had the password */
-    }
     free(connection->output);
     free(connection->secret);
     free(connection);
@@ -55,9 +54,8 @@ static void connection_free(struct redis_connection *connection)
 
 static void part_gone(struct redis_connection *connection)
 {
-    if (--connection->parts > 0) {
+    if (--connection->parts > 0)
         return;
-    }
     connection->options.handlers->gone(connection->options.owner);
     connection_free(connection);
 }
@@ -65,9 +63,8 @@ static void part_gone(struct redis_connection *connection)
 static void on_timer_closed(uv_handle_t *handle)
 {
     struct redis_connection *connection = handle->data;
-    if (!connection->silent) {
+    if (!connection->silent)
         connection->options.handlers->lost(connection->options.owner, connection->why);
-    }
     part_gone(connection);
 }
 
@@ -78,9 +75,8 @@ static void on_socket_gone(struct redis_socket *socket)
 
 static void connection_end(struct redis_connection *connection)
 {
-    if (connection->state == ENDED) {
+    if (connection->state == ENDED)
         return;
-    }
     connection->state = ENDED;
     uv_close((uv_handle_t *)&connection->timer, on_timer_closed);
     connection->parts += redis_socket_close(&connection->socket);
@@ -119,9 +115,8 @@ static void on_timeout(uv_timer_t *timer)
 
 void redis_connection_settle(struct redis_connection *connection)
 {
-    if (connection->state != ENDED) {
+    if (connection->state != ENDED)
         uv_timer_stop(&connection->timer);
-    }
 }
 
 /* --- Output ----------------------------------------------------------------------------------- */
@@ -133,9 +128,8 @@ static void on_written(uv_write_t *request, int status)
     struct redis_connection *connection = request->data;
     connection->writing = false;
     connection->output_used = 0;
-    if (connection->state == ENDED) {
+    if (connection->state == ENDED)
         return;
-    }
     if (status < 0) {
         fail_with(connection, "writing", status);
         return;
@@ -156,9 +150,8 @@ static void output_wait(struct redis_connection *connection, size_t from)
     connection->write.data = connection;
     int status = uv_write(&connection->write, &connection->socket.stream, &rest, 1, on_written);
     connection->writing = status == 0;
-    if (status != 0) {
+    if (status != 0)
         fail_with(connection, "writing", status);
-    }
 }
 
 /* Returns the bytes that the socket took, 0 if it is full or has failed. */
@@ -166,9 +159,8 @@ static size_t output_try(struct redis_connection *connection, struct weir_bytes 
 {
     uv_buf_t buffer = uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.size);
     int taken = uv_try_write(&connection->socket.stream, &buffer, 1);
-    if (taken < 0 && taken != UV_EAGAIN) {
+    if (taken < 0 && taken != UV_EAGAIN)
         fail_with(connection, "writing", taken);
-    }
     return taken > 0 ? (size_t)taken : 0;
 }
 
@@ -178,9 +170,8 @@ static void secret_push(struct redis_connection *connection)
 {
     for (;;) {
         struct weir_bytes pending = weir_tls_pending(connection->tls);
-        if (pending.size == 0 || connection->state == ENDED || connection->writing) {
+        if (pending.size == 0 || connection->state == ENDED || connection->writing)
             return;
-        }
         size_t taken = output_try(connection, pending);
         if (taken == 0 && connection->state != ENDED) {
             taken = pending.size < connection->output_room ? pending.size : connection->output_room;
@@ -205,40 +196,34 @@ static void output_push(struct redis_connection *connection)
         secret_push(connection);
         return;
     }
-    if (connection->output_used == 0) {
+    if (connection->output_used == 0)
         return;
-    }
     size_t taken =
         output_try(connection, (struct weir_bytes){connection->output, connection->output_used});
-    if (taken == connection->output_used) {
+    if (taken == connection->output_used)
         connection->output_used = 0;
-    } else if (connection->state != ENDED) {
+    else if (connection->state != ENDED)
         output_wait(connection, taken);
-    }
 }
 
 void redis_connection_flush(struct redis_connection *connection)
 {
-    if (connection->state == OPEN && !connection->writing) {
+    if (connection->state == OPEN && !connection->writing)
         output_push(connection);
-    }
 }
 
 /* Makes the output longer. Returns whether `size` bytes fit then. */
 static bool output_grow(struct redis_connection *connection, size_t size)
 {
     size_t need = connection->output_used + size, room = connection->output_room;
-    while (room < need) {
+    while (room < need)
         room *= 2;
-    }
-    if (room > OUTPUT_MAX && connection->output_used > 0) {
+    if (room > OUTPUT_MAX && connection->output_used > 0)
         return false; /* flush first */
-    }
     char *grown = realloc(connection->output, room);
     if (grown == NULL) {
-        if (connection->output_used == 0) {
+        if (connection->output_used == 0)
             redis_connection_fail(connection, "no memory for a command");
-        }
         return false;
     }
     connection->output = grown;
@@ -248,17 +233,14 @@ static bool output_grow(struct redis_connection *connection, size_t size)
 
 char *redis_connection_room(struct redis_connection *connection, size_t size)
 {
-    if (connection->state != OPEN) {
+    if (connection->state != OPEN)
         return NULL;
-    }
     if (connection->writing) {
         connection->wanted = true;
         return NULL;
     }
-    if (connection->output_room - connection->output_used < size &&
-        !output_grow(connection, size)) {
+    if (connection->output_room - connection->output_used < size && !output_grow(connection, size))
         return NULL;
-    }
     return connection->output + connection->output_used;
 }
 
@@ -297,17 +279,15 @@ static void input_parse(struct redis_connection *connection)
     while (connection->state == OPEN &&
            (got = redis_reply_reader_next(&connection->reader, &count)) > 0) {
         nodes = connection->reader.nodes;
-        if (nodes[0].type == WEIR_RESP_PUSH || nodes[0].type == WEIR_RESP_ATTRIBUTE) {
+        if (nodes[0].type == WEIR_RESP_PUSH || nodes[0].type == WEIR_RESP_ATTRIBUTE)
             redis_connection_fail(connection, "it sent a message that nobody asked for");
-        } else {
+        else
             handlers->replied(connection->options.owner, nodes, count);
-        }
     }
-    if (got < 0) {
+    if (got < 0)
         fail_with_bytes(connection, got);
-    } else if (connection->state == OPEN) {
+    else if (connection->state == OPEN)
         handlers->paused(connection->options.owner);
-    }
 }
 
 /* Where there is no room on_read is told so: libuv cannot bear a close from here. */
@@ -317,9 +297,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     size_t size = SECRET_INPUT;
     char *room = connection->tls != NULL ? connection->secret
                                          : redis_reply_reader_room(&connection->reader, &size);
-    if (room != NULL) {
+    if (room != NULL)
         *buffer = uv_buf_init(room, (unsigned)size);
-    }
 }
 
 /* Moves what TLS has into the input. Returns as weir_tls_read. */
@@ -332,9 +311,8 @@ static long secret_take(struct redis_connection *connection)
         return 0;
     }
     long got = weir_tls_read(connection->tls, room, size);
-    if (got > 0) {
+    if (got > 0)
         redis_reply_reader_take(&connection->reader, (size_t)got);
-    }
     return got;
 }
 
@@ -344,16 +322,14 @@ static void secret_read(struct redis_connection *connection, size_t size)
     bool failed = weir_tls_receive(connection->tls, connection->secret, size) != 0;
     long got = 0;
 
-    if (!connection->writing) {
+    if (!connection->writing)
         output_push(connection); /* of the handshake, or an alert */
-    }
     if (connection->state == SECURING && weir_tls_ready(connection->tls)) {
         connection->state = OPEN;
         connection->options.handlers->opened(connection->options.owner);
     }
-    while (!failed && connection->state == OPEN && (got = secret_take(connection)) > 0) {
+    while (!failed && connection->state == OPEN && (got = secret_take(connection)) > 0)
         input_parse(connection);
-    }
     if (failed || got < 0) {
         const char *why = weir_tls_error(connection->tls);
         redis_connection_fail(connection, why != NULL && *why != '\0' ? why : "it ended TLS");
@@ -364,13 +340,12 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
     struct redis_connection *connection = connection_of(stream->data);
     if (size < 0) {
-        if (size == UV_EOF) {
+        if (size == UV_EOF)
             redis_connection_fail(connection, "it closed the connection");
-        } else if (size == UV_ENOBUFS) {
+        else if (size == UV_ENOBUFS)
             fail_with_room(connection);
-        } else {
+        else
             fail_with(connection, "reading", (int)size);
-        }
     } else if (size > 0 && connection->tls != NULL) {
         secret_read(connection, (size_t)size);
     } else if (size > 0) {
@@ -405,12 +380,10 @@ static bool connection_allocate(struct redis_connection *connection)
     const struct redis_connection_options *options = &connection->options;
     const char *name = options->server_name;
     connection->output = malloc(connection->output_room = OUTPUT_FIRST);
-    if (connection->output == NULL || redis_reply_reader_init(&connection->reader) != 0) {
+    if (connection->output == NULL || redis_reply_reader_init(&connection->reader) != 0)
         return false;
-    }
-    if (options->tls == NULL) {
+    if (options->tls == NULL)
         return true;
-    }
     connection->secret = malloc(SECRET_INPUT);
     return connection->secret != NULL &&
            weir_tls_open(&connection->tls, options->tls,
@@ -421,9 +394,8 @@ int redis_connection_open(struct redis_connection **out,
                           const struct redis_connection_options *options)
 {
     struct redis_connection *connection = calloc(1, sizeof *connection);
-    if (connection == NULL) {
+    if (connection == NULL)
         return WEIR_ERR_MEMORY;
-    }
     connection->options = *options;
     if (!connection_allocate(connection)) {
         connection_free(connection);
@@ -438,9 +410,8 @@ int redis_connection_open(struct redis_connection **out,
     uv_timer_start(&connection->timer, on_timeout, options->open_ms, 0);
     int status =
         redis_socket_open(&connection->socket, options->host, options->path, options->first);
-    if (status != 0) {
+    if (status != 0)
         fail_with(connection, "connecting", status);
-    }
     *out = connection;
     return 0;
 }

@@ -17,14 +17,12 @@
 size_t redis_auth_write(char *out, const char *user, const char *password)
 {
     char *at = out;
-    if (password[0] == '\0') {
+    if (password[0] == '\0')
         return 0;
-    }
     at = weir_resp_write_array(at, user[0] != '\0' ? 3 : 2);
     at = WEIR_RESP_WRITE_WORD(at, "AUTH");
-    if (user[0] != '\0') {
+    if (user[0] != '\0')
         at = weir_resp_write_bulk(at, user, strlen(user));
-    }
     at = weir_resp_write_bulk(at, password, strlen(password));
     return (size_t)(at - out);
 }
@@ -59,13 +57,11 @@ int redis_handshake_make(struct redis_handshake *hello, const struct redis_clien
     size_t room = REDIS_AUTH_MAX + 3 * SMALL_MAX + rights.size;
     char number[16], *at;
 
-    for (unsigned i = 0; i < client->options.script_count; i++) {
+    for (unsigned i = 0; i < client->options.script_count; i++)
         room += client->options.scripts[i]->size + SMALL_MAX + WEIR_RESP_HEAD_MAX;
-    }
     hello->bytes = malloc(room);
-    if (hello->bytes == NULL) {
+    if (hello->bytes == NULL)
         return WEIR_ERR_MEMORY;
-    }
     at = hello->bytes + redis_auth_write(hello->bytes, url->user, url->password);
     step_add(hello, REDIS_HELLO_AUTH, at);
     at = weir_resp_write_array(at, 3);
@@ -121,18 +117,16 @@ static int role_check(const struct redis_client *client, const struct weir_resp_
                       uint32_t count, struct weir_reason *reason)
 {
     if (client->url.kind != REDIS_SENTINEL && nodes[0].type == WEIR_RESP_ERROR &&
-        !error_begins(nodes, "NOAUTH") && !error_begins(nodes, "LOADING")) {
+        !error_begins(nodes, "NOAUTH") && !error_begins(nodes, "LOADING"))
         return 0;
-    }
     return redis_role_read(nodes, count, reason) == 0 ? 0 : WEIR_ERR_STORE;
 }
 
 /* Whatever else a server says: it may be one of a Cluster that has not the key, or be loading. */
 static int rights_check(const struct weir_resp_node *nodes, struct weir_reason *reason)
 {
-    if (nodes[0].type != WEIR_RESP_ERROR || !redis_lacks_rights(nodes[0].text)) {
+    if (nodes[0].type != WEIR_RESP_ERROR || !redis_lacks_rights(nodes[0].text))
         return 0;
-    }
     return refuse(reason, "EVALSHA", nodes[0].text);
 }
 
@@ -147,32 +141,26 @@ int redis_handshake_check(const struct redis_client *client, uint32_t step,
     };
     const struct redis_handshake_step *said = &client->hello.steps[step];
 
-    if (said->kind == REDIS_HELLO_RIGHTS) {
+    if (said->kind == REDIS_HELLO_RIGHTS)
         return rights_check(nodes, reason);
-    }
 
     const char *command = commands[said->kind];
 
-    if (said->kind == REDIS_HELLO_ROLE) {
+    if (said->kind == REDIS_HELLO_ROLE)
         return role_check(client, nodes, count, reason);
-    }
     if (said->kind == REDIS_HELLO_NAME && nodes[0].type == WEIR_RESP_ERROR &&
-        (error_begins(nodes, "NOPERM") || error_begins(nodes, "ERR unknown"))) {
+        (error_begins(nodes, "NOPERM") || error_begins(nodes, "ERR unknown")))
         return 0; /* a name is a help to people, no need */
-    }
-    if (nodes[0].type == WEIR_RESP_ERROR) {
+    if (nodes[0].type == WEIR_RESP_ERROR)
         return refuse(reason, command, nodes[0].text);
-    }
     if (said->kind == REDIS_HELLO_SCRIPT) {
         const struct redis_script *script = client->options.scripts[said->script];
         if (nodes[0].type != WEIR_RESP_BULK || nodes[0].text.size != REDIS_SHA_HEX ||
-            memcmp(nodes[0].text.data, script->sha, REDIS_SHA_HEX) != 0) {
+            memcmp(nodes[0].text.data, script->sha, REDIS_SHA_HEX) != 0)
             return refuse(reason, command, (struct weir_bytes){"another SHA-1 than ours", 23});
-        }
         return 0;
     }
-    if (nodes[0].type != WEIR_RESP_SIMPLE) {
+    if (nodes[0].type != WEIR_RESP_SIMPLE)
         return refuse(reason, command, (struct weir_bytes){"not an answer of Redis", 22});
-    }
     return 0;
 }

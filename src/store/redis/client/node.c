@@ -81,18 +81,16 @@ static void node_fail_calls(struct redis_node *node)
 
     while (!client->closing && (int32_t)(sent - node->line.first) > 0) {
         struct redis_place place = redis_send_queue_pop(&node->line);
-        if (place.kind == REDIS_PLACE_CALL) {
+        if (place.kind == REDIS_PLACE_CALL)
             redis_client_finish(client, place.call, WEIR_ERR_IO, NULL, 0);
-        } else if (place.kind == REDIS_PLACE_FORGOTTEN) {
+        else if (place.kind == REDIS_PLACE_FORGOTTEN)
             client->calls--;
-        }
     }
     while (!client->closing && !redis_node_accepts(node) &&
            (int32_t)(last - node->line.first) > 0) {
         struct redis_place place = redis_send_queue_pop(&node->line);
-        if (place.kind == REDIS_PLACE_CALL) {
+        if (place.kind == REDIS_PLACE_CALL)
             redis_client_finish(client, place.call, WEIR_ERR_STORE, NULL, 0);
-        }
     }
 }
 
@@ -101,9 +99,8 @@ static void node_part(struct redis_node *node)
 {
     node->client->former = NULL;
     node_fail_calls(node);
-    if (node->state != REDIS_NODE_ENDED) {
+    if (node->state != REDIS_NODE_ENDED)
         redis_node_close(node);
-    }
 }
 
 /* After a connection that has ended, or never was. */
@@ -116,9 +113,8 @@ static void node_lose(struct redis_node *node, const char *why, bool was_good)
         node_part(node);
         return;
     }
-    if (node->state == REDIS_NODE_READY || node->state == REDIS_NODE_DRAINING) {
+    if (node->state == REDIS_NODE_READY || node->state == REDIS_NODE_DRAINING)
         client->ready--;
-    }
     node->attempts = was_good ? 0 : node->attempts + 1;
     node->loading = 0;
     node->silent = false;
@@ -155,11 +151,10 @@ static void hello_replied(struct redis_node *node, const struct weir_resp_node *
                           uint32_t count)
 {
     struct weir_reason reason;
-    if (redis_handshake_check(node->client, node->step, nodes, count, &reason) != 0) {
+    if (redis_handshake_check(node->client, node->step, nodes, count, &reason) != 0)
         redis_connection_fail(node->connection, reason.text);
-    } else if (++node->step == node->client->hello.count) {
+    else if (++node->step == node->client->hello.count)
         node_ready(node);
-    }
 }
 
 /* Leaves a server that is no longer to be asked. */
@@ -195,14 +190,12 @@ static void on_replied(void *owner, const struct weir_resp_node *nodes, uint32_t
         node->loading &= ~(UINT64_C(1) << done.script);
         return; /* if it failed, so will the calls behind it */
     }
-    if (done.kind == REDIS_PLACE_PING) {
+    if (done.kind == REDIS_PLACE_PING)
         return;
-    }
-    if (nodes[0].type == WEIR_RESP_ERROR) {
+    if (nodes[0].type == WEIR_RESP_ERROR)
         redis_client_refused(client, node, done.call, nodes, count);
-    } else if (done.call != NULL) {
+    else if (done.call != NULL)
         redis_client_finish(client, done.call, 0, nodes, count);
-    }
 }
 
 static void on_paused(void *owner)
@@ -210,9 +203,8 @@ static void on_paused(void *owner)
     struct redis_node *node = owner;
     node->heard_ms = node_now(node);
     node->silent = false;
-    if (node->state == REDIS_NODE_DRAINING && !redis_send_queue_in_flight(&node->line)) {
+    if (node->state == REDIS_NODE_DRAINING && !redis_send_queue_in_flight(&node->line))
         node_leave(node);
-    }
     redis_client_flush(node->client);
 }
 
@@ -280,13 +272,11 @@ static void on_timer(uv_timer_t *timer)
 struct redis_node *redis_node_open(struct redis_client *client, const struct redis_host *host)
 {
     struct redis_node *node = calloc(1, sizeof *node);
-    if (node == NULL) {
+    if (node == NULL)
         return NULL;
-    }
     node->client = client;
-    if (host != NULL) {
+    if (host != NULL)
         node->host = *host;
-    }
     uv_timer_init(client->options.loop, &node->timer);
     node->timer.data = node;
     node->parts = 1;
@@ -305,9 +295,8 @@ static void on_timer_closed(uv_handle_t *handle)
 
 void redis_node_close(struct redis_node *node)
 {
-    if (node->state == REDIS_NODE_READY || node->state == REDIS_NODE_DRAINING) {
+    if (node->state == REDIS_NODE_READY || node->state == REDIS_NODE_DRAINING)
         node->client->ready--;
-    }
     node->state = REDIS_NODE_ENDED;
     for (struct redis_node **at = &node->client->dirty; *at != NULL; at = &(*at)->next_dirty) {
         if (*at == node) {
@@ -346,9 +335,8 @@ int redis_node_send(struct redis_node *node, struct redis_call *call, bool askin
 {
     int error = node_push(
         node, (struct redis_place){.call = call, .kind = REDIS_PLACE_CALL, .asking = asking});
-    if (error == 0) {
+    if (error == 0)
         call->place = node;
-    }
     return error;
 }
 
@@ -356,12 +344,10 @@ int redis_node_load(struct redis_node *node, const struct redis_script *script)
 {
     const struct redis_client_options *options = &node->client->options;
     unsigned i = 0;
-    while (i < options->script_count && options->scripts[i] != script) {
+    while (i < options->script_count && options->scripts[i] != script)
         i++;
-    }
-    if (i == options->script_count || (node->loading >> i & 1) != 0) {
+    if (i == options->script_count || (node->loading >> i & 1) != 0)
         return 0;
-    }
     int error =
         node_push(node, (struct redis_place){.kind = REDIS_PLACE_LOAD, .script = (uint8_t)i});
     if (error == 0) {
@@ -375,17 +361,15 @@ int redis_node_load(struct redis_node *node, const struct redis_script *script)
 static struct weir_bytes place_bytes(const struct redis_node *node, const struct redis_place *place)
 {
     const struct redis_handshake *hello = &node->client->hello;
-    if (place->kind == REDIS_PLACE_CALL) {
+    if (place->kind == REDIS_PLACE_CALL)
         return (struct weir_bytes){place->call->bytes, place->call->size};
-    }
     if (place->kind == REDIS_PLACE_LOAD) {
         const struct redis_handshake_step *step =
             &hello->steps[hello->script_first + place->script];
         return (struct weir_bytes){hello->bytes + step->at, step->size};
     }
-    if (place->kind == REDIS_PLACE_PING) {
+    if (place->kind == REDIS_PLACE_PING)
         return (struct weir_bytes){ping_bytes, sizeof ping_bytes - 1};
-    }
     return (struct weir_bytes){0}; /* a gap */
 }
 
@@ -394,16 +378,14 @@ static bool place_write(struct redis_node *node, const struct redis_place *place
 {
     struct weir_bytes bytes = place_bytes(node, place);
     size_t before = place->asking ? sizeof asking_bytes - 1 : 0;
-    if (bytes.size == 0) {
+    if (bytes.size == 0)
         return true;
-    }
     char *room = redis_connection_room(node->connection, before + bytes.size);
     if (room == NULL) {
         redis_connection_flush(node->connection);
         room = redis_connection_room(node->connection, before + bytes.size);
-        if (room == NULL) {
+        if (room == NULL)
             return false;
-        }
     }
     memcpy(room, asking_bytes, before);
     memcpy(room + before, bytes.data, bytes.size);
@@ -414,15 +396,12 @@ static bool place_write(struct redis_node *node, const struct redis_place *place
 void redis_node_flush(struct redis_node *node)
 {
     struct redis_send_queue *line = &node->line;
-    if (node->state != REDIS_NODE_READY || line->sent == line->last) {
+    if (node->state != REDIS_NODE_READY || line->sent == line->last)
         return;
-    }
-    if (!redis_send_queue_in_flight(line)) {
+    if (!redis_send_queue_in_flight(line))
         node->heard_ms = node_now(node); /* silence counts from the first question */
-    }
-    while (line->sent != line->last && place_write(node, redis_send_queue_at(line, line->sent))) {
+    while (line->sent != line->last && place_write(node, redis_send_queue_at(line, line->sent)))
         redis_send_queue_pass(line);
-    }
     node->used_ms = node_now(node);
     redis_connection_flush(node->connection);
 }
@@ -457,29 +436,25 @@ void redis_node_drain(struct redis_node *node, const char *why)
 void redis_node_retire(struct redis_node *node)
 {
     struct redis_client *client = node->client;
-    if (client->former != NULL) {
+    if (client->former != NULL)
         node_part(client->former); /* it had its time */
-    }
     client->former = node;
     redis_node_drain(node, "it is no master any more");
     redis_node_turn_away(node);
-    if (node->state != REDIS_NODE_DRAINING || !redis_send_queue_in_flight(&node->line)) {
+    if (node->state != REDIS_NODE_DRAINING || !redis_send_queue_in_flight(&node->line))
         node_part(node);
-    }
 }
 
 void redis_node_tick(struct redis_node *node)
 {
     uint64_t silence = node_now(node) - node->heard_ms;
 
-    if (node->state != REDIS_NODE_READY && node->state != REDIS_NODE_DRAINING) {
+    if (node->state != REDIS_NODE_READY && node->state != REDIS_NODE_DRAINING)
         return;
-    }
     if (redis_send_queue_in_flight(&node->line)) {
         /* Twice: when this process itself has been stopped, replies may lie in the socket. */
-        if (node->silent) {
+        if (node->silent)
             redis_connection_fail(node->connection, "it has not answered for a second");
-        }
         node->silent = silence >= SILENCE_MS;
     } else if (node->state == REDIS_NODE_DRAINING) {
         node_leave(node);

@@ -17,9 +17,8 @@ static bool begins_with(struct weir_bytes text, const char *word)
 static struct weir_bytes unwrap(struct weir_bytes error)
 {
     static const char head[] = "ERR Error running script";
-    if (error.size < sizeof head || memcmp(error.data, head, sizeof head - 1) != 0) {
+    if (error.size < sizeof head || memcmp(error.data, head, sizeof head - 1) != 0)
         return error;
-    }
     const char *inner = memmem(error.data, error.size, ": -", 3);
     return inner == NULL
                ? error
@@ -43,11 +42,9 @@ enum redis_refusal redis_refusal_of(struct weir_bytes error)
         {"MASTERDOWN", REDIS_REFUSAL_REPLICA},
     };
     error = unwrap(error);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (begins_with(error, words[i].word)) {
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (begins_with(error, words[i].word))
             return words[i].refusal;
-        }
-    }
     bool denied = begins_with(error, "NOPERM") && memmem(error.data, error.size, "evalsha", 7);
     return denied ? REDIS_REFUSAL_RIGHTS : REDIS_REFUSAL_NONE;
 }
@@ -58,9 +55,8 @@ bool redis_lacks_rights(struct weir_bytes error)
     static const char *const in_script[] = {"ACL failure in script",
                                             "The user executing the script"};
     bool lacks = begins_with(unwrap(error), "NOPERM");
-    for (size_t i = 0; i < sizeof in_script / sizeof *in_script; i++) {
+    for (size_t i = 0; i < sizeof in_script / sizeof *in_script; i++)
         lacks = lacks || memmem(error.data, error.size, in_script[i], strlen(in_script[i])) != NULL;
-    }
     return lacks;
 }
 
@@ -79,17 +75,13 @@ static bool number_read(const char **at, const char *end, uint64_t max, uint64_t
 int redis_told_host(struct weir_bytes name, uint64_t port, const struct redis_host *asked,
                     struct redis_host *host)
 {
-    if (port == 0 || port > UINT16_MAX || name.size >= sizeof host->name) {
+    if (port == 0 || port > UINT16_MAX || name.size >= sizeof host->name)
         return WEIR_ERR_SYNTAX;
-    }
-    for (size_t i = 0; i < name.size; i++) {
-        if ((unsigned char)name.data[i] <= ' ' || (unsigned char)name.data[i] >= 0x7f) {
+    for (size_t i = 0; i < name.size; i++)
+        if ((unsigned char)name.data[i] <= ' ' || (unsigned char)name.data[i] >= 0x7f)
             return WEIR_ERR_SYNTAX;
-        }
-    }
-    if (name.size == 0 || (name.size == 1 && name.data[0] == '?')) {
+    if (name.size == 0 || (name.size == 1 && name.data[0] == '?'))
         name = (struct weir_bytes){asked->name, strlen(asked->name)};
-    }
     memset(host, 0, sizeof *host);
     memcpy(host->name, name.data, name.size);
     host->port = (uint16_t)port;
@@ -102,18 +94,15 @@ int redis_redirection_read(struct weir_bytes error, const struct redis_host *ask
     const char *end = error.data + error.size, *at = memchr(error.data, ' ', error.size);
     uint64_t number, port;
     if (at == NULL || (at++, !number_read(&at, end, REDIS_SLOTS - 1, &number)) || at == end ||
-        *at != ' ') {
+        *at != ' ')
         return WEIR_ERR_SYNTAX;
-    }
     /* An IPv6 address stands here without brackets: the port follows the last colon. */
     const char *name = at + 1, *colon = memrchr(name, ':', (size_t)(end - name));
-    if (colon == NULL) {
+    if (colon == NULL)
         return WEIR_ERR_SYNTAX;
-    }
     at = colon + 1;
-    if (!number_read(&at, end, UINT16_MAX, &port) || at != end) {
+    if (!number_read(&at, end, UINT16_MAX, &port) || at != end)
         return WEIR_ERR_SYNTAX;
-    }
     *slot = (uint16_t)number;
     return redis_told_host((struct weir_bytes){name, (size_t)(colon - name)}, port, asked, host);
 }

@@ -14,9 +14,8 @@ int redis_reply_reader_init(struct redis_reply_reader *reader)
     *reader = (struct redis_reply_reader){.room = BYTES_FIRST, .node_room = NODES_FIRST};
     reader->bytes = malloc(reader->room);
     reader->nodes = malloc(reader->node_room * sizeof *reader->nodes);
-    if (reader->bytes != NULL && reader->nodes != NULL) {
+    if (reader->bytes != NULL && reader->nodes != NULL)
         return 0;
-    }
     redis_reply_reader_free(reader);
     return WEIR_ERR_MEMORY;
 }
@@ -39,9 +38,8 @@ char *redis_reply_reader_room(struct redis_reply_reader *reader, size_t *size)
     if (reader->room - reader->end < READ_MIN) {
         char *grown =
             redis_reply_reader_is_full(reader) ? NULL : realloc(reader->bytes, 2 * reader->room);
-        if (grown == NULL) {
+        if (grown == NULL)
             return NULL;
-        }
         reader->bytes = grown;
         reader->room *= 2;
     }
@@ -59,9 +57,8 @@ static int nodes_grow(struct redis_reply_reader *reader, uint32_t count)
 {
     struct weir_resp_node *grown =
         count > NODES_MAX ? NULL : realloc(reader->nodes, count * sizeof *grown);
-    if (grown == NULL) {
+    if (grown == NULL)
         return WEIR_ERR_TOO_LARGE;
-    }
     reader->nodes = grown;
     reader->node_room = count;
     return 0;
@@ -71,9 +68,8 @@ static int nodes_grow(struct redis_reply_reader *reader, uint32_t count)
 static void reader_settle(struct redis_reply_reader *reader)
 {
     size_t left = reader->end - reader->start;
-    if (reader->start > 0 && left > 0) {
+    if (reader->start > 0 && left > 0)
         memmove(reader->bytes, reader->bytes + reader->start, left);
-    }
     reader->start = 0;
     reader->end = left;
     if (reader->room > BYTES_FIRST && left + READ_MIN < BYTES_FIRST) {
@@ -104,17 +100,15 @@ int redis_reply_reader_next(struct redis_reply_reader *reader, uint32_t *count)
             reader_settle(reader);
             return 0;
         }
-        if (taken < 0) {
+        if (taken < 0)
             return (int)taken;
-        }
         if (*count <= reader->node_room) {
             reader->start += (size_t)taken;
             return 1;
         }
         int error = nodes_grow(reader, *count); /* and the same reply again */
-        if (error != 0) {
+        if (error != 0)
             return error;
-        }
     }
 }
 

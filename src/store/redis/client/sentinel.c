@@ -16,17 +16,14 @@ void redis_sentinel_apply(struct redis_client *client, const struct redis_host *
 
     client->counters.refreshes++;
     client->mapped = true;
-    if (before != NULL && before->state == REDIS_NODE_READY && epoch < client->epoch) {
+    if (before != NULL && before->state == REDIS_NODE_READY && epoch < client->epoch)
         return;
-    }
     client->epoch = epoch;
-    if (before != NULL && redis_host_equals(&before->host, master)) {
+    if (before != NULL && redis_host_equals(&before->host, master))
         return;
-    }
     struct redis_node *node = redis_node_open(client, master);
-    if (node == NULL) {
+    if (node == NULL)
         return; /* no memory: the next answer tries again */
-    }
     client->master = node;
     if (before != NULL) {
         redis_client_event(client, REDIS_EVENT_FAILOVER, redis_host_text(address, client, master));

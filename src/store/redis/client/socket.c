@@ -11,16 +11,14 @@ static void address_next(struct redis_socket *socket);
 
 static void part_gone(struct redis_socket *socket)
 {
-    if (--socket->parts == 0 && socket->ended) {
+    if (--socket->parts == 0 && socket->ended)
         socket->gone(socket);
-    }
 }
 
 static void socket_tell(struct redis_socket *socket, int status)
 {
-    if (!socket->ended) {
+    if (!socket->ended)
         socket->connected(socket, status);
-    }
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -34,9 +32,8 @@ static void on_closed(uv_handle_t *handle)
 static void on_address_closed(uv_handle_t *handle)
 {
     struct redis_socket *socket = handle->data;
-    if (!socket->ended) {
+    if (!socket->ended)
         address_next(socket);
-    }
     part_gone(socket);
 }
 
@@ -91,11 +88,9 @@ static void address_next(struct redis_socket *socket)
 
 static void addresses_take(struct redis_socket *socket, const struct addrinfo *list)
 {
-    for (; list != NULL && socket->address_count < REDIS_ADDRESSES_MAX; list = list->ai_next) {
-        if (list->ai_addrlen <= sizeof socket->addresses[0]) {
+    for (; list != NULL && socket->address_count < REDIS_ADDRESSES_MAX; list = list->ai_next)
+        if (list->ai_addrlen <= sizeof socket->addresses[0])
             memcpy(&socket->addresses[socket->address_count++], list->ai_addr, list->ai_addrlen);
-        }
-    }
 }
 
 static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *list)
@@ -135,9 +130,8 @@ int redis_socket_open(struct redis_socket *socket, const struct redis_host *host
     socket->first = first;
     if (host == NULL) {
         int status = handle_init(socket, uv_pipe_init(socket->loop, &socket->pipe, 0));
-        if (status == 0) {
+        if (status == 0)
             uv_pipe_connect(&socket->connect, &socket->pipe, path, on_connected);
-        }
         return status;
     }
     /* An address needs no thread. */
@@ -152,9 +146,8 @@ int redis_socket_open(struct redis_socket *socket, const struct redis_host *host
 bool redis_socket_close(struct redis_socket *socket)
 {
     socket->ended = true;
-    if (socket->resolving) {
+    if (socket->resolving)
         uv_cancel((uv_req_t *)&socket->resolve); /* or `gone` waits for it */
-    }
     if (socket->lives) {
         socket->lives = false;
         uv_close(&socket->handle, on_closed);

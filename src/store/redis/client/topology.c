@@ -40,15 +40,13 @@ static bool number_of(const struct weir_resp_node *node, uint64_t *value)
         *value = (uint64_t)node->integer;
         return node->integer >= 0;
     }
-    if (!is_text(node) || node->text.size == 0 || node->text.size > 19) {
+    if (!is_text(node) || node->text.size == 0 || node->text.size > 19)
         return false;
-    }
     *value = 0;
     for (size_t i = 0; i < node->text.size; i++) {
         char c = node->text.data[i];
-        if (c < '0' || c > '9') {
+        if (c < '0' || c > '9')
             return false;
-        }
         *value = 10 * *value + (uint64_t)(c - '0');
     }
     return true;
@@ -80,15 +78,12 @@ static int refuse(struct weir_reason *reason, const struct tree *tree, const cha
 static uint16_t master_index(struct redis_topology *topology, const struct redis_host *host)
 {
     /* Ranges of a master often follow each other. */
-    for (uint16_t i = topology->count; i-- > 0;) {
+    for (uint16_t i = topology->count; i-- > 0;)
         if (topology->masters[i].port == host->port &&
-            strcmp(topology->masters[i].name, host->name) == 0) {
+            strcmp(topology->masters[i].name, host->name) == 0)
             return i;
-        }
-    }
-    if (topology->count == REDIS_MASTERS_MAX) {
+    if (topology->count == REDIS_MASTERS_MAX)
         return REDIS_NO_MASTER;
-    }
     topology->masters[topology->count] = *host;
     return topology->count++;
 }
@@ -102,13 +97,11 @@ static int range_read(struct redis_topology *topology, const struct redis_host *
     if (range[0].type != WEIR_RESP_ARRAY || range[0].count < 3 || !number_of(&range[1], &first) ||
         !number_of(&range[2], &last) || first > last || last >= REDIS_SLOTS ||
         range[3].type != WEIR_RESP_ARRAY || range[3].count < 2 ||
-        !host_of(&range[4], &range[5], asked, &host)) {
+        !host_of(&range[4], &range[5], asked, &host))
         return WEIR_ERR_SYNTAX;
-    }
     uint16_t master = master_index(topology, &host);
-    for (uint64_t slot = first; slot <= last; slot++) {
+    for (uint64_t slot = first; slot <= last; slot++)
         topology->owners[slot] = master;
-    }
     return master == REDIS_NO_MASTER ? WEIR_ERR_TOO_LARGE : 0;
 }
 
@@ -121,9 +114,8 @@ int redis_topology_read(struct redis_topology *topology, const struct redis_host
 
     topology->count = 0;
     memset(topology->owners, 0xff, sizeof topology->owners);
-    if (nodes[0].type != WEIR_RESP_ARRAY) {
+    if (nodes[0].type != WEIR_RESP_ARRAY)
         return refuse(reason, &tree, what);
-    }
     for (uint32_t at = 1; at < count; at = tree_next(&tree, at)) {
         int error = range_read(topology, asked, &nodes[at]);
         if (error == WEIR_ERR_TOO_LARGE) {
@@ -131,9 +123,8 @@ int redis_topology_read(struct redis_topology *topology, const struct redis_host
                      REDIS_MASTERS_MAX);
             return error;
         }
-        if (error != 0) {
+        if (error != 0)
             return refuse(reason, &tree, what);
-        }
     }
     if (topology->count == 0) {
         snprintf(reason->text, sizeof reason->text, "%s: it knows no master of any slot", what);
@@ -153,23 +144,19 @@ int redis_master_read(struct redis_host *master, const struct redis_host *asked,
         return WEIR_ERR_NOT_FOUND;
     }
     if (nodes[0].type != WEIR_RESP_ARRAY || nodes[0].count != 2 || count != 3 ||
-        !host_of(&nodes[1], &nodes[2], asked, master)) {
+        !host_of(&nodes[1], &nodes[2], asked, master))
         return refuse(reason, &tree, what);
-    }
     return 0;
 }
 
 uint64_t redis_epoch_read(const struct weir_resp_node *nodes, uint32_t count)
 {
     uint64_t epoch;
-    if (nodes[0].type != WEIR_RESP_ARRAY || count != nodes[0].count + 1) {
+    if (nodes[0].type != WEIR_RESP_ARRAY || count != nodes[0].count + 1)
         return 0; /* an error, or nested: not the flat list of names and values */
-    }
-    for (uint32_t i = 1; i + 1 < count; i += 2) {
-        if (text_equals(&nodes[i], "config-epoch") && number_of(&nodes[i + 1], &epoch)) {
+    for (uint32_t i = 1; i + 1 < count; i += 2)
+        if (text_equals(&nodes[i], "config-epoch") && number_of(&nodes[i + 1], &epoch))
             return epoch;
-        }
-    }
     return 0;
 }
 
@@ -177,9 +164,8 @@ int redis_role_read(const struct weir_resp_node *nodes, uint32_t count, struct w
 {
     struct tree tree = {nodes, count};
     char quote[64];
-    if (nodes[0].type != WEIR_RESP_ARRAY || count < 2 || !is_text(&nodes[1])) {
+    if (nodes[0].type != WEIR_RESP_ARRAY || count < 2 || !is_text(&nodes[1]))
         return refuse(reason, &tree, "ROLE");
-    }
     if (!text_equals(&nodes[1], "master")) {
         snprintf(reason->text, sizeof reason->text, "it is no master (its role is %s)",
                  redis_quote(quote, sizeof quote, nodes[1].text));

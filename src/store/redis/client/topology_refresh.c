@@ -41,9 +41,8 @@ static bool is_sentinel(const struct redis_topology_refresh *refresh)
 
 static void part_gone(struct redis_topology_refresh *refresh)
 {
-    if (--refresh->parts == 0) {
+    if (--refresh->parts == 0)
         redis_client_part_gone(refresh->client);
-    }
 }
 
 static void refresh_timer(struct redis_topology_refresh *refresh,
@@ -76,9 +75,8 @@ static void refresh_rest(struct redis_topology_refresh *refresh)
     refresh->failed = false;
     refresh->rounds = refresh->tried = 0;
     if (is_sentinel(refresh)) {
-        if (++refresh->answers >= ANSWERS_MAX) {
+        if (++refresh->answers >= ANSWERS_MAX)
             refresh_hang_up(refresh);
-        }
         uint64_t pause = has_master(client) && !refresh->wanted ? POLL_MS : POLL_ANXIOUS_MS;
         refresh->wanted = false;
         refresh_timer(refresh, REDIS_SCOUT_PAUSED, redis_client_jitter(client, pause / 2, pause));
@@ -104,9 +102,8 @@ static void question_write(struct redis_topology_refresh *refresh)
     size_t room = REDIS_AUTH_MAX + 2 * (REDIS_HOST_MAX + 128);
     char *start = redis_connection_room(refresh->connection, room), *at = start;
 
-    if (at == NULL) {
+    if (at == NULL)
         return; /* its output is stuck: the timer ends it */
-    }
     at += first ? redis_auth_write(at, user, password) : 0;
     refresh->secret = at > start;
     refresh->opened = true;
@@ -149,9 +146,8 @@ static void slots_replied(struct redis_topology_refresh *refresh,
         refresh_give_up(refresh, reason.text);
     } else {
         redis_cluster_apply(refresh->client, topology);
-        if (refresh->state == REDIS_SCOUT_ASKING) {
+        if (refresh->state == REDIS_SCOUT_ASKING)
             refresh_rest(refresh);
-        }
     }
     free(topology);
 }
@@ -178,14 +174,12 @@ static void on_replied(void *owner, const struct weir_resp_node *nodes, uint32_t
     if (!is_sentinel(refresh)) {
         slots_replied(refresh, nodes, count);
     } else if (refresh->replies++ == 0) {
-        if (redis_master_read(&refresh->told, &refresh->asked, nodes, count, &reason) != 0) {
+        if (redis_master_read(&refresh->told, &refresh->asked, nodes, count, &reason) != 0)
             refresh_give_up(refresh, reason.text);
-        }
     } else {
         redis_sentinel_apply(refresh->client, &refresh->told, redis_epoch_read(nodes, count));
-        if (refresh->state == REDIS_SCOUT_ASKING) {
+        if (refresh->state == REDIS_SCOUT_ASKING)
             refresh_rest(refresh);
-        }
     }
 }
 
@@ -206,11 +200,10 @@ static void on_lost(void *owner, const char *why)
 {
     struct redis_topology_refresh *refresh = owner;
     refresh->connection = NULL;
-    if (refresh->state == REDIS_SCOUT_ASKING) {
+    if (refresh->state == REDIS_SCOUT_ASKING)
         refresh_give_up(refresh, why);
-    } else {
+    else
         refresh_hang_up(refresh); /* it was idle: the next question opens another */
-    }
 }
 
 static void on_gone(void *owner)
@@ -225,9 +218,8 @@ static void on_gone(void *owner)
 static uint32_t candidate_count(const struct redis_client *client)
 {
     uint32_t count = client->url.host_count;
-    for (uint32_t i = 0; client->nodes != NULL && i < REDIS_MASTERS_MAX; i++) {
+    for (uint32_t i = 0; client->nodes != NULL && i < REDIS_MASTERS_MAX; i++)
         count += client->nodes[i] != NULL;
-    }
     return count;
 }
 
@@ -236,9 +228,8 @@ static const struct redis_node *node_pick(const struct redis_client *client, uin
 {
     for (uint32_t i = 0; client->nodes != NULL && i < REDIS_MASTERS_MAX; i++) {
         const struct redis_node *node = client->nodes[i];
-        if (node != NULL && (!ready || node->state == REDIS_NODE_READY) && n-- == 0) {
+        if (node != NULL && (!ready || node->state == REDIS_NODE_READY) && n-- == 0)
             return node;
-        }
     }
     return NULL;
 }
@@ -249,9 +240,8 @@ static void candidate_pick(struct redis_topology_refresh *refresh)
     const struct redis_node *node = NULL;
     uint32_t turn;
 
-    if (client->nodes != NULL && refresh->tried == 0 && client->ready > 0) {
+    if (client->nodes != NULL && refresh->tried == 0 && client->ready > 0)
         node = node_pick(client, (uint32_t)(redis_client_random(client) % client->ready), true);
-    }
     if (node == NULL) {
         turn = refresh->turn++ % candidate_count(client);
         if (turn < client->url.host_count) {
@@ -315,21 +305,19 @@ static void refresh_next(struct redis_topology_refresh *refresh)
     refresh->wanted = false;
     /* Half of what a connection may take: it is a server of many, and the next may answer. */
     refresh_timer(refresh, REDIS_SCOUT_ASKING, client->options.connect_ms / 2 + 1);
-    if (refresh->connection != NULL) {
+    if (refresh->connection != NULL)
         question_write(refresh);
-    } else {
+    else
         refresh_open(refresh);
-    }
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     struct redis_topology_refresh *refresh = timer->data;
-    if (refresh->state == REDIS_SCOUT_ASKING) {
+    if (refresh->state == REDIS_SCOUT_ASKING)
         refresh_give_up(refresh, "it did not answer in time");
-    } else {
+    else
         refresh_next(refresh);
-    }
 }
 
 void redis_topology_refresh_want(struct redis_client *client)
@@ -337,16 +325,14 @@ void redis_topology_refresh_want(struct redis_client *client)
     struct redis_topology_refresh *refresh = &client->refresh;
     uint64_t now = uv_now(client->options.loop), spacing, due;
 
-    if (refresh->client == NULL || refresh->state == REDIS_SCOUT_ENDED || refresh->wanted) {
+    if (refresh->client == NULL || refresh->state == REDIS_SCOUT_ENDED || refresh->wanted)
         return; /* a single server: there is nobody to ask */
-    }
     if (refresh->state == REDIS_SCOUT_ASKING) {
         refresh->wanted = true; /* what is being answered may be older than the reason */
         return;
     }
-    if (refresh->state == REDIS_SCOUT_PAUSED && (!is_sentinel(refresh) || refresh->failed)) {
+    if (refresh->state == REDIS_SCOUT_PAUSED && (!is_sentinel(refresh) || refresh->failed))
         return; /* it is about to ask */
-    }
     refresh->wanted = is_sentinel(refresh);
     spacing = is_sentinel(refresh) ? POLL_ANXIOUS_MS
                                    : redis_client_jitter(client, SPACING_MIN_MS, SPACING_MAX_MS);

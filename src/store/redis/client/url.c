@@ -37,18 +37,15 @@ static int decode(const struct cursor *cursor, const char *text, size_t size, ch
         if (c == '%') {
             int high = i + 2 < size ? weir_hex_value(at[1]) : -1;
             int low = high >= 0 ? weir_hex_value(at[2]) : -1;
-            if (low < 0) {
+            if (low < 0)
                 return refuse_at(cursor, at, "two hexadecimal digits follow a %");
-            }
             c = (unsigned char)(high << 4 | low);
             i += 2;
         }
-        if (c == '\0') {
+        if (c == '\0')
             return refuse_at(cursor, at, "a NUL character is not allowed");
-        }
-        if (used + 1 >= room) {
+        if (used + 1 >= room)
             return refuse_at(cursor, at, "too long");
-        }
         out[used++] = (char)c;
     }
     out[used] = '\0';
@@ -59,13 +56,11 @@ static int decode(const struct cursor *cursor, const char *text, size_t size, ch
 static bool number_read(const char *text, const char *end, uint32_t max, uint32_t *value)
 {
     uint64_t number = 0;
-    if (text == end || end - text > 10 || (text[0] == '0' && end - text > 1)) {
+    if (text == end || end - text > 10 || (text[0] == '0' && end - text > 1))
         return false;
-    }
     for (; text < end; text++) {
-        if (*text < '0' || *text > '9') {
+        if (*text < '0' || *text > '9')
             return false;
-        }
         number = 10 * number + (uint64_t)(*text - '0');
     }
     *value = (uint32_t)number;
@@ -76,25 +71,21 @@ static bool number_read(const char *text, const char *end, uint32_t max, uint32_
 static int access_read(struct redis_url *url, struct cursor *cursor, const char *end)
 {
     const char *at = memchr(cursor->at, '@', (size_t)(end - cursor->at));
-    if (at == NULL) {
+    if (at == NULL)
         return 0;
-    }
-    if (memchr(at + 1, '@', (size_t)(end - at - 1)) != NULL) {
+    if (memchr(at + 1, '@', (size_t)(end - at - 1)) != NULL)
         return refuse_at(cursor, at, "an @ within a user or password is written %40");
-    }
     const char *colon = memchr(cursor->at, ':', (size_t)(at - cursor->at));
-    if (colon == NULL) {
+    if (colon == NULL)
         return refuse_at(cursor, at, "before the @ stands user:password, or :password");
-    }
     int error =
         decode(cursor, cursor->at, (size_t)(colon - cursor->at), url->user, sizeof url->user);
     if (error == 0) {
         error = decode(cursor, colon + 1, (size_t)(at - colon - 1), url->password,
                        sizeof url->password);
     }
-    if (error == 0 && url->password[0] == '\0' && url->user[0] != '\0') {
+    if (error == 0 && url->password[0] == '\0' && url->user[0] != '\0')
         error = refuse_at(cursor, at, "a user needs a password");
-    }
     cursor->at = at + 1;
     return error;
 }
@@ -117,33 +108,26 @@ static int host_read(const struct cursor *cursor, const char *at, const char *en
     if (bracket) {
         name++;
         name_end = memchr(at, ']', (size_t)(end - at));
-        if (name_end == NULL) {
+        if (name_end == NULL)
             return refuse_at(cursor, at, "no ] ends this [");
-        }
         at = name_end + 1;
     } else {
-        while (name_end < end && host_char(*name_end)) {
+        while (name_end < end && host_char(*name_end))
             name_end++;
-        }
         at = name_end;
     }
-    if (name == name_end) {
+    if (name == name_end)
         return refuse_at(cursor, name, "a host is missing");
-    }
-    if (name_end - name >= REDIS_HOST_MAX) {
+    if (name_end - name >= REDIS_HOST_MAX)
         return refuse_at(cursor, name, "the host's name is too long");
-    }
     memcpy(host->name, name, (size_t)(name_end - name));
     host->name[name_end - name] = '\0';
-    if (bracket && inet_pton(AF_INET6, host->name, &address) != 1) {
+    if (bracket && inet_pton(AF_INET6, host->name, &address) != 1)
         return refuse_at(cursor, name, "between [ and ] stands an IPv6 address");
-    }
-    if (at < end && *at != ':') {
+    if (at < end && *at != ':')
         return refuse_at(cursor, at, "not a character of a host's name");
-    }
-    if (at < end && (!number_read(at + 1, end, UINT16_MAX, &number) || number == 0)) {
+    if (at < end && (!number_read(at + 1, end, UINT16_MAX, &number) || number == 0))
         return refuse_at(cursor, at + 1, "a port is a number from 1 to 65535");
-    }
     host->port = (uint16_t)number;
     return 0;
 }
@@ -156,17 +140,14 @@ static int hosts_read(struct redis_url *url, struct cursor *cursor, const char *
     for (const char *at = cursor->at;; at++) {
         const char *comma = several ? memchr(at, ',', (size_t)(end - at)) : NULL;
         const char *stop = comma != NULL ? comma : end;
-        if (url->host_count == REDIS_HOSTS_MAX) {
+        if (url->host_count == REDIS_HOSTS_MAX)
             return refuse_at(cursor, at, "more than 16 hosts");
-        }
         int error = host_read(cursor, at, stop, port, &url->hosts[url->host_count]);
-        if (error != 0) {
+        if (error != 0)
             return error;
-        }
         url->host_count++;
-        if (comma == NULL) {
+        if (comma == NULL)
             return 0;
-        }
         at = comma;
     }
 }
@@ -174,15 +155,12 @@ static int hosts_read(struct redis_url *url, struct cursor *cursor, const char *
 static int group_read(struct redis_url *url, struct cursor *cursor, const char *end)
 {
     const char *at = cursor->at;
-    while (at < end && host_char(*at)) {
+    while (at < end && host_char(*at))
         at++;
-    }
-    if (at == cursor->at || (at < end && *at != '/')) {
+    if (at == cursor->at || (at < end && *at != '/'))
         return refuse_at(cursor, at, "the name of the group of servers, as the sentinels know it");
-    }
-    if (at - cursor->at >= REDIS_HOST_MAX) {
+    if (at - cursor->at >= REDIS_HOST_MAX)
         return refuse_at(cursor, cursor->at, "the name of the group is too long");
-    }
     memcpy(url->group, cursor->at, (size_t)(at - cursor->at));
     url->group[at - cursor->at] = '\0';
     cursor->at = at < end ? at + 1 : at;
@@ -193,16 +171,14 @@ static int group_read(struct redis_url *url, struct cursor *cursor, const char *
 static int path_read(struct redis_url *url, struct cursor *cursor, const char *end)
 {
     int error = url->kind == REDIS_SENTINEL ? group_read(url, cursor, end) : 0;
-    if (error != 0 || cursor->at == end) {
+    if (error != 0 || cursor->at == end)
         return error;
-    }
     if (!number_read(cursor->at, end, DB_MAX, &url->db)) {
         return refuse_at(cursor, cursor->at,
                          "the database is a number; a / within a password is written %2F");
     }
-    if (url->kind == REDIS_CLUSTER && url->db != 0) {
+    if (url->kind == REDIS_CLUSTER && url->db != 0)
         return refuse_at(cursor, cursor->at, "a Cluster has database 0 only");
-    }
     return 0;
 }
 
@@ -210,20 +186,16 @@ static int unix_read(struct redis_url *url, struct cursor *cursor, const char *e
 {
     const char *query = memchr(cursor->at, '?', (size_t)(end - cursor->at));
     const char *path_end = query != NULL ? query : end;
-    if (cursor->at[0] == '/' && cursor->at[1] == '/') {
+    if (cursor->at[0] == '/' && cursor->at[1] == '/')
         cursor->at += 2; /* unix:///path */
-    }
-    if (cursor->at[0] != '/') {
+    if (cursor->at[0] != '/')
         return refuse_at(cursor, cursor->at, "the path of a socket begins with /");
-    }
     int error =
         decode(cursor, cursor->at, (size_t)(path_end - cursor->at), url->path, sizeof url->path);
-    if (error != 0 || query == NULL) {
+    if (error != 0 || query == NULL)
         return error;
-    }
-    if (strncmp(query, "?db=", 4) != 0 || !number_read(query + 4, end, DB_MAX, &url->db)) {
+    if (strncmp(query, "?db=", 4) != 0 || !number_read(query + 4, end, DB_MAX, &url->db))
         return refuse_at(cursor, query, "only ?db=NUMBER may follow a path");
-    }
     return 0;
 }
 
@@ -248,9 +220,8 @@ int redis_url_parse(struct redis_url *url, const char *text, struct weir_reason 
 
     *url = (struct redis_url){0};
     while (i < sizeof schemes / sizeof *schemes &&
-           strncmp(text, schemes[i].prefix, strlen(schemes[i].prefix)) != 0) {
+           strncmp(text, schemes[i].prefix, strlen(schemes[i].prefix)) != 0)
         i++;
-    }
     if (i == sizeof schemes / sizeof *schemes) {
         return refuse_at(&cursor, text,
                          "begins with redis://, rediss://, redis-sentinel://, rediss-sentinel://, "
@@ -259,23 +230,18 @@ int redis_url_parse(struct redis_url *url, const char *text, struct weir_reason 
     url->kind = schemes[i].kind;
     url->tls = schemes[i].tls;
     cursor.at += strlen(schemes[i].prefix);
-    for (const char *at = cursor.at; at < end; at++) {
-        if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7f) {
+    for (const char *at = cursor.at; at < end; at++)
+        if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7f)
             return refuse_at(&cursor, at, "this character is written with a % and its number");
-        }
-    }
-    if (url->kind == REDIS_UNIX) {
+    if (url->kind == REDIS_UNIX)
         return unix_read(url, &cursor, end);
-    }
     const char *slash = strchr(cursor.at, '/');
     const char *hosts_end = slash != NULL ? slash : end;
     int error = access_read(url, &cursor, hosts_end);
-    if (error == 0 && slash != NULL && strchr(slash, '@') != NULL) {
+    if (error == 0 && slash != NULL && strchr(slash, '@') != NULL)
         error = refuse_at(&cursor, slash, "a / within a password is written %2F");
-    }
-    if (error == 0) {
+    if (error == 0)
         error = hosts_read(url, &cursor, hosts_end);
-    }
     if (error == 0) {
         cursor.at = slash != NULL ? slash + 1 : end;
         error = path_read(url, &cursor, end);

@@ -152,10 +152,9 @@ static bool read_numbers(struct weir_bytes text, struct lease_reply *reply)
 
     if (text.size != REPLY_SIZE)
         return false;
-    for (int i = 0; i < REPLY_NUMBERS; i++) {
+    for (int i = 0; i < REPLY_NUMBERS; i++)
         if (!redis_unpack(&at, REDIS_NUMBER_MAX, &numbers[i]))
             return false;
-    }
     reply->id = numbers[0];
     reply->amount = numbers[1];
     reply->life_ns = numbers[2] * 1000;

@@ -391,10 +391,9 @@ bool lease_answered(struct lease *lease, const struct lease_terms *terms,
 {
     if (lease->asked_id == 0 || reply->id != lease->asked_id)
         return false;
-    for (int i = 0; i < LEASE_SHARES; i++) {
+    for (int i = 0; i < LEASE_SHARES; i++)
         if (lease->share[i].settling)
             memset(&lease->share[i], 0, sizeof lease->share[i]);
-    }
     if (lease->asked_share) {
         take_share(lease, reply, now_ns);
         learn(lease, terms, reply, now_ns);

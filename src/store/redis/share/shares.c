@@ -157,10 +157,9 @@ static void view_check(struct redis_leases *leases, const struct weir_decision *
 static bool twice(const struct weir_decision *decision, const struct view *view)
 {
     for (uint16_t i = 1; i < view->count; i++) {
-        for (uint16_t j = 0; view->entries[i] != NULL && j < i; j++) {
+        for (uint16_t j = 0; view->entries[i] != NULL && j < i; j++)
             if (view->entries[i] == view->entries[j])
                 return true;
-        }
     }
     return false;
 }
@@ -233,10 +232,9 @@ static void decide(struct redis_leases *leases, struct weir_decision *decision,
 
 static void note_demand(const struct weir_decision *decision, const struct view *view)
 {
-    for (uint16_t i = 0; i < view->count; i++) {
+    for (uint16_t i = 0; i < view->count; i++)
         if (view->entries[i] != NULL)
             lease_demand_note(&view->entries[i]->lease.demand, decision->checks[i].cost);
-    }
 }
 
 /* Asks for what is missing, and has the decision wait for the first of it. */
@@ -283,11 +281,10 @@ static void refill(struct redis_leases *leases, const struct weir_decision *deci
 /* A denial for all, of checks some of which nothing is known of: Redis tells. */
 static bool knows_enough(const struct weir_decision *decision, const struct view *view)
 {
-    for (uint16_t i = 0; i < view->count; i++) {
+    for (uint16_t i = 0; i < view->count; i++)
         if (view->entries[i] != NULL && view->looks[i] >= LEASE_ASK &&
             view->entries[i]->lease.reset_at_ns == 0)
             return false;
-    }
     return true;
 }
 

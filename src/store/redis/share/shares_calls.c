@@ -138,8 +138,7 @@ uint64_t redis_leases_tick(struct redis_leases *leases, uint64_t now_ns)
 void redis_leases_end(struct redis_leases *leases)
 {
     leases->ending = true;
-    for (struct lease_entry *entry = leases->all; entry != NULL; entry = entry->next) {
+    for (struct lease_entry *entry = leases->all; entry != NULL; entry = entry->next)
         if (entry->slot != NULL)
             lease_table_leave(leases, entry);
-    }
 }

@@ -28,14 +28,12 @@ struct lease_slot *lease_table_slot(struct redis_leases *leases, const uint64_t 
         &leases->slots[(size_t)((uint32_t)hash[1] & leases->set_mask) * LEASE_SET];
     struct lease_slot *out = set;
 
-    for (uint32_t i = 0; i < LEASE_SET; i++) {
+    for (uint32_t i = 0; i < LEASE_SET; i++)
         if (is_hash(&set[i], hash))
             return &set[i];
-    }
-    for (uint32_t i = 1; i < LEASE_SET; i++) {
+    for (uint32_t i = 1; i < LEASE_SET; i++)
         if (worth(&set[i]) < worth(out))
             out = &set[i];
-    }
     if (worth(out) == UINT64_MAX)
         return NULL;
     if (out->entry != NULL)

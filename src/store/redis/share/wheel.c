@@ -73,8 +73,7 @@ uint64_t lease_wheel_due(const struct lease_wheel *wheel)
 {
     if (wheel->count == 0)
         return UINT64_MAX;
-    for (uint64_t turn = wheel->turn;; turn++) {
+    for (uint64_t turn = wheel->turn;; turn++)
         if (list_of(wheel, turn)->next != list_of(wheel, turn))
             return turn << LEASE_WHEEL_SHIFT;
-    }
 }

@@ -78,10 +78,9 @@ bool lease_server_decide(struct lease_server *server, const struct weir_limit *l
 
 static bool live(const struct lease_server_record *record, uint64_t now_ns)
 {
-    for (int i = 0; i < LEASE_SHARES; i++) {
+    for (int i = 0; i < LEASE_SHARES; i++)
         if (record->share[i].id != 0 && record->share[i].end_ns > now_ns)
             return true;
-    }
     return false;
 }
 
@@ -89,10 +88,9 @@ static bool forgotten(const struct lease_server_record *record, uint64_t now_ns)
 {
     uint64_t last_ns = record->seen_ns;
 
-    for (int i = 0; i < LEASE_SHARES; i++) {
+    for (int i = 0; i < LEASE_SHARES; i++)
         if (record->share[i].id != 0 && record->share[i].end_ns > last_ns)
             last_ns = record->share[i].end_ns;
-    }
     return last_ns + LEASE_SERVER_KEEP_NS <= now_ns;
 }
 
@@ -316,10 +314,9 @@ static void give(struct lease_server *server, const struct weir_limit *limit,
 /* The caller has made a later call before: this one comes twice, or was overtaken. */
 static bool stale(const struct lease_server *server, const struct lease_call *call)
 {
-    for (uint32_t i = 0; i < server->count; i++) {
+    for (uint32_t i = 0; i < server->count; i++)
         if (server->record[i].holder == call->holder)
             return call->id <= server->record[i].last_id;
-    }
     return server->count == LEASE_SERVER_HOLDERS;
 }
 

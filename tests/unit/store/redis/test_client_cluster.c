@@ -45,9 +45,8 @@ static const struct weir_resp_node *say(int server, const char *format, ...)
     vsnprintf(command, sizeof command, format, arguments);
     va_end(arguments);
     const struct weir_resp_node *reply = redis_link_say(&links[server], command);
-    if (reply->type == WEIR_RESP_ERROR) {
+    if (reply->type == WEIR_RESP_ERROR)
         fail_msg("%s: %.*s", command, (int)reply->text.size, reply->text.data);
-    }
     return reply;
 }
 
@@ -92,9 +91,8 @@ static int start(void **state)
         snprintf(ids[i], sizeof ids[i], "%.*s", 40, say(i, "CLUSTER MYID")->text.data);
         say(i, "CLUSTER SET-CONFIG-EPOCH %d", i + 1);
     }
-    for (int i = 1; i < SERVERS; i++) {
+    for (int i = 1; i < SERVERS; i++)
         say(i, "CLUSTER MEET 127.0.0.1 %u", servers[0].port);
-    }
     for (int i = 0; i < MASTERS; i++) {
         say(i, "CLUSTER ADDSLOTSRANGE %d %d", REDIS_SLOTS * i / MASTERS,
             REDIS_SLOTS * (i + 1) / MASTERS - 1);
@@ -151,9 +149,8 @@ static void on_load(struct redis_call *base, int error, const struct weir_resp_n
         load_done++;
     }
     keys[one->key].unknown += error == WEIR_ERR_IO;
-    if (loading && error == 0) {
+    if (loading && error == 0)
         load_send(one);
-    }
 }
 
 static void load_send(struct load_call *one)
@@ -168,11 +165,9 @@ static void load_send(struct load_call *one)
 /* Those that were refused try again. */
 static void load_run(void)
 {
-    for (int i = 0; i < CALLS; i++) {
-        if (loading && !load[i].busy) {
+    for (int i = 0; i < CALLS; i++)
+        if (loading && !load[i].busy)
             load_send(&load[i]);
-        }
-    }
     redis_client_flush(rig.client);
     uv_run(&rig.loop, UV_RUN_ONCE);
 }
@@ -184,9 +179,8 @@ static void load_start(const char *prefix)
         snprintf(keys[i].name, sizeof keys[i].name, "%s%u", prefix, i);
         keys[i].done = keys[i].unknown = 0;
     }
-    for (uint32_t i = 0; i < CALLS; i++) {
+    for (uint32_t i = 0; i < CALLS; i++)
         load[i] = (struct load_call){.key = i % KEYS};
-    }
     loading = true;
     load_done = 0;
 }
@@ -203,11 +197,9 @@ static void load_some(uint32_t more)
 
 static bool load_is_over(void)
 {
-    for (int i = 0; i < CALLS; i++) {
-        if (load[i].busy) {
+    for (int i = 0; i < CALLS; i++)
+        if (load[i].busy)
             return false;
-        }
-    }
     return true;
 }
 
@@ -215,9 +207,8 @@ static bool load_is_over(void)
 static void load_check(bool may_lose)
 {
     loading = false;
-    while (!load_is_over()) {
+    while (!load_is_over())
         load_run();
-    }
     for (uint32_t i = 0; i < KEYS; i++) {
         struct rig_call get;
         char command[64];
@@ -279,9 +270,8 @@ static void a_slot_moves_under_load(void **state)
     assert_int_equal(redis_client_counters(rig.client)->redirects, moved);
     assert_true(redis_client_counters(rig.client)->refreshes <= 8);
     load_check(false);
-    for (uint32_t i = 0; i < KEYS; i++) {
+    for (uint32_t i = 0; i < KEYS; i++)
         assert_int_equal(keys[i].unknown, 0);
-    }
 }
 
 static void a_replica_takes_the_place_of_a_dead_master(void **state)

@@ -47,9 +47,8 @@ static bool answer_as_sentinel(struct redis_player *player, struct redis_peer *p
         redis_player_say_text(peer, right ? "+OK\r\n" : "-WRONGPASS invalid\r\n");
         return true;
     }
-    if (!weir_resp_is(request->args[0], "SENTINEL")) {
+    if (!weir_resp_is(request->args[0], "SENTINEL"))
         return false;
-    }
     if (weir_resp_is(request->args[1], "GET-MASTER-ADDR-BY-NAME")) {
         say_master(peer, opinion);
     } else if (opinion->epoch == 0) {
@@ -65,9 +64,8 @@ static bool answer_as_sentinel(struct redis_player *player, struct redis_peer *p
 static bool answer_as_server(struct redis_player *player, struct redis_peer *peer,
                              const struct weir_resp_request *request)
 {
-    if (!is_replica[player - servers]) {
+    if (!is_replica[player - servers])
         return false;
-    }
     if (weir_resp_is(request->args[0], "ROLE")) {
         redis_player_say_text(peer, "*5\r\n$5\r\nslave\r\n$1\r\nh\r\n:1\r\n$4\r\nsync\r\n:1\r\n");
         return true;

@@ -69,9 +69,8 @@ static int begin(void **state)
 static int end(void **state)
 {
     client_rig_close(&rig);
-    for (int i = 0; i < PLAYERS; i++) {
+    for (int i = 0; i < PLAYERS; i++)
         redis_player_close(&players[i]);
-    }
     client_rig_end(&rig);
     return 0;
 }
@@ -159,14 +158,12 @@ static void ask_is_followed_once_with_asking(void **state)
     open_client();
     RIG_UNTIL(&rig, redis_client_ready(rig.client, 0));
     asking = true;
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < 50; i++)
         rig_call_count(&calls[i], &rig, "k", 1);
-    }
     snprintf(refusal, sizeof refusal, "-ASK %u 127.0.0.1:%u\r\n", calls[0].call.slot,
              players[1].port);
-    for (int i = 0; i < 50; i++) {
+    for (int i = 0; i < 50; i++)
         assert_int_equal(rig_call_send(&calls[i]), 0);
-    }
     RIG_UNTIL(&rig, rig.finished == 50);
     for (int i = 0; i < 50; i++) {
         assert_int_equal(calls[i].error, 0);

@@ -76,9 +76,8 @@ static void calls_need_no_memory_of_their_own(void **state)
     for (int round = 0; round < 2; round++) {
         rig.finished = 0;
         left = 5000;
-        if (round == 1) {
+        if (round == 1)
             failing_memory_after(0); /* the line and the output are as long as they need be */
-        }
         for (int i = 0; i < DEPTH; i++) {
             rig_call_count(&calls[i], &rig, "k", 1);
             calls[i].call.done = on_done;

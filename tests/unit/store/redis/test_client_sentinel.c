@@ -73,21 +73,18 @@ static int start(void **state)
     snprintf(port, sizeof port, "%u", servers[0].port);
     redis_server_start(&servers[1], replica);
     RIG_UNTIL(&rig, says(&servers[1], "INFO replication", "master_link_status:up"));
-    for (int i = 0; i < SENTINELS; i++) {
+    for (int i = 0; i < SENTINELS; i++)
         sentinel_start(&sentinels[i]);
-    }
-    for (int i = 0; i < SENTINELS; i++) { /* they find each other and the replica */
+    for (int i = 0; i < SENTINELS; i++) /* they find each other and the replica */
         RIG_UNTIL(&rig, says(&sentinels[i], "INFO sentinel", "slaves=1,sentinels=3"));
-    }
     client_rig_end(&rig);
     return 0;
 }
 
 static int stop(void **state)
 {
-    for (int i = 0; i < SENTINELS; i++) {
+    for (int i = 0; i < SENTINELS; i++)
         redis_server_stop(&sentinels[i]);
-    }
     redis_server_stop(&servers[1]);
     redis_server_stop(&servers[0]);
     return 0;
@@ -111,9 +108,8 @@ static bool count_within(const char *key, uint64_t wait_ns)
     uv_run(&rig.loop, UV_RUN_ONCE);
     rig_call_count(&call, &rig, key, 1);
     call.call.give_up_ns = uv_hrtime() + wait_ns;
-    if (rig_call_run(&call) != 0) {
+    if (rig_call_run(&call) != 0)
         return false;
-    }
     assert_int_equal(call.type, WEIR_RESP_INTEGER); /* never READONLY */
     last_value = call.integer;
     return true;
@@ -157,9 +153,8 @@ static void a_planned_failover_is_followed(void **state)
     redis_link_close(&link);
     RIG_UNTIL(&rig, count_once("planned") && told_address(0, REDIS_EVENT_FAILOVER, &servers[1]));
     RIG_UNTIL(&rig, says(&servers[0], "ROLE", "slave"));
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 100; i++)
         assert_true(count_within("planned", RIG_PATIENCE_NS));
-    }
     assert_true(says(&servers[1], "INFO clients", "connected_clients"));
     /* No connection of ours is left to the demoted master. */
     RIG_UNTIL(&rig, !says(&servers[0], "CLIENT LIST", "name=weir"));

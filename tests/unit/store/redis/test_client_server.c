@@ -111,9 +111,8 @@ static void forgotten_calls_keep_their_place(void **state)
         memset(&calls[i], 0xee, sizeof calls[i]); /* the memory is the caller's again */
     }
     RIG_UNTIL(&rig, rig.finished == 3);
-    for (int i = 1; i < 6; i += 2) {
+    for (int i = 1; i < 6; i += 2)
         assert_int_equal(calls[i].integer, i + 1);
-    }
     rig_call_say(&gone, &rig, "EXISTS forgotten");
     assert_int_equal(rig_call_run(&gone), 0);
     assert_int_equal(gone.integer, 0);
@@ -132,9 +131,8 @@ static void no_more_calls_than_told_are_taken(void **state)
     assert_true(redis_client_forget(rig.client, &calls[0].call));
     assert_int_equal(rig_call_send(&calls[4]), 0);
     RIG_UNTIL(&rig, rig.finished == 4);
-    for (int i = 1; i < 5; i++) {
+    for (int i = 1; i < 5; i++)
         assert_string_equal(calls[i].text, "PONG");
-    }
 }
 
 static void commands_and_replies_of_a_megabyte_pass(void **state)
@@ -228,9 +226,8 @@ static void a_right_password_lets_in_and_a_wrong_one_is_told(void **state)
     snprintf(url, sizeof url, "redis://127.0.0.1:%u", closed.port);
     open_client(url);
     RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "NOAUTH"));
-    for (uint32_t i = 0; i < rig.event_count; i++) {
+    for (uint32_t i = 0; i < rig.event_count; i++)
         assert_null(strstr(rig.events[i].text, "secret"));
-    }
     redis_server_stop(&closed);
 }
 
@@ -325,9 +322,8 @@ static void what_the_socket_does_not_take_waits_its_turn(void **state)
         calls[i].call.size = (size_t)head + SIZE + 2;
         assert_int_equal(rig_call_send(&calls[i]), 0);
     }
-    for (int i = 0; i < 5; i++) { /* what is found to be stuck */
+    for (int i = 0; i < 5; i++) /* what is found to be stuck */
         uv_run(&rig.loop, UV_RUN_ONCE);
-    }
     assert_true(redis_client_forget(rig.client, &calls[COUNT - 1].call)); /* far from written */
     redis_server_signal(&slow, SIGCONT);
     RIG_UNTIL(&rig, rig.finished == COUNT - 1);

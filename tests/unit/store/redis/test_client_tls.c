@@ -48,9 +48,8 @@ static int start(void **state)
                                  "--tls-auth-clients",
                                  "no",
                                  NULL};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         arguments[i] = words[i];
-    }
     redis_server_run(&server, arguments);
     return 0;
 }

@@ -149,18 +149,16 @@ static void what_is_no_redis_is_told(void **state)
         char why[64];
         snprintf(why, sizeof why, "%s", cases[i].why);
         char *other = strchr(why, '|');
-        if (other != NULL) {
+        if (other != NULL)
             *other++ = '\0';
-        }
         player.greeting = cases[i].greeting;
         rig.event_count = 0;
         open_client();
         RIG_UNTIL(&rig, rig.event_count > 0);
         assert_int_equal(rig.events[0].kind, REDIS_EVENT_DOWN);
         if (strstr(rig.events[0].text, why) == NULL &&
-            (other == NULL || strstr(rig.events[0].text, other) == NULL)) {
+            (other == NULL || strstr(rig.events[0].text, other) == NULL))
             fail_msg("greeting %zu: %s", i, rig.events[0].text);
-        }
         client_rig_close(&rig);
     }
 }
@@ -169,9 +167,8 @@ static void what_is_no_redis_is_told(void **state)
 static bool babble(struct redis_player *who, struct redis_peer *peer,
                    const struct weir_resp_request *request)
 {
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 20000; i++)
         redis_player_say_text(peer, who->context);
-    }
     return true;
 }
 
@@ -193,9 +190,8 @@ static void endless_lines_and_nests_end_the_connection(void **state)
 static bool answer_twice(struct redis_player *who, struct redis_peer *peer,
                          const struct weir_resp_request *request)
 {
-    if (!weir_resp_is(request->args[0], "EVALSHA")) {
+    if (!weir_resp_is(request->args[0], "EVALSHA"))
         return false;
-    }
     redis_player_say_text(peer, ":1\r\n:2\r\n");
     return true;
 }
@@ -216,14 +212,12 @@ static bool answer_hugely(struct redis_player *who, struct redis_peer *peer,
                           const struct weir_resp_request *request)
 {
     static char chunk[1024 * 1024];
-    if (!weir_resp_is(request->args[0], "EVALSHA")) {
+    if (!weir_resp_is(request->args[0], "EVALSHA"))
         return false;
-    }
     memset(chunk, 'x', sizeof chunk);
     redis_player_say_text(peer, who->context);
-    for (int i = 0; i < 17; i++) {
+    for (int i = 0; i < 17; i++)
         redis_player_say(peer, chunk, sizeof chunk);
-    }
     return true;
 }
 
@@ -248,9 +242,8 @@ static uint32_t refusals_left;
 static bool refuse(struct redis_player *who, struct redis_peer *peer,
                    const struct weir_resp_request *request)
 {
-    if (!weir_resp_is(request->args[0], "EVALSHA") || refusals_left == 0) {
+    if (!weir_resp_is(request->args[0], "EVALSHA") || refusals_left == 0)
         return false;
-    }
     refusals_left--;
     redis_player_say_text(peer, who->context);
     return true;
@@ -382,9 +375,8 @@ static void on_chain(struct redis_call *call, int error, const struct weir_resp_
 {
     assert_int_equal(error, 0);
     rig.finished++;
-    if (--chain_left > 0) {
+    if (--chain_left > 0)
         assert_int_equal(redis_client_send(rig.client, call), 0);
-    }
 }
 
 static void calls_may_be_sent_from_inside_of_done(void **state)

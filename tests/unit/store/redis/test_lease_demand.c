@@ -207,16 +207,14 @@ static void run_step(struct world *world, demand_of demand)
     uint64_t rates[WORKERS];
 
     demand(world->step, rates);
-    for (int i = 0; i < CALLS; i++) {
+    for (int i = 0; i < CALLS; i++)
         if (world->messages[i].kind != NOTHING && world->messages[i].step <= world->step)
             deliver(world, &world->messages[i]);
-    }
     for (uint32_t worker = 0; worker < WORKERS; worker++) {
         /* Two chances a step, so that rates up to 20,000 a second can be. */
-        for (int chance = 0; chance < 2; chance++) {
+        for (int chance = 0; chance < 2; chance++)
             if (next_random(world) % (2 * SECOND_NS / STEP_NS) < rates[worker])
                 arrive(world, worker);
-        }
         send_calls(world, worker);
     }
     world->step++;

@@ -544,10 +544,9 @@ static void random_use_never_spends_what_it_has_not(void **state)
             switch (try(&rig, request)) {
             case REDIS_LEASES_DECIDED:
                 decided++;
-                for (uint16_t j = 0; j < request->decision.count; j++) {
+                for (uint16_t j = 0; j < request->decision.count; j++)
                     if (request->outcomes[j].charged)
                         spent[request->checks[j].hash[0]] += request->checks[j].cost;
-                }
                 break;
             case REDIS_LEASES_WAIT:
                 waits[i] = true;

@@ -19,12 +19,10 @@ static void places_are_popped_in_order(void **state)
 {
     struct redis_send_queue line = {0};
     struct redis_call calls[1000];
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 1000; i++)
         push(&line, &calls[i]);
-    }
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 1000; i++)
         redis_send_queue_pass(&line);
-    }
     for (int i = 0; i < 1000; i++) {
         assert_true(redis_send_queue_in_flight(&line));
         assert_ptr_equal(redis_send_queue_pop(&line).call, &calls[i]);
@@ -37,14 +35,12 @@ static void who_leaves_before_being_sent_is_skipped(void **state)
 {
     struct redis_send_queue line = {0};
     struct redis_call calls[4];
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         push(&line, &calls[i]);
-    }
     assert_true(redis_send_queue_leave(&line, &calls[0]));
     assert_true(redis_send_queue_leave(&line, &calls[2]));
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         redis_send_queue_pass(&line);
-    }
     assert_ptr_equal(redis_send_queue_pop(&line).call, &calls[1]);
     assert_false(redis_send_queue_leave(&line, &calls[3])); /* it was sent: its reply will come */
     struct redis_place last = redis_send_queue_pop(&line);
@@ -76,9 +72,8 @@ static uint8_t status[CALLS];
 /* The first of `from` on that has not left; `end` if there is none. */
 static int next_present(int from, int end)
 {
-    while (from < end && status[from] == LEFT) {
+    while (from < end && status[from] == LEFT)
         from++;
-    }
     return from;
 }
 

@@ -45,11 +45,9 @@ static void refusals_are_known_by_their_first_word(void **state)
         {"WRONGTYPE Operation", REDIS_REFUSAL_NONE},
         {"", REDIS_REFUSAL_NONE},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if (redis_refusal_of(bytes(cases[i].text)) != cases[i].refusal) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (redis_refusal_of(bytes(cases[i].text)) != cases[i].refusal)
             fail_msg("%s", cases[i].text);
-        }
-    }
 }
 
 static void missing_rights_are_known(void **state)
@@ -68,9 +66,8 @@ static void missing_rights_are_known(void **state)
         {"MOVED 1 a:1", false},
         {"", false},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(redis_lacks_rights(bytes(cases[i].text)), cases[i].lacks);
-    }
 }
 
 static void redirections_are_read(void **state)

@@ -23,9 +23,8 @@ static void slots_are_those_of_redis(void **state)
         {"foo", 12182},       {"bar", 5061},           {"hello", 866},          {"a", 15495},
         {"somekey", 11058},   {"foo{hash_tag}", 2515}, {"bar{hash_tag}", 2515},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(slot_of(cases[i].key), cases[i].slot);
-    }
     assert_int_equal(redis_slot("", 0), 0);
 }
 

@@ -148,9 +148,8 @@ static void it_begins_with_the_address_that_is_told(void **state)
 
 static void when_all_refuse_that_is_told(void **state)
 {
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 10; i++)
         add_address(false);
-    }
     open_socket("name", 3);
     answer();
     RIG_UNTIL(&rig, status != 1);
@@ -183,9 +182,8 @@ static void it_may_be_closed_at_any_time(void **state)
             answer();
         } else {
             answer();
-            for (int i = 1; i < turns; i++) {
+            for (int i = 1; i < turns; i++)
                 uv_run(&rig.loop, UV_RUN_NOWAIT);
-            }
             assert_true(redis_socket_close(&sock));
         }
         int before = status;

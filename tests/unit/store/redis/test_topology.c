@@ -36,9 +36,8 @@ static const char *owner(uint16_t slot)
 {
     static char text[300];
     uint16_t master = topology.owners[slot];
-    if (master == REDIS_NO_MASTER) {
+    if (master == REDIS_NO_MASTER)
         return "nobody";
-    }
     snprintf(text, sizeof text, "%s:%u", topology.masters[master].name,
              topology.masters[master].port);
     return text;
@@ -109,9 +108,8 @@ static void what_is_no_map_is_told(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int error = read_slots(cases[i].text);
-        if (error != cases[i].error || strstr(reason.text, cases[i].reason) == NULL) {
+        if (error != cases[i].error || strstr(reason.text, cases[i].reason) == NULL)
             fail_msg("%s: %d, %s", cases[i].text, error, reason.text);
-        }
     }
 }
 
@@ -121,9 +119,8 @@ static int read_many(uint32_t masters)
     static char text[(REDIS_MASTERS_MAX + 2) * 64];
     char *at = text;
     at += sprintf(at, "*%u\r\n", masters);
-    for (uint32_t i = 0; i < masters; i++) {
+    for (uint32_t i = 0; i < masters; i++)
         at += sprintf(at, "*3\r\n:%u\r\n:%u\r\n*2\r\n$1\r\nh\r\n:%u\r\n", i, i, i + 1);
-    }
     return read_slots(text);
 }
 

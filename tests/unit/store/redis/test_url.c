@@ -15,9 +15,8 @@ static struct weir_reason reason;
 
 static void parse(const char *text)
 {
-    if (redis_url_parse(&url, text, &reason) != 0) {
+    if (redis_url_parse(&url, text, &reason) != 0)
         fail_msg("%s: %s", text, reason.text);
-    }
 }
 
 static void one_server(void **state)
@@ -148,9 +147,8 @@ static void what_is_wrong_is_told_with_its_place(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(redis_url_parse(&url, cases[i].text, &reason), WEIR_ERR_SYNTAX);
-        if (strstr(reason.text, cases[i].reason) == NULL) {
+        if (strstr(reason.text, cases[i].reason) == NULL)
             fail_msg("%s: %s", cases[i].text, reason.text);
-        }
         assert_null(strstr(reason.text, "sec"));
         assert_null(strstr(reason.text, "ret"));
     }
