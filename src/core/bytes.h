@@ -1,4 +1,4 @@
-/* What is asked of struct weir_bytes (weir/bytes.h) in many places. Pure functions, inline. */
+/* Helpers for struct weir_bytes (weir/bytes.h). Pure functions, inline. */
 #ifndef WEIR_CORE_BYTES_H
 #define WEIR_CORE_BYTES_H
 
@@ -6,13 +6,20 @@
 
 #include <weir/bytes.h>
 
+#include <string.h>
+
 #include "core/memory.h"
 
-/* Whether they have the same bytes. Absent is the same as empty here: who tells them apart asks for
- * `data` first. */
+/* Whether both have the same bytes. Absent (`data` is NULL) equals empty. */
 static inline bool weir_bytes_equal(struct weir_bytes a, struct weir_bytes b)
 {
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
+/* Whether the bytes are those of `text`, which ends with a NUL. Absent equals "". */
+static inline bool weir_bytes_are(struct weir_bytes bytes, const char *text)
+{
+    return weir_bytes_equal(bytes, (struct weir_bytes){text, strlen(text)});
 }
 
 #endif

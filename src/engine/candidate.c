@@ -18,7 +18,7 @@ const char *weir_trial_name(enum weir_trial_outcome outcome)
 
 static void count(const struct weir_entry *entry, uint32_t rule, enum weir_trial_outcome outcome)
 {
-    weir_count(&entry->generation->views[rule].tally->counters.trials[outcome]);
+    weir_count(&entry->generation->views[rule].tally->counters.trials[outcome], 1);
 }
 
 /* --- Asking ----------------------------------------------------------------------------------- */

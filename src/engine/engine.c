@@ -170,7 +170,7 @@ struct weir_decision *weir_engine_take(struct weir_engine *engine)
 {
     struct weir_entry *entry = weir_pool_take(&engine->pool);
     if (entry == NULL) {
-        weir_count(&engine->failures.exhausted);
+        weir_count(&engine->failures.exhausted, 1);
         return NULL;
     }
     return &entry->decision;

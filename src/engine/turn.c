@@ -24,7 +24,7 @@ static void account_borrowed(const struct weir_entry *entry)
     struct weir_borrowed borrowed[WEIR_CHECKS_MAX];
     uint16_t count = weir_engine_borrowed(&entry->decision, borrowed);
     for (uint16_t i = 0; i < count; i++)
-        weir_count(&entry->generation->views[borrowed[i].check->rule].tally->counters.borrowed);
+        weir_count(&entry->generation->views[borrowed[i].check->rule].tally->counters.borrowed, 1);
 }
 
 /* The books of each limit, whose checks stand together (weir_decision_limit_end): its counters, and
@@ -45,7 +45,7 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
         const struct weir_rule_view *view = &generation->views[check->rule];
         struct weir_engine_counters *c = &view->tally->counters;
         bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
-        weir_count(!denied ? &c->allowed : shadow ? &c->shadow_denied : &c->denied);
+        weir_count(!denied ? &c->allowed : shadow ? &c->shadow_denied : &c->denied, 1);
         if (denied)
             weir_top_denied_record(engine->offenders, check->hash, view->name, check->key);
     }
@@ -96,11 +96,11 @@ static void settle_failed(struct weir_engine *engine, struct weir_entry *entry, 
     struct weir_engine_failures *f = &engine->failures;
     struct weir_decision *d = &entry->decision;
     if (is_operation(d)) {
-        weir_count(error == WEIR_ERR_DEADLINE ? &f->late : &f->failed);
+        weir_count(error == WEIR_ERR_DEADLINE ? &f->late : &f->failed, 1);
         refuse_operation(engine, d, error);
         return;
     }
-    weir_count(error == WEIR_ERR_DEADLINE ? &f->late : &f->failed);
+    weir_count(error == WEIR_ERR_DEADLINE ? &f->late : &f->failed, 1);
     if (weir_borrow_failed(entry)) {
         conclude(engine, entry);
         return;
@@ -108,7 +108,8 @@ static void settle_failed(struct weir_engine *engine, struct weir_entry *entry, 
     weir_failure_settle(&engine->failure, engine->local, engine->now_ns, d, error);
     weir_count(d->source == WEIR_SOURCE_CLOSED  ? &f->closed
                : d->source == WEIR_SOURCE_LOCAL ? &f->local
-                                                : &f->open);
+                                                : &f->open,
+               1);
     conclude(engine, entry);
 }
 

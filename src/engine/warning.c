@@ -253,7 +253,7 @@ void weir_warnings_answered(struct weir_engine *engine, struct weir_entry *entry
             .resets_at_ns = fact.resets_at_ns,
             .percent = fact.percent,
         };
-        weir_count(&view->tally->counters.warnings[fact.index]);
+        weir_count(&view->tally->counters.warnings[fact.index], 1);
         engine->warn(engine->warn_context, &warning);
     }
     weir_engine_give_back(engine, entry);

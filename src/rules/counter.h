@@ -1,15 +1,21 @@
-/* A counter that one thread writes and any may read: each value read is some moment's. */
+/* A counter that one thread writes and any thread may read: a read gives the value of some moment.
+ */
 #ifndef WEIR_RULES_COUNTER_H
 #define WEIR_RULES_COUNTER_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* The one writer's increment: no locked instruction. */
-static inline void weir_count(_Atomic uint64_t *counter)
+/* Adds `n`; for the one writer only. No locked instruction. */
+static inline void weir_count(_Atomic uint64_t *counter, uint64_t n)
 {
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
+    uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, value + n, memory_order_relaxed);
+}
+
+static inline uint64_t weir_counted(const _Atomic uint64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
 #endif

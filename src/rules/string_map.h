@@ -31,11 +31,6 @@ struct rules_string_map {
 
 uint64_t rules_text_hash(const char *text, size_t size);
 
-static inline bool rules_text_is(struct weir_bytes text, const char *word)
-{
-    return strlen(word) == text.size && memcmp(text.data, word, text.size) == 0;
-}
-
 /* The number of (scope, text), or RULES_NONE; `hash` is rules_text_hash of the text. */
 uint32_t rules_string_map_find(const struct rules_string_map *words, uint32_t scope, uint64_t hash,
                                const char *text, size_t size);

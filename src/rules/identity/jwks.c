@@ -1,5 +1,6 @@
 /* see jwks.h */
 #include "rules/identity/jwks.h"
+#include "core/bytes.h"
 
 #include <string.h>
 
@@ -49,7 +50,7 @@ static bool is_text(const json_t *jwk, const char *name)
 /* RFC 7518 6.2.2, 6.3.2: the private number of both kinds of pairs. */
 static bool is_private(const json_t *jwk)
 {
-    return json_object_get(jwk, "d") != NULL && !rules_text_is(rules_json_text(jwk, "kty"), "oct");
+    return json_object_get(jwk, "d") != NULL && !weir_bytes_are(rules_json_text(jwk, "kty"), "oct");
 }
 
 /* Of what kind a key is; -1: of none that is known here, or not for signatures. */
@@ -61,10 +62,11 @@ static int algorithm_of(const json_t *jwk)
     if (!is_text(jwk, "use") || !is_text(jwk, "alg") || !is_text(jwk, "kid"))
         return -1;
     for (int i = 0; i < RULES_ALGORITHMS; i++) {
-        bool meant = algorithm.data == NULL || rules_text_is(algorithm, rules_algorithm_names[i]);
-        if (rules_text_is(kind, kinds[i])) {
-            return meant && (use.data == NULL || rules_text_is(use, "sig")) && may_verify(jwk) ? i
-                                                                                               : -1;
+        bool meant = algorithm.data == NULL || weir_bytes_are(algorithm, rules_algorithm_names[i]);
+        if (weir_bytes_are(kind, kinds[i])) {
+            return meant && (use.data == NULL || weir_bytes_are(use, "sig")) && may_verify(jwk)
+                       ? i
+                       : -1;
         }
     }
     return -1;
@@ -94,7 +96,7 @@ static int read_key(const json_t *jwk, struct rules_arena *arena, struct rules_j
         return WEIR_ERR_RANGE;
     if (algorithm == RULES_RS256) {
         err = rules_jwt_key_rsa(key, numbers[0].value, numbers[1].value);
-    } else if (algorithm == RULES_ES256 && rules_text_is(rules_json_text(jwk, "crv"), "P-256")) {
+    } else if (algorithm == RULES_ES256 && weir_bytes_are(rules_json_text(jwk, "crv"), "P-256")) {
         err = rules_jwt_key_ec(key, numbers[0].value, numbers[1].value);
     } else if (algorithm == RULES_HS256) {
         err = read_secret(arena, numbers[0].value, key);

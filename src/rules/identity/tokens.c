@@ -206,6 +206,6 @@ enum weir_token rules_tokens_verify(struct weir_tokens *tokens, const struct rul
     if (tokens == NULL)
         return rules_jwt_verify(jwt, token, now_ns, claims);
     enum weir_token result = verify(tokens, jwt, token, now_ns, claims);
-    weir_count(&tokens->counters->results[result]);
+    weir_count(&tokens->counters->results[result], 1);
     return result;
 }

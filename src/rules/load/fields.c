@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/load/loader.h"
 
 #define FIELDS_MAX 64 /* more than any mapping of the grammar has */
@@ -94,7 +95,7 @@ bool rules_fields(struct rules_loader *loader, const struct rules_node *node, co
             continue; /* reported by the document */
         uint32_t f = 0;
         while (f < count &&
-               !rules_text_is((struct weir_bytes){key->text, key->size}, fields[f].name))
+               !weir_bytes_are((struct weir_bytes){key->text, key->size}, fields[f].name))
             f++;
         if (f == count) {
             unknown_key(loader, key, what, fields, count);
@@ -130,7 +131,7 @@ bool rules_read_bool(struct rules_loader *loader, const struct rules_node *node,
     if (!rules_read_text(loader, node, what, &text))
         return false;
     for (int i = 0; i < 2 && node->plain; i++) {
-        if (rules_text_is(text, words[i])) {
+        if (weir_bytes_are(text, words[i])) {
             *value = i == 1;
             return true;
         }
@@ -217,7 +218,7 @@ int rules_read_choice(struct rules_loader *loader, const struct rules_node *node
     if (!rules_read_text(loader, node, what, &text))
         return -1;
     for (uint32_t i = 0; i < count; i++) {
-        if (rules_text_is(text, words[i]))
+        if (weir_bytes_are(text, words[i]))
             return (int)i;
         int size = snprintf(all + used, sizeof(all) - used, "%s%s", i > 0 ? ", " : "", words[i]);
         used += size > 0 && (size_t)size < sizeof(all) - used ? (size_t)size : 0;

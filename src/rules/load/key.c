@@ -1,6 +1,7 @@
 /* `key` and `on_missing` of a limit; see loader.h */
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/identity/jwt.h"
 #include "rules/load/loader.h"
 
@@ -81,7 +82,7 @@ static void load_missing(struct rules_loader *loader, const struct rules_node *n
     if (!rules_read_text(loader, node, "on_missing", &text))
         return;
     for (uint8_t i = 0; i < 3; i++) {
-        if (rules_text_is(text, words[i])) {
+        if (weir_bytes_are(text, words[i])) {
             rule->missing = i; /* in the order of enum rules_missing */
             return;
         }

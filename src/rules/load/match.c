@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/bytes.h"
 #include "rules/load/loader.h"
 
 #define WANTED_MAX 200 /* bytes of a part's values shown to people */
@@ -70,7 +71,7 @@ bool rules_check_method(struct rules_loader *loader, const struct rules_node *no
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
         if (value.size == strlen(methods[i]) &&
             strncasecmp(value.data, methods[i], value.size) == 0 &&
-            !rules_text_is(value, methods[i])) {
+            !weir_bytes_are(value, methods[i])) {
             rules_problem(loader, node, "methods are case-sensitive (RFC 9110): write `%s`",
                           methods[i]);
             return false;
@@ -345,7 +346,7 @@ static bool name_part(struct rules_loader *loader, const struct rules_node *key,
         part->name = rules_keep_text(loader, name.data, name.size);
         return part->segments != NULL && part->name != NULL;
     }
-    if (address > 0 && !rules_text_is(name, "client.ip")) {
+    if (address > 0 && !weir_bytes_are(name, "client.ip")) {
         rules_problem(loader, key,
                       "in `match` the prefix stands in the value: `client.ip: "
                       "10.0.0.0/8`");
@@ -401,9 +402,9 @@ void rules_load_match(struct rules_loader *loader, const struct rules_node *node
             struct weir_bytes name = {key->text, key->size};
             if (key->kind != RULES_SCALAR)
                 continue;
-            bool caller = rules_text_is(name, "user") || rules_text_is(name, "org") ||
-                          rules_text_is(name, "plan");
-            if ((rules_text_is(name, "path") ? 0 : caller ? 2 : 1) != turn)
+            bool caller = weir_bytes_are(name, "user") || weir_bytes_are(name, "org") ||
+                          weir_bytes_are(name, "plan");
+            if ((weir_bytes_are(name, "path") ? 0 : caller ? 2 : 1) != turn)
                 continue;
             struct rules_part *part = &parts[rule->part_count];
             memset(part, 0, sizeof(*part));

@@ -1,6 +1,7 @@
 /* `plans`, `default_plan` and `identify`; see loader.h */
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/load/loader.h"
 
 /* Names of limits and plans: 1..64 of [a-z0-9._-]. */
@@ -108,7 +109,7 @@ static void load_source(struct rules_loader *loader, const struct rules_node *no
     int address = rules_read_address_name(loader, node, name, &source.bits4, &source.bits6);
     if (address < 0)
         return;
-    bool token = rules_text_is(name, "jwt");
+    bool token = weir_bytes_are(name, "jwt");
     if (token && rules->jwt == NULL) {
         rules_problem(loader, node, "`jwt` is read as `jwt:` says, which this file does not give");
         return;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/load/loader.h"
 
 #define PREFIX_MAX 64 /* keys of hundreds of bytes are slower than those of tens */
@@ -32,7 +33,7 @@ static const struct scheme *check_url(struct rules_loader *loader, const struct 
     const struct scheme *scheme = NULL;
     for (size_t i = 0; i < SCHEME_COUNT; i++) {
         names[i] = schemes[i].name;
-        if (rules_text_is((struct weir_bytes){url.data, size}, names[i]))
+        if (weir_bytes_are((struct weir_bytes){url.data, size}, names[i]))
             scheme = &schemes[i];
     }
     if (scheme == NULL) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/load/loader.h"
 #include "rules/match/path.h"
 
@@ -51,14 +52,14 @@ static bool check_address(struct rules_loader *loader, const struct rules_node *
                       UNIX_PATH_MAX);
         return false;
     }
-    if (unix_path || rules_text_is(text, "off")) {
+    if (unix_path || weir_bytes_are(text, "off")) {
         *address = rules_keep_text(loader, text.data, text.size);
         return true;
     }
     struct weir_address parsed = {0};
     size_t port = port_at(text), host = port > 0 ? port - 1 : 0;
     bool good = port > 0 && is_port(text.data + port, text.size - port);
-    bool local = good && rules_text_is((struct weir_bytes){text.data, host}, "localhost");
+    bool local = good && weir_bytes_are((struct weir_bytes){text.data, host}, "localhost");
     if (good && !local) {
         bool brackets = host > 2 && text.data[0] == '[' && text.data[host - 1] == ']';
         good =
@@ -220,7 +221,7 @@ static void load_proxies(struct rules_loader *loader, const struct rules_node *n
         struct rules_quote quote;
         if (!rules_read_text(loader, items.items[i], "trusted_proxies", &text))
             continue;
-        if (rules_text_is(text, "unix")) {
+        if (weir_bytes_are(text, "unix")) {
             settings->trust_unix = true;
         } else if (weir_cidr_parse(&proxies[settings->trusted_proxy_count], text.data, text.size) <
                    0) {

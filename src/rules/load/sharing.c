@@ -1,6 +1,7 @@
 /* What a limit says of a store that several nodes share; see loader.h */
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/division.h"
 #include "rules/load/loader.h"
 #include "rules/states.h"
@@ -50,7 +51,7 @@ static void load_mode(struct rules_loader *loader, const struct rules_field *fie
 static int find_in_key(const struct rules_rule *rule, struct weir_bytes name)
 {
     for (uint32_t i = 0; i < rule->key_count; i++)
-        if (rules_text_is(name, rule->key[i].name))
+        if (weir_bytes_are(name, rule->key[i].name))
             return (int)i;
     for (uint32_t i = 0; i < rule->key_count; i++) {
         const struct rules_key_part *part = &rule->key[i];

@@ -1,5 +1,6 @@
 /* `warn_at` of a limit, and the limits of the records of warnings; see loader.h and charge/warn.h
  */
+#include "core/bytes.h"
 #include "rules/load/loader.h"
 
 #define NS_PER_S UINT64_C(1000000000)
@@ -41,7 +42,7 @@ static const char *refusal(const struct rules_rule *rule, const struct rules_nod
                "`queue`";
     }
     if (rate != NULL && rate->kind == RULES_SCALAR &&
-        rules_text_is((struct weir_bytes){rate->text, rate->size}, unlimited))
+        weir_bytes_are((struct weir_bytes){rate->text, rate->size}, unlimited))
         return "an unlimited rate has nothing to warn of: leave `warn_at` out";
     return NULL;
 }

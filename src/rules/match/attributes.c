@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/bytes.h"
 #include "rules/identity/jwt.h"
 #include "rules/load/loader.h"
 
@@ -64,7 +65,7 @@ static bool check_name(struct rules_loader *loader, const struct rules_node *nod
         rules_problem(loader, node, "`header.` needs the name of a header field");
         return false;
     }
-    if (rules_text_is(name, "path.")) {
+    if (weir_bytes_are(name, "path.")) {
         rules_problem(loader, node, "`path.` needs the name of a segment that a pattern captures");
         return false;
     }
@@ -73,7 +74,7 @@ static bool check_name(struct rules_loader *loader, const struct rules_node *nod
                                            "remote_addr"};
     bool client = name.size >= 7 && memcmp(name.data, "client.", 7) == 0;
     for (size_t i = 0; i < sizeof(mistaken) / sizeof(mistaken[0]); i++)
-        client = client || rules_text_is(name, mistaken[i]);
+        client = client || weir_bytes_are(name, mistaken[i]);
     if (client) {
         rules_problem(loader, node, "unknown attribute %s; did you mean `client.ip`?", quote.text);
         return false;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/address.h"
+#include "core/bytes.h"
 #include "rules/match/path.h"
 #include "server/http/http.h"
 
@@ -41,12 +42,12 @@ static bool host_is_ours(const struct weir_connection *connection, struct weir_b
     const struct weir_listener_settings *settings = weir_listener_settings(connection->listener);
     struct weir_address address;
     for (uint32_t i = 0; i < settings->host_count; i++)
-        if (weir_bytes_equal(host, settings->hosts[i]))
+        if (weir_bytes_are(host, settings->hosts[i]))
             return true;
     bool brackets = host.size > 2 && host.data[0] == '[';
     if (weir_address_parse(&address, host.data + brackets, host.size - 2 * (size_t)brackets) == 0)
         return address_is_ours(connection, &address);
-    return weir_bytes_equal(host, "localhost");
+    return weir_bytes_are(host, "localhost");
 }
 
 /* What a Host or Origin says, normal; data == NULL: nothing that can be read. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "rules/match/key_values.h"
 #include "server/daemon/daemon.h"
 #include "server/envoy/http.h"
@@ -246,7 +247,7 @@ static uint64_t top_count(struct weir_bytes query)
     struct weir_bytes name, value;
     uint64_t count = TOP_DEFAULT;
     while (weir_http_next_parameter(&query, &name, &value)) {
-        if (!weir_bytes_equal(name, "count"))
+        if (!weir_bytes_are(name, "count"))
             continue;
         count = 0;
         for (size_t i = 0; i < value.size && count <= TOP_MAX; i++) {
@@ -298,15 +299,15 @@ int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_
         }
         struct weir_bytes decoded = {at, (size_t)size};
         at += size;
-        if (weir_bytes_equal(name, "plan")) {
+        if (weir_bytes_are(name, "plan")) {
             values.plan = decoded;
-        } else if (weir_bytes_equal(name, "user")) {
+        } else if (weir_bytes_are(name, "user")) {
             values.user = decoded;
-        } else if (weir_bytes_equal(name, "key") && values.count < WEIR_KEY_VALUES_MAX) {
-            if (weir_bytes_equal(value, "-"))
+        } else if (weir_bytes_are(name, "key") && values.count < WEIR_KEY_VALUES_MAX) {
+            if (weir_bytes_are(value, "-"))
                 decoded = (struct weir_bytes){0}; /* as key texts show a missing one */
             values.values[values.count++] = decoded;
-        } else if (units && weir_bytes_equal(name, "units")) {
+        } else if (units && weir_bytes_are(name, "units")) {
             *units = decoded;
         } else {
             snprintf(reason->text, sizeof reason->text,
@@ -376,7 +377,7 @@ static void state_handle(struct weir_http_call *call, uint32_t rule)
 static void limits_handle(struct weir_http_call *call)
 {
     struct weir_bytes tail = call->tail;
-    if (!tail.size || weir_bytes_equal(tail, "/")) {
+    if (!tail.size || weir_bytes_are(tail, "/")) {
         if (weir_http_allow(call, "GET", "HEAD"))
             limits_list(call);
         return;
@@ -388,11 +389,11 @@ static void limits_handle(struct weir_http_call *call)
     struct weir_bytes what = {slash, slash ? (size_t)(end - slash) : 0};
     if (slash && rule < 0)
         weir_http_problem(call, WEIR_HTTP_404, NULL, "no limit of that name");
-    else if (slash && weir_bytes_equal(what, "/top"))
+    else if (slash && weir_bytes_are(what, "/top"))
         top_handle(call, (uint32_t)rule);
-    else if (slash && weir_bytes_equal(what, "/state"))
+    else if (slash && weir_bytes_are(what, "/state"))
         state_handle(call, (uint32_t)rule);
-    else if (slash && weir_bytes_equal(what, "/grant"))
+    else if (slash && weir_bytes_are(what, "/grant"))
         weir_grant_handle(call, (uint32_t)rule);
     else
         weir_http_problem(call, WEIR_HTTP_404, NULL, NULL);

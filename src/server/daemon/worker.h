@@ -19,6 +19,7 @@
 #include <uv.h>
 
 #include "engine/engine.h"
+#include "rules/counter.h"
 #include "server/daemon/limits.h"
 #include "server/daemon/log.h"
 #include "server/daemon/shared_store.h"
@@ -44,18 +45,6 @@ struct weir_worker_counters {
     _Atomic uint64_t turns, turn_ns, turn_buckets[WEIR_TURN_BUCKETS + 1];
     _Atomic uint64_t decisions; /* queued in the engine */
 };
-
-/* Adds to a counter of this thread's own: no locked instruction. */
-static inline void weir_count(_Atomic uint64_t *counter, uint64_t n)
-{
-    uint64_t value = atomic_load_explicit(counter, memory_order_relaxed);
-    atomic_store_explicit(counter, value + n, memory_order_relaxed);
-}
-
-static inline uint64_t weir_counted(const _Atomic uint64_t *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
 
 struct weir_worker {
     unsigned index;

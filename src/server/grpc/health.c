@@ -1,5 +1,6 @@
 /* grpc.health.v1.Health: whether a service can be asked, now and from now on. See grpc.h. */
 #include "wire/grpc/health.h"
+#include "core/bytes.h"
 
 #include <string.h>
 
@@ -35,15 +36,15 @@ static enum weir_grpc_health health_of(const struct weir_grpc *grpc, struct weir
     bool known = service.size == 0, serving = true;
     if (service.size == 0) {
         serving = readiness_of(grpc).limits;
-    } else if (weir_bytes_equal(service, rate_limit)) {
+    } else if (weir_bytes_are(service, rate_limit)) {
         known = true;
         serving = envoy && weir_envoy_healthy(envoy) && readiness_of(grpc).envoy;
-    } else if (envoy && weir_bytes_equal(service, "ratelimit")) {
+    } else if (envoy && weir_bytes_are(service, "ratelimit")) {
         known = true;
         serving = weir_envoy_healthy(envoy);
     }
     for (unsigned i = 0; i < weir_grpc_service_count && !known; i++)
-        known = weir_bytes_equal(service, weir_grpc_services[i]);
+        known = weir_bytes_are(service, weir_grpc_services[i]);
     if (!known)
         return WEIR_GRPC_SERVICE_UNKNOWN;
     return serving && !grpc->worker->draining ? WEIR_GRPC_SERVING : WEIR_GRPC_NOT_SERVING;

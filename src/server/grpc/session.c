@@ -1,5 +1,6 @@
 /* What nghttp2 tells of a connection, and what it may cost. See grpc.h. */
 #include "server/grpc/session.h"
+#include "core/bytes.h"
 
 #include <string.h>
 #include <strings.h>
@@ -88,17 +89,17 @@ static void take_authorization(struct weir_grpc_stream *stream, struct weir_byte
 static void take_field(struct weir_grpc_stream *stream, struct weir_bytes name,
                        struct weir_bytes value)
 {
-    if (weir_bytes_equal(name, ":path"))
+    if (weir_bytes_are(name, ":path"))
         stream->method = method_find(value);
-    else if (weir_bytes_equal(name, ":method"))
-        stream->is_post = weir_bytes_equal(value, "POST");
-    else if (weir_bytes_equal(name, "content-type"))
+    else if (weir_bytes_are(name, ":method"))
+        stream->is_post = weir_bytes_are(value, "POST");
+    else if (weir_bytes_are(name, "content-type"))
         stream->is_grpc = weir_grpc_content_type(value);
-    else if (weir_bytes_equal(name, "grpc-timeout"))
+    else if (weir_bytes_are(name, "grpc-timeout"))
         take_timeout(stream, value);
-    else if (weir_bytes_equal(name, "grpc-encoding"))
-        stream->encoded = !weir_bytes_equal(value, "identity");
-    else if (weir_bytes_equal(name, "authorization"))
+    else if (weir_bytes_are(name, "grpc-encoding"))
+        stream->encoded = !weir_bytes_are(value, "identity");
+    else if (weir_bytes_are(name, "authorization"))
         take_authorization(stream, value);
 }
 

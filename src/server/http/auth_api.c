@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/bytes.h"
 #include "server/http/http.h"
 #include "wire/http/forwarded.h"
 
@@ -164,9 +165,9 @@ static int auth_read_options(struct weir_bytes query, struct auth_options *optio
     bool has_cost = false, has_status = false;
     while (weir_http_next_parameter(&query, &name, &value)) {
         uint64_t number = 0;
-        bool *seen = weir_bytes_equal(name, "cost")          ? &has_cost
-                     : weir_bytes_equal(name, "deny_status") ? &has_status
-                                                             : NULL;
+        bool *seen = weir_bytes_are(name, "cost")          ? &has_cost
+                     : weir_bytes_are(name, "deny_status") ? &has_status
+                                                           : NULL;
         if (!seen) {
             snprintf(reason->text, sizeof reason->text,
                      "query: only cost and deny_status are known");

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/bytes.h"
 #include "core/hex.h"
 #include "server/daemon/daemon.h"
 #include "server/envoy/http.h"
@@ -35,7 +36,7 @@ static const struct weir_http_route check_routes[] = {
 
 bool weir_http_method_is(const struct weir_http_call *call, const char *method)
 {
-    return weir_bytes_equal(call->request->method, method);
+    return weir_bytes_are(call->request->method, method);
 }
 
 bool weir_http_allow(struct weir_http_call *call, const char *first, const char *second)

@@ -121,12 +121,6 @@ bool weir_http_next_parameter(struct weir_bytes *query, struct weir_bytes *name,
  * WEIR_ERR_SYNTAX. */
 long weir_http_decode(struct weir_bytes value, char *out);
 
-static inline bool weir_bytes_equal(struct weir_bytes bytes, const char *text)
-{
-    size_t size = strlen(text);
-    return bytes.size == size && !memcmp(bytes.data, text, size);
-}
-
 /* Whether the request carries `token`: "Authorization: Bearer …" or "X-Weir-Token: …". The time it
  * takes does not depend on how much of it is right. A wrong one is counted, and the answer to it
  * held back (net/guesses.h). */

@@ -1,5 +1,6 @@
 /* see directory_record.h */
 #include "server/identity/directory_record.h"
+#include "core/bytes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,11 +47,6 @@ static void take(struct fields *fields, struct weir_bytes *field, struct weir_by
         tell_size(fields->problem, what, most);
 }
 
-static bool is(struct weir_bytes name, const char *text)
-{
-    return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
-}
-
 static void take_limit(struct fields *fields, struct weir_bytes limit, struct weir_bytes text)
 {
     if (limit.size < 1 || limit.size > WEIR_OVERRIDE_NAME_MAX)
@@ -67,11 +63,11 @@ static void take_limit(struct fields *fields, struct weir_bytes limit, struct we
 
 static void take_field(struct fields *fields, struct weir_bytes name, struct weir_bytes value)
 {
-    if (is(name, "user"))
+    if (weir_bytes_are(name, "user"))
         take(fields, &fields->user, value, WEIR_IDENTITY_MAX, "user");
-    else if (is(name, "org"))
+    else if (weir_bytes_are(name, "org"))
         take(fields, &fields->org, value, WEIR_IDENTITY_MAX, "org");
-    else if (is(name, "plan"))
+    else if (weir_bytes_are(name, "plan"))
         take(fields, &fields->plan, value, WEIR_PLAN_NAME_MAX, "plan");
     else if (name.size > LIMIT_FIELD_SIZE && memcmp(name.data, LIMIT_FIELD, LIMIT_FIELD_SIZE) == 0)
         take_limit(fields,

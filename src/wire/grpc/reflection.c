@@ -1,5 +1,6 @@
 /* see reflection.h */
 #include "wire/grpc/reflection.h"
+#include "core/bytes.h"
 
 #include <string.h>
 
@@ -11,15 +12,10 @@
 typedef Grpc__Reflection__V1__ServerReflectionRequest pb_request;
 typedef Grpc__Reflection__V1__ServerReflectionResponse pb_response;
 
-static bool text_is(struct weir_bytes text, const char *word)
-{
-    return text.size == strlen(word) && !memcmp(text.data, word, text.size);
-}
-
 static const struct weir_grpc_file *file_find(struct weir_bytes name)
 {
     for (unsigned i = 0; i < weir_grpc_file_count; i++)
-        if (text_is(name, weir_grpc_files[i].name))
+        if (weir_bytes_are(name, weir_grpc_files[i].name))
             return &weir_grpc_files[i];
     return NULL;
 }
@@ -27,7 +23,7 @@ static const struct weir_grpc_file *file_find(struct weir_bytes name)
 static const struct weir_grpc_file *symbol_find(struct weir_bytes name)
 {
     for (unsigned i = 0; i < weir_grpc_symbol_count; i++)
-        if (text_is(name, weir_grpc_symbols[i].name))
+        if (weir_bytes_are(name, weir_grpc_symbols[i].name))
             return &weir_grpc_files[weir_grpc_symbols[i].file];
     return NULL;
 }

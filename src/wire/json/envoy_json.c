@@ -1,5 +1,6 @@
 /* See envoy_json.h: reading. */
 #include "wire/json/envoy_json.h"
+#include "core/bytes.h"
 
 #include <string.h>
 
@@ -29,11 +30,6 @@ struct member {
     int (*read)(struct reader *reader, void *out);
 };
 
-static bool is_name(struct weir_bytes name, const char *text)
-{
-    return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
-}
-
 /* Skips "null". */
 static bool read_null(struct json_scan *scan)
 {
@@ -56,7 +52,8 @@ static int read_object(struct reader *reader, const struct member *members, uint
         if (more <= 0)
             return more;
         uint32_t at = 0;
-        while (at < count && !is_name(name, members[at].camel) && !is_name(name, members[at].snake))
+        while (at < count && !weir_bytes_are(name, members[at].camel) &&
+               !weir_bytes_are(name, members[at].snake))
             at++;
         if (at == count)
             return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data, "unknown field");
@@ -165,7 +162,7 @@ static int read_unit(struct reader *reader, void *out)
     const char *at = reader->scan.at;
     int err = json_scan_string(&reader->scan, &name);
     for (uint32_t i = 0; err == 0 && i < sizeof(names) / sizeof(names[0]); i++) {
-        if (is_name(name, names[i])) {
+        if (weir_bytes_are(name, names[i])) {
             of->unit = i;
             return 0;
         }

@@ -1,5 +1,6 @@
 /* See settle.h. */
 #include "wire/json/settle.h"
+#include "core/bytes.h"
 
 #include <string.h>
 
@@ -19,11 +20,6 @@ int weir_status_parse(struct weir_bytes text, uint32_t *status)
     return 0;
 }
 
-static bool equals(struct weir_bytes name, const char *text)
-{
-    return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
-}
-
 enum field { FIELD_RESERVATION = 1, FIELD_TRUTH = 2 };
 
 static int status_read(struct json_scan *scan, struct weir_settle_json *settle)
@@ -41,9 +37,9 @@ static int status_read(struct json_scan *scan, struct weir_settle_json *settle)
 static int field_read(struct json_scan *scan, struct weir_bytes name,
                       struct weir_settle_json *settle, unsigned *seen)
 {
-    bool token = equals(name, "reservation"), cost = equals(name, "cost");
+    bool token = weir_bytes_are(name, "reservation"), cost = weir_bytes_are(name, "cost");
     unsigned field = token ? FIELD_RESERVATION : FIELD_TRUTH;
-    if (!token && !cost && !equals(name, "status") && !equals(name, "outcome"))
+    if (!token && !cost && !weir_bytes_are(name, "status") && !weir_bytes_are(name, "outcome"))
         return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data - 1, "unknown field");
     if ((*seen & field) != 0) {
         return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data - 1,

@@ -1,5 +1,6 @@
 /* See reply.h. */
 #include "wire/resp/reply.h"
+#include "core/bytes.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -54,21 +55,16 @@ static long length_read(struct weir_resp_reader *reader, const struct position *
     }
 }
 
-static bool text_equals(struct weir_bytes text, const char *expected)
-{
-    return text.size == strlen(expected) && memcmp(text.data, expected, text.size) == 0;
-}
-
 /* A double as Redis writes it: decimal, with or without exponent, inf, -inf, nan. */
 static bool double_read(struct weir_bytes text, double *value)
 {
     char copy[DOUBLE_MAX + 1], *end;
 
-    if (text_equals(text, "inf") || text_equals(text, "-inf")) {
+    if (weir_bytes_are(text, "inf") || weir_bytes_are(text, "-inf")) {
         *value = text.data[0] == '-' ? -INFINITY : INFINITY;
         return true;
     }
-    if (text_equals(text, "nan")) {
+    if (weir_bytes_are(text, "nan")) {
         *value = NAN;
         return true;
     }
