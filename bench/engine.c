@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench/engine: one request through the rules and the table. What is timed is what a front end does
  * for a request: fill the attributes, take a decision, apply the rules, queue; once in BATCH a run;
  * give it back. No codec, no socket.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench/identities: a keys file of a million API keys.
  *
  *   plain       each with a user of its own, one of 100,000 orgs and one of two plans

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The processes that the benches measure. `sys.path` of a bench has this folder."""
 
 import os

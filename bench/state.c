@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a key takes of the state, by algorithm and by what it has used: the slot at three quarters
  * full, with what belongs to it, and the span, measured with 1,000 keys each. The table "How large"
  * of docs/state.md has these figures.

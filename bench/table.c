@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table beside a bare loop that hashes the same keys, loads and stores the same cache lines,
  * and does nothing else.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench/tokens: what a JSON Web Token costs a request.
  *
  *   verify RS256, ES256, HS256   a token that is seen for the first time

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asks a rules file about one request, as often as told:
  *
  *     cc check.c $(pkg-config --cflags --libs weir) -o check

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Runs the example: two requests pass, the third is denied, and a bad file is explained.
 set -eu
 

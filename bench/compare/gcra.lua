@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- GCRA as a script of Redis, the way a fleet without a limiter writes it: what weir is compared with.
 -- EVALSHA sha 1 key max_burst count period [quantity], in whole numbers, the period in seconds.
 -- Answers as CL.THROTTLE: {denied, limit, remaining, retry_after, reset_after}, seconds rounded up.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the comparison writes: a section of docs/performance.md, and a plot."""
 
 import datetime

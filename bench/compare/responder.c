@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What libuv costs beside a bare epoll loop: loop-responder uv|epoll
  *
  * One thread that reads commands with weir's codec and answers each with the five integers of

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """weir beside redis-server: CPU time, throughput, latency and memory, in one run.
 
     bench/compare/run.py [--build build] [--quick] [--dry-run]

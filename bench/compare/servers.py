@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The servers of the comparison, each a process of its own on one core, and the load on them."""
 
 import json

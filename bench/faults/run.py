@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How late answers are while a shared store fails, and how soon nodes use it again afterwards.
 
     bench/faults/run.py [--weir build/weir] [--fault NAME]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """weir's gRPC beside nghttpd: CPU time of the server per call, latency, memory.
 
     bench/grpc/run.py [--weir build/weir] [--runs 5] [--calls 200000] [--pin]

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What a reverse proxy sends to /v1/auth; 100,000 clients. nginx gets the same fields.
 local n = 0
 request = function()

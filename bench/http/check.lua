@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- One check as an application asks it; 100,000 clients.
 local n = 0
 local headers = { ["Content-Type"] = "application/json" }

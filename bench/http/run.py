@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """weir's HTTP beside nginx `return 200`: CPU time of the server per request.
 
     bench/http/run.py [--weir build/weir] [--runs 5] [--seconds 4] [--connections 64] [--pin]

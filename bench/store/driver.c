@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench/store: the Redis store without a front end. A closed loop keeps `depth` decisions under
  * way on one thread: what is decided is asked again, with another key, in the next turn.
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The Redis store beside redis-benchmark, and leased mode beside exact.
 
     bench/store/run.py [--build build] [--runs 5] [--seconds 3] [--depth 256] [--keys 100000]

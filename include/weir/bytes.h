@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A piece of somebody else's memory: never owned, never NUL-terminated. data == NULL means absent;
  * an empty value has a non-NULL data and size 0. */
 #ifndef WEIR_BYTES_H

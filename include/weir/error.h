@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Errors of weir.
  *
  * Functions return 0 (or a count) on success and a negative enum weir_err otherwise. A denied

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits and the algorithms that decide them.
  *
  * Concept. A `struct weir_limit` is a limit made ready for deciding ("compiled"): immutable, shared

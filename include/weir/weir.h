@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* weir as a library: open a rules file, check requests, close.
  *
  * One struct weir may be used by any number of threads at the same time; it is internally locked

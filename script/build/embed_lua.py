@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Puts Lua scripts together and into a C source: embed_lua.py OUTPUT FOLDER NAME:PART,PART...
 
 Each script is the named files of the folder in order, without comments and indentation (Redis keeps

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that no layer includes upwards: layers.py FILE...
 
 What a layer may include: its own headers, those of the layers below, the public headers, and of

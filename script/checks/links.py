@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that what Markdown files link to exists: links.py FILE...
 
 Relative links must name a file or folder of the repository, and a #fragment a heading of the file

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Adds up test results: tally.py FILE...
 
 Each file is meson's log of one run (one JSON object a line) or pytest's JUnit XML. A cmocka program

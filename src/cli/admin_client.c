@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see admin_client.h */
 #include "cli/admin_client.h"
 

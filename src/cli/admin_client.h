@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client of a running server's admin listener: what its limits are doing, for `weir top`; topping
  * up a key, for `weir grant`.
  *

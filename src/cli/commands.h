@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The subcommands of `weir`: one file each, found through the table in main.c.
  *
  * A command parses its own options with getopt_long, prints its answer to stdout and its errors to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir explain`: which limits a request meets, why the others do not apply, and what they would
  * say. This header is what explain.c (the command line) asks of explain_run.c (the answer). */
 #ifndef WEIR_CLI_EXPLAIN_H

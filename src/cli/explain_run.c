@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see explain.h */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir grant`: tops up one key of a running server's limit. */
 #include <getopt.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* weir: finds the subcommand and runs it. */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What all subcommands share: how they speak to the user and how they end.
  *
  * The manner is that of GNU tools. `--help` goes to stdout and ends with 0; a usage error goes to

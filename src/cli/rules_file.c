@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see rules_file.h */
 #include "cli/rules_file.h"
 

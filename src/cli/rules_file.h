@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loading a rules file for a command, and telling what is wrong with it. */
 #ifndef WEIR_CLI_RULES_FILE_H
 #define WEIR_CLI_RULES_FILE_H

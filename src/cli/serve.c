@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* weir serve: the command line of the daemon; the work is in server/. */
 #include <errno.h>
 #include <getopt.h>

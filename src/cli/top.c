@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir top`: a running server's limits, and who is denied most, again and again. */
 #include <getopt.h>
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir validate`: says everything that is wrong with rules files, and nothing else. */
 #include <getopt.h>
 #include <inttypes.h>

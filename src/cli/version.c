@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir version`: which weir this is. */
 #include <getopt.h>
 #include <stdio.h>

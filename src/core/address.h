@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Network addresses: text to bits, prefixes, CIDR membership.
  *
  * Addresses are compared as bits, never as text. IPv4-mapped IPv6 (::ffff:0:0/96, RFC 4291 2.5.5.2)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Buckets: gcra, token_bucket, leaky_bucket, leaky_queue; one function of time in four dresses.
  *
  * The state is the theoretical arrival time TAT (ITU-T I.371, virtual scheduling): cell.a whole

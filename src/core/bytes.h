@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Helpers for struct weir_bytes (weir/bytes.h). Pure functions, inline. */
 #ifndef WEIR_CORE_BYTES_H
 #define WEIR_CORE_BYTES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The weir_cell_* functions of weir/limit.h as inline ones, for the table's loop. Each dispatches
  * on the algorithm with one branch: windows or buckets; quotas come last, and rarely. */
 #ifndef WEIR_CORE_CELL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks and decisions: where every front end and every store meet.
  *
  * A check is one limit, one key, one cost. A decision is one verdict for up to WEIR_CHECKS_MAX of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* concurrency: leases in flight, ended by their id, their owner's end, or their expiry; see
  * expiry_list.h for the layout.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The floor of debt: how far a debit (WEIR_OP_DEBIT) may take a state beyond its capacity.
  *
  * A debit charges what has been used already, so it is never denied; but a state must not owe for

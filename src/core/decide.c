@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see weir_decide in weir/limit.h */
 #include <stddef.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Envoy's rate limit service, as plain data: what a ShouldRateLimit call asks and is told.
  *
  * The messages of envoy.service.ratelimit.v3 without their encoding, so that a codec (protobuf,

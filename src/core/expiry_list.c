@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see expiry_list.h */
 #include "core/expiry_list.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What concurrency keeps: leases that expire, in the order of their expiry.
  *
  * A doubly linked list in a span, so that entries leave from its middle and expired ones leave

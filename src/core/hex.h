@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hexadecimal digits: read in either case, written in lower case.
  *
  * Pure functions, inline: keys' texts are written with them on the path of a request.

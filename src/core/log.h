@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sliding_log: the admissions in (t - W, t], each with its time and cost, in a ring of words.
  *
  *   word 0       head | used << 16 | room << 32 | events << 48: the ring has `room` words; `used`

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memcpy and its kin, the only functions that the core calls and does not define. <string.h> is not
  * there on the freestanding targets (wasm32, BPF) that the core also compiles for. */
 #ifndef WEIR_CORE_MEMORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Periods: fixed windows and quotas count in periods that end for all that was used at once, which
  * is a reset. No other limit has one: what was used there returns bit by bit. */
 #ifndef WEIR_CORE_PERIOD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quota: N per period of a calendar, whose periods have no fixed length; with or without what was
  * left over in the period before.
  *

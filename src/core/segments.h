@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sliding_window with S > 1 segments of w = W/S (Figma, 2017, with S = 60).
  *
  * The state is a ring of S + 1 counters, that of segment s in slot s mod (S + 1):

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SipHash-1-3 with a 128-bit result: the keyed hash that names a key in the table.
  *
  * Source: Aumasson, Bernstein, "SipHash: a fast short-input PRF" (2012); the 128-bit output and its

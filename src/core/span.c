@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see weir/limit.h, "States in a span": dispatches on the algorithm */
 #include "core/span.h"
 #include "core/concurrency.h"

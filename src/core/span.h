@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The charge of any span, to edits or in place (see span_change.h). */
 #ifndef WEIR_CORE_SPAN_H
 #define WEIR_CORE_SPAN_H

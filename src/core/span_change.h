@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writing to a span: into a list of edits that a store journals before it applies them, or, for a
  * state in plain memory, at once. Reads see what was written before through the same change, so an
  * algorithm is written once, as if it wrote in place. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic wider than 64 bits: as much as exact limits need.
  *
  * A product of a counter (32 bits) and a window (55 bits), or of a depth (62 bits) and a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Window counters that fit a cell: fixed_window, and sliding_window with one segment.
  *
  *   cell.a   the index of the newest window that was charged, floor(t / W)

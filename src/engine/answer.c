@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see weir_engine_answer in engine.h */
 #include "engine/borrow.h"
 #include "engine/engine.h"

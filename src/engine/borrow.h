@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Borrowing at the engine: a decision that borrowers deny is tried once more with the pools in
  * their place; see rules/charge/borrow.h for what may be borrowed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Candidates at the engine: after a decision on a limit that has one (rules/charge/candidate.h),
  * the candidate decides the same request, in shadow, and what differs is counted.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a front end does with a decision that is its own; see engine.h */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see engine.h */
 #include <assert.h>
 #include <stdlib.h>

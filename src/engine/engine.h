@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The engine: requests to checks to decisions to answers, for one worker.
  *
  * A front end takes a decision from the pool (weir_engine_take), lets the rules or its own command

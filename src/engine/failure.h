@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a decision becomes when its store cannot decide it: `on_store_error` of each check.
  *
  *   open    admitted, not charged

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A generation: one engine's hold on one version of the rules, and its counters.
  *
  * Decisions pin the generation that their checks were made from, with a plain count of this

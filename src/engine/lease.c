@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Leases: who gave one, ending it by its token, and ending those that nobody will hear of; see
  * engine.h */
 #include "engine/lease_token.h"

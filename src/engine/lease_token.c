@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see lease_token.h */
 #include "engine/lease_token.h"
 

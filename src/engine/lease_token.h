@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tickets: what a lease token says, and its text.
  *
  *   byte 0       where the lease is, enum weir_lease_token_place

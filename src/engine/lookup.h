@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lookups: decisions that wait until a directory (rules/identity/caller.h) has found out who is
  * calling.
  *

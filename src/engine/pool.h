@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pool: a fixed number of decisions of one worker, with the memory that each works in.
  *
  * Free entries are a stack: the one given back last is taken first, so that a worker with few

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see reservation.h: the token */
 #include "engine/reservation.h"
 

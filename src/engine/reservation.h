@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reservations: charged at an estimate now, settled later at the true cost or by the outcome.
  *
  * A reservation is an ordinary decision that is allowed and charged, and a token that says what was

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see reservation.h: making one, and settling it
  *
  * A settlement is one decision of the pool that goes through the store up to three times:

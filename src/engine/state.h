@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's own state, shared by engine.c (its life, its rules, its pool, its books) and turn.c
  * (the queue, the store, deadlines); nobody else includes this. */
 #ifndef WEIR_ENGINE_STATE_H

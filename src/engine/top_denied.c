@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see top_denied.h */
 #include "engine/top_denied.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's turns: what is queued becomes a batch, what a store leaves pending gets a deadline;
  * see engine.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Warnings: a key has used as much of a limit as `warn_at` says.
  *
  * What is used is the capacity less what remains, seen where a decision is concluded: of a request,

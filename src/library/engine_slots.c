@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see engine_slots.h */
 #include "library/engine_slots.h"
 

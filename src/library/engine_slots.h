@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lanes: engines for the threads of a program that is not ours.
  *
  * An engine and its store belong to one thread at a time, but a library does not know which threads

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see include/weir/weir.h */
 #include <weir/weir.h>
 

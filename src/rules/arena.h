@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of one rules file: many small pieces, freed together.
  *
  * A loaded file is immutable and dies as a whole, so nothing in it is freed alone: an arena of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a rules file becomes: the structures that the loader fills and that evaluation reads.
  *
  * Everything here is immutable once loaded and lives in the arena of its struct weir_rules, but for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A counter that one thread writes and any thread may read: a read gives the value of some moment.
  */
 #ifndef WEIR_RULES_COUNTER_H

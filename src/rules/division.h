@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One node's part of a limit: what it decides by itself, in its own table, while the store that it
  * shares with others cannot be asked (`on_store_error: local`).
  *

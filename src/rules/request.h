@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A request as the rules see it: attributes, a cost, a time. Filled by a front end, read by the
  * rules.
  *

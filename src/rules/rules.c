@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Life of rules, and what others ask of them; see rules.h */
 #include "rules/rules.h"
 

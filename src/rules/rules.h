@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules: a rules file, validated, compiled, immutable; and what a request means under it.
  *
  * weir_rules_load reads and checks one file (and the keys file that it names), collecting every

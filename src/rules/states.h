@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which of a key's states a limit counts in.
  *
  * A key has a state for each of a limit's several rates: 0, 1, 2, in the order of the file. Its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see string_map.h */
 #include "rules/string_map.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two hash tables of the compiled rules, both built once and read by all workers:
  *
  *   words   (scope, text)  -> number    literals of an attribute, segments below a path node, names

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see store.h: the embedded store, the table itself */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see weir_store_prepare in store.h */
 #include "store/store.h"
 

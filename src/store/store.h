@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store: where states live, behind one interface.
  *
  * A store decides batches of decisions at one time. The embedded store (store/embedded) is the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Accounts: each limit pays for its own states.
  *
  * An account is whose states these are: one for each name of a limit (whatever rates its plans and

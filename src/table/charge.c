@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see target.h: charging */
 #include "core/cell.h"
 #include "core/debit.h"

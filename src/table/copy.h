@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copying states into a new region: from one of another size, or of an older version.
  *
  * Live states move to the buckets that their keys have in the new region (position.h), and into

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A region in a file: opening, creating, replacing.
  *
  * A file is opened under two locks of its own lock space: LOCK_OPENING, held while anybody opens

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The layout of a region: every struct that lives in it, and how one is cut up.
  *
  *   | header | params | accounts | pins | owners | spill | pages | cells | buckets | spans |

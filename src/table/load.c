@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see target.h: reading states, and spans as large as what is in them
  *
  * A state in a span that is too small for what a check may charge, or more than twice too large,

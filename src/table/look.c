@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see weir_table_look in table.h */
 #include "table/owner.h"
 #include "table/slot.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see target.h: room in the heap when it has none left
  *
  * Each account pays for its own, as with slots (account.h), and what has used least goes first. Who

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see multi_check.h */
 #include "table/multi_check.h"
 

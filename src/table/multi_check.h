@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The short way for a decision of several checks: all on packed cells without flags, found with
  * their own parameters, policy ALL. All else goes the general way (transaction.c).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see table.h: opening and closing, and the time of a region */
 #include <stdlib.h>
 #include <sys/mman.h>

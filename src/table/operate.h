@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on states rather than requests: WEIR_OP_RELEASE, WEIR_OP_RESET, WEIR_OP_LOOK. */
 #ifndef WEIR_TABLE_OPERATE_H
 #define WEIR_TABLE_OPERATE_H

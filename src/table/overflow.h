@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Overflow: where a key counts for which there is no room.
  *
  * Parameters whose keys overflow get two rows of cells, each one a state of those parameters. A key

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Owners, their locks, and what happens when one dies.
  *
  * A lock is a 32-bit word: 0 when free, else the holder's slot in the registry of owners and its

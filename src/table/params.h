@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parameters: the compiled limits that the states of a region were made with.
  *
  * An open-addressing table. Looking up takes no lock; adding and dropping take the file lock of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Placement: which slot a new key gets, and who has to go for it.
  *
  * A slot whose state equals a fresh one is free. A key goes into its first bucket when that has a

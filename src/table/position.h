@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a key lives: from its hash to two buckets and a tag, and back.
  *
  * The 128 bits of hash are a fraction P in [0, 1). Its first K = identity_bits bits are all that

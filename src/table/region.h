@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A region as one process sees it: its parts as pointers, and struct weir_table and its owners.
  *
  * Threads: a struct weir_table is read by all; what changes in it is under `mutex`. A struct

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see placement.h, and target_relocate in target.h */
 #include "table/owner.h"
 #include "table/placement.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The slots of one bucket: finding a key, reading and writing its state. The caller holds its lock
  * (but for slot_guess).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see span_heap.h */
 #include "table/span_heap.h"
 

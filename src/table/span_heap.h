@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The heap of spans: states of more than 12 bytes, inside the region.
  *
  * Pages of 4 KiB are cut into spans of one size class (2, 3, 4, 6, 8, 12 ... 512 words; see

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see table.h: the table that a process decides on by itself while a neighbour is stopped */
 #include "table/owner.h"
 #include "table/params.h"

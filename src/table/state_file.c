@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see state_file.h */
 #include "table/state_file.h"
 

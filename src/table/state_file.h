@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What can be said of a region's file without touching it: what has become of the file that is
  * open, and whether one would hold the limits of some rules.
  *

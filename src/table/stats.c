@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see table.h: statistics */
 #include "table/owner.h"
 #include "table/slot.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see table.h: batches, and the short way for what is most common
  *
  * A batch is taken in portions of up to AHEAD_MAX checks. For each of them the bucket is computed

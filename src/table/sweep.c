@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see sweep.h */
 #include "table/sweep.h"
 

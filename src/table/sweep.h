@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sweeping: parameters that nobody needs any more give their places back while the region is in
  * use.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table: the bounded, shared, crash-safe memory of what every key has used.
  *
  * One flat region of a fixed byte size without pointers, in private memory or in a file mapped by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see target.h: locks and resolving */
 #include "table/target.h"
 

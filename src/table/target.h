@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Targets: the state that a check is decided on, found under locks, and how it is charged.
  *
  * Resolving finds the state of every check of a decision and writes nothing that matters (a span

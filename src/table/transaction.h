@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transactions: what a decision means for the states of its checks.
  *
  *   policy ALL          one transaction for all its checks

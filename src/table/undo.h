@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The undo journal: what a transaction has overwritten, so that it can be taken back.
  *
  * A transaction writes in place, under locks that keep everybody else away. Before each write the

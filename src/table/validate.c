@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see table.h: what holds of a region at rest
  *
  * Run by tests, and whenever a file is opened that nobody else has open: from then on every state

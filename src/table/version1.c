@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see version1.h */
 #include "table/version1.h"
 

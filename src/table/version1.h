@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* State files of version 1, which weir wrote until November 2026: reading them, to copy their
  * states into a region of today.
  *

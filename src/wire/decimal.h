@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers as decimal text, written by hand: these stand on the path of every answer, where
  * snprintf would cost more than the decision. */
 #ifndef WEIR_WIRE_DECIMAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* UTF-8, strictly: no overlong forms, no surrogates, nothing above U+10FFFF (RFC 3629; Unicode 15
  * table 3-7). */
 #ifndef WEIR_WIRE_UTF8_H

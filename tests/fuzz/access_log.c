@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of access logs: what is accepted lies within the line and has a time. */
 #include "fuzz.h"
 

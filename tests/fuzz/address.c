@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses and prefixes: an accepted text has a canonical form that reads back the same, and libc
  * accepts the same texts. */
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks in JSON: whatever is accepted lies within the text, is UTF-8 without NUL, and keeps to the
  * stated numbers; whatever is refused has a reason. */
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Envoy's configuration: any bytes load or are refused with a text; what loads can be asked for
  * every descriptor that the file's own words make, within the memory that was counted. */
 #include "fuzz.h"

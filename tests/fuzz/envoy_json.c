@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of POST /json: whatever is accepted lies within the text and keeps to the stated
  * numbers, and fits the room that was asked for; whatever is refused has a reason. */
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Field lines of X-Forwarded-For and Forwarded, one a line of the input: whatever they hold, the
  * client is an address, and what a trusted proxy appends decides. */
 #include "fuzz.h"

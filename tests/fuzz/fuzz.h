@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a fuzz target is: an entry for libFuzzer, and for incremental parsers a second one. A target
  * says that something is wrong by ending the process (require). */
 #ifndef FUZZ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gRPC messages: any bytes are read or refused within the arena's bound, and what is read lies in
  * memory; what is read by hand, protobuf-c reads alike. The first byte says which message. */
 #include "fuzz.h"

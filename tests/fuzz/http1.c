@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1: any bytes mean the same requests however they come. */
 #include "fuzz.h"
 

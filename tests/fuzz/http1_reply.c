@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1 replies: any bytes mean the same replies however they come. */
 #include "fuzz.h"
 

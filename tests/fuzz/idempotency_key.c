@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Idempotency-Key: what is accepted keeps to its size and is printable. */
 #include "fuzz.h"
 

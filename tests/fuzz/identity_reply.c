@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What Redis says of a caller: any reply is a record within its bounds, nobody, or an error. */
 #include "fuzz.h"
 

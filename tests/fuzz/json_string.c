@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON strings: what weir writes it reads back, for every text that a string may hold. */
 #include "fuzz.h"
 

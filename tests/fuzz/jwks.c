@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of tokens as files have them: JWK sets and PEM. Whatever is taken is a key that can verify,
  * of a size that is allowed, for one algorithm. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens. An input that begins with 's' is a header and, behind the first line's end, claims, which
  * are signed here, so that claims are reached; any other is a token as it is. Whatever comes: no
  * text of a claim leaves its memory, a token that is remembered says what it said, and nothing is

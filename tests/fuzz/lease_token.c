@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lease tokens: what is read is written back as the same text, and nothing else is read. */
 #include "fuzz.h"
 

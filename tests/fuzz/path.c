@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Paths, hosts, patterns and globs: normal forms are normal, and the trie finds what a scan finds.
  * An input is a path, a newline, and patterns, each in a line; it is read under every option. */
 #include "fuzz.h"

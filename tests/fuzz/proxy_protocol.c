@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The PROXY protocol: any bytes give the same header or error however they come. */
 #include "fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rate-limit fields: whatever an answer holds, the fields fit their room and a strict reader of
  * structured lists reads them back. The input is taken as the answer's numbers and names. */
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis front end, whole: any bytes get the same replies however they come, no decision is lost
  * or kept, and the table stays sound. Time stands still. */
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies to the script of leases: whatever a server says is read as a share that can be held, or
  * refused. The first byte says of which limit it was asked, the rest is the reply. */
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies to script calls: whatever a server says is read as outcomes that can be reported, or
  * refused. The first byte says what was asked, the rest is the reply. */
 #include "fuzz.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What servers and sentinels say of where the masters are: any reply makes a map within bounds, or
  * a reason. */
 #include "fuzz.h"

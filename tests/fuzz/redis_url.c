@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* URLs of Redis: any text is taken or refused with a reason, and what is taken is within bounds. */
 #include "fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Releases in JSON: an accepted lease lies within the text; a refusal has a reason. */
 #include "fuzz.h"
 

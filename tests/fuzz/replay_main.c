@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs a fuzz target over its corpus without a fuzzer: every file of the folders given, whole and,
  * where the target has an entry for it, split at every byte. So the corpus is part of every test
  * run, with any compiler. */

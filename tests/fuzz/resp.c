@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of the Redis protocol: any bytes mean the same commands however they come. */
 #include "fuzz.h"
 

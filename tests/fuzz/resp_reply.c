@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies of the Redis protocol: any bytes mean the same tree however they come. */
 #include "fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules files: any bytes load or are refused, with problems that fit on a line; what loads can be
  * asked, with and without the index, and answers the same. */
 #include "fuzz.h"

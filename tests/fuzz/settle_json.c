@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON of settlements: whatever is read lies within the text, and is what was asked for. */
 #include "fuzz.h"
 

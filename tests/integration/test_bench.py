@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`weir bench` against weir itself, and against peers that do what a server should not."""
 
 import json

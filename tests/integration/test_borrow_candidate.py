@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pools that are borrowed from, and candidates that are tried: one daemon, several over one Redis,
 and replays."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Borrowing over the slots of a Redis Cluster of three masters on loopback: a limit and its pool are
 asked of different servers, with another limit beside both."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The manners of the command line: help, usage errors, and the small commands."""
 
 import json

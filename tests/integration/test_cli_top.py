@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`weir top`, and `weir explain --state`, beside a running server."""
 
 import socket

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The life of the daemon: starting, refusing to start, reloading, stopping."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nginx and HAProxy in front, with the snippets of examples/deploy, limit a real application."""
 
 import subprocess

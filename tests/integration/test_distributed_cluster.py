@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Three weir nodes over a Redis Cluster of six on loopback: slots that move, a master that dies."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The distributed mode is one command: script/server --redis, examples/cluster/run."""
 
 import os

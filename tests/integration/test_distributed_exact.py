@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Three weir nodes over one Redis, exact mode: what all of them admit together, to the unit."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every way in which Redis or the way to it fails, under load, with three weir nodes.
 
 In each: answers keep coming while it lasts, as on_store_error says; nobody passes the bound; the

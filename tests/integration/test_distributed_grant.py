@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What operators do at one node of several over one Redis: top a key up, forget it; seen by all,
 whatever their clocks show, and where nodes hold shares of the budget."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Three weir nodes over one Redis, leased mode: nodes decide from shares that they took before.
 
 Never more than the limit over all nodes, and nearly all of it where it is asked for: as much, but

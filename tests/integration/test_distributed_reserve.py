@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reservations among three real nodes over one Redis: made at one, settled at another, while the
 first lives, has died, or gives it back itself; and tokens after Redis has lost its secret."""
 

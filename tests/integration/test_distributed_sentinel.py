@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Three weir nodes over a Sentinel group: the master dies, another takes over, the old one returns."""
 
 import pytest

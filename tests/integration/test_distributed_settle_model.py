@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reservations of limits with different hash tags, beside an obvious model: random orders of reserving,
 settling by a cost or by a status, repeating, and of lives that end, at any of three nodes, over one
 Redis and over a Cluster. Every limit is counted by the model on its own; what all of them say must agree

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cases of envoyproxy/ratelimit's own tests, through a real gRPC client. The numbers are those of
 the list that docs/envoy.md gives; times that need a clock of one's own are in the unit tests."""
 

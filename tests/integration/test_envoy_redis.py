@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Envoy's rate limit service with its states in Redis: shared by nodes, and what a call is told when
 Redis does not answer."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Envoy's rate limit service as a whole: errors, reload, health, /json, counters and where they go,
 the environment of the original, states in Redis."""
 

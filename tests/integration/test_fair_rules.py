@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several rates, quotas by calendar, costs, schedules, trials: in virtual time, against the model.
 
 A failure prints the rules, the line, and both decisions.

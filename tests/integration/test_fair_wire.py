@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Costs that requests say, and limits of several rates, as HTTP, the Redis protocol, gRPC and the
 admin listener tell them."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gRPC listener: calls by a real client, and frames that no client would send."""
 
 import struct

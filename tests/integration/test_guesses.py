@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Guessing passwords and tokens: a few are answered, the rest slowly or not at all; it is counted and
 logged; and whoever knows the password is not in the way of it. No test looks at a clock: what is
 counted is what was answered."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """h2spec, the conformance tests of HTTP/2, against the gRPC listener.
 
 From $H2SPEC or the path, else by the Go module proxy; where there is neither, it is skipped."""

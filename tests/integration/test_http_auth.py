@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """/v1/auth: what reverse proxies ask, and whom it believes."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """/v1/check and /v1/release: what an application is told."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HTTP/1.1 as bytes: pipelining, splits, smuggling, sizes, time limits, back-pressure."""
 
 import json

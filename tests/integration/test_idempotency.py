@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Idempotency keys: a request is charged once, over workers, repeats at one time, and kill -9."""
 
 import threading

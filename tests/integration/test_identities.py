@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Callers that are kept in Redis: found, remembered, refreshed, forgotten, and what happens while Redis
 is slow or away; on every wire. Keys never leave weir in clear."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims of verified tokens as attributes and identities, on every front end."""
 
 import json

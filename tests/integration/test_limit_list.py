@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table's list of limits: reloads and commands that make up limits never fill it for good."""
 
 from daemon.redis import Error, RedisWeir

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections that are too many: every listener has a pool of its own, the pools fit the limit of
 open files, and what is refused is said."""
 

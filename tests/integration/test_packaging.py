@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is not run by weir itself: the systemd unit, and the alerts of docs/metrics.md."""
 
 import grp

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans, overrides and keys that change while clients ask: what was used stays used, and what the
 file says counts from the next request after the reload."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quotas by calendar that several nodes count in one Redis, whatever their clocks show."""
 
 import datetime

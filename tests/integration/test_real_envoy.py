@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Envoy in front, with examples/envoy/envoy.yaml and the snippets of docs/deploy/envoy.md, limits a
 real application by weir: its rate limit service, ext_authz over HTTP and over gRPC."""
 

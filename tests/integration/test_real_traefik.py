@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Traefik in front, with the recipe of docs/deploy/traefik.md, limits a real application."""
 
 import pytest

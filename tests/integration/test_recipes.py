@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """examples/recipes: each rules file does what docs/recipes.md says, in replay and in a daemon."""
 
 import csv

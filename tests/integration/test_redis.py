@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Redis protocol as bytes: order, splits, bounds, callers at the same time, who may call."""
 
 import random

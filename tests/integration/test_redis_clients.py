@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients that people use, unmodified and without options: redis-cli, redis-benchmark, redis-py
 (with and without hiredis), ioredis."""
 

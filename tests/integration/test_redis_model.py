@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random commands through the socket, against the exact models.
 
 Time goes on while they are sent, and nobody knows at which nanosecond one was decided. So a reply

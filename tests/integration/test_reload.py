@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reloading beside the loop: files that hang, files that take long, wishes that come meanwhile."""
 
 import fcntl

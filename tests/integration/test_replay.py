@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`weir replay` as a program: formats, malformed lines, reports, and outputs that fail."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`weir replay --decisions` against the independent model: every field of every decision.
 
 Each case has its own random rules and a trace of thousands of requests, made from a seed that the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reservations: charged at an estimate, settled by the truth; over workers, restarts, a store that
 nodes share, and the Redis protocol."""
 

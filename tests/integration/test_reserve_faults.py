@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reservations, settlements and grants of many clients at one time, while the process is killed, or
 its calls to Redis are lost: what is used then is what the answers say, but for what was under way.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One node and the store that nodes share: what it tells, what it does when it stops, commands."""
 
 import json

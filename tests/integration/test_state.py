@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """State: across kill -9, restarts, damage, and steps of the wall clock."""
 
 import subprocess

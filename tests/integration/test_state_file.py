@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A state file that goes away, is replaced, cut short or overwritten while weir has it open."""
 
 import json

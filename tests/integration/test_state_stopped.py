@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two processes on one state file, of which one is stopped while it holds a lock of it."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`weir replay --suggest`: limits from recorded traffic, and that they are what they say."""
 
 import json

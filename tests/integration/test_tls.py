@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TLS on every listener: versions, certificates of clients and their names, reload."""
 
 import json

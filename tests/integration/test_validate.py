@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What would keep `weir serve` from starting, `weir validate` says, and in the same words."""
 
 import gzip

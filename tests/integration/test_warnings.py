@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Warnings of limits whose threshold is reached: what a client sees, metrics, the log, and the
 webhook, once a key and period, whatever the receiver does."""
 

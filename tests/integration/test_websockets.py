@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The game's recipe behind nginx and HAProxy, with the snippets of examples/deploy: WebSockets that
 are opened, spoken over and closed, and routes that nobody named."""
 

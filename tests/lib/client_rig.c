@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see client_rig.h */
 #include "client_rig.h"
 

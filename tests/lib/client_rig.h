@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client of Redis on a loop of its own, for tests: runs until a condition holds, keeps the
  * events, and calls that remember how they ended. A condition that does not come within a
  * minute fails the test: only a fault takes so long, on a busy machine too.

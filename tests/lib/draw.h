@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers for tests: xorshift64 (Marsaglia 2003), so that a state gives the same ones on
  * every machine. No state may be 0. */
 #ifndef WEIR_TESTS_DRAW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see fake_directory.h */
 #include "fake_directory.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see fake_store.h */
 #include "fake_store.h"
 

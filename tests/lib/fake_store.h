@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A store for tests that answers when told to: late, out of order, with an error, or never.
  *
  * It decides by the core's functions on plain memory, one state per key, with no cleverness: the

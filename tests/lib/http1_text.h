@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a parse of an HTTP request gave, as text: two ways of feeding the same bytes must give the
  * same text. */
 #ifndef HTTP1_TEXT_H

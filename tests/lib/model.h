@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slow, obvious models of every algorithm: what weir/limit.h says, as literally as C allows.
  *
  * They share no code with the core. Integers are 128 bits wide; buckets count in token nanoseconds

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Buckets, in token nanoseconds: arrival = TAT * N is an integer, since T * N = W. What is owed at
  * t is max(arrival - t*N, 0); a cost c adds c * W; the bucket holds capacity * W. */
 #include "model.h"

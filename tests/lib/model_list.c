@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sliding_log and concurrency: a list of what was admitted, in the order of its expiry. A log entry
  * is told by its time, a lease by its expiry. */
 #include "model.h"

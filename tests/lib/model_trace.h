@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random traces: the core beside its model, one operation after the other.
  *
  * Every operation compares the verdict and the delay, and then every figure of the report by asking

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Windows and segments: a list of (index, count), summed by the formula at every question. */
 #include "model.h"
 

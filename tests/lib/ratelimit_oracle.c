@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see ratelimit_oracle.h */
 #include "ratelimit_oracle.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What protobuf-c makes of the messages that wire/grpc_ratelimit reads and writes by hand. Groups,
  * and known numbers with another type, are left out before: protobuf-c refuses them. */
 #ifndef TESTS_RATELIMIT_ORACLE_H

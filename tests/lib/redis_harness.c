@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see redis_harness.h */
 #include "redis_harness.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis front end without sockets or clocks: commands go in as text at a time of the test's
  * choice, replies come out as text. One worker, one connection, one table in private memory. */
 #ifndef TESTS_REDIS_HARNESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see redis_player.h */
 #include "redis_player.h"
 

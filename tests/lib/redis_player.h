@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A Redis server that plays what a test tells it, on the test's own loop: replies in pieces, cut
  * connections, errors, bytes of something else.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A private redis-server for tests: Debian's program in a folder of its own, on a free port and a
  * Unix socket, without persistence, ended by its process id.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A strict, slow reader of structured lists of strings with parameters (RFC 9651 section 4.2.1), to
  * check what weir writes against the grammar. */
 #ifndef STRUCTURED_LIST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text files that tests make. */
 #ifndef TEXT_FILE_H
 #define TEXT_FILE_H

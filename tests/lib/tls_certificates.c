@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see tls_certificates.h */
 #include "tls_certificates.h"
 

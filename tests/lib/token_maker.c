@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see token_maker.h */
 #include "token_maker.h"
 

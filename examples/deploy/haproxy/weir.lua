@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Asks weir about a request: `http-request lua.weir` sets
 --   txn.weir_status   what weir answered (200, 429; another 4xx where it could not read the request),
 --                     or 0 where it could not be asked

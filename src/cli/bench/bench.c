@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir bench`: loads a server and tells what it did. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see client.h */
 #include "cli/bench/client.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One thread of a load: its connections, and a loop over epoll that keeps them busy.
  *
  * Closed loop (rate 0): every connection has `pipeline` requests under way at all times; each reply

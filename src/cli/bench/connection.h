@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One connection of a load: requests queued and sent, replies read, and when each was due.
  *
  * `out` holds as many copies of the request as may be under way; a request is made in the next copy

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A histogram of latencies: logarithmic with linear steps, as Gil Tene's HdrHistogram describes.
  *
  * Each power of two is cut into 2^BENCH_HISTOGRAM_BITS equal buckets, and values below twice that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see keys.h; the names of the integrals are those of the paper's section on Zipf. */
 #include "cli/bench/keys.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which key each request of a load is for: numbers of 0..count - 1, from a seed.
  *
  * uniform     every key alike

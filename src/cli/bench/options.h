@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of `weir bench`, read into a plan.
  *
  * Threads: the main thread. The options point into the command line.

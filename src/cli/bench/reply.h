@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the replies to a load say: done, denied or failed, in either protocol.
  *
  * HTTP: 429 is a denial, another status of 400 or more a failure. Redis protocol: an error is a

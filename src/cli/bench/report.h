@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `weir bench` prints: a table for people, or JSON (--json; docs/bench.md lists the fields).
  *
  * Threads: the main thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The request of a load: bytes that are the same each time but for the number of a key.
  *
  * Placeholders: {key} stands for the key's number as 12 digits (as redis-benchmark's __rand_int__),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A load as a whole: threads, the time that is measured, the server's CPU time, the sums.
  *
  * CPU time is that of the process's clock (clock_getcpuclockid), to the nanosecond and with all its

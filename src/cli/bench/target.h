@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server that a load is for: where it is, what it speaks, and how a connection starts.
  *
  *   redis://HOST[:PORT]      Redis protocol over TCP, port 6380 by default (weir's)

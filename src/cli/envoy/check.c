@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see check.h */
 #include "cli/envoy/check.h"
 

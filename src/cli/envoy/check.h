@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checking a folder of Envoy's configuration, as the original's ratelimit_config_check does. */
 #ifndef WEIR_CLI_ENVOY_CHECK_H
 #define WEIR_CLI_ENVOY_CHECK_H

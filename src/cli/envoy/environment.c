@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see environment.h */
 #include "cli/envoy/environment.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The environment of envoyproxy/ratelimit, as a rules file.
  *
  * `weir envoy` takes the variables that the original takes, with its defaults; each becomes a key

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir envoy`: the server, configured as envoyproxy/ratelimit is; also the program called
  * `ratelimit`. */
 #include <getopt.h>

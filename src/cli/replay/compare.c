@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see compare.h */
 #include "cli/replay/compare.h"
 

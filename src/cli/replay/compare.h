@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir replay --compare`: each algorithm beside an exact log for the same limit.
  *
  * For every limit of the rules file that has a rate, the requests that it applied to are fed, key

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see contest.h */
 #include "cli/replay/contest.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One contest of `weir replay --compare` (see compare.h): a limit, the algorithms that could
  * decide it, and for every key of it an exact log and one state of each algorithm.
  *

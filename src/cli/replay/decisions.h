@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of `weir replay --decisions`: one JSON object a request, for a model to compare with.
  *
  *   {"n":1,"allowed":true,"limits":[{"name":"api","allowed":true,"remaining":99,"retry_after_ns":0,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see lines.h */
 #include "cli/replay/lines.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An exact log of what one key was admitted, of any length: the judge of `weir replay --compare`.
  *
  * It keeps the times of the admissions in (t-W, t] with their costs and their sum, as sliding_log

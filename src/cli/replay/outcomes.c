@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see outcomes.h: a heap, the earliest first; of those due at one time the first that came
  */
 #include "cli/replay/outcomes.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What outcomes give back in a replay: `status` and `latency_ms` of the lines, in virtual time.
  *
  * A request that was allowed and whose status some limit's `refund_on` has is settled at its time

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir replay`: a recorded trace through the rules, in virtual time.
  *
  * The same engine, rules, algorithms and table as the server's, with the trace as the only clock: t

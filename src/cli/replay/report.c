@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see report.h */
 #include "cli/replay/report.h"
 

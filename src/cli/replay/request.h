@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A line of a trace as a request: attributes for the rules, a time, a cost.
  *
  * JSON lines are those of /v1/check with their time `t`; a trace is trusted, so that its

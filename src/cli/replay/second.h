@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One second of an access log: its lines, kept until the second is over.
  *
  * Access logs tell whole seconds. Taken as it stands, all that came within a second came at its

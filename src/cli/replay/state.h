@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How large a state table a replay needs when nobody says so.
  *
  * A table too small forgets states in use, and the replay is not exact; one far too large makes a

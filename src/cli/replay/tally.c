@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see tally.h */
 #include "cli/replay/tally.h"
 

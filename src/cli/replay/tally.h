@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a replay counts: per limit its requests, verdicts and keys, and who was denied most.
  *
  * Keys are counted exactly, by their 128-bit hash, and keep their text from their first denial on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see trace.h */
 #include "cli/replay/trace.h"
 

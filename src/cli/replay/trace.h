@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A recorded trace: its lines, one after the other, from files of any size.
  *
  * Files are read in pieces, never as a whole. A line may be at most REPLAY_LINE_MAX bytes; a longer

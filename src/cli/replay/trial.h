@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What candidates (engine/candidate.h) would have changed in a replay: per limit how many requests
  * and keys they decide otherwise, and the first of them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see demand.h */
 #include "cli/suggest/demand.h"
 

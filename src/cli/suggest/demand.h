@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What each key asked for: the most of one key in any second, minute and hour, as `weir replay
  * --suggest` looks for limits.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see plan.h */
 #include "cli/suggest/plan.h"
 

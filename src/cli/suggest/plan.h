@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which limits are suggested, and their rates: between counting (demand.h) and
  * printing (print.c).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see suggest.h: the rules, their reasons, and histograms */
 #include <inttypes.h>
 #include <stdlib.h>

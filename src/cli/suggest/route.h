@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Routes of a trace: requests that mean the same to a server, told by method and path.
  *
  * A path is brought to the rules' normal form and its segments that look like names of things

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see suggest.h: reading */
 #include "cli/suggest/suggest.h"
 

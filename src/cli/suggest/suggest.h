@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `weir replay --suggest`: limits for recorded traffic, as a rules file.
  *
  * A pass over the trace, in its own time (the greatest seen so far), counts what each key asked for

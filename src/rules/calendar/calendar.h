@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calendars: the days, weeks, months and years that quotas are counted in.
  *
  * A period begins at its anchor by the clock on the wall of its zone: "the 31st, 06:00" is the last

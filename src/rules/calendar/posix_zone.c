@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see posix_zone.h */
 #include "rules/calendar/posix_zone.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rule of a zone for all time to come, as POSIX writes it: "CET-1CEST,M3.5.0,M10.5.0/3"
  * (IEEE Std 1003.1, "Other Environment Variables", TZ; RFC 8536 section 3.3 for hours up to 167).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Schedules: when a limit is in force, by the clock on the wall of a zone.
  *
  *   schedule  [days] [hours] [zone]      Mon-Fri 09:00-12:00,13:00-18:00 Europe/Zurich

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Time zones: what a clock on the wall shows, and when it shows it.
  *
  * A zone is one TZif file of the system's zoneinfo (RFC 8536, versions 2 to 4): its transitions,

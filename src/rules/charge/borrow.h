@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Borrowing: a limit with `pool: NAME` is charged to the limit of that name (which says `borrow:
  * true`) where it denies and the pool admits.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Candidates: `candidate:` of a limit, the numbers that it may have one day. They decide in shadow
  * beside the live ones, on states of their own; see engine/candidate.h for how and what is counted.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see cost.h */
 #include "rules/charge/cost.h"
 

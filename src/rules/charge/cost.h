@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a request costs one limit, where that is more than a number (`cost`): a table per route, or
  * the value of an attribute.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see idempotency.h
  *
  * SHA-256 is called through OpenSSL's older interface: the newer one (EVP) allocates on every call,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The record of an idempotency key: which requests are one request.
  *
  * A repeat is a request with the same idempotency key that the same limits, keys and costs apply

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the rules say about settling: how a limit is found again, which outcomes give back, how far
  * a true cost may go into debt.
  *

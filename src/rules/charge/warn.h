@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the rules say about warnings: `warn_at`, the soft thresholds of a limit.
  *
  * A threshold is a percentage of the capacity in force: of the burst of a bucket, of a quota with

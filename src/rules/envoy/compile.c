@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From Envoy's descriptors to nodes and rules, with the original's checks in the original's order;
  * see compiled.h */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What Envoy's files become; see envoy.h. Everything lives in the arena of its struct weir_envoy,
  * but for the tables of words.
  *

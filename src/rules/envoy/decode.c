@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading one of Envoy's files, in two passes as the original does: its keys, wherever they stand,
  * then its values by their types; see compiled.h */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The dynamic metadata of a response: what was asked, and the metadata of what passed; see
  * compiled.h */
 #include <string.h>

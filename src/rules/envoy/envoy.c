@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loading Envoy's configuration, and its life; see envoy.h */
 #include "rules/envoy/envoy.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration of envoyproxy/ratelimit, as weir's limits.
  *
  * Its YAML files are read unchanged (docs/envoy.md lists every key) and compile into ordinary

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a folder, and whether they have changed; see envoy.h
  *
  * Kubernetes mounts a ConfigMap as links to files in "..data", itself a link that is swapped in one

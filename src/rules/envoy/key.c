@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of Envoy's counters: a tuple that is hashed, and a text for stores elsewhere.
  *
  *   tuple    0 | size (1) | prefix | domain | for each entry: key, V or P, value or pattern

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which limit a descriptor meets, and under which key that is counted; see envoy.h */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Metadata of descriptors, from YAML to google.protobuf.Struct; see compiled.h */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `envoy:` of the rules file: what envoyproxy/ratelimit takes from its environment. docs/envoy.md
  * has the table. Strings are owned by the rules. */
 #ifndef WEIR_RULES_ENVOY_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a request to checks, and from decisions back to what each limit said; see envoy.h
  *
  *   plan memory   | items | parts | patterns, keys of counters, texts of keys … statuses, headers |

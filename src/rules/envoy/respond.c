@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From outcomes to the response, and to what is counted; see envoy.h */
 #include <stdio.h>
 #include <string.h>

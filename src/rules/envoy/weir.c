@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The `weir:` key of a descriptor: what the original does not have. All of it stands under one key,
  * because the original refuses keys that it does not know; see docs/envoy.md */
 #include <stdio.h>

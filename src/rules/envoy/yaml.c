@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see yaml.h */
 #include "rules/envoy/yaml.h"
 

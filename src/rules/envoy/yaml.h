@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* YAML as gopkg.in/yaml.v2 reads it into Go's types: what a scalar is, what it says when a value
  * does not fit, how Go prints it.
  *

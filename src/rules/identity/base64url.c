@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see base64url.h */
 #include "rules/identity/base64url.h"
 

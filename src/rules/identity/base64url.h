@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base64url without padding (RFC 4648 section 5): how tokens are written.
  *
  * Reading is strict: one text for given bytes, so no padding, no other alphabet, no bits left over.

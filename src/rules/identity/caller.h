@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Callers: who a request is from, as its API key or token says.
  *
  * Callers come from two places. Those of a keys file (`keys:`) belong to the rules. Those that are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The claims of a request's token; see match/evaluate.h and jwt.h */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who the caller is; see match/evaluate.h */
 #include <string.h>
 

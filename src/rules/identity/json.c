@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see json.h */
 #include "rules/identity/json.h"
 

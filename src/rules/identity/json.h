@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON that others wrote, as a tree: of tokens, which anybody may send, and of sets of keys.
  *
  * jansson reads it (RFC 8259, UTF-8 checked, no NUL in strings) and makes a tree. What it leaves

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see jwks.h */
 #include "rules/identity/jwks.h"
 #include "core/bytes.h"

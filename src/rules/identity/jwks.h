@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of keys, as issuers publish them (RFC 7517, RFC 7518 section 6): {"keys": [...]}, or one
  * key.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see jwt.h */
 #define OPENSSL_SUPPRESS_DEPRECATED /* see keys.c */
 #include "rules/identity/jwt.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON Web Tokens: who a caller says to be, believed only with the signature of an issuer that the
  * rules name (RFC 7519, as JWS Compact Serialization, RFC 7515; what goes wrong: RFC 8725).
  *

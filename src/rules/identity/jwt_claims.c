@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see jwt_claims.h */
 #include "rules/identity/jwt_claims.h"
 

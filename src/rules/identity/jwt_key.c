@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see jwt_key.h */
 #define OPENSSL_SUPPRESS_DEPRECATED /* see keys.c */
 #include "rules/identity/jwt_key.h"

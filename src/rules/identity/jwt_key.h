@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys that tokens are verified with.
  *
  *   RS256  RSASSA-PKCS1-v1_5 with SHA-256; keys of 2048 to 8192 bits         RFC 7518 3.3

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see keys_lines.h */
 #include "rules/identity/keys_lines.h"
 

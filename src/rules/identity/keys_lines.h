@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of a keys file in the shape that programs write:
  *
  *   2cf24dba…938b9824: { user: alice, org: acme, plan: pro }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a keys file line by line, or, where it has other lines, as YAML; see keys.h. */
 #include <stdlib.h>
 #include <string.h>

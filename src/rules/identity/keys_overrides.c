@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see keys_overrides.h */
 #include "rules/identity/keys_overrides.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The overrides of a keys file while it is read: each different one is compiled once, and each
  * different set of them is kept once. A million callers may have some hundred sets.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a keys file: what its two readers share. As YAML (keys_yaml.c), which tells what is wrong
  * and where, and as plain lines (keys_load.c), which gives up where anything is. See keys.h.
  */

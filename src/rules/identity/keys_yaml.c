@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a keys file as YAML, event by event; see keys.h */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see override.h and caller.h */
 #include "rules/identity/override.h"
 

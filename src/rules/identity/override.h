@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Overrides: what one caller has instead of a limit's rates. See caller.h; the loader of the keys
  * file needs the rule by its number, and evaluation the one that a rule has.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see tokens.h
  *
  *   tags   8 for each set, 32 bytes: what a miss looks at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One worker's memory of the tokens that it has seen, so that a caller's next request costs a hash
  * and no signature.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `borrow`, `reserve` and `pool` of limits; see loader.h and charge/borrow.h */
 #include "rules/load/loader.h"
 

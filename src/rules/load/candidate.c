@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `candidate` of a limit; see loader.h and charge/candidate.h */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see document.h */
 #include "rules/load/document.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A YAML document as a tree whose every node knows its line and column.
  *
  * libyaml reads the events; this builds the tree, because checking a file as a whole needs it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `envoy`; see loader.h and envoy/options.h */
 #include <stdio.h>
 #include <stdlib.h>

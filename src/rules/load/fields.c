@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading YAML nodes as what they should be; see loader.h */
 #include <stdarg.h>
 #include <stdio.h>

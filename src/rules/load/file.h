@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening the files that a rules file names: regular files only.
  *
  * A FIFO, a socket, a device or a folder is refused at once, and never waited for. Symbolic links

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `identities`: callers that are kept in Redis; see loader.h */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `jwt`: how tokens are read; see loader.h and identity/jwt.h. Its keys: jwt_keys.c */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `keys` and `algorithms` of `jwt`; see loader.h and identity/jwt_key.h */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `key` and `on_missing` of a limit; see loader.h */
 #include <string.h>
 

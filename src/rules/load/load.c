@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loading a rules file as a whole; see rules.h and loader.h */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loading a rules file: from a tree of YAML nodes to struct weir_rules.
  *
  * Every function reports what is wrong with its part of the tree and goes on, so that one run names

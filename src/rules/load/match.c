@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `match` of a limit; see loader.h */
 #include <stdio.h>
 #include <stdlib.h>

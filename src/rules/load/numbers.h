@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The numbers of a limit: what `rate`, `quota` or `limit` says, in a limit of the file, in a plan,
  * or for one caller (an override). All three are read and compiled here, so that they mean the
  * same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `paths`; see loader.h */
 #include "rules/load/loader.h"
 #include "rules/match/path.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `plans`, `default_plan` and `identify`; see loader.h */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Collecting the problems of a file, and words for them.
  *
  * A file is checked to its end, so that all its problems are told in one run. Values that are

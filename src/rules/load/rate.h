@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quantities as a rules file writes them: rates, durations, sizes. Integers only, nothing rounded.
  *
  *   rate      N/unit | N/Kunit, each optionally " burst B" | unlimited | plan      100/min burst 20

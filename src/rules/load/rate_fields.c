@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `algorithm`, `rate` and what belongs to them; see loader.h */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which Redis, and how it is spoken to: of `store` and of `identities`; see loader.h */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Secrets that stand in files of their own; see loader.h */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `server`, `state` and `headers`; see loader.h */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `refund_on`, `refund_cap` and `debt` of a limit; see loader.h and charge/settle.h */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a limit says of a store that several nodes share; see loader.h */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `tls` of a listener; see loader.h */
 #include "rules/load/loader.h"
 

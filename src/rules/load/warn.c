@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `warn_at` of a limit, and the limits of the records of warnings; see loader.h and charge/warn.h
  */
 #include "core/bytes.h"

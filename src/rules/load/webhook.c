@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `webhook`; see loader.h
  *
  * Secrets are written as Standard Webhooks serialises them (version 1.0.0, "Signature scheme"):

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `when` of a limit, and the zone that a file counts in; see loader.h */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see address_trie.h */
 #include "rules/match/address_trie.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All address prefixes of a rules file as two binary tries, one a family: finds every prefix that
  * an address is in.
  *

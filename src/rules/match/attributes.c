@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names of attributes; see load/loader.h */
 #include <string.h>
 #include <strings.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A request to its checks; see rules.h */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many different limits rules have; see rules.h */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One request under one set of rules: what holds of it, found at most once and only when asked for.
  *
  *   begin     path and host in normal form

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see explain.h */
 #include "rules/match/explain.h"
 

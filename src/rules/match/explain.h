@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Why each limit of a rules file applies to a request, or why not. For people (`weir explain`), not
  * for the path of a request: it walks all limits, one after the other, without the index.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The index: from what holds of a request to the limits it may meet.
  *
  * Concept. Each literal, path pattern and address prefix in the file is an atom; a request

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of limits: a tuple that is hashed, and a text that people read; see evaluate.h
  *
  * The tuple names a state. Every piece says how long it is or has a fixed size, so two different

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see key_values.h */
 #include "rules/match/key_values.h"
 

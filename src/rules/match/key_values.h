@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The check of one key by its values, without a request: for looking at a state, or removing it.
  *
  * The values stand in the order of the limit's `key`; what they stand for (an address, a captured

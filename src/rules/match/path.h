@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Paths and hosts of requests in one form, and patterns of paths.
  *
  * Normal form of a path (RFC 3986 6.2.2, and what servers do before they choose a handler), so that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see path_trie.h */
 #include "rules/match/path_trie.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All path patterns of a rules file as one trie of segments: finds every pattern that a path is in,
  * in time that depends on the path's segments and the patterns that follow it, not on their number.
  *

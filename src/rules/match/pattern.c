@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Patterns of paths; see path.h */
 #include <stdio.h>
 #include <string.h>

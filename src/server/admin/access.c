@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who may use the admin listener. See http/http.h and docs/http-api.md.
  *
  *   Host, Origin   a page of any site can let its name point to this machine (DNS rebinding) and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The admin listener: health, metrics, limits, the most denied keys, one key's state. See
  * http/http.h and docs/http-api.md. */
 #include <jansson.h>

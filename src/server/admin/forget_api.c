@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* POST /v1/identities/forget {"sha256": "…"}: what workers know of keys that are kept elsewhere
  * counts no more, so that a change of a caller takes effect at its next request. See
  * docs/identities.md. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* POST /v1/limits/{name}/grant?key=…&units=N: tops a key up by giving back at most what it has
  * used, so that it is never better than fresh. See docs/http-api.md. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics in Prometheus' text format 0.0.4: see daemon/daemon.h and docs/metrics.md.
  *
  * Labels come from the configuration and from weir itself, never from traffic: the number of series

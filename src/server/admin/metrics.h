@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writing metrics in Prometheus' text format 0.0.4: lines into a buffer of the admin worker's. What
  * is told stands in metrics.c, of limits in limit_metrics.c, of the webhook in webhook/metrics.c.
  *

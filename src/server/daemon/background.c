@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see background.h */
 #include "server/daemon/background.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One thread beside a loop, for work that may take long or hang in the kernel: reading files.
  *
  *   loop   weir_background_start ─▶ thread: job->run ─▶ loop: job->done

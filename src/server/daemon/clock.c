@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see clock.h */
 #include "server/daemon/clock.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The clocks of the server, read here and nowhere else.
  *
  * Decisions run on CLOCK_BOOTTIME, mapped to the table's time by weir_table_time: it never steps

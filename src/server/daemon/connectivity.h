@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the workers of a daemon reach a server that each of them connects to by itself: told once
  * for the process, that it is lost by the first worker, that it is reached again by the last.
  *

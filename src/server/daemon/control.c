@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The control loop: signals, the watch on the rules file, the clock. See daemon.h. */
 #include <signal.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's state, on the main thread: see server.h for what it does.
  *
  *   main thread     control loop = the admin worker's loop: signals, watch, clock, admin listener

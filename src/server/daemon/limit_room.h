@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the table's list of limits, which rules need too, has room for one more that no rule has
  * asked for: limits of commands, overrides of callers. They may fill it to `max`. The list shrinks
  * when places in it are given back (weir_table_tidy).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The limits of the server, all in one place: a name, a number, why that number, and what happens
  * at the limit. docs/limits.md tells users. Those of one request's bytes are the codecs' own
  * (wire/http/http1.h and others); the table's are in table/table.h.

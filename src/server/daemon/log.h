@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server's log: one line an event, to standard error.
  *
  *   time=2026-11-20T10:00:00.123Z level=info event=listening front=http address=127.0.0.1:8080

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether this node can do its work: what /readyz and gRPC's health tell. See daemon.h. */
 #include "server/daemon/daemon.h"
 #include "server/envoy/call.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see redis_access.h */
 #include "server/daemon/redis_access.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the rules file says which Redis it means, made into what a client of it takes.
  *
  * Pure functions; nothing is allocated.

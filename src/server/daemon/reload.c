@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules: loading them, checking what concerns the daemon, handing new ones over. See daemon.h. */
 #include <stdio.h>
 #include <stdlib.h>

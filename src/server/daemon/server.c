@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see server.h */
 #include "server/daemon/server.h"
 

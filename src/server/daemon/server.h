@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon: `weir serve`.
  *
  * The main thread loads the rules, opens the table, binds every listener, starts the workers and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see shared_store.h */
 #include "server/daemon/shared_store.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store that nodes share, as the daemon has it: one for each worker, all by the same settings.
  *
  * Each worker's store tells of itself when its connection or its breaker changes. Operators want

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a daemon: its table, in memory or in a file; see daemon.h. */
 #include <stdio.h>
 #include <string.h>

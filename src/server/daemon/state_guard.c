@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see state_guard.h */
 #include "server/daemon/state_guard.h"
 

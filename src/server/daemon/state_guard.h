@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What happens when somebody cuts the state file short, or writes over it, while it is mapped: one
  * line, and the end.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looking at files that are used while the daemon runs: certificates, Envoy's folder, the state
  * file. See daemon.h.
  *

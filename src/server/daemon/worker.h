@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A worker: one thread, one loop, its sockets, its engine.
  *
  * A turn of the loop. libuv polls, and every socket that is ready is read and parsed; decisions

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's connections and slots: its lists of them, and those that are free; see worker.h */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What other threads tell a worker, and the rules that they have told it; see worker.h */
 #include "server/daemon/worker.h"
 

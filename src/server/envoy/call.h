@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One ShouldRateLimit, whatever it came by: gRPC or POST /json.
  *
  *     front end: bytes ─▶ struct weir_envoy_request

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Envoy's service in the life of the daemon; see daemon/daemon.h */
 #include <stdio.h>
 #include <string.h>

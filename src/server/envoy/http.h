@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Envoy's service over HTTP: handlers of routes, and the listener for Prometheus.
  *
  *   /json         POST or any other method: ShouldRateLimit as JSON (wire/json/envoy_json.h)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What Envoy's service has counted, under the original's names: statsd's, and Prometheus' as its
  * own mapping of them has them. docs/envoy.md lists both.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see shared.h */
 #include "server/envoy/shared.h"
 

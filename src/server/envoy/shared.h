@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Envoy's rate limit service, as the daemon has it: the configuration in use, and what is counted.
  *
  *   folder ─▶ load ─▶ current configuration ─▶ each service takes it up with its next call

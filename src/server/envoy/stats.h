@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counters by the keys of Envoy's limits: "domain.key_value", and what is counted of each.
  *
  * Each service (a front end on one worker) counts in a registry of its own, so no two threads write

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counters to statsd: what has been counted since the last time, once an interval, over UDP or TCP.
  *
  *   ratelimit.service.rate_limit.d.k_v.total_hits.__foo=bar:12|c       tags as the original's are

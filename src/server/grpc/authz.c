@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* envoy.service.auth.v3.Authorization: Envoy's ext_authz onto the rules. See grpc.h and
  * docs/deploy/envoy.md.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see frames.h */
 #include "server/grpc/frames.h"
 

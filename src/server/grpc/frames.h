@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the frames of a connection cost, and those that end it, before nghttp2 sees them.
  *
  * nghttp2 ignores frames of unknown kinds and most frames on streams that are closed, for it does

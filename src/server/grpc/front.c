@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The front end of gRPC: sessions on connections, their times and their ends. See grpc.h. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gRPC as a front end: an nghttp2 session a connection, a stream a call.
  *
  *   bytes ─▶ nghttp2 ─▶ streams: head, then messages ─▶ method->read, when a message is whole

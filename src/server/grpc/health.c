@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grpc.health.v1.Health: whether a service can be asked, now and from now on. See grpc.h. */
 #include "wire/grpc/health.h"
 #include "core/bytes.h"

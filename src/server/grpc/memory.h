@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory for nghttp2, from lists of the worker's own.
  *
  * nghttp2 asks for some ten small blocks a stream and gives them back when it is closed. They come

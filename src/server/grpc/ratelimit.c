@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* envoy.service.ratelimit.v3.RateLimitService: a call of envoy/call.h, by gRPC. See grpc.h. */
 #include "wire/grpc/ratelimit.h"
 

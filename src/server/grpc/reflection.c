@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Server reflection: what services there are, for grpcurl and its like. See grpc.h. */
 #include "wire/grpc/reflection.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Answers: from a message, or a status, to what nghttp2 sends. See grpc.h. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What nghttp2 tells of a connection, and what it may cost. See grpc.h. */
 #include "server/grpc/session.h"
 #include "core/bytes.h"

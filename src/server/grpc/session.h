@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nghttp2's callbacks, and the account of what a connection costs. See grpc.h. */
 #ifndef WEIR_SERVER_GRPC_SESSION_H
 #define WEIR_SERVER_GRPC_SESSION_H

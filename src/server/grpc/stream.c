@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Streams: a call from its first field to the end of its request. See grpc.h. */
 #include <stdio.h>
 #include <string.h>

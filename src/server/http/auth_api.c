@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/auth: a reverse proxy asks whether a request may pass (forward authentication). See http.h
  * and docs/http-api.md.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* POST /v1/check and /v1/release: an application asks about a request of its own. See http.h and
  * docs/http-api.md. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of HTTP: reading, routing, who may call. See http.h. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP as a front end: what its two listeners (decisions, admin) share.
  *
  * A request is parsed (wire/http1), routed by its path, and answered by a handler: at once with a

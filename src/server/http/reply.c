@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies of HTTP: heads, finished texts, problems. See http.h. */
 #include <stdio.h>
 #include <string.h>

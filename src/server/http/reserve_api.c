@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/reserve, /v1/settle, /v1/report: a request that is charged at an estimate, and what it has
  * cost in truth. See http.h, engine/reservation.h and docs/reservations.md. */
 #include <inttypes.h>

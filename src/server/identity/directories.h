@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The directories of all workers, as the daemon has them: one for each, all by the same settings.
  *
  * What is told once for the process: that Redis is not reached (by the first worker), that it is

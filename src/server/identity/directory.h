@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's directory: the callers that are kept elsewhere, as far as this worker has been told.
  *
  *   find ─┬─▶ known             a hit; shortly before its life ends, it is asked for again

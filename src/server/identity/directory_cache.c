@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see directory_cache.h */
 #include "server/identity/directory_cache.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a directory has been told: by digest, bounded, each entry for a time.
  *
  *   slots    uint32_t, open addressing, at most half full  ──▶  entries  | digest, times, record |

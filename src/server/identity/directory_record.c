@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see directory_record.h */
 #include "server/identity/directory_record.h"
 #include "core/bytes.h"

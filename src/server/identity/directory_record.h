@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What Redis says of one caller: a hash, read into one block.
  *
  *   HSET weir:identity:<sha256 of the key> user alice org acme plan pro

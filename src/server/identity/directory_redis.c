@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see directory_redis.h */
 #include "server/identity/directory_redis.h"
 

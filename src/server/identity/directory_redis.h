@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's directory of the callers that are hashes in Redis: asks with HGETALL, one write for
  * all that one turn of the loop has asked.
  *

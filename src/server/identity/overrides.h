@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Overrides that callers elsewhere have: compiled once, shared by all workers, kept for ever.
  *
  * A million callers have a few dozen different overrides between them, whose limits checks point

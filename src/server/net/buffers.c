@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see buffers.h */
 #include "server/net/buffers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's buffers: blocks of a few sizes, reused, bounded.
  *
  * An idle connection owns none. A connection takes one only while it holds an unfinished request,

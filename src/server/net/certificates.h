@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The certificates of the server's listeners, and noticing that their files have changed.
  *
  * One set holds a TLS context for every listener that has `tls:`. It is made beside the main

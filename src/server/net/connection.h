@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A connection: a socket, the request that is coming in, the replies that are owed.
  *
  *   input    bytes are read into the worker's one large read buffer and parsed there; only what is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a connection sends; see connection.h */
 #include <string.h>
 

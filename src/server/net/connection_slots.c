@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies that are owed; see connection.h */
 #include "server/daemon/worker.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Encrypted connections; see connection.h */
 #include "server/daemon/worker.h"
 #include "server/net/listener.h"

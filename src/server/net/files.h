@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Open files: how many connections each listener may have under the process's limit of them.
  *
  * Every listener has a pool of connections of its own (listener.h), so that one that is full shuts

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A front end: how one protocol stands on the shared connection.
  *
  *     bytes ─▶ connection ─▶ front->parse ─▶ slots + decisions ─▶ engine, end of turn

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see guesses.h */
 #include "server/net/guesses.h"
 

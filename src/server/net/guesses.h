@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Wrong passwords and tokens, by the address that they come from: how long the next one waits.
  *
  * Each address has a debt of time (GCRA, as in core/bucket.h): a wrong guess adds WEIR_GUESS_MS to

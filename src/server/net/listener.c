@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see listener.h */
 #include "server/net/listener.h"
 

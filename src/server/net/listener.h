@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the server listens: addresses of the configuration, sockets, who may come.
  *
  * TCP: every worker has a socket of its own on the same port (SO_REUSEPORT), so that the kernel

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Comparing secrets: the passwords of Redis clients, the tokens of HTTP ones.
  *
  * Takes as long whatever part of a guess is right, and says nothing by its time but the guess's own

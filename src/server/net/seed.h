@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Seeds of what has to differ from worker to worker and from run to run: jitter, ids, the places of
  * keys in memory. From the kernel's randomness; where there is none, from the clock, so not for
  * secrets.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A timing wheel: deadlines of many connections, a few stores each.
  *
  * Source: Varghese, Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 6, made lazy: a

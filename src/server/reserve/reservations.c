@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see reservations.h */
 #include "server/reserve/reservations.h"
 

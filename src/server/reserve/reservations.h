@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The open reservations of this process: whose life has ended is to be released.
  *
  * All workers share one of these. A place is claimed before a reservation is decided, so that a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reserving and settling, for every front end: what stands between the engine's settlements and the
  * list of open reservations. See engine/reservation.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see adhoc_limits.h */
 #include "server/resp/adhoc_limits.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits that are given in commands: compiled once, shared by all workers, kept while they are
  * used.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* WEIR.CHECKALL n key max_burst count period quantity …: n buckets as CL.THROTTLE names them, one
  * decision: all are charged or none is. See resp.h. */
 #include <stdio.h>

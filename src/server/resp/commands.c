@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of commands, and COMMAND, from which clients learn it. See resp.h. */
 #include <string.h>
 

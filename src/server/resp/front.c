@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests, who may call, slots, replies that are ready. See resp.h. */
 #include <openssl/sha.h>
 #include <stdarg.h>

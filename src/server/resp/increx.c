@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* INCREX as a window limiter: INCREX key [BYINT n] UBOUND limit EX seconds|PX ms ENX. See resp.h.
  *
  * It is fixed_window with N = the upper bound: the count starts again at every multiple of the

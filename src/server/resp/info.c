@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* INFO and CONFIG GET: what clients ask before they trust a server. See resp.h. */
 #include <fnmatch.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of commands as keys of Redis: DEL, EXISTS, TTL, PTTL, DBSIZE. See resp.h.
  *
  * A key exists while its state is not fresh: what redis-cell's keys do with their time to live. One

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis protocol as a front end: commands to decisions, decisions to replies.
  *
  *   redis_front     requests from bytes, who may call, one slot a command; replies that are ready

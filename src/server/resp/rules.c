@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* WEIR.CHECK, .PEEK, .REFUND, .RESET, .RELEASE, .RESERVE, .SETTLE: a request, told by its
  * attributes, under the rules file. See resp.h and docs/redis-protocol.md. */
 #include <stdio.h>

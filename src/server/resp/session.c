@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is connected, and how it talks: HELLO, AUTH, CLIENT, SELECT, RESET, QUIT, PING, ECHO. See
  * resp.h. Words of errors are Redis'. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MULTI, EXEC, DISCARD, and WATCH between them: transactions, which are refused as a whole. See
  * resp.h.
  *

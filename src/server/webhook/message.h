@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of webhooks: an event as JSON, and its signature.
  *
  * Source: Standard Webhooks 1.0.0 (github.com/standard-webhooks/standard-webhooks,

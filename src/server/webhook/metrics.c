@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics of the webhook; see admin/metrics.h */
 #include <inttypes.h>
 

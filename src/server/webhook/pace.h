@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pace of a webhook: when the receiver is asked again, and when an event is given up.
  *
  * A receiver that fails is left alone for a time that doubles with each failure in a row, whichever

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One attempt to send an event: a signed POST by libcurl.
  *
  * http and https only; no redirect is followed; the receiver's certificate is verified; what it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the warnings of all workers arrive: one line of the log each, and the webhook.
  *
  * Lines of warnings take half of what the log may write in a second at most: many keys may reach a

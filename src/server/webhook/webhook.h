@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The webhook: warnings leave the process as HTTP requests, from one thread of its own.
  *
  *   worker ──post──▶ ring of WEIR_WEBHOOK_QUEUE_MAX events ──▶ thread: sign, POST, judge

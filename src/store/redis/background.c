@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see state.h: calls that no decision waits for */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The circuit breaker: stops asking a server that does not answer, and finds out when it does
  * again. A pure state machine; time is an argument.
  *

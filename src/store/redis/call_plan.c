@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see call_plan.h */
 #include "store/redis/call_plan.h"
 

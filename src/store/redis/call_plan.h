@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The plan of a decision that takes more than one script call: no sockets, no clock.
  *
  * Checks are grouped by the slot of their keys; a group is decided atomically by one call. The

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see denial_cache.h */
 #include "store/redis/denial_cache.h"
 

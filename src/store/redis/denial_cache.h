@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of denials: what was just denied is denied again without asking, until it may change.
  *
  * A denial of the server holds until the first of the checks that deny would admit, however often

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see state.h: pending decisions, their calls and replies */
 #include "store/redis/jitter.h"
 #include "store/redis/script/key.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see redis.h: opening and closing, the client's events, the timer */
 #include "store/redis/redis.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis store: states in Redis, Valkey or Redis Cluster, shared by many nodes.
  *
  * Exact mode: every decision is one script call per slot (lua/decide.lua over the algorithms'

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store's secret: what the nodes on it sign tokens with, so that each takes the others'.
  *
  * It stands in Redis under <prefix>secret, a text without an expiry. The first node makes it (SET

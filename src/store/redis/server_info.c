@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see state.h: what a node wants to know of the store before it decides anything: the secret that
  * tokens are signed with (secret.h), and what the time is there
  *

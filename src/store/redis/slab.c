@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see slab.h */
 #include "store/redis/slab.h"
 

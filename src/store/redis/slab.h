@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks of memory for calls and plans: size classes with free lists, so that the path of a
  * decision allocates nothing once it has been used as much as it is used now.
  *

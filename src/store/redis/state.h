@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis store from inside: what its files share; see redis.h.
  *
  *   redis.c       opening and closing, events of the client, the timer

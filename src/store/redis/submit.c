@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see state.h: decisions made at once, refused, cancelled */
 #include "store/redis/script/key.h"
 #include "store/redis/state.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory for the messages of one call: taken in blocks, freed all at once.
  *
  * protobuf-c asks an allocator for every message, string and array that it reads, and frees none of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gRPC over HTTP/2, the parts that are not HTTP/2: messages in a stream, times, statuses.
  *
  * Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md and statuscodes.md.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see health.h */
 #include "wire/grpc/health.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grpc.health.v1.Health as messages. Threads: pure functions. */
 #ifndef WEIR_WIRE_GRPC_HEALTH_H
 #define WEIR_WIRE_GRPC_HEALTH_H

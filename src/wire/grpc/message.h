@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the codecs of gRPC messages share; see ratelimit.h and the others. */
 #ifndef WEIR_WIRE_GRPC_MESSAGE_H
 #define WEIR_WIRE_GRPC_MESSAGE_H

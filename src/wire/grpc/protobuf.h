@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The encoding of Protocol Buffers, for the two messages on the path of every ShouldRateLimit: what
  * protobuf-c, which walks tables, takes half of a call's time for, takes a tenth so. All other
  * messages are protobuf-c's; a test and a fuzz target hold these two to what it reads and writes.

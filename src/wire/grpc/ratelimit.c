@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see ratelimit.h and protobuf.h */
 #include "wire/grpc/ratelimit.h"
 

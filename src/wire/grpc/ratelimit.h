@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit as messages: bytes to and from the
  * plain data of core/envoy.h. Threads: pure functions. */
 #ifndef WEIR_WIRE_GRPC_RATELIMIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see reflection.h */
 #include "wire/grpc/reflection.h"
 #include "core/bytes.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* grpc.reflection.v1.ServerReflection (and v1alpha, whose messages are the same) as messages: what
  * is asked, and the answer, from the descriptors of this program. Threads: pure functions. */
 #ifndef WEIR_WIRE_GRPC_REFLECTION_H

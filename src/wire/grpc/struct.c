@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see struct.h */
 #include "wire/grpc/struct.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* google.protobuf.Struct from plain data, for responses. (None is ever read: it nests without
  * bound, and so would its reader.) */
 #ifndef WEIR_WIRE_GRPC_STRUCT_H

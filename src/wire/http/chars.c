@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See chars.h. Each entry is a sum of enum weir_http_char; rows of 16. */
 #include "wire/http/chars.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Classes of characters in HTTP (RFC 9110 section 5.6.2), as one table. */
 #ifndef WEIR_WIRE_HTTP_CHARS_H
 #define WEIR_WIRE_HTTP_CHARS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The chunked transfer coding (RFC 9112 section 7.1), decoded in place and incrementally.
  *
  * A byte-wise state machine: it may be fed any number of bytes at a time and never looks back. The

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See forwarded.h. */
 #include "wire/http/forwarded.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client's address behind proxies: X-Forwarded-For and Forwarded (RFC 7239).
  *
  * Only the peer and what trusted proxies appended count: the walk goes from the right and stops at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See http1.h. A head is read twice: first its lines are found, as bytes come; when it is complete
  * its fields are made. The ends of lines wait in the fields' own places. */
 #include "wire/http/http1.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1 requests (RFC 9110, RFC 9112): an incremental parser without sockets or allocation.
  *
  * The caller keeps the bytes of a request in one contiguous buffer and calls weir_http1_parse again

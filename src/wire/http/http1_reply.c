@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See http1_reply.h. */
 #include "wire/http/http1_reply.h"
 

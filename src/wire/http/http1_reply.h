@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1 replies, read (RFC 9110, RFC 9112): what a client of weir's own gets, incremental, in
  * place, without sockets or allocation. The load generator reads the server's answers with it.
  *

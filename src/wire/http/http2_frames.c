@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see http2_frames.h */
 #include "wire/http/http2_frames.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/2 frames (RFC 9113 4.1), as far as their heads: where each begins in a stream of bytes, how
  * long it is, of which kind and on which stream. Payloads are stepped over.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See idempotency_key.h. */
 #include "wire/http/idempotency_key.h"
 

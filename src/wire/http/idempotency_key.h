@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The field Idempotency-Key (draft-ietf-httpapi-idempotency-key-header): by the draft a string of
  * structured fields (RFC 8941 3.3.3), `"8e03978e"`; what most clients send is the bare text, which
  * is taken too. Two spellings of one key are one key.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See proxy_protocol.h. */
 #include "wire/http/proxy_protocol.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The PROXY protocol, versions 1 and 2: who a connection is for, told by the proxy in front.
  *
  * Source: haproxy's doc/proxy-protocol.txt (2020/03/05). Strict: version 1 is the one line that

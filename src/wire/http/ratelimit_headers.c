@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See ratelimit_headers.h. */
 #include "wire/http/ratelimit_headers.h"
 

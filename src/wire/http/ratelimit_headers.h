@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rate-limit header fields of an HTTP answer, in the dialects of core/answer.h.
  *
  * Sources: draft-ietf-httpapi-ratelimit-headers-08 to -11 (RateLimit, RateLimit-Policy), serialised

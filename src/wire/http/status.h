@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The status codes that weir answers with. */
 #ifndef WEIR_WIRE_HTTP_STATUS_H
 #define WEIR_WIRE_HTTP_STATUS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See answer.h. */
 #include "wire/json/answer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Answers as JSON: the body of /v1/check, and problem details (RFC 9457).
  *
  *   {"allowed":false,"denied_by":"login","retry_after_ms":12000,"delay_ms":0,"lease":"...",

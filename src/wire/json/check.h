@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON of /v1/check and of replayed traces: a parser for one fixed schema (RFC 8259), in place.
  *
  *   {"method","path","host","ip","headers":{},"attributes":{},"cost","dry_run","idempotency_key",

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See envoy_json.h: reading. */
 #include "wire/json/envoy_json.h"
 #include "core/bytes.h"

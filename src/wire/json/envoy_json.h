@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ShouldRateLimit as JSON, as protobuf's JSON mapping has it: the body of POST /json.
  *
  *   {"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}],

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See envoy_json.h: writing. */
 #include <math.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See scan.h. */
 #include "wire/json/scan.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading JSON (RFC 8259) of a known shape, in place: the pieces of a fixed-schema parser.
  *
  * There is no tree and no recursion: the caller asks for the value that its schema has at this

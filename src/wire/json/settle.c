@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See settle.h. */
 #include "wire/json/settle.h"
 #include "core/bytes.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON of /v1/settle and /v1/report: a parser for one fixed schema, in place, as check.h.
  *
  *   {"reservation": TOKEN, "cost": N}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See string.h. */
 #include "wire/json/string.h"
 

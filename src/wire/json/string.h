@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON strings (RFC 8259 section 7), written. */
 #ifndef WEIR_WIRE_JSON_STRING_H
 #define WEIR_WIRE_JSON_STRING_H

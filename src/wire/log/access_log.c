@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See access_log.h. */
 #include "wire/log/access_log.h"
 

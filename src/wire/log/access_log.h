@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of an access log in Apache's common and combined formats (also nginx's default).
  *
  *   host ident user [07/Mar/2004:16:05:49 -0800] "GET /path HTTP/1.1" 401 12846 "referer" "agent"

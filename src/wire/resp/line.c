@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See line.h. */
 #include "wire/resp/line.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of the Redis protocol that tell a length or a number: "<type><integer>\r\n". What requests
  * and replies share. */
 #ifndef WEIR_WIRE_RESP_LINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies of the Redis protocol, read: what a client gets, in RESP2 and RESP3, incremental, in
  * place, without allocation.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See resp.h. */
 #include "wire/resp/resp.h"
 

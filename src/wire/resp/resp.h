@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of the Redis protocol (RESP2 and RESP3 alike): arrays of bulk strings and inline
  * commands, incremental, in place, without allocation.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See write.h. */
 #include "wire/resp/write.h"
 

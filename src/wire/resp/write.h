@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values of the Redis protocol, written: replies of a server in RESP2 or RESP3, and the requests of
  * a client (an array of bulk strings).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts: certificates, keys, what is allowed; see tls.h */
 #include "wire/tls/context.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What stands behind a TLS context, for the files of this codec only; see tls.h.
  *
  * Threads: immutable once made, but for the count of references.

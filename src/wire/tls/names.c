@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The names in a certificate; see context.h */
 #include <arpa/inet.h>
 #include <openssl/x509v3.h>

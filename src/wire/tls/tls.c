@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions; see tls.h */
 #include "wire/tls/tls.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TLS as a codec: encrypted bytes in, plain bytes out, and back; no sockets (OpenSSL over memory
  * BIOs). TLS 1.2 and 1.3 only, no renegotiation, no compression.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Certificates for tests, made with openssl in a folder of the test's: an authority and what it
 signs. Keys are P-256, which are made in a moment."""
 

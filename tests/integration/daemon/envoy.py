@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Envoy's rate limit service for a test: its configuration, calls over gRPC, what it has counted."""
 
 import json

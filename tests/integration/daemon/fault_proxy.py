@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A TCP proxy that does to a connection what networks do, told by lines on its standard input.
 
     pass            bytes go through (how it begins)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real gRPC client of weir's services (Debian's python3-grpcio), over the .proto files that weir is
 built from; and a connection of HTTP/2 frames made by hand, for what no client would send."""
 

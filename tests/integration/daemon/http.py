@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HTTP/1.1 by hand, so that a test sees every byte and decides how they are cut."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many clients at once, in one thread: each asks one node, waits for the answer, asks again.
 
 Every request is recorded with the times between which it was decided, so that a test can say what

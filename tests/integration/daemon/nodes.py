@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several weir nodes over one store, each a process with a folder of its own."""
 
 import json

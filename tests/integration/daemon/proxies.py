@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real nginx and HAProxy in front of weir, with the snippets of examples/deploy, and a real
 application behind them."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A receiver of webhooks: a little HTTP server that keeps what it is sent, and answers as told."""
 
 import base64

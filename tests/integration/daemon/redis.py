@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Redis protocol by hand, so that a test sees every byte and decides how they are cut."""
 
 import re

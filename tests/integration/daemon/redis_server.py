@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real Redis servers of a test's own: one, a Cluster of six, a Sentinel group.
 
 Each runs in a folder of its own on free ports of loopback, without persistence, and ends with the

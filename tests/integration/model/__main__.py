@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """python3 -m model --config RULES [--format jsonl|access] TRACE: the model as a program."""
 
 import argparse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines of Apache's common and combined log formats, for the model."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The algorithms, one class each, over exact integers.
 
 A state answers only obvious questions, always about one moment `t` in nanoseconds:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quotas by calendar, over Python's own zoneinfo."""
 
 import functools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random rules and traces over the whole range of what weir accepts, from a seed.
 
 Requests are made while the model decides them, so that they come at the moments that matter: the

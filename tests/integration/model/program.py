@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running the weir that was built: WEIR names the program, build/weir without it."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests through limits: one atomic decision each, at a time that never goes back."""
 
 import json

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see failing_memory.h; the linker sends every call here (--wrap) */
 #include "failing_memory.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that runs out: malloc, calloc and realloc of a whole test program, with a countdown. */
 #ifndef FAILING_MEMORY_H
 #define FAILING_MEMORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The histogram of latencies, against a sorted list of all values. */
 #include <setjmp.h>
 #include <stdarg.h>

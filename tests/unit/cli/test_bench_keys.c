@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which keys a load asks for: names, ends of the range, and how often each key comes. */
 #include <setjmp.h>
 #include <stdarg.h>

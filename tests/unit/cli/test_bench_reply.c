@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What replies say, in both protocols: done, denied, failed. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of a load: as bytes, with the keys in their places, and what is none. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a load goes: addresses as they are written, and what is none. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The environment of envoyproxy/ratelimit as a rules file: defaults, every variable, refusals, and
  * that none is passed over in silence. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What subcommands share: numbers, sizes, and text that came from outside. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The contest of --compare: verdicts that are known, and the worst windows that theory names. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The exact log of any length, against a list that forgets nothing. */
 #include <setjmp.h>
 #include <stdarg.h>

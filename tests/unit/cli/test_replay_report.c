@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a replay prints: durations, times, losses. The tables are tested from outside. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of traces as requests. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of one second, spread over it. */
 #include <setjmp.h>
 #include <stdarg.h>

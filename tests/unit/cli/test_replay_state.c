@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The guess of how large a table a replay needs. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What keys ask for, beside the core's sliding window; samples; memory. */
 #include <setjmp.h>
 #include <stdarg.h>

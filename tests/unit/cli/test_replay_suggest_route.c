@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Routes: what is folded, what is none, names. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counting keys: exact, bounded, the most denied in order. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of traces: every kind of line end, lines of any length, pieces of any size. */
 #include <errno.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the algorithms share: making a limit and using a state in plain memory. */
 #ifndef CORE_TEST_H
 #define CORE_TEST_H

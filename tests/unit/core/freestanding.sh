@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Builds the core for machines without an operating system: freestanding.sh SOURCE_ROOT FILE...
 #
 # For wasm32 and for BPF every file must compile, and all together may want no symbol that they do

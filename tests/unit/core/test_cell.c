@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Algorithms whose state is a cell, case by case. Random traces: test_model.c. */
 #include "core/debit.h"
 #include "core_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports and blame of finished decisions. */
 #include "core_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compiling limits: ranges, defaults, reasons, and the exact derived values. */
 #include <setjmp.h>
 #include <stdarg.h>

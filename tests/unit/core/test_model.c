@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The core beside its slow models: tests/lib/model_trace.h.
  *
  * Usage: test_model ALGORITHM [OPERATIONS [SEED]]; ALGORITHM is a name of rules files, or

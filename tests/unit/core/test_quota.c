@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quotas by calendar, beside a model that keeps what was used in every period. */
 #include "core_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The hash beside a literal SipHash-c-d, which is itself checked against the authors' vectors for
  * SipHash-2-4 with 128 bits (vectors_sip128 of their reference code: key 00..0f, data 00, 01, ...).
  */

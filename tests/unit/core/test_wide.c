@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wide.h beside the compiler's 128-bit integers; built twice, see meson.build. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The most that each algorithm admits in any half-open window [x, x + W): reached, never passed.
  *
  *   fixed_window     2N            the end of one window and the start of the next

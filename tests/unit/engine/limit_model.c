@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see limit_model.h */
 #include "limit_model.h"
 

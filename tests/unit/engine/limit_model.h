@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A model of one limit on one key: the core's functions on plain memory. */
 #ifndef TESTS_ENGINE_LIMIT_MODEL_H
 #define TESTS_ENGINE_LIMIT_MODEL_H

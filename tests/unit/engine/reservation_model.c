@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see reservation_model.h */
 #include "reservation_model.h"
 

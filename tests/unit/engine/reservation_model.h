@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The slow, obvious model of what reserving, settling, granting and resetting do to the states of
  * one key: each state as the exact models of the algorithms have it (tests/lib/model.h), and a
  * quota as a list of days. And a ledger of the hourly window that knows nothing of states, only

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An engine on a fake store, with what its tests need: limits, checks by name, and the order in
  * which decisions were reported. */
 #ifndef TESTS_ENGINE_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An embedded store on a table of its own, opened at START, for tests that set up an engine
  * themselves. */
 #ifndef TESTS_ENGINE_TABLE_RIG_H

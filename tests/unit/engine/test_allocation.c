@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The path of a request allocates nothing. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a client is told: reports, blame, retries, the next admission, leases. */
 #include <string.h>
 

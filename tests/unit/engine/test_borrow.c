@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Borrowing: directed cases on a fake store, and random requests over the table beside the core's
  * functions on plain memory: whatever comes, a pool is never overdrawn, and nobody gets more than
  * their own limit and the pool. */

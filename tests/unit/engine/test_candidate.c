@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Candidates: directed cases on a fake store, and random requests over the table beside the core's
  * functions on plain memory: what differs is exactly what the model says differs. */
 #include <stdio.h>

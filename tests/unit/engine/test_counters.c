@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counters and denied keys as another thread sees them while the worker decides and reloads. */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's turns: batches, order, pending decisions, deadlines, cancelling, the pool. */
 #include <string.h>
 

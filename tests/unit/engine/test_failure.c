@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* on_store_error: what a decision becomes when its store cannot decide it. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decisions that wait until a directory has found out who is calling. */
 #include <stdio.h>
 #include <stdlib.h>

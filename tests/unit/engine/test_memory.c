@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Without memory: each allocation of opening an engine and of swapping its rules fails in turn (the
  * linker sends them through the functions below), and nothing is lost or broken. */
 #include <stdlib.h>

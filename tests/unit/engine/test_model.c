@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random decisions through the engine over the table, against the same decisions made one by one on
  * plain memory by the core's functions: verdicts, outcomes, reports, blame, leases. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sketch of the most denied keys, against exact counts. */
 #include <pthread.h>
 #include <setjmp.h>

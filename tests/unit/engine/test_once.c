@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Idempotency keys under the rules, and what becomes of them where the store fails. */
 #include <stdio.h>
 #include <string.h>

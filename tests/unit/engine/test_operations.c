@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on states: ends of leases, also of those that nobody will hear of; resets, looks. */
 #include <string.h>
 

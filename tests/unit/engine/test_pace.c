@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client that goes by the RateLimit field alone: r requests in t seconds, evenly. It is never
  * denied, and gets nearly all that the limit admits. Engine, table and header fields are the real
  * ones; time is a model's. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A front end and a store that do anything at any time: every decision is reported exactly once,
  * or, when it was cancelled, never; and all find back to the pool. */
 #include <string.h>

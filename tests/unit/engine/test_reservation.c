@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reservations: random reserving, settling, repeating, ends of lives and crashes, against an exact
  * model: nothing gained, nothing leaked, never better than fresh. And the token's codec. */
 #include <stdlib.h>

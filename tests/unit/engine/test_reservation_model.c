@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests, reservations, settlements by cost and by outcome, releases, grants, resets, reloads and
  * time, of several keys, in random order, some repeated; over a store whose calls are lost before
  * or after they were done, and processes that die there. After each step every state is what the

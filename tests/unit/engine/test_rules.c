@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The engine under rules: checks from requests, counters and names, reload while decisions wait. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lease tokens: one text for one ticket, and nothing else is read. */
 #include <setjmp.h>
 #include <stdarg.h>

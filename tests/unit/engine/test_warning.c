@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Warnings: once for each key, threshold and period, whatever is charged, given back, repeated or
  * restarted, by every algorithm; and what a store elsewhere does to them. */
 #include <stdatomic.h>

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # A program builds and runs against the installed library, as a user's would: headers, libweir.so,
 # libweir.a and the pkg-config file, found under a staging folder.
 #   installed.sh BUILD_FOLDER SOURCE_FOLDER

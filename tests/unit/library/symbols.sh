@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # libweir.so exports the functions that the public headers declare, and nothing else.
 #   symbols.sh LIBWEIR_SO INCLUDE_WEIR
 set -eu

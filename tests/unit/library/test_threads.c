@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The library from many threads at once. */
 #include <pthread.h>
 #include <setjmp.h>

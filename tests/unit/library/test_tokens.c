@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens in a program: given as a header, they are who is calling. */
 #include <setjmp.h>
 #include <stdarg.h>

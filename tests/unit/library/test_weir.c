@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The library as a program uses it, by its public header alone. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of Envoy's configuration share: loading texts, asking, a store of plain cells. */
 #ifndef RULES_ENVOY_TEST_H
 #define RULES_ENVOY_TEST_H

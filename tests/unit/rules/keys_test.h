@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of callers share: rules with a keys file, and one request of a key. */
 #ifndef KEYS_TEST_H
 #define KEYS_TEST_H

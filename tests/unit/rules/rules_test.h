@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the rules share: loading a text, making a request, reading checks. */
 #ifndef RULES_TEST_H
 #define RULES_TEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tries of addresses and of paths beside looking at everything, one after the other. */
 #include "rules/match/address_trie.h"
 #include "rules/match/path_trie.h"

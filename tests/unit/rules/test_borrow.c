@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `borrow`, `reserve` and `pool`: what may be borrowed, and which files are refused. */
 #include "rules/charge/borrow.h"
 #include "rules_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `candidate`: what a limit may be one day, and which files are refused. */
 #include "rules/charge/candidate.h"
 #include "rules_test.h"

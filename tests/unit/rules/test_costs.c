@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a request costs: literals, tables of routes, attributes. */
 #include "rules_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Callers that are kept elsewhere: their overrides are compiled while weir runs, and a directory is
  * asked after the keys file. */
 #include "keys_test.h"

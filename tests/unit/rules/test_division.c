@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One node's part of a limit: all parts together admit no more than the whole, nor nothing. */
 #include "rules/division.h"
 #include "rules_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `enforce`: a limit that denies only a stable share of its keys. */
 #include "rules_test.h"
 

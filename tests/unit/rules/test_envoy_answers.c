@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What Envoy is told and what is counted: the original's cases by the numbers of its list, and
  * where weir does better. */
 #include "envoy_test.h"

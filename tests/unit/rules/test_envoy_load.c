@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loading Envoy's configuration: every error with the original's text, and what is no error. */
 #include "envoy_test.h"
 

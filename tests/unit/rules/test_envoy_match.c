@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which limit a descriptor meets, and under which key it is counted: the original's cases, in its
  * order, by the numbers of docs/envoy.md's list. */
 #include "envoy_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Envoy's configuration without memory: each allocation of a load in turn fails cleanly; a request
  * needs none. (Leaks are the sanitizer's to find.) */
 #include "envoy_test.h"

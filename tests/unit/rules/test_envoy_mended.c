@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What envoyproxy/ratelimit gets wrong, and weir does not: each was seen in the original, run
  * beside it. docs/envoy.md lists them. */
 #include "envoy_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `envoy:` of the rules file. */
 #include "rules_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening the files that rules name: regular files, and nothing that could be waited for. */
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files made to hurt: deep, huge, binary, or small ones that stand for billions of values. */
 #include "rules_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `identities`: what it becomes, and every problem with its line and column. */
 #include "rules_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens: what is valid, what is not and why, and what claims read as. */
 #include "rules_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of tokens as files have them, and what is wrong with a `jwt`. */
 #include "rules_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Claims in rules: as attributes in every place, as who is calling, and never unverified. */
 #include "rules_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys: different tuples are different keys, in hash and in text; secrets are not shown. */
 #include "rules/match/key_values.h"
 #include "rules_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who an API key belongs to, and whose plan counts. */
 #include "keys_test.h"
 

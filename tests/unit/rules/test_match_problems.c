@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is wrong with a match or a key. Every problem with its line and column. */
 #include "rules_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which limits a request meets. */
 #include "rules_test.h"
 

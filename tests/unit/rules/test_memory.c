@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory: each allocation in turn fails cleanly; the path of a request makes none. */
 #include <openssl/crypto.h>
 #include <unistd.h>

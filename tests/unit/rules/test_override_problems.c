@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is wrong with the overrides of a keys file, and how many it may have. */
 #include "keys_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rates of a caller's own: what an override means, for every kind of limit, and which states it
  * counts in. */
 #include "keys_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Normal form of paths and hosts, patterns, globs. */
 #include "rules/match/path.h"
 #include "rules_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `paths`: parameters, case and trailing slashes, in all that reads a path. */
 #include "rules_test.h"
 

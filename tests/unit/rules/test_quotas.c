@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quotas: what a rules file may say of them, and the calendars that they become. */
 #include "rules_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random rules and requests: the index beside a matcher that tries every limit, one by one, with
  * code of its own. */
 #include "rules_test.h"

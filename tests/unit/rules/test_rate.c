@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rates, durations, sizes. */
 #include "rules/load/rate.h"
 #include "rules_test.h"

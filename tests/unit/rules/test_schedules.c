@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Schedules: what a rules file may say of them, and when they hold. */
 #include "rules/calendar/schedule.h"
 #include "rules_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `server`, `state` and `headers`: what they become, and what counts without them. */
 
 #include "rules_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* refund_on, refund_cap, debt: what is wrong with them, and what they become; limits found again by
  * their marks after a reload. */
 #include "rules/charge/settle.h"

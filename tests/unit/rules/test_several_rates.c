@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Several rates on one limit: what a rules file may say, and the checks that they make. */
 #include "rules/match/key_values.h"
 #include "rules_test.h"

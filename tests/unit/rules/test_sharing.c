@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits whose states several nodes share: modes, tags, parts of a node, texts that all agree on.
  */
 #include "rules_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `store` and `idempotency`: what they become, and every problem with its line and column. */
 #include <unistd.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Time zones beside glibc, which reads the same files in its own way: every zone, 20 years. And
  * calendars, where the answers are known. */
 #include <dirent.h>

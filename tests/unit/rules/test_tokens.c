@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of tokens: what it remembers, for how long, and what it takes. */
 #include "rules_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `warn_at`: thresholds as the rules file gives them, and the limits of their records. */
 #include "rules/charge/warn.h"
 #include "rules_test.h"

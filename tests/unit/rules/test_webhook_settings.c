@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `webhook`: what it becomes, and what is wrong with it. */
 #include <unistd.h>
 

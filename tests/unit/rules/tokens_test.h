@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of tokens share: keys that are made for the program, as the fixture of its group.
  */
 #ifndef TOKENS_TEST_H

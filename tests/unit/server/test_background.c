@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One thread beside a loop: jobs one after the other, and one that does not return. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's buffers: sizes, reuse, bounds. */
 #include <setjmp.h>
 #include <stdarg.h>

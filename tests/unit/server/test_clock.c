@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The clocks, and the one way a date is written. */
 #include <setjmp.h>
 #include <stdarg.h>

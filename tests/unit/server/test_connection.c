@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A worker and its connections over a store that answers late, out of order, or never: replies stay
  * in order, deadlines are kept, and a client that goes away leaves nothing behind.
  */

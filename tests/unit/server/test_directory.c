@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's directory: lives, single flight, what is used while nobody can be asked. */
 #include <setjmp.h>
 #include <stdarg.h>

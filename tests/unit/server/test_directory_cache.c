@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a directory has been told: bounds, places, and what goes when it is full. */
 #include <setjmp.h>
 #include <stdarg.h>

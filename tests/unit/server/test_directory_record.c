@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What Redis says of one caller: good hashes, bad ones, and what is no hash. */
 #include <setjmp.h>
 #include <stdarg.h>

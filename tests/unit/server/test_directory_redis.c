@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's directory on its loop: what the deadlines of lookups do. The server is played. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counters by the keys of Envoy's limits: found again, bounded, walked while they grow; their
  * names.
  */

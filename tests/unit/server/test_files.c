@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How open files are shared among listeners: the pools fit the limit, the admin listener has its
  * part, and a limit that is too low is said to be. */
 #include <setjmp.h>

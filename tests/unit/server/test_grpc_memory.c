@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* server/grpc_memory: blocks of every size, reuse, the bound, and what a session gives back. */
 #include <setjmp.h>
 #include <stdarg.h>

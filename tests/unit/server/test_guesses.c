@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Wrong passwords by address: the pace of the answers, whoever asks and however; beside a slow
  * model; and bounded memory. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses to listen on, and the sockets for them. */
 #include <setjmp.h>
 #include <stdarg.h>

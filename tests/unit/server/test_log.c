@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Log lines: one an event, well-formed whatever the values, rate limited. */
 #include <setjmp.h>
 #include <stdarg.h>

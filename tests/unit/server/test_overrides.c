@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Overrides of callers elsewhere: one block a kind, whoever asks, that outlives the rules. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits given in commands: one compiled limit a spec, whoever asks, up to the bound. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* WEIR.CHECK and its like: requests under the rules file. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions, and what clients ask before they trust a server; requests cut anywhere. */
 #include <setjmp.h>
 #include <stdarg.h>

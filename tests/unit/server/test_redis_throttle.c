@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CL.THROTTLE, THROTTLE, GCRA: the cases of the limiters that they come from, at exact times. */
 #include <setjmp.h>
 #include <stdarg.h>

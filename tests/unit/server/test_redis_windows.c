@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* INCREX and WEIR.CHECKALL: windows, and several buckets in one decision. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The list of open reservations: what is due is told until it is removed, in the order of time and
  * within its room; beside a slow model. */
 #include <setjmp.h>

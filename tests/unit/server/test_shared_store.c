@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store that nodes share, as the daemon tells of it: one line for one change, whatever the
  * number of workers; totals that survive a worker. No server is asked: the port is nobody's. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The webhook's messages, signatures and pace; the thread is tried over real sockets in
  * tests/integration/test_warnings.py. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Deadlines: never early, at most a tick late, however time moves. */
 #include <setjmp.h>
 #include <stdarg.h>

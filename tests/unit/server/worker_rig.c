@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see worker_rig.h */
 #include "worker_rig.h"
 

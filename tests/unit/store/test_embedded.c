@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The embedded store: the table behind the seam that every store has. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the table share: opening one, and deciding on numbered keys. */
 #ifndef TABLE_TEST_H
 #define TABLE_TEST_H

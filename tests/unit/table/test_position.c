@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where keys live: the second bucket of the second bucket is the first; a copy into a region of
  * another size finds every key again. */
 #include "table_test.h"

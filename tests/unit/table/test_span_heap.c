@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The heap of spans, beside a list of what is taken: no two overlap, sizes fit, all comes back. */
 #include "table_test.h"
 

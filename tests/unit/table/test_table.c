@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a decision means: policies, flags, operations; changed limits; leases; forgetting. */
 #include "table_test.h"
 

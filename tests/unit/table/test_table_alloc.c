@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The way of a decision allocates nothing: malloc and its family are this program's own, and count.
  */
 #include "table_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that die. At every instruction of a decision: the region as it is then, opened as after
  * a crash, is whole, and shows the decision completely or not at all. And at random, hundreds of
  * times, beside others that go on: nothing wedges, no limit is passed, what is charged together

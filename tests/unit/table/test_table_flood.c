@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Full tables: how many keys fit, who has to go, and what a flood of new keys can do to others. */
 #include "table_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random decisions on a table and on an obvious model of one: an array of states, decided one after
  * the other with the core's own functions, in plain memory. The table is large enough that nothing
  * is evicted; everything else happens: new keys, policies, operations, flags, limits that change,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The records of idempotency keys: a request is charged once, whoever repeats it and whenever. */
 #include <pthread.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Spans as large as their content: what logs and leases take, that they grow and shrink, and what
  * happens where they cannot. */
 #include "table_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Neighbours that are stopped while they hold a lock: who needs it gives up, uncharged, and goes on
  * when they do, or when they die. The neighbour is a child that takes locks through the table's
  * internals and stops itself. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The list of limits: places are given back by limits that changed, commands and dead processes. */
 #include "table_test.h"
 

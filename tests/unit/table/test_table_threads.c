@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Eight threads on one table, in private memory and in a file: no limit is passed, what is charged
  * together stays equal, and the thread sanitizer finds nothing. */
 #include "table_test.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A state file that weir wrote when its version was 1 (see version1_keys.h): all that is live is
  * copied, exactly; a damaged one is refused and left alone. Usage: test_version1 FILE. */
 #include "version1_keys.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What was done to the state file version1.state.gz, by weir as of commit 3e9eada
  * (256 KiB, 30 % for spans, secret {3, 4}): every algorithm, states with and without a span, debts,
  * refunds, leases, keys that are denied, logs with costs above 1, logs as full as they can be. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Answers for the tests of what writes them. */
 #ifndef ANSWER_MAKE_H
 #define ANSWER_MAKE_H

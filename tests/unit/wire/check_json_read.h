@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads checks from JSON that ends at an unmapped page. */
 #ifndef CHECK_JSON_READ_H
 #define CHECK_JSON_READ_H

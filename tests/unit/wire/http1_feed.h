@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Feeds requests to wire/http1 whole and in pieces, always against an unmapped page. */
 #ifndef HTTP1_FEED_H
 #define HTTP1_FEED_H

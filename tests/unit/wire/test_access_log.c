@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire/access_log: lines of both formats, their times and their quotes. */
 #include "unit_wire.h"
 

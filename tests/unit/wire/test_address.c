@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* core/address: text to bits and back, prefixes, CIDR membership. */
 #include "unit_wire.h"
 

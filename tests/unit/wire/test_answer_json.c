@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire/answer_json and wire/json_string: what clients read, byte for byte. */
 #include "answer_make.h"
 

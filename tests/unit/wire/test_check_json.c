@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire/check_json and wire/json_scan: checks, and every way to get them wrong. */
 #include "check_json_read.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire/check_json: batches, their limits, and releases. */
 #include "check_json_read.h"
 

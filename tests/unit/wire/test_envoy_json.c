@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ShouldRateLimit as JSON: what is read, what is refused, what is written. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire/forwarded: who the client is, whatever it writes about itself. */
 #include "unit_wire.h"
 

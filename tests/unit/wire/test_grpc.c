@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire/grpc*: prefixes, timeouts, status texts, and the messages against bytes made by hand. */
 #include "unit_wire.h"
 

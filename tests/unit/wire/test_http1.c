@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire/http1: heads of requests, and what is refused in them. */
 #include "http1_feed.h"
 

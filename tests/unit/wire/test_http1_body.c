@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire/http1 and wire/chunked: bodies, pipelines, requests in pieces. */
 #include "http1_feed.h"
 

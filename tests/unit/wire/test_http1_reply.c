@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire/http1_reply: replies whole and in pieces, and what is refused. */
 #include "unit_wire.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Heads of HTTP/2 frames, however the bytes are cut. */
 #include <setjmp.h>
 #include <stdarg.h>

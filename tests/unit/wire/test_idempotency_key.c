@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire/idempotency_key: the field Idempotency-Key, quoted as the draft says, and bare. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire/proxy_protocol: both versions, whole and in pieces, and what is refused. */
 #include "unit_wire.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire/ratelimit_headers: every dialect, byte for byte, and read back as structured fields. */
 #include "answer_make.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* wire/resp_write and wire/resp_reply: what is written reads back, and what is no reply is
  * refused. */
 #include "unit_wire.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the wire share: cmocka, a seeded random source, and input that ends where
  * reading on crashes. */
 #ifndef UNIT_WIRE_H

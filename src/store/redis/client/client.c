@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls: where they go, what waits, what a refusal means; see client.h and client_state.h. */
 #include "store/redis/client/client.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client of Redis or Valkey on one libuv loop: a single server, the master of a Sentinel group,
  * or a Cluster.
  *

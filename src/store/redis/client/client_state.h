@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the client share.
  *
  *   client.c    calls: where they go, what waits, what a refusal means; events

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Servers by slot; see client_state.h. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See connection.h. */
 #include "store/redis/client/connection.h"
 

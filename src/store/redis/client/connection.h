@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One connection to a server that speaks the Redis protocol: from its address to replies.
  *
  *   resolve ──▶ connect (each address in turn) ──▶ TLS ──▶ opened ──▶ replied… ──▶ lost ──▶ gone

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is said first on a connection; see client_state.h.
  *
  *   AUTH [user] password, CLIENT SETNAME weir, SELECT db, ROLE, SCRIPT LOAD of every script, and a

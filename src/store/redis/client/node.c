@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One server: its line of calls, its connection and the next one; see client_state.h. */
 #include <stdio.h>
 #include <stdlib.h>

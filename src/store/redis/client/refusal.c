@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See refusal.h. */
 #include "store/redis/client/refusal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Error replies of Redis that say what to do next, and redirections.
  *
  * Source: redis.io/docs/reference/cluster-spec, and server.c, cluster.c, script.c of Redis 6.2 to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See reply_reader.h. */
 #include "store/redis/client/reply_reader.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replies out of a stream of bytes: one contiguous buffer, and the nodes of one reply.
  *
  *   redis_reply_reader_room ──▶ bytes are read there ──▶ redis_reply_reader_take ──▶

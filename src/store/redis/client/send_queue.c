@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See send_queue.h. */
 #include "store/redis/client/send_queue.h"
 

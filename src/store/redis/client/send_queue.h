@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls in line for one server: those in flight, then those that are to be sent.
  *
  *   places:   first ──▶ in flight ──▶ sent ──▶ to be sent ──▶ last      (numbers that only grow)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The master of a group that sentinels watch; see client_state.h.
  *
  * What a sentinel says is followed unless it is older than what is known: one that is cut off from

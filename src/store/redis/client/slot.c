@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The slot of a key in a Cluster; see client.h. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See socket.h. */
 #include "store/redis/client/socket.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An open stream to a host's name, an address, or the path of a Unix socket.
  *
  * A name is resolved on libuv's threads, then its addresses are tried in turn. Nothing is timed

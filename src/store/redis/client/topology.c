@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See topology.h. */
 #include "store/redis/client/topology.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the masters are, read from replies: CLUSTER SLOTS of a Cluster, what a sentinel says, and
  * ROLE.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asks some server or sentinel where the masters are; see client_state.h.
  *
  * One question at a time, whoever wants to know: a storm of MOVED makes one refresh, and another

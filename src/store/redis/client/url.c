@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See url.h. */
 #include "store/redis/client/url.h"
 

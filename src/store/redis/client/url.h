@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where a Redis is, and how to speak to it.
  *
  *   redis://[[user]:password@]host[:6379][/db]          one server; rediss:// the same over TLS

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Buckets: token_bucket, gcra, leaky_bucket and leaky_queue (src/core/bucket.h).
 --
 -- The state is the theoretical arrival time: a microseconds and b units, `unit` of which are a

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Buckets: see one_begin.lua, and bucket.lua for what the numbers are.
 do
     local kind, _, unit, period, ca, cb, da, db = unpack('<BBdddddd', packed)

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- concurrency (src/core/concurrency.h): leases in flight, each with id and owner, which expire.
 local concurrency = {}
 

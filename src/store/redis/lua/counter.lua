@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- WEIR_CHECK_COUNTER: what others keep in Redis, so that they and weir count together. The key is the
 -- caller's whole, its window included; the state is a decimal number. Every hit is an INCRBY and an
 -- EXPIRE of the window's length from now on, denied hits included, as envoyproxy/ratelimit does it.

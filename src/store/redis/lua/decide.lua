@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Decides any number of checks: src/table/transaction.c in Lua. Reads and tests everything, then
 -- writes. The reply is one part for each check behind a status (1: an idempotency record was there;
 -- 2: a reservation that was rolled back before); of one plain check the part alone.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What sliding_log and concurrency keep (src/core/expiry_list.h): costs that expire, in the order of
 -- their expiry: the sum of all costs, W, how many bytes of entries in front are gone, then for each
 -- entry its expiry, its cost in four bytes, and for a lease its id and owner. What has expired

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- sliding_log and concurrency: see one_begin.lua, and expiry_list.lua for what the state is. Of one
 -- longer than 1 KB only what is needed is read and written.
 do

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- fixed_window (src/core/window.h): the start of the newest window that was charged, and its count.
 local fixed_window = {}
 

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- fixed_window: see one_begin.lua.
 do
     local kind, _, w, rate, cost = unpack('<BBddd', packed)

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Whole numbers of any size, for the few places where a double's 2^53 is not enough: digits to the
 -- base 2^24, the lowest first. Slow and plain: only a changed rate, and two products that are
 -- nearly the same, come here.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 if plain then
     if not state then return part end
     if fresh == true then

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Operations on states rather than requests: ends a lease (4), forgets (5), or tells when a state
 -- will be fresh (6). Each check on its own; what a state was made with is in it.
 local RELEASE, RESET, LOOK = 4, 5, 6

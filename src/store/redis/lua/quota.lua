@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- quota by calendar (src/core/quota.h). The caller sends when the periods around its own time begin
 -- and the time of this server picks the period that is now: a caller may be one period ahead or two
 -- behind. A state has its period's own bounds, so that it needs no others to be understood.

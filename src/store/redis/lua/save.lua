@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Reading and writing keys.
 
 -- The state of a key, and its kind; false: none.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- sliding_window of several segments: see one_begin.lua. Plain are those admitted that leave room.
 do
     local kind, _, w, rate, cost, length = unpack('<BBdddd', packed)

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Gives shares of a budget in advance and takes them back: the server's side of share/share.h, which says
 -- why no more is admitted than the algorithm promises. The state is that of exact mode.
 --

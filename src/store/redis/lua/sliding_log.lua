@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- sliding_log (src/core/log.h): what was admitted in the last W, each with the time it expires.
 local sliding_log = {}
 

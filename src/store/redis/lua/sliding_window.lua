@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- sliding_window of one segment (src/core/window.h): the start of the newest window that was
 -- charged, its count, and that of the window before.
 local sliding_window = {}

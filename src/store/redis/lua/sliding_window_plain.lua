@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- sliding_window of one segment: see one_begin.lua. Not plain either where doubles cannot tell
 -- which of two products is larger.
 do

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Begins every script: the arguments, and the time.
 --
 -- KEYS   one for each check; one more for a reservation

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How states are called in Redis.
  *
  *   <prefix>{<tag>}<limit's name>:<key's text>    the state of one key of one limit

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see pack.h */
 #include "store/redis/script/pack.h"
 

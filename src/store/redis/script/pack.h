@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What scripts and C tell each other: kinds of states, packed checks, the decision's header, and
  * the parts of replies. All numbers are little-endian doubles that hold whole numbers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see script.h: replies. A part is read with the knowledge of what was asked, and refused unless it
  * is one that the script can have made: of a server that lies, at worst a wrong number is told. */
 #include <string.h>

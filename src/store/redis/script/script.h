@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From checks to script calls, and from replies to outcomes: no sockets, no clock.
  *
  * A script call decides up to WEIR_CHECKS_MAX checks whose keys share a slot, atomically: all is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scripts that the build puts together from *.lua (meson.build says of which): text and SHA-1.
  */
 #ifndef WEIR_STORE_REDIS_SCRIPT_TEXTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see script.h: calls
  *
  *   EVALSHA <sha> <keys> <key>... [<reservation>] <packed check>... [<"">] [<header> [<time>]]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see script.h
  *
  *   EVALSHA <sha> 2 <state> <record> <packed check> <packed call> [<""> <time>]

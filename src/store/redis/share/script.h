@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From a holder's calls to lua/share.lua, and back: no sockets, no clock.
  *
  * The script works on the very state that exact mode uses (script/key.h), and on one record beside

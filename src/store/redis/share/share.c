@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see share.h */
 #include "store/redis/share/share.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One key's shares, as their holder sees them: a state machine without I/O, clock or allocation.
  *
  * A holder (a worker of a node) takes a share of a key's budget from Redis in advance and admits

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see shares.h: deciding */
 #include "store/redis/share/shares.h"
 

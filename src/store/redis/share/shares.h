@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The shares of budgets that one worker holds: a bounded table of keys over share.h.
  *
  * A decision whose checks are all leased, and of which this worker holds shares that cover their

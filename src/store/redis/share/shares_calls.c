@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see shares.h: calls, their ends, and time */
 #include "store/redis/share/table.h"
 

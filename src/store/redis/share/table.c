@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see table.h */
 #include "store/redis/share/table.h"
 

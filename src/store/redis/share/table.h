@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The keys of shares.h: slots of all that are known, entries of those that hold shares.
  *
  * Slots stand in sets of LEASE_SET, by hash. A slot of a cold key only counts its decisions; when

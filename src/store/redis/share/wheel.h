@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When keys are to be looked at again: lists of them, one for each 4 ms of the coming second.
  *
  * What is due later than that is put into the last list and then put in again. An entry is in one

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes C of the .proto files: generate.py PROTOC_C OUT_DIR FILE.proto...
 
 Writes FILE.pb-c.[ch] for each, by protobuf-c's compiler, and descriptors.c, the files' descriptors

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see lease_server.h */
 #include "lease_server.h"
 

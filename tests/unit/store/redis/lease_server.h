@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What lua/share.lua does, in C over the core's states: the server's side of
  * src/store/redis/share/share.h, for one key. Plain data, so that an explorer may copy it.
  *

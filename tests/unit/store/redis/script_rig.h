@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of the scripts share: a private server that knows them, and decisions through it.
  */
 #ifndef SCRIPT_RIG_H

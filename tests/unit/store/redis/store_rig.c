@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see store_rig.h */
 #include "store_rig.h"
 

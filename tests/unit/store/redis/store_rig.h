@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis store on a loop of its own, for tests: decisions, and runs of the loop until a
  * condition holds. A condition that does not come within 20 s fails the test. */
 #ifndef TESTS_STORE_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* see store_trace.h */
 #include "store_trace.h"
 

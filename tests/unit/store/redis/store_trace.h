@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random decisions through the Redis store beside the core's own, decision for decision: outcomes,
  * reports, and what was charged. In a time that the test gives. */
 #ifndef TESTS_STORE_TRACE_H

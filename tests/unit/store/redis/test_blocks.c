@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks of memory: sizes, reuse, and the bound. */
 #include <setjmp.h>
 #include <stdarg.h>

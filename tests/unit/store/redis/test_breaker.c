@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The circuit breaker, by its states, and against random events. */
 #include <setjmp.h>
 #include <stdarg.h>

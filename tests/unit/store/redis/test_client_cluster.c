@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client and a real Cluster of three masters and a replica: slots that move under load, and a
  * master that dies. Every key's counter is held against what its calls were told. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client and sentinels that only play them: what they say, what they must not be believed, and
  * masters that are none. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client and a Cluster that only plays one: storms, circles and nonsense of redirections, and
  * maps that are wrong. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client and memory that runs out; and that it needs none while calls come and go. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client and a real group of two servers and three sentinels: a failover under load, and a
  * master that comes back as a replica. */
 #include <setjmp.h>

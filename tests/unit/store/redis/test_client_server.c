@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client and a real server: many calls, passwords, Unix sockets, its end and its return. */
 #include <setjmp.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client over TLS, with a real server: whom it trusts, and that all goes through it. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The client and servers that do what Redis may do at worst, or that are none. */
 #include <setjmp.h>
 #include <stdarg.h>

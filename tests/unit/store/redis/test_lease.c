@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One key's shares: when they end, what a reply and a lost call do, when more is asked for; and the
  * wheel that their holders' timers are in. test_lease_explore.c has the orders of events. */
 #include <setjmp.h>

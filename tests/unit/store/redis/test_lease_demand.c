@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Seconds of demand on one key, over three workers with their tables of shares and a model of the
  * server: how much of the limit is used, how many calls it takes, and that no admission is one that
  * the exact algorithm, fed with the admissions alone, would not have made.

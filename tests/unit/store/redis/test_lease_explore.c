@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every order of events of a small world: a server, up to three holders, and the network between
  * them, over the real transition functions of share/share.c and the model of lua/share.lua.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lua/share.lua through a real redis-server beside lease_server.c, call for call: random calls of
  * three holders, repeated and overtaken ones, among exact decisions on the same state. And what no
  * random trace says: that every key expires, and that no reply of somebody else's is taken for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's table of shares, against a model of the server that answers when a test says so. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The line of calls, beside a plain array of what should be in it. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of denials: what it answers, for how long, and for nobody else. */
 #include <setjmp.h>
 #include <stdarg.h>

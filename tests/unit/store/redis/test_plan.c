@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decisions over several slots: plans against servers that are simulated by the core, decision for
  * decision like one store that holds everything; with replies in any order, failures and
  * cancelling at any moment. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Error replies that say what to do next, and redirections. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys in Redis: the forms, and that different states have different keys. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scripts through a real redis-server beside the embedded table, decision for decision and
  * report for report: all algorithms, operations, policies and flags, costs up to their bounds,
  * limits that change under way, several checks at once and several on one key, times that go back.

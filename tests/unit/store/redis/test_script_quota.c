@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quotas by calendar through a real redis-server beside the embedded table, decision for decision
  * and report for report: irregular periods and what lies past their end, units that come over,
  * numbers that change under way, clocks that differ and go back. */

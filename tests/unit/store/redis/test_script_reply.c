@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls as bytes and replies as outcomes, without a server: what is sent, what is taken, and that
  * nothing else is. */
 #include "script_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scripts and a real server: expiry, operations on states, reservations, and what goes wrong.
  */
 #include "script_rig.h"

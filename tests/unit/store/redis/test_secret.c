@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store's secret: made once, taken over when it is replaced, kept when it is lost. */
 #include <setjmp.h>
 #include <stdarg.h>

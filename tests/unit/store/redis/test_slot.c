@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slots of keys, against values that Redis itself tells (CLUSTER KEYSLOT of 7.0). */
 #include <setjmp.h>
 #include <stdarg.h>

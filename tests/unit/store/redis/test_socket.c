@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sockets to names of several addresses, some of which do not answer. libuv's resolver is played:
  * the linker leads uv_getaddrinfo here. */
 #include <setjmp.h>

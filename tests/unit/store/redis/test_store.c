@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis store over a real server: every operation by submit, flush and done. */
 #include "store_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A decision in Redis allocates nothing, once as many have been under way at a time. */
 #include "allocations.h"
 #include "store_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis store over a real Cluster of three masters: decisions whose limits live on several
  * servers, whole or not at all. */
 #include "store_rig.h"

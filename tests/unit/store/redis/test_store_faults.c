@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis store when its server is gone, silent, or back: what a decision gets, and when the
  * store recovers. */
 #include "store_rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Leased mode through the store: decisions from shares of budgets, over a real server. */
 #include "store_rig.h"
 

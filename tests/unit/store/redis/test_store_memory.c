@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis store and memory that runs out: it does not open, or a decision fails; then it goes on.
  */
 #include "../../cli/failing_memory.h"

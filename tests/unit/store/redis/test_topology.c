@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the masters are, read from replies. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* URLs of Redis: all forms, and what is wrong with the others, without ever repeating a password.
  */
 #include <setjmp.h>
