@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/recipes: each rules file does what docs/recipes.md says, in replay and in a daemon."""
+"""examples/recipes: each rules file does what its page in docs/guides says, in replay and in a daemon."""
 
 import csv
 import datetime
@@ -75,6 +75,8 @@ def test_a_recipe_is_valid_and_documented(name):
     assert done.returncode == 0, done.stderr
     pages = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
     assert f"examples/recipes/{name}.yaml" in pages
+    guides = [page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "guides").glob("*.md")]
+    (pages,) = [page for page in guides if f"examples/recipes/{name}.yaml" in page]
     for limit in re.findall(r"^  - name: (\S+)", recipe(name), re.MULTILINE):
         assert f"`{limit}`" in pages, limit
 

@@ -1,0 +1,66 @@
+"""The YAML of the documentation is valid: every block that is a rules file, or top-level keys of one."""
+
+import json
+import re
+
+import pytest
+
+from daemon.certificates import Authority
+from daemon.tokens import Issuer
+from model.program import ROOT, run_weir
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+KEYS = "version|limits|identify|keys|identities|plans|default_plan|paths|server|state|headers|store|" \
+       "timezone|idempotency|webhook|envoy"
+
+
+def blocks():
+    """Blocks that begin with a top-level key; other YAML is Envoy's, Traefik's, or a part of a limit."""
+    for page in PAGES:
+        found = re.findall(r"^```yaml\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+        for number, block in enumerate(found):
+            first = next(line for line in block.splitlines() if not line.startswith("#"))
+            if re.match(rf"({KEYS}|jwt):", first):
+                yield pytest.param(block, id=f"{page.relative_to(ROOT)}-{number}")
+
+
+def completed(block):
+    if not re.search(r"^limits:", block, re.M):
+        block += "\nlimits: []\n"
+    if "hash_tag" in block and not re.search(r"^store:", block, re.M):
+        block += "store: { redis: redis://127.0.0.1:6379, nodes: 1 }\n"
+    return block
+
+
+@pytest.fixture(name="folder", scope="module")
+def fixture_folder(tmp_path_factory):
+    """What the blocks name: keys, certificates, secrets, a folder of Envoy's."""
+    folder = tmp_path_factory.mktemp("docs")
+    (folder / "keys.yaml").write_text("")
+    issuer = Issuer(folder)
+    (folder / "jwks.json").write_text(json.dumps({"keys": [issuer.jwk()]}), encoding="utf-8")
+    (folder / "webhook.secret").write_text("whsec_" + "A" * 32 + "\n")
+    authority = Authority(folder)
+    cert, key = authority.sign("server")
+    (folder / "tls").mkdir()
+    cert.rename(folder / "tls" / "server.pem")
+    key.rename(folder / "tls" / "server.key")
+    (folder / "tls" / "clients.pem").write_bytes(authority.cert.read_bytes())
+    (folder / "config").mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("block", blocks())
+def test_a_rules_file_of_the_docs_is_valid(folder, block):
+    text = completed(block)
+    for there in "/etc/weir/", "/etc/ratelimit/":
+        text = text.replace(there, f"{folder}/")
+    text = text.replace("/var/lib/weir/state", f"{folder}/state")
+    rules = folder / "weir.yaml"
+    rules.write_text(text, encoding="utf-8")
+    done = run_weir("validate", "--quiet", rules)
+    assert done.returncode == 0, f"{text}\n{done.stderr}"
+
+
+def test_the_blocks_are_found():
+    assert len(list(blocks())) >= 30
