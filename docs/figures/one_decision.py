@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws docs/figures/one-decision.svg: two requests, each of which meets three limits.
 
 Called by script/figures, which passes the path to write. Standard library only, no randomness: the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The YAML of the documentation is valid: every block that is a rules file, or top-level keys of one."""
 
 import json
