@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import socket
-import subprocess
 import threading
 
 import pytest
