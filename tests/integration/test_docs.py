@@ -65,3 +65,11 @@ def test_a_rules_file_of_the_docs_is_valid(folder, block):
 
 def test_the_blocks_are_found():
     assert len(list(blocks())) >= 30
+
+
+def test_the_version_has_one_source_and_a_section_of_the_changelog():
+    version = re.search(r"^  version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)[1]
+    assert run_weir("version").stdout == f"weir {version}\n"
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{version}]" in changelog and changelog.index("## [Unreleased]") < changelog.index(
+        f"## [{version}]")
