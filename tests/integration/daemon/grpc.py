@@ -14,7 +14,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from daemon.http import connect
 from daemon.waiting import SECONDS_MAX
 
-PROTOS = Path(__file__).parents[3] / "src/wire/proto"
+PROTOS = Path(__file__).parents[3] / "src/wire/grpc/proto"
 RATE_LIMIT = "envoy.service.ratelimit.v3"
 AUTH = "envoy.service.auth.v3"
 HEALTH = "grpc.health.v1"
