@@ -3,7 +3,7 @@
 
 import time
 
-SECONDS_MAX = 60
+SECONDS_MAX = 180
 
 
 def wait_until(holds, seconds=SECONDS_MAX, what="the condition"):
