@@ -466,9 +466,12 @@ static void reload_done(struct weir_job *job)
     if (!daemon->stopping && reload->err == 0 && state_lost(reload)) {
         weir_daemon_run_again(daemon, reload);
     } else if (!daemon->stopping) {
-        if (reload->err == 0)
+        if (reload->err == 0) {
             reload->err = weir_webhook_configure(daemon->webhook,
                                                  &weir_rules_settings(reload->rules)->webhook);
+            if (reload->err < 0) /* prepared, and now dropped: give their places back */
+                unpin_rules(daemon, reload->rules);
+        }
         if (reload->err == 0)
             reload_apply(daemon, reload);
         else
