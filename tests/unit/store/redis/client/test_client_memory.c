@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "../../cli/failing_memory.h"
+#include "../../../cli/failing_memory.h"
 #include "client_rig.h"
 #include "redis_server.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/grpc*: prefixes, timeouts, status texts, and the messages against bytes made by hand. */
-#include "unit_wire.h"
+#include "../unit_wire.h"
 
 #include <stdlib.h>
 

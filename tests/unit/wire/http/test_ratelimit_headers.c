@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/ratelimit_headers: every dialect, byte for byte, and read back as structured fields. */
-#include "answer_make.h"
+#include "../answer_make.h"
 
 #include "structured_list.h"
 #include "wire/http/ratelimit_headers.h"

@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "core/siphash.h"
-#include "lease_server.h"
+#include "share_server.h"
 
 #define TICK_NS UINT64_C(10000000)
 #define START_NS (UINT64_C(1000) * 12 * TICK_NS) /* where all windows begin */

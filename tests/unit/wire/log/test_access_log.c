@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/access_log: lines of both formats, their times and their quotes. */
-#include "unit_wire.h"
+#include "../unit_wire.h"
 
 #include <time.h>
 

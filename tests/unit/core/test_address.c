@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core/address: text to bits and back, prefixes, CIDR membership. */
-#include "unit_wire.h"
+#include "../wire/unit_wire.h"
 
 #include <arpa/inet.h>
 

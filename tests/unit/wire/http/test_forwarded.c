@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/forwarded: who the client is, whatever it writes about itself. */
-#include "unit_wire.h"
+#include "../unit_wire.h"
 
 #include "wire/http/forwarded.h"
 

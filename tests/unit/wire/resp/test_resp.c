@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/resp: requests of the Redis protocol, whole and in pieces, and Redis' words for errors. */
-#include "unit_wire.h"
+#include "../unit_wire.h"
 
 #include "wire/resp/resp.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see lease_server.h */
-#include "lease_server.h"
+#include "share_server.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef CHECK_JSON_READ_H
 #define CHECK_JSON_READ_H
 
-#include "unit_wire.h"
+#include "../unit_wire.h"
 
 #include "wire/json/check.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/http1_reply: replies whole and in pieces, and what is refused. */
-#include "unit_wire.h"
+#include "../unit_wire.h"
 
 #include "wire/http/http1_reply.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/tls: handshakes, names, what is refused; peers are sessions of our own, whose bytes the test
  * carries, whole or one by one, and sessions of OpenSSL set to what ours would never do. */
-#include "unit_wire.h"
+#include "../unit_wire.h"
 
 #include <openssl/ssl.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #ifndef HTTP1_FEED_H
 #define HTTP1_FEED_H
 
-#include "unit_wire.h"
+#include "../unit_wire.h"
 
 #include "http1_text.h"
 #include "wire/http/http1.h"

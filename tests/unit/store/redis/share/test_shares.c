@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "draw.h"
-#include "lease_server.h"
+#include "share_server.h"
 #include "store/redis/share/shares.h"
 #include "store/redis/share/table.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/answer_json and wire/json_string: what clients read, byte for byte. */
-#include "answer_make.h"
+#include "../answer_make.h"
 
 #include "wire/json/answer.h"
 #include "wire/utf8.h"

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "draw.h"
-#include "lease_server.h"
+#include "share_server.h"
 #include "store/redis/share/shares.h"
 
 #define STEP_NS UINT64_C(100000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/proxy_protocol: both versions, whole and in pieces, and what is refused. */
-#include "unit_wire.h"
+#include "../unit_wire.h"
 
 #include "wire/http/proxy_protocol.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wire/resp_write and wire/resp_reply: what is written reads back, and what is no reply is
  * refused. */
-#include "unit_wire.h"
+#include "../unit_wire.h"
 
 #include "wire/resp/reply.h"
 #include "wire/resp/write.h"

@@ -5,7 +5,7 @@
  * ours. */
 #include "script_rig.h"
 
-#include "lease_server.h"
+#include "share_server.h"
 #include "store/redis/script/key.h"
 #include "store/redis/share/script.h"
 
