@@ -126,7 +126,7 @@ static void begin_to_count(void)
     bench.decided = bench.denied = bench.failed = 0;
     bench.pending = 0;
     bench.calls_before = weir_store_redis_stats(bench.store)->calls;
-    bench.refills_before = weir_store_redis_stats(bench.store)->lease_refills;
+    bench.refills_before = weir_store_redis_stats(bench.store)->share_refills;
     bench.cpu_before = cpu_seconds();
 }
 
@@ -219,7 +219,7 @@ static void report(void)
     double decisions = (double)bench.decided;
     double cpu = cpu_seconds() - bench.cpu_before;
     uint64_t calls = weir_store_redis_stats(bench.store)->calls - bench.calls_before;
-    uint64_t refills = weir_store_redis_stats(bench.store)->lease_refills - bench.refills_before;
+    uint64_t refills = weir_store_redis_stats(bench.store)->share_refills - bench.refills_before;
     printf("{ \"decisions\": %" PRIu64 ", \"denied\": %" PRIu64 ", \"failed\": %" PRIu64
            ", \"calls\": %" PRIu64 ", \"refills\": %" PRIu64 ", \"waited\": %" PRIu64
            ", \"seconds\": %.6f, \"throughput\": %.1f,"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replies to the script of leases: whatever a server says is read as a share that can be held, or
+/* Replies to the script of shares: whatever a server says is read as a portion that can be held, or
  * refused. The first byte says of which limit it was asked, the rest is the reply. */
 #include "fuzz.h"
 
@@ -21,22 +21,22 @@ static const struct weir_limit_spec specs[ASKED] = {
 };
 
 /* Nothing is spent that was not given, or after a second. */
-static void hold(const struct weir_limit *limit, struct lease *lease,
-                 const struct lease_terms *terms, const struct lease_call *ask,
-                 const struct lease_reply *reply)
+static void hold(const struct weir_limit *limit, struct share *share,
+                 const struct share_terms *terms, const struct share_call *ask,
+                 const struct share_reply *reply)
 {
     uint64_t left;
 
-    REQUIRE(reply->amount <= ask->want && reply->life_ns <= LEASE_LIFE_MAX_NS);
+    REQUIRE(reply->amount <= ask->want && reply->life_ns <= SHARE_LIFE_MAX_NS);
     REQUIRE(reply->remaining <= limit->capacity);
-    REQUIRE(lease_answered(lease, terms, reply, NOW));
-    left = lease_left(lease, NOW);
+    REQUIRE(share_answered(share, terms, reply, NOW));
+    left = share_left(share, NOW);
     REQUIRE(left <= reply->amount);
-    REQUIRE(lease_left(lease, NOW + LEASE_LIFE_MAX_NS) == 0);
+    REQUIRE(share_left(share, NOW + SHARE_LIFE_MAX_NS) == 0);
     if (left > 0)
-        lease_spend(lease, left, NOW);
-    REQUIRE(lease_left(lease, NOW) == 0);
-    (void)lease_look(lease, terms, 1, NOW);
+        share_spend(share, left, NOW);
+    REQUIRE(share_left(share, NOW) == 0);
+    (void)share_look(share, terms, 1, NOW);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -46,28 +46,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct weir_resp_node nodes[NODES];
     struct weir_resp_reader reader = {0};
     struct weir_reason reason;
-    struct lease lease;
-    struct lease_terms terms;
-    struct lease_call ask;
-    struct lease_reply reply;
+    struct share share;
+    struct share_terms terms;
+    struct share_call ask;
+    struct share_reply reply;
     uint32_t count;
 
     if (size == 0)
         return 0;
     REQUIRE(weir_limit_init(&limit, &specs[data[0] % ASKED], NULL) == 0);
-    REQUIRE(lease_terms_init(&terms, &limit, 0));
-    lease_init(&lease, NOW);
-    lease_ask(&lease, &terms, 5, 1, NOW, &ask);
+    REQUIRE(share_terms_init(&terms, &limit, 0));
+    share_init(&share, NOW);
+    share_ask(&share, &terms, 5, 1, NOW, &ask);
 
     char *bytes = fuzz_copy(data + 1, size - 1);
     long taken = weir_resp_reply_parse(&reader, bytes, size - 1, nodes, NODES, &count);
 
     if (taken > 0 && count <= NODES) {
-        int err = lease_script_read(&check, &ask, nodes, count, &reply, &reason);
+        int err = share_script_read(&check, &ask, nodes, count, &reply, &reason);
 
         REQUIRE(err == 0 || err == WEIR_ERR_STORE || err == WEIR_ERR_SYNTAX);
         if (err == 0)
-            hold(&limit, &lease, &terms, &ask, &reply);
+            hold(&limit, &share, &terms, &ask, &reply);
     }
     free(bytes);
     return 0;

@@ -28,7 +28,7 @@ static void check_slots(const struct weir_resp_node *nodes, uint32_t count)
         REQUIRE(reason.text[0] != '\0');
     } else {
         REQUIRE(topology->count > 0 && topology->count <= REDIS_MASTERS_MAX);
-        for (uint32_t slot = 0; slot < REDIS_SLOTS; slot++) {
+        for (uint32_t slot = 0; slot < REDIS_CLUSTER_SLOTS; slot++) {
             uint16_t owner = topology->owners[slot];
             REQUIRE(owner == REDIS_NO_MASTER || owner < topology->count);
         }
@@ -53,7 +53,7 @@ static void check_others(const struct weir_resp_node *nodes, uint32_t count)
         enum redis_refusal refusal = redis_refusal_of(nodes[0].text);
         REQUIRE(refusal <= REDIS_REFUSAL_REPLICA);
         if (redis_redirection_read(nodes[0].text, &asked, &slot, &host) == 0) {
-            REQUIRE(slot < REDIS_SLOTS);
+            REQUIRE(slot < REDIS_CLUSTER_SLOTS);
             check_host(&host);
         }
     }

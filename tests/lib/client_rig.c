@@ -188,7 +188,7 @@ void rig_call_count(struct rig_call *call, struct client_rig *rig, const char *k
     at = weir_resp_write_bulk(at, number, (size_t)snprintf(number, sizeof number, "%d", amount));
     call_init(call, rig, at);
     call->call.script = &rig_script;
-    call->call.slot = redis_slot(key, strlen(key));
+    call->call.cluster_slot = redis_cluster_slot(key, strlen(key));
 }
 
 void rig_call_say(struct rig_call *call, struct client_rig *rig, const char *command)

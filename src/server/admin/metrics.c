@@ -446,13 +446,13 @@ static void put_store(struct weir_metrics *metrics)
         {"weir_store_remembered_total", "counter", "Denials answered from memory.",
          weir_counted(&stats->remembered)},
         {"weir_store_leases", "gauge", "Shares of budgets that are held.",
-         weir_counted(&stats->leases)},
+         weir_counted(&stats->shares)},
         {"weir_store_lease_refills_total", "counter", "Shares taken.",
-         weir_counted(&stats->lease_refills)},
+         weir_counted(&stats->share_refills)},
         {"weir_store_lease_returns_total", "counter", "Shares given back.",
-         weir_counted(&stats->lease_returns)},
+         weir_counted(&stats->share_returns)},
         {"weir_store_lease_decisions_total", "counter", "Decisions made from shares.",
-         weir_counted(&stats->lease_decisions)},
+         weir_counted(&stats->share_decisions)},
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         weir_metrics_number(metrics, lines[i].name, lines[i].type, lines[i].help, lines[i].value);

@@ -208,7 +208,7 @@ int weir_shared_store_join(struct weir_shared_store *shared, unsigned index, uv_
         .url = &shared->url,
         .prefix = settings->prefix,
         .deadline_ns = settings->deadline_ns,
-        .lease_ns = settings->lease_ns,
+        .share_life_ns = settings->lease_ns,
         .remember_ns = settings->remember_ns,
         .random_seed = weir_seed_draw(index),
         .secret = shared->has_secret ? &shared->secret : NULL,
@@ -233,7 +233,7 @@ void weir_shared_store_leave(struct weir_shared_store *shared, unsigned index,
     pthread_mutex_lock(&shared->lock);
     if (index != WEIR_SHARED_STORE_ADMIN) {
         add(&shared->left, member->stats);
-        atomic_store_explicit(&shared->left.leases, 0, memory_order_relaxed); /* given back */
+        atomic_store_explicit(&shared->left.shares, 0, memory_order_relaxed); /* given back */
         weir_connectivity_leave(&shared->reach, &member->reach);
         weir_connectivity_set(&member->open, &shared->open, false);
     }

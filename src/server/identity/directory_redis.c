@@ -120,8 +120,8 @@ static int ask(struct weir_directory_source *source, struct weir_directory_looku
     asking->sent_ns = uv_hrtime();
     asking->call.bytes = asking->bytes;
     asking->call.size = write_command(directory, asking->bytes, lookup->digest);
-    asking->call.slot = redis_slot(asking->bytes + directory->key_at,
-                                   directory->head_size - directory->key_at + HEX_BYTES);
+    asking->call.cluster_slot = redis_cluster_slot(
+        asking->bytes + directory->key_at, directory->head_size - directory->key_at + HEX_BYTES);
     asking->call.give_up_ns = asking->sent_ns + lookup->due_ns - directory_clock(directory);
     asking->call.done = on_reply;
     int err = redis_client_send(directory->client, &asking->call);

@@ -10,8 +10,8 @@
 static uint64_t limit_ns(const struct store *store, int kind)
 {
     switch (kind) {
-    case CALL_LEASE:
-        return STORE_LEASE_DEADLINES * store->deadline_ns;
+    case CALL_SHARE:
+        return STORE_SHARE_DEADLINES * store->deadline_ns;
     case CALL_ORPHAN:
         return STORE_ORPHAN_NS;
     default:
@@ -31,58 +31,58 @@ int background_send(struct store *store, struct store_call *call)
 
 /* --- Shares of budgets ------------------------------------------------------------------------ */
 
-static int send_lease(struct store *store, const struct redis_leases_call *ask)
+static int send_share_call(struct store *store, const struct redis_shares_call *ask)
 {
     const uint64_t test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0;
     struct store_call *call =
-        call_take(store, CALL_LEASE, sizeof *ask + lease_script_size(store->prefix, ask->check));
+        call_take(store, CALL_SHARE, sizeof *ask + share_script_size(store->prefix, ask->check));
 
     if (call == NULL)
         return WEIR_ERR_FULL;
-    call->lease = (struct redis_leases_call *)(void *)call->bytes;
-    *call->lease = *ask;
+    call->share = (struct redis_shares_call *)(void *)call->bytes;
+    *call->share = *ask;
     call->call.bytes = call->bytes + sizeof *ask;
     call->call.size =
-        lease_script_write(store->prefix, ask->check, &ask->ask, test_now_us,
-                           call->bytes + sizeof *ask, &call->call.script, &call->call.slot);
+        share_script_write(store->prefix, ask->check, &ask->ask, test_now_us,
+                           call->bytes + sizeof *ask, &call->call.script, &call->call.cluster_slot);
     return background_send(store, call);
 }
 
 /* While nothing is sent, what is to be given back waits: it is worth nothing to send it to a server
  * that does not answer, and it expires by itself. */
-void background_send_leases(struct store *store)
+void background_send_shares(struct store *store)
 {
-    struct redis_leases_call ask;
+    struct redis_shares_call ask;
 
     while (redis_breaker_closed(&store->breaker) &&
-           redis_leases_next(store->leases, store_now(store), &ask)) {
-        int err = send_lease(store, &ask);
+           redis_shares_next(store->shares, store_now(store), &ask)) {
+        int err = send_share_call(store, &ask);
 
         if (err == 0)
             continue;
-        store_wake(store, redis_leases_failed(store->leases, ask.place, false), WEIR_ERR_STORE);
+        store_wake(store, redis_shares_failed(store->shares, ask.place, false), WEIR_ERR_STORE);
         return; /* the next would fare no better */
     }
 }
 
-static void share_answered(struct store *store, const struct store_call *call, int error,
-                           const struct weir_resp_node *nodes, uint32_t count)
+static void share_call_answered(struct store *store, const struct store_call *call, int error,
+                                const struct weir_resp_node *nodes, uint32_t count)
 {
-    const struct redis_leases_call *lease = call->lease;
-    struct redis_leases_wait *waits;
-    struct lease_reply reply;
+    const struct redis_shares_call *share = call->share;
+    struct redis_shares_wait *waits;
+    struct share_reply reply;
     struct weir_reason reason = {""};
     bool executed = error != WEIR_ERR_STORE;
 
     if (error == 0) {
-        error = lease_script_read(lease->check, &lease->ask, nodes, count, &reply, &reason);
+        error = share_script_read(share->check, &share->ask, nodes, count, &reply, &reason);
         if (error != 0)
-            call_refused(store, lease->check, 1, &reason);
+            call_refused(store, share->check, 1, &reason);
     }
     if (error == 0)
-        waits = redis_leases_answered(store->leases, lease->place, &reply, store_now(store));
+        waits = redis_shares_answered(store->shares, share->place, &reply, store_now(store));
     else
-        waits = redis_leases_failed(store->leases, lease->place, executed);
+        waits = redis_shares_failed(store->shares, share->place, executed);
     store->queued = true; /* it may have made more to send */
     store_tick_soon(store);
     store_wake(store, waits, error == 0 ? 0 : WEIR_ERR_STORE);
@@ -126,9 +126,9 @@ static uint64_t resume_orphans(struct store *store, uint64_t hr)
     return store->paused.first != NULL ? store->paused.first->sent_hr : UINT64_MAX;
 }
 
-void background_roll_back(struct store *store, struct flight *flight, struct redis_step step)
+void background_roll_back(struct store *store, struct pending *pending, struct redis_step step)
 {
-    struct store_call *call = call_write_step(store, CALL_ORPHAN, flight, step);
+    struct store_call *call = call_write_step(store, CALL_ORPHAN, pending, step);
 
     if (call == NULL)
         return; /* what it reserved stays charged */
@@ -144,7 +144,7 @@ void background_release(struct store *store, const struct weir_decision *decisio
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
 
-        if (!redis_plan_has_state(check) || check->limit->spec.algorithm != WEIR_CONCURRENCY)
+        if (!call_plan_has_state(check) || check->limit->spec.algorithm != WEIR_CONCURRENCY)
             continue;
 
         const struct redis_batch batch = {
@@ -187,7 +187,7 @@ void background_probe(struct store *store)
     if (sent) {
         memcpy(call->bytes, ping, sizeof ping - 1);
         call->call.size = sizeof ping - 1;
-        call->call.slot = store->probe_slot;
+        call->call.cluster_slot = store->probe_slot;
         sent = background_send(store, call) == 0;
     }
     if (!sent)
@@ -200,14 +200,14 @@ bool background_answered(struct store *store, struct store_call *call, int error
                          const struct weir_resp_node *nodes, uint32_t count)
 {
     switch (call->kind) {
-    case CALL_LEASE:
-        share_answered(store, call, error, nodes, count);
+    case CALL_SHARE:
+        share_call_answered(store, call, error, nodes, count);
         return false;
     case CALL_PROBE:
         probe_ended(store, error == 0 && nodes[0].type == WEIR_RESP_SIMPLE);
         return false;
-    case CALL_LEARN:
-        learn_answered(store, call, error, nodes, count);
+    case CALL_SERVER_INFO:
+        server_info_answered(store, call, error, nodes, count);
         return false;
     default:
         /* What undoes works once, so that it may be sent twice. */
@@ -218,8 +218,8 @@ bool background_answered(struct store *store, struct store_call *call, int error
 static void expire(struct store *store, struct store_call *call)
 {
     uint8_t kind = call->kind;
-    uint16_t slot = call->call.slot;
-    void *place = kind == CALL_LEASE ? call->lease->place : NULL;
+    uint16_t slot = call->call.cluster_slot;
+    void *place = kind == CALL_SHARE ? call->share->place : NULL;
     bool executed = call_forget(store, call);
 
     redis_stats_add(&store->stats.timeouts, 1);
@@ -228,10 +228,10 @@ static void expire(struct store *store, struct store_call *call)
         return;
     }
     call_account(store, slot, false);
-    if (kind == CALL_LEARN)
-        learn_failed(store);
-    if (kind == CALL_LEASE)
-        store_wake(store, redis_leases_failed(store->leases, place, executed), WEIR_ERR_STORE);
+    if (kind == CALL_SERVER_INFO)
+        server_info_failed(store);
+    if (kind == CALL_SHARE)
+        store_wake(store, redis_shares_failed(store->shares, place, executed), WEIR_ERR_STORE);
 }
 
 uint64_t background_expire(struct store *store, uint64_t hr)

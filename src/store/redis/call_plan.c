@@ -26,13 +26,13 @@ static bool is_denied_at_once(const struct weir_decision *decision)
 /* Charged although the request is denied. A lease that was not given cannot be held. */
 static bool charges_on_deny(const struct weir_check *check)
 {
-    return check->flags & WEIR_CHECK_CHARGE_ON_DENY && redis_plan_has_state(check) &&
+    return check->flags & WEIR_CHECK_CHARGE_ON_DENY && call_plan_has_state(check) &&
            check->limit->spec.algorithm != WEIR_CONCURRENCY;
 }
 
 static uint16_t slot_of(const struct weir_check *check)
 {
-    return redis_key_check_slot(check);
+    return redis_check_cluster_slot(check);
 }
 
 static bool is_one_slot(const struct weir_decision *decision)
@@ -41,7 +41,7 @@ static bool is_one_slot(const struct weir_decision *decision)
     uint16_t slot = 0;
 
     for (uint16_t i = 0; i < decision->count; i++) {
-        if (!redis_plan_has_state(&decision->checks[i]))
+        if (!call_plan_has_state(&decision->checks[i]))
             continue;
 
         uint16_t own = slot_of(&decision->checks[i]);
@@ -54,7 +54,7 @@ static bool is_one_slot(const struct weir_decision *decision)
     return true;
 }
 
-bool redis_plan_is_one_call(const struct weir_decision *decision, bool one_slot, uint8_t *action)
+bool call_plan_is_one_call(const struct weir_decision *decision, bool one_slot, uint8_t *action)
 {
     *action = REDIS_DECIDE;
     if (is_denied_at_once(decision)) {
@@ -70,18 +70,18 @@ bool redis_plan_is_one_call(const struct weir_decision *decision, bool one_slot,
 /* --- Making it -------------------------------------------------------------------------------- */
 
 /* The group of a slot, a new one where there is none. */
-static uint8_t group_of(struct redis_plan *plan, uint16_t slot)
+static uint8_t group_of(struct call_plan *plan, uint16_t slot)
 {
     uint8_t group = 0;
 
     while (group < plan->count && plan->groups[group].slot != slot)
         group++;
     if (group == plan->count)
-        plan->groups[plan->count++] = (struct redis_plan_group){.slot = slot};
+        plan->groups[plan->count++] = (struct call_plan_group){.slot = slot};
     return group;
 }
 
-static void group_checks(struct redis_plan *plan, const struct weir_decision *decision,
+static void group_checks(struct call_plan *plan, const struct weir_decision *decision,
                          bool one_slot)
 {
     uint8_t group[WEIR_CHECKS_MAX], first = 0;
@@ -90,7 +90,7 @@ static void group_checks(struct redis_plan *plan, const struct weir_decision *de
         if (decision->checks[i].flags & WEIR_CHECK_ONCE) /* it is asked first */
             (void)group_of(plan, one_slot ? 0 : slot_of(&decision->checks[i]));
     for (uint16_t i = 0; i < decision->count; i++)
-        if (redis_plan_has_state(&decision->checks[i])) {
+        if (call_plan_has_state(&decision->checks[i])) {
             group[i] = group_of(plan, one_slot ? 0 : slot_of(&decision->checks[i]));
             plan->groups[group[i]].count++;
         }
@@ -100,8 +100,8 @@ static void group_checks(struct redis_plan *plan, const struct weir_decision *de
         plan->groups[g].count = 0;
     }
     for (uint16_t i = 0; i < decision->count; i++)
-        if (redis_plan_has_state(&decision->checks[i])) {
-            struct redis_plan_group *its = &plan->groups[group[i]];
+        if (call_plan_has_state(&decision->checks[i])) {
+            struct call_plan_group *its = &plan->groups[group[i]];
 
             plan->checks[its->first + its->count++] = i;
         }
@@ -109,7 +109,7 @@ static void group_checks(struct redis_plan *plan, const struct weir_decision *de
 
 /* Whether a step is about a check of its group. The record of an idempotency key is looked at by
  * the first call only. */
-static bool takes(const struct redis_plan *plan, const struct weir_check *check, uint8_t kind)
+static bool takes(const struct call_plan *plan, const struct weir_check *check, uint8_t kind)
 {
     if (kind == REDIS_STEP_CHARGE)
         return charges_on_deny(check);
@@ -118,8 +118,8 @@ static bool takes(const struct redis_plan *plan, const struct weir_check *check,
     return true;
 }
 
-static bool takes_any(const struct redis_plan *plan, const struct weir_decision *decision,
-                      const struct redis_plan_group *group, uint8_t kind)
+static bool takes_any(const struct call_plan *plan, const struct weir_decision *decision,
+                      const struct call_plan_group *group, uint8_t kind)
 {
     for (uint8_t i = 0; i < group->count; i++)
         if (takes(plan, &decision->checks[plan->checks[group->first + i]], kind))
@@ -128,8 +128,8 @@ static bool takes_any(const struct redis_plan *plan, const struct weir_decision 
 }
 
 /* What a group has to be asked when the verdict no longer depends on it. */
-static void only_look(const struct redis_plan *plan, const struct weir_decision *decision,
-                      struct redis_plan_group *group)
+static void only_look(const struct call_plan *plan, const struct weir_decision *decision,
+                      struct call_plan_group *group)
 {
     if (takes_any(plan, decision, group, REDIS_STEP_PEEK))
         group->todo |= REDIS_STEP_PEEK;
@@ -137,11 +137,11 @@ static void only_look(const struct redis_plan *plan, const struct weir_decision 
         group->todo |= REDIS_STEP_CHARGE;
 }
 
-void redis_plan_make(struct redis_plan *plan, const struct weir_decision *decision, bool one_slot,
-                     uint64_t id)
+void call_plan_make(struct call_plan *plan, const struct weir_decision *decision, bool one_slot,
+                    uint64_t id)
 {
     plan->id = id;
-    plan->state = REDIS_PLAN_RUNNING;
+    plan->state = CALL_PLAN_RUNNING;
     plan->count = 0;
     plan->once = plan->denied = plan->repeated = false;
     for (uint16_t i = 0; i < decision->count; i++)
@@ -159,10 +159,10 @@ void redis_plan_make(struct redis_plan *plan, const struct weir_decision *decisi
 
 /* --- Its calls -------------------------------------------------------------------------------- */
 
-bool redis_plan_next(struct redis_plan *plan, struct redis_step *step)
+bool call_plan_next(struct call_plan *plan, struct redis_step *step)
 {
     for (uint8_t g = 0; g < plan->count; g++) {
-        struct redis_plan_group *group = &plan->groups[g];
+        struct call_plan_group *group = &plan->groups[g];
 
         if (group->todo == 0)
             continue;
@@ -178,12 +178,12 @@ bool redis_plan_next(struct redis_plan *plan, struct redis_step *step)
     return false;
 }
 
-void redis_plan_batch(const struct redis_plan *plan, const struct weir_decision *decision,
-                      struct redis_step step, const struct redis_plan_context *context,
-                      struct weir_decision *as, uint16_t checks[WEIR_CHECKS_MAX],
-                      struct redis_batch *batch)
+void call_plan_batch(const struct call_plan *plan, const struct weir_decision *decision,
+                     struct redis_step step, const struct call_plan_context *context,
+                     struct weir_decision *as, uint16_t checks[WEIR_CHECKS_MAX],
+                     struct redis_batch *batch)
 {
-    const struct redis_plan_group *group = &plan->groups[step.group];
+    const struct call_plan_group *group = &plan->groups[step.group];
 
     *batch = (struct redis_batch){
         .decision = decision,
@@ -215,20 +215,20 @@ void redis_plan_batch(const struct redis_plan *plan, const struct weir_decision 
 
 /* --- How they end ----------------------------------------------------------------------------- */
 
-static void conclude(struct redis_plan *plan)
+static void conclude(struct call_plan *plan)
 {
     for (uint8_t g = 0; g < plan->count; g++)
         if (plan->groups[g].sent != 0 || (plan->groups[g].todo & ~REDIS_STEP_ROLL_BACK) != 0)
             return;
-    if (plan->state == REDIS_PLAN_RUNNING)
-        plan->state = REDIS_PLAN_DECIDED;
+    if (plan->state == CALL_PLAN_RUNNING)
+        plan->state = CALL_PLAN_DECIDED;
 }
 
-static void deny(struct redis_plan *plan, const struct weir_decision *decision, uint8_t by)
+static void deny(struct call_plan *plan, const struct weir_decision *decision, uint8_t by)
 {
     plan->denied = true;
     for (uint8_t g = 0; g < plan->count; g++) {
-        struct redis_plan_group *group = &plan->groups[g];
+        struct call_plan_group *group = &plan->groups[g];
 
         if (g == by)
             continue;
@@ -238,7 +238,7 @@ static void deny(struct redis_plan *plan, const struct weir_decision *decision, 
     }
 }
 
-static void go_on(struct redis_plan *plan, const struct weir_decision *decision, uint8_t after,
+static void go_on(struct call_plan *plan, const struct weir_decision *decision, uint8_t after,
                   uint8_t verdict, bool repeated)
 {
     if (plan->once && after == 0 && repeated) {
@@ -257,11 +257,11 @@ static void go_on(struct redis_plan *plan, const struct weir_decision *decision,
     }
 }
 
-void redis_plan_answered(struct redis_plan *plan, const struct weir_decision *decision,
-                         struct redis_step step, uint8_t verdict, bool repeated)
+void call_plan_answered(struct call_plan *plan, const struct weir_decision *decision,
+                        struct redis_step step, uint8_t verdict, bool repeated)
 {
     plan->groups[step.group].sent &= (uint8_t)~step.kind;
-    if (plan->state != REDIS_PLAN_RUNNING || step.kind == REDIS_STEP_ROLL_BACK)
+    if (plan->state != CALL_PLAN_RUNNING || step.kind == REDIS_STEP_ROLL_BACK)
         return;
     if (step.kind == REDIS_STEP_CALL)
         go_on(plan, decision, step.group, verdict, repeated);
@@ -269,10 +269,10 @@ void redis_plan_answered(struct redis_plan *plan, const struct weir_decision *de
 }
 
 /* Of a check whose server did not answer when it no longer mattered. */
-static void fill_unknown(const struct redis_plan *plan, struct weir_decision *decision,
+static void fill_unknown(const struct call_plan *plan, struct weir_decision *decision,
                          struct redis_step step)
 {
-    const struct redis_plan_group *group = &plan->groups[step.group];
+    const struct call_plan_group *group = &plan->groups[step.group];
 
     for (uint8_t i = 0; i < group->count; i++) {
         uint16_t check = plan->checks[group->first + i];
@@ -287,11 +287,11 @@ static void fill_unknown(const struct redis_plan *plan, struct weir_decision *de
     }
 }
 
-void redis_plan_cancel(struct redis_plan *plan)
+void call_plan_cancel(struct call_plan *plan)
 {
-    plan->state = REDIS_PLAN_FAILED;
+    plan->state = CALL_PLAN_FAILED;
     for (uint8_t g = 0; g < plan->count; g++) {
-        struct redis_plan_group *group = &plan->groups[g];
+        struct call_plan_group *group = &plan->groups[g];
 
         group->todo &= REDIS_STEP_ROLL_BACK;
         if (group->reserved)
@@ -299,28 +299,28 @@ void redis_plan_cancel(struct redis_plan *plan)
     }
 }
 
-void redis_plan_failed(struct redis_plan *plan, struct weir_decision *decision,
-                       struct redis_step step, bool executed)
+void call_plan_failed(struct call_plan *plan, struct weir_decision *decision,
+                      struct redis_step step, bool executed)
 {
-    struct redis_plan_group *group = &plan->groups[step.group];
+    struct call_plan_group *group = &plan->groups[step.group];
 
     group->sent &= (uint8_t)~step.kind;
     if (step.kind == REDIS_STEP_ROLL_BACK)
         return;
     if (step.kind != REDIS_STEP_CALL) {
-        if (plan->state == REDIS_PLAN_RUNNING)
+        if (plan->state == CALL_PLAN_RUNNING)
             fill_unknown(plan, decision, step);
         conclude(plan);
         return;
     }
     group->reserved = plan->reserves && executed;
-    redis_plan_cancel(plan);
+    call_plan_cancel(plan);
 }
 
 /* --- What comes of it ------------------------------------------------------------------------- */
 
-void redis_plan_settle(struct weir_decision *decision, const struct redis_batch *batch,
-                       uint64_t now_ns)
+void call_plan_settle(struct weir_decision *decision, const struct redis_batch *batch,
+                      uint64_t now_ns)
 {
     for (uint16_t i = 0; i < batch->count; i++) {
         const struct weir_check *check = &decision->checks[batch->checks[i]];
@@ -344,12 +344,12 @@ void redis_plan_settle(struct weir_decision *decision, const struct redis_batch 
         decision->now_ns = now_ns;
 }
 
-void redis_plan_fill_stateless(struct weir_decision *decision)
+void call_plan_fill_stateless(struct weir_decision *decision)
 {
     for (uint16_t i = 0; i < decision->count; i++) {
         uint8_t flags = decision->checks[i].flags;
 
-        if (redis_plan_has_state(&decision->checks[i]))
+        if (call_plan_has_state(&decision->checks[i]))
             continue;
 
         bool admits = flags & WEIR_CHECK_UNLIMITED || is_settling(decision);
@@ -361,9 +361,9 @@ void redis_plan_fill_stateless(struct weir_decision *decision)
     }
 }
 
-void redis_plan_finish(const struct redis_plan *plan, struct weir_decision *decision)
+void call_plan_finish(const struct call_plan *plan, struct weir_decision *decision)
 {
-    redis_plan_fill_stateless(decision);
+    call_plan_fill_stateless(decision);
     decision->repeated = plan->repeated;
     for (uint16_t i = 0; i < decision->count; i++) {
         struct weir_outcome *outcome = &decision->outcomes[i];

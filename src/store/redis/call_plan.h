@@ -25,13 +25,13 @@
  * numbers (another plan of the caller's) is put back as it was, unless somebody has charged it
  * since.
  *
- *   redis_plan_make, then until redis_plan_state is not REDIS_PLAN_RUNNING:
- *       while redis_plan_next: redis_plan_batch, send it; tell the end of each with
- *       redis_plan_answered or redis_plan_failed
- *   After that redis_plan_next still gives the roll-backs: to be sent and forgotten.
+ *   call_plan_make, then until call_plan_state is not CALL_PLAN_RUNNING:
+ *       while call_plan_next: call_plan_batch, send it; tell the end of each with
+ *       call_plan_answered or call_plan_failed
+ *   After that call_plan_next still gives the roll-backs: to be sent and forgotten.
  *
  * Servers have clocks of their own, so that the outcomes of a plan are reported at the time of the
- * server that they are from (redis_plan_settle), not later.
+ * server that they are from (call_plan_settle), not later.
  *
  * Memory: the caller's. Threads: one owner.
  */
@@ -51,77 +51,77 @@ struct redis_step {
     uint8_t group, kind; /* enum redis_step_kind */
 };
 
-struct redis_plan_group {
+struct call_plan_group {
     uint16_t slot;
-    uint8_t first, count; /* in redis_plan.checks */
+    uint8_t first, count; /* in call_plan.checks */
     uint8_t todo, sent;   /* sets of steps: to be sent; sent, and waited for */
     bool reserved;
 };
 
-enum redis_plan_state { REDIS_PLAN_RUNNING, REDIS_PLAN_DECIDED, REDIS_PLAN_FAILED };
+enum call_plan_state { CALL_PLAN_RUNNING, CALL_PLAN_DECIDED, CALL_PLAN_FAILED };
 
-struct redis_plan {
+struct call_plan {
     uint64_t id;
-    uint8_t state; /* enum redis_plan_state */
+    uint8_t state; /* enum call_plan_state */
     uint8_t count; /* of groups */
     bool reserves, once, denied, repeated;
-    struct redis_plan_group groups[WEIR_CHECKS_MAX];
+    struct call_plan_group groups[WEIR_CHECKS_MAX];
     uint16_t checks[WEIR_CHECKS_MAX]; /* indexes of those with a state, group by group */
 };
 
 /* What every call needs to know besides. */
-struct redis_plan_context {
+struct call_plan_context {
     const char *prefix;
     uint64_t now_ns; /* of redis_batch */
     uint64_t test_now_us;
 };
 
 /* Whether a check has a state, and so a key. */
-static inline bool redis_plan_has_state(const struct weir_check *check)
+static inline bool call_plan_has_state(const struct weir_check *check)
 {
     return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0;
 }
 
 /* Whether one call decides it, so that it needs no plan; then *action says how. `one_slot`: all
  * keys may stand in one call, since it is no Cluster. */
-bool redis_plan_is_one_call(const struct weir_decision *decision, bool one_slot, uint8_t *action);
+bool call_plan_is_one_call(const struct weir_decision *decision, bool one_slot, uint8_t *action);
 
 /* Groups the checks of `decision`, of which at least one has a state. `id` is random. */
-void redis_plan_make(struct redis_plan *plan, const struct weir_decision *decision, bool one_slot,
-                     uint64_t id);
+void call_plan_make(struct call_plan *plan, const struct weir_decision *decision, bool one_slot,
+                    uint64_t id);
 
 /* The next call to be sent; false: none, for now. */
-bool redis_plan_next(struct redis_plan *plan, struct redis_step *step);
+bool call_plan_next(struct call_plan *plan, struct redis_step *step);
 
 /* The call of a step. `batch` points to `checks` and perhaps to `as`, all the caller's, and to
  * the decision. */
-void redis_plan_batch(const struct redis_plan *plan, const struct weir_decision *decision,
-                      struct redis_step step, const struct redis_plan_context *context,
-                      struct weir_decision *as, uint16_t checks[WEIR_CHECKS_MAX],
-                      struct redis_batch *batch);
+void call_plan_batch(const struct call_plan *plan, const struct weir_decision *decision,
+                     struct redis_step step, const struct call_plan_context *context,
+                     struct weir_decision *as, uint16_t checks[WEIR_CHECKS_MAX],
+                     struct redis_batch *batch);
 
 /* The reply of a step was read: these checks together are WEIR_ALLOWED or WEIR_DENIED. */
-void redis_plan_answered(struct redis_plan *plan, const struct weir_decision *decision,
-                         struct redis_step step, uint8_t verdict, bool repeated);
+void call_plan_answered(struct call_plan *plan, const struct weir_decision *decision,
+                        struct redis_step step, uint8_t verdict, bool repeated);
 
 /* A step failed. `executed`: perhaps it was executed. A request that is known to be denied stays
  * denied; else the plan has failed. */
-void redis_plan_failed(struct redis_plan *plan, struct weir_decision *decision,
-                       struct redis_step step, bool executed);
+void call_plan_failed(struct call_plan *plan, struct weir_decision *decision,
+                      struct redis_step step, bool executed);
 
 /* Nobody waits for the decision any more; to be told after the ends of all calls in flight
- * (redis_plan_failed). Then redis_plan_next gives what is to be rolled back. */
-void redis_plan_cancel(struct redis_plan *plan);
+ * (call_plan_failed). Then call_plan_next gives what is to be rolled back. */
+void call_plan_cancel(struct call_plan *plan);
 
 /* Makes the outcomes of a batch reports of the time `now_ns` of the server that gave them; that of
  * the decision becomes the latest of these. */
-void redis_plan_settle(struct weir_decision *decision, const struct redis_batch *batch,
-                       uint64_t now_ns);
+void call_plan_settle(struct weir_decision *decision, const struct redis_batch *batch,
+                      uint64_t now_ns);
 
 /* The decided plan's verdict and what goes with it. */
-void redis_plan_finish(const struct redis_plan *plan, struct weir_decision *decision);
+void call_plan_finish(const struct call_plan *plan, struct weir_decision *decision);
 
 /* The outcomes of checks without a state. */
-void redis_plan_fill_stateless(struct weir_decision *decision);
+void call_plan_fill_stateless(struct weir_decision *decision);
 
 #endif

@@ -45,7 +45,7 @@ void call_unlink(struct store_call *call)
 struct store_call *call_take(struct store *store, enum call_kind kind, size_t bytes)
 {
     size_t size = sizeof(struct store_call) + bytes;
-    struct store_call *call = redis_slabs_take(&store->calls, size);
+    struct store_call *call = redis_slabs_take(&store->call_slabs, size);
 
     if (call == NULL)
         return NULL;
@@ -61,7 +61,7 @@ void call_give(struct store *store, struct store_call *call)
 {
     if (call->list != NULL)
         call_unlink(call);
-    redis_slabs_give(&store->calls, call, call->size);
+    redis_slabs_give(&store->call_slabs, call, call->size);
 }
 
 struct store_call *call_write(struct store *store, enum call_kind kind,
@@ -72,14 +72,14 @@ struct store_call *call_write(struct store *store, enum call_kind kind,
 
     if (call != NULL)
         call->call.size = redis_script_write(batch, call->bytes, &call->call.script,
-                                             cluster ? &call->call.slot : NULL);
+                                             cluster ? &call->call.cluster_slot : NULL);
     return call;
 }
 
 struct store_call *call_write_step(struct store *store, enum call_kind kind,
-                                   const struct flight *flight, struct redis_step step)
+                                   const struct pending *pending, struct redis_step step)
 {
-    const struct redis_plan_context context = {
+    const struct call_plan_context context = {
         .prefix = store->prefix,
         .now_ns = store_server_now(store),
         .test_now_us = store->test_time_ns != NULL ? *store->test_time_ns / 1000 : 0,
@@ -88,7 +88,7 @@ struct store_call *call_write_step(struct store *store, enum call_kind kind,
     struct weir_decision as;
     struct redis_batch batch;
 
-    redis_plan_batch(flight->plan, flight->decision, step, &context, &as, checks, &batch);
+    call_plan_batch(pending->call_plan, pending->decision, step, &context, &as, checks, &batch);
     return call_write(store, kind, &batch);
 }
 
@@ -183,7 +183,7 @@ static void account_end(struct store *store, struct store_call *call, int error)
             redis_stats_add(&store->stats.unknown, 1);
     }
     if (call->kind != CALL_PROBE)
-        call_account(store, call->call.slot, error == 0);
+        call_account(store, call->call.cluster_slot, error == 0);
 }
 
 static void call_done(struct redis_call *done, int error, const struct weir_resp_node *nodes,
@@ -195,11 +195,11 @@ static void call_done(struct redis_call *done, int error, const struct weir_resp
     call_unlink(call);
     account_end(store, call, error);
     if (call->kind <= CALL_STEP)
-        flight_answered(store, call, error, nodes, count);
+        pending_answered(store, call, error, nodes, count);
     else if (background_answered(store, call, error, nodes, count))
         call = NULL; /* to be sent again */
     if (call != NULL)
-        redis_slabs_give(&store->calls, call, call->size);
+        redis_slabs_give(&store->call_slabs, call, call->size);
     if (store->queued)
         store_flush_soon(store);
 }

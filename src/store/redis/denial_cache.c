@@ -50,8 +50,8 @@ int redis_denial_cache_open(struct redis_denial_cache **denials,
     new->size -= new->size % sizeof(uint64_t);
     new->head = 2 * new->size; /* position 0 is long overwritten */
     new->longest_ns = options->longest_ns;
-    if (new->longest_ns == 0 || new->longest_ns > REDIS_MEMO_MAX_NS)
-        new->longest_ns = REDIS_MEMO_MAX_NS;
+    if (new->longest_ns == 0 || new->longest_ns > REDIS_DENIAL_CACHE_MAX_NS)
+        new->longest_ns = REDIS_DENIAL_CACHE_MAX_NS;
     memcpy(new->secret, options->secret, sizeof new->secret);
     new->index = calloc(entries, sizeof *new->index);
     new->ring = malloc(new->size);

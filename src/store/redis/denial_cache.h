@@ -24,13 +24,13 @@
 
 #include "core/check.h"
 
-#define REDIS_MEMO_MAX_NS UINT64_C(100000000)
+#define REDIS_DENIAL_CACHE_MAX_NS UINT64_C(100000000)
 
 struct redis_denial_cache;
 
 struct redis_denial_cache_options {
     uint32_t records;    /* of a usual size; at least 1 */
-    uint64_t longest_ns; /* 0, or above REDIS_MEMO_MAX_NS: that */
+    uint64_t longest_ns; /* 0, or above REDIS_DENIAL_CACHE_MAX_NS: that */
     uint64_t secret[2];  /* of the hash */
 };
 

@@ -62,7 +62,7 @@ static void client_event(void *context, enum redis_event event, const char *text
     switch (event) {
     case REDIS_EVENT_UP:
         store->connected = true;
-        store->learn_hr = 0;
+        store->server_info_hr = 0;
         redis_breaker_hurry(&store->breaker, store_hr(store));
         store_tell(store, "store_up", "%s", text);
         break;
@@ -87,19 +87,19 @@ static void client_event(void *context, enum redis_event event, const char *text
 static void copy_counters(struct store *store)
 {
     uint64_t redirects = redis_client_counters(store->client)->redirects;
-    const struct redis_leases_counters *from = redis_leases_counters(store->leases);
+    const struct redis_shares_counters *from = redis_shares_counters(store->shares);
     struct weir_store_redis_stats *to = &store->stats;
 
     redis_stats_set(&to->redirects, redirects);
-    redis_stats_set(&to->leases, from->held);
-    redis_stats_set(&to->lease_refills, from->refills);
-    redis_stats_set(&to->lease_returns, from->returns);
-    redis_stats_set(&to->lease_decisions, from->decisions);
+    redis_stats_set(&to->shares, from->held);
+    redis_stats_set(&to->share_refills, from->refills);
+    redis_stats_set(&to->share_returns, from->returns);
+    redis_stats_set(&to->share_decisions, from->decisions);
 }
 
 void store_flush(struct store *store)
 {
-    background_send_leases(store);
+    background_send_shares(store);
     copy_counters(store);
     if (store->queued) {
         store->queued = false;
@@ -155,7 +155,7 @@ void store_update(struct store *store)
     redis_stats_set(&store->stats.breaker, store->breaker.state);
     redis_stats_set(&store->stats.up, closed && store->connected);
     if (closed && store->connected)
-        store_arm(store, learn_tick(store, store_hr(store)));
+        store_arm(store, server_info_tick(store, store_hr(store)));
     store_arm(store, redis_breaker_due_ns(&store->breaker));
 }
 
@@ -166,7 +166,7 @@ static void tick(struct store *store, uint64_t hr)
     if (hr < store->tick_hr)
         return;
     now_ns = store_now(store);
-    next_ns = redis_leases_tick(store->leases, now_ns);
+    next_ns = redis_shares_tick(store->shares, now_ns);
     store->tick_hr = next_ns == WEIR_NEVER ? UINT64_MAX
                      : next_ns > now_ns    ? hr + (next_ns - now_ns)
                                            : hr + TICK_NS;
@@ -188,10 +188,10 @@ static void on_timer(uv_timer_t *timer)
         background_probe(store);
     }
 
-    uint64_t next_hr = background_expire(store, hr), learn_hr = learn_tick(store, hr);
+    uint64_t next_hr = background_expire(store, hr), server_info_hr = server_info_tick(store, hr);
 
-    if (learn_hr < next_hr)
-        next_hr = learn_hr;
+    if (server_info_hr < next_hr)
+        next_hr = server_info_hr;
     store_flush(store);
     store_arm(store, next_hr < store->tick_hr ? next_hr : store->tick_hr);
     store_update(store);
@@ -204,12 +204,12 @@ static void on_timer(uv_timer_t *timer)
 
 static void free_store(struct store *store)
 {
-    if (store->leases != NULL)
-        redis_leases_close(store->leases);
+    if (store->shares != NULL)
+        redis_shares_close(store->shares);
     if (store->denials != NULL)
         redis_denial_cache_close(store->denials);
-    redis_slabs_end(&store->calls);
-    redis_slabs_end(&store->flights);
+    redis_slabs_end(&store->call_slabs);
+    redis_slabs_end(&store->pending_slabs);
     free(store);
 }
 
@@ -256,7 +256,7 @@ static void finish_shutdown(struct store *store, uint64_t hr)
 {
     if (store->closing)
         return;
-    if (redis_leases_busy(store->leases) == 0 || hr >= store->shut_down_by_hr ||
+    if (redis_shares_busy(store->shares) == 0 || hr >= store->shut_down_by_hr ||
         !redis_breaker_closed(&store->breaker))
         begin_close(store);
     else
@@ -272,7 +272,7 @@ void weir_store_redis_shutdown(struct weir_store *base, void (*closed)(void *con
     store->closed = closed;
     store->closed_context = context;
     store->shut_down_by_hr = hr + STORE_SHUTDOWN_NS;
-    redis_leases_end(store->leases);
+    redis_shares_end(store->shares);
     store_flush(store);
     finish_shutdown(store, hr);
 }
@@ -287,16 +287,16 @@ static int open_parts(struct store *store, const struct weir_store_redis_options
         .longest_ns = options->remember_ns,
         .secret = {redis_random(&store->random), redis_random(&store->random)},
     };
-    const struct redis_leases_options leases = {
+    const struct redis_shares_options shares = {
         .keys_max = keys,
-        .life_ns = options->lease_ns,
+        .life_ns = options->share_life_ns,
         .holder = (redis_random(&store->random) & HOLDER_MASK) | 1,
     };
     int err = redis_denial_cache_open(&store->denials, &denials);
 
     if (err < 0)
         return err;
-    return redis_leases_open(&store->leases, &leases);
+    return redis_shares_open(&store->shares, &shares);
 }
 
 #define RIGHTS_MAX 512
@@ -366,8 +366,8 @@ int weir_store_redis_open(struct weir_store **base, const struct weir_store_redi
     store->timer_hr = store->tick_hr = UINT64_MAX;
     store->handles = 4;
     snprintf(store->prefix, sizeof store->prefix, "%s", prefix);
-    redis_slabs_init(&store->calls, STORE_CALLS_BYTES);
-    redis_slabs_init(&store->flights, STORE_FLIGHTS_BYTES);
+    redis_slabs_init(&store->call_slabs, STORE_CALLS_BYTES);
+    redis_slabs_init(&store->pending_slabs, STORE_PENDING_BYTES);
     redis_breaker_init(&store->breaker, redis_random(&store->random));
 
     int err = open_parts(store, options);

@@ -6,7 +6,7 @@
  * shares of a key's budget in advance and decides at once; see share/shares.h. docs/distributed.md
  * has the promises.
  *
- *   submit ──▶ leases ──▶ denials ──▶ breaker ──▶ plan: checks by slot ──▶ script ──▶ client
+ *   submit ──▶ shares ──▶ denials ──▶ breaker ──▶ plan: checks by slot ──▶ script ──▶ client
  *   done   ◀── outcomes  ◀── reply ◀── (next slot, or roll back) ◀─────────────────────┘
  *
  * The store never waits. What needs no server (no check with a state, a share, a denial that is
@@ -54,19 +54,19 @@ struct weir_store_redis_stats {
     _Atomic uint64_t calls, errors, timeouts, redirects, rollbacks, unknown;
     _Atomic uint64_t latency_ns, latency_buckets[REDIS_LATENCY_BUCKETS + 1];
     _Atomic uint64_t remembered; /* denials answered from memory */
-    _Atomic uint64_t leases, lease_refills, lease_returns, lease_decisions;
+    _Atomic uint64_t shares, share_refills, share_returns, share_decisions;
     _Atomic uint64_t breaker_opened;
 };
 
 struct weir_store_redis_options {
     uv_loop_t *loop;
     const struct redis_url *url;
-    const char *prefix;   /* of every key, REDIS_PREFIX_MAX at most, no braces; NULL: "weir:" */
-    uint64_t deadline_ns; /* of a decision; 0: 20 ms */
-    uint64_t lease_ns;    /* the longest life of a share; 0: 1 s */
-    uint64_t remember_ns; /* how long a denial is remembered; at most and by default 100 ms */
-    uint32_t memory_keys; /* leases and remembered denials, each; 0: 65536 */
-    uint64_t random_seed; /* of jitter, and of the ids of reservations and leases */
+    const char *prefix;     /* of every key, REDIS_PREFIX_MAX at most, no braces; NULL: "weir:" */
+    uint64_t deadline_ns;   /* of a decision; 0: 20 ms */
+    uint64_t share_life_ns; /* the longest life of a share; 0: 1 s */
+    uint64_t remember_ns;   /* how long a denial is remembered; at most and by default 100 ms */
+    uint32_t memory_keys;   /* shares and remembered denials, each; 0: 65536 */
+    uint64_t random_seed;   /* of jitter, and of the ids of reservations and leases */
     struct redis_secret *secret;  /* of all stores of this node (secret.h), borrowed; NULL: none */
     const uint64_t *test_time_ns; /* tests only: the time that scripts take for the server's */
     /* One line for a change of state; may be NULL. store_up, store_down: a server, or why none;

@@ -43,7 +43,7 @@ static bool send_one(struct store *store, uint8_t action)
 {
     char key[REDIS_PREFIX_MAX + sizeof SECRET_KEY];
     struct store_call *call =
-        call_take(store, CALL_LEARN,
+        call_take(store, CALL_SERVER_INFO,
                   WEIR_RESP_HEAD_MAX + 2 * WEIR_RESP_BULK_MAX(3) + WEIR_RESP_BULK_MAX(sizeof key) +
                       WEIR_RESP_BULK_MAX(REDIS_SECRET_TEXT_MAX));
 
@@ -51,7 +51,7 @@ static bool send_one(struct store *store, uint8_t action)
         return false;
     snprintf(key, sizeof key, "%s" SECRET_KEY, store->prefix);
     call->call.size = (size_t)(write_words(store, call->bytes, key, action) - call->bytes);
-    call->call.slot = redis_slot(key, key_size(store));
+    call->call.cluster_slot = redis_cluster_slot(key, key_size(store));
     call->action = action;
     return background_send(store, call) == 0;
 }
@@ -68,21 +68,22 @@ static void ask(struct store *store)
     bool known = redis_secret_at(store->secret, 0, store_now(store), words);
     bool sent = ask_secret(store, !known) && send_one(store, ASK_TIME);
 
-    store->learn_hr = store_hr(store) + (sent ? REDIS_SECRET_EVERY_NS : RETRY_NS);
+    store->server_info_hr = store_hr(store) + (sent ? REDIS_SECRET_EVERY_NS : RETRY_NS);
     store_flush_soon(store);
 }
 
-uint64_t learn_tick(struct store *store, uint64_t hr)
+uint64_t server_info_tick(struct store *store, uint64_t hr)
 {
     if (store->secret == NULL)
         return UINT64_MAX;
-    if (hr >= store->learn_hr) {
+    if (hr >= store->server_info_hr) {
         if (store->connected && redis_breaker_closed(&store->breaker))
             ask(store);
         else
-            store->learn_hr = hr + REDIS_SECRET_EVERY_NS; /* sooner when it is: store_update */
+            store->server_info_hr =
+                hr + REDIS_SECRET_EVERY_NS; /* sooner when it is: store_update */
     }
-    return store->learn_hr;
+    return store->server_info_hr;
 }
 
 static void take_secret(struct store *store, struct weir_bytes text)
@@ -128,11 +129,11 @@ static void take_time(struct store *store, const struct weir_resp_node *nodes, u
     store->server_told = true;
 }
 
-void learn_answered(struct store *store, const struct store_call *call, int error,
-                    const struct weir_resp_node *nodes, uint32_t count)
+void server_info_answered(struct store *store, const struct store_call *call, int error,
+                          const struct weir_resp_node *nodes, uint32_t count)
 {
     if (error != 0) {
-        learn_failed(store);
+        server_info_failed(store);
     } else if (nodes[0].type == WEIR_RESP_ERROR) {
         char text[WEIR_REASON_MAX / 2];
 
@@ -147,13 +148,13 @@ void learn_answered(struct store *store, const struct store_call *call, int erro
     }
 }
 
-void learn_failed(struct store *store)
+void server_info_failed(struct store *store)
 {
-    store->learn_hr = store_hr(store) + RETRY_NS;
-    store_arm(store, store->learn_hr);
+    store->server_info_hr = store_hr(store) + RETRY_NS;
+    store_arm(store, store->server_info_hr);
 }
 
-bool learn_secret(const struct weir_store *base, unsigned i, uint64_t words[2])
+bool server_info_secret(const struct weir_store *base, unsigned i, uint64_t words[2])
 {
     struct store *store = store_of(base);
 

@@ -29,84 +29,84 @@ static unsigned class_of(size_t size)
 {
     unsigned rank = 0;
 
-    while ((size_t)REDIS_BLOCKS_MIN << rank < size)
+    while ((size_t)REDIS_SLABS_MIN << rank < size)
         rank++;
     return rank;
 }
 
-void redis_slabs_init(struct redis_slabs *blocks, size_t bytes_max)
+void redis_slabs_init(struct redis_slabs *slabs, size_t bytes_max)
 {
-    *blocks = (struct redis_slabs){.bytes_max = bytes_max};
+    *slabs = (struct redis_slabs){.bytes_max = bytes_max};
 }
 
-void redis_slabs_end(struct redis_slabs *blocks)
+void redis_slabs_end(struct redis_slabs *slabs)
 {
-    while (blocks->slabs != NULL) {
-        struct redis_slab *slab = blocks->slabs;
+    while (slabs->slabs != NULL) {
+        struct redis_slab *slab = slabs->slabs;
 
-        blocks->slabs = slab->next;
+        slabs->slabs = slab->next;
         SHOW(slab, slab->bytes);
         free(slab);
     }
-    redis_slabs_init(blocks, blocks->bytes_max);
+    redis_slabs_init(slabs, slabs->bytes_max);
 }
 
-static void add_slab(struct redis_slabs *blocks, unsigned rank)
+static void add_slab(struct redis_slabs *slabs, unsigned rank)
 {
-    size_t size = (size_t)REDIS_BLOCKS_MIN << rank;
-    size_t count = size < REDIS_BLOCKS_SLAB ? REDIS_BLOCKS_SLAB / size : 1;
+    size_t size = (size_t)REDIS_SLABS_MIN << rank;
+    size_t count = size < REDIS_SLABS_SLAB ? REDIS_SLABS_SLAB / size : 1;
     size_t bytes = SLAB_HEAD + count * size;
 
-    if (bytes > blocks->bytes_max - blocks->bytes)
+    if (bytes > slabs->bytes_max - slabs->bytes)
         return;
 
     char *memory = malloc(bytes);
 
     if (memory == NULL)
         return;
-    blocks->bytes += bytes;
+    slabs->bytes += bytes;
 
     struct redis_slab *slab = (struct redis_slab *)(void *)memory;
 
     slab->bytes = bytes;
-    slab->next = blocks->slabs;
-    blocks->slabs = slab;
+    slab->next = slabs->slabs;
+    slabs->slabs = slab;
     for (size_t i = count; i-- > 0;) {
         struct redis_block *block = (struct redis_block *)(void *)(memory + SLAB_HEAD + i * size);
 
-        block->next = blocks->free[rank];
-        blocks->free[rank] = block;
+        block->next = slabs->free[rank];
+        slabs->free[rank] = block;
         HIDE(block + 1, size - sizeof *block);
     }
 }
 
-void *redis_slabs_take(struct redis_slabs *blocks, size_t size)
+void *redis_slabs_take(struct redis_slabs *slabs, size_t size)
 {
-    if (size > REDIS_BLOCKS_MAX)
+    if (size > REDIS_SLABS_MAX)
         return NULL;
 
     unsigned rank = class_of(size);
 
-    if (blocks->free[rank] == NULL)
-        add_slab(blocks, rank);
+    if (slabs->free[rank] == NULL)
+        add_slab(slabs, rank);
 
-    struct redis_block *block = blocks->free[rank];
+    struct redis_block *block = slabs->free[rank];
 
     if (block == NULL)
         return NULL;
-    blocks->free[rank] = block->next;
-    blocks->taken++;
+    slabs->free[rank] = block->next;
+    slabs->taken++;
     SHOW(block, size);
     return block;
 }
 
-void redis_slabs_give(struct redis_slabs *blocks, void *block, size_t size)
+void redis_slabs_give(struct redis_slabs *slabs, void *block, size_t size)
 {
     struct redis_block *free_block = block;
     unsigned rank = class_of(size);
 
-    free_block->next = blocks->free[rank];
-    blocks->free[rank] = free_block;
-    blocks->taken--;
-    HIDE(free_block + 1, ((size_t)REDIS_BLOCKS_MIN << rank) - sizeof *free_block);
+    free_block->next = slabs->free[rank];
+    slabs->free[rank] = free_block;
+    slabs->taken--;
+    HIDE(free_block + 1, ((size_t)REDIS_SLABS_MIN << rank) - sizeof *free_block);
 }

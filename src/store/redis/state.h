@@ -9,7 +9,7 @@
  *   server_info.c       likewise: the store's secret and its time
  *   calls.c       calls: memory, sending, accounting, time limits
  *
- * Two clocks: `hr` is uv_hrtime(), by which the client gives up; what leases and denials go by runs
+ * Two clocks: `hr` is uv_hrtime(), by which the client gives up; what shares and denials go by runs
  * through a suspension of the machine too (CLOCK_BOOTTIME; in tests, the time they give).
  */
 #ifndef WEIR_STORE_REDIS_STATE_H
@@ -24,9 +24,9 @@
 #define STORE_TURNS 1024 /* a call that takes longer than so many is entered as queued then */
 /* Calls, plans and pending decisions: 65536 of the usual size, and some. */
 #define STORE_CALLS_BYTES ((size_t)64 * 1024 * 1024)
-#define STORE_FLIGHTS_BYTES ((size_t)32 * 1024 * 1024)
+#define STORE_PENDING_BYTES ((size_t)32 * 1024 * 1024)
 /* How long the calls of no decision may take; beyond it their end is unknown. */
-#define STORE_LEASE_DEADLINES 5 /* of decisions: nobody waits for a refill */
+#define STORE_SHARE_DEADLINES 5 /* of decisions: nobody waits for a refill */
 #define STORE_ORPHAN_NS UINT64_C(1000000000)
 #define STORE_ORPHAN_PAUSE_NS UINT64_C(50000000)
 #define STORE_ORPHAN_TRIES (STORE_ORPHAN_NS / STORE_ORPHAN_PAUSE_NS)
@@ -37,10 +37,10 @@
 enum call_kind {
     CALL_DECISION, /* all of a decision */
     CALL_STEP,     /* one step of its plan */
-    CALL_LEASE,
+    CALL_SHARE,
     CALL_ORPHAN, /* a roll-back or release: nobody waits for it */
     CALL_PROBE,
-    CALL_LEARN,
+    CALL_SERVER_INFO,
     CALL_KINDS,
 };
 
@@ -52,9 +52,9 @@ struct call_list {
 struct store_call {
     struct redis_call call; /* first */
     struct store *store;
-    struct flight *flight;           /* DECISION, STEP */
-    struct redis_leases_call *lease; /* LEASE: in this block */
-    struct call_list *list;          /* of the flight's calls, or of the background's kind */
+    struct pending *pending;         /* DECISION, STEP */
+    struct redis_shares_call *share; /* SHARE: in this block */
+    struct call_list *list;          /* of the pending's calls, or of the background's kind */
     struct store_call *previous, *next;
     uint64_t sent_hr;
     size_t size; /* of the block */
@@ -65,39 +65,39 @@ struct store_call {
     _Alignas(16) char bytes[];
 };
 
-enum flight_state {
-    FLIGHT_NEW,
-    FLIGHT_WAITS,   /* for a share of a budget */
-    FLIGHT_CALLS,   /* one call, or those of its plan */
-    FLIGHT_REFUSED, /* `done` comes with the next flush */
-    FLIGHT_WOKEN,   /* its share is there: it is tried again next */
+enum pending_state {
+    PENDING_NEW,
+    PENDING_WAITS,   /* for a share of a budget */
+    PENDING_CALLS,   /* one call, or those of its plan */
+    PENDING_REFUSED, /* `done` comes with the next flush */
+    PENDING_WOKEN,   /* its share is there: it is tried again next */
 };
 
-struct flight_list {
-    struct flight *first, *last;
+struct pending_list {
+    struct pending *first, *last;
 };
 
 /* A pending decision; decision->store_data. */
-struct flight {
+struct pending {
     struct weir_decision *decision; /* NULL: cancelled in one of the store's lists */
-    struct redis_plan *plan;        /* NULL: one call */
+    struct call_plan *call_plan;    /* NULL: one call */
     struct call_list calls;
-    struct flight *next; /* refused, woken */
-    struct redis_leases_wait wait;
+    struct pending *next; /* refused, woken */
+    struct redis_shares_wait wait;
     uint64_t sent_ns, give_up_hr;
     int8_t error;          /* refused: why */
     bool again;            /* its call is made a second time, by the server's clock */
-    uint8_t state, waited; /* enum flight_state; how often, for shares */
+    uint8_t state, waited; /* enum pending_state; how often, for shares */
 };
 
 struct store {
     struct weir_store base; /* first */
     struct redis_client *client;
-    struct redis_leases *leases;
+    struct redis_shares *shares;
     struct redis_denial_cache *denials;
     struct redis_breaker breaker;
-    struct redis_slabs calls, flights;
-    struct flight_list refused, woken;
+    struct redis_slabs call_slabs, pending_slabs;
+    struct pending_list refused, woken;
     struct call_list background[CALL_KINDS];
     struct call_list paused; /* orphans that could not be sent; sent_hr: when they are again */
     bool connected, queued, closing, told_open;
@@ -108,13 +108,13 @@ struct store {
     uint64_t hr, now_ns;           /* the clocks */
     uint64_t turn_hr[STORE_TURNS]; /* when the calls of each turn were written */
     uint64_t timer_hr;             /* when it is due; UINT64_MAX: not armed */
-    uint64_t tick_hr;              /* when leases want to be looked at */
+    uint64_t tick_hr;              /* when shares are to be looked at */
     uint64_t error_told_hr;
     uint64_t shut_down_by_hr;         /* 0: not asked to */
     uint64_t server_ns, server_at_ns; /* the server's time of a reply, and when that was by ours */
     bool server_told;                 /* until then, server_ns is the engine's time */
     struct redis_secret *secret;      /* NULL: none, and nothing is asked for */
-    uint64_t learn_hr;                /* when it is asked for next, and the time */
+    uint64_t server_info_hr;          /* when it is asked for next, and the time */
     uint64_t deadline_ns, random;
     const uint64_t *test_time_ns;
     char prefix[REDIS_PREFIX_MAX + 1];
@@ -188,7 +188,7 @@ struct store_call *call_write(struct store *store, enum call_kind kind,
                               const struct redis_batch *batch);
 /* Writes a step of a plan. */
 struct store_call *call_write_step(struct store *store, enum call_kind kind,
-                                   const struct flight *flight, struct redis_step step);
+                                   const struct pending *pending, struct redis_step step);
 /* A call's end that a server's silence explains, or an answer. */
 void call_account(struct store *store, uint16_t slot, bool answered);
 /* An error reply was read: whether it says nothing but what the time is, so that the same call may
@@ -199,21 +199,21 @@ void call_refused(struct store *store, const struct weir_check *first, uint16_t 
                   const struct weir_reason *reason);
 
 /* --- pending.c */
-void flight_finish(struct store *store, struct flight *flight, int error);
-void flight_free(struct store *store, struct flight *flight);
+void pending_finish(struct store *store, struct pending *pending, int error);
+void pending_free(struct store *store, struct pending *pending);
 /* Sends what decides it. Errors: it could not be sent (the caller refuses or finishes it). */
-int flight_start(struct store *store, struct flight *flight) __attribute__((warn_unused_result));
+int pending_start(struct store *store, struct pending *pending) __attribute__((warn_unused_result));
 /* Ends its calls, and undoes what they may have done. */
-void flight_drop_calls(struct store *store, struct flight *flight);
-void flight_answered(struct store *store, struct store_call *call, int error,
-                     const struct weir_resp_node *nodes, uint32_t count);
-void flight_batch(struct store *store, const struct weir_decision *decision, uint8_t action,
-                  uint16_t checks[WEIR_CHECKS_MAX], struct redis_batch *batch);
+void pending_drop_calls(struct store *store, struct pending *pending);
+void pending_answered(struct store *store, struct store_call *call, int error,
+                      const struct weir_resp_node *nodes, uint32_t count);
+void pending_batch(struct store *store, const struct weir_decision *decision, uint8_t action,
+                   uint16_t checks[WEIR_CHECKS_MAX], struct redis_batch *batch);
 
 /* --- submit.c */
 extern const struct weir_store_ops redis_store_ops;
 /* Hands back what has waited for a share: tried again, or failed. */
-void store_wake(struct store *store, struct redis_leases_wait *waits, int error);
+void store_wake(struct store *store, struct redis_shares_wait *waits, int error);
 
 /* An operation after which a remembered denial may be wrong. */
 static inline bool store_gives_back(const struct weir_decision *decision)
@@ -226,11 +226,11 @@ static inline bool store_gives_back(const struct weir_decision *decision)
  * given back. */
 int background_send(struct store *store, struct store_call *call)
     __attribute__((warn_unused_result));
-void background_send_leases(struct store *store);
+void background_send_shares(struct store *store);
 /* Returns whether the call is kept, to be sent again. */
 bool background_answered(struct store *store, struct store_call *call, int error,
                          const struct weir_resp_node *nodes, uint32_t count);
-void background_roll_back(struct store *store, struct flight *flight, struct redis_step step);
+void background_roll_back(struct store *store, struct pending *pending, struct redis_step step);
 /* Ends the leases that a decision of unknown end may have been given. */
 void background_release(struct store *store, const struct weir_decision *decision);
 void background_probe(struct store *store);
@@ -240,10 +240,10 @@ uint64_t background_expire(struct store *store, uint64_t hr);
 /* --- server_info.c */
 /* Asks for the secret and the time where that is due. Returns when it is next (UINT64_MAX: never),
  * hr. */
-uint64_t learn_tick(struct store *store, uint64_t hr);
-void learn_answered(struct store *store, const struct store_call *call, int error,
-                    const struct weir_resp_node *nodes, uint32_t count);
-void learn_failed(struct store *store); /* nobody answered */
-bool learn_secret(const struct weir_store *base, unsigned i, uint64_t words[2]);
+uint64_t server_info_tick(struct store *store, uint64_t hr);
+void server_info_answered(struct store *store, const struct store_call *call, int error,
+                          const struct weir_resp_node *nodes, uint32_t count);
+void server_info_failed(struct store *store); /* nobody answered */
+bool server_info_secret(const struct weir_store *base, unsigned i, uint64_t words[2]);
 
 #endif

@@ -13,7 +13,7 @@
 static bool has_state(const struct weir_decision *decision)
 {
     for (uint16_t i = 0; i < decision->count; i++)
-        if (redis_plan_has_state(&decision->checks[i]))
+        if (call_plan_has_state(&decision->checks[i]))
             return true;
     return false;
 }
@@ -23,7 +23,7 @@ static bool decide_stateless(struct store *store, struct weir_decision *decision
 {
     if (has_state(decision))
         return false;
-    redis_plan_fill_stateless(decision);
+    call_plan_fill_stateless(decision);
     decision->now_ns = store_server_now(store);
     weir_decision_join(decision);
     return true;
@@ -42,48 +42,49 @@ static bool is_leased(const struct weir_decision *decision)
     return decision->op == WEIR_OP_DECIDE && decision->checks[0].flags & WEIR_CHECK_LEASED;
 }
 
-/* --- Lists of flights ------------------------------------------------------------------------- */
+/* --- Lists of pending decisions
+ * ------------------------------------------------------------------------- */
 
-static void append(struct flight_list *list, struct flight *flight, enum flight_state state)
+static void append(struct pending_list *list, struct pending *pending, enum pending_state state)
 {
-    flight->state = (uint8_t)state;
-    flight->next = NULL;
+    pending->state = (uint8_t)state;
+    pending->next = NULL;
     if (list->last != NULL)
-        list->last->next = flight;
+        list->last->next = pending;
     else
-        list->first = flight;
-    list->last = flight;
+        list->first = pending;
+    list->last = pending;
 }
 
 /* The next of them that was not cancelled meanwhile; NULL: none. */
-static struct flight *take_first(struct store *store, struct flight_list *list)
+static struct pending *take_first(struct store *store, struct pending_list *list)
 {
     while (list->first != NULL) {
-        struct flight *flight = list->first;
+        struct pending *pending = list->first;
 
-        list->first = flight->next;
+        list->first = pending->next;
         if (list->first == NULL)
             list->last = NULL;
-        if (flight->decision != NULL)
-            return flight;
-        flight_free(store, flight);
+        if (pending->decision != NULL)
+            return pending;
+        pending_free(store, pending);
     }
     return NULL;
 }
 
 /* Its end comes with the flush: not from inside submit. */
-static void refuse(struct store *store, struct flight *flight, int error)
+static void refuse(struct store *store, struct pending *pending, int error)
 {
-    flight->error = (int8_t)error;
-    append(&store->refused, flight, FLIGHT_REFUSED);
+    pending->error = (int8_t)error;
+    append(&store->refused, pending, PENDING_REFUSED);
 }
 
 static void deliver_refused(struct store *store)
 {
-    struct flight *flight;
+    struct pending *pending;
 
-    while ((flight = take_first(store, &store->refused)) != NULL)
-        flight_finish(store, flight, flight->error);
+    while ((pending = take_first(store, &store->refused)) != NULL)
+        pending_finish(store, pending, pending->error);
 }
 
 /* --- Asking ----------------------------------------------------------------------------------- */
@@ -93,25 +94,25 @@ static bool is_asking(const struct store *store)
     return redis_breaker_closed(&store->breaker);
 }
 
-static int ask(struct store *store, struct flight *flight)
+static int ask(struct store *store, struct pending *pending)
 {
-    return is_asking(store) ? flight_start(store, flight) : WEIR_ERR_STORE;
+    return is_asking(store) ? pending_start(store, pending) : WEIR_ERR_STORE;
 }
 
 enum tried { TRIED_DECIDED, TRIED_WAITS, TRIED_NOTHING };
 
-static enum tried try_shares(struct store *store, struct flight *flight)
+static enum tried try_shares(struct store *store, struct pending *pending)
 {
-    bool waits = is_asking(store) && flight->waited < WAITS_MAX;
-    struct redis_leases_wait *wait = waits ? &flight->wait : NULL;
+    bool waits = is_asking(store) && pending->waited < WAITS_MAX;
+    struct redis_shares_wait *wait = waits ? &pending->wait : NULL;
 
-    switch (redis_leases_try(store->leases, flight->decision, wait, store_now(store))) {
-    case REDIS_LEASES_DECIDED:
-        flight->decision->now_ns = store_server_now(store);
+    switch (redis_shares_try(store->shares, pending->decision, wait, store_now(store))) {
+    case REDIS_SHARES_DECIDED:
+        pending->decision->now_ns = store_server_now(store);
         return TRIED_DECIDED;
-    case REDIS_LEASES_WAIT:
-        flight->state = FLIGHT_WAITS;
-        flight->waited++;
+    case REDIS_SHARES_WAIT:
+        pending->state = PENDING_WAITS;
+        pending->waited++;
         store->queued = true;
         return TRIED_WAITS;
     default:
@@ -119,35 +120,35 @@ static enum tried try_shares(struct store *store, struct flight *flight)
     }
 }
 
-static void try_again(struct store *store, struct flight *flight)
+static void try_again(struct store *store, struct pending *pending)
 {
-    enum tried tried = try_shares(store, flight);
+    enum tried tried = try_shares(store, pending);
 
     if (tried == TRIED_WAITS)
         return;
 
-    int err = tried == TRIED_DECIDED ? 0 : ask(store, flight);
+    int err = tried == TRIED_DECIDED ? 0 : ask(store, pending);
 
     if (tried == TRIED_DECIDED || err != 0)
-        flight_finish(store, flight, err);
+        pending_finish(store, pending, err);
 }
 
-void store_wake(struct store *store, struct redis_leases_wait *waits, int error)
+void store_wake(struct store *store, struct redis_shares_wait *waits, int error)
 {
-    struct flight *flight;
+    struct pending *pending;
 
     /* `done` may cancel any of them: they stand in a list of ours first. */
-    for (struct redis_leases_wait *next; waits != NULL; waits = next) {
+    for (struct redis_shares_wait *next; waits != NULL; waits = next) {
         next = waits->next;
-        flight = waits->decision->store_data;
-        flight->error = (int8_t)error;
-        append(&store->woken, flight, FLIGHT_WOKEN);
+        pending = waits->decision->store_data;
+        pending->error = (int8_t)error;
+        append(&store->woken, pending, PENDING_WOKEN);
     }
-    while ((flight = take_first(store, &store->woken)) != NULL)
-        if (flight->error != 0)
-            flight_finish(store, flight, flight->error);
+    while ((pending = take_first(store, &store->woken)) != NULL)
+        if (pending->error != 0)
+            pending_finish(store, pending, pending->error);
         else
-            try_again(store, flight);
+            try_again(store, pending);
 }
 
 /* --- The store's operations ------------------------------------------------------------------- */
@@ -158,31 +159,31 @@ struct batch {
     uint64_t sent_ns, sent_hr; /* the same moment by our clocks */
 };
 
-static struct flight *take_flight(struct store *store, struct weir_decision *decision,
-                                  const struct batch *batch)
+static struct pending *take_pending(struct store *store, struct weir_decision *decision,
+                                    const struct batch *batch)
 {
-    struct flight *flight = redis_slabs_take(&store->flights, sizeof *flight);
+    struct pending *pending = redis_slabs_take(&store->pending_slabs, sizeof *pending);
     uint64_t left_ns = store->deadline_ns;
 
-    decision->store_data = flight;
-    if (flight == NULL)
+    decision->store_data = pending;
+    if (pending == NULL)
         return NULL; /* no memory at all: the engine's deadline ends it */
     if (decision->deadline_ns > batch->now_ns)
         left_ns = decision->deadline_ns - batch->now_ns;
     if (left_ns > LEFT_MAX_NS)
         left_ns = LEFT_MAX_NS;
-    *flight = (struct flight){
+    *pending = (struct pending){
         .decision = decision,
         .sent_ns = batch->sent_ns,
         .give_up_hr = batch->sent_hr + left_ns,
     };
-    return flight;
+    return pending;
 }
 
-static void release_flight(struct store *store, struct flight *flight)
+static void release_pending(struct store *store, struct pending *pending)
 {
-    flight->decision->store_data = NULL;
-    flight_free(store, flight);
+    pending->decision->store_data = NULL;
+    pending_free(store, pending);
 }
 
 /* Returns whether it is pending. */
@@ -203,27 +204,27 @@ static bool submit_one(struct store *store, struct weir_decision *decision,
     if (!leased && decide_remembered(store, decision))
         return false;
 
-    struct flight *flight = take_flight(store, decision, batch);
+    struct pending *pending = take_pending(store, decision, batch);
 
-    if (flight == NULL)
+    if (pending == NULL)
         return true;
     if (leased) {
-        enum tried tried = try_shares(store, flight);
+        enum tried tried = try_shares(store, pending);
 
         if (tried == TRIED_WAITS)
             return true;
         if (tried == TRIED_DECIDED || decide_remembered(store, decision)) {
-            release_flight(store, flight);
+            release_pending(store, pending);
             return false;
         }
     }
     if (store_gives_back(decision))
         redis_denial_cache_forget(store->denials, decision);
 
-    int err = ask(store, flight);
+    int err = ask(store, pending);
 
     if (err != 0)
-        refuse(store, flight, err);
+        refuse(store, pending, err);
     return true;
 }
 
@@ -255,46 +256,47 @@ static void flush(struct weir_store *base)
 }
 
 /* A deadline that has passed says something of the server; a client that went away doesn't. */
-static void account_late(struct store *store, const struct flight *flight)
+static void account_late(struct store *store, const struct pending *pending)
 {
     uint64_t slack_ns = store->deadline_ns / 8; /* the engine's clock is read at other moments */
-    const struct store_call *call = flight->calls.first;
+    const struct store_call *call = pending->calls.first;
 
-    if (uv_hrtime() + slack_ns < flight->give_up_hr)
+    if (uv_hrtime() + slack_ns < pending->give_up_hr)
         return;
     redis_stats_add(&store->stats.timeouts, 1);
     /* One that waited for a share has no call of its own; the share's is on its first check's key,
      * most often. Where the breaker opens by this, its probe asks that server. */
     call_account(store,
-                 call != NULL ? call->call.slot : redis_key_check_slot(flight->decision->checks),
+                 call != NULL ? call->call.cluster_slot
+                              : redis_check_cluster_slot(pending->decision->checks),
                  false);
 }
 
 static void cancel(struct weir_store *base, struct weir_decision *decision)
 {
     struct store *store = store_of(base);
-    struct flight *flight = decision->store_data;
+    struct pending *pending = decision->store_data;
 
     decision->store_data = NULL;
-    if (flight == NULL)
+    if (pending == NULL)
         return;
-    switch (flight->state) {
-    case FLIGHT_REFUSED:
-    case FLIGHT_WOKEN:
-        flight->decision = NULL;
+    switch (pending->state) {
+    case PENDING_REFUSED:
+    case PENDING_WOKEN:
+        pending->decision = NULL;
         return;
-    case FLIGHT_WAITS:
-        redis_leases_leave(store->leases, &flight->wait);
-        account_late(store, flight);
+    case PENDING_WAITS:
+        redis_shares_leave(store->shares, &pending->wait);
+        account_late(store, pending);
         break;
     default:
-        account_late(store, flight);
-        flight_drop_calls(store, flight);
+        account_late(store, pending);
+        pending_drop_calls(store, pending);
         if (store_gives_back(decision))
             redis_denial_cache_forget(store->denials, decision);
         break;
     }
-    flight_free(store, flight);
+    pending_free(store, pending);
     if (store->queued)
         store_flush_soon(store);
 }
@@ -328,7 +330,7 @@ const struct weir_store_ops redis_store_ops = {
     .flush = flush,
     .cancel = cancel,
     .name_of = name_of,
-    .secret = learn_secret,
+    .secret = server_info_secret,
     .time = time_of,
     .close = store_close,
 };

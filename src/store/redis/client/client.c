@@ -121,13 +121,13 @@ static bool wait_add(struct redis_client *client, struct redis_call *call)
 
 static struct redis_node *node_of(const struct redis_client *client, uint16_t slot)
 {
-    return client->owners != NULL ? client->owners[slot % REDIS_SLOTS] : client->master;
+    return client->owners != NULL ? client->owners[slot % REDIS_CLUSTER_SLOTS] : client->master;
 }
 
 /* Errors: WEIR_ERR_STORE (no server that accepts it), WEIR_ERR_MEMORY. */
 static int call_route(struct redis_client *client, struct redis_call *call)
 {
-    struct redis_node *node = node_of(client, call->slot);
+    struct redis_node *node = node_of(client, call->cluster_slot);
     return node != NULL && redis_node_accepts(node) ? redis_node_send(node, call, false)
                                                     : WEIR_ERR_STORE;
 }
@@ -204,7 +204,7 @@ bool redis_client_forget(struct redis_client *client, struct redis_call *call)
     if (node == NULL) {
         wait_remove(client, call);
     } else {
-        certain = redis_send_queue_leave(&node->line, call);
+        certain = redis_send_queue_leave(&node->send_queue, call);
         call->place = NULL;
     }
     client->calls -= certain;
@@ -317,7 +317,7 @@ static void on_tick(uv_timer_t *timer)
 
 static void client_free(struct redis_client *client)
 {
-    redis_handshake_free(&client->hello);
+    redis_handshake_free(&client->handshake);
     weir_tls_unref(client->tls);
     free(client->nodes);
     free(client->owners);
@@ -358,12 +358,12 @@ static int tls_make(struct redis_client *client, struct weir_reason *reason)
 static int client_make(struct redis_client *client, struct weir_reason *reason)
 {
     bool cluster = client->url.kind == REDIS_CLUSTER;
-    int error = redis_handshake_make(&client->hello, client);
+    int error = redis_handshake_make(&client->handshake, client);
     if (error == 0)
         error = tls_make(client, reason);
     if (error == 0 && cluster) {
         client->nodes = calloc(REDIS_MASTERS_MAX, sizeof *client->nodes);
-        client->owners = calloc(REDIS_SLOTS, sizeof *client->owners);
+        client->owners = calloc(REDIS_CLUSTER_SLOTS, sizeof *client->owners);
         error = client->nodes == NULL || client->owners == NULL ? WEIR_ERR_MEMORY : 0;
     }
     if (error == 0 && (client->url.kind == REDIS_SINGLE || client->url.kind == REDIS_UNIX)) {

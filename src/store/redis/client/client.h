@@ -45,7 +45,7 @@
 #include "wire/resp/reply.h"
 
 #define REDIS_REPLY_MAX (16 * 1024 * 1024)
-#define REDIS_SLOTS 16384
+#define REDIS_CLUSTER_SLOTS 16384
 #define REDIS_SHA_HEX 40
 
 /* A script that EVALSHA calls; static, made by the build. */
@@ -65,7 +65,7 @@ struct redis_call {
     const char *bytes; /* one whole command in RESP (an array of bulk strings) */
     size_t size;
     const struct redis_script *script; /* whose SHA it names; NULL: none */
-    uint16_t slot;                     /* of its keys: redis_slot */
+    uint16_t cluster_slot;             /* of its keys: redis_cluster_slot() */
     uint64_t give_up_ns; /* uv_hrtime() up to which it may wait for another try; 0: never */
     /* nodes are valid during the call only; they are NULL after an error */
     redis_call_done done;
@@ -139,6 +139,6 @@ bool redis_client_is_cluster(const struct redis_client *client);
 
 /* The slot of a key: CRC16 of what stands between its first { and the next }, where that is not
  * empty, else of all of it (redis.io/docs/reference/cluster-spec). */
-uint16_t redis_slot(const char *key, size_t size);
+uint16_t redis_cluster_slot(const char *key, size_t size);
 
 #endif

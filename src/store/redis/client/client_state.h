@@ -3,7 +3,7 @@
  *
  *   client.c    calls: where they go, what waits, what a refusal means; events
  *   cluster.c   servers by slot            sentinel.c  the master of a group
- *   node.c      one server: its line of calls, its connection and the next one
+ *   node.c      one server: its queue of calls, its connection and the next one
  *   handshake.c     what is said first on a connection
  *   topology_refresh.c     asks some server or sentinel where the masters are
  *
@@ -20,18 +20,18 @@
 #include "store/redis/client/topology.h"
 
 #define REDIS_SCRIPTS_MAX 56 /* of the 64 bits of redis_node.loading */
-#define REDIS_HELLO_STEPS_MAX (8 + REDIS_SCRIPTS_MAX)
+#define REDIS_HANDSHAKE_STEPS_MAX (8 + REDIS_SCRIPTS_MAX)
 #define REDIS_WAIT_LISTS 5
 #define REDIS_ADDRESS_MAX (REDIS_HOST_MAX + 10) /* brackets, colon, port, NUL */
 
 /* What is said on a new connection, in one write; scripts are sent again from here. */
 enum redis_handshake_kind {
-    REDIS_HELLO_AUTH,
-    REDIS_HELLO_NAME,
-    REDIS_HELLO_SELECT,
-    REDIS_HELLO_ROLE,
-    REDIS_HELLO_SCRIPT,
-    REDIS_HELLO_RIGHTS,
+    REDIS_HANDSHAKE_AUTH,
+    REDIS_HANDSHAKE_NAME,
+    REDIS_HANDSHAKE_SELECT,
+    REDIS_HANDSHAKE_ROLE,
+    REDIS_HANDSHAKE_SCRIPT,
+    REDIS_HANDSHAKE_RIGHTS,
 };
 struct redis_handshake_step {
     uint8_t kind;   /* enum redis_handshake_kind */
@@ -42,7 +42,7 @@ struct redis_handshake {
     char *bytes;
     size_t size;
     uint32_t count, script_first; /* index of the first script's step */
-    struct redis_handshake_step steps[REDIS_HELLO_STEPS_MAX];
+    struct redis_handshake_step steps[REDIS_HANDSHAKE_STEPS_MAX];
 };
 
 enum redis_node_state {
@@ -69,16 +69,16 @@ struct redis_node {
     uint64_t opened_ms, ready_ms, heard_ms, used_ms;
     struct redis_connection *connection;
     bool connection_lives; /* `gone` has not been called */
-    struct redis_send_queue line;
+    struct redis_send_queue send_queue;
     uv_timer_t timer;
     struct redis_node *next_dirty;
 };
 
 enum redis_topology_refresh_state {
-    REDIS_SCOUT_IDLE,   /* nobody wants to know */
-    REDIS_SCOUT_PAUSED, /* the timer starts the next question */
-    REDIS_SCOUT_ASKING, /* the timer ends its patience */
-    REDIS_SCOUT_ENDED,
+    REDIS_REFRESH_IDLE,   /* nobody wants to know */
+    REDIS_REFRESH_PAUSED, /* the timer starts the next question */
+    REDIS_REFRESH_ASKING, /* the timer ends its patience */
+    REDIS_REFRESH_ENDED,
 };
 
 struct redis_topology_refresh {
@@ -108,7 +108,7 @@ struct redis_client {
     struct redis_url url;
     char server_name[REDIS_HOST_MAX];
     struct weir_tls_context *tls;
-    struct redis_handshake hello;
+    struct redis_handshake handshake;
     struct redis_client_counters counters;
     uint64_t random;
     uint32_t calls; /* queued, in flight and waiting */
@@ -130,7 +130,7 @@ struct redis_client {
     struct redis_node *former;  /* the master before, while it owes replies */
     uint64_t epoch;             /* of the sentinels' last answer that was taken */
     struct redis_node **nodes;  /* of a Cluster: REDIS_MASTERS_MAX, NULL where there is none */
-    struct redis_node **owners; /* REDIS_SLOTS */
+    struct redis_node **owners; /* REDIS_CLUSTER_SLOTS */
     bool mapped;
     struct redis_topology_refresh refresh;
 };
@@ -158,9 +158,9 @@ void redis_client_part_gone(struct redis_client *client);
  * ---------------------------------------------------------------------------------- */
 
 /* Errors: WEIR_ERR_MEMORY. */
-int redis_handshake_make(struct redis_handshake *hello, const struct redis_client *client)
+int redis_handshake_make(struct redis_handshake *handshake, const struct redis_client *client)
     __attribute__((warn_unused_result));
-void redis_handshake_free(struct redis_handshake *hello);
+void redis_handshake_free(struct redis_handshake *handshake);
 /* Whether the reply to step `step` lets the connection be used. Errors: WEIR_ERR_STORE, with
  * `reason`. */
 int redis_handshake_check(const struct redis_client *client, uint32_t step,

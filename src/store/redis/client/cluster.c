@@ -46,7 +46,7 @@ void redis_cluster_apply(struct redis_client *client, const struct redis_topolog
 
     for (uint32_t i = 0; i < topology->count; i++)
         masters[i] = redis_cluster_node(client, &topology->masters[i]);
-    for (uint32_t slot = 0; slot < REDIS_SLOTS; slot++) {
+    for (uint32_t slot = 0; slot < REDIS_CLUSTER_SLOTS; slot++) {
         uint16_t owner = topology->owners[slot];
         struct redis_node *node = owner == REDIS_NO_MASTER ? NULL : masters[owner];
         if (client->owners[slot] != node) {
@@ -72,7 +72,7 @@ void redis_cluster_tidy(struct redis_client *client)
     uint64_t now = uv_now(client->options.loop);
     for (uint32_t i = 0; i < REDIS_MASTERS_MAX; i++) {
         struct redis_node *node = client->nodes[i];
-        if (node != NULL && node->slots == 0 && node->line.first == node->line.last &&
+        if (node != NULL && node->slots == 0 && node->send_queue.first == node->send_queue.last &&
             now - node->used_ms >= UNUSED_MS) {
             client->nodes[i] = NULL;
             redis_node_close(node);

@@ -28,30 +28,32 @@ size_t redis_auth_write(char *out, const char *user, const char *password)
     return (size_t)(at - out);
 }
 
-static void step_add(struct redis_handshake *hello, enum redis_handshake_kind kind, const char *end)
+static void step_add(struct redis_handshake *handshake, enum redis_handshake_kind kind,
+                     const char *end)
 {
-    size_t size = (size_t)(end - hello->bytes) - hello->size;
+    size_t size = (size_t)(end - handshake->bytes) - handshake->size;
     if (size > 0) {
-        hello->steps[hello->count++] =
-            (struct redis_handshake_step){.kind = (uint8_t)kind, .at = hello->size, .size = size};
-        hello->size += size;
+        handshake->steps[handshake->count++] = (struct redis_handshake_step){
+            .kind = (uint8_t)kind, .at = handshake->size, .size = size};
+        handshake->size += size;
     }
 }
 
-static void scripts_add(struct redis_handshake *hello, const struct redis_client_options *options)
+static void scripts_add(struct redis_handshake *handshake,
+                        const struct redis_client_options *options)
 {
-    hello->script_first = hello->count;
+    handshake->script_first = handshake->count;
     for (unsigned i = 0; i < options->script_count; i++) {
-        char *at = weir_resp_write_array(hello->bytes + hello->size, 3);
+        char *at = weir_resp_write_array(handshake->bytes + handshake->size, 3);
         at = WEIR_RESP_WRITE_WORD(at, "SCRIPT");
         at = WEIR_RESP_WRITE_WORD(at, "LOAD");
         at = weir_resp_write_bulk(at, options->scripts[i]->text, options->scripts[i]->size);
-        step_add(hello, REDIS_HELLO_SCRIPT, at);
-        hello->steps[hello->count - 1].script = (uint8_t)i;
+        step_add(handshake, REDIS_HANDSHAKE_SCRIPT, at);
+        handshake->steps[handshake->count - 1].script = (uint8_t)i;
     }
 }
 
-int redis_handshake_make(struct redis_handshake *hello, const struct redis_client *client)
+int redis_handshake_make(struct redis_handshake *handshake, const struct redis_client *client)
 {
     const struct redis_url *url = &client->url;
     struct weir_bytes rights = client->options.rights;
@@ -60,41 +62,42 @@ int redis_handshake_make(struct redis_handshake *hello, const struct redis_clien
 
     for (unsigned i = 0; i < client->options.script_count; i++)
         room += client->options.scripts[i]->size + SMALL_MAX + WEIR_RESP_HEAD_MAX;
-    hello->bytes = malloc(room);
-    if (hello->bytes == NULL)
+    handshake->bytes = malloc(room);
+    if (handshake->bytes == NULL)
         return WEIR_ERR_MEMORY;
-    at = hello->bytes + redis_auth_write(hello->bytes, url->user, url->password);
-    step_add(hello, REDIS_HELLO_AUTH, at);
+    at = handshake->bytes + redis_auth_write(handshake->bytes, url->user, url->password);
+    step_add(handshake, REDIS_HANDSHAKE_AUTH, at);
     at = weir_resp_write_array(at, 3);
     at = WEIR_RESP_WRITE_WORD(at, "CLIENT");
     at = WEIR_RESP_WRITE_WORD(at, "SETNAME");
     at = WEIR_RESP_WRITE_WORD(at, "weir");
-    step_add(hello, REDIS_HELLO_NAME, at);
+    step_add(handshake, REDIS_HANDSHAKE_NAME, at);
     if (url->db != 0) {
         int digits = snprintf(number, sizeof number, "%u", url->db);
         at = weir_resp_write_array(at, 2);
         at = WEIR_RESP_WRITE_WORD(at, "SELECT");
         at = weir_resp_write_bulk(at, number, (size_t)digits);
-        step_add(hello, REDIS_HELLO_SELECT, at);
+        step_add(handshake, REDIS_HANDSHAKE_SELECT, at);
     }
     if (url->kind != REDIS_CLUSTER) {
         at = weir_resp_write_array(at, 1);
         at = WEIR_RESP_WRITE_WORD(at, "ROLE");
-        step_add(hello, REDIS_HELLO_ROLE, at);
+        step_add(handshake, REDIS_HANDSHAKE_ROLE, at);
     }
-    scripts_add(hello, &client->options);
+    scripts_add(handshake, &client->options);
     if (rights.size > 0) {
-        memcpy(hello->bytes + hello->size, rights.data, rights.size);
-        step_add(hello, REDIS_HELLO_RIGHTS, hello->bytes + hello->size + rights.size);
+        memcpy(handshake->bytes + handshake->size, rights.data, rights.size);
+        step_add(handshake, REDIS_HANDSHAKE_RIGHTS,
+                 handshake->bytes + handshake->size + rights.size);
     }
     return 0;
 }
 
-void redis_handshake_free(struct redis_handshake *hello)
+void redis_handshake_free(struct redis_handshake *handshake)
 {
-    if (hello->bytes != NULL) {
-        explicit_bzero(hello->bytes, hello->size); /* it has the password */
-        free(hello->bytes);
+    if (handshake->bytes != NULL) {
+        explicit_bzero(handshake->bytes, handshake->size); /* it has the password */
+        free(handshake->bytes);
     }
 }
 
@@ -136,25 +139,25 @@ int redis_handshake_check(const struct redis_client *client, uint32_t step,
                           struct weir_reason *reason)
 {
     static const char *const commands[] = {
-        [REDIS_HELLO_AUTH] = "AUTH",          [REDIS_HELLO_NAME] = "CLIENT SETNAME",
-        [REDIS_HELLO_SELECT] = "SELECT",      [REDIS_HELLO_ROLE] = "ROLE",
-        [REDIS_HELLO_SCRIPT] = "SCRIPT LOAD",
+        [REDIS_HANDSHAKE_AUTH] = "AUTH",          [REDIS_HANDSHAKE_NAME] = "CLIENT SETNAME",
+        [REDIS_HANDSHAKE_SELECT] = "SELECT",      [REDIS_HANDSHAKE_ROLE] = "ROLE",
+        [REDIS_HANDSHAKE_SCRIPT] = "SCRIPT LOAD",
     };
-    const struct redis_handshake_step *said = &client->hello.steps[step];
+    const struct redis_handshake_step *said = &client->handshake.steps[step];
 
-    if (said->kind == REDIS_HELLO_RIGHTS)
+    if (said->kind == REDIS_HANDSHAKE_RIGHTS)
         return rights_check(nodes, reason);
 
     const char *command = commands[said->kind];
 
-    if (said->kind == REDIS_HELLO_ROLE)
+    if (said->kind == REDIS_HANDSHAKE_ROLE)
         return role_check(client, nodes, count, reason);
-    if (said->kind == REDIS_HELLO_NAME && nodes[0].type == WEIR_RESP_ERROR &&
+    if (said->kind == REDIS_HANDSHAKE_NAME && nodes[0].type == WEIR_RESP_ERROR &&
         (error_begins(nodes, "NOPERM") || error_begins(nodes, "ERR unknown")))
         return 0; /* a name is a help to people, no need */
     if (nodes[0].type == WEIR_RESP_ERROR)
         return refuse(reason, command, nodes[0].text);
-    if (said->kind == REDIS_HELLO_SCRIPT) {
+    if (said->kind == REDIS_HANDSHAKE_SCRIPT) {
         const struct redis_script *script = client->options.scripts[said->script];
         if (nodes[0].type != WEIR_RESP_BULK || nodes[0].text.size != REDIS_SHA_HEX ||
             memcmp(nodes[0].text.data, script->sha, REDIS_SHA_HEX) != 0)

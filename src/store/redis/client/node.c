@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One server: its line of calls, its connection and the next one; see client_state.h. */
+/* One server: its queue of calls, its connection and the next one; see client_state.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void part_gone(struct redis_node *node)
 {
     struct redis_client *client = node->client;
     if (--node->parts == 0) {
-        redis_send_queue_free(&node->line);
+        redis_send_queue_free(&node->send_queue);
         free(node);
         redis_client_part_gone(client);
     }
@@ -78,18 +78,18 @@ static void node_pause(struct redis_node *node)
 static void node_fail_calls(struct redis_node *node)
 {
     struct redis_client *client = node->client;
-    uint32_t sent = node->line.sent, last = node->line.last;
+    uint32_t sent = node->send_queue.sent, last = node->send_queue.last;
 
-    while (!client->closing && (int32_t)(sent - node->line.first) > 0) {
-        struct redis_place place = redis_send_queue_pop(&node->line);
+    while (!client->closing && (int32_t)(sent - node->send_queue.first) > 0) {
+        struct redis_place place = redis_send_queue_pop(&node->send_queue);
         if (place.kind == REDIS_PLACE_CALL)
             redis_client_finish(client, place.call, WEIR_ERR_IO, NULL, 0);
         else if (place.kind == REDIS_PLACE_FORGOTTEN)
             client->calls--;
     }
     while (!client->closing && !redis_node_accepts(node) &&
-           (int32_t)(last - node->line.first) > 0) {
-        struct redis_place place = redis_send_queue_pop(&node->line);
+           (int32_t)(last - node->send_queue.first) > 0) {
+        struct redis_place place = redis_send_queue_pop(&node->send_queue);
         if (place.kind == REDIS_PLACE_CALL)
             redis_client_finish(client, place.call, WEIR_ERR_STORE, NULL, 0);
     }
@@ -128,11 +128,11 @@ static void node_lose(struct redis_node *node, const char *why, bool was_good)
 static void on_opened(void *owner)
 {
     struct redis_node *node = owner;
-    const struct redis_handshake *hello = &node->client->hello;
-    char *room = redis_connection_room(node->connection, hello->size);
+    const struct redis_handshake *handshake = &node->client->handshake;
+    char *room = redis_connection_room(node->connection, handshake->size);
     if (room != NULL) {
-        memcpy(room, hello->bytes, hello->size);
-        redis_connection_put(node->connection, hello->size);
+        memcpy(room, handshake->bytes, handshake->size);
+        redis_connection_put(node->connection, handshake->size);
         redis_connection_flush(node->connection);
     }
 }
@@ -148,13 +148,13 @@ static void node_ready(struct redis_node *node)
     redis_node_flush(node);
 }
 
-static void hello_replied(struct redis_node *node, const struct weir_resp_node *nodes,
-                          uint32_t count)
+static void handshake_replied(struct redis_node *node, const struct weir_resp_node *nodes,
+                              uint32_t count)
 {
     struct weir_reason reason;
     if (redis_handshake_check(node->client, node->step, nodes, count, &reason) != 0)
         redis_connection_fail(node->connection, reason.text);
-    else if (++node->step == node->client->hello.count)
+    else if (++node->step == node->client->handshake.count)
         node_ready(node);
 }
 
@@ -172,19 +172,19 @@ static void on_replied(void *owner, const struct weir_resp_node *nodes, uint32_t
     struct redis_client *client = node->client;
 
     if (node->state == REDIS_NODE_OPENING) {
-        hello_replied(node, nodes, count);
+        handshake_replied(node, nodes, count);
         return;
     }
-    if (!redis_send_queue_in_flight(&node->line)) {
+    if (!redis_send_queue_in_flight(&node->send_queue)) {
         redis_connection_fail(node->connection, "it sent a reply that nobody asked for");
         return;
     }
-    struct redis_place *place = redis_send_queue_at(&node->line, node->line.first);
+    struct redis_place *place = redis_send_queue_at(&node->send_queue, node->send_queue.first);
     if (place->asking) {
         place->asking = false;
         return;
     }
-    struct redis_place done = redis_send_queue_pop(&node->line);
+    struct redis_place done = redis_send_queue_pop(&node->send_queue);
     if (done.kind == REDIS_PLACE_FORGOTTEN) {
         client->calls--;
     } else if (done.kind == REDIS_PLACE_LOAD) {
@@ -204,7 +204,7 @@ static void on_paused(void *owner)
     struct redis_node *node = owner;
     node->heard_ms = node_now(node);
     node->silent = false;
-    if (node->state == REDIS_NODE_DRAINING && !redis_send_queue_in_flight(&node->line))
+    if (node->state == REDIS_NODE_DRAINING && !redis_send_queue_in_flight(&node->send_queue))
         node_leave(node);
     redis_client_flush(node->client);
 }
@@ -323,7 +323,7 @@ bool redis_node_accepts(const struct redis_node *node)
 
 static int node_push(struct redis_node *node, struct redis_place place)
 {
-    int error = redis_send_queue_push(&node->line, place);
+    int error = redis_send_queue_push(&node->send_queue, place);
     if (error == 0 && !node->dirty) {
         node->dirty = true;
         node->next_dirty = node->client->dirty;
@@ -361,13 +361,13 @@ int redis_node_load(struct redis_node *node, const struct redis_script *script)
 /* The bytes of a place. */
 static struct weir_bytes place_bytes(const struct redis_node *node, const struct redis_place *place)
 {
-    const struct redis_handshake *hello = &node->client->hello;
+    const struct redis_handshake *handshake = &node->client->handshake;
     if (place->kind == REDIS_PLACE_CALL)
         return (struct weir_bytes){place->call->bytes, place->call->size};
     if (place->kind == REDIS_PLACE_LOAD) {
         const struct redis_handshake_step *step =
-            &hello->steps[hello->script_first + place->script];
-        return (struct weir_bytes){hello->bytes + step->at, step->size};
+            &handshake->steps[handshake->script_first + place->script];
+        return (struct weir_bytes){handshake->bytes + step->at, step->size};
     }
     if (place->kind == REDIS_PLACE_PING)
         return (struct weir_bytes){ping_bytes, sizeof ping_bytes - 1};
@@ -396,23 +396,23 @@ static bool place_write(struct redis_node *node, const struct redis_place *place
 
 void redis_node_flush(struct redis_node *node)
 {
-    struct redis_send_queue *line = &node->line;
-    if (node->state != REDIS_NODE_READY || line->sent == line->last)
+    struct redis_send_queue *queue = &node->send_queue;
+    if (node->state != REDIS_NODE_READY || queue->sent == queue->last)
         return;
-    if (!redis_send_queue_in_flight(line))
+    if (!redis_send_queue_in_flight(queue))
         node->heard_ms = node_now(node); /* silence counts from the first question */
-    while (line->sent != line->last && place_write(node, redis_send_queue_at(line, line->sent)))
-        redis_send_queue_pass(line);
+    while (queue->sent != queue->last && place_write(node, redis_send_queue_at(queue, queue->sent)))
+        redis_send_queue_pass(queue);
     node->used_ms = node_now(node);
     redis_connection_flush(node->connection);
 }
 
 void redis_node_turn_away(struct redis_node *node)
 {
-    struct redis_send_queue *line = &node->line;
-    /* From the end of those in flight; what `again` does never comes back to this line. */
-    for (uint32_t turn = line->sent; turn != line->last; turn++) {
-        struct redis_place *place = redis_send_queue_at(line, turn);
+    struct redis_send_queue *queue = &node->send_queue;
+    /* From the end of those in flight; what `again` does never comes back to this queue. */
+    for (uint32_t turn = queue->sent; turn != queue->last; turn++) {
+        struct redis_place *place = redis_send_queue_at(queue, turn);
         struct redis_call *call = place->kind == REDIS_PLACE_CALL ? place->call : NULL;
         place->kind = REDIS_PLACE_GAP;
         place->call = NULL;
@@ -421,7 +421,7 @@ void redis_node_turn_away(struct redis_node *node)
             redis_client_again(node->client, call, false);
         }
     }
-    line->last = line->sent;
+    queue->last = queue->sent;
     node->loading = 0;
 }
 
@@ -442,7 +442,7 @@ void redis_node_retire(struct redis_node *node)
     client->former = node;
     redis_node_drain(node, "it is no master any more");
     redis_node_turn_away(node);
-    if (node->state != REDIS_NODE_DRAINING || !redis_send_queue_in_flight(&node->line))
+    if (node->state != REDIS_NODE_DRAINING || !redis_send_queue_in_flight(&node->send_queue))
         node_part(node);
 }
 
@@ -452,7 +452,7 @@ void redis_node_tick(struct redis_node *node)
 
     if (node->state != REDIS_NODE_READY && node->state != REDIS_NODE_DRAINING)
         return;
-    if (redis_send_queue_in_flight(&node->line)) {
+    if (redis_send_queue_in_flight(&node->send_queue)) {
         /* Twice: when this process itself has been stopped, replies may lie in the socket. */
         if (node->silent)
             redis_connection_fail(node->connection, "it has not answered for a second");

@@ -94,8 +94,8 @@ int redis_redirection_read(struct weir_bytes error, const struct redis_host *ask
 {
     const char *end = error.data + error.size, *at = memchr(error.data, ' ', error.size);
     uint64_t number, port;
-    if (at == NULL || (at++, !number_read(&at, end, REDIS_SLOTS - 1, &number)) || at == end ||
-        *at != ' ')
+    if (at == NULL || (at++, !number_read(&at, end, REDIS_CLUSTER_SLOTS - 1, &number)) ||
+        at == end || *at != ' ')
         return WEIR_ERR_SYNTAX;
     /* An IPv6 address stands here without brackets: the port follows the last colon. */
     const char *name = at + 1, *colon = memrchr(name, ':', (size_t)(end - name));

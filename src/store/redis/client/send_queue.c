@@ -7,84 +7,84 @@
 #define ROOM_FIRST 256
 
 /* Closes the gaps among those to be sent. */
-static void line_close_gaps(struct redis_send_queue *line)
+static void queue_close_gaps(struct redis_send_queue *queue)
 {
-    uint32_t to = line->sent;
-    for (uint32_t from = line->sent; from != line->last; from++) {
-        struct redis_place place = *redis_send_queue_at(line, from);
+    uint32_t to = queue->sent;
+    for (uint32_t from = queue->sent; from != queue->last; from++) {
+        struct redis_place place = *redis_send_queue_at(queue, from);
         if (place.kind == REDIS_PLACE_GAP)
             continue;
         if (place.call != NULL)
             place.call->turn = to;
-        *redis_send_queue_at(line, to++) = place;
+        *redis_send_queue_at(queue, to++) = place;
     }
-    line->last = to;
+    queue->last = to;
 }
 
-static int line_grow(struct redis_send_queue *line)
+static int queue_grow(struct redis_send_queue *queue)
 {
-    uint32_t room = line->room == 0 ? ROOM_FIRST : 2 * line->room;
+    uint32_t room = queue->room == 0 ? ROOM_FIRST : 2 * queue->room;
     struct redis_place *places = room == 0 ? NULL : malloc(room * sizeof *places);
     if (places == NULL)
         return WEIR_ERR_MEMORY;
-    for (uint32_t turn = line->first; turn != line->last; turn++)
-        places[turn & (room - 1)] = *redis_send_queue_at(line, turn);
-    free(line->places);
-    line->places = places;
-    line->room = room;
+    for (uint32_t turn = queue->first; turn != queue->last; turn++)
+        places[turn & (room - 1)] = *redis_send_queue_at(queue, turn);
+    free(queue->places);
+    queue->places = places;
+    queue->room = room;
     return 0;
 }
 
-int redis_send_queue_push(struct redis_send_queue *line, struct redis_place place)
+int redis_send_queue_push(struct redis_send_queue *queue, struct redis_place place)
 {
-    if (line->last - line->first == line->room) {
-        line_close_gaps(line);
+    if (queue->last - queue->first == queue->room) {
+        queue_close_gaps(queue);
         /* A quarter at least, or closing gaps would be all that is done. */
-        if (line->last - line->first > line->room - line->room / 4 || line->room == 0) {
-            int error = line_grow(line);
+        if (queue->last - queue->first > queue->room - queue->room / 4 || queue->room == 0) {
+            int error = queue_grow(queue);
             if (error != 0)
                 return error;
         }
     }
     if (place.call != NULL)
-        place.call->turn = line->last;
-    *redis_send_queue_at(line, line->last++) = place;
+        place.call->turn = queue->last;
+    *redis_send_queue_at(queue, queue->last++) = place;
     return 0;
 }
 
-static void line_skip_gaps(struct redis_send_queue *line)
+static void queue_skip_gaps(struct redis_send_queue *queue)
 {
-    while (line->first != line->sent &&
-           redis_send_queue_at(line, line->first)->kind == REDIS_PLACE_GAP)
-        line->first++;
+    while (queue->first != queue->sent &&
+           redis_send_queue_at(queue, queue->first)->kind == REDIS_PLACE_GAP)
+        queue->first++;
 }
 
-struct redis_place redis_send_queue_pop(struct redis_send_queue *line)
+struct redis_place redis_send_queue_pop(struct redis_send_queue *queue)
 {
-    if (!redis_send_queue_in_flight(line))
-        line->sent++; /* it was not sent */
-    struct redis_place place = *redis_send_queue_at(line, line->first++);
-    line_skip_gaps(line);
+    if (!redis_send_queue_in_flight(queue))
+        queue->sent++; /* it was not sent */
+    struct redis_place place = *redis_send_queue_at(queue, queue->first++);
+    queue_skip_gaps(queue);
     return place;
 }
 
-void redis_send_queue_pass(struct redis_send_queue *line)
+void redis_send_queue_pass(struct redis_send_queue *queue)
 {
-    line->sent++;
-    line_skip_gaps(line);
+    queue->sent++;
+    queue_skip_gaps(queue);
 }
 
-bool redis_send_queue_leave(struct redis_send_queue *line, struct redis_call *call)
+bool redis_send_queue_leave(struct redis_send_queue *queue, struct redis_call *call)
 {
-    struct redis_place *place = redis_send_queue_at(line, call->turn);
-    bool waits = call->turn - line->sent < line->last - line->sent;
+    struct redis_place *place = redis_send_queue_at(queue, call->turn);
+    bool waits = call->turn - queue->sent < queue->last - queue->sent;
     place->call = NULL;
     place->kind = waits ? REDIS_PLACE_GAP : REDIS_PLACE_FORGOTTEN;
     return waits;
 }
 
-void redis_send_queue_free(struct redis_send_queue *line)
+void redis_send_queue_free(struct redis_send_queue *queue)
 {
-    free(line->places);
-    *line = (struct redis_send_queue){0};
+    free(queue->places);
+    *queue = (struct redis_send_queue){0};
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls in line for one server: those in flight, then those that are to be sent.
+/* Calls in queue for one server: those in flight, then those that are to be sent.
  *
  *   places:   first ──▶ in flight ──▶ sent ──▶ to be sent ──▶ last      (numbers that only grow)
  *
- * Replies come in the order of the line, so the place of a call that its caller has forgotten stays
- * where it is. One that left before it was sent leaves a gap, which is skipped; when the line is
- * full, the gaps among those to be sent are closed first.
+ * Replies come in the order of the queue, so the place of a call that its caller has forgotten
+ * stays where it is. One that left before it was sent leaves a gap, which is skipped; when the
+ * queue is full, the gaps among those to be sent are closed first.
  *
  * Memory: 16 bytes a place, a power of two of them, doubled when needed and never given back.
  */
@@ -34,30 +34,30 @@ struct redis_send_queue {
     uint32_t room, first, sent, last;
 };
 
-static inline struct redis_place *redis_send_queue_at(const struct redis_send_queue *line,
+static inline struct redis_place *redis_send_queue_at(const struct redis_send_queue *queue,
                                                       uint32_t turn)
 {
-    return &line->places[turn & (line->room - 1)];
+    return &queue->places[turn & (queue->room - 1)];
 }
 
-static inline bool redis_send_queue_in_flight(const struct redis_send_queue *line)
+static inline bool redis_send_queue_in_flight(const struct redis_send_queue *queue)
 {
-    return line->first != line->sent;
+    return queue->first != queue->sent;
 }
 
 /* Adds a place at the end, and tells its call its turn. Errors: WEIR_ERR_MEMORY. */
-int redis_send_queue_push(struct redis_send_queue *line, struct redis_place place)
+int redis_send_queue_push(struct redis_send_queue *queue, struct redis_place place)
     __attribute__((warn_unused_result));
 
 /* Takes the first place; there must be one. */
-struct redis_place redis_send_queue_pop(struct redis_send_queue *line);
+struct redis_place redis_send_queue_pop(struct redis_send_queue *queue);
 
 /* Counts the next place as sent. */
-void redis_send_queue_pass(struct redis_send_queue *line);
+void redis_send_queue_pass(struct redis_send_queue *queue);
 
 /* Takes a call out, or makes its place a forgotten one. Returns whether it was not sent yet. */
-bool redis_send_queue_leave(struct redis_send_queue *line, struct redis_call *call);
+bool redis_send_queue_leave(struct redis_send_queue *queue, struct redis_call *call);
 
-void redis_send_queue_free(struct redis_send_queue *line);
+void redis_send_queue_free(struct redis_send_queue *queue);
 
 #endif

@@ -21,7 +21,7 @@ static uint16_t crc16(const char *data, size_t size)
     return crc;
 }
 
-uint16_t redis_slot(const char *key, size_t size)
+uint16_t redis_cluster_slot(const char *key, size_t size)
 {
     const char *open = size > 0 ? memchr(key, '{', size) : NULL;
     if (open != NULL) {
@@ -32,5 +32,5 @@ uint16_t redis_slot(const char *key, size_t size)
             size = (size_t)(close - key);
         }
     }
-    return crc16(key, size) % REDIS_SLOTS;
+    return crc16(key, size) % REDIS_CLUSTER_SLOTS;
 }

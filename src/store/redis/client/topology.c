@@ -96,7 +96,7 @@ static int range_read(struct redis_topology *topology, const struct redis_host *
     uint64_t first, last;
     struct redis_host host;
     if (range[0].type != WEIR_RESP_ARRAY || range[0].count < 3 || !number_of(&range[1], &first) ||
-        !number_of(&range[2], &last) || first > last || last >= REDIS_SLOTS ||
+        !number_of(&range[2], &last) || first > last || last >= REDIS_CLUSTER_SLOTS ||
         range[3].type != WEIR_RESP_ARRAY || range[3].count < 2 ||
         !host_of(&range[4], &range[5], asked, &host))
         return WEIR_ERR_SYNTAX;

@@ -19,8 +19,8 @@
 #define REDIS_NO_MASTER UINT16_MAX
 
 struct redis_topology {
-    uint16_t count;               /* of masters */
-    uint16_t owners[REDIS_SLOTS]; /* index of the slot's master, or REDIS_NO_MASTER */
+    uint16_t count;                       /* of masters */
+    uint16_t owners[REDIS_CLUSTER_SLOTS]; /* index of the slot's master, or REDIS_NO_MASTER */
     struct redis_host masters[REDIS_MASTERS_MAX];
 };
 

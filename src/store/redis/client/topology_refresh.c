@@ -80,11 +80,11 @@ static void refresh_rest(struct redis_topology_refresh *refresh)
             refresh_hang_up(refresh);
         uint64_t pause = has_master(client) && !refresh->wanted ? POLL_MS : POLL_ANXIOUS_MS;
         refresh->wanted = false;
-        refresh_timer(refresh, REDIS_SCOUT_PAUSED, redis_client_jitter(client, pause / 2, pause));
+        refresh_timer(refresh, REDIS_REFRESH_PAUSED, redis_client_jitter(client, pause / 2, pause));
         return;
     }
     refresh_hang_up(refresh);
-    refresh->state = REDIS_SCOUT_IDLE;
+    refresh->state = REDIS_REFRESH_IDLE;
     uv_timer_stop(&refresh->timer);
     if (refresh->wanted) {
         refresh->wanted = false;
@@ -147,7 +147,7 @@ static void slots_replied(struct redis_topology_refresh *refresh,
         refresh_give_up(refresh, reason.text);
     } else {
         redis_cluster_apply(refresh->client, topology);
-        if (refresh->state == REDIS_SCOUT_ASKING)
+        if (refresh->state == REDIS_REFRESH_ASKING)
             refresh_rest(refresh);
     }
     free(topology);
@@ -159,7 +159,7 @@ static void on_replied(void *owner, const struct weir_resp_node *nodes, uint32_t
     struct weir_reason reason;
     char text[WEIR_REASON_MAX], quote[160];
 
-    if (refresh->state != REDIS_SCOUT_ASKING) {
+    if (refresh->state != REDIS_REFRESH_ASKING) {
         redis_connection_fail(refresh->connection, "it sent a reply that nobody asked for");
         return;
     }
@@ -179,7 +179,7 @@ static void on_replied(void *owner, const struct weir_resp_node *nodes, uint32_t
             refresh_give_up(refresh, reason.text);
     } else {
         redis_sentinel_apply(refresh->client, &refresh->told, redis_epoch_read(nodes, count));
-        if (refresh->state == REDIS_SCOUT_ASKING)
+        if (refresh->state == REDIS_REFRESH_ASKING)
             refresh_rest(refresh);
     }
 }
@@ -201,7 +201,7 @@ static void on_lost(void *owner, const char *why)
 {
     struct redis_topology_refresh *refresh = owner;
     refresh->connection = NULL;
-    if (refresh->state == REDIS_SCOUT_ASKING)
+    if (refresh->state == REDIS_REFRESH_ASKING)
         refresh_give_up(refresh, why);
     else
         refresh_hang_up(refresh); /* it was idle: the next question opens another */
@@ -295,17 +295,17 @@ static void refresh_next(struct redis_topology_refresh *refresh)
         refresh->tried = 0;
         refresh->failed = true;
         redis_client_tell_down(client, refresh->address, refresh->why);
-        refresh_timer(refresh, REDIS_SCOUT_PAUSED, redis_client_jitter(client, most / 2, most));
+        refresh_timer(refresh, REDIS_REFRESH_PAUSED, redis_client_jitter(client, most / 2, most));
         return;
     }
     if (refresh->connection == NULL && refresh->connection_lives) {
-        refresh_timer(refresh, REDIS_SCOUT_PAUSED, LINGER_MS); /* until the last one is gone */
+        refresh_timer(refresh, REDIS_REFRESH_PAUSED, LINGER_MS); /* until the last one is gone */
         return;
     }
     refresh->started_ms = refresh_now(refresh);
     refresh->wanted = false;
     /* Half of what a connection may take: it is a server of many, and the next may answer. */
-    refresh_timer(refresh, REDIS_SCOUT_ASKING, client->options.connect_ms / 2 + 1);
+    refresh_timer(refresh, REDIS_REFRESH_ASKING, client->options.connect_ms / 2 + 1);
     if (refresh->connection != NULL)
         question_write(refresh);
     else
@@ -315,7 +315,7 @@ static void refresh_next(struct redis_topology_refresh *refresh)
 static void on_timer(uv_timer_t *timer)
 {
     struct redis_topology_refresh *refresh = timer->data;
-    if (refresh->state == REDIS_SCOUT_ASKING)
+    if (refresh->state == REDIS_REFRESH_ASKING)
         refresh_give_up(refresh, "it did not answer in time");
     else
         refresh_next(refresh);
@@ -326,19 +326,19 @@ void redis_topology_refresh_want(struct redis_client *client)
     struct redis_topology_refresh *refresh = &client->refresh;
     uint64_t now = uv_now(client->options.loop), spacing, due;
 
-    if (refresh->client == NULL || refresh->state == REDIS_SCOUT_ENDED || refresh->wanted)
+    if (refresh->client == NULL || refresh->state == REDIS_REFRESH_ENDED || refresh->wanted)
         return; /* a single server: there is nobody to ask */
-    if (refresh->state == REDIS_SCOUT_ASKING) {
+    if (refresh->state == REDIS_REFRESH_ASKING) {
         refresh->wanted = true; /* what is being answered may be older than the reason */
         return;
     }
-    if (refresh->state == REDIS_SCOUT_PAUSED && (!is_sentinel(refresh) || refresh->failed))
+    if (refresh->state == REDIS_REFRESH_PAUSED && (!is_sentinel(refresh) || refresh->failed))
         return; /* it is about to ask */
     refresh->wanted = is_sentinel(refresh);
     spacing = is_sentinel(refresh) ? POLL_ANXIOUS_MS
                                    : redis_client_jitter(client, SPACING_MIN_MS, SPACING_MAX_MS);
     due = refresh->started_ms + spacing;
-    refresh_timer(refresh, REDIS_SCOUT_PAUSED, due > now ? due - now : 0);
+    refresh_timer(refresh, REDIS_REFRESH_PAUSED, due > now ? due - now : 0);
 }
 
 void redis_topology_refresh_start(struct redis_client *client)
@@ -350,7 +350,7 @@ void redis_topology_refresh_start(struct redis_client *client)
     uv_timer_init(client->options.loop, &refresh->timer);
     refresh->timer.data = refresh;
     refresh->turn = (uint32_t)(redis_client_random(client) % client->url.host_count);
-    refresh_timer(refresh, REDIS_SCOUT_PAUSED, 0);
+    refresh_timer(refresh, REDIS_REFRESH_PAUSED, 0);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -360,7 +360,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 void redis_topology_refresh_close(struct redis_client *client)
 {
-    client->refresh.state = REDIS_SCOUT_ENDED;
+    client->refresh.state = REDIS_REFRESH_ENDED;
     refresh_hang_up(&client->refresh);
     uv_close((uv_handle_t *)&client->refresh.timer, on_timer_closed);
 }

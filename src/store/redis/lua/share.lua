@@ -1,19 +1,20 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Gives shares of a budget in advance and takes them back: the server's side of share/share.h, which says
--- why no more is admitted than the algorithm promises. The state is that of exact mode.
+-- Gives holders portions of a budget in advance and takes them back. This is the server's side of
+-- share/share.h, which proves that no more is admitted than the algorithm promises. The state is the
+-- one that exact mode uses.
 --
 -- KEYS[1]  the state
--- KEYS[2]  who holds shares of it, a hash. For each holder: the id of its last call, its demand,
---          when that was, and two shares: id, units, the time they are charged at, their end. For
---          buckets also "end": the latest end of any share, and the parameters that it was for.
--- ARGV[1]  the packed check, whose cost is what is needed at least
--- ARGV[2]  the packed call (share/script.c): what is needed in units too, which the check of a
---          bucket has as a time only
+-- KEYS[2]  the holders' shares, a hash. For each holder: the id of its last call, its demand, the time
+--          of that call, and two portions: id, units, the time they are charged at, their end. For
+--          buckets also "end": the latest end of any portion, and the parameters that it was given under.
+-- ARGV[1]  the packed check, whose cost is the least that the holder needs
+-- ARGV[2]  the packed call (share/script.c), with the need in units; the check of a bucket has it
+--          as a time only
 -- ARGV[3]  nothing; ARGV[4], in tests only: the time
 --
--- The reply: the call's id, the units given, their life, 1 for renewable and 2 for too short, until
--- when it is that, the units that could not be taken back; and the state as exact mode tells it.
-local KEEP = 2000000 -- a record after the end of its last share: a late call must find it
+-- The reply: the call's id, the units given, their life, 1 for renewable or 2 for too short, how long
+-- it stays too short, the units that could not be taken back; and the state as exact mode reports it.
+local KEEP = 2000000 -- a record after the end of its last portion: a late call must find it
 
 local c = {}
 c.kind, c.flags = unpack('<BB', checks[1])
@@ -28,7 +29,7 @@ local is_bucket = c.unit ~= nil
 local s, s_kind = fetch(key)
 c.state.load(c, s_kind == c.kind and s)
 
--- Of a bucket, a cost's time is not in the check, which knows that of one cost only.
+-- The check of a bucket has the time of one cost only; the times of other costs are computed here.
 local function set_cost(cost)
     if is_bucket then bucket.price(c, cost) else c.cost = cost end
 end
@@ -38,7 +39,7 @@ local function admits(cost)
     return c.state.test(c, c, cost, {})
 end
 
--- Who holds shares; `waiting` is the demand of those who hold none now.
+-- The holders' records; `waiting` is the demand of the holders whose portions have all ended.
 local mine, latest, waiting, dead = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, false, 0, {}
 local last_end = now
 
@@ -66,7 +67,7 @@ local function read_records()
     end
 end
 
--- A bucket takes back only of the share that ends last, before its end.
+-- A bucket takes units back only from the portion that ends last, and before its end.
 local function may_return(at)
     if not is_bucket then return true end
     if not latest or latest[1] ~= mine[at + 3] or now > mine[at + 3] then return false end
@@ -77,8 +78,8 @@ local function may_return(at)
 end
 
 -- Returns the units that are lost.
-local function settle(at, share, used)
-    if share == 0 or mine[at] ~= share then return 0 end
+local function settle(at, portion, used)
+    if portion == 0 or mine[at] ~= portion then return 0 end
     local unused, lost = math.max(mine[at + 1] - used, 0), 0
     if may_return(at) then
         set_cost(unused)
@@ -90,8 +91,8 @@ local function settle(at, share, used)
     return lost
 end
 
--- Each says about how many units there are, when a share would end and be charged, whether one can
--- end later than that if it is asked for later, and from when on.
+-- Each returns: about how many units there are, when a portion would end, when it is charged, whether
+-- a portion asked for later may end later, and from when on.
 local function window_terms()
     local start, room, left = c.start, c.rate, 0
     if c.kind == 0xe0 then
@@ -127,7 +128,7 @@ local function bucket_terms()
     return room, now + lasts, now + lasts, true, now
 end
 
--- This holder's part of the room, as of when it is charged.
+-- This holder's part of the room, at the time that it is charged at.
 local function part_of(room)
     if not admits(need) then return 0 end
     local part = math.floor(room * demand / (demand + waiting))

@@ -27,18 +27,18 @@ uint64_t redis_key_tag(const struct weir_check *check)
     return check->limit != NULL ? weir_check_tag(check) : check->tag;
 }
 
-uint16_t redis_key_slot(uint64_t tag)
+uint16_t redis_key_cluster_slot(uint64_t tag)
 {
     char digits[TAG_DIGITS];
 
     weir_hex_write64(digits, tag);
-    return redis_slot(digits, sizeof digits);
+    return redis_cluster_slot(digits, sizeof digits);
 }
 
-uint16_t redis_key_check_slot(const struct weir_check *check)
+uint16_t redis_check_cluster_slot(const struct weir_check *check)
 {
-    return check->flags & WEIR_CHECK_COUNTER ? redis_slot(check->key.data, check->key.size)
-                                             : redis_key_slot(redis_key_tag(check));
+    return check->flags & WEIR_CHECK_COUNTER ? redis_cluster_slot(check->key.data, check->key.size)
+                                             : redis_key_cluster_slot(redis_key_tag(check));
 }
 
 /* What stands before the text: the limit's name and ':', or the mark of a limit without one. */

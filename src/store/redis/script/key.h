@@ -41,10 +41,10 @@ char *redis_key_write_reservation(char *out, const char *prefix, uint64_t tag, u
 uint64_t redis_key_tag(const struct weir_check *check);
 
 /* The slot of all keys with a tag: what decides which checks may share a call. */
-uint16_t redis_key_slot(uint64_t tag);
+uint16_t redis_key_cluster_slot(uint64_t tag);
 
 /* The slot of a check's key. */
-uint16_t redis_key_check_slot(const struct weir_check *check);
+uint16_t redis_check_cluster_slot(const struct weir_check *check);
 
 /* The digest of a concurrency check. */
 void redis_key_digest(const struct weir_check *check, unsigned char digest[REDIS_DIGEST]);

@@ -16,6 +16,6 @@ extern const struct redis_script redis_script_mixture, redis_script_operate;
 /* Counters that others have a part in: WEIR_CHECK_COUNTER. */
 extern const struct redis_script redis_script_counter;
 /* Shares of budgets, given and taken back: share/script.h. */
-extern const struct redis_script redis_script_lease;
+extern const struct redis_script redis_script_share;
 
 #endif

@@ -215,7 +215,7 @@ size_t redis_script_write(const struct redis_batch *batch, char *out,
 
     *script = script_for(batch);
     if (slot != NULL)
-        *slot = redis_key_check_slot(check_at(batch, 0));
+        *slot = redis_check_cluster_slot(check_at(batch, 0));
     out = weir_resp_write_array(out, 3 + 2 * (uint64_t)keys + more);
     out = WEIR_RESP_WRITE_WORD(out, "EVALSHA");
     out = weir_resp_write_bulk(out, (*script)->sha, REDIS_SHA_HEX);

@@ -23,7 +23,7 @@ static size_t record_key_size(const char *prefix, const struct weir_check *check
     return redis_key_size(prefix, check) + 1;
 }
 
-size_t lease_script_size(const char *prefix, const struct weir_check *check)
+size_t share_script_size(const char *prefix, const struct weir_check *check)
 {
     return WEIR_RESP_HEAD_MAX + WEIR_RESP_BULK_MAX(sizeof "EVALSHA" - 1) +
            WEIR_RESP_BULK_MAX(REDIS_SHA_HEX) + 2 * WEIR_RESP_BULK_MAX(WEIR_DECIMAL_MAX) +
@@ -44,7 +44,7 @@ static char *put(char *out, uint64_t value)
     return out;
 }
 
-static void pack_call(char *out, const struct lease_call *ask)
+static void pack_call(char *out, const struct share_call *ask)
 {
     const uint64_t numbers[CALL_NUMBERS] = {
         ask->id,
@@ -55,7 +55,7 @@ static void pack_call(char *out, const struct lease_call *ask)
         ask->demand,
         ask->life_ns / 1000,
         ask->life_long_ns / 1000,
-        LEASE_LIFE_MIN_NS / 1000,
+        SHARE_LIFE_MIN_NS / 1000,
         ask->settled[0].id,
         ask->settled[0].used,
         ask->settled[1].id,
@@ -92,8 +92,8 @@ static char *write_keys(char *out, const char *prefix, const struct weir_check *
     return WEIR_LITERAL_WRITE(out + size + 1, "\r\n");
 }
 
-size_t lease_script_write(const char *prefix, const struct weir_check *check,
-                          const struct lease_call *ask, uint64_t test_now_us, char *out,
+size_t share_script_write(const char *prefix, const struct weir_check *check,
+                          const struct share_call *ask, uint64_t test_now_us, char *out,
                           const struct redis_script **script, uint16_t *slot)
 {
     const char *start = out;
@@ -102,8 +102,8 @@ size_t lease_script_write(const char *prefix, const struct weir_check *check,
     char packed[REDIS_PACKED_MAX], call[CALL_SIZE], *end;
 
     needed.cost = ask->need;
-    *script = &redis_script_lease;
-    *slot = redis_key_slot(redis_key_tag(check));
+    *script = &redis_script_share;
+    *slot = redis_key_cluster_slot(redis_key_tag(check));
     out = weir_resp_write_array(out, test_now_us != 0 ? 9 : 7);
     out = WEIR_RESP_WRITE_WORD(out, "EVALSHA");
     out = weir_resp_write_bulk(out, (*script)->sha, REDIS_SHA_HEX);
@@ -121,8 +121,8 @@ size_t lease_script_write(const char *prefix, const struct weir_check *check,
 }
 
 /* The state after the call, as exact mode reads it: as of a decision that needed so much. */
-static int read_state(const struct weir_check *check, const struct lease_call *ask,
-                      const struct weir_resp_node *part, struct lease_reply *reply,
+static int read_state(const struct weir_check *check, const struct share_call *ask,
+                      const struct weir_resp_node *part, struct share_reply *reply,
                       struct weir_reason *reason)
 {
     static const uint16_t first = 0;
@@ -146,7 +146,7 @@ static int read_state(const struct weir_check *check, const struct lease_call *a
     return 0;
 }
 
-static bool read_numbers(struct weir_bytes text, struct lease_reply *reply)
+static bool read_numbers(struct weir_bytes text, struct share_reply *reply)
 {
     const char *at = text.data;
     uint64_t numbers[REPLY_NUMBERS];
@@ -163,11 +163,11 @@ static bool read_numbers(struct weir_bytes text, struct lease_reply *reply)
     reply->too_short = (numbers[3] & FLAG_TOO_SHORT) != 0;
     reply->retry_ns = numbers[4] * 1000;
     reply->forfeited = numbers[5];
-    return numbers[2] <= LEASE_LIFE_MAX_NS / 1000;
+    return numbers[2] <= SHARE_LIFE_MAX_NS / 1000;
 }
 
-int lease_script_read(const struct weir_check *check, const struct lease_call *ask,
-                      const struct weir_resp_node *nodes, uint32_t count, struct lease_reply *reply,
+int share_script_read(const struct weir_check *check, const struct share_call *ask,
+                      const struct weir_resp_node *nodes, uint32_t count, struct share_reply *reply,
                       struct weir_reason *reason)
 {
     int err = 0;

@@ -16,10 +16,10 @@
 #define PAUSE_PART 48 /* of a segment or a window: what trickles meanwhile is admitted late */
 /* Decisions to be made from memory for one call, where the pause's limits allow it. */
 #define PAUSE_DECISIONS 64
-/* Entries are dated at a share's end: that part of the limit is lost. */
+/* Entries are dated at a portion's end: that part of the limit is lost. */
 #define LOG_LIFE_PART 32
-/* A share of a bucket is for this part of its life, since what is not used by its end is lost; so
- * that it holds a decision, there have to be as many in a life (test_lease_demand). */
+/* A portion of a bucket is for this part of its life, since what is not used by its end is lost; so
+ * that it holds a decision, there have to be as many in a life (test_share_demand). */
 #define LOSSY_LIFE_PART 8
 /* Fewer decisions in a life cost more calls than they save. */
 #define HOT_DECISIONS 4
@@ -49,7 +49,7 @@ static uint64_t scale(uint64_t a, uint64_t b, uint64_t c)
 
 /* --- Terms ----------------------------------------------------------------------------------- */
 
-static void window_terms(struct lease_terms *terms, const struct weir_limit *limit,
+static void window_terms(struct share_terms *terms, const struct weir_limit *limit,
                          uint64_t life_ns)
 {
     bool fixed = limit->spec.algorithm == WEIR_FIXED_WINDOW;
@@ -70,7 +70,7 @@ static bool is_double(const struct weir_limit *limit)
     return period.hi == 0 && period.lo >> 53 == 0;
 }
 
-static void bucket_terms(struct lease_terms *terms, const struct weir_limit *limit,
+static void bucket_terms(struct share_terms *terms, const struct weir_limit *limit,
                          uint64_t life_ns)
 {
     terms->life_ns = least(life_ns, limit->depth_ns / BUCKET_LIFE_PART);
@@ -80,13 +80,13 @@ static void bucket_terms(struct lease_terms *terms, const struct weir_limit *lim
     terms->pause_ns = limit->depth_ns / 6;
 }
 
-bool lease_terms_init(struct lease_terms *terms, const struct weir_limit *limit, uint64_t life_ns)
+bool share_terms_init(struct share_terms *terms, const struct weir_limit *limit, uint64_t life_ns)
 {
     uint64_t span_ns = 0;
 
     memset(terms, 0, sizeof *terms);
     terms->hot_decisions = HOT_DECISIONS;
-    life_ns = life_ns == 0 ? LEASE_LIFE_MAX_NS : least(life_ns, LEASE_LIFE_MAX_NS);
+    life_ns = life_ns == 0 ? SHARE_LIFE_MAX_NS : least(life_ns, SHARE_LIFE_MAX_NS);
     switch (limit->spec.algorithm) {
     case WEIR_FIXED_WINDOW:
     case WEIR_SLIDING_WINDOW:
@@ -116,8 +116,8 @@ bool lease_terms_init(struct lease_terms *terms, const struct weir_limit *limit,
     terms->horizon_ns = least(HORIZON_NS, terms->life_ns / 2);
     terms->batch = most(1, least(BATCH_MAX, limit->capacity / BATCH_PART));
     terms->chunk = most(1, least(CHUNK_MAX, limit->capacity / CHUNK_PART));
-    return limit->spec.rate > 0 && limit->capacity >= LEASE_CAPACITY_MIN &&
-           span_ns >= LEASE_SPAN_MIN_NS && terms->life_ns > LEASE_LIFE_MIN_NS;
+    return limit->spec.rate > 0 && limit->capacity >= SHARE_CAPACITY_MIN &&
+           span_ns >= SHARE_SPAN_MIN_NS && terms->life_ns > SHARE_LIFE_MIN_NS;
 }
 
 /* --- Demand ---------------------------------------------------------------------------------- */
@@ -132,7 +132,7 @@ static uint64_t smooth(uint64_t rate, uint64_t recent, uint64_t passed_ns)
     return rate - scale(rate - recent, passed_ns, DEMAND_MEMORY_NS);
 }
 
-void lease_demand_update(struct lease_demand *demand, uint64_t now_ns)
+void share_demand_update(struct share_demand *demand, uint64_t now_ns)
 {
     uint64_t passed_ns = now_ns > demand->since_ns ? now_ns - demand->since_ns : 0;
     uint64_t over_ns = most(passed_ns, DEMAND_STEP_NS);
@@ -153,298 +153,299 @@ void lease_demand_update(struct lease_demand *demand, uint64_t now_ns)
 
 /* --- Deciding -------------------------------------------------------------------------------- */
 
-void lease_init(struct lease *lease, uint64_t now_ns)
+void share_init(struct share *share, uint64_t now_ns)
 {
-    memset(lease, 0, sizeof *lease);
-    lease->demand.since_ns = now_ns;
+    memset(share, 0, sizeof *share);
+    share->demand.since_ns = now_ns;
 }
 
-static uint64_t spendable(const struct lease_share *share, uint64_t now_ns)
+static uint64_t spendable(const struct share_portion *portion, uint64_t now_ns)
 {
-    return share->open && now_ns < share->until_ns ? share->left : 0;
+    return portion->open && now_ns < portion->until_ns ? portion->left : 0;
 }
 
-enum lease_outlook lease_look(const struct lease *lease, const struct lease_terms *terms,
+enum share_outlook share_look(const struct share *share, const struct share_terms *terms,
                               uint64_t cost, uint64_t now_ns)
 {
-    uint64_t left = lease_left(lease, now_ns);
+    uint64_t left = share_left(share, now_ns);
 
     if (cost <= left)
-        return LEASE_COVERED;
+        return SHARE_COVERED;
     if (cost > terms->capacity)
-        return LEASE_EXACT;
-    if (now_ns < lease->dry_until_ns && most(cost - left, terms->chunk) >= lease->dry_need)
-        return LEASE_DENIED;
-    if (lease->asked_id != 0)
-        return LEASE_WAIT;
-    return now_ns < lease->exact_until_ns ? LEASE_EXACT : LEASE_ASK;
+        return SHARE_EXACT;
+    if (now_ns < share->dry_until_ns && most(cost - left, terms->chunk) >= share->dry_need)
+        return SHARE_DENIED;
+    if (share->asked_id != 0)
+        return SHARE_WAIT;
+    return now_ns < share->exact_until_ns ? SHARE_EXACT : SHARE_ASK;
 }
 
-static void spend_from(struct lease_share *share, uint64_t *cost, uint64_t now_ns)
+static void spend_from(struct share_portion *portion, uint64_t *cost, uint64_t now_ns)
 {
-    uint64_t part = least(*cost, spendable(share, now_ns));
+    uint64_t part = least(*cost, spendable(portion, now_ns));
 
-    share->left -= part;
+    portion->left -= part;
     *cost -= part;
 }
 
-void lease_spend(struct lease *lease, uint64_t cost, uint64_t now_ns)
+void share_spend(struct share *share, uint64_t cost, uint64_t now_ns)
 {
-    int first = lease->share[0].until_ns <= lease->share[1].until_ns ? 0 : 1;
+    int first = share->portion[0].until_ns <= share->portion[1].until_ns ? 0 : 1;
 
-    spend_from(&lease->share[first], &cost, now_ns);
-    spend_from(&lease->share[1 - first], &cost, now_ns);
-    lease->used_ns = now_ns;
+    spend_from(&share->portion[first], &cost, now_ns);
+    spend_from(&share->portion[1 - first], &cost, now_ns);
+    share->used_ns = now_ns;
 }
 
-bool lease_is_cold(const struct lease *lease, const struct lease_terms *terms)
+bool share_is_cold(const struct share *share, const struct share_terms *terms)
 {
-    return terms->lossy && scale(lease->demand.decisions_rate, terms->life_ns, SECOND_NS) <
+    return terms->lossy && scale(share->demand.decisions_rate, terms->life_ns, SECOND_NS) <
                                terms->hot_decisions / 2;
 }
 
-bool lease_refills(const struct lease *lease, uint64_t now_ns, uint64_t roundtrip_ns)
+bool share_refills(const struct share *share, uint64_t now_ns, uint64_t roundtrip_ns)
 {
-    const struct lease_share *share = &lease->share[0];
+    const struct share_portion *portion = &share->portion[0];
 
-    if (lease->asked_id != 0 || now_ns < lease->dry_until_ns || now_ns < lease->exact_until_ns)
+    if (share->asked_id != 0 || now_ns < share->dry_until_ns || now_ns < share->exact_until_ns)
         return false;
-    if (spendable(share, now_ns) == 0)
-        share = &lease->share[1];
-    else if (spendable(&lease->share[1], now_ns) > 0)
+    if (spendable(portion, now_ns) == 0)
+        portion = &share->portion[1];
+    else if (spendable(&share->portion[1], now_ns) > 0)
         return false;
-    if (spendable(share, now_ns) == 0)
+    if (spendable(portion, now_ns) == 0)
         return false;
-    return share->left <= share->amount / 2 ||
-           (share->renewable &&
-            share->until_ns - now_ns < most(share->life_ns / 4, 4 * roundtrip_ns));
+    return portion->left <= portion->amount / 2 ||
+           (portion->renewable &&
+            portion->until_ns - now_ns < most(portion->life_ns / 4, 4 * roundtrip_ns));
 }
 
 /* --- Calls ----------------------------------------------------------------------------------- */
 
-static uint64_t for_so_long(const struct lease *lease, uint64_t time_ns)
+static uint64_t for_so_long(const struct share *share, uint64_t time_ns)
 {
-    return scale(lease->demand.units_rate, time_ns, SECOND_NS);
+    return scale(share->demand.units_rate, time_ns, SECOND_NS);
 }
 
-/* Where what is not used is lost: no more than will be used in a small part of a share's life. */
-static uint64_t sure(const struct lease *lease, const struct lease_terms *terms, uint64_t units)
+/* Where what is not used is lost: no more than will be used in a small part of a portion's life. */
+static uint64_t sure(const struct share *share, const struct share_terms *terms, uint64_t units)
 {
     if (!terms->lossy)
         return units;
-    return most(1, least(units, for_so_long(lease, terms->life_ns / LOSSY_LIFE_PART)));
+    return most(1, least(units, for_so_long(share, terms->life_ns / LOSSY_LIFE_PART)));
 }
 
 /* Enough for the horizon, or a batch. */
-static uint64_t wanted(const struct lease *lease, const struct lease_terms *terms, uint64_t need)
+static uint64_t wanted(const struct share *share, const struct share_terms *terms, uint64_t need)
 {
-    uint64_t batch = sure(lease, terms, terms->batch);
-    uint64_t want = most(for_so_long(lease, terms->horizon_ns), batch);
+    uint64_t batch = sure(share, terms, terms->batch);
+    uint64_t want = most(for_so_long(share, terms->horizon_ns), batch);
 
     return least(most(want, need), terms->capacity);
 }
 
-/* Where a new share goes: in place of one that is used up, else of the smaller one. */
-static uint8_t place_of(const struct lease *lease, uint64_t now_ns)
+/* Where a new portion goes: in place of one that is used up, else of the smaller one. */
+static uint8_t place_of(const struct share *share, uint64_t now_ns)
 {
-    uint64_t left0 = spendable(&lease->share[0], now_ns);
-    uint64_t left1 = spendable(&lease->share[1], now_ns);
+    uint64_t left0 = spendable(&share->portion[0], now_ns);
+    uint64_t left1 = spendable(&share->portion[1], now_ns);
 
     if (left0 == left1)
-        return lease->share[0].id <= lease->share[1].id ? 0 : 1;
+        return share->portion[0].id <= share->portion[1].id ? 0 : 1;
     return left0 < left1 ? 0 : 1;
 }
 
-static void start_call(struct lease *lease, uint64_t id, uint64_t now_ns, struct lease_call *call)
+static void start_call(struct share *share, uint64_t id, uint64_t now_ns, struct share_call *call)
 {
     memset(call, 0, sizeof *call);
     call->id = id;
-    lease->asked_id = id;
-    lease->sent_ns = now_ns;
+    share->asked_id = id;
+    share->sent_ns = now_ns;
 }
 
-/* A closed share's settlement goes with the call. */
-static void settle(struct lease_share *share, struct lease_settlement *settlement)
+/* A closed portion's settlement goes with the call. */
+static void settle(struct share_portion *portion, struct share_settlement *settlement)
 {
-    share->settling = true;
-    settlement->id = share->id;
-    settlement->used = share->amount - share->left;
+    portion->settling = true;
+    settlement->id = portion->id;
+    settlement->used = portion->amount - portion->left;
 }
 
-void lease_ask(struct lease *lease, const struct lease_terms *terms, uint64_t id, uint64_t cost,
-               uint64_t now_ns, struct lease_call *call)
+void share_ask(struct share *share, const struct share_terms *terms, uint64_t id, uint64_t cost,
+               uint64_t now_ns, struct share_call *call)
 {
-    uint8_t place = place_of(lease, now_ns);
-    uint64_t other = spendable(&lease->share[1 - place], now_ns);
+    uint8_t place = place_of(share, now_ns);
+    uint64_t other = spendable(&share->portion[1 - place], now_ns);
 
-    lease_demand_update(&lease->demand, now_ns);
-    start_call(lease, id, now_ns, call);
-    for (uint8_t i = 0; i < LEASE_SHARES; i++) {
-        struct lease_share *share = &lease->share[i];
+    share_demand_update(&share->demand, now_ns);
+    start_call(share, id, now_ns, call);
+    for (uint8_t i = 0; i < SHARE_PORTIONS; i++) {
+        struct share_portion *portion = &share->portion[i];
 
-        if (i == place || spendable(share, now_ns) == 0)
-            share->open = false;
-        if (!share->open && share->id != 0)
-            settle(share, &call->settled[i]);
+        if (i == place || spendable(portion, now_ns) == 0)
+            portion->open = false;
+        if (!portion->open && portion->id != 0)
+            settle(portion, &call->settled[i]);
     }
     call->place = place;
-    call->need = most(cost > other ? cost - other : 0, sure(lease, terms, terms->chunk));
-    call->want = wanted(lease, terms, call->need);
-    call->demand = most(1, lease->demand.units_rate);
+    call->need = most(cost > other ? cost - other : 0, sure(share, terms, terms->chunk));
+    call->want = wanted(share, terms, call->need);
+    call->demand = most(1, share->demand.units_rate);
     call->life_ns = terms->life_ns;
     call->life_long_ns = terms->life_long_ns;
-    lease->asked_place = place;
-    lease->asked_share = true;
-    lease->asked_need = call->need;
+    share->asked_place = place;
+    share->asked_portion = true;
+    share->asked_need = call->need;
 }
 
-/* Whether giving back the rest of a share helps anybody. */
-static bool worth_returning(const struct lease_share *share, const struct lease_terms *terms,
+/* Whether giving back the rest of a portion helps anybody. */
+static bool worth_returning(const struct share_portion *portion, const struct share_terms *terms,
                             uint64_t now_ns)
 {
-    return share->id != 0 && share->left > 0 && (terms->late_returns || now_ns < share->until_ns);
+    return portion->id != 0 && portion->left > 0 &&
+           (terms->late_returns || now_ns < portion->until_ns);
 }
 
-bool lease_give_back(struct lease *lease, const struct lease_terms *terms, uint64_t id,
-                     uint64_t now_ns, struct lease_call *call)
+bool share_give_back(struct share *share, const struct share_terms *terms, uint64_t id,
+                     uint64_t now_ns, struct share_call *call)
 {
     bool worth = false;
 
-    start_call(lease, id, now_ns, call);
-    for (uint8_t i = 0; i < LEASE_SHARES; i++) {
-        struct lease_share *share = &lease->share[i];
+    start_call(share, id, now_ns, call);
+    for (uint8_t i = 0; i < SHARE_PORTIONS; i++) {
+        struct share_portion *portion = &share->portion[i];
 
-        share->open = false;
-        if (worth_returning(share, terms, now_ns)) {
-            settle(share, &call->settled[i]);
+        portion->open = false;
+        if (worth_returning(portion, terms, now_ns)) {
+            settle(portion, &call->settled[i]);
             worth = true;
         } else {
-            share->id = 0;
+            portion->id = 0;
         }
     }
     call->demand = 1;
     call->life_ns = terms->life_ns;
     call->life_long_ns = terms->life_long_ns;
-    lease->asked_share = false;
-    lease->asked_need = 0;
+    share->asked_portion = false;
+    share->asked_need = 0;
     if (!worth)
-        lease->asked_id = 0;
+        share->asked_id = 0;
     return worth;
 }
 
 static uint64_t holders_life_ns(uint64_t life_ns)
 {
-    uint64_t margin_ns = life_ns / LEASE_DRIFT + LEASE_MARGIN_NS;
+    uint64_t margin_ns = life_ns / SHARE_DRIFT + SHARE_MARGIN_NS;
 
     return life_ns > margin_ns ? life_ns - margin_ns : 0;
 }
 
-static void take_share(struct lease *lease, const struct lease_reply *reply, uint64_t now_ns)
+static void take_portion(struct share *share, const struct share_reply *reply, uint64_t now_ns)
 {
-    struct lease_share *share = &lease->share[lease->asked_place];
+    struct share_portion *portion = &share->portion[share->asked_place];
 
-    memset(share, 0, sizeof *share);
+    memset(portion, 0, sizeof *portion);
     if (reply->amount == 0)
         return;
-    share->id = reply->id;
-    share->amount = reply->amount;
-    share->left = reply->amount;
-    share->life_ns = holders_life_ns(reply->life_ns);
-    share->until_ns = lease->sent_ns + share->life_ns;
-    share->open = now_ns < share->until_ns;
-    share->renewable = reply->renewable;
+    portion->id = reply->id;
+    portion->amount = reply->amount;
+    portion->left = reply->amount;
+    portion->life_ns = holders_life_ns(reply->life_ns);
+    portion->until_ns = share->sent_ns + portion->life_ns;
+    portion->open = now_ns < portion->until_ns;
+    portion->renewable = reply->renewable;
 }
 
 /* How long a refusal is believed: until it may change, but where budget trickles for a pause. */
-static uint64_t dry_for_ns(const struct lease *lease, const struct lease_terms *terms,
+static uint64_t dry_for_ns(const struct share *share, const struct share_terms *terms,
                            uint64_t retry_ns)
 {
-    uint64_t rate = lease->demand.decisions_rate;
+    uint64_t rate = share->demand.decisions_rate;
     uint64_t pause_ns = rate > 0 ? PAUSE_DECISIONS * SECOND_NS / rate : terms->pause_ns;
 
     pause_ns = least(pause_ns, terms->pause_ns);
-    return least(most(retry_ns, pause_ns), LEASE_DRY_MAX_NS);
+    return least(most(retry_ns, pause_ns), SHARE_DRY_MAX_NS);
 }
 
 /* What Redis has left, and when it will have what was needed. */
-static void learn(struct lease *lease, const struct lease_terms *terms,
-                  const struct lease_reply *reply, uint64_t now_ns)
+static void learn(struct share *share, const struct share_terms *terms,
+                  const struct share_reply *reply, uint64_t now_ns)
 {
-    uint64_t need = lease->asked_need;
+    uint64_t need = share->asked_need;
 
-    lease->remaining = reply->remaining;
-    lease->reset_at_ns = now_ns + least(reply->reset_ns, WEIR_NEVER - now_ns);
-    if (reply->remaining >= lease->dry_need || now_ns >= lease->dry_until_ns)
-        lease->dry_until_ns = 0;
+    share->remaining = reply->remaining;
+    share->reset_at_ns = now_ns + least(reply->reset_ns, WEIR_NEVER - now_ns);
+    if (reply->remaining >= share->dry_need || now_ns >= share->dry_until_ns)
+        share->dry_until_ns = 0;
     if (reply->too_short)
-        lease->exact_until_ns = now_ns + least(reply->retry_ns, 2 * LEASE_LIFE_MIN_NS);
+        share->exact_until_ns = now_ns + least(reply->retry_ns, 2 * SHARE_LIFE_MIN_NS);
     if (reply->too_short || reply->remaining >= need)
         return;
-    if (lease->dry_until_ns != 0 && lease->dry_need <= need)
+    if (share->dry_until_ns != 0 && share->dry_need <= need)
         return;
-    lease->dry_need = need;
-    lease->dry_until_ns = now_ns + dry_for_ns(lease, terms, reply->retry_ns);
-    lease->retry_at_ns = now_ns + least(reply->retry_ns, WEIR_NEVER - now_ns);
+    share->dry_need = need;
+    share->dry_until_ns = now_ns + dry_for_ns(share, terms, reply->retry_ns);
+    share->retry_at_ns = now_ns + least(reply->retry_ns, WEIR_NEVER - now_ns);
 }
 
-bool lease_answered(struct lease *lease, const struct lease_terms *terms,
-                    const struct lease_reply *reply, uint64_t now_ns)
+bool share_answered(struct share *share, const struct share_terms *terms,
+                    const struct share_reply *reply, uint64_t now_ns)
 {
-    if (lease->asked_id == 0 || reply->id != lease->asked_id)
+    if (share->asked_id == 0 || reply->id != share->asked_id)
         return false;
-    for (int i = 0; i < LEASE_SHARES; i++)
-        if (lease->share[i].settling)
-            memset(&lease->share[i], 0, sizeof lease->share[i]);
-    if (lease->asked_share) {
-        take_share(lease, reply, now_ns);
-        learn(lease, terms, reply, now_ns);
-        lease->used_ns = now_ns;
+    for (int i = 0; i < SHARE_PORTIONS; i++)
+        if (share->portion[i].settling)
+            memset(&share->portion[i], 0, sizeof share->portion[i]);
+    if (share->asked_portion) {
+        take_portion(share, reply, now_ns);
+        learn(share, terms, reply, now_ns);
+        share->used_ns = now_ns;
     }
-    lease->asked_id = 0;
+    share->asked_id = 0;
     return true;
 }
 
-uint64_t lease_failed(struct lease *lease, bool executed)
+uint64_t share_failed(struct share *share, bool executed)
 {
     uint64_t lost = 0;
 
-    for (int i = 0; i < LEASE_SHARES; i++) {
-        struct lease_share *share = &lease->share[i];
+    for (int i = 0; i < SHARE_PORTIONS; i++) {
+        struct share_portion *portion = &share->portion[i];
 
-        if (executed && share->settling) {
-            lost += share->left;
-            share->id = 0;
-            share->left = 0;
+        if (executed && portion->settling) {
+            lost += portion->left;
+            portion->id = 0;
+            portion->left = 0;
         }
-        share->settling = false;
+        portion->settling = false;
     }
-    if (executed && lease->asked_share) {
-        struct lease_share *share = &lease->share[lease->asked_place];
+    if (executed && share->asked_portion) {
+        struct share_portion *portion = &share->portion[share->asked_place];
 
         /* How much it was is not known; that none of it is used is what counts. */
-        memset(share, 0, sizeof *share);
-        share->id = lease->asked_id;
-        share->amount = share->left = 1;
-        share->until_ns = lease->sent_ns + LEASE_LIFE_MIN_NS;
+        memset(portion, 0, sizeof *portion);
+        portion->id = share->asked_id;
+        portion->amount = portion->left = 1;
+        portion->until_ns = share->sent_ns + SHARE_LIFE_MIN_NS;
     }
-    lease->asked_id = 0;
+    share->asked_id = 0;
     return lost;
 }
 
-uint64_t lease_due(const struct lease *lease, const struct lease_terms *terms)
+uint64_t share_due(const struct share *share, const struct share_terms *terms)
 {
     uint64_t idle_ns = 0;
     bool any = false;
 
-    if (lease->asked_id != 0)
+    if (share->asked_id != 0)
         return WEIR_NEVER;
-    for (int i = 0; i < LEASE_SHARES; i++) {
-        const struct lease_share *share = &lease->share[i];
+    for (int i = 0; i < SHARE_PORTIONS; i++) {
+        const struct share_portion *portion = &share->portion[i];
 
-        if (worth_returning(share, terms, lease->used_ns)) {
-            idle_ns = most(idle_ns, most(share->life_ns, LEASE_LIFE_MIN_NS) / 4);
+        if (worth_returning(portion, terms, share->used_ns)) {
+            idle_ns = most(idle_ns, most(portion->life_ns, SHARE_LIFE_MIN_NS) / 4);
             any = true;
         }
     }
-    return any ? lease->used_ns + idle_ns : WEIR_NEVER;
+    return any ? share->used_ns + idle_ns : WEIR_NEVER;
 }

@@ -11,20 +11,20 @@
 #define HOLDER_MAX (UINT64_C(1) << 53)
 #define ROUNDTRIP_NS UINT64_C(1000000)
 
-int redis_leases_open(struct redis_leases **leases, const struct redis_leases_options *options)
+int redis_shares_open(struct redis_shares **shares, const struct redis_shares_options *options)
 {
     uint32_t keys = options->keys_max == 0 ? KEYS_DEFAULT : options->keys_max, sets = 1;
 
     if (options->holder == 0 || options->holder >= HOLDER_MAX || keys > KEYS_MAX)
         return WEIR_ERR_RANGE;
-    while (sets * LEASE_SET < keys)
+    while (sets * SHARE_SET < keys)
         sets *= 2;
 
-    struct redis_leases *made = calloc(1, sizeof *made);
+    struct redis_shares *made = calloc(1, sizeof *made);
 
     if (made == NULL)
         return WEIR_ERR_MEMORY;
-    made->slots = calloc((size_t)sets * LEASE_SET, sizeof *made->slots);
+    made->slots = calloc((size_t)sets * SHARE_SET, sizeof *made->slots);
     if (made->slots == NULL) {
         free(made);
         return WEIR_ERR_MEMORY;
@@ -35,32 +35,32 @@ int redis_leases_open(struct redis_leases **leases, const struct redis_leases_op
     made->life_ns = options->life_ns;
     made->holder = options->holder;
     made->roundtrip_ns = options->roundtrip_ns != 0 ? options->roundtrip_ns : ROUNDTRIP_NS;
-    lease_wheel_init(&made->wheel, 0);
-    *leases = made;
+    share_wheel_init(&made->wheel, 0);
+    *shares = made;
     return 0;
 }
 
-void redis_leases_close(struct redis_leases *leases)
+void redis_shares_close(struct redis_shares *shares)
 {
-    while (leases->all != NULL)
-        lease_table_free(leases, leases->all);
-    free(leases->slots);
-    free(leases);
+    while (shares->all != NULL)
+        share_table_free(shares, shares->all);
+    free(shares->slots);
+    free(shares);
 }
 
-uint32_t redis_leases_busy(const struct redis_leases *leases)
+uint32_t redis_shares_busy(const struct redis_shares *shares)
 {
-    return leases->busy;
+    return shares->busy;
 }
 
-const struct redis_leases_counters *redis_leases_counters(const struct redis_leases *leases)
+const struct redis_shares_counters *redis_shares_counters(const struct redis_shares *shares)
 {
-    return &leases->counters;
+    return &shares->counters;
 }
 
 /* --- Waiting ---------------------------------------------------------------------------------- */
 
-static void link_wait(struct lease_entry *entry, struct redis_leases_wait *wait)
+static void link_wait(struct share_entry *entry, struct redis_shares_wait *wait)
 {
     wait->place = entry;
     wait->next = NULL;
@@ -72,11 +72,11 @@ static void link_wait(struct lease_entry *entry, struct redis_leases_wait *wait)
     entry->last = wait;
 }
 
-void redis_leases_leave(struct redis_leases *leases, struct redis_leases_wait *wait)
+void redis_shares_leave(struct redis_shares *shares, struct redis_shares_wait *wait)
 {
-    struct lease_entry *entry = wait->place;
+    struct share_entry *entry = wait->place;
 
-    (void)leases;
+    (void)shares;
     if (entry == NULL)
         return;
     if (wait->previous != NULL)
@@ -95,8 +95,8 @@ void redis_leases_leave(struct redis_leases *leases, struct redis_leases_wait *w
 
 /* What is known of the checks of one decision. */
 struct view {
-    struct lease_entry *entries[WEIR_CHECKS_MAX]; /* NULL: a check without state */
-    uint8_t looks[WEIR_CHECKS_MAX];               /* enum lease_outlook */
+    struct share_entry *entries[WEIR_CHECKS_MAX]; /* NULL: a check without state */
+    uint8_t looks[WEIR_CHECKS_MAX];               /* enum share_outlook */
     uint16_t count;
     bool exact, denied, asks;
 };
@@ -108,7 +108,7 @@ static bool stateless(const struct weir_check *check)
 
 /* Looks a check's key up. Every key of the decision is, even when it is decided exactly, so that
  * all of them become hot. */
-static void view_check(struct redis_leases *leases, const struct weir_decision *decision,
+static void view_check(struct redis_shares *shares, const struct weir_decision *decision,
                        uint16_t i, uint64_t now_ns, struct view *view)
 {
     const struct weir_check *check = &decision->checks[i];
@@ -118,7 +118,7 @@ static void view_check(struct redis_leases *leases, const struct weir_decision *
     if (stateless(check)) {
         bool denies = (check->flags & WEIR_CHECK_ALWAYS_DENY) != 0;
 
-        view->looks[i] = denies ? LEASE_DENIED : LEASE_COVERED;
+        view->looks[i] = denies ? SHARE_DENIED : SHARE_COVERED;
         view->denied = view->denied || (denies && !(check->flags & WEIR_CHECK_SHADOW));
         return;
     }
@@ -127,9 +127,9 @@ static void view_check(struct redis_leases *leases, const struct weir_decision *
         return;
     }
 
-    struct lease_slot *slot = lease_table_slot(leases, check->hash, now_ns);
-    struct lease_entry *entry =
-        slot != NULL ? lease_table_entry(leases, slot, check, now_ns) : NULL;
+    struct share_slot *slot = share_table_slot(shares, check->hash, now_ns);
+    struct share_entry *entry =
+        slot != NULL ? share_table_entry(shares, slot, check, now_ns) : NULL;
 
     view->entries[i] = entry;
     if (entry == NULL) {
@@ -137,16 +137,16 @@ static void view_check(struct redis_leases *leases, const struct weir_decision *
         return;
     }
     entry->seen_ns = now_ns;
-    view->looks[i] = (uint8_t)lease_look(&entry->lease, &entry->terms, check->cost, now_ns);
+    view->looks[i] = (uint8_t)share_look(&entry->share, &entry->terms, check->cost, now_ns);
     switch (view->looks[i]) {
-    case LEASE_EXACT:
+    case SHARE_EXACT:
         view->exact = true;
         break;
-    case LEASE_DENIED:
+    case SHARE_DENIED:
         view->denied = view->denied || !(check->flags & WEIR_CHECK_SHADOW);
         break;
-    case LEASE_ASK:
-    case LEASE_WAIT:
+    case SHARE_ASK:
+    case SHARE_WAIT:
         view->asks = true;
         break;
     default:
@@ -172,14 +172,14 @@ static uint64_t from_now(uint64_t at_ns, uint64_t now_ns)
     return at_ns > now_ns ? at_ns - now_ns : 0;
 }
 
-static void report_lease(const struct lease_entry *entry, const struct weir_check *check,
+static void report_share(const struct share_entry *entry, const struct weir_check *check,
                          bool allowed, uint64_t now_ns, struct weir_outcome *outcome)
 {
-    const struct lease *lease = &entry->lease;
+    const struct share *share = &entry->share;
     struct weir_report *report = &outcome->report;
-    uint64_t retry_ns = from_now(lease->retry_at_ns, now_ns);
-    uint64_t pause_ns = from_now(lease->dry_until_ns, now_ns);
-    uint64_t remaining = lease->remaining + lease_left(lease, now_ns);
+    uint64_t retry_ns = from_now(share->retry_at_ns, now_ns);
+    uint64_t pause_ns = from_now(share->dry_until_ns, now_ns);
+    uint64_t remaining = share->remaining + share_left(share, now_ns);
 
     if (retry_ns < pause_ns)
         retry_ns = pause_ns;
@@ -190,7 +190,7 @@ static void report_lease(const struct lease_entry *entry, const struct weir_chec
     report->limit = entry->terms.capacity;
     report->remaining = remaining < report->limit ? remaining : report->limit;
     report->retry_after_ns = allowed ? 0 : retry_ns;
-    report->reset_after_ns = from_now(lease->reset_at_ns, now_ns);
+    report->reset_after_ns = from_now(share->reset_at_ns, now_ns);
     if (allowed && report->reset_after_ns == 0)
         report->reset_after_ns = 1;
     outcome->next_ns = report->remaining > 0 ? 0 : retry_ns;
@@ -201,22 +201,22 @@ static void settle_outcome(const struct weir_decision *decision, uint16_t i,
 {
     const struct weir_check *check = &decision->checks[i];
     struct weir_outcome *outcome = &decision->outcomes[i];
-    struct lease_entry *entry = view->entries[i];
-    bool allowed = view->looks[i] != LEASE_DENIED;
+    struct share_entry *entry = view->entries[i];
+    bool allowed = view->looks[i] != SHARE_DENIED;
 
     *outcome = (struct weir_outcome){.verdict = allowed ? WEIR_ALLOWED : WEIR_DENIED};
     if (entry == NULL)
         return;
     if (allowed && charges) {
-        lease_spend(&entry->lease, check->cost, now_ns);
+        share_spend(&entry->share, check->cost, now_ns);
         outcome->charged = true;
     }
     outcome->reported = true;
     outcome->overflow = false;
-    report_lease(entry, check, allowed, now_ns, outcome);
+    report_share(entry, check, allowed, now_ns, outcome);
 }
 
-static void decide(struct redis_leases *leases, struct weir_decision *decision,
+static void decide(struct redis_shares *shares, struct weir_decision *decision,
                    const struct view *view, uint64_t now_ns)
 {
     bool charges = decision->policy != WEIR_POLICY_ALL || !view->denied;
@@ -227,34 +227,34 @@ static void decide(struct redis_leases *leases, struct weir_decision *decision,
     decision->source = WEIR_SOURCE_STORE;
     decision->error = 0;
     weir_decision_join(decision);
-    leases->counters.decisions++;
-    leases->counters.denied += decision->verdict == WEIR_DENIED;
+    shares->counters.decisions++;
+    shares->counters.denied += decision->verdict == WEIR_DENIED;
 }
 
 static void note_demand(const struct weir_decision *decision, const struct view *view)
 {
     for (uint16_t i = 0; i < view->count; i++)
         if (view->entries[i] != NULL)
-            lease_demand_note(&view->entries[i]->lease.demand, decision->checks[i].cost);
+            share_demand_note(&view->entries[i]->share.demand, decision->checks[i].cost);
 }
 
 /* Asks for what is missing, and has the decision wait for the first of it. */
-static void wait_for(struct redis_leases *leases, struct weir_decision *decision,
-                     const struct view *view, struct redis_leases_wait *wait)
+static void wait_for(struct redis_shares *shares, struct weir_decision *decision,
+                     const struct view *view, struct redis_shares_wait *wait)
 {
     bool waits = false;
 
     wait->decision = decision;
     for (uint16_t i = 0; i < view->count; i++) {
-        struct lease_entry *entry = view->entries[i];
+        struct share_entry *entry = view->entries[i];
 
-        if (entry == NULL || view->looks[i] < LEASE_ASK)
+        if (entry == NULL || view->looks[i] < SHARE_ASK)
             continue;
-        if (view->looks[i] == LEASE_ASK) {
+        if (view->looks[i] == SHARE_ASK) {
             if (entry->waited_cost == 0)
                 entry->waited_cost = decision->checks[i].cost;
             entry->gives_back = entry->slot == NULL;
-            lease_table_queue(leases, entry);
+            share_table_queue(shares, entry);
         }
         if (!waits)
             link_wait(entry, wait);
@@ -262,19 +262,19 @@ static void wait_for(struct redis_leases *leases, struct weir_decision *decision
     }
 }
 
-static void refill(struct redis_leases *leases, const struct weir_decision *decision,
+static void refill(struct redis_shares *shares, const struct weir_decision *decision,
                    const struct view *view, uint64_t now_ns)
 {
     for (uint16_t i = 0; i < view->count; i++) {
-        struct lease_entry *entry = view->entries[i];
+        struct share_entry *entry = view->entries[i];
 
         if (entry != NULL && !entry->queued && !entry->sent &&
-            lease_refills(&entry->lease, now_ns, leases->roundtrip_ns)) {
+            share_refills(&entry->share, now_ns, shares->roundtrip_ns)) {
             entry->waited_cost = 0;
-            if (lease_is_cold(&entry->lease, &entry->terms))
-                lease_table_leave(leases, entry);
+            if (share_is_cold(&entry->share, &entry->terms))
+                share_table_leave(shares, entry);
             else
-                lease_table_queue(leases, entry);
+                share_table_queue(shares, entry);
         }
     }
 }
@@ -283,26 +283,26 @@ static void refill(struct redis_leases *leases, const struct weir_decision *deci
 static bool knows_enough(const struct weir_decision *decision, const struct view *view)
 {
     for (uint16_t i = 0; i < view->count; i++)
-        if (view->entries[i] != NULL && view->looks[i] >= LEASE_ASK &&
-            view->entries[i]->lease.reset_at_ns == 0)
+        if (view->entries[i] != NULL && view->looks[i] >= SHARE_ASK &&
+            view->entries[i]->share.reset_at_ns == 0)
             return false;
     return true;
 }
 
-enum redis_leases_answer redis_leases_try(struct redis_leases *leases,
+enum redis_shares_answer redis_shares_try(struct redis_shares *shares,
                                           struct weir_decision *decision,
-                                          struct redis_leases_wait *wait, uint64_t now_ns)
+                                          struct redis_shares_wait *wait, uint64_t now_ns)
 {
     struct view view;
 
     view.exact = view.denied = view.asks = false;
-    if (leases->ending || decision->op != WEIR_OP_DECIDE)
-        return REDIS_LEASES_EXACT;
+    if (shares->ending || decision->op != WEIR_OP_DECIDE)
+        return REDIS_SHARES_EXACT;
     view.count = decision->count;
     for (uint16_t i = 0; i < view.count; i++)
-        view_check(leases, decision, i, now_ns, &view);
+        view_check(shares, decision, i, now_ns, &view);
     if (view.exact || (decision->count > 1 && twice(decision, &view)))
-        return REDIS_LEASES_EXACT;
+        return REDIS_SHARES_EXACT;
 
     bool first_try = wait == NULL || !wait->counted;
 
@@ -310,21 +310,21 @@ enum redis_leases_answer redis_leases_try(struct redis_leases *leases,
         bool settled = decision->policy == WEIR_POLICY_ALL && view.denied;
 
         if (settled && !knows_enough(decision, &view))
-            return REDIS_LEASES_EXACT;
+            return REDIS_SHARES_EXACT;
         if (!settled && wait == NULL)
-            return REDIS_LEASES_EXACT;
+            return REDIS_SHARES_EXACT;
         if (!settled) {
             if (first_try)
                 note_demand(decision, &view);
             wait->counted = true;
-            wait_for(leases, decision, &view, wait);
-            return REDIS_LEASES_WAIT;
+            wait_for(shares, decision, &view, wait);
+            return REDIS_SHARES_WAIT;
         }
     }
     if (first_try)
         note_demand(decision, &view);
-    decide(leases, decision, &view, now_ns);
+    decide(shares, decision, &view, now_ns);
     if (wait != NULL)
-        refill(leases, decision, &view, now_ns);
-    return REDIS_LEASES_DECIDED;
+        refill(shares, decision, &view, now_ns);
+    return REDIS_SHARES_DECIDED;
 }

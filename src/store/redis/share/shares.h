@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shares of budgets that one worker holds: a bounded table of keys over share.h.
+/* The portions of budgets that one worker holds: a bounded table of keys over share.h.
  *
- * A decision whose checks are all leased, and of which this worker holds shares that cover their
+ * A decision whose checks are all leased, and of which this worker holds portions that cover their
  * costs, is made at once: one lookup and one subtraction a check. Nothing of it is sent to Redis.
  *
- *   redis_leases_try ──▶ DECIDED   allowed from shares, all or nothing, or denied by what the last
- *        │                         reply said
- *        ├─────────────▶ EXACT     Redis decides: an operation, a limit or a key that is not leased
- *        │                         (cold keys are not: a share of what is asked for once is a loss)
- *        └─────────────▶ WAIT      the decision waits for a share of one key, asked for with this
- *                                  call; when it is there, it is tried again
+ *   redis_shares_try ──▶ DECIDED   allowed from portions, all or nothing, or denied by what the
+ * last │                         reply said ├─────────────▶ EXACT     Redis decides: an operation,
+ * a limit or a key that is not leased │                         (cold keys are not: a portion of
+ * what is asked for once is a loss) └─────────────▶ WAIT      the decision waits for a portion of
+ * one key, asked for with this call; when it is there, it is tried again
  *
- * The store sends what redis_leases_next gives it: requests for shares that are waited for, refills
- * in the background (asked for when about half is left, or when the life of a share ends soon), and
- * returns of what is not used any more. There is at most one call of a key in flight; each ends
- * with redis_leases_answered or redis_leases_failed, which hand back the decisions that waited.
+ * The store sends what redis_shares_next gives it: requests for portions that are waited for,
+ * refills in the background (asked for when about half is left, or when the life of a portion ends
+ * soon), and returns of what is not used any more. There is at most one call of a key in flight;
+ * each ends with redis_shares_answered or redis_shares_failed, which hand back the decisions that
+ * waited.
  *
  * How a store uses it, in each turn of the loop, `now_ns` being the turn's one reading of the
  * engine's clock (which runs with CLOCK_BOOTTIME; only differences are used):
  *
- *   submit   redis_leases_try(decision); EXACT: its script; WAIT: keep it
- *   flush    while redis_leases_next(&call): lease_script_write, redis_client_send
- *   reply    lease_script_read, woken = redis_leases_answered(...); each of `woken` is tried again,
+ *   submit   redis_shares_try(decision); EXACT: its script; WAIT: keep it
+ *   flush    while redis_shares_next(&call): share_script_write, redis_client_send
+ *   reply    share_script_read, woken = redis_shares_answered(...); each of `woken` is tried again,
  *            in order, then as in flush
- *   timer    redis_leases_tick, then as in flush; it says when to come again. Each reply may have
+ *   timer    redis_shares_tick, then as in flush; it says when to come again. Each reply may have
  *            made that earlier, so it is best called before every flush: it costs nothing then
- *   end      redis_leases_end, then as in flush, until redis_leases_busy() is 0 or time is up
+ *   end      redis_shares_end, then as in flush, until redis_shares_busy() is 0 or time is up
  *
  * Reports of decisions made here. `remaining` is what was left over all nodes when the last reply
- * came, and what is left of this worker's own shares: others may have used some since, or
- * hold shares that they will give back. `retry_after` of a denial is from Redis' own reply, less
+ * came, and what is left of this worker's own portions: others may have used some since, or
+ * hold portions that they will give back. `retry_after` of a denial is from Redis' own reply, less
  * the time passed since, and not before the moment at which this worker asks again. `reset_after`
  * is when the state in Redis, as of the last reply, will be fresh.
  *
  * Memory: 40 bytes a key, known for its demand only; about 700 bytes more for one that holds
- * shares, allocated when a key becomes hot and not by the decisions after that. keys_max bounds
- * both; the key that was idle longest makes room, and its shares are given back.
+ * portions, allocated when a key becomes hot and not by the decisions after that. keys_max bounds
+ * both; the key that was idle longest makes room, and its portions are given back.
  * Threads: one table per worker, used by it alone.
  */
 #ifndef WEIR_STORE_REDIS_SHARE_SHARES_H
@@ -44,92 +44,93 @@
 #include "core/check.h"
 #include "store/redis/share/share.h"
 
-#define REDIS_LEASES_KEY_MAX 512 /* bytes of a key's text; longer ones are decided exactly */
+#define REDIS_SHARES_KEY_MAX 512 /* bytes of a key's text; longer ones are decided exactly */
 
-struct redis_leases;
+struct redis_shares;
 
-struct redis_leases_options {
+struct redis_shares_options {
     uint32_t keys_max;     /* 0: 65536 */
-    uint64_t life_ns;      /* the longest life of a share; 0: 1 s */
+    uint64_t life_ns;      /* the longest life of a portion; 0: 1 s */
     uint64_t holder;       /* random, not 0: tells this worker from all other holders; below 2^53 */
     uint64_t roundtrip_ns; /* what a call takes, about; 0: 1 ms. Refills are asked for so early */
 };
 
 /* Plain values, the worker's; a store copies them to where others read them. */
-struct redis_leases_counters {
-    uint64_t held;      /* keys with a share that is not used up */
-    uint64_t refills;   /* calls that asked for a share */
+struct redis_shares_counters {
+    uint64_t held;      /* keys with a portion that is not used up */
+    uint64_t refills;   /* calls that asked for a portion */
     uint64_t returns;   /* calls that only gave back */
     uint64_t decisions; /* made here, allowed or denied */
     uint64_t denied;    /* of those, denied */
-    uint64_t forfeited; /* units of shares whose grant was lost, or that could not be given back */
+    uint64_t
+        forfeited; /* units of portions whose grant was lost, or that could not be given back */
 };
 
 /* Errors: WEIR_ERR_MEMORY; WEIR_ERR_RANGE (holder is 0 or too large, keys_max over 2^24). */
-int redis_leases_open(struct redis_leases **leases, const struct redis_leases_options *options)
+int redis_shares_open(struct redis_shares **shares, const struct redis_shares_options *options)
     __attribute__((warn_unused_result));
 
 /* Frees all; what is held is lost to everybody until its life ends. No call may be in flight whose
  * end would still be told. */
-void redis_leases_close(struct redis_leases *leases);
+void redis_shares_close(struct redis_shares *shares);
 
-enum redis_leases_answer { REDIS_LEASES_EXACT, REDIS_LEASES_DECIDED, REDIS_LEASES_WAIT };
+enum redis_shares_answer { REDIS_SHARES_EXACT, REDIS_SHARES_DECIDED, REDIS_SHARES_WAIT };
 
 /* A decision that waits. The store's, embedded in what it keeps of a pending decision; all zeros
  * before the first try of a decision. */
-struct redis_leases_wait {
-    struct weir_decision *decision; /* set by redis_leases_try */
-    struct redis_leases_wait *next; /* in the lists that are handed back */
-    struct redis_leases_wait *previous;
+struct redis_shares_wait {
+    struct weir_decision *decision; /* set by redis_shares_try */
+    struct redis_shares_wait *next; /* in the lists that are handed back */
+    struct redis_shares_wait *previous;
     void *place;  /* NULL: it does not wait */
     bool counted; /* its demand is known */
 };
 
-/* Decides from shares, if it can. DECIDED fills outcomes, verdict, delay_ns and now_ns of the
+/* Decides from portions, if it can. DECIDED fills outcomes, verdict, delay_ns and now_ns of the
  * decision. WAIT links `wait`, which must stay where it is until it is handed back or
- * redis_leases_leave. With wait == NULL nothing is asked for (no server is there to answer), and
+ * redis_shares_leave. With wait == NULL nothing is asked for (no server is there to answer), and
  * EXACT is said instead of WAIT. */
-enum redis_leases_answer redis_leases_try(struct redis_leases *leases,
+enum redis_shares_answer redis_shares_try(struct redis_shares *shares,
                                           struct weir_decision *decision,
-                                          struct redis_leases_wait *wait, uint64_t now_ns);
+                                          struct redis_shares_wait *wait, uint64_t now_ns);
 
 /* The decision is cancelled, or its deadline has passed: it waits no longer. */
-void redis_leases_leave(struct redis_leases *leases, struct redis_leases_wait *wait);
+void redis_shares_leave(struct redis_shares *shares, struct redis_shares_wait *wait);
 
 /* One call to send. All of it is valid until the call's end is told. */
-struct redis_leases_call {
+struct redis_shares_call {
     const struct weir_check *check; /* its key, tag, and limit: copies, independent of the rules */
-    struct lease_call ask;          /* for lease_script_write, with lease_script_read's answer */
+    struct share_call ask;          /* for share_script_write, with share_script_read's answer */
     void *place;                    /* to tell the call's end with */
 };
 
 /* The next call to be sent; false: none. */
-bool redis_leases_next(struct redis_leases *leases, uint64_t now_ns,
-                       struct redis_leases_call *call);
+bool redis_shares_next(struct redis_shares *shares, uint64_t now_ns,
+                       struct redis_shares_call *call);
 
 /* The call's reply came. Returns the decisions that waited for it, the first first, linked by
  * `next`; each is to be tried again (NULL: none). */
-struct redis_leases_wait *redis_leases_answered(struct redis_leases *leases, void *place,
-                                                const struct lease_reply *reply, uint64_t now_ns)
+struct redis_shares_wait *redis_shares_answered(struct redis_shares *shares, void *place,
+                                                const struct share_reply *reply, uint64_t now_ns)
     __attribute__((warn_unused_result));
 
 /* The call ended without a reply of ours. `executed`: perhaps it was executed (WEIR_ERR_IO, a
  * timeout); false: certainly not. Returns the decisions that waited for it: the store fails them.
  * They are not tried again: each try would be another call. */
-struct redis_leases_wait *redis_leases_failed(struct redis_leases *leases, void *place,
+struct redis_shares_wait *redis_shares_failed(struct redis_shares *shares, void *place,
                                               bool executed) __attribute__((warn_unused_result));
 
 /* Gives back what is idle or has expired, as far as it is worth a call. Returns when to come again
  * (WEIR_NEVER: nothing is held). */
-uint64_t redis_leases_tick(struct redis_leases *leases, uint64_t now_ns);
+uint64_t redis_shares_tick(struct redis_shares *shares, uint64_t now_ns);
 
 /* Gives back everything (shutdown, or no rule is leased any more): every try after this says EXACT.
  */
-void redis_leases_end(struct redis_leases *leases);
+void redis_shares_end(struct redis_shares *shares);
 
 /* Calls in flight or waiting to be sent. */
-uint32_t redis_leases_busy(const struct redis_leases *leases);
+uint32_t redis_shares_busy(const struct redis_shares *shares);
 
-const struct redis_leases_counters *redis_leases_counters(const struct redis_leases *leases);
+const struct redis_shares_counters *redis_shares_counters(const struct redis_shares *shares);
 
 #endif

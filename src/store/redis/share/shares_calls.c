@@ -4,142 +4,142 @@
 
 #include "core/check.h"
 
-static struct lease_entry *pop(struct redis_leases *leases)
+static struct share_entry *pop(struct redis_shares *shares)
 {
-    struct lease_entry *entry = leases->queue;
+    struct share_entry *entry = shares->queue;
 
-    leases->queue = entry->next_queued;
-    if (leases->queue == NULL)
-        leases->queue_end = &leases->queue;
+    shares->queue = entry->next_queued;
+    if (shares->queue == NULL)
+        shares->queue_end = &shares->queue;
     entry->queued = false;
-    leases->busy--;
+    shares->busy--;
     return entry;
 }
 
 /* When to look at an entry that nothing happens to. */
-static void schedule(struct redis_leases *leases, struct lease_entry *entry)
+static void schedule(struct redis_shares *shares, struct share_entry *entry)
 {
-    uint64_t due_ns = lease_due(&entry->lease, &entry->terms);
-    uint64_t idle_ns = entry->seen_ns + LEASE_LIFE_MAX_NS;
+    uint64_t due_ns = share_due(&entry->share, &entry->terms);
+    uint64_t idle_ns = entry->seen_ns + SHARE_LIFE_MAX_NS;
 
-    lease_wheel_set(&leases->wheel, &entry->timer, due_ns < idle_ns ? due_ns : idle_ns);
+    share_wheel_set(&shares->wheel, &entry->timer, due_ns < idle_ns ? due_ns : idle_ns);
 }
 
 /* Fills the call of an entry. False: it has nothing to say. */
-static bool fill(struct redis_leases *leases, struct lease_entry *entry, uint64_t now_ns)
+static bool fill(struct redis_shares *shares, struct share_entry *entry, uint64_t now_ns)
 {
-    uint64_t id = leases->last_id + 1;
+    uint64_t id = shares->last_id + 1;
     bool asks = entry->first != NULL || !entry->gives_back;
 
     if (asks) {
-        lease_ask(&entry->lease, &entry->terms, id, entry->waited_cost, now_ns, &entry->call);
+        share_ask(&entry->share, &entry->terms, id, entry->waited_cost, now_ns, &entry->call);
     } else {
         entry->gives_back = entry->slot == NULL;
-        if (!lease_give_back(&entry->lease, &entry->terms, id, now_ns, &entry->call))
+        if (!share_give_back(&entry->share, &entry->terms, id, now_ns, &entry->call))
             return false;
     }
-    leases->last_id = id;
-    leases->counters.refills += asks;
-    leases->counters.returns += !asks;
-    entry->call.holder = leases->holder;
+    shares->last_id = id;
+    shares->counters.refills += asks;
+    shares->counters.returns += !asks;
+    entry->call.holder = shares->holder;
     entry->waited_cost = 0;
     return true;
 }
 
-bool redis_leases_next(struct redis_leases *leases, uint64_t now_ns, struct redis_leases_call *call)
+bool redis_shares_next(struct redis_shares *shares, uint64_t now_ns, struct redis_shares_call *call)
 {
-    while (leases->queue != NULL) {
-        struct lease_entry *entry = pop(leases);
+    while (shares->queue != NULL) {
+        struct share_entry *entry = pop(shares);
 
-        if (!fill(leases, entry, now_ns)) {
-            lease_table_free(leases, entry); /* it is idle, or it leaves */
+        if (!fill(shares, entry, now_ns)) {
+            share_table_free(shares, entry); /* it is idle, or it leaves */
             continue;
         }
-        lease_wheel_stop(&leases->wheel, &entry->timer);
+        share_wheel_stop(&shares->wheel, &entry->timer);
         entry->sent = true;
-        leases->busy++;
+        shares->busy++;
         *call =
-            (struct redis_leases_call){.check = &entry->check, .ask = entry->call, .place = entry};
+            (struct redis_shares_call){.check = &entry->check, .ask = entry->call, .place = entry};
         return true;
     }
     return false;
 }
 
 /* The decisions that waited, taken off the entry. */
-static struct redis_leases_wait *wake(struct lease_entry *entry)
+static struct redis_shares_wait *wake(struct share_entry *entry)
 {
-    struct redis_leases_wait *woken = entry->first;
+    struct redis_shares_wait *woken = entry->first;
 
-    for (struct redis_leases_wait *wait = woken; wait != NULL; wait = wait->next)
+    for (struct redis_shares_wait *wait = woken; wait != NULL; wait = wait->next)
         wait->place = NULL;
     entry->first = entry->last = NULL;
     return woken;
 }
 
-/* A call has ended: what comes next for its entry. An idle key's entry goes with its shares: cold
+/* A call has ended: what comes next for its entry. An idle key's entry goes with its portions: cold
  * keys are decided exactly. */
-static struct redis_leases_wait *finish(struct redis_leases *leases, struct lease_entry *entry)
+static struct redis_shares_wait *finish(struct redis_shares *shares, struct share_entry *entry)
 {
-    bool returned = !entry->lease.asked_share;
-    struct redis_leases_wait *woken = wake(entry);
+    bool returned = !entry->share.asked_portion;
+    struct redis_shares_wait *woken = wake(entry);
 
     entry->sent = false;
-    leases->busy--;
+    shares->busy--;
     if (entry->slot == NULL && !returned) {
         entry->gives_back = true;
-        lease_table_queue(leases, entry);
+        share_table_queue(shares, entry);
     } else if (entry->slot == NULL || (returned && woken == NULL)) {
-        lease_table_free(leases, entry);
+        share_table_free(shares, entry);
     } else {
         entry->gives_back = false;
-        schedule(leases, entry);
+        schedule(shares, entry);
     }
     return woken;
 }
 
-struct redis_leases_wait *redis_leases_answered(struct redis_leases *leases, void *place,
-                                                const struct lease_reply *reply, uint64_t now_ns)
+struct redis_shares_wait *redis_shares_answered(struct redis_shares *shares, void *place,
+                                                const struct share_reply *reply, uint64_t now_ns)
 {
-    struct lease_entry *entry = place;
+    struct share_entry *entry = place;
 
-    (void)lease_answered(&entry->lease, &entry->terms, reply, now_ns);
-    leases->counters.forfeited += reply->forfeited;
-    return finish(leases, entry);
+    (void)share_answered(&entry->share, &entry->terms, reply, now_ns);
+    shares->counters.forfeited += reply->forfeited;
+    return finish(shares, entry);
 }
 
-struct redis_leases_wait *redis_leases_failed(struct redis_leases *leases, void *place,
+struct redis_shares_wait *redis_shares_failed(struct redis_shares *shares, void *place,
                                               bool executed)
 {
-    struct lease_entry *entry = place;
+    struct share_entry *entry = place;
 
-    leases->counters.forfeited += lease_failed(&entry->lease, executed);
-    return finish(leases, entry);
+    shares->counters.forfeited += share_failed(&entry->share, executed);
+    return finish(shares, entry);
 }
 
-uint64_t redis_leases_tick(struct redis_leases *leases, uint64_t now_ns)
+uint64_t redis_shares_tick(struct redis_shares *shares, uint64_t now_ns)
 {
-    struct lease_timer *timer;
+    struct share_timer *timer;
 
-    while ((timer = lease_wheel_next(&leases->wheel, now_ns)) != NULL) {
-        struct lease_entry *entry = (struct lease_entry *)(void *)timer; /* its first member */
+    while ((timer = share_wheel_next(&shares->wheel, now_ns)) != NULL) {
+        struct share_entry *entry = (struct share_entry *)(void *)timer; /* its first member */
 
         if (entry->queued || entry->sent)
             continue;
-        if (now_ns >= lease_due(&entry->lease, &entry->terms) ||
-            now_ns >= entry->seen_ns + LEASE_LIFE_MAX_NS) {
+        if (now_ns >= share_due(&entry->share, &entry->terms) ||
+            now_ns >= entry->seen_ns + SHARE_LIFE_MAX_NS) {
             entry->gives_back = true;
-            lease_table_queue(leases, entry);
+            share_table_queue(shares, entry);
         } else {
-            schedule(leases, entry);
+            schedule(shares, entry);
         }
     }
-    return lease_wheel_due(&leases->wheel);
+    return share_wheel_due(&shares->wheel);
 }
 
-void redis_leases_end(struct redis_leases *leases)
+void redis_shares_end(struct redis_shares *shares)
 {
-    leases->ending = true;
-    for (struct lease_entry *entry = leases->all; entry != NULL; entry = entry->next)
+    shares->ending = true;
+    for (struct share_entry *entry = shares->all; entry != NULL; entry = entry->next)
         if (entry->slot != NULL)
-            lease_table_leave(leases, entry);
+            share_table_leave(shares, entry);
 }

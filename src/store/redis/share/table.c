@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_hash(const struct lease_slot *slot, const uint64_t hash[2])
+static bool is_hash(const struct share_slot *slot, const uint64_t hash[2])
 {
     return slot->hash[0] == hash[0] && slot->hash[1] == hash[1] && slot->since_ns != 0;
 }
 
 /* Which of a set goes first: free, cold, idle. The larger the later. */
-static uint64_t worth(const struct lease_slot *slot)
+static uint64_t worth(const struct share_slot *slot)
 {
     if (slot->since_ns == 0)
         return 0;
@@ -22,29 +22,29 @@ static uint64_t worth(const struct lease_slot *slot)
     return UINT64_MAX / 2 + slot->entry->seen_ns / 2;
 }
 
-struct lease_slot *lease_table_slot(struct redis_leases *leases, const uint64_t hash[2],
+struct share_slot *share_table_slot(struct redis_shares *shares, const uint64_t hash[2],
                                     uint64_t now_ns)
 {
-    struct lease_slot *set =
-        &leases->slots[(size_t)((uint32_t)hash[1] & leases->set_mask) * LEASE_SET];
-    struct lease_slot *out = set;
+    struct share_slot *set =
+        &shares->slots[(size_t)((uint32_t)hash[1] & shares->set_mask) * SHARE_SET];
+    struct share_slot *out = set;
 
-    for (uint32_t i = 0; i < LEASE_SET; i++)
+    for (uint32_t i = 0; i < SHARE_SET; i++)
         if (is_hash(&set[i], hash))
             return &set[i];
-    for (uint32_t i = 1; i < LEASE_SET; i++)
+    for (uint32_t i = 1; i < SHARE_SET; i++)
         if (worth(&set[i]) < worth(out))
             out = &set[i];
     if (worth(out) == UINT64_MAX)
         return NULL;
     if (out->entry != NULL)
-        lease_table_leave(leases, out->entry);
-    *out = (struct lease_slot){.hash = {hash[0], hash[1]}, .since_ns = now_ns | 1};
+        share_table_leave(shares, out->entry);
+    *out = (struct share_slot){.hash = {hash[0], hash[1]}, .since_ns = now_ns | 1};
     return out;
 }
 
-/* Whether shares of one are shares of the other: the same limit, and the same key in Redis, which
- * has the tag in it. */
+/* Whether portions of one are portions of the other: the same limit, and the same key in Redis,
+ * which has the tag in it. */
 static bool same_budget(const struct weir_check *of, const struct weir_check *check)
 {
     const struct weir_limit_spec *a = &of->limit->spec, *b = &check->limit->spec;
@@ -54,7 +54,7 @@ static bool same_budget(const struct weir_check *of, const struct weir_check *ch
            a->strict == b->strict;
 }
 
-static void copy_check(struct lease_entry *entry, const struct weir_check *check, size_t name_size)
+static void copy_check(struct share_entry *entry, const struct weir_check *check, size_t name_size)
 {
     char *key = entry->text;
 
@@ -72,34 +72,34 @@ static void copy_check(struct lease_entry *entry, const struct weir_check *check
     entry->check.key.data = key;
 }
 
-static struct lease_entry *new_entry(struct redis_leases *leases, const struct weir_check *check,
-                                     const struct lease_terms *terms, uint64_t now_ns)
+static struct share_entry *new_entry(struct redis_shares *shares, const struct weir_check *check,
+                                     const struct share_terms *terms, uint64_t now_ns)
 {
     size_t name_size = check->limit->name != NULL ? strlen(check->limit->name) + 1 : 0;
-    struct lease_entry *entry;
+    struct share_entry *entry;
 
-    if (leases->entries >= leases->entries_max)
+    if (shares->entries >= shares->entries_max)
         return NULL;
     entry = calloc(1, sizeof *entry + name_size + check->key.size);
     if (entry == NULL)
         return NULL;
     entry->terms = *terms;
-    lease_init(&entry->lease, now_ns);
+    share_init(&entry->share, now_ns);
     copy_check(entry, check, name_size);
     entry->seen_ns = now_ns;
-    entry->next = leases->all;
+    entry->next = shares->all;
     if (entry->next != NULL)
         entry->next->previous = entry;
-    leases->all = entry;
-    leases->entries++;
-    leases->counters.held = leases->entries;
-    lease_wheel_set(&leases->wheel, &entry->timer, now_ns + LEASE_LIFE_MAX_NS);
+    shares->all = entry;
+    shares->entries++;
+    shares->counters.held = shares->entries;
+    share_wheel_set(&shares->wheel, &entry->timer, now_ns + SHARE_LIFE_MAX_NS);
     return entry;
 }
 
-void lease_table_free(struct redis_leases *leases, struct lease_entry *entry)
+void share_table_free(struct redis_shares *shares, struct share_entry *entry)
 {
-    lease_wheel_stop(&leases->wheel, &entry->timer);
+    share_wheel_stop(&shares->wheel, &entry->timer);
     if (entry->slot != NULL) {
         entry->slot->entry = NULL;
         entry->slot->decisions = 0;
@@ -107,57 +107,57 @@ void lease_table_free(struct redis_leases *leases, struct lease_entry *entry)
     if (entry->previous != NULL)
         entry->previous->next = entry->next;
     else
-        leases->all = entry->next;
+        shares->all = entry->next;
     if (entry->next != NULL)
         entry->next->previous = entry->previous;
-    leases->entries--;
-    leases->counters.held = leases->entries;
+    shares->entries--;
+    shares->counters.held = shares->entries;
     free(entry);
 }
 
-void lease_table_queue(struct redis_leases *leases, struct lease_entry *entry)
+void share_table_queue(struct redis_shares *shares, struct share_entry *entry)
 {
     if (entry->queued || entry->sent)
         return;
     entry->queued = true;
     entry->next_queued = NULL;
-    *leases->queue_end = entry;
-    leases->queue_end = &entry->next_queued;
-    leases->busy++;
+    *shares->queue_end = entry;
+    shares->queue_end = &entry->next_queued;
+    shares->busy++;
 }
 
-void lease_table_leave(struct redis_leases *leases, struct lease_entry *entry)
+void share_table_leave(struct redis_shares *shares, struct share_entry *entry)
 {
-    lease_wheel_stop(&leases->wheel, &entry->timer);
+    share_wheel_stop(&shares->wheel, &entry->timer);
     if (entry->slot != NULL) {
         entry->slot->entry = NULL;
         entry->slot->decisions = 0;
         entry->slot = NULL;
     }
     entry->gives_back = true;
-    lease_table_queue(leases, entry);
+    share_table_queue(shares, entry);
 }
 
-struct lease_entry *lease_table_entry(struct redis_leases *leases, struct lease_slot *slot,
+struct share_entry *share_table_entry(struct redis_shares *shares, struct share_slot *slot,
                                       const struct weir_check *check, uint64_t now_ns)
 {
-    struct lease_terms terms;
+    struct share_terms terms;
 
     if (slot->entry != NULL) {
         if (same_budget(&slot->entry->check, check))
             return slot->entry;
-        lease_table_leave(leases, slot->entry);
+        share_table_leave(shares, slot->entry);
     }
-    if (check->key.size > REDIS_LEASES_KEY_MAX ||
-        !lease_terms_init(&terms, check->limit, leases->life_ns))
+    if (check->key.size > REDIS_SHARES_KEY_MAX ||
+        !share_terms_init(&terms, check->limit, shares->life_ns))
         return NULL;
-    if (now_ns > slot->since_ns && now_ns - slot->since_ns > LEASE_HOT_LIVES * terms.life_ns) {
+    if (now_ns > slot->since_ns && now_ns - slot->since_ns > SHARE_HOT_LIVES * terms.life_ns) {
         slot->since_ns = now_ns | 1;
         slot->decisions = 0;
     }
-    if (++slot->decisions < LEASE_HOT_LIVES * terms.hot_decisions)
+    if (++slot->decisions < SHARE_HOT_LIVES * terms.hot_decisions)
         return NULL;
-    slot->entry = new_entry(leases, check, &terms, now_ns);
+    slot->entry = new_entry(shares, check, &terms, now_ns);
     if (slot->entry != NULL)
         slot->entry->slot = slot;
     return slot->entry;

@@ -43,7 +43,7 @@ struct sim {
     struct weir_check checks[CHECKS + 1], whole_checks[CHECKS + 1];
     struct weir_outcome outcomes[CHECKS + 1], whole_outcomes[CHECKS + 1];
     struct weir_decision decision, expected;
-    struct redis_plan plan;
+    struct call_plan plan;
     struct redis_step sent[IN_FLIGHT];
     uint32_t in_flight, most_in_flight, calls;
     uint64_t random, now_ns;
@@ -284,7 +284,7 @@ static void copy_states(struct sim *sim)
 static bool is_stateful(const struct weir_decision *decision)
 {
     for (uint16_t i = 0; i < decision->count; i++)
-        if (redis_plan_has_state(&decision->checks[i]))
+        if (call_plan_has_state(&decision->checks[i]))
             return true;
     return false;
 }
@@ -308,13 +308,13 @@ static void same_outcomes(struct sim *sim)
 
 /* --- Driving a plan --------------------------------------------------------------------------- */
 
-static const struct redis_plan_context context = {.prefix = "weir:"};
+static const struct call_plan_context context = {.prefix = "weir:"};
 
 static int deliver(struct sim *sim, struct redis_step step, bool *repeated,
                    struct redis_batch *batch, uint16_t checks[WEIR_CHECKS_MAX],
                    struct weir_decision *as)
 {
-    redis_plan_batch(&sim->plan, &sim->decision, step, &context, as, checks, batch);
+    call_plan_batch(&sim->plan, &sim->decision, step, &context, as, checks, batch);
     for (uint16_t i = 1; i < batch->count; i++)
         assert_int_equal(sim->checks[checks[i]].tag, sim->checks[checks[0]].tag);
     return serve(sim, batch, repeated);
@@ -325,7 +325,7 @@ static void send_all(struct sim *sim)
 {
     struct redis_step step;
 
-    while (redis_plan_next(&sim->plan, &step)) {
+    while (call_plan_next(&sim->plan, &step)) {
         uint16_t checks[WEIR_CHECKS_MAX];
         struct weir_decision as;
         struct redis_batch batch;
@@ -359,8 +359,8 @@ static void answer(struct sim *sim, uint32_t i)
     int verdict = deliver(sim, step, &repeated, &batch, checks, &as);
 
     assert_true(verdict > 0);
-    redis_plan_settle(&sim->decision, &batch, sim->now_ns);
-    redis_plan_answered(&sim->plan, &sim->decision, step, (uint8_t)verdict, repeated);
+    call_plan_settle(&sim->decision, &batch, sim->now_ns);
+    call_plan_answered(&sim->plan, &sim->decision, step, (uint8_t)verdict, repeated);
 }
 
 static void make(struct sim *sim)
@@ -368,7 +368,7 @@ static void make(struct sim *sim)
     forget_reservations(sim);
     sim->in_flight = sim->most_in_flight = sim->calls = 0;
     sim->decision.now_ns = 0;
-    redis_plan_make(&sim->plan, &sim->decision, false, redis_random(&sim->random) | 1);
+    call_plan_make(&sim->plan, &sim->decision, false, redis_random(&sim->random) | 1);
 }
 
 static void run(struct sim *sim)
@@ -376,14 +376,14 @@ static void run(struct sim *sim)
     make(sim);
     for (;;) {
         send_all(sim);
-        if (sim->plan.state != REDIS_PLAN_RUNNING)
+        if (sim->plan.state != CALL_PLAN_RUNNING)
             break;
         assert_true(sim->in_flight > 0);
         answer(sim, (uint32_t)draw(sim, sim->in_flight));
     }
-    assert_int_equal(sim->plan.state, REDIS_PLAN_DECIDED);
+    assert_int_equal(sim->plan.state, CALL_PLAN_DECIDED);
     assert_int_equal(sim->in_flight, 0);
-    redis_plan_finish(&sim->plan, &sim->decision);
+    call_plan_finish(&sim->plan, &sim->decision);
 }
 
 /* --- Tests ------------------------------------------------------------------------------------ */
@@ -427,7 +427,7 @@ static void a_failed_decision_leaves_nothing_behind(void **state)
         if (sim->plan.count < 2)
             continue;
         copy_states(sim);
-        for (send_all(sim); sim->plan.state == REDIS_PLAN_RUNNING; send_all(sim)) {
+        for (send_all(sim); sim->plan.state == CALL_PLAN_RUNNING; send_all(sim)) {
             uint32_t at = (uint32_t)draw(sim, sim->in_flight);
 
             if (draw(sim, 4) != 0) {
@@ -442,14 +442,14 @@ static void a_failed_decision_leaves_nothing_behind(void **state)
 
             if (arrives)
                 (void)deliver(sim, step, &repeated, &batch, checks, &as);
-            redis_plan_failed(&sim->plan, &sim->decision, step, executed);
+            call_plan_failed(&sim->plan, &sim->decision, step, executed);
         }
-        if (sim->plan.state == REDIS_PLAN_DECIDED) {
-            redis_plan_finish(&sim->plan, &sim->decision);
+        if (sim->plan.state == CALL_PLAN_DECIDED) {
+            call_plan_finish(&sim->plan, &sim->decision);
             continue;
         }
         while (sim->in_flight > 0)
-            redis_plan_failed(&sim->plan, &sim->decision, take(sim, 0), false);
+            call_plan_failed(&sim->plan, &sim->decision, take(sim, 0), false);
         send_all(sim);
         assert_int_equal(sim->in_flight, 0);
         same_states(sim);
@@ -522,11 +522,11 @@ static void a_cancelled_decision_is_rolled_back(void **state)
             add_check(sim, key, 1 + key % TAGS, 0, 1);
         make(sim);
         send_all(sim);
-        while (until-- > 0 && sim->plan.state == REDIS_PLAN_RUNNING) {
+        while (until-- > 0 && sim->plan.state == CALL_PLAN_RUNNING) {
             answer(sim, 0);
             send_all(sim);
         }
-        if (sim->plan.state != REDIS_PLAN_RUNNING)
+        if (sim->plan.state != CALL_PLAN_RUNNING)
             continue;
         while (sim->in_flight > 0) {
             uint16_t checks[WEIR_CHECKS_MAX];
@@ -537,9 +537,9 @@ static void a_cancelled_decision_is_rolled_back(void **state)
 
             if (executed && draw(sim, 2) == 0)
                 (void)deliver(sim, step, &repeated, &batch, checks, &as);
-            redis_plan_failed(&sim->plan, &sim->decision, step, executed);
+            call_plan_failed(&sim->plan, &sim->decision, step, executed);
         }
-        redis_plan_cancel(&sim->plan);
+        call_plan_cancel(&sim->plan);
         send_all(sim);
         assert_int_equal(sim->in_flight, 0);
         same_states(sim); /* of which nothing was ever asked */
@@ -562,9 +562,9 @@ static void a_server_that_is_silent_after_the_denial_does_not_undo_it(void **sta
     answer(sim, 0);
     send_all(sim);
     assert_int_equal(sim->in_flight, 1);
-    redis_plan_failed(&sim->plan, &sim->decision, take(sim, 0), true);
-    assert_int_equal(sim->plan.state, REDIS_PLAN_DECIDED);
-    redis_plan_finish(&sim->plan, &sim->decision);
+    call_plan_failed(&sim->plan, &sim->decision, take(sim, 0), true);
+    assert_int_equal(sim->plan.state, CALL_PLAN_DECIDED);
+    call_plan_finish(&sim->plan, &sim->decision);
     assert_int_equal(sim->decision.verdict, WEIR_DENIED);
     assert_int_equal(sim->outcomes[0].verdict, WEIR_ALLOWED);
     assert_int_equal(sim->outcomes[0].report.remaining, 3);
@@ -603,22 +603,22 @@ static void only_several_slots_need_a_plan(void **state)
 
     begin(sim, WEIR_OP_DECIDE, WEIR_POLICY_ALL);
     add_check(sim, 0, 1, 0, 1);
-    assert_true(redis_plan_is_one_call(&sim->decision, false, &action));
+    assert_true(call_plan_is_one_call(&sim->decision, false, &action));
     assert_int_equal(action, REDIS_DECIDE);
     add_check(sim, 1, 1, 0, 1);
-    assert_true(redis_plan_is_one_call(&sim->decision, false, &action));
+    assert_true(call_plan_is_one_call(&sim->decision, false, &action));
     add_check(sim, 2, 2, 0, 1);
-    assert_false(redis_plan_is_one_call(&sim->decision, false, &action));
-    assert_true(redis_plan_is_one_call(&sim->decision, true, &action));
+    assert_false(call_plan_is_one_call(&sim->decision, false, &action));
+    assert_true(call_plan_is_one_call(&sim->decision, true, &action));
     add_check(sim, 3, 2, WEIR_CHECK_ALWAYS_DENY, 1);
-    assert_true(redis_plan_is_one_call(&sim->decision, true, &action));
+    assert_true(call_plan_is_one_call(&sim->decision, true, &action));
     assert_int_equal(action, REDIS_PEEK);
     sim->checks[3].flags |= WEIR_CHECK_SHADOW;
-    assert_true(redis_plan_is_one_call(&sim->decision, true, &action));
+    assert_true(call_plan_is_one_call(&sim->decision, true, &action));
     assert_int_equal(action, REDIS_DECIDE);
     sim->checks[3].flags = WEIR_CHECK_ALWAYS_DENY;
     sim->checks[0].flags = WEIR_CHECK_CHARGE_ON_DENY; /* charged, the others looked at */
-    assert_false(redis_plan_is_one_call(&sim->decision, true, &action));
+    assert_false(call_plan_is_one_call(&sim->decision, true, &action));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

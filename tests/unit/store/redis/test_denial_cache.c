@@ -123,8 +123,8 @@ static void it_ends_at_100_ms(void **state)
 
     deny(rig, 1);
     keep(rig, LOCAL, LOCAL + 10 * MS);
-    assert_true(finds(rig, LOCAL + REDIS_MEMO_MAX_NS - 1));
-    assert_false(finds(rig, LOCAL + REDIS_MEMO_MAX_NS));
+    assert_true(finds(rig, LOCAL + REDIS_DENIAL_CACHE_MAX_NS - 1));
+    assert_false(finds(rig, LOCAL + REDIS_DENIAL_CACHE_MAX_NS));
 }
 
 static void it_ends_when_the_first_check_may_admit_counted_from_the_sending(void **state)
@@ -145,8 +145,8 @@ static void a_reply_that_took_longer_than_the_wait_is_not_remembered(void **stat
     struct rig *rig = *state;
 
     deny(rig, 1);
-    keep(rig, LOCAL, LOCAL + REDIS_MEMO_MAX_NS);
-    assert_false(finds(rig, LOCAL + REDIS_MEMO_MAX_NS));
+    keep(rig, LOCAL, LOCAL + REDIS_DENIAL_CACHE_MAX_NS);
+    assert_false(finds(rig, LOCAL + REDIS_DENIAL_CACHE_MAX_NS));
 }
 
 static void it_answers_for_no_other_cost_key_limit_policy_or_number_of_checks(void **state)
@@ -267,7 +267,7 @@ static void the_time_can_be_set_lower_but_not_higher(void **state)
         keep(rig, LOCAL, LOCAL);
         assert_true(finds(rig, LOCAL + MS - 1));
         assert_int_equal(finds(rig, LOCAL + MS), i != 0);
-        assert_false(finds(rig, LOCAL + REDIS_MEMO_MAX_NS));
+        assert_false(finds(rig, LOCAL + REDIS_DENIAL_CACHE_MAX_NS));
     }
 }
 

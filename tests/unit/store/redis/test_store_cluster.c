@@ -46,8 +46,8 @@ static int start_cluster(void **state)
         redis_server_start(&servers[i], arguments);
         redis_link_open(&links[i], &servers[i]);
         say(i, "CLUSTER SET-CONFIG-EPOCH %d", i + 1);
-        say(i, "CLUSTER ADDSLOTSRANGE %d %d", REDIS_SLOTS * i / MASTERS,
-            REDIS_SLOTS * (i + 1) / MASTERS - 1);
+        say(i, "CLUSTER ADDSLOTSRANGE %d %d", REDIS_CLUSTER_SLOTS * i / MASTERS,
+            REDIS_CLUSTER_SLOTS * (i + 1) / MASTERS - 1);
         if (i > 0)
             say(i, "CLUSTER MEET 127.0.0.1 %u", servers[0].port);
     }
@@ -113,7 +113,7 @@ static void key_of(int server, const char *text, char key[32])
 
         snprintf(key, 32, "%s:%u", text, i);
         check.key = (struct weir_bytes){key, strlen(key)};
-        if (redis_key_slot(redis_key_tag(&check)) * MASTERS / REDIS_SLOTS == server)
+        if (redis_key_cluster_slot(redis_key_tag(&check)) * MASTERS / REDIS_CLUSTER_SLOTS == server)
             return;
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leased mode through the store: decisions from shares of budgets, over a real server. */
+/* Leased mode through the store: decisions from portions of budgets, over a real server. */
 #include "store_rig.h"
 
 #include <signal.h>
@@ -64,8 +64,8 @@ static void a_hot_key_takes_few_calls_and_never_more_than_its_limit(void **state
     assert_in_range(tally.allowed, 9000, 10000);
     assert_int_equal(tally.allowed + tally.denied, 20000);
     assert_in_range(rig->stats->calls, 1, 20000 / 20);
-    assert_true(rig->stats->lease_decisions > 18000);
-    assert_true(rig->stats->lease_refills > 0);
+    assert_true(rig->stats->share_decisions > 18000);
+    assert_true(rig->stats->share_refills > 0);
 }
 
 static void two_workers_together_never_pass_the_limit(void **state)
@@ -101,7 +101,7 @@ static void what_was_not_used_is_given_back_at_the_end(void **state)
     for (int i = 0; i < 20; i++)
         turn(rig, rig->store, &limit, 10, &tally);
     assert_int_equal(tally.allowed, 200);
-    assert_true(rig->stats->leases > 0);
+    assert_true(rig->stats->shares > 0);
     store_rig_close(rig);
     store_rig_open(rig, &options);
     store_rig_begin(&look, WEIR_OP_PEEK);
@@ -111,7 +111,7 @@ static void what_was_not_used_is_given_back_at_the_end(void **state)
     assert_int_equal(report.remaining, 800);
 }
 
-static void a_share_is_used_while_the_server_is_silent(void **state)
+static void a_portion_is_used_while_the_server_is_silent(void **state)
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 1000000, 24 * 3600 * SECOND);
@@ -128,7 +128,7 @@ static void a_share_is_used_while_the_server_is_silent(void **state)
     redis_server_signal(&rig->server, SIGCONT);
 }
 
-/* Decisions that wait for a share, cancelled in every order. */
+/* Decisions that wait for a portion, cancelled in every order. */
 static void a_decision_that_waits_can_be_cancelled(void **state)
 {
     struct store_rig *rig = *state;
@@ -158,8 +158,8 @@ static void a_decision_that_waits_can_be_cancelled(void **state)
 }
 
 /* A timer's callback cancels and reads the clocks by that; then the loop waits, and what it brings
- * comes later than the share that is given ends. */
-static void a_share_that_ended_while_the_loop_waited_is_not_used(void **state)
+ * comes later than the portion that is given ends. */
+static void a_portion_that_ended_while_the_loop_waited_is_not_used(void **state)
 {
     struct store_rig *rig = *state;
     struct weir_limit limit = store_rig_limit(WEIR_FIXED_WINDOW, 100000, 24 * 3600 * SECOND);
@@ -198,9 +198,9 @@ int main(void)
         TEST(a_hot_key_takes_few_calls_and_never_more_than_its_limit),
         TEST(two_workers_together_never_pass_the_limit),
         TEST(what_was_not_used_is_given_back_at_the_end),
-        TEST(a_share_is_used_while_the_server_is_silent),
+        TEST(a_portion_is_used_while_the_server_is_silent),
         TEST(a_decision_that_waits_can_be_cancelled),
-        TEST(a_share_that_ended_while_the_loop_waited_is_not_used),
+        TEST(a_portion_that_ended_while_the_loop_waited_is_not_used),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,8 +95,8 @@ static int start(void **state)
     for (int i = 1; i < SERVERS; i++)
         say(i, "CLUSTER MEET 127.0.0.1 %u", servers[0].port);
     for (int i = 0; i < MASTERS; i++) {
-        say(i, "CLUSTER ADDSLOTSRANGE %d %d", REDIS_SLOTS * i / MASTERS,
-            REDIS_SLOTS * (i + 1) / MASTERS - 1);
+        say(i, "CLUSTER ADDSLOTSRANGE %d %d", REDIS_CLUSTER_SLOTS * i / MASTERS,
+            REDIS_CLUSTER_SLOTS * (i + 1) / MASTERS - 1);
     }
     WAIT(nodes_have(MASTERS, ids[0]));
     say(MASTERS, "CLUSTER REPLICATE %s", ids[0]);
@@ -215,7 +215,7 @@ static void load_check(bool may_lose)
         char command[64];
         snprintf(command, sizeof command, "GET %.31s", keys[i].name);
         rig_call_say(&get, &rig, command);
-        get.call.slot = redis_slot(keys[i].name, strlen(keys[i].name));
+        get.call.cluster_slot = redis_cluster_slot(keys[i].name, strlen(keys[i].name));
         assert_int_equal(rig_call_run(&get), 0);
         uint32_t value = (uint32_t)atoi(get.text);
         assert_true(value <= keys[i].done + keys[i].unknown); /* nothing was done twice */
@@ -243,8 +243,8 @@ static void the_map_is_found_from_any_node(void **state)
 
 static void a_slot_moves_under_load(void **state)
 {
-    const uint16_t slot = redis_slot("moving", 6);
-    const int from = slot * MASTERS / REDIS_SLOTS, to = (from + 1) % MASTERS;
+    const uint16_t slot = redis_cluster_slot("moving", 6);
+    const int from = slot * MASTERS / REDIS_CLUSTER_SLOTS, to = (from + 1) % MASTERS;
 
     load_start("{moving}");
     load_some(500);
@@ -286,7 +286,7 @@ static void a_replica_takes_the_place_of_a_dead_master(void **state)
     uint64_t promoted = uv_hrtime();
     uint32_t from = rig.event_count;
     struct rig_call call;
-    assert_int_equal(redis_slot("06S", 3), 0); /* of the dead master */
+    assert_int_equal(redis_cluster_slot("06S", 3), 0); /* of the dead master */
     do {
         load_run();
         rig_call_count(&call, &rig, "06S", 1);

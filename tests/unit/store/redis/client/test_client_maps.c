@@ -103,7 +103,7 @@ static void a_storm_of_moved_makes_few_refreshes(void **state)
     uint64_t start = uv_hrtime();
     /* Every slot has moved, and the old master tells it one by one. */
     for (int i = 0; i < COUNT; i++) {
-        snprintf(refusal, sizeof refusal, "-MOVED %u 127.0.0.1:%u\r\n", calls[i].call.slot,
+        snprintf(refusal, sizeof refusal, "-MOVED %u 127.0.0.1:%u\r\n", calls[i].call.cluster_slot,
                  players[1].port);
         assert_int_equal(rig_call_run(&calls[i]), 0);
     }
@@ -125,7 +125,7 @@ static void all_that_was_in_flight_follows_a_move(void **state)
         rig_call_count(&calls[i], &rig, "k", 1);
         assert_int_equal(redis_client_send(rig.client, &calls[i].call), 0);
     }
-    snprintf(refusal, sizeof refusal, "-MOVED %u 127.0.0.1:%u\r\n", calls[0].call.slot,
+    snprintf(refusal, sizeof refusal, "-MOVED %u 127.0.0.1:%u\r\n", calls[0].call.cluster_slot,
              players[1].port);
     redis_client_flush(rig.client);
     RIG_UNTIL(&rig, rig.finished == COUNT);
@@ -146,7 +146,7 @@ static void a_circle_of_moved_comes_to_an_end(void **state)
     open_client();
     RIG_UNTIL(&rig, redis_client_ready(rig.client, 0));
     rig_call_count(&call, &rig, "k", 1);
-    snprintf(refusal, sizeof refusal, "-MOVED %u :%u\r\n", call.call.slot, players[0].port);
+    snprintf(refusal, sizeof refusal, "-MOVED %u :%u\r\n", call.call.cluster_slot, players[0].port);
     uint64_t start = uv_hrtime();
     assert_int_equal(rig_call_run(&call), WEIR_ERR_STORE);
     assert_in_range(players[0].calls, 5, 20);
@@ -161,7 +161,7 @@ static void ask_is_followed_once_with_asking(void **state)
     asking = true;
     for (int i = 0; i < 50; i++)
         rig_call_count(&calls[i], &rig, "k", 1);
-    snprintf(refusal, sizeof refusal, "-ASK %u 127.0.0.1:%u\r\n", calls[0].call.slot,
+    snprintf(refusal, sizeof refusal, "-ASK %u 127.0.0.1:%u\r\n", calls[0].call.cluster_slot,
              players[1].port);
     for (int i = 0; i < 50; i++)
         assert_int_equal(rig_call_send(&calls[i]), 0);
@@ -248,7 +248,7 @@ static void slots_that_nobody_owns_are_refused(void **state)
     RIG_UNTIL(&rig, redis_client_ready(rig.client, 99));
     assert_false(redis_client_ready(rig.client, 100));
     rig_call_count(&call, &rig, "k", 1);
-    call.call.slot = 100;
+    call.call.cluster_slot = 100;
     assert_int_equal(rig_call_send(&call), WEIR_ERR_STORE);
 }
 
@@ -272,7 +272,7 @@ static void it_may_be_closed_at_any_time(void **state)
         open_client();
         rig_call_count(&call, &rig, "k", 1);
         snprintf(refusal, sizeof refusal, turns % 2 == 0 ? "-MOVED %u :%u\r\n" : "-ASK %u :%u\r\n",
-                 call.call.slot, players[1].port);
+                 call.call.cluster_slot, players[1].port);
         client_rig_close_after(&rig, turns);
     }
 }

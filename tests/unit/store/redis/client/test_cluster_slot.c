@@ -11,7 +11,7 @@
 
 static uint16_t slot_of(const char *key)
 {
-    return redis_slot(key, strlen(key));
+    return redis_cluster_slot(key, strlen(key));
 }
 
 static void slots_are_those_of_redis(void **state)
@@ -26,7 +26,7 @@ static void slots_are_those_of_redis(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(slot_of(cases[i].key), cases[i].slot);
-    assert_int_equal(redis_slot("", 0), 0);
+    assert_int_equal(redis_cluster_slot("", 0), 0);
 }
 
 static void a_tag_is_what_stands_between_the_first_braces(void **state)
@@ -48,8 +48,8 @@ static void an_empty_or_open_tag_is_none(void **state)
 
 static void any_byte_may_stand_in_a_key(void **state)
 {
-    assert_int_not_equal(redis_slot("a\0b", 3), redis_slot("a", 1));
-    assert_int_equal(redis_slot("\xff{\0}x", 5), redis_slot("\0", 1));
+    assert_int_not_equal(redis_cluster_slot("a\0b", 3), redis_cluster_slot("a", 1));
+    assert_int_equal(redis_cluster_slot("\xff{\0}x", 5), redis_cluster_slot("\0", 1));
 }
 
 int main(void)

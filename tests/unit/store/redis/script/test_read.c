@@ -311,7 +311,7 @@ static void a_plain_check_is_five_words(void **unused)
     assert_memory_equal(nodes[4].text.data, key, strlen(key));
     assert_int_equal(nodes[5].text.size, packed.size);
     assert_memory_equal(nodes[5].text.data, packed.data, packed.size);
-    assert_int_equal(slot, redis_slot(key, strlen(key)));
+    assert_int_equal(slot, redis_cluster_slot(key, strlen(key)));
     assert_string_equal(script->name, "bucket");
 }
 

@@ -325,10 +325,10 @@ static void periods_between_two_microseconds_are_refused(void **state)
 static void a_quota_is_never_decided_from_shares(void **state)
 {
     struct quotas *q = *state;
-    struct lease_terms terms;
+    struct share_terms terms;
 
     for (unsigned v = 0; v < VARIANTS; v++)
-        assert_false(lease_terms_init(&terms, &q->limits[0][v], 0));
+        assert_false(share_terms_init(&terms, &q->limits[0][v], 0));
 }
 
 /* --- By the server's own time ----------------------------------------------------------------- */

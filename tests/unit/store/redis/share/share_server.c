@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see lease_server.h */
+/* see share_server.h */
 #include "share_server.h"
 
 #include <math.h>
@@ -9,14 +9,14 @@
 
 enum { NO_RECORD = -1 };
 
-void lease_server_init(struct lease_server *server)
+void share_server_init(struct share_server *server)
 {
     memset(server, 0, sizeof *server);
 }
 
 /* --- The state, cell or span ------------------------------------------------------------------ */
 
-static bool test(const struct lease_server *server, const struct weir_limit *limit, uint64_t at_ns,
+static bool test(const struct share_server *server, const struct weir_limit *limit, uint64_t at_ns,
                  uint64_t cost)
 {
     uint64_t delay_ns;
@@ -25,7 +25,7 @@ static bool test(const struct lease_server *server, const struct weir_limit *lim
                                  : weir_cell_test(limit, &server->cell, at_ns, cost, &delay_ns);
 }
 
-static void charge(struct lease_server *server, const struct weir_limit *limit, uint64_t at_ns,
+static void charge(struct share_server *server, const struct weir_limit *limit, uint64_t at_ns,
                    uint64_t cost)
 {
     struct weir_use use = {.now_ns = at_ns, .cost = cost};
@@ -41,7 +41,7 @@ static void charge(struct lease_server *server, const struct weir_limit *limit, 
     weir_edits_apply(&edits, server->span);
 }
 
-static void refund(struct lease_server *server, const struct weir_limit *limit, uint64_t now_ns,
+static void refund(struct share_server *server, const struct weir_limit *limit, uint64_t now_ns,
                    uint64_t charged_at_ns, uint64_t cost)
 {
     struct weir_use use = {.now_ns = now_ns, .cost = cost, .charged_at_ns = charged_at_ns};
@@ -55,7 +55,7 @@ static void refund(struct lease_server *server, const struct weir_limit *limit, 
     weir_edits_apply(&edits, server->span);
 }
 
-static void report(const struct lease_server *server, const struct weir_limit *limit,
+static void report(const struct share_server *server, const struct weir_limit *limit,
                    uint64_t now_ns, uint64_t cost, struct weir_report *out)
 {
     struct weir_use use = {.now_ns = now_ns, .cost = cost};
@@ -66,7 +66,7 @@ static void report(const struct lease_server *server, const struct weir_limit *l
         weir_cell_report(limit, &server->cell, &use, false, out);
 }
 
-bool lease_server_decide(struct lease_server *server, const struct weir_limit *limit, uint64_t cost,
+bool share_server_decide(struct share_server *server, const struct weir_limit *limit, uint64_t cost,
                          uint64_t now_ns)
 {
     if (!test(server, limit, now_ns, cost))
@@ -77,33 +77,33 @@ bool lease_server_decide(struct lease_server *server, const struct weir_limit *l
 
 /* --- Records ---------------------------------------------------------------------------------- */
 
-static bool live(const struct lease_server_record *record, uint64_t now_ns)
+static bool live(const struct share_server_record *record, uint64_t now_ns)
 {
-    for (int i = 0; i < LEASE_SHARES; i++)
-        if (record->share[i].id != 0 && record->share[i].end_ns > now_ns)
+    for (int i = 0; i < SHARE_PORTIONS; i++)
+        if (record->portion[i].id != 0 && record->portion[i].end_ns > now_ns)
             return true;
     return false;
 }
 
-static bool forgotten(const struct lease_server_record *record, uint64_t now_ns)
+static bool forgotten(const struct share_server_record *record, uint64_t now_ns)
 {
     uint64_t last_ns = record->seen_ns;
 
-    for (int i = 0; i < LEASE_SHARES; i++)
-        if (record->share[i].id != 0 && record->share[i].end_ns > last_ns)
-            last_ns = record->share[i].end_ns;
-    return last_ns + LEASE_SERVER_KEEP_NS <= now_ns;
+    for (int i = 0; i < SHARE_PORTIONS; i++)
+        if (record->portion[i].id != 0 && record->portion[i].end_ns > last_ns)
+            last_ns = record->portion[i].end_ns;
+    return last_ns + SHARE_SERVER_KEEP_NS <= now_ns;
 }
 
 /* Forgets the dead, finds the caller, and adds up the demand of those who hold nothing. */
-static int find(struct lease_server *server, uint64_t holder, uint64_t now_ns, double *waiting)
+static int find(struct share_server *server, uint64_t holder, uint64_t now_ns, double *waiting)
 {
     uint32_t kept = 0;
     int found = NO_RECORD;
 
     *waiting = 0;
     for (uint32_t i = 0; i < server->count; i++) {
-        struct lease_server_record *record = &server->record[i];
+        struct share_server_record *record = &server->record[i];
 
         if (record->holder != holder && forgotten(record, now_ns))
             continue;
@@ -119,9 +119,9 @@ static int find(struct lease_server *server, uint64_t holder, uint64_t now_ns, d
     return found;
 }
 
-static struct lease_server_record *new_record(struct lease_server *server, uint64_t holder)
+static struct share_server_record *new_record(struct share_server *server, uint64_t holder)
 {
-    struct lease_server_record *record = &server->record[server->count];
+    struct share_server_record *record = &server->record[server->count];
 
     server->count++;
     record->holder = holder;
@@ -136,30 +136,30 @@ static bool is_bucket(const struct weir_limit *limit)
     return limit->spec.algorithm >= WEIR_TOKEN_BUCKET && limit->spec.algorithm <= WEIR_LEAKY_BUCKET;
 }
 
-static void settle(struct lease_server *server, const struct weir_limit *limit,
-                   struct lease_server_record *record, const struct lease_call *call,
+static void settle(struct share_server *server, const struct weir_limit *limit,
+                   struct share_server_record *record, const struct share_call *call,
                    uint64_t now_ns, uint64_t *forfeited)
 {
-    for (int i = 0; i < LEASE_SHARES; i++) {
-        const struct lease_settlement *settled = &call->settled[i];
-        struct lease_server_share *share = &record->share[i];
+    for (int i = 0; i < SHARE_PORTIONS; i++) {
+        const struct share_settlement *settled = &call->settled[i];
+        struct share_server_portion *portion = &record->portion[i];
 
-        if (settled->id == 0 || share->id != settled->id)
+        if (settled->id == 0 || portion->id != settled->id)
             continue;
 
-        uint64_t unused = share->amount > settled->used ? share->amount - settled->used : 0;
+        uint64_t unused = portion->amount > settled->used ? portion->amount - settled->used : 0;
 
-        if (is_bucket(limit) && (now_ns > share->end_ns || share->end_ns != server->end_ns)) {
+        if (is_bucket(limit) && (now_ns > portion->end_ns || portion->end_ns != server->end_ns)) {
             *forfeited += unused;
         } else {
-            refund(server, limit, now_ns, share->at_ns, unused);
+            refund(server, limit, now_ns, portion->at_ns, unused);
             server->returned += unused;
         }
-        memset(share, 0, sizeof *share);
+        memset(portion, 0, sizeof *portion);
     }
 }
 
-/* When a share given now would end, and the time that it is charged at. */
+/* When a portion given now would end, and the time that it is charged at. */
 struct terms {
     uint64_t end_ns, charged_at_ns,
         longer_at_ns; /* longer_at_ns: asking then gives a longer life */
@@ -177,8 +177,8 @@ static uint64_t most(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void window_terms(const struct lease_server *server, const struct weir_limit *limit,
-                         const struct lease_call *call, uint64_t now_ns, struct terms *terms)
+static void window_terms(const struct share_server *server, const struct weir_limit *limit,
+                         const struct share_call *call, uint64_t now_ns, struct terms *terms)
 {
     uint64_t w = limit->segment_ns;
     uint64_t newest = limit->span_words > 0 ? server->span[0] : server->cell.a;
@@ -193,8 +193,8 @@ static void window_terms(const struct lease_server *server, const struct weir_li
     terms->longer_at_ns = segment_end_ns;
 }
 
-static void log_terms(const struct lease_server *server, const struct weir_limit *limit,
-                      const struct lease_call *call, uint64_t now_ns, struct terms *terms)
+static void log_terms(const struct share_server *server, const struct weir_limit *limit,
+                      const struct share_call *call, uint64_t now_ns, struct terms *terms)
 {
     uint64_t w = limit->spec.window_ns, fresh_at_ns = weir_span_fresh_at(limit, server->span);
     uint64_t at_ns = fresh_at_ns > now_ns + w ? fresh_at_ns - w : now_ns;
@@ -222,8 +222,8 @@ static void log_terms(const struct lease_server *server, const struct weir_limit
 }
 
 /* As lua/share.lua has it: the state is us and units, `unit` of which are a microsecond. */
-static void bucket_terms(const struct lease_server *server, const struct weir_limit *limit,
-                         const struct lease_call *call, uint64_t now_ns, struct terms *terms)
+static void bucket_terms(const struct share_server *server, const struct weir_limit *limit,
+                         const struct share_call *call, uint64_t now_ns, struct terms *terms)
 {
     uint64_t over_ns = server->cell.a > now_ns ? server->cell.a - now_ns : 0;
     uint64_t life_ns = most(call->life_ns, least(over_ns / 1000 * 1000, call->life_long_ns));
@@ -244,11 +244,11 @@ static void bucket_terms(const struct lease_server *server, const struct weir_li
     terms->longer_at_ns = now_ns;
 }
 
-/* Buckets are tested at the time of the call, on a state that has moved to the share's end. */
-static bool admits(const struct lease_server *server, const struct weir_limit *limit,
+/* Buckets are tested at the time of the call, on a state that has moved to the portion's end. */
+static bool admits(const struct share_server *server, const struct weir_limit *limit,
                    const struct terms *terms, uint64_t now_ns, uint64_t cost)
 {
-    struct lease_server moved;
+    struct share_server moved;
 
     if (!is_bucket(limit))
         return test(server, limit, terms->charged_at_ns, cost);
@@ -259,8 +259,8 @@ static bool admits(const struct lease_server *server, const struct weir_limit *l
 }
 
 /* The caller's part of the room: by demand, among those who hold nothing now. */
-static uint64_t amount_of(const struct lease_server *server, const struct weir_limit *limit,
-                          const struct lease_call *call, const struct terms *terms, uint64_t now_ns,
+static uint64_t amount_of(const struct share_server *server, const struct weir_limit *limit,
+                          const struct share_call *call, const struct terms *terms, uint64_t now_ns,
                           double waiting)
 {
     double part = floor(terms->room * (double)call->demand / ((double)call->demand + waiting));
@@ -273,14 +273,14 @@ static uint64_t amount_of(const struct lease_server *server, const struct weir_l
     return (uint64_t)amount;
 }
 
-static void give(struct lease_server *server, const struct weir_limit *limit,
-                 struct lease_server_record *record, const struct lease_call *call, uint64_t now_ns,
-                 double waiting, struct lease_reply *reply)
+static void give(struct share_server *server, const struct weir_limit *limit,
+                 struct share_server_record *record, const struct share_call *call, uint64_t now_ns,
+                 double waiting, struct share_reply *reply)
 {
     struct terms terms;
-    struct lease_server_share *share = &record->share[call->place];
+    struct share_server_portion *portion = &record->portion[call->place];
 
-    memset(share, 0, sizeof *share);
+    memset(portion, 0, sizeof *portion);
     if (is_bucket(limit))
         bucket_terms(server, limit, call, now_ns, &terms);
     else if (limit->spec.algorithm == WEIR_SLIDING_LOG)
@@ -291,12 +291,12 @@ static void give(struct lease_server *server, const struct weir_limit *limit,
     uint64_t amount = amount_of(server, limit, call, &terms, now_ns, waiting);
 
     if (amount == 0) {
-        /* A full bucket has less room for a share than for an exact decision. */
+        /* A full bucket has less room for a portion than for an exact decision. */
         reply->too_short = is_bucket(limit) && test(server, limit, now_ns, call->need);
-        reply->retry_ns = LEASE_LIFE_MIN_NS;
+        reply->retry_ns = SHARE_LIFE_MIN_NS;
         return;
     }
-    if (terms.end_ns < now_ns + LEASE_LIFE_MIN_NS) {
+    if (terms.end_ns < now_ns + SHARE_LIFE_MIN_NS) {
         reply->too_short = true;
         reply->retry_ns = terms.longer_at_ns - now_ns;
         return;
@@ -306,27 +306,27 @@ static void give(struct lease_server *server, const struct weir_limit *limit,
     charge(server, limit, is_bucket(limit) ? now_ns : terms.charged_at_ns, amount);
     server->charged += amount;
     server->end_ns = most(server->end_ns, terms.end_ns);
-    *share = (struct lease_server_share){call->id, amount, terms.charged_at_ns, terms.end_ns};
+    *portion = (struct share_server_portion){call->id, amount, terms.charged_at_ns, terms.end_ns};
     reply->amount = amount;
     reply->life_ns = terms.end_ns - now_ns;
     reply->renewable = terms.renewable;
 }
 
 /* The caller has made a later call before: this one comes twice, or was overtaken. */
-static bool stale(const struct lease_server *server, const struct lease_call *call)
+static bool stale(const struct share_server *server, const struct share_call *call)
 {
     for (uint32_t i = 0; i < server->count; i++)
         if (server->record[i].holder == call->holder)
             return call->id <= server->record[i].last_id;
-    return server->count == LEASE_SERVER_HOLDERS;
+    return server->count == SHARE_SERVER_HOLDERS;
 }
 
-static void take(struct lease_server *server, const struct weir_limit *limit,
-                 const struct lease_call *call, uint64_t now_ns, struct lease_reply *reply)
+static void take(struct share_server *server, const struct weir_limit *limit,
+                 const struct share_call *call, uint64_t now_ns, struct share_reply *reply)
 {
     double waiting;
     int found = find(server, call->holder, now_ns, &waiting);
-    struct lease_server_record *record =
+    struct share_server_record *record =
         found == NO_RECORD ? new_record(server, call->holder) : &server->record[found];
 
     record->last_id = call->id;
@@ -337,8 +337,8 @@ static void take(struct lease_server *server, const struct weir_limit *limit,
         give(server, limit, record, call, now_ns, waiting, reply);
 }
 
-void lease_server_execute(struct lease_server *server, const struct weir_limit *limit,
-                          const struct lease_call *call, uint64_t now_ns, struct lease_reply *reply)
+void share_server_execute(struct share_server *server, const struct weir_limit *limit,
+                          const struct share_call *call, uint64_t now_ns, struct share_reply *reply)
 {
     struct weir_report known;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One key's shares: when they end, what a reply and a lost call do, when more is asked for; and the
- * wheel that their holders' timers are in. test_lease_explore.c has the orders of events. */
+/* One key's portions: when they end, what a reply and a lost call do, when more is asked for; and
+ * the wheel that their holders' timers are in. test_share_explore.c has the orders of events. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #define SECOND (1000 * MS)
 #define NOW (UINT64_C(5000) * SECOND)
 
-static const struct lease_terms terms = {
+static const struct share_terms terms = {
     .capacity = 1000,
     .life_ns = SECOND,
     .life_long_ns = SECOND,
@@ -26,42 +26,42 @@ static const struct lease_terms terms = {
     .late_returns = true,
 };
 
-static void ask(struct lease *lease, uint64_t id, uint64_t cost, uint64_t now_ns,
-                struct lease_call *call)
+static void ask(struct share *share, uint64_t id, uint64_t cost, uint64_t now_ns,
+                struct share_call *call)
 {
-    assert_int_equal(lease_look(lease, &terms, cost, now_ns), LEASE_ASK);
-    lease_ask(lease, &terms, id, cost, now_ns, call);
-    assert_int_equal(lease_look(lease, &terms, cost, now_ns), LEASE_WAIT);
+    assert_int_equal(share_look(share, &terms, cost, now_ns), SHARE_ASK);
+    share_ask(share, &terms, id, cost, now_ns, call);
+    assert_int_equal(share_look(share, &terms, cost, now_ns), SHARE_WAIT);
 }
 
-static struct lease_reply given(uint64_t id, uint64_t amount, uint64_t life_ns)
+static struct share_reply given(uint64_t id, uint64_t amount, uint64_t life_ns)
 {
-    return (struct lease_reply){
+    return (struct share_reply){
         .id = id, .amount = amount, .life_ns = life_ns, .remaining = 500, .renewable = true};
 }
 
-/* A lease with one share of so much, asked for at NOW and given at once. */
-static struct lease with_share(uint64_t amount, uint64_t life_ns)
+/* A share with one portion of so much, asked for at NOW and given at once. */
+static struct share with_portion(uint64_t amount, uint64_t life_ns)
 {
-    struct lease lease;
-    struct lease_call call;
-    struct lease_reply reply = given(1, amount, life_ns);
+    struct share share;
+    struct share_call call;
+    struct share_reply reply = given(1, amount, life_ns);
 
-    lease_init(&lease, NOW);
-    ask(&lease, 1, 1, NOW, &call);
-    assert_true(lease_answered(&lease, &terms, &reply, NOW));
-    return lease;
+    share_init(&share, NOW);
+    ask(&share, 1, 1, NOW, &call);
+    assert_true(share_answered(&share, &terms, &reply, NOW));
+    return share;
 }
 
-static void a_share_ends_for_its_holder_before_it_does_for_the_server(void **state)
+static void a_portion_ends_for_its_holder_before_it_does_for_the_server(void **state)
 {
-    const uint64_t lives[] = {LEASE_LIFE_MIN_NS, 25 * MS, 100 * MS, SECOND};
+    const uint64_t lives[] = {SHARE_LIFE_MIN_NS, 25 * MS, 100 * MS, SECOND};
 
     for (size_t i = 0; i < sizeof lives / sizeof lives[0]; i++) {
-        struct lease lease = with_share(64, lives[i]);
+        struct share share = with_portion(64, lives[i]);
         uint64_t last_ns = NOW;
 
-        while (lease_left(&lease, last_ns + 1000) > 0)
+        while (share_left(&share, last_ns + 1000) > 0)
             last_ns += 1000;
         /* The holder's clock may run slower by a thousandth, nearly. */
         assert_true((last_ns - NOW) * 1001 / 1000 < lives[i]);
@@ -71,22 +71,22 @@ static void a_share_ends_for_its_holder_before_it_does_for_the_server(void **sta
 
 static void life_counts_from_when_the_call_was_sent(void **state)
 {
-    struct lease lease;
-    struct lease_call call;
-    struct lease_reply reply = given(1, 64, 100 * MS);
+    struct share share;
+    struct share_call call;
+    struct share_reply reply = given(1, 64, 100 * MS);
 
-    lease_init(&lease, NOW);
-    ask(&lease, 1, 1, NOW, &call);
-    assert_true(lease_answered(&lease, &terms, &reply, NOW + 90 * MS));
-    assert_int_equal(lease_left(&lease, NOW + 90 * MS), 64);
-    assert_int_equal(lease_left(&lease, NOW + 99 * MS), 0);
+    share_init(&share, NOW);
+    ask(&share, 1, 1, NOW, &call);
+    assert_true(share_answered(&share, &terms, &reply, NOW + 90 * MS));
+    assert_int_equal(share_left(&share, NOW + 90 * MS), 64);
+    assert_int_equal(share_left(&share, NOW + 99 * MS), 0);
 
     /* After its end it is not taken at all, and goes back whole. */
-    lease_init(&lease, NOW);
-    ask(&lease, 1, 1, NOW, &call);
-    assert_true(lease_answered(&lease, &terms, &reply, NOW + 100 * MS));
-    assert_int_equal(lease_left(&lease, NOW), 0);
-    assert_true(lease_give_back(&lease, &terms, 2, NOW + 100 * MS, &call));
+    share_init(&share, NOW);
+    ask(&share, 1, 1, NOW, &call);
+    assert_true(share_answered(&share, &terms, &reply, NOW + 100 * MS));
+    assert_int_equal(share_left(&share, NOW), 0);
+    assert_true(share_give_back(&share, &terms, 2, NOW + 100 * MS, &call));
     assert_int_equal(call.settled[0].id, 1);
     assert_int_equal(call.settled[0].used, 0);
     assert_int_equal(call.want, 0);
@@ -94,160 +94,160 @@ static void life_counts_from_when_the_call_was_sent(void **state)
 
 static void the_reply_to_an_earlier_call_changes_nothing(void **state)
 {
-    struct lease lease, before;
-    struct lease_call call;
-    struct lease_reply reply = given(1, 64, 100 * MS);
+    struct share share, before;
+    struct share_call call;
+    struct share_reply reply = given(1, 64, 100 * MS);
 
-    lease_init(&lease, NOW);
-    ask(&lease, 1, 1, NOW, &call);
-    assert_int_equal(lease_failed(&lease, true), 0);
-    before = lease;
-    assert_false(lease_answered(&lease, &terms, &reply, NOW));
-    assert_memory_equal(&lease, &before, sizeof lease);
-    ask(&lease, 2, 1, NOW, &call);
+    share_init(&share, NOW);
+    ask(&share, 1, 1, NOW, &call);
+    assert_int_equal(share_failed(&share, true), 0);
+    before = share;
+    assert_false(share_answered(&share, &terms, &reply, NOW));
+    assert_memory_equal(&share, &before, sizeof share);
+    ask(&share, 2, 1, NOW, &call);
     assert_int_equal(call.settled[0].id + call.settled[1].id, 1);
-    assert_false(lease_answered(&lease, &terms, &reply, NOW));
-    assert_int_equal(lease_left(&lease, NOW), 0);
+    assert_false(share_answered(&share, &terms, &reply, NOW));
+    assert_int_equal(share_left(&share, NOW), 0);
 }
 
 static void what_was_not_executed_is_settled_again(void **state)
 {
-    struct lease lease = with_share(64, 100 * MS);
-    struct lease_call call;
+    struct share share = with_portion(64, 100 * MS);
+    struct share_call call;
 
-    lease_spend(&lease, 20, NOW);
-    assert_true(lease_give_back(&lease, &terms, 2, NOW, &call));
+    share_spend(&share, 20, NOW);
+    assert_true(share_give_back(&share, &terms, 2, NOW, &call));
     assert_int_equal(call.settled[0].used, 20);
-    assert_int_equal(lease_left(&lease, NOW), 0); /* closed for good */
-    assert_int_equal(lease_failed(&lease, false), 0);
-    assert_int_equal(lease_left(&lease, NOW), 0);
-    assert_true(lease_give_back(&lease, &terms, 3, NOW, &call));
+    assert_int_equal(share_left(&share, NOW), 0); /* closed for good */
+    assert_int_equal(share_failed(&share, false), 0);
+    assert_int_equal(share_left(&share, NOW), 0);
+    assert_true(share_give_back(&share, &terms, 3, NOW, &call));
     assert_int_equal(call.settled[0].id, 1);
     assert_int_equal(call.settled[0].used, 20);
     /* Perhaps it was, this time: it is not told again, and counts as lost. */
-    assert_int_equal(lease_failed(&lease, true), 44);
-    assert_false(lease_give_back(&lease, &terms, 4, NOW, &call));
+    assert_int_equal(share_failed(&share, true), 44);
+    assert_false(share_give_back(&share, &terms, 4, NOW, &call));
 }
 
-static void the_share_that_ends_first_is_spent_first(void **state)
+static void the_portion_that_ends_first_is_spent_first(void **state)
 {
-    struct lease lease = with_share(64, SECOND);
-    struct lease_call call;
-    struct lease_reply reply = given(2, 64, 100 * MS);
+    struct share share = with_portion(64, SECOND);
+    struct share_call call;
+    struct share_reply reply = given(2, 64, 100 * MS);
 
-    lease_spend(&lease, 32, NOW);
-    assert_true(lease_refills(&lease, NOW, MS));
-    lease_ask(&lease, &terms, 2, 0, NOW, &call);
+    share_spend(&share, 32, NOW);
+    assert_true(share_refills(&share, NOW, MS));
+    share_ask(&share, &terms, 2, 0, NOW, &call);
     assert_int_equal(call.place, 1);
     assert_int_equal(call.settled[0].id, 0); /* it is in use */
-    assert_true(lease_answered(&lease, &terms, &reply, NOW));
-    assert_int_equal(lease_left(&lease, NOW), 96);
-    lease_spend(&lease, 70, NOW);
-    assert_int_equal(lease.share[1].left, 0);
-    assert_int_equal(lease.share[0].left, 26);
-    assert_int_equal(lease_left(&lease, NOW + 100 * MS), 26);
+    assert_true(share_answered(&share, &terms, &reply, NOW));
+    assert_int_equal(share_left(&share, NOW), 96);
+    share_spend(&share, 70, NOW);
+    assert_int_equal(share.portion[1].left, 0);
+    assert_int_equal(share.portion[0].left, 26);
+    assert_int_equal(share_left(&share, NOW + 100 * MS), 26);
 }
 
-static void a_cost_above_both_shares_closes_the_smaller_one(void **state)
+static void a_cost_above_both_portions_closes_the_smaller_one(void **state)
 {
-    struct lease lease = with_share(64, SECOND);
-    struct lease_call call;
-    struct lease_reply reply = given(2, 40, SECOND);
+    struct share share = with_portion(64, SECOND);
+    struct share_call call;
+    struct share_reply reply = given(2, 40, SECOND);
 
-    lease_spend(&lease, 40, NOW);
-    lease_ask(&lease, &terms, 2, 0, NOW, &call);
-    assert_true(lease_answered(&lease, &terms, &reply, NOW));
-    assert_int_equal(lease_look(&lease, &terms, 64, NOW), LEASE_COVERED);
-    ask(&lease, 3, 65, NOW, &call);
+    share_spend(&share, 40, NOW);
+    share_ask(&share, &terms, 2, 0, NOW, &call);
+    assert_true(share_answered(&share, &terms, &reply, NOW));
+    assert_int_equal(share_look(&share, &terms, 64, NOW), SHARE_COVERED);
+    ask(&share, 3, 65, NOW, &call);
     assert_int_equal(call.place, 0);
     assert_int_equal(call.settled[0].used, 40);
     assert_int_equal(call.settled[1].id, 0);
     assert_int_equal(call.need, 25);
-    assert_int_equal(lease_left(&lease, NOW), 40);
+    assert_int_equal(share_left(&share, NOW), 40);
 }
 
 static void more_is_asked_for_at_half_or_before_the_end(void **state)
 {
-    struct lease lease = with_share(64, SECOND);
+    struct share share = with_portion(64, SECOND);
 
-    assert_false(lease_refills(&lease, NOW, MS));
-    lease_spend(&lease, 31, NOW);
-    assert_false(lease_refills(&lease, NOW, MS));
-    lease_spend(&lease, 1, NOW);
-    assert_true(lease_refills(&lease, NOW, MS));
-    lease = with_share(64, SECOND);
-    assert_false(lease_refills(&lease, NOW + 700 * MS, MS));
-    assert_true(lease_refills(&lease, NOW + 760 * MS, MS));
-    assert_false(lease_refills(&lease, NOW + SECOND, MS)); /* there is none to refill */
-    lease.share[0].renewable = false;
-    assert_false(lease_refills(&lease, NOW + 760 * MS, MS));
+    assert_false(share_refills(&share, NOW, MS));
+    share_spend(&share, 31, NOW);
+    assert_false(share_refills(&share, NOW, MS));
+    share_spend(&share, 1, NOW);
+    assert_true(share_refills(&share, NOW, MS));
+    share = with_portion(64, SECOND);
+    assert_false(share_refills(&share, NOW + 700 * MS, MS));
+    assert_true(share_refills(&share, NOW + 760 * MS, MS));
+    assert_false(share_refills(&share, NOW + SECOND, MS)); /* there is none to refill */
+    share.portion[0].renewable = false;
+    assert_false(share_refills(&share, NOW + 760 * MS, MS));
 }
 
 static void a_refusal_is_believed_until_it_may_change(void **state)
 {
-    struct lease lease;
-    struct lease_call call;
-    struct lease_reply refusal = {.id = 1, .remaining = 3, .retry_ns = 20 * MS};
+    struct share share;
+    struct share_call call;
+    struct share_reply refusal = {.id = 1, .remaining = 3, .retry_ns = 20 * MS};
 
-    lease_init(&lease, NOW);
-    ask(&lease, 1, 9, NOW, &call);
-    assert_true(lease_answered(&lease, &terms, &refusal, NOW));
-    assert_int_equal(lease_look(&lease, &terms, 9, NOW), LEASE_DENIED);
-    assert_int_equal(lease_look(&lease, &terms, 20, NOW), LEASE_DENIED);
-    assert_int_equal(lease_look(&lease, &terms, 8, NOW), LEASE_ASK); /* perhaps */
-    assert_int_equal(lease.retry_at_ns, NOW + 20 * MS);
+    share_init(&share, NOW);
+    ask(&share, 1, 9, NOW, &call);
+    assert_true(share_answered(&share, &terms, &refusal, NOW));
+    assert_int_equal(share_look(&share, &terms, 9, NOW), SHARE_DENIED);
+    assert_int_equal(share_look(&share, &terms, 20, NOW), SHARE_DENIED);
+    assert_int_equal(share_look(&share, &terms, 8, NOW), SHARE_ASK); /* perhaps */
+    assert_int_equal(share.retry_at_ns, NOW + 20 * MS);
     /* The budget trickles: not before the pause. */
-    assert_int_equal(lease_look(&lease, &terms, 9, NOW + 49 * MS), LEASE_DENIED);
-    assert_int_equal(lease_look(&lease, &terms, 9, NOW + 50 * MS), LEASE_ASK);
+    assert_int_equal(share_look(&share, &terms, 9, NOW + 49 * MS), SHARE_DENIED);
+    assert_int_equal(share_look(&share, &terms, 9, NOW + 50 * MS), SHARE_ASK);
 
     refusal.retry_ns = WEIR_NEVER;
-    lease_init(&lease, NOW);
-    ask(&lease, 1, 9, NOW, &call);
-    assert_true(lease_answered(&lease, &terms, &refusal, NOW));
-    assert_int_equal(lease.retry_at_ns, WEIR_NEVER);
-    assert_int_equal(lease_look(&lease, &terms, 9, NOW + LEASE_DRY_MAX_NS), LEASE_ASK);
+    share_init(&share, NOW);
+    ask(&share, 1, 9, NOW, &call);
+    assert_true(share_answered(&share, &terms, &refusal, NOW));
+    assert_int_equal(share.retry_at_ns, WEIR_NEVER);
+    assert_int_equal(share_look(&share, &terms, 9, NOW + SHARE_DRY_MAX_NS), SHARE_ASK);
 }
 
-static void where_no_share_is_worth_giving_redis_decides(void **state)
+static void where_no_portion_is_worth_giving_redis_decides(void **state)
 {
-    struct lease lease;
-    struct lease_call call;
-    struct lease_reply reply = {.id = 1, .remaining = 300, .too_short = true, .retry_ns = 3 * MS};
+    struct share share;
+    struct share_call call;
+    struct share_reply reply = {.id = 1, .remaining = 300, .too_short = true, .retry_ns = 3 * MS};
 
-    lease_init(&lease, NOW);
-    ask(&lease, 1, 1, NOW, &call);
-    assert_true(lease_answered(&lease, &terms, &reply, NOW));
-    assert_int_equal(lease_look(&lease, &terms, 1, NOW), LEASE_EXACT);
-    assert_int_equal(lease_look(&lease, &terms, 1, NOW + 3 * MS), LEASE_ASK);
-    assert_int_equal(lease_look(&lease, &terms, 1001, NOW + 3 * MS), LEASE_EXACT);
+    share_init(&share, NOW);
+    ask(&share, 1, 1, NOW, &call);
+    assert_true(share_answered(&share, &terms, &reply, NOW));
+    assert_int_equal(share_look(&share, &terms, 1, NOW), SHARE_EXACT);
+    assert_int_equal(share_look(&share, &terms, 1, NOW + 3 * MS), SHARE_ASK);
+    assert_int_equal(share_look(&share, &terms, 1001, NOW + 3 * MS), SHARE_EXACT);
 }
 
 static void what_is_asked_for_goes_by_demand(void **state)
 {
-    struct lease lease;
-    struct lease_call call;
+    struct share share;
+    struct share_call call;
 
-    lease_init(&lease, NOW);
-    lease_ask(&lease, &terms, 1, 1, NOW, &call);
+    share_init(&share, NOW);
+    share_ask(&share, &terms, 1, 1, NOW, &call);
     assert_int_equal(call.need, terms.chunk);
     assert_int_equal(call.want, terms.batch);
-    (void)lease_failed(&lease, false);
+    (void)share_failed(&share, false);
     for (int i = 0; i < 200; i++)
-        lease_demand_note(&lease.demand, 1);
-    lease_ask(&lease, &terms, 2, 1, NOW + 20 * MS, &call); /* 10000 a second, half believed */
+        share_demand_note(&share.demand, 1);
+    share_ask(&share, &terms, 2, 1, NOW + 20 * MS, &call); /* 10000 a second, half believed */
     assert_int_equal(call.want, 500);
     assert_int_equal(call.demand, 5000);
-    (void)lease_failed(&lease, false);
-    lease_ask(&lease, &terms, 3, 999, NOW + 21 * MS, &call);
+    (void)share_failed(&share, false);
+    share_ask(&share, &terms, 3, 999, NOW + 21 * MS, &call);
     assert_int_equal(call.need, 999);
     assert_int_equal(call.want, 999);
-    (void)lease_failed(&lease, false);
-    lease_ask(&lease, &terms, 4, 1, NOW + SECOND, &call); /* nobody comes any more */
+    (void)share_failed(&share, false);
+    share_ask(&share, &terms, 4, 1, NOW + SECOND, &call); /* nobody comes any more */
     assert_int_equal(call.want, terms.batch);
-    (void)lease_failed(&lease, false);
+    (void)share_failed(&share, false);
     for (int i = 0; i < 100; i++)
-        lease_demand_note(&lease.demand, UINT64_MAX);
-    lease_ask(&lease, &terms, 5, 1, NOW + 2 * SECOND, &call);
+        share_demand_note(&share.demand, UINT64_MAX);
+    share_ask(&share, &terms, 5, 1, NOW + 2 * SECOND, &call);
     assert_int_equal(call.want, terms.capacity);
 }
 
@@ -257,27 +257,27 @@ static void what_is_asked_for_goes_by_demand(void **state)
 
 static void timers_come_when_they_are_due_or_a_little_later(void **state)
 {
-    static struct lease_wheel wheel;
-    static struct lease_timer timers[TIMERS];
+    static struct share_wheel wheel;
+    static struct share_timer timers[TIMERS];
     uint64_t due[TIMERS] = {0}, now_ns = NOW, random = 99, come = 0;
 
-    lease_wheel_init(&wheel, 0);
-    assert_int_equal(lease_wheel_due(&wheel), UINT64_MAX);
+    share_wheel_init(&wheel, 0);
+    assert_int_equal(share_wheel_due(&wheel), UINT64_MAX);
     for (int step = 0; step < 20000; step++) {
-        struct lease_timer *timer;
+        struct share_timer *timer;
         uint32_t i;
 
         random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
         i = (uint32_t)(random >> 33) % TIMERS;
         if (random >> 60 == 0) {
-            lease_wheel_stop(&wheel, &timers[i]);
+            share_wheel_stop(&wheel, &timers[i]);
             due[i] = 0;
         } else {
             due[i] = now_ns + (random >> 20) % SECOND;
-            lease_wheel_set(&wheel, &timers[i], due[i]);
+            share_wheel_set(&wheel, &timers[i], due[i]);
         }
         now_ns += (random >> 40) % (random >> 61 == 1 ? 2 * SECOND : 3 * MS);
-        while ((timer = lease_wheel_next(&wheel, now_ns)) != NULL) {
+        while ((timer = share_wheel_next(&wheel, now_ns)) != NULL) {
             i = (uint32_t)(timer - timers);
             assert_in_range(due[i], 1, now_ns);
             due[i] = 0;
@@ -285,7 +285,7 @@ static void timers_come_when_they_are_due_or_a_little_later(void **state)
         }
         for (i = 0; i < TIMERS; i++)
             assert_true(due[i] == 0 || due[i] + 10 * MS > now_ns);
-        assert_true(lease_wheel_due(&wheel) > now_ns);
+        assert_true(share_wheel_due(&wheel) > now_ns);
     }
     assert_true(come > 1000);
 }
@@ -293,15 +293,15 @@ static void timers_come_when_they_are_due_or_a_little_later(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_share_ends_for_its_holder_before_it_does_for_the_server),
+        cmocka_unit_test(a_portion_ends_for_its_holder_before_it_does_for_the_server),
         cmocka_unit_test(life_counts_from_when_the_call_was_sent),
         cmocka_unit_test(the_reply_to_an_earlier_call_changes_nothing),
         cmocka_unit_test(what_was_not_executed_is_settled_again),
-        cmocka_unit_test(the_share_that_ends_first_is_spent_first),
-        cmocka_unit_test(a_cost_above_both_shares_closes_the_smaller_one),
+        cmocka_unit_test(the_portion_that_ends_first_is_spent_first),
+        cmocka_unit_test(a_cost_above_both_portions_closes_the_smaller_one),
         cmocka_unit_test(more_is_asked_for_at_half_or_before_the_end),
         cmocka_unit_test(a_refusal_is_believed_until_it_may_change),
-        cmocka_unit_test(where_no_share_is_worth_giving_redis_decides),
+        cmocka_unit_test(where_no_portion_is_worth_giving_redis_decides),
         cmocka_unit_test(what_is_asked_for_goes_by_demand),
         cmocka_unit_test(timers_come_when_they_are_due_or_a_little_later),
     };

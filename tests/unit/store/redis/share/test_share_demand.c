@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seconds of demand on one key, over three workers with their tables of shares and a model of the
+/* Seconds of demand on one key, over three workers with their tables of portions and a model of the
  * server: how much of the limit is used, how many calls it takes, and that no admission is one that
  * the exact algorithm, fed with the admissions alone, would not have made.
  *
@@ -32,7 +32,7 @@ struct request {
     struct weir_check check;
     struct weir_outcome outcome;
     struct weir_decision decision;
-    struct redis_leases_wait wait;
+    struct redis_shares_wait wait;
     bool taken;
 };
 
@@ -41,13 +41,13 @@ struct message {
     enum { NOTHING, CALL, REPLY, EXACT } kind;
     uint64_t step;
     uint32_t worker;
-    struct redis_leases_call call;
-    struct lease_reply reply;
+    struct redis_shares_call call;
+    struct share_reply reply;
     struct request *request;
 };
 
 struct worker {
-    struct redis_leases *leases;
+    struct redis_shares *shares;
     struct request requests[WAITING];
     uint64_t clock_ns; /* what its clock is ahead */
 };
@@ -57,10 +57,10 @@ typedef void (*demand_of)(uint64_t step, uint64_t rates[WORKERS]);
 
 struct world {
     struct weir_limit limit;
-    struct lease_server server;
+    struct share_server server;
     union {
         struct weir_cell cell;
-        uint64_t span[LEASE_SERVER_WORDS];
+        uint64_t span[SHARE_SERVER_WORDS];
     } shadow, exact; /* fed with the admissions; with all requests */
     struct worker workers[WORKERS];
     struct message messages[CALLS];
@@ -120,16 +120,16 @@ static void finish(struct world *world, struct request *request)
 
 static void try_request(struct world *world, uint32_t worker, struct request *request)
 {
-    switch (redis_leases_try(world->workers[worker].leases, &request->decision, &request->wait,
+    switch (redis_shares_try(world->workers[worker].shares, &request->decision, &request->wait,
                              worker_ns(world, worker))) {
-    case REDIS_LEASES_DECIDED:
+    case REDIS_SHARES_DECIDED:
         finish(world, request);
         break;
-    case REDIS_LEASES_EXACT:
+    case REDIS_SHARES_EXACT:
         send(world, EXACT, worker)->request = request;
         world->exactly++;
         break;
-    case REDIS_LEASES_WAIT:
+    case REDIS_SHARES_WAIT:
         break;
     }
 }
@@ -162,13 +162,13 @@ static void arrive(struct world *world, uint32_t worker)
 static void deliver(struct world *world, struct message *message)
 {
     struct message got = *message;
-    struct redis_leases *leases = world->workers[got.worker].leases;
-    struct redis_leases_wait *woken;
+    struct redis_shares *shares = world->workers[got.worker].shares;
+    struct redis_shares_wait *woken;
 
     message->kind = NOTHING;
     if (got.kind == EXACT) {
         bool admits =
-            lease_server_decide(&world->server, &world->limit, world->cost, server_ns(world));
+            share_server_decide(&world->server, &world->limit, world->cost, server_ns(world));
 
         world->decisions++;
         if (admits)
@@ -179,11 +179,11 @@ static void deliver(struct world *world, struct message *message)
 
         world->calls++;
         answer->call = got.call;
-        lease_server_execute(&world->server, &world->limit, &got.call.ask, server_ns(world),
+        share_server_execute(&world->server, &world->limit, &got.call.ask, server_ns(world),
                              &answer->reply);
     } else {
         woken =
-            redis_leases_answered(leases, got.call.place, &got.reply, worker_ns(world, got.worker));
+            redis_shares_answered(shares, got.call.place, &got.reply, worker_ns(world, got.worker));
         while (woken != NULL) {
             struct request *request =
                 (struct request *)(void *)((char *)woken - offsetof(struct request, wait));
@@ -195,11 +195,11 @@ static void deliver(struct world *world, struct message *message)
 
 static void send_calls(struct world *world, uint32_t worker)
 {
-    struct redis_leases *leases = world->workers[worker].leases;
-    struct redis_leases_call call;
+    struct redis_shares *shares = world->workers[worker].shares;
+    struct redis_shares_call call;
 
-    (void)redis_leases_tick(leases, worker_ns(world, worker));
-    while (redis_leases_next(leases, worker_ns(world, worker), &call))
+    (void)redis_shares_tick(shares, worker_ns(world, worker));
+    while (redis_shares_next(shares, worker_ns(world, worker), &call))
         send(world, CALL, worker)->call = call;
 }
 
@@ -225,14 +225,14 @@ static void open_world(struct world *world, const struct weir_limit_spec *spec, 
 {
     memset(world, 0, sizeof *world);
     assert_int_equal(weir_limit_init(&world->limit, spec, NULL), 0);
-    assert_in_range(world->limit.span_words, 0, LEASE_SERVER_WORDS);
-    lease_server_init(&world->server);
+    assert_in_range(world->limit.span_words, 0, SHARE_SERVER_WORDS);
+    share_server_init(&world->server);
     world->random = 88172645463325252;
     world->cost = cost;
     for (uint32_t i = 0; i < WORKERS; i++) {
-        struct redis_leases_options options = {.holder = i + 1, .keys_max = 64};
+        struct redis_shares_options options = {.holder = i + 1, .keys_max = 64};
 
-        assert_int_equal(redis_leases_open(&world->workers[i].leases, &options), 0);
+        assert_int_equal(redis_shares_open(&world->workers[i].shares, &options), 0);
         world->workers[i].clock_ns = i * 3600 * SECOND_NS; /* an hour between them */
     }
 }
@@ -240,7 +240,7 @@ static void open_world(struct world *world, const struct weir_limit_spec *spec, 
 static void close_world(struct world *world)
 {
     for (uint32_t i = 0; i < WORKERS; i++)
-        redis_leases_close(world->workers[i].leases);
+        redis_shares_close(world->workers[i].shares);
 }
 
 /* --- Demands --------------------------------------------------------------------------------- */
@@ -329,7 +329,7 @@ static uint64_t run_for(struct world *world, const struct weir_limit_spec *spec,
         run_step(world, demand);
     world->forfeited = 0;
     for (int i = 0; i < WORKERS; i++)
-        world->forfeited += redis_leases_counters(world->workers[i].leases)->forfeited;
+        world->forfeited += redis_shares_counters(world->workers[i].shares)->forfeited;
     close_world(world);
     return world->admitted * 1000 / world->could;
 }

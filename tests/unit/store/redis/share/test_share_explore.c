@@ -2,7 +2,7 @@
 /* Every order of events of a small world: a server, up to three holders, and the network between
  * them, over the real transition functions of share/share.c and the model of lua/share.lua.
  *
- * Events: a holder admits a request (or asks for a share, refills, gives back, takes a call for
+ * Events: a holder admits a request (or asks for a portion, refills, gives back, takes a call for
  * failed, crashes and comes back with nothing), the network delivers a call or a reply, in any
  * order, late, twice, or never (loss is a delay without end), the server decides a request exactly,
  * time passes. Searched depth first; a state that was met before is not searched again, and all
@@ -10,8 +10,8 @@
  *
  * Checked at every admission: the exact algorithm, fed with the admissions alone, would have
  * admitted it. That implies each algorithm's bound over any window, and for buckets over any
- * interval. Checked in every state: what shares were charged, less what was given back, covers what
- * was admitted from them; so nothing is given back twice. */
+ * interval. Checked in every state: what portions were charged, less what was given back, covers
+ * what was admitted from them; so nothing is given back twice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,21 +31,21 @@
 #define SHADOW_WORDS 16
 
 struct call_message {
-    struct lease_call call; /* id 0: no message */
+    struct share_call call; /* id 0: no message */
 };
 
 struct reply_message {
-    struct lease_reply reply; /* id 0: no message */
+    struct share_reply reply; /* id 0: no message */
     uint64_t holder;
 };
 
 struct node {
-    struct lease lease;
+    struct share share;
     uint64_t holder, last_id;
 };
 
 struct world {
-    struct lease_server server;
+    struct share_server server;
     union {
         struct weir_cell cell;
         uint64_t span[SHADOW_WORDS];
@@ -60,7 +60,7 @@ struct world {
 /* What is explored, and what was found. */
 struct search {
     struct weir_limit limit;
-    struct lease_terms terms;
+    struct share_terms terms;
     uint32_t nodes, ticks, repeats;
     uint64_t *seen;
     uint64_t seen_mask, states, events, admissions, returns, most_admitted;
@@ -100,27 +100,27 @@ static uint64_t still(uint64_t at_ns, uint64_t now_ns)
     return at_ns > now_ns ? at_ns : 0;
 }
 
-static void put_lease(struct text *text, const struct lease *lease, uint64_t now_ns)
+static void put_share(struct text *text, const struct share *share, uint64_t now_ns)
 {
-    for (int i = 0; i < LEASE_SHARES; i++) {
-        const struct lease_share *share = &lease->share[i];
-        bool open = share->open && share->until_ns > now_ns;
+    for (int i = 0; i < SHARE_PORTIONS; i++) {
+        const struct share_portion *portion = &share->portion[i];
+        bool open = portion->open && portion->until_ns > now_ns;
 
-        if (share->id == 0)
+        if (portion->id == 0)
             continue;
-        put(text, (uint64_t)i | share->id << 8 | share->amount << 16 | share->left << 32 |
-                      (uint64_t)open << 48 | (uint64_t)share->renewable << 49 |
-                      (uint64_t)share->settling << 50);
-        put(text, still(share->until_ns, now_ns));
+        put(text, (uint64_t)i | portion->id << 8 | portion->amount << 16 | portion->left << 32 |
+                      (uint64_t)open << 48 | (uint64_t)portion->renewable << 49 |
+                      (uint64_t)portion->settling << 50);
+        put(text, still(portion->until_ns, now_ns));
     }
-    put(text, lease->asked_id | (uint64_t)lease->asked_place << 32 |
-                  (uint64_t)lease->asked_share << 33 | lease->asked_need << 40);
-    put(text, lease->asked_id != 0 ? lease->sent_ns : 0);
-    if (lease->dry_until_ns > now_ns) {
-        put(text, lease->dry_need);
-        put(text, lease->dry_until_ns);
+    put(text, share->asked_id | (uint64_t)share->asked_place << 32 |
+                  (uint64_t)share->asked_portion << 33 | share->asked_need << 40);
+    put(text, share->asked_id != 0 ? share->sent_ns : 0);
+    if (share->dry_until_ns > now_ns) {
+        put(text, share->dry_need);
+        put(text, share->dry_until_ns);
     }
-    put(text, still(lease->exact_until_ns, now_ns));
+    put(text, still(share->exact_until_ns, now_ns));
 }
 
 /* Messages are a set: in what place one stands does not matter. */
@@ -143,7 +143,7 @@ static void put_messages(struct text *text, const struct world *world)
 }
 
 static void put_server(struct text *text, const struct search *search,
-                       const struct lease_server *server, uint64_t now_ns)
+                       const struct share_server *server, uint64_t now_ns)
 {
     uint32_t words = search->limit.span_words > 0 ? search->limit.span_words : 2;
     bool bucket = search->limit.spec.algorithm == WEIR_GCRA;
@@ -152,13 +152,14 @@ static void put_server(struct text *text, const struct search *search,
         put(text, server->span[i]);
     put(text, bucket ? server->end_ns : 0);
     for (uint32_t i = 0; i < server->count; i++) {
-        const struct lease_server_record *record = &server->record[i];
+        const struct share_server_record *record = &server->record[i];
 
         put(text, record->holder | record->last_id << 32);
-        for (int j = 0; j < LEASE_SHARES; j++) {
-            put(text, record->share[j].id | record->share[j].amount << 32);
-            put(text, record->share[j].at_ns);
-            put(text, bucket ? record->share[j].end_ns : still(record->share[j].end_ns, now_ns));
+        for (int j = 0; j < SHARE_PORTIONS; j++) {
+            put(text, record->portion[j].id | record->portion[j].amount << 32);
+            put(text, record->portion[j].at_ns);
+            put(text,
+                bucket ? record->portion[j].end_ns : still(record->portion[j].end_ns, now_ns));
         }
     }
     put(text, server->charged - server->returned);
@@ -173,7 +174,7 @@ static void forget_stale(struct world *world)
         for (int j = 0; j < NODES; j++)
             waited_for =
                 waited_for || (world->nodes[j].holder == world->replies[i].holder &&
-                               world->nodes[j].lease.asked_id == world->replies[i].reply.id);
+                               world->nodes[j].share.asked_id == world->replies[i].reply.id);
         if (!waited_for)
             memset(&world->replies[i], 0, sizeof world->replies[i]);
     }
@@ -196,7 +197,7 @@ static bool is_new(struct search *search, const struct world *world)
     put_messages(&text, world);
     for (uint32_t i = 0; i < search->nodes; i++) {
         put(&text, world->nodes[i].holder | world->nodes[i].last_id << 32);
-        put_lease(&text, &world->nodes[i].lease, node_ns(world, i));
+        put_share(&text, &world->nodes[i].share, node_ns(world, i));
     }
     weir_siphash128(secret, text.words, text.count * sizeof text.words[0], hash);
     hash[0] |= 1;
@@ -229,13 +230,13 @@ static void admit(struct search *search, struct world *world, uint64_t cost)
     search->admissions++;
 }
 
-static void send_call(struct world *world, uint32_t node, const struct lease_call *call)
+static void send_call(struct world *world, uint32_t node, const struct share_call *call)
 {
     struct node *sender = &world->nodes[node];
 
     world->calls_left--;
     sender->last_id = call->id;
-    sender->lease.demand.since_ns = 0;
+    sender->share.demand.since_ns = 0;
     for (int i = 0; i < NETWORK; i++) {
         if (world->calls[i].call.id == 0) {
             world->calls[i].call = *call;
@@ -259,21 +260,21 @@ static void step(struct search *search, struct world *next)
 static void node_admits(struct search *search, const struct world *world, uint32_t i, uint64_t cost)
 {
     struct world next = *world;
-    struct lease *lease = &next.nodes[i].lease;
+    struct share *share = &next.nodes[i].share;
     uint64_t now_ns = node_ns(world, i);
-    struct lease_call call;
+    struct share_call call;
 
-    switch (lease_look(lease, &search->terms, cost, now_ns)) {
-    case LEASE_COVERED:
-        lease_spend(lease, cost, now_ns);
+    switch (share_look(share, &search->terms, cost, now_ns)) {
+    case SHARE_COVERED:
+        share_spend(share, cost, now_ns);
         next.spent += cost;
         admit(search, &next, cost);
         step(search, &next);
         break;
-    case LEASE_ASK:
+    case SHARE_ASK:
         if (world->calls_left == 0)
             break;
-        lease_ask(lease, &search->terms, next.nodes[i].last_id + 1, cost, now_ns, &call);
+        share_ask(share, &search->terms, next.nodes[i].last_id + 1, cost, now_ns, &call);
         send_call(&next, i, &call);
         step(search, &next);
         break;
@@ -285,13 +286,13 @@ static void node_admits(struct search *search, const struct world *world, uint32
 static void node_refills(struct search *search, const struct world *world, uint32_t i)
 {
     struct world next = *world;
-    struct lease *lease = &next.nodes[i].lease;
+    struct share *share = &next.nodes[i].share;
     uint64_t now_ns = node_ns(world, i);
-    struct lease_call call;
+    struct share_call call;
 
-    if (world->calls_left == 0 || !lease_refills(lease, now_ns, 1))
+    if (world->calls_left == 0 || !share_refills(share, now_ns, 1))
         return;
-    lease_ask(lease, &search->terms, next.nodes[i].last_id + 1, 0, now_ns, &call);
+    share_ask(share, &search->terms, next.nodes[i].last_id + 1, 0, now_ns, &call);
     send_call(&next, i, &call);
     step(search, &next);
 }
@@ -299,13 +300,13 @@ static void node_refills(struct search *search, const struct world *world, uint3
 static void node_gives_back(struct search *search, const struct world *world, uint32_t i)
 {
     struct world next = *world;
-    struct lease *lease = &next.nodes[i].lease;
-    struct lease_call call;
+    struct share *share = &next.nodes[i].share;
+    struct share_call call;
 
-    if (world->calls_left == 0 || lease->asked_id != 0 ||
-        lease_due(lease, &search->terms) == WEIR_NEVER)
+    if (world->calls_left == 0 || share->asked_id != 0 ||
+        share_due(share, &search->terms) == WEIR_NEVER)
         return;
-    if (lease_give_back(lease, &search->terms, next.nodes[i].last_id + 1, node_ns(world, i), &call))
+    if (share_give_back(share, &search->terms, next.nodes[i].last_id + 1, node_ns(world, i), &call))
         send_call(&next, i, &call);
     step(search, &next);
 }
@@ -313,24 +314,24 @@ static void node_gives_back(struct search *search, const struct world *world, ui
 static void node_takes_for_failed(struct search *search, const struct world *world, uint32_t i)
 {
     struct world next = *world;
-    const struct lease *lease = &world->nodes[i].lease;
+    const struct share *share = &world->nodes[i].share;
 
-    if (lease->asked_id == 0 || world->failures_left == 0)
+    if (share->asked_id == 0 || world->failures_left == 0)
         return;
     next.failures_left--;
-    (void)lease_failed(&next.nodes[i].lease, true);
+    (void)share_failed(&next.nodes[i].share, true);
     step(search, &next);
     /* While its bytes are here, it is certain that it was not executed. */
     for (int j = 0; j < NETWORK; j++) {
-        const struct lease_call *call = &world->calls[j].call;
+        const struct share_call *call = &world->calls[j].call;
 
-        if (call->id != lease->asked_id || call->holder != world->nodes[i].holder ||
+        if (call->id != share->asked_id || call->holder != world->nodes[i].holder ||
             search->repeats != world->repeats_left)
             continue;
         next = *world;
         next.failures_left--;
         memset(&next.calls[j], 0, sizeof next.calls[j]);
-        (void)lease_failed(&next.nodes[i].lease, false);
+        (void)share_failed(&next.nodes[i].share, false);
         step(search, &next);
     }
 }
@@ -345,18 +346,18 @@ static void node_crashes(struct search *search, const struct world *world, uint3
     next.crashes_left--;
     node->holder += NODES;
     node->last_id = 0;
-    lease_init(&node->lease, 0);
+    share_init(&node->share, 0);
     step(search, &next);
 }
 
 static void deliver_call(struct search *search, const struct world *world, int i, bool again)
 {
     struct world next = *world;
-    struct lease_reply reply;
+    struct share_reply reply;
 
     if (world->calls[i].call.id == 0 || (again && world->repeats_left == 0))
         return;
-    lease_server_execute(&next.server, &search->limit, &world->calls[i].call, server_ns(world),
+    share_server_execute(&next.server, &search->limit, &world->calls[i].call, server_ns(world),
                          &reply);
     search->returns += next.server.returned > world->server.returned;
     if (again)
@@ -384,9 +385,9 @@ static void deliver_reply(struct search *search, const struct world *world, int 
         struct node *node = &next.nodes[j];
 
         if (node->holder == world->replies[i].holder)
-            (void)lease_answered(&node->lease, &search->terms, &world->replies[i].reply,
+            (void)share_answered(&node->share, &search->terms, &world->replies[i].reply,
                                  node_ns(world, j));
-        node->lease.remaining = node->lease.retry_at_ns = node->lease.reset_at_ns = 0;
+        node->share.remaining = node->share.retry_at_ns = node->share.reset_at_ns = 0;
     }
     step(search, &next);
 }
@@ -396,7 +397,7 @@ static void server_decides(struct search *search, const struct world *world)
     struct world next = *world;
 
     if (world->exact_left == 0 ||
-        !lease_server_decide(&next.server, &search->limit, 1, server_ns(world)))
+        !share_server_decide(&next.server, &search->limit, 1, server_ns(world)))
         return;
     next.exact_left--;
     admit(search, &next, 1);
@@ -438,7 +439,7 @@ struct bounds {
 };
 
 static void run(const char *name, const struct weir_limit_spec *spec,
-                const struct lease_terms *terms, const struct bounds *bounds)
+                const struct share_terms *terms, const struct bounds *bounds)
 {
     struct search *search = calloc(1, sizeof *search);
     struct world *world = calloc(1, sizeof *world);
@@ -454,7 +455,7 @@ static void run(const char *name, const struct weir_limit_spec *spec,
     search->seen_mask = (UINT64_C(1) << 23) - 1;
     search->seen = calloc(search->seen_mask + 1, sizeof *search->seen);
     assert_non_null(search->seen);
-    lease_server_init(&world->server);
+    share_server_init(&world->server);
     world->calls_left = bounds->calls;
     world->failures_left = bounds->failures;
     world->crashes_left = bounds->crashes;
@@ -475,7 +476,7 @@ static void run(const char *name, const struct weir_limit_spec *spec,
     free(world);
 }
 
-static const struct lease_terms small_terms = {
+static const struct share_terms small_terms = {
     .capacity = 3,
     .life_ns = 2 * TICK_NS,
     .life_long_ns = 2 * TICK_NS,
@@ -496,7 +497,7 @@ static const struct bounds searches[] = {
 };
 
 static void run_all(const char *name, const struct weir_limit_spec *spec,
-                    const struct lease_terms *terms)
+                    const struct share_terms *terms)
 {
     for (size_t i = 0; i < sizeof searches / sizeof searches[0]; i++)
         run(name, spec, terms, &searches[i]);
@@ -538,7 +539,7 @@ static void a_bucket_is_never_passed(void **state)
 {
     const struct weir_limit_spec spec = {
         .algorithm = WEIR_GCRA, .rate = 1, .window_ns = 2 * TICK_NS, .burst = 4};
-    struct lease_terms terms = small_terms;
+    struct share_terms terms = small_terms;
 
     terms.capacity = 4;
     terms.life_ns = TICK_NS;

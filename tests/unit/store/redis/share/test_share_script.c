@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lua/share.lua through a real redis-server beside lease_server.c, call for call: random calls of
+/* lua/share.lua through a real redis-server beside share_server.c, call for call: random calls of
  * three holders, repeated and overtaken ones, among exact decisions on the same state. And what no
  * random trace says: that every key expires, and that no reply of somebody else's is taken for
  * ours. */
@@ -13,12 +13,12 @@
 
 struct holder {
     uint64_t last_id;
-    struct lease_settlement shares[LEASE_SHARES]; /* used: units given */
+    struct share_settlement portions[SHARE_PORTIONS]; /* used: units given */
 };
 
 struct pair {
     struct script_rig *rig;
-    struct lease_server model;
+    struct share_server model;
     struct weir_limit limit;
     struct one one; /* the key */
     struct holder holders[HOLDERS];
@@ -31,30 +31,30 @@ static uint64_t draw(struct pair *pair, uint64_t below)
     return draw_next(&pair->random) % below;
 }
 
-static int call_server(struct pair *pair, const struct lease_call *call, uint64_t now_ns,
-                       struct lease_reply *reply, struct weir_reason *reason)
+static int call_server(struct pair *pair, const struct share_call *call, uint64_t now_ns,
+                       struct share_reply *reply, struct weir_reason *reason)
 {
     const struct weir_check *check = &pair->one.checks[0];
-    size_t room = lease_script_size("weir:", check);
+    size_t room = share_script_size("weir:", check);
     char *bytes = malloc(room);
     const struct redis_script *script = NULL;
     uint16_t slot;
-    size_t size = lease_script_write("weir:", check, call, now_ns / 1000, bytes, &script, &slot);
+    size_t size = share_script_write("weir:", check, call, now_ns / 1000, bytes, &script, &slot);
 
     assert_true(size <= room);
-    assert_int_equal(slot, redis_key_slot(redis_key_tag(check)));
+    assert_int_equal(slot, redis_key_cluster_slot(redis_key_tag(check)));
     redis_link_exchange(&pair->rig->link, bytes, size);
     free(bytes);
-    return lease_script_read(check, call, pair->rig->link.nodes, pair->rig->link.count, reply,
+    return share_script_read(check, call, pair->rig->link.nodes, pair->rig->link.count, reply,
                              reason);
 }
 
-static void exchange(struct pair *pair, const struct lease_call *call, struct lease_reply *reply)
+static void exchange(struct pair *pair, const struct share_call *call, struct share_reply *reply)
 {
-    struct lease_reply expected;
+    struct share_reply expected;
     struct weir_reason reason = {""};
 
-    lease_server_execute(&pair->model, &pair->limit, call, pair->now_ns, &expected);
+    share_server_execute(&pair->model, &pair->limit, call, pair->now_ns, &expected);
     if (call_server(pair, call, pair->now_ns, reply, &reason) != 0)
         fail_msg("%s", reason.text);
     assert_int_equal(reply->id, expected.id);
@@ -68,16 +68,16 @@ static void exchange(struct pair *pair, const struct lease_call *call, struct le
     assert_int_equal(reply->forfeited, expected.forfeited);
 }
 
-static void settle_some(struct pair *pair, struct holder *holder, struct lease_call *call)
+static void settle_some(struct pair *pair, struct holder *holder, struct share_call *call)
 {
-    for (int i = 0; i < LEASE_SHARES; i++) {
-        struct lease_settlement *share = &holder->shares[i];
+    for (int i = 0; i < SHARE_PORTIONS; i++) {
+        struct share_settlement *portion = &holder->portions[i];
 
-        if (share->id == 0 || (i != call->place && draw(pair, 3) > 0))
+        if (portion->id == 0 || (i != call->place && draw(pair, 3) > 0))
             continue;
-        call->settled[i].id = share->id + (draw(pair, 20) == 0);
-        call->settled[i].used = draw(pair, 3) == 0 ? share->used : draw(pair, share->used + 1);
-        share->id = 0;
+        call->settled[i].id = portion->id + (draw(pair, 20) == 0);
+        call->settled[i].used = draw(pair, 3) == 0 ? portion->used : draw(pair, portion->used + 1);
+        portion->id = 0;
     }
 }
 
@@ -85,11 +85,11 @@ static void one_call(struct pair *pair)
 {
     uint64_t i = draw(pair, HOLDERS), capacity = pair->limit.capacity;
     struct holder *holder = &pair->holders[i];
-    struct lease_terms terms;
-    struct lease_call call = {.holder = i + 1, .place = (uint8_t)draw(pair, 2)};
-    struct lease_reply reply;
+    struct share_terms terms;
+    struct share_call call = {.holder = i + 1, .place = (uint8_t)draw(pair, 2)};
+    struct share_reply reply;
 
-    assert_true(lease_terms_init(&terms, &pair->limit, 0));
+    assert_true(share_terms_init(&terms, &pair->limit, 0));
     call.id = draw(pair, 20) == 0 ? holder->last_id : holder->last_id + 1 + draw(pair, 3);
     call.id += call.id == 0;
     call.need = 1 + draw(pair, draw(pair, 10) == 0 ? capacity : capacity / 20);
@@ -105,7 +105,7 @@ static void one_call(struct pair *pair)
     }
     holder->last_id = call.id;
     if (reply.amount > 0)
-        holder->shares[call.place] = (struct lease_settlement){call.id, reply.amount};
+        holder->portions[call.place] = (struct share_settlement){call.id, reply.amount};
     pair->given += reply.amount > 0;
     pair->refused += call.want > 0 && reply.amount == 0 && !reply.too_short;
     pair->too_short += reply.too_short;
@@ -115,7 +115,7 @@ static void one_call(struct pair *pair)
 static void one_decision(struct pair *pair)
 {
     uint64_t cost = 1 + draw(pair, pair->limit.capacity / 8);
-    bool admits = lease_server_decide(&pair->model, &pair->limit, cost, pair->now_ns);
+    bool admits = share_server_decide(&pair->model, &pair->limit, cost, pair->now_ns);
 
     pair->one.checks[0].cost = cost;
     assert_int_equal(rig_decide(pair->rig, &pair->one, pair->now_ns),
@@ -186,12 +186,12 @@ static void the_script_gives_and_takes_back_as_its_model_does(void **state)
     }
 }
 
-static void ask(struct pair *pair, struct lease_call *call, uint64_t need,
-                struct lease_reply *reply)
+static void ask(struct pair *pair, struct share_call *call, uint64_t need,
+                struct share_reply *reply)
 {
     struct weir_reason reason = {""};
 
-    *call = (struct lease_call){.id = 1, .holder = 7, .need = need, .want = need, .demand = 1};
+    *call = (struct share_call){.id = 1, .holder = 7, .need = need, .want = need, .demand = 1};
     call->life_ns = call->life_long_ns = 100 * MS;
     if (call_server(pair, call, 0, reply, &reason) != 0)
         fail_msg("%s", reason.text);
@@ -207,13 +207,13 @@ static void open_pair(struct pair *pair, struct script_rig *rig, unsigned key)
     add_check(&pair->one, &pair->limit, key, 1);
 }
 
-static void every_key_of_a_lease_expires(void **state)
+static void every_key_of_a_share_expires(void **state)
 {
     static struct pair pair;
-    struct lease_call call;
-    struct lease_reply reply;
+    struct share_call call;
+    struct share_reply reply;
     const struct weir_resp_node *keys;
-    uint32_t leases = 0;
+    uint32_t shares = 0;
 
     open_pair(&pair, *state, 2000);
     redis_link_say(&pair.rig->link, "FLUSHALL");
@@ -228,9 +228,9 @@ static void every_key_of_a_lease_expires(void **state)
         const struct weir_bytes name = pair.rig->link.nodes[1 + i].text;
 
         snprintf(names[i], sizeof names[i], "PTTL %.*s", (int)name.size, name.data);
-        leases += memchr(name.data, '^', name.size) != NULL;
+        shares += memchr(name.data, '^', name.size) != NULL;
     }
-    assert_int_equal(leases, 1);
+    assert_int_equal(shares, 1);
     for (uint32_t i = 0; i < 2; i++)
         assert_in_range(redis_link_say(&pair.rig->link, names[i])->integer, 1, 3200);
 }
@@ -243,11 +243,11 @@ static enum weir_verdict decide(struct pair *pair, enum weir_op op, uint64_t cos
 }
 
 /* Otherwise what is used after the reset would be given back with it. */
-static void a_share_from_before_a_reset_gives_nothing_back(void **state)
+static void a_portion_from_before_a_reset_gives_nothing_back(void **state)
 {
     static struct pair pair;
-    struct lease_call call = {.id = 1, .holder = 7, .need = 1, .want = 60, .demand = 1};
-    struct lease_reply reply;
+    struct share_call call = {.id = 1, .holder = 7, .need = 1, .want = 60, .demand = 1};
+    struct share_reply reply;
     struct weir_reason reason = {""};
 
     open_pair(&pair, *state, 5000);
@@ -257,7 +257,7 @@ static void a_share_from_before_a_reset_gives_nothing_back(void **state)
     assert_int_equal(reply.amount, 60);
     assert_int_equal(decide(&pair, WEIR_OP_RESET, 0), WEIR_ALLOWED);
     assert_int_equal(decide(&pair, WEIR_OP_DECIDE, pair.limit.capacity), WEIR_ALLOWED);
-    call = (struct lease_call){.id = 2, .holder = 7, .settled = {{1, 0}}};
+    call = (struct share_call){.id = 2, .holder = 7, .settled = {{1, 0}}};
     call.life_ns = call.life_long_ns = 100 * MS;
     assert_int_equal(call_server(&pair, &call, pair.now_ns, &reply, &reason), 0);
     assert_int_equal(decide(&pair, WEIR_OP_PEEK, 1), WEIR_DENIED);
@@ -266,8 +266,8 @@ static void a_share_from_before_a_reset_gives_nothing_back(void **state)
 static void a_key_of_somebody_else_is_an_error_and_stays(void **state)
 {
     static struct pair pair;
-    struct lease_call call = {.id = 1, .holder = 7, .need = 1, .want = 1, .demand = 1};
-    struct lease_reply reply;
+    struct share_call call = {.id = 1, .holder = 7, .need = 1, .want = 1, .demand = 1};
+    struct share_reply reply;
     struct weir_reason reason = {""};
 
     open_pair(&pair, *state, 3000);
@@ -290,12 +290,12 @@ static void a_key_of_somebody_else_is_an_error_and_stays(void **state)
 static int read_as(const struct weir_resp_node *nodes, uint32_t count)
 {
     static struct pair pair;
-    struct lease_call call = {.id = 5, .holder = 7, .need = 1, .want = 4, .demand = 1};
-    struct lease_reply reply;
+    struct share_call call = {.id = 5, .holder = 7, .need = 1, .want = 4, .demand = 1};
+    struct share_reply reply;
     struct weir_reason reason = {""};
 
     open_pair(&pair, NULL, 4000);
-    return lease_script_read(&pair.one.checks[0], &call, nodes, count, &reply, &reason);
+    return share_script_read(&pair.one.checks[0], &call, nodes, count, &reply, &reason);
 }
 
 /* id, amount, life in us, flags, retry, forfeited */
@@ -326,7 +326,7 @@ static void only_replies_of_ours_are_taken(void **state)
     assert_int_equal(read_as(nodes, 3), WEIR_ERR_SYNTAX);
     nodes[1].text = header(head, 6, 4, 1000); /* to another call */
     assert_int_equal(read_as(nodes, 3), WEIR_ERR_SYNTAX);
-    nodes[1].text = header(head, 5, 4, 2e6); /* for longer than any share */
+    nodes[1].text = header(head, 5, 4, 2e6); /* for longer than any portion */
     assert_int_equal(read_as(nodes, 3), WEIR_ERR_SYNTAX);
     nodes[1].text = header(head, 5, -1, 1000);
     assert_int_equal(read_as(nodes, 3), WEIR_ERR_SYNTAX);
@@ -346,8 +346,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_script_gives_and_takes_back_as_its_model_does),
-        cmocka_unit_test(every_key_of_a_lease_expires),
-        cmocka_unit_test(a_share_from_before_a_reset_gives_nothing_back),
+        cmocka_unit_test(every_key_of_a_share_expires),
+        cmocka_unit_test(a_portion_from_before_a_reset_gives_nothing_back),
         cmocka_unit_test(a_key_of_somebody_else_is_an_error_and_stays),
         cmocka_unit_test(only_replies_of_ours_are_taken),
     };

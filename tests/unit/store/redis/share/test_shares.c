@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker's table of shares, against a model of the server that answers when a test says so. */
+/* A worker's table of portions, against a model of the server that answers when a test says so. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,26 +24,26 @@ struct request {
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_outcome outcomes[WEIR_CHECKS_MAX];
     struct weir_decision decision;
-    struct redis_leases_wait wait;
+    struct redis_shares_wait wait;
 };
 
 struct rig {
-    struct redis_leases *leases;
+    struct redis_shares *shares;
     struct weir_limit limit, other;
-    struct lease_server servers[KEYS]; /* by key */
-    struct redis_leases_call calls[CALLS];
+    struct share_server servers[KEYS]; /* by key */
+    struct redis_shares_call calls[CALLS];
     uint32_t call_count;
     uint64_t now_ns;
 };
 
 static void open_rig(struct rig *rig, uint32_t keys_max)
 {
-    struct redis_leases_options options = {.holder = 77, .keys_max = keys_max};
+    struct redis_shares_options options = {.holder = 77, .keys_max = keys_max};
     struct weir_limit_spec spec = {
         .algorithm = WEIR_FIXED_WINDOW, .rate = 1000, .window_ns = 10 * SECOND};
 
     memset(rig, 0, sizeof *rig);
-    assert_int_equal(redis_leases_open(&rig->leases, &options), 0);
+    assert_int_equal(redis_shares_open(&rig->shares, &options), 0);
     assert_int_equal(weir_limit_init(&rig->limit, &spec, NULL), 0);
     rig->limit.name = "api";
     spec.rate = 2000;
@@ -79,12 +79,12 @@ static struct request *begin(struct request *request)
     return request;
 }
 
-static enum redis_leases_answer try(struct rig *rig, struct request *request)
+static enum redis_shares_answer try(struct rig *rig, struct request *request)
 {
-    return redis_leases_try(rig->leases, &request->decision, &request->wait, rig->now_ns);
+    return redis_shares_try(rig->shares, &request->decision, &request->wait, rig->now_ns);
 }
 
-static enum redis_leases_answer try_key(struct rig *rig, struct request *request, uint64_t key,
+static enum redis_shares_answer try_key(struct rig *rig, struct request *request, uint64_t key,
                                         uint64_t cost)
 {
     add(begin(request), &rig->limit, key, cost);
@@ -95,46 +95,46 @@ static enum redis_leases_answer try_key(struct rig *rig, struct request *request
 static uint32_t collect(struct rig *rig)
 {
     rig->call_count = 0;
-    while (redis_leases_next(rig->leases, rig->now_ns, &rig->calls[rig->call_count])) {
+    while (redis_shares_next(rig->shares, rig->now_ns, &rig->calls[rig->call_count])) {
         rig->call_count++;
         assert_in_range(rig->call_count, 1, CALLS - 1);
     }
     return rig->call_count;
 }
 
-static struct redis_leases_wait *answer(struct rig *rig, uint32_t i)
+static struct redis_shares_wait *answer(struct rig *rig, uint32_t i)
 {
-    const struct redis_leases_call *call = &rig->calls[i];
-    struct lease_server *server = &rig->servers[call->check->hash[0]];
-    struct lease_reply reply;
+    const struct redis_shares_call *call = &rig->calls[i];
+    struct share_server *server = &rig->servers[call->check->hash[0]];
+    struct share_reply reply;
 
-    lease_server_execute(server, call->check->limit, &call->ask, rig->now_ns, &reply);
-    return redis_leases_answered(rig->leases, call->place, &reply, rig->now_ns);
+    share_server_execute(server, call->check->limit, &call->ask, rig->now_ns, &reply);
+    return redis_shares_answered(rig->shares, call->place, &reply, rig->now_ns);
 }
 
-/* Makes a key hot: it holds a share then. Returns how many decisions were exact before. */
+/* Makes a key hot: it holds a portion then. Returns how many decisions were exact before. */
 static uint32_t warm(struct rig *rig, uint64_t key)
 {
     struct request request;
     uint32_t exact = 0;
 
-    while (try_key(rig, &request, key, 1) == REDIS_LEASES_EXACT)
+    while (try_key(rig, &request, key, 1) == REDIS_SHARES_EXACT)
         assert_in_range(++exact, 1, 100);
     assert_int_equal(collect(rig), 1);
     assert_ptr_equal(answer(rig, 0), &request.wait);
-    assert_int_equal(try(rig, &request), REDIS_LEASES_DECIDED);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_DECIDED);
     assert_int_equal(request.decision.verdict, WEIR_ALLOWED);
     return exact;
 }
 
-static void a_cold_key_is_decided_exactly_and_a_hot_one_from_its_share(void **state)
+static void a_cold_key_is_decided_exactly_and_a_hot_one_from_its_portion(void **state)
 {
     struct rig *rig = new_rig();
     struct request request;
 
-    assert_int_equal(warm(rig, 0), 3 * 4 - 1); /* four in each of three lives of a share */
+    assert_int_equal(warm(rig, 0), 3 * 4 - 1); /* four in each of three lives of a portion */
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(try_key(rig, &request, 0, 1), REDIS_LEASES_DECIDED);
+        assert_int_equal(try_key(rig, &request, 0, 1), REDIS_SHARES_DECIDED);
         assert_int_equal(request.decision.verdict, WEIR_ALLOWED);
         assert_true(request.outcomes[0].charged && request.outcomes[0].reported);
         assert_int_equal(request.outcomes[0].report.limit, 1000);
@@ -142,12 +142,12 @@ static void a_cold_key_is_decided_exactly_and_a_hot_one_from_its_share(void **st
         assert_int_equal(request.decision.now_ns, rig->now_ns);
     }
     assert_int_equal(collect(rig), 0);
-    assert_int_equal(redis_leases_counters(rig->leases)->decisions, 21);
-    assert_int_equal(redis_leases_counters(rig->leases)->held, 1);
-    redis_leases_close(rig->leases);
+    assert_int_equal(redis_shares_counters(rig->shares)->decisions, 21);
+    assert_int_equal(redis_shares_counters(rig->shares)->held, 1);
+    redis_shares_close(rig->shares);
 }
 
-static void half_a_share_asks_for_the_next_in_the_background(void **state)
+static void half_a_portion_asks_for_the_next_in_the_background(void **state)
 {
     struct rig *rig = new_rig();
     struct request request;
@@ -156,12 +156,12 @@ static void half_a_share_asks_for_the_next_in_the_background(void **state)
     warm(rig, 0);
     amount = (uint32_t)rig->servers[0].charged;
     while (collect(rig) == 0) {
-        assert_int_equal(try_key(rig, &request, 0, 1), REDIS_LEASES_DECIDED);
+        assert_int_equal(try_key(rig, &request, 0, 1), REDIS_SHARES_DECIDED);
         assert_in_range(++decided, 1, amount);
     }
     assert_int_equal(decided, amount - amount / 2);
     assert_int_equal(collect(rig), 0);
-    redis_leases_close(rig->leases);
+    redis_shares_close(rig->shares);
 }
 
 static void a_key_that_comes_now_and_then_stays_cold(void **state)
@@ -170,11 +170,11 @@ static void a_key_that_comes_now_and_then_stays_cold(void **state)
     struct request request;
 
     for (int i = 0; i < 100; i++) {
-        assert_int_equal(try_key(rig, &request, 0, 1), REDIS_LEASES_EXACT);
+        assert_int_equal(try_key(rig, &request, 0, 1), REDIS_SHARES_EXACT);
         rig->now_ns += SECOND;
     }
-    assert_int_equal(redis_leases_counters(rig->leases)->held, 0);
-    redis_leases_close(rig->leases);
+    assert_int_equal(redis_shares_counters(rig->shares)->held, 0);
+    redis_shares_close(rig->shares);
 }
 
 static void several_checks_are_spent_all_or_none(void **state)
@@ -187,18 +187,18 @@ static void several_checks_are_spent_all_or_none(void **state)
     warm(rig, 1);
     add(begin(&request), &rig->limit, 0, 2);
     add(&request, &rig->limit, 1, 2);
-    assert_int_equal(try(rig, &request), REDIS_LEASES_DECIDED);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_DECIDED);
     assert_int_equal(request.decision.verdict, WEIR_ALLOWED);
     left = request.outcomes[0].report.remaining;
 
     /* The second budget is used up elsewhere: nothing of the first is spent. */
-    assert_true(lease_server_decide(&rig->servers[1], &rig->limit, 900, rig->now_ns));
+    assert_true(share_server_decide(&rig->servers[1], &rig->limit, 900, rig->now_ns));
     add(begin(&request), &rig->limit, 0, 2);
     add(&request, &rig->limit, 1, 700);
-    assert_int_equal(try(rig, &request), REDIS_LEASES_WAIT);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_WAIT);
     assert_int_equal(collect(rig), 1);
     assert_ptr_equal(answer(rig, 0), &request.wait);
-    assert_int_equal(try(rig, &request), REDIS_LEASES_DECIDED);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_DECIDED);
     assert_int_equal(request.decision.verdict, WEIR_DENIED);
     assert_int_equal(request.outcomes[0].verdict, WEIR_ALLOWED);
     assert_int_equal(request.outcomes[1].verdict, WEIR_DENIED);
@@ -207,17 +207,17 @@ static void several_checks_are_spent_all_or_none(void **state)
 
     /* Each on its own: the first is. */
     request.decision.policy = WEIR_POLICY_EACH;
-    assert_int_equal(try(rig, &request), REDIS_LEASES_DECIDED);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_DECIDED);
     assert_int_equal(request.decision.verdict, WEIR_DENIED);
     assert_true(request.outcomes[0].charged && !request.outcomes[1].charged);
 
     /* In shadow it denies nobody. */
     request.decision.policy = WEIR_POLICY_ALL;
     request.checks[1].flags |= WEIR_CHECK_SHADOW;
-    assert_int_equal(try(rig, &request), REDIS_LEASES_DECIDED);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_DECIDED);
     assert_int_equal(request.decision.verdict, WEIR_ALLOWED);
     assert_true(request.outcomes[0].charged && !request.outcomes[1].charged);
-    redis_leases_close(rig->leases);
+    redis_shares_close(rig->shares);
 }
 
 static void what_cannot_be_leased_is_decided_exactly(void **state)
@@ -228,28 +228,28 @@ static void what_cannot_be_leased_is_decided_exactly(void **state)
 
     warm(rig, 0);
     add(begin(&request), &rig->limit, 0, 1)->flags = 0;
-    assert_int_equal(try(rig, &request), REDIS_LEASES_EXACT);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_EXACT);
     add(begin(&request), &rig->limit, 0, 1)->flags |= WEIR_CHECK_CHARGE_ON_DENY;
-    assert_int_equal(try(rig, &request), REDIS_LEASES_EXACT);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_EXACT);
     add(begin(&request), &rig->limit, 0, 0);
-    assert_int_equal(try(rig, &request), REDIS_LEASES_EXACT);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_EXACT);
     add(begin(&request), &rig->limit, 0, 1001);
-    assert_int_equal(try(rig, &request), REDIS_LEASES_EXACT);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_EXACT);
     add(begin(&request), &rig->limit, 0, 1);
     request.decision.op = WEIR_OP_PEEK;
-    assert_int_equal(try(rig, &request), REDIS_LEASES_EXACT);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_EXACT);
     add(begin(&request), &rig->limit, 0, 1);
     add(&request, &rig->limit, 0, 1); /* one key twice */
-    assert_int_equal(try(rig, &request), REDIS_LEASES_EXACT);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_EXACT);
     add(begin(&request), &rig->limit, 0, 1);
     check = add(&request, NULL, 1, 1);
     check->flags = WEIR_CHECK_ALWAYS_DENY;
-    assert_int_equal(try(rig, &request), REDIS_LEASES_DECIDED);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_DECIDED);
     assert_int_equal(request.decision.verdict, WEIR_DENIED);
     check->flags = WEIR_CHECK_UNLIMITED;
-    assert_int_equal(try(rig, &request), REDIS_LEASES_DECIDED);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_DECIDED);
     assert_int_equal(request.decision.verdict, WEIR_ALLOWED);
-    redis_leases_close(rig->leases);
+    redis_shares_close(rig->shares);
 }
 
 static void limits_too_small_or_of_another_kind_have_no_terms(void **state)
@@ -258,31 +258,31 @@ static void limits_too_small_or_of_another_kind_have_no_terms(void **state)
         {.algorithm = WEIR_CONCURRENCY, .rate = 1000, .window_ns = SECOND},
         {.algorithm = WEIR_LEAKY_QUEUE, .rate = 1000, .window_ns = SECOND},
         {.algorithm = WEIR_FIXED_WINDOW, .rate = 0, .window_ns = SECOND},
-        {.algorithm = WEIR_FIXED_WINDOW, .rate = LEASE_CAPACITY_MIN - 1, .window_ns = SECOND},
-        {.algorithm = WEIR_FIXED_WINDOW, .rate = 1000, .window_ns = LEASE_SPAN_MIN_NS - 1000},
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = SHARE_CAPACITY_MIN - 1, .window_ns = SECOND},
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = 1000, .window_ns = SHARE_SPAN_MIN_NS - 1000},
         {.algorithm = WEIR_SLIDING_WINDOW, .rate = 1000, .window_ns = SECOND, .segments = 50},
         {.algorithm = WEIR_SLIDING_LOG, .rate = 1000, .window_ns = 100 * MS},
         {.algorithm = WEIR_GCRA, .rate = 10000, .window_ns = SECOND, .burst = 100},
     };
     const struct weir_limit_spec some[] = {
-        {.algorithm = WEIR_FIXED_WINDOW, .rate = LEASE_CAPACITY_MIN, .window_ns = SECOND},
-        {.algorithm = WEIR_FIXED_WINDOW, .rate = 1000, .window_ns = LEASE_SPAN_MIN_NS},
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = SHARE_CAPACITY_MIN, .window_ns = SECOND},
+        {.algorithm = WEIR_FIXED_WINDOW, .rate = 1000, .window_ns = SHARE_SPAN_MIN_NS},
         {.algorithm = WEIR_SLIDING_WINDOW, .rate = 1000, .window_ns = SECOND, .segments = 20},
         {.algorithm = WEIR_SLIDING_LOG, .rate = 1000, .window_ns = SECOND},
         {.algorithm = WEIR_GCRA, .rate = 1000, .window_ns = SECOND, .burst = 100},
         {.algorithm = WEIR_GCRA, .rate = WEIR_BUCKET_MAX, .window_ns = WEIR_WINDOW_MAX_NS},
     };
     struct weir_limit limit;
-    struct lease_terms terms;
+    struct share_terms terms;
 
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
         assert_int_equal(weir_limit_init(&limit, &none[i], NULL), 0);
-        assert_false(lease_terms_init(&terms, &limit, 0));
+        assert_false(share_terms_init(&terms, &limit, 0));
     }
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
         assert_int_equal(weir_limit_init(&limit, &some[i], NULL), 0);
-        assert_true(lease_terms_init(&terms, &limit, 0));
-        assert_in_range(terms.life_ns, LEASE_LIFE_MIN_NS, LEASE_LIFE_MAX_NS);
+        assert_true(share_terms_init(&terms, &limit, 0));
+        assert_in_range(terms.life_ns, SHARE_LIFE_MIN_NS, SHARE_LIFE_MAX_NS);
         assert_in_range(terms.chunk, 1, terms.capacity);
         assert_in_range(terms.batch, terms.chunk, terms.capacity);
     }
@@ -293,25 +293,25 @@ static void a_denial_is_remembered_until_it_may_change(void **state)
     struct rig *rig = new_rig();
     struct request request;
 
-    assert_true(lease_server_decide(&rig->servers[0], &rig->limit, 1000, rig->now_ns));
-    while (try_key(rig, &request, 0, 1) == REDIS_LEASES_EXACT)
+    assert_true(share_server_decide(&rig->servers[0], &rig->limit, 1000, rig->now_ns));
+    while (try_key(rig, &request, 0, 1) == REDIS_SHARES_EXACT)
         ;
     assert_int_equal(collect(rig), 1);
     assert_ptr_equal(answer(rig, 0), &request.wait);
-    assert_int_equal(try(rig, &request), REDIS_LEASES_DECIDED);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_DECIDED);
     assert_int_equal(request.decision.verdict, WEIR_DENIED);
     assert_int_equal(request.outcomes[0].report.retry_after_ns, 10 * SECOND);
     assert_int_equal(request.outcomes[0].report.remaining, 0);
     assert_int_equal(request.outcomes[0].next_ns, 10 * SECOND);
-    rig->now_ns += LEASE_DRY_MAX_NS - 1;
-    assert_int_equal(try_key(rig, &request, 0, 1), REDIS_LEASES_DECIDED);
-    assert_int_equal(request.outcomes[0].report.retry_after_ns, 10 * SECOND - LEASE_DRY_MAX_NS + 1);
+    rig->now_ns += SHARE_DRY_MAX_NS - 1;
+    assert_int_equal(try_key(rig, &request, 0, 1), REDIS_SHARES_DECIDED);
+    assert_int_equal(request.outcomes[0].report.retry_after_ns, 10 * SECOND - SHARE_DRY_MAX_NS + 1);
     assert_int_equal(collect(rig), 0);
     rig->now_ns++;
-    assert_int_equal(try_key(rig, &request, 0, 1), REDIS_LEASES_WAIT);
-    assert_int_equal(redis_leases_counters(rig->leases)->denied, 2);
-    redis_leases_leave(rig->leases, &request.wait);
-    redis_leases_close(rig->leases);
+    assert_int_equal(try_key(rig, &request, 0, 1), REDIS_SHARES_WAIT);
+    assert_int_equal(redis_shares_counters(rig->shares)->denied, 2);
+    redis_shares_leave(rig->shares, &request.wait);
+    redis_shares_close(rig->shares);
 }
 
 static void who_waits_comes_back_in_order_and_who_leaves_does_not(void **state)
@@ -319,46 +319,46 @@ static void who_waits_comes_back_in_order_and_who_leaves_does_not(void **state)
     struct rig *rig = new_rig();
     struct request requests[4];
 
-    while (try_key(rig, &requests[0], 0, 1) == REDIS_LEASES_EXACT)
+    while (try_key(rig, &requests[0], 0, 1) == REDIS_SHARES_EXACT)
         ;
     for (int i = 1; i < 4; i++)
-        assert_int_equal(try_key(rig, &requests[i], 0, 1), REDIS_LEASES_WAIT);
+        assert_int_equal(try_key(rig, &requests[i], 0, 1), REDIS_SHARES_WAIT);
     assert_int_equal(collect(rig), 1);
-    redis_leases_leave(rig->leases, &requests[1].wait);
-    redis_leases_leave(rig->leases, &requests[1].wait);
+    redis_shares_leave(rig->shares, &requests[1].wait);
+    redis_shares_leave(rig->shares, &requests[1].wait);
 
-    struct redis_leases_wait *woken = answer(rig, 0);
+    struct redis_shares_wait *woken = answer(rig, 0);
 
     assert_ptr_equal(woken, &requests[0].wait);
     assert_ptr_equal(woken->next, &requests[2].wait);
     assert_ptr_equal(woken->next->next, &requests[3].wait);
     assert_null(woken->next->next->next);
     assert_ptr_equal(woken->decision, &requests[0].decision);
-    redis_leases_close(rig->leases);
+    redis_shares_close(rig->shares);
 }
 
-static void a_failed_call_hands_back_who_waited_and_its_share_is_settled_later(void **state)
+static void a_failed_call_hands_back_who_waited_and_its_portion_is_settled_later(void **state)
 {
     struct rig *rig = new_rig();
     struct request request;
-    struct lease_reply late;
+    struct share_reply late;
 
-    while (try_key(rig, &request, 0, 1) == REDIS_LEASES_EXACT)
+    while (try_key(rig, &request, 0, 1) == REDIS_SHARES_EXACT)
         ;
     assert_int_equal(collect(rig), 1);
     /* It was executed; nobody hears of it. */
-    lease_server_execute(&rig->servers[0], &rig->limit, &rig->calls[0].ask, rig->now_ns, &late);
+    share_server_execute(&rig->servers[0], &rig->limit, &rig->calls[0].ask, rig->now_ns, &late);
     assert_true(late.amount > 0);
-    assert_ptr_equal(redis_leases_failed(rig->leases, rig->calls[0].place, true), &request.wait);
-    assert_int_equal(try_key(rig, &request, 0, 1), REDIS_LEASES_WAIT);
+    assert_ptr_equal(redis_shares_failed(rig->shares, rig->calls[0].place, true), &request.wait);
+    assert_int_equal(try_key(rig, &request, 0, 1), REDIS_SHARES_WAIT);
     assert_int_equal(collect(rig), 1);
     assert_int_equal(rig->calls[0].ask.settled[rig->calls[0].ask.place == 0 ? 0 : 1].used +
                          rig->calls[0].ask.settled[rig->calls[0].ask.place == 0 ? 1 : 0].used,
                      0);
     assert_ptr_equal(answer(rig, 0), &request.wait);
     assert_int_equal(rig->servers[0].returned, late.amount);
-    assert_int_equal(try_key(rig, &request, 0, 1), REDIS_LEASES_DECIDED);
-    redis_leases_close(rig->leases);
+    assert_int_equal(try_key(rig, &request, 0, 1), REDIS_SHARES_DECIDED);
+    redis_shares_close(rig->shares);
 }
 
 static void nothing_is_asked_for_where_nobody_would_answer(void **state)
@@ -369,73 +369,73 @@ static void nothing_is_asked_for_where_nobody_would_answer(void **state)
     warm(rig, 0);
     for (int i = 0; i < 2000; i++) {
         add(begin(&request), &rig->limit, 0, 1);
-        if (redis_leases_try(rig->leases, &request.decision, NULL, rig->now_ns) ==
-            REDIS_LEASES_EXACT)
+        if (redis_shares_try(rig->shares, &request.decision, NULL, rig->now_ns) ==
+            REDIS_SHARES_EXACT)
             break;
         assert_int_equal(request.decision.verdict, WEIR_ALLOWED);
     }
-    assert_int_equal(redis_leases_try(rig->leases, &request.decision, NULL, rig->now_ns),
-                     REDIS_LEASES_EXACT);
+    assert_int_equal(redis_shares_try(rig->shares, &request.decision, NULL, rig->now_ns),
+                     REDIS_SHARES_EXACT);
     assert_int_equal(collect(rig), 0);
-    redis_leases_close(rig->leases);
+    redis_shares_close(rig->shares);
 }
 
-static void idle_shares_go_back_and_the_key_is_cold_again(void **state)
+static void idle_portions_go_back_and_the_key_is_cold_again(void **state)
 {
     struct rig *rig = new_rig();
     struct request request;
     uint64_t due_ns;
 
     warm(rig, 0);
-    due_ns = redis_leases_tick(rig->leases, rig->now_ns);
+    due_ns = redis_shares_tick(rig->shares, rig->now_ns);
     assert_in_range(due_ns, rig->now_ns + 1, rig->now_ns + SECOND / 3);
     assert_int_equal(collect(rig), 0);
     rig->now_ns = due_ns;
-    (void)redis_leases_tick(rig->leases, rig->now_ns);
+    (void)redis_shares_tick(rig->shares, rig->now_ns);
     assert_int_equal(collect(rig), 1);
     assert_int_equal(rig->calls[0].ask.want, 0);
     assert_null(answer(rig, 0));
     assert_int_equal(rig->servers[0].charged - rig->servers[0].returned, 1);
-    assert_int_equal(redis_leases_counters(rig->leases)->held, 0);
-    assert_int_equal(redis_leases_counters(rig->leases)->returns, 1);
-    assert_int_equal(redis_leases_busy(rig->leases), 0);
-    assert_int_equal(redis_leases_tick(rig->leases, rig->now_ns), WEIR_NEVER);
-    assert_int_equal(try_key(rig, &request, 0, 1), REDIS_LEASES_EXACT);
-    redis_leases_close(rig->leases);
+    assert_int_equal(redis_shares_counters(rig->shares)->held, 0);
+    assert_int_equal(redis_shares_counters(rig->shares)->returns, 1);
+    assert_int_equal(redis_shares_busy(rig->shares), 0);
+    assert_int_equal(redis_shares_tick(rig->shares, rig->now_ns), WEIR_NEVER);
+    assert_int_equal(try_key(rig, &request, 0, 1), REDIS_SHARES_EXACT);
+    redis_shares_close(rig->shares);
 }
 
-static void another_limit_begins_with_no_share(void **state)
+static void another_limit_begins_with_no_portion(void **state)
 {
     struct rig *rig = new_rig();
     struct request request;
 
     warm(rig, 0);
     add(begin(&request), &rig->other, 0, 1);
-    assert_int_equal(try(rig, &request), REDIS_LEASES_EXACT);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_EXACT);
     assert_int_equal(collect(rig), 1);
     assert_int_equal(rig->calls[0].ask.want, 0);
     assert_int_equal(rig->calls[0].check->limit->spec.rate, 1000);
     assert_string_equal(rig->calls[0].check->limit->name, "api");
     assert_null(answer(rig, 0));
     assert_int_equal(rig->servers[0].charged - rig->servers[0].returned, 1);
-    redis_leases_close(rig->leases);
+    redis_shares_close(rig->shares);
 }
 
 /* As a reload with another hash_tag does: the state has another name then. */
-static void another_tag_begins_with_no_share(void **state)
+static void another_tag_begins_with_no_portion(void **state)
 {
     struct rig *rig = new_rig();
     struct request request;
 
     warm(rig, 0);
     add(begin(&request), &rig->limit, 0, 1)->tag = 7;
-    assert_int_equal(try(rig, &request), REDIS_LEASES_EXACT);
+    assert_int_equal(try(rig, &request), REDIS_SHARES_EXACT);
     assert_int_equal(collect(rig), 1);
     assert_int_equal(rig->calls[0].ask.want, 0);
     assert_int_equal(rig->calls[0].check->tag, 0);
     assert_ptr_equal(answer(rig, 0), NULL);
     assert_int_equal(rig->servers[0].charged - rig->servers[0].returned, 1);
-    redis_leases_close(rig->leases);
+    redis_shares_close(rig->shares);
 }
 
 static void a_full_table_gives_back_for_the_key_that_makes_room(void **state)
@@ -448,14 +448,14 @@ static void a_full_table_gives_back_for_the_key_that_makes_room(void **state)
         rig.now_ns += MS;
         warm(&rig, key);
     }
-    for (int i = 0; i < 100 && redis_leases_busy(rig.leases) == 0; i++)
-        assert_int_equal(try_key(&rig, &request, 8, 1), REDIS_LEASES_EXACT);
+    for (int i = 0; i < 100 && redis_shares_busy(rig.shares) == 0; i++)
+        assert_int_equal(try_key(&rig, &request, 8, 1), REDIS_SHARES_EXACT);
     assert_int_equal(collect(&rig), 1);
     assert_int_equal(rig.calls[0].check->hash[0], 0); /* idle longest */
     assert_int_equal(rig.calls[0].ask.want, 0);
     assert_null(answer(&rig, 0));
-    assert_int_equal(redis_leases_counters(rig.leases)->held, 7);
-    redis_leases_close(rig.leases);
+    assert_int_equal(redis_shares_counters(rig.shares)->held, 7);
+    redis_shares_close(rig.shares);
 }
 
 static void at_the_end_everything_goes_back(void **state)
@@ -465,29 +465,29 @@ static void at_the_end_everything_goes_back(void **state)
 
     for (uint64_t key = 0; key < 5; key++)
         warm(rig, key);
-    redis_leases_end(rig->leases);
-    assert_int_equal(try_key(rig, &request, 0, 1), REDIS_LEASES_EXACT);
-    assert_int_equal(redis_leases_busy(rig->leases), 5);
+    redis_shares_end(rig->shares);
+    assert_int_equal(try_key(rig, &request, 0, 1), REDIS_SHARES_EXACT);
+    assert_int_equal(redis_shares_busy(rig->shares), 5);
     assert_int_equal(collect(rig), 5);
     for (uint32_t i = 0; i < 5; i++)
         assert_null(answer(rig, i));
-    assert_int_equal(redis_leases_busy(rig->leases), 0);
+    assert_int_equal(redis_shares_busy(rig->shares), 0);
     for (uint64_t key = 0; key < 5; key++)
         assert_int_equal(rig->servers[key].charged - rig->servers[key].returned, 1);
-    redis_leases_close(rig->leases);
+    redis_shares_close(rig->shares);
 }
 
 static void options_out_of_range_are_refused(void **state)
 {
-    struct redis_leases *leases;
-    struct redis_leases_options options = {.holder = 0};
+    struct redis_shares *shares;
+    struct redis_shares_options options = {.holder = 0};
 
-    assert_int_equal(redis_leases_open(&leases, &options), WEIR_ERR_RANGE);
+    assert_int_equal(redis_shares_open(&shares, &options), WEIR_ERR_RANGE);
     options.holder = UINT64_C(1) << 53;
-    assert_int_equal(redis_leases_open(&leases, &options), WEIR_ERR_RANGE);
+    assert_int_equal(redis_shares_open(&shares, &options), WEIR_ERR_RANGE);
     options.holder = 1;
     options.keys_max = (UINT32_C(1) << 24) + 1;
-    assert_int_equal(redis_leases_open(&leases, &options), WEIR_ERR_RANGE);
+    assert_int_equal(redis_shares_open(&shares, &options), WEIR_ERR_RANGE);
 }
 
 /* --- Random ---------------------------------------------------------------------------------- */
@@ -497,19 +497,19 @@ static void options_out_of_range_are_refused(void **state)
 /* Answers a call, or lets it fail. */
 static void end_call(struct rig *rig, uint32_t call, uint64_t *random)
 {
-    const struct redis_leases_wait *woken;
+    const struct redis_shares_wait *woken;
 
     if (draw_below(random, 10) > 0)
         woken = answer(rig, call);
     else
         woken =
-            redis_leases_failed(rig->leases, rig->calls[call].place, draw_below(random, 2) == 0);
+            redis_shares_failed(rig->shares, rig->calls[call].place, draw_below(random, 2) == 0);
     for (; woken != NULL; woken = woken->next)
         assert_null(woken->place);
 }
 
 /* Two keys a decision, calls that fail or are answered late, limits that change, requests that
- * leave: no key ever admits more than its shares were, and nothing stays behind. */
+ * leave: no key ever admits more than its portions were, and nothing stays behind. */
 static void random_use_never_spends_what_it_has_not(void **state)
 {
     static struct rig rig;
@@ -527,10 +527,10 @@ static void random_use_never_spends_what_it_has_not(void **state)
         rig.now_ns += draw_below(&random, 100) * 1000;
         if (draw_below(&random, 2000) == 0)
             rig.now_ns += draw_below(&random, 3 * SECOND);
-        (void)redis_leases_tick(rig.leases, rig.now_ns);
+        (void)redis_shares_tick(rig.shares, rig.now_ns);
         if (waits[i] && request->wait.place != NULL) {
             if (draw_below(&random, 10) == 0) {
-                redis_leases_leave(rig.leases, &request->wait);
+                redis_shares_leave(rig.shares, &request->wait);
                 waits[i] = false;
             }
         } else {
@@ -543,13 +543,13 @@ static void random_use_never_spends_what_it_has_not(void **state)
                 add(request, limit, 5 + draw_below(&random, KEYS - 5), 1);
             waits[i] = false;
             switch (try(&rig, request)) {
-            case REDIS_LEASES_DECIDED:
+            case REDIS_SHARES_DECIDED:
                 decided++;
                 for (uint16_t j = 0; j < request->decision.count; j++)
                     if (request->outcomes[j].charged)
                         spent[request->checks[j].hash[0]] += request->checks[j].cost;
                 break;
-            case REDIS_LEASES_WAIT:
+            case REDIS_SHARES_WAIT:
                 waits[i] = true;
                 break;
             default:
@@ -565,32 +565,32 @@ static void random_use_never_spends_what_it_has_not(void **state)
             assert_true(spent[key] <= rig.servers[key].charged - rig.servers[key].returned);
     }
     assert_true(decided > 3000);
-    redis_leases_end(rig.leases);
-    while (redis_leases_busy(rig.leases) > 0) {
+    redis_shares_end(rig.shares);
+    while (redis_shares_busy(rig.shares) > 0) {
         collect(&rig);
         for (uint32_t call = 0; call < rig.call_count; call++)
             (void)answer(&rig, call);
     }
-    assert_int_equal(redis_leases_counters(rig.leases)->held, 0);
-    redis_leases_close(rig.leases);
+    assert_int_equal(redis_shares_counters(rig.shares)->held, 0);
+    redis_shares_close(rig.shares);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cold_key_is_decided_exactly_and_a_hot_one_from_its_share),
-        cmocka_unit_test(half_a_share_asks_for_the_next_in_the_background),
+        cmocka_unit_test(a_cold_key_is_decided_exactly_and_a_hot_one_from_its_portion),
+        cmocka_unit_test(half_a_portion_asks_for_the_next_in_the_background),
         cmocka_unit_test(a_key_that_comes_now_and_then_stays_cold),
         cmocka_unit_test(several_checks_are_spent_all_or_none),
         cmocka_unit_test(what_cannot_be_leased_is_decided_exactly),
         cmocka_unit_test(limits_too_small_or_of_another_kind_have_no_terms),
         cmocka_unit_test(a_denial_is_remembered_until_it_may_change),
         cmocka_unit_test(who_waits_comes_back_in_order_and_who_leaves_does_not),
-        cmocka_unit_test(a_failed_call_hands_back_who_waited_and_its_share_is_settled_later),
+        cmocka_unit_test(a_failed_call_hands_back_who_waited_and_its_portion_is_settled_later),
         cmocka_unit_test(nothing_is_asked_for_where_nobody_would_answer),
-        cmocka_unit_test(idle_shares_go_back_and_the_key_is_cold_again),
-        cmocka_unit_test(another_limit_begins_with_no_share),
-        cmocka_unit_test(another_tag_begins_with_no_share),
+        cmocka_unit_test(idle_portions_go_back_and_the_key_is_cold_again),
+        cmocka_unit_test(another_limit_begins_with_no_portion),
+        cmocka_unit_test(another_tag_begins_with_no_portion),
         cmocka_unit_test(a_full_table_gives_back_for_the_key_that_makes_room),
         cmocka_unit_test(at_the_end_everything_goes_back),
         cmocka_unit_test(options_out_of_range_are_refused),
