@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store: where states live, behind one interface.
  *
- * A store decides batches of decisions at one time. The embedded store (store/embedded) is the
+ * A store decides batches of decisions at one time. The embedded store is the
  * table, answers at once, or fails at once where a neighbour on its state file is stopped
  * (WEIR_ERR_BUSY), and returns 0 from submit; a store elsewhere (Redis) answers later, on the
  * same thread, through `done`, never from inside submit or cancel.

@@ -1,25 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see state.h: calls that no decision waits for */
+/* see background.h */
+#include "store/redis/background.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "store/redis/client/refusal.h"
+#include "store/redis/pending.h"
+#include "store/redis/script/pack.h"
 #include "store/redis/share/script.h"
 #include "store/redis/state.h"
 #include "store/redis/stats.h"
+#include "wire/resp/write.h"
+
+/* Time limits of calls; after its limit a call's end is unknown. */
+#define SHARE_DEADLINES 5 /* of a decision: no decision waits for a refill */
+#define ORPHAN_NS UINT64_C(1000000000)
+#define ORPHAN_PAUSE_NS UINT64_C(50000000)
+#define ORPHAN_TRIES (ORPHAN_NS / ORPHAN_PAUSE_NS)
+/* The key of the store's secret, after the prefix. No state has this key (script/key.h). */
+#define SECRET_KEY "secret"
+#define RETRY_NS UINT64_C(100000000) /* no server for it, or no answer */
+
+enum { ASK_GET, ASK_GET_MADE, ASK_SET, ASK_TIME };
 
 /* How long a call of each kind may take. */
 static uint64_t limit_ns(const struct store *store, int kind)
 {
     switch (kind) {
     case CALL_SHARE:
-        return STORE_SHARE_DEADLINES * store->deadline_ns;
+        return SHARE_DEADLINES * store->deadline_ns;
     case CALL_ORPHAN:
-        return STORE_ORPHAN_NS;
+        return ORPHAN_NS;
     default:
         return store->deadline_ns;
     }
 }
 
-int background_send(struct store *store, struct store_call *call)
+/* Sends a call with the time limit of its kind; after an error it is given back. */
+static int send_call(struct store *store, struct store_call *call)
 {
     uint64_t due_hr = store_hr(store) + limit_ns(store, call->kind);
     int err = call_send(store, call, &store->background[call->kind], due_hr);
@@ -45,7 +65,7 @@ static int send_share_call(struct store *store, const struct redis_shares_call *
     call->call.size =
         share_script_write(store->prefix, ask->check, &ask->ask, test_now_us,
                            call->bytes + sizeof *ask, &call->call.script, &call->call.cluster_slot);
-    return background_send(store, call);
+    return send_call(store, call);
 }
 
 /* While nothing is sent, what is to be given back waits: it is worth nothing to send it to a server
@@ -94,9 +114,9 @@ static void share_call_answered(struct store *store, const struct store_call *ca
  * lost or is not there yet. Returns whether it is kept for that. */
 static bool pause_orphan(struct store *store, struct store_call *call)
 {
-    if (call->times++ >= STORE_ORPHAN_TRIES)
+    if (call->times++ >= ORPHAN_TRIES)
         return false;
-    call->sent_hr = store_hr(store) + STORE_ORPHAN_PAUSE_NS;
+    call->sent_hr = store_hr(store) + ORPHAN_PAUSE_NS;
     call_append(&store->paused, call);
     store_arm(store, call->sent_hr);
     return true;
@@ -104,7 +124,7 @@ static bool pause_orphan(struct store *store, struct store_call *call)
 
 static void send_orphan(struct store *store, struct store_call *call)
 {
-    uint64_t due_hr = store_hr(store) + STORE_ORPHAN_NS;
+    uint64_t due_hr = store_hr(store) + ORPHAN_NS;
     int err = WEIR_ERR_STORE;
 
     if (redis_breaker_closed(&store->breaker) || call->times == 0)
@@ -188,10 +208,154 @@ void background_probe(struct store *store)
         memcpy(call->bytes, ping, sizeof ping - 1);
         call->call.size = sizeof ping - 1;
         call->call.cluster_slot = store->probe_slot;
-        sent = background_send(store, call) == 0;
+        sent = send_call(store, call) == 0;
     }
     if (!sent)
         probe_ended(store, false);
+}
+
+/* --- The server's secret and time ------------------------------------------------------------- */
+
+static size_t key_size(const struct store *store)
+{
+    return strlen(store->prefix) + sizeof SECRET_KEY - 1;
+}
+
+static char *write_words(const struct store *store, char *out, const char *key, uint8_t action)
+{
+    char text[REDIS_SECRET_TEXT_MAX];
+
+    if (action == ASK_TIME)
+        return WEIR_RESP_WRITE_WORD(weir_resp_write_array(out, 1), "TIME");
+    out = weir_resp_write_array(out, action == ASK_SET ? 4 : 2);
+    out = weir_resp_write_bulk(out, action == ASK_SET ? "SET" : "GET", 3);
+    out = weir_resp_write_bulk(out, key, key_size(store));
+    if (action != ASK_SET)
+        return out;
+    out = weir_resp_write_bulk(out, text, redis_secret_text(store->secret, text));
+    return WEIR_RESP_WRITE_WORD(out, "NX");
+}
+
+static bool send_one(struct store *store, uint8_t action)
+{
+    char key[REDIS_PREFIX_MAX + sizeof SECRET_KEY];
+    struct store_call *call =
+        call_take(store, CALL_SERVER_INFO,
+                  WEIR_RESP_HEAD_MAX + 2 * WEIR_RESP_BULK_MAX(3) + WEIR_RESP_BULK_MAX(sizeof key) +
+                      WEIR_RESP_BULK_MAX(REDIS_SECRET_TEXT_MAX));
+
+    if (call == NULL)
+        return false;
+    snprintf(key, sizeof key, "%s" SECRET_KEY, store->prefix);
+    call->call.size = (size_t)(write_words(store, call->bytes, key, action) - call->bytes);
+    call->call.cluster_slot = redis_cluster_slot(key, key_size(store));
+    call->action = action;
+    return send_call(store, call) == 0;
+}
+
+/* The secret, and first of all one to be made. */
+static bool ask_secret(struct store *store, bool make)
+{
+    return (!make || send_one(store, ASK_SET)) && send_one(store, make ? ASK_GET_MADE : ASK_GET);
+}
+
+static void ask(struct store *store)
+{
+    uint64_t words[2];
+    bool known = redis_secret_at(store->secret, 0, store_now(store), words);
+    bool sent = ask_secret(store, !known) && send_one(store, ASK_TIME);
+
+    store->server_info_hr = store_hr(store) + (sent ? REDIS_SECRET_EVERY_NS : RETRY_NS);
+    store_flush_soon(store);
+}
+
+uint64_t background_ask_server(struct store *store, uint64_t hr)
+{
+    if (store->secret == NULL)
+        return UINT64_MAX;
+    if (hr >= store->server_info_hr) {
+        if (store->connected && redis_breaker_closed(&store->breaker))
+            ask(store);
+        else
+            store->server_info_hr =
+                hr + REDIS_SECRET_EVERY_NS; /* sooner when it is: store_update */
+    }
+    return store->server_info_hr;
+}
+
+static void take_secret(struct store *store, struct weir_bytes text)
+{
+    switch (redis_secret_tell(store->secret, text, store_now(store))) {
+    case REDIS_SECRET_OTHER:
+        store_tell(store, "store_secret",
+                   "%s" SECRET_KEY " is another: what the last one has signed stays good",
+                   store->prefix);
+        break;
+    case REDIS_SECRET_NONE:
+        store_tell(store, "store_error",
+                   "%s" SECRET_KEY " is no secret of %d to %d bytes: reservations can be settled "
+                   "only at the node that made them",
+                   store->prefix, REDIS_SECRET_TEXT_MIN, REDIS_SECRET_TEXT_MAX);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Up to `max`; 0: it is none. */
+static uint64_t number_of(const struct weir_resp_node *node, uint64_t max)
+{
+    uint64_t value = 0;
+
+    for (size_t i = 0; node->type == WEIR_RESP_BULK && i < node->text.size && value <= max; i++) {
+        if (node->text.data[i] < '0' || node->text.data[i] > '9')
+            return 0;
+        value = 10 * value + (uint64_t)(node->text.data[i] - '0');
+    }
+    return value <= max ? value : 0;
+}
+
+static void take_time(struct store *store, const struct weir_resp_node *nodes, uint32_t count)
+{
+    uint64_t seconds = count == 3 ? number_of(&nodes[1], REDIS_TIME_MAX_US / 1000000 - 1) : 0;
+
+    if (seconds == 0)
+        return;
+    store->server_ns = (seconds * 1000000 + number_of(&nodes[2], 999999)) * 1000;
+    store->server_at_ns = store_now(store);
+    store->server_told = true;
+}
+
+static void server_info_failed(struct store *store)
+{
+    store->server_info_hr = store_hr(store) + RETRY_NS;
+    store_arm(store, store->server_info_hr);
+}
+
+static void server_info_answered(struct store *store, const struct store_call *call, int error,
+                                 const struct weir_resp_node *nodes, uint32_t count)
+{
+    if (error != 0) {
+        server_info_failed(store);
+    } else if (nodes[0].type == WEIR_RESP_ERROR) {
+        char text[WEIR_REASON_MAX / 2];
+
+        store_tell(store, "store_error", "%s" SECRET_KEY ": %s", store->prefix,
+                   redis_quote(text, sizeof text, nodes[0].text));
+    } else if (call->action == ASK_TIME) {
+        take_time(store, nodes, count);
+    } else if (call->action != ASK_SET && nodes[0].type == WEIR_RESP_BULK) {
+        take_secret(store, nodes[0].text);
+    } else if (call->action == ASK_GET && ask_secret(store, true)) {
+        store_flush_soon(store);
+    }
+}
+
+bool background_secret(const struct weir_store *base, unsigned i, uint64_t words[2])
+{
+    struct store *store = store_of(base);
+
+    return store->secret != NULL && redis_secret_at(store->secret, i, store_now(store), words);
 }
 
 /* --- Their end -------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Contexts: certificates, keys, what is allowed; see tls.h */
 #include "wire/tls/context.h"
+#include "wire/tls/names.h"
 
 #include <errno.h>
 #include <openssl/err.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names in a certificate; see context.h */
+/* see names.h */
+#include "wire/tls/names.h"
+
 #include <arpa/inet.h>
 #include <openssl/x509v3.h>
 #include <string.h>
 #include <strings.h>
-
-#include "wire/tls/context.h"
 
 static struct weir_bytes string_bytes(const ASN1_STRING *string)
 {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "wire/tls/context.h"
+#include "wire/tls/names.h"
 
 /* A session that has nothing on its way keeps buffers up to this size; larger ones are freed, so
  * that thousands of idle connections stay small. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls: where they go, what waits, what a refusal means; see client.h and client_state.h. */
+/* see client.h: where calls go, which calls wait, what a refusal means, where the masters are;
+ * events. */
 #include "store/redis/client/client.h"
 
 #include <assert.h>
@@ -17,26 +18,12 @@
 #define ATTEMPTS_AT_ONCE 5              /* redirections that are followed without a pause */
 #define WAIT_FIRST_NS UINT64_C(2000000) /* doubles with every list: 2 ms to 32 ms */
 #define DOWN_AGAIN_MS 5000
-
-/* --- Chance ----------------------------------------------------------------------------------- */
-
-/* SplitMix64 (Steele, Lea, Flood 2014): jitter only. */
-uint64_t redis_client_random(struct redis_client *client)
-{
-    uint64_t z = client->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-uint64_t redis_client_jitter(struct redis_client *client, uint64_t from, uint64_t to)
-{
-    return from + redis_client_random(client) % (to - from + 1);
-}
+/* A server that owns no slot may still be asked (ASK), and may become a master. */
+#define UNUSED_MS 10000
 
 /* --- Events ----------------------------------------------------------------------------------- */
 
-void redis_client_event(struct redis_client *client, enum redis_event event, const char *text)
+static void client_event(struct redis_client *client, enum redis_event event, const char *text)
 {
     if (client->options.event != NULL && !client->closing)
         client->options.event(client->options.context, event, text);
@@ -48,7 +35,7 @@ void redis_client_tell_up(struct redis_client *client, const struct redis_node *
     client->told_down = false;
     if (!client->told_up) {
         client->told_up = true;
-        redis_client_event(client, REDIS_EVENT_UP, redis_host_text(address, client, &node->host));
+        client_event(client, REDIS_EVENT_UP, redis_host_text(address, client, &node->host));
     }
 }
 
@@ -68,7 +55,7 @@ void redis_client_tell_down(struct redis_client *client, const char *address, co
     client->told_down = true;
     client->told_ms = now;
     memcpy(client->why, text, strlen(text) + 1);
-    redis_client_event(client, REDIS_EVENT_DOWN, text);
+    client_event(client, REDIS_EVENT_DOWN, text);
 }
 
 /* --- Calls that wait -------------------------------------------------------------------------- */
@@ -211,6 +198,113 @@ bool redis_client_forget(struct redis_client *client, struct redis_call *call)
     return certain;
 }
 
+/* --- Servers of a Cluster, by slot ------------------------------------------------------------ */
+
+static struct redis_node **place_find(struct redis_client *client, const struct redis_host *host)
+{
+    struct redis_node **empty = NULL;
+    for (uint32_t i = 0; i < REDIS_MASTERS_MAX; i++) {
+        struct redis_node **at = &client->nodes[i];
+        if (*at == NULL)
+            empty = empty != NULL ? empty : at;
+        else if (redis_host_equals(&(*at)->host, host))
+            return at;
+    }
+    return empty;
+}
+
+/* The server of that address, a new one if it is unknown; NULL: no memory, or too many. */
+static struct redis_node *cluster_node(struct redis_client *client, const struct redis_host *host)
+{
+    struct redis_node **at = place_find(client, host);
+    if (at != NULL && *at == NULL)
+        *at = redis_node_open(client, host);
+    return at != NULL ? *at : NULL;
+}
+
+static void cluster_move(struct redis_client *client, uint16_t slot, struct redis_node *node)
+{
+    if (client->owners[slot] != NULL)
+        client->owners[slot]->slots--;
+    client->owners[slot] = node;
+    if (node != NULL)
+        node->slots++;
+}
+
+void redis_client_apply_topology(struct redis_client *client, const struct redis_topology *topology)
+{
+    struct redis_node *masters[REDIS_MASTERS_MAX] = {NULL};
+    bool changed = !client->mapped;
+    char text[64];
+
+    for (uint32_t i = 0; i < topology->count; i++)
+        masters[i] = cluster_node(client, &topology->masters[i]);
+    for (uint32_t slot = 0; slot < REDIS_CLUSTER_SLOTS; slot++) {
+        uint16_t owner = topology->owners[slot];
+        struct redis_node *node = owner == REDIS_NO_MASTER ? NULL : masters[owner];
+        if (client->owners[slot] != node) {
+            cluster_move(client, (uint16_t)slot, node);
+            changed = true;
+        }
+    }
+    client->mapped = true;
+    client->counters.refreshes++;
+    for (uint32_t i = 0; i < REDIS_MASTERS_MAX; i++) {
+        struct redis_node *node = client->nodes[i];
+        if (node != NULL && node->slots == 0)
+            redis_node_turn_away(node); /* what waits for it finds its way by the new map */
+    }
+    if (changed) {
+        snprintf(text, sizeof text, "%u masters", topology->count);
+        client_event(client, REDIS_EVENT_TOPOLOGY, text);
+    }
+}
+
+/* Closes servers that own no slot and have not been used for a while. */
+static void cluster_tidy(struct redis_client *client)
+{
+    uint64_t now = uv_now(client->options.loop);
+    for (uint32_t i = 0; i < REDIS_MASTERS_MAX; i++) {
+        struct redis_node *node = client->nodes[i];
+        if (node != NULL && node->slots == 0 && node->send_queue.first == node->send_queue.last &&
+            now - node->used_ms >= UNUSED_MS) {
+            client->nodes[i] = NULL;
+            redis_node_close(node);
+        }
+    }
+}
+
+/* --- The master that sentinels name ----------------------------------------------------------- */
+
+/* The master of a group that sentinels watch. A sentinel's answer is followed unless it is older
+ * than what is known: a sentinel that is cut off from the others would lead back to a master that
+ * has been replaced. The epoch of the group grows with every failover. With no working master any
+ * answer is better than none (the sentinels may have been set up anew, with epochs from 0). The
+ * server itself is asked whether it is a master, with ROLE, before any call goes there
+ * (handshake.c). */
+void redis_client_apply_master(struct redis_client *client, const struct redis_host *master,
+                               uint64_t epoch)
+{
+    struct redis_node *before = client->master;
+    char address[REDIS_ADDRESS_MAX];
+
+    client->counters.refreshes++;
+    client->mapped = true;
+    if (before != NULL && before->state == REDIS_NODE_READY && epoch < client->epoch)
+        return;
+    client->epoch = epoch;
+    if (before != NULL && redis_host_equals(&before->host, master))
+        return;
+    struct redis_node *node = redis_node_open(client, master);
+    if (node == NULL)
+        return; /* no memory: the next answer tries again */
+    client->master = node;
+    if (before != NULL) {
+        client_event(client, REDIS_EVENT_FAILOVER, redis_host_text(address, client, master));
+        redis_node_retire(before);
+    }
+}
+
 /* --- Refusals --------------------------------------------------------------------------------- */
 
 /* MOVED and ASK. */
@@ -229,10 +323,10 @@ static void call_redirect(struct redis_client *client, struct redis_node *node,
     } else if (redis_redirection_read(text, &node->host, &slot, &host) != 0) {
         redis_connection_fail(node->connection, "it redirects to no address");
     } else {
-        target = redis_cluster_node(client, &host);
+        target = cluster_node(client, &host);
     }
     if (target != NULL && refusal == REDIS_REFUSAL_MOVED) {
-        redis_cluster_move(client, slot, target);
+        cluster_move(client, slot, target);
         redis_topology_refresh_want(client);
     }
     if (call == NULL)
@@ -312,7 +406,7 @@ static void on_tick(uv_timer_t *timer)
         if (client->nodes[i] != NULL)
             redis_node_tick(client->nodes[i]);
     if (!client->closing)
-        redis_cluster_tidy(client);
+        cluster_tidy(client);
 }
 
 static void client_free(struct redis_client *client)

@@ -41,11 +41,11 @@
 
 #include <uv.h>
 
+#include "store/redis/client/cluster_slot.h"
 #include "store/redis/client/url.h"
 #include "wire/resp/reply.h"
 
 #define REDIS_REPLY_MAX (16 * 1024 * 1024)
-#define REDIS_CLUSTER_SLOTS 16384
 #define REDIS_SHA_HEX 40
 
 /* A script that EVALSHA calls; static, made by the build. */
@@ -136,9 +136,5 @@ const struct redis_client_counters *redis_client_counters(const struct redis_cli
 bool redis_client_ready(const struct redis_client *client, uint16_t slot);
 /* Whether it is a Cluster, so that only keys of one slot may stand in one call. */
 bool redis_client_is_cluster(const struct redis_client *client);
-
-/* The slot of a key: CRC16 of what stands between its first { and the next }, where that is not
- * empty, else of all of it (redis.io/docs/reference/cluster-spec). */
-uint16_t redis_cluster_slot(const char *key, size_t size);
 
 #endif

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said first on a connection; see client_state.h.
- *
- *   AUTH [user] password, CLIENT SETNAME weir, SELECT db, ROLE, SCRIPT LOAD of every script, and a
- *   call of one of them, as those to come will be: whether this user may make it
- *
- * All in one write, made once: the protocol stays RESP2, which needs no HELLO. */
+/* see handshake.h */
+#include "store/redis/client/handshake.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

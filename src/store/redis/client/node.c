@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One server: its queue of calls, its connection and the next one; see client_state.h. */
+/* see node.h */
+#include "store/redis/client/node.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

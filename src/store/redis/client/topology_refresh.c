@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks some server or sentinel where the masters are; see client_state.h.
- *
- * One question at a time, whoever wants to know: a storm of MOVED makes one refresh, and another
- * 0.25 to 0.5 s later if it goes on. Candidates are asked in turn until one has a usable answer: of
- * a Cluster first a server that is ready, by lot, then those of the URL and all that are known.
- *
- *   a Cluster     CLUSTER SLOTS on a connection of its own, closed after the answer
- *   sentinels     GET-MASTER-ADDR-BY-NAME and MASTER (for the epoch), again every second, every
- *                 tenth of a second while there is no master; another sentinel every ten answers,
- * as one that is cut off from the others knows nothing new
- */
+/* see topology_refresh.h */
+#include "store/redis/client/topology_refresh.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/redis/client/client_state.h"
+#include "store/redis/client/handshake.h"
 #include "store/redis/client/refusal.h"
 #include "wire/resp/write.h"
 
@@ -146,7 +139,7 @@ static void slots_replied(struct redis_topology_refresh *refresh,
         redis_topology_read(topology, &refresh->asked, nodes, count, &reason) != 0) {
         refresh_give_up(refresh, reason.text);
     } else {
-        redis_cluster_apply(refresh->client, topology);
+        redis_client_apply_topology(refresh->client, topology);
         if (refresh->state == REDIS_REFRESH_ASKING)
             refresh_rest(refresh);
     }
@@ -178,7 +171,7 @@ static void on_replied(void *owner, const struct weir_resp_node *nodes, uint32_t
         if (redis_master_read(&refresh->told, &refresh->asked, nodes, count, &reason) != 0)
             refresh_give_up(refresh, reason.text);
     } else {
-        redis_sentinel_apply(refresh->client, &refresh->told, redis_epoch_read(nodes, count));
+        redis_client_apply_master(refresh->client, &refresh->told, redis_epoch_read(nodes, count));
         if (refresh->state == REDIS_REFRESH_ASKING)
             refresh_rest(refresh);
     }
@@ -242,7 +235,7 @@ static void candidate_pick(struct redis_topology_refresh *refresh)
     uint32_t turn;
 
     if (client->nodes != NULL && refresh->tried == 0 && client->ready > 0)
-        node = node_pick(client, (uint32_t)(redis_client_random(client) % client->ready), true);
+        node = node_pick(client, (uint32_t)(redis_random(&client->random) % client->ready), true);
     if (node == NULL) {
         turn = refresh->turn++ % candidate_count(client);
         if (turn < client->url.host_count) {
@@ -349,7 +342,7 @@ void redis_topology_refresh_start(struct redis_client *client)
     client->parts++;
     uv_timer_init(client->options.loop, &refresh->timer);
     refresh->timer.data = refresh;
-    refresh->turn = (uint32_t)(redis_client_random(client) % client->url.host_count);
+    refresh->turn = (uint32_t)(redis_random(&client->random) % client->url.host_count);
     refresh_timer(refresh, REDIS_REFRESH_PAUSED, 0);
 }
 

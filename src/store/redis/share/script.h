@@ -2,8 +2,8 @@
 /* From a holder's calls to lua/share.lua, and back: no sockets, no clock.
  *
  * The script works on the very state that exact mode uses (script/key.h), and on one record beside
- * it with the holders' shares: <prefix>{<tag>}^<limit's name>:<key's text>, a hash. Both are keys of
- * the call, so they have one cluster slot.
+ * it with the holders' shares: <prefix>{<tag>}^<limit's name>:<key's text>, a hash. Both are keys
+ * of the call, so they have one cluster slot.
  */
 #ifndef WEIR_STORE_REDIS_SHARE_SCRIPT_H
 #define WEIR_STORE_REDIS_SHARE_SCRIPT_H

@@ -47,7 +47,7 @@ static uint64_t scale(uint64_t a, uint64_t b, uint64_t c)
     return a / c <= UINT64_MAX / b ? a / c * b : UINT64_MAX;
 }
 
-/* --- Terms ----------------------------------------------------------------------------------- */
+/* --- Terms ------------------------------------------------------------------------------------ */
 
 static void window_terms(struct share_terms *terms, const struct weir_limit *limit,
                          uint64_t life_ns)
@@ -120,7 +120,7 @@ bool share_terms_init(struct share_terms *terms, const struct weir_limit *limit,
            span_ns >= SHARE_SPAN_MIN_NS && terms->life_ns > SHARE_LIFE_MIN_NS;
 }
 
-/* --- Demand ---------------------------------------------------------------------------------- */
+/* --- Demand ----------------------------------------------------------------------------------- */
 
 /* Rises by half the difference at once, falls with a memory of DEMAND_MEMORY_NS. */
 static uint64_t smooth(uint64_t rate, uint64_t recent, uint64_t passed_ns)
@@ -151,7 +151,7 @@ void share_demand_update(struct share_demand *demand, uint64_t now_ns)
     demand->since_ns = now_ns;
 }
 
-/* --- Deciding -------------------------------------------------------------------------------- */
+/* --- Deciding --------------------------------------------------------------------------------- */
 
 void share_init(struct share *share, uint64_t now_ns)
 {
@@ -220,7 +220,7 @@ bool share_refills(const struct share *share, uint64_t now_ns, uint64_t roundtri
             portion->until_ns - now_ns < most(portion->life_ns / 4, 4 * roundtrip_ns));
 }
 
-/* --- Calls ----------------------------------------------------------------------------------- */
+/* --- Calls ------------------------------------------------------------------------------------ */
 
 static uint64_t for_so_long(const struct share *share, uint64_t time_ns)
 {

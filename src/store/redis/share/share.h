@@ -194,7 +194,7 @@ struct share {
 /* All zeros except the time from which demand is counted. */
 void share_init(struct share *share, uint64_t now_ns);
 
-/* --- Demand ---------------------------------------------------------------------------------- */
+/* --- Demand ----------------------------------------------------------------------------------- */
 
 static inline void share_demand_note(struct share_demand *demand, uint64_t units)
 {
@@ -205,7 +205,7 @@ static inline void share_demand_note(struct share_demand *demand, uint64_t units
 /* Updates the rates if enough time has passed. A burst that has just begun counts at once. */
 void share_demand_update(struct share_demand *demand, uint64_t now_ns);
 
-/* --- Deciding -------------------------------------------------------------------------------- */
+/* --- Deciding --------------------------------------------------------------------------------- */
 
 enum share_outlook {
     SHARE_COVERED, /* share_spend may take it */
@@ -241,7 +241,7 @@ bool share_refills(const struct share *share, uint64_t now_ns, uint64_t roundtri
  * be decided exactly. */
 bool share_is_cold(const struct share *share, const struct share_terms *terms);
 
-/* --- Calls ----------------------------------------------------------------------------------- */
+/* --- Calls ------------------------------------------------------------------------------------ */
 
 /* Nothing is in flight. Fills a call that asks for a portion, so that `cost` units (0: a refill)
  * can be spent. call->holder is the caller's to fill. */

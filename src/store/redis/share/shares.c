@@ -1,15 +1,233 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see shares.h: deciding */
+/* see shares.h */
 #include "store/redis/share/shares.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "store/redis/share/table.h"
+#include "core/check.h"
+#include "store/redis/share/wheel.h"
 
 #define KEYS_DEFAULT 65536
 #define KEYS_MAX (UINT32_C(1) << 24)
 #define HOLDER_MAX (UINT64_C(1) << 53)
 #define ROUNDTRIP_NS UINT64_C(1000000)
+#define SET_SLOTS 8
+#define HOT_LIVES 3
+
+/* The table of keys has a slot for every key that is known, and an entry for each that holds
+ * portions. Slots are in sets of SET_SLOTS, by hash. A slot of a cold key only counts its
+ * decisions. When there are share_terms.hot_decisions in each of HOT_LIVES lives of a portion, on
+ * average, the key gets an entry. An entry that leaves (its key is idle, makes room, or has another
+ * limit or tag) has no slot any more and lives on until its portions are given back. */
+
+struct share_entry {
+    struct share_timer timer;
+    struct share share;
+    struct share_terms terms;
+    struct weir_limit limit;                /* a copy, as are name and key */
+    struct weir_check check;                /* redis_shares_call.check points to it */
+    struct share_slot *slot;                /* NULL: the entry leaves */
+    uint64_t seen_ns;                       /* the last decision */
+    uint64_t waited_cost;                   /* asked for by the first decision that waits */
+    struct redis_shares_wait *first, *last; /* the decisions that wait */
+    struct share_entry *next_queued;
+    struct share_entry *next, *previous; /* of all */
+    struct share_call call;              /* in flight */
+    bool queued, sent;                   /* at most one of them */
+    bool gives_back;                     /* queued to give back, unless a decision waits by then */
+    char text[];                         /* name and key */
+};
+
+struct share_slot {
+    uint64_t hash[2];
+    struct share_entry *entry; /* NULL: cold */
+    uint64_t since_ns;         /* 0: the slot is free; else decisions are counted from then */
+    uint32_t decisions;
+};
+
+struct redis_shares {
+    struct share_slot *slots;
+    uint32_t set_mask; /* number of sets - 1 */
+    uint32_t entries_max, entries;
+    struct share_entry *all;
+    struct share_entry *queue, **queue_end;
+    uint32_t busy;
+    struct share_wheel wheel;
+    uint64_t life_ns, holder, last_id, roundtrip_ns;
+    bool ending;
+    struct redis_shares_counters counters;
+};
+
+/* --- The table ----------------------------------------------------------------------------------
+ */
+
+static void entry_free(struct redis_shares *shares, struct share_entry *entry)
+{
+    share_wheel_stop(&shares->wheel, &entry->timer);
+    if (entry->slot != NULL) {
+        entry->slot->entry = NULL;
+        entry->slot->decisions = 0;
+    }
+    if (entry->previous != NULL)
+        entry->previous->next = entry->next;
+    else
+        shares->all = entry->next;
+    if (entry->next != NULL)
+        entry->next->previous = entry->previous;
+    shares->entries--;
+    shares->counters.held = shares->entries;
+    free(entry);
+}
+
+/* Puts an entry into the queue of those with a call to send. */
+static void entry_queue(struct redis_shares *shares, struct share_entry *entry)
+{
+    if (entry->queued || entry->sent)
+        return;
+    entry->queued = true;
+    entry->next_queued = NULL;
+    *shares->queue_end = entry;
+    shares->queue_end = &entry->next_queued;
+    shares->busy++;
+}
+
+/* Takes an entry out of its slot, to give its portions back. */
+static void entry_leave(struct redis_shares *shares, struct share_entry *entry)
+{
+    share_wheel_stop(&shares->wheel, &entry->timer);
+    if (entry->slot != NULL) {
+        entry->slot->entry = NULL;
+        entry->slot->decisions = 0;
+        entry->slot = NULL;
+    }
+    entry->gives_back = true;
+    entry_queue(shares, entry);
+}
+
+static bool is_hash(const struct share_slot *slot, const uint64_t hash[2])
+{
+    return slot->hash[0] == hash[0] && slot->hash[1] == hash[1] && slot->since_ns != 0;
+}
+
+/* Which slot of a set is reused first: free, cold, idle. The larger, the later. */
+static uint64_t worth(const struct share_slot *slot)
+{
+    if (slot->since_ns == 0)
+        return 0;
+    if (slot->entry == NULL)
+        return slot->since_ns / 2;
+    if (slot->entry->first != NULL || slot->entry->sent)
+        return UINT64_MAX;
+    return UINT64_MAX / 2 + slot->entry->seen_ns / 2;
+}
+
+/* The slot of a key. A new key takes a free slot of its set, that of a cold key, or that of the
+ * entry which was idle longest and for which no decision waits. NULL: no slot may go. */
+static struct share_slot *slot_take(struct redis_shares *shares, const uint64_t hash[2],
+                                    uint64_t now_ns)
+{
+    struct share_slot *set =
+        &shares->slots[(size_t)((uint32_t)hash[1] & shares->set_mask) * SET_SLOTS];
+    struct share_slot *out = set;
+
+    for (uint32_t i = 0; i < SET_SLOTS; i++)
+        if (is_hash(&set[i], hash))
+            return &set[i];
+    for (uint32_t i = 1; i < SET_SLOTS; i++)
+        if (worth(&set[i]) < worth(out))
+            out = &set[i];
+    if (worth(out) == UINT64_MAX)
+        return NULL;
+    if (out->entry != NULL)
+        entry_leave(shares, out->entry);
+    *out = (struct share_slot){.hash = {hash[0], hash[1]}, .since_ns = now_ns | 1};
+    return out;
+}
+
+/* Whether two checks have one budget: the same limit, and the same key in Redis (the tag is part of
+ * it). */
+static bool same_budget(const struct weir_check *of, const struct weir_check *check)
+{
+    const struct weir_limit_spec *a = &of->limit->spec, *b = &check->limit->spec;
+
+    return of->tag == check->tag && a->algorithm == b->algorithm && a->rate == b->rate &&
+           a->window_ns == b->window_ns && a->burst == b->burst && a->segments == b->segments &&
+           a->strict == b->strict;
+}
+
+static void copy_check(struct share_entry *entry, const struct weir_check *check, size_t name_size)
+{
+    char *key = entry->text;
+
+    entry->limit = *check->limit;
+    entry->limit.local = NULL;
+    if (check->limit->name != NULL) {
+        memcpy(entry->text, check->limit->name, name_size);
+        entry->limit.name = entry->text;
+        key += name_size;
+    }
+    if (check->key.size > 0)
+        memcpy(key, check->key.data, check->key.size);
+    entry->check = *check;
+    entry->check.limit = &entry->limit;
+    entry->check.key.data = key;
+}
+
+static struct share_entry *new_entry(struct redis_shares *shares, const struct weir_check *check,
+                                     const struct share_terms *terms, uint64_t now_ns)
+{
+    size_t name_size = check->limit->name != NULL ? strlen(check->limit->name) + 1 : 0;
+    struct share_entry *entry;
+
+    if (shares->entries >= shares->entries_max)
+        return NULL;
+    entry = calloc(1, sizeof *entry + name_size + check->key.size);
+    if (entry == NULL)
+        return NULL;
+    entry->terms = *terms;
+    share_init(&entry->share, now_ns);
+    copy_check(entry, check, name_size);
+    entry->seen_ns = now_ns;
+    entry->next = shares->all;
+    if (entry->next != NULL)
+        entry->next->previous = entry;
+    shares->all = entry;
+    shares->entries++;
+    shares->counters.held = shares->entries;
+    share_wheel_set(&shares->wheel, &entry->timer, now_ns + SHARE_LIFE_MAX_NS);
+    return entry;
+}
+
+/* The entry of a key on which a decision is made now: the slot's, if it has the check's limit and
+ * tag; a new one if this decision makes the key hot. NULL: the key is cold. */
+static struct share_entry *entry_of(struct redis_shares *shares, struct share_slot *slot,
+                                    const struct weir_check *check, uint64_t now_ns)
+{
+    struct share_terms terms;
+
+    if (slot->entry != NULL) {
+        if (same_budget(&slot->entry->check, check))
+            return slot->entry;
+        entry_leave(shares, slot->entry);
+    }
+    if (check->key.size > REDIS_SHARES_KEY_MAX ||
+        !share_terms_init(&terms, check->limit, shares->life_ns))
+        return NULL;
+    if (now_ns > slot->since_ns && now_ns - slot->since_ns > HOT_LIVES * terms.life_ns) {
+        slot->since_ns = now_ns | 1;
+        slot->decisions = 0;
+    }
+    if (++slot->decisions < HOT_LIVES * terms.hot_decisions)
+        return NULL;
+    slot->entry = new_entry(shares, check, &terms, now_ns);
+    if (slot->entry != NULL)
+        slot->entry->slot = slot;
+    return slot->entry;
+}
+
+/* --- Opening and closing ------------------------------------------------------------------------
+ */
 
 int redis_shares_open(struct redis_shares **shares, const struct redis_shares_options *options)
 {
@@ -17,14 +235,14 @@ int redis_shares_open(struct redis_shares **shares, const struct redis_shares_op
 
     if (options->holder == 0 || options->holder >= HOLDER_MAX || keys > KEYS_MAX)
         return WEIR_ERR_RANGE;
-    while (sets * SHARE_SET < keys)
+    while (sets * SET_SLOTS < keys)
         sets *= 2;
 
     struct redis_shares *made = calloc(1, sizeof *made);
 
     if (made == NULL)
         return WEIR_ERR_MEMORY;
-    made->slots = calloc((size_t)sets * SHARE_SET, sizeof *made->slots);
+    made->slots = calloc((size_t)sets * SET_SLOTS, sizeof *made->slots);
     if (made->slots == NULL) {
         free(made);
         return WEIR_ERR_MEMORY;
@@ -43,7 +261,7 @@ int redis_shares_open(struct redis_shares **shares, const struct redis_shares_op
 void redis_shares_close(struct redis_shares *shares)
 {
     while (shares->all != NULL)
-        share_table_free(shares, shares->all);
+        entry_free(shares, shares->all);
     free(shares->slots);
     free(shares);
 }
@@ -93,7 +311,7 @@ void redis_shares_leave(struct redis_shares *shares, struct redis_shares_wait *w
 /* --- One decision ------------------------------------------------------------------------------
  */
 
-/* What is known of the checks of one decision. */
+/* What the table knows of the checks of one decision. */
 struct view {
     struct share_entry *entries[WEIR_CHECKS_MAX]; /* NULL: a check without state */
     uint8_t looks[WEIR_CHECKS_MAX];               /* enum share_outlook */
@@ -106,8 +324,8 @@ static bool stateless(const struct weir_check *check)
     return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) != 0;
 }
 
-/* Looks a check's key up. Every key of the decision is, even when it is decided exactly, so that
- * all of them become hot. */
+/* Looks a check's key up. Every key of a decision is looked up, even if the decision is made
+ * exactly, so that all of them become hot. */
 static void view_check(struct redis_shares *shares, const struct weir_decision *decision,
                        uint16_t i, uint64_t now_ns, struct view *view)
 {
@@ -127,9 +345,8 @@ static void view_check(struct redis_shares *shares, const struct weir_decision *
         return;
     }
 
-    struct share_slot *slot = share_table_slot(shares, check->hash, now_ns);
-    struct share_entry *entry =
-        slot != NULL ? share_table_entry(shares, slot, check, now_ns) : NULL;
+    struct share_slot *slot = slot_take(shares, check->hash, now_ns);
+    struct share_entry *entry = slot != NULL ? entry_of(shares, slot, check, now_ns) : NULL;
 
     view->entries[i] = entry;
     if (entry == NULL) {
@@ -154,7 +371,7 @@ static void view_check(struct redis_shares *shares, const struct weir_decision *
     }
 }
 
-/* Two checks on one key cannot be looked at one by one. The rules merge such checks. */
+/* Two checks on one key cannot be judged one by one. The rules merge such checks. */
 static bool twice(const struct weir_decision *decision, const struct view *view)
 {
     for (uint16_t i = 1; i < view->count; i++) {
@@ -186,7 +403,7 @@ static void report_share(const struct share_entry *entry, const struct weir_chec
     if (retry_ns == 0)
         retry_ns = 1;
     if (!allowed && remaining >= check->cost)
-        remaining = check->cost - 1; /* what is left is too little to be fetched */
+        remaining = check->cost - 1; /* too little to be fetched */
     report->limit = entry->terms.capacity;
     report->remaining = remaining < report->limit ? remaining : report->limit;
     report->retry_after_ns = allowed ? 0 : retry_ns;
@@ -238,7 +455,7 @@ static void note_demand(const struct weir_decision *decision, const struct view 
             share_demand_note(&view->entries[i]->share.demand, decision->checks[i].cost);
 }
 
-/* Asks for what is missing, and has the decision wait for the first of it. */
+/* Asks for the missing portions; the decision waits for the first of them. */
 static void wait_for(struct redis_shares *shares, struct weir_decision *decision,
                      const struct view *view, struct redis_shares_wait *wait)
 {
@@ -254,7 +471,7 @@ static void wait_for(struct redis_shares *shares, struct weir_decision *decision
             if (entry->waited_cost == 0)
                 entry->waited_cost = decision->checks[i].cost;
             entry->gives_back = entry->slot == NULL;
-            share_table_queue(shares, entry);
+            entry_queue(shares, entry);
         }
         if (!waits)
             link_wait(entry, wait);
@@ -272,14 +489,15 @@ static void refill(struct redis_shares *shares, const struct weir_decision *deci
             share_refills(&entry->share, now_ns, shares->roundtrip_ns)) {
             entry->waited_cost = 0;
             if (share_is_cold(&entry->share, &entry->terms))
-                share_table_leave(shares, entry);
+                entry_leave(shares, entry);
             else
-                share_table_queue(shares, entry);
+                entry_queue(shares, entry);
         }
     }
 }
 
-/* A denial for all, of checks some of which nothing is known of: Redis tells. */
+/* Whether a denial can be reported here. If nothing is known of some of its checks, Redis decides.
+ */
 static bool knows_enough(const struct weir_decision *decision, const struct view *view)
 {
     for (uint16_t i = 0; i < view->count; i++)
@@ -327,4 +545,147 @@ enum redis_shares_answer redis_shares_try(struct redis_shares *shares,
     if (wait != NULL)
         refill(shares, decision, &view, now_ns);
     return REDIS_SHARES_DECIDED;
+}
+
+/* --- Calls, their ends, and time ----------------------------------------------------------------
+ */
+
+static struct share_entry *pop(struct redis_shares *shares)
+{
+    struct share_entry *entry = shares->queue;
+
+    shares->queue = entry->next_queued;
+    if (shares->queue == NULL)
+        shares->queue_end = &shares->queue;
+    entry->queued = false;
+    shares->busy--;
+    return entry;
+}
+
+/* Sets the time to look at an idle entry. */
+static void schedule(struct redis_shares *shares, struct share_entry *entry)
+{
+    uint64_t due_ns = share_due(&entry->share, &entry->terms);
+    uint64_t idle_ns = entry->seen_ns + SHARE_LIFE_MAX_NS;
+
+    share_wheel_set(&shares->wheel, &entry->timer, due_ns < idle_ns ? due_ns : idle_ns);
+}
+
+/* Fills the call of an entry. False: it needs none. */
+static bool fill(struct redis_shares *shares, struct share_entry *entry, uint64_t now_ns)
+{
+    uint64_t id = shares->last_id + 1;
+    bool asks = entry->first != NULL || !entry->gives_back;
+
+    if (asks) {
+        share_ask(&entry->share, &entry->terms, id, entry->waited_cost, now_ns, &entry->call);
+    } else {
+        entry->gives_back = entry->slot == NULL;
+        if (!share_give_back(&entry->share, &entry->terms, id, now_ns, &entry->call))
+            return false;
+    }
+    shares->last_id = id;
+    shares->counters.refills += asks;
+    shares->counters.returns += !asks;
+    entry->call.holder = shares->holder;
+    entry->waited_cost = 0;
+    return true;
+}
+
+bool redis_shares_next(struct redis_shares *shares, uint64_t now_ns, struct redis_shares_call *call)
+{
+    while (shares->queue != NULL) {
+        struct share_entry *entry = pop(shares);
+
+        if (!fill(shares, entry, now_ns)) {
+            entry_free(shares, entry); /* it is idle, or leaves */
+            continue;
+        }
+        share_wheel_stop(&shares->wheel, &entry->timer);
+        entry->sent = true;
+        shares->busy++;
+        *call =
+            (struct redis_shares_call){.check = &entry->check, .ask = entry->call, .place = entry};
+        return true;
+    }
+    return false;
+}
+
+/* Takes the waiting decisions off the entry. */
+static struct redis_shares_wait *wake(struct share_entry *entry)
+{
+    struct redis_shares_wait *woken = entry->first;
+
+    for (struct redis_shares_wait *wait = woken; wait != NULL; wait = wait->next)
+        wait->place = NULL;
+    entry->first = entry->last = NULL;
+    return woken;
+}
+
+/* A call has ended. The entry of an idle key is freed with its portions: cold keys are decided
+ * exactly. */
+static struct redis_shares_wait *finish(struct redis_shares *shares, struct share_entry *entry)
+{
+    bool returned = !entry->share.asked_portion;
+    struct redis_shares_wait *woken = wake(entry);
+
+    entry->sent = false;
+    shares->busy--;
+    if (entry->slot == NULL && !returned) {
+        entry->gives_back = true;
+        entry_queue(shares, entry);
+    } else if (entry->slot == NULL || (returned && woken == NULL)) {
+        entry_free(shares, entry);
+    } else {
+        entry->gives_back = false;
+        schedule(shares, entry);
+    }
+    return woken;
+}
+
+struct redis_shares_wait *redis_shares_answered(struct redis_shares *shares, void *place,
+                                                const struct share_reply *reply, uint64_t now_ns)
+{
+    struct share_entry *entry = place;
+
+    (void)share_answered(&entry->share, &entry->terms, reply, now_ns);
+    shares->counters.forfeited += reply->forfeited;
+    return finish(shares, entry);
+}
+
+struct redis_shares_wait *redis_shares_failed(struct redis_shares *shares, void *place,
+                                              bool executed)
+{
+    struct share_entry *entry = place;
+
+    shares->counters.forfeited += share_failed(&entry->share, executed);
+    return finish(shares, entry);
+}
+
+uint64_t redis_shares_tick(struct redis_shares *shares, uint64_t now_ns)
+{
+    struct share_timer *timer;
+
+    while ((timer = share_wheel_next(&shares->wheel, now_ns)) != NULL) {
+        struct share_entry *entry = (struct share_entry *)(void *)timer; /* its first member */
+
+        if (entry->queued || entry->sent)
+            continue;
+        if (now_ns >= share_due(&entry->share, &entry->terms) ||
+            now_ns >= entry->seen_ns + SHARE_LIFE_MAX_NS) {
+            entry->gives_back = true;
+            entry_queue(shares, entry);
+        } else {
+            schedule(shares, entry);
+        }
+    }
+    return share_wheel_due(&shares->wheel);
+}
+
+void redis_shares_end(struct redis_shares *shares)
+{
+    shares->ending = true;
+    for (struct share_entry *entry = shares->all; entry != NULL; entry = entry->next)
+        if (entry->slot != NULL)
+            entry_leave(shares, entry);
 }

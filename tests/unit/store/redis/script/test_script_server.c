@@ -304,8 +304,7 @@ static void a_foreign_key_is_an_error_and_charges_nothing(void **state)
 
     for (uint32_t kind = 0; kind < 4; kind++) {
         static const char *const values[] = {
-            NULL, "hello", "\xe4",
-            "a text that is longer than any state of a bucket or window"};
+            NULL, "hello", "\xe4", "a text that is longer than any state of a bucket or window"};
         struct weir_reason reason = {""};
         struct one one;
 

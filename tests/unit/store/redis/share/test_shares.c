@@ -12,7 +12,6 @@
 #include "draw.h"
 #include "share_server.h"
 #include "store/redis/share/shares.h"
-#include "store/redis/share/table.h"
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)

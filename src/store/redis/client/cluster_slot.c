@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slot of a key in a Cluster; see client.h. */
-#include <string.h>
+/* see cluster_slot.h */
+#include "store/redis/client/cluster_slot.h"
 
-#include "store/redis/client/client.h"
+#include <string.h>
 
 /* CRC-16/XMODEM: polynomial 0x1021, not reflected, starting from 0 (the Cluster specification,
  * "Keys distribution model"). Four bits at a time, so that the table is worth its place. */
