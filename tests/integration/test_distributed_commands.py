@@ -127,7 +127,7 @@ def test_validate_asks_no_redis_and_knows_its_urls(tmp_path):
     assert done.stdout.startswith(f"{rules}: OK, 2 limits, in Redis: 1 exact, 1 leased\n")
     rules.write_text(shared_rules("redis://:secret@redis.invalid:70000", *LIMITS), encoding="utf-8")
     done = run_weir("validate", rules)
-    assert done.returncode == 1 and "a port is a number" in done.stderr
+    assert done.returncode == 1 and "the port must be a number" in done.stderr
     assert "secret" not in done.stderr
     rules.write_text(shared_rules("redis://h", *LIMITS, nodes=0), encoding="utf-8")
     assert "`nodes` must be 1 to 1000" in run_weir("validate", rules).stderr

@@ -118,6 +118,6 @@ def test_a_key_of_another_type_is_named(tmp_path, redis):
         assert key in line and "WRONGTYPE" in line
         redis.ask("DEL", key)
         redis.ask("SET", key, "short")
-        wait_until(lambda: nodes.ask(0, user="list") and "no state of a limit" in nodes[0].text(),
+        wait_until(lambda: nodes.ask(0, user="list") and "not the state of a limit" in nodes[0].text(),
                    what="the other line")
         assert nodes[0].text().count(key) >= 2

@@ -198,8 +198,10 @@ def test_a_lease_ends_by_itself(tmp_path):
     (b'{"ip":"fe80::1%eth0"}', "ip"), (b'{"pth":"/x"}', "pth"), (b'{"path":"/","path":"/"}', "path"),
     (b'{"headers":[]}', "headers"), (b'{"headers":{"a":1}}', "headers"),
     (b'{"attributes":{"a":null}}', "attributes"), (b'{"dry_run":"yes"}', "dry_run"),
-    (b'{"attributes":{"path":"/x"}}', "attributes.path"), (b'{"path":"\xff"}', "path"),
-    (b'{"t":1700000000}', "t: "),
+    (b'{"attributes":{"path":"/x"}}', "attributes.path: use the top-level field path"),
+    (b'{"attributes":{"client.ip":"192.0.2.1"}}', "attributes.client.ip: use the top-level field ip"),
+    (b'{"path":"\xff"}', "path"),
+    (b'{"t":1700000000}', "t: only allowed in replay traces"),
 ])
 def test_bad_input_is_400_and_names_the_field(weir, body, field):
     with weir.client() as client:

@@ -72,9 +72,11 @@ static int check_read_attributes(struct weir_http_call *call, const struct weir_
         if (attribute < 0)
             continue;
         if (attribute < WEIR_ATTR_USER) {
+            static const char *const fields[WEIR_ATTR_USER] = {"method", "path", "host", "ip"};
+
             snprintf(reason->text, sizeof reason->text,
-                     "attributes.%.*s: has a field of its own in a check", (int)pair->name.size,
-                     pair->name.data);
+                     "attributes.%.*s: use the top-level field %s", (int)pair->name.size,
+                     pair->name.data, fields[attribute]);
             return WEIR_ERR_SYNTAX;
         }
         if (attribute >= WEIR_ATTR_FIRST_NAMED || trusted)
@@ -96,8 +98,8 @@ static int check_read(struct weir_http_call *call, struct weir_reason *reason)
     attributes->cost = check->cost;
     if (check->has_t || check->status || check->latency_ms) {
         snprintf(reason->text, sizeof reason->text,
-                 check->has_t ? "t: only a trace has times; it is now"
-                              : "status, latency_ms: only a trace has outcomes");
+                 check->has_t ? "t: only allowed in replay traces"
+                              : "status, latency_ms: only allowed in replay traces");
         return WEIR_ERR_SYNTAX;
     }
     if (check->ip.data &&

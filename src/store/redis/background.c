@@ -288,12 +288,14 @@ static void take_secret(struct store *store, struct weir_bytes text)
     switch (redis_secret_tell(store->secret, text, store_now(store))) {
     case REDIS_SECRET_OTHER:
         store_tell(store, "store_secret",
-                   "%s" SECRET_KEY " is another: what the last one has signed stays good",
+                   "%s" SECRET_KEY
+                   " was replaced: tokens signed with the previous secret stay valid",
                    store->prefix);
         break;
     case REDIS_SECRET_NONE:
         store_tell(store, "store_error",
-                   "%s" SECRET_KEY " is no secret of %d to %d bytes: reservations can be settled "
+                   "%s" SECRET_KEY
+                   " is not a secret of %d to %d bytes: reservations can be settled "
                    "only at the node that made them",
                    store->prefix, REDIS_SECRET_TEXT_MIN, REDIS_SECRET_TEXT_MAX);
         break;

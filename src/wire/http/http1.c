@@ -266,7 +266,7 @@ static long field_note(struct weir_http1_parser *parser, struct weir_http1_reque
     case 4:
         if (field_is(field, "host")) {
             if (facts->host || !host_is_valid(value))
-                return refuse(parser, 400, facts->host ? "more than one Host" : "Host is no host");
+                return refuse(parser, 400, facts->host ? "more than one Host" : "invalid Host");
             facts->host = true;
             if (request->host.data == NULL)
                 request->host = value;
@@ -303,7 +303,7 @@ static long framing_decide(struct weir_http1_parser *parser, struct weir_http1_r
                            const struct head_facts *facts)
 {
     if (!facts->host && request->minor > 0)
-        return refuse(parser, 400, "no Host");
+        return refuse(parser, 400, "missing Host");
     if (facts->coding && (facts->length || request->minor == 0)) {
         return refuse(parser, 400,
                       facts->length ? "both Content-Length and Transfer-Encoding"

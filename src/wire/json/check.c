@@ -59,7 +59,7 @@ static int pairs_read(struct json_scan *scan, struct weir_check_pair *pairs, uin
             return json_scan_fail(scan, WEIR_ERR_TOO_LARGE, name.data - 1, "more than 64");
         if (name.size == 0 || pairs_hold(pairs, read, name, headers)) {
             return fail_with_name(scan, WEIR_ERR_SYNTAX, name.data - 1,
-                                  name.size == 0 ? "an empty name" : "a repeated name", name);
+                                  name.size == 0 ? "empty name" : "repeated name", name);
         }
         pairs[read].name = name;
         more = headers ? json_scan_string(scan, &pairs[read].value)
@@ -175,7 +175,7 @@ static const char *wrong_field(enum field field, struct weir_bytes name)
     if (field != FIELDS)
         return "repeated field";
     bool attribute = equals(name, "user", 4) || equals(name, "org", 3) || equals(name, "plan", 4);
-    return attribute ? "only \"attributes\" may have" : "unknown field";
+    return attribute ? "only allowed in \"attributes\":" : "unknown field";
 }
 
 /* One object. */
@@ -222,7 +222,7 @@ static int element_next(struct weir_check_cursor *cursor, struct json_scan *scan
         if (next != ',') {
             scan->index = -1;
             return json_scan_fail(scan, WEIR_ERR_SYNTAX, scan->at,
-                                  "a comma or a closing bracket is missing");
+                                  "missing comma or closing bracket");
         }
         scan->at++;
     }
@@ -281,13 +281,13 @@ int weir_release_json_parse(char *text, size_t size, struct weir_bytes *lease,
             break;
         if (count++ > 0 || !equals(name, "lease", 5)) {
             return fail_with_name(&scan, WEIR_ERR_SYNTAX, name.data - 1,
-                                  count > 1 ? "only \"lease\" may be given, not" : "unknown field",
+                                  count > 1 ? "only \"lease\" is allowed, not" : "unknown field",
                                   name);
         }
         scan.field = "lease";
         more = json_scan_string(&scan, lease);
     }
     if (more == 0 && count == 0)
-        return json_scan_fail(&scan, WEIR_ERR_SYNTAX, scan.at, "no \"lease\"");
+        return json_scan_fail(&scan, WEIR_ERR_SYNTAX, scan.at, "\"lease\" is required");
     return more < 0 ? more : json_scan_end(&scan);
 }

@@ -101,7 +101,8 @@ static int read_array(struct reader *reader, const struct member *members, uint3
             return 0;
         if (byte != ',') {
             scan->field = field;
-            return json_scan_fail(scan, WEIR_ERR_SYNTAX, scan->at, "neither a comma nor a bracket");
+            return json_scan_fail(scan, WEIR_ERR_SYNTAX, scan->at,
+                                  "missing comma or closing bracket");
         }
     }
 }
@@ -175,7 +176,8 @@ static int read_unit(struct reader *reader, void *out)
             return 0;
         }
     }
-    return err < 0 ? err : json_scan_fail(&reader->scan, WEIR_ERR_SYNTAX, at, "no unit of time");
+    return err < 0 ? err
+                   : json_scan_fail(&reader->scan, WEIR_ERR_SYNTAX, at, "unknown unit of time");
 }
 
 static int read_limit(struct reader *reader, void *out)

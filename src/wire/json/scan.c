@@ -135,20 +135,20 @@ int json_scan_string(struct json_scan *scan, struct weir_bytes *value)
             char *escape = at++;
             out = escape_read(&at, scan->end, out);
             if (out == NULL)
-                return syntax(scan, escape, "a bad escape in a string");
+                return syntax(scan, escape, "invalid escape in a string");
         } else if ((unsigned char)*at < 0x20) {
             return syntax(scan, at, "a control character in a string");
         } else {
             size_t size = weir_utf8_size(at, (size_t)(scan->end - at));
             if (size == 0)
-                return syntax(scan, at, "a string is not UTF-8");
+                return syntax(scan, at, "invalid UTF-8 in a string");
             memmove(out, at, size);
             out += size;
             at += size;
         }
     }
     if (at == scan->end)
-        return syntax(scan, at, "an unfinished string");
+        return syntax(scan, at, "unterminated string");
     *value = (struct weir_bytes){start, (size_t)(out - start)};
     scan->at = at + 1;
     return 0;
@@ -368,17 +368,17 @@ int json_scan_member(struct json_scan *scan, uint32_t count, struct weir_bytes *
     }
     if (count > 0) {
         if (next != ',')
-            return syntax(scan, scan->at, "a comma or a closing brace is missing");
+            return syntax(scan, scan->at, "missing comma or closing brace");
         scan->at++;
         next = json_scan_peek(scan);
     }
     if (next != '"')
-        return syntax(scan, scan->at, "a member's name is missing");
+        return syntax(scan, scan->at, "missing name of a member");
     int err = json_scan_string(scan, name);
     if (err < 0)
         return err;
     if (json_scan_peek(scan) != ':')
-        return syntax(scan, scan->at, "a colon is missing");
+        return syntax(scan, scan->at, "missing colon");
     scan->at++;
     return 1;
 }
@@ -386,5 +386,5 @@ int json_scan_member(struct json_scan *scan, uint32_t count, struct weir_bytes *
 int json_scan_end(struct json_scan *scan)
 {
     (void)json_scan_peek(scan);
-    return scan->at < scan->end ? syntax(scan, scan->at, "something follows the end") : 0;
+    return scan->at < scan->end ? syntax(scan, scan->at, "unexpected text after the end") : 0;
 }

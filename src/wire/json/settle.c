@@ -44,7 +44,8 @@ static int field_read(struct json_scan *scan, struct weir_bytes name,
         return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data - 1, "unknown field");
     if ((*seen & field) != 0) {
         return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data - 1,
-                              token ? "repeated field" : "one of cost and status is wanted, once");
+                              token ? "repeated field"
+                                    : "exactly one of cost or status is required");
     }
     *seen |= field;
     scan->field = token ? "reservation" : cost ? "cost" : "status";
@@ -74,8 +75,9 @@ int weir_settle_json_parse(char *text, size_t size, struct weir_settle_json *set
     scan.field = NULL;
     if (more == 0 && seen != (FIELD_RESERVATION | FIELD_TRUTH)) {
         return json_scan_fail(&scan, WEIR_ERR_SYNTAX, scan.at,
-                              (seen & FIELD_RESERVATION) == 0 ? "no \"reservation\""
-                                                              : "no \"cost\" and no \"status\"");
+                              (seen & FIELD_RESERVATION) == 0
+                                  ? "\"reservation\" is required"
+                                  : "\"cost\" or \"status\" is required");
     }
     return more < 0 ? more : json_scan_end(&scan);
 }

@@ -34,7 +34,7 @@ static int file_refuse(struct weir_reason *reason, const char *file, const char 
 static int file_check(const char *file, struct weir_reason *reason)
 {
     struct stat status;
-    const char *why = "no regular file";
+    const char *why = "not a regular file";
     if (access(file, R_OK) < 0 || stat(file, &status) < 0)
         why = strerror(errno);
     else if (S_ISREG(status.st_mode))
@@ -59,9 +59,10 @@ static int load_certificate(SSL_CTX *ssl, const struct weir_tls_options *options
     if (err < 0)
         return err;
     if (SSL_CTX_use_certificate_chain_file(ssl, options->cert_file) != 1)
-        return file_refuse(reason, options->cert_file, "no certificate in PEM");
+        return file_refuse(reason, options->cert_file, "contains no PEM certificate");
     if (SSL_CTX_use_PrivateKey_file(ssl, options->key_file, SSL_FILETYPE_PEM) != 1)
-        return file_refuse(reason, options->key_file, "no private key in PEM without pass phrase");
+        return file_refuse(reason, options->key_file,
+                           "contains no PEM private key without a pass phrase");
     if (SSL_CTX_check_private_key(ssl) != 1)
         return file_refuse(reason, options->key_file, "does not belong to the certificate");
     return 0;
@@ -86,14 +87,14 @@ static int load_authorities(struct weir_tls_context *context, const char *file,
     if (err < 0)
         return err;
     if (SSL_CTX_load_verify_file(context->ssl, file) != 1)
-        return file_refuse(reason, file, "no certificate in PEM");
+        return file_refuse(reason, file, "contains no PEM certificate");
     if (!has_valid(SSL_CTX_get_cert_store(context->ssl)))
         return file_refuse(reason, file, "every certificate in it has expired");
     if (!context->server)
         return 0;
     STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(file); /* what clients are told */
     if (!names)
-        return file_refuse(reason, file, "no certificate in PEM");
+        return file_refuse(reason, file, "contains no PEM certificate");
     SSL_CTX_set_client_CA_list(context->ssl, names);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the wire share: cmocka, a seeded random source, and input that ends where
- * reading on crashes. */
+/* Shared by the tests of the wire: cmocka, random numbers, and input whose end is followed by an
+ * unmapped page. */
 #ifndef UNIT_WIRE_H
 #define UNIT_WIRE_H
 
@@ -19,23 +19,7 @@
 #include <weir/bytes.h>
 #include <weir/error.h>
 
-/* splitmix64 (Steele, Lea, Flood 2014): any seed will do. */
-struct random_source {
-    uint64_t state;
-};
-
-static inline uint64_t random_next(struct random_source *random)
-{
-    uint64_t z = random->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static inline uint64_t random_below(struct random_source *random, uint64_t bound)
-{
-    return random_next(random) % bound;
-}
+#include "draw.h"
 
 /* Memory for a test; the caller frees it. */
 static inline void *memory_new(size_t size)

@@ -358,7 +358,7 @@ void redis_client_refused(struct redis_client *client, struct redis_node *node,
 
     switch (refusal) {
     case REDIS_REFUSAL_RIGHTS:
-        redis_node_drain(node, "it does not let us call scripts any more");
+        redis_node_drain(node, "it no longer allows us to call scripts");
         if (call != NULL)
             redis_client_finish(client, call, 0, nodes, count);
         return;
@@ -367,7 +367,7 @@ void redis_client_refused(struct redis_client *client, struct redis_node *node,
         call_redirect(client, node, call, refusal, nodes[0].text);
         return;
     case REDIS_REFUSAL_REPLICA:
-        redis_node_drain(node, "it is no master any more");
+        redis_node_drain(node, "it is no longer a master");
         redis_topology_refresh_want(client);
         break;
     case REDIS_REFUSAL_DOWN:

@@ -255,7 +255,7 @@ void redis_connection_put(struct redis_connection *connection, size_t size)
 /* What came is no reply. Its first bytes often tell what answers there. */
 static void fail_with_bytes(struct redis_connection *connection, int error)
 {
-    char quote[33], text[WEIR_REASON_MAX] = "a reply is larger than the client takes";
+    char quote[33], text[WEIR_REASON_MAX] = "a reply exceeds the limits of the client";
     if (error == WEIR_ERR_SYNTAX) {
         redis_quote(quote, sizeof quote, redis_reply_reader_rest(&connection->reader));
         snprintf(text, sizeof text, "it does not speak the Redis protocol: \"%s\"", quote);
@@ -266,7 +266,7 @@ static void fail_with_bytes(struct redis_connection *connection, int error)
 static void fail_with_room(struct redis_connection *connection)
 {
     redis_connection_fail(connection, redis_reply_reader_is_full(&connection->reader)
-                                          ? "a reply is larger than the client takes"
+                                          ? "a reply exceeds the limits of the client"
                                           : "no memory for a reply");
 }
 
@@ -281,7 +281,7 @@ static void input_parse(struct redis_connection *connection)
            (got = redis_reply_reader_next(&connection->reader, &count)) > 0) {
         nodes = connection->reader.nodes;
         if (nodes[0].type == WEIR_RESP_PUSH || nodes[0].type == WEIR_RESP_ATTRIBUTE)
-            redis_connection_fail(connection, "it sent a message that nobody asked for");
+            redis_connection_fail(connection, "it sent an unexpected message");
         else
             handlers->replied(connection->options.owner, nodes, count);
     }
@@ -333,7 +333,8 @@ static void secret_read(struct redis_connection *connection, size_t size)
         input_parse(connection);
     if (failed || got < 0) {
         const char *why = weir_tls_error(connection->tls);
-        redis_connection_fail(connection, why != NULL && *why != '\0' ? why : "it ended TLS");
+        redis_connection_fail(connection,
+                              why != NULL && *why != '\0' ? why : "it ended the TLS session");
     }
 }
 

@@ -158,7 +158,7 @@ int redis_handshake_check(const struct redis_client *client, uint32_t step,
         const struct redis_script *script = client->options.scripts[said->script];
         if (nodes[0].type != WEIR_RESP_BULK || nodes[0].text.size != REDIS_SHA_HEX ||
             memcmp(nodes[0].text.data, script->sha, REDIS_SHA_HEX) != 0)
-            return refuse(reason, command, (struct weir_bytes){"another SHA-1 than ours", 23});
+            return refuse(reason, command, (struct weir_bytes){"unexpected SHA-1", 16});
         return 0;
     }
     if (nodes[0].type != WEIR_RESP_SIMPLE)

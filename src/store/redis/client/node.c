@@ -178,7 +178,7 @@ static void on_replied(void *owner, const struct weir_resp_node *nodes, uint32_t
         return;
     }
     if (!redis_send_queue_in_flight(&node->send_queue)) {
-        redis_connection_fail(node->connection, "it sent a reply that nobody asked for");
+        redis_connection_fail(node->connection, "it sent an unexpected reply");
         return;
     }
     struct redis_place *place = redis_send_queue_at(&node->send_queue, node->send_queue.first);
@@ -442,7 +442,7 @@ void redis_node_retire(struct redis_node *node)
     if (client->former != NULL)
         node_part(client->former); /* it had its time */
     client->former = node;
-    redis_node_drain(node, "it is no master any more");
+    redis_node_drain(node, "it is no longer a master");
     redis_node_turn_away(node);
     if (node->state != REDIS_NODE_DRAINING || !redis_send_queue_in_flight(&node->send_queue))
         node_part(node);

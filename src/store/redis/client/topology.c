@@ -128,7 +128,7 @@ int redis_topology_read(struct redis_topology *topology, const struct redis_host
             return refuse(reason, &tree, what);
     }
     if (topology->count == 0) {
-        snprintf(reason->text, sizeof reason->text, "%s: it knows no master of any slot", what);
+        snprintf(reason->text, sizeof reason->text, "%s: it names no master for any slot", what);
         return WEIR_ERR_SYNTAX;
     }
     return 0;
@@ -168,7 +168,7 @@ int redis_role_read(const struct weir_resp_node *nodes, uint32_t count, struct w
     if (nodes[0].type != WEIR_RESP_ARRAY || count < 2 || !is_text(&nodes[1]))
         return refuse(reason, &tree, "ROLE");
     if (!text_equals(&nodes[1], "master")) {
-        snprintf(reason->text, sizeof reason->text, "it is no master (its role is %s)",
+        snprintf(reason->text, sizeof reason->text, "it is not a master (its role is %s)",
                  redis_quote(quote, sizeof quote, nodes[1].text));
         return WEIR_ERR_STORE;
     }

@@ -153,7 +153,7 @@ static void on_replied(void *owner, const struct weir_resp_node *nodes, uint32_t
     char text[WEIR_REASON_MAX], quote[160];
 
     if (refresh->state != REDIS_REFRESH_ASKING) {
-        redis_connection_fail(refresh->connection, "it sent a reply that nobody asked for");
+        redis_connection_fail(refresh->connection, "it sent an unexpected reply");
         return;
     }
     if (refresh->secret) {

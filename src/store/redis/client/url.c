@@ -39,7 +39,7 @@ static int decode(const struct cursor *cursor, const char *text, size_t size, ch
             int high = i + 2 < size ? weir_hex_value(at[1]) : -1;
             int low = high >= 0 ? weir_hex_value(at[2]) : -1;
             if (low < 0)
-                return refuse_at(cursor, at, "two hexadecimal digits follow a %");
+                return refuse_at(cursor, at, "a % must be followed by two hexadecimal digits");
             c = (unsigned char)(high << 4 | low);
             i += 2;
         }
@@ -75,10 +75,10 @@ static int access_read(struct redis_url *url, struct cursor *cursor, const char 
     if (at == NULL)
         return 0;
     if (memchr(at + 1, '@', (size_t)(end - at - 1)) != NULL)
-        return refuse_at(cursor, at, "an @ within a user or password is written %40");
+        return refuse_at(cursor, at, "write an @ in a user or password as %40");
     const char *colon = memchr(cursor->at, ':', (size_t)(at - cursor->at));
     if (colon == NULL)
-        return refuse_at(cursor, at, "before the @ stands user:password, or :password");
+        return refuse_at(cursor, at, "expected user:password or :password before the @");
     int error =
         decode(cursor, cursor->at, (size_t)(colon - cursor->at), url->user, sizeof url->user);
     if (error == 0) {
@@ -110,7 +110,7 @@ static int host_read(const struct cursor *cursor, const char *at, const char *en
         name++;
         name_end = memchr(at, ']', (size_t)(end - at));
         if (name_end == NULL)
-            return refuse_at(cursor, at, "no ] ends this [");
+            return refuse_at(cursor, at, "missing ] after this [");
         at = name_end + 1;
     } else {
         while (name_end < end && host_char(*name_end))
@@ -118,17 +118,17 @@ static int host_read(const struct cursor *cursor, const char *at, const char *en
         at = name_end;
     }
     if (name == name_end)
-        return refuse_at(cursor, name, "a host is missing");
+        return refuse_at(cursor, name, "missing host");
     if (name_end - name >= REDIS_HOST_MAX)
         return refuse_at(cursor, name, "the host's name is too long");
     memcpy(host->name, name, (size_t)(name_end - name));
     host->name[name_end - name] = '\0';
     if (bracket && inet_pton(AF_INET6, host->name, &address) != 1)
-        return refuse_at(cursor, name, "between [ and ] stands an IPv6 address");
+        return refuse_at(cursor, name, "expected an IPv6 address between [ and ]");
     if (at < end && *at != ':')
-        return refuse_at(cursor, at, "not a character of a host's name");
+        return refuse_at(cursor, at, "this character is not allowed in a host name");
     if (at < end && (!number_read(at + 1, end, UINT16_MAX, &number) || number == 0))
-        return refuse_at(cursor, at + 1, "a port is a number from 1 to 65535");
+        return refuse_at(cursor, at + 1, "the port must be a number from 1 to 65535");
     host->port = (uint16_t)number;
     return 0;
 }
@@ -159,7 +159,7 @@ static int group_read(struct redis_url *url, struct cursor *cursor, const char *
     while (at < end && host_char(*at))
         at++;
     if (at == cursor->at || (at < end && *at != '/'))
-        return refuse_at(cursor, at, "the name of the group of servers, as the sentinels know it");
+        return refuse_at(cursor, at, "missing name of the group, as the sentinels know it");
     if (at - cursor->at >= REDIS_HOST_MAX)
         return refuse_at(cursor, cursor->at, "the name of the group is too long");
     memcpy(url->group, cursor->at, (size_t)(at - cursor->at));
@@ -176,10 +176,10 @@ static int path_read(struct redis_url *url, struct cursor *cursor, const char *e
         return error;
     if (!number_read(cursor->at, end, DB_MAX, &url->db)) {
         return refuse_at(cursor, cursor->at,
-                         "the database is a number; a / within a password is written %2F");
+                         "the database must be a number; write a / in a password as %2F");
     }
     if (url->kind == REDIS_CLUSTER && url->db != 0)
-        return refuse_at(cursor, cursor->at, "a Cluster has database 0 only");
+        return refuse_at(cursor, cursor->at, "a Cluster only has database 0");
     return 0;
 }
 
@@ -190,7 +190,7 @@ static int unix_read(struct redis_url *url, struct cursor *cursor, const char *e
     if (cursor->at[0] == '/' && cursor->at[1] == '/')
         cursor->at += 2; /* unix:///path */
     if (cursor->at[0] != '/')
-        return refuse_at(cursor, cursor->at, "the path of a socket begins with /");
+        return refuse_at(cursor, cursor->at, "the path of a socket must begin with /");
     int error =
         decode(cursor, cursor->at, (size_t)(path_end - cursor->at), url->path, sizeof url->path);
     if (error != 0 || query == NULL)
@@ -224,23 +224,24 @@ int redis_url_parse(struct redis_url *url, const char *text, struct weir_reason 
            strncmp(text, schemes[i].prefix, strlen(schemes[i].prefix)) != 0)
         i++;
     if (i == sizeof schemes / sizeof *schemes) {
-        return refuse_at(&cursor, text,
-                         "begins with redis://, rediss://, redis-sentinel://, rediss-sentinel://, "
-                         "redis-cluster://, rediss-cluster:// or unix:/");
+        return refuse_at(
+            &cursor, text,
+            "must begin with redis://, rediss://, redis-sentinel://, rediss-sentinel://, "
+            "redis-cluster://, rediss-cluster:// or unix:/");
     }
     url->kind = schemes[i].kind;
     url->tls = schemes[i].tls;
     cursor.at += strlen(schemes[i].prefix);
     for (const char *at = cursor.at; at < end; at++)
         if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7f)
-            return refuse_at(&cursor, at, "this character is written with a % and its number");
+            return refuse_at(&cursor, at, "write this character as % and two hexadecimal digits");
     if (url->kind == REDIS_UNIX)
         return unix_read(url, &cursor, end);
     const char *slash = strchr(cursor.at, '/');
     const char *hosts_end = slash != NULL ? slash : end;
     int error = access_read(url, &cursor, hosts_end);
     if (error == 0 && slash != NULL && strchr(slash, '@') != NULL)
-        error = refuse_at(&cursor, slash, "a / within a password is written %2F");
+        error = refuse_at(&cursor, slash, "write a / in a password as %2F");
     if (error == 0)
         error = hosts_read(url, &cursor, hosts_end);
     if (error == 0) {

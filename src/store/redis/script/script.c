@@ -243,7 +243,7 @@ int redis_script_accepts(const struct weir_limit *limit, struct weir_reason *rea
     uint64_t part_ns = spec->segments > 1 ? limit->segment_ns : spec->window_ns;
 
     if (spec->algorithm == WEIR_QUOTA && !has_whole_bounds(spec)) {
-        reason_text(reason, "a period begins between two microseconds; in Redis none may");
+        reason_text(reason, "a period does not begin at a whole microsecond, as Redis needs");
         return WEIR_ERR_RANGE;
     }
     if (part_ns % PRODUCT_UNIT_NS != 0) {
@@ -257,7 +257,7 @@ int redis_script_accepts(const struct weir_limit *limit, struct weir_reason *rea
          (limit->depth_ns == WEIR_DEPTH_MAX_NS && limit->depth_rem != 0))) {
         reason_text(reason, "burst is ");
         reason_number(reason, spec->burst);
-        reason_text(reason, "; in Redis a queue and one more may take ");
+        reason_text(reason, "; in Redis a full queue and one more request may take at most ");
         reason_number(reason, WEIR_DEPTH_MAX_NS);
         reason_text(reason, " ns");
         return WEIR_ERR_RANGE;
@@ -580,7 +580,8 @@ static void explain(struct weir_reason *reason)
     if (strstr(reason->text, "data string too short") == NULL)
         return;
     reason->text[0] = '\0';
-    reason_text(reason, "ERR a key of this decision holds what is no state of a limit");
+    reason_text(reason,
+                "ERR a key of this decision holds a value that is not the state of a limit");
 }
 
 static int error_reply(struct weir_bytes text, struct weir_reason *reason)

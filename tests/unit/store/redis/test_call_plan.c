@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "draw.h"
 #include "fake_store.h"
 #include "store/redis/call_plan.h"
 #include "store/redis/jitter.h"
@@ -48,11 +49,6 @@ struct sim {
     uint32_t in_flight, most_in_flight, calls;
     uint64_t random, now_ns;
 };
-
-static uint64_t draw(struct sim *sim, uint64_t below)
-{
-    return redis_random(&sim->random) % below;
-}
 
 static int set_up(void **state)
 {
@@ -224,20 +220,21 @@ static void begin(struct sim *sim, uint8_t op, uint8_t policy)
 /* Different keys, each always in the same slot. */
 static void draw_decision(struct sim *sim, uint8_t op, uint8_t policy)
 {
-    uint64_t key = draw(sim, KEYS), count = 1 + draw(sim, CHECKS);
+    uint64_t key = draw_below(&sim->random, KEYS), count = 1 + draw_below(&sim->random, CHECKS);
 
     begin(sim, op, policy);
     for (uint64_t i = 0; i < count; i++) {
         uint8_t flags = 0;
 
-        key = (key + 1 + draw(sim, 2)) % KEYS;
-        if (draw(sim, 5) == 0)
+        key = (key + 1 + draw_below(&sim->random, 2)) % KEYS;
+        if (draw_below(&sim->random, 5) == 0)
             flags |= WEIR_CHECK_SHADOW;
-        if (draw(sim, 5) == 0)
+        if (draw_below(&sim->random, 5) == 0)
             flags |= WEIR_CHECK_CHARGE_ON_DENY;
-        if (draw(sim, 12) == 0)
-            flags |= draw(sim, 3) == 0 ? WEIR_CHECK_ALWAYS_DENY : WEIR_CHECK_UNLIMITED;
-        add_check(sim, key, 1 + key % TAGS, flags, draw(sim, 3));
+        if (draw_below(&sim->random, 12) == 0)
+            flags |=
+                draw_below(&sim->random, 3) == 0 ? WEIR_CHECK_ALWAYS_DENY : WEIR_CHECK_UNLIMITED;
+        add_check(sim, key, 1 + key % TAGS, flags, draw_below(&sim->random, 3));
     }
 }
 
@@ -379,7 +376,7 @@ static void run(struct sim *sim)
         if (sim->plan.state != CALL_PLAN_RUNNING)
             break;
         assert_true(sim->in_flight > 0);
-        answer(sim, (uint32_t)draw(sim, sim->in_flight));
+        answer(sim, (uint32_t)draw_below(&sim->random, sim->in_flight));
     }
     assert_int_equal(sim->plan.state, CALL_PLAN_DECIDED);
     assert_int_equal(sim->in_flight, 0);
@@ -396,8 +393,8 @@ static void random_decisions_are_those_of_one_store(void **state)
     uint32_t several = 0, denied = 0;
 
     for (int i = 0; i < 20000; i++) {
-        sim->now_ns += draw(sim, 2 * SECOND);
-        draw_decision(sim, ops[draw(sim, 6)], (uint8_t)draw(sim, 3));
+        sim->now_ns += draw_below(&sim->random, 2 * SECOND);
+        draw_decision(sim, ops[draw_below(&sim->random, 6)], (uint8_t)draw_below(&sim->random, 3));
         if (!is_stateful(&sim->decision))
             continue;
         expect(sim);
@@ -419,7 +416,7 @@ static void a_failed_decision_leaves_nothing_behind(void **state)
     uint32_t failed = 0;
 
     for (int i = 0; i < 20000; i++) {
-        sim->now_ns += draw(sim, 2 * SECOND);
+        sim->now_ns += draw_below(&sim->random, 2 * SECOND);
         draw_decision(sim, WEIR_OP_DECIDE, WEIR_POLICY_ALL);
         if (!is_stateful(&sim->decision))
             continue;
@@ -428,9 +425,9 @@ static void a_failed_decision_leaves_nothing_behind(void **state)
             continue;
         copy_states(sim);
         for (send_all(sim); sim->plan.state == CALL_PLAN_RUNNING; send_all(sim)) {
-            uint32_t at = (uint32_t)draw(sim, sim->in_flight);
+            uint32_t at = (uint32_t)draw_below(&sim->random, sim->in_flight);
 
-            if (draw(sim, 4) != 0) {
+            if (draw_below(&sim->random, 4) != 0) {
                 answer(sim, at);
                 continue;
             }
@@ -438,7 +435,8 @@ static void a_failed_decision_leaves_nothing_behind(void **state)
             uint16_t checks[WEIR_CHECKS_MAX];
             struct weir_decision as;
             struct redis_batch batch;
-            bool repeated, executed = draw(sim, 2) == 0, arrives = executed && draw(sim, 2) == 0;
+            bool repeated, executed = draw_below(&sim->random, 2) == 0,
+                           arrives = executed && draw_below(&sim->random, 2) == 0;
 
             if (arrives)
                 (void)deliver(sim, step, &repeated, &batch, checks, &as);
@@ -515,7 +513,7 @@ static void a_cancelled_decision_is_rolled_back(void **state)
     uint32_t cancelled = 0;
 
     for (int i = 0; i < 5000; i++) {
-        uint64_t until = draw(sim, 4);
+        uint64_t until = draw_below(&sim->random, 4);
 
         begin(sim, WEIR_OP_DECIDE, WEIR_POLICY_ALL);
         for (uint64_t key = 0; key < 5; key++)
@@ -532,10 +530,10 @@ static void a_cancelled_decision_is_rolled_back(void **state)
             uint16_t checks[WEIR_CHECKS_MAX];
             struct weir_decision as;
             struct redis_batch batch;
-            bool repeated, executed = draw(sim, 2) == 0;
+            bool repeated, executed = draw_below(&sim->random, 2) == 0;
             struct redis_step step = take(sim, 0);
 
-            if (executed && draw(sim, 2) == 0)
+            if (executed && draw_below(&sim->random, 2) == 0)
                 (void)deliver(sim, step, &repeated, &batch, checks, &as);
             call_plan_failed(&sim->plan, &sim->decision, step, executed);
         }

@@ -219,13 +219,13 @@ static void forwarded_elements_that_tell_no_address_end_the_walk(void **state)
 
 static void what_a_client_writes_does_not_change_what_its_proxies_append(void **state)
 {
-    struct random_source random = {6};
+    uint64_t random = 6;
     static const char alphabet[] = "\"\"\"\\\\,;= for10.[]:_x";
     for (int i = 0; i < 50000; i++) {
         char text[128];
-        size_t size = random_below(&random, 40);
+        size_t size = draw_below(&random, 40);
         for (size_t j = 0; j < size; j++)
-            text[j] = alphabet[random_below(&random, sizeof alphabet - 1)];
+            text[j] = alphabet[draw_below(&random, sizeof alphabet - 1)];
         strcpy(text + size, ", for=\"[2001:db8::1]:80\";by=_a;host=\"h,\\\"\", for=10.0.0.2");
         assert_string_equal(client_of(true, text), "2001:db8::1");
         strcpy(text + size, ", 192.0.2.1:80, 10.0.0.2");

@@ -364,22 +364,22 @@ static const char *field(const char *fields, const char *name, size_t *size)
 static void the_longest_answer_fits_and_any_answer_reads_back(void **state)
 {
     static char names[WEIR_CHECKS_MAX][WEIR_RATELIMIT_NAME_MAX + 1];
-    struct random_source random = {4};
+    uint64_t random = 4;
     for (int round = 0; round < 2000; round++) {
         struct structured_list policies, quotas;
         size_t size = 0;
         answer_start(&answer);
-        for (unsigned i = 0, count = 1 + (unsigned)random_below(&random, 32); i < count; i++) {
-            size_t length = 1 + random_below(&random, WEIR_RATELIMIT_NAME_MAX);
+        for (unsigned i = 0, count = 1 + (unsigned)draw_below(&random, 32); i < count; i++) {
+            size_t length = 1 + draw_below(&random, WEIR_RATELIMIT_NAME_MAX);
             for (size_t j = 0; j < length; j++)
-                names[i][j] = (char)(round == 0 ? '"' : 0x20 + random_below(&random, 95));
+                names[i][j] = (char)(round == 0 ? '"' : 0x20 + draw_below(&random, 95));
             names[i][round == 0 ? WEIR_RATELIMIT_NAME_MAX : length] = '\0';
-            struct weir_answer_limit *told = answer_add(
-                &answer, &limits, names[i], (enum weir_algorithm)random_below(&random, 8),
-                random_next(&random) >> random_below(&random, 64),
-                (1 + random_below(&random, 1000)) * (SECOND / 4));
-            told->report.remaining = random_below(&random, told->report.limit | 1);
-            told->report.reset_after_ns = random_next(&random) >> 10;
+            struct weir_answer_limit *told =
+                answer_add(&answer, &limits, names[i], (enum weir_algorithm)draw_below(&random, 8),
+                           draw_next(&random) >> draw_below(&random, 64),
+                           (1 + draw_below(&random, 1000)) * (SECOND / 4));
+            told->report.remaining = draw_below(&random, told->report.limit | 1);
+            told->report.reset_after_ns = draw_next(&random) >> 10;
             told->next_ns = told->report.remaining > 0 ? 0 : SECOND;
         }
         const char *fields = written(15, UINT64_MAX / 2);

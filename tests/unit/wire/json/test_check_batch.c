@@ -54,13 +54,12 @@ static void an_error_in_a_batch_names_its_check(void **state)
                        "[1].cost: larger than 18446744073709551615, at byte 12");
     assert_batch_error("[{},{\"x\":1}]", 2, WEIR_ERR_SYNTAX, "[1]: unknown field \"x\", at byte 5");
     assert_batch_error("[{} {}]", 2, WEIR_ERR_SYNTAX,
-                       "a comma or a closing bracket is missing, at byte 4");
+                       "missing comma or closing bracket, at byte 4");
     assert_batch_error("[{},]", 2, WEIR_ERR_SYNTAX, "[1]: not an object, at byte 4");
-    assert_batch_error("[{}", 2, WEIR_ERR_SYNTAX,
-                       "a comma or a closing bracket is missing, at byte 3");
-    assert_batch_error("[{}]]", 2, WEIR_ERR_SYNTAX, "something follows the end, at byte 4");
+    assert_batch_error("[{}", 2, WEIR_ERR_SYNTAX, "missing comma or closing bracket, at byte 3");
+    assert_batch_error("[{}]]", 2, WEIR_ERR_SYNTAX, "unexpected text after the end, at byte 4");
     assert_batch_error("[{}},{}]", 2, WEIR_ERR_SYNTAX,
-                       "a comma or a closing bracket is missing, at byte 3");
+                       "missing comma or closing bracket, at byte 3");
 }
 
 static void a_batch_holds_a_thousand_checks(void **state)
@@ -109,15 +108,15 @@ static void a_release_is_a_lease_and_nothing_else(void **state)
     } cases[] = {
         {"{\"lease\":\"abc\"}", "abc", ""},
         {" { \"lease\" : \"\" } ", "", ""},
-        {"{}", NULL, "no \"lease\", at byte 2"},
+        {"{}", NULL, "\"lease\" is required, at byte 2"},
         {"{\"lease\":1}", NULL, "lease: not a string, at byte 9"},
         {"{\"lease\":null}", NULL, "lease: not a string, at byte 9"},
         {"{\"leas\":\"a\"}", NULL, "unknown field \"leas\", at byte 1"},
         {"{\"lease\":\"a\",\"lease\":\"b\"}", NULL,
-         "only \"lease\" may be given, not \"lease\", at byte 13"},
-        {"{\"lease\":\"a\",\"x\":1}", NULL, "only \"lease\" may be given, not \"x\", at byte 13"},
+         "only \"lease\" is allowed, not \"lease\", at byte 13"},
+        {"{\"lease\":\"a\",\"x\":1}", NULL, "only \"lease\" is allowed, not \"x\", at byte 13"},
         {"[{\"lease\":\"a\"}]", NULL, "not an object, at byte 0"},
-        {"{\"lease\":\"a\"}x", NULL, "something follows the end, at byte 13"},
+        {"{\"lease\":\"a\"}x", NULL, "unexpected text after the end, at byte 13"},
         {"", NULL, "not an object, at byte 0"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

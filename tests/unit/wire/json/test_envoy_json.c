@@ -187,7 +187,7 @@ static void what_is_no_request_is_refused(void **state)
         read_free(&read);
     }
     struct read read = read_text("{\"descriptors\":[{\"limit\":{\"unit\":\"FORTNIGHT\"}}]}");
-    assert_string_equal(read.reason.text, "unit: no unit of time, at byte 33");
+    assert_string_equal(read.reason.text, "unit: unknown unit of time, at byte 33");
     read_free(&read);
 }
 

@@ -308,15 +308,15 @@ static void the_stated_room_is_enough(void **state)
 }
 
 /* A random value; says in `expected` how it should read back. */
-static char *random_value(struct random_source *random, int depth, char *out, char **expected)
+static char *random_value(uint64_t *random, int depth, char *out, char **expected)
 {
     char text[16];
-    int64_t integer = (int64_t)random_next(random) >> random_below(random, 64);
-    size_t size = random_below(random, sizeof text);
-    uint64_t count = random_below(random, 4);
+    int64_t integer = (int64_t)draw_next(random) >> draw_below(random, 64);
+    size_t size = draw_below(random, sizeof text);
+    uint64_t count = draw_below(random, 4);
     memset(text, 'a' + (int)size, sizeof text);
     *expected += sprintf(*expected, " %d:", depth);
-    switch (random_below(random, depth < 5 ? 8 : 6)) {
+    switch (draw_below(random, depth < 5 ? 8 : 6)) {
     case 0:
         *expected += sprintf(*expected, "simple(%.*s)", (int)size, text);
         return weir_resp_write_simple(out, text, size);
@@ -357,7 +357,7 @@ static char *random_value(struct random_source *random, int depth, char *out, ch
 static void random_replies_read_back_however_they_are_split(void **state)
 {
     static char reply[1 << 20], expected[1 << 20], got[1 << 20], body[1 << 19];
-    struct random_source random = {9};
+    uint64_t random = 9;
     unsigned checked = 0;
     while (checked < 2000) {
         char *expected_end = body;

@@ -374,13 +374,13 @@ static void random_requests_mean_the_same_however_they_are_split(void **state)
         "\r\n",   "\r",     "\n",   "abc",     "abc\r\n",      ":5\r\n", " ",      "\"",
         "'",      "\\",     "\\x4", "$-1\r\n", "$1048577\r\n", "x",      "*0\r\n", "10",
     };
-    struct random_source random = {8};
+    uint64_t random = 8;
     for (int i = 0; i < 20000; i++) {
         char text[256] = "", whole[1024], split[1024];
-        if (random_below(&random, 2) == 0)
+        if (draw_below(&random, 2) == 0)
             strcpy(text, "*2\r\n$3\r\n");
-        for (uint64_t left = random_below(&random, 10); left > 0; left--)
-            strcat(text, pieces[random_below(&random, sizeof pieces / sizeof pieces[0])]);
+        for (uint64_t left = draw_below(&random, 10); left > 0; left--)
+            strcat(text, pieces[draw_below(&random, sizeof pieces / sizeof pieces[0])]);
         size_t size = strlen(text);
         feed(whole, sizeof whole, text, size, size, 1);
         for (size_t at = 0; at < size; at++) {

@@ -577,7 +577,7 @@ static void bad_files_are_named(void **state)
     assert_int_equal(mkfifo(in("pipe.pem"), 0600), 0); /* nobody waits for who may write to it */
     options.cert_file = in("pipe.pem");
     assert_int_equal(weir_tls_server(&context, &options, &reason), WEIR_ERR_IO);
-    assert_non_null(strstr(reason.text, "pipe.pem: no regular file"));
+    assert_non_null(strstr(reason.text, "pipe.pem: not a regular file"));
     options.cert_file = in("text.pem");
     assert_int_equal(weir_tls_server(&context, &options, &reason), WEIR_ERR_SYNTAX);
     assert_non_null(strstr(reason.text, "text.pem: "));

@@ -177,7 +177,7 @@ static void a_server_that_is_no_master_is_not_used(void **state)
 {
     is_replica[0] = true; /* the sentinels are wrong, or early */
     open_client();
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "it is no master"));
+    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "it is not a master"));
     assert_int_equal(servers[0].calls, 0);
     assert_in_range(sentinels[0].questions + sentinels[1].questions, 1, 10);
     is_replica[0] = false;

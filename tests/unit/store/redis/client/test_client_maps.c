@@ -219,7 +219,7 @@ static void a_wrong_map_is_told_and_asked_for_again(void **state)
         const char *map, *why;
     } cases[] = {
         {"-ERR This instance has cluster support disabled\r\n", "cluster support disabled"},
-        {"*0\r\n", "knows no master"},
+        {"*0\r\n", "names no master"},
         {"+OK\r\n", "not an answer"},
         {"*1\r\n*3\r\n:5\r\n:99999\r\n*2\r\n$1\r\nh\r\n:1\r\n", "not an answer"},
         {"HTTP/1.1 400 Bad Request\r\n", "does not speak the Redis protocol"},

@@ -134,14 +134,14 @@ static void what_is_no_redis_is_told(void **state)
         {"-NOAUTH Authentication required.\r\n", "NOAUTH"},
         {":5\r\n", "CLIENT SETNAME: not an answer"},
         {"*1\r\n:1\r\n", "CLIENT SETNAME: not an answer"},
-        {">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n", "nobody asked for"},
-        {"|1\r\n+a\r\n+b\r\n+OK\r\n", "nobody asked for"},
-        {"$600000000\r\n", "larger"},
-        {"*2000000\r\n", "larger"},
+        {">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nb\r\n", "it sent an unexpected"},
+        {"|1\r\n+a\r\n+b\r\n+OK\r\n", "it sent an unexpected"},
+        {"$600000000\r\n", "exceeds the limits"},
+        {"*2000000\r\n", "exceeds the limits"},
         {"*-7\r\n", "Redis protocol"},
-        {"+OK\r\n*3\r\n$5\r\nslave\r\n$1\r\nh\r\n:1\r\n", "it is no master (its role is slave)"},
+        {"+OK\r\n*3\r\n$5\r\nslave\r\n$1\r\nh\r\n:1\r\n", "it is not a master (its role is slave)"},
         {"+OK\r\n+what\r\n", "ROLE: not an answer"},
-        {"+OK\r\n*1\r\n$6\r\nmaster\r\n$3\r\nabc\r\n", "another SHA-1"},
+        {"+OK\r\n*1\r\n$6\r\nmaster\r\n$3\r\nabc\r\n", "unexpected SHA-1"},
         {"+OK\r\n*1\r\n$6\r\nmaster\r\n-NOPERM no\r\n", "SCRIPT LOAD: NOPERM no"},
         {"+OK\r\n-LOADING Redis is loading the dataset\r\n", "LOADING"},
     };
@@ -204,7 +204,7 @@ static void a_reply_too_many_ends_the_connection(void **state)
     open_client();
     rig_call_count(&call, &rig, "k", 1);
     assert_int_equal(rig_call_run(&call), 0);
-    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "nobody asked for"));
+    RIG_UNTIL(&rig, client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "it sent an unexpected"));
     player.answer = NULL;
     client_rig_reach(&rig, "k");
 }
@@ -230,7 +230,8 @@ static void a_reply_over_16_megabytes_ends_the_connection(void **state)
     open_client();
     rig_call_count(&call, &rig, "k", 1);
     assert_int_equal(rig_call_run(&call), WEIR_ERR_IO);
-    assert_true(client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "larger than the client takes"));
+    assert_true(
+        client_rig_told(&rig, 0, REDIS_EVENT_DOWN, "a reply exceeds the limits of the client"));
     player.answer = NULL;
     client_rig_reach(&rig, "k");
 }

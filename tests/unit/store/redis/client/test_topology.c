@@ -91,7 +91,7 @@ static void what_is_no_map_is_told(void **state)
     } cases[] = {
         {"-ERR This instance has cluster support disabled\r\n", WEIR_ERR_STORE, "disabled"},
         {"-NOPERM no\x01\r\n", WEIR_ERR_STORE, "NOPERM no."},
-        {"*0\r\n", WEIR_ERR_SYNTAX, "knows no master"},
+        {"*0\r\n", WEIR_ERR_SYNTAX, "names no master"},
         {"+OK\r\n", WEIR_ERR_SYNTAX, "not an answer"},
         {"*-1\r\n", WEIR_ERR_SYNTAX, "not an answer"},
         {"*1\r\n:1\r\n", WEIR_ERR_SYNTAX, "not an answer"},

@@ -99,11 +99,6 @@ struct traces {
     uint64_t floored;
 };
 
-static uint64_t draw(struct traces *t, uint64_t below)
-{
-    return draw_next(&t->random) % below;
-}
-
 static void prepare(struct traces *t, struct weir_limit *limit, const struct weir_limit_spec *spec)
 {
     *limit = limit_of(*spec);
@@ -145,17 +140,18 @@ static int close_traces(void **state)
 
 static uint64_t random_cost(struct traces *t, const struct weir_limit *limit)
 {
-    switch (draw(t, 16)) {
+    switch (draw_below(&t->random, 16)) {
     case 0:
         return 0;
     case 1:
-        return limit->capacity + draw(t, 3) - 1;
+        return limit->capacity + draw_below(&t->random, 3) - 1;
     case 2:
-        return draw(t, limit->capacity + 2);
+        return draw_below(&t->random, limit->capacity + 2);
     case 3:
-        return draw(t, 12);
+        return draw_below(&t->random, 12);
     case 4:
-        return draw(t, 20) == 0 ? UINT64_MAX - draw(t, 2) : UINT64_C(1) << draw(t, 41);
+        return draw_below(&t->random, 20) == 0 ? UINT64_MAX - draw_below(&t->random, 2)
+                                               : UINT64_C(1) << draw_below(&t->random, 41);
     case 5:
         return limit->capacity / 2;
     default:
@@ -166,12 +162,13 @@ static uint64_t random_cost(struct traces *t, const struct weir_limit *limit)
 static void random_check(struct traces *t, struct one *one, uint32_t key)
 {
     uint32_t family = key / KEYS_EACH;
-    uint32_t variant = draw(t, 12) == 0 ? (uint32_t)draw(t, VARIANTS) : key % KEYS_EACH % VARIANTS;
+    uint32_t variant = draw_below(&t->random, 12) == 0 ? (uint32_t)draw_below(&t->random, VARIANTS)
+                                                       : key % KEYS_EACH % VARIANTS;
     const struct weir_limit *limit = &t->limits[family][variant];
     struct weir_check *check = add_check(one, limit, key, random_cost(t, limit));
 
-    if (draw(t, 4) == 0)
-        check->flags = draw(t, 4);
+    if (draw_below(&t->random, 4) == 0)
+        check->flags = draw_below(&t->random, 4);
 }
 
 /* Whether capacity and debt are less than 2^53 us of a bucket's time (285 years): beyond that
@@ -191,8 +188,10 @@ static void random_floors(struct traces *t, struct one *one)
         struct weir_check *check = &one->checks[i];
 
         if (check->limit->spec.algorithm != WEIR_CONCURRENCY && !(check->flags & WEIR_CHECK_ONCE) &&
-            draw(t, 4) != 0)
-            check->floor = (uint16_t)(1 + (draw(t, 2) ? draw(t, 1001) : 100 * draw(t, 3)));
+            draw_below(&t->random, 4) != 0)
+            check->floor =
+                (uint16_t)(1 + (draw_below(&t->random, 2) ? draw_below(&t->random, 1001)
+                                                          : 100 * draw_below(&t->random, 3)));
         if (check->floor != 0 && !is_countable(check))
             check->floor = 0;
     }
@@ -201,7 +200,8 @@ static void random_floors(struct traces *t, struct one *one)
 /* Some checks from `first` on are the rates of one shadow limit. */
 static void random_rates(struct traces *t, struct one *one, uint32_t first)
 {
-    for (uint32_t i = first; i < one->decision.count && i <= first + 1 + draw(t, 2); i++) {
+    for (uint32_t i = first; i < one->decision.count && i <= first + 1 + draw_below(&t->random, 2);
+         i++) {
         if (one->checks[i].flags & WEIR_CHECK_ONCE)
             return;
         one->checks[i].flags |= WEIR_CHECK_SHADOW;
@@ -211,70 +211,75 @@ static void random_rates(struct traces *t, struct one *one, uint32_t first)
 
 static void random_decision(struct traces *t, struct one *one)
 {
-    uint32_t count = draw(t, 3) != 0 ? 1 : 1 + (uint32_t)draw(t, 6);
-    uint32_t key = (uint32_t)draw(t, FAMILIES * KEYS_EACH), step = 1 + (uint32_t)draw(t, 7);
+    uint32_t count = draw_below(&t->random, 3) != 0 ? 1 : 1 + (uint32_t)draw_below(&t->random, 6);
+    uint32_t key = (uint32_t)draw_below(&t->random, FAMILIES * KEYS_EACH),
+             step = 1 + (uint32_t)draw_below(&t->random, 7);
 
     begin_one(one);
     for (uint32_t i = 0; i < count; i++, key = (key + step) % (FAMILIES * KEYS_EACH))
         random_check(t, one, key);
-    if (count > 1 && draw(t, 8) == 0) { /* two checks on one state */
+    if (count > 1 && draw_below(&t->random, 8) == 0) { /* two checks on one state */
         const struct weir_check *first = &one->checks[0];
         unsigned same;
 
         assert_int_equal(sscanf(one->keys[0], "key=%u", &same), 1);
-        add_check(one, first->limit, same, draw(t, 3))->flags = draw(t, 4);
+        add_check(one, first->limit, same, draw_below(&t->random, 3))->flags =
+            draw_below(&t->random, 4);
     }
-    one->decision.policy = draw(t, 4) == 0 ? draw(t, 3) : 0;
-    one->decision.op = draw(t, 4) == 0 ? draw(t, 4) : 0;
-    if (draw(t, 10) == 0 && one->decision.policy == WEIR_POLICY_ALL) {
-        struct weir_check *check = add_check(one, &t->once, 1000 + (unsigned)draw(t, 5), 1);
+    one->decision.policy = draw_below(&t->random, 4) == 0 ? draw_below(&t->random, 3) : 0;
+    one->decision.op = draw_below(&t->random, 4) == 0 ? draw_below(&t->random, 4) : 0;
+    if (draw_below(&t->random, 10) == 0 && one->decision.policy == WEIR_POLICY_ALL) {
+        struct weir_check *check =
+            add_check(one, &t->once, 1000 + (unsigned)draw_below(&t->random, 5), 1);
 
         check->flags = WEIR_CHECK_ONCE;
     }
     if (one->decision.op == WEIR_OP_DEBIT)
         random_floors(t, one);
-    if (count > 1 && draw(t, 4) == 0)
-        random_rates(t, one, (uint32_t)draw(t, count - 1));
-    one->decision.lease = (struct weir_lease){++t->lease, draw(t, 3)};
-    if (draw(t, 3) == 0 && t->lease > 8)
-        one->decision.lease.id -= draw(t, 8);
-    one->decision.charged_at_ns = t->now_ns - draw(t, 2 * SECOND) / US * (draw(t, 2) ? US : 1);
-    if (draw(t, 3) == 0)
+    if (count > 1 && draw_below(&t->random, 4) == 0)
+        random_rates(t, one, (uint32_t)draw_below(&t->random, count - 1));
+    one->decision.lease = (struct weir_lease){++t->lease, draw_below(&t->random, 3)};
+    if (draw_below(&t->random, 3) == 0 && t->lease > 8)
+        one->decision.lease.id -= draw_below(&t->random, 8);
+    one->decision.charged_at_ns =
+        t->now_ns - draw_below(&t->random, 2 * SECOND) / US * (draw_below(&t->random, 2) ? US : 1);
+    if (draw_below(&t->random, 3) == 0)
         one->decision.charged_at_ns = t->now_ns;
 }
 
 /* Ends a lease, forgets a state, or looks at one. */
 static void random_operation(struct traces *t, struct one *one)
 {
-    uint32_t key = (uint32_t)draw(t, FAMILIES * KEYS_EACH);
+    uint32_t key = (uint32_t)draw_below(&t->random, FAMILIES * KEYS_EACH);
 
     begin_one(one);
-    one->decision.op = WEIR_OP_RELEASE + draw(t, 3);
+    one->decision.op = WEIR_OP_RELEASE + draw_below(&t->random, 3);
     if (one->decision.op == WEIR_OP_RELEASE)
         key = (FAMILIES - 1) * KEYS_EACH + key % KEYS_EACH;
     add_check(one, &t->limits[key / KEYS_EACH][0], key, 0);
-    one->decision.lease.id = t->lease - draw(t, t->lease < 200 ? t->lease : 200);
+    one->decision.lease.id = t->lease - draw_below(&t->random, t->lease < 200 ? t->lease : 200);
 }
 
 static void step_time(struct traces *t)
 {
-    switch (draw(t, 16)) {
+    switch (draw_below(&t->random, 16)) {
     case 0:
-        t->now_ns += draw(t, 2 * SECOND / US) * US;
+        t->now_ns += draw_below(&t->random, 2 * SECOND / US) * US;
         break;
     case 1:
-        t->now_ns += draw(t, 300) == 0 ? draw(t, 400) * DAY : draw(t, 3) * MINUTE;
+        t->now_ns += draw_below(&t->random, 300) == 0 ? draw_below(&t->random, 400) * DAY
+                                                      : draw_below(&t->random, 3) * MINUTE;
         break;
     case 2:
     case 3:
-        t->now_ns += draw(t, 20000) * US;
+        t->now_ns += draw_below(&t->random, 20000) * US;
         break;
     case 4:
-        t->now_ns += draw(t, 1500) * US;
+        t->now_ns += draw_below(&t->random, 1500) * US;
         break;
     case 5:
-        if (draw(t, 4) == 0) {
-            t->now_ns -= draw(t, 3 * SECOND / US) * US;
+        if (draw_below(&t->random, 4) == 0) {
+            t->now_ns -= draw_below(&t->random, 3 * SECOND / US) * US;
             t->backwards++;
         }
         break;
@@ -402,7 +407,7 @@ static void random_decisions_equal_those_of_the_table(void **state)
         struct one one;
 
         step_time(t);
-        if (draw(t, 25) == 0 && t->lease > 0)
+        if (draw_below(&t->random, 25) == 0 && t->lease > 0)
             random_operation(t, &one);
         else
             random_decision(t, &one);
@@ -440,19 +445,19 @@ static void the_borders_of_fading_windows_are_exact(void **state)
     t->random = 7;
     for (unsigned trial = 0; trial < 600; trial++) {
         struct weir_limit_spec spec = {.algorithm = WEIR_SLIDING_WINDOW,
-                                       .rate = rates[draw(t, 5)],
-                                       .window_ns = windows[draw(t, 4)],
-                                       .segments = draw(t, 2) ? 1 : 120};
+                                       .rate = rates[draw_below(&t->random, 5)],
+                                       .window_ns = windows[draw_below(&t->random, 4)],
+                                       .segments = draw_below(&t->random, 2) ? 1 : 120};
         struct weir_limit limit;
         struct weir_report report;
         unsigned key = 10000 + trial;
 
         prepare(t, &limit, &spec);
-        t->now_ns = START + draw(t, 366 * DAY / US) * US;
-        use(t, &limit, key, 1 + draw(t, spec.rate), WEIR_OP_DECIDE);
-        t->now_ns +=
-            limit.segment_ns * spec.segments / US * US - draw(t, limit.segment_ns / US) * US;
-        report = use(t, &limit, key, 1 + draw(t, spec.rate), WEIR_OP_DECIDE);
+        t->now_ns = START + draw_below(&t->random, 366 * DAY / US) * US;
+        use(t, &limit, key, 1 + draw_below(&t->random, spec.rate), WEIR_OP_DECIDE);
+        t->now_ns += limit.segment_ns * spec.segments / US * US -
+                     draw_below(&t->random, limit.segment_ns / US) * US;
+        report = use(t, &limit, key, 1 + draw_below(&t->random, spec.rate), WEIR_OP_DECIDE);
         use(t, &limit, key, report.remaining, WEIR_OP_PEEK);
         report = use(t, &limit, key, report.remaining + 1, WEIR_OP_PEEK);
         if (report.retry_after_ns == 0 || report.retry_after_ns == WEIR_NEVER)
@@ -488,12 +493,12 @@ static void the_largest_counts_of_the_smallest_windows_are_exact(void **state)
         const struct weir_limit *limit = &limits[trial % 2];
         unsigned key = 40000 + trial;
 
-        t->now_ns = START + draw(t, 10000) * US;
-        use(t, limit, key, WEIR_RATE_MAX - draw(t, 2), WEIR_OP_DEBIT);
-        t->now_ns += draw(t, 2) * limit->segment_ns;
-        use(t, limit, key, WEIR_RATE_MAX - draw(t, 100), WEIR_OP_DEBIT);
-        t->now_ns += draw(t, 2200) * US;
-        use(t, limit, key, draw(t, WEIR_RATE_MAX), WEIR_OP_PEEK);
+        t->now_ns = START + draw_below(&t->random, 10000) * US;
+        use(t, limit, key, WEIR_RATE_MAX - draw_below(&t->random, 2), WEIR_OP_DEBIT);
+        t->now_ns += draw_below(&t->random, 2) * limit->segment_ns;
+        use(t, limit, key, WEIR_RATE_MAX - draw_below(&t->random, 100), WEIR_OP_DEBIT);
+        t->now_ns += draw_below(&t->random, 2200) * US;
+        use(t, limit, key, draw_below(&t->random, WEIR_RATE_MAX), WEIR_OP_PEEK);
         use(t, limit, key, 1, WEIR_OP_DECIDE);
         use(t, &limits[2 * (trial % 2)], key, 1, WEIR_OP_DECIDE);
     }
@@ -507,12 +512,16 @@ static void a_changed_rate_keeps_what_was_used(void **state)
     t->random = 11;
     t->now_ns = START;
     for (unsigned trial = 0; trial < 3000; trial++) {
-        uint64_t bits = draw(t, 41), rate = 1 + draw(t, UINT64_C(1) << bits);
-        uint64_t window = (1000 + draw(t, (366 * DAY / US - 1000) >> draw(t, 30))) * US;
-        struct weir_limit_spec spec = {.algorithm = WEIR_TOKEN_BUCKET,
-                                       .rate = rate,
-                                       .window_ns = window,
-                                       .burst = 1 + draw(t, UINT64_C(1) << draw(t, 41))};
+        uint64_t bits = draw_below(&t->random, 41),
+                 rate = 1 + draw_below(&t->random, UINT64_C(1) << bits);
+        uint64_t window =
+            (1000 + draw_below(&t->random, (366 * DAY / US - 1000) >> draw_below(&t->random, 30))) *
+            US;
+        struct weir_limit_spec spec = {
+            .algorithm = WEIR_TOKEN_BUCKET,
+            .rate = rate,
+            .window_ns = window,
+            .burst = 1 + draw_below(&t->random, UINT64_C(1) << draw_below(&t->random, 41))};
         struct weir_limit limit;
         unsigned key = 20000 + trial % 7;
 
@@ -521,8 +530,8 @@ static void a_changed_rate_keeps_what_was_used(void **state)
         prepare(t, &limit, &spec);
         step_time(t);
         use(t, &limit, key, random_cost(t, &limit),
-            draw(t, 3) == 0 ? WEIR_OP_DEBIT : WEIR_OP_DECIDE);
-        if (draw(t, 4) == 0)
+            draw_below(&t->random, 3) == 0 ? WEIR_OP_DEBIT : WEIR_OP_DECIDE);
+        if (draw_below(&t->random, 4) == 0)
             use(t, &limit, key, random_cost(t, &limit), WEIR_OP_REFUND);
     }
 }
@@ -545,25 +554,28 @@ static void long_logs_and_many_leases_are_exact(void **state)
     for (uint32_t i = 0; i < 4; i++)
         prepare(t, &limits[i], &longs[i]);
     for (uint32_t round = 0; round < 12000; round++) {
-        unsigned family = (unsigned)draw(t, 2);
-        const struct weir_limit *limit = &limits[2 * family + (draw(t, 400) == 0)];
+        unsigned family = (unsigned)draw_below(&t->random, 2);
+        const struct weir_limit *limit = &limits[2 * family + (draw_below(&t->random, 400) == 0)];
         struct one one;
 
-        t->now_ns += draw(t, 500) == 0 ? draw(t, 8 * SECOND / US) * US : draw(t, 9000) * US;
+        t->now_ns += draw_below(&t->random, 500) == 0 ? draw_below(&t->random, 8 * SECOND / US) * US
+                                                      : draw_below(&t->random, 9000) * US;
         begin_one(&one);
         add_check(&one, limit, 30000 + family,
-                  draw(t, 50) == 0 ? draw(t, limit->capacity + 2) : 1 + draw(t, 3));
-        if (draw(t, 5) == 0)
+                  draw_below(&t->random, 50) == 0 ? draw_below(&t->random, limit->capacity + 2)
+                                                  : 1 + draw_below(&t->random, 3));
+        if (draw_below(&t->random, 5) == 0)
             add_check(&one, &limits[2 - 2 * family], 30001 - family, 1);
-        one.decision.op = draw(t, 20) == 0 ? draw(t, 4) : 0;
+        one.decision.op = draw_below(&t->random, 20) == 0 ? draw_below(&t->random, 4) : 0;
         one.decision.lease.id = ++t->lease;
-        one.decision.charged_at_ns = t->now_ns - draw(t, 3 * SECOND / US) * US;
+        one.decision.charged_at_ns = t->now_ns - draw_below(&t->random, 3 * SECOND / US) * US;
         decide_both(t, &one);
-        if (draw(t, 3) == 0) { /* a lease ends: one of the last, or of the first */
+        if (draw_below(&t->random, 3) == 0) { /* a lease ends: one of the last, or of the first */
             begin_one(&one);
             add_check(&one, &limits[2], 30001, 0);
             one.decision.op = WEIR_OP_RELEASE;
-            one.decision.lease.id = t->lease - draw(t, draw(t, 2) ? 5 : 900);
+            one.decision.lease.id =
+                t->lease - draw_below(&t->random, draw_below(&t->random, 2) ? 5 : 900);
             decide_both(t, &one);
         }
         if (round % 100 == 0) {

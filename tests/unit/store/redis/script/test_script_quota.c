@@ -23,11 +23,6 @@ struct quotas {
     uint64_t allowed, denied, refunds, came_over, skewed, backwards, several;
 };
 
-static uint64_t draw(struct quotas *q, uint64_t below)
-{
-    return draw_next(&q->random) % below;
-}
-
 static void prepare(struct quotas *q, struct weir_limit *limit, const struct weir_limit_spec *spec)
 {
     *limit = limit_of(*spec);
@@ -43,7 +38,7 @@ static void make_limits(struct quotas *q, unsigned calendar)
 
     for (unsigned i = 0; i < PERIODS; i++)
         q->bounds[calendar][i] = (i == 0 ? START - 100 * SECOND : q->bounds[calendar][i - 1]) +
-                                 (1 + draw(q, 20 * SECOND / US)) * US;
+                                 (1 + draw_below(&q->random, 20 * SECOND / US)) * US;
     for (unsigned v = 0; v < VARIANTS; v++) {
         struct weir_limit_spec spec = {.algorithm = WEIR_QUOTA,
                                        .rate = variants[v].rate,
@@ -146,7 +141,7 @@ static uint64_t node_time(struct quotas *q, const struct one *one)
     while (spec->bounds[i + 1] <= q->now_ns)
         i++;
     q->skewed++;
-    return spec->bounds[i - 2 + draw(q, 4)];
+    return spec->bounds[i - 2 + draw_below(&q->random, 4)];
 }
 
 static void decide_both(struct quotas *q, struct one *actual, uint64_t node_ns)
@@ -159,7 +154,7 @@ static void decide_both(struct quotas *q, struct one *actual, uint64_t node_ns)
     expected.decision.outcomes = expected.outcomes;
     weir_table_submit(q->owner, q->now_ns, batch, 1);
 
-    uint8_t action = draw(q, 6) == 0 ? REDIS_RESERVE : REDIS_DECIDE;
+    uint8_t action = draw_below(&q->random, 6) == 0 ? REDIS_RESERVE : REDIS_DECIDE;
     int verdict = call(q, actual, action, node_ns, &reason);
 
     if (verdict < 0)
@@ -170,68 +165,72 @@ static void decide_both(struct quotas *q, struct one *actual, uint64_t node_ns)
 
 static uint64_t random_cost(struct quotas *q)
 {
-    switch (draw(q, 12)) {
+    switch (draw_below(&q->random, 12)) {
     case 0:
         return 0;
     case 1:
-        return draw(q, 40);
+        return draw_below(&q->random, 40);
     case 2:
-        return MANY - draw(q, 3);
+        return MANY - draw_below(&q->random, 3);
     case 3:
-        return draw(q, 10) == 0 ? UINT64_MAX : 5;
+        return draw_below(&q->random, 10) == 0 ? UINT64_MAX : 5;
     default:
-        return 1 + draw(q, 3);
+        return 1 + draw_below(&q->random, 3);
     }
 }
 
 /* On keys from `first_key` on. */
 static void random_decision(struct quotas *q, struct one *one, unsigned first_key)
 {
-    unsigned count = draw(q, 3) != 0 ? 1 : 2 + (unsigned)draw(q, 3), calendar = draw(q, 2) != 0;
-    unsigned first = (unsigned)draw(q, KEYS);
+    unsigned count = draw_below(&q->random, 3) != 0 ? 1 : 2 + (unsigned)draw_below(&q->random, 3),
+             calendar = draw_below(&q->random, 2) != 0;
+    unsigned first = (unsigned)draw_below(&q->random, KEYS);
 
     first_key += 1000 + 100 * calendar;
     begin_one(one);
     for (unsigned i = 0; i < count; i++) {
         unsigned key = (first + 3 * i) % KEYS;
-        unsigned variant = draw(q, 20) == 0 ? (unsigned)draw(q, VARIANTS) : key % VARIANTS;
-        unsigned other = draw(q, 200) == 0 ? 1 - calendar : calendar;
+        unsigned variant = draw_below(&q->random, 20) == 0
+                               ? (unsigned)draw_below(&q->random, VARIANTS)
+                               : key % VARIANTS;
+        unsigned other = draw_below(&q->random, 200) == 0 ? 1 - calendar : calendar;
 
         add_check(one, &q->limits[other][variant], first_key + key, random_cost(q))->flags =
-            draw(q, 4) == 0 ? draw(q, 4) : 0;
+            draw_below(&q->random, 4) == 0 ? draw_below(&q->random, 4) : 0;
     }
-    if (count > 1 && draw(q, 3) == 0)
+    if (count > 1 && draw_below(&q->random, 3) == 0)
         add_check(one, &q->window, 500, 1);
-    if (count == 1 && draw(q, 10) == 0) /* two on one state */
-        add_check(one, one->checks[0].limit, first_key + first, draw(q, 3));
-    one->decision.policy = draw(q, 4) == 0 ? draw(q, 3) : 0;
-    one->decision.op = draw(q, 3) == 0 ? draw(q, 4) : 0;
+    if (count == 1 && draw_below(&q->random, 10) == 0) /* two on one state */
+        add_check(one, one->checks[0].limit, first_key + first, draw_below(&q->random, 3));
+    one->decision.policy = draw_below(&q->random, 4) == 0 ? draw_below(&q->random, 3) : 0;
+    one->decision.op = draw_below(&q->random, 3) == 0 ? draw_below(&q->random, 4) : 0;
     for (uint16_t i = 0; i < one->decision.count && one->decision.op == WEIR_OP_DEBIT; i++)
-        one->checks[i].floor = (uint16_t)(draw(q, 3) == 0 ? 0 : 1 + draw(q, 150));
-    one->decision.charged_at_ns = q->now_ns - draw(q, 25 * SECOND);
+        one->checks[i].floor =
+            (uint16_t)(draw_below(&q->random, 3) == 0 ? 0 : 1 + draw_below(&q->random, 150));
+    one->decision.charged_at_ns = q->now_ns - draw_below(&q->random, 25 * SECOND);
 }
 
 static void step_time(struct quotas *q)
 {
-    switch (draw(q, 24)) {
+    switch (draw_below(&q->random, 24)) {
     case 0:
-        q->now_ns += draw(q, 10 * SECOND / US) * US;
+        q->now_ns += draw_below(&q->random, 10 * SECOND / US) * US;
         break;
     case 1: /* to a border, or beside it */
         for (unsigned i = 0; i < PERIODS; i++)
             if (q->bounds[0][i] > q->now_ns) {
-                q->now_ns = q->bounds[0][i] + draw(q, 3) * US - US;
+                q->now_ns = q->bounds[0][i] + draw_below(&q->random, 3) * US - US;
                 break;
             }
         break;
     case 2:
-        if (draw(q, 3) == 0) {
-            q->now_ns -= draw(q, 30 * SECOND / US) * US;
+        if (draw_below(&q->random, 3) == 0) {
+            q->now_ns -= draw_below(&q->random, 30 * SECOND / US) * US;
             q->backwards++;
         }
         break;
     case 3:
-        q->now_ns += draw(q, 20) == 0 ? 100 * SECOND : SECOND;
+        q->now_ns += draw_below(&q->random, 20) == 0 ? 100 * SECOND : SECOND;
         break;
     default:
         break;
@@ -315,7 +314,7 @@ static void periods_between_two_microseconds_are_refused(void **state)
     spec.bound_count = 3;
     assert_int_equal(weir_limit_init(&limit, &spec, &reason), 0);
     assert_int_equal(redis_script_accepts(&limit, &reason), WEIR_ERR_RANGE);
-    assert_non_null(strstr(reason.text, "between two microseconds"));
+    assert_non_null(strstr(reason.text, "at a whole microsecond"));
     spec.bound_count = 2;
     spec.window_ns = DAY + 1;
     assert_int_equal(weir_limit_init(&limit, &spec, &reason), 0);

@@ -318,7 +318,8 @@ static void a_foreign_key_is_an_error_and_charges_nothing(void **state)
             ask_key(rig, "SET", &one.checks[1], values[kind]);
         assert_int_equal(rig_call(rig, &one, REDIS_DECIDE, 0, START, &reason), WEIR_ERR_STORE);
         assert_non_null(
-            strstr(reason.text, kind == 0 ? "WRONGTYPE" : "holds what is no state of a limit"));
+            strstr(reason.text,
+                   kind == 0 ? "WRONGTYPE" : "holds a value that is not the state of a limit"));
         one.checks[0] = one.checks[1];
         one.decision.count = 1;
         assert_int_equal(rig_call(rig, &one, REDIS_DECIDE, 0, START, &reason), WEIR_ERR_STORE);

@@ -26,11 +26,6 @@ struct pair {
     uint64_t given, refused, too_short, forfeited, repeated, exact;
 };
 
-static uint64_t draw(struct pair *pair, uint64_t below)
-{
-    return draw_next(&pair->random) % below;
-}
-
 static int call_server(struct pair *pair, const struct share_call *call, uint64_t now_ns,
                        struct share_reply *reply, struct weir_reason *reason)
 {
@@ -73,28 +68,34 @@ static void settle_some(struct pair *pair, struct holder *holder, struct share_c
     for (int i = 0; i < SHARE_PORTIONS; i++) {
         struct share_settlement *portion = &holder->portions[i];
 
-        if (portion->id == 0 || (i != call->place && draw(pair, 3) > 0))
+        if (portion->id == 0 || (i != call->place && draw_below(&pair->random, 3) > 0))
             continue;
-        call->settled[i].id = portion->id + (draw(pair, 20) == 0);
-        call->settled[i].used = draw(pair, 3) == 0 ? portion->used : draw(pair, portion->used + 1);
+        call->settled[i].id = portion->id + (draw_below(&pair->random, 20) == 0);
+        call->settled[i].used = draw_below(&pair->random, 3) == 0
+                                    ? portion->used
+                                    : draw_below(&pair->random, portion->used + 1);
         portion->id = 0;
     }
 }
 
 static void one_call(struct pair *pair)
 {
-    uint64_t i = draw(pair, HOLDERS), capacity = pair->limit.capacity;
+    uint64_t i = draw_below(&pair->random, HOLDERS), capacity = pair->limit.capacity;
     struct holder *holder = &pair->holders[i];
     struct share_terms terms;
-    struct share_call call = {.holder = i + 1, .place = (uint8_t)draw(pair, 2)};
+    struct share_call call = {.holder = i + 1, .place = (uint8_t)draw_below(&pair->random, 2)};
     struct share_reply reply;
 
     assert_true(share_terms_init(&terms, &pair->limit, 0));
-    call.id = draw(pair, 20) == 0 ? holder->last_id : holder->last_id + 1 + draw(pair, 3);
+    call.id = draw_below(&pair->random, 20) == 0
+                  ? holder->last_id
+                  : holder->last_id + 1 + draw_below(&pair->random, 3);
     call.id += call.id == 0;
-    call.need = 1 + draw(pair, draw(pair, 10) == 0 ? capacity : capacity / 20);
-    call.want = draw(pair, 5) == 0 ? 0 : call.need + draw(pair, capacity / 4);
-    call.demand = 1 + draw(pair, 100000);
+    call.need = 1 + draw_below(&pair->random,
+                               draw_below(&pair->random, 10) == 0 ? capacity : capacity / 20);
+    call.want =
+        draw_below(&pair->random, 5) == 0 ? 0 : call.need + draw_below(&pair->random, capacity / 4);
+    call.demand = 1 + draw_below(&pair->random, 100000);
     call.life_ns = terms.life_ns;
     call.life_long_ns = terms.life_long_ns;
     settle_some(pair, holder, &call);
@@ -114,7 +115,7 @@ static void one_call(struct pair *pair)
 
 static void one_decision(struct pair *pair)
 {
-    uint64_t cost = 1 + draw(pair, pair->limit.capacity / 8);
+    uint64_t cost = 1 + draw_below(&pair->random, pair->limit.capacity / 8);
     bool admits = share_server_decide(&pair->model, &pair->limit, cost, pair->now_ns);
 
     pair->one.checks[0].cost = cost;
@@ -128,15 +129,15 @@ static void pass_time(struct pair *pair)
 {
     uint64_t window_ns = pair->limit.spec.window_ns;
 
-    switch (draw(pair, 8)) {
+    switch (draw_below(&pair->random, 8)) {
     case 0:
-        pair->now_ns += draw(pair, 2 * window_ns) / US * US;
+        pair->now_ns += draw_below(&pair->random, 2 * window_ns) / US * US;
         break;
     case 1:
     case 2:
         break;
     default:
-        pair->now_ns += draw(pair, window_ns / 40) / US * US;
+        pair->now_ns += draw_below(&pair->random, window_ns / 40) / US * US;
         break;
     }
 }
@@ -172,7 +173,7 @@ static void the_script_gives_and_takes_back_as_its_model_does(void **state)
         begin_one(&pair.one);
         add_check(&pair.one, &pair.limit, 1000 + (unsigned)i, 1);
         for (int step = 0; step < 1500; step++) {
-            if (draw(&pair, 5) == 0)
+            if (draw_below(&pair.random, 5) == 0)
                 one_decision(&pair);
             else
                 one_call(&pair);
