@@ -15,7 +15,7 @@ int weir_store_prepare(struct weir_store *store, struct weir_store *local, struc
     if (err < 0 || local == NULL)
         return err;
 
-    /* It stands in the same rules as the limit, which are not shared yet. */
+    /* It belongs to the same rules as the limit, which no other thread has yet. */
     struct weir_limit *part = limit->local != NULL ? (struct weir_limit *)limit->local : limit;
 
     err = local->ops->prepare(local, part, reason);
@@ -66,7 +66,7 @@ static bool adopt(struct weir_table *spare, const struct weir_decision *decision
     for (uint32_t i = 0; i < decision->count; i++) {
         const struct weir_limit *limit = decision->checks[i].limit;
 
-        /* Of what is ended or forgotten no limit is told. */
+        /* Checks of these operations have no limit. */
         if (decision->op < WEIR_OP_RELEASE && limit != NULL && limit->id != 0 &&
             weir_table_adopt(spare, limit) < 0)
             return false;

@@ -3,19 +3,19 @@
  *
  * A store decides batches of decisions at one time. The embedded store is the
  * table, answers at once, or fails at once where a neighbour on its state file is stopped
- * (WEIR_ERR_BUSY), and returns 0 from submit; a store elsewhere (Redis) answers later, on the
+ * (WEIR_ERR_BUSY), and returns 0 from submit; a remote store (Redis) answers later, on the
  * same thread, through `done`, never from inside submit or cancel.
  *
  * All that is done with states is a decision: requests (WEIR_OP_DECIDE, PEEK, DEBIT, REFUND), and
  * the ending of leases, forgetting and looking (WEIR_OP_RELEASE, RESET, LOOK).
  *
- * What names a state. The hash of a check does at the embedded store; a store elsewhere takes the
+ * The name of a state. The embedded store uses the hash of a check; a remote store takes the
  * names of limits, the texts of keys and the tags. Of a lease that it gave, name_of says the few
  * bytes that a token carries, so that any node can end it: the checks of a WEIR_OP_RELEASE then
  * have no limit, their `tag` is that of the name, and `key` its digest.
  *
  * Threads: one weir_store per worker, used by that worker alone. Stores of several workers may
- * stand on one table. prepare alone may be called by any thread.
+ * use one table. prepare alone may be called by any thread.
  */
 #ifndef WEIR_STORE_STORE_H
 #define WEIR_STORE_STORE_H
@@ -30,7 +30,7 @@ struct weir_store;
  * the store could not decide; the engine then applies on_store_error. */
 typedef void (*weir_store_done)(void *context, struct weir_decision *decision, int error);
 
-/* How a store elsewhere calls a state whose leases end by a token. */
+/* A remote store's name of a state whose leases end by a token. */
 #define WEIR_STORE_DIGEST 16
 struct weir_store_name {
     uint64_t tag;
@@ -40,7 +40,7 @@ struct weir_store_name {
 struct weir_store_ops {
     const char *name;
     /* Makes a limit known to the store before the first check that carries it. The embedded store
-     * sets limit->id; a store elsewhere only looks whether it can keep it.
+     * sets limit->id; a remote store only checks whether it can keep it.
      * Errors: WEIR_ERR_FULL, WEIR_ERR_RANGE (the limit cannot live in this store; `reason`, never
      * NULL, says which field and its bound), WEIR_ERR_IO. */
     int (*prepare)(struct weir_store *, struct weir_limit *limit, struct weir_reason *reason);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as decimal text, written by hand: these stand on the path of every answer, where
+/* Numbers as decimal text, written by hand: every answer needs them, where
  * snprintf would cost more than the decision. */
 #ifndef WEIR_WIRE_DECIMAL_H
 #define WEIR_WIRE_DECIMAL_H

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan of a decision that takes more than one script call: no sockets, no clock.
  *
- * Checks are grouped by the slot of their keys; a group is decided atomically by one call. The
- * group of an idempotency record is the first, the others follow in the order of their first
+ * Checks are grouped by the cluster slot of their keys; a group is decided atomically by one call.
+ * The group of an idempotency record is the first, the others follow in the order of their first
  * checks. Groups become one decision like this:
  *
  *   ALL, decide    Group after group is RESERVEd. All admit: allowed. The first that denies ends
  *                  it: what was reserved is rolled back, and every other group is PEEKed, so that
- *                  every check has an outcome. Others may see a reservation for a moment, and may
- *                  be denied by it; nobody is ever admitted by one.
+ *                  every check has an outcome. Other requests may see a reservation for a moment,
+ *                  and may be denied by it; none is ever admitted by one.
  *   others         (EACH, QUOTA, peek, debit, refund, release, reset, look) No group's verdict
  *                  changes what another is charged: all groups at once.
  *   an idempotency record is asked first, with the checks of its slot. Where it was there, the
- *                  other groups are PEEKed and told as admitted.
+ *                  other groups are PEEKed and reported as admitted.
  *   a check without state that denies the whole, under ALL: every group is PEEKed.
  *
  * Checks with `on_deny: charge` are charged although the request is denied: where their group is
@@ -22,13 +22,12 @@
  * number). A call whose end is unknown may have reserved: it is rolled back too. A roll-back is
  * sent after the reservation on the same connection; it works once, and leaves a mark that
  * refuses a reservation which comes late. A state that the reservation has converted to other
- * numbers (another plan of the caller's) is put back as it was, unless somebody has charged it
- * since.
+ * numbers (another plan of the caller's) is restored, unless it has been charged since.
  *
  *   call_plan_make, then until call_plan_state is not CALL_PLAN_RUNNING:
- *       while call_plan_next: call_plan_batch, send it; tell the end of each with
+ *       while call_plan_next: call_plan_batch, send it; report the end of each to
  *       call_plan_answered or call_plan_failed
- *   After that call_plan_next still gives the roll-backs: to be sent and forgotten.
+ *   After that call_plan_next still returns the roll-backs: send and forget them.
  *
  * Servers have clocks of their own, so that the outcomes of a plan are reported at the time of the
  * server that they are from (call_plan_settle), not later.
@@ -42,7 +41,7 @@
 
 enum redis_step_kind {
     REDIS_STEP_CALL = 1,      /* reserve, or decide */
-    REDIS_STEP_ROLL_BACK = 2, /* nobody waits for its reply */
+    REDIS_STEP_ROLL_BACK = 2, /* no decision waits for its reply */
     REDIS_STEP_PEEK = 4,
     REDIS_STEP_CHARGE = 8, /* the checks that are charged although the request is denied */
 };
@@ -83,7 +82,7 @@ static inline bool call_plan_has_state(const struct weir_check *check)
 }
 
 /* Whether one call decides it, so that it needs no plan; then *action says how. `one_slot`: all
- * keys may stand in one call, since it is no Cluster. */
+ * keys may be in one call, since the server is not a Cluster. */
 bool call_plan_is_one_call(const struct weir_decision *decision, bool one_slot, uint8_t *action);
 
 /* Groups the checks of `decision`, of which at least one has a state. `id` is random. */
@@ -109,7 +108,7 @@ void call_plan_answered(struct call_plan *plan, const struct weir_decision *deci
 void call_plan_failed(struct call_plan *plan, struct weir_decision *decision,
                       struct redis_step step, bool executed);
 
-/* Nobody waits for the decision any more; to be told after the ends of all calls in flight
+/* The decision was cancelled; call this after the ends of all calls in flight
  * (call_plan_failed). Then call_plan_next gives what is to be rolled back. */
 void call_plan_cancel(struct call_plan *plan);
 

@@ -22,7 +22,7 @@ struct record {
 
 #define LONGEST (sizeof(struct record) + WEIR_CHECKS_MAX * sizeof(struct weir_outcome))
 
-/* Positions count all bytes ever written, so that a position tells whether what stood there has
+/* Positions count all bytes ever written, so that a position tells whether the record there has
  * been overwritten since; where it is in the ring is its remainder. */
 struct redis_denial_cache {
     unsigned char *ring;

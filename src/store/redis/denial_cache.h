@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of denials: what was just denied is denied again without asking, until it may change.
+/* The negative cache of denials: a decision that was just denied is denied again without a call.
  *
- * A denial of the server holds until the first of the checks that deny would admit, however often
- * it is asked, unless somebody gives something back. So the same decision (the same checks, costs,
- * flags and parameters of the limits) is answered from memory for that long, at most for 100 ms,
- * which bounds how long a node may not know of a refund or reset made elsewhere. Those made through
- * this store are known at once. The time counts from when the call was sent, which is before the
- * server's time of its decision: nothing is denied that the server would have admitted.
+ * A denial of the server holds until the first of the checks that deny would admit, unless units
+ * are given back. So the same decision (the same checks, costs, flags and parameters of the limits)
+ * is answered from memory for that long, at most for 100 ms, which bounds how long a node may not
+ * know of a refund or reset at another node. Those made through this store are known at once. The
+ * time counts from when the call was sent, which is before the server's time of its decision:
+ * nothing is denied that the server would have admitted.
  *
  * Not remembered: what was charged although it was denied (`on_deny: charge`, or another check of
  * an EACH policy), idempotency records, peeks, and denials by a concurrency limit, which end with
  * any release.
  *
- * Memory: records stand one after the other in a ring, found by an index of positions; an old
+ * Memory: records follow each other in a ring, found by an index of positions; an old
  * record is overwritten when its turn comes, and another of the same index entry replaces it. 160
  * bytes a record is what the ring is sized for, 8 in the index; touched only as far as it is used.
- * Keeping and finding allocate nothing. Decisions are told apart by 128 bits of keyed hash.
+ * Keeping and finding allocate nothing. Decisions are distinguished by 128 bits of keyed hash.
  *
  * Threads: one owner. Time is an argument: any monotonic nanoseconds, always the same.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jitter: numbers that nobody needs to guess right, so that many nodes don't do the same thing at
- * the same time. Source: splitmix64 (S. Vigna, prng.di.unimi.it), public domain. */
+/* Jitter: random numbers that need not be secret, so that many nodes do not act at the same time.
+ * Source: splitmix64 (S. Vigna, prng.di.unimi.it), public domain. */
 #ifndef WEIR_STORE_REDIS_JITTER_H
 #define WEIR_STORE_REDIS_JITTER_H
 

@@ -282,14 +282,15 @@ static void finish_asked(struct store *store, struct pending *pending, int error
     pending_finish(store, pending, error);
 }
 
-/* Who repeats a request by its idempotency key is given the same lease again, so it must live. */
+/* A client that repeats a request by its idempotency key gets the same lease again, so it must
+ * live. */
 static bool may_be_repeated(const struct weir_decision *decision)
 {
     return decision->checks[decision->count - 1].flags & WEIR_CHECK_ONCE;
 }
 
-/* What a call may have done although nobody will hear of it. A lease would keep others out for its
- * whole life; what was charged stays charged. */
+/* Undoes the effect of a call whose end is unknown. A lease would keep other requests out for its
+ * whole life, so it is ended; a charge stays. */
 static void undo_unknown(struct store *store, const struct pending *pending)
 {
     if (pending->decision->op == WEIR_OP_DECIDE && !may_be_repeated(pending->decision))

@@ -46,7 +46,7 @@ void store_read_clocks(struct store *store)
     store->clocks_read = true;
 }
 
-/* The loop has called everybody whose socket was ready. */
+/* The loop has handled every socket that was ready. */
 static void after_polling(uv_check_t *check)
 {
     ((struct store *)check->data)->clocks_read = false;
@@ -221,7 +221,7 @@ static bool has_state(const struct weir_decision *decision)
     return false;
 }
 
-/* Decides what needs nobody. */
+/* Decides what needs no server. */
 static bool decide_stateless(struct store *store, struct weir_decision *decision)
 {
     if (has_state(decision))
@@ -339,7 +339,7 @@ void store_wake(struct store *store, struct redis_shares_wait *waits, int error)
 {
     struct pending *pending;
 
-    /* `done` may cancel any of them: they stand in a list of ours first. */
+    /* `done` may cancel any of them, so they are moved to a list of the store first. */
     for (struct redis_shares_wait *next; waits != NULL; waits = next) {
         next = waits->next;
         pending = waits->decision->store_data;
@@ -440,7 +440,7 @@ static size_t submit(struct weir_store *base, uint64_t now_ns,
     store_read_clocks(store);
     batch.sent_ns = store->now_ns;
     batch.sent_hr = store->hr;
-    if (!store->server_told) { /* until it tells its own time */
+    if (!store->server_told) { /* until the server's time is known */
         store->server_ns = now_ns;
         store->server_at_ns = batch.sent_ns;
     }
@@ -457,7 +457,7 @@ static void flush(struct weir_store *base)
     deliver_refused(store);
 }
 
-/* A deadline that has passed says something of the server; a client that went away doesn't. */
+/* A deadline that has passed counts against the server; a client that went away does not. */
 static void account_late(struct store *store, const struct pending *pending)
 {
     uint64_t slack_ns = store->deadline_ns / 8; /* the engine's clock is read at other moments */
@@ -517,7 +517,7 @@ static void name_of(const struct weir_store *base, const struct weir_check *chec
     redis_key_digest(check, name->digest);
 }
 
-/* The server's, as far as it is known: until it has told its time, the engine's. */
+/* The server's time; the engine's until the first reply with a time. */
 static uint64_t time_of(const struct weir_store *base, uint64_t now_ns)
 {
     struct store *store = store_of(base);
@@ -638,7 +638,8 @@ static int open_parts(struct store *store, const struct weir_store_redis_options
 
 #define RIGHTS_MAX 512
 
-/* A look at a key that is nobody's, as all calls are made: whether we may make them. */
+/* A look at a key without a state, written like all calls: it shows whether the user may make them.
+ */
 static struct weir_bytes write_rights(const struct store *store, char bytes[RIGHTS_MAX])
 {
     static const uint16_t first = 0;

@@ -3,32 +3,32 @@
  *
  * Exact mode: every decision is one script call per slot (lua/decide.lua over the algorithms'
  * files), in Redis' time, pipelined with all others of the turn. Leased mode: this worker takes
- * shares of a key's budget in advance and decides at once; see share/shares.h. docs/distributed.md
- * has the promises.
+ * portions of a key's budget in advance and decides at once; see share/shares.h.
+ * docs/distributed.md has the promises.
  *
  *   submit ──▶ shares ──▶ denials ──▶ breaker ──▶ plan: checks by slot ──▶ script ──▶ client
  *   done   ◀── outcomes  ◀── reply ◀── (next slot, or roll back) ◀─────────────────────┘
  *
- * The store never waits. What needs no server (no check with a state, a share, a denial that is
- * remembered) is decided in submit. What cannot be asked (the breaker is open, no server is
- * connected, no memory within the bounds) is told to `done` from the next flush, with
- * WEIR_ERR_STORE or WEIR_ERR_FULL; every other end from the loop. A decision is asked at most once:
- * an answer that does not come fails it, whatever the server has made of it. What such a call may
- * have done is undone where that is possible: reservations are rolled back, leases of concurrency
+ * The store never waits. A decision that needs no server (no check with a state, a share that
+ * covers it, a remembered denial) is made in submit. A decision that cannot be sent (the breaker is
+ * open, no server is connected, no memory within the bounds) ends with WEIR_ERR_STORE or
+ * WEIR_ERR_FULL, through `done` from the next flush; every other one ends from the loop. A decision
+ * is sent at most once: without an answer it fails, whatever the server has done. The effect of
+ * such a call is undone where that is possible: reservations are rolled back, leases of concurrency
  * limits ended (but not those of a request that can be repeated, WEIR_CHECK_ONCE); a single call's
  * charge stays.
  *
- * decision->now_ns is the server's time, or what it must be now, for decisions that were not asked;
- * in a Cluster the latest of the servers asked. The store fills in the tags of checks that have
+ * decision->now_ns is the server's time, or an estimate of it if no server was asked; in a Cluster
+ * the latest of the servers asked. The store fills in the tags of checks that have
  * none.
  *
  * Deadlines are the caller's (cancel); one that has passed counts for the breaker as a call without
  * an answer (breaker.h).
  *
  * Memory: per worker at most 64 MiB of calls, 32 MiB of pending decisions, and what memory_keys
- * costs (168 bytes a remembered denial; share/shares.h); taken as it is needed, and kept. Once it
- * is used as much as it is used now, nothing is allocated. Threads: one store per loop, used on its
- * thread alone, but for prepare and the stats.
+ * costs (168 bytes a remembered denial; share/shares.h); taken as needed, and kept, so that a
+ * steady load allocates nothing. Threads: one store per loop, used on its thread only, except
+ * prepare and the stats.
  */
 #ifndef WEIR_STORE_REDIS_REDIS_H
 #define WEIR_STORE_REDIS_REDIS_H
@@ -47,7 +47,7 @@ extern const uint32_t redis_latency_bounds_us[REDIS_LATENCY_BUCKETS];
 
 #define REDIS_PREFIX_MAX 127
 
-/* Written by the worker alone, read by anyone: each value is some moment's. */
+/* Written by the worker only, read by any thread; the values are not of one moment. */
 struct weir_store_redis_stats {
     _Atomic uint64_t up;      /* 1: connected and the breaker is not open */
     _Atomic uint64_t breaker; /* enum redis_breaker_state */
@@ -82,7 +82,7 @@ struct weir_store_redis_options {
 int weir_store_redis_open(struct weir_store **store, const struct weir_store_redis_options *options,
                           struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Hands back what this worker holds (shares of budgets), then closes: `closed` is called when all
+/* Gives back the shares that this worker holds, then closes: `closed` is called when all
  * handles of the loop are closed, after 200 ms at the latest. Instead of ops->close, where the loop
  * still runs. */
 void weir_store_redis_shutdown(struct weir_store *store, void (*closed)(void *context),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store's secret: what the nodes on it sign tokens with, so that each takes the others'.
  *
- * It stands in Redis under <prefix>secret, a text without an expiry. The first node makes it (SET
+ * Redis has it under <prefix>secret, a text without an expiry. The first node makes it (SET
  * NX), all read it when they connect and every REDIS_SECRET_EVERY_NS, and keep it: where the key is
  * gone (a flush, an eviction, a Redis that has restarted empty), whoever asks next puts it back.
  *
@@ -50,11 +50,11 @@ enum redis_secret_told {
     REDIS_SECRET_NONE,  /* the text is none: too short, or too long */
 };
 
-/* This text stands in Redis. */
+/* Takes the text that is in Redis. */
 enum redis_secret_told redis_secret_tell(struct redis_secret *secret, struct weir_bytes text,
                                          uint64_t now_ns);
 
-/* What is to stand in Redis where nothing does. Returns its size. */
+/* Writes the text to be put into Redis if there is none. Returns its size. */
 size_t redis_secret_text(struct redis_secret *secret, char text[REDIS_SECRET_TEXT_MAX]);
 
 /* Takes the `i`-th secret whose tokens are good; 0: the one to sign with. False: there is none. */

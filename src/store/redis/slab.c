@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* The address sanitizer sees no slab as blocks unless it is told. */
+/* Marks free blocks for the address sanitizer, which sees a slab as one allocation. */
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #define HIDE(at, size) ASAN_POISON_MEMORY_REGION(at, size)

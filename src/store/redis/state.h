@@ -139,7 +139,7 @@ static inline uint64_t store_now(struct store *store)
     return store->now_ns;
 }
 
-/* The server's time, about: what a client is told goes by it. */
+/* About the server's time, which reports to clients go by. */
 static inline uint64_t store_server_now(struct store *store)
 {
     return store->server_ns + (store_now(store) - store->server_at_ns);

@@ -28,7 +28,7 @@ static int pairs_read(struct weir_grpc_pairs *pairs, pb_pair *const *from, size_
     return 0;
 }
 
-/* Envoy fills header_map instead where it is told to send headers as they are. */
+/* Envoy fills header_map instead if it is configured to send headers unchanged. */
 static int header_map_read(struct weir_grpc_pairs *pairs,
                            const Envoy__Config__Core__V3__HeaderMap *map,
                            struct weir_grpc_arena *arena)

@@ -19,7 +19,7 @@ struct weir_grpc_pairs {
     size_t count;
 };
 
-/* An empty text is an absent one, but for values of headers. */
+/* An empty text means an absent one, except for values of headers. */
 struct weir_grpc_authz_request {
     struct weir_bytes method, path, host;
     struct weir_bytes source;    /* the address of the client's side of the connection */

@@ -11,8 +11,8 @@
 /* --- Requests ---------------------------------------------------------------------------------
  *
  * In two walks: one counts descriptors and entries, so that their arrays are taken at once, the
- * other fills them. Texts point into one copy of the message. A message that stands twice where one
- * may stand is merged: what the later one has goes before. */
+ * other fills them. Texts point into one copy of the message. A message that is given twice where
+ * one is allowed is merged: the members of the later one win. */
 
 enum request_field { REQUEST_DOMAIN = 1, REQUEST_DESCRIPTORS = 2, REQUEST_HITS_ADDEND = 3 };
 enum descriptor_field {

@@ -52,7 +52,7 @@ static int size_byte(struct weir_chunked *chunked, char c, size_t body_max, cons
     return 0;
 }
 
-/* A byte of the trailer section, whose fields nobody reads. */
+/* A byte of the trailer section, whose fields are not used. */
 static int trailer_byte(struct weir_chunked *chunked, char c, const char **problem)
 {
     if (chunked->state == TRAILER_VALUE) {

@@ -69,7 +69,7 @@ static bool hop_parse(struct weir_address *address, struct weir_bytes hop)
     return weir_address_parse(address, hop.data, hop.size) == 0;
 }
 
-/* Whether the quote at text[at] is escaped: an odd number of backslashes stands before it. */
+/* Whether the quote at text[at] is escaped: an odd number of backslashes is before it. */
 static bool is_escaped(const char *text, size_t at)
 {
     size_t backslashes = 0;

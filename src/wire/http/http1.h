@@ -6,7 +6,7 @@
  * looked, so that a request that arrives byte by byte costs linear time. The buffer may move
  * between calls. Fields and body point into it; a chunked body is joined in place.
  *
- * Strict, because whoever stands in front may read the same bytes otherwise (request smuggling):
+ * Strict, because a proxy in front may read the same bytes differently (request smuggling):
  * refused are Content-Length given twice (even equal), Content-Length with Transfer-Encoding, any
  * transfer coding but "chunked" alone, a transfer coding in HTTP/1.0, a bare LF or CR, obs-fold,
  * NUL and other controls anywhere in the head, white space before the colon, two Host fields, no
@@ -46,7 +46,8 @@ struct weir_http1_request {
 #define WEIR_HTTP1_REQUEST_MAX                                                                     \
     (WEIR_HTTP1_HEAD_MAX + WEIR_HTTP1_BODY_MAX + WEIR_CHUNKED_FRAMING_MAX)
 
-/* Where a parser stands between calls; zero is the start of a request, so zero it after each. */
+/* The state of a parser between calls; all zeros is the start of a request, so zero it after each.
+ */
 struct weir_http1_parser {
     size_t start;                /* of the request line, after empty lines */
     size_t scanned;              /* bytes of the head whose lines are known */

@@ -30,7 +30,7 @@ struct weir_http1_reply {
     struct weir_bytes body;   /* joined; size 0 when there is none */
 };
 
-/* Where a reader stands; zero is the start of a reply, so zero it after each. */
+/* The state of a reader; all zeros is the start of a reply, so zero it after each. */
 struct weir_http1_reply_reader {
     size_t scanned;              /* bytes known to hold no end of the head */
     size_t head_size;            /* once the head is complete, else 0 */

@@ -30,7 +30,7 @@ static bool is_told(const struct weir_answer_limit *told)
     return i == told->name.size;
 }
 
-/* One rate of a limit that is told. */
+/* One rate of a reported limit. */
 struct policy {
     struct weir_bytes name; /* the limit's */
     unsigned number;        /* of the rate, from 1, where the limit has several; else 0 */
@@ -123,7 +123,7 @@ static char *quota_write(char *out, const struct policy *policy, uint64_t now_ns
     return out;
 }
 
-/* Writes a list (RFC 9651 4.1.1) of all policies of the limits that are told. */
+/* Writes a list (RFC 9651 4.1.1) of all policies of the reported limits. */
 static char *policies_write(char *out, const struct weir_answer *answer, uint32_t told,
                             char *(*member_write)(char *, const struct policy *, uint64_t))
 {

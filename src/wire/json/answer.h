@@ -5,10 +5,10 @@
  *    "limits":[{"name":"login","algorithm":"sliding_log","allowed":false,"shadow":false,"cost":1,
  *               "limit":5,"remaining":0,"retry_after_ms":12000,"reset_after_ms":60000}]}
  *
- * Milliseconds are rounded up, so that waiting as told works; "never" is null. "lease" stands there
- * only where the answer has one, "repeated":true only where a request was decided before. A limit
- * that is unlimited has null for limit and remaining; one that is no limit of an algorithm has null
- * for that. Only a limit that has reached a threshold (`warn_at`) has
+ * Milliseconds are rounded up, so that waiting that long is enough; "never" is null. "lease" is
+ * there only where the answer has one, "repeated":true only where a request was decided before. A
+ * limit that is unlimited has null for limit and remaining; one that is no limit of an algorithm
+ * has null for that. Only a limit that has reached a threshold (`warn_at`) has
  * "warning":{"threshold":80,"used":8512,"limit":10000}; only a pool that was charged in place of
  * limits that deny has "borrowed":true; only a limit whose key has no state of its own, since the
  * table is full, has "overflow":true, and its numbers are estimates. Limits are in the order of the

@@ -221,7 +221,7 @@ static bool exponent_read(const char *at, const char *end, int64_t *exponent)
     return at > digits && at == end;
 }
 
-/* The digits of [at, end), perhaps with a point among them, of which the first stands for so many
+/* The digits of [at, end), perhaps with a point among them, of which the first counts so many
  * 10^power ns. What is below a nanosecond is cut off. Returns false beyond the range. */
 static bool nanoseconds_of(const char *at, const char *end, int64_t power, uint64_t *ns)
 {
@@ -240,7 +240,7 @@ static bool nanoseconds_of(const char *at, const char *end, int64_t power, uint6
 /* A number without sign, split. */
 struct number {
     const char *start, *end; /* its digits, perhaps with a point among them */
-    int64_t power;           /* the first digit stands for so many 10^power */
+    int64_t power;           /* the first digit counts 10^power */
 };
 
 /* digits [ "." digits ] [ "e" [sign] digits ], all of [at, end). */

@@ -4,7 +4,7 @@
  *   host ident user [07/Mar/2004:16:05:49 -0800] "GET /path HTTP/1.1" 401 12846 "referer" "agent"
  *
  * Sources: Apache 2.4, mod_log_config; nginx, ngx_http_log_module. Quoted fields are unescaped as
- * either server escapes them: \" \\ \b \f \n \r \t \v \xHH; any other backslash stands for itself.
+ * either server escapes them: \" \\ \b \f \n \r \t \v \xHH; any other backslash is literal.
  * What follows the agent is skipped (nginx's packages add "$http_x_forwarded_for"). A request that
  * was none ("-", or the bytes of a TLS client) has neither method nor target.
  */

@@ -102,7 +102,7 @@ static long integer_parse(struct weir_resp_reader *reader, const struct position
     return done;
 }
 
-/* What else is told on one line. Returns 1, 0 for more, or an error. */
+/* The other types of one line. Returns 1, 0 for more, or an error. */
 static long scalar_parse(struct weir_resp_reader *reader, const struct position *at, char type)
 {
     struct weir_resp_node *node = at->node;

@@ -36,7 +36,7 @@ enum weir_resp_type {
     WEIR_RESP_MAP,      /* count is twice the pairs */
     WEIR_RESP_SET,
     WEIR_RESP_PUSH,      /* not an answer to a request */
-    WEIR_RESP_ATTRIBUTE, /* as a map; stands before the value that it is about */
+    WEIR_RESP_ATTRIBUTE, /* as a map; comes before the value that it describes */
 };
 
 struct weir_resp_node {
@@ -50,8 +50,8 @@ struct weir_resp_node {
     };
 };
 
-/* Where a reader stands; zero is the start of a reply, and weir_resp_reply_parse makes it so again
- * at the end of each. */
+/* The state of a reader; all zeros is the start of a reply, and weir_resp_reply_parse zeros it
+ * again at the end of each. */
 struct weir_resp_reader {
     const char *base;                   /* the buffer that nodes point into */
     size_t used;                        /* bytes of the reply that are parsed */

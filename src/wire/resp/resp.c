@@ -52,7 +52,7 @@ static size_t escape_read(const char *at, const char *end, char *out)
     return 1;
 }
 
-/* Copies a quoted part to *out; *at stands after the opening quote. False: no closing quote, or
+/* Copies a quoted part to *out; *at is after the opening quote. False: no closing quote, or
  * one that no space follows. */
 static bool quoted_read(char **at, const char *end, char quote, char **out)
 {

@@ -28,7 +28,7 @@
 /* Elements that an array may announce, as in Redis before 7. */
 #define WEIR_RESP_ARRAY_MAX (1024 * 1024)
 /* One request: what a connection buffers at most. A bulk string that announces more is refused at
- * once. (Redis: 512 MB; a key of a limiter is hashed, and nobody has one of a megabyte.) */
+ * once. (Redis: 512 MB; a key of a limiter is hashed, and a megabyte is more than any needs.) */
 #define WEIR_RESP_REQUEST_MAX (1024 * 1024)
 /* An inline command, or a line that tells a length: Redis' PROTO_INLINE_MAX_SIZE. */
 #define WEIR_RESP_LINE_MAX (64 * 1024)
@@ -46,7 +46,7 @@ struct weir_resp_request {
 
 #define WEIR_RESP_PROBLEM_MAX 64
 
-/* Where a parser stands; zero is the start of a request, and weir_resp_parse makes it so again at
+/* The state of a parser; all zeros is the start of a request, and weir_resp_parse zeros it again at
  * the end of each. */
 struct weir_resp_parser {
     const char *base;     /* the buffer that arguments point into */

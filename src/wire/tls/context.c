@@ -29,7 +29,7 @@ static int file_refuse(struct weir_reason *reason, const char *file, const char 
     return err;
 }
 
-/* A file that cannot be read is told apart from one that is not what it should be. A pipe would be
+/* Distinguishes a file that cannot be read from one with wrong contents. A pipe would be
  * waited for, and with it whoever renews certificates. */
 static int file_check(const char *file, struct weir_reason *reason)
 {
@@ -43,7 +43,7 @@ static int file_check(const char *file, struct weir_reason *reason)
     return WEIR_ERR_IO;
 }
 
-/* A key under a pass phrase has nobody to type it: without this OpenSSL would ask the terminal. */
+/* A pass phrase cannot be typed in: without this OpenSSL would ask the terminal. */
 static int no_password(char *buffer, int size, int writing, void *context)
 {
     (void)buffer, (void)size, (void)writing, (void)context;
@@ -68,7 +68,7 @@ static int load_certificate(SSL_CTX *ssl, const struct weir_tls_options *options
     return 0;
 }
 
-/* Authorities that are all past their time would refuse everybody, one by one and later. */
+/* If all authorities have expired, every client would be refused later, one by one. */
 static bool has_valid(X509_STORE *store)
 {
     STACK_OF(X509_OBJECT) *objects = X509_STORE_get0_objects(store);
@@ -92,7 +92,7 @@ static int load_authorities(struct weir_tls_context *context, const char *file,
         return file_refuse(reason, file, "every certificate in it has expired");
     if (!context->server)
         return 0;
-    STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(file); /* what clients are told */
+    STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(file); /* sent to clients */
     if (!names)
         return file_refuse(reason, file, "contains no PEM certificate");
     SSL_CTX_set_client_CA_list(context->ssl, names);

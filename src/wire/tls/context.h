@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands behind a TLS context, for the files of this codec only; see tls.h.
+/* The insides of a TLS context, for the files of this codec only; see tls.h.
  *
- * Threads: immutable once made, but for the count of references.
+ * Threads: immutable once made, except the count of references.
  */
 #ifndef WEIR_WIRE_TLS_CONTEXT_H
 #define WEIR_WIRE_TLS_CONTEXT_H

@@ -71,7 +71,7 @@ bool weir_tls_each_name(const X509 *certificate,
 
 /* --- Allowed names ---------------------------------------------------------------------------- */
 
-/* "*.example.com" stands for exactly one label more. */
+/* "*.example.com" matches exactly one more label. */
 static bool host_matches(struct weir_bytes host, const char *pattern)
 {
     size_t size = strlen(pattern);

@@ -26,7 +26,7 @@ struct weir_tls_options {
     const char *ca_file; /* server: clients must show a certificate signed by one of these; NULL:
                             none is asked for. Client: NULL means the system's authorities */
     const char *const *names; /* server: allowed names of clients (DNS, URI, email or IP in SAN,
-                                 else CN); a leading "*." stands for one label; none: all */
+                                 else CN); a leading "*." matches one label; none: all */
     unsigned name_count;
     const char *const *alpn; /* in order of preference ("h2", "http/1.1"); none: no ALPN */
     unsigned alpn_count;

@@ -8,17 +8,17 @@
  * loop, never from inside a function of this header.
  *
  * What a call's end means. Nothing is sent twice once its bytes may have been executed:
- *   0                a reply came, perhaps an error that is the caller's business (nodes[0])
+ *   0                a reply came, perhaps an error that the caller handles (nodes[0])
  *   WEIR_ERR_STORE   certainly not executed: there was no connection, or the server refused it
  *   WEIR_ERR_IO      its bytes may have arrived, and no reply came: perhaps executed
  *
- * The client itself deals with what says "not executed, but there is hope": NOSCRIPT (it loads the
- * script and sends the call again), MOVED and ASK (it follows them and refreshes its map of slots),
- * TRYAGAIN, CLUSTERDOWN, LOADING, BUSY, READONLY and MASTERDOWN (it looks for the right server and
- * tries again a few times, with a jittered pause, until redis_call.give_up_ns). Connections that
- * are lost come back by themselves with jittered exponential backoff, 1 s at most, so that a server
- * that has returned is used again within 2 s. A server that says nothing for a second while it owes
- * replies is taken for dead; one that owes none is asked PING once a second.
+ * The client itself handles refusals that mean "not executed, but it may be tried again": NOSCRIPT
+ * (it loads the script and sends the call again), MOVED and ASK (it follows them and refreshes its
+ * map of slots), TRYAGAIN, CLUSTERDOWN, LOADING, BUSY, READONLY and MASTERDOWN (it looks for the
+ * right server and tries again a few times, with a jittered pause, until redis_call.give_up_ns).
+ * Connections that are lost come back by themselves with jittered exponential backoff, 1 s at most,
+ * so that a server that has returned is used again within 2 s. A server that owes replies and is
+ * silent for a second is taken for dead; an idle one gets a PING once a second.
  *
  * While a server cannot be reached, calls to it are refused (WEIR_ERR_STORE) rather than queued;
  * they are queued while it is connected to for the first time, and for the few milliseconds after a
@@ -26,8 +26,8 @@
  *
  * An account (ACL) needs +evalsha, +script|load, +ping and what the scripts call, on the keys of
  * the prefix; in a Cluster also +cluster|slots and +asking; +role with sentinels, where it must be
- * known that a server is a master (otherwise it is asked if allowed). +client|setname is of use to
- * people.
+ * known that a server is a master (otherwise it is asked if allowed). +client|setname helps
+ * operators.
  *
  * Memory is bounded: at most `calls_max` calls are queued or in flight, forgotten ones that are in
  * flight included; a reply larger than REDIS_REPLY_MAX closes the connection; at most
@@ -59,7 +59,7 @@ struct redis_call;
 typedef void (*redis_call_done)(struct redis_call *call, int error,
                                 const struct weir_resp_node *nodes, uint32_t count);
 
-/* The caller's, embedded where it likes; above the line filled by it and left alone until `done`
+/* Embedded by the caller, which fills the members above the line and leaves them alone until `done`
  * or redis_client_forget. */
 struct redis_call {
     const char *bytes; /* one whole command in RESP (an array of bulk strings) */
@@ -71,9 +71,9 @@ struct redis_call {
     redis_call_done done;
     /* ------------------------------------------------------------------------------------- */
     struct redis_call *next, *previous; /* among those that wait */
-    void *place;                        /* the server in whose line it stands; NULL: it waits */
+    void *place;                        /* the server that has it in its queue; NULL: it waits */
     uint64_t due_ns;                    /* until then it waits */
-    uint32_t turn;                      /* its number in the line */
+    uint32_t turn;                      /* its number in the queue */
     uint8_t list, attempts;
 };
 
@@ -134,7 +134,7 @@ const struct redis_client_counters *redis_client_counters(const struct redis_cli
 
 /* Whether a server of the slot is connected and has finished its handshake. */
 bool redis_client_ready(const struct redis_client *client, uint16_t slot);
-/* Whether it is a Cluster, so that only keys of one slot may stand in one call. */
+/* Whether it is a Cluster, so that all keys of a call must have one slot. */
 bool redis_client_is_cluster(const struct redis_client *client);
 
 #endif

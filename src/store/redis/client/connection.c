@@ -291,7 +291,7 @@ static void input_parse(struct redis_connection *connection)
         handlers->paused(connection->options.owner);
 }
 
-/* Where there is no room on_read is told so: libuv cannot bear a close from here. */
+/* Without room, on_read gets UV_ENOBUFS: libuv does not allow a close from here. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
     struct redis_connection *connection = connection_of(handle->data);

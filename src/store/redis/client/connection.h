@@ -3,13 +3,13 @@
  *
  *   resolve ──▶ connect (each address in turn) ──▶ TLS ──▶ opened ──▶ replied… ──▶ lost ──▶ gone
  *
- * It lives once: who wants another opens another. Its owner writes whole commands into its output
- * and has them sent in one go; replies are parsed where they lie. It knows nothing of commands.
+ * It is used once: another connection is another object. Its owner writes whole commands into its
+ * output and sends them together; replies are parsed in place. It knows nothing of commands.
  *
- * What the peer does wrong (no Redis protocol, a push message nobody asked for, a reply over
- * REDIS_REPLY_MAX) ends the connection with a text that says so.
+ * An error of the peer (not the Redis protocol, an unexpected push message, a reply over
+ * REDIS_REPLY_MAX) ends the connection, with a text that names it.
  *
- * Memory: an reader (reply_reader.h), and 16 KB of output, grown as needed to 256 KB or the longest
+ * Memory: a reader (reply_reader.h), and 16 KB of output, grown as needed to 256 KB or the longest
  * command. Nothing is allocated in steady state. A name's resolution runs on libuv's threads, and
  * cannot always be cancelled: then `gone` waits for it.
  *
@@ -54,7 +54,7 @@ int redis_connection_open(struct redis_connection **connection,
 /* No handler but `gone` is called any more. */
 void redis_connection_close(struct redis_connection *connection);
 
-/* The handshake is done: the time for it does not count any more. */
+/* The handshake is done: stops its timer. */
 void redis_connection_settle(struct redis_connection *connection);
 
 /* Ends it as if the peer had: `lost` will be called. */

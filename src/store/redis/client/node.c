@@ -75,8 +75,8 @@ static void node_pause(struct redis_node *node)
     uv_timer_start(&node->timer, on_timer, pause, 0);
 }
 
-/* Tells the calls in flight that nobody knows, and if there is no hope, the others that nothing was
- * done. */
+/* Ends the calls in flight as "perhaps executed", and if no connection is likely soon, the others
+ * as "not executed". */
 static void node_fail_calls(struct redis_node *node)
 {
     struct redis_client *client = node->client;
@@ -285,7 +285,7 @@ struct redis_node *redis_node_open(struct redis_client *client, const struct red
     node->parts = 1;
     client->parts++;
     node->used_ms = node_now(node);
-    /* From the loop: what is told of a failure must not come from inside of who opens it. */
+    /* From the loop: a failure must not be reported from inside the function that opens it. */
     node->state = REDIS_NODE_PAUSED;
     uv_timer_start(&node->timer, on_timer, 0, 0);
     return node;

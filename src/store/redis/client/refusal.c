@@ -97,7 +97,7 @@ int redis_redirection_read(struct weir_bytes error, const struct redis_host *ask
     if (at == NULL || (at++, !number_read(&at, end, REDIS_CLUSTER_SLOTS - 1, &number)) ||
         at == end || *at != ' ')
         return WEIR_ERR_SYNTAX;
-    /* An IPv6 address stands here without brackets: the port follows the last colon. */
+    /* An IPv6 address has no brackets here: the port follows the last colon. */
     const char *name = at + 1, *colon = memrchr(name, ':', (size_t)(end - name));
     if (colon == NULL)
         return WEIR_ERR_SYNTAX;

@@ -19,10 +19,10 @@
 enum redis_refusal {
     REDIS_REFUSAL_NONE,     /* the caller's business */
     REDIS_REFUSAL_NOSCRIPT, /* the script is to be loaded again */
-    REDIS_REFUSAL_MOVED,    /* the slot lives elsewhere */
-    REDIS_REFUSAL_ASK,      /* this time, ask elsewhere: the slot is on its way */
+    REDIS_REFUSAL_MOVED,    /* another server has the slot */
+    REDIS_REFUSAL_ASK,      /* this time, ask another server: the slot is moving */
     REDIS_REFUSAL_WAIT,     /* TRYAGAIN, LOADING, BUSY: the right server, a little later */
-    REDIS_REFUSAL_DOWN,     /* CLUSTERDOWN: later, perhaps elsewhere */
+    REDIS_REFUSAL_DOWN,     /* CLUSTERDOWN: later, perhaps at another server */
     REDIS_REFUSAL_RIGHTS,   /* the user may not run EVALSHA, whatever the key */
     REDIS_REFUSAL_REPLICA,  /* READONLY, MASTERDOWN: no master, or not any more */
 };
@@ -38,7 +38,7 @@ bool redis_lacks_rights(struct weir_bytes error);
 int redis_redirection_read(struct weir_bytes error, const struct redis_host *asked, uint16_t *slot,
                            struct redis_host *host) __attribute__((warn_unused_result));
 
-/* Takes a host that a server has told: "", "?" and none stand for the one that was asked. Errors:
+/* Copies a host that a server has named: "", "?" and none mean the server that was asked. Errors:
  * WEIR_ERR_SYNTAX (too long, a NUL or blank in it, a port outside 1..65535). */
 int redis_told_host(struct weir_bytes name, uint64_t port, const struct redis_host *asked,
                     struct redis_host *host) __attribute__((warn_unused_result));

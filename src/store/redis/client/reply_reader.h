@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replies out of a stream of bytes: one contiguous buffer, and the nodes of one reply.
  *
- *   redis_reply_reader_room ──▶ bytes are read there ──▶ redis_reply_reader_take ──▶
- * redis_reply_reader_next … ──▶ 0
+ *   …_room ──▶ bytes are read there ──▶ …_take ──▶ …_next, until it returns 0
  *
  * Memory: 64 KB and 512 nodes (16 KB), which is what they go back to after a large reply; the
  * buffer grows to REDIS_REPLY_MAX, the nodes to 4 MB (16,384 ranges of slots).

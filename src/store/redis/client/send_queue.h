@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls in queue for one server: those in flight, then those that are to be sent.
+/* The queue of calls for one server: those in flight, then those to be sent.
  *
  *   places:   first ──▶ in flight ──▶ sent ──▶ to be sent ──▶ last      (numbers that only grow)
  *
@@ -45,7 +45,7 @@ static inline bool redis_send_queue_in_flight(const struct redis_send_queue *que
     return queue->first != queue->sent;
 }
 
-/* Adds a place at the end, and tells its call its turn. Errors: WEIR_ERR_MEMORY. */
+/* Adds a place at the end, and sets its call's turn. Errors: WEIR_ERR_MEMORY. */
 int redis_send_queue_push(struct redis_send_queue *queue, struct redis_place place)
     __attribute__((warn_unused_result));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the masters are, read from replies: CLUSTER SLOTS of a Cluster, what a sentinel says, and
+/* Reads where the masters are from replies: CLUSTER SLOTS of a Cluster, a sentinel's answers, and
  * ROLE.
  *
  * Source: redis.io/commands/cluster-slots, /sentinel, /role. CLUSTER SLOTS rather than its

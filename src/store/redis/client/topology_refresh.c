@@ -277,7 +277,7 @@ static void refresh_open(struct redis_topology_refresh *refresh)
     }
 }
 
-/* Asks, or after a whole round in vain pauses. */
+/* Asks; pauses first after a whole round without an answer. */
 static void refresh_next(struct redis_topology_refresh *refresh)
 {
     struct redis_client *client = refresh->client;
@@ -320,7 +320,7 @@ void redis_topology_refresh_want(struct redis_client *client)
     uint64_t now = uv_now(client->options.loop), spacing, due;
 
     if (refresh->client == NULL || refresh->state == REDIS_REFRESH_ENDED || refresh->wanted)
-        return; /* a single server: there is nobody to ask */
+        return; /* a single server has no topology */
     if (refresh->state == REDIS_REFRESH_ASKING) {
         refresh->wanted = true; /* what is being answered may be older than the reason */
         return;

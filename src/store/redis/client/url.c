@@ -11,7 +11,7 @@
 
 #define PORT_REDIS 6379
 #define PORT_SENTINEL 26379
-#define DB_MAX 2147483647 /* what SELECT can be told */
+#define DB_MAX 2147483647 /* the largest that SELECT takes */
 
 /* What is read, and where. Nothing of the text is ever put into a reason: it may be a password in
  * the wrong place. */
@@ -168,7 +168,7 @@ static int group_read(struct redis_url *url, struct cursor *cursor, const char *
     return 0;
 }
 
-/* What follows the hosts: [/group][/db]. `cursor` stands behind the first slash, or at the end. */
+/* What follows the hosts: [/group][/db]. `cursor` is behind the first slash, or at the end. */
 static int path_read(struct redis_url *url, struct cursor *cursor, const char *end)
 {
     int error = url->kind == REDIS_SENTINEL ? group_read(url, cursor, end) : 0;

@@ -6,8 +6,8 @@
  *   redis-sentinel://host[:26379][,host…]/group[/db]    the master of `group`; rediss-sentinel://
  *   redis-cluster://host[:6379][,host…]                 rediss-cluster://
  *
- * User and password are percent-decoded. They may stand outside the URL too (struct redis_access),
- * so that a rules file needs none.
+ * User and password are percent-decoded. They may also be given outside the URL (struct
+ * redis_access), so that a rules file needs none.
  */
 #ifndef WEIR_STORE_REDIS_CLIENT_URL_H
 #define WEIR_STORE_REDIS_CLIENT_URL_H

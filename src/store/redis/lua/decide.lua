@@ -59,7 +59,7 @@ local function record_of()
     return RESERVED .. pack('<d', now) .. table.concat(marks) .. table.concat(others)
 end
 
--- Puts back what a reservation has converted, where nobody has charged it since.
+-- Restores a state that a reservation has converted, if it has not been charged since.
 local function restore(record)
     local at, place, size = 10 + count
     while at <= #record do
@@ -95,7 +95,7 @@ local function roll_back(reservation)
     end
 end
 
--- The checks that are charged to the same state before or with c. Those of shadow deny nobody and
+-- The checks that are charged to the same state before or with c. Those of shadow deny nothing and
 -- come last.
 local function joined(c, first, last)
     local others, cost = {}, c.cost

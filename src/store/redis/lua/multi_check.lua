@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Several checks of the plain kind (one_begin.lua), each on a key of its own: C says so by action
+-- Several checks of the plain kind (one_begin.lua), each on a key of its own: C marks them by action
 -- 3, or 4 where they are to be reserved (decide.lua). Under EACH and QUOTA every one is charged iff
 -- it is admitted, else iff none but shadow ones is denied. Nothing is written before all are
 -- decided.

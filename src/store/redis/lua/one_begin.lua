@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The plain case of one check: decided, and charged iff it is admitted. Here and in multi_check.lua the
--- *_plain.lua files stand in line, since calls and closures would cost more than they do: they
+-- *_plain.lua files are inline, since calls and closures would cost more than they do: they
 -- decide as the functions of decide.lua and the files behind it, which take over (plain is then
 -- false) where a state was made by another limit, time has gone back, or something else is rare.
 --

@@ -10,7 +10,7 @@ local function fresh_of(s, kind)
     return states[kind].fresh(s)
 end
 
--- Where a lease stands in a long state, read in parts: what ends it there. False: it is not there; nil:
+-- Where a lease is in a long state, read in parts: what ends it there. False: it is not there; nil:
 -- the state is short, or is to be written anew.
 local STRIDE, HEAD, CHUNK = 28, 25, 28 * 128
 
@@ -36,7 +36,7 @@ local function find_lease(name, packed)
     return false
 end
 
--- What stands before it moves up by one entry, over it, and so more is gone in front (expiry_list.lua).
+-- The entries before it move up by one, over it, so that one more is free in front (expiry_list.lua).
 -- Leases that began first end first, mostly: then that is little.
 local function end_lease(name, lease)
     local from, at, head = lease[1], lease[2], lease[3]

@@ -8,7 +8,7 @@
 -- States are strings: kind, state, the parameters that it was made with. All numbers are doubles of
 -- whole value below 2^53, so times are whole microseconds. What is written goes to replicas and to
 -- the AOF as the commands that were run ("effects replication": the default since Redis 5; with
--- lua-replicate-commands no, Redis 6.2 refuses to write after TIME, with an error that says so).
+-- lua-replicate-commands no, Redis 6.2 refuses to write after TIME, and says why in its error).
 -- Nothing is written before everything is read and tested, and only a script's first write can
 -- fail (out of memory, read-only, no disk): so all is written or nothing is.
 local call, pack, unpack, checks, key = redis.call, struct.pack, struct.unpack, ARGV, KEYS[1]

@@ -41,7 +41,7 @@ uint16_t redis_check_cluster_slot(const struct weir_check *check)
                                              : redis_key_cluster_slot(redis_key_tag(check));
 }
 
-/* What stands before the text: the limit's name and ':', or the mark of a limit without one. */
+/* The prefix of the text: the limit's name and ':', or the mark of a limit without a name. */
 static const char *name_of(const struct weir_check *check, size_t *size, char *mark)
 {
     bool named = check->limit != NULL && check->limit->name != NULL;

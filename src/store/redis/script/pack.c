@@ -140,7 +140,7 @@ char *redis_pack_floor(char *out, const struct weir_check *check)
     return put(put(out, debt), 0);
 }
 
-/* A time between two microseconds is told by a half, so that it equals no entry of a log. */
+/* A time between two microseconds is sent as a half, so that it equals no entry of a log. */
 static double charged_at_us(uint64_t ns)
 {
     uint64_t us = ns / 1000;

@@ -574,7 +574,7 @@ static int no_reply_of_ours(struct weir_reason *reason)
     return WEIR_ERR_SYNTAX;
 }
 
-/* A script that is told a string shorter than any state says so in the words of its library. */
+/* If a key holds a string shorter than any state, a script fails with an error of its library. */
 static void explain(struct weir_reason *reason)
 {
     if (strstr(reason->text, "data string too short") == NULL)

@@ -177,7 +177,7 @@ int share_script_read(const struct weir_check *check, const struct share_call *a
         nodes[1].type == WEIR_RESP_BULK && read_numbers(nodes[1].text, reply) &&
         reply->id == ask->id && reply->amount <= ask->want)
         return read_state(check, ask, &nodes[2], reply, reason);
-    /* An error, or none of ours, is told as exact mode tells it. */
+    /* Errors are reported as in exact mode. */
     if (count > 0 && nodes[0].type == WEIR_RESP_ERROR)
         err = read_state(check, ask, nodes, reply, reason);
     return err < 0 ? err : WEIR_ERR_SYNTAX;

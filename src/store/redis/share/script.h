@@ -22,7 +22,7 @@ size_t share_script_write(const char *prefix, const struct weir_check *check,
                           const struct redis_script **script, uint16_t *slot);
 
 /* Errors: WEIR_ERR_STORE (an error reply; `reason` has its text), WEIR_ERR_SYNTAX (no reply of
- * ours). Either way redis_shares_failed(executed: true) is to be told. */
+ * ours). Either way the caller calls redis_shares_failed(executed: true). */
 int share_script_read(const struct weir_check *check, const struct share_call *ask,
                       const struct weir_resp_node *nodes, uint32_t count, struct share_reply *reply,
                       struct weir_reason *reason) __attribute__((warn_unused_result));

@@ -298,7 +298,7 @@ void share_ask(struct share *share, const struct share_terms *terms, uint64_t id
     share->asked_need = call->need;
 }
 
-/* Whether giving back the rest of a portion helps anybody. */
+/* Whether giving back the rest of a portion is of use. */
 static bool worth_returning(const struct share_portion *portion, const struct share_terms *terms,
                             uint64_t now_ns)
 {

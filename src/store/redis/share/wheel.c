@@ -33,7 +33,7 @@ void share_wheel_set(struct share_wheel *wheel, struct share_timer *timer, uint6
 
     share_wheel_stop(wheel, timer);
     if (wheel->count == 0 && turn >= wheel->turn + SHARE_WHEEL_LISTS)
-        wheel->turn = turn - SHARE_WHEEL_LISTS + 1; /* it stood still while it was empty */
+        wheel->turn = turn - SHARE_WHEEL_LISTS + 1; /* it did not turn while it was empty */
     if (turn < wheel->turn)
         turn = wheel->turn;
     if (turn - wheel->turn >= SHARE_WHEEL_LISTS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When keys are to be looked at again: lists of them, one for each 4 ms of the coming second.
+/* A timer wheel for keys: lists of timers, one for each 4 ms of the coming second.
  *
- * What is due later than that is put into the last list and then put in again. An entry is in one
+ * A timer that is due later goes into the last list and is then set again. An entry is in one
  * list at most. Memory: 2 KiB. Threads: one owner. */
 #ifndef WEIR_STORE_REDIS_SHARE_WHEEL_H
 #define WEIR_STORE_REDIS_SHARE_WHEEL_H
@@ -24,7 +24,7 @@ struct share_wheel {
 
 void share_wheel_init(struct share_wheel *wheel, uint64_t now_ns);
 
-/* Puts a timer in, or elsewhere: it comes at `due_ns` or up to 5 ms later. */
+/* Sets or moves a timer: it comes at `due_ns` or up to 5 ms later. */
 void share_wheel_set(struct share_wheel *wheel, struct share_timer *timer, uint64_t due_ns);
 void share_wheel_stop(struct share_wheel *wheel, struct share_timer *timer);
 
