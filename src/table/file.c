@@ -350,21 +350,17 @@ static int try_open_file(struct weir_table *table, const struct weir_table_optio
     }
     *alone = lock_byte(table->fd, LOCK_PRESENCE, F_WRLCK, false) == 0;
 
-    if (*alone && fstat(table->fd, &status) == 0 && status.st_size == 0)
-        return replace(table, options, false, reason); /* an empty file has no state to lose */
+    if (options->reset && !*alone)
+        return fail(reason, WEIR_ERR_BUSY, table->path,
+                    "cannot be reset while another process has it open; stop that one first");
+    if (options->reset ||
+        (*alone && fstat(table->fd, &status) == 0 && status.st_size == 0)) /* no state to lose */
+        return replace(table, options, false, reason);
 
     bool old = file_is_version1(table->fd);
     int err = old ? upgrade(table, options, (uint64_t)status.st_size, *alone, reason)
                   : open_existing(table, options, *alone, reason);
 
-    if (err < 0 && options->reset && (err == WEIR_ERR_FORMAT || err == WEIR_ERR_DAMAGED)) {
-        region_unmap(table);
-        reason->text[0] = 0;
-        if (!*alone)
-            return fail(reason, WEIR_ERR_BUSY, table->path,
-                        "cannot be reset while another process has it open");
-        return replace(table, options, false, reason);
-    }
     struct table_header plan;
 
     if (err == 0 && !old && layout_plan(&plan, options, reason) == 0 &&

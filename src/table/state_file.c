@@ -97,12 +97,8 @@ int weir_table_check_room(const struct weir_table_options *options, uint32_t lim
 
     int err = layout_plan(&plan, options, reason);
 
-    if (err == 0)
+    if (err == 0 && !options->reset) /* else the file will be replaced */
         err = room_of_file(options, &plan, &room, reason);
-    if (err < 0 && options->reset && (err == WEIR_ERR_FORMAT || err == WEIR_ERR_DAMAGED)) {
-        reason->text[0] = 0;
-        err = 0; /* it will be replaced */
-    }
     if (err < 0)
         return err;
     room = room > 0 ? room : plan.params_max;

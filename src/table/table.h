@@ -77,10 +77,11 @@ struct weir_table_options {
     const struct weir_table *copy_of; /* what a file begins with that is not there yet: whatever
                                          this table holds, whose owners no longer write. NULL:
                                          nothing */
-    bool sparse;      /* private memory: of small pages, touched only as far as it is used */
-    bool reset;       /* overwrite a damaged or foreign file (--reset-state); a good one stays */
-    uint64_t wall_ns; /* the wall clock now: t0 of a region that nobody else has open */
-    uint64_t boot_ns; /* CLOCK_BOOTTIME now */
+    bool sparse;          /* private memory: of small pages, touched only as far as it is used */
+    bool reset;           /* begin with an empty file, whatever is there, good or damaged: it is
+                             removed (--reset-state) */
+    uint64_t wall_ns;     /* the wall clock now: t0 of a region that nobody else has open */
+    uint64_t boot_ns;     /* CLOCK_BOOTTIME now */
     uint64_t patience_ns; /* how long a lock is waited for that another process holds which lives;
                              0: without end */
     uint64_t secret[2];   /* for tests: the secret of a new region; 0, 0: random */
@@ -90,8 +91,9 @@ struct weir_table_options {
  * as far as it fits, into a new region that takes its place (only when nobody else has it open).
  * Whoever opens a file alone
  * checks all of it, which reads it once. Errors: WEIR_ERR_RANGE, WEIR_ERR_IO, WEIR_ERR_MEMORY,
- * WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED (both without `reset`; the file is left as it is),
- * WEIR_ERR_BUSY (another size, or reset, while in use). */
+ * WEIR_ERR_FORMAT (with `reset` only of what is no regular file), WEIR_ERR_DAMAGED (never
+ * with `reset`); the file is left as it is in both cases. WEIR_ERR_BUSY (another size, or reset,
+ * while in use). */
 int weir_table_open(struct weir_table **table, const struct weir_table_options *options,
                     struct weir_reason *reason) __attribute__((warn_unused_result));
 

@@ -179,6 +179,37 @@ def test_a_damaged_or_foreign_state_file_is_refused_and_left_alone(tmp_path, dam
         weir.stop()
 
 
+def test_reset_state_empties_a_good_file_and_only_at_the_start(tmp_path):
+    rules = state_rules(tmp_path, BUDGET)
+    with Weir(tmp_path, rules) as weir:
+        weir.check(ip="192.0.2.1")
+        weir.stop()
+    before = (tmp_path / "state").stat().st_ino
+    with Weir(tmp_path, rules, "--reset-state") as weir:
+        assert f"file={tmp_path / 'state'}" in weir.wait_event("state_reset")
+        assert (tmp_path / "state").stat().st_ino != before
+        assert weir.check(ip="192.0.2.1").json["limits"][0]["remaining"] == LIMIT - 1
+        weir.reload()
+        assert weir.check(ip="192.0.2.1").json["limits"][0]["remaining"] == LIMIT - 2
+        weir.stop()
+    assert sorted(file.name for file in tmp_path.glob("state*")) == ["state"]
+    with Weir(tmp_path, rules) as weir:
+        assert weir.check(ip="192.0.2.1").json["limits"][0]["remaining"] == LIMIT - 3
+        weir.stop()
+
+
+def test_reset_state_leaves_a_file_alone_that_another_process_uses(tmp_path):
+    rules = state_rules(tmp_path, BUDGET)
+    with Weir(tmp_path, rules) as weir:
+        weir.check(ip="192.0.2.1")
+        done = serve_once(tmp_path, rules, "--reset-state")
+        assert done.returncode == 1
+        assert done.stderr == (f"weir: state file {tmp_path / 'state'}: cannot be reset while another process has "
+                               "it open; stop that one first\n")
+        assert weir.check(ip="192.0.2.1").json["limits"][0]["remaining"] == LIMIT - 2
+        weir.stop()
+
+
 @pytest.mark.parametrize("path", ["/no/such/folder/state", "/dev/null", "/"])
 def test_a_state_file_that_cannot_be_is_one_line(tmp_path, path):
     done = serve_once(tmp_path, rules_of(BUDGET, state={"file": path, "size": "1MiB"}))

@@ -31,7 +31,7 @@ struct weir_server_options {
     const char *http, *redis, *grpc, *admin;
     uint32_t workers;
     bool watch;       /* reload when the rules file changes */
-    bool reset_state; /* overwrite a damaged or foreign state file */
+    bool reset_state; /* start with an empty state file in place of the one that is there */
     enum weir_log_format log_format;
 };
 

@@ -59,6 +59,9 @@ int weir_daemon_open_table(struct weir_daemon *daemon, struct weir_reason *reaso
         return err;
     if (!daemon->table) /* else the last run has left it */
         err = weir_table_open(&daemon->table, &options, &why);
+    if (err == 0 && options.reset && options.path)
+        weir_log_event(&daemon->log, WEIR_LOG_INFO, "state_reset", "file", options.path);
+    daemon->options.reset_state = false; /* done: a reload keeps the state */
     /* A store elsewhere has the state file beside it already. */
     if (err == 0 && options.path && !weir_rules_settings(daemon->rules)->store.redis.url)
         err = weir_table_open_spare(&daemon->spare, daemon->table, &why);

@@ -296,6 +296,34 @@ static void expect_refused(int expected, const char *part)
     weir_table_close(table);
 }
 
+static void a_reset_removes_a_good_file_too_but_none_in_use(void **state)
+{
+    struct weir_table_options options = {
+        .path = path, .bytes = SIZE, .wall_ns = START, .reset = true};
+    struct weir_table *table, *other;
+    struct weir_table_stats stats;
+    char text[WEIR_REASON_MAX];
+    struct stat before, after;
+
+    use_file(SIZE, 100, 3);
+    table = open_size(SIZE);
+    assert_int_equal(stat(path, &before), 0);
+    assert_int_equal(try_open(&options, &other, text), WEIR_ERR_BUSY);
+    assert_non_null(strstr(text, "cannot be reset while another process has it open"));
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(before.st_ino, after.st_ino);
+    assert_int_equal(count_kept(table, 100, 7), 100);
+    weir_table_close(table);
+
+    assert_int_equal(try_open(&options, &table, text), 0);
+    weir_table_stats(table, START, &stats);
+    assert_int_equal(stats.params, 0); /* the list of limits begins anew */
+    assert_int_equal(stats.slots_used, 0);
+    assert_int_equal(count_kept(table, 100, 10), 100);
+    validate(table);
+    weir_table_close(table);
+}
+
 static void a_foreign_file_is_refused(void **state)
 {
     FILE *file = fopen(path, "w");
@@ -568,6 +596,7 @@ int main(void)
         TEST(another_size_while_in_use_is_refused),
         TEST(two_tables_on_one_file_share_states_and_time),
         TEST(time_starts_at_the_wall_clock_or_the_mark_and_never_goes_back),
+        TEST(a_reset_removes_a_good_file_too_but_none_in_use),
         TEST(a_foreign_file_is_refused),
         TEST(another_version_is_refused),
         TEST(a_damaged_header_or_a_short_file_is_refused),
