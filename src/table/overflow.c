@@ -24,6 +24,23 @@ static uint32_t chunks_count(uint32_t chunks)
     return chunks & ((1u << CHUNKS_COUNT_BITS) - 1);
 }
 
+/* Whether chunks are those of this region: its file may have been written over. */
+static bool chunks_fit(const struct weir_table *table, uint32_t chunks)
+{
+    uint32_t count = chunks_count(chunks);
+
+    return chunks == 0 || (count > 0 && count <= CHUNKS_OF_PARAM_MAX &&
+                           chunks_first(chunks) + count <= table->fixed.chunks);
+}
+
+/* The chunks of parameters as they are now; 0 where they do not fit. */
+static uint32_t chunks_of(const struct weir_table *table, const struct table_param *param)
+{
+    uint32_t chunks = __atomic_load_n(&param->chunks, __ATOMIC_RELAXED);
+
+    return chunks_fit(table, chunks) ? chunks : 0;
+}
+
 const struct weir_limit *overflow_limit(const struct weir_limit *limit, struct weir_limit *room)
 {
     const struct weir_limit_spec spec = {.algorithm = WEIR_SLIDING_WINDOW,
@@ -86,7 +103,7 @@ static void survey(struct weir_table_owner *owner, struct table_param *mine, uin
         if (!overflow_is_live(param, now_ns))
             take_back(owner, param, now_ns);
 
-        uint32_t chunks = __atomic_load_n(&param->chunks, __ATOMIC_RELAXED);
+        uint32_t chunks = chunks_of(table, param);
 
         map_set(map, chunks);
         *held += param->account == mine->account ? chunks_count(chunks) : 0;
@@ -168,10 +185,14 @@ void overflow_find(const struct weir_table *table, struct table_param *param,
 {
     struct weir_cell *row = param->cell;
     uint64_t size = 1, network_hash[2] = {mix(check->hash[0]), 0};
+    uint32_t chunks = chunks_of(table, param);
 
-    if (param->chunks != 0) {
-        row = chunk_cells(table, chunks_first(param->chunks));
-        size = chunks_count(param->chunks) * (uint64_t)CHUNK_CELLS / OVERFLOW_ROWS;
+    if (chunks != 0) {
+        row = chunk_cells(table, chunks_first(chunks));
+        size = chunks_count(chunks) * (uint64_t)CHUNK_CELLS / OVERFLOW_ROWS;
+    } else if (param->chunks != 0) { /* somebody has written over the file */
+        memset(param->cell, 0, sizeof param->cell);
+        __atomic_store_n(&param->chunks, 0, __ATOMIC_RELAXED);
     }
     if (network != 0) {
         const uint32_t words[2] = {network, param->limit.id};
@@ -310,8 +331,7 @@ bool overflow_consistent(const struct weir_table *table)
 
         if (region_limit(table, (uint16_t)(i + 1)) == NULL)
             continue;
-        if (count > CHUNKS_OF_PARAM_MAX || first + count > table->fixed.chunks ||
-            (count == 0 && param->chunks != 0))
+        if (!chunks_fit(table, param->chunks))
             return false;
         for (uint32_t chunk = first; chunk < first + count; chunk++)
             if (map_has(&map, chunk))

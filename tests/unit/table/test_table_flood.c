@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "table/region.h"
+
 /* Under the sanitizers, which are slow, floods are smaller: the code that they reach is the same.
  */
 #ifdef MODEL_QUICK
@@ -471,6 +473,46 @@ static void a_refund_leaves_overflow_cells_alone(void **state)
     weir_table_close(table);
 }
 
+/* A file that somebody has written over while it was in use: what a limit says of its chunks leads
+ * nowhere, and its overflow begins anew. */
+static void chunks_that_the_region_does_not_have_are_not_followed(void **state)
+{
+    struct weir_table *table = open_private_table(UINT64_C(1) << 20);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_named(table, "x", ten_an_hour);
+    uint32_t chunks = table->fixed.chunks, *of = &table->params[limit.id - 1].chunks;
+    const uint32_t damaged[] = {UINT32_MAX,      UINT32_MAX << 8, (chunks - 1) << 8 | 2,
+                                chunks << 8 | 1, chunks + 1,      CHUNKS_OF_PARAM_MAX + 1};
+    uint64_t next = 0;
+
+    fill(table, owner, "x");
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        uint64_t key = next_without_room(table, owner, &limit, &next);
+
+        decide_key(table, owner, &limit, key, 6, START);
+        *of = damaged[i];
+        assert_true(decide_key(table, owner, &limit, key, 6, START));
+        assert_false(decide_key(table, owner, &limit, key, 6, START));
+        validate(table);
+
+        /* Who opens cells of its own meanwhile looks at those of all. */
+        struct weir_limit_spec spec = ten_an_hour;
+
+        spec.rate += 1 + i;
+
+        struct weir_limit other = make_named(table, "x", spec);
+
+        *of = damaged[i];
+        key = next_without_room(table, owner, &other, &next);
+        assert_true(decide_key(table, owner, &other, key, spec.rate, START));
+        assert_false(decide_key(table, owner, &other, key, 1, START));
+        *of = 0;
+        validate(table);
+    }
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
 static void spans_that_run_out_are_taken_from_keys_that_do_not_deny(void **state)
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
@@ -594,6 +636,7 @@ int main(void)
         cmocka_unit_test(a_key_leaves_overflow_when_one_of_its_cells_is_fresh),
         cmocka_unit_test(checks_that_overflow_under_one_limit_count_together),
         cmocka_unit_test(a_refund_leaves_overflow_cells_alone),
+        cmocka_unit_test(chunks_that_the_region_does_not_have_are_not_followed),
         cmocka_unit_test(spans_that_run_out_are_taken_from_keys_that_do_not_deny),
         cmocka_unit_test(a_region_with_hardly_a_span_serves_logs_from_overflow),
         cmocka_unit_test(spans_that_all_deny_leave_newcomers_to_overflow),
