@@ -19,6 +19,7 @@ struct params_sweep {
     struct params_set candidates, used;
     uint32_t pinned[WEIR_TABLE_PARAMS_MAX];    /* table_param.pinned when the sweep began */
     uint16_t successor[WEIR_TABLE_PARAMS_MAX]; /* whom states are carried over to; 0: nobody */
+    uint16_t sorted[WEIR_TABLE_PARAMS_MAX];    /* working memory of find_successors */
 };
 
 /* Whether states of `from` can be carried over in place, to the same rate with other numbers: not
@@ -29,30 +30,87 @@ static bool may_succeed(const struct weir_limit *from, const struct weir_limit *
            weir_limit_converts(from, to);
 }
 
+/* What parameters have in common whose states are carried over to each other: may_succeed holds
+ * between them, and they are of one account. */
+struct kind {
+    uint64_t words[6];
+};
+
+static struct kind kind_of(const struct table_param *param)
+{
+    const struct weir_limit_spec *spec = &param->limit.spec;
+    return (struct kind){{(uint64_t)param->account << 32 | spec->algorithm, spec->window_ns,
+                          (uint64_t)spec->segments << 32 | spec->strict, spec->calendar,
+                          spec->rollover > 0, param->limit.packs}};
+}
+
+static int compare_kinds(const struct kind *a, const struct kind *b)
+{
+    for (size_t i = 0; i < sizeof a->words / sizeof *a->words; i++)
+        if (a->words[i] != b->words[i])
+            return a->words[i] < b->words[i] ? -1 : 1;
+    return 0;
+}
+
+/* By kind, the slowest first. */
+static int compare_params(const void *left, const void *right, void *context)
+{
+    const struct weir_table *table = context;
+    const struct table_param *a = &table->params[*(const uint16_t *)left];
+    const struct table_param *b = &table->params[*(const uint16_t *)right];
+    const struct kind kinds[] = {kind_of(a), kind_of(b)};
+    int order = compare_kinds(&kinds[0], &kinds[1]);
+
+    if (order != 0)
+        return order;
+    if (a->limit.spec.rate != b->limit.spec.rate)
+        return a->limit.spec.rate < b->limit.spec.rate ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
+/* The first of the sorted parameters that are of this kind. */
+static uint32_t find_kind(const struct weir_table *table, const uint16_t *sorted, uint32_t count,
+                          const struct kind *kind)
+{
+    uint32_t begin = 0, end = count;
+
+    while (begin < end) {
+        uint32_t middle = begin + (end - begin) / 2;
+        const struct kind its = kind_of(&table->params[sorted[middle]]);
+
+        if (compare_kinds(&its, kind) < 0)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
 /* Finds for each candidate pinned parameters of the same account: where plans have several, the
  * slowest, under which no state is fresh earlier than under those that its key has now. */
-static void find_successors(const struct weir_table *table, const struct params_set *pinned,
+static void find_successors(struct weir_table *table, const struct params_set *pinned,
                             struct params_sweep *sweep)
 {
-    uint32_t count = table->fixed.params_max;
+    uint16_t *sorted = sweep->sorted;
+    uint32_t count = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < table->fixed.params_max; i++)
+        if (params_set_has(pinned, i))
+            sorted[count++] = (uint16_t)i;
+    qsort_r(sorted, count, sizeof *sorted, compare_params, table);
+    for (uint32_t i = 0; i < table->fixed.params_max; i++) {
         const struct table_param *from = &table->params[i];
 
-        if (!params_set_has(&sweep->candidates, i) ||
+        if (!params_set_has(&sweep->candidates, i) || from->account >= table->fixed.params_max ||
             params_account_is_shared(table->accounts[from->account].name))
             continue;
-        uint64_t slowest = UINT64_MAX;
 
-        for (uint32_t j = 0; j < count; j++) {
-            const struct table_param *to = &table->params[j];
+        const struct kind kind = kind_of(from);
+        uint32_t at = find_kind(table, sorted, count, &kind);
+        const struct table_param *to = at < count ? &table->params[sorted[at]] : NULL;
 
-            if (!params_set_has(pinned, j) || to->account != from->account ||
-                to->limit.spec.rate >= slowest || !may_succeed(&from->limit, &to->limit))
-                continue;
-            slowest = to->limit.spec.rate;
-            sweep->successor[i] = (uint16_t)(j + 1);
-        }
+        if (to != NULL && to->account == from->account && may_succeed(&from->limit, &to->limit))
+            sweep->successor[i] = (uint16_t)(sorted[at] + 1);
     }
 }
 

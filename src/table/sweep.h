@@ -17,7 +17,7 @@
  * for good.
  *
  * Threads: under table->mutex. Other processes may sweep at the same time; parameters are dropped
- * under the lock of interning. Memory: about 160 KiB while a sweep is under way.
+ * under the lock of interning. Memory: about 200 KiB while a sweep is under way.
  */
 #ifndef WEIR_TABLE_SWEEP_H
 #define WEIR_TABLE_SWEEP_H

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "table/slot.h"
+
 static struct weir_limit compile(const char *name, struct weir_limit_spec spec)
 {
     struct weir_limit limit;
@@ -113,6 +115,94 @@ static void one_of_several_rates_is_not_carried_over_to_another(void **state)
         assert_true(decide_key(table, owner, &changed, key, 20, START + 5 * SECOND));
         assert_false(decide_key(table, owner, &changed, key, 2, START + 5 * SECOND));
     }
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+#define MANY 200
+
+/* The limit that a key's state is of: its id; 0: there is none. */
+static uint16_t state_of(const struct weir_table *table, uint64_t key)
+{
+    uint64_t hash[2];
+
+    key_hash(table, key, hash);
+
+    struct position at = position_of(&table->map, hash);
+    uint64_t pair[] = {at.bucket, position_other(&table->map, at.bucket, at.tag)};
+
+    for (uint32_t b = 0; b < 2; b++) {
+        const struct table_bucket *bucket = region_bucket(table, pair[b]);
+        int slot = slot_find(bucket, at.tag, b == 1);
+
+        if (slot >= 0)
+            return bucket->param[slot];
+    }
+    return 0;
+}
+
+/* Whom a state goes to, by the slow way: the slowest of those that stay. */
+static uint16_t successor_of(const struct weir_limit *limits, uint32_t from)
+{
+    const struct weir_limit *best = NULL, *old = &limits[from];
+
+    for (uint32_t i = 1; i < MANY; i += 2)
+        if (strcmp(limits[i].name, old->name) == 0 && limits[i].packs && old->packs &&
+            limits[i].spec.window_ns == old->spec.window_ns &&
+            weir_limit_converts(old, &limits[i]) &&
+            (best == NULL || limits[i].spec.rate < best->spec.rate))
+            best = &limits[i];
+    return best != NULL ? best->id : old->id;
+}
+
+static struct weir_limit_spec draw_spec(uint64_t *random)
+{
+    static const enum weir_algorithm algorithms[] = {
+        WEIR_GCRA, WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW, WEIR_QUOTA, WEIR_SLIDING_LOG};
+    static const uint64_t bounds[] = {START - 60 * MINUTE, START + 60 * MINUTE,
+                                      START + 120 * MINUTE};
+    struct weir_limit_spec spec = an_hour(algorithms[next_random(random) % 5], 0);
+
+    spec.rate = 10 + next_random(random) % 5000;
+    spec.window_ns *= 1 + next_random(random) % 2;
+    if (spec.algorithm == WEIR_SLIDING_WINDOW)
+        spec.strict = next_random(random) % 2;
+    if (spec.algorithm == WEIR_QUOTA) {
+        spec.calendar = 1 + next_random(random) % 2;
+        spec.bounds = bounds;
+        spec.bound_count = 3;
+    }
+    return spec;
+}
+
+/* Every other limit of three names stays; states of the rest go where a slow search says. */
+static void states_are_carried_over_to_the_slowest_of_their_kind(void **state)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    struct weir_table *table = open_table(
+        &(struct weir_table_options){.bytes = 8 * WEIR_TABLE_BYTES_MIN, .params_max = MANY + 100});
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limits[MANY];
+    uint64_t random = 21;
+    uint32_t moved = 0;
+
+    for (uint32_t i = 0; i < MANY; i++) {
+        limits[i] = compile(names[next_random(&random) % 3], draw_spec(&random));
+        assert_int_equal(weir_table_intern(table, &limits[i]), 0);
+        assert_true(decide_key(table, owner, &limits[i], i, 9, START));
+    }
+    for (uint32_t i = 0; i < MANY; i += 2)
+        weir_table_unpin(table, limits[i].id);
+    while (weir_table_tidy(table, START, 1000))
+        continue;
+    for (uint32_t i = 0; i < MANY; i++) {
+        uint16_t expected = i % 2 == 0 ? successor_of(limits, i) : limits[i].id;
+
+        assert_int_equal(state_of(table, i), expected);
+        moved += expected != limits[i].id;
+    }
+    assert_true(moved > MANY / 10 && moved < MANY / 2);
     validate(table);
     weir_table_detach(owner);
     weir_table_close(table);
@@ -246,6 +336,7 @@ int main(void)
         cmocka_unit_test(limits_that_change_at_every_reload_never_fill_the_list),
         cmocka_unit_test(what_was_used_is_carried_over_to_the_changed_limit),
         cmocka_unit_test(one_of_several_rates_is_not_carried_over_to_another),
+        cmocka_unit_test(states_are_carried_over_to_the_slowest_of_their_kind),
         cmocka_unit_test(limits_that_nobody_needs_are_dropped_and_those_with_states_stay),
         cmocka_unit_test(a_pinned_limit_is_never_dropped_even_without_a_state),
         cmocka_unit_test(pins_end_with_their_process),
