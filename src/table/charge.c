@@ -17,13 +17,12 @@ static void release_later(struct weir_table_owner *owner, uint64_t span)
         owner->freed[owner->freed_count++] = span;
 }
 
-static void save_state(struct weir_table_owner *owner, const struct table_bucket *bucket,
+static bool save_state(struct weir_table_owner *owner, const struct table_bucket *bucket,
                        uint32_t i)
 {
     const uint64_t *slot = (const uint64_t *)(const void *)&bucket->slot[i];
 
-    undo_save64(owner, &slot[0]);
-    undo_save64(owner, &slot[1]);
+    return undo_save64(owner, &slot[0]) && undo_save64(owner, &slot[1]);
 }
 
 /* What stands in the slot: the packed cell, or the offset of the span. */
@@ -59,8 +58,12 @@ static void put_slot(struct weir_table_owner *owner, const struct weir_limit *li
     uint16_t param = limit->id;
     uint32_t state[3];
 
-    if (target->kind == TARGET_NEW) {
+    if (target->kind == TARGET_NEW)
         target->replaced = occupant_span(table, bucket, target->slot);
+    if ((!single || target->kind != TARGET_NEW || target->span != 0 || target->replaced != 0) &&
+        !undo_save_slot(owner, bucket, target->slot))
+        return;
+    if (target->kind == TARGET_NEW) {
         owner_count(owner, COUNT_INSERTS);
         if (target->placement == PLACE_RECLAIM)
             owner_count(owner, COUNT_RECLAIMED);
@@ -75,8 +78,6 @@ static void put_slot(struct weir_table_owner *owner, const struct weir_limit *li
     if (target->span != 0)
         *heap_owner_of(table, target->span) =
             (uint64_t)(bucket - table->buckets) << 3 | target->slot;
-    if (!single || target->kind != TARGET_NEW || target->span != 0 || target->replaced != 0)
-        undo_save_slot(owner, bucket, target->slot);
     slot_state(limit, target, state);
     slot_put(bucket, target->slot, tag, second, param, state);
     release_later(owner, target->replaced);
@@ -88,8 +89,8 @@ static void put_slot(struct weir_table_owner *owner, const struct weir_limit *li
 
 static void write_words(struct weir_table_owner *owner, uint64_t *to, const struct weir_cell *cell)
 {
-    undo_save64(owner, &to[0]);
-    undo_save64(owner, &to[1]);
+    if (!undo_save64(owner, &to[0]) || !undo_save64(owner, &to[1]))
+        return;
     to[0] = cell->a;
     to[1] = cell->b;
 }
@@ -109,9 +110,8 @@ static void store_cell(struct weir_table_owner *owner, const struct weir_limit *
         uint32_t state[3];
 
         cell_pack(limit, &target->cell, state);
-        if (!single)
-            save_state(owner, bucket, target->slot);
-        slot_write_state(bucket, target->slot, state);
+        if (single || save_state(owner, bucket, target->slot))
+            slot_write_state(bucket, target->slot, state);
     }
 }
 
@@ -146,9 +146,8 @@ static bool charge_span(struct weir_table_owner *owner, const struct weir_limit 
     if (edits->count == 0)
         return false;
     for (uint32_t i = 0; i < edits->count; i++) {
-        if (!target->span_new)
-            undo_save64(owner, &span[edits->word[i]]);
-        span[edits->word[i]] = edits->value[i];
+        if (target->span_new || undo_save64(owner, &span[edits->word[i]]))
+            span[edits->word[i]] = edits->value[i];
     }
     if (target->kind == TARGET_NEW || target->rewrite)
         put_slot(owner, limit, target, false);

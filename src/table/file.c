@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/reason.h"
@@ -41,15 +42,48 @@ static int fail_errno(struct weir_reason *reason, const char *path, const char *
     return number == ENOMEM ? WEIR_ERR_MEMORY : WEIR_ERR_IO;
 }
 
-static int lock_byte(int fd, uint64_t at, short type, bool wait)
+static int lock_byte(int fd, uint64_t at, short type)
 {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
-    int result;
 
-    do
-        result = fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &lock);
-    while (result != 0 && errno == EINTR);
-    return result;
+    return fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+#define NAP_NS UINT64_C(10000000)
+
+/* How often to nap while another process opens a file: who opens it alone reads all of it, from a
+ * disk that may be slow. */
+static uint64_t opening_naps(int fd, const struct weir_table_options *options)
+{
+    uint64_t patience_ns = options->open_patience_ns;
+    struct stat status;
+
+    if (patience_ns == 0) {
+        patience_ns = WEIR_TABLE_OPEN_PATIENCE_NS;
+        if (fstat(fd, &status) == 0)
+            patience_ns += ((uint64_t)status.st_size >> 20) * WEIR_TABLE_OPEN_PATIENCE_MIB_NS;
+    }
+    return patience_ns / NAP_NS;
+}
+
+/* Keeps others from opening the file `fd`, which is called `path`. Errors: WEIR_ERR_BUSY,
+ * WEIR_ERR_IO. */
+static int lock_opening(int fd, const char *path, const struct weir_table_options *options,
+                        struct weir_reason *reason)
+{
+    const struct timespec nap = {0, NAP_NS};
+
+    for (uint64_t naps = 0; lock_byte(fd, LOCK_OPENING, F_WRLCK) != 0; naps++) {
+        if (errno != EAGAIN && errno != EACCES && errno != EINTR)
+            return fail_errno(reason, path, "lock it");
+        if (naps >= opening_naps(fd, options))
+            return fail(reason, WEIR_ERR_BUSY, path,
+                        "another process began to open it and does not go on; it is stopped, or "
+                        "its disk hangs: let it go on (SIGCONT) or end it (fuser lists who has "
+                        "the file open)");
+        nanosleep(&nap, NULL);
+    }
+    return 0;
 }
 
 static int map_file(struct weir_table *table, uint64_t bytes, struct weir_reason *reason,
@@ -76,23 +110,25 @@ static bool is_file_at(int fd, const char *path)
 
 /* Opens path.new for building a file, locked against everyone else who would. Returns the
  * descriptor, or an error. */
-static int open_draft(const char *path, struct weir_reason *reason)
+static int open_draft(const char *path, const struct weir_table_options *options,
+                      struct weir_reason *reason)
 {
     for (;;) {
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
         if (fd < 0)
             return fail_errno(reason, path, "create it");
-        if (lock_byte(fd, LOCK_OPENING, F_WRLCK, true) != 0) {
-            int err = fail_errno(reason, path, "lock it");
 
+        int err = lock_opening(fd, path, options, reason);
+
+        if (err < 0) {
             close(fd);
             return err;
         }
         /* Asked before the presence lock is: who waited here may hold what has become the file
          * itself by now, and there somebody is present for as long as he likes. */
         if (is_file_at(fd, path)) {
-            if (lock_byte(fd, LOCK_PRESENCE, F_WRLCK, false) == 0)
+            if (lock_byte(fd, LOCK_PRESENCE, F_WRLCK) == 0)
                 return fd;
             close(fd);
             return fail(reason, WEIR_ERR_BUSY, path, "in use by another process");
@@ -170,7 +206,7 @@ static int create(struct weir_table *table, const struct weir_table_options *opt
     if (draft == NULL)
         return WEIR_ERR_MEMORY;
     snprintf(draft, size, "%s.new", table->path);
-    table->fd = err = open_draft(draft, reason);
+    table->fd = err = open_draft(draft, options, reason);
     if (err < 0)
         goto free_draft;
     if (!replace && access(table->path, F_OK) == 0) {
@@ -332,6 +368,7 @@ static int try_open_file(struct weir_table *table, const struct weir_table_optio
 {
     const struct source copied = {.table = options->copy_of};
     struct stat status;
+    int err;
 
     *alone = false;
     table->fd = open(table->path, O_RDWR | O_CLOEXEC);
@@ -341,14 +378,15 @@ static int try_open_file(struct weir_table *table, const struct weir_table_optio
                                : fail_errno(reason, table->path, "open it");
     if (fstat(table->fd, &status) != 0 || !S_ISREG(status.st_mode))
         return fail(reason, WEIR_ERR_FORMAT, table->path, "not a regular file");
-    if (lock_byte(table->fd, LOCK_OPENING, F_WRLCK, true) != 0)
-        return fail_errno(reason, table->path, "lock it");
+    err = lock_opening(table->fd, table->path, options, reason);
+    if (err < 0)
+        return err;
     if (!is_file_at(table->fd, table->path)) {
         close(table->fd);
         table->fd = -1;
         return 1;
     }
-    *alone = lock_byte(table->fd, LOCK_PRESENCE, F_WRLCK, false) == 0;
+    *alone = lock_byte(table->fd, LOCK_PRESENCE, F_WRLCK) == 0;
 
     if (options->reset && !*alone)
         return fail(reason, WEIR_ERR_BUSY, table->path,
@@ -358,8 +396,8 @@ static int try_open_file(struct weir_table *table, const struct weir_table_optio
         return replace(table, options, false, reason);
 
     bool old = file_is_version1(table->fd);
-    int err = old ? upgrade(table, options, (uint64_t)status.st_size, *alone, reason)
-                  : open_existing(table, options, *alone, reason);
+    err = old ? upgrade(table, options, (uint64_t)status.st_size, *alone, reason)
+              : open_existing(table, options, *alone, reason);
 
     struct table_header plan;
 
@@ -385,8 +423,8 @@ int file_open(struct weir_table *table, const struct weir_table_options *options
 
 int file_opened(struct weir_table *table)
 {
-    if (lock_byte(table->fd, LOCK_PRESENCE, F_RDLCK, false) != 0 ||
-        lock_byte(table->fd, LOCK_OPENING, F_UNLCK, false) != 0)
+    if (lock_byte(table->fd, LOCK_PRESENCE, F_RDLCK) != 0 ||
+        lock_byte(table->fd, LOCK_OPENING, F_UNLCK) != 0)
         return WEIR_ERR_IO;
     return 0;
 }

@@ -175,7 +175,7 @@ static bool fit(struct weir_table_owner *owner, const struct transaction *txn, u
         target->rewrite = true;
         return true;
     }
-    if (fits) { /* a smaller one can wait */
+    if (fits && !owner->unsaved) { /* a smaller one can wait */
         owner->stuck = false;
         return true;
     }

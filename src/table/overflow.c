@@ -229,9 +229,8 @@ bool overflow_test(const struct weir_limit *limit, struct weir_cell *const cells
 static void write_cell(struct weir_table_owner *owner, struct weir_cell *cell,
                        const struct weir_cell *value)
 {
-    undo_save64(owner, &cell->a);
-    undo_save64(owner, &cell->b);
-    *cell = *value;
+    if (undo_save64(owner, &cell->a) && undo_save64(owner, &cell->b))
+        *cell = *value;
 }
 
 uint64_t overflow_debit_room(const struct weir_limit *limit,

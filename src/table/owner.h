@@ -22,7 +22,8 @@
  *
  * Order: bucket and overflow locks are waited for only when no lock is held, or in address order;
  * otherwise they are tried, and on failure everything is released (transaction.c). The lock of
- * chunks, the heap's and the spill area's come after all of them, in this order.
+ * chunks, the heap's and the spill area's come after all of them, in this order; who takes the
+ * spill area's has taken the heap's.
  */
 #ifndef WEIR_TABLE_OWNER_H
 #define WEIR_TABLE_OWNER_H

@@ -99,6 +99,7 @@ struct weir_table_owner {
     int fd;              /* holds the lock of its slot; -1: private memory */
     bool lost;           /* a lock was busy: release all and begin again with it in `wanted` */
     bool stuck;          /* a lock could not be had at all: release all and fail (owner_wait) */
+    bool unsaved;        /* the journal could not take a word: cancel, and fail (undo.h) */
     bool no_room;        /* the span heap was exhausted */
     bool give_up;        /* do not ask the heap for more in this decision */
     uint32_t need;       /* words of the span that was not there ... */

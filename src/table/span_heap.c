@@ -75,8 +75,8 @@ static union head head_of(const struct weir_table *table, uint64_t page)
 
 static void write_word(struct weir_table_owner *owner, uint64_t *word, uint64_t value)
 {
-    undo_save64(owner, word);
-    __atomic_store_n(word, value, __ATOMIC_RELAXED);
+    if (undo_save64(owner, word))
+        __atomic_store_n(word, value, __ATOMIC_RELAXED);
 }
 
 static void write_head(struct weir_table_owner *owner, uint64_t page, union head head)
@@ -219,6 +219,8 @@ uint64_t heap_take(struct weir_table_owner *owner, uint32_t words)
     uint64_t offset = size > PAGE_WORDS ? take_run(owner, pages_for(size))
                                         : take_class(owner, class_of(size), NO_PAGE);
 
+    if (owner->unsaved)
+        return 0;
     if (offset != 0) {
         memset(owner->table->base + offset, 0, (size_t)size * 8);
         *heap_owner_of(owner->table, offset) = SPAN_UNOWNED;

@@ -30,7 +30,7 @@
 uint32_t heap_round(uint32_t words);
 
 /* Allocates a span of heap_round(words) words, of which `words` are zero. Returns its offset, or 0
- * when there is no room. */
+ * when there is no room (or owner->unsaved). */
 uint64_t heap_take(struct weir_table_owner *owner, uint32_t words);
 
 /* Releases a span; an offset that is none (of a damaged file) is ignored. */

@@ -62,6 +62,11 @@
 #define WEIR_TABLE_OWNERS_MAX 256   /* threads attached at one time, of all processes */
 #define WEIR_TABLE_PARAMS_MAX 16384 /* distinct limits (by their parameters) of one region */
 
+/* How long another process is waited for that opens the file: some seconds, and what it takes to
+ * read each MiB of it at 100 MB/s. */
+#define WEIR_TABLE_OPEN_PATIENCE_NS UINT64_C(5000000000)
+#define WEIR_TABLE_OPEN_PATIENCE_MIB_NS UINT64_C(10000000)
+
 struct weir_table;
 struct weir_table_owner;
 
@@ -84,7 +89,9 @@ struct weir_table_options {
     uint64_t boot_ns;     /* CLOCK_BOOTTIME now */
     uint64_t patience_ns; /* how long a lock is waited for that another process holds which lives;
                              0: without end */
-    uint64_t secret[2];   /* for tests: the secret of a new region; 0, 0: random */
+    uint64_t open_patience_ns; /* how long another process is waited for that opens the file; 0:
+                                  WEIR_TABLE_OPEN_PATIENCE_NS and more for a large one */
+    uint64_t secret[2];        /* for tests: the secret of a new region; 0, 0: random */
 };
 
 /* Opens or creates. An existing file of another size or share of spans, or of version 1, is copied,
@@ -93,7 +100,7 @@ struct weir_table_options {
  * checks all of it, which reads it once. Errors: WEIR_ERR_RANGE, WEIR_ERR_IO, WEIR_ERR_MEMORY,
  * WEIR_ERR_FORMAT (with `reset` only of what is no regular file), WEIR_ERR_DAMAGED (never
  * with `reset`); the file is left as it is in both cases. WEIR_ERR_BUSY (another size, or reset,
- * while in use). */
+ * while in use; or another process that opens the file does not go on). */
 int weir_table_open(struct weir_table **table, const struct weir_table_options *options,
                     struct weir_reason *reason) __attribute__((warn_unused_result));
 

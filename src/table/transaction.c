@@ -260,7 +260,7 @@ static bool resolve(struct weir_table_owner *owner, struct transaction *txn)
         owner->lost = false;
         owner->no_room = false;
         txn->shares = false;
-        if (target_lock_wanted(owner) && target_resolve(owner, txn))
+        if (target_lock_wanted(owner) && target_resolve(owner, txn) && !owner->unsaved)
             return true;
         target_cancel(owner);
         if (owner->stuck)
@@ -293,6 +293,10 @@ static bool run(struct weir_table_owner *owner, struct transaction *txn)
     } else {
         allowed = test_all(owner, txn);
         charged = decision->op != WEIR_OP_PEEK && charge_all(owner, txn, allowed);
+    }
+    if (owner->unsaved) {
+        target_cancel(owner);
+        return false;
     }
 
     for (uint32_t i = txn->first; i < txn->first + txn->count; i++)

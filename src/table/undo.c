@@ -2,6 +2,8 @@
 /* see undo.h */
 #include "table/undo.h"
 
+#include <assert.h>
+
 #include "table/owner.h"
 
 #define NARROW 1u /* in table_undo.where: a word of 4 bytes */
@@ -12,46 +14,58 @@ static struct table_undo *entry_at(struct weir_table *table, struct table_owner_
     return i < UNDO_OWN ? &slot->undo[i] : &table->spill[i - UNDO_OWN];
 }
 
-static void save(struct weir_table_owner *owner, uint64_t where, uint64_t old)
+/* Takes the spill area, and the heap's lock before it: who holds the area then waits for nothing
+ * more, so that waiting for it is safe. */
+static bool lock_spill(struct weir_table_owner *owner)
 {
-    struct weir_table *table = owner->table;
+    struct table_header *header = owner->table->header;
+
+    if (!owner_holds(owner, &header->heap_lock)) {
+        if (!owner_lock(owner, &header->heap_lock))
+            return false;
+        owner->held[owner->held_count++] = &header->heap_lock;
+    }
+    return owner_lock(owner, &header->spill_lock);
+}
+
+static bool save(struct weir_table_owner *owner, uint64_t where, uint64_t old)
+{
     uint32_t count = owner->slot->undo_count;
 
-    /* The spill area's holder waits for nothing, so that waiting for it here is safe: without end,
-     * since a transaction cannot give up between its writes. */
-    while (count == UNDO_OWN && !owner_lock(owner, &table->header->spill_lock))
-        owner->stuck = false;
-    *entry_at(table, owner->slot, count) = (struct table_undo){where, old};
+    if (count == UNDO_OWN && (owner->unsaved || !lock_spill(owner))) {
+        owner->unsaved = true;
+        return false;
+    }
+    *entry_at(owner->table, owner->slot, count) = (struct table_undo){where, old};
     UNDO_BARRIER();
     __atomic_store_n(&owner->slot->undo_count, count + 1, __ATOMIC_RELAXED);
     UNDO_BARRIER();
+    return true;
 }
 
-void undo_save64(struct weir_table_owner *owner, const uint64_t *word)
+bool undo_save64(struct weir_table_owner *owner, const uint64_t *word)
 {
-    save(owner, region_offset(owner->table, word), *word);
+    return save(owner, region_offset(owner->table, word), *word);
 }
 
-void undo_save32(struct weir_table_owner *owner, const uint32_t *word)
+bool undo_save32(struct weir_table_owner *owner, const uint32_t *word)
 {
-    save(owner, region_offset(owner->table, word) | NARROW, *word);
+    return save(owner, region_offset(owner->table, word) | NARROW, *word);
 }
 
 /* tag_hi and param are saved in pairs, as words of 4 bytes. */
-void undo_save_slot(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i)
+bool undo_save_slot(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i)
 {
     const uint64_t *slot = (const uint64_t *)(const void *)&bucket->slot[i];
 
-    undo_save64(owner, &slot[0]);
-    undo_save64(owner, &slot[1]);
-    undo_save32(owner, (const uint32_t *)(const void *)&bucket->tag_hi[i & ~1u]);
-    undo_save32(owner, &bucket->marks);
-    undo_save_param(owner, bucket, i);
+    return undo_save64(owner, &slot[0]) && undo_save64(owner, &slot[1]) &&
+           undo_save32(owner, (const uint32_t *)(const void *)&bucket->tag_hi[i & ~1u]) &&
+           undo_save32(owner, &bucket->marks) && undo_save_param(owner, bucket, i);
 }
 
-void undo_save_param(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i)
+bool undo_save_param(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i)
 {
-    undo_save32(owner, (const uint32_t *)(const void *)&bucket->param[i & ~1u]);
+    return undo_save32(owner, (const uint32_t *)(const void *)&bucket->param[i & ~1u]);
 }
 
 static void clear(struct weir_table *table, struct table_owner_slot *slot)
@@ -67,6 +81,7 @@ static void clear(struct weir_table *table, struct table_owner_slot *slot)
 
 void undo_finish(struct weir_table_owner *owner)
 {
+    assert(!owner->unsaved);
     if (owner->slot->undo_count > 0)
         clear(owner->table, owner->slot);
 }
@@ -74,6 +89,7 @@ void undo_finish(struct weir_table_owner *owner)
 void undo_cancel(struct weir_table_owner *owner)
 {
     undo_take_back(owner->table, owner->slot);
+    owner->unsaved = false;
 }
 
 void undo_take_back(struct weir_table *table, struct table_owner_slot *slot)

@@ -16,15 +16,18 @@
 
 #define UNDO_BARRIER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
-/* Remembers a word that is about to be written. */
-void undo_save64(struct weir_table_owner *owner, const uint64_t *word);
-void undo_save32(struct weir_table_owner *owner, const uint32_t *word);
+/* Remembers a word that is about to be written. False, only where the journal already has UNDO_OWN
+ * entries: the spill area, which it goes on in, cannot be had (owner->stuck). Then the word must
+ * not be written; owner->unsaved is set, no later word is saved either, and the transaction is to
+ * be cancelled. What writes fewer words than that in one transaction need not look. */
+bool undo_save64(struct weir_table_owner *owner, const uint64_t *word);
+bool undo_save32(struct weir_table_owner *owner, const uint32_t *word);
 
 /* The same for a whole slot of a bucket, and for its parameters alone. */
-void undo_save_slot(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i);
-void undo_save_param(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i);
+bool undo_save_slot(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i);
+bool undo_save_param(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i);
 
-/* Makes everything since the last finish final, or takes it back. */
+/* Makes everything since the last finish final (nothing may be unsaved), or takes it back. */
 void undo_finish(struct weir_table_owner *owner);
 void undo_cancel(struct weir_table_owner *owner);
 

@@ -18,6 +18,7 @@ from daemon.waiting import SECONDS_MAX
 # sent, received: time.monotonic(); status: 200 or 429, None when the connection was lost
 Answer = namedtuple("Answer", "sent received status node client")
 
+LOOK_EVERY = 0.1  # seconds
 CLOCKS_DIFFER = 0.01  # seconds: the offset of the wall clock is read at another moment
 
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
@@ -77,11 +78,12 @@ class Load:
     def until(self, enough, what):
         """Asks until enough(answers of this run); returns those. How many come in a time is the
         machine's affair: what a test is about is counted, not timed."""
-        first, end = len(self.answers), time.monotonic() + SECONDS_MAX
-        with self.running():
-            while not enough(self.answers[first:]):
-                assert time.monotonic() < end, f"{what} did not come within {SECONDS_MAX} s"
-                time.sleep(0.1)  # to look takes time from those who ask
+        first = len(self.answers)
+        self.stopping.clear()
+        came = self._ask_until(time.monotonic() + SECONDS_MAX, SECONDS_MAX,
+                               lambda: enough(self.answers[first:]))
+        assert came, f"{what} did not come within {SECONDS_MAX} s"
+        assert self.settled, "an answer is missing"
         return self.answers[first:]
 
     @contextmanager
@@ -97,19 +99,23 @@ class Load:
             thread.join()
         assert self.settled, "an answer is missing"
 
-    def _ask_until(self, end, settle):
-        self.settled = False
-        while (now := time.monotonic()) < end and not self.stopping.is_set():
+    def _ask_until(self, end, settle, enough=None):
+        """Returns whether there was enough before `end`."""
+        self.settled, came, look = False, False, 0.0
+        while not came and (now := time.monotonic()) < end and not self.stopping.is_set():
             for client in self.clients:
                 if client.sent is None and client.due <= now:
                     self._send(client, now)
             self._receive(min(end - now, self.pace or 0.005))
+            if enough and now >= look:  # seldom: to look takes time from those who ask
+                came, look = enough(), time.monotonic() + LOOK_EVERY
         end = time.monotonic() + settle
         while any(client.sent is not None for client in self.clients):
             if time.monotonic() > end:
-                return
+                return came
             self._receive(0.1)
         self.settled = True
+        return came
 
     @staticmethod
     def _send(client, now):

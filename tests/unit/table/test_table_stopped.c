@@ -4,8 +4,11 @@
  * internals and stops itself. */
 #include "table_test.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,12 +20,13 @@
  */
 #define PATIENCE (500 * MS)
 
-enum { CELL, LOG, LEASES, LIMITS };
+enum { CELL, LOG, LEASES, LONG, LIMITS };
 
 static const struct weir_limit_spec specs[LIMITS] = {
     [CELL] = {.algorithm = WEIR_GCRA, .rate = 1000000, .window_ns = MINUTE},
     [LOG] = {.algorithm = WEIR_SLIDING_LOG, .rate = 100, .window_ns = MINUTE},
     [LEASES] = {.algorithm = WEIR_CONCURRENCY, .rate = 100, .window_ns = MINUTE},
+    [LONG] = {.algorithm = WEIR_SLIDING_LOG, .rate = 10000, .window_ns = MINUTE},
 };
 
 #define KEY 1   /* its buckets are what the neighbour locks */
@@ -33,13 +37,14 @@ struct fixture {
     struct weir_table *table;
     struct weir_table_owner *owner;
     struct weir_limit limits[LIMITS];
+    uint64_t now_ns;
     pid_t neighbour;
 };
 
 static struct weir_table *open_at(const char *path, uint64_t patience_ns)
 {
     return open_table(&(struct weir_table_options){.path = path,
-                                                   .bytes = 4 * WEIR_TABLE_BYTES_MIN,
+                                                   .bytes = 6 * WEIR_TABLE_BYTES_MIN,
                                                    .span_percent = 30,
                                                    .patience_ns = patience_ns,
                                                    .secret = {3, 4}});
@@ -100,6 +105,7 @@ static void wait_stopped(pid_t pid)
 static void begin(struct fixture *f, enum held held)
 {
     memset(f, 0, sizeof *f);
+    f->now_ns = START;
     strcpy(f->path, "/tmp/weir-stopped-XXXXXX");
 
     int fd = mkstemp(f->path);
@@ -153,7 +159,7 @@ static bool decides(struct fixture *f, uint32_t limit, enum weir_op op, const ui
         add_check(&one, f->table, &f->limits[limit], keys[i], 1);
     one.decision.op = (uint8_t)op;
     one.decision.lease.id = 1;
-    weir_table_submit(f->owner, START, &decision, 1);
+    weir_table_submit(f->owner, f->now_ns, &decision, 1);
     if (decision->verdict == WEIR_PENDING) {
         assert_int_equal(decision->error, WEIR_ERR_BUSY);
         return false;
@@ -175,7 +181,7 @@ static uint64_t remaining(struct fixture *f, uint32_t limit, uint64_t key)
     begin_one(&one);
     add_check(&one, f->table, &f->limits[limit], key, 1);
     one.decision.op = WEIR_OP_PEEK;
-    submit_one(f->owner, &one, START);
+    submit_one(f->owner, &one, f->now_ns);
     weir_decision_report(&one.decision, 0, &report);
     return report.remaining;
 }
@@ -269,6 +275,45 @@ static void test_the_lock_of_spans_is_needed_by_new_logs_alone(void **state)
     finish(&f);
 }
 
+/* A decision on many logs, some of which grow, changes more words than its owner's journal has room
+ * for. Wherever it comes to that, it takes back all of it. */
+static void test_the_spill_area_is_not_waited_for_without_end(void **state)
+{
+    uint64_t keys[WEIR_CHECKS_MAX], used[WEIR_CHECKS_MAX] = {0}, random = 9, failed = 0;
+    struct weir_table_stats stats;
+    struct fixture f;
+
+    begin(&f, SPILL);
+    go_on(&f);
+    f.table->patience_ns = 10 * MS;
+    intern_all(&f);
+    for (uint32_t i = 0; i < WEIR_CHECKS_MAX; i++)
+        keys[i] = 100 + i;
+    go_on(&f);              /* and it has locked it */
+    while (used[0] < 700) { /* more than a page */
+        /* Half of them grow before the others. */
+        uint32_t count = next_random(&random) % 64 == 0 ? WEIR_CHECKS_MAX / 2 : WEIR_CHECKS_MAX;
+
+        f.now_ns++;
+        if (!decides(&f, LONG, WEIR_OP_DECIDE, keys, count)) {
+            failed++;
+            assert_int_equal(weir_table_stopped(f.table), f.neighbour);
+            go_on(&f); /* so that it is decided */
+            assert_true(decides(&f, LONG, WEIR_OP_DECIDE, keys, count));
+            go_on(&f);
+        }
+        for (uint32_t i = 0; i < count; i++)
+            used[i]++;
+    }
+    assert_true(failed > 10 && failed < 1000);
+    go_on(&f);
+    weir_table_stats(f.table, START, &stats);
+    assert_int_equal(stats.evictions + stats.overflows, 0);
+    for (uint32_t i = 0; i < WEIR_CHECKS_MAX; i++)
+        assert_int_equal(remaining(&f, LONG, keys[i]), 10000 - used[i]);
+    finish(&f);
+}
+
 /* What walks the whole table passes over what is locked. */
 static void test_statistics_sweeps_and_ends_do_not_hang(void **state)
 {
@@ -329,11 +374,67 @@ static void test_the_list_of_limits_is_not_waited_for_without_end(void **state)
     finish(&f);
 }
 
+/* --- Opening --------------------------------------------------------------------------------- */
+
+/* A child that keeps the file of this name locked as if it had stopped while opening it. */
+static pid_t start_opener(const char *path)
+{
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child > 0) {
+        wait_stopped(child);
+        return child;
+    }
+
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t)LOCK_OPENING, .l_len = 1};
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0 || fcntl(fd, F_OFD_SETLK, &lock) != 0)
+        abort();
+    raise(SIGSTOP);
+    _exit(0);
+}
+
+/* `locked`: the file itself, or the draft that a new one is made under. */
+static void expect_opening_waits_in_vain(const char *path, const char *locked)
+{
+    const struct weir_table_options options = {
+        .path = path, .bytes = WEIR_TABLE_BYTES_MIN, .wall_ns = START, .open_patience_ns = 30 * MS};
+    pid_t opener = start_opener(locked);
+    struct weir_reason reason;
+    struct weir_table *table;
+    int status;
+
+    assert_int_equal(weir_table_open(&table, &options, &reason), WEIR_ERR_BUSY);
+    assert_non_null(strstr(reason.text, locked));
+    assert_non_null(strstr(reason.text, "another process began to open it and does not go on"));
+    assert_int_equal(kill(opener, SIGCONT), 0);
+    assert_int_equal(waitpid(opener, &status, 0), opener);
+    assert_int_equal(weir_table_open(&table, &options, &reason), 0);
+    weir_table_close(table);
+}
+
+static void test_a_file_that_another_stopped_while_opening_is_an_error(void **state)
+{
+    char folder[] = "/tmp/weir-opening-XXXXXX", path[64], draft[64];
+
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/state", folder);
+    snprintf(draft, sizeof draft, "%s/state.new", folder);
+    expect_opening_waits_in_vain(path, draft);
+    expect_opening_waits_in_vain(path, path);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 /* --- Threads --------------------------------------------------------------------------------- */
 
 struct asker {
     struct fixture f;
     pthread_t thread;
+    sem_t *failures;
     uint64_t decided;
 };
 
@@ -342,7 +443,10 @@ static void *ask(void *context)
     struct asker *asker = context;
 
     for (int i = 0; i < 2000; i++)
-        asker->decided += decides_key(&asker->f, CELL, KEY);
+        if (decides_key(&asker->f, CELL, KEY))
+            asker->decided++;
+        else
+            sem_post(asker->failures);
     return NULL;
 }
 
@@ -352,16 +456,18 @@ static void test_threads_that_give_up_lose_no_charge(void **state)
     struct asker askers[3];
     uint64_t decided = 0;
     struct fixture f;
+    sem_t failures;
 
     begin(&f, BUCKETS);
     intern_all(&f);
+    assert_int_equal(sem_init(&failures, 0, 0), 0);
     for (int i = 0; i < 3; i++) {
-        askers[i] = (struct asker){.f = f};
+        askers[i] = (struct asker){.f = f, .failures = &failures};
         askers[i].f.owner = attach(f.table);
         assert_int_equal(pthread_create(&askers[i].thread, NULL, ask, &askers[i]), 0);
     }
-    while (weir_table_stopped(f.table) == 0) /* until one has given up */
-        usleep(1000);
+    assert_int_equal(sem_wait(&failures), 0); /* one has given up */
+    assert_int_equal(weir_table_stopped(f.table), f.neighbour);
     go_on(&f);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
@@ -369,6 +475,7 @@ static void test_threads_that_give_up_lose_no_charge(void **state)
         decided += askers[i].decided;
     }
     assert_int_equal(remaining(&f, CELL, KEY), 1000000 - decided);
+    sem_destroy(&failures);
     finish(&f);
 }
 
@@ -419,9 +526,11 @@ int main(void)
         cmocka_unit_test(test_a_decision_fails_uncharged_and_goes_on_after_the_stop),
         cmocka_unit_test(test_the_locks_of_one_that_dies_are_repaired),
         cmocka_unit_test(test_the_lock_of_spans_is_needed_by_new_logs_alone),
+        cmocka_unit_test(test_the_spill_area_is_not_waited_for_without_end),
         cmocka_unit_test(test_statistics_sweeps_and_ends_do_not_hang),
         cmocka_unit_test(test_a_sweep_drops_nothing_while_a_bucket_is_locked),
         cmocka_unit_test(test_the_list_of_limits_is_not_waited_for_without_end),
+        cmocka_unit_test(test_a_file_that_another_stopped_while_opening_is_an_error),
         cmocka_unit_test(test_threads_that_give_up_lose_no_charge),
         cmocka_unit_test(test_a_spare_has_the_limits_by_their_ids),
     };
