@@ -25,9 +25,16 @@
  * WEIR_ERR_UNSUPPORTED, and weir_close does nothing; open again there. With a state file both then
  * count on the same state.
  *
+ * A process that shares the state file may be stopped (a debugger, SIGSTOP, a frozen container)
+ * while it holds a lock of it. A check that needs this lock waits for state_patience_ns, once, and
+ * is then decided by the limits' on_store_error, as are all that follow, until that process goes on
+ * or ends: the answer says `store_failed`. See docs/state.md.
+ *
  * Signals: no function here may be called from a signal handler.
  *
- * Memory: the state, plus about 100 KiB for each processor that checks at the same time.
+ * Memory: the state, plus about 100 KiB for each processor that checks at the same time. With a
+ * state file, address space for as large a state once more, which takes memory only while a process
+ * that is stopped makes on_store_error: local decide.
  */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
@@ -45,14 +52,19 @@ struct weir;
 struct weir_options {
     const char
         *state_file; /* overrides the rules file's; NULL: the rules file's, else private memory */
-    uint64_t state_bytes; /* 0: the rules file's, else 64 MiB */
+    uint64_t state_bytes;       /* 0: the rules file's, else 64 MiB */
+    uint64_t state_patience_ns; /* how long a check waits for a process on the state file that is
+                                   stopped; 0: 100 ms; WEIR_NEVER: until it goes on */
 };
+
+#define WEIR_STATE_PATIENCE_DEFAULT_NS UINT64_C(100000000)
 
 /* Opens a rules file. The caller owns *weir (NULL on errors). `options` may be NULL.
  * Errors: WEIR_ERR_RULES (reason: the first problem, as "file:line:column: message"),
  * WEIR_ERR_MEMORY, WEIR_ERR_FULL (more limits, or more processes on one state file, than the state
  * has room for); of the state file WEIR_ERR_RANGE, WEIR_ERR_IO, WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED,
- * WEIR_ERR_BUSY (see reason). */
+ * WEIR_ERR_BUSY (see reason; also where another process was stopped while it opened the file, after
+ * 5 s and a second for each 100 MB, or while it changed the list of limits). */
 int weir_open(struct weir **weir, const char *rules_file, const struct weir_options *options,
               struct weir_reason *reason) __attribute__((warn_unused_result));
 
@@ -73,7 +85,8 @@ struct weir_lease_token {
 
 struct weir_answer_summary {
     bool allowed;
-    bool repeated;                 /* weir_check_once: it was allowed before, nothing is charged */
+    bool store_failed; /* a process that shares the state file is stopped: on_store_error decided */
+    bool repeated;     /* weir_check_once: it was allowed before, nothing is charged */
     char denied_by[65];            /* the limit's name, empty when allowed */
     uint64_t retry_after_ns;       /* 0 when allowed; WEIR_NEVER */
     uint64_t delay_ns;             /* how long to hold the request before it goes on */
@@ -102,7 +115,8 @@ int weir_check_once(struct weir *weir, const struct weir_attribute_value *attrib
     __attribute__((warn_unused_result));
 
 /* Ends a lease. Errors: WEIR_ERR_SYNTAX, WEIR_ERR_NOT_FOUND (unknown, expired, or ended already),
- * WEIR_ERR_UNSUPPORTED. */
+ * WEIR_ERR_BUSY (a process that shares the state file is stopped and has it locked: the lease ends
+ * with its life, or try again), WEIR_ERR_UNSUPPORTED. */
 int weir_release(struct weir *weir, const struct weir_lease_token *lease);
 
 /* Reads the rules file again; the old rules stay when it has errors. State is kept; `state:` is not

@@ -19,6 +19,7 @@
 #include "rules/match/explain.h"
 #include "rules/match/path.h"
 #include "server/daemon/clock.h"
+#include "server/daemon/limits.h"
 #include "table/table.h"
 
 /* A key's text is cut here. */
@@ -65,7 +66,8 @@ static int fail(const char *what, int error, const struct weir_reason *reason)
 static int open_table(struct explain *explain)
 {
     struct weir_table_options options = {.wall_ns = weir_clock_wall_ns(),
-                                         .boot_ns = weir_clock_boot_ns()};
+                                         .boot_ns = weir_clock_boot_ns(),
+                                         .patience_ns = WEIR_STATE_PATIENCE_NS};
     const char *path = explain->options->state;
     struct stat file;
     if (path != NULL) {
@@ -173,7 +175,14 @@ static int evaluate(struct explain *explain)
     explain->decision->op = WEIR_OP_PEEK;
     weir_engine_queue(explain->engine, explain->decision);
     weir_engine_run(explain->engine, weir_table_time(explain->table, weir_clock_boot_ns()));
-    return explain->decided ? count : fail(NULL, WEIR_ERR_STORE, &reason);
+    if (!explain->decided)
+        return fail(NULL, WEIR_ERR_STORE, &reason);
+    if (explain->decision->error == 0)
+        return count;
+    snprintf(reason.text, sizeof reason.text,
+             "a process that shares the file is stopped and keeps this request's state locked: let "
+             "it go on (SIGCONT) or end it");
+    return fail(explain->options->state, explain->decision->error, &reason);
 }
 
 static void print_identity(const char *name, struct weir_bytes value)

@@ -42,14 +42,29 @@ static uint64_t lease_seed(void)
     return (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec ^ (uint64_t)getpid() << 40;
 }
 
+static void close_stores(struct weir_lane *lane)
+{
+    if (lane->local != NULL)
+        lane->local->ops->close(lane->local);
+    lane->store->ops->close(lane->store);
+}
+
 /* Under `opening`. Leaves the lane taken. */
 static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
 {
     int err = weir_store_embedded_open(&lane->store, lanes->table);
     if (err < 0)
         return err;
+    lane->local = NULL;
+    if (lanes->spare != NULL)
+        err = weir_store_spare_open(&lane->local, lanes->spare);
+    if (err < 0) {
+        close_stores(lane);
+        return err;
+    }
     struct weir_engine_options options = {
         .store = lane->store,
+        .local = lane->local,
         .rules = lanes->rules,
         .secret = weir_table_secret(lanes->table),
         .decisions = 1,
@@ -60,7 +75,7 @@ static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
     };
     err = weir_engine_open(&lane->engine, &options);
     if (err < 0) {
-        lane->store->ops->close(lane->store);
+        close_stores(lane);
         return err;
     }
     atomic_store_explicit(&lane->state, LANE_TAKEN, memory_order_relaxed);
@@ -68,7 +83,7 @@ static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
 }
 
 int weir_engine_slots_open(struct weir_engine_slots *lanes, struct weir_table *table,
-                           struct weir_rules *rules)
+                           struct weir_table *spare, struct weir_rules *rules)
 {
     long processors = sysconf(_SC_NPROCESSORS_CONF);
     memset(lanes, 0, sizeof *lanes);
@@ -76,6 +91,7 @@ int weir_engine_slots_open(struct weir_engine_slots *lanes, struct weir_table *t
                    : processors > WEIR_LANES_MAX ? WEIR_LANES_MAX
                                                  : (uint32_t)processors;
     lanes->table = table;
+    lanes->spare = spare;
     lanes->rules = rules;
     int err = lane_open(lanes, &lanes->lanes[0]);
     if (err < 0)
@@ -92,7 +108,7 @@ void weir_engine_slots_close(struct weir_engine_slots *lanes)
         if (atomic_load(&lanes->lanes[i].state) < LANE_FREE)
             continue;
         weir_engine_close(lanes->lanes[i].engine);
-        lanes->lanes[i].store->ops->close(lanes->lanes[i].store);
+        close_stores(&lanes->lanes[i]);
     }
     weir_rules_unref(lanes->rules);
     pthread_mutex_destroy(&lanes->opening);

@@ -26,23 +26,26 @@ struct weir_lane {
     _Atomic int state;
     uint64_t marked_ns; /* when the table's high-water mark was last raised from here */
     struct weir_store *store;
+    struct weir_store *local; /* where on_store_error: local decides; NULL: no state file */
     struct weir_engine *engine;
-    char line[128 - 32]; /* two lines: processors fetch them in pairs */
+    char line[128 - 40]; /* two lines: processors fetch them in pairs */
 };
 
 struct weir_engine_slots {
     struct weir_lane lanes[WEIR_LANES_MAX];
     uint32_t count; /* as many as the machine has processors */
     pthread_mutex_t opening;
-    struct weir_table *table;
+    struct weir_table *table, *spare;
     struct weir_rules *rules; /* under `opening`: what a new lane starts with */
 };
 
 /* Opens the first lane, so that at least one is there. Takes a reference of the rules, which must
- * be prepared for the table. Errors: WEIR_ERR_MEMORY, WEIR_ERR_FULL (no owner slot), WEIR_ERR_IO.
+ * be prepared for the table. `spare` is the table's, or NULL. Errors: WEIR_ERR_MEMORY,
+ * WEIR_ERR_FULL (no owner slot), WEIR_ERR_IO.
  */
 int weir_engine_slots_open(struct weir_engine_slots *lanes, struct weir_table *table,
-                           struct weir_rules *rules) __attribute__((warn_unused_result));
+                           struct weir_table *spare, struct weir_rules *rules)
+    __attribute__((warn_unused_result));
 void weir_engine_slots_close(struct weir_engine_slots *lanes);
 
 struct weir_lane *weir_engine_slots_enter(struct weir_engine_slots *lanes);

@@ -21,6 +21,7 @@ _Static_assert(sizeof((struct weir_lease_token){{0}}.text) >= WEIR_LEASE_TOKEN_M
 struct weir {
     struct weir_engine_slots lanes;
     struct weir_table *table;
+    struct weir_table *spare; /* see weir_table_open_spare; NULL: private memory */
     char *rules_file;
     pthread_mutex_t reloading;
     /* A page that the kernel zeroes in a child (MADV_WIPEONFORK): tells it that the table's owner
@@ -73,15 +74,35 @@ static int intern(void *context, struct weir_limit *limit, const char *name)
     const struct preparing *preparing = context;
     int err = weir_table_intern(preparing->table, limit);
     if (err < 0)
-        snprintf(preparing->reason->text, sizeof preparing->reason->text,
-                 "limit %.64s: no room for it in the state", name);
+        snprintf(preparing->reason->text, sizeof preparing->reason->text, "limit %.64s: %s", name,
+                 err == WEIR_ERR_FULL ? "no room for it in the state"
+                 : err == WEIR_ERR_BUSY
+                     ? "a process that shares the state file is stopped, and keeps its list of "
+                       "limits locked: let it go on (SIGCONT) or end it"
+                     : weir_error_text(err));
     return err;
+}
+
+static int unpin(void *context, struct weir_limit *limit, const char *name)
+{
+    weir_table_unpin(context, limit->id);
+    return 0;
+}
+
+/* Nobody decides by these rules any more, or yet. */
+static void forget(struct weir_rules *rules, struct weir_table *table)
+{
+    int never = weir_rules_prepare(rules, unpin, table);
+    (void)never;
 }
 
 static int prepare(struct weir_rules *rules, struct weir_table *table, struct weir_reason *reason)
 {
     struct preparing preparing = {table, reason};
-    return weir_rules_prepare(rules, intern, &preparing);
+    int err = weir_rules_prepare(rules, intern, &preparing);
+    if (err < 0)
+        forget(rules, table);
+    return err;
 }
 
 /* --- Opening ---------------------------------------------------------------------------------- */
@@ -90,6 +111,9 @@ static int open_table(struct weir *weir, const struct weir_rules *rules,
                       const struct weir_options *options, struct weir_reason *reason)
 {
     const struct weir_settings *settings = weir_rules_settings(rules);
+    uint64_t patience_ns = options->state_patience_ns;
+    if (patience_ns == 0)
+        patience_ns = WEIR_STATE_PATIENCE_DEFAULT_NS;
     struct weir_table_options table = {
         .path = options->state_file != NULL ? options->state_file : settings->state_file,
         .bytes = options->state_bytes != 0 ? options->state_bytes : settings->state_bytes,
@@ -97,8 +121,16 @@ static int open_table(struct weir *weir, const struct weir_rules *rules,
         .span_percent_new = weir_rules_span_percent(rules),
         .wall_ns = read_clock(CLOCK_REALTIME),
         .boot_ns = read_clock(CLOCK_BOOTTIME),
+        .patience_ns = patience_ns != WEIR_NEVER ? patience_ns : 0,
     };
-    return weir_table_open(&weir->table, &table, reason);
+    int err = weir_table_open(&weir->table, &table, reason);
+    weir->spare = NULL;
+    if (err == 0 && table.path != NULL) {
+        err = weir_table_open_spare(&weir->spare, weir->table, reason);
+        if (err < 0)
+            weir_table_close(weir->table);
+    }
+    return err;
 }
 
 static int open_guard(struct weir *weir)
@@ -128,7 +160,7 @@ static int open_state(struct weir *weir, struct weir_rules *rules,
     err = open_guard(weir);
     if (err < 0)
         goto close_table;
-    err = weir_engine_slots_open(&weir->lanes, weir->table, rules);
+    err = weir_engine_slots_open(&weir->lanes, weir->table, weir->spare, rules);
     if (err < 0)
         goto close_guard;
     return 0;
@@ -136,6 +168,7 @@ static int open_state(struct weir *weir, struct weir_rules *rules,
 close_guard:
     munmap(weir->ours, weir->page_size);
 close_table:
+    weir_table_close(weir->spare);
     weir_table_close(weir->table);
     return err;
 }
@@ -160,7 +193,7 @@ static int open_all(struct weir *weir, const char *rules_file, const struct weir
 int weir_open(struct weir **weir, const char *rules_file, const struct weir_options *options,
               struct weir_reason *reason)
 {
-    static const struct weir_options defaults = {NULL, 0};
+    static const struct weir_options defaults = {NULL, 0, 0};
     struct weir_reason unwanted;
     if (reason == NULL)
         reason = &unwanted;
@@ -191,6 +224,7 @@ void weir_close(struct weir *weir)
     if (weir == NULL || !is_ours(weir))
         return;
     weir_engine_slots_close(&weir->lanes);
+    weir_table_close(weir->spare);
     weir_table_close(weir->table);
     munmap(weir->ours, weir->page_size);
     pthread_mutex_destroy(&weir->reloading);
@@ -206,13 +240,18 @@ int weir_reload(struct weir *weir, struct weir_reason *reason)
     reason->text[0] = '\0';
     if (!is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
-    struct weir_rules *rules;
+    struct weir_rules *rules, *before;
     pthread_mutex_lock(&weir->reloading);
     int err = load(&rules, weir->rules_file, reason);
     if (err == 0) {
+        before = weir_rules_ref(weir->lanes.rules); /* which only a reload changes */
         err = prepare(rules, weir->table, reason);
-        if (err == 0)
+        if (err == 0) {
             err = weir_engine_slots_set_rules(&weir->lanes, rules);
+            if (err == 0) /* else some lane has them still */
+                forget(before, weir->table);
+        }
+        weir_rules_unref(before);
         weir_rules_unref(rules);
     }
     pthread_mutex_unlock(&weir->reloading);
@@ -258,6 +297,7 @@ static void summarise(const struct weir_decision *decision, struct weir_answer_s
     summary->lease.text[answer.lease.data != NULL ? answer.lease.size : 0] = '\0';
     summary->allowed = answer.allowed;
     summary->repeated = answer.repeated;
+    summary->store_failed = decision->error != 0;
     summary->retry_after_ns = answer.retry_after_ns;
     summary->delay_ns = answer.delay_ns;
     summary->remaining = WEIR_NEVER;
@@ -346,7 +386,9 @@ int weir_release(struct weir *weir, const struct weir_lease_token *lease)
     if (err == 0) {
         weir_engine_queue(lane->engine, decision);
         weir_engine_run(lane->engine, lane_now(weir, lane));
-        err = decision->verdict == WEIR_ALLOWED ? 0 : WEIR_ERR_NOT_FOUND;
+        err = decision->error != 0                ? decision->error
+              : decision->verdict == WEIR_ALLOWED ? 0
+                                                  : WEIR_ERR_NOT_FOUND;
     }
     weir_engine_release(lane->engine, decision);
     weir_engine_slots_leave(lane);

@@ -3,6 +3,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from daemon.http import Client, request_bytes
 from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir, rules_of
+from model.program import run_weir
 
 LIMIT = 1000
 BATCH = 1000
@@ -121,11 +124,47 @@ def test_a_stopped_neighbour_is_a_store_that_fails(pair):
     assert limits["hot"]["remaining"] == 0
 
 
+def test_explain_beside_a_stopped_process_says_why_it_cannot_look(pair):
+    _, _, weir = pair
+    state = weir.folder.parent / "state"
+    done = run_weir("explain", "--config", weir.config, "--state", state, "--path", "/hot", "--ip", "192.0.2.1")
+    assert done.returncode == 1
+    assert f"{state}: a process that shares the file is stopped" in done.stderr
+
+
 def test_a_process_beside_a_stopped_one_ends_when_told_to(pair):
     _, _, weir = pair
     ask(weir)
     weir.process.send_signal(signal.SIGTERM)
     assert weir.process.wait(SECONDS_MAX) == 0
+
+
+STOPS_WHILE_OPENING = """
+import fcntl, os, signal, struct, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 1 << 61, 1, 0))
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_a_file_that_another_process_stopped_while_opening_is_one_line_and_no_hang(tmp_path):
+    """The lock is that of src/table/region.h: LOCK_OPENING."""
+    with Weir(tmp_path, rules(tmp_path, "open")) as weir:
+        ask(weir)
+        weir.stop()
+    opener = subprocess.Popen([sys.executable, "-c", STOPS_WHILE_OPENING, str(tmp_path / "state")])
+    try:
+        assert os.WIFSTOPPED(os.waitpid(opener.pid, os.WUNTRACED)[1])
+        done = run_weir("serve", "--config", weir.config, "--http", "127.0.0.1:0", "--admin", "off")
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+        assert f"{tmp_path / 'state'}: another process began to open it and does not go on" in done.stderr
+        os.kill(opener.pid, signal.SIGCONT)
+        opener.wait(SECONDS_MAX)
+        weir.start()
+        assert ask(weir).json["limits"][0]["remaining"] == LIMIT - 2
+    finally:
+        opener.kill()
+        opener.wait()
 
 
 def test_the_lock_of_a_stopped_neighbour_is_repaired_when_it_dies(pair):

@@ -275,6 +275,32 @@ static void reloading_keeps_state_and_bad_rules_change_nothing(void **state)
     weir_close(weir);
 }
 
+/* The state of 256 KiB has 32 places for different limits. */
+static void limits_that_change_at_each_reload_give_their_places_back(void **state)
+{
+    struct place *place = *state;
+    const struct weir_options options = {.state_bytes = 1 << 18};
+    struct weir_answer_summary answer;
+    struct weir_reason reason;
+    write_rules(place, three_a_day);
+    struct weir *weir = open_weir(place, &options);
+    for (unsigned round = 0; round < 100; round++) {
+        char text[512] = "limits:\n";
+        for (unsigned i = 0; i < 4; i++)
+            snprintf(text + strlen(text), sizeof text - strlen(text),
+                     "  - { name: l%u, key: [client.ip], rate: %u/day, algorithm: gcra }\n", i,
+                     1000 + round);
+        write_rules(place, text);
+        int err = weir_reload(weir, &reason);
+        if (err < 0)
+            fail_msg("round %u: %s", round, reason.text);
+        assert_int_equal(weir_check(weir, login, 3, 1, &answer), 0);
+        assert_true(answer.allowed);
+        assert_in_range(answer.remaining, 0, 1000 + round - 1);
+    }
+    weir_close(weir);
+}
+
 static void a_child_is_told_that_what_its_parent_opened_is_not_its_own(void **state)
 {
     struct place *place = *state;
@@ -319,6 +345,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(reloading_keeps_state_and_bad_rules_change_nothing, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(limits_that_change_at_each_reload_give_their_places_back,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(a_child_is_told_that_what_its_parent_opened_is_not_its_own,
                                         setup, teardown),
     };
