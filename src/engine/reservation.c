@@ -7,8 +7,8 @@
 #include "core/siphash.h"
 #include "engine/lease_token.h"
 
-#define VERSION 2
-#define HEAD_BYTES 34
+#define VERSION 3
+#define HEAD_BYTES 38
 #define PART_BYTES 44
 #define NAME_BYTES 18 /* a time, a tag and a size */
 #define MAC_BYTES 16
@@ -18,6 +18,9 @@ _Static_assert(HEAD_BYTES + MAC_BYTES == WEIR_RESERVATION_FIXED_BYTES &&
                            (WEIR_CHECKS_MAX - 1) * WEIR_RESERVATION_LIMIT_BYTES <=
                        WEIR_RESERVATION_BYTES_MAX,
                "all limits that one request may meet fit");
+
+/* In what says a limit's place in the rules: weir_reserved.network. */
+#define NETWORK (UINT32_C(1) << 31)
 
 /* Tells this use of the secret from others. */
 #define RESERVATION_DOMAIN UINT64_C(0x7672657372696577) /* "weirserv" */
@@ -62,7 +65,7 @@ static unsigned char *pack_part(const struct weir_reserved *part, bool named, un
     weir_put64(at, part->mark.name);
     put32(at + 8, part->mark.exact);
     put32(at + 12, part->mark.kind);
-    put32(at + 16, part->rule);
+    put32(at + 16, part->rule | (part->network ? NETWORK : 0));
     weir_put64(at + 20, part->hash[0]);
     weir_put64(at + 28, part->hash[1]);
     weir_put64(at + 36, part->unit);
@@ -88,6 +91,7 @@ long weir_reservation_write(const struct weir_reservation *reservation, const ui
     weir_put64(bytes + 17, reservation->ends_at_ns);
     weir_put64(bytes + 25, reservation->estimate);
     bytes[33] = (unsigned char)reservation->count;
+    put32(bytes + 34, reservation->network);
     for (uint16_t i = 0; i < reservation->count && at != NULL; i++)
         at = pack_part(&reservation->parts[i], reservation->place == WEIR_LEASE_TOKEN_REMOTE, at,
                        end);
@@ -105,7 +109,8 @@ static const unsigned char *unpack_part(struct weir_reserved *part, bool named,
         return NULL;
     *part = (struct weir_reserved){
         .mark = {weir_get64(at), get32(at + 8), get32(at + 12)},
-        .rule = get32(at + 16),
+        .rule = get32(at + 16) & ~NETWORK,
+        .network = (get32(at + 16) & NETWORK) != 0,
         .hash = {weir_get64(at + 20), weir_get64(at + 28)},
         .unit = weir_get64(at + 36),
     };
@@ -131,6 +136,7 @@ static bool unpack(struct weir_reservation *reservation, const unsigned char *by
     reservation->ends_at_ns = weir_get64(bytes + 17);
     reservation->estimate = weir_get64(bytes + 25);
     reservation->count = bytes[33];
+    reservation->network = get32(bytes + 34);
     if (bytes[0] >> 4 != VERSION || reservation->place >= WEIR_LEASE_TOKEN_PLACES ||
         reservation->count >= WEIR_CHECKS_MAX)
         return false;

@@ -33,17 +33,20 @@
  * Token. base64url of
  *   byte 0      version << 4 | place (enum weir_lease_token_place)
  *   id, charged at, end of life, estimate (8 each, big-endian), number of limits (1)
- *   for each    mark of the limit (16), its place in the rules (4), hash of the key (16), cost of
- *               one unit (8); ELSEWHERE also when it was charged by its server's time (8), the tag
- *               (8), size (2) and text of the key
+ *   network of the client (4; weir_address_network)
+ *   for each    mark of the limit (16), its place in the rules and, as the highest bit, whether its
+ *               key says that network (4), hash of the key (16), cost of one unit (8); ELSEWHERE
+ *               also when it was charged by its server's time (8), the tag (8), size (2) and text
+ *               of the key
  *   MAC         16: SipHash with a key derived from the secret of where the states are
  *
  * That secret is the region's, so that a token outlives a restart with a state file, and is good in
  * all processes on it; or that of a store elsewhere (weir_store_ops.secret), so that a token is
  * good on every node that shares the store, and after a restart of any. While the store's secret is
  * not known, the region's signs, and the token is good on this node alone; so is one of what
- * on_store_error has decided here. A token names hashes only, or in a store elsewhere the key's
- * text, which is what the caller has sent; its times are those of where the states are.
+ * on_store_error has decided here. Beside the network, a token names hashes only, or in a store
+ * elsewhere the key's text, which is what the caller has sent; its times are those of where the
+ * states are.
  *
  * Not part of a reservation: concurrency limits (a lease ends by its own token) and limits without
  * a state.
@@ -61,10 +64,10 @@
 #define WEIR_RESERVATION_LIFE_NS (UINT64_C(60) * 1000000000)
 #define WEIR_RESERVATION_LIFE_MIN_NS UINT64_C(1000000000)
 
-/* One limit of a table takes 94 bytes, 31 take 1,414. Longer ones are refused. */
+/* One limit of a table takes 98 bytes, 31 take 1,418. Longer ones are refused. */
 #define WEIR_RESERVATION_BYTES_MAX 2048
 /* Of those, the head and the MAC; and of a limit, without the text of its key. */
-#define WEIR_RESERVATION_FIXED_BYTES 50
+#define WEIR_RESERVATION_FIXED_BYTES 54
 #define WEIR_RESERVATION_LIMIT_BYTES 62
 #define WEIR_RESERVATION_TEXT_MAX WEIR_BASE64URL_SIZE(WEIR_RESERVATION_BYTES_MAX)
 
@@ -72,6 +75,7 @@
 struct weir_reserved {
     struct weir_limit_mark mark;
     uint32_t rule;
+    bool network;                /* WEIR_CHECK_NETWORK */
     uint64_t hash[2], unit;      /* unit: what a request of cost 1 takes */
     uint64_t charged_at_ns, tag; /* ELSEWHERE */
     struct weir_bytes key;       /* ELSEWHERE */
@@ -79,6 +83,7 @@ struct weir_reserved {
 
 struct weir_reservation {
     uint64_t id, charged_at_ns, ends_at_ns, estimate;
+    uint32_t network; /* weir_decision.network: a debit counts in overflow where the charge did */
     uint16_t count;
     uint8_t place;                               /* enum weir_lease_token_place */
     struct weir_reserved parts[WEIR_CHECKS_MAX]; /* at most WEIR_CHECKS_MAX - 1: and the record */

@@ -156,6 +156,7 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
     *life_ns = entry->life_ns;
     made.estimate = estimate;
     made.count = 0;
+    made.network = decision->network;
     made.place = decision->source == WEIR_SOURCE_LOCAL ? WEIR_LEASE_TOKEN_LOCAL
                  : remote                              ? WEIR_LEASE_TOKEN_REMOTE
                                                        : WEIR_LEASE_TOKEN_TABLE;
@@ -169,6 +170,7 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
         struct weir_reserved *part = &made.parts[made.count++];
         *part = (struct weir_reserved){
             .rule = check->rule,
+            .network = (check->flags & WEIR_CHECK_NETWORK) != 0,
             .hash = {check->hash[0], check->hash[1]},
             .unit = check->cost / estimate,
             .charged_at_ns =
@@ -257,6 +259,7 @@ static void add_debits(struct step_maker *maker)
         struct weir_check *check = add_check(maker, part, now.limit, cost);
         check->rule = now.rule;
         check->floor = now.floor;
+        check->flags = part->network ? WEIR_CHECK_NETWORK : 0;
     }
 }
 
@@ -365,6 +368,7 @@ static void make_step(struct weir_engine *engine, struct weir_entry *entry, stru
     weir_reservation_unpack(&maker.reservation,
                             (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
     plan->settled.gone = 0;
+    entry->decision.network = maker.reservation.network;
     if (plan->step == STEP_FIRST)
         make_first(&maker);
     else

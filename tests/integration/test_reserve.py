@@ -56,6 +56,26 @@ def used(weir, ip):
     return [limit["limit"] - limit["remaining"] for limit in limits]
 
 
+def test_a_debit_of_a_key_in_overflow_counts_where_its_estimate_did(tmp_path):
+    """All slots are of keys that deny, and many more keys of one network have filled the cells by
+    keys; those by networks are left."""
+    limit = {"name": "hour", "key": ["client.ip"], "algorithm": "fixed_window", "rate": "10/300d"}
+    flood = [{"ip": f"10.0.{i // 256}.{i % 256}", "cost": 10} for i in range(20000)]
+    with Weir(tmp_path, rules_of(limit, state={"size": "256KiB"})) as weir:
+        with weir.client() as client:
+            for i in range(0, len(flood), 1000):
+                client.post("/v1/check", flood[i:i + 1000])
+        overflowed = 0
+        for i in range(100):
+            reply = post(weir, "/v1/reserve", ip=f"198.{i}.0.1", cost=1)
+            if not reply.json["limits"][0].get("overflow") or not reply.json["allowed"]:
+                continue  # it has found a slot, or another network's cell
+            overflowed += 1
+            assert settle(weir, reply.json["reservation"], cost=10)["limits"][0]["charged"] == 9
+            assert weir.check(ip=f"198.{i}.0.1").status == 429
+        assert overflowed > 10
+
+
 def test_an_estimate_is_charged_to_all_limits_and_answered_as_a_check(weir):
     reply = post(weir, "/v1/reserve", ip="192.0.2.1", cost=40)
     assert reply.status == 200 and reply.json["allowed"] is True

@@ -295,11 +295,15 @@ static void fill(struct weir_reservation *r, uint8_t place, uint16_t count)
                                    .charged_at_ns = START,
                                    .ends_at_ns = START + LIFE,
                                    .estimate = 3,
+                                   .network = 0xc0000200,
                                    .count = count,
                                    .place = place};
     for (uint16_t i = 0; i < count; i++)
-        r->parts[i] = (struct weir_reserved){
-            .mark = {i, i + 1U, i + 2U}, .rule = i, .hash = {i, ~(uint64_t)i}, .unit = i};
+        r->parts[i] = (struct weir_reserved){.mark = {i, i + 1U, i + 2U},
+                                             .rule = i,
+                                             .network = i % 2 == 1,
+                                             .hash = {i, ~(uint64_t)i},
+                                             .unit = i};
 }
 
 static void a_token_says_what_was_written_and_nothing_else(void **state)
@@ -319,8 +323,12 @@ static void a_token_says_what_was_written_and_nothing_else(void **state)
             assert_int_equal(read.id, 7);
             assert_int_equal(read.count, count);
             assert_int_equal(read.ends_at_ns, START + LIFE);
-            for (uint16_t i = 0; i < count; i++)
+            assert_int_equal(read.network, 0xc0000200);
+            for (uint16_t i = 0; i < count; i++) {
                 assert_int_equal(read.parts[i].hash[1], ~(uint64_t)i);
+                assert_int_equal(read.parts[i].rule, i);
+                assert_int_equal(read.parts[i].network, i % 2);
+            }
             assert_int_equal(weir_reservation_read(&read, other, token, bytes), WEIR_ERR_SYNTAX);
             token.size--;
             assert_int_equal(weir_reservation_read(&read, secret, token, bytes), WEIR_ERR_SYNTAX);
