@@ -19,7 +19,8 @@ static const char help[] =
     "       weir validate --envoy-config=DIR [--merge-domains]\n"
     "Check rules files, the files that they name, and whether `weir serve` would start with them.\n"
     "Every problem is one line on standard error, FILE:LINE:COLUMN: MESSAGE, and makes the exit\n"
-    "status 1. Hints go to standard output: limits that hold, but not as exactly as they look.\n"
+    "status 1. Hints go to standard output: limits that hold, but not as exactly as they look,\n"
+    "and limits for fewer than 10,000 of whose keys the state has room.\n"
     "\n"
     "      --envoy-config=DIR  check the configuration of Envoy's rate limit service instead\n"
     "      --merge-domains     as MERGE_DOMAIN_CONFIG: files may share a domain\n"
@@ -193,8 +194,25 @@ static void print_hint(const char *path, const struct weir_rules *rules, bool sm
         printf(": %s\n", hint);
 }
 
+/* The limits for whose keys the state has little room. */
+static void print_few_keys(const char *path, const struct weir_rules *rules)
+{
+    struct weir_few_keys few;
+    if (weir_server_few_keys(rules, &few) < 0)
+        return; /* check_server has said why */
+    for (uint32_t i = 0; i < few.listed; i++) {
+        char text[WEIR_FEW_KEYS_TEXT_MAX];
+        weir_few_keys_text(&few, i, text);
+        printf("%s: hint: %s: %s\n", path, few.list[i].name, text);
+    }
+    if (few.count > few.listed)
+        printf("%s: hint: %" PRIu32 " more limits have room for fewer than %d keys\n", path,
+               few.count - few.listed, WEIR_FEW_KEYS);
+}
+
 static void print_hints(const char *path, const struct weir_rules *rules)
 {
+    print_few_keys(path, rules);
     print_hint(path, rules, true,
                "sliding_window admits up to twice such a small rate; for exactly so many use "
                "`algorithm: sliding_log` or `strict: true`");

@@ -135,6 +135,17 @@ uint32_t weir_span_needs(const struct weir_span_source *source, const struct wei
     return to->span_words;
 }
 
+uint32_t span_full_words(const struct weir_limit *limit)
+{
+    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
+        return log_needs(NULL, limit, 0) > LOG_HEADER_WORDS + log_events_max(limit)
+                   ? log_needs(NULL, limit, 0)
+                   : LOG_HEADER_WORDS + log_events_max(limit);
+    if (limit->spec.algorithm == WEIR_CONCURRENCY)
+        return entries_need(NULL, limit, (uint32_t)limit->spec.rate);
+    return limit->span_words;
+}
+
 void weir_span_resize(const struct weir_span_source *source, const struct weir_limit *to,
                       uint64_t *out, uint32_t words)
 {

@@ -174,6 +174,18 @@ void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir
     info->unlimited = rule->rates.limits == NULL && rule->plans == NULL;
 }
 
+bool weir_rules_rates(const struct weir_rules *rules, uint32_t index, uint32_t set,
+                      const struct weir_limit **limits, uint32_t *count)
+{
+    const struct rules_rule *rule = &rules->rules[index];
+    if (set >= (rule->plans != NULL ? rules->plan_count : 1))
+        return false;
+    const struct rules_rates *rates = rule->plans != NULL ? &rule->plans[set] : &rule->rates;
+    *limits = rates->limits;
+    *count = rates->limits != NULL ? rates->count : 0;
+    return true;
+}
+
 #define SPAN_PERCENT_ALL 50
 
 /* Counts states, and those of them that need a span. */

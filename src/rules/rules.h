@@ -192,6 +192,12 @@ uint32_t weir_rules_span_percent(const struct weir_rules *rules);
 void weir_rules_info(const struct weir_rules *rules, uint32_t index, struct weir_rule_info *info);
 int weir_rules_find(const struct weir_rules *rules, const char *name,
                     size_t size); /* index or -1 */
+
+/* The rates of limit `index`, of which a key has a state each: its own (`set` 0), or those of the
+ * plans (`set` 0, 1, …). *count is 0 where it is unlimited. False: there is no such set. */
+bool weir_rules_rates(const struct weir_rules *rules, uint32_t index, uint32_t set,
+                      const struct weir_limit **limits, uint32_t *count);
+
 /* Whether the file has a plan of this name; true where it has none at all. */
 bool weir_rules_has_plan(const struct weir_rules *rules, struct weir_bytes name);
 

@@ -213,6 +213,14 @@ uint32_t heap_round(uint32_t words)
     return (size > PAGE_WORDS ? pages_for(size) * PAGE_WORDS : class_words(class_of(size))) - 1;
 }
 
+uint64_t heap_bytes(uint32_t words)
+{
+    uint32_t size = words + 1;
+
+    return size > PAGE_WORDS ? (uint64_t)pages_for(size) * TABLE_PAGE
+                             : TABLE_PAGE / class_capacity(class_of(size));
+}
+
 uint64_t heap_take(struct weir_table_owner *owner, uint32_t words)
 {
     uint32_t size = words + 1;

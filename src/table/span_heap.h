@@ -29,6 +29,10 @@
 /* The words that a span of at least `words` really has. */
 uint32_t heap_round(uint32_t words);
 
+/* The bytes that a span of at least `words` takes from its pages, with its part of what is left
+ * over in each. */
+uint64_t heap_bytes(uint32_t words);
+
 /* Allocates a span of heap_round(words) words, of which `words` are zero. Returns its offset, or 0
  * when there is no room (or owner->unsaved). */
 uint64_t heap_take(struct weir_table_owner *owner, uint32_t words);

@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "core/reason.h"
+#include "core/span.h"
 #include "table/file.h"
+#include "table/span_heap.h"
 
 /* Whether what never changes in a header is not what it was. */
 static bool is_another(const struct weir_table *table, const struct table_header *header)
@@ -51,17 +53,15 @@ bool weir_table_mapping(const struct weir_table *table, const void **base, uint6
     return table->fd >= 0;
 }
 
-/* How many limits the file has room for that is there: of a size that stays. 0: none is there, or
- * its size changes when it is opened next. */
-static int room_of_file(const struct weir_table_options *options, const struct table_header *plan,
-                        uint64_t *room, struct weir_reason *reason)
+/* Reads the header of the file that is there, without touching it. Returns 1 where there is one of
+ * this version, 0 where there is none: a new one will be made. */
+static int read_there(const struct weir_table_options *options, struct table_header *header,
+                      struct weir_reason *reason)
 {
-    struct table_header header;
     struct stat status;
     int err = 0;
 
-    *room = 0;
-    if (options->path == NULL || stat(options->path, &status) != 0)
+    if (options->path == NULL || options->reset || stat(options->path, &status) != 0)
         return 0;
     if (!S_ISREG(status.st_mode)) {
         reason_text(reason, options->path);
@@ -75,13 +75,33 @@ static int room_of_file(const struct weir_table_options *options, const struct t
         return 0;
     uint64_t size = fstat(fd, &status) == 0 ? (uint64_t)status.st_size : 0;
 
-    if (size > 0) {
-        err = file_is_version1(fd) ? 1 : file_read_header(fd, options->path, size, &header, reason);
-        if (err == 0 && header.bytes == plan->bytes)
-            *room = header.params_max;
+    if (size > 0 && !file_is_version1(fd)) { /* a file of version 1 is copied into a new one */
+        err = file_read_header(fd, options->path, size, header, reason);
+        err = err < 0 ? err : 1;
     }
     close(fd);
-    return err > 0 ? 0 : err; /* a file of version 1 is copied into a new one */
+    return err;
+}
+
+/* The header that the region will have: of the file that is there, where its size and share of
+ * spans stay, else of a new one. */
+static int plan_header(const struct weir_table_options *options, struct table_header *header,
+                       struct weir_reason *reason)
+{
+    struct weir_table_options wanted = *options;
+    struct table_header there;
+    int err = layout_plan(header, options, reason);
+    int is_there = err < 0 ? err : read_there(options, &there, reason);
+
+    if (is_there <= 0)
+        return is_there;
+    if (options->span_percent == 0)
+        wanted.span_percent = there.span_percent;
+    if (there.bytes == header->bytes && there.span_percent == wanted.span_percent) {
+        *header = there;
+        return 0;
+    }
+    return layout_plan(header, &wanted, reason);
 }
 
 int weir_table_check_room(const struct weir_table_options *options, uint32_t limits, uint32_t specs,
@@ -89,19 +109,18 @@ int weir_table_check_room(const struct weir_table_options *options, uint32_t lim
 {
     struct table_header plan;
     struct weir_reason unwanted;
-    uint64_t room = 0;
 
     if (reason == NULL)
         reason = &unwanted;
     reason->text[0] = 0;
 
-    int err = layout_plan(&plan, options, reason);
+    int err = plan_header(options, &plan, reason);
 
-    if (err == 0 && !options->reset) /* else the file will be replaced */
-        err = room_of_file(options, &plan, &room, reason);
     if (err < 0)
         return err;
-    room = room > 0 ? room : plan.params_max;
+
+    uint64_t room = plan.params_max;
+
     /* See params.c: beyond three quarters, limits with the same numbers share a place. */
     if (limits <= room || specs <= room / 4)
         return 0;
@@ -114,4 +133,51 @@ int weir_table_check_room(const struct weir_table_options *options, uint32_t lim
     reason_text(reason, limits <= WEIR_TABLE_PARAMS_MAX ? "; raise state.size"
                                                         : "; give fewer different rates");
     return WEIR_ERR_FULL;
+}
+
+static void capacity_of(const struct table_header *header, struct weir_table_capacity *capacity)
+{
+    *capacity = (struct weir_table_capacity){.bytes = header->bytes,
+                                             .slots = header->buckets * BUCKET_SLOTS,
+                                             .span_bytes = header->pages * TABLE_PAGE};
+}
+
+void weir_table_capacity(const struct weir_table *table, struct weir_table_capacity *capacity)
+{
+    capacity_of(&table->fixed, capacity);
+}
+
+int weir_table_plan_capacity(const struct weir_table_options *options,
+                             struct weir_table_capacity *capacity, struct weir_reason *reason)
+{
+    struct table_header plan;
+    struct weir_reason unwanted;
+
+    if (reason == NULL)
+        reason = &unwanted;
+    reason->text[0] = 0;
+
+    int err = plan_header(options, &plan, reason);
+
+    if (err == 0)
+        capacity_of(&plan, capacity);
+    return err;
+}
+
+uint64_t weir_table_keys_of(const struct weir_table_capacity *capacity,
+                            const struct weir_limit *limits, uint32_t count)
+{
+    uint64_t bytes = 0, by_slots, by_spans;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t words = span_full_words(&limits[i]);
+
+        if (region_has_span(&limits[i]))
+            bytes += heap_bytes(words > 0 ? words : 2); /* a cell that does not pack */
+    }
+    if (count == 0)
+        return UINT64_MAX;
+    by_slots = capacity->slots / 4 * 3 / count; /* at a fill of 75 %; see table.h */
+    by_spans = bytes > 0 ? capacity->span_bytes / bytes : UINT64_MAX;
+    return by_slots < by_spans ? by_slots : by_spans;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What can be said of a region's file without touching it: what has become of the file that is
- * open, and whether one would hold the limits of some rules.
+ * open, whether one would hold the limits of some rules, and how many of their keys.
  *
  * Threads: as struct weir_table, which these functions only read.
  */
@@ -32,5 +32,20 @@ bool weir_table_overwritten(const struct weir_table *table);
  * WEIR_ERR_IO, WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED. */
 int weir_table_check_room(const struct weir_table_options *options, uint32_t limits, uint32_t specs,
                           struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* What a region has room for: of an open one, and of the one that weir_table_open would give with
+ * these options. Errors: as weir_table_check_room, but for WEIR_ERR_FULL. */
+struct weir_table_capacity {
+    uint64_t bytes, slots, span_bytes;
+};
+void weir_table_capacity(const struct weir_table *table, struct weir_table_capacity *capacity);
+int weir_table_plan_capacity(const struct weir_table_options *options,
+                             struct weir_table_capacity *capacity, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* About how many keys find room there that have used up a limit by requests of cost 1, if no other
+ * limit has any. A key has a state of each of `limits` (several rates of one). */
+uint64_t weir_table_keys_of(const struct weir_table_capacity *capacity,
+                            const struct weir_limit *limits, uint32_t count);
 
 #endif

@@ -3,6 +3,7 @@
 
 import gzip
 import os
+import re
 import socket
 from pathlib import Path
 
@@ -48,6 +49,55 @@ def test_more_different_rates_than_the_state_has_room_for(tmp_path):
     accepted(tmp_path, with_plans(2000, size="64MiB"))
     accepted(tmp_path, with_plans(3000, size="128MiB"))
     assert "fewer" in judge(tmp_path, with_plans(17000, size="1GiB"))
+
+
+def few_keys(folder, *limits, **state):
+    """What validate hints, and what the start says of the same file: {limit: "about N keys ... in S"}."""
+    text = rules_of(*limits, state=state)
+    config = folder / "weir.yaml"
+    config.write_text(text, encoding="utf-8")
+    done = run_weir("validate", config)
+    assert done.returncode == 0, done.stderr
+    with Weir(folder, text) as weir:
+        lines = [line for line in weir.text().splitlines() if "event=few_keys" in line]
+        assert weir.stop() == 0
+    hints = [line.removeprefix(f"{config}: hint: ") for line in done.stdout.splitlines()[1:]]
+    room = " room for about "
+    said = dict(hint.split(":" + room) for hint in hints if room in hint)
+    assert {re.search(r" limit=(\S+)", line)[1]: line.split(room.strip() + " ")[1].strip('"')
+            for line in lines if " limit=" in line} == said
+    return {name: text.removesuffix("; raise state.size or state.spans") for name, text in said.items()}, hints, lines
+
+
+LOG = {"name": "log", "key": ["client.ip"], "rate": "1000/min", "algorithm": "sliding_log"}
+
+
+def test_room_for_few_keys_of_a_limit_is_said(tmp_path):
+    assert few_keys(tmp_path, API)[0] == {}
+    assert few_keys(tmp_path, LOG)[0] == {"log": "4000 keys of this limit in 64MiB"}
+    assert few_keys(tmp_path, {**LOG, "key": []})[0] == {}  # one key
+    assert few_keys(tmp_path, LOG, size="256MiB")[0] == {}
+    assert few_keys(tmp_path, LOG, size="32MiB")[0] == {"log": "2000 keys of this limit in 32MiB"}
+    assert few_keys(tmp_path, LOG, spans="10%")[0] == {"log": "810 keys of this limit in 64MiB"}
+    assert few_keys(tmp_path, API, size="256KiB")[0] == {"api": "4600 keys of this limit in 256KiB"}
+    file = str(tmp_path / "state")
+    assert few_keys(tmp_path, API, file=file)[0] == {}
+    # The file was made for rules without logs and keeps its share, until it is told another.
+    assert few_keys(tmp_path, LOG, file=file)[0] == {"log": "160 keys of this limit in 64MiB"}
+    assert few_keys(tmp_path, LOG, file=file, spans="50%")[0] == {"log": "4000 keys of this limit in 64MiB"}
+
+
+def test_room_for_few_keys_is_said_of_the_plan_that_takes_most_and_of_five_limits_at_most(tmp_path):
+    by_plan = {**LOG, "rate": "plan"}
+    text = rules_of(by_plan, plans={"free": {"log": "10/min"}, "pro": {"log": "2000/min"}}, default_plan="free")
+    config = tmp_path / "weir.yaml"
+    config.write_text(text, encoding="utf-8")
+    assert "log: room for about 2000 keys" in run_weir("validate", config).stdout
+    limits = [{**LOG, "name": f"l{i}", "rate": f"{1000 + 512 * i}/min"} for i in range(8)]
+    named, hints, lines = few_keys(tmp_path, *limits)
+    assert list(named) == ["l7", "l6", "l5", "l4", "l3"]
+    assert hints[-1] == "3 more limits have room for fewer than 10000 keys"
+    assert "more_limits=3" in lines[-1]
 
 
 def test_more_limits_of_equal_rates_than_the_state_has_places_share_them(tmp_path):

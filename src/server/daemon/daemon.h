@@ -171,6 +171,9 @@ int weir_daemon_open_table(struct weir_daemon *daemon, struct weir_reason *reaso
 int weir_daemon_reopen_table(struct weir_daemon *daemon, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
+/* Logs the limits for whose keys the table has little room, some of them by name. */
+void weir_daemon_log_few_keys(struct weir_daemon *daemon);
+
 /* Whether the limits of these rules find room in the state that the daemon has, or would open.
  * Errors: WEIR_ERR_FULL and others; `reason` names the state. */
 int weir_daemon_check_state(const struct weir_daemon *daemon, struct weir_rules *rules,

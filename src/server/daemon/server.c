@@ -540,6 +540,7 @@ static void log_started(struct weir_daemon *daemon)
         weir_log_event(&daemon->log, WEIR_LOG_WARNING, "no_rules", "message",
                        "without --config only commands that carry their limit are limited; every "
                        "other check is allowed");
+    weir_daemon_log_few_keys(daemon);
     struct weir_log_line line;
     weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "started");
     weir_log_text(&line, "version", WEIR_VERSION);

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "rules/rules.h"
+#include "server/daemon/few_keys.h"
 #include "server/daemon/limits.h"
 #include "server/daemon/log.h"
 
@@ -40,6 +41,12 @@ struct weir_server_options {
  * only a running server finds (an address in use, a disk that is full) is not looked for. Errors:
  * WEIR_ERR_RULES and others; `reason` says what is wrong. */
 int weir_server_check(struct weir_rules *rules, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* The limits for whose keys the state has little room that a server would have with these rules:
+ * the file that is there, or a new one. None where their states live in a store elsewhere. Errors:
+ * those of weir_table_plan_capacity. */
+int weir_server_few_keys(const struct weir_rules *rules, struct weir_few_keys *few)
     __attribute__((warn_unused_result));
 
 /* Runs until SIGTERM or SIGINT. Returns the exit status. */

@@ -22,8 +22,7 @@ static int fail_state(const char *path, int err, const struct weir_reason *why,
     return err;
 }
 
-static struct weir_table_options table_options(const struct weir_daemon *daemon,
-                                               const struct weir_rules *rules)
+static struct weir_table_options table_options(const struct weir_rules *rules, bool reset)
 {
     const struct weir_settings *settings = weir_rules_settings(rules);
     return (struct weir_table_options){
@@ -31,7 +30,7 @@ static struct weir_table_options table_options(const struct weir_daemon *daemon,
         .bytes = settings->state_bytes,
         .span_percent = settings->state_spans,
         .span_percent_new = weir_rules_span_percent(rules),
-        .reset = daemon->options.reset_state,
+        .reset = reset,
         .wall_ns = weir_clock_wall_ns(),
         .boot_ns = weir_clock_boot_ns(),
         .patience_ns = WEIR_STATE_PATIENCE_NS,
@@ -41,7 +40,7 @@ static struct weir_table_options table_options(const struct weir_daemon *daemon,
 int weir_daemon_check_state(const struct weir_daemon *daemon, struct weir_rules *rules,
                             struct weir_reason *reason)
 {
-    const struct weir_table_options options = table_options(daemon, rules);
+    const struct weir_table_options options = table_options(rules, daemon->options.reset_state);
     struct weir_reason why = {{0}};
     uint32_t limits, specs;
     int err = weir_rules_distinct(rules, &limits, &specs);
@@ -50,9 +49,46 @@ int weir_daemon_check_state(const struct weir_daemon *daemon, struct weir_rules 
     return err == 0 ? 0 : fail_state(options.path, err, &why, reason);
 }
 
+int weir_server_few_keys(const struct weir_rules *rules, struct weir_few_keys *few)
+{
+    const struct weir_table_options options = table_options(rules, false);
+    struct weir_table_capacity capacity;
+    int err = weir_table_plan_capacity(&options, &capacity, NULL);
+    *few = (struct weir_few_keys){.count = 0};
+    if (err == 0 && !weir_rules_settings(rules)->store.redis.url)
+        weir_few_keys_find(few, rules, &capacity);
+    return err;
+}
+
+void weir_daemon_log_few_keys(struct weir_daemon *daemon)
+{
+    struct weir_table_capacity capacity;
+    struct weir_few_keys few;
+    struct weir_log_line line;
+    if (weir_rules_settings(daemon->rules)->store.redis.url)
+        return; /* the table has what on_store_error decides */
+    weir_table_capacity(daemon->table, &capacity);
+    weir_few_keys_find(&few, daemon->rules, &capacity);
+    for (uint32_t i = 0; i < few.listed; i++) {
+        char text[WEIR_FEW_KEYS_TEXT_MAX];
+        weir_few_keys_text(&few, i, text);
+        weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "few_keys");
+        weir_log_text(&line, "limit", few.list[i].name);
+        weir_log_number(&line, "keys", (int64_t)few.list[i].keys);
+        weir_log_text(&line, "reason", text);
+        weir_log_end(&line);
+    }
+    if (few.count == few.listed)
+        return;
+    weir_log_begin(&line, &daemon->log, WEIR_LOG_INFO, "few_keys");
+    weir_log_number(&line, "more_limits", few.count - few.listed);
+    weir_log_end(&line);
+}
+
 int weir_daemon_open_table(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    const struct weir_table_options options = table_options(daemon, daemon->rules);
+    const struct weir_table_options options =
+        table_options(daemon->rules, daemon->options.reset_state);
     struct weir_reason why = {{0}};
     int err = daemon->table ? 0 : weir_daemon_check_state(daemon, daemon->rules, reason);
     if (err < 0)
@@ -73,11 +109,10 @@ int weir_daemon_open_table(struct weir_daemon *daemon, struct weir_reason *reaso
 
 int weir_daemon_reopen_table(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    struct weir_table_options options = table_options(daemon, daemon->rules);
+    struct weir_table_options options = table_options(daemon->rules, false);
     struct weir_table *next;
     struct weir_reason why = {{0}};
     options.copy_of = daemon->table;
-    options.reset = false;
     int err = weir_table_open(&next, &options, &why);
     if (err < 0)
         return fail_state(options.path, err, &why, reason);

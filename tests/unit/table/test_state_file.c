@@ -229,6 +229,93 @@ static void a_file_that_cannot_be_opened_has_no_room(void **state)
     expect_room(SIZE, true, 1, WEIR_ERR_FORMAT, "not a regular file");
 }
 
+/* Keys that use up a limit until one in a hundred has had to go, or has found no room. */
+static uint64_t count_keys(const struct weir_limit_spec *spec)
+{
+    struct weir_table *table = open_table(
+        &(struct weir_table_options){.bytes = 4 * SIZE, .span_percent = 40, .secret = {1, 2}});
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_limit(table, *spec);
+    struct weir_table_limit_stats stats;
+    uint64_t key = 0;
+
+    do {
+        for (uint64_t i = 0; i < spec->rate; i++)
+            decide_key(table, owner, &limit, key, 1, START + i);
+        weir_table_limit_stats(table, NULL, &stats);
+        key++;
+    } while ((stats.evictions + stats.overflows) * 100 < key);
+    weir_table_detach(owner);
+    weir_table_close(table);
+    return key;
+}
+
+static void about_as_many_keys_find_room_as_is_said(void **state)
+{
+    static const uint64_t bounds[] = {START - MINUTE, START + 60 * MINUTE, START + 120 * MINUTE};
+    const struct weir_limit_spec specs[] = {
+        {.algorithm = WEIR_GCRA, .rate = 3, .window_ns = 60 * MINUTE},
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 5, .window_ns = 60 * MINUTE},
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 100, .window_ns = 60 * MINUTE},
+        {.algorithm = WEIR_SLIDING_LOG, .rate = 3000, .window_ns = 60 * MINUTE},
+        {.algorithm = WEIR_CONCURRENCY, .rate = 40, .window_ns = 60 * MINUTE},
+        {.algorithm = WEIR_SLIDING_WINDOW, .rate = 9, .window_ns = 60 * MINUTE, .segments = 60},
+        {.algorithm = WEIR_QUOTA,
+         .rate = 9,
+         .window_ns = 60 * MINUTE,
+         .calendar = 1,
+         .bounds = bounds,
+         .bound_count = 3},
+    };
+    const struct weir_table_options options = {.bytes = 4 * SIZE, .span_percent = 40};
+    struct weir_table_capacity capacity;
+
+    assert_int_equal(weir_table_plan_capacity(&options, &capacity, NULL), 0);
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        struct weir_limit limits[2];
+
+        assert_int_equal(weir_limit_init(&limits[0], &specs[i], NULL), 0);
+        limits[1] = limits[0];
+
+        uint64_t told = weir_table_keys_of(&capacity, limits, 1), found = count_keys(&specs[i]);
+
+        print_message("%zu: told %lu, found %lu\n", i, (unsigned long)told, (unsigned long)found);
+        assert_in_range(found, told / 2, told * 3 / 2);
+        assert_in_range(weir_table_keys_of(&capacity, limits, 2), told / 2 - 1, told / 2);
+    }
+}
+
+/* Of a file that is there, its size and share of spans count, as far as they stay. */
+static void the_capacity_is_that_of_the_region_that_would_be_opened(void **state)
+{
+    struct weir_table_options options = {.path = path, .bytes = SIZE, .span_percent_new = 50};
+    struct weir_table_capacity planned, larger, open;
+    struct weir_table *table;
+
+    assert_int_equal(weir_table_plan_capacity(&options, &planned, NULL), 0);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_in_range(planned.span_bytes, SIZE * 48 / 100, SIZE / 2);
+    table = open_table(&options);
+    weir_table_capacity(table, &open);
+    assert_memory_equal(&open, &planned, sizeof open);
+
+    options.span_percent_new = 10; /* which the file does not ask for any more */
+    assert_int_equal(weir_table_plan_capacity(&options, &planned, NULL), 0);
+    assert_memory_equal(&open, &planned, sizeof open);
+    options.bytes = 2 * SIZE;
+    assert_int_equal(weir_table_plan_capacity(&options, &larger, NULL), 0);
+    assert_in_range(larger.span_bytes, SIZE * 96 / 100, SIZE);
+    options.span_percent = 20;
+    assert_int_equal(weir_table_plan_capacity(&options, &larger, NULL), 0);
+    assert_in_range(larger.span_bytes, SIZE * 38 / 100, SIZE * 40 / 100);
+    weir_table_close(table);
+
+    assert_int_equal(truncate(path, SIZE / 2), 0);
+    assert_int_equal(weir_table_plan_capacity(&options, &larger, NULL), WEIR_ERR_DAMAGED);
+    options.reset = true;
+    assert_int_equal(weir_table_plan_capacity(&options, &larger, NULL), 0);
+}
+
 #define CASE(name) cmocka_unit_test_teardown(name, remove_files)
 
 int main(void)
@@ -241,6 +328,8 @@ int main(void)
         CASE(a_file_that_is_there_is_opened_instead),
         CASE(room_is_that_of_the_region_that_would_be_opened),
         CASE(a_file_that_cannot_be_opened_has_no_room),
+        CASE(about_as_many_keys_find_room_as_is_said),
+        CASE(the_capacity_is_that_of_the_region_that_would_be_opened),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
