@@ -207,6 +207,8 @@ static int read_limits(const json_t *list, struct admin_answer *answer)
         limit->denied = number(object, limit->shadow ? "shadow_denied" : "denied");
         limit->pool = text(object, "pool");
         limit->borrowed = number(object, "borrowed");
+        limit->evictions = number(object, "evictions");
+        limit->overflows = number(object, "overflows");
         limit->tries = json_is_object(json_object_get(object, "candidate"));
         limit->candidate = read_candidate(json_object_get(object, "candidate"));
         if (limit->name == NULL || limit->algorithm == NULL || limit->pool == NULL)
@@ -270,8 +272,11 @@ int admin_client_ask(struct admin_client *client, uint64_t keys, struct admin_an
     *answer = (struct admin_answer){0};
     *reason = (struct weir_reason){{0}};
     json_t *object = get(client, "/v1/limits", &error, reason);
-    if (object != NULL)
+    if (object != NULL) {
+        answer->evictions = number(object, "evictions");
+        answer->overflows = number(object, "overflows");
         error = read_limits(json_object_get(object, "limits"), answer);
+    }
     json_decref(object);
     for (size_t i = 0; i < answer->limit_count && keys > 0 && error == 0; i++)
         if (answer->limits[i].denied > 0)

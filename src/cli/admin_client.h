@@ -31,6 +31,7 @@ struct admin_limit {
     bool shadow, tries;
     uint64_t allowed, denied; /* denied: by a shadow limit, what it would have denied */
     uint64_t borrowed;
+    uint64_t evictions, overflows;    /* of its keys: see docs/state.md */
     struct admin_candidate candidate; /* where it `tries` one */
 };
 
@@ -43,7 +44,8 @@ struct admin_key {
 struct admin_answer {
     struct admin_limit *limits; /* in the order of the rules file */
     size_t limit_count;
-    struct admin_key *keys; /* most denied first, over all limits */
+    uint64_t evictions, overflows; /* of all keys, those of commands and records too */
+    struct admin_key *keys;        /* most denied first, over all limits */
     size_t key_count;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `weir top`: a running server's limits, and who is denied most, again and again. */
+/* `weir top`: a running server's limits, who is denied most, and which limits lack room, again and
+ * again. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,10 +21,12 @@
 #define INTERVAL_MAX_S 86400
 #define NAME_WIDTH 24
 #define KEY_TEXT_MAX 100
+#define SHORT_MAX 10 /* limits that are named whose keys find no room */
 
 static const char help[] =
     "Usage: weir top [OPTION]...\n"
-    "Watch the limits of a running server, and the keys that are denied most.\n"
+    "Watch the limits of a running server, the keys that are denied most, and the limits whose\n"
+    "keys find no room in its state.\n"
     "\n"
     "      --admin=ADDRESS     its admin listener, HOST:PORT, [IPV6]:PORT or unix:/PATH\n"
     "                          (" WEIR_ADMIN_ADDRESS_DEFAULT ")\n"
@@ -123,6 +126,81 @@ static void print_candidates(const struct admin_answer *answer)
     }
 }
 
+/* How much a counter has grown since `before`; all of it where that is not known. */
+static uint64_t growth(uint64_t now, uint64_t before)
+{
+    return now >= before ? now - before : now;
+}
+
+/* A limit that has had keys without room: how often since the round before, and in all. */
+struct shortage {
+    const struct admin_limit *limit, *old; /* old: a moment ago; NULL: not known */
+    uint64_t now, all;
+};
+
+static int by_shortage(const void *left, const void *right)
+{
+    const struct shortage *a = left, *b = right;
+    if (a->now != b->now)
+        return a->now > b->now ? -1 : 1;
+    if (a->all != b->all)
+        return a->all > b->all ? -1 : 1;
+    return strcmp(a->limit->name, b->limit->name);
+}
+
+/* Lists them, the busiest first. NULL: no memory. */
+static struct shortage *find_shortages(const struct admin_answer *answer,
+                                       const struct admin_answer *before, size_t *count)
+{
+    struct shortage *list = calloc(answer->limit_count + 1, sizeof *list);
+    *count = 0;
+    for (size_t i = 0; list != NULL && i < answer->limit_count; i++) {
+        const struct admin_limit *limit = &answer->limits[i];
+        if (limit->evictions + limit->overflows == 0)
+            continue;
+        const struct admin_limit *old = find_before(before, limit->name);
+        list[(*count)++] =
+            (struct shortage){limit, old,
+                              growth(limit->evictions, old != NULL ? old->evictions : 0) +
+                                  growth(limit->overflows, old != NULL ? old->overflows : 0),
+                              limit->evictions + limit->overflows};
+    }
+    if (*count > 1)
+        qsort(list, *count, sizeof *list, by_shortage);
+    return list;
+}
+
+static void print_short_line(const char *name, uint64_t evictions, uint64_t overflows)
+{
+    printf("%-*s %12" PRIu64 " %12" PRIu64, NAME_WIDTH, name, evictions, overflows);
+}
+
+static void print_short(const struct admin_answer *answer, const struct admin_answer *before,
+                        double elapsed_s)
+{
+    bool known = before->limit_count > 0;
+    size_t count;
+    if (answer->evictions + answer->overflows == 0)
+        return;
+    printf("\n%-*s %12s %12s %10s %10s\n", NAME_WIDTH, "NO ROOM FOR KEYS OF", "EVICTIONS",
+           "OVERFLOWS", "EVICT./s", "OVERFL./s");
+    print_short_line("(all)", answer->evictions, answer->overflows);
+    print_rate(answer->evictions, before->evictions, known, elapsed_s);
+    print_rate(answer->overflows, before->overflows, known, elapsed_s);
+    putchar('\n');
+    struct shortage *list = find_shortages(answer, before, &count);
+    for (size_t i = 0; i < count && i < SHORT_MAX; i++) {
+        const struct admin_limit *limit = list[i].limit, *old = list[i].old;
+        print_short_line(limit->name, limit->evictions, limit->overflows);
+        print_rate(limit->evictions, old != NULL ? old->evictions : 0, old != NULL, elapsed_s);
+        print_rate(limit->overflows, old != NULL ? old->overflows : 0, old != NULL, elapsed_s);
+        putchar('\n');
+    }
+    if (count > SHORT_MAX)
+        printf("and %zu more limits\n", count - SHORT_MAX);
+    free(list);
+}
+
 static void print_keys(const struct admin_answer *answer)
 {
     if (answer->key_count > 0)
@@ -159,6 +237,7 @@ static int watch(struct admin_client *client, const struct top_options *options)
         print_limits(&answer, &before, (double)elapsed_ns / 1e9);
         print_borrowed(&answer);
         print_candidates(&answer);
+        print_short(&answer, &before, (double)elapsed_ns / 1e9);
         print_keys(&answer);
         admin_answer_free(&before);
         before = answer;

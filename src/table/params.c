@@ -38,7 +38,7 @@ static uint64_t hash_of(const void *data, size_t size)
 
 /* Names of accounts that no name of a limit has: those are odd. */
 #define ACCOUNT_OF_COMMANDS 2
-#define ACCOUNT_OF_OTHERS 4
+#define ACCOUNT_OF_OTHERS WEIR_TABLE_OTHERS
 
 uint64_t params_account_name(const char *name)
 {
@@ -357,6 +357,26 @@ void weir_table_limit_stats(const struct weir_table *table, const char *name,
         return;
     stats->evictions = __atomic_load_n(&account->evictions, __ATOMIC_RELAXED);
     stats->overflows = __atomic_load_n(&account->overflows, __ATOMIC_RELAXED);
+}
+
+uint32_t weir_table_accounts(const struct weir_table *table)
+{
+    return table->fixed.params_max;
+}
+
+void weir_table_account(const struct weir_table *table, uint32_t number,
+                        struct weir_table_account *account)
+{
+    const struct table_account *at = &table->accounts[number];
+
+    account->name = __atomic_load_n(&at->name, __ATOMIC_RELAXED);
+    account->stats.evictions = __atomic_load_n(&at->evictions, __ATOMIC_RELAXED);
+    account->stats.overflows = __atomic_load_n(&at->overflows, __ATOMIC_RELAXED);
+}
+
+uint64_t weir_table_account_name(const char *name)
+{
+    return params_account_name(name);
 }
 
 uint32_t weir_table_param_count(const struct weir_table *table)

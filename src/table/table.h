@@ -216,6 +216,20 @@ struct weir_table_limit_stats {
 void weir_table_limit_stats(const struct weir_table *table, const char *name,
                             struct weir_table_limit_stats *stats);
 
+/* The same of all that pay for states, by number: as many as the list of limits has places. `name`
+ * is what weir_table_account_name makes of the name of a limit (NULL: of commands, and of records),
+ * WEIR_TABLE_OTHERS of those for which the list had no place of their own; 0: nobody. Atomic loads:
+ * on any thread. */
+#define WEIR_TABLE_OTHERS 4
+struct weir_table_account {
+    uint64_t name;
+    struct weir_table_limit_stats stats;
+};
+uint32_t weir_table_accounts(const struct weir_table *table);
+void weir_table_account(const struct weir_table *table, uint32_t number,
+                        struct weir_table_account *account);
+uint64_t weir_table_account_name(const char *name);
+
 /* Checks every invariant that holds while nobody decides; for tests. Returns 0 or WEIR_ERR_DAMAGED.
  */
 int weir_table_validate(const struct weir_table *table, struct weir_reason *reason);

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir top`, and `weir explain --state`, beside a running server."""
 
+import re
 import socket
 import subprocess
 import threading
 
 import pytest
 
+from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
 from model.program import run_weir, weir_path
 
@@ -68,6 +70,74 @@ def test_top_shows_what_was_borrowed_and_what_candidates_say(tmp_path, weir):
     assert table[table.index(heads) + 1] == ["own", "4", "1", "0", "0"]
     plain = top(weir, "--once").stdout
     assert "BORROWED" not in plain and "CANDIDATE" not in plain
+
+
+FULL = 12  # limits, all of which lack room
+
+
+def flood(weir, limit, keys=2000):
+    """Uses up a limit by many keys."""
+    checks = [{"path": f"/{limit}", "ip": f"10.{limit}.{i // 250}.{i % 250}", "cost": 2} for i in range(keys)]
+    with weir.client() as client:
+        for i in range(0, len(checks), 1000):
+            client.post("/v1/check", checks[i:i + 1000])
+
+
+@pytest.fixture(scope="module", name="full")
+def fixture_full(tmp_path_factory):
+    """A small state and far more keys than it has room for; the first limit has two states a key."""
+    limits = [{"name": f"l{i}", "match": {"path": f"/{i}"}, "key": ["client.ip"], "algorithm": "gcra",
+               "rate": ["2/day", "3/week"] if i == 0 else "2/day"} for i in range(FULL)]
+    quiet = {"name": "quiet", "match": {"path": "/quiet"}, "key": [], "rate": "2/day"}
+    with Weir(tmp_path_factory.mktemp("full"), rules_of(*limits, quiet, state={"size": "256KiB"})) as weir:
+        for i in range(FULL):
+            flood(weir, i, 2000 + 100 * i)
+        yield weir
+
+
+def test_keys_without_room_are_logged_once_and_not_in_a_flood(full):
+    full.wait_event("no_room_for_keys", 5)
+    pattern = re.compile(r"event=no_room_for_keys limit=(l\d+(?:#2)?) evictions=(\d+) overflows=(\d+) reason=")
+    lines = [line for line in full.text().splitlines() if "event=no_room_for_keys" in line]
+    named = [pattern.search(line) for line in lines if " limit=" in line]
+    assert all(named) and 5 <= len(named) <= 2 * 10  # of a minute, and perhaps of the next one
+    assert all(int(line[2]) + int(line[3]) > 0 for line in named)
+    assert "limit=quiet" not in full.text()
+
+
+def test_readyz_tells_of_keys_without_room_and_stays_ready(full):
+    def ready():
+        with full.admin() as admin:
+            answer = admin.request("GET", "/readyz")
+        assert answer.status == 200
+        return answer.body.decode()
+
+    flood(full, 3)
+    wait_until(lambda: "no room" in ready())
+    with full.admin() as admin:  # from a web page whose name points here: no names of limits
+        answer = admin.request("GET", "/readyz", {"Host": "rebound.example"})
+    assert re.fullmatch(r"ready: no room for all keys: \d+ evictions and \d+ overflows in the last two minutes\n",
+                        answer.body.decode())
+    assert re.fullmatch(r"ready: no room for all keys: \d+ evictions and \d+ overflows in the last two minutes "
+                        r"\(l\d+(#2)? \d+(, l\d+(#2)? \d+)*(, and \d+ more limits)?\)\n", ready())
+
+
+def test_the_admin_listener_and_top_tell_of_keys_without_room(full, weir):
+    with full.admin() as admin:
+        answer = admin.request("GET", "/v1/limits").json
+    limits = {limit["name"]: limit["evictions"] + limit["overflows"] for limit in answer["limits"]}
+    assert limits["quiet"] == 0 and all(limits[f"l{i}"] > 0 for i in range(FULL))
+    assert answer["evictions"] + answer["overflows"] == sum(limits.values())
+    done = run_weir("top", "--admin", full.admin_address, "--once")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    begin = [i for i, line in enumerate(lines) if line.startswith("NO ROOM FOR KEYS OF")][0]
+    table = rows("\n".join(lines[begin + 1:begin + 12]))
+    assert table[0] == ["(all)", str(answer["evictions"]), str(answer["overflows"]), "-", "-"]
+    busiest = sorted(limits, key=lambda name: (-limits[name], name))[:10]
+    assert [row[0] for row in table[1:]] == busiest
+    assert lines[begin + 12] == "and 2 more limits"
+    assert "NO ROOM" not in top(weir, "--once").stdout
 
 
 def test_top_goes_on_and_tells_rates(weir):

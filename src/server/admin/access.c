@@ -68,14 +68,20 @@ static struct weir_bytes origin_read(struct weir_bytes origin, char room[WEIR_HO
     return host_read((struct weir_bytes){origin.data + scheme, origin.size - scheme}, room);
 }
 
-static bool refuse_name(struct weir_http_call *call, const char *what, struct weir_bytes name)
+/* A name in a request that is not one of this listener. */
+struct wrong_name {
+    const char *what; /* where it stands */
+    struct weir_bytes name;
+};
+
+static bool refuse_name(struct weir_http_call *call, const struct wrong_name *wrong)
 {
     char detail[200];
-    int shown = name.size < 80 ? (int)name.size : 80;
+    int shown = wrong->name.size < 80 ? (int)wrong->name.size : 80;
     snprintf(detail, sizeof detail,
              "%s %.*s is not a name of this listener: use its address, or add the name to "
              "server.admin.hosts",
-             what, shown, name.data);
+             wrong->what, shown, wrong->name.data);
     weir_http_problem(call, WEIR_HTTP_403, NULL, detail);
     return false;
 }
@@ -83,7 +89,7 @@ static bool refuse_name(struct weir_http_call *call, const char *what, struct we
 /* A browser sends a Host always, and an Origin with what may change something. Clients that send no
  * Host (HTTP/1.0) are no browsers, nor are those on a Unix socket; a proxy before that relays what
  * browsers send, so that an Origin has to be of the same host. */
-static bool names_admit(struct weir_http_call *call)
+static bool names_admit(const struct weir_http_call *call, struct wrong_name *wrong)
 {
     const struct weir_connection *connection = call->connection;
     struct weir_bytes raw = call->request->host;
@@ -91,16 +97,33 @@ static bool names_admit(struct weir_http_call *call)
     char host_room[WEIR_HOST_MAX], origin_room[WEIR_HOST_MAX];
     struct weir_bytes host = host_read(raw, host_room);
     bool ours = host.data && host_is_ours(connection, host);
+    *wrong = (struct wrong_name){"the Host", raw};
     if (raw.size && !ours && !connection->listener->unix_socket)
-        return refuse_name(call, "the Host", raw);
+        return false;
     if (!origin.data)
         return true;
     struct weir_bytes from = origin_read(origin, origin_room);
     bool same = from.data && host.data && from.size == host.size &&
                 !memcmp(from.data, host.data, host.size);
-    if (same || (from.data && host_is_ours(connection, from)))
-        return true;
-    return refuse_name(call, "the Origin", origin);
+    *wrong = (struct wrong_name){"the Origin", origin};
+    return same || (from.data && host_is_ours(connection, from));
+}
+
+/* Whether who sends no token may read, where none is set. */
+static bool is_near(const struct weir_http_call *call,
+                    const struct weir_listener_settings *settings)
+{
+    return through_unix(call->connection) || is_loopback(&call->connection->peer) ||
+           settings->tls.client_ca_file;
+}
+
+bool weir_admin_may_read(struct weir_http_call *call)
+{
+    const struct weir_listener_settings *settings =
+        weir_listener_settings(call->connection->listener);
+    struct wrong_name wrong;
+    return names_admit(call, &wrong) &&
+           (settings->token ? weir_http_has_token(call, settings->token) : is_near(call, settings));
 }
 
 bool weir_admin_admit(struct weir_http_call *call, const struct weir_http_route *route)
@@ -109,8 +132,9 @@ bool weir_admin_admit(struct weir_http_call *call, const struct weir_http_route 
         weir_listener_settings(call->connection->listener);
     if (route->public || (route->metrics && settings->metrics_open))
         return true;
-    if (!names_admit(call))
-        return false;
+    struct wrong_name wrong;
+    if (!names_admit(call, &wrong))
+        return refuse_name(call, &wrong);
     if (settings->token) {
         if (weir_http_has_token(call, settings->token))
             return true;
@@ -118,8 +142,7 @@ bool weir_admin_admit(struct weir_http_call *call, const struct weir_http_route 
                           "send the admin token: `Authorization: Bearer TOKEN`");
         return false;
     }
-    if (through_unix(call->connection) || is_loopback(&call->connection->peer) ||
-        settings->tls.client_ca_file)
+    if (is_near(call, settings))
         return true;
     weir_http_problem(call, WEIR_HTTP_403, NULL,
                       "from other machines only health is open: set server.admin.token and send "

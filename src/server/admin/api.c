@@ -15,6 +15,8 @@
 /* Keys that /top lists, and what ?count= may ask for. */
 #define TOP_DEFAULT 20
 #define TOP_MAX 1000
+/* What /readyz says of keys that find no room: counts, and the names of a few limits. */
+#define READYZ_ROOM_MAX 512
 
 static struct weir_daemon *call_daemon(const struct weir_http_call *call)
 {
@@ -60,11 +62,22 @@ static void readyz_tell_state(char *text, size_t room, enum weir_table_file stat
                  state == WEIR_TABLE_FILE_GONE ? "is gone" : "is not the one at its path");
 }
 
+/* Neither does that make it less ready. Everybody may ask, but not for the names of limits. */
+static void readyz_tell_room(struct weir_http_call *call, char *text, size_t room)
+{
+    char more[READYZ_ROOM_MAX];
+    size_t used = strlen(text);
+    if (!weir_daemon_is_pressed(call_daemon(call)))
+        return;
+    weir_daemon_pressure_text(call_daemon(call), weir_admin_may_read(call), more, sizeof more);
+    snprintf(text + used, room - used, "%s %s", strchr(text, ':') ? "," : ":", more);
+}
+
 static void readyz_handle(struct weir_http_call *call)
 {
     if (!weir_http_allow(call, "GET", "HEAD"))
         return;
-    char text[256 + WEIR_REASON_MAX] = "ready", refusal[WEIR_REASON_MAX] = "";
+    char text[256 + WEIR_REASON_MAX + READYZ_ROOM_MAX] = "ready", refusal[WEIR_REASON_MAX] = "";
     struct weir_daemon *daemon = call_daemon(call);
     struct weir_readiness readiness;
     weir_daemon_readiness(daemon, daemon->rules, &readiness);
@@ -92,6 +105,7 @@ static void readyz_handle(struct weir_http_call *call)
                     daemon->worker_count);
     }
     readyz_tell_state(text, sizeof text, daemon->state);
+    readyz_tell_room(call, text, sizeof text);
     char line[sizeof text + 1];
     int size = snprintf(line, sizeof line, "%s\n", text);
     weir_http_reply(call, status, NULL, "text/plain", line, (size_t)size);
@@ -153,16 +167,19 @@ static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
 {
     struct weir_rule_info info;
     struct weir_limit_totals totals;
+    struct weir_table_limit_stats table;
     weir_rules_info(daemon->rules, rule, &info);
     weir_daemon_totals(daemon, info.name, &totals);
+    weir_daemon_table_stats(daemon, rule, &table);
     json_t *key = json_array();
     for (uint32_t i = 0; i < info.key_count; i++)
         json_array_append_new(key, json_string(info.key[i]));
     json_t *limit = json_pack(
-        "{s:s, s:s, s:o, s:b, s:b, s:b, s:I, s:I, s:I}", "name", info.name, "algorithm",
+        "{s:s, s:s, s:o, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I}", "name", info.name, "algorithm",
         weir_algorithm_name(info.algorithm), "key", key, "shadow", info.shadow, "by_plan",
         info.by_plan, "unlimited", info.unlimited, "allowed", (json_int_t)totals.allowed, "denied",
-        (json_int_t)totals.denied, "shadow_denied", (json_int_t)totals.shadow_denied);
+        (json_int_t)totals.denied, "shadow_denied", (json_int_t)totals.shadow_denied, "evictions",
+        (json_int_t)table.evictions, "overflows", (json_int_t)table.overflows);
     if (limit && info.enforce < 100)
         json_object_set_new(limit, "enforce_percent", json_integer(info.enforce));
     if (limit && info.pool) {
@@ -193,10 +210,14 @@ static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
 static void limits_list(struct weir_http_call *call)
 {
     struct weir_daemon *daemon = call_daemon(call);
+    struct weir_table_stats table;
     json_t *list = json_array();
     for (uint32_t i = 0; i < weir_rules_count(daemon->rules); i++)
         json_array_append_new(list, limit_json(daemon, i));
-    reply_json(call, json_pack("{s:o}", "limits", list));
+    weir_table_stats(daemon->table, weir_worker_time(call->worker), &table);
+    reply_json(call,
+               json_pack("{s:o, s:I, s:I}", "limits", list, "evictions",
+                         (json_int_t)table.evictions, "overflows", (json_int_t)table.overflows));
 }
 
 /* --- The most denied keys --------------------------------------------------------------------- */

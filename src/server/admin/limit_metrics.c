@@ -25,11 +25,38 @@ void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
     }
 }
 
+/* The accounts that a limit's states pay from: its own, and one for each further state of a key. */
+#define STATE_NAMES 8
+
+void weir_daemon_table_stats(const struct weir_daemon *daemon, uint32_t rule,
+                             struct weir_table_limit_stats *stats)
+{
+    const char *names[STATE_NAMES];
+    const struct weir_limit *limits;
+    uint32_t known = 0, count;
+    *stats = (struct weir_table_limit_stats){0, 0};
+    for (uint32_t set = 0; weir_rules_rates(daemon->rules, rule, set, &limits, &count); set++) {
+        for (uint32_t i = 0; i < count && known < STATE_NAMES; i++) {
+            struct weir_table_limit_stats one;
+            uint32_t at = 0;
+            while (at < known && strcmp(names[at], limits[i].name))
+                at++;
+            if (at < known)
+                continue;
+            names[known++] = limits[i].name;
+            weir_table_limit_stats(daemon->table, limits[i].name, &one);
+            stats->evictions += one.evictions;
+            stats->overflows += one.overflows;
+        }
+    }
+}
+
 /* A limit, and what it has counted. */
 struct counted {
     struct weir_rule_info info;
     struct weir_limit_totals totals;
     const struct weir_warn_at *warn_at;
+    struct weir_table_limit_stats table;
 };
 
 static void put_decisions(struct weir_metrics *metrics, const struct counted *limit)
@@ -82,25 +109,16 @@ static void put_warnings(struct weir_metrics *metrics, const struct counted *lim
             limit->info.name, (unsigned)limit->warn_at->percent[i], limit->totals.warnings[i]);
 }
 
-/* What the table says of a limit that it has something to say of. */
-static struct weir_table_limit_stats table_stats(const struct weir_metrics *metrics,
-                                                 const struct counted *limit)
-{
-    struct weir_table_limit_stats stats;
-    weir_table_limit_stats(metrics->daemon->table, limit->info.name, &stats);
-    return stats;
-}
-
 static void put_evictions(struct weir_metrics *metrics, const struct counted *limit)
 {
     weir_metrics_put(metrics, "weir_limit_evictions_total{limit=\"%s\"} %" PRIu64 "\n",
-                     limit->info.name, table_stats(metrics, limit).evictions);
+                     limit->info.name, limit->table.evictions);
 }
 
 static void put_overflows(struct weir_metrics *metrics, const struct counted *limit)
 {
     weir_metrics_put(metrics, "weir_limit_overflows_total{limit=\"%s\"} %" PRIu64 "\n",
-                     limit->info.name, table_stats(metrics, limit).overflows);
+                     limit->info.name, limit->table.overflows);
 }
 
 /* A metric of limits. Those that it is not about have no series; where it is about none, it is not
@@ -142,6 +160,7 @@ static void put_family(struct weir_metrics *metrics, const struct family *family
             weir_metrics_head(metrics, family->name, "counter", family->help);
         begun = true;
         weir_daemon_totals(daemon, limit.info.name, &limit.totals);
+        weir_daemon_table_stats(daemon, rule, &limit.table);
         family->put(metrics, &limit);
     }
 }

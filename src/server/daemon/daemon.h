@@ -10,6 +10,7 @@
 #define WEIR_SERVER_DAEMON_DAEMON_H
 
 #include "server/daemon/background.h"
+#include "server/daemon/pressure.h"
 #include "server/daemon/server.h"
 #include "server/daemon/state_guard.h"
 #include "server/daemon/worker.h"
@@ -90,6 +91,8 @@ struct weir_daemon {
     struct weir_worker admin;
     struct weir_reservations *reservations;
     struct weir_guesses *guesses;
+    struct weir_pressure *pressure;
+    struct weir_table_account *accounts; /* where it reads those of the table */
     struct weir_webhook *webhook;
     struct weir_warnings_sink warnings;
     struct weir_worker *workers;
@@ -238,6 +241,22 @@ void weir_daemon_readiness(const struct weir_daemon *daemon, const struct weir_r
 
 /* Connections that may be open, over all listeners but the admin's. */
 uint64_t weir_daemon_connections_max(const struct weir_daemon *daemon);
+
+/* Keys that find no room in the table (pressure.h): begins to look, on the open table; looks, and
+ * logs what is due; whether any came lately, and that in one line, as far as it fits, with the
+ * `names` of limits or without; ends.
+ * Errors: WEIR_ERR_MEMORY. */
+int weir_daemon_pressure_open(struct weir_daemon *daemon, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+void weir_daemon_pressure_tick(struct weir_daemon *daemon, uint64_t now_ns);
+bool weir_daemon_is_pressed(const struct weir_daemon *daemon);
+void weir_daemon_pressure_text(const struct weir_daemon *daemon, bool names, char *text,
+                               size_t room);
+void weir_daemon_pressure_close(struct weir_daemon *daemon);
+
+/* What the table says of a limit, over all its rates and plans. */
+void weir_daemon_table_stats(const struct weir_daemon *daemon, uint32_t rule,
+                             struct weir_table_limit_stats *stats);
 
 /* The address of a listener: command line, else rules file, else default. */
 const char *weir_daemon_http(const struct weir_daemon *daemon,

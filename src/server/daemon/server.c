@@ -457,6 +457,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         err = open_guesses(daemon, reason);
     if (err == 0)
+        err = weir_daemon_pressure_open(daemon, reason);
+    if (err == 0)
         err = share_files(daemon, reason);
     if (err < 0)
         goto close_table;
@@ -489,6 +491,7 @@ close_table:
     free(daemon->threads);
     weir_reservations_close(daemon->reservations);
     weir_guesses_close(daemon->guesses);
+    weir_daemon_pressure_close(daemon);
     weir_directories_close(daemon->directories);
     weir_shared_store_close(daemon->shared);
     weir_table_close(daemon->spare);
@@ -506,6 +509,7 @@ static void daemon_close(struct weir_daemon *daemon)
     weir_adhoc_limits_close(daemon->redis.limits);
     weir_reservations_close(daemon->reservations);
     weir_guesses_close(daemon->guesses);
+    weir_daemon_pressure_close(daemon);
     weir_directories_close(daemon->directories);
     weir_shared_store_close(daemon->shared);
     weir_table_close(daemon->spare);

@@ -211,6 +211,8 @@ void weir_auth_handle(struct weir_http_call *call);
  * change something, on a route that he may use: where not, it is answered. */
 bool weir_admin_admit(struct weir_http_call *call, const struct weir_http_route *route);
 bool weir_admin_may_change(struct weir_http_call *call);
+/* Whether the caller of a public route may read what others may not; a wrong token is a guess. */
+bool weir_admin_may_read(struct weir_http_call *call);
 
 /* Reads ?key=…&plan=…, and &units=… where `units` is not NULL, into a decision on that key.
  * Errors: as weir_engine_apply_key, WEIR_ERR_SYNTAX. */
