@@ -142,7 +142,7 @@ uint32_t span_full_words(const struct weir_limit *limit)
                    ? log_needs(NULL, limit, 0)
                    : LOG_HEADER_WORDS + log_events_max(limit);
     if (limit->spec.algorithm == WEIR_CONCURRENCY)
-        return entries_need(NULL, limit, (uint32_t)limit->spec.rate);
+        return expiry_list_need(NULL, limit, (uint32_t)limit->spec.rate);
     return limit->span_words;
 }
 

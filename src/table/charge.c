@@ -145,10 +145,9 @@ static bool charge_span(struct weir_table_owner *owner, const struct weir_limit 
         weir_span_charge(limit, span, use, edits);
     if (edits->count == 0)
         return false;
-    for (uint32_t i = 0; i < edits->count; i++) {
+    for (uint32_t i = 0; i < edits->count; i++)
         if (target->span_new || undo_save64(owner, &span[edits->word[i]]))
             span[edits->word[i]] = edits->value[i];
-    }
     if (target->kind == TARGET_NEW || target->rewrite)
         put_slot(owner, limit, target, false);
     return true;

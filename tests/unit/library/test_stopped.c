@@ -55,12 +55,11 @@ static void set_locks(struct weir_table_owner *owner, enum held held, bool locke
         abort();
     if (held == LIST && !locked)
         params_unlock(table);
-    for (uint64_t b = 0; held == BUCKETS && b < table->fixed.buckets; b++) {
+    for (uint64_t b = 0; held == BUCKETS && b < table->fixed.buckets; b++)
         if (!locked)
             owner_unlock(&table->buckets[b].lock);
         else if (!owner_lock(owner, &table->buckets[b].lock))
             abort();
-    }
 }
 
 /* Stopped by turns with the locks and without. */
