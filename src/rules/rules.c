@@ -1,12 +1,110 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Life of rules, and what others ask of them; see rules.h */
+/* see rules.h */
 #include "rules/rules.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "core/siphash.h"
 #include "rules/compiled.h"
 #include "rules/identity/jwt.h"
+#include "rules/load/document.h"
+#include "rules/load/file.h"
+#include "rules/load/load.h"
+#include "rules/load/problems.h"
+
+/* --- Loading ---------------------------------------------------------------------------------- */
+
+int weir_rules_parse(struct weir_rules **out, const char *name, const char *folder,
+                     const char *text, size_t size, struct weir_problems *problems)
+{
+    *out = NULL;
+    struct weir_rules *rules = calloc(1, sizeof(*rules));
+    if (rules == NULL)
+        return WEIR_ERR_MEMORY;
+    atomic_init(&rules->references, 1);
+    rules->default_plan = RULES_NONE;
+    int err = rules_load_text(rules, name, folder, text, size, problems);
+    if (err < 0) {
+        weir_rules_unref(rules);
+        return err;
+    }
+    *out = rules;
+    return 0;
+}
+
+static int cannot_read(struct weir_problems *problems, const char *path, const char *why)
+{
+    char message[256];
+    snprintf(message, sizeof(message), "cannot read the file: %s", why);
+    return rules_problem_add(problems, path, 0, 0, message) ? WEIR_ERR_RULES : WEIR_ERR_MEMORY;
+}
+
+/* Reads a whole file, one byte more than is allowed at most; *text is the caller's to free. */
+static int read_file(const char *path, char **text, size_t *size, struct weir_problems *problems)
+{
+    struct weir_reason reason = {{0}};
+    int file = weir_file_open(path, &reason);
+    if (file < 0)
+        return cannot_read(problems, path, reason.text);
+    int err = 0;
+    size_t used = 0, room = 65536;
+    char *bytes = malloc(room);
+    while (bytes != NULL && used <= RULES_FILE_MAX) {
+        if (used == room) {
+            char *more = realloc(bytes, room * 2);
+            if (more == NULL)
+                break;
+            bytes = more;
+            room *= 2;
+        }
+        ssize_t got = read(file, bytes + used, room - used);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            err = cannot_read(problems, path, strerror(errno));
+        if (got <= 0) {
+            *text = bytes;
+            *size = used;
+            break;
+        }
+        used += (size_t)got;
+    }
+    close(file);
+    if (err == 0 && used > RULES_FILE_MAX) {
+        *text = bytes; /* the document says that it is too large */
+        *size = used;
+    } else if (err == 0 && *text == NULL) {
+        free(bytes);
+        return WEIR_ERR_MEMORY;
+    }
+    return err;
+}
+
+int weir_rules_load(struct weir_rules **rules, const char *path, struct weir_problems *problems)
+{
+    char *text = NULL;
+    size_t size = 0;
+    *rules = NULL;
+    int err = read_file(path, &text, &size, problems);
+    if (err < 0) {
+        free(text);
+        return err;
+    }
+    const char *slash = strrchr(path, '/');
+    char *folder =
+        slash != NULL ? strndup(path, (size_t)(slash - path) + (slash == path)) : strdup(".");
+    err = folder != NULL ? weir_rules_parse(rules, path, folder, text, size, problems)
+                         : WEIR_ERR_MEMORY;
+    free(folder);
+    free(text);
+    return err;
+}
+
+/* --- References ------------------------------------------------------------------------------- */
 
 struct weir_rules *weir_rules_ref(struct weir_rules *rules)
 {
@@ -38,15 +136,7 @@ void weir_rules_unref(struct weir_rules *rules)
     free(rules);
 }
 
-const struct weir_settings *weir_rules_settings(const struct weir_rules *rules)
-{
-    return &rules->settings;
-}
-
-unsigned weir_rules_path_options(const struct weir_rules *rules)
-{
-    return rules->path_options;
-}
+/* --- Limits and the store --------------------------------------------------------------------- */
 
 static int prepare_rates(struct rules_rates *rates, const char *name, weir_rules_prepare_fn prepare,
                          void *context)
@@ -114,6 +204,87 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
     for (int i = 0; i < RULES_WARNED && rules->warns && err == 0; i++)
         err = prepare(context, &rules->warned[i], "warn_at");
     return err;
+}
+
+struct distinct {
+    uint64_t (*hashes)[2]; /* of the numbers; of these and the name */
+    uint32_t count, room;
+};
+
+static uint64_t hash_of(const void *data, size_t size)
+{
+    static const uint64_t no_secret[2] = {0, 0};
+    uint64_t hash[2];
+    weir_siphash128(no_secret, data, size, hash);
+    return hash[0];
+}
+
+static int add(void *context, struct weir_limit *limit, const char *name)
+{
+    struct distinct *distinct = context;
+    const struct weir_limit *own = limit->local != NULL ? limit->local : limit;
+    const struct weir_limit_spec *spec = &own->spec;
+    const uint64_t words[] = {spec->algorithm, spec->rate,   spec->window_ns, spec->burst,
+                              spec->segments,  spec->strict, spec->rollover,  spec->calendar};
+    (void)name;
+    if (distinct->count == distinct->room) {
+        uint32_t room = distinct->room == 0 ? 64 : distinct->room * 2;
+        uint64_t(*hashes)[2] = realloc(distinct->hashes, room * sizeof(*hashes));
+        if (hashes == NULL)
+            return WEIR_ERR_MEMORY;
+        distinct->hashes = hashes;
+        distinct->room = room;
+    }
+    uint64_t *hashes = distinct->hashes[distinct->count++];
+    hashes[0] = hash_of(words, sizeof(words));
+    hashes[1] = hashes[0] ^ (own->name != NULL ? hash_of(own->name, strlen(own->name)) : 0);
+    return 0;
+}
+
+static int compare_specs(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+static int compare_limits(const void *a, const void *b)
+{
+    return compare_specs((const uint64_t *)a + 1, (const uint64_t *)b + 1);
+}
+
+static uint32_t count(struct distinct *distinct, int (*compare)(const void *, const void *))
+{
+    uint32_t different = distinct->count > 0;
+    if (distinct->count > 0)
+        qsort(distinct->hashes, distinct->count, sizeof(*distinct->hashes), compare);
+    for (uint32_t i = 1; i < distinct->count; i++)
+        different += compare(distinct->hashes[i], distinct->hashes[i - 1]) != 0;
+    return different;
+}
+
+int weir_rules_distinct(struct weir_rules *rules, uint32_t *limits, uint32_t *specs)
+{
+    struct distinct distinct = {0};
+    int err = weir_rules_prepare(rules, add, &distinct);
+    *limits = *specs = 0;
+    if (err == 0) {
+        *limits = count(&distinct, compare_limits);
+        *specs = count(&distinct, compare_specs);
+    }
+    free(distinct.hashes);
+    return err;
+}
+
+/* --- Questions -------------------------------------------------------------------------------- */
+
+const struct weir_settings *weir_rules_settings(const struct weir_rules *rules)
+{
+    return &rules->settings;
+}
+
+unsigned weir_rules_path_options(const struct weir_rules *rules)
+{
+    return rules->path_options;
 }
 
 int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_t size)

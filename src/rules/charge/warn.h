@@ -40,6 +40,10 @@ bool weir_rules_warns(const struct weir_rules *rules);
 const struct weir_limit *weir_rules_warned_limit(const struct weir_rules *rules,
                                                  uint64_t window_ns);
 
+/* Compiles the limits of the records of warnings, while the rules are loaded. Errors: none for the
+ * ranges that they have. */
+int rules_make_warned(struct weir_rules *rules) __attribute__((warn_unused_result));
+
 /* Whether a threshold of a capacity is reached. */
 static inline bool weir_warn_reached(uint8_t percent, uint64_t used, uint64_t capacity)
 {

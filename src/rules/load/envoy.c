@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `envoy`; see loader.h and envoy/options.h */
-#include <stdio.h>
+/* see envoy.h */
+#include "rules/load/envoy.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/load/loader.h"
+#include "rules/load/fields.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 #define HEADER_MAX 64

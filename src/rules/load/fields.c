@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading YAML nodes as what they should be; see loader.h */
+/* see fields.h */
+#include "rules/load/fields.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/bytes.h"
-#include "rules/load/loader.h"
+#include "rules/load/file.h"
+#include "rules/load/quantity.h"
 
 #define FIELDS_MAX 64 /* more than any mapping of the grammar has */
 
@@ -239,4 +242,65 @@ struct rules_items rules_items_of(const struct rules_node *const *node)
         items.count = (*node)->size;
     }
     return items;
+}
+
+bool rules_check_name(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                      struct weir_bytes *name)
+{
+    struct rules_quote quote;
+    if (!rules_read_text(loader, node, what, name))
+        return false;
+    bool valid = name->size >= 1 && name->size <= RULES_NAME_MAX;
+    for (size_t i = 0; valid && i < name->size; i++) {
+        char byte = name->data[i];
+        valid = (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '.' ||
+                byte == '_' || byte == '-';
+    }
+    if (!valid) {
+        rules_problem(loader, node, "%s %s must be 1 to %d of a-z, 0-9, `.`, `_`, `-`", what,
+                      rules_quote(&quote, name->data, name->size), RULES_NAME_MAX);
+    }
+    return valid;
+}
+
+const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name)
+{
+    size_t folder_size = strlen(loader->folder);
+    bool relative = name.size > 0 && name.data[0] != '/' && folder_size > 0;
+    char *path = rules_keep(loader, folder_size + name.size + 2);
+    if (path != NULL) {
+        snprintf(path, folder_size + name.size + 2, "%s%s%s", relative ? loader->folder : "",
+                 relative ? "/" : "", name.data);
+    }
+    return path;
+}
+
+const char *rules_read_secret_file(struct rules_loader *loader, const struct rules_node *node,
+                                   const char *what, const char *kind)
+{
+    struct weir_bytes name;
+    char secret[RULES_SECRET_MAX + 3];
+    if (!rules_read_text(loader, node, what, &name))
+        return NULL;
+    const char *path = rules_path_of(loader, name);
+    if (path == NULL)
+        return NULL;
+    struct weir_reason reason = {{0}};
+    long got = weir_file_read(path, secret, sizeof(secret), &reason);
+    if (got < 0) {
+        rules_problem(loader, node, "cannot read %s: %s", path, reason.text);
+        return NULL;
+    }
+    size_t size = (size_t)got;
+    size -= size > 0 && secret[size - 1] == '\n';
+    size -= size > 0 && size < (size_t)got && secret[size - 1] == '\r';
+    if (size == 0 || size > RULES_SECRET_MAX || memchr(secret, '\0', size) != NULL ||
+        memchr(secret, '\n', size) != NULL) {
+        rules_problem(loader, node, "%s must hold %s of 1 to %d bytes on one line", path, kind,
+                      RULES_SECRET_MAX);
+        return NULL;
+    }
+    const char *kept = rules_keep_text(loader, secret, size);
+    memset(secret, 0, sizeof(secret));
+    return kept;
 }

@@ -63,3 +63,22 @@ int weir_file_check(const char *path, struct weir_reason *reason)
     snprintf(reason->text, sizeof(reason->text), "%.150s: %.90s", path, why.text);
     return file;
 }
+
+long weir_file_read(const char *path, char *bytes, size_t room, struct weir_reason *reason)
+{
+    int file = weir_file_open(path, reason);
+    size_t used = 0;
+    ssize_t got = 1;
+    if (file < 0)
+        return -1;
+    while (got > 0 && used < room) {
+        do {
+            got = read(file, bytes + used, room - used);
+        } while (got < 0 && errno == EINTR);
+        used += got > 0 ? (size_t)got : 0;
+    }
+    if (got < 0)
+        snprintf(reason->text, sizeof(reason->text), "%s", strerror(errno));
+    close(file);
+    return got < 0 ? -1 : (long)used;
+}

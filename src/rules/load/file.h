@@ -10,6 +10,8 @@
 #ifndef WEIR_RULES_LOAD_FILE_H
 #define WEIR_RULES_LOAD_FILE_H
 
+#include <stddef.h>
+
 #include <weir/error.h>
 
 /* Opens a regular file for reading. Returns a descriptor (the caller closes it), WEIR_ERR_NOT_FOUND
@@ -22,5 +24,9 @@ int weir_file_open(const char *path, struct weir_reason *reason)
  * name. Errors: as weir_file_open, but `reason` begins with the path. */
 int weir_file_check(const char *path, struct weir_reason *reason)
     __attribute__((warn_unused_result));
+
+/* Reads a regular file from its beginning, at most `room` bytes. Returns how many, or -1 with
+ * `reason` filled. */
+long weir_file_read(const char *path, char *bytes, size_t room, struct weir_reason *reason);
 
 #endif

@@ -1,27 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `key` and `on_missing` of a limit; see loader.h */
+/* see key.h */
+#include "rules/load/key.h"
+
 #include <string.h>
 
 #include "core/bytes.h"
-#include "rules/identity/jwt.h"
-#include "rules/load/loader.h"
-
-/* What must not stand in logs: keys that identify looks up, and fields that carry credentials. */
-bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
-{
-    static const char *const fields[] = {"header.authorization", "header.proxy-authorization",
-                                         "header.cookie"};
-    for (uint32_t i = 0; i < rules->identify_count; i++)
-        if (rules->identify[i].kind == RULES_BY_KEY && rules->identify[i].attribute == attribute)
-            return true;
-    for (uint8_t i = 0; rules->jwt != NULL && i < rules->jwt->source_count; i++)
-        if (rules->jwt->sources[i] == attribute)
-            return true;
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-        if (strcmp(rules->attribute_names[attribute], fields[i]) == 0)
-            return true;
-    return false;
-}
+#include "rules/load/attributes.h"
+#include "rules/load/fields.h"
+#include "rules/load/match.h"
 
 /* One attribute of a key; false after a problem. */
 static bool load_attribute(struct rules_loader *loader, const struct rules_node *node,

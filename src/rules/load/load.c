@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading a rules file as a whole; see rules.h and loader.h */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
+/* see load.h */
+#include "rules/load/load.h"
+
 #include <string.h>
-#include <unistd.h>
 
 #include "rules/charge/settle.h"
+#include "rules/charge/warn.h"
 #include "rules/identity/jwt.h"
 #include "rules/identity/override.h"
-#include "rules/load/file.h"
-#include "rules/load/loader.h"
+#include "rules/load/attributes.h"
+#include "rules/load/callers.h"
+#include "rules/load/envoy.h"
+#include "rules/load/fields.h"
+#include "rules/load/jwt.h"
+#include "rules/load/limits.h"
+#include "rules/load/match.h"
+#include "rules/load/settings.h"
+#include "rules/load/sharing.h"
 
 /* The keys of the file, in the order of `top_names`. */
 enum top_field {
@@ -42,18 +48,6 @@ static const char *const top_names[TOP_FIELDS] = {
     "default_plan", "plans",      "limits",   "jwt",     "store",    "idempotency",
     "envoy",        "identities", "timezone", "webhook", "paths",
 };
-
-const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name)
-{
-    size_t folder_size = strlen(loader->folder);
-    bool relative = name.size > 0 && name.data[0] != '/' && folder_size > 0;
-    char *path = rules_keep(loader, folder_size + name.size + 2);
-    if (path != NULL) {
-        snprintf(path, folder_size + name.size + 2, "%s%s%s", relative ? loader->folder : "",
-                 relative ? "/" : "", name.data);
-    }
-    return path;
-}
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
 {
@@ -181,93 +175,15 @@ static int load_document(struct rules_loader *loader, const char *text, size_t s
     return err < 0 ? err : rules_index_build(loader->rules);
 }
 
-int weir_rules_parse(struct weir_rules **out, const char *name, const char *folder,
-                     const char *text, size_t size, struct weir_problems *problems)
+int rules_load_text(struct weir_rules *rules, const char *name, const char *folder,
+                    const char *text, size_t size, struct weir_problems *problems)
 {
-    *out = NULL;
-    struct weir_rules *rules = calloc(1, sizeof(*rules));
-    if (rules == NULL)
-        return WEIR_ERR_MEMORY;
-    atomic_init(&rules->references, 1);
-    rules->default_plan = RULES_NONE;
     struct rules_loader loader = {
         .rules = rules, .problems = problems, .file = name, .folder = folder != NULL ? folder : ""};
     int err = load_document(&loader, text, size);
     rules_string_map_free(&loader.plan_limits);
     rules_arena_free(&loader.scratch);
-    if (err < 0) {
+    if (err < 0)
         rules_problems_sort(problems);
-        weir_rules_unref(rules);
-        return err;
-    }
-    *out = rules;
-    return 0;
-}
-
-static int cannot_read(struct weir_problems *problems, const char *path, const char *why)
-{
-    char message[256];
-    snprintf(message, sizeof(message), "cannot read the file: %s", why);
-    return rules_problem_add(problems, path, 0, 0, message) ? WEIR_ERR_RULES : WEIR_ERR_MEMORY;
-}
-
-/* Reads a whole file, one byte more than is allowed at most; *text is the caller's to free. */
-static int read_file(const char *path, char **text, size_t *size, struct weir_problems *problems)
-{
-    struct weir_reason reason = {{0}};
-    int file = weir_file_open(path, &reason);
-    if (file < 0)
-        return cannot_read(problems, path, reason.text);
-    int err = 0;
-    size_t used = 0, room = 65536;
-    char *bytes = malloc(room);
-    while (bytes != NULL && used <= RULES_FILE_MAX) {
-        if (used == room) {
-            char *more = realloc(bytes, room * 2);
-            if (more == NULL)
-                break;
-            bytes = more;
-            room *= 2;
-        }
-        ssize_t got = read(file, bytes + used, room - used);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            err = cannot_read(problems, path, strerror(errno));
-        if (got <= 0) {
-            *text = bytes;
-            *size = used;
-            break;
-        }
-        used += (size_t)got;
-    }
-    close(file);
-    if (err == 0 && used > RULES_FILE_MAX) {
-        *text = bytes; /* the document says that it is too large */
-        *size = used;
-    } else if (err == 0 && *text == NULL) {
-        free(bytes);
-        return WEIR_ERR_MEMORY;
-    }
-    return err;
-}
-
-int weir_rules_load(struct weir_rules **rules, const char *path, struct weir_problems *problems)
-{
-    char *text = NULL;
-    size_t size = 0;
-    *rules = NULL;
-    int err = read_file(path, &text, &size, problems);
-    if (err < 0) {
-        free(text);
-        return err;
-    }
-    const char *slash = strrchr(path, '/');
-    char *folder =
-        slash != NULL ? strndup(path, (size_t)(slash - path) + (slash == path)) : strdup(".");
-    err = folder != NULL ? weir_rules_parse(rules, path, folder, text, size, problems)
-                         : WEIR_ERR_MEMORY;
-    free(folder);
-    free(text);
     return err;
 }

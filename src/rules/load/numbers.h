@@ -12,7 +12,7 @@
 #define WEIR_RULES_LOAD_NUMBERS_H
 
 #include "rules/compiled.h"
-#include "rules/load/rate.h"
+#include "rules/load/quantity.h"
 
 /* `rollover` as written. */
 struct rules_rollover {

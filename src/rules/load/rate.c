@@ -2,184 +2,570 @@
 /* see rate.h */
 #include "rules/load/rate.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "rules/load/problems.h"
+#include "core/bucket.h"
+#include "core/siphash.h"
+#include "rules/calendar/calendar.h"
+#include "rules/load/fields.h"
+#include "rules/load/limit_fields.h"
+#include "rules/load/numbers.h"
+#include "rules/load/quantity.h"
 
-#define NS_PER_MS UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
+/* --- `quota`: its calendar -------------------------------------------------------------------- */
 
-static const char *const unit_names[] = {"ms",   "s", "sec", "min", "h",
-                                         "hour", "d", "day", "w",   "week"};
-static const uint64_t unit_ns[] = {
-    NS_PER_MS,       NS_PER_S,         NS_PER_S,         60 * NS_PER_S,     3600 * NS_PER_S,
-    3600 * NS_PER_S, 86400 * NS_PER_S, 86400 * NS_PER_S, 604800 * NS_PER_S, 604800 * NS_PER_S,
+#define NS UINT64_C(1000000000)
+
+static const char *const units[] = {"day", "week", "month", "year"};
+
+/* Two digits and a separator: "06:" */
+static bool two_digits(const char *text, int32_t *value)
+{
+    if (text[0] < '0' || text[0] > '9' || text[1] < '0' || text[1] > '9')
+        return false;
+    *value = (text[0] - '0') * 10 + text[1] - '0';
+    return true;
+}
+
+static bool anchor_time(struct weir_bytes word, struct rules_calendar *calendar)
+{
+    return word.size == 5 && word.data[2] == ':' && two_digits(word.data, &calendar->hour) &&
+           two_digits(word.data + 3, &calendar->minute) && calendar->hour < 24 &&
+           calendar->minute < 60;
+}
+
+/* The part of an anchor that is a day, in the words of its unit. */
+static bool anchor_day(struct weir_bytes word, struct rules_calendar *calendar)
+{
+    uint64_t day;
+    switch (calendar->unit) {
+    case RULES_WEEKLY:
+        calendar->weekday = rules_weekday_parse(word);
+        return calendar->weekday >= 0;
+    case RULES_MONTHLY:
+        if (word.size > 2 || weir_digits_parse(&day, word.data, word.size) != (int)word.size ||
+            day < 1 || day > 31)
+            return false;
+        calendar->day = (int32_t)day;
+        return true;
+    case RULES_YEARLY:
+        return word.size == 5 && word.data[2] == '-' && two_digits(word.data, &calendar->month) &&
+               two_digits(word.data + 3, &calendar->day) && calendar->month >= 1 &&
+               calendar->month <= 12 && calendar->day >= 1 &&
+               calendar->day <= rules_month_length(2024, calendar->month);
+    default:
+        return false;
+    }
+}
+
+/* A day, a time of day, or both in this order. */
+static bool read_anchor(struct rules_loader *loader, const struct rules_node *node,
+                        struct rules_calendar *calendar)
+{
+    static const char *const examples[] = {"`06:00`", "`monday` or `mon 06:00`",
+                                           "`15` or `15 06:00`", "`04-06` or `04-06 06:00`"};
+    struct weir_bytes text;
+    struct rules_quote quote;
+    if (!rules_read_text(loader, node, "anchor", &text))
+        return false;
+    const char *space = memchr(text.data, ' ', text.size);
+    size_t first = space != NULL ? (size_t)(space - text.data) : text.size;
+    struct weir_bytes day = {text.data, first};
+    bool good;
+    if (space != NULL) {
+        struct weir_bytes time = {space + 1, text.size - first - 1};
+        good = anchor_day(day, calendar) && anchor_time(time, calendar);
+    } else {
+        good = anchor_day(day, calendar) || anchor_time(day, calendar);
+    }
+    if (!good) {
+        rules_problem(loader, node, "%s is no anchor of a %s; allowed is %s",
+                      rules_quote(&quote, text.data, text.size), units[calendar->unit],
+                      examples[calendar->unit]);
+    }
+    return good;
+}
+
+static bool read_rollover(struct rules_loader *loader, const struct rules_node *node, uint64_t most,
+                          struct rules_rollover *rollover)
+{
+    struct weir_bytes text;
+    struct weir_reason reason = {{0}};
+    if (!rules_read_text(loader, node, "rollover", &text))
+        return false;
+    if (rules_rollover_parse(text, most, rollover, &reason) < 0) {
+        rules_problem(loader, node, "%s", reason.text);
+        return false;
+    }
+    return true;
+}
+
+/* One calendar of the file: shared by all limits that count in it. */
+struct rules_bounds {
+    struct rules_bounds *next;
+    uint64_t name;
+    const uint64_t *bounds;
+    uint32_t count;
 };
-#define UNIT_COUNT (sizeof(unit_names) / sizeof(unit_names[0]))
-#define UNITS_TEXT "ms, s, sec, min, h, hour, d, day, w, week"
 
-static const char *const size_names[] = {"KiB", "MiB", "GiB", "TiB"};
-
-int weir_digits_parse(uint64_t *value, const char *text, size_t size)
+/* What tells this calendar from others, on every node and in every state file. */
+static uint64_t calendar_name(const struct rules_calendar *calendar, struct weir_bytes zone)
 {
-    uint64_t number = 0;
-    size_t at = 0;
-    for (; at < size && text[at] >= '0' && text[at] <= '9'; at++) {
-        uint64_t digit = (uint64_t)(text[at] - '0');
-        if (number > (UINT64_MAX - digit) / 10)
-            return WEIR_ERR_RANGE;
-        number = number * 10 + digit;
+    const uint64_t key[2] = {0, 0};
+    int32_t words[6 + (RULES_ZONE_NAME_MAX + 3) / 4] = {calendar->unit, calendar->month,
+                                                        calendar->day,  calendar->weekday,
+                                                        calendar->hour, calendar->minute};
+    uint64_t hash[2];
+    memcpy(&words[6], zone.data, zone.size);
+    weir_siphash128(key, words, sizeof(words), hash);
+    return hash[0];
+}
+
+static const struct rules_bounds *make_bounds(struct rules_loader *loader,
+                                              const struct rules_calendar *calendar,
+                                              const struct rules_zone *zone, uint64_t name)
+{
+    int64_t *begins = malloc(RULES_CALENDAR_BOUNDS_MAX * sizeof(*begins));
+    struct rules_bounds *made = rules_borrow(loader, sizeof(*made));
+    if (begins == NULL || made == NULL) {
+        loader->no_memory = true;
+        free(begins);
+        return NULL;
     }
-    *value = number;
-    return (int)at;
+    made->name = name;
+    made->count = rules_calendar_bounds(calendar, zone, RULES_CALENDAR_FROM_S, RULES_CALENDAR_TO_S,
+                                        begins, RULES_CALENDAR_BOUNDS_MAX);
+    uint64_t *bounds = rules_keep(loader, made->count * sizeof(*bounds));
+    for (uint32_t i = 0; bounds != NULL && i < made->count; i++)
+        bounds[i] = (uint64_t)begins[i] * NS;
+    free(begins);
+    made->bounds = bounds;
+    made->next = loader->calendars;
+    loader->calendars = made;
+    return bounds != NULL ? made : NULL;
 }
 
-static int too_large(const char *text, size_t size, struct weir_reason *reason)
+static const struct rules_bounds *bounds_of(struct rules_loader *loader,
+                                            const struct rules_node *node,
+                                            const struct rules_calendar *calendar)
 {
-    struct rules_quote quote;
-    snprintf(reason->text, sizeof(reason->text), "%.100s: a number is too large",
-             rules_quote(&quote, text, size));
-    return WEIR_ERR_RANGE;
+    struct weir_bytes name = {"UTC", 3};
+    struct weir_reason reason = {{0}};
+    struct rules_zone *zone;
+    if (node == NULL)
+        node = loader->timezone;
+    if (node != NULL && !rules_read_text(loader, node, "timezone", &name))
+        return NULL;
+    uint64_t hash = name.size <= RULES_ZONE_NAME_MAX ? calendar_name(calendar, name) : 0;
+    for (const struct rules_bounds *b = loader->calendars; b != NULL; b = b->next)
+        if (b->name == hash)
+            return b;
+    int err = rules_zone_open(&zone, name, &reason);
+    if (err < 0) {
+        if (err == WEIR_ERR_MEMORY)
+            loader->no_memory = true;
+        else
+            rules_problem(loader, node, "%s", reason.text);
+        return NULL;
+    }
+    const struct rules_bounds *bounds = make_bounds(loader, calendar, zone, hash);
+    rules_zone_close(zone);
+    return bounds;
 }
 
-static int malformed(const char *text, size_t size, const char *wanted, struct weir_reason *reason)
+static bool load_quota(struct rules_loader *loader, const struct rules_field *fields, uint8_t unit,
+                       struct weir_limit_spec *spec)
 {
-    struct rules_quote quote;
-    snprintf(reason->text, sizeof(reason->text), "%.100s is no %s", rules_quote(&quote, text, size),
-             wanted);
-    return WEIR_ERR_SYNTAX;
+    struct rules_calendar calendar = {.unit = unit, .month = 1, .day = 1};
+    const struct rules_node *anchor = fields[RULES_LIMIT_ANCHOR].value;
+    const struct rules_node *rollover = fields[RULES_LIMIT_ROLLOVER].value;
+    if (anchor != NULL && !read_anchor(loader, anchor, &calendar))
+        return false;
+    struct rules_rollover over = {0, false};
+    if (rollover != NULL && !read_rollover(loader, rollover, spec->rate, &over))
+        return false;
+    spec->rollover = rules_rollover_of(&over, spec->rate);
+    const struct rules_bounds *bounds =
+        bounds_of(loader, fields[RULES_LIMIT_TIMEZONE].value, &calendar);
+    if (bounds == NULL)
+        return false;
+    spec->window_ns = rules_unit_ns(unit);
+    spec->calendar = bounds->name;
+    spec->bounds = bounds->bounds;
+    spec->bound_count = bounds->count;
+    return true;
 }
 
-/* "10min" or, with `bare`, "min". Returns 0 or an error; *whole is what messages quote. */
-static int unit_parse(uint64_t *window_ns, const char *text, size_t size, bool bare,
-                      const struct weir_bytes *whole, struct weir_reason *reason)
+/* --- `algorithm` and `rate` ------------------------------------------------------------------- */
+
+#define LIFE_DEFAULT_NS (UINT64_C(30) * 1000000000)
+
+static const char *const algorithms[] = {"fixed_window", "sliding_window", "sliding_log",
+                                         "token_bucket", "gcra",           "leaky_bucket",
+                                         "concurrency"};
+#define ALGORITHM_COUNT (sizeof(algorithms) / sizeof(algorithms[0]))
+
+/* Where a limit's numbers come from, while they are put together. */
+struct numbers {
+    struct rules_loader *loader;
+    const struct rules_field *fields;
+    struct weir_limit_spec spec;
+    uint8_t unit; /* of the quota at hand */
+    bool wrong;   /* a problem that makes compiling pointless */
+};
+
+static const struct rules_node *value_of(const struct numbers *numbers,
+                                         enum rules_limit_field field)
 {
-    uint64_t times = 1;
-    int digits = weir_digits_parse(&times, text, size);
-    if (digits < 0)
-        return too_large(whole->data, whole->size, reason);
-    if (digits == 0)
-        times = 1;
-    const char *name = text + digits;
-    size_t name_size = size - (size_t)digits;
-    struct rules_quote quote, unit;
-    for (size_t i = 0; i < UNIT_COUNT; i++) {
-        if (strlen(unit_names[i]) != name_size || memcmp(unit_names[i], name, name_size) != 0)
-            continue;
-        if (digits == 0 && !bare) {
-            return malformed(whole->data, whole->size, "duration: it needs a number, as in `30s`",
-                             reason);
+    return numbers->fields[field].value;
+}
+
+/* A key that the algorithm has no use for. */
+static void misplaced(struct numbers *numbers, enum rules_limit_field field, const char *belongs)
+{
+    const struct rules_field *at = &numbers->fields[field];
+    if (at->value != NULL) {
+        rules_problem(numbers->loader, at->key, "`%s` belongs to %s, not to %s", at->name, belongs,
+                      weir_algorithm_name(numbers->spec.algorithm));
+    }
+}
+
+static void read_algorithm(struct numbers *numbers)
+{
+    const struct rules_node *node = value_of(numbers, RULES_LIMIT_ALGORITHM);
+    bool quota = value_of(numbers, RULES_LIMIT_QUOTA) != NULL;
+    numbers->spec.algorithm = quota ? WEIR_QUOTA : WEIR_SLIDING_WINDOW;
+    if (quota) {
+        misplaced(numbers, RULES_LIMIT_ALGORITHM, "limits with a rate");
+    } else if (node != NULL) {
+        int choice =
+            rules_read_choice(numbers->loader, node, "algorithm", algorithms, ALGORITHM_COUNT);
+        numbers->wrong = choice < 0;
+        if (choice >= 0) {
+            /* leaky_queue has no name of its own. */
+            numbers->spec.algorithm =
+                choice > WEIR_LEAKY_BUCKET ? WEIR_CONCURRENCY : (enum weir_algorithm)choice;
         }
-        if (times == 0)
-            return malformed(whole->data, whole->size, "time: it is 0 long", reason);
-        if (times > UINT64_MAX / unit_ns[i])
-            return too_large(whole->data, whole->size, reason);
-        *window_ns = times * unit_ns[i];
-        return 0;
     }
-    if (name_size == 0)
-        return malformed(whole->data, whole->size, "time: it needs a unit, as in `30s`", reason);
-    bool month = name_size == 5 && memcmp(name, "month", 5) == 0;
-    if (month || (name_size == 4 && memcmp(name, "year", 4) == 0)) {
-        snprintf(reason->text, sizeof(reason->text),
-                 "%.80s: a %s has no fixed length; write `quota:` for a calendar's, or `30d`",
-                 rules_quote(&quote, whole->data, whole->size), month ? "month" : "year");
-        return WEIR_ERR_SYNTAX;
+    const struct rules_node *queue = value_of(numbers, RULES_LIMIT_QUEUE);
+    bool queued = false;
+    if (queue != NULL && numbers->spec.algorithm != WEIR_LEAKY_BUCKET) {
+        if (!numbers->wrong)
+            misplaced(numbers, RULES_LIMIT_QUEUE, "leaky_bucket");
+    } else if (queue != NULL && rules_read_bool(numbers->loader, queue, "queue", &queued) &&
+               queued) {
+        numbers->spec.algorithm = WEIR_LEAKY_QUEUE;
     }
-    const char *nearest = rules_nearest(name, name_size, unit_names, UNIT_COUNT);
-    snprintf(reason->text, sizeof(reason->text), "%.80s: unknown unit %.40s%s%s%s; units are %s",
-             rules_quote(&quote, whole->data, whole->size), rules_quote(&unit, name, name_size),
-             nearest != NULL ? " (did you mean `" : "", nearest != NULL ? nearest : "",
-             nearest != NULL ? "`?)" : "", UNITS_TEXT);
-    return WEIR_ERR_SYNTAX;
 }
 
-/* " burst 20" and nothing behind it. */
-static int burst_parse(struct weir_rate *rate, const struct weir_bytes *rest,
-                       const struct weir_bytes *whole, struct weir_reason *reason)
+static void read_window_options(struct numbers *numbers)
 {
-    const char *at = rest->data, *end = rest->data + rest->size;
-    while (at < end && *at == ' ')
-        at++;
-    bool named = end - at > 6 && memcmp(at, "burst ", 6) == 0;
-    if (named) {
-        at += 6;
-        while (at < end && *at == ' ')
-            at++;
-        int digits = weir_digits_parse(&rate->burst, at, (size_t)(end - at));
-        if (digits < 0)
-            return too_large(whole->data, whole->size, reason);
-        if (digits > 0 && digits == end - at) {
-            return rate->burst > 0
-                       ? 0
-                       : malformed(whole->data, whole->size, "rate: a burst is at least 1", reason);
-        }
+    struct rules_loader *loader = numbers->loader;
+    if (numbers->spec.algorithm != WEIR_SLIDING_WINDOW) {
+        misplaced(numbers, RULES_LIMIT_SEGMENTS, "sliding_window");
+        misplaced(numbers, RULES_LIMIT_STRICT, "sliding_window");
+        return;
     }
-    return malformed(whole->data, whole->size,
-                     "rate; behind `N/unit` only ` burst B` may stand, as in `100/min burst 20`",
-                     reason);
+    const struct rules_node *segments = value_of(numbers, RULES_LIMIT_SEGMENTS);
+    const struct rules_node *strict = value_of(numbers, RULES_LIMIT_STRICT);
+    uint64_t count = 0;
+    if (segments != NULL) {
+        numbers->wrong |=
+            !rules_read_number(loader, segments, "segments", 1, WEIR_SEGMENTS_MAX, &count);
+        numbers->spec.segments = (uint32_t)count;
+    }
+    if (strict != NULL)
+        numbers->wrong |= !rules_read_bool(loader, strict, "strict", &numbers->spec.strict);
 }
 
-static bool is_word(const char *word, const char *text, size_t size)
+/* Compiles the spec; `node` is where its rate stands. */
+static void compile(struct numbers *numbers, const struct weir_limit_spec *spec,
+                    const struct rules_node *node, struct weir_limit *limit)
 {
-    return strlen(word) == size && memcmp(word, text, size) == 0;
+    struct weir_reason reason = {{0}};
+    const struct rules_node *segments = value_of(numbers, RULES_LIMIT_SEGMENTS);
+    if (numbers->wrong)
+        return;
+    switch (rules_numbers_compile(spec, numbers->loader->rules->shared, limit, &reason)) {
+    case RULES_FAULT_NONE:
+        return;
+    case RULES_FAULT_LIFE:
+        node = value_of(numbers, RULES_LIMIT_LIFE);
+        break;
+    case RULES_FAULT_SEGMENTS:
+        node = value_of(numbers, RULES_LIMIT_RATE) == node ? segments : node;
+        break;
+    case RULES_FAULT_SHARED:
+        node = segments;
+        break;
+    default:
+        break;
+    }
+    rules_problem(numbers->loader, node, "%s", reason.text);
 }
 
-int weir_rate_parse(struct weir_rate *rate, const char *text, size_t size,
-                    struct weir_reason *reason)
+/* What stands where a rate does, in the words of the algorithm; false after a problem. */
+static bool read_numbers(struct numbers *numbers, const struct rules_node *node,
+                         struct weir_rate *rate)
 {
+    uint8_t algorithm = (uint8_t)numbers->spec.algorithm;
+    const char *what = algorithm == WEIR_CONCURRENCY ? "limit"
+                       : algorithm == WEIR_QUOTA     ? "quota"
+                                                     : "rate";
+    struct weir_bytes text;
+    struct weir_reason reason = {{0}};
     memset(rate, 0, sizeof(*rate));
-    if (is_word("unlimited", text, size) || is_word("plan", text, size)) {
-        rate->kind = *text == 'u' ? WEIR_RATE_UNLIMITED : WEIR_RATE_PLAN;
-        return 0;
+    if (!rules_read_text(numbers->loader, node, what, &text))
+        return false;
+    if (rules_numbers_parse(algorithm, text, rate, &numbers->unit, &reason) < 0) {
+        rules_problem(numbers->loader, node, "%s", reason.text);
+        return false;
     }
-    struct weir_bytes whole = {text, size};
-    int digits = weir_digits_parse(&rate->count, text, size);
-    if (digits < 0)
-        return too_large(text, size, reason);
-    if (digits == 0 || (size_t)digits == size || text[digits] != '/') {
-        return malformed(text, size,
-                         "rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`", reason);
-    }
-    const char *unit = text + digits + 1;
-    size_t left = size - (size_t)digits - 1;
-    const char *space = memchr(unit, ' ', left);
-    size_t unit_size = space != NULL ? (size_t)(space - unit) : left;
-    int err = unit_parse(&rate->window_ns, unit, unit_size, true, &whole, reason);
-    if (err == 0 && space != NULL) {
-        struct weir_bytes rest = {space, left - unit_size};
-        err = burst_parse(rate, &rest, &whole, reason);
-    }
-    return err;
+    return true;
 }
 
-int weir_duration_parse(uint64_t *duration_ns, const char *text, size_t size,
-                        struct weir_reason *reason)
+/* The numbers of `node` into `spec`; false after a problem. */
+static bool use_numbers(struct numbers *numbers, const struct weir_rate *rate,
+                        const struct rules_node *node, struct weir_limit_spec *spec)
 {
-    struct weir_bytes whole = {text, size};
-    if (size == 0 || text[0] < '0' || text[0] > '9')
-        return malformed(text, size, "duration; one is a number and a unit, as in `30s`", reason);
-    return unit_parse(duration_ns, text, size, false, &whole, reason);
+    struct weir_reason reason = {{0}};
+    if (spec->algorithm == WEIR_QUOTA) {
+        spec->rate = rate->count;
+        return load_quota(numbers->loader, numbers->fields, numbers->unit, spec);
+    }
+    if (rules_numbers_use(rate, spec, &reason) < 0) {
+        rules_problem(numbers->loader, node, "%s", reason.text);
+        return false;
+    }
+    return true;
 }
 
-int weir_size_parse(uint64_t *bytes, const char *text, size_t size, struct weir_reason *reason)
+/* Tells where one of the rates before makes this one useless, or the other way round. */
+static void compare_rates(struct numbers *numbers, const struct rules_node *list, uint32_t number,
+                          const struct weir_limit *limits)
 {
-    int digits = weir_digits_parse(bytes, text, size);
-    if (digits < 0)
-        return too_large(text, size, reason);
-    if (digits > 0 && (size_t)digits == size)
-        return 0;
-    for (unsigned i = 0; digits > 0 && i < sizeof(size_names) / sizeof(size_names[0]); i++) {
-        if (is_word(size_names[i], text + digits, size - (size_t)digits)) {
-            unsigned shift = 10 * (i + 1);
-            if (*bytes > UINT64_MAX >> shift)
-                return too_large(text, size, reason);
-            *bytes <<= shift;
-            return 0;
+    const struct weir_limit *limit = &limits[number];
+    for (uint32_t i = 0; i < number && limit->spec.window_ns > 0; i++) {
+        const struct weir_limit *other = &limits[i];
+        int useless = other->spec.window_ns > 0 ? rules_useless(limit, other) : 0;
+        if (useless != 0) {
+            rules_problem(numbers->loader, list->items[number],
+                          "beside `%s` the rate `%s` never denies anything; leave it out",
+                          list->items[useless == 1 ? i : number]->text,
+                          list->items[useless == 1 ? number : i]->text);
+            return;
         }
     }
-    return malformed(text, size,
-                     "size; one is a number of bytes, or of KiB, MiB, GiB or TiB, as in `64MiB`",
-                     reason);
+}
+
+/* Several rates: all of them count. */
+static void load_rates(struct numbers *numbers, const struct rules_node *list,
+                       struct rules_rates *rates)
+{
+    struct rules_loader *loader = numbers->loader;
+    if (list->size < 2 || list->size > WEIR_RATES_MAX) {
+        rules_problem(loader, list, "a list of rates has 2 to %d of them, not %u", WEIR_RATES_MAX,
+                      list->size);
+        return;
+    }
+    struct weir_limit *limits = rules_keep(loader, list->size * sizeof(*limits));
+    for (uint32_t i = 0; i < list->size && limits != NULL; i++) {
+        const struct rules_node *node = list->items[i];
+        struct weir_limit_spec spec = numbers->spec;
+        struct weir_rate rate;
+        if (!read_numbers(numbers, node, &rate))
+            continue;
+        if (rate.kind != WEIR_RATE_COUNT) {
+            rules_problem(loader, node, "`%s` cannot stand among several rates", node->text);
+        } else if (use_numbers(numbers, &rate, node, &spec)) {
+            compile(numbers, &spec, node, &limits[i]);
+            compare_rates(numbers, list, i, limits);
+        }
+    }
+    rates->limits = limits;
+    rates->count = limits != NULL ? (uint8_t)list->size : 0;
+}
+
+/* Whether a list may stand where the numbers do: for quotas and concurrency there is one. */
+static bool is_list(const struct numbers *numbers, const struct rules_node *node)
+{
+    return node->kind == RULES_LIST && numbers->spec.algorithm != WEIR_QUOTA &&
+           numbers->spec.algorithm != WEIR_CONCURRENCY;
+}
+
+/* One rate, compiled. */
+static void load_single(struct numbers *numbers, const struct weir_limit_spec *spec,
+                        const struct rules_node *node, struct rules_rates *rates)
+{
+    rates->limits = rules_keep(numbers->loader, sizeof(*rates->limits));
+    if (rates->limits != NULL) {
+        rates->count = 1;
+        compile(numbers, spec, node, rates->limits);
+    }
+}
+
+/* One plan's numbers for this limit. */
+static void load_plan_limit(struct numbers *numbers, const struct rules_plan_entry *entry,
+                            struct rules_rates *out)
+{
+    struct weir_rate rate;
+    struct weir_limit_spec spec = numbers->spec;
+    if (is_list(numbers, entry->value)) {
+        load_rates(numbers, entry->value, out);
+        return;
+    }
+    if (!read_numbers(numbers, entry->value, &rate))
+        return;
+    if (rate.kind == WEIR_RATE_PLAN)
+        rules_problem(numbers->loader, entry->value, "`plan` cannot stand in a plan");
+    else if (rate.kind == WEIR_RATE_COUNT && use_numbers(numbers, &rate, entry->value, &spec))
+        load_single(numbers, &spec, entry->value, out);
+}
+
+static void load_plans(struct numbers *numbers, const struct rules_node *node,
+                       struct rules_rule *rule)
+{
+    struct rules_loader *loader = numbers->loader;
+    struct weir_rules *rules = loader->rules;
+    if (!loader->default_given)
+        rules_problem(loader, node, "`plan` needs `default_plan`, for callers without a plan");
+    rule->plans = rules_keep(loader, (rules->plan_count + 1) * sizeof(*rule->plans));
+    uint64_t hash = rules_text_hash(rule->name, rule->name_size);
+    for (uint32_t p = 0; p < rules->plan_count && rule->plans != NULL; p++) {
+        uint32_t entry =
+            rules_string_map_find(&loader->plan_limits, p, hash, rule->name, rule->name_size);
+        if (entry == RULES_NONE) {
+            rules_problem(loader, loader->plans[p].name, "plan `%s` lacks the limit `%s`",
+                          rules->plan_names[p], rule->name);
+            continue;
+        }
+        loader->plans[p].entries[entry].used = true;
+        load_plan_limit(numbers, &loader->plans[p].entries[entry], &rule->plans[p]);
+    }
+}
+
+static void load_concurrency(struct numbers *numbers, const struct rules_node *limit,
+                             struct weir_rate *rate, const struct rules_node **node)
+{
+    struct rules_loader *loader = numbers->loader;
+    const struct rules_node *life = value_of(numbers, RULES_LIMIT_LIFE);
+    misplaced(numbers, RULES_LIMIT_RATE, "the other algorithms");
+    misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
+    numbers->spec.window_ns = LIFE_DEFAULT_NS;
+    struct weir_bytes text;
+    struct weir_reason reason;
+    if (life != NULL && rules_read_text(loader, life, "life", &text) &&
+        weir_duration_parse(&numbers->spec.window_ns, text.data, text.size, &reason) < 0) {
+        rules_problem(loader, life, "%s", reason.text);
+        numbers->wrong = true;
+    }
+    *node = value_of(numbers, RULES_LIMIT_LIMIT);
+    if (*node == NULL) {
+        rules_problem(loader, limit, "concurrency needs `limit`, how many may be in flight");
+        numbers->wrong = true;
+    } else {
+        numbers->wrong |= !read_numbers(numbers, *node, rate);
+    }
+}
+
+static void load_period(struct numbers *numbers, struct weir_rate *rate,
+                        const struct rules_node **node)
+{
+    misplaced(numbers, RULES_LIMIT_RATE, "limits without a quota");
+    misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
+    misplaced(numbers, RULES_LIMIT_LIMIT, "concurrency");
+    misplaced(numbers, RULES_LIMIT_LIFE, "concurrency");
+    *node = value_of(numbers, RULES_LIMIT_QUOTA);
+    numbers->wrong |= !read_numbers(numbers, *node, rate);
+}
+
+static void load_count(struct numbers *numbers, const struct rules_node *limit,
+                       struct weir_rate *rate, const struct rules_node **node)
+{
+    struct rules_loader *loader = numbers->loader;
+    const struct rules_node *burst = value_of(numbers, RULES_LIMIT_BURST);
+    misplaced(numbers, RULES_LIMIT_LIMIT, "concurrency");
+    misplaced(numbers, RULES_LIMIT_LIFE, "concurrency");
+    *node = value_of(numbers, RULES_LIMIT_RATE);
+    if (*node == NULL) {
+        rules_problem(loader, limit, "`rate` is missing");
+        numbers->wrong = true;
+    } else if (!is_list(numbers, *node)) {
+        numbers->wrong |= !read_numbers(numbers, *node, rate);
+    }
+    if (burst == NULL)
+        return;
+    if (!bucket_is(numbers->spec.algorithm)) {
+        misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
+    } else if (*node != NULL && is_list(numbers, *node)) {
+        rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key,
+                      "of several rates each has its own burst: `[10/s burst 20, 500/h]`");
+    } else if (rate->kind != WEIR_RATE_COUNT) {
+        rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key, "%s",
+                      rate->kind == WEIR_RATE_PLAN
+                          ? "with `rate: plan` the burst stands in the plans: `100/min burst 20`"
+                          : "an unlimited rate has no burst");
+        numbers->wrong = true;
+    } else if (rate->burst > 0) {
+        rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key,
+                      "the burst is given in `rate` already");
+        numbers->wrong = true;
+    } else {
+        numbers->wrong |=
+            !rules_read_number(loader, burst, "burst", 1, WEIR_BUCKET_MAX, &numbers->spec.burst);
+    }
+}
+
+/* What is left without numbers, for callers who have others. */
+static void keep_blank(struct numbers *numbers, struct rules_rule *rule)
+{
+    const struct rules_node *rollover = value_of(numbers, RULES_LIMIT_ROLLOVER);
+    struct rules_limit_template *blank = rules_keep(numbers->loader, sizeof(*blank));
+    struct weir_reason reason;
+    if (blank == NULL)
+        return;
+    blank->spec = numbers->spec;
+    blank->spec.rate = blank->spec.burst = 0;
+    if (rollover != NULL && rollover->kind == RULES_SCALAR) {
+        struct weir_bytes text = {rollover->text, rollover->size};
+        if (rules_rollover_parse(text, UINT64_MAX, &blank->rollover, &reason) < 0)
+            blank->rollover = (struct rules_rollover){0, false}; /* told where it counts */
+    }
+    rule->blank = blank;
+}
+
+void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit,
+                     struct rules_field *fields, struct rules_rule *rule)
+{
+    struct numbers numbers = {.loader = loader, .fields = fields};
+    struct weir_rate rate = {.kind = WEIR_RATE_COUNT};
+    const struct rules_node *node = NULL;
+    read_algorithm(&numbers);
+    rule->algorithm = (uint8_t)numbers.spec.algorithm;
+    if (numbers.wrong)
+        return; /* without the algorithm nothing else can be judged */
+    read_window_options(&numbers);
+    if (numbers.spec.algorithm != WEIR_QUOTA) {
+        misplaced(&numbers, RULES_LIMIT_TIMEZONE, "quotas");
+        misplaced(&numbers, RULES_LIMIT_ANCHOR, "quotas");
+        misplaced(&numbers, RULES_LIMIT_ROLLOVER, "quotas");
+    }
+    if (numbers.spec.algorithm == WEIR_CONCURRENCY)
+        load_concurrency(&numbers, limit, &rate, &node);
+    else if (numbers.spec.algorithm == WEIR_QUOTA)
+        load_period(&numbers, &rate, &node);
+    else
+        load_count(&numbers, limit, &rate, &node);
+    if (node == NULL || loader->no_memory)
+        return;
+    if (loader->callers && !numbers.wrong)
+        keep_blank(&numbers, rule);
+    if (is_list(&numbers, node))
+        load_rates(&numbers, node, &rule->rates);
+    else if (rate.kind == WEIR_RATE_PLAN)
+        load_plans(&numbers, node, rule);
+    else if (rate.kind == WEIR_RATE_COUNT && !numbers.wrong &&
+             use_numbers(&numbers, &rate, node, &numbers.spec))
+        load_single(&numbers, &numbers.spec, node, &rule->rates);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which Redis, and how it is spoken to: of `store` and of `identities`; see loader.h */
-#include <stdio.h>
+/* see redis.h */
+#include "rules/load/redis.h"
+
 #include <string.h>
 
 #include "core/bytes.h"
-#include "rules/load/loader.h"
+#include "rules/load/fields.h"
 
 #define PREFIX_MAX 64 /* keys of hundreds of bytes are slower than those of tens */
 

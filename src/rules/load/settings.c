@@ -1,11 +1,90 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `server`, `state` and `headers`; see loader.h */
+/* see settings.h */
+#include "rules/load/settings.h"
+
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/bytes.h"
-#include "rules/load/loader.h"
+#include "rules/division.h"
+#include "rules/load/fields.h"
+#include "rules/load/quantity.h"
+#include "rules/load/redis.h"
+#include "rules/load/sharing.h"
 #include "rules/match/path.h"
+
+/* --- `tls` of a listener ---------------------------------------------------------------------- */
+
+#define NAMES_MAX 1000
+
+/* A file beside the rules; NULL after a problem. Whether it is what it should be, only the server
+ * can say: it reads the file at start and whenever it changes. */
+static const char *read_file_name(struct rules_loader *loader, const struct rules_field *field)
+{
+    struct weir_bytes text;
+    if (field->value == NULL || !rules_read_text(loader, field->value, field->name, &text))
+        return NULL;
+    if (text.size == 0) {
+        rules_problem(loader, field->value, "`%s` is empty", field->name);
+        return NULL;
+    }
+    return rules_path_of(loader, text);
+}
+
+static void load_names(struct rules_loader *loader, const struct rules_node *node,
+                       struct weir_listener_tls *tls)
+{
+    struct rules_items items = rules_items_of(&node);
+    if (items.count > NAMES_MAX) {
+        rules_problem(loader, node, "`client_names` has more than %d entries", NAMES_MAX);
+        return;
+    }
+    const char **names = rules_keep(loader, (items.count + 1) * sizeof(*names));
+    tls->client_names = names;
+    for (uint32_t i = 0; i < items.count && names != NULL; i++) {
+        struct weir_bytes text;
+        if (!rules_read_text(loader, items.items[i], "client_names", &text))
+            continue;
+        bool wild = text.size > 0 && text.data[0] == '*';
+        if (text.size == 0 || (wild && (text.size < 3 || text.data[1] != '.'))) {
+            rules_problem(loader, items.items[i],
+                          "a client name is a name in a certificate, or `*.` and a domain");
+            continue;
+        }
+        names[tls->client_name_count++] = rules_keep_text(loader, text.data, text.size);
+    }
+}
+
+static void load_tls(struct rules_loader *loader, const struct rules_node *node,
+                     struct weir_listener_tls *tls)
+{
+    enum { CERT, KEY, CLIENT_CA, CLIENT_NAMES, COUNT };
+    struct rules_field fields[COUNT] = {{"cert", NULL, NULL},
+                                        {"key", NULL, NULL},
+                                        {"client_ca", NULL, NULL},
+                                        {"client_names", NULL, NULL}};
+    if (!rules_fields(loader, node, "tls", fields, COUNT))
+        return;
+    if (fields[CERT].value == NULL || fields[KEY].value == NULL)
+        rules_problem(loader, node, "`tls` needs `cert` and `key`, files in PEM");
+    tls->cert_file = read_file_name(loader, &fields[CERT]);
+    tls->key_file = read_file_name(loader, &fields[KEY]);
+    tls->client_ca_file = read_file_name(loader, &fields[CLIENT_CA]);
+    if (fields[CLIENT_NAMES].value == NULL)
+        return;
+    if (fields[CLIENT_CA].value == NULL) {
+        rules_problem(loader, fields[CLIENT_NAMES].key,
+                      "`client_names` needs a `client_ca` that signs their certificates");
+    }
+    load_names(loader, fields[CLIENT_NAMES].value, tls);
+    if (tls->client_name_count == 0) {
+        rules_problem(loader, fields[CLIENT_NAMES].value,
+                      "`client_names` is empty; leave it out to let all of `client_ca` in");
+    }
+}
+
+/* --- `server`, `state` and `headers` ---------------------------------------------------------- */
 
 /* What the server and the table can take (server/daemon/limits.h, table/table.h): a file that is
  * found good must start. */
@@ -168,7 +247,7 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
                           "`listen` and `address` are the same; give one");
         }
         if (fields[TLS].value != NULL)
-            rules_load_tls(loader, fields[TLS].value, &listener->tls);
+            load_tls(loader, fields[TLS].value, &listener->tls);
     }
     if (fields[TOKEN].value != NULL &&
         rules_read_text(loader, fields[TOKEN].value, "token", &token)) {
@@ -308,4 +387,253 @@ void rules_load_headers(struct rules_loader *loader, const struct rules_node *no
     uint32_t both = WEIR_HEADERS_X_EPOCH | WEIR_HEADERS_X_DELTA;
     if ((loader->rules->settings.headers & both) == both)
         rules_problem(loader, node, "x-epoch and x-delta are the same fields; give one");
+}
+
+/* --- `store` and `idempotency` ---------------------------------------------------------------- */
+
+#define NS_PER_MS UINT64_C(1000000)
+
+#define PREFIX_DEFAULT "weir:"
+
+/* Behind those that say which Redis. */
+enum redis_field {
+    REDIS_MODE = RULES_REDIS_FIELDS,
+    REDIS_PREFIX,
+    REDIS_NODES,
+    REDIS_LEASE,
+    REDIS_REMEMBER,
+    REDIS_FIELDS,
+};
+
+static struct weir_store_settings *settings_of(struct rules_loader *loader)
+{
+    return &loader->rules->settings.store;
+}
+
+static void load_nodes(struct rules_loader *loader, const struct rules_field *field)
+{
+    uint64_t nodes = 0;
+    if (settings_of(loader)->nodes != 0)
+        rules_problem(loader, field->key, "`nodes` is given twice, in `store` and in `redis`");
+    else if (rules_read_number(loader, field->value, "nodes", 1, WEIR_NODES_MAX, &nodes))
+        settings_of(loader)->nodes = (uint32_t)nodes;
+}
+
+/* A denial of no age is never found again. */
+#define REMEMBER_OFF_NS 1
+
+static void load_remember(struct rules_loader *loader, const struct rules_node *node)
+{
+    if (node->kind == RULES_SCALAR && strcmp(node->text, "off") == 0) {
+        settings_of(loader)->remember_ns = REMEMBER_OFF_NS;
+        return;
+    }
+    rules_read_duration(loader, node, "remember", NS_PER_MS, 100 * NS_PER_MS,
+                        "1ms to 100ms, or off", &settings_of(loader)->remember_ns);
+}
+
+/* The mapping of `redis`, or its short form, the URL alone. */
+static void load_redis(struct rules_loader *loader, const struct rules_field *redis)
+{
+    static const char *const modes[] = {"exact", "leased"};
+    struct weir_store_settings *store = settings_of(loader);
+    struct rules_field fields[REDIS_FIELDS] = {
+        [REDIS_MODE] = {"mode", NULL, NULL},         [REDIS_PREFIX] = {"prefix", NULL, NULL},
+        [REDIS_NODES] = {"nodes", NULL, NULL},       [REDIS_LEASE] = {"lease", NULL, NULL},
+        [REDIS_REMEMBER] = {"remember", NULL, NULL},
+    };
+    bool mapping = redis->value->kind == RULES_MAP;
+    rules_name_redis(fields, mapping ? "url" : "redis");
+    if (mapping)
+        rules_fields(loader, redis->value, "redis", fields, REDIS_FIELDS);
+    else
+        fields[RULES_REDIS_URL].value = redis->value;
+    if (fields[REDIS_MODE].value != NULL)
+        store->leased = rules_read_choice(loader, fields[REDIS_MODE].value, "mode", modes, 2) == 1;
+    if (fields[REDIS_PREFIX].value != NULL)
+        rules_read_prefix(loader, fields[REDIS_PREFIX].value, &store->prefix);
+    if (fields[REDIS_NODES].value != NULL)
+        load_nodes(loader, &fields[REDIS_NODES]);
+    rules_load_redis(loader, redis->value, fields, &store->redis);
+    if (fields[REDIS_LEASE].value != NULL) {
+        rules_read_duration(loader, fields[REDIS_LEASE].value, "lease", 20 * NS_PER_MS, NS_PER_S,
+                            "20ms to 1s", &store->lease_ns);
+    }
+    if (fields[REDIS_REMEMBER].value != NULL)
+        load_remember(loader, fields[REDIS_REMEMBER].value);
+}
+
+void rules_load_store(struct rules_loader *loader, const struct rules_node *node)
+{
+    enum { REDIS, NODES, DEADLINE, ON_STORE_ERROR, COUNT };
+    struct rules_field fields[COUNT] = {{"redis", NULL, NULL},
+                                        {"nodes", NULL, NULL},
+                                        {"deadline", NULL, NULL},
+                                        {"on_store_error", NULL, NULL}};
+    struct weir_store_settings *store = settings_of(loader);
+    store->prefix = PREFIX_DEFAULT;
+    store->lease_ns = NS_PER_S;
+    store->remember_ns = 100 * NS_PER_MS;
+    store->deadline_ns = 20 * NS_PER_MS;
+    if (!rules_fields(loader, node, "store", fields, COUNT))
+        return;
+    if (fields[NODES].value != NULL)
+        load_nodes(loader, &fields[NODES]);
+    if (fields[DEADLINE].value != NULL) {
+        rules_read_duration(loader, fields[DEADLINE].value, "deadline", NS_PER_MS, 10 * NS_PER_S,
+                            "1ms to 10s", &store->deadline_ns);
+    }
+    if (fields[ON_STORE_ERROR].value != NULL)
+        store->on_store_error = rules_read_failure(loader, fields[ON_STORE_ERROR].value);
+    if (fields[REDIS].value == NULL) {
+        rules_problem(loader, node,
+                      "`redis` is missing; without `store`, states are in this machine's memory");
+        return;
+    }
+    loader->rules->shared = true;
+    loader->redis = fields[REDIS].key;
+    load_redis(loader, &fields[REDIS]);
+}
+
+void rules_load_idempotency(struct rules_loader *loader, const struct rules_node *node)
+{
+    struct rules_field life = {"life", NULL, NULL};
+    if (rules_fields(loader, node, "idempotency", &life, 1) && life.value != NULL) {
+        rules_read_duration(loader, life.value, "life", NS_PER_S, 30 * 86400 * NS_PER_S,
+                            "1s to 30d", &loader->rules->settings.idempotency_ns);
+    }
+}
+
+/* --- `webhook` -------------------------------------------------------------------------------- */
+
+#define TIMEOUT_NS (5 * NS_PER_S)
+#define TIMEOUT_MIN_NS (NS_PER_S / 10)
+#define TIMEOUT_MAX_NS (30 * NS_PER_S) /* what the specification says a receiver may take */
+#define URL_MAX 2048
+#define BASE64_MAX 88 /* of 64 bytes */
+
+enum webhook_field {
+    WEBHOOK_URL,
+    WEBHOOK_SECRET,
+    WEBHOOK_SECRET_FILE,
+    WEBHOOK_TIMEOUT,
+    WEBHOOK_CA,
+    WEBHOOK_FIELDS,
+};
+
+/* A URL may hold a password: it is never quoted. */
+static void load_url(struct rules_loader *loader, const struct rules_node *node,
+                     struct weir_webhook_settings *webhook)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+    struct weir_bytes url;
+    bool plain = true, good = false;
+    if (!rules_read_text(loader, node, "url", &url))
+        return;
+    for (size_t i = 0; i < url.size; i++)
+        plain = plain && url.data[i] > ' ' && url.data[i] < 0x7f;
+    for (int i = 0; i < 2; i++) {
+        size_t size = strlen(schemes[i]);
+        good = good || (url.size > size && memcmp(url.data, schemes[i], size) == 0 &&
+                        strchr("/?#:@", url.data[size]) == NULL);
+    }
+    if (!plain || !good || url.size > URL_MAX) {
+        rules_problem(loader, node,
+                      "the URL of a webhook begins with https:// or http:// and a host, and has at "
+                      "most %d bytes of plain ASCII",
+                      URL_MAX);
+        return;
+    }
+    webhook->url = rules_keep_text(loader, url.data, url.size);
+}
+
+/* False: it is no base64 of the right length. */
+static bool decode(const char *text, struct weir_webhook_secret *secret)
+{
+    static const char prefix[] = "whsec_";
+    unsigned char bytes[BASE64_MAX];
+    size_t skip = strncmp(text, prefix, sizeof(prefix) - 1) == 0 ? sizeof(prefix) - 1 : 0;
+    size_t size = strlen(text + skip), padding = 0;
+    if (size == 0 || size > BASE64_MAX || size % 4 != 0)
+        return false;
+    while (padding < 2 && text[skip + size - 1 - padding] == '=')
+        padding++;
+    if (strspn(text + skip, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") !=
+        size - padding)
+        return false;
+    int got = EVP_DecodeBlock(bytes, (const unsigned char *)text + skip, (int)size);
+    size_t count = got < 0 ? 0 : (size_t)got - padding;
+    if (count < WEIR_WEBHOOK_SECRET_MIN || count > WEIR_WEBHOOK_SECRET_MAX)
+        return false;
+    memcpy(secret->bytes, bytes, count);
+    secret->size = (uint8_t)count;
+    return true;
+}
+
+static const char *read_secret(struct rules_loader *loader, const struct rules_node *node,
+                               bool file)
+{
+    struct weir_bytes text;
+    if (file)
+        return rules_read_secret_file(loader, node, "secret_file", "a secret");
+    return rules_read_text(loader, node, "secret", &text) ? text.data : NULL;
+}
+
+static void load_secrets(struct rules_loader *loader, const struct rules_field *field, bool file,
+                         struct weir_webhook_settings *webhook)
+{
+    struct rules_items items = rules_items_of(&field->value);
+    if (field->value->kind == RULES_MAP || items.count == 0 ||
+        items.count > WEIR_WEBHOOK_SECRETS_MAX) {
+        rules_problem(loader, field->value, "`%s` must be one secret%s, or two in a list",
+                      field->name, file ? "'s file" : "");
+        return;
+    }
+    for (uint32_t i = 0; i < items.count; i++) {
+        const char *text = read_secret(loader, items.items[i], file);
+        if (text != NULL && !decode(text, &webhook->secrets[webhook->secret_count++])) {
+            rules_problem(loader, items.items[i],
+                          "a webhook's secret is base64 of %d to %d bytes, as of `openssl rand "
+                          "-base64 32`; `whsec_` may stand before it",
+                          WEIR_WEBHOOK_SECRET_MIN, WEIR_WEBHOOK_SECRET_MAX);
+        }
+    }
+}
+
+void rules_load_webhook(struct rules_loader *loader, const struct rules_node *node)
+{
+    struct weir_webhook_settings *webhook = &loader->rules->settings.webhook;
+    struct rules_field fields[WEBHOOK_FIELDS] = {
+        [WEBHOOK_URL] = {"url", NULL, NULL},
+        [WEBHOOK_SECRET] = {"secret", NULL, NULL},
+        [WEBHOOK_SECRET_FILE] = {"secret_file", NULL, NULL},
+        [WEBHOOK_TIMEOUT] = {"timeout", NULL, NULL},
+        [WEBHOOK_CA] = {"ca", NULL, NULL},
+    };
+    const struct rules_field *secret = &fields[WEBHOOK_SECRET],
+                             *file = &fields[WEBHOOK_SECRET_FILE];
+    struct weir_bytes ca;
+    if (!rules_fields(loader, node, "webhook", fields, WEBHOOK_FIELDS))
+        return;
+    webhook->timeout_ns = TIMEOUT_NS;
+    if (fields[WEBHOOK_URL].value != NULL)
+        load_url(loader, fields[WEBHOOK_URL].value, webhook);
+    else
+        rules_problem(loader, node, "`webhook` needs `url`, where warnings are sent to");
+    if (secret->value != NULL && file->value != NULL) {
+        rules_problem(loader, file->key, "`secret` and `secret_file` are the same; give one");
+    } else if (secret->value == NULL && file->value == NULL) {
+        rules_problem(loader, node,
+                      "`webhook` needs `secret` or `secret_file`: receivers know by the signature "
+                      "who has sent a message");
+    } else {
+        load_secrets(loader, file->value != NULL ? file : secret, file->value != NULL, webhook);
+    }
+    if (fields[WEBHOOK_TIMEOUT].value != NULL) {
+        rules_read_duration(loader, fields[WEBHOOK_TIMEOUT].value, "timeout", TIMEOUT_MIN_NS,
+                            TIMEOUT_MAX_NS, "100ms to 30s", &webhook->timeout_ns);
+    }
+    if (fields[WEBHOOK_CA].value != NULL &&
+        rules_read_text(loader, fields[WEBHOOK_CA].value, "ca", &ca))
+        webhook->ca_file = rules_path_of(loader, ca);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of attributes; see load/loader.h */
+/* see attributes.h */
+#include "rules/load/attributes.h"
+
 #include <string.h>
 #include <strings.h>
 
 #include "core/bytes.h"
 #include "rules/identity/jwt.h"
-#include "rules/load/loader.h"
+#include "rules/load/quantity.h"
 
 static const char *const fixed_names[WEIR_ATTR_FIRST_NAMED] = {
     [WEIR_ATTR_METHOD] = "method",
@@ -101,6 +103,48 @@ static bool check_name(struct rules_loader *loader, const struct rules_node *nod
     return true;
 }
 
+/* What a name may have beyond those of other attributes: that of groups in the tokens of AWS has a
+ * colon, that of roles in those of Auth0 is a URL. */
+static bool claim_byte(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || (byte != '\0' && strchr("._-:/@#~+", byte) != NULL);
+}
+
+int rules_intern_claim(struct rules_loader *loader, const struct rules_node *node,
+                       struct weir_bytes name)
+{
+    struct rules_jwt *jwt = loader->rules->jwt;
+    struct rules_quote quote;
+    if (jwt == NULL) {
+        rules_problem(loader, node,
+                      "the claim %s needs `jwt:`, which says by what keys tokens are verified",
+                      rules_quote(&quote, name.data, name.size));
+        return -1;
+    }
+    bool good = name.size > 0 && name.size <= RULES_CLAIM_NAME_MAX;
+    for (size_t i = 0; good && i < name.size; i++)
+        good = claim_byte(name.data[i]);
+    if (!good) {
+        rules_problem(loader, node,
+                      "%s is no claim: a name has 1 to %d of a-z, A-Z, 0-9, ._-:/@#~+",
+                      rules_quote(&quote, name.data, name.size), RULES_CLAIM_NAME_MAX);
+        return -1;
+    }
+    for (uint8_t i = 0; i < jwt->claim_count; i++)
+        if (weir_bytes_equal(jwt->claims[i], name))
+            return i;
+    if (jwt->claim_count == RULES_CLAIMS_MAX) {
+        rules_problem(loader, node, "more than %d claims in one file", RULES_CLAIMS_MAX);
+        return -1;
+    }
+    const char *kept = rules_keep_text(loader, name.data, name.size);
+    if (kept == NULL)
+        return -1;
+    jwt->claims[jwt->claim_count] = (struct weir_bytes){kept, name.size};
+    return jwt->claim_count++;
+}
+
 int rules_intern_attribute(struct rules_loader *loader, const struct rules_node *node,
                            struct weir_bytes name)
 {
@@ -168,4 +212,21 @@ int rules_read_address_name(struct rules_loader *loader, const struct rules_node
     *bits6 = (uint8_t)bits[0];
     *bits4 = (uint8_t)bits[1];
     return 1;
+}
+
+/* What must not stand in logs: keys that identify looks up, and fields that carry credentials. */
+bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
+{
+    static const char *const fields[] = {"header.authorization", "header.proxy-authorization",
+                                         "header.cookie"};
+    for (uint32_t i = 0; i < rules->identify_count; i++)
+        if (rules->identify[i].kind == RULES_BY_KEY && rules->identify[i].attribute == attribute)
+            return true;
+    for (uint8_t i = 0; rules->jwt != NULL && i < rules->jwt->source_count; i++)
+        if (rules->jwt->sources[i] == attribute)
+            return true;
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        if (strcmp(rules->attribute_names[attribute], fields[i]) == 0)
+            return true;
+    return false;
 }

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who calls: `plans`, `default_plan`, `identify`, and `identities`, the callers kept in Redis. */
+#ifndef WEIR_RULES_LOAD_CALLERS_H
+#define WEIR_RULES_LOAD_CALLERS_H
+
+#include "rules/load/fields.h"
+
+void rules_load_plans(struct rules_loader *loader, const struct rules_node *plans,
+                      const struct rules_node *default_plan);
+/* `have_keys`: the file gives `keys` or `identities`, where API keys are looked up. */
+void rules_load_identify(struct rules_loader *loader, const struct rules_node *identify,
+                         bool have_keys);
+void rules_load_identities(struct rules_loader *loader, const struct rules_node *node);
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `jwt`: how tokens are read and verified. See identity/jwt.h. */
+#ifndef WEIR_RULES_LOAD_JWT_H
+#define WEIR_RULES_LOAD_JWT_H
+
+#include "rules/load/fields.h"
+
+void rules_load_jwt(struct rules_loader *loader, const struct rules_node *node);
+
+#endif

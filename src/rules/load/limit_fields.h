@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The keys of a limit, in the order of the field arrays of the loader: limits.c fills one array for
+ * each limit, and the modules that read a part of a limit take what they need from it.
+ */
+#ifndef WEIR_RULES_LOAD_LIMIT_FIELDS_H
+#define WEIR_RULES_LOAD_LIMIT_FIELDS_H
+
+enum rules_limit_field {
+    RULES_LIMIT_NAME,
+    RULES_LIMIT_MATCH,
+    RULES_LIMIT_UNLESS,
+    RULES_LIMIT_KEY,
+    RULES_LIMIT_ALGORITHM,
+    RULES_LIMIT_RATE,
+    RULES_LIMIT_QUOTA,
+    RULES_LIMIT_TIMEZONE,
+    RULES_LIMIT_ANCHOR,
+    RULES_LIMIT_ROLLOVER,
+    RULES_LIMIT_BURST,
+    RULES_LIMIT_LIMIT,
+    RULES_LIMIT_LIFE,
+    RULES_LIMIT_SEGMENTS,
+    RULES_LIMIT_STRICT,
+    RULES_LIMIT_QUEUE,
+    RULES_LIMIT_COST,
+    RULES_LIMIT_ON_MISSING,
+    RULES_LIMIT_ON_DENY,
+    RULES_LIMIT_ON_STORE_ERROR,
+    RULES_LIMIT_SHADOW,
+    RULES_LIMIT_MODE,
+    RULES_LIMIT_HASH_TAG,
+    RULES_LIMIT_REFUND_ON,
+    RULES_LIMIT_REFUND_CAP,
+    RULES_LIMIT_DEBT,
+    RULES_LIMIT_WHEN,
+    RULES_LIMIT_ENFORCE,
+    RULES_LIMIT_WARN_AT,
+    RULES_LIMIT_CANDIDATE,
+    RULES_LIMIT_BORROW,
+    RULES_LIMIT_RESERVE,
+    RULES_LIMIT_POOL,
+    RULES_LIMIT_FIELDS,
+};
+
+#endif

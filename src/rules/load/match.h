@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which requests a limit applies to: `match` and `when` of a limit, `paths` and `timezone` of the
+ * file. */
+#ifndef WEIR_RULES_LOAD_MATCH_H
+#define WEIR_RULES_LOAD_MATCH_H
+
+#include "rules/load/fields.h"
+
+void rules_load_match(struct rules_loader *loader, const struct rules_node *node,
+                      struct rules_rule *rule);
+void rules_load_when(struct rules_loader *loader, const struct rules_field *field,
+                     struct rules_rule *rule);
+void rules_load_paths(struct rules_loader *loader, const struct rules_node *node);
+/* The time zone of quotas and schedules that name none. */
+void rules_load_timezone(struct rules_loader *loader, const struct rules_node *node);
+
+/* Whether a method is spelled in the right case; false after a problem. */
+bool rules_check_method(struct rules_loader *loader, const struct rules_node *node,
+                        struct weir_bytes value);
+
+/* Compiles a pattern of paths, keeps it, and adds it to the file's: *atom. Errors: as
+ * weir_path_pattern_compile; WEIR_ERR_MEMORY, which is remembered. */
+int rules_read_pattern(struct rules_loader *loader, struct weir_bytes text,
+                       struct weir_path_pattern *pattern, uint32_t *atom,
+                       struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* For "path.NAME": the segment called NAME in each pattern of the limit's path, or -1. NULL after a
+ * problem. */
+const int8_t *rules_capture(struct rules_loader *loader, const struct rules_node *node,
+                            struct weir_bytes name);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The settings of the daemon: `server`, `state`, `headers`, `store`, `idempotency`, `webhook`. */
+#ifndef WEIR_RULES_LOAD_SETTINGS_H
+#define WEIR_RULES_LOAD_SETTINGS_H
+
+#include "rules/load/fields.h"
+
+/* Each function takes the value of its key. */
+void rules_load_server(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_state(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_headers(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_store(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_idempotency(struct rules_loader *loader, const struct rules_node *node);
+void rules_load_webhook(struct rules_loader *loader, const struct rules_node *node);
+
+#endif

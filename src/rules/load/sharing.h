@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What limits share: states with other nodes (`mode`, `hash_tag`, `on_store_error`), and capacity
+ * with other limits (`borrow`, `reserve`, `pool`). See division.h and charge/borrow.h. */
+#ifndef WEIR_RULES_LOAD_SHARING_H
+#define WEIR_RULES_LOAD_SHARING_H
+
+#include "rules/load/fields.h"
+
+/* `mode`, `hash_tag` and `on_store_error` of a limit, whose key and rates are loaded already; with
+ * a shared store, also the part that this node decides alone. */
+void rules_load_sharing(struct rules_loader *loader, const struct rules_field *fields,
+                        struct rules_rule *rule);
+
+/* `borrow`, `reserve` and `pool` of all limits, which are loaded already. `fields` has
+ * RULES_LIMIT_FIELDS for each limit; `names` are for suggestions. */
+void rules_load_loans(struct rules_loader *loader, const struct rules_field *fields,
+                      const char *const *names, uint32_t name_count);
+
+/* Checks that `nodes` is given where `on_store_error: local` needs it; all limits are loaded
+ * already. */
+void rules_check_nodes(struct rules_loader *loader);
+
+/* `local`, `open` or `closed`: enum weir_store_failure. */
+uint8_t rules_read_failure(struct rules_loader *loader, const struct rules_node *node);
+
+#endif
