@@ -184,6 +184,8 @@ static double time_checks(const struct weir_rules *rules)
     static int sizes[LOOKUPS];
     struct weir_check checks[WEIR_CHECKS_MAX];
     double ns[ROUNDS];
+    const struct weir_rules_query query = {
+        .rules = rules, .request = &request, .secret = secret, .scratch = &scratch};
     int attribute = weir_rules_header(rules, "x-api-key", 9);
     weir_request_clear(&request, weir_rules_attribute_count(rules));
     for (int round = 0; round < ROUNDS; round++) {
@@ -192,7 +194,7 @@ static double time_checks(const struct weir_rules *rules)
         double begin = seconds(CLOCK_THREAD_CPUTIME_ID);
         for (int i = 0; i < LOOKUPS; i++) {
             request.values[attribute] = (struct weir_bytes){texts[i], (size_t)sizes[i]};
-            if (weir_rules_checks(rules, &request, secret, &scratch, checks, NULL, NULL) != 3) {
+            if (weir_rules_checks(&query, checks) != 3) {
                 fputs("a limit does not apply\n", stderr);
                 exit(EXIT_FAILURE);
             }

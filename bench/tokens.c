@@ -101,7 +101,13 @@ static void check(void *context)
     static struct weir_check checks[WEIR_CHECKS_MAX];
     static const uint64_t secret[2] = {1, 2};
     struct ask *ask = context;
-    if (weir_rules_checks(ask->rules, &ask->request, secret, &scratch, checks, NULL, NULL) != 1)
+    const struct weir_rules_query query = {.rules = ask->rules,
+                                           .request = &ask->request,
+                                           .secret = secret,
+                                           .scratch = &scratch,
+                                           .now_ns = NOW_NS,
+                                           .tokens = tokens};
+    if (weir_rules_checks(&query, checks) != 1)
         die("not one check");
 }
 
@@ -137,8 +143,6 @@ static void set_header(struct ask *ask, const char *name, const char *value)
     weir_request_clear(&ask->request, weir_rules_attribute_count(ask->rules));
     ask->request.values[weir_rules_header(ask->rules, name, strlen(name))] =
         (struct weir_bytes){value, strlen(value)};
-    ask->request.now_ns = NOW_NS;
-    ask->request.tokens = tokens;
 }
 
 static void measure_requests(const char *token)

@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "engine/warning.h"
 #include "rules/identity/caller.h"
+#include "rules/identity/identify.h"
 #include "rules/match/explain.h"
 #include "rules/match/path.h"
 #include "server/daemon/clock.h"
@@ -46,6 +47,7 @@ struct explain {
     struct looked_up looked_up;
     struct replay_request request;
     struct weir_scratch scratch;
+    uint64_t now_ns;
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_identity identity;
     struct weir_explanation *explanations; /* one for each limit */
@@ -153,16 +155,20 @@ static int evaluate(struct explain *explain)
 {
     struct weir_reason reason = {{0}};
     struct weir_moment moment;
-    uint64_t now_ns = weir_table_time(explain->table, weir_clock_boot_ns());
-    weir_rules_moment(explain->rules, now_ns, &moment);
-    explain->request.request.now_ns = now_ns;
-    explain->request.request.resting = moment.resting;
-    if (explain->looked_up.base.ops != NULL)
-        explain->request.request.directory = &explain->looked_up.base;
-    const uint64_t *secret = weir_table_secret(explain->table);
-    int count =
-        weir_rules_explain(explain->rules, &explain->request.request, secret, &explain->scratch,
-                           explain->checks, &explain->identity, explain->explanations, &reason);
+    struct weir_directory *directory =
+        explain->looked_up.base.ops != NULL ? &explain->looked_up.base : NULL;
+    explain->now_ns = weir_table_time(explain->table, weir_clock_boot_ns());
+    weir_rules_moment(explain->rules, explain->now_ns, &moment);
+    const struct weir_rules_query query = {.rules = explain->rules,
+                                           .request = &explain->request.request,
+                                           .secret = weir_table_secret(explain->table),
+                                           .scratch = &explain->scratch,
+                                           .now_ns = explain->now_ns,
+                                           .resting = moment.resting,
+                                           .directory = directory,
+                                           .identity = &explain->identity,
+                                           .reason = &reason};
+    int count = weir_rules_explain(&query, explain->checks, explain->explanations);
     if (count < 0)
         return fail("request", count, &reason);
     explain->decision = weir_engine_take(explain->engine);
@@ -197,7 +203,8 @@ static void print_identity(const char *name, struct weir_bytes value)
 /* Of a token itself nothing is told. */
 static void print_token(const struct explain *explain)
 {
-    const char *state = weir_rules_token_state(explain->rules, &explain->request.request);
+    const char *state =
+        weir_rules_token_state(explain->rules, &explain->request.request, explain->now_ns);
     if (state != NULL && strcmp(state, "valid") == 0)
         puts("token valid");
     else if (state != NULL)

@@ -203,21 +203,15 @@ void weir_engine_pin(struct weir_engine *engine, struct weir_entry *entry, int c
     entry->generation = engine->generation;
 }
 
-/* Tells a request what the time has to do with it: the life of tokens, schedules at rest. */
-static void tell_time(struct weir_engine *engine, struct weir_request *request)
+/* Sets the time of a query, and which schedules are at rest then. */
+static void set_time(struct weir_engine *engine, struct weir_rules_query *query)
 {
     struct weir_moment *moment = &engine->moment;
     uint64_t now_ns = engine->clock != NULL ? engine->clock(engine->clock_context) : engine->now_ns;
     if (now_ns < moment->from_ns || now_ns >= moment->until_ns)
         weir_rules_moment(engine->generation->rules, now_ns, moment);
-    request->now_ns = now_ns;
-    request->resting = moment->resting;
-}
-
-void weir_engine_introduce(const struct weir_engine *engine, struct weir_request *request)
-{
-    request->directory = engine->directory;
-    request->tokens = engine->tokens;
+    query->now_ns = now_ns;
+    query->resting = moment->resting;
 }
 
 static struct weir_bytes keep_name(struct weir_decision *decision, struct weir_bytes name)
@@ -234,20 +228,25 @@ void weir_engine_keep_identity(struct weir_entry *entry, const struct weir_ident
 }
 
 int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
-                         const struct weir_request *request, struct weir_reason *reason)
+                         struct weir_rules_query *query)
 {
     struct weir_generation *generation =
         entry->lookup != NULL ? entry->generation : engine->generation;
     entry->decision.count = 0;
-    entry->decision.network = weir_address_network(&request->client);
+    entry->decision.network = weir_address_network(&query->request->client);
     entry->scratch.used = 0;
     entry->keeps = true;
     entry->borrow = NULL;
-    int checks =
-        weir_rules_checks_and_loans(generation->rules, request, engine->secret, &entry->scratch,
-                                    entry->checks, &entry->identity, &engine->loans, reason);
+    query->rules = generation->rules;
+    query->secret = engine->secret;
+    query->scratch = &entry->scratch;
+    query->directory = engine->directory;
+    query->tokens = engine->tokens;
+    query->identity = &entry->identity;
+    query->loans = &engine->loans;
+    int checks = weir_rules_checks(query, entry->checks);
     if (checks == WEIR_ERR_STORE)
-        reason_text(reason, "who is calling cannot be looked up now");
+        reason_text(query->reason, "who is calling cannot be looked up now");
     if (checks < 0)
         return checks;
     if (__builtin_expect(generation->warns, 0))
@@ -257,22 +256,22 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     else
         weir_engine_pin(engine, entry, checks);
     return __builtin_expect(engine->loans.count > 0, 0)
-               ? weir_borrow_offer(entry, &engine->loans, reason)
+               ? weir_borrow_offer(entry, &engine->loans, query->reason)
                : 0;
 }
 
 int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *decision,
-                            struct weir_request *request, struct weir_reason *reason)
+                            const struct weir_request *request, struct weir_reason *reason)
 {
     struct weir_entry *entry = weir_entry_of(decision);
+    struct weir_rules_query query = {.request = request, .reason = reason};
     if (engine->generation->timed)
-        tell_time(engine, request);
+        set_time(engine, &query);
     if (__builtin_expect(entry->lookup != NULL, 0))
         weir_lookup_end(engine, entry);
-    weir_engine_introduce(engine, request);
-    int err = weir_engine_evaluate(engine, entry, request, reason);
+    int err = weir_engine_evaluate(engine, entry, &query);
     if (__builtin_expect(err == WEIR_ERR_PENDING, 0))
-        err = weir_lookup_begin(engine, entry, request, reason);
+        err = weir_lookup_begin(engine, entry, &query);
     return err;
 }
 

@@ -102,15 +102,14 @@ struct weir_rules *weir_engine_rules(const struct weir_engine *engine);
 struct weir_decision *weir_engine_take(struct weir_engine *engine);
 void weir_engine_release(struct weir_engine *engine, struct weir_decision *decision);
 
-/* Fills the checks of a decision from a request under the current rules; where the time plays a
- * part in them, tells the request what it is and which schedules are at rest. Where a directory has
+/* Fills the checks of a decision from a request under the current rules. Where a directory has
  * to find out who is calling, the request is copied and the checks are filled later: what is done
  * to the decision from here on, up to weir_engine_queue, is then done to it when they are, and what
  * would have failed here fails there (weir_engine_refusal).
  * Errors: as weir_rules_checks, but never WEIR_ERR_PENDING; WEIR_ERR_STORE (the directory cannot
  * find out, and its settings refuse such requests). */
 int weir_engine_apply_rules(struct weir_engine *engine, struct weir_decision *decision,
-                            struct weir_request *request, struct weir_reason *reason)
+                            const struct weir_request *request, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
 /* Whether the checks of a decision are yet to be filled, because who is calling is not known. */

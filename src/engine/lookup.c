@@ -14,8 +14,9 @@
 
 /* NULL: it does not fit, or there is no memory. */
 static struct weir_lookup *copy_request(struct weir_engine *engine,
-                                        const struct weir_request *request)
+                                        const struct weir_rules_query *query)
 {
+    const struct weir_request *request = query->request;
     size_t bytes = 0, size = sizeof(struct weir_lookup);
     for (uint16_t i = 0; i < request->count; i++)
         bytes += request->values[i].data != NULL ? request->values[i].size : 0;
@@ -29,8 +30,8 @@ static struct weir_lookup *copy_request(struct weir_engine *engine,
     lookup->size = size;
     lookup->client = request->client;
     lookup->cost = request->cost;
-    lookup->resting = request->resting;
-    lookup->now_ns = request->now_ns;
+    lookup->resting = query->resting;
+    lookup->now_ns = query->now_ns;
     lookup->count = request->count;
     char *at = (char *)&lookup->values[request->count];
     for (uint16_t i = 0; i < request->count; i++) {
@@ -62,11 +63,11 @@ static void wait_no_more(struct weir_engine *engine, struct weir_lookup *lookup)
 }
 
 /* By what the directory has. */
-static int hurry(struct weir_engine *engine, struct weir_entry *entry, struct weir_request *request,
-                 struct weir_reason *reason)
+static int hurry(struct weir_engine *engine, struct weir_entry *entry,
+                 struct weir_rules_query *query)
 {
     engine->directory->hurried = true;
-    int err = weir_engine_evaluate(engine, entry, request, reason);
+    int err = weir_engine_evaluate(engine, entry, query);
     engine->directory->hurried = false;
     return err == WEIR_ERR_PENDING ? WEIR_ERR_STORE : err;
 }
@@ -80,14 +81,14 @@ static int apply_again(struct weir_engine *engine, struct weir_lookup *lookup)
     struct weir_request request; /* of its values, only those below `count` are ever read */
     request.client = lookup->client;
     request.cost = lookup->cost;
-    request.resting = lookup->resting;
-    request.now_ns = lookup->now_ns;
     request.count = lookup->count;
     memcpy(request.values, lookup->values, lookup->count * sizeof *lookup->values);
-    weir_engine_introduce(engine, &request);
-    int err = ++lookup->rounds < WEIR_LOOKUP_ROUNDS
-                  ? weir_engine_evaluate(engine, entry, &request, reason)
-                  : hurry(engine, entry, &request, reason);
+    struct weir_rules_query query = {.request = &request,
+                                     .now_ns = lookup->now_ns,
+                                     .resting = lookup->resting,
+                                     .reason = reason};
+    int err = ++lookup->rounds < WEIR_LOOKUP_ROUNDS ? weir_engine_evaluate(engine, entry, &query)
+                                                    : hurry(engine, entry, &query);
     if (err == 0 && lookup->once.data != NULL)
         err = weir_engine_apply_once(engine, decision, lookup->once, reason);
     if (err == 0 && lookup->reserves)
@@ -143,13 +144,13 @@ static void on_told(struct weir_directory_waiter *waiter)
 }
 
 int weir_lookup_begin(struct weir_engine *engine, struct weir_entry *entry,
-                      struct weir_request *request, struct weir_reason *reason)
+                      struct weir_rules_query *query)
 {
     struct weir_lookup *lookup = NULL;
     if (engine->looking < engine->pool.size / 2)
-        lookup = copy_request(engine, request);
+        lookup = copy_request(engine, query);
     if (lookup == NULL)
-        return hurry(engine, entry, request, reason);
+        return hurry(engine, entry, query);
     weir_engine_pin(engine, entry, 0);
     lookup->engine = engine;
     lookup->entry = entry;

@@ -57,8 +57,7 @@ struct weir_lookup {
 /* Makes a decision that the rules have answered WEIR_ERR_PENDING wait, or fills its checks by what
  * the directory has. Errors: as weir_rules_checks, but for WEIR_ERR_PENDING. */
 int weir_lookup_begin(struct weir_engine *engine, struct weir_entry *entry,
-                      struct weir_request *request, struct weir_reason *reason)
-    __attribute__((warn_unused_result));
+                      struct weir_rules_query *query) __attribute__((warn_unused_result));
 
 /* Forgets what belongs to a decision that is given back. */
 void weir_lookup_end(struct weir_engine *engine, struct weir_entry *entry);

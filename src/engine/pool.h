@@ -19,7 +19,7 @@
 #define WEIR_ENGINE_POOL_H
 
 #include "core/check.h"
-#include "rules/rules.h"
+#include "rules/match/checks.h"
 
 enum weir_entry_state {
     WEIR_ENTRY_FREE,

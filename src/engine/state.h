@@ -62,14 +62,11 @@ struct weir_engine {
 /* Back to the pool, from any state; no list may point at it any more. */
 void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry);
 
-/* Tells a request what of the engine's the rules may use for it. */
-void weir_engine_introduce(const struct weir_engine *engine, struct weir_request *request);
-
-/* Fills the checks of a decision from a request that was introduced: under the current rules, or
- * those that a lookup has begun under. Errors: as weir_rules_checks. */
+/* Fills the checks of a decision under the current rules, or those that its lookup has begun under.
+ * The query has a request, a reason and, where the rules are timed, the time; the rest of it is
+ * filled here. Errors: as weir_rules_checks. */
 int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
-                         const struct weir_request *request, struct weir_reason *reason)
-    __attribute__((warn_unused_result));
+                         struct weir_rules_query *query) __attribute__((warn_unused_result));
 
 /* Keeps with a decision who it is for, which is told once the store has answered, when the values
  * of the request are gone, and maybe what the directory knew. What has no room, or is too long to

@@ -34,22 +34,14 @@ enum weir_attribute {
     WEIR_ATTR_FIRST_NAMED, /* header.*, and any other name: from here on */
 };
 
-struct weir_directory;
-struct weir_tokens;
-
 struct weir_request {
     struct weir_address client;
-    struct weir_directory
-        *directory;             /* of callers elsewhere (identity/caller.h); NULL: none is known */
-    struct weir_tokens *tokens; /* verified before (identity/tokens.h); NULL: each is verified */
-    uint64_t now_ns;            /* where a token's life or a schedule matters: set by the engine */
-    uint64_t cost;    /* 1 unless the request says otherwise; multiplies a limit's `cost` */
-    uint64_t resting; /* schedules at rest when it is decided: see weir_rules_moment */
-    uint16_t count;   /* values[0..count) are set; those beyond are absent */
+    uint64_t cost;  /* 1 unless the request says otherwise; multiplies a limit's `cost` */
+    uint16_t count; /* values[0..count) are set; those beyond are absent */
     struct weir_bytes values[WEIR_ATTRIBUTES_MAX]; /* data == NULL: absent */
 };
 
-/* Makes a request empty: no attribute, no client, no directory, cost 1, nothing resting. `count` is
+/* Makes a request empty: no attribute, no client, cost 1. `count` is
  * that of the rules (weir_rules_attribute_count). */
 void weir_request_clear(struct weir_request *request, uint16_t count);
 

@@ -216,36 +216,4 @@ bool weir_rules_timed(const struct weir_rules *rules);
  * (identity/tokens.h). */
 bool weir_rules_reads_tokens(const struct weir_rules *rules);
 
-/* What became of a request's token: "valid", or what is wrong with it, as in metrics; NULL: it has
- * none, or none is read. */
-const char *weir_rules_token_state(const struct weir_rules *rules,
-                                   const struct weir_request *request);
-
-/* Working memory of one evaluation: normalised path, captures, key texts. Pool entries embed one.
- */
-#define WEIR_SCRATCH_BYTES 16384
-struct weir_scratch {
-    uint32_t used;
-    char bytes[WEIR_SCRATCH_BYTES];
-};
-
-/* What a request is under the rules. */
-struct weir_identity {
-    struct weir_bytes user, org, plan; /* data == NULL: none */
-};
-
-/* Fills `checks` (room for WEIR_CHECKS_MAX) with the limits that apply, in the order of the file,
- * one for each rate of a limit (see weir_decision_limit_end). Keys are hashed with `secret`. Key
- * texts and derived values stand in `scratch`. A check that needs no state (WEIR_CHECK_UNLIMITED,
- * WEIR_CHECK_ALWAYS_DENY) has no `limit`. `identity` (may be NULL) gets who the caller is as far as
- * a limit needed to know: all absent when none did. Allocates nothing. Returns the number of
- * checks. Errors: WEIR_ERR_SYNTAX (a bad encoding in path or host, a bad value that a cost is taken
- * from; `reason` names the field), WEIR_ERR_TOO_LARGE (more than WEIR_CHECKS_MAX checks, or scratch
- * exhausted), WEIR_ERR_PENDING (the request's directory has to find out who the caller is: to be
- * put again when it has; nothing else is wrong so far). */
-int weir_rules_checks(const struct weir_rules *rules, const struct weir_request *request,
-                      const uint64_t secret[2], struct weir_scratch *scratch,
-                      struct weir_check *checks, struct weir_identity *identity,
-                      struct weir_reason *reason) __attribute__((warn_unused_result));
-
 #endif

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "path_pattern.h"
+#include "rules/match/host.h"
 #include "rules/match/path.h"
 #include "rules/match/path_trie.h"
 
@@ -88,7 +90,7 @@ static void check_patterns(struct weir_bytes path, unsigned options, const char 
         bool in = false;
         for (uint32_t m = 0; m < matches; m++)
             in = in || found[m] == numbers[i];
-        REQUIRE(in == weir_path_pattern_match(&patterns[i], path));
+        REQUIRE(in == path_pattern_match(&patterns[i], path));
     }
     rules_path_trie_free(&trie);
 }

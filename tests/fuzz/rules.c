@@ -64,8 +64,9 @@ static void ask_beside(const struct weir_rules *rules, const struct weir_request
 {
     static struct weir_check checks[WEIR_CHECKS_MAX], tried[WEIR_RATES_MAX];
     static struct weir_loans loans;
-    int again =
-        weir_rules_checks_and_loans(rules, request, secret, scratch, checks, NULL, &loans, NULL);
+    const struct weir_rules_query query = {
+        .rules = rules, .request = request, .secret = secret, .scratch = scratch, .loans = &loans};
+    int again = weir_rules_checks(&query, checks);
     for (int i = 0; i < count; i++) {
         uint16_t rates = weir_rules_candidate(rules, &met[i], tried);
         REQUIRE(rates <= WEIR_RATES_MAX);
@@ -101,12 +102,17 @@ static void ask(struct weir_rules *rules)
     request.values[WEIR_ATTR_METHOD] = (struct weir_bytes){"GET", 3};
     request.values[WEIR_ATTR_HOST] = (struct weir_bytes){"Example.com:1", 13};
     REQUIRE(weir_address_parse(&request.client, "10.1.2.3", 8) == 0);
-    int count = weir_rules_checks(rules, &request, secret, &scratch[0], checks[0], NULL, &reason);
+    struct weir_rules_query query = {.rules = rules,
+                                     .request = &request,
+                                     .secret = secret,
+                                     .scratch = &scratch[0],
+                                     .reason = &reason};
+    int count = weir_rules_checks(&query, checks[0]);
     REQUIRE(count <= WEIR_CHECKS_MAX);
     if (weir_rules_count(rules) > ASKED_MAX)
         return;
-    int again = weir_rules_explain(rules, &request, secret, &scratch[1], checks[1], NULL,
-                                   explanations, &reason);
+    query.scratch = &scratch[1];
+    int again = weir_rules_explain(&query, checks[1], explanations);
     REQUIRE(count == again);
     for (int i = 0; i < count; i++) {
         REQUIRE(checks[0][i].rule == checks[1][i].rule);

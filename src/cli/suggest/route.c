@@ -8,6 +8,7 @@
 
 #include "core/siphash.h"
 #include "rules/match/path.h"
+#include "rules/match/pattern.h"
 
 #define SLOTS 2048       /* a power of two, twice ROUTES_MAX */
 #define HEX_ID_MIN 16    /* digits: a shorter word may be one of a language */

@@ -12,6 +12,7 @@
 #include "cli/replay/lines.h"
 #include "cli/replay/request.h"
 #include "cli/suggest/plan.h"
+#include "rules/match/checks.h"
 
 #define RULES_MAX 512 /* bytes of the rules that read the key */
 
@@ -111,8 +112,12 @@ static int take_line(void *context, const struct replay_line *line, struct weir_
         return 0;
     suggest->scratch.used = 0;
 
-    int count = weir_rules_checks(suggest->rules, &request->request, key_secret, &suggest->scratch,
-                                  checks, NULL, reason);
+    const struct weir_rules_query query = {.rules = suggest->rules,
+                                           .request = &request->request,
+                                           .secret = key_secret,
+                                           .scratch = &suggest->scratch,
+                                           .reason = reason};
+    int count = weir_rules_checks(&query, checks);
 
     if (count < 0)
         return REPLAY_MALFORMED;

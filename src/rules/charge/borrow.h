@@ -31,12 +31,4 @@ struct weir_loans {
     struct weir_check checks[WEIR_CHECKS_MAX];
 };
 
-/* As weir_rules_checks, and fills `loans` (NULL: not wanted), whose check_count and the number of
- * checks are WEIR_CHECKS_MAX at most together. */
-int weir_rules_checks_and_loans(const struct weir_rules *rules, const struct weir_request *request,
-                                const uint64_t secret[2], struct weir_scratch *scratch,
-                                struct weir_check *checks, struct weir_identity *identity,
-                                struct weir_loans *loans, struct weir_reason *reason)
-    __attribute__((warn_unused_result));
-
 #endif

@@ -11,7 +11,7 @@
 #ifndef WEIR_RULES_CHARGE_IDEMPOTENCY_H
 #define WEIR_RULES_CHARGE_IDEMPOTENCY_H
 
-#include "rules/rules.h"
+#include "rules/match/checks.h"
 
 /* Fills the check `once` of a decision on `checks`, at least one of which has a state; its key's
  * text stands in `scratch`. *lease_id is the id for a lease of the request, never 0. Errors:

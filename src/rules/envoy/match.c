@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "rules/envoy/compiled.h"
-#include "rules/match/path.h"
+#include "rules/match/pattern.h"
 
 static bool begins(struct weir_bytes text, struct weir_bytes with)
 {

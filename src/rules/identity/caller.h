@@ -39,6 +39,11 @@ struct weir_override {
     const uint32_t *states;    /* of each limit, its number among the states of a key */
 };
 
+/* Who a request's caller is under the rules. */
+struct weir_identity {
+    struct weir_bytes user, org, plan; /* data == NULL: none */
+};
+
 /* Its texts and overrides belong to whoever gave it. */
 struct weir_caller {
     struct weir_bytes user;                /* there */

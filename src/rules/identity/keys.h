@@ -53,14 +53,6 @@ struct rules_keys {
     uint32_t by_user_count;
 };
 
-/* Reads the file `path` into rules->keys; the limits of the rules are there, for overrides, and
- * sound (`compile`), else overrides are checked as far as they go. Returns 0, WEIR_ERR_RULES with
- * problems added, what weir_file_open returns when it cannot be opened (`reason` says why), or
- * WEIR_ERR_MEMORY. */
-int rules_keys_load(struct weir_rules *rules, const char *path, bool compile,
-                    struct weir_problems *problems, struct weir_reason *reason)
-    __attribute__((warn_unused_result));
-
 /* Whose key has this digest; *plan is his plan's number, RULES_NONE: the default (its text is not
  * given). False: nobody's. Allocates nothing. */
 bool rules_keys_find(const struct rules_keys *keys, const uint8_t digest[WEIR_DIGEST_BYTES],

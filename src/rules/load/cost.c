@@ -10,6 +10,7 @@
 #include "rules/load/fields.h"
 #include "rules/load/limit_fields.h"
 #include "rules/load/match.h"
+#include "rules/match/pattern.h"
 
 /* More than the largest bucket is never admitted by anything. */
 #define COST_MAX WEIR_BUCKET_MAX

@@ -120,8 +120,9 @@ const char *rules_path_of(struct rules_loader *loader, struct weir_bytes name);
 
 /* The secret in a file, without its line end: 1 to RULES_SECRET_MAX bytes. `what` is the key,
  * `kind` the content of the file ("a password"). Kept; NULL after a problem. */
-#define RULES_SECRET_MAX 512 /* the most that the client's URL can hold: store/redis/client/url.h  \
-                              */
+#define RULES_SECRET_MAX                                                                           \
+    512 /* the most that the client's URL can hold: store/redis/client/url.h                       \
+         */
 const char *rules_read_secret_file(struct rules_loader *loader, const struct rules_node *node,
                                    const char *what, const char *kind);
 

@@ -7,6 +7,7 @@
 #include "rules/charge/settle.h"
 #include "rules/charge/warn.h"
 #include "rules/identity/jwt.h"
+#include "rules/identity/keys_load.h"
 #include "rules/identity/override.h"
 #include "rules/load/attributes.h"
 #include "rules/load/callers.h"

@@ -11,7 +11,9 @@
 #include "rules/calendar/schedule.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
+#include "rules/match/host.h"
 #include "rules/match/path.h"
+#include "rules/match/pattern.h"
 
 #define WANTED_MAX 200 /* bytes of a part's values shown to people */
 

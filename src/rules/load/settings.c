@@ -12,7 +12,7 @@
 #include "rules/load/quantity.h"
 #include "rules/load/redis.h"
 #include "rules/load/sharing.h"
-#include "rules/match/path.h"
+#include "rules/match/host.h"
 
 /* --- `tls` of a listener ---------------------------------------------------------------------- */
 

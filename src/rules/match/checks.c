@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request to its checks; see rules.h */
+/* see checks.h */
+#include "rules/match/checks.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "core/siphash.h"
 #include "rules/charge/borrow.h"
 #include "rules/charge/cost.h"
+#include "rules/identity/identify.h"
 #include "rules/identity/override.h"
 #include "rules/match/evaluate.h"
+#include "rules/match/key.h"
 #include "rules/states.h"
 
 static uint64_t multiply(uint64_t a, uint64_t b)
@@ -125,7 +129,7 @@ static int add_loan(struct rules_evaluation *evaluation, uint32_t number, int co
         }
     }
     if (loan.count == 0) {
-        if ((lender->when & evaluation->request->resting) != 0 ||
+        if ((lender->when & evaluation->query->resting) != 0 ||
             rules_key_missing(evaluation, lender) != NULL)
             return 0;
         int end = build(evaluation, lender, from->pool, loans->checks, loans->check_count);
@@ -179,23 +183,13 @@ int rules_unless(const struct rules_rule *rule, const struct weir_check *checks,
     return -1;
 }
 
-int weir_rules_checks(const struct weir_rules *rules, const struct weir_request *request,
-                      const uint64_t secret[2], struct weir_scratch *scratch,
-                      struct weir_check *checks, struct weir_identity *identity,
-                      struct weir_reason *reason)
+int weir_rules_checks(const struct weir_rules_query *query, struct weir_check *checks)
 {
-    return weir_rules_checks_and_loans(rules, request, secret, scratch, checks, identity, NULL,
-                                       reason);
-}
-
-int weir_rules_checks_and_loans(const struct weir_rules *rules, const struct weir_request *request,
-                                const uint64_t secret[2], struct weir_scratch *scratch,
-                                struct weir_check *checks, struct weir_identity *identity,
-                                struct weir_loans *loans, struct weir_reason *reason)
-{
+    const struct weir_rules *rules = query->rules;
+    struct weir_loans *loans = query->loans;
     struct rules_evaluation evaluation;
     uint32_t matched[RULES_MATCHED_MAX];
-    int err = rules_begin(&evaluation, rules, request, secret, scratch, reason);
+    int err = rules_begin(&evaluation, query);
     int found = err < 0 ? err : rules_find(&evaluation, matched);
     int count = found < 0 ? found : 0;
     for (int i = 0; i < found && count >= 0; i++)
@@ -208,8 +202,8 @@ int weir_rules_checks_and_loans(const struct weir_rules *rules, const struct wei
             count = err < 0 ? err : count;
         }
     }
-    if (identity != NULL)
-        *identity = evaluation.identity;
-    /* Of a caller that is not known yet all that was found so far is in vain. */
+    if (query->identity != NULL)
+        *query->identity = evaluation.identity;
+    /* As long as the caller is not known, the checks may be wrong. */
     return evaluation.error < 0 ? evaluation.error : count;
 }

@@ -5,6 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/identity/identify.h"
+#include "rules/match/host.h"
+#include "rules/match/key.h"
+#include "rules/match/path.h"
+#include "rules/match/pattern.h"
+
 static int too_large(struct rules_evaluation *evaluation, const char *what)
 {
     if (evaluation->reason != NULL)
@@ -17,16 +23,18 @@ int rules_too_many(struct rules_evaluation *evaluation)
     return too_large(evaluation, "more than 32 limits apply to this request");
 }
 
-int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules *rules,
-                const struct weir_request *request, const uint64_t secret[2],
-                struct weir_scratch *scratch, struct weir_reason *reason)
+int rules_begin(struct rules_evaluation *evaluation, const struct weir_rules_query *query)
 {
+    const struct weir_rules *rules = query->rules;
+    const struct weir_request *request = query->request;
+    struct weir_scratch *scratch = query->scratch;
     memset(evaluation, 0, offsetof(struct rules_evaluation, atoms));
+    evaluation->query = query;
     evaluation->rules = rules;
     evaluation->request = request;
-    evaluation->secret = secret;
+    evaluation->secret = query->secret;
     evaluation->scratch = scratch;
-    evaluation->reason = reason;
+    evaluation->reason = query->reason;
     scratch->used = 0;
     if (request->count > WEIR_ATTR_PATH && request->values[WEIR_ATTR_PATH].data != NULL) {
         int err = weir_path_normalise(&evaluation->path, request->values[WEIR_ATTR_PATH],
@@ -217,7 +225,7 @@ static void consider(struct search *search, uint32_t number)
         if (search->matched[--at] == number)
             return;
     const struct rules_rule *rule = &search->evaluation->rules->rules[number];
-    if ((rule->when & search->evaluation->request->resting) != 0)
+    if ((rule->when & search->evaluation->query->resting) != 0)
         return;
     for (uint32_t i = 0; i < rule->part_count; i++)
         if (!rules_part_holds(search->evaluation, rule, &rule->parts[i]))

@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/identity/identify.h"
 #include "rules/identity/override.h"
 #include "rules/load/problems.h"
 #include "rules/match/evaluate.h"
+#include "rules/match/key.h"
 
 /* What the request has where a part of a match does not hold. */
 static struct weir_bytes found_value(struct rules_evaluation *evaluation,
@@ -53,7 +55,7 @@ static bool explain_rule(struct rules_evaluation *evaluation, const struct rules
             return true;
         }
     }
-    if ((rule->when & evaluation->request->resting) != 0) {
+    if ((rule->when & evaluation->query->resting) != 0) {
         explanation->why = WEIR_WHY_WHEN;
         explanation->wanted = evaluation->rules->schedules[__builtin_ctzll(rule->when)].text;
         return true;
@@ -67,13 +69,12 @@ static bool explain_rule(struct rules_evaluation *evaluation, const struct rules
     return false;
 }
 
-int weir_rules_explain(const struct weir_rules *rules, const struct weir_request *request,
-                       const uint64_t secret[2], struct weir_scratch *scratch,
-                       struct weir_check *checks, struct weir_identity *identity,
-                       struct weir_explanation *explanations, struct weir_reason *reason)
+int weir_rules_explain(const struct weir_rules_query *query, struct weir_check *checks,
+                       struct weir_explanation *explanations)
 {
+    const struct weir_rules *rules = query->rules;
     struct rules_evaluation evaluation;
-    int count = 0, err = rules_begin(&evaluation, rules, request, secret, scratch, reason);
+    int count = 0, err = rules_begin(&evaluation, query);
     struct weir_bytes client = {NULL, 0};
     if (err == 0) {
         client = client_text(&evaluation);
@@ -103,9 +104,9 @@ int weir_rules_explain(const struct weir_rules *rules, const struct weir_request
     }
     if (err < 0)
         return err;
-    if (identity != NULL) {
+    if (query->identity != NULL) {
         rules_identify(&evaluation);
-        *identity = evaluation.identity;
+        *query->identity = evaluation.identity;
     }
     return count;
 }

@@ -7,7 +7,7 @@
 #ifndef WEIR_RULES_MATCH_EXPLAIN_H
 #define WEIR_RULES_MATCH_EXPLAIN_H
 
-#include "rules/rules.h"
+#include "rules/match/checks.h"
 
 enum weir_why {
     WEIR_WHY_APPLIES, /* it made checks[check], and those of its other rates behind */
@@ -28,14 +28,12 @@ struct weir_explanation {
     bool own;                /* it applies with rates of the caller's own, an override */
 };
 
-/* Decides as weir_rules_checks does, and fills explanations[0..weir_rules_count(rules)). Unlike
- * there, `identity` (may be NULL) is always complete. Values point into the request, the rules and
- * `scratch`. Returns the number of checks. Errors: as weir_rules_checks. */
-int weir_rules_explain(const struct weir_rules *rules, const struct weir_request *request,
-                       const uint64_t secret[2], struct weir_scratch *scratch,
-                       struct weir_check *checks, struct weir_identity *identity,
-                       struct weir_explanation *explanations, struct weir_reason *reason)
-    __attribute__((warn_unused_result));
+/* Decides as weir_rules_checks does (without loans), and fills
+ * explanations[0..weir_rules_count(rules)). Unlike there, query->identity is always complete.
+ * Values point into the request, the rules and scratch. Returns the number of checks. Errors: as
+ * weir_rules_checks. */
+int weir_rules_explain(const struct weir_rules_query *query, struct weir_check *checks,
+                       struct weir_explanation *explanations) __attribute__((warn_unused_result));
 
 /* Room that is always enough for weir_explanation_text. */
 #define WEIR_EXPLANATION_TEXT_MAX 512

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hosts in normal form; see path.h */
+/* see host.h */
+#include "rules/match/host.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "core/address.h"
-#include "rules/match/path.h"
 
 static int refuse(struct weir_reason *reason, int err, const char *what)
 {

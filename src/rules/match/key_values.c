@@ -147,7 +147,12 @@ int weir_rules_key_check(const struct weir_rules *rules, uint32_t index,
                  rule->name, rule->key_count);
         return WEIR_ERR_RANGE;
     }
-    int err = rules_begin(&evaluation, rules, &request, secret, scratch, reason);
+    const struct weir_rules_query query = {.rules = rules,
+                                           .request = &request,
+                                           .secret = secret,
+                                           .scratch = scratch,
+                                           .reason = reason};
+    int err = rules_begin(&evaluation, &query);
     if (err < 0)
         return err;
     err = path_choose(&evaluation, rule, values, reason);

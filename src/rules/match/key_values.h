@@ -11,7 +11,7 @@
 #ifndef WEIR_RULES_MATCH_KEY_VALUES_H
 #define WEIR_RULES_MATCH_KEY_VALUES_H
 
-#include "rules/rules.h"
+#include "rules/match/checks.h"
 
 #define WEIR_KEY_VALUES_MAX 8
 

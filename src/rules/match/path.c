@@ -232,27 +232,3 @@ int weir_path_normalise(struct weir_bytes *path, struct weir_bytes raw, unsigned
     }
     return rewrite(path, raw, options, out, room > WEIR_PATH_MAX ? WEIR_PATH_MAX : room, reason);
 }
-
-bool weir_glob_match(struct weir_bytes glob, struct weir_bytes text)
-{
-    /* On a mismatch only the last star has to take one more byte: O(glob * text), no recursion. */
-    size_t g = 0, t = 0, star = SIZE_MAX, star_text = 0;
-    while (t < text.size) {
-        bool escaped = g + 1 < glob.size && glob.data[g] == '\\';
-        if (g < glob.size && glob.data[g] == '*') {
-            star = g++;
-            star_text = t;
-        } else if (g < glob.size && glob.data[g + escaped] == text.data[t]) {
-            g += 1 + (size_t)escaped;
-            t++;
-        } else if (star != SIZE_MAX) {
-            g = star + 1;
-            t = ++star_text;
-        } else {
-            return false;
-        }
-    }
-    while (g < glob.size && glob.data[g] == '*')
-        g++;
-    return g == glob.size;
-}

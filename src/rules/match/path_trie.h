@@ -10,7 +10,7 @@
 #ifndef WEIR_RULES_MATCH_PATH_TRIE_H
 #define WEIR_RULES_MATCH_PATH_TRIE_H
 
-#include "rules/match/path.h"
+#include "rules/match/pattern.h"
 #include "rules/string_map.h"
 
 struct rules_path_node {

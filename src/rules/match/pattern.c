@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Patterns of paths; see path.h */
+/* see pattern.h */
+#include "rules/match/pattern.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -176,26 +178,26 @@ int weir_path_pattern_compile(struct weir_path_pattern *pattern, struct weir_byt
     return 0;
 }
 
-bool weir_path_pattern_match(const struct weir_path_pattern *pattern, struct weir_bytes path)
+bool weir_glob_match(struct weir_bytes glob, struct weir_bytes text)
 {
-    if (path.size == 0 || path.data[0] != '/')
-        return false;
-    const char *at = path.data, *end = path.data + path.size;
-    for (uint8_t i = 0; i < pattern->count; i++) {
-        const struct weir_path_segment *segment = &pattern->segments[i];
-        if (segment->kind == WEIR_SEGMENT_REST)
-            return true;
-        if (at == end)
+    /* On a mismatch only the last star has to take one more byte: O(glob * text), no recursion. */
+    size_t g = 0, t = 0, star = SIZE_MAX, star_text = 0;
+    while (t < text.size) {
+        bool escaped = g + 1 < glob.size && glob.data[g] == '\\';
+        if (g < glob.size && glob.data[g] == '*') {
+            star = g++;
+            star_text = t;
+        } else if (g < glob.size && glob.data[g + escaped] == text.data[t]) {
+            g += 1 + (size_t)escaped;
+            t++;
+        } else if (star != SIZE_MAX) {
+            g = star + 1;
+            t = ++star_text;
+        } else {
             return false;
-        const char *text = at + 1;
-        const char *slash = memchr(text, '/', (size_t)(end - text));
-        size_t size = (size_t)((slash != NULL ? slash : end) - text);
-        bool same = segment->kind == WEIR_SEGMENT_ANY
-                        ? size > 0
-                        : size == segment->text.size && memcmp(text, segment->text.data, size) == 0;
-        if (!same)
-            return false;
-        at = text + size;
+        }
     }
-    return at == end;
+    while (g < glob.size && glob.data[g] == '*')
+        g++;
+    return g == glob.size;
 }

@@ -11,7 +11,7 @@
 
 #include "core/address.h"
 #include "core/bytes.h"
-#include "rules/match/path.h"
+#include "rules/match/host.h"
 #include "server/http/http.h"
 
 static bool is_loopback(const struct weir_address *address)

@@ -151,9 +151,12 @@ static void nodes_that_share_a_store_name_a_record_alike(void **state)
         weir_request_clear(&request, weir_rules_attribute_count(rules));
         request.values[WEIR_ATTR_PATH] = (struct weir_bytes){"/a", 2};
         scratch[node].used = 0;
-        assert_int_equal(weir_rules_checks(rules, &request, secrets[node], &scratch[node],
-                                           &checks[node], NULL, &reason),
-                         1);
+        const struct weir_rules_query query = {.rules = rules,
+                                               .request = &request,
+                                               .secret = secrets[node],
+                                               .scratch = &scratch[node],
+                                               .reason = &reason};
+        assert_int_equal(weir_rules_checks(&query, &checks[node]), 1);
         assert_int_equal(weir_rules_once(rules, &checks[node], 1, (struct weir_bytes){"k1", 2},
                                          secrets[node], &scratch[node], &once[node], &ids[node]),
                          0);

@@ -66,6 +66,7 @@ static inline void test_refused(const char *text, const char *expected)
 struct test_request {
     const struct weir_rules *rules;
     struct weir_request request;
+    struct weir_rules_query query; /* of all this */
     struct weir_scratch scratch;
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_identity identity;
@@ -91,11 +92,16 @@ static inline struct test_request *test_ask(const struct weir_rules *rules,
     static struct test_request test;
     memset(&test, 0, sizeof(test));
     test.rules = rules;
+    test.query = (struct weir_rules_query){.rules = rules,
+                                           .request = &test.request,
+                                           .secret = test_secret,
+                                           .scratch = &test.scratch,
+                                           .identity = &test.identity,
+                                           .reason = &test.reason};
     weir_request_clear(&test.request, weir_rules_attribute_count(rules));
     for (size_t i = 0; pairs[i] != NULL; i += 2)
         test_set(&test, pairs[i], pairs[i + 1]);
-    test.count = weir_rules_checks(rules, &test.request, test_secret, &test.scratch, test.checks,
-                                   &test.identity, &test.reason);
+    test.count = weir_rules_checks(&test.query, test.checks);
     return &test;
 }
 #define ASK(rules, ...) test_ask(rules, (const char *const[]){__VA_ARGS__, NULL})

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tries of addresses and of paths beside looking at everything, one after the other. */
+#include "path_pattern.h"
 #include "rules/match/address_trie.h"
+#include "rules/match/path.h"
 #include "rules/match/path_trie.h"
 #include "rules_test.h"
 
@@ -113,7 +115,7 @@ static void the_path_trie_finds_what_a_scan_finds(void **state)
             uint32_t count = rules_path_trie_find(&trie, &segments, found, 1024), expected = 0;
             char *seen = calloc(atoms, 1);
             for (int i = 0; i < PATTERNS; i++) {
-                if (weir_path_pattern_match(&patterns[i], path) && !seen[numbers[i]]) {
+                if (path_pattern_match(&patterns[i], path) && !seen[numbers[i]]) {
                     seen[numbers[i]] = 1;
                     expected++;
                 }

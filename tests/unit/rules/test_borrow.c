@@ -8,8 +8,8 @@ static struct weir_loans loans;
 static struct test_request *ask(const struct weir_rules *rules, const char *const *pairs)
 {
     struct test_request *test = test_ask(rules, pairs);
-    test->count = weir_rules_checks_and_loans(rules, &test->request, test_secret, &test->scratch,
-                                              test->checks, &test->identity, &loans, &test->reason);
+    test->query.loans = &loans;
+    test->count = weir_rules_checks(&test->query, test->checks);
     return test;
 }
 #define BORROW(rules, ...) ask(rules, (const char *const[]){__VA_ARGS__, NULL})

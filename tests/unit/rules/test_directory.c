@@ -89,9 +89,8 @@ static struct test_request *ask_directory(struct weir_rules *rules, struct fake_
                                           const char *path, const char *key)
 {
     struct test_request *test = ASK(rules, "path", path, "header.x-api-key", key);
-    test->request.directory = &fake->base;
-    test->count = weir_rules_checks(rules, &test->request, test_secret, &test->scratch,
-                                    test->checks, &test->identity, &test->reason);
+    test->query.directory = &fake->base;
+    test->count = weir_rules_checks(&test->query, test->checks);
     return test;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "rules/identity/caller.h"
+#include "rules/identity/identify.h"
 #include "rules/match/key_values.h"
 #include "text_file.h"
 #include "token_maker.h"
@@ -51,9 +52,8 @@ static struct test_request *ask_at(const struct weir_rules *rules, uint64_t now_
                                    const char *const *pairs)
 {
     struct test_request *test = test_ask(rules, pairs);
-    test->request.now_ns = now_ns;
-    test->count = weir_rules_checks(rules, &test->request, test_secret, &test->scratch,
-                                    test->checks, &test->identity, &test->reason);
+    test->query.now_ns = now_ns;
+    test->count = weir_rules_checks(&test->query, test->checks);
     return test;
 }
 #define ASK_NOW(rules, ...) ask_at(rules, NOW_NS, (const char *const[]){__VA_ARGS__, NULL})
@@ -100,7 +100,7 @@ static void a_token_that_is_not_valid_counts_as_none(void **state)
     *last = *last == 'A' ? 'B' : 'A';
     struct test_request *test = ASK_NOW(rules, BEARER, broken);
     test_expect(test, "api{jwt.sub=-}");
-    assert_string_equal(weir_rules_token_state(rules, &test->request), "signature");
+    assert_string_equal(weir_rules_token_state(rules, &test->request, NOW_NS), "signature");
     static const struct {
         const char *claims, *state;
     } cases[] = {
@@ -111,10 +111,10 @@ static void a_token_that_is_not_valid_counts_as_none(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         test = ASK_NOW(rules, BEARER, bearer(cases[i].claims));
         test_expect(test, "api{jwt.sub=-}");
-        assert_string_equal(weir_rules_token_state(rules, &test->request), cases[i].state);
+        assert_string_equal(weir_rules_token_state(rules, &test->request, NOW_NS), cases[i].state);
     }
     test = ASK_NOW(rules, "method", "GET");
-    assert_null(weir_rules_token_state(rules, &test->request));
+    assert_null(weir_rules_token_state(rules, &test->request, NOW_NS));
     weir_rules_unref(rules);
 }
 
@@ -128,8 +128,7 @@ static void no_request_can_say_a_claim(void **state)
     test_expect(test, "");
     for (uint16_t i = WEIR_ATTR_FIRST_NAMED; i < test->request.count; i++) /* whatever its number */
         test->request.values[i] = (struct weir_bytes){"mallory", 7};
-    test->count = weir_rules_checks(rules, &test->request, test_secret, &test->scratch,
-                                    test->checks, NULL, &test->reason);
+    test->count = weir_rules_checks(&test->query, test->checks);
     test_expect(test, "");
     weir_rules_unref(rules);
 }
@@ -300,9 +299,7 @@ static void tokens_are_shown_only_as_hashes(void **state)
     test_expect(test, "a{header.x-token=sha256:2bb80d537b1da3e3}");
     struct weir_explanation explanations[2];
     char why[WEIR_EXPLANATION_TEXT_MAX];
-    assert_int_equal(weir_rules_explain(rules, &test->request, test_secret, &test->scratch,
-                                        test->checks, NULL, explanations, &test->reason),
-                     1);
+    assert_int_equal(weir_rules_explain(&test->query, test->checks, explanations), 1);
     weir_explanation_text(rules, &explanations[1], why);
     assert_string_equal(why, "header.x-token is sha256:2bb80d537b1da3e3; wanted `x`");
     weir_rules_unref(rules);
@@ -338,8 +335,7 @@ static void explanations_quote_claims(void **state)
     char why[WEIR_EXPLANATION_TEXT_MAX];
     struct test_request *test =
         ASK_NOW(rules, BEARER, bearer("{\"exp\":1700000060,\"role\":\"guest\"}"));
-    test->count = weir_rules_explain(rules, &test->request, test_secret, &test->scratch,
-                                     test->checks, NULL, explanations, &test->reason);
+    test->count = weir_rules_explain(&test->query, test->checks, explanations);
     test_expect(test, "d{jwt.role=guest}");
     weir_explanation_text(rules, &explanations[0], why);
     assert_string_equal(why, "jwt.role is `guest`; wanted `admin`");
@@ -387,8 +383,7 @@ static void long_claims_fit_beside_a_long_path_and_keys_that_are_too_long_are_re
     struct test_request *test = ASK_NOW(rules, "path", path, BEARER, bearer(claims));
     assert_int_equal(test->count, 32);
     struct weir_explanation explanations[32];
-    assert_int_equal(weir_rules_explain(rules, &test->request, test_secret, &test->scratch,
-                                        test->checks, NULL, explanations, &test->reason),
+    assert_int_equal(weir_rules_explain(&test->query, test->checks, explanations),
                      WEIR_ERR_TOO_LARGE); /* which keeps the claims too */
     assert_string_equal(test->reason.text, "path and keys are too long together");
     weir_rules_unref(rules);

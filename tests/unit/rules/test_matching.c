@@ -167,14 +167,10 @@ static void a_check_carries_what_the_file_says(void **state)
     assert_true(checks[5].limit->spec.strict);
     /* The cost of the request multiplies, and does not wrap. */
     test->request.cost = 3;
-    assert_int_equal(weir_rules_checks(rules, &test->request, test_secret, &test->scratch,
-                                       test->checks, NULL, NULL),
-                     6);
+    assert_int_equal(weir_rules_checks(&test->query, test->checks), 6);
     assert_int_equal(checks[0].cost, 60);
     test->request.cost = UINT64_MAX;
-    assert_int_equal(weir_rules_checks(rules, &test->request, test_secret, &test->scratch,
-                                       test->checks, NULL, NULL),
-                     6);
+    assert_int_equal(weir_rules_checks(&test->query, test->checks), 6);
     assert_int_equal(checks[0].cost, UINT64_MAX);
     assert_int_equal(checks[2].cost, 0);
     weir_rules_unref(rules);
@@ -232,9 +228,7 @@ static void explain_shows_secrets_only_as_sha256(void **state)
     struct test_request *test = ASK(rules, "header.authorization", "Bearer s3cret");
     struct weir_explanation explanation;
     char text[WEIR_EXPLANATION_TEXT_MAX];
-    assert_int_equal(weir_rules_explain(rules, &test->request, test_secret, &test->scratch,
-                                        test->checks, NULL, &explanation, &test->reason),
-                     0);
+    assert_int_equal(weir_rules_explain(&test->query, test->checks, &explanation), 0);
     weir_explanation_text(rules, &explanation, text);
     assert_string_equal(text, "header.authorization is sha256:0c9ae6066b41d371; wanted `Basic*`");
     weir_rules_unref(rules);
@@ -264,9 +258,7 @@ static void explain_names_what_keeps_a_limit_away(void **state)
         ASK(rules, "method", "POST", "client.ip", "192.0.2.1", "path", "/x/8");
     struct weir_explanation explanations[7];
     char text[WEIR_EXPLANATION_TEXT_MAX];
-    assert_int_equal(weir_rules_explain(rules, &test->request, test_secret, &test->scratch,
-                                        test->checks, &test->identity, explanations, &test->reason),
-                     1);
+    assert_int_equal(weir_rules_explain(&test->query, test->checks, explanations), 1);
     for (int i = 0; i < 7; i++) {
         assert_int_equal(weir_explanation_text(rules, &explanations[i], text), strlen(expected[i]));
         assert_string_equal(text, expected[i]);

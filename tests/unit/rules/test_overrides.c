@@ -200,8 +200,7 @@ static void an_explanation_tells_an_override(void **state)
     for (int i = 0; i < 2; i++) {
         struct test_request *test = ASK(rules, "path", "/api", "header.x-api-key", keys[i]);
         char text[WEIR_EXPLANATION_TEXT_MAX];
-        int count = weir_rules_explain(rules, &test->request, test_secret, &test->scratch,
-                                       test->checks, &test->identity, explanations, &test->reason);
+        int count = weir_rules_explain(&test->query, test->checks, explanations);
         assert_int_equal(count, 1);
         weir_explanation_text(rules, &explanations[0], text);
         assert_string_equal(text, told[i]);

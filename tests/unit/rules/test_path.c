@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normal form of paths and hosts, patterns, globs. */
+#include "path_pattern.h"
+#include "rules/match/host.h"
 #include "rules/match/path.h"
 #include "rules_test.h"
 
@@ -46,7 +48,7 @@ static bool in_pattern_as(unsigned options, const char *pattern, const char *pat
     size_t used;
     assert_int_equal(
         weir_path_pattern_compile(&compiled, bytes(pattern), options, room, &used, NULL), 0);
-    return weir_path_pattern_match(&compiled, bytes(path));
+    return path_pattern_match(&compiled, bytes(path));
 }
 
 static bool in_pattern(const char *pattern, const char *path)

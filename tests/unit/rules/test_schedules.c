@@ -189,13 +189,10 @@ static void a_limit_at_rest_makes_no_check_and_removes_no_other(void **state)
         struct weir_moment moment;
         struct test_request *test = ASK_EMPTY(rules);
         weir_rules_moment(rules, (uint64_t)(MONDAY + hour * HOUR) * S, &moment);
-        test->request.resting = moment.resting;
-        test->count = weir_rules_checks(rules, &test->request, test_secret, &test->scratch,
-                                        test->checks, NULL, &test->reason);
+        test->query.resting = moment.resting;
+        test->count = weir_rules_checks(&test->query, test->checks);
         test_expect(test, hour == 8 ? "night{}" : "day{} same{}");
-        assert_int_equal(weir_rules_explain(rules, &test->request, test_secret, &test->scratch,
-                                            test->checks, NULL, explanations, &test->reason),
-                         test->count);
+        assert_int_equal(weir_rules_explain(&test->query, test->checks, explanations), test->count);
         weir_explanation_text(rules, &explanations[0], text);
         assert_string_equal(text, hour == 8 ? "not in force now, but 09:00-18:00" : "applies");
     }

@@ -32,8 +32,9 @@ static struct weir_check only_check(struct weir_rules *rules, struct weir_scratc
     struct weir_request request;
     weir_request_clear(&request, weir_rules_attribute_count(rules));
     scratch->used = 0;
-    assert_int_equal(weir_rules_checks(rules, &request, test_secret, scratch, checks, NULL, NULL),
-                     1);
+    const struct weir_rules_query query = {
+        .rules = rules, .request = &request, .secret = test_secret, .scratch = scratch};
+    assert_int_equal(weir_rules_checks(&query, checks), 1);
     return checks[0];
 }
 

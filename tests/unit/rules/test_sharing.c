@@ -145,8 +145,9 @@ static const struct test_request *ask_elsewhere(struct test_request *test)
     static const uint64_t other[2] = {1, 2};
     static struct test_request elsewhere;
     memcpy(&elsewhere, test, sizeof(elsewhere));
-    elsewhere.count = weir_rules_checks(test->rules, &test->request, other, &elsewhere.scratch,
-                                        elsewhere.checks, NULL, NULL);
+    elsewhere.query.secret = other;
+    elsewhere.query.scratch = &elsewhere.scratch;
+    elsewhere.count = weir_rules_checks(&elsewhere.query, elsewhere.checks);
     return &elsewhere;
 }
 

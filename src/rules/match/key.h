@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys of limits: a tuple that is hashed, and a text that people read
+ *
+ * The tuple names a state. Every piece says how long it is or has a fixed size, so two different
+ * tuples are never the same bytes:
+ *
+ *   name      size (1) | bytes                      the limit
+ *   then for each attribute of the key
+ *   TEXT      1 | size (2) | bytes                  up to TEXT_MAX bytes
+ *   LONG      2 | size (4) | hash of it             longer: hashed, never cut
+ *   ADDRESS   3 | family (1) | prefix length (1) | its 4 or 16 bytes
+ *   MISSING   4                                     on_missing: shared
+ *   and | INSTEAD where on_missing named another attribute, so that a session "bob" is no user
+ * "bob".
+ *
+ * The hash of a long value is SipHash under the node's secret (16 bytes): fast, and nobody outside
+ * finds two values of one hash. Where nodes share a store it is SHA-256 (32 bytes): all nodes have
+ * to find the same. Then the text names the state too, so what is hashed in it is SHA-256 as well.
+ *
+ * The text is for logs, /top and stores elsewhere: "user=alice,client.ip=2001:db8::/64", "user=-"
+ * for a missing value, "user=ip:192.0.2.1" for a user that is an address,
+ * "header.x-api-key=sha256:…" for a secret. What could be mistaken for syntax is percent-encoded,
+ * so different tuples have different texts too (secrets but for 64 bits, 128 where nodes share a
+ * store). Texts of KEY_TEXT_MAX bytes or more end in "~" and a hash of the tuple: the state's, or
+ * half a SHA-256.
+ *
+ * The tag is a hash of the tuple's pieces that `hash_tag` names, under a secret that everyone
+ * knows: it chooses a server and tells no states apart.
+ */
+#ifndef WEIR_RULES_MATCH_KEY_H
+#define WEIR_RULES_MATCH_KEY_H
+
+#include "rules/match/evaluate.h"
+
+/* Whether a key attribute is there; with `value` not NULL, a text's value. */
+bool rules_key_present(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                       const struct rules_key_part *part, struct weir_bytes *value);
+
+/* The first key attribute that is missing so that the limit does not apply; NULL: it applies. */
+const struct rules_key_part *rules_key_missing(struct rules_evaluation *evaluation,
+                                               const struct rules_rule *rule);
+
+/* Fills hash, key and flags of a check; see key.c. Errors: WEIR_ERR_TOO_LARGE (scratch is full). */
+int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                    struct weir_check *check);
+
+/* How a secret is shown: "sha256:" and 16 digits. Where its text names a state that nodes share,
+ * 32: nobody finds two of one text. Returns the text's size. */
+#define RULES_SECRET_TEXT 23
+#define RULES_SECRET_TEXT_SHARED 39
+size_t rules_secret_text(struct weir_bytes value, bool shared, char *text);
+
+#endif
