@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "rules/envoy/envoy.h"
+#include "rules/envoy/plan.h"
+#include "rules/envoy/respond.h"
 
 static const uint64_t secret[2] = {1, 2};
 

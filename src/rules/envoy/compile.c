@@ -1,50 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From Envoy's descriptors to nodes and rules, with the original's checks in the original's order;
- * see compiled.h */
+/* see compile.h */
+#include "rules/envoy/compile.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "core/bytes.h"
 #include "rules/division.h"
-#include "rules/envoy/compiled.h"
-
-static const struct {
-    const char *name;
-    uint32_t seconds;
-} units[WEIR_ENVOY_UNITS] = {
-    [WEIR_ENVOY_UNKNOWN] = {"UNKNOWN", 0},     [WEIR_ENVOY_SECOND] = {"SECOND", 1},
-    [WEIR_ENVOY_MINUTE] = {"MINUTE", 60},      [WEIR_ENVOY_HOUR] = {"HOUR", 3600},
-    [WEIR_ENVOY_DAY] = {"DAY", 86400},         [WEIR_ENVOY_MONTH] = {"MONTH", 30 * 86400},
-    [WEIR_ENVOY_YEAR] = {"YEAR", 365 * 86400}, [WEIR_ENVOY_WEEK] = {"WEEK", 7 * 86400},
-};
-
-uint8_t envoy_unit_of(struct weir_bytes word)
-{
-    for (unsigned i = WEIR_ENVOY_SECOND; i < WEIR_ENVOY_UNITS; i++)
-        if (word.size == strlen(units[i].name) &&
-            strncasecmp(word.data, units[i].name, word.size) == 0)
-            return (uint8_t)i;
-    return WEIR_ENVOY_UNKNOWN;
-}
-
-uint32_t envoy_unit_seconds(uint32_t unit)
-{
-    return unit < WEIR_ENVOY_UNITS ? units[unit].seconds : 0;
-}
-
-const char *envoy_unit_name(uint32_t unit)
-{
-    return unit < WEIR_ENVOY_UNITS ? units[unit].name : "UNKNOWN";
-}
-
-static struct weir_bytes keep_text(struct envoy_loader *loader, struct weir_bytes text)
-{
-    const char *copy = rules_arena_copy(&loader->envoy->arena, text.data, text.size);
-    loader->no_memory |= copy == NULL;
-    return copy != NULL ? (struct weir_bytes){copy, text.size} : (struct weir_bytes){"", 0};
-}
+#include "rules/envoy/metadata.h"
+#include "rules/load/problems.h"
 
 static char *put(char *out, struct weir_bytes text)
 {
@@ -130,6 +95,294 @@ static void add_pattern(struct envoy_loader *loader, struct envoy_node *level,
     level->last_pattern = pattern;
 }
 
+/* --- Limits ----------------------------------------------------------------------------------- */
+
+/* Adds a limit to a rule. `line`: of the key that it comes from; 0: rate_limit. */
+static void add_limit(struct envoy_loader *loader, struct weir_envoy_rule *rule,
+                      const struct weir_limit_spec *spec, uint32_t requests, uint8_t unit,
+                      uint32_t line)
+{
+    struct envoy_limit *limit = &rule->limits[rule->limit_count];
+    struct weir_reason reason = {{0}};
+    char prefix[ENVOY_PREFIX_MAX];
+    if (weir_limit_init(&limit->limit, spec, &reason) < 0) {
+        envoy_fail(loader, "weir: line %u: %s", line, reason.text);
+        return;
+    }
+    limit->limit.name = WEIR_ENVOY_LIMIT_NAME;
+    if (loader->envoy->options.nodes > 1) {
+        struct weir_limit *part = envoy_keep(loader, sizeof(*part));
+        if (part == NULL)
+            return;
+        weir_limit_divide(&limit->limit, loader->envoy->options.nodes, part);
+        limit->limit.local = part;
+    }
+    size_t size = envoy_prefix_write(prefix, &limit->limit.spec, rule->limit_count);
+    limit->prefix = envoy_keep_text(loader, (struct weir_bytes){prefix, size});
+    limit->requests = requests;
+    limit->unit = unit;
+    rule->limit_count++;
+    if (rule->limit_count > loader->envoy->limits_max)
+        loader->envoy->limits_max = rule->limit_count;
+}
+
+/* --- The `weir:` key of a descriptor ---------------------------------------------------------- */
+
+#define NS_PER_SECOND UINT64_C(1000000000)
+
+/* The keys of `weir` come first, those of an item of its `limits` follow. */
+enum weir_key {
+    KEY_ALGORITHM,
+    KEY_UNIT_MULTIPLIER,
+    KEY_BURST,
+    KEY_SEGMENTS,
+    KEY_STRICT,
+    KEY_COST,
+    KEY_CHARGE,
+    KEY_ON_STORE_ERROR,
+    KEY_LIMITS,
+    KEY_UNIT,
+    KEY_REQUESTS,
+    KEYS,
+};
+
+static const char *const key_names[KEYS] = {
+    "algorithm",      "unit_multiplier", "burst", "segments",          "strict", "cost", "charge",
+    "on_store_error", "limits",          "unit",  "requests_per_unit",
+};
+
+#define KEYS_OF_LIMIT                                                                              \
+    (1u << KEY_ALGORITHM | 1u << KEY_UNIT_MULTIPLIER | 1u << KEY_BURST | 1u << KEY_SEGMENTS |      \
+     1u << KEY_STRICT)
+#define KEYS_OF_WEIR                                                                               \
+    (KEYS_OF_LIMIT | 1u << KEY_COST | 1u << KEY_CHARGE | 1u << KEY_ON_STORE_ERROR |                \
+     1u << KEY_LIMITS)
+#define KEYS_OF_ITEM (KEYS_OF_LIMIT | 1u << KEY_UNIT | 1u << KEY_REQUESTS)
+
+struct fields {
+    const struct rules_node *value[KEYS]; /* NULL: absent */
+};
+
+static void wrong(struct envoy_loader *loader, const struct rules_node *node, const char *what)
+{
+    struct rules_quote quote;
+    if (node->kind == RULES_SCALAR) {
+        envoy_fail(loader, "weir: line %u: %s, not %s", node->line, what,
+                   rules_quote(&quote, node->text, node->size));
+    } else {
+        envoy_fail(loader, "weir: line %u: %s", node->line, what);
+    }
+}
+
+static void unknown_key(struct envoy_loader *loader, const struct rules_node *key, uint32_t known)
+{
+    const char *names[KEYS];
+    size_t count = 0;
+    struct rules_quote quote;
+    for (int i = 0; i < KEYS; i++)
+        if ((known >> i & 1) != 0)
+            names[count++] = key_names[i];
+    struct rules_hint room;
+    const char *hint = rules_hint(&room, key->text, key->size, names, count);
+    envoy_fail(loader, "weir: line %u: unknown key %s%s", key->line,
+               rules_quote(&quote, key->text, key->size), hint);
+}
+
+static void read_fields(struct envoy_loader *loader, const struct rules_node *map, uint32_t known,
+                        struct fields *fields)
+{
+    memset(fields, 0, sizeof(*fields));
+    if (map->kind != RULES_MAP) {
+        wrong(loader, map, "must be a mapping");
+        return;
+    }
+    for (uint32_t i = 0; i < map->size && !loader->failed; i += 2) {
+        const struct rules_node *key = map->items[i];
+        int found = -1;
+        for (int k = 0; k < KEYS && key->kind == RULES_SCALAR; k++) {
+            bool same = key->size == strlen(key_names[k]) &&
+                        memcmp(key->text, key_names[k], key->size) == 0;
+            found = same && (known >> k & 1) != 0 ? k : found;
+        }
+        if (key->kind != RULES_SCALAR)
+            wrong(loader, key, "a key must be a word");
+        else if (found < 0)
+            unknown_key(loader, key, known);
+        else if (fields->value[found] != NULL)
+            envoy_fail(loader, "weir: line %u: `%s` is given twice", key->line, key_names[found]);
+        else
+            fields->value[found] = map->items[i + 1];
+    }
+}
+
+/* A whole number within a range; `fallback` where it is absent. */
+static uint64_t read_number(struct envoy_loader *loader, const struct fields *fields,
+                            enum weir_key key, uint64_t least, uint64_t most, uint64_t fallback)
+{
+    const struct rules_node *node = fields->value[key];
+    struct envoy_resolved value;
+    if (node == NULL)
+        return fallback;
+    bool whole = envoy_resolve(node, &value) && value.type == ENVOY_INT &&
+                 (!value.negative || value.magnitude == 0);
+    if (!whole || value.magnitude < least || value.magnitude > most) {
+        char what[96];
+        snprintf(what, sizeof(what), "`%s` must be a number from %llu to %llu", key_names[key],
+                 (unsigned long long)least, (unsigned long long)most);
+        wrong(loader, node, what);
+        return fallback;
+    }
+    return value.magnitude;
+}
+
+/* One of `words`; `fallback` where it is absent. */
+static unsigned read_word(struct envoy_loader *loader, const struct fields *fields,
+                          enum weir_key key, const char *const *words, unsigned count,
+                          unsigned fallback)
+{
+    const struct rules_node *node = fields->value[key];
+    char what[256];
+    int used = snprintf(what, sizeof(what), "`%s` must be one of", key_names[key]);
+    for (unsigned i = 0; node != NULL && i < count; i++) {
+        if (node->kind == RULES_SCALAR && strcmp(node->text, words[i]) == 0)
+            return i;
+        used +=
+            snprintf(what + used, sizeof(what) - (size_t)used, "%s %s", i > 0 ? "," : "", words[i]);
+    }
+    if (node != NULL)
+        wrong(loader, node, what);
+    return fallback;
+}
+
+/* Those that need no answer from who was admitted: no leases, no delays. */
+static const enum weir_algorithm algorithms[] = {WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW,
+                                                 WEIR_SLIDING_LOG,  WEIR_TOKEN_BUCKET,
+                                                 WEIR_GCRA,         WEIR_LEAKY_BUCKET};
+#define ALGORITHMS (sizeof(algorithms) / sizeof(algorithms[0]))
+
+static void read_spec(struct envoy_loader *loader, const struct fields *fields, uint8_t unit,
+                      uint32_t requests, struct weir_limit_spec *spec)
+{
+    const char *names[ALGORITHMS];
+    for (size_t i = 0; i < ALGORITHMS; i++)
+        names[i] = weir_algorithm_name(algorithms[i]);
+    uint64_t seconds = envoy_unit_seconds(unit);
+    uint64_t multiplier_max = WEIR_WINDOW_MAX_NS / NS_PER_SECOND / (seconds > 0 ? seconds : 1);
+    spec->algorithm = algorithms[read_word(loader, fields, KEY_ALGORITHM, names, ALGORITHMS, 0)];
+    spec->rate = requests;
+    spec->window_ns = seconds * NS_PER_SECOND *
+                      read_number(loader, fields, KEY_UNIT_MULTIPLIER, 1, multiplier_max, 1);
+    spec->burst = read_number(loader, fields, KEY_BURST, 1, WEIR_BUCKET_MAX, 0);
+    spec->segments = (uint32_t)read_number(loader, fields, KEY_SEGMENTS, 1, WEIR_SEGMENTS_MAX, 0);
+    static const char *const no_yes[] = {"false", "true"};
+    spec->strict = read_word(loader, fields, KEY_STRICT, no_yes, 2, 0) == 1;
+    bool bucket = spec->algorithm == WEIR_TOKEN_BUCKET || spec->algorithm == WEIR_GCRA ||
+                  spec->algorithm == WEIR_LEAKY_BUCKET;
+    if (fields->value[KEY_BURST] != NULL && !bucket) {
+        envoy_fail(loader, "weir: line %u: `burst` is for token_bucket, gcra and leaky_bucket",
+                   fields->value[KEY_BURST]->line);
+    }
+    bool sliding = spec->algorithm == WEIR_SLIDING_WINDOW;
+    const struct rules_node *of_sliding =
+        fields->value[fields->value[KEY_SEGMENTS] != NULL ? KEY_SEGMENTS : KEY_STRICT];
+    if (of_sliding != NULL && !sliding) {
+        envoy_fail(loader, "weir: line %u: `segments` and `strict` are for sliding_window",
+                   of_sliding->line);
+    }
+}
+
+static void load_item(struct envoy_loader *loader, const struct rules_node *node,
+                      struct weir_envoy_rule *rule)
+{
+    struct fields fields;
+    struct weir_limit_spec spec = {0};
+    read_fields(loader, node, KEYS_OF_ITEM, &fields);
+    if (loader->failed)
+        return;
+    const struct rules_node *unit_node = fields.value[KEY_UNIT];
+    uint8_t unit = WEIR_ENVOY_UNKNOWN;
+    if (unit_node != NULL && unit_node->kind == RULES_SCALAR)
+        unit = envoy_unit_of((struct weir_bytes){unit_node->text, unit_node->size});
+    if (unit == WEIR_ENVOY_UNKNOWN || fields.value[KEY_REQUESTS] == NULL) {
+        wrong(loader, unit == WEIR_ENVOY_UNKNOWN && unit_node != NULL ? unit_node : node,
+              "a limit needs a `unit` (second, minute, hour, day, week, month, year) and "
+              "`requests_per_unit`");
+        return;
+    }
+    uint32_t requests = (uint32_t)read_number(loader, &fields, KEY_REQUESTS, 0, WEIR_RATE_MAX, 0);
+    read_spec(loader, &fields, unit, requests, &spec);
+    add_limit(loader, rule, &spec, requests, unit, node->line);
+}
+
+static void load_items(struct envoy_loader *loader, const struct rules_node *list,
+                       struct weir_envoy_rule *rule)
+{
+    if (list->kind != RULES_LIST || list->size > ENVOY_LIMITS_MAX - 1) {
+        char what[64];
+        snprintf(what, sizeof(what), "`limits` must be a list of at most %d", ENVOY_LIMITS_MAX - 1);
+        wrong(loader, list, what);
+        return;
+    }
+    for (uint32_t i = 0; i < list->size && !loader->failed; i++)
+        load_item(loader, list->items[i], rule);
+}
+
+static void load_manner(struct envoy_loader *loader, const struct fields *fields,
+                        enum weir_algorithm algorithm, struct weir_envoy_rule *rule)
+{
+    static const char *const charges[] = {"always", "if_admitted", "if_all_allow"};
+    static const char *const failures[] = {"fail", "local", "open", "closed"};
+    /* Windows that slide would keep out whoever goes on asking a little too fast. */
+    unsigned charge = rule->charge == ENVOY_CHARGE_ALWAYS && algorithm != WEIR_FIXED_WINDOW
+                          ? ENVOY_CHARGE_IF_ADMITTED
+                          : rule->charge;
+    rule->cost = read_number(loader, fields, KEY_COST, 1, WEIR_RATE_MAX, 1);
+    rule->charge = (uint8_t)read_word(loader, fields, KEY_CHARGE, charges, 3, charge);
+    const struct rules_node *given = fields->value[KEY_CHARGE];
+    if (given != NULL && rule->charge == ENVOY_CHARGE_IF_ALL && loader->envoy->options.redis_compat)
+        wrong(loader, given, "`charge: if_all_allow` does not go with `redis_compat`");
+    rule->on_store_error =
+        (uint8_t)read_word(loader, fields, KEY_ON_STORE_ERROR, failures, 4, rule->on_store_error);
+    const struct weir_envoy_options *options = &loader->envoy->options;
+    given = fields->value[KEY_ON_STORE_ERROR];
+    if (given != NULL && rule->on_store_error == WEIR_ENVOY_STORE_LOCAL && options->shared &&
+        options->nodes == 0)
+        wrong(loader, given, "`on_store_error: local` needs `nodes` in the rules file's `store`");
+}
+
+/* Makes the limits of a rule: its rate_limit, and those of `weir`. */
+static void make_limits(struct envoy_loader *loader, const struct envoy_source *source,
+                        struct weir_envoy_rule *rule)
+{
+    struct fields fields = {{NULL}};
+    struct weir_limit_spec spec = {0};
+    uint32_t line = 0;
+    if (rule->unlimited) {
+        if (source->weir != NULL) {
+            envoy_fail(loader, "weir: line %u: nothing to say of an unlimited descriptor",
+                       source->weir->line);
+        }
+        return;
+    }
+    if (source->weir != NULL) {
+        line = source->weir->line;
+        read_fields(loader, source->weir, KEYS_OF_WEIR, &fields);
+        if (loader->failed)
+            return;
+    }
+    const struct rules_node *list = fields.value[KEY_LIMITS];
+    uint32_t room = list != NULL ? ENVOY_LIMITS_MAX : 1;
+    rule->limits = envoy_keep(loader, room * sizeof(*rule->limits));
+    if (rule->limits == NULL)
+        return;
+    read_spec(loader, &fields, rule->unit, rule->requests, &spec);
+    load_manner(loader, &fields, spec.algorithm, rule);
+    if (!loader->failed)
+        add_limit(loader, rule, &spec, rule->requests, rule->unit, line);
+    if (list != NULL && !loader->failed)
+        load_items(loader, list, rule);
+}
+
 /* --- Rules ------------------------------------------------------------------------------------ */
 
 static uint32_t name_number(struct envoy_loader *loader, struct weir_bytes name)
@@ -138,7 +391,7 @@ static uint32_t name_number(struct envoy_loader *loader, struct weir_bytes name)
     uint32_t number = find(&envoy->names, 0, name);
     if (number == RULES_NONE) {
         number = envoy->name_count++;
-        add_word(loader, &envoy->names, 0, keep_text(loader, name), number);
+        add_word(loader, &envoy->names, 0, envoy_keep_text(loader, name), number);
     }
     return number;
 }
@@ -161,14 +414,6 @@ static void check_replaces(struct envoy_loader *loader, const struct envoy_sourc
     loader->envoy->replaces |= source->replace_count > 0;
 }
 
-uint8_t envoy_default_charge(const struct weir_envoy_options *options)
-{
-    /* A share cannot be charged for what it did not admit. */
-    uint8_t otherwise =
-        options->leased && !options->redis_compat ? ENVOY_CHARGE_IF_ADMITTED : ENVOY_CHARGE_ALWAYS;
-    return options->charge_if_allowed ? ENVOY_CHARGE_IF_ALL : otherwise;
-}
-
 static struct weir_envoy_rule *add_rule(struct envoy_loader *loader,
                                         const struct envoy_source *source, struct weir_bytes stat)
 {
@@ -186,7 +431,7 @@ static struct weir_envoy_rule *add_rule(struct envoy_loader *loader,
         return NULL;
     }
     rule->stat = stat;
-    rule->name = keep_text(loader, source->name);
+    rule->name = envoy_keep_text(loader, source->name);
     rule->requests = source->requests;
     rule->cost = 1;
     rule->unit = unit;
@@ -201,49 +446,6 @@ static struct weir_envoy_rule *add_rule(struct envoy_loader *loader,
     rule->number = envoy->rule_count;
     envoy->rules[envoy->rule_count++] = rule;
     return rule;
-}
-
-size_t envoy_prefix_write(char out[ENVOY_PREFIX_MAX], const struct weir_limit_spec *spec,
-                          uint32_t index)
-{
-    bool window = spec->algorithm == WEIR_FIXED_WINDOW || spec->algorithm == WEIR_SLIDING_WINDOW ||
-                  spec->algorithm == WEIR_SLIDING_LOG;
-    int used = snprintf(out, ENVOY_PREFIX_MAX, "%s", weir_algorithm_name(spec->algorithm));
-    if (window) {
-        used += snprintf(out + used, ENVOY_PREFIX_MAX - (size_t)used, "-%llus",
-                         (unsigned long long)(spec->window_ns / 1000000000));
-    }
-    if (index > 0)
-        used += snprintf(out + used, ENVOY_PREFIX_MAX - (size_t)used, "#%u", index);
-    return (size_t)used;
-}
-
-void envoy_add_limit(struct envoy_loader *loader, struct weir_envoy_rule *rule,
-                     const struct weir_limit_spec *spec, uint32_t requests, uint8_t unit,
-                     uint32_t line)
-{
-    struct envoy_limit *limit = &rule->limits[rule->limit_count];
-    struct weir_reason reason = {{0}};
-    char prefix[ENVOY_PREFIX_MAX];
-    if (weir_limit_init(&limit->limit, spec, &reason) < 0) {
-        envoy_fail(loader, "weir: line %u: %s", line, reason.text);
-        return;
-    }
-    limit->limit.name = WEIR_ENVOY_LIMIT_NAME;
-    if (loader->envoy->options.nodes > 1) {
-        struct weir_limit *part = envoy_keep(loader, sizeof(*part));
-        if (part == NULL)
-            return;
-        weir_limit_divide(&limit->limit, loader->envoy->options.nodes, part);
-        limit->limit.local = part;
-    }
-    size_t size = envoy_prefix_write(prefix, &limit->limit.spec, rule->limit_count);
-    limit->prefix = keep_text(loader, (struct weir_bytes){prefix, size});
-    limit->requests = requests;
-    limit->unit = unit;
-    rule->limit_count++;
-    if (rule->limit_count > loader->envoy->limits_max)
-        loader->envoy->limits_max = rule->limit_count;
 }
 
 /* --- Descriptors ------------------------------------------------------------------------------ */
@@ -272,7 +474,7 @@ static void load_descriptor(struct envoy_loader *loader, uint32_t level, struct 
     }
     struct weir_bytes composite = source->value.size > 0
                                       ? join(loader, source->key, '_', source->value)
-                                      : keep_text(loader, source->key);
+                                      : envoy_keep_text(loader, source->key);
     struct weir_bytes stat = join(loader, path, '.', composite);
     if (loader->no_memory)
         return;
@@ -286,7 +488,7 @@ static void load_descriptor(struct envoy_loader *loader, uint32_t level, struct 
         source->metadata != NULL ? envoy_metadata(loader, source->metadata) : NULL;
     if (rule != NULL && !loader->failed && !loader->no_memory) {
         rule->metadata = metadata;
-        envoy_make_limits(loader, source, rule);
+        make_limits(loader, source, rule);
     } else if (rule == NULL && source->weir != NULL) {
         envoy_fail(loader, "weir: line %u: a descriptor with this key needs a rate_limit",
                    source->weir->line);
@@ -331,7 +533,7 @@ void envoy_compile(struct envoy_loader *loader, const struct envoy_source_file *
                    file->domain.data);
         return;
     }
-    struct weir_bytes domain = keep_text(loader, file->domain);
+    struct weir_bytes domain = envoy_keep_text(loader, file->domain);
     if (number == RULES_NONE && !loader->no_memory) {
         number = add_node(loader, domain);
         if (number != RULES_NONE) {

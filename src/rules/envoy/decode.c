@@ -1,43 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading one of Envoy's files, in two passes as the original does: its keys, wherever they stand,
- * then its values by their types; see compiled.h */
-#include <stdarg.h>
+/* see decode.h */
+#include "rules/envoy/decode.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/envoy/compiled.h"
 #include "rules/load/problems.h"
 
 #define MISMATCHES_MAX (WEIR_ENVOY_ERROR_MAX - 64) /* bytes of their text */
-
-void envoy_fail(struct envoy_loader *loader, const char *format, ...)
-{
-    if (loader->failed)
-        return;
-    loader->failed = true;
-    char *out = loader->error->text;
-    int used = snprintf(out, WEIR_ENVOY_ERROR_MAX, "%s: ", loader->file);
-    if (used < 0 || used >= WEIR_ENVOY_ERROR_MAX)
-        return;
-    va_list values;
-    va_start(values, format);
-    vsnprintf(out + used, WEIR_ENVOY_ERROR_MAX - (size_t)used, format, values);
-    va_end(values);
-}
-
-void *envoy_keep(struct envoy_loader *loader, size_t size)
-{
-    void *memory = rules_arena_alloc(&loader->envoy->arena, size);
-    loader->no_memory |= memory == NULL;
-    return memory;
-}
-
-void *envoy_borrow(struct envoy_loader *loader, size_t size)
-{
-    void *memory = rules_arena_alloc(&loader->scratch, size);
-    loader->no_memory |= memory == NULL;
-    return memory;
-}
 
 static bool stopped(const struct envoy_loader *loader)
 {
@@ -124,17 +94,6 @@ static void fail_with_value(struct envoy_loader *loader, const char *what, const
     struct envoy_text text = {shown, 0, sizeof(shown)};
     envoy_text_add_value(&text, node);
     envoy_fail(loader, "%s%s%s%s", what, quote, shown, quote);
-}
-
-void envoy_resolve_or_fail(struct envoy_loader *loader, const struct rules_node *node,
-                           struct envoy_resolved *value)
-{
-    if (envoy_resolve(node, value))
-        return;
-    struct rules_quote quote;
-    envoy_fail(loader, "error loading config file: yaml: cannot decode %s %s as a !!%s", value->tag,
-               rules_quote(&quote, node->text, node->size),
-               strrchr(node->tag, ':') != NULL ? strrchr(node->tag, ':') + 1 : node->tag);
 }
 
 static void check_keys(struct envoy_loader *loader, const struct rules_node *map, enum place place);

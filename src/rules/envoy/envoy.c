@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/envoy/compiled.h"
+#include "rules/envoy/compile.h"
+#include "rules/envoy/folder.h"
 
 #define NEAR_LIMIT_RATIO 0.8F
 
@@ -176,4 +177,9 @@ size_t weir_envoy_dump(const struct weir_envoy *envoy, char *out, size_t size)
         used += more > 0 ? (size_t)more : 0;
     }
     return used;
+}
+
+uint32_t weir_envoy_limits_max(const struct weir_envoy *envoy)
+{
+    return envoy->limits_max > 1 ? envoy->limits_max : 1;
 }

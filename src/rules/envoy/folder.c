@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a folder, and whether they have changed; see envoy.h
- *
- * Kubernetes mounts a ConfigMap as links to files in "..data", itself a link that is swapped in one
- * step. So links to files are followed, and links to folders are not: what is below them is there
- * under its own name.
- */
+/* see folder.h */
+#include "rules/envoy/folder.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +11,6 @@
 #include <unistd.h>
 
 #include "core/siphash.h"
-#include "rules/envoy/compiled.h"
 #include "rules/load/file.h"
 
 #define PATH_SIZE 4096

@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of Envoy's counters: a tuple that is hashed, and a text for stores elsewhere.
- *
- *   tuple    0 | size (1) | prefix | domain | for each entry: key, V or P, value or pattern
- *            domain, key, value: size (4) | bytes
- *   text     fixed_window-60s:domain|key=value,key=~pattern
- *
- * A limit of the rules file begins with the size of its name, which is never 0, so no tuple here is
- * one of its. The prefix says algorithm, window and place (compiled.h): as in the original,
- * two limits of the same unit that a request meets with the same entries are one counter, one of an
- * override included. In texts whatever could be read as syntax is percent-encoded; a text that does
- * not fit ends in "~" and 32 digits of the whole one's SHA-256, which is the same on all nodes.
- */
+/* see key.h */
+#include "rules/envoy/key.h"
+
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which limit a descriptor meets, and under which key that is counted; see envoy.h */
+/* see match.h */
+#include "rules/envoy/match.h"
 #include <string.h>
 
 #include "rules/envoy/compiled.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metadata of descriptors, from YAML to google.protobuf.Struct; see compiled.h */
-#include <string.h>
-
-#include "rules/envoy/compiled.h"
+/* see metadata.h */
+#include "rules/envoy/metadata.h"
 
 /* A client's protobuf library refuses messages of more than 100 levels; each level here is three.
  */

@@ -1,31 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a request to checks, and from decisions back to what each limit said; see envoy.h
- *
- *   plan memory   | items | parts | patterns, keys of counters, texts of keys … statuses, headers |
- */
+/* see plan.h */
+#include "rules/envoy/plan.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "core/bytes.h"
 #include "core/window.h"
 #include "rules/envoy/compiled.h"
-
-/* The numbers of three headers; see respond.c. */
-#define HEADERS_SIZE 96
+#include "rules/envoy/key.h"
+#include "rules/envoy/match.h"
+#include "rules/envoy/respond.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
-
-void *envoy_plan_alloc(struct weir_envoy_plan *plan, size_t size)
-{
-    char *memory = plan->memory;
-    plan->memory += ENVOY_ALIGNED(size);
-    return memory;
-}
-
-uint32_t weir_envoy_limits_max(const struct weir_envoy *envoy)
-{
-    return envoy->limits_max > 1 ? envoy->limits_max : 1;
-}
 
 /* The most bytes that "key_value" of one entry takes. */
 static size_t longest_entry(const struct weir_envoy_request *request)
@@ -49,8 +36,7 @@ size_t weir_envoy_plan_size(const struct weir_envoy *envoy,
     size_t size = ENVOY_ALIGNED(count * sizeof(struct weir_envoy_item)) +
                   ENVOY_ALIGNED(parts * sizeof(struct weir_envoy_part)) +
                   ENVOY_ALIGNED(longest_entry(request)) +
-                  (envoy->options.shared ? parts * ENVOY_KEY_TEXT_MAX : 0) +
-                  ENVOY_ALIGNED(count * sizeof(struct weir_envoy_status)) + HEADERS_SIZE;
+                  (envoy->options.shared ? parts * ENVOY_KEY_TEXT_MAX : 0);
     size += envoy_stat_size(envoy, request);
     if (envoy->shares)
         for (uint32_t i = 0; i < request->descriptor_count; i++)
@@ -59,7 +45,7 @@ size_t weir_envoy_plan_size(const struct weir_envoy *envoy,
         size += ENVOY_ALIGNED(envoy_counter_size(envoy, request, &request->descriptors[i]));
     if (envoy->replaces)
         size += ENVOY_ALIGNED(envoy->name_count / 8 + 1);
-    return size + (envoy->options.dynamic_metadata ? envoy_dynamic_size(envoy, request) : 0);
+    return size + envoy_respond_size(envoy, request);
 }
 
 /* --- Which limit ------------------------------------------------------------------------------ */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rules/envoy/plan.h"
+#include "rules/envoy/respond.h"
 #include "server/daemon/clock.h"
 #include "server/envoy/shared.h"
 

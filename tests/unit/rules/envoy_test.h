@@ -15,6 +15,8 @@
 
 #include "core/cell.h"
 #include "rules/envoy/envoy.h"
+#include "rules/envoy/plan.h"
+#include "rules/envoy/respond.h"
 
 #define NS UINT64_C(1000000000)
 
