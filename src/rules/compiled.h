@@ -220,6 +220,14 @@ static inline uint32_t rules_plan_find(const struct weir_rules *rules, struct we
                                  name.size);
 }
 
+/* The index of a limit; -1: there is none of this name. */
+static inline int rules_rule_find(const struct weir_rules *rules, struct weir_bytes name)
+{
+    uint32_t index = rules_string_map_find(
+        &rules->rule_names, 0, rules_text_hash(name.data, name.size), name.data, name.size);
+    return index == RULES_NONE ? -1 : (int)index;
+}
+
 /* The attributes that identify makes: user, org, plan. */
 static inline bool rules_about_caller(uint16_t attribute)
 {

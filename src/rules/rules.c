@@ -10,11 +10,11 @@
 
 #include "core/siphash.h"
 #include "rules/compiled.h"
+#include "rules/file.h"
 #include "rules/identity/jwt.h"
 #include "rules/load/document.h"
-#include "rules/load/file.h"
 #include "rules/load/load.h"
-#include "rules/load/problems.h"
+#include "rules/problems.h"
 
 /* --- Loading ---------------------------------------------------------------------------------- */
 
@@ -403,9 +403,7 @@ void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct w
 
 int weir_rules_find(const struct weir_rules *rules, const char *name, size_t size)
 {
-    uint32_t index =
-        rules_string_map_find(&rules->rule_names, 0, rules_text_hash(name, size), name, size);
-    return index == RULES_NONE ? -1 : (int)index;
+    return rules_rule_find(rules, (struct weir_bytes){name, size});
 }
 
 bool weir_rules_has_plan(const struct weir_rules *rules, struct weir_bytes name)

@@ -2,7 +2,9 @@
 /* see posix_zone.h */
 #include "rules/calendar/posix_zone.h"
 
-#include "rules/calendar/timezone.h"
+#include <weir/error.h>
+
+#include "rules/calendar/civil.h"
 
 #define RULE_HOURS_MAX 167
 #define OFFSET_HOURS_MAX 24

@@ -4,8 +4,6 @@
  * A zone is one TZif file of the system's zoneinfo (RFC 8536, versions 2 to 4): its transitions,
  * and the POSIX rule that continues them for ever ("CET-1CEST,M3.5.0,M10.5.0/3"). Read whole and
  * checked when rules load; the file may come from anybody and is refused rather than believed.
- * Civil days are those of the proleptic Gregorian calendar; the algorithms are Howard Hinnant's
- * ("chrono-Compatible Low-Level Date Algorithms").
  *
  * Units: seconds since the epoch, without leap seconds ("right/" zones are refused).
  * Threads: immutable once opened.
@@ -19,18 +17,12 @@
 #include <weir/bytes.h>
 #include <weir/error.h>
 
+#include "rules/calendar/civil.h"
+
 #define RULES_ZONE_FOLDER "/usr/share/zoneinfo"
 #define RULES_ZONE_NAME_MAX 64
 
 struct rules_zone;
-
-/* A date and a time of day as people write them. Values outside their usual range carry over:
- * month 13 is the next year's first, day 0 the last one of the month before. */
-struct rules_civil {
-    int64_t year;
-    int32_t month, day; /* from 1 */
-    int32_t hour, minute, second;
-};
 
 /* Opens "Europe/Zurich", or "UTC" without any file. Errors: WEIR_ERR_NOT_FOUND (no such zone),
  * WEIR_ERR_SYNTAX (a name with other than letters, digits, + - _ and single slashes, or a damaged
@@ -52,11 +44,5 @@ void rules_zone_civil(const struct rules_zone *zone, int64_t at_s, struct rules_
 /* The first moment at which the wall shows this or a later time: the earlier of two where clocks
  * are set back, the moment of the change where they skip it. */
 int64_t rules_zone_moment(const struct rules_zone *zone, const struct rules_civil *civil);
-
-/* Days since the epoch of a civil date, and back; Monday is 0. */
-int64_t rules_civil_days(int64_t year, int32_t month, int32_t day);
-void rules_civil_of_days(int64_t days, struct rules_civil *civil);
-int rules_weekday(int64_t days);
-int32_t rules_month_length(int64_t year, int32_t month);
 
 #endif

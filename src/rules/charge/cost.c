@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "core/bytes.h"
-#include "rules/load/quantity.h"
+#include "rules/load/numbers.h"
 
 static bool in_path(const struct rules_evaluation *evaluation, uint32_t atom)
 {

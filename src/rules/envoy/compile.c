@@ -9,7 +9,7 @@
 #include "core/bytes.h"
 #include "rules/division.h"
 #include "rules/envoy/metadata.h"
-#include "rules/load/problems.h"
+#include "rules/problems.h"
 
 static char *put(char *out, struct weir_bytes text)
 {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/load/problems.h"
+#include "rules/problems.h"
 
 #define MISMATCHES_MAX (WEIR_ENVOY_ERROR_MAX - 64) /* bytes of their text */
 

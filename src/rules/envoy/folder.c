@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "core/siphash.h"
-#include "rules/load/file.h"
+#include "rules/file.h"
 
 #define PATH_SIZE 4096
 #define FOLDERS_MAX 16  /* in each other */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/load/problems.h"
+#include "rules/problems.h"
 
 void envoy_fail(struct envoy_loader *loader, const char *format, ...)
 {

@@ -10,11 +10,11 @@
 #include <yaml.h>
 
 #include "rules/compiled.h"
+#include "rules/file.h"
 #include "rules/identity/keys_lines.h"
 #include "rules/identity/keys_overrides.h"
 #include "rules/load/document.h"
-#include "rules/load/file.h"
-#include "rules/load/problems.h"
+#include "rules/problems.h"
 
 /* What both readers fill. */
 struct keys_reader {
@@ -74,7 +74,7 @@ static int read_line_limits(struct keys_reader *reader, struct weir_bytes limits
     int err = 0;
     rules_overrides_begin(&reader->overrides);
     while (err == 0 && rules_keys_lines_limit(&rest, &name, &rates)) {
-        int rule = weir_rules_find(reader->rules, name.data, name.size);
+        int rule = rules_rule_find(reader->rules, name);
         err = rule < 0 ? WEIR_ERR_RULES
                        : rules_overrides_add(&reader->overrides, (uint32_t)rule, rates, &reason);
     }
@@ -279,7 +279,7 @@ static int set_limit(struct yaml_reader *reader, const yaml_event_t *name,
     struct weir_reason reason = {{0}};
     const char *text = (const char *)name->data.scalar.value;
     size_t size = name->data.scalar.length;
-    int rule = weir_rules_find(reader->into->rules, text, size);
+    int rule = rules_rule_find(reader->into->rules, (struct weir_bytes){text, size});
     if (rule < 0)
         return report_limit(reader, &marks->name, text, size);
     if (!rates->good) {

@@ -8,7 +8,7 @@
 
 #include "rules/division.h"
 #include "rules/load/numbers.h"
-#include "rules/load/problems.h"
+#include "rules/problems.h"
 #include "rules/states.h"
 
 /* One, while it is put together. */
@@ -216,7 +216,7 @@ int weir_rules_override(const struct weir_rules *rules, struct weir_bytes limit,
                         struct weir_reason *reason)
 {
     struct rules_quote quote;
-    int rule = weir_rules_find(rules, limit.data, limit.size);
+    int rule = rules_rule_find(rules, limit);
     if (rule < 0 || rules->rules[rule].blank == NULL) {
         snprintf(reason->text, sizeof(reason->text), "no limit is called %.120s",
                  rules_quote(&quote, limit.data, limit.size));

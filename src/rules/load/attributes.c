@@ -7,7 +7,7 @@
 
 #include "core/bytes.h"
 #include "rules/identity/jwt.h"
-#include "rules/load/quantity.h"
+#include "rules/load/numbers.h"
 
 static const char *const fixed_names[WEIR_ATTR_FIRST_NAMED] = {
     [WEIR_ATTR_METHOD] = "method",

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "rules/load/problems.h"
+#include "rules/problems.h"
 
 struct anchor {
     char *name;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/bytes.h"
-#include "rules/load/file.h"
-#include "rules/load/quantity.h"
+#include "rules/file.h"
+#include "rules/load/numbers.h"
 
 #define FIELDS_MAX 64 /* more than any mapping of the grammar has */
 

@@ -12,7 +12,7 @@
 
 #include "rules/compiled.h"
 #include "rules/load/document.h"
-#include "rules/load/problems.h"
+#include "rules/problems.h"
 
 /* The rate of one limit in one plan. */
 struct rules_plan_entry {

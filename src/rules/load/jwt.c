@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "rules/file.h"
 #include "rules/identity/json.h"
 #include "rules/identity/jwks.h"
 #include "rules/identity/jwt.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
-#include "rules/load/file.h"
 
 /* --- `keys` and `algorithms` ------------------------------------------------------------------ */
 

@@ -12,7 +12,7 @@
 #include "rules/load/key.h"
 #include "rules/load/limit_fields.h"
 #include "rules/load/match.h"
-#include "rules/load/quantity.h"
+#include "rules/load/numbers.h"
 #include "rules/load/rate.h"
 #include "rules/load/sharing.h"
 
@@ -213,7 +213,7 @@ static void load_name(struct rules_loader *loader, const struct rules_node *limi
     }
     if (!rules_check_name(loader, field->value, "name", &name))
         return;
-    int first = weir_rules_find(rules, name.data, name.size);
+    int first = rules_rule_find(rules, name);
     if (first >= 0) {
         rules_problem(loader, field->value, "the name `%.*s` is given twice; first in line %u",
                       (int)name.size, name.data, nodes->names[first]->line);
@@ -252,7 +252,7 @@ static void load_unless(struct rules_loader *loader, const struct rules_node *no
         struct weir_bytes name;
         if (!rules_read_text(loader, items.items[i], "unless", &name))
             continue;
-        int other = weir_rules_find(loader->rules, name.data, name.size);
+        int other = rules_rule_find(loader->rules, name);
         rules_quote(&quote, name.data, name.size);
         if (other < 0) {
             struct rules_hint room;
@@ -419,7 +419,7 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
 static void report_unused(struct rules_loader *loader, const struct rules_node *name,
                           const struct limit_nodes *nodes)
 {
-    if (weir_rules_find(loader->rules, name->text, name->size) >= 0) {
+    if (rules_rule_find(loader->rules, (struct weir_bytes){name->text, name->size}) >= 0) {
         rules_problem(loader, name, "the limit `%s` does not take its rate from the plan",
                       name->text);
         return;

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The numbers of a limit: what `rate`, `quota` or `limit` says, in a limit of the file, in a plan,
- * or for one caller (an override). All three are read and compiled here, so that they mean the
- * same.
+/* Numbers as a rules file writes them, and the numbers of a limit. Integers only; nothing is
+ * rounded.
  *
- * A blank is a limit without its numbers: its algorithm and what belongs to that. It is kept where
- * callers may have overrides.
+ *   rate      N/unit | N/Kunit, each optionally " burst B" | unlimited | plan      100/min burst 20
+ *   duration  Kunit                                                                30s
+ *   size      K, or K and KiB, MiB, GiB, TiB (powers of 1024)                      64MiB
+ *   unit      ms s sec min h hour d day w week
+ *
+ * The numbers of a limit are its `rate`, `quota` or `limit`. They may come from the limit itself,
+ * from a plan, or from one caller's override. All three are read and compiled here, so that they
+ * mean the same.
+ *
+ * A limit template is a limit without its numbers: its algorithm and the options of that. It is
+ * kept where callers may have overrides.
  *
  * Threads: pure.
  */
@@ -12,7 +20,30 @@
 #define WEIR_RULES_LOAD_NUMBERS_H
 
 #include "rules/compiled.h"
-#include "rules/load/quantity.h"
+
+enum weir_rate_kind { WEIR_RATE_COUNT, WEIR_RATE_UNLIMITED, WEIR_RATE_PLAN };
+
+struct weir_rate {
+    uint8_t kind;       /* enum weir_rate_kind; the rest is for WEIR_RATE_COUNT */
+    uint64_t count;     /* N, 0 included */
+    uint64_t window_ns; /* K units, at least 1 ns */
+    uint64_t burst;     /* B; 0 when not given */
+};
+
+/* Errors: WEIR_ERR_SYNTAX, or WEIR_ERR_RANGE for a number that no 64 bits hold; `reason` quotes the
+ * text and says what is allowed. */
+int weir_rate_parse(struct weir_rate *rate, const char *text, size_t size,
+                    struct weir_reason *reason) __attribute__((warn_unused_result));
+int weir_duration_parse(uint64_t *duration_ns, const char *text, size_t size,
+                        struct weir_reason *reason) __attribute__((warn_unused_result));
+int weir_size_parse(uint64_t *bytes, const char *text, size_t size, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* Digits only. Returns the digits read (0: none), or WEIR_ERR_RANGE past 2^64 - 1. */
+int weir_digits_parse(uint64_t *value, const char *text, size_t size)
+    __attribute__((warn_unused_result));
+
+/* --- The numbers of a limit ------------------------------------------------------------------- */
 
 /* `rollover` as written. */
 struct rules_rollover {

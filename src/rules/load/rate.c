@@ -11,7 +11,6 @@
 #include "rules/load/fields.h"
 #include "rules/load/limit_fields.h"
 #include "rules/load/numbers.h"
-#include "rules/load/quantity.h"
 
 /* --- `quota`: its calendar -------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include "core/bytes.h"
 #include "rules/division.h"
 #include "rules/load/fields.h"
-#include "rules/load/quantity.h"
+#include "rules/load/numbers.h"
 #include "rules/load/redis.h"
 #include "rules/load/sharing.h"
 #include "rules/match/host.h"

@@ -394,7 +394,7 @@ static int find_pool(struct lending *lending, uint32_t number, const struct rule
     if (!rules_read_text(loader, node, "pool", &name))
         return -1;
     rules_quote(&quote, name.data, name.size);
-    int pool = weir_rules_find(loader->rules, name.data, name.size);
+    int pool = rules_rule_find(loader->rules, name);
     if (pool < 0) {
         struct rules_hint room;
         const char *hint =

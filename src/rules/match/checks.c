@@ -3,7 +3,6 @@
 #include "rules/match/checks.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "core/siphash.h"
 #include "rules/charge/borrow.h"

@@ -70,6 +70,14 @@ void rules_address_atoms(struct rules_evaluation *evaluation);
 bool rules_part_holds(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                       const struct rules_part *part);
 
+/* Whether a key attribute is there; with `value` not NULL, a text's value. */
+bool rules_key_present(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                       const struct rules_key_part *part, struct weir_bytes *value);
+
+/* The first key attribute that is missing so that the limit does not apply; NULL: it applies. */
+const struct rules_key_part *rules_key_missing(struct rules_evaluation *evaluation,
+                                               const struct rules_rule *rule);
+
 /* The limits whose match holds and whose key is there, ascending. Returns how many, or
  * WEIR_ERR_TOO_LARGE. */
 int rules_find(struct rules_evaluation *evaluation, uint32_t matched[RULES_MATCHED_MAX]);

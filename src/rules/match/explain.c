@@ -8,9 +8,9 @@
 
 #include "rules/identity/identify.h"
 #include "rules/identity/override.h"
-#include "rules/load/problems.h"
 #include "rules/match/evaluate.h"
 #include "rules/match/key.h"
+#include "rules/problems.h"
 
 /* What the request has where a part of a match does not hold. */
 static struct weir_bytes found_value(struct rules_evaluation *evaluation,

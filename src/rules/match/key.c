@@ -170,41 +170,6 @@ static void put_client(struct rules_evaluation *evaluation, const struct rules_k
     text_put_address(writer, &address, bits);
 }
 
-bool rules_key_present(struct rules_evaluation *evaluation, const struct rules_rule *rule,
-                       const struct rules_key_part *part, struct weir_bytes *value)
-{
-    struct weir_bytes found = {NULL, 0};
-    if (part->source == RULES_FROM_ADDRESS)
-        return evaluation->request->client.family != 0;
-    if (part->source == RULES_FROM_CAPTURE) {
-        int pattern = rules_pattern_of(evaluation, rule);
-        if (pattern >= 0 && part->segments[pattern] >= 0)
-            found = evaluation->segments.text[part->segments[pattern]];
-    } else if (part->source == RULES_FROM_LITERAL) {
-        found = part->literal;
-    } else {
-        found = rules_value(evaluation, part->attribute);
-    }
-    if (value != NULL)
-        *value = found;
-    return found.data != NULL;
-}
-
-const struct rules_key_part *rules_key_missing(struct rules_evaluation *evaluation,
-                                               const struct rules_rule *rule)
-{
-    if (rule->missing == RULES_SHARED || rule->missing == RULES_DENY)
-        return NULL;
-    for (uint32_t i = 0; i < rule->key_count; i++) {
-        bool there = rules_key_present(evaluation, rule, &rule->key[i], NULL) ||
-                     (rule->missing == RULES_INSTEAD &&
-                      rules_key_present(evaluation, rule, &rule->instead, NULL));
-        if (!there)
-            return &rule->key[i];
-    }
-    return NULL;
-}
-
 /* One attribute, or what stands for it. Returns false when it is missing. */
 static bool put_part(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                      const struct rules_key_part *part, struct writer *writer)

@@ -32,14 +32,6 @@
 
 #include "rules/match/evaluate.h"
 
-/* Whether a key attribute is there; with `value` not NULL, a text's value. */
-bool rules_key_present(struct rules_evaluation *evaluation, const struct rules_rule *rule,
-                       const struct rules_key_part *part, struct weir_bytes *value);
-
-/* The first key attribute that is missing so that the limit does not apply; NULL: it applies. */
-const struct rules_key_part *rules_key_missing(struct rules_evaluation *evaluation,
-                                               const struct rules_rule *rule);
-
 /* Fills hash, key and flags of a check; see key.c. Errors: WEIR_ERR_TOO_LARGE (scratch is full). */
 int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                     struct weir_check *check);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/hex.h"
-#include "rules/load/problems.h"
+#include "rules/problems.h"
 
 /* What each byte of a path is (RFC 3986 pchar): p stands for itself, e has to be encoded, ; begins
  * parameters, ? ends the path, 0 is refused. */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rules/load/problems.h"
 #include "rules/match/path.h"
+#include "rules/problems.h"
 
 static int refuse(struct weir_reason *reason, struct weir_bytes text, const char *what)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rules/load/file.h"
+#include "rules/file.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
 #include "server/daemon/redis_access.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "rules/load/file.h"
+#include "rules/file.h"
 
 struct weir_certificates {
     atomic_uint references;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "rules/envoy/envoy.h"
-#include "rules/load/file.h"
+#include "rules/file.h"
 #include "rules_test.h"
 
 static char folder[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rates, durations, sizes. */
-#include "rules/load/quantity.h"
+#include "rules/load/numbers.h"
 #include "rules_test.h"
 
 #define S UINT64_C(1000000000)

@@ -4,8 +4,8 @@
  * A file is checked to its end, so that all its problems are told in one run. Values that are
  * quoted in a message are cut and escaped first: a message is always one line of printable text.
  */
-#ifndef WEIR_RULES_LOAD_PROBLEMS_H
-#define WEIR_RULES_LOAD_PROBLEMS_H
+#ifndef WEIR_RULES_PROBLEMS_H
+#define WEIR_RULES_PROBLEMS_H
 
 #include <stdbool.h>
 

@@ -7,8 +7,8 @@
  *
  * Threads: no state.
  */
-#ifndef WEIR_RULES_LOAD_FILE_H
-#define WEIR_RULES_LOAD_FILE_H
+#ifndef WEIR_RULES_FILE_H
+#define WEIR_RULES_FILE_H
 
 #include <stddef.h>
 

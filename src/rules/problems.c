@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see problems.h */
-#include "rules/load/problems.h"
+#include "rules/problems.h"
 
 #include <stdio.h>
 #include <stdlib.h>

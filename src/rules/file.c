@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see file.h */
-#include "rules/load/file.h"
+#include "rules/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
