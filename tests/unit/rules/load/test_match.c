@@ -2,18 +2,7 @@
 /* What is wrong with a match or a key. Every problem with its line and column. */
 #include "rules_test.h"
 
-struct problem_case {
-    const char *text, *problems;
-};
-
-static void expect_all(const struct problem_case *cases, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        test_refused(cases[i].text, cases[i].problems);
-}
-#define EXPECT_ALL(cases) expect_all(cases, sizeof(cases) / sizeof(cases[0]))
-
-static const struct problem_case matches[] = {
+static const struct test_problem_case matches[] = {
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: x}\n",
      "2:40: `match` must be a mapping of attributes to values\n"},
@@ -149,10 +138,10 @@ static const struct problem_case matches[] = {
 
 static void problems_of_matches_are_told(void **state)
 {
-    EXPECT_ALL(matches);
+    TEST_REFUSED_ALL(matches);
 }
 
-static const struct problem_case keys[] = {
+static const struct test_problem_case keys[] = {
     {"limits:\n"
      "- {name: a, rate: 1/s}\n",
      "2:3: `key` is missing; write `key: []` for one state that all share\n"},
@@ -207,7 +196,7 @@ static const struct problem_case keys[] = {
 
 static void problems_of_keys_are_told(void **state)
 {
-    EXPECT_ALL(keys);
+    TEST_REFUSED_ALL(keys);
 }
 
 static void a_65th_limit_that_only_a_glob_can_find_is_refused(void **state)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tries of addresses and of paths beside looking at everything, one after the other. */
+#include "draw.h"
 #include "path_pattern.h"
 #include "rules/match/address_trie.h"
 #include "rules/match/path.h"
@@ -10,8 +11,7 @@ static uint64_t random_state = 7;
 
 static uint32_t random_below(uint32_t bound)
 {
-    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(random_state >> 33) % bound;
+    return (uint32_t)draw_below(&random_state, bound);
 }
 
 /* Few distinct bits, so that prefixes nest. */

@@ -3,18 +3,7 @@
  * line and column. */
 #include "rules_test.h"
 
-struct problem_case {
-    const char *text, *problems;
-};
-
-static void expect_all(const struct problem_case *cases, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        test_refused(cases[i].text, cases[i].problems);
-}
-#define EXPECT_ALL(cases) expect_all(cases, sizeof(cases) / sizeof(cases[0]))
-
-static const struct problem_case names[] = {
+static const struct test_problem_case names[] = {
     {"limits:\n"
      "- {key: [], rate: 1/s}\n",
      "2:3: `name` is missing\n"},
@@ -53,10 +42,10 @@ static const struct problem_case names[] = {
 
 static void problems_of_names_are_told(void **state)
 {
-    EXPECT_ALL(names);
+    TEST_REFUSED_ALL(names);
 }
 
-static const struct problem_case rates[] = {
+static const struct test_problem_case rates[] = {
     {"limits:\n"
      "- {name: a, key: [], burst: 3}\n",
      "2:3: `rate` is missing\n"
@@ -137,10 +126,10 @@ static const struct problem_case rates[] = {
 
 static void problems_of_rates_are_told(void **state)
 {
-    EXPECT_ALL(rates);
+    TEST_REFUSED_ALL(rates);
 }
 
-static const struct problem_case algorithms[] = {
+static const struct test_problem_case algorithms[] = {
     {"limits:\n"
      "- {name: a, key: [], algorithm: gcrra, rate: 1/s}\n",
      "2:33: `algorithm` must be one of fixed_window, sliding_window, sliding_log, token_bucket, "
@@ -221,10 +210,10 @@ static const struct problem_case algorithms[] = {
 
 static void problems_of_algorithms_are_told(void **state)
 {
-    EXPECT_ALL(algorithms);
+    TEST_REFUSED_ALL(algorithms);
 }
 
-static const struct problem_case behaviour[] = {
+static const struct test_problem_case behaviour[] = {
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, cost: -1}\n",
      "2:39: `cost` must be a whole number, not `-1`\n"},
@@ -300,7 +289,7 @@ static const struct problem_case behaviour[] = {
 
 static void problems_of_behaviour_are_told(void **state)
 {
-    EXPECT_ALL(behaviour);
+    TEST_REFUSED_ALL(behaviour);
 }
 
 static void a_33rd_limit_that_always_applies_is_refused(void **state)

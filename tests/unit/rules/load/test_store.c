@@ -176,15 +176,11 @@ static void a_file_without_a_password_is_a_problem(void **state)
     assert_string_equal(message, wanted);
 }
 
-struct problem_case {
-    const char *text, *problems;
-};
-
 #define SCHEMES                                                                                    \
     "the URL of Redis begins with redis://, rediss://, unix:/, redis-sentinel://, "                \
     "rediss-sentinel://, redis-cluster:// or rediss-cluster://"
 
-static const struct problem_case cases[] = {
+static const struct test_problem_case cases[] = {
     {"store: x\n", "1:8: store must be a mapping, not a text\n"},
     {"store: {}\n",
      "1:8: `redis` is missing; without `store`, states are in this machine's memory\n"},

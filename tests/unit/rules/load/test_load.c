@@ -3,18 +3,7 @@
  * with its line and column. */
 #include "rules_test.h"
 
-struct problem_case {
-    const char *text, *problems;
-};
-
-static void expect_all(const struct problem_case *cases, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        test_refused(cases[i].text, cases[i].problems);
-}
-#define EXPECT_ALL(cases) expect_all(cases, sizeof(cases) / sizeof(cases[0]))
-
-static const struct problem_case the_file_as_a_whole[] = {
+static const struct test_problem_case the_file_as_a_whole[] = {
     {"", "1:1: the file is empty\n"},
     {"# only a comment\n", "1:1: the file is empty\n"},
     {"- a\n", "1:1: a rules file must be a mapping, not a list\n"},
@@ -67,10 +56,10 @@ static const struct problem_case the_file_as_a_whole[] = {
 
 static void problems_of_the_file_as_a_whole_are_told(void **state)
 {
-    EXPECT_ALL(the_file_as_a_whole);
+    TEST_REFUSED_ALL(the_file_as_a_whole);
 }
 
-static const struct problem_case settings[] = {
+static const struct test_problem_case settings[] = {
     {"server: x\n"
      "limits: []\n",
      "1:9: server must be a mapping, not a text\n"},
@@ -197,10 +186,10 @@ static const struct problem_case settings[] = {
 
 static void problems_of_settings_are_told(void **state)
 {
-    EXPECT_ALL(settings);
+    TEST_REFUSED_ALL(settings);
 }
 
-static const struct problem_case plans[] = {
+static const struct test_problem_case plans[] = {
     {"limits:\n"
      "- {name: a, key: [], rate: plan}\n",
      "2:28: `plan` needs `default_plan`, for callers without a plan\n"},
@@ -280,10 +269,10 @@ static const struct problem_case plans[] = {
 
 static void problems_of_plans_are_told(void **state)
 {
-    EXPECT_ALL(plans);
+    TEST_REFUSED_ALL(plans);
 }
 
-static const struct problem_case identities[] = {
+static const struct test_problem_case identities[] = {
     {"identify: [header.x-api-key]\n"
      "limits: []\n",
      "1:12: `header.x-api-key` is looked up in `keys` and `identities`, and this file gives "
@@ -311,7 +300,7 @@ static const struct problem_case identities[] = {
 
 static void problems_of_identities_are_told(void **state)
 {
-    EXPECT_ALL(identities);
+    TEST_REFUSED_ALL(identities);
 }
 
 int main(void)

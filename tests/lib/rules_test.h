@@ -62,6 +62,18 @@ static inline void test_refused(const char *text, const char *expected)
     assert_null(rules);
 }
 
+/* Texts, each with its problems: "line:column: message\n". */
+struct test_problem_case {
+    const char *text, *problems;
+};
+
+static inline void test_refused_all(const struct test_problem_case *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        test_refused(cases[i].text, cases[i].problems);
+}
+#define TEST_REFUSED_ALL(cases) test_refused_all(cases, sizeof(cases) / sizeof((cases)[0]))
+
 /* One request with its checks. Attributes that no rule reads are dropped, as front ends do. */
 struct test_request {
     const struct weir_rules *rules;

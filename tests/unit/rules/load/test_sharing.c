@@ -215,11 +215,7 @@ static void secrets_are_told_apart_by_128_bits(void **state)
     weir_rules_unref(rules);
 }
 
-struct problem_case {
-    const char *text, *problems;
-};
-
-static const struct problem_case cases[] = {
+static const struct test_problem_case cases[] = {
     {"limits:\n- {name: a, key: [u], rate: 9/s, mode: exact, hash_tag: u}\n",
      "2:34: `mode` needs a store that nodes share: give the file `store: {redis: …}`\n"
      "2:47: `hash_tag` needs a store that nodes share: give the file `store: {redis: …}`\n"},
@@ -267,8 +263,7 @@ static const struct problem_case cases[] = {
 
 static void every_problem_of_sharing_is_told(void **state)
 {
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        test_refused(cases[i].text, cases[i].problems);
+    TEST_REFUSED_ALL(cases);
 }
 
 static void nodes_are_not_needed_where_nothing_is_decided_alone(void **state)

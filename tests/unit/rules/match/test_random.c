@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random rules and requests: the index beside a matcher that tries every limit, one by one, with
  * code of its own. */
+#include "draw.h"
 #include "rules_test.h"
 
 static uint64_t random_state = 20;
 
 static uint32_t random_below(uint32_t bound)
 {
-    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(random_state >> 33) % bound;
+    return (uint32_t)draw_below(&random_state, bound);
 }
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
