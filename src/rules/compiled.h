@@ -36,14 +36,14 @@ enum rules_part_kind {
     RULES_PART_CAPTURE, /* a segment that a pattern named: globs */
 };
 
-/* Where an atom stands in a part that is not in the order of atoms. */
+/* The index of an atom in a part whose atoms are not in ascending order. */
 struct rules_place {
     uint32_t atom, at;
 };
 
 /* One part of a `match`: any of its values has to hold. A literal, a pattern, a prefix is an
- * "atom": a number that is the same wherever the same thing stands in the file, so that whether it
- * holds is found once a request. */
+ * "atom": a number that equal literals, patterns and prefixes of the file share, so that a request
+ * tests each of them once. */
 struct rules_part {
     uint8_t kind;
     bool globs;  /* some value is one: the index cannot use the part */
@@ -130,7 +130,7 @@ struct rules_rule {
     uint8_t tag[RULES_KEY_MAX]; /* hash_tag: which of its key's attributes, in the file's order */
     const uint8_t *prefix;      /* what its tuples begin with, padded; see match/key.c */
     const char *const *tag_names;
-    const struct rules_limit_template *blank; /* of its rates; NULL: nobody may have others */
+    const struct rules_limit_template *blank; /* of its rates; NULL: no caller may have overrides */
     uint32_t own_count; /* callers of the keys file that have rates of their own */
 };
 
@@ -144,7 +144,7 @@ struct rules_loan {
 
 /* Where `identify` looks. */
 enum rules_identify_kind {
-    RULES_BY_KEY,     /* an attribute is an API key: looked up in the keys file, then elsewhere */
+    RULES_BY_KEY,     /* an attribute is an API key: looked up in the keys file, then in Redis */
     RULES_BY_ADDRESS, /* client.ip itself */
     RULES_BY_TOKEN,   /* claims of a verified token */
 };
@@ -205,7 +205,7 @@ struct weir_rules {
     struct rules_index index;
 };
 
-/* Whether a node decides its part of a limit alone while the store elsewhere cannot: see
+/* Whether a node decides its part of a limit alone while the shared store fails: see
  * division.h. */
 static inline bool rules_is_divided(const struct weir_rules *rules, const struct rules_rule *rule)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collecting the problems of a file, and words for them.
+/* Collecting the problems of a file, and helpers for their messages.
  *
- * A file is checked to its end, so that all its problems are told in one run. Values that are
+ * A file is checked to its end, so that one run reports all its problems. Values that are
  * quoted in a message are cut and escaped first: a message is always one line of printable text.
  */
 #ifndef WEIR_RULES_PROBLEMS_H
@@ -20,7 +20,7 @@ bool rules_problem_add(struct weir_problems *problems, const char *file, uint32_
  * they first came. */
 void rules_problems_sort(struct weir_problems *problems);
 
-/* A value as it may stand in a message: in backquotes, at most 60 bytes of it, escaped. */
+/* A value quoted for a message: in backquotes, at most 60 bytes of it, escaped. */
 #define RULES_QUOTE_MAX 272
 struct rules_quote {
     char text[RULES_QUOTE_MAX];

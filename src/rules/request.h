@@ -28,8 +28,8 @@ enum weir_attribute {
     WEIR_ATTR_USER,      /* only from trusted requests; goes before what identify finds */
     WEIR_ATTR_ORG,
     WEIR_ATTR_PLAN,
-    WEIR_ATTR_TLS_NAME, /* tls.client.name, tls.client.cn: of the certificate that whoever is at the
-                           other end of the connection has shown; no request can say them */
+    WEIR_ATTR_TLS_NAME, /* tls.client.name, tls.client.cn: of the certificate of the connection's
+                           peer; no request can set them */
     WEIR_ATTR_TLS_CN,
     WEIR_ATTR_FIRST_NAMED, /* header.*, and any other name: from here on */
 };

@@ -52,7 +52,7 @@ struct weir_listener_settings {
     const char *const *hosts; /* admin: names that it goes by, normal; host_count of them */
     uint32_t host_count;
     bool metrics_open;                    /* admin: /metrics is for anybody */
-    uint64_t max_connection_age_ns;       /* grpc: then it is asked to go; 0: never */
+    uint64_t max_connection_age_ns;       /* grpc: then GOAWAY is sent; 0: never */
     uint64_t max_connection_age_grace_ns; /* and after that long closed */
 };
 /* Which Redis, and how it is spoken to; what is absent is NULL. */
@@ -79,11 +79,11 @@ struct weir_identities_settings {
     struct weir_redis_access redis; /* without a URL there are none */
     const char *prefix;             /* of their keys; default "weir:identity:" */
     uint64_t life_ns;               /* of what is known of a caller; default 60 s */
-    uint64_t unknown_life_ns;       /* of knowing that a key is nobody's; default 10 s */
+    uint64_t unknown_life_ns;       /* of knowing that a key is unknown; default 10 s */
     uint64_t stale_ns;    /* how long what is older may be used while Redis is away; default 1 h */
     uint64_t deadline_ns; /* of a lookup; default 20 ms */
     uint32_t max_keys;    /* callers known at one time, of each worker; default 100,000 */
-    bool deny;            /* `on_error: deny`; else a key that cannot be looked up is nobody's */
+    bool deny;            /* `on_error: deny`; else a key that cannot be looked up is unknown */
 };
 /* `webhook:`, where warnings are sent to; see docs/webhooks.md. */
 #define WEIR_WEBHOOK_SECRET_MIN 24 /* bytes, as Standard Webhooks says */
@@ -123,7 +123,7 @@ struct weir_settings {
 int weir_rules_load(struct weir_rules **rules, const char *path, struct weir_problems *problems)
     __attribute__((warn_unused_result));
 
-/* The same from memory; `name` stands in messages, `folder` is where `keys:` is looked up. */
+/* The same from memory; `name` is the file's name in messages; relative paths start at `folder`. */
 int weir_rules_parse(struct weir_rules **rules, const char *name, const char *folder,
                      const char *text, size_t size, struct weir_problems *problems)
     __attribute__((warn_unused_result));
@@ -171,7 +171,7 @@ struct weir_rule_info {
     bool by_plan;           /* `rate: plan` */
     bool unlimited;         /* `rate: unlimited`; limit is NULL */
     uint8_t on_store_error; /* enum weir_store_failure */
-    bool leased;            /* in a store elsewhere: decided from shares */
+    bool leased;            /* in a shared store: decided from shares */
     const char *const *tag; /* `hash_tag`: names of attributes, tag_count of them */
     uint32_t tag_count;
     const char *when; /* NULL: always */
@@ -202,7 +202,8 @@ bool weir_rules_rates(const struct weir_rules *rules, uint32_t index, uint32_t s
 bool weir_rules_has_plan(const struct weir_rules *rules, struct weir_bytes name);
 
 /* Which schedules (`when`) are at rest, a bit each: limits under them do not apply. It stays so
- * from from_ns until until_ns, so that whoever keeps it needs no calendar for each request. */
+ * from from_ns until until_ns, so that a caller may keep it instead of reading a calendar for each
+ * request. */
 struct weir_moment {
     uint64_t from_ns, until_ns;
     uint64_t resting;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Candidates: `candidate:` of a limit, the numbers that it may have one day. They decide in shadow
- * beside the live ones, on states of their own; see engine/candidate.h for how and what is counted.
+/* Candidates: `candidate:` of a limit, a rate that is tried in shadow beside the live one, on
+ * states of its own; see engine/candidate.h for how and what is counted.
  *
- *   candidate: 50/min                                      what stands for the rate (or the quota)
+ *   candidate: 50/min                                      in place of the rate (or the quota)
  *   candidate: [10/s, 500/h]
  *   candidate: {rate: 50/min, algorithm: gcra, burst: 5}   anything of the numbers
  *
  * What a candidate does not say is as the limit says it; with another `algorithm` its own options
  * start from their defaults. Key, match, cost and on_deny are the limit's. A limit by plan has one
- * candidate for all plans. The states are called NAME~candidate where a store elsewhere keeps them.
+ * candidate for all plans. In a shared store, the states are called NAME~candidate.
  */
 #ifndef WEIR_RULES_CHARGE_CANDIDATE_H
 #define WEIR_RULES_CHARGE_CANDIDATE_H

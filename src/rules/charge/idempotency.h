@@ -5,8 +5,8 @@
  * to; another cost, or another caller, makes another request. The record is a state like any other,
  * a bucket of 1 per life (see WEIR_CHECK_ONCE), named by a SHA-256 over all of that: over the
  * hashes of the keys and the node's secret, or, where nodes share a store, over the texts, which
- * are the same on all of them. The digest also gives the id of a lease, so that whoever repeats a
- * request gets the same token.
+ * are the same on all of them. The digest also gives the id of a lease, so that a
+ * repeated request gets the same token.
  */
 #ifndef WEIR_RULES_CHARGE_IDEMPOTENCY_H
 #define WEIR_RULES_CHARGE_IDEMPOTENCY_H
@@ -14,7 +14,7 @@
 #include "rules/match/checks.h"
 
 /* Fills the check `once` of a decision on `checks`, at least one of which has a state; its key's
- * text stands in `scratch`. *lease_id is the id for a lease of the request, never 0. Errors:
+ * text is in `scratch`. *lease_id is the id for a lease of the request, never 0. Errors:
  * WEIR_ERR_TOO_LARGE (scratch is full). */
 int weir_rules_once(const struct weir_rules *rules, const struct weir_check *checks, uint16_t count,
                     struct weir_bytes key, const uint64_t secret[2], struct weir_scratch *scratch,

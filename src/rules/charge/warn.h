@@ -5,10 +5,10 @@
  * what came over. Used is what is not remaining. Of several rates it is the one with the longest
  * window that warns; the shorter ones are bursts that pass by themselves.
  *
- * Whoever finds a key beyond a threshold may say so once a period. That it was said is a state like
- * any other, so that it is said once by all workers, all nodes and before and after a restart, and
- * a refund followed by a second crossing says nothing new. Its limit is one of a few lengths, at
- * least the period's: periods stand in the record's name.
+ * A threshold of a key warns once per period. The record of a warning is a state like any other, so
+ * that all workers and nodes together warn once, also across a restart, and a refund followed by a
+ * second crossing does not warn again. The limit of the record has one of a few lengths, at least
+ * the period's; the record's name contains the period.
  *
  * The state is a bucket that has room for one record and a unit more, and has it again when its
  * length is over: so a second record is denied, and yet it does not count as denying, which a table
@@ -28,8 +28,8 @@ struct weir_warn_at {
     uint8_t percent[WEIR_WARN_MAX]; /* ascending, 1..100 */
 };
 
-/* The thresholds of a limit, count 0: none. A shadow limit has none: nobody is to be told of what
- * is not enforced. */
+/* The thresholds of a limit, count 0: none. A shadow limit has none, because it is
+ * not enforced. */
 const struct weir_warn_at *weir_rules_warn_at(const struct weir_rules *rules, uint32_t rule);
 
 /* Whether any limit has some. */

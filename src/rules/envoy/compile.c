@@ -340,7 +340,7 @@ static void load_manner(struct envoy_loader *loader, const struct fields *fields
     rule->charge = (uint8_t)read_word(loader, fields, KEY_CHARGE, charges, 3, charge);
     const struct rules_node *given = fields->value[KEY_CHARGE];
     if (given != NULL && rule->charge == ENVOY_CHARGE_IF_ALL && loader->envoy->options.redis_compat)
-        wrong(loader, given, "`charge: if_all_allow` does not go with `redis_compat`");
+        wrong(loader, given, "`charge: if_all_allow` cannot be combined with `redis_compat`");
     rule->on_store_error =
         (uint8_t)read_word(loader, fields, KEY_ON_STORE_ERROR, failures, 4, rule->on_store_error);
     const struct weir_envoy_options *options = &loader->envoy->options;

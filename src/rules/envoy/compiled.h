@@ -86,7 +86,7 @@ const char *envoy_unit_name(uint32_t unit);
 /* How hits are charged where a rule does not say. */
 uint8_t envoy_default_charge(const struct weir_envoy_options *options);
 
-/* Where a name stands among `count` of them; `count`: nowhere. */
+/* The index of a name among `count` of them; `count`: not found. */
 uint32_t envoy_name_at(const struct weir_bytes *names, uint32_t count, struct weir_bytes name);
 
 /* "<algorithm>-<seconds>s" of a window, "<algorithm>" of a bucket, "#<index>" behind it from the

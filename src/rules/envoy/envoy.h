@@ -77,7 +77,8 @@ void weir_envoy_unref(struct weir_envoy *envoy);
 int weir_envoy_prepare(struct weir_envoy *envoy, weir_rules_prepare_fn prepare, void *context)
     __attribute__((warn_unused_result));
 
-/* How many; a configuration without domains is legal, but healthy only where nobody asks for more.
+/* How many; a configuration without domains is legal, but healthy only unless `need_domains` is
+ * set.
  */
 uint32_t weir_envoy_domain_count(const struct weir_envoy *envoy);
 uint32_t weir_envoy_limit_count(const struct weir_envoy *envoy);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of Envoy's counters: a tuple that is hashed, and a text for stores elsewhere.
+/* Keys of Envoy's counters: a tuple that is hashed, and a text for shared stores.
  *
  *   tuple    0 | size (1) | prefix | domain | for each entry: key, V or P, value or pattern
  *            domain, key, value: size (4) | bytes
@@ -17,7 +17,7 @@
 #include "core/check.h"
 #include "rules/envoy/plan_memory.h"
 
-/* Hash of a part's key, and where states are elsewhere its text, of at most ENVOY_KEY_TEXT_MAX
+/* Hash of a part's key, and with a shared store its text, of at most ENVOY_KEY_TEXT_MAX
  * bytes. */
 #define ENVOY_KEY_TEXT_MAX 256
 void envoy_key(struct weir_envoy_plan *plan, const struct weir_envoy_part *part,

@@ -27,14 +27,14 @@ struct weir_envoy_options {
     bool ignore_dot_files;    /* RUNTIME_IGNOREDOTFILES */
     bool redis_compat;        /* counters are the original's own: its keys, INCRBY, EXPIRE */
     const char *redis_prefix; /* of those keys: CACHE_KEY_PREFIX; NULL: none */
-    bool shared;              /* states are in a store elsewhere */
+    bool shared;              /* states are in a shared store */
     bool leased;              /* and are leased */
     uint8_t on_store_error;   /* enum weir_envoy_store_failure */
-    uint32_t nodes;           /* that share a store elsewhere: what WEIR_ENVOY_STORE_LOCAL needs */
+    uint32_t nodes;           /* that share the store; WEIR_ENVOY_STORE_LOCAL needs it */
     float near_limit_ratio;   /* NEAR_LIMIT_RATIO; 0: 0.8 */
     const char *limit_header, *remaining_header, *reset_header; /* NULL: RateLimit-Limit, … */
     const char *name_prefix; /* of files in messages: "config." where the original has it; or "" */
-    void (*opening)(const char *name); /* while it loads: a file is read next; NULL: nobody asks */
+    void (*opening)(const char *name); /* called before each file is read; or NULL */
 };
 
 /* At most so many, of at most 64 bytes each, so that a name and its tags fit a packet. */

@@ -84,7 +84,7 @@ static int plan_override(struct weir_envoy_plan *plan, const struct weir_envoy_d
     uint32_t seconds = envoy_unit_seconds(of->unit);
     if (seconds == 0) {
         snprintf(reason->text, sizeof(reason->text),
-                 "descriptor %u: its limit has no unit of time that is known: %u",
+                 "descriptor %u: its limit has an unknown unit of time: %u",
                  (unsigned)(item - plan->items), of->unit);
         return WEIR_ERR_RANGE;
     }

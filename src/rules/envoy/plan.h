@@ -37,7 +37,7 @@ int weir_envoy_plan_make(struct weir_envoy_plan *plan, const struct weir_envoy *
     __attribute__((warn_unused_result));
 
 /* Puts the next parts into a decision (room for WEIR_CHECKS_MAX checks): op, policy, checks, count.
- * Key texts, which only stores elsewhere need, stand in the plan's memory; `secret` is what keys
+ * Key texts, which only shared stores need, are in the plan's memory; `secret` is what keys
  * are hashed with; refunds are of what was charged in the window of `now_ns`, and so, with
  * redis_compat, are counters: then it is the wall clock's. Returns the number of the first part, to
  * be given to weir_envoy_plan_take; -1: there are no more. */

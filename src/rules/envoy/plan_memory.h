@@ -12,7 +12,7 @@ struct weir_envoy_item {
     const struct weir_limit *override;  /* of the request; NULL: none */
     struct weir_bytes stat;             /* the key of its counters; data == NULL: nothing counts */
     uint64_t hits;
-    const struct weir_bytes *patterns; /* one an entry: stands for its value where data != NULL;
+    const struct weir_bytes *patterns; /* one per entry: replaces its value where data != NULL;
                                           NULL: none does */
     uint32_t part, parts;
     bool unlimited, fixed_stat; /* fixed_stat: `stat` is the rule's own */

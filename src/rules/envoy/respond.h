@@ -13,9 +13,9 @@ struct weir_envoy_tally {
 void weir_envoy_tally(const struct weir_envoy_plan *plan, uint32_t item,
                       struct weir_envoy_tally *tally);
 
-/* The response of a plan whose parts are all taken; what it points at stands in the plan's memory,
+/* The response of a plan whose parts are all taken; what it points at is in the plan's memory,
  * in the request and in the configuration. *shadowed: SHADOW_MODE turned it. Errors: WEIR_ERR_STORE
- * where the store failed a limit that says so. */
+ * where the store failed for a limit with WEIR_ENVOY_STORE_FAIL. */
 int weir_envoy_respond(struct weir_envoy_plan *plan, struct weir_envoy_response *response,
                        bool *shadowed) __attribute__((warn_unused_result));
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Callers: who a request is from, as its API key or token says.
  *
- * Callers come from two places. Those of a keys file (`keys:`) belong to the rules. Those that are
- * kept elsewhere (`identities:`) are in a directory: one worker's bounded memory of what it has
- * been told, filled while requests wait. The rules ask it through the two functions below and know
- * nothing of how it finds out.
+ * Callers come from two sources. Those of a keys file (`keys:`) belong to the rules. Those in Redis
+ * (`identities:`) are in a directory: a bounded cache per worker, filled while requests wait. The
+ * rules call it through struct weir_directory_ops and do not know how it looks callers up.
  *
  * An override is what one caller has instead of a limit's rates, whatever plan it is on. The state
  * is the same one: a caller who gets or loses an override keeps what was used, as with a change of
@@ -44,7 +43,7 @@ struct weir_identity {
     struct weir_bytes user, org, plan; /* data == NULL: none */
 };
 
-/* Its texts and overrides belong to whoever gave it. */
+/* Its texts and overrides belong to the source of the caller. */
 struct weir_caller {
     struct weir_bytes user;                /* there */
     struct weir_bytes org, plan;           /* data == NULL: none */
@@ -52,8 +51,8 @@ struct weir_caller {
     uint32_t override_count;
 };
 
-/* Who waits until a directory has found something out; the waiter's own, untouched by it between
- * `wait` and `told` or `leave`. */
+/* A waiter for a lookup of a directory. The waiter owns it, and does not touch it between `wait`
+ * and `told` or `leave`. */
 struct weir_directory_waiter {
     struct weir_directory_waiter *previous, *next; /* the directory's, as `lookup` is */
     void *lookup;
@@ -62,28 +61,28 @@ struct weir_directory_waiter {
 
 struct weir_directory {
     const struct weir_directory_ops *ops;
-    bool hurried; /* set by who asks, while it cannot wait: then nothing is PENDING */
+    bool hurried; /* set by the caller while it cannot wait: then `find` never returns PENDING */
 };
 
 struct weir_directory_ops {
     /* Who has the key of this digest. Returns 1 (`caller` is filled, and valid until the directory
-     * is used again), 0 (nobody), or an error: WEIR_ERR_PENDING (it has begun to find out; the
-     * request is to be put to the rules again when it has), WEIR_ERR_STORE (it cannot find out, and
-     * such requests are to be refused). Allocates nothing where it knows the answer. Overrides are
-     * those for `rules`. */
+     * is used again), 0 (nobody), or an error: WEIR_ERR_PENDING (the lookup has begun; ask the
+     * rules again when it has finished), WEIR_ERR_STORE (the lookup failed, and the settings refuse
+     * such requests). Allocates nothing where it knows the answer. Overrides are those for `rules`.
+     */
     int (*find)(struct weir_directory *directory, const struct weir_rules *rules,
                 const uint8_t digest[WEIR_DIGEST_BYTES], struct weir_caller *caller);
 
-    /* Has `told` called, once, when what the last `find` has begun to find out is found or cannot
-     * be: never from inside a function of these, and so that the same `find` then has an answer.
-     * `told` may use the directory. */
+    /* Calls `told` once, when the lookup that the last `find` has begun succeeds or fails: never
+     * from inside one of these functions. The same `find` then has an answer. `told` may use the
+     * directory. */
     void (*wait)(struct weir_directory *directory, struct weir_directory_waiter *waiter);
 
-    /* One that waits does so no more. */
+    /* Ends the waiting of a waiter. */
     void (*leave)(struct weir_directory *directory, struct weir_directory_waiter *waiter);
 };
 
-/* Compiles a caller's override: `limit` is a limit's name, `text` what stands instead of its rates
+/* Compiles a caller's override: `limit` is a limit's name, `text` its rates
  * as in a plan: "5000/min burst 200", "20000/month", "unlimited"; of a concurrency limit a number;
  * several rates separated by commas. What else the limit says (algorithm, segments, calendar)
  * stays; so do the caps of its refunds. *override is one block, the caller's to free(); it points

@@ -3,7 +3,7 @@
  * key.
  *
  * Taken are keys of the algorithms of jwt_key.h that are meant for signatures: RSA ("n", "e"), EC
- * on P-256 ("x", "y"), oct ("k"). Whatever else stands in the set is passed over, as RFC 7517
+ * on P-256 ("x", "y"), oct ("k"). Everything else in the set is ignored, as RFC 7517
  * section 5 asks for, weak keys included: a set is the issuer's, and one odd key in it must not
  * cost the good ones. So is a key whose `use`, `alg` or `kid` is no text: what it is for is not
  * known. But a set with a private key is none: whoever can read it can sign.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON Web Tokens: who a caller says to be, believed only with the signature of an issuer that the
+/* JSON Web Tokens: claims about a caller, accepted only with the signature of an issuer that the
  * rules name (RFC 7519, as JWS Compact Serialization, RFC 7515; what goes wrong: RFC 8725).
  *
  *   base64url(header) . base64url(claims) . base64url(signature)
@@ -27,7 +27,7 @@
  * "%25" for a percent sign: a list of one element never reads as one of two). Anything else counts
  * as absent.
  *
- * Time is that of the request, on weir's one timeline. Whether it fits is asked for each request,
+ * Time is that of the request, on weir's one timeline. It is checked for each request,
  * also where the rest is remembered (tokens.h).
  *
  * Memory: verifying allocates some KiB for its time. Threads: settings are immutable.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands in a token's claims: whether they hold, and the texts that rules read; see jwt.h */
+/* The claims of a token: checking them, and the texts that rules read; see jwt.h */
 #ifndef WEIR_RULES_IDENTITY_JWT_CLAIMS_H
 #define WEIR_RULES_IDENTITY_JWT_CLAIMS_H
 

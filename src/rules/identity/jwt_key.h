@@ -22,7 +22,7 @@
 #include <weir/error.h>
 
 #define RULES_RSA_BITS_MIN 2048
-#define RULES_RSA_BITS_MAX 8192 /* verifying takes 1/4 ms; the next are for nobody's tokens */
+#define RULES_RSA_BITS_MAX 8192 /* verifying takes 1/4 ms; larger keys are not in use */
 #define RULES_SECRET_BYTES_MIN 32
 #define RULES_SIGNATURE_MAX (RULES_RSA_BITS_MAX / 8)
 
@@ -44,7 +44,7 @@ struct rules_jwt_key {
 
 /* The key of a PEM file: one public key or one certificate, whose key counts and nothing else of
  * it. Errors: WEIR_ERR_SYNTAX (no PEM, several, a private key), WEIR_ERR_RANGE (a key of another
- * kind or size); `reason` says so, to follow the file's name. */
+ * kind or size); `reason` continues a sentence that begins with the file's name. */
 int rules_jwt_key_pem(struct rules_jwt_key *key, struct weir_bytes text, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
@@ -59,7 +59,7 @@ int rules_jwt_key_ec(struct rules_jwt_key *key, struct weir_bytes x, struct weir
 bool rules_jwt_key_verifies(const struct rules_jwt_key *key, struct weir_bytes text,
                             struct weir_bytes signature);
 
-/* SHA-256 over all that tells keys apart. Errors: WEIR_ERR_MEMORY. */
+/* SHA-256 over everything in which keys differ. Errors: WEIR_ERR_MEMORY. */
 int rules_jwt_key_digest(const struct rules_jwt_key *key, unsigned char digest[32])
     __attribute__((warn_unused_result));
 

@@ -8,7 +8,7 @@
  * file, so it is read event by event, not as a tree, and as plain lines where it has no others
  * (keys_lines.h), and what it becomes is packed:
  *
- *   owners      48 bytes a key: its digest, and where the rest stands
+ *   owners      48 bytes a key: its digest, and the offsets of the rest
  *   slots       4 bytes each, by the first bytes of the digest, at most three quarters full: the
  *               digest is its own hash, and to aim at a slot is to choose an output of SHA-256
  *   texts       each its length (a byte) and its bytes; orgs, which repeat, once
@@ -53,8 +53,8 @@ struct rules_keys {
     uint32_t by_user_count;
 };
 
-/* Whose key has this digest; *plan is his plan's number, RULES_NONE: the default (its text is not
- * given). False: nobody's. Allocates nothing. */
+/* The owner of the key with this digest; *plan is the number of the owner's plan, RULES_NONE: the
+ * default (its text is not given). False: the key is unknown. Allocates nothing. */
 bool rules_keys_find(const struct rules_keys *keys, const uint8_t digest[WEIR_DIGEST_BYTES],
                      struct weir_caller *caller, uint32_t *plan);
 

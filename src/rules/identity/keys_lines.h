@@ -34,7 +34,7 @@ struct rules_keys_lines {
 struct rules_keys_line {
     uint8_t digest[WEIR_DIGEST_BYTES];
     struct weir_bytes user, org, plan; /* user is there */
-    struct weir_bytes limits; /* what stands between the braces; for rules_keys_lines_limit */
+    struct weir_bytes limits;          /* the text between the braces; for rules_keys_lines_limit */
 };
 
 enum rules_keys_line_kind {

@@ -50,7 +50,7 @@ int rules_overrides_add(struct rules_keys_overrides *overrides, uint32_t rule,
 int rules_overrides_end(struct rules_keys_overrides *overrides, uint32_t *set,
                         struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Texts that stand for a set: what a line of the file has, so that lines that repeat it need not be
+/* Texts of known sets, as lines of the file have them, so that lines that repeat one need not be
  * taken apart. RULES_NONE: unknown. */
 uint32_t rules_overrides_known(const struct rules_keys_overrides *overrides,
                                struct weir_bytes text);

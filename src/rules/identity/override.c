@@ -97,7 +97,7 @@ static int compare(const struct making *making, struct weir_bytes text,
         rules_quote(&first, text.data, text.size);
         rules_quote(&second, other.data, other.size);
         snprintf(making->reason->text, sizeof(making->reason->text),
-                 "beside %.80s the rate %.80s never denies anything; leave it out",
+                 "beside %.80s the rate %.80s never denies anything; remove it",
                  useless == 1 ? second.text : first.text, useless == 1 ? first.text : second.text);
         return WEIR_ERR_RANGE;
     }
@@ -121,12 +121,12 @@ static int add_rate(struct making *making, struct weir_bytes text)
     if (err < 0)
         return err;
     if (rate.kind == WEIR_RATE_PLAN)
-        return refuse(making, WEIR_ERR_SYNTAX, "`plan` cannot stand for one caller");
+        return refuse(making, WEIR_ERR_SYNTAX, "`plan` is not allowed for one caller");
     if (rate.kind == WEIR_RATE_UNLIMITED)
         return 0;
     if (making->count == WEIR_RATES_MAX || (single && making->count > 0)) {
         return refuse(making, WEIR_ERR_RANGE,
-                      single ? "a quota and a number in flight stand alone"
+                      single ? "a quota or a concurrency limit takes exactly one number"
                              : "more than 8 rates of one limit");
     }
     struct weir_limit *limit = &making->limits[making->count];
@@ -147,7 +147,7 @@ static int read_text(struct making *making, struct weir_bytes text)
         if (err < 0)
             return err;
         if (err == 0 && (more || !first))
-            return refuse(making, WEIR_ERR_SYNTAX, "`unlimited` cannot stand among several rates");
+            return refuse(making, WEIR_ERR_SYNTAX, "`unlimited` is not allowed in a list of rates");
         first = false;
     } while (more);
     return 0;

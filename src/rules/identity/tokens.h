@@ -3,7 +3,7 @@
  * and no signature.
  *
  * Known by the SHA-256 of a token, never by the token, which is a credential: what its claims said,
- * until it expires. That is asked for at every use, so expiry counts to the second. An entry also
+ * until it expires. Expiry is checked at every use, to the second. An entry also
  * has the fingerprint of the settings it was made under (keys, audience, claims that are read, …):
  * a reload that changes them makes it worthless, a reload that does not leaves it.
  *

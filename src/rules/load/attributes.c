@@ -58,9 +58,10 @@ static bool check_name(struct rules_loader *loader, const struct rules_node *nod
     }
     for (size_t i = 0; i < name.size; i++) {
         if (!(header ? header_byte(name.data[i]) : name_byte(name.data[i]))) {
-            rules_problem(loader, node,
-                          "%s is no attribute: a name has letters, digits, `.`, `_` and `-`",
-                          quote.text);
+            rules_problem(
+                loader, node,
+                "%s is not the name of an attribute: use letters, digits, `.`, `_` and `-`",
+                quote.text);
             return false;
         }
     }
@@ -117,8 +118,7 @@ int rules_intern_claim(struct rules_loader *loader, const struct rules_node *nod
     struct rules_jwt *jwt = loader->rules->jwt;
     struct rules_quote quote;
     if (jwt == NULL) {
-        rules_problem(loader, node,
-                      "the claim %s needs `jwt:`, which says by what keys tokens are verified",
+        rules_problem(loader, node, "the claim %s needs the section `jwt:`, which verifies tokens",
                       rules_quote(&quote, name.data, name.size));
         return -1;
     }
@@ -127,7 +127,7 @@ int rules_intern_claim(struct rules_loader *loader, const struct rules_node *nod
         good = claim_byte(name.data[i]);
     if (!good) {
         rules_problem(loader, node,
-                      "%s is no claim: a name has 1 to %d of a-z, A-Z, 0-9, ._-:/@#~+",
+                      "%s is not the name of a claim: use 1 to %d of a-z, A-Z, 0-9, ._-:/@#~+",
                       rules_quote(&quote, name.data, name.size), RULES_CLAIM_NAME_MAX);
         return -1;
     }

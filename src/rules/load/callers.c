@@ -96,7 +96,8 @@ static void load_source(struct rules_loader *loader, const struct rules_node *no
         return;
     bool token = weir_bytes_are(name, "jwt");
     if (token && rules->jwt == NULL) {
-        rules_problem(loader, node, "`jwt` is read as `jwt:` says, which this file does not give");
+        rules_problem(loader, node,
+                      "`jwt` needs the section `jwt:`, which this file does not have");
         return;
     }
     source.kind = token ? RULES_BY_TOKEN : address > 0 ? RULES_BY_ADDRESS : RULES_BY_KEY;
@@ -120,7 +121,7 @@ static void load_source(struct rules_loader *loader, const struct rules_node *no
         }
         if (!have_keys) {
             rules_problem(loader, node,
-                          "%s is looked up in `keys` and `identities`, and this file gives neither",
+                          "%s is looked up in `keys` and `identities`, but this file has neither",
                           quote.text);
             return;
         }

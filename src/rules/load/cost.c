@@ -87,7 +87,7 @@ static void load_attribute(struct rules_loader *loader, const struct rules_field
     int attribute = rules_intern_attribute(loader, fields[FROM].value, name);
     if (attribute >= 0 && (attribute < WEIR_ATTR_FIRST_NAMED || capture)) {
         rules_problem(loader, fields[FROM].value,
-                      "%s is no number; a cost comes from a header or another attribute",
+                      "%s is not a number; take the cost from a header or another attribute",
                       rules_quote(&quote, name.data, name.size));
     }
     if (attribute >= 0 && rules_is_secret(loader->rules, (uint16_t)attribute)) {
@@ -102,7 +102,7 @@ static void load_attribute(struct rules_loader *loader, const struct rules_field
         read_cost(loader, fields[MIN].value, "min", &price->least);
     if (fields[MAX].value == NULL) {
         rules_problem(loader, fields[FROM].key,
-                      "`max` is missing: what a request says of its cost has to be bounded");
+                      "`max` is missing: a cost that requests give must be bounded");
     } else if (read_cost(loader, fields[MAX].value, "max", &price->most) &&
                price->most < price->least) {
         rules_problem(loader, fields[MAX].value, "`max` is below `min`");
@@ -230,9 +230,9 @@ static void load_refund(struct rules_loader *loader, const struct rules_field *o
     uint32_t percent = CAP_DEFAULT;
     struct rules_items items = rules_items_of(&on->value);
     if (rule->algorithm == WEIR_CONCURRENCY) {
-        rules_problem(loader, on->key,
-                      "what is in flight is ended, not given back: `refund_on` "
-                      "does not go with concurrency");
+        rules_problem(
+            loader, on->key,
+            "`refund_on` does not work with concurrency: leases end, they are not refunded");
         return;
     }
     if (on->value->kind == RULES_MAP || items.count == 0) {

@@ -118,14 +118,14 @@ static int add_alias(struct builder *builder, const yaml_event_t *event)
             return builder->first
                        ? fail(builder, &event->start_mark,
                               "yaml: anchor '%s' value contains itself", name)
-                       : fail(builder, &event->start_mark, "alias %s stands inside its own anchor",
+                       : fail(builder, &event->start_mark, "alias %s is inside its own anchor",
                               rules_quote(&quote, name, strlen(name)));
         }
         builder->aliased += anchor->node->weight;
         if (builder->aliased > RULES_ALIASED_MAX && builder->first)
             return fail(builder, &event->start_mark, "yaml: document contains excessive aliasing");
         if (builder->aliased > RULES_ALIASED_MAX) {
-            return fail(builder, &event->start_mark, "aliases stand for more than %d values",
+            return fail(builder, &event->start_mark, "aliases expand to more than %d values",
                         RULES_ALIASED_MAX);
         }
         return push(builder, anchor->node);

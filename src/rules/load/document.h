@@ -6,8 +6,8 @@
  * keys. Anchors and aliases work (shared nodes, not copies); tags, merge keys and several documents
  * do not.
  *
- * Limits, against hostile files (a handful of aliases can stand for 10^9 nodes): the size of the
- * file, the depth, the number of nodes and the number of nodes that aliases stand for.
+ * Limits, against hostile files (a few aliases can expand to 10^9 nodes): the size of the
+ * file, the depth, the number of nodes and the number of nodes that aliases expand to.
  */
 #ifndef WEIR_RULES_LOAD_DOCUMENT_H
 #define WEIR_RULES_LOAD_DOCUMENT_H
@@ -19,7 +19,7 @@
 #define RULES_DEPTH_MAX 32                /* the grammar needs 6 */
 #define RULES_FIRST_DEPTH_MAX 128         /* of rules_document_first: whatever others nest */
 #define RULES_NODES_MAX 4000000           /* of a file of that size */
-#define RULES_ALIASED_MAX 100000          /* nodes that all aliases together stand for */
+#define RULES_ALIASED_MAX 100000          /* nodes that all aliases together expand to */
 #define RULES_ANCHORS_MAX 1000
 
 enum rules_node_kind { RULES_SCALAR, RULES_LIST, RULES_MAP };

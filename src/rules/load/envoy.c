@@ -249,12 +249,12 @@ void rules_load_envoy(struct rules_loader *loader, const struct rules_node *node
     options->redis_prefix = read_word(loader, &fields[ENVOY_REDIS_PREFIX], 128);
     if (options->redis_compat && loader->rules->settings.store.redis.url == NULL) {
         rules_problem(loader, fields[ENVOY_REDIS_COMPAT].key,
-                      "`redis_compat` needs counters in Redis: give the file `store: {redis: …}`");
+                      "`redis_compat` needs counters in Redis: add `store: {redis: …}`");
     }
     if (options->redis_compat && options->charge_if_allowed) {
         rules_problem(
             loader, fields[ENVOY_REDIS_COMPAT].key,
-            "`redis_compat` counts every hit; it does not go with `charge: if_all_allow`");
+            "`redis_compat` counts every hit; it cannot be combined with `charge: if_all_allow`");
     }
     options->name_prefix = read_word(loader, &fields[ENVOY_FILE_PREFIX], 128);
     load_statsd(loader, &fields[ENVOY_STATSD], envoy);

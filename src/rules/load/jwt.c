@@ -56,7 +56,7 @@ static void load_set(struct rules_loader *loader, const struct rules_node *node,
     int count = rules_jwks_read(text, &loader->rules->arena, keys, RULES_JWT_KEYS_MAX);
     loader->no_memory |= count == WEIR_ERR_MEMORY;
     if (count == WEIR_ERR_SYNTAX)
-        rules_problem(loader, node, "%s is no JSON object with `keys` (RFC 7517)", path);
+        rules_problem(loader, node, "%s is not a JSON object with `keys` (RFC 7517)", path);
     if (count == WEIR_ERR_UNSUPPORTED)
         rules_problem(loader, node, "%s holds what " RULES_JWT_KEY_IS_PRIVATE, path);
     if (count > RULES_JWT_KEYS_MAX) {
@@ -64,7 +64,7 @@ static void load_set(struct rules_loader *loader, const struct rules_node *node,
         count = RULES_JWT_KEYS_MAX;
     }
     if (named && count >= 0) {
-        rules_problem(loader, node, "the keys in %s have identifiers of their own; leave `kid` out",
+        rules_problem(loader, node, "the keys in %s have identifiers of their own; remove `kid`",
                       path);
     }
     for (int i = 0; i < count; i++) {
@@ -123,7 +123,7 @@ static void load_secret(struct rules_loader *loader, const struct rules_node *no
     text.size -= text.size > 0 && text.data[text.size - 1] == '\n';
     text.size -= text.size > 0 && text.data[text.size - 1] == '\r';
     if (holds_keys(text)) {
-        rules_problem(loader, node, "%s is a key, which is no secret: give it as `file`", path);
+        rules_problem(loader, node, "%s is a key, not a secret: give it as `file`", path);
         return;
     }
     if (text.size < RULES_SECRET_BYTES_MIN) {
@@ -239,7 +239,7 @@ static void load_keys(struct rules_loader *loader, const struct rules_node *keys
     struct rules_items items = rules_items_of(&keys);
     load_algorithms(loader, algorithms);
     if (items.count == 0)
-        rules_problem(loader, keys, "`keys` is empty, so that no token would count");
+        rules_problem(loader, keys, "`keys` is empty: no token would be accepted");
     for (uint32_t i = 0; i < items.count && !loader->no_memory; i++)
         load_key(loader, items.items[i]);
     if (loader->wrong > wrong)
@@ -247,10 +247,10 @@ static void load_keys(struct rules_loader *loader, const struct rules_node *keys
     check_algorithms(loader, algorithms);
     for (uint8_t i = 0; i < jwt->key_count; i++) {
         if (too_many_alike(jwt, &jwt->keys[i])) {
-            rules_problem(loader, keys,
-                          "more than %d keys of %s have one `kid` or none: a token could not say "
-                          "which of them it is signed with",
-                          RULES_JWT_TRIES_MAX, rules_algorithm_names[jwt->keys[i].algorithm]);
+            rules_problem(
+                loader, keys,
+                "more than %d keys of %s share a `kid` or have none: give each key its own `kid`",
+                RULES_JWT_TRIES_MAX, rules_algorithm_names[jwt->keys[i].algorithm]);
             return;
         }
     }
@@ -308,7 +308,7 @@ static void load_sources(struct rules_loader *loader, const struct rules_node *n
     const struct rules_node *sources = node != NULL ? node : &otherwise;
     struct rules_items items = rules_items_of(&sources);
     if (items.count == 0)
-        rules_problem(loader, node, "`from` is an empty list, where no token can be");
+        rules_problem(loader, node, "`from` is an empty list: no token would be found");
     for (uint32_t i = 0; i < items.count && !loader->no_memory; i++) {
         struct weir_bytes name;
         if (rules_read_text(loader, items.items[i], "from", &name))
@@ -324,7 +324,7 @@ static uint8_t load_names(struct rules_loader *loader, const struct rules_field 
     struct rules_items items = rules_items_of(&field->value);
     uint8_t count = 0;
     if (items.count == 0) {
-        rules_problem(loader, field->value, "`%s` is an empty list, which no token fits",
+        rules_problem(loader, field->value, "`%s` is an empty list: no token would be accepted",
                       field->name);
     }
     if (items.count > RULES_JWT_NAMES_MAX) {
@@ -350,10 +350,9 @@ static void load_parties(struct rules_loader *loader, const struct rules_node *n
     if (fields[JWT_ISSUER].value != NULL)
         jwt->issuer_count = load_names(loader, &fields[JWT_ISSUER], jwt->issuers);
     if (audience == NULL) {
-        rules_problem(
-            loader, node,
-            "`audience` is missing: tokens that were made for other services would count; "
-            "name this one, or say `audience: any`");
+        rules_problem(loader, node,
+                      "`audience` is missing: tokens for other services would be accepted; name "
+                      "this service, or set `audience: any`");
     } else if (audience->kind != RULES_SCALAR || strcmp(audience->text, "any") != 0) {
         jwt->audience_count = load_names(loader, &fields[JWT_AUDIENCE], jwt->audiences);
     }
@@ -405,12 +404,10 @@ void rules_load_jwt(struct rules_loader *loader, const struct rules_node *node)
         return;
     jwt->user = jwt->org = jwt->plan = RULES_CLAIM_NONE;
     load_sources(loader, fields[JWT_FROM].value);
-    if (fields[JWT_KEYS].value == NULL) {
-        rules_problem(loader, node,
-                      "`keys` is missing: claims count only with a verified signature");
-    } else {
+    if (fields[JWT_KEYS].value == NULL)
+        rules_problem(loader, node, "`keys` is missing: without keys no signature can be verified");
+    else
         load_keys(loader, fields[JWT_KEYS].value, fields[JWT_ALGORITHMS].value);
-    }
     load_parties(loader, node, fields);
     load_times(loader, fields);
     jwt->user = load_claim(loader, &fields[JWT_USER], "sub");

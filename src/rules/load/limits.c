@@ -18,7 +18,7 @@
 
 /* --- `candidate` ------------------------------------------------------------------------------ */
 
-#define NO_LEASES "nobody would end the leases of a candidate: it does not go with concurrency"
+#define NO_LEASES "candidates do not work with concurrency: their leases would never end"
 
 /* What a mapping may say. */
 static const struct {
@@ -100,8 +100,8 @@ static void load_candidate(struct rules_loader *loader, const struct rules_field
     memcpy(tried, fields, sizeof(tried));
     if (borrow->value != NULL) {
         rules_problem(loader, field->key,
-                      "a limit that others borrow from has no candidate: what they would borrow "
-                      "from it then is not known");
+                      "a limit with `borrow: true` cannot have a candidate: the loans of the "
+                      "candidate are unknown");
         return;
     }
     if (rule->algorithm == WEIR_CONCURRENCY) {
@@ -124,8 +124,9 @@ static void load_candidate(struct rules_loader *loader, const struct rules_field
     if (candidate.algorithm == WEIR_CONCURRENCY) {
         rules_problem(loader, field->value, NO_LEASES);
     } else if (candidate.rates.limits == NULL) {
-        rules_problem(loader, field->value,
-                      "a candidate has numbers of its own: `50/min`, not `plan` or `unlimited`");
+        rules_problem(
+            loader, field->value,
+            "a candidate needs a rate of its own such as `50/min`, not `plan` or `unlimited`");
     } else {
         name_limits(loader, rule, &candidate.rates);
         rule->candidate = candidate.rates;
@@ -156,14 +157,12 @@ static const char *warn_refusal(const struct rules_rule *rule, const struct rule
 {
     static const char unlimited[] = "unlimited";
     if (rule->algorithm == WEIR_CONCURRENCY)
-        return "what is in flight is not used up: `warn_at` does not go with concurrency";
-    if (rule->algorithm == WEIR_LEAKY_QUEUE) {
-        return "a queue holds requests back, nothing of it is used up: `warn_at` does not go with "
-               "`queue`";
-    }
+        return "`warn_at` does not work with concurrency";
+    if (rule->algorithm == WEIR_LEAKY_QUEUE)
+        return "`warn_at` does not work with `queue`, which delays requests and uses nothing up";
     if (rate != NULL && rate->kind == RULES_SCALAR &&
         weir_bytes_are((struct weir_bytes){rate->text, rate->size}, unlimited))
-        return "an unlimited rate has nothing to warn of: leave `warn_at` out";
+        return "an unlimited rate never reaches a threshold: remove `warn_at`";
     return NULL;
 }
 
@@ -262,7 +261,7 @@ static void load_unless(struct rules_loader *loader, const struct rules_node *no
                           quote.text, hint);
         } else if ((uint32_t)other >= number) {
             rules_problem(loader, items.items[i], "`unless` names earlier limits only; %s %s",
-                          quote.text, (uint32_t)other == number ? "is this one" : "stands later");
+                          quote.text, (uint32_t)other == number ? "is this one" : "comes later");
         } else {
             unless[rule->unless_count++] = (uint32_t)other;
         }
@@ -288,10 +287,10 @@ static void load_enforce(struct rules_loader *loader, const struct rules_field *
                       "`enforce` must be `0%%` to `100%%` of the keys, not %s",
                       rules_quote(&quote, text.data, text.size));
     } else if (rule->flags & WEIR_CHECK_SHADOW) {
-        rules_problem(loader, field->key, "a shadow limit denies nobody; leave `shadow` out");
+        rules_problem(loader, field->key, "a shadow limit denies nothing; remove `shadow`");
     } else if (rule->key_count == 0 && percent % 100 != 0) {
         rules_problem(loader, field->key,
-                      "`key: []` is one key: there is no share of it to enforce on");
+                      "`key: []` is only one key, so `enforce` must be 0%% or 100%%");
     } else {
         rule->enforce = (uint8_t)percent;
     }
@@ -318,7 +317,7 @@ static void load_behaviour(struct rules_loader *loader, const struct rules_field
         rule->flags |= WEIR_CHECK_CHARGE_ON_DENY;
         if (rule->algorithm == WEIR_CONCURRENCY) {
             rules_problem(loader, on_deny->value,
-                          "a denied request is not in flight; concurrency cannot charge it");
+                          "concurrency cannot charge a denied request, which is not in flight");
         }
     }
 }

@@ -104,7 +104,7 @@ static bool check_host(struct rules_loader *loader, const struct rules_node *nod
         value.data[0] != '[' ? normal->size != value.size : value.data[value.size - 1] != ']';
     if (cut) {
         rules_problem(loader, node,
-                      "host %s: hosts are compared without port and final dot; leave them out",
+                      "host %s: hosts are compared without port and final dot; remove them",
                       quote.text);
         return false;
     }
@@ -143,8 +143,8 @@ static void load_captured(struct rules_loader *loader, const struct rules_node *
     if ((options & WEIR_PATH_KEEP_PARAMETERS) == 0 && text.size > 0 &&
         memchr(text.data, ';', text.size) != NULL) {
         rules_problem(loader, node,
-                      "path parameters (`;…`) are cut off before a pattern captures; leave them "
-                      "out, or say `paths: { parameters: keep }`");
+                      "path parameters (`;…`) are cut off before a pattern captures; remove them, "
+                      "or set `paths: { parameters: keep }`");
     }
     values[part->count++] = (struct weir_bytes){kept, text.size};
     part->globs = true;
@@ -172,7 +172,7 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
         }
         value.data = kept;
         if (host && memchr(text.data, ':', text.size) != NULL)
-            rules_problem(loader, node, "hosts are compared without port; leave it out");
+            rules_problem(loader, node, "hosts are compared without port; remove it");
         part->globs = true;
     } else {
         value = unescape(loader, text);
@@ -244,11 +244,10 @@ static void load_prefix(struct rules_loader *loader, const struct rules_node *no
     if (!rules_read_text(loader, node, "client.ip", &text))
         return;
     if (weir_cidr_parse(&cidr, text.data, text.size) < 0) {
-        rules_problem(
-            loader, node,
-            "client.ip %s is no address and no prefix as in `10.0.0.0/8` (bits behind the "
-            "prefix must be zero)",
-            rules_quote(&quote, text.data, text.size));
+        rules_problem(loader, node,
+                      "client.ip %s must be an address, or a prefix such as `10.0.0.0/8` (all bits "
+                      "after the prefix must be zero)",
+                      rules_quote(&quote, text.data, text.size));
         return;
     }
     struct weir_rules *rules = loader->rules;
@@ -286,7 +285,7 @@ static void load_part(struct rules_loader *loader, const struct rules_node *node
 {
     struct rules_items items = rules_items_of(&node);
     if (items.count == 0) {
-        rules_problem(loader, node, "`%s` is an empty list, which nothing matches", part->name);
+        rules_problem(loader, node, "`%s` is an empty list: nothing would match", part->name);
         return;
     }
     uint32_t *atoms = rules_keep(loader, items.count * sizeof(*atoms));
@@ -356,7 +355,7 @@ static bool name_part(struct rules_loader *loader, const struct rules_node *key,
     }
     if (address > 0 && !weir_bytes_are(name, "client.ip")) {
         rules_problem(loader, key,
-                      "in `match` the prefix stands in the value: `client.ip: "
+                      "in `match`, put the prefix into the value: `client.ip: "
                       "10.0.0.0/8`");
         return false;
     }
@@ -473,7 +472,8 @@ static bool make_schedule(struct rules_loader *loader, const struct rules_node *
         return false;
     }
     if (err < 0) {
-        rules_problem(loader, node, "%s is no schedule; allowed are " SCHEDULE_EXAMPLE, quote.text);
+        rules_problem(loader, node, "%s is not a schedule; allowed are " SCHEDULE_EXAMPLE,
+                      quote.text);
         return false;
     }
     if (name.data == NULL) {
@@ -572,7 +572,7 @@ void rules_load_when(struct rules_loader *loader, const struct rules_field *fiel
                       RULES_SCHEDULES_MAX);
     } else if (join_schedules(loader, &items, &sum)) {
         if (sum.count == 0) {
-            rules_problem(loader, field->value, "`when` is always; leave it out");
+            rules_problem(loader, field->value, "`when` covers all times; remove it");
         } else {
             rule->when = UINT64_C(1) << rules->schedule_count;
             keep_schedule(loader, &sum, text);

@@ -51,8 +51,8 @@ static int too_large(const char *text, size_t size, struct weir_reason *reason)
 static int malformed(const char *text, size_t size, const char *wanted, struct weir_reason *reason)
 {
     struct rules_quote quote;
-    snprintf(reason->text, sizeof(reason->text), "%.100s is no %s", rules_quote(&quote, text, size),
-             wanted);
+    snprintf(reason->text, sizeof(reason->text), "%.100s is not a %s",
+             rules_quote(&quote, text, size), wanted);
     return WEIR_ERR_SYNTAX;
 }
 
@@ -122,8 +122,7 @@ static int burst_parse(struct weir_rate *rate, const struct weir_bytes *rest,
         }
     }
     return malformed(whole->data, whole->size,
-                     "rate; behind `N/unit` only ` burst B` may stand, as in `100/min burst 20`",
-                     reason);
+                     "rate; only ` burst B` may follow `N/unit`, as in `100/min burst 20`", reason);
 }
 
 static bool is_word(const char *word, const char *text, size_t size)
@@ -164,7 +163,7 @@ int weir_duration_parse(uint64_t *duration_ns, const char *text, size_t size,
 {
     struct weir_bytes whole = {text, size};
     if (size == 0 || text[0] < '0' || text[0] > '9')
-        return malformed(text, size, "duration; one is a number and a unit, as in `30s`", reason);
+        return malformed(text, size, "duration; write a number and a unit, as in `30s`", reason);
     return unit_parse(duration_ns, text, size, false, &whole, reason);
 }
 
@@ -185,8 +184,7 @@ int weir_size_parse(uint64_t *bytes, const char *text, size_t size, struct weir_
         }
     }
     return malformed(text, size,
-                     "size; one is a number of bytes, or of KiB, MiB, GiB or TiB, as in `64MiB`",
-                     reason);
+                     "size; write a number of bytes, KiB, MiB, GiB or TiB, as in `64MiB`", reason);
 }
 
 /* --- The numbers of a limit ------------------------------------------------------------------- */
@@ -230,9 +228,8 @@ static int parse_quota(struct weir_bytes text, struct weir_rate *rate, uint8_t *
         }
     }
     snprintf(reason->text, sizeof(reason->text),
-             "%.80s is no quota; allowed are `N/day`, `N/week`, `N/month`, `N/year`, "
-             "`unlimited` and `plan` (an hour is no calendar: `algorithm: fixed_window` and "
-             "`rate: N/h`)",
+             "%.80s is not a quota; allowed are `N/day`, `N/week`, `N/month`, `N/year`, "
+             "`unlimited` and `plan` (for an hour use `algorithm: fixed_window` and `rate: N/h`)",
              rules_quote(&quote, text.data, text.size));
     return WEIR_ERR_SYNTAX;
 }
@@ -246,7 +243,7 @@ static int parse_leases(struct weir_bytes text, struct weir_rate *rate, struct w
         return 0;
     if (memchr(text.data, '/', text.size) != NULL) {
         snprintf(reason->text, sizeof(reason->text),
-                 "concurrency is a number in flight, not a rate: leave the unit out");
+                 "concurrency limits requests in flight, not a rate: remove the unit");
         return WEIR_ERR_SYNTAX;
     }
     int digits = weir_digits_parse(&rate->count, text.data, text.size);
@@ -282,7 +279,7 @@ int rules_rollover_parse(struct weir_bytes text, uint64_t most, struct rules_rol
     if (size == 0 || weir_digits_parse(&rollover->number, text.data, size) != (int)size ||
         rollover->number > (rollover->percent ? 100 : most)) {
         snprintf(reason->text, sizeof(reason->text),
-                 "%.120s is no rollover; allowed are `0%%` to `100%%` and 0 to the quota itself",
+                 "%.120s is not a rollover; allowed are `0%%` to `100%%` and 0 to the quota itself",
                  rules_quote(&quote, text.data, text.size));
         return WEIR_ERR_SYNTAX;
     }
@@ -313,7 +310,7 @@ int rules_numbers_use(const struct weir_rate *rate, struct weir_limit_spec *spec
         spec->burst = rate->burst;
     if (rate->count == 0 && spec->burst > 0) {
         snprintf(reason->text, sizeof(reason->text),
-                 "a rate of 0 denies everything, so a burst has no use");
+                 "a rate of 0 denies everything: remove the burst");
         return WEIR_ERR_RANGE;
     }
     return 0;

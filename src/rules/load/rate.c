@@ -79,7 +79,7 @@ static bool read_anchor(struct rules_loader *loader, const struct rules_node *no
         good = anchor_day(day, calendar) || anchor_time(day, calendar);
     }
     if (!good) {
-        rules_problem(loader, node, "%s is no anchor of a %s; allowed is %s",
+        rules_problem(loader, node, "%s is not an anchor of a %s; allowed is %s",
                       rules_quote(&quote, text.data, text.size), units[calendar->unit],
                       examples[calendar->unit]);
     }
@@ -350,7 +350,7 @@ static void compare_rates(struct numbers *numbers, const struct rules_node *list
         int useless = other->spec.window_ns > 0 ? rules_useless(limit, other) : 0;
         if (useless != 0) {
             rules_problem(numbers->loader, list->items[number],
-                          "beside `%s` the rate `%s` never denies anything; leave it out",
+                          "beside `%s` the rate `%s` never denies anything; remove it",
                           list->items[useless == 1 ? i : number]->text,
                           list->items[useless == 1 ? number : i]->text);
             return;
@@ -376,7 +376,7 @@ static void load_rates(struct numbers *numbers, const struct rules_node *list,
         if (!read_numbers(numbers, node, &rate))
             continue;
         if (rate.kind != WEIR_RATE_COUNT) {
-            rules_problem(loader, node, "`%s` cannot stand among several rates", node->text);
+            rules_problem(loader, node, "`%s` is not allowed in a list of rates", node->text);
         } else if (use_numbers(numbers, &rate, node, &spec)) {
             compile(numbers, &spec, node, &limits[i]);
             compare_rates(numbers, list, i, limits);
@@ -417,7 +417,7 @@ static void load_plan_limit(struct numbers *numbers, const struct rules_plan_ent
     if (!read_numbers(numbers, entry->value, &rate))
         return;
     if (rate.kind == WEIR_RATE_PLAN)
-        rules_problem(numbers->loader, entry->value, "`plan` cannot stand in a plan");
+        rules_problem(numbers->loader, entry->value, "`plan` is not allowed in a plan");
     else if (rate.kind == WEIR_RATE_COUNT && use_numbers(numbers, &rate, entry->value, &spec))
         load_single(numbers, &spec, entry->value, out);
 }
@@ -499,16 +499,15 @@ static void load_count(struct numbers *numbers, const struct rules_node *limit,
         misplaced(numbers, RULES_LIMIT_BURST, "token_bucket, gcra and leaky_bucket");
     } else if (*node != NULL && is_list(numbers, *node)) {
         rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key,
-                      "of several rates each has its own burst: `[10/s burst 20, 500/h]`");
+                      "in a list, give each rate its own burst: `[10/s burst 20, 500/h]`");
     } else if (rate->kind != WEIR_RATE_COUNT) {
         rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key, "%s",
                       rate->kind == WEIR_RATE_PLAN
-                          ? "with `rate: plan` the burst stands in the plans: `100/min burst 20`"
+                          ? "with `rate: plan` give the burst in the plans: `100/min burst 20`"
                           : "an unlimited rate has no burst");
         numbers->wrong = true;
     } else if (rate->burst > 0) {
-        rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key,
-                      "the burst is given in `rate` already");
+        rules_problem(loader, numbers->fields[RULES_LIMIT_BURST].key, "`rate` already has a burst");
         numbers->wrong = true;
     } else {
         numbers->wrong |=

@@ -54,7 +54,7 @@ static const struct scheme *check_url(struct rules_loader *loader, const struct 
     bool good = path ? rest.size > 1 && rest.data[0] == '/'
                      : rest.size > 2 && memcmp(rest.data, "//", 2) == 0 && rest.data[2] != '/';
     if (!good) {
-        rules_problem(loader, node, "the URL of Redis names no %s; as in `%s`",
+        rules_problem(loader, node, "the URL of Redis has no %s; as in `%s`",
                       path ? "socket" : "host",
                       path ? "unix:/run/redis/redis.sock" : "redis://127.0.0.1:6379/0");
         return NULL;
@@ -96,7 +96,7 @@ static void load_access(struct rules_loader *loader, const struct rules_field *f
         if (fields[i].value == NULL)
             continue;
         if (i <= RULES_REDIS_PASSWORD_FILE && in_url) {
-            rules_problem(loader, fields[i].key, "`%s` stands beside a URL that has one",
+            rules_problem(loader, fields[i].key, "`%s` is also in the URL; give it once",
                           fields[i].name);
         }
         if (i >= RULES_REDIS_SENTINEL_USER && scheme != NULL && !scheme->sentinel) {
@@ -140,7 +140,7 @@ static void load_tls(struct rules_loader *loader, const struct rules_field *tls,
     }
     if (access->insecure && fields[CA].value != NULL) {
         rules_problem(loader, fields[INSECURE].key,
-                      "`insecure` verifies nothing, so `ca` has no use; give one");
+                      "`insecure` verifies nothing, so `ca` has no effect; give one");
     }
     if (scheme != NULL && !scheme->tls) {
         rules_problem(

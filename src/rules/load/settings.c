@@ -79,8 +79,9 @@ static void load_tls(struct rules_loader *loader, const struct rules_node *node,
     }
     load_names(loader, fields[CLIENT_NAMES].value, tls);
     if (tls->client_name_count == 0) {
-        rules_problem(loader, fields[CLIENT_NAMES].value,
-                      "`client_names` is empty; leave it out to let all of `client_ca` in");
+        rules_problem(
+            loader, fields[CLIENT_NAMES].value,
+            "`client_names` is empty; remove it to allow all certificates of `client_ca`");
     }
 }
 
@@ -147,10 +148,11 @@ static bool check_address(struct rules_loader *loader, const struct rules_node *
             (memchr(text.data, ':', host) != NULL) == brackets;
     }
     if (!good) {
-        rules_problem(loader, node,
-                      "%s is no address to listen on; allowed are `127.0.0.1:8080`, `[::1]:8080`, "
-                      "`unix:/run/weir/http.sock` and `off`",
-                      rules_quote(&quote, text.data, text.size));
+        rules_problem(
+            loader, node,
+            "%s is not an address to listen on; allowed are `127.0.0.1:8080`, `[::1]:8080`, "
+            "`unix:/run/weir/http.sock` and `off`",
+            rules_quote(&quote, text.data, text.size));
         return false;
     }
     if (local) {
@@ -194,8 +196,7 @@ static void load_hosts(struct rules_loader *loader, const struct rules_node *nod
             continue;
         if (weir_host_normalise(&normal, text, room, &reason) < 0 || normal.size == 0) {
             rules_problem(loader, items.items[i],
-                          "%s is no host; allowed are names as in "
-                          "`weir.example.com`, and addresses",
+                          "%s is not a host; use a name such as `weir.example.com`, or an address",
                           rules_quote(&quote, text.data, text.size));
             continue;
         }
@@ -269,8 +270,8 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
     if (address != NULL && check_address(loader, address, &listener->address, &far) && far &&
         !listener->open && fields[TOKEN].value == NULL && listener->tls.client_ca_file == NULL) {
         rules_problem(loader, address,
-                      "`%s` listens beyond this machine: give it a `token` or a `tls.client_ca`, "
-                      "or say `open: true`",
+                      "`%s` is open to other machines: give it a `token` or a `tls.client_ca`, or "
+                      "set `open: true`",
                       field->name);
     }
 }
@@ -305,10 +306,10 @@ static void load_proxies(struct rules_loader *loader, const struct rules_node *n
             settings->trust_unix = true;
         } else if (weir_cidr_parse(&proxies[settings->trusted_proxy_count], text.data, text.size) <
                    0) {
-            rules_problem(loader, items.items[i],
-                          "trusted proxy %s is no address, no prefix as in `10.0.0.0/8`, and not "
-                          "`unix`",
-                          rules_quote(&quote, text.data, text.size));
+            rules_problem(
+                loader, items.items[i],
+                "trusted proxy %s must be an address, a prefix such as `10.0.0.0/8`, or `unix`",
+                rules_quote(&quote, text.data, text.size));
         } else {
             settings->trusted_proxy_count++;
         }
@@ -353,10 +354,8 @@ void rules_load_state(struct rules_loader *loader, const struct rules_node *node
                            &settings->state_spans);
     }
     if (fields[0].value != NULL && rules_read_text(loader, fields[0].value, "file", &text)) {
-        if (text.size == 0) {
-            rules_problem(loader, fields[0].value,
-                          "`file` is empty; leave it out for private memory");
-        }
+        if (text.size == 0)
+            rules_problem(loader, fields[0].value, "`file` is empty; remove it for private memory");
         settings->state_file = rules_keep_text(loader, text.data, text.size);
     }
     if (fields[1].value == NULL || !rules_read_text(loader, fields[1].value, "size", &text))
@@ -386,7 +385,7 @@ void rules_load_headers(struct rules_loader *loader, const struct rules_node *no
     }
     uint32_t both = WEIR_HEADERS_X_EPOCH | WEIR_HEADERS_X_DELTA;
     if ((loader->rules->settings.headers & both) == both)
-        rules_problem(loader, node, "x-epoch and x-delta are the same fields; give one");
+        rules_problem(loader, node, "x-epoch and x-delta use the same fields; give one");
 }
 
 /* --- `store` and `idempotency` ---------------------------------------------------------------- */
@@ -593,8 +592,8 @@ static void load_secrets(struct rules_loader *loader, const struct rules_field *
         const char *text = read_secret(loader, items.items[i], file);
         if (text != NULL && !decode(text, &webhook->secrets[webhook->secret_count++])) {
             rules_problem(loader, items.items[i],
-                          "a webhook's secret is base64 of %d to %d bytes, as of `openssl rand "
-                          "-base64 32`; `whsec_` may stand before it",
+                          "a webhook's secret is base64 of %d to %d bytes, as `openssl rand "
+                          "-base64 32` prints it, with or without `whsec_` before it",
                           WEIR_WEBHOOK_SECRET_MIN, WEIR_WEBHOOK_SECRET_MAX);
         }
     }
@@ -624,8 +623,8 @@ void rules_load_webhook(struct rules_loader *loader, const struct rules_node *no
         rules_problem(loader, file->key, "`secret` and `secret_file` are the same; give one");
     } else if (secret->value == NULL && file->value == NULL) {
         rules_problem(loader, node,
-                      "`webhook` needs `secret` or `secret_file`: receivers know by the signature "
-                      "who has sent a message");
+                      "`webhook` needs `secret` or `secret_file`: receivers verify the signature "
+                      "of a message");
     } else {
         load_secrets(loader, file->value != NULL ? file : secret, file->value != NULL, webhook);
     }

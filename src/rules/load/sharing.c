@@ -21,8 +21,7 @@ uint8_t rules_read_failure(struct rules_loader *loader, const struct rules_node 
 static bool needs_store(struct rules_loader *loader, const struct rules_field *field)
 {
     if (loader->redis == NULL) {
-        rules_problem(loader, field->key,
-                      "`%s` needs a store that nodes share: give the file `store: {redis: …}`",
+        rules_problem(loader, field->key, "`%s` needs a shared store: add `store: {redis: …}`",
                       field->name);
     }
     return loader->redis != NULL;
@@ -39,11 +38,11 @@ static void load_mode(struct rules_loader *loader, const struct rules_field *fie
         leased = choice == 1;
         if (leased && !splits) {
             rules_problem(loader, field->value,
-                          "%s cannot be leased: %s; leave `mode` out, or say exact",
+                          "%s cannot be leased: %s; remove `mode`, or set it to exact",
                           rule->algorithm == WEIR_CONCURRENCY ? "concurrency" : "a queue",
                           rule->algorithm == WEIR_CONCURRENCY
-                              ? "what is in flight on one node is not free on another"
-                              : "its order is that of all nodes together");
+                              ? "nodes do not know each other's requests in flight"
+                              : "all nodes share one order");
         }
     }
     if (leased)
@@ -128,8 +127,8 @@ void rules_check_nodes(struct rules_loader *loader)
         store->on_store_error == WEIR_FAIL_LOCAL && rules->settings.redis.address != NULL;
     if (named || commands) {
         rules_problem(loader, loader->redis,
-                      "`nodes` is missing: where Redis fails, each node decides its part of %s%s%s "
-                      "alone; say how many nodes there are, or `on_store_error: open` or `closed`",
+                      "`nodes` is missing: while Redis fails, each node decides its part of %s%s%s "
+                      "alone; give the number of nodes, or set `on_store_error: open` or `closed`",
                       named ? "limit `" : "limits in commands", named ? whose : "",
                       named ? "`" : "");
     } else if (store->on_store_error == WEIR_FAIL_LOCAL) {
@@ -277,8 +276,7 @@ static void load_reserve(struct lending *lending, uint32_t number, struct rules_
     }
     if (mode->value != NULL && (lender->flags & WEIR_CHECK_LEASED) != 0) {
         rules_problem(loader, mode->key,
-                      "with shares nobody knows what remains: a pool with a reserve is decided "
-                      "exactly; leave `mode` out");
+                      "a pool with a reserve is always decided exactly; remove `mode`");
         return;
     }
     loader->rules->rules[number].flags &= (uint8_t)~WEIR_CHECK_LEASED;
@@ -313,8 +311,8 @@ static void pin_key(struct lending *lending, uint32_t number, struct rules_rule 
         parts[i] = lender->key[i];
         if (about != NULL && (about->globs || about->count != 1)) {
             rules_problem(loader, field_of(lending, number, RULES_LIMIT_BORROW)->key,
-                          "`%s` is in the key, and `match` leaves it more than one value (%s): "
-                          "whoever borrows would not know from which of them",
+                          "`%s` is in the key, but `match` allows more than one value (%s): "
+                          "a borrower could not tell which one to charge",
                           parts[i].name, about->wanted);
         } else if (about != NULL) {
             parts[i].source = RULES_FROM_LITERAL;
@@ -356,17 +354,17 @@ static void load_pool(struct lending *lending, uint32_t number)
         return;
     }
     if (field_of(lending, number, RULES_LIMIT_POOL)->value != NULL) {
-        rules_problem(loader, borrow, "a limit that borrows from a pool lends nothing itself");
+        rules_problem(loader, borrow, "a limit with `pool` cannot lend");
         return;
     }
     if (pool->flags & WEIR_CHECK_CHARGE_ON_DENY) {
-        rules_problem(
-            loader, borrow,
-            "with `on_deny: charge` a request would be charged here that borrows in vain");
+        rules_problem(loader, borrow,
+                      "`borrow` does not work with `on_deny: charge`: a loan that fails would be "
+                      "charged here");
         return;
     }
     if (loader->wrong == 0 && pool->rates.limits == NULL && pool->plans == NULL) {
-        rules_problem(loader, borrow, "an unlimited limit has nothing that is unused");
+        rules_problem(loader, borrow, "an unlimited limit has nothing to lend");
         return;
     }
     struct rules_loan *loan = rules_keep(loader, sizeof(*loan));
@@ -424,11 +422,11 @@ static void load_borrower(struct lending *lending, uint32_t number)
     bool leases = rule->algorithm == WEIR_CONCURRENCY;
     if (rule->flags & WEIR_CHECK_CHARGE_ON_DENY) {
         rules_problem(loader, field->key,
-                      "with `on_deny: charge` a borrowed request would be charged twice");
+                      "`pool` does not work with `on_deny: charge`: a borrowed request would be "
+                      "charged twice");
     } else if (leases != (loader->rules->rules[pool].algorithm == WEIR_CONCURRENCY)) {
         rules_problem(loader, field->key,
-                      "what is in flight borrows from what may be in flight: either both limits "
-                      "are concurrency or none");
+                      "a limit and its pool must both be concurrency limits, or neither");
     } else {
         rule->loan = loader->rules->rules[pool].lends;
         loader->rules->lends = true;

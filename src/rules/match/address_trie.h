@@ -17,7 +17,7 @@ struct rules_address_node {
     uint32_t child[2]; /* by the bit behind the prefix; 0: none */
 };
 
-/* All zero is empty. nodes[0] is nobody. */
+/* All zero is empty. nodes[0] is unused. */
 struct rules_address_trie {
     struct rules_address_node *nodes;
     uint32_t count, room;

@@ -44,7 +44,7 @@ static int literal_normalise(struct weir_bytes *host, struct weir_bytes raw, cha
     const char *rest = close + 1;
     size_t rest_size = raw.size - inner - 2;
     if (rest_size > 0 && (rest[0] != ':' || !is_port(rest + 1, rest_size - 1)))
-        return refuse(reason, WEIR_ERR_SYNTAX, "something other than a port behind ]");
+        return refuse(reason, WEIR_ERR_SYNTAX, "only a port may follow ]");
     struct weir_address address;
     bool v6 = memchr(raw.data + 1, ':', inner) != NULL;
     if (!v6 || weir_address_parse(&address, raw.data + 1, inner) < 0)
@@ -76,7 +76,7 @@ int weir_host_normalise(struct weir_bytes *host, struct weir_bytes raw, char *ou
     if ((seen & 2) != 0)
         return refuse(reason, WEIR_ERR_SYNTAX, "a character that no host name has");
     if (size < raw.size && !is_port(raw.data + size + 1, raw.size - size - 1))
-        return refuse(reason, WEIR_ERR_SYNTAX, "no number behind the colon");
+        return refuse(reason, WEIR_ERR_SYNTAX, "no number after the colon");
     if (size > 0 && raw.data[size - 1] == '.')
         size--;
     if (size > WEIR_HOST_MAX)

@@ -6,7 +6,7 @@
  * prefixes its address is in). The index is a tree of nodes; the edge (node, atom) leads to the
  * limits that need the atom:
  *
- *   root -(path /login)-> n1: [login]        n1 holds few limits, they stand there as postings
+ *   root -(path /login)-> n1: [login]        n1 holds few limits: its postings
  *        -(path /search)-> n2 -(host a)-> [..]    n2 held too many: they are told apart by another
  *                             -(host b)-> [..]    part of their matches
  *
@@ -16,7 +16,7 @@
  * Limits found are then verified, part by part.
  *
  * Limits without a part that has an atom in each of its values (no match at all, or only globs)
- * stand in the root. Parts about the caller (user, org, plan) are the last choice: knowing them may
+ * are in the root. Parts about the caller (user, org, plan) are the last choice: knowing them may
  * cost a SHA-256. Memory: 16 bytes a node, 16 to 32 an edge, 4 a posting.
  */
 #ifndef WEIR_RULES_MATCH_INDEX_H
@@ -29,7 +29,7 @@
 struct weir_rules;
 
 struct rules_index_node {
-    uint32_t posting, posting_count; /* limits that stand here */
+    uint32_t posting, posting_count; /* limits of this node */
     uint32_t dimension;              /* attributes that the edges ask for */
     uint32_t dimension_count;
 };

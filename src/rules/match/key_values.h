@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The check of one key by its values, without a request: for looking at a state, or removing it.
  *
- * The values stand in the order of the limit's `key`; what they stand for (an address, a captured
- * segment, a header) is known from there, so the hash is the one that requests of that key get.
+ * The values are in the order of the limit's `key`, which says what each is (an address, a captured
+ * segment, a header), so the hash is the one that requests of that key get.
  * They are written as the key's text shows them: an address or a prefix of it; "ip:…" for a user
  * that is an address.
  *
@@ -19,13 +19,13 @@ struct weir_key_values {
     struct weir_bytes values[WEIR_KEY_VALUES_MAX]; /* data == NULL: missing */
     uint32_t count;
     struct weir_bytes plan; /* whose rate counts, for `rate: plan`; data == NULL: default_plan */
-    struct weir_bytes user; /* whose own rates count, if he has some in the keys file; data == NULL:
+    struct weir_bytes user; /* whose overrides count, if the keys file has some; data == NULL:
                                the user in the key, if there is one */
 };
 
 /* Fills `checks` (room for WEIR_CHECKS_MAX) with the limits, key and flags of rule `index` (below
  * weir_rules_count), cost 1 by the rule's own `cost`: one check for each of its rates. The key's
- * text stands in `scratch`. Returns how many. Errors: WEIR_ERR_RANGE (not as many
+ * text is in `scratch`. Returns how many. Errors: WEIR_ERR_RANGE (not as many
  * values as the key has; one is missing though requests without it are not limited; no
  * pattern captures them all; an unknown plan), WEIR_ERR_SYNTAX (not an address; a malformed path or
  * host), WEIR_ERR_TOO_LARGE; `reason` names the value. */

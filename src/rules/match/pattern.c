@@ -79,26 +79,24 @@ static int add_literal(struct compiler *compiler, struct weir_path_segment *segm
     size_t size = slashed.size - 1;
     if (size > 0 && memchr(name, '*', size) != NULL) {
         return refuse(compiler->reason, compiler->text,
-                      "`*` stands for a whole segment, `**` for all that are left, at the end");
+                      "`*` matches one whole segment; `**`, only at the end, matches the rest");
     }
     if (size > 0 && (memchr(name, '?', size) != NULL || memchr(name, '#', size) != NULL)) {
         return refuse(compiler->reason, compiler->text,
-                      "a pattern has no query; queries are cut off before matching");
+                      "remove the query; queries are cut off before matching");
     }
     if ((compiler->options & WEIR_PATH_KEEP_PARAMETERS) == 0 && has_parameters(name, size)) {
         return refuse(compiler->reason, compiler->text,
-                      "path parameters (`;…`) are cut off before matching; leave them out, or say "
+                      "path parameters (`;…`) are cut off before matching; remove them, or set "
                       "`paths: { parameters: keep }`");
     }
-    if (size > 1 && name[0] == '{' && name[size - 1] == '}') {
-        return refuse(compiler->reason, compiler->text,
-                      "a segment is taken by `:name`, not `{name}`");
-    }
+    if (size > 1 && name[0] == '{' && name[size - 1] == '}')
+        return refuse(compiler->reason, compiler->text, "write `:name`, not `{name}`");
     for (size_t i = 0; i < size; i++) { /* in paths they stand encoded only (RFC 3986) */
         if (name[i] != '\0' && strchr("[]{}^|\\", name[i]) != NULL) {
             return refuse(
                 compiler->reason, compiler->text,
-                "no regular expressions: `:name` or `*` takes one segment, `**` the rest");
+                "no regular expressions: `:name` or `*` matches one segment, `**` the rest");
         }
     }
     struct weir_bytes normal;
@@ -137,7 +135,8 @@ static int add_segment(struct compiler *compiler, struct weir_bytes slashed, boo
     int err = 0;
     if (size == 2 && memcmp(text, "**", 2) == 0) {
         segment->kind = WEIR_SEGMENT_REST;
-        err = last ? 0 : refuse(compiler->reason, compiler->text, "`**` stands only at the end");
+        err =
+            last ? 0 : refuse(compiler->reason, compiler->text, "`**` is only allowed at the end");
     } else if (size == 1 && *text == '*') {
         segment->kind = WEIR_SEGMENT_ANY;
     } else if (size > 0 && *text == ':') {

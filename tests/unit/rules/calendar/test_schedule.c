@@ -205,7 +205,8 @@ static void a_limit_at_rest_makes_no_check_and_removes_no_other(void **state)
 }
 
 #define ALLOWED                                                                                    \
-    " is no schedule; allowed are `Mon-Fri 09:00-18:00 Europe/Zurich`, `Sat,Sun`, `22:00-06:00`\n"
+    " is not a schedule; allowed are `Mon-Fri 09:00-18:00 Europe/Zurich`, `Sat,Sun`, "             \
+    "`22:00-06:00`\n"
 
 static void what_is_no_schedule_is_refused(void **state)
 {
@@ -226,8 +227,8 @@ static void what_is_no_schedule_is_refused(void **state)
         {"Europe/Zurich", "2:39: `Europe/Zurich`" ALLOWED},
         {"Mon 09:00-10:00 Nowhere",
          "2:39: there is no time zone `Nowhere` in /usr/share/zoneinfo\n"},
-        {"00:00-24:00", "2:39: `when` is always; leave it out\n"},
-        {"[Mon-Fri, Sat-Sun]", "2:39: `when` is always; leave it out\n"},
+        {"00:00-24:00", "2:39: `when` covers all times; remove it\n"},
+        {"[Mon-Fri, Sat-Sun]", "2:39: `when` covers all times; remove it\n"},
         {"[]", "2:39: `when` must be a schedule or a list: `Mon-Fri 09:00-18:00 Europe/Zurich`, "
                "`Sat,Sun`, `22:00-06:00`\n"},
         {"[[Mon]]", "2:40: `when` must be a text, not a list\n"},

@@ -198,12 +198,14 @@ static void pools_that_mean_nothing_are_refused(void **state)
         {"pool: pool", "shadow: false", "2:45: `pool` lends nothing: give it `borrow: true`\n"},
         {"pool: pool", "borrow: perhaps", "3:48: `borrow` must be true or false, not `perhaps`\n"},
         {"pool: pool", "borrow: true, pool: own",
-         "3:48: a limit that borrows from a pool lends nothing itself\n"
+         "3:48: a limit with `pool` cannot lend\n"
          "3:60: `own` lends nothing: give it `borrow: true`\n"},
         {"pool: pool, on_deny: charge", "borrow: true",
-         "2:39: with `on_deny: charge` a borrowed request would be charged twice\n"},
+         "2:39: `pool` does not work with `on_deny: charge`: a borrowed request would be charged "
+         "twice\n"},
         {"pool: pool", "borrow: true, on_deny: charge",
-         "3:48: with `on_deny: charge` a request would be charged here that borrows in vain\n"},
+         "3:48: `borrow` does not work with `on_deny: charge`: a loan that fails would be charged "
+         "here\n"},
         {"pool: pool", "reserve: 10%",
          "2:45: `pool` lends nothing: give it `borrow: true`\n"
          "3:40: `reserve` goes with `borrow: true`\n"},
@@ -216,11 +218,11 @@ static void pools_that_mean_nothing_are_refused(void **state)
         {"pool: pool", "borrow: true, reserve: 10%, algorithm: leaky_bucket, queue: true",
          "3:54: `reserve` goes with windows, buckets and quotas, not with a queue\n"},
         {"pool: pool", "borrow: true, match: {plan: [free, basic]}",
-         "3:40: `plan` is in the key, and `match` leaves it more than one value (`free`, "
-         "`basic`): whoever borrows would not know from which of them\n"},
+         "3:40: `plan` is in the key, but `match` allows more than one value (`free`, "
+         "`basic`): a borrower could not tell which one to charge\n"},
         {"pool: pool", "borrow: true, match: {plan: 'f*'}",
-         "3:40: `plan` is in the key, and `match` leaves it more than one value (`f*`): whoever "
-         "borrows would not know from which of them\n"},
+         "3:40: `plan` is in the key, but `match` allows more than one value (`f*`): a borrower "
+         "could not tell which one to charge\n"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[512];
@@ -232,8 +234,7 @@ static void pools_that_mean_nothing_are_refused(void **state)
     }
     test_refused("limits:\n- {name: own, key: [], rate: 1/s, pool: pool}\n"
                  "- {name: pool, key: [], algorithm: concurrency, limit: 3, borrow: true}\n",
-                 "2:35: what is in flight borrows from what may be in flight: either both limits "
-                 "are concurrency or none\n");
+                 "2:35: a limit and its pool must both be concurrency limits, or neither\n");
     /* 2^31 is what the counters of a second's sliding window hold in 12 bytes. */
     test_refused(
         "limits:\n- {name: pool, key: [], rate: 2147483700/s, borrow: true, reserve: 1%}\n",
@@ -241,12 +242,11 @@ static void pools_that_mean_nothing_are_refused(void **state)
         "below that, and the pool's is above: with a reserve it must be below, or a "
         "fixed_window\n");
     test_refused("limits:\n- {name: pool, key: [], rate: unlimited, borrow: true}\n",
-                 "2:50: an unlimited limit has nothing that is unused\n");
+                 "2:50: an unlimited limit has nothing to lend\n");
     test_refused("store: {redis: {url: redis://127.0.0.1}, nodes: 2}\n"
                  "limits:\n- {name: pool, key: [], rate: 9/s, borrow: true, reserve: 20%, mode: "
                  "leased}\n",
-                 "3:64: with shares nobody knows what remains: a pool with a reserve is decided "
-                 "exactly; leave `mode` out\n");
+                 "3:64: a pool with a reserve is always decided exactly; remove `mode`\n");
 }
 
 int main(void)

@@ -116,9 +116,9 @@ static void candidates_that_mean_nothing_are_refused(void **state)
 {
     static const char *const cases[][2] = {
         {"rate: 1/s, candidate: fast",
-         "2:48: `fast` is no rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n"},
+         "2:48: `fast` is not a rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n"},
         {"rate: 1/s, candidate: unlimited",
-         "2:48: a candidate has numbers of its own: `50/min`, not `plan` or `unlimited`\n"},
+         "2:48: a candidate needs a rate of its own such as `50/min`, not `plan` or `unlimited`\n"},
         {"rate: 1/s, candidate: {speed: 3}",
          "2:49: candidate has no key `speed`; its keys are rate, quota, algorithm, burst, "
          "segments, strict, queue, timezone, anchor, rollover\n"},
@@ -126,10 +126,10 @@ static void candidates_that_mean_nothing_are_refused(void **state)
          "2:49: `burst` belongs to token_bucket, gcra and leaky_bucket, not to sliding_window\n"},
         {"rate: 1/s, candidate: []", "2:48: a list of rates has 2 to 8 of them, not 0\n"},
         {"rate: 1/s, borrow: true, candidate: 2/s",
-         "2:51: a limit that others borrow from has no candidate: what they would borrow from it "
-         "then is not known\n"},
+         "2:51: a limit with `borrow: true` cannot have a candidate: the loans of the candidate "
+         "are unknown\n"},
         {"algorithm: concurrency, limit: 3, candidate: 2/s",
-         "2:60: nobody would end the leases of a candidate: it does not go with concurrency\n"},
+         "2:60: candidates do not work with concurrency: their leases would never end\n"},
         {"rate: 1/s, candidate: 2s, algorithm: gcr",
          "2:63: `algorithm` must be one of fixed_window, sliding_window, sliding_log, "
          "token_bucket, gcra, leaky_bucket, concurrency, not `gcr`; did you mean `gcra`?\n"},

@@ -61,15 +61,15 @@ static void a_shadow_limit_warns_of_nothing(void **state)
 
 static void what_has_nothing_to_use_up_is_refused(void **state)
 {
-    test_refused("limits:\n"
-                 "- {name: a, key: [], algorithm: concurrency, limit: 5, warn_at: 80%}\n"
-                 "- {name: b, key: [], algorithm: leaky_bucket, queue: true, rate: 5/s, "
-                 "warn_at: 80%}\n"
-                 "- {name: c, key: [], rate: unlimited, warn_at: 80%}\n",
-                 "2:56: what is in flight is not used up: `warn_at` does not go with concurrency\n"
-                 "3:71: a queue holds requests back, nothing of it is used up: `warn_at` does not "
-                 "go with `queue`\n"
-                 "4:39: an unlimited rate has nothing to warn of: leave `warn_at` out\n");
+    test_refused(
+        "limits:\n"
+        "- {name: a, key: [], algorithm: concurrency, limit: 5, warn_at: 80%}\n"
+        "- {name: b, key: [], algorithm: leaky_bucket, queue: true, rate: 5/s, "
+        "warn_at: 80%}\n"
+        "- {name: c, key: [], rate: unlimited, warn_at: 80%}\n",
+        "2:56: `warn_at` does not work with concurrency\n"
+        "3:71: `warn_at` does not work with `queue`, which delays requests and uses nothing up\n"
+        "4:39: an unlimited rate never reaches a threshold: remove `warn_at`\n");
 }
 
 static void what_is_no_percentage_is_refused(void **state)

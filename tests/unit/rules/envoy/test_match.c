@@ -144,9 +144,9 @@ static void an_override_without_a_unit_is_an_error_of_that_call(void **state)
     (void)state;
     struct envoy_server *server = envoy_start(config_a, &envoy_defaults);
     assert_string_equal(ask_override(server, "test-domain", "a=b", 1, WEIR_ENVOY_UNKNOWN),
-                        "descriptor 0: its limit has no unit of time that is known: 0");
+                        "descriptor 0: its limit has an unknown unit of time: 0");
     assert_string_equal(ask_override(server, "test-domain", "a=b", 1, 4711),
-                        "descriptor 0: its limit has no unit of time that is known: 4711");
+                        "descriptor 0: its limit has an unknown unit of time: 4711");
     assert_string_equal(ask_override(server, "test-domain", "a=b", 1, WEIR_ENVOY_WEEK),
                         "OK: OK 1/WEEK 603566s 0");
     assert_string_equal(ASK(server, "test-domain", "key2=x"), "OK: OK 20/MINUTE 26s 19");

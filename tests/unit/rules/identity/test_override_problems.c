@@ -12,21 +12,21 @@ static void problems_of_overrides_are_told_with_their_places(void **state)
     refused(ALICE ": { user: a, limits: { api: 5/fortnight, org: plan, both: 5/s burst 9 } }\n",
             "1:93: `5/fortnight`: unknown unit `fortnight`; units are ms, s, sec, min, h, hour, d, "
             "day, w, week\n"
-            "1:111: `plan` cannot stand for one caller\n"
+            "1:111: `plan` is not allowed for one caller\n"
             "1:123: a burst needs a bucket (token_bucket, gcra, leaky_bucket); sliding_window has "
             "none\n");
     refused(ALICE
             ": { user: a, limits: { both: [5/s, unlimited], api: [], org: {}, month: [[1]] } }\n",
-            "1:94: `unlimited` cannot stand among several rates\n"
+            "1:94: `unlimited` is not allowed in a list of rates\n"
             "1:117: must be a rate, as in `5000/min burst 200`, or a list of them\n"
             "1:126: must be a rate, as in `5000/min burst 200`, or a list of them\n"
             "1:137: must be a rate, as in `5000/min burst 200`, or a list of them\n");
     refused(ALICE ": { user: a, limits: { both: [5/min, 6/s], org: 7/7ms, slots: 5/s, month: "
                   "[5/month, 6/month] } }\n",
-            "1:94: beside `5/min` the rate `6/s` never denies anything; leave it out\n"
+            "1:94: beside `5/min` the rate `6/s` never denies anything; remove it\n"
             "1:113: `segments` 6 does not divide the window; the nearest that does is 5\n"
-            "1:127: concurrency is a number in flight, not a rate: leave the unit out\n"
-            "1:139: a quota and a number in flight stand alone\n");
+            "1:127: concurrency limits requests in flight, not a rate: remove the unit\n"
+            "1:139: a quota or a concurrency limit takes exactly one number\n");
     refused(ALICE ": { user: a, limits: { api: 5/s, api: 5/s } }\n",
             "1:103: the limit `api` is given twice\n");
     refused(ALICE ": { user: a, limits: [api], limits: {} }\n",
@@ -37,7 +37,7 @@ static void problems_of_overrides_are_told_with_their_places(void **state)
     refused(ALICE ": { user: a, limits: { both: '1/s,2/min,3/h,4/d,5/w,6/2w,7/3w,8/4w,9/5w', api: "
                   "'5/s,' } }\n",
             "1:94: more than 8 rates of one limit\n"
-            "1:144: `` is no rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n");
+            "1:144: `` is not a rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n");
 }
 
 static void a_wrong_rules_file_is_told_once(void **state)

@@ -40,7 +40,7 @@ static void a_billion_laughs_are_refused(void **state)
                 i, i, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
     }
     assert_non_null(
-        strstr(first_problem(text, strlen(text)), "aliases stand for more than 100000 values"));
+        strstr(first_problem(text, strlen(text)), "aliases expand to more than 100000 values"));
 }
 
 static void an_alias_that_is_used_modestly_works(void **state)

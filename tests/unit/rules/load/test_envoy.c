@@ -80,11 +80,11 @@ static void counters_may_be_the_originals(void **state)
     assert_string_equal(options->redis_prefix, "p:");
     weir_rules_unref(rules);
     test_refused("limits: []\nenvoy: { config: a, redis_compat: true }\n",
-                 "2:21: `redis_compat` needs counters in Redis: give the file `store: {redis: …}`"
+                 "2:21: `redis_compat` needs counters in Redis: add `store: {redis: …}`"
                  "\n");
     test_refused("limits: []\nstore: { redis: 'redis://h' }\n"
                  "envoy: { config: a, redis_compat: true, charge: if_all_allow }\n",
-                 "3:21: `redis_compat` counts every hit; it does not go with `charge: "
+                 "3:21: `redis_compat` counts every hit; it cannot be combined with `charge: "
                  "if_all_allow`\n");
 }
 

@@ -93,8 +93,8 @@ static void an_attribute_may_be_looked_up_in_identities_alone(void **state)
     weir_rules_unref(test_load("identify: [header.x-api-key]\nidentities: redis://h\n"
                                "limits:\n- {name: a, key: [user], rate: 1/s}\n"));
     test_refused("identify: [header.x-api-key]\nlimits:\n- {name: a, key: [user], rate: 1/s}\n",
-                 "1:12: `header.x-api-key` is looked up in `keys` and `identities`, and this file "
-                 "gives neither\n");
+                 "1:12: `header.x-api-key` is looked up in `keys` and `identities`, but this file "
+                 "has neither\n");
 }
 
 static void every_problem_is_told_with_its_place(void **state)
@@ -110,9 +110,9 @@ static void every_problem_is_told_with_its_place(void **state)
         {"identities: {redis: 'redis://h', lif: 1s}\n",
          "1:34: identities has no key `lif`; did you mean `life`?\n"},
         {"identities: {redis: 'redis:///'}\n",
-         "1:21: the URL of Redis names no host; as in `redis://127.0.0.1:6379/0`\n"},
+         "1:21: the URL of Redis has no host; as in `redis://127.0.0.1:6379/0`\n"},
         {"identities: {redis: 'redis://u:p@h', user: u}\n",
-         "1:38: `user` stands beside a URL that has one\n"},
+         "1:38: `user` is also in the URL; give it once\n"},
         {"identities: {redis: 'redis://h', tls: {ca: /x}}\n",
          "1:34: `tls` belongs to rediss://, rediss-sentinel:// and rediss-cluster://, not to "
          "redis:\n"},

@@ -199,8 +199,8 @@ static void what_is_wrong_with_keys_is_said(void **state)
         {"ed.pem", "ed.pem must hold a key of RSA, 2048 to 8192 bits, or on the curve P-256"},
         {"empty", "empty holds no PEM and no JSON"},
         {"words", "words holds no PEM and no JSON"},
-        {"bad.json", "bad.json is no JSON object with `keys` (RFC 7517)"},
-        {"other.json", "other.json is no JSON object with `keys` (RFC 7517)"},
+        {"bad.json", "bad.json is not a JSON object with `keys` (RFC 7517)"},
+        {"other.json", "other.json is not a JSON object with `keys` (RFC 7517)"},
         {"none.json",
          "none.json has no key that is allowed: RSA of 2048 bits at least, EC on P-256, "
          "oct of 32 bytes at least, for signatures"},
@@ -216,19 +216,19 @@ static void what_is_wrong_with_keys_is_said(void **state)
     test_refused(with("audience: any, keys: {secret_file: short}"),
                  "1:42: short must hold a secret of 32 bytes at least\n");
     test_refused(with("audience: any, keys: {secret_file: rsa.pem}"),
-                 "1:42: rsa.pem is a key, which is no secret: give it as `file`\n");
+                 "1:42: rsa.pem is a key, not a secret: give it as `file`\n");
     test_refused(with("audience: any, keys: {secret_file: words.pem}"),
-                 "1:42: words.pem is a key, which is no secret: give it as `file`\n");
+                 "1:42: words.pem is a key, not a secret: give it as `file`\n");
     test_refused(with("audience: any, keys: {secret_file: set.json}"),
-                 "1:42: set.json is a key, which is no secret: give it as `file`\n");
+                 "1:42: set.json is a key, not a secret: give it as `file`\n");
     test_refused(with("audience: any, keys: []"),
-                 "1:28: `keys` is empty, so that no token would count\n");
+                 "1:28: `keys` is empty: no token would be accepted\n");
     test_refused(with("audience: any, keys: [{kid: a}]"),
                  "1:29: a key has either `file` (PEM or JWK set) or `secret_file` (for HS256)\n");
     test_refused(with("audience: any, keys: [{file: rsa.pem, secret_file: secret}]"),
                  "1:29: a key has either `file` (PEM or JWK set) or `secret_file` (for HS256)\n");
     test_refused(with("audience: any, keys: [{file: set.json, kid: a}]"),
-                 "1:36: the keys in set.json have identifiers of their own; leave `kid` out\n");
+                 "1:36: the keys in set.json have identifiers of their own; remove `kid`\n");
     test_refused(with("audience: any, keys: [{file: rsa.pem}, {secret_file: secret}], "
                       "algorithms: [HS256]"),
                  "1:36: rsa.pem is a key for RS256, which is not in `algorithms`\n");
@@ -238,31 +238,32 @@ static void what_is_wrong_with_keys_is_said(void **state)
                  "1:28: rsa.pem is a key for RS256, which is not in `algorithms`\n"
                  "1:49: `algorithms` must be one of RS256, ES256, HS256, not `none`\n");
     test_refused(with("audience: any, keys: [rsa.pem, rsa.pem, rsa.pem, rsa.pem, cert.pem]"),
-                 "1:28: more than 4 keys of RS256 have one `kid` or none: a token could not say "
-                 "which of them it is signed with\n");
+                 "1:28: more than 4 keys of RS256 share a `kid` or have none: give each key its "
+                 "own `kid`\n");
 }
 
 static void what_is_wrong_with_a_jwt_is_said(void **state)
 {
-    test_refused(with(""), "1:6: `keys` is missing: claims count only with a verified signature\n"
-                           "1:6: `audience` is missing: tokens that were made for other services "
-                           "would count; name this one, or say `audience: any`\n");
+    test_refused(with(""), "1:6: `keys` is missing: without keys no signature can be verified\n"
+                           "1:6: `audience` is missing: tokens for other services would be "
+                           "accepted; name this service, or set `audience: any`\n");
     test_refused(with("keys: rsa.pem, audience: any, leeway: 6min"),
                  "1:45: `leeway` must be 0s to 5min, not `6min`\n");
     test_refused(with("keys: rsa.pem, audience: any, max_age: 500ms"),
                  "1:46: `max_age` must be 1s to 366d, not `500ms`\n");
     test_refused(with("keys: rsa.pem, audience: []"),
-                 "1:32: `audience` is an empty list, which no token fits\n");
+                 "1:32: `audience` is an empty list: no token would be accepted\n");
     test_refused(with("keys: rsa.pem, audience: any, require_exp: maybe"),
                  "1:50: `require_exp` must be true or false, not `maybe`\n");
-    test_refused(with("keys: rsa.pem, audience: any, user: \"a b\""),
-                 "1:43: `a b` is no claim: a name has 1 to 124 of a-z, A-Z, 0-9, ._-:/@#~+\n");
+    test_refused(
+        with("keys: rsa.pem, audience: any, user: \"a b\""),
+        "1:43: `a b` is not the name of a claim: use 1 to 124 of a-z, A-Z, 0-9, ._-:/@#~+\n");
     test_refused(with("keys: rsa.pem, audience: any, from: path"),
                  "1:43: `path` holds no token; a header or another attribute can\n");
     test_refused(with("keys: rsa.pem, audience: any, from: jwt.sub"),
                  "1:43: `jwt.sub` holds no token; a header or another attribute can\n");
     test_refused(with("keys: rsa.pem, audience: any, from: []"),
-                 "1:43: `from` is an empty list, where no token can be\n");
+                 "1:43: `from` is an empty list: no token would be found\n");
     test_refused(with("keys: rsa.pem, audience: any, from: [a, b, c, d, e]"),
                  "1:56: `from` has more than 4 attributes\n");
     test_refused(with("keys: rsa.pem, audience: any, issuers: x"),
@@ -273,15 +274,14 @@ static void what_is_wrong_with_a_jwt_is_said(void **state)
 static void claims_need_a_jwt_and_a_name(void **state)
 {
     test_refused("limits: [{name: a, key: [jwt.sub], rate: 1/s}]\n",
-                 "1:26: the claim `sub` needs `jwt:`, which says by what keys tokens are "
-                 "verified\n");
+                 "1:26: the claim `sub` needs the section `jwt:`, which verifies tokens\n");
     test_refused("identify: [jwt]\nlimits: []\n",
-                 "1:12: `jwt` is read as `jwt:` says, which this file does not give\n");
+                 "1:12: `jwt` needs the section `jwt:`, which this file does not have\n");
     test_refused("jwt: {keys: rsa.pem, audience: any}\nidentify: [jwt.sub]\nlimits: []\n",
                  "2:12: `jwt.sub`: write `jwt`, and in `jwt:` which claim is the `user`\n");
     test_refused("jwt: {keys: rsa.pem, audience: any}\n"
                  "limits: [{name: a, key: [jwt.], rate: 1/s}]\n",
-                 "2:26: `` is no claim: a name has 1 to 124 of a-z, A-Z, 0-9, ._-:/@#~+\n");
+                 "2:26: `` is not the name of a claim: use 1 to 124 of a-z, A-Z, 0-9, ._-:/@#~+\n");
 }
 
 static void there_may_be_32_claims(void **state)

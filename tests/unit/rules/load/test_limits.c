@@ -55,7 +55,7 @@ static const struct test_problem_case rates[] = {
      "2:28: `rate` must be a text, not nothing\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 5}\n",
-     "2:28: `5` is no rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n"},
+     "2:28: `5` is not a rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 5/minn}\n",
      "2:28: `5/minn`: unknown unit `minn` (did you mean `min`?); units are ms, s, sec, min, h, "
@@ -66,10 +66,10 @@ static const struct test_problem_case rates[] = {
      "`30d`\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: -1/s}\n",
-     "2:28: `-1/s` is no rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n"},
+     "2:28: `-1/s` is not a rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1.5/s}\n",
-     "2:28: `1.5/s` is no rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n"},
+     "2:28: `1.5/s` is not a rate; allowed are `N/unit` as in `100/min`, `unlimited`, `plan`\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: {a: 1/s}}\n",
      "2:28: `rate` must be a text, not a mapping\n"},
@@ -78,7 +78,7 @@ static const struct test_problem_case rates[] = {
      "2:28: a burst needs a bucket (token_bucket, gcra, leaky_bucket); sliding_window has none\n"},
     {"limits:\n"
      "- {name: a, key: [], algorithm: gcra, rate: 1/s burst 3, burst: 4}\n",
-     "2:58: the burst is given in `rate` already\n"},
+     "2:58: `rate` already has a burst\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, burst: 3}\n",
      "2:33: `burst` belongs to token_bucket, gcra and leaky_bucket, not to sliding_window\n"},
@@ -93,7 +93,7 @@ static const struct test_problem_case rates[] = {
      "2:57: `burst` must be a whole number, not `x`\n"},
     {"limits:\n"
      "- {name: a, key: [], algorithm: gcra, rate: 0/s, burst: 3}\n",
-     "2:45: a rate of 0 denies everything, so a burst has no use\n"},
+     "2:45: a rate of 0 denies everything: remove the burst\n"},
     {"limits:\n"
      "- {name: a, key: [], algorithm: gcra, rate: unlimited, burst: 3}\n",
      "2:56: an unlimited rate has no burst\n"},
@@ -183,7 +183,7 @@ static const struct test_problem_case algorithms[] = {
      "2:46: `rate` belongs to the other algorithms, not to concurrency\n"},
     {"limits:\n"
      "- {name: a, key: [], algorithm: concurrency, limit: 5/s}\n",
-     "2:53: concurrency is a number in flight, not a rate: leave the unit out\n"},
+     "2:53: concurrency limits requests in flight, not a rate: remove the unit\n"},
     {"limits:\n"
      "- {name: a, key: [], algorithm: concurrency, limit: 5, burst: 3}\n",
      "2:56: `burst` belongs to token_bucket, gcra and leaky_bucket, not to concurrency\n"},
@@ -192,7 +192,7 @@ static const struct test_problem_case algorithms[] = {
      "2:53: `limit` must be 0 to 10000, not `10001`\n"},
     {"limits:\n"
      "- {name: a, key: [], algorithm: concurrency, limit: 5, life: 30}\n",
-     "2:62: `30` is no time: it needs a unit, as in `30s`\n"},
+     "2:62: `30` is not a time: it needs a unit, as in `30s`\n"},
     {"limits:\n"
      "- {name: a, key: [], algorithm: concurrency, limit: 5, life: 400d}\n",
      "2:62: `life` must be 1ms to 366d\n"},
@@ -202,7 +202,7 @@ static const struct test_problem_case algorithms[] = {
      "2:43: `life` belongs to concurrency, not to sliding_window\n"},
     {"limits:\n"
      "- {name: a, key: [], algorithm: concurrency, limit: 5, on_deny: charge}\n",
-     "2:65: a denied request is not in flight; concurrency cannot charge it\n"},
+     "2:65: concurrency cannot charge a denied request, which is not in flight\n"},
     {"limits:\n"
      "- {name: a, key: [], algorithm: concurrency, limit: 5, segments: 2}\n",
      "2:56: `segments` belongs to sliding_window, not to concurrency\n"},
@@ -246,7 +246,7 @@ static const struct test_problem_case behaviour[] = {
      "- {name: a, key: [], rate: 1/s, unless: [bb]}\n"
      "- {name: bb, key: [], rate: 1/s, unless: [a, aa]}\n"
      "- {name: ccc, key: [], rate: 1/s, unless: [cc]}\n",
-     "2:42: `unless` names earlier limits only; `bb` stands later\n"
+     "2:42: `unless` names earlier limits only; `bb` comes later\n"
      "3:46: `unless` names no limit of this file: `aa`\n"
      "4:44: `unless` names no limit of this file: `cc`; did you mean `ccc`?\n"},
     {"limits:\n"

@@ -44,7 +44,7 @@ static const struct test_problem_case the_file_as_a_whole[] = {
      "2:13: `identities` must be a text, not a list\n"},
     {"limits: !!seq []\n", "1:9: tag `tag:yaml.org,2002:seq`: a rules file has no tags\n"},
     {"limits: *a\n", "1:9: alias `a` has no anchor before it\n"},
-    {"limits: &a [*a]\n", "1:13: alias `a` stands inside its own anchor\n"},
+    {"limits: &a [*a]\n", "1:13: alias `a` is inside its own anchor\n"},
     {"limits: [\n",
      "2:1: not valid YAML: did not find expected node content, while parsing a flow node\n"},
     {"limits: []\n"
@@ -68,31 +68,31 @@ static const struct test_problem_case settings[] = {
      "1:10: server has no key `htp`; did you mean `http`?\n"},
     {"server: {http: 8080}\n"
      "limits: []\n",
-     "1:16: `8080` is no address to listen on; allowed are `127.0.0.1:8080`, `[::1]:8080`, "
+     "1:16: `8080` is not an address to listen on; allowed are `127.0.0.1:8080`, `[::1]:8080`, "
      "`unix:/run/weir/http.sock` and `off`\n"},
     {"server: {http: '0.0.0.0:8080'}\n"
      "limits: []\n",
-     "1:16: `http` listens beyond this machine: give it a `token` or a "
-     "`tls.client_ca`, or say `open: true`\n"},
+     "1:16: `http` is open to other machines: give it a `token` or a `tls.client_ca`, or set "
+     "`open: true`\n"},
     {"server: {redis: {address: '[::]:6380'}}\n"
      "limits: []\n",
-     "1:27: `redis` listens beyond this machine: give it a `token` or a "
-     "`tls.client_ca`, or say `open: true`\n"},
+     "1:27: `redis` is open to other machines: give it a `token` or a `tls.client_ca`, or set "
+     "`open: true`\n"},
     {"server: {http: 'example.com:80'}\n"
      "limits: []\n",
-     "1:16: `example.com:80` is no address to listen on; allowed are `127.0.0.1:8080`, "
+     "1:16: `example.com:80` is not an address to listen on; allowed are `127.0.0.1:8080`, "
      "`[::1]:8080`, `unix:/run/weir/http.sock` and `off`\n"},
     {"server: {http: '127.0.0.1:65536'}\n"
      "limits: []\n",
-     "1:16: `127.0.0.1:65536` is no address to listen on; allowed are `127.0.0.1:8080`, "
+     "1:16: `127.0.0.1:65536` is not an address to listen on; allowed are `127.0.0.1:8080`, "
      "`[::1]:8080`, `unix:/run/weir/http.sock` and `off`\n"},
     {"server: {http: '::1:80'}\n"
      "limits: []\n",
-     "1:16: `::1:80` is no address to listen on; allowed are `127.0.0.1:8080`, `[::1]:8080`, "
+     "1:16: `::1:80` is not an address to listen on; allowed are `127.0.0.1:8080`, `[::1]:8080`, "
      "`unix:/run/weir/http.sock` and `off`\n"},
     {"server: {admin: {hosts: ['a b', '', ok], metrics_open: yes}}\nlimits: []\n",
-     "1:26: `a b` is no host; allowed are names as in `weir.example.com`, and addresses\n"
-     "1:33: `` is no host; allowed are names as in `weir.example.com`, and addresses\n"
+     "1:26: `a b` is not a host; use a name such as `weir.example.com`, or an address\n"
+     "1:33: `` is not a host; use a name such as `weir.example.com`, or an address\n"
      "1:56: `metrics_open` must be true or false, not `yes`\n"},
     {"server: {http: {hosts: a}}\nlimits: []\n",
      "1:17: a listener has no key `hosts`; its keys are address, listen, token, open, trusted, "
@@ -119,7 +119,7 @@ static const struct test_problem_case settings[] = {
      "1:64: a client name is a name in a certificate, or `*.` and a domain\n"},
     {"server: {http: {tls: {cert: a, key: b, client_ca: c, client_names: []}}}\n"
      "limits: []\n",
-     "1:68: `client_names` is empty; leave it out to let all of `client_ca` in\n"},
+     "1:68: `client_names` is empty; remove it to allow all certificates of `client_ca`\n"},
     {"server: {http: {max_connection_age: 1h}, grpc: {max_connection_age: 1ms}}\n"
      "limits: []\n",
      "1:17: a listener has no key `max_connection_age`; its keys are address, listen, token, "
@@ -148,12 +148,12 @@ static const struct test_problem_case settings[] = {
      "1:19: `workers` must be a whole number, not `many`\n"},
     {"server: {trusted_proxies: [10.0.0.1/8, unx]}\n"
      "limits: []\n",
-     "1:28: trusted proxy `10.0.0.1/8` is no address, no prefix as in `10.0.0.0/8`, and not "
+     "1:28: trusted proxy `10.0.0.1/8` must be an address, a prefix such as `10.0.0.0/8`, or "
      "`unix`\n"
-     "1:40: trusted proxy `unx` is no address, no prefix as in `10.0.0.0/8`, and not `unix`\n"},
+     "1:40: trusted proxy `unx` must be an address, a prefix such as `10.0.0.0/8`, or `unix`\n"},
     {"state: {size: 12KB}\n"
      "limits: []\n",
-     "1:15: `12KB` is no size; one is a number of bytes, or of KiB, MiB, GiB or TiB, as in "
+     "1:15: `12KB` is not a size; write a number of bytes, KiB, MiB, GiB or TiB, as in "
      "`64MiB`\n"},
     {"state: {size: 1}\n"
      "limits: []\n",
@@ -169,7 +169,7 @@ static const struct test_problem_case settings[] = {
      "1:9: state has no key `fil`; did you mean `file`?\n"},
     {"state: {file: ''}\n"
      "limits: []\n",
-     "1:15: `file` is empty; leave it out for private memory\n"},
+     "1:15: `file` is empty; remove it for private memory\n"},
     {"headers: x-delt\n"
      "limits: []\n",
      "1:10: `headers` must be one of draft, draft-03, x-epoch, x-delta, cost, not `x-delt`; did "
@@ -177,7 +177,7 @@ static const struct test_problem_case settings[] = {
      "mean `x-delta`?\n"},
     {"headers: [x-epoch, x-delta]\n"
      "limits: []\n",
-     "1:10: x-epoch and x-delta are the same fields; give one\n"},
+     "1:10: x-epoch and x-delta use the same fields; give one\n"},
     {"headers: [draft]\n"
      "server: {headers: [draft]}\n"
      "limits: []\n",
@@ -223,7 +223,7 @@ static const struct test_problem_case plans[] = {
      "plans: {free: {a: plan}}\n"
      "limits:\n"
      "- {name: a, key: [], rate: plan}\n",
-     "2:19: `plan` cannot stand in a plan\n"},
+     "2:19: `plan` is not allowed in a plan\n"},
     {"default_plan: free\n"
      "plans: {free: {a: 5/minn}}\n"
      "limits:\n"
@@ -244,7 +244,7 @@ static const struct test_problem_case plans[] = {
      "plans: {free: {a: 5/s}}\n"
      "limits:\n"
      "- {name: a, key: [], algorithm: gcra, rate: plan, burst: 3}\n",
-     "4:51: with `rate: plan` the burst stands in the plans: `100/min burst 20`\n"},
+     "4:51: with `rate: plan` give the burst in the plans: `100/min burst 20`\n"},
     {"plans: []\n"
      "limits: []\n",
      "1:8: `plans` must be a mapping of plans\n"},
@@ -258,7 +258,7 @@ static const struct test_problem_case plans[] = {
      "plans: {free: {a: 5/s}}\n"
      "limits:\n"
      "- {name: a, key: [], algorithm: concurrency, limit: plan}\n",
-     "2:19: concurrency is a number in flight, not a rate: leave the unit out\n"},
+     "2:19: concurrency limits requests in flight, not a rate: remove the unit\n"},
     {"default_plan: free\n"
      "plans: {free: {apo: 5/s}}\n"
      "limits:\n"
@@ -275,7 +275,7 @@ static void problems_of_plans_are_told(void **state)
 static const struct test_problem_case identities[] = {
     {"identify: [header.x-api-key]\n"
      "limits: []\n",
-     "1:12: `header.x-api-key` is looked up in `keys` and `identities`, and this file gives "
+     "1:12: `header.x-api-key` is looked up in `keys` and `identities`, but this file has "
      "neither\n"},
     {"identify: [user]\n"
      "limits: []\n",

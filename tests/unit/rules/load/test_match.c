@@ -11,17 +11,17 @@ static const struct test_problem_case matches[] = {
      "2:47: path pattern `a`: must begin with `/`\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {path: '/a/**/b'}}\n",
-     "2:47: path pattern `/a/**/b`: `**` stands only at the end\n"},
+     "2:47: path pattern `/a/**/b`: `**` is only allowed at the end\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {path: '/a//b'}}\n",
      "2:47: path pattern `/a//b`: an empty segment; slashes are merged\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {path: '/a*'}}\n",
-     "2:47: path pattern `/a*`: `*` stands for a whole segment, `**` for all that are left, at the "
-     "end\n"},
+     "2:47: path pattern `/a*`: `*` matches one whole segment; `**`, only at the end, matches the "
+     "rest\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {path: '/a?b'}}\n",
-     "2:47: path pattern `/a?b`: a pattern has no query; queries are cut off before matching\n"},
+     "2:47: path pattern `/a?b`: remove the query; queries are cut off before matching\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {path: '/:'}}\n",
      "2:47: path pattern `/:`: a `:` needs a name of letters, digits, `_` or `-`\n"},
@@ -33,11 +33,11 @@ static const struct test_problem_case matches[] = {
      "2:47: path pattern `/%zz`: a bad percent-encoding\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {path: '/a;b'}}\n",
-     "2:47: path pattern `/a;b`: path parameters (`;…`) are cut off before matching; leave them "
-     "out, or say `paths: { parameters: keep }`\n"},
+     "2:47: path pattern `/a;b`: path parameters (`;…`) are cut off before matching; remove them, "
+     "or set `paths: { parameters: keep }`\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {path: '/:a', path.a: 'x;*'}}\n",
-     "2:62: path parameters (`;…`) are cut off before a pattern captures; leave them out, or say "
+     "2:62: path parameters (`;…`) are cut off before a pattern captures; remove them, or set "
      "`paths: { parameters: keep }`\n"},
 
     {"limits:\n"
@@ -45,7 +45,7 @@ static const struct test_problem_case matches[] = {
      "2:47: path pattern `/../a`: a dot segment; no path has one\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {path: []}}\n",
-     "2:47: `path` is an empty list, which nothing matches\n"},
+     "2:47: `path` is an empty list: nothing would match\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {path: [/a, {b: c}]}}\n",
      "2:52: `path` must be a text, not a mapping\n"},
@@ -60,35 +60,34 @@ static const struct test_problem_case matches[] = {
      "2:49: `method` must be a text, not nothing\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {host: 'example.com:80'}}\n",
-     "2:47: host `example.com:80`: hosts are compared without port and final dot; leave them "
-     "out\n"},
+     "2:47: host `example.com:80`: hosts are compared without port and final dot; remove them\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {host: 'example.com.'}}\n",
-     "2:47: host `example.com.`: hosts are compared without port and final dot; leave them out\n"},
+     "2:47: host `example.com.`: hosts are compared without port and final dot; remove them\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {host: 'a b'}}\n",
      "2:47: host `a b`: a character that no host name has\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {host: '*.example.com:80'}}\n",
-     "2:47: hosts are compared without port; leave it out\n"},
+     "2:47: hosts are compared without port; remove it\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {host: '[::1]:80'}}\n",
-     "2:47: host `[::1]:80`: hosts are compared without port and final dot; leave them out\n"},
+     "2:47: host `[::1]:80`: hosts are compared without port and final dot; remove them\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {client.ip: 10.0.0.1/8}}\n",
-     "2:52: client.ip `10.0.0.1/8` is no address and no prefix as in `10.0.0.0/8` (bits behind the "
-     "prefix must be zero)\n"},
+     "2:52: client.ip `10.0.0.1/8` must be an address, or a prefix such as `10.0.0.0/8` (all bits "
+     "after the prefix must be zero)\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {client.ip: [10.0.0.0/8, x]}}\n",
-     "2:65: client.ip `x` is no address and no prefix as in `10.0.0.0/8` (bits behind the prefix "
-     "must be zero)\n"},
+     "2:65: client.ip `x` must be an address, or a prefix such as `10.0.0.0/8` (all bits after the "
+     "prefix must be zero)\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {client.ip: 10.0.0.0/33}}\n",
-     "2:52: client.ip `10.0.0.0/33` is no address and no prefix as in `10.0.0.0/8` (bits behind "
-     "the prefix must be zero)\n"},
+     "2:52: client.ip `10.0.0.0/33` must be an address, or a prefix such as `10.0.0.0/8` (all bits "
+     "after the prefix must be zero)\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {client.ip/24: 10.0.0.0/24}}\n",
-     "2:41: in `match` the prefix stands in the value: `client.ip: 10.0.0.0/8`\n"},
+     "2:41: in `match`, put the prefix into the value: `client.ip: 10.0.0.0/8`\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {client_ip: 10.0.0.0/24}}\n",
      "2:41: unknown attribute `client_ip`; did you mean `client.ip`?\n"},
@@ -103,10 +102,10 @@ static const struct test_problem_case matches[] = {
      "2:41: unknown attribute `User-Agent`; a header field is `header.User-Agent`\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {path: '/games/{id}/move'}}\n",
-     "2:47: path pattern `/games/{id}/move`: a segment is taken by `:name`, not `{name}`\n"},
+     "2:47: path pattern `/games/{id}/move`: write `:name`, not `{name}`\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {path: '/v1/[0-9]+'}}\n",
-     "2:47: path pattern `/v1/[0-9]+`: no regular expressions: `:name` or `*` takes one segment, "
+     "2:47: path pattern `/v1/[0-9]+`: no regular expressions: `:name` or `*` matches one segment, "
      "`**` the rest\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {path.id: 7}}\n",
@@ -116,7 +115,7 @@ static const struct test_problem_case matches[] = {
      "2:54: `path.id`: the `path` of this limit's match names no `:id`\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {'a b': 7}}\n",
-     "2:41: `a b` is no attribute: a name has letters, digits, `.`, `_` and `-`\n"},
+     "2:41: `a b` is not the name of an attribute: use letters, digits, `.`, `_` and `-`\n"},
     {"limits:\n"
      "- {name: a, key: [], rate: 1/s, match: {header.: 7}}\n",
      "2:41: `header.` needs the name of a header field\n"},

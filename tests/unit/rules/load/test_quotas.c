@@ -113,9 +113,8 @@ static void one_calendar_serves_all_limits_that_count_in_it(void **state)
 }
 
 #define NO_QUOTA                                                                                   \
-    " is no quota; allowed are `N/day`, `N/week`, `N/month`, `N/year`, `unlimited` and `plan` "    \
-    "(an "                                                                                         \
-    "hour is no calendar: `algorithm: fixed_window` and `rate: N/h`)\n"
+    " is not a quota; allowed are `N/day`, `N/week`, `N/month`, `N/year`, `unlimited` and `plan` " \
+    "(for an hour use `algorithm: fixed_window` and `rate: N/h`)\n"
 
 static void what_is_no_quota_is_refused(void **state)
 {
@@ -129,19 +128,19 @@ static void what_is_no_quota_is_refused(void **state)
         {"quota: 5/day, timezone: Nowhere",
          "3:46: there is no time zone `Nowhere` in /usr/share/zoneinfo\n"},
         {"quota: 5/day, anchor: monday",
-         "3:44: `monday` is no anchor of a day; allowed is `06:00`\n"},
+         "3:44: `monday` is not an anchor of a day; allowed is `06:00`\n"},
         {"quota: 5/week, anchor: 'mond 06:00'",
-         "3:45: `mond 06:00` is no anchor of a week; allowed is `monday` or `mon 06:00`\n"},
+         "3:45: `mond 06:00` is not an anchor of a week; allowed is `monday` or `mon 06:00`\n"},
         {"quota: 5/week, anchor: '25:00'",
-         "3:45: `25:00` is no anchor of a week; allowed is `monday` or `mon 06:00`\n"},
+         "3:45: `25:00` is not an anchor of a week; allowed is `monday` or `mon 06:00`\n"},
         {"quota: 5/month, anchor: 32",
-         "3:46: `32` is no anchor of a month; allowed is `15` or `15 06:00`\n"},
+         "3:46: `32` is not an anchor of a month; allowed is `15` or `15 06:00`\n"},
         {"quota: 5/year, anchor: 02-30",
-         "3:45: `02-30` is no anchor of a year; allowed is `04-06` or `04-06 06:00`\n"},
+         "3:45: `02-30` is not an anchor of a year; allowed is `04-06` or `04-06 06:00`\n"},
         {"quota: 5/day, rollover: 101%",
-         "3:46: `101%` is no rollover; allowed are `0%` to `100%` and 0 to the quota itself\n"},
+         "3:46: `101%` is not a rollover; allowed are `0%` to `100%` and 0 to the quota itself\n"},
         {"quota: 5/day, rollover: 6",
-         "3:46: `6` is no rollover; allowed are `0%` to `100%` and 0 to the quota itself\n"},
+         "3:46: `6` is not a rollover; allowed are `0%` to `100%` and 0 to the quota itself\n"},
         {"quota: 5/day, rate: 5/s",
          "3:36: `rate` belongs to limits without a quota, not to quota\n"},
         {"quota: 5/day, algorithm: gcra",

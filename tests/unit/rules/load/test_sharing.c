@@ -217,17 +217,17 @@ static void secrets_are_told_apart_by_128_bits(void **state)
 
 static const struct test_problem_case cases[] = {
     {"limits:\n- {name: a, key: [u], rate: 9/s, mode: exact, hash_tag: u}\n",
-     "2:34: `mode` needs a store that nodes share: give the file `store: {redis: …}`\n"
-     "2:47: `hash_tag` needs a store that nodes share: give the file `store: {redis: …}`\n"},
+     "2:34: `mode` needs a shared store: add `store: {redis: …}`\n"
+     "2:47: `hash_tag` needs a shared store: add `store: {redis: …}`\n"},
     {STORE "limits:\n- {name: a, key: [u], rate: 9/s, mode: leasd}\n",
      "3:40: `mode` must be one of exact, leased, not `leasd`; did you mean `leased`?\n"},
     {STORE "limits:\n- {name: a, key: [u], algorithm: concurrency, limit: 9, mode: leased}\n",
-     "3:63: concurrency cannot be leased: what is in flight on one node is not free on another; "
-     "leave `mode` out, or say exact\n"},
+     "3:63: concurrency cannot be leased: nodes do not know each other's requests in flight; "
+     "remove `mode`, or set it to exact\n"},
     {STORE "limits:\n- {name: a, key: [u], algorithm: leaky_bucket, queue: true, rate: 9/s, "
            "mode: leased}\n",
-     "3:78: a queue cannot be leased: its order is that of all nodes together; leave `mode` out, "
-     "or say exact\n"},
+     "3:78: a queue cannot be leased: all nodes share one order; remove `mode`, or set it to "
+     "exact\n"},
     {STORE "limits:\n- {name: a, key: [u], rate: 9/s, hash_tag: v}\n",
      "3:44: `hash_tag` `v` is not in `key`, so one state would be in several places\n"},
     {STORE "limits:\n- {name: a, key: [], rate: 9/s, hash_tag: [v, w]}\n",
@@ -250,15 +250,15 @@ static const struct test_problem_case cases[] = {
     {"store: {redis: 'redis://h'}\n"
      "limits:\n- {name: a, key: [u], rate: 9/s, on_store_error: open}\n"
      "- {name: b, key: [u], rate: 9/s}\n- {name: c, key: [u], rate: 9/s}\n",
-     "1:9: `nodes` is missing: where Redis fails, each node decides its part of limit `b` "
-     "alone; say how many nodes there are, or `on_store_error: open` or `closed`\n"},
+     "1:9: `nodes` is missing: while Redis fails, each node decides its part of limit `b` "
+     "alone; give the number of nodes, or set `on_store_error: open` or `closed`\n"},
     {"store: {redis: 'redis://h', on_store_error: open}\n"
      "limits: [{name: a, key: [u], rate: 9/s, on_store_error: local}]\n",
-     "1:9: `nodes` is missing: where Redis fails, each node decides its part of limit `a` "
-     "alone; say how many nodes there are, or `on_store_error: open` or `closed`\n"},
+     "1:9: `nodes` is missing: while Redis fails, each node decides its part of limit `a` "
+     "alone; give the number of nodes, or set `on_store_error: open` or `closed`\n"},
     {"server: {redis: '127.0.0.1:6380'}\nstore: {redis: 'redis://h'}\nlimits: []\n",
-     "2:9: `nodes` is missing: where Redis fails, each node decides its part of limits in "
-     "commands alone; say how many nodes there are, or `on_store_error: open` or `closed`\n"},
+     "2:9: `nodes` is missing: while Redis fails, each node decides its part of limits in "
+     "commands alone; give the number of nodes, or set `on_store_error: open` or `closed`\n"},
 };
 
 static void every_problem_of_sharing_is_told(void **state)

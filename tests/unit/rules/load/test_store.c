@@ -200,11 +200,11 @@ static const struct test_problem_case cases[] = {
     {"store: {redis: '', nodes: 3}\n", "1:16: " SCHEMES "\n"},
     {"store: {redis: 'averylongpasswordthatstands:here', nodes: 3}\n", "1:16: " SCHEMES "\n"},
     {"store: {redis: 'redis:', nodes: 3}\n",
-     "1:16: the URL of Redis names no host; as in `redis://127.0.0.1:6379/0`\n"},
+     "1:16: the URL of Redis has no host; as in `redis://127.0.0.1:6379/0`\n"},
     {"store: {redis: 'redis:///0', nodes: 3}\n",
-     "1:16: the URL of Redis names no host; as in `redis://127.0.0.1:6379/0`\n"},
+     "1:16: the URL of Redis has no host; as in `redis://127.0.0.1:6379/0`\n"},
     {"store: {redis: 'unix:redis.sock', nodes: 3}\n",
-     "1:16: the URL of Redis names no socket; as in `unix:/run/redis/redis.sock`\n"},
+     "1:16: the URL of Redis has no socket; as in `unix:/run/redis/redis.sock`\n"},
     /* The rest of it. */
     {"store: {redis: {url: 'redis://h', mode: lease}, nodes: 3}\n",
      "1:41: `mode` must be one of exact, leased, not `lease`; did you mean `leased`?\n"},
@@ -230,8 +230,8 @@ static const struct test_problem_case cases[] = {
     {"store: {redis: {url: 'redis://h', password_file: /}, nodes: 3}\n",
      "1:50: cannot read /: it is a directory; give a regular file\n"},
     {"store: {redis: {url: 'redis://u:p@h', user: u, password: p}, nodes: 3}\n",
-     "1:39: `user` stands beside a URL that has one\n"
-     "1:48: `password` stands beside a URL that has one\n"},
+     "1:39: `user` is also in the URL; give it once\n"
+     "1:48: `password` is also in the URL; give it once\n"},
     {"store: {redis: {url: 'redis://h', sentinel_user: u, sentinel_password: p}, nodes: 3}\n",
      "1:35: `sentinel_user` belongs to redis-sentinel://, not to redis:\n"
      "1:53: `sentinel_password` belongs to redis-sentinel://, not to redis:\n"},
@@ -244,14 +244,14 @@ static const struct test_problem_case cases[] = {
      "1:42: `cert` and `key` belong together; give both\n"},
     {"store: {redis: {url: 'rediss://h', tls: {ca: '', insecure: true}}, nodes: 3}\n",
      "1:46: `ca` is empty\n"
-     "1:50: `insecure` verifies nothing, so `ca` has no use; give one\n"},
+     "1:50: `insecure` verifies nothing, so `ca` has no effect; give one\n"},
     {"store: {redis: {url: 'rediss://h', tls: x}, nodes: 3}\n",
      "1:41: tls must be a mapping, not a text\n"},
     {"store: {redis: {url: 'redis://h', lease: 10ms, remember: 101ms}, nodes: 3}\n",
      "1:42: `lease` must be 20ms to 1s, not `10ms`\n"
      "1:58: `remember` must be 1ms to 100ms, or off, not `101ms`\n"},
     {"store: {redis: {url: 'redis://h', lease: soon}, nodes: 3}\n",
-     "1:42: `soon` is no duration; one is a number and a unit, as in `30s`\n"},
+     "1:42: `soon` is not a duration; write a number and a unit, as in `30s`\n"},
     {"store: {redis: 'redis://h', nodes: 3, deadline: 11s, on_store_error: shut}\n",
      "1:49: `deadline` must be 1ms to 10s, not `11s`\n"
      "1:70: `on_store_error` must be one of local, open, closed, not `shut`\n"},

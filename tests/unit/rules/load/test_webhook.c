@@ -13,8 +13,8 @@
     "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 static const char wrong_secret[] =
-    "a webhook's secret is base64 of 24 to 64 bytes, as of `openssl rand -base64 32`; `whsec_` may "
-    "stand before it\n";
+    "a webhook's secret is base64 of 24 to 64 bytes, as `openssl rand -base64 32` prints it, with "
+    "or without `whsec_` before it\n";
 
 static void there_is_none_unless_the_file_says_so(void **state)
 {
@@ -64,8 +64,8 @@ static void what_is_missing_or_given_twice_is_told(void **state)
 {
     test_refused("webhook: {}\nlimits: []\n",
                  "1:10: `webhook` needs `url`, where warnings are sent to\n"
-                 "1:10: `webhook` needs `secret` or `secret_file`: receivers know by the signature "
-                 "who has sent a message\n");
+                 "1:10: `webhook` needs `secret` or `secret_file`: receivers verify the signature "
+                 "of a message\n");
     test_refused("webhook: {url: 'http://h', secret: " ZEROS_24 ", secret_file: x}\nlimits: []\n",
                  "1:70: `secret` and `secret_file` are the same; give one\n");
     test_refused("webhook: yes\nlimits: []\n", "1:10: webhook must be a mapping, not a text\n");

@@ -108,9 +108,9 @@ static void shares_that_mean_nothing_are_refused(void **state)
          "2:46: `enforce` must be `0%` to `100%` of the keys, not `1.5%`\n"},
         {"key: [user], enforce: [1%]", "2:46: `enforce` must be a text, not a list\n"},
         {"key: [user], enforce: 10%, shadow: true",
-         "2:37: a shadow limit denies nobody; leave `shadow` out\n"},
+         "2:37: a shadow limit denies nothing; remove `shadow`\n"},
         {"key: [], enforce: 10%",
-         "2:33: `key: []` is one key: there is no share of it to enforce on\n"},
+         "2:33: `key: []` is only one key, so `enforce` must be 0% or 100%\n"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[256];

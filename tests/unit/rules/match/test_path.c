@@ -308,7 +308,7 @@ static void bad_patterns_are_refused(void **state)
         WEIR_ERR_SYNTAX);
     assert_string_equal(reason.text,
                         "path pattern `/login;x`: path parameters (`;…`) are cut off before "
-                        "matching; leave them out, or say `paths: { parameters: keep }`");
+                        "matching; remove them, or set `paths: { parameters: keep }`");
 }
 
 static void a_pattern_has_at_most_32_segments(void **state)
