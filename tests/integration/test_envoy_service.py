@@ -56,7 +56,7 @@ def test_an_override_without_a_unit_ends_nothing(tmp_path):
         for unit in 0, 99:
             code, details = status_of(lambda unit=unit: ask(
                 stub, "basic", {"entries": "a=b", "limit": (5, unit)}))
-            assert code == grpc.StatusCode.UNKNOWN and "no unit of time" in details
+            assert code == grpc.StatusCode.UNKNOWN and "unknown unit of time" in details
         assert tell(stub, "basic", "hour=x") == [("OK", "2/HOUR", 1)]
         body = {"limit": {"requestsPerUnit": 5}, "entries": [{"key": "a"}]}
         with service.client() as client:
