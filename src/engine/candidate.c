@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "engine/state.h"
+#include "engine/turn.h"
 #include "rules/charge/candidate.h"
 
 const char *weir_trial_name(enum weir_trial_outcome outcome)
@@ -95,7 +96,7 @@ static void try_limit(struct weir_engine *engine, const struct weir_entry *entry
         count(entry, check->rule, WEIR_TRIAL_SKIPPED);
         return;
     }
-    trial->trial = denies(live, first, end) ? WEIR_TRIAL_OF_DENIED : WEIR_TRIAL_OF_ALLOWED;
+    trial->live_denied = denies(live, first, end);
     if (!apply(trial, generation, check)) {
         weir_engine_give_back(engine, trial);
         return;
@@ -105,7 +106,7 @@ static void try_limit(struct weir_engine *engine, const struct weir_entry *entry
                    live->verdict != WEIR_DENIED || !others_deny(live, check->rule);
     trial->decision.network = live->network;
     trial->decision.op = charges ? WEIR_OP_DECIDE : WEIR_OP_PEEK;
-    if (live->remembered && !charges && trial->trial == WEIR_TRIAL_OF_ALLOWED)
+    if (live->remembered && !charges && !trial->live_denied)
         look_at_live(trial, live, first, end);
     weir_engine_queue(engine, &trial->decision);
 }
@@ -127,24 +128,36 @@ void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry
 
 /* --- Counting --------------------------------------------------------------------------------- */
 
-void weir_candidate_decided(struct weir_engine *engine, struct weir_entry *trial, int error)
+static void count_outcome(struct weir_engine *engine, const struct weir_entry *trial,
+                          enum weir_trial_outcome outcome)
 {
-    const struct weir_decision *decision = &trial->decision;
-    uint32_t rule = trial->checks[0].rule;
-    uint16_t rates = decision->count - trial->trial_live;
-    enum weir_trial_outcome outcome = WEIR_TRIAL_SKIPPED;
-    if (error == 0) {
-        bool live =
-            trial->trial == WEIR_TRIAL_OF_DENIED || denies(decision, rates, decision->count);
-        bool denied = denies(decision, 0, rates);
-        outcome = live ? (denied ? WEIR_TRIAL_BOTH_DENY : WEIR_TRIAL_LOOSER)
-                       : (denied ? WEIR_TRIAL_STRICTER : WEIR_TRIAL_BOTH_ALLOW);
-    }
-    count(trial, rule, outcome);
+    count(trial, trial->checks[0].rule, outcome);
     if (engine->tried != NULL && outcome != WEIR_TRIAL_SKIPPED)
         engine->tried(engine->tried_context, &trial->checks[0], outcome);
-    weir_engine_give_back(engine, trial);
 }
+
+static bool trial_decided(struct weir_engine *engine, struct weir_entry *trial)
+{
+    const struct weir_decision *decision = &trial->decision;
+    uint16_t rates = decision->count - trial->trial_live;
+    bool live = trial->live_denied || denies(decision, rates, decision->count);
+    bool denied = denies(decision, 0, rates);
+    count_outcome(engine, trial,
+                  live ? (denied ? WEIR_TRIAL_BOTH_DENY : WEIR_TRIAL_LOOSER)
+                       : (denied ? WEIR_TRIAL_STRICTER : WEIR_TRIAL_BOTH_ALLOW));
+    weir_engine_give_back(engine, trial);
+    return false;
+}
+
+static bool trial_failed(struct weir_engine *engine, struct weir_entry *trial, int error)
+{
+    (void)error;
+    count_outcome(engine, trial, WEIR_TRIAL_SKIPPED);
+    weir_engine_give_back(engine, trial);
+    return false;
+}
+
+static const struct weir_purpose trial_purpose = {.decided = trial_decided, .failed = trial_failed};
 
 /* --- Memory ----------------------------------------------------------------------------------- */
 
@@ -155,7 +168,7 @@ int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *ru
     struct weir_pool *trials = malloc(sizeof *trials);
     if (trials == NULL)
         return WEIR_ERR_MEMORY;
-    int err = weir_pool_open(trials, WEIR_TRIALS_MAX);
+    int err = weir_pool_open(trials, WEIR_TRIALS_MAX, &trial_purpose);
     if (err < 0) {
         free(trials);
         return err;

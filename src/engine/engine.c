@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "core/reason.h"
+#include "engine/lease.h"
+#include "engine/request.h"
 #include "engine/state.h"
 
 #define DECISIONS_DEFAULT 4096                 /* a full turn of 1,000 connections, four deep */
@@ -28,7 +30,7 @@ static int open_parts(struct weir_engine *engine, const struct weir_engine_optio
         err = open_tokens(engine, options->rules);
     if (err < 0)
         return err;
-    err = weir_pool_open(&engine->pool, decisions);
+    err = weir_pool_open(&engine->pool, decisions, &weir_request_purpose);
     if (err < 0)
         return err;
     size_t most = (size_t)decisions + WEIR_WARNINGS_MAX + WEIR_TRIALS_MAX;
@@ -90,7 +92,7 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
         close_parts(e);
         return err;
     }
-    e->store->done = weir_engine_store_answered;
+    e->store->done = weir_turn_answered;
     e->store->done_context = e;
     *engine = e;
     return 0;

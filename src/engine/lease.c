@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases: who gave one, ending it by its token, and ending those that nobody will hear of; see
- * engine.h */
+/* see lease.h */
+#include "engine/lease.h"
+
 #include "engine/lease_token.h"
 #include "engine/state.h"
 
@@ -15,6 +16,17 @@ bool weir_lease_wanted(const struct weir_decision *decision)
         if (asks_for_lease(&decision->checks[i]))
             return true;
     return false;
+}
+
+void weir_lease_prepare(struct weir_engine *engine, struct weir_entry *entry)
+{
+    struct weir_decision *decision = &entry->decision;
+    if (decision->lease.id == 0) {
+        if (!weir_lease_wanted(decision))
+            return;
+        decision->lease.id = weir_lease_draw(engine->secret, &engine->lease_state);
+    }
+    entry->lender = engine->store;
 }
 
 /* --- By its token ----------------------------------------------------------------------------- */
@@ -62,7 +74,8 @@ int weir_engine_apply_lease(struct weir_engine *engine, struct weir_decision *de
     return 0;
 }
 
-/* --- That nobody will hear of ----------------------------------------------------------------- */
+/* --- Whose answer no client gets ---------------------------------------------------------------
+ */
 
 /* Whether a check of this decision holds a lease. */
 static bool holds(const struct weir_decision *decision, uint16_t i)
@@ -103,6 +116,7 @@ bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decisi
     decision->policy = WEIR_POLICY_ALL;
     decision->deadline_ns = 0;
     entry->keeps = false; /* the names were made: the keys' texts may go */
+    entry->borrow = NULL; /* its memory has gone to the names */
     for (uint16_t i = 0; i < held; i++) {
         struct weir_check *check = &decision->checks[i];
         *check = (struct weir_check){.hash = {check->hash[0], check->hash[1]}, .rule = UINT32_MAX};

@@ -9,6 +9,7 @@
 #include "core/reason.h"
 #include "engine/reservation.h"
 #include "engine/state.h"
+#include "engine/turn.h"
 
 /* --- The copy --------------------------------------------------------------------------------- */
 
@@ -126,21 +127,15 @@ static void on_told(struct weir_directory_waiter *waiter)
     }
     if (err < 0)
         refuse(engine, lookup, err);
-    if (entry->dropped && err < 0) {
-        weir_engine_give_back(engine, entry);
-        return;
-    }
-    entry->state = WEIR_ENTRY_TAKEN;
-    if (err == 0 && !lookup->held) {
-        weir_engine_queue(engine, &entry->decision);
-        if (entry->dropped)
-            entry->state = WEIR_ENTRY_ALONE;
-        return;
-    }
-    if (!lookup->held)
-        entry->state = WEIR_ENTRY_FINISHED;
+    bool held = lookup->held;
     lookup->held = false;
-    engine->done(engine->done_context, &entry->decision);
+    entry->state = WEIR_ENTRY_TAKEN;
+    if (held)
+        engine->done(engine->done_context, &entry->decision);
+    else if (err == 0)
+        weir_engine_queue(engine, &entry->decision);
+    else
+        entry->purpose->finish(engine, entry);
 }
 
 int weir_lookup_begin(struct weir_engine *engine, struct weir_entry *entry,

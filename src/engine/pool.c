@@ -16,13 +16,13 @@ static size_t stride(void)
     return (lines | 1) * CACHE_LINE;
 }
 
-int weir_pool_open(struct weir_pool *pool, uint32_t size)
+int weir_pool_open(struct weir_pool *pool, uint32_t size, const struct weir_purpose *purpose)
 {
     void *memory;
     if (posix_memalign(&memory, HUGE_PAGE, size * stride()) != 0)
         return WEIR_ERR_MEMORY;
     madvise(memory, size * stride(), MADV_HUGEPAGE); /* advice: the pool works without */
-    *pool = (struct weir_pool){.memory = memory, .size = size};
+    *pool = (struct weir_pool){.memory = memory, .purpose = purpose, .size = size};
     return 0;
 }
 
@@ -63,13 +63,13 @@ struct weir_entry *weir_pool_take(struct weir_pool *pool)
         .denied_by = UINT16_MAX,
     };
     entry->pool = pool;
+    entry->purpose = pool->purpose;
     entry->generation = NULL;
     entry->lookup = NULL;
     entry->borrow = NULL;
-    entry->trial = WEIR_TRIAL_NONE;
     entry->trial_live = 0;
     entry->state = WEIR_ENTRY_TAKEN;
-    entry->keeps = entry->local = entry->dropped = entry->settles = entry->warns = false;
+    entry->keeps = entry->local = entry->live_denied = false;
     entry->identity = (struct weir_identity){{NULL, 0}, {NULL, 0}, {NULL, 0}};
     return entry;
 }

@@ -33,27 +33,24 @@ enum weir_entry_state {
     WEIR_ENTRY_CANCELLED, /* was QUEUED, ALONE or DECIDED: dropped when the run comes to it */
 };
 
-enum weir_entry_trial { WEIR_TRIAL_NONE, WEIR_TRIAL_OF_ALLOWED, WEIR_TRIAL_OF_DENIED };
-
 struct weir_borrow;
 struct weir_generation;
 struct weir_lookup;
 struct weir_pool;
+struct weir_purpose;
 
 struct weir_entry {
     struct weir_decision decision;      /* first: the public pointer is the entry's */
     struct weir_pool *pool;             /* that it is from */
+    const struct weir_purpose *purpose; /* see turn.h */
     struct weir_generation *generation; /* pinned; NULL: checks of a command */
     struct weir_entry *previous, *next; /* of the free stack or the list of deadlines */
     struct weir_lookup *lookup;         /* NULL: its rules needed none */
     uint8_t state;
     bool keeps;         /* something stands in scratch; else scratch.used is not yet valid */
     bool local;         /* an operation on a state of the local store */
-    bool dropped;       /* nobody waits for it: it gives itself back */
-    bool settles;       /* a reservation, in several steps: see settle.c */
-    uint8_t trial;      /* a candidate's decision, of its own pool: see candidate.h */
-    uint8_t trial_live; /* how many of its last checks are the live limit's */
-    bool warns;         /* the record of a warning, of its own pool: see warning.h */
+    bool live_denied;   /* of a candidate's decision: the live limit has denied */
+    uint8_t trial_live; /* of a candidate's: how many of its last checks are the live limit's */
     const struct weir_store *lender; /* of the lease that it asks for; else not valid */
     struct weir_borrow *borrow;      /* in scratch; NULL: no limit of it has a pool */
     uint64_t estimate, life_ns;      /* of a reservation; else not valid */
@@ -65,12 +62,14 @@ struct weir_entry {
 
 struct weir_pool {
     char *memory;
+    const struct weir_purpose *purpose; /* of each entry that is taken */
     struct weir_entry *free;
     uint32_t touched, size; /* entries [touched, size) were never taken */
 };
 
 /* Errors: WEIR_ERR_MEMORY. */
-int weir_pool_open(struct weir_pool *pool, uint32_t size) __attribute__((warn_unused_result));
+int weir_pool_open(struct weir_pool *pool, uint32_t size, const struct weir_purpose *purpose)
+    __attribute__((warn_unused_result));
 void weir_pool_close(struct weir_pool *pool);
 
 /* Entry number `index`, below pool->touched, in whatever state. */

@@ -20,7 +20,10 @@
 #include "core/hex.h"
 #include "core/reason.h"
 #include "core/siphash.h"
+#include "engine/lease.h"
 #include "engine/lease_token.h"
+#include "engine/lookup.h"
+#include "engine/request.h"
 #include "engine/reservation.h"
 #include "engine/state.h"
 
@@ -380,6 +383,72 @@ static void make_step(struct weir_engine *engine, struct weir_entry *entry, stru
     weir_engine_pin(engine, entry, maker.count);
 }
 
+/* Counts what a debit has not charged. */
+static void note_dropped(const struct weir_entry *entry, struct plan *plan)
+{
+    for (uint16_t i = 0; i < plan->settled.count && entry->decision.op == WEIR_OP_DEBIT; i++)
+        plan->settled.dropped[i] = plan->wanted[i] - entry->checks[i].cost;
+}
+
+/* Queues the next step; false: this was the last. */
+static bool goes_on(struct weir_engine *engine, struct weir_entry *entry)
+{
+    struct weir_decision *decision = &entry->decision;
+    struct plan plan;
+    plan_load(entry, &plan);
+    plan.settled.repeated = decision->repeated;
+    /* A store that is full of states that deny has no room for the record. */
+    bool unmarked = !plan.last && decision->verdict == WEIR_ALLOWED &&
+                    !entry->outcomes[decision->count - 1].charged;
+    if (decision->error != 0 || decision->repeated || plan.last || unmarked) {
+        plan.settled.failed = (decision->error != 0 || unmarked) && plan.step != STEP_BACK;
+        plan.settled.failed = plan.settled.failed && !decision->repeated;
+        plan.settled.kept = decision->error != 0 && plan.step == STEP_BACK;
+        if (decision->error != 0 || decision->repeated)
+            plan.settled.count = 0;
+        note_dropped(entry, &plan);
+        plan_store(entry, &plan);
+        return false;
+    }
+    if (decision->verdict == WEIR_DENIED)
+        take_capped(entry, &plan);
+    else
+        plan.step = STEP_BACK;
+    make_step(engine, entry, &plan);
+    entry->state = WEIR_ENTRY_TAKEN;
+    weir_engine_queue(engine, decision);
+    return true;
+}
+
+static void finish(struct weir_engine *engine, struct weir_entry *entry)
+{
+    if (!goes_on(engine, entry))
+        weir_request_finish(engine, entry);
+}
+
+/* Of one whose asker has gone: it takes its steps all the same. */
+static void finish_unattended(struct weir_engine *engine, struct weir_entry *entry)
+{
+    if (!goes_on(engine, entry))
+        weir_engine_give_back(engine, entry);
+}
+
+static const struct weir_purpose unattended_purpose = {
+    .decided = weir_unattended_decided,
+    .failed = weir_unattended_failed,
+    .finish = finish_unattended,
+    .alone = true,
+};
+
+static const struct weir_purpose settle_purpose = {
+    .decided = weir_request_decided,
+    .failed = weir_request_failed,
+    .finish = finish,
+    .unattended = &unattended_purpose,
+};
+
+/* --- Settling: from a token ------------------------------------------------------------------- */
+
 /* Reads a token that this node or another one on its store has signed. */
 static int read_token(const struct weir_engine *engine, struct weir_bytes token, bool kept,
                       struct plan *plan, struct weir_reservation *read)
@@ -418,47 +487,9 @@ int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *d
         return WEIR_ERR_NOT_FOUND;
     plan.record[0] = 'r'; /* no record of an idempotency key is called so */
     (void)weir_hex_write64(plan.record + 1, read.id);
-    entry->settles = true;
+    entry->purpose = &settle_purpose;
     make_step(engine, entry, &plan);
     return 0;
-}
-
-/* Counts what a debit has not charged. */
-static void note_dropped(const struct weir_entry *entry, struct plan *plan)
-{
-    for (uint16_t i = 0; i < plan->settled.count && entry->decision.op == WEIR_OP_DEBIT; i++)
-        plan->settled.dropped[i] = plan->wanted[i] - entry->checks[i].cost;
-}
-
-bool weir_settle_goes_on(struct weir_engine *engine, struct weir_entry *entry)
-{
-    struct weir_decision *decision = &entry->decision;
-    struct plan plan;
-    plan_load(entry, &plan);
-    plan.settled.repeated = decision->repeated;
-    /* A store that is full of states that deny has no room for the record. */
-    bool unmarked = !plan.last && decision->verdict == WEIR_ALLOWED &&
-                    !entry->outcomes[decision->count - 1].charged;
-    if (decision->error != 0 || decision->repeated || plan.last || unmarked) {
-        plan.settled.failed = (decision->error != 0 || unmarked) && plan.step != STEP_BACK;
-        plan.settled.failed = plan.settled.failed && !decision->repeated;
-        plan.settled.kept = decision->error != 0 && plan.step == STEP_BACK;
-        if (decision->error != 0 || decision->repeated)
-            plan.settled.count = 0;
-        note_dropped(entry, &plan);
-        plan_store(entry, &plan);
-        return false;
-    }
-    if (decision->verdict == WEIR_DENIED)
-        take_capped(entry, &plan);
-    else
-        plan.step = STEP_BACK;
-    make_step(engine, entry, &plan);
-    entry->state = WEIR_ENTRY_TAKEN;
-    weir_engine_queue(engine, decision);
-    if (entry->dropped)
-        entry->state = WEIR_ENTRY_ALONE;
-    return true;
 }
 
 void weir_engine_settled(const struct weir_decision *decision, struct weir_settled *settled)

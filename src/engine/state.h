@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's own state, shared by engine.c (its life, its rules, its pool, its books) and turn.c
- * (the queue, the store, deadlines); nobody else includes this. */
+/* The engine's own state. Only files of this folder include this header. */
 #ifndef WEIR_ENGINE_STATE_H
 #define WEIR_ENGINE_STATE_H
 
@@ -76,40 +75,19 @@ void weir_engine_keep_identity(struct weir_entry *entry, const struct weir_ident
 /* Ties the checks of a decision to the rules that they were made from. */
 void weir_engine_pin(struct weir_engine *engine, struct weir_entry *entry, int checks);
 
-/* Whether a state of this place (enum weir_lease_token_place) is at the local store. */
-bool weir_place_is_local(const struct weir_engine *engine, uint8_t place);
-
-/* A step of a settlement was decided: queues the next; false: it was the last. */
-bool weir_settle_goes_on(struct weir_engine *engine, struct weir_entry *entry);
-
-/* Whether a check of the decision is on a concurrency limit. */
-bool weir_lease_wanted(const struct weir_decision *decision);
-
-/* Makes a decided decision whose answer nobody will see the one that ends the leases it holds.
- * False: it has none to end. */
-bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decision);
-
 /* Warnings, see warning.h: their memory, for rules that warn (errors: WEIR_ERR_MEMORY); a decision
- * of rules that warn was concluded; the record of a warning was decided. */
+ * of rules that warn was decided. */
 int weir_warnings_open(struct weir_engine *engine, const struct weir_rules *rules)
     __attribute__((warn_unused_result));
 void weir_warnings_close(struct weir_engine *engine);
 struct weir_pool *weir_warnings_pool(struct weir_engine *engine);
 void weir_warnings_look(struct weir_engine *engine, const struct weir_entry *entry);
-void weir_warnings_answered(struct weir_engine *engine, struct weir_entry *entry);
 
 /* Candidates, see candidate.h: their memory, for rules that have some (errors: WEIR_ERR_MEMORY); a
- * decision was concluded; a candidate's was decided, or could not be, and is given back. */
+ * decision was decided. */
 int weir_candidates_open(struct weir_engine *engine, const struct weir_rules *rules)
     __attribute__((warn_unused_result));
 void weir_candidates_close(struct weir_engine *engine);
 void weir_candidates_follow(struct weir_engine *engine, struct weir_entry *entry);
-void weir_candidate_decided(struct weir_engine *engine, struct weir_entry *trial, int error);
-
-/* Decides a taken decision at once, at the time of this run: not from inside the store. */
-void weir_engine_decide_alone(struct weir_engine *engine, struct weir_entry *entry);
-
-/* What the store calls: see weir_store_done. `context` is the engine. */
-void weir_engine_store_answered(void *context, struct weir_decision *decision, int error);
 
 #endif

@@ -1,87 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's turns: what is queued becomes a batch, what a store leaves pending gets a deadline;
- * see engine.h.
- *
- * Some go alone, after the batch: ends of leases of the local store, and what nobody waits for any
- * more but is to be done all the same (`dropped`): ends of leases whose holder is gone, and
- * operations whose asker is. */
+/* see turn.h */
+#include "engine/turn.h"
+
 #include <assert.h>
 
-#include "engine/lease_token.h"
+#include "engine/lease.h"
+#include "engine/lookup.h"
 #include "engine/state.h"
 
 #define ROUNDS_MAX 16 /* of decisions queued by `done` in one run: then the loop gets its turn */
 
 /* --- Finishing -------------------------------------------------------------------------------- */
 
-/* Whether a denied decision goes through the store again, on what its limits may borrow. */
-static bool goes_again(struct weir_engine *engine, struct weir_entry *entry)
-{
-    return __builtin_expect(entry->borrow != NULL, 0) && weir_borrow_again(engine, entry);
-}
-
-static void account_borrowed(const struct weir_entry *entry)
-{
-    struct weir_borrowed borrowed[WEIR_CHECKS_MAX];
-    uint16_t count = weir_engine_borrowed(&entry->decision, borrowed);
-    for (uint16_t i = 0; i < count; i++)
-        weir_count(&entry->generation->views[borrowed[i].check->rule].tally->counters.borrowed, 1);
-}
-
-/* The books of each limit, whose checks stand together (weir_decision_limit_end): its counters, and
- * who was denied most. A limit of a command has no name to ask for, and a flood of its denials must
- * not push the keys of named limits out of the sketch. */
-static void account(struct weir_engine *engine, const struct weir_entry *entry)
-{
-    const struct weir_generation *generation = entry->generation;
-    uint16_t count = generation != NULL ? entry->decision.count : 0;
-    for (uint16_t i = 0, end; i < count; i = end) {
-        const struct weir_check *check = &entry->checks[i];
-        bool denied = entry->outcomes[i].verdict == WEIR_DENIED;
-        end = i + 1;
-        if (check->rule >= generation->count)
-            continue;
-        for (; end < count && entry->checks[end].rule == check->rule; end++)
-            denied |= entry->outcomes[end].verdict == WEIR_DENIED;
-        const struct weir_rule_view *view = &generation->views[check->rule];
-        struct weir_engine_counters *c = &view->tally->counters;
-        bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
-        weir_count(!denied ? &c->allowed : shadow ? &c->shadow_denied : &c->denied, 1);
-        if (denied)
-            weir_top_denied_record(engine->offenders, check->hash, view->name, check->key);
-    }
-    if (__builtin_expect(entry->borrow != NULL, 0))
-        account_borrowed(entry);
-}
-
-/* What the store leaves to the engine: whom to blame, and the books. */
-static void conclude(struct weir_engine *engine, struct weir_entry *entry)
-{
-    struct weir_decision *d = &entry->decision;
-    d->denied_by = UINT16_MAX;
-    if (__builtin_expect(entry->borrow != NULL, 0))
-        weir_borrow_decided(entry);
-    if (d->op == WEIR_OP_DECIDE)
-        account(engine, entry);
-    if (entry->generation != NULL && __builtin_expect(entry->generation->tries, 0))
-        weir_candidates_follow(engine, entry);
-    if (__builtin_expect(entry->borrow != NULL, 0))
-        weir_borrow_choose(entry);
-    if (d->verdict == WEIR_DENIED) {
-        uint64_t retry_after_ns;
-        d->denied_by = weir_decision_blame(d, &retry_after_ns);
-    }
-    if (entry->generation != NULL && __builtin_expect(entry->generation->warns, 0))
-        weir_warnings_look(engine, entry);
-}
-
-static bool is_operation(const struct weir_decision *decision)
-{
-    return decision->op >= WEIR_OP_RELEASE;
-}
-
-/* An operation on states that no store has done. */
-static void refuse_operation(struct weir_engine *engine, struct weir_decision *decision, int error)
+void weir_turn_refuse(struct weir_engine *engine, struct weir_decision *decision, int error)
 {
     for (uint16_t i = 0; i < decision->count; i++)
         decision->outcomes[i] =
@@ -92,45 +23,39 @@ static void refuse_operation(struct weir_engine *engine, struct weir_decision *d
     decision->error = (int8_t)error;
 }
 
-static void settle_failed(struct weir_engine *engine, struct weir_entry *entry, int error)
+bool weir_unattended_decided(struct weir_engine *engine, struct weir_entry *entry)
 {
-    struct weir_engine_failures *f = &engine->failures;
-    struct weir_decision *d = &entry->decision;
-    if (is_operation(d)) {
-        weir_count(error == WEIR_ERR_DEADLINE ? &f->late : &f->failed, 1);
-        refuse_operation(engine, d, error);
-        return;
-    }
-    weir_count(error == WEIR_ERR_DEADLINE ? &f->late : &f->failed, 1);
-    if (weir_borrow_failed(entry)) {
-        conclude(engine, entry);
-        return;
-    }
-    weir_failure_settle(&engine->failure, engine->local, engine->now_ns, d, error);
-    weir_count(d->source == WEIR_SOURCE_CLOSED  ? &f->closed
-               : d->source == WEIR_SOURCE_LOCAL ? &f->local
-                                                : &f->open,
-               1);
-    conclude(engine, entry);
+    (void)engine;
+    (void)entry;
+    return true;
 }
 
-static void report(struct weir_engine *engine, struct weir_entry *entry)
+bool weir_unattended_failed(struct weir_engine *engine, struct weir_entry *entry, int error)
 {
-    if (__builtin_expect(entry->settles, 0) && weir_settle_goes_on(engine, entry))
-        return;
-    if (__builtin_expect(entry->warns, 0)) {
-        weir_warnings_answered(engine, entry);
-        return;
-    }
-    entry->state = WEIR_ENTRY_FINISHED;
-    engine->done(engine->done_context, &entry->decision);
+    (void)engine;
+    entry->decision.error = (int8_t)error;
+    return true;
 }
 
-/* Nobody waits for this one, but a settlement has its steps. */
-static void give_back_dropped(struct weir_engine *engine, struct weir_entry *entry)
+const struct weir_purpose weir_unattended_purpose = {
+    .decided = weir_unattended_decided,
+    .failed = weir_unattended_failed,
+    .finish = weir_engine_give_back,
+    .alone = true,
+};
+
+/* Takes in what the store has said of a decision: `error` 0 if it decided. Returns whether the
+ * decision is to be finished. */
+static bool settle(struct weir_engine *engine, struct weir_entry *entry, int error)
 {
-    if (!entry->settles || !weir_settle_goes_on(engine, entry))
-        weir_engine_give_back(engine, entry);
+    const struct weir_purpose *purpose = entry->purpose;
+    return error == 0 ? purpose->decided(engine, entry) : purpose->failed(engine, entry, error);
+}
+
+static void settle_and_finish(struct weir_engine *engine, struct weir_entry *entry, int error)
+{
+    if (settle(engine, entry, error))
+        entry->purpose->finish(engine, entry);
 }
 
 static void unlink_pending(struct weir_engine *engine, struct weir_entry *entry)
@@ -146,30 +71,15 @@ static void unlink_pending(struct weir_engine *engine, struct weir_entry *entry)
     engine->pending--;
 }
 
-void weir_engine_store_answered(void *context, struct weir_decision *decision, int error)
+void weir_turn_answered(void *context, struct weir_decision *decision, int error)
 {
     struct weir_engine *engine = context;
     struct weir_entry *entry = weir_entry_of(decision);
     assert(entry->state == WEIR_ENTRY_PENDING);
     unlink_pending(engine, entry);
-    if (entry->dropped) {
-        decision->error = (int8_t)error;
-        give_back_dropped(engine, entry);
-        return;
-    }
-    if (__builtin_expect(entry->trial != WEIR_TRIAL_NONE, 0)) {
-        weir_candidate_decided(engine, entry, error);
-        return;
-    }
-    if (error != 0) {
-        settle_failed(engine, entry, error);
-    } else {
+    if (error == 0)
         decision->source = WEIR_SOURCE_STORE;
-        if (goes_again(engine, entry))
-            return;
-        conclude(engine, entry);
-    }
-    report(engine, entry);
+    settle_and_finish(engine, entry, error);
 }
 
 /* --- Running ---------------------------------------------------------------------------------- */
@@ -182,12 +92,8 @@ void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decisio
         entry->state = WEIR_ENTRY_LOOKING;
         return;
     }
-    entry->state = entry->local ? WEIR_ENTRY_ALONE : WEIR_ENTRY_QUEUED;
-    if (decision->lease.id != 0 || weir_lease_wanted(decision)) {
-        if (decision->lease.id == 0)
-            decision->lease.id = weir_lease_draw(engine->secret, &engine->lease_state);
-        entry->lender = engine->store;
-    }
+    entry->state = entry->local || entry->purpose->alone ? WEIR_ENTRY_ALONE : WEIR_ENTRY_QUEUED;
+    weir_lease_prepare(engine, entry);
     decision->verdict = WEIR_PENDING;
     decision->error = 0;
     decision->delay_ns = 0;
@@ -222,16 +128,15 @@ static void set_aside(struct weir_engine *engine, struct weir_entry *entry)
     engine->alone = entry;
 }
 
-/* Nobody will see this decision. Its leases end, else they would keep others out for their whole
- * life. */
+/* Gives back a decision whose answer no client will get. Its leases end first: else they would keep
+ * others out for their whole life. */
 static void drop(struct weir_engine *engine, struct weir_entry *entry)
 {
     if (!weir_lease_abandon(engine, &entry->decision)) {
         weir_engine_give_back(engine, entry);
         return;
     }
-    entry->borrow = NULL; /* its memory has gone to the names of leases */
-    entry->dropped = true;
+    entry->purpose = &weir_unattended_purpose;
     set_aside(engine, entry);
 }
 
@@ -242,16 +147,7 @@ static void expire(struct weir_engine *engine)
         struct weir_entry *entry = engine->first_pending;
         engine->store->ops->cancel(engine->store, &entry->decision);
         unlink_pending(engine, entry);
-        if (entry->dropped) {
-            weir_engine_give_back(engine, entry);
-            continue;
-        }
-        if (entry->trial != WEIR_TRIAL_NONE) {
-            weir_candidate_decided(engine, entry, WEIR_ERR_DEADLINE);
-            continue;
-        }
-        settle_failed(engine, entry, WEIR_ERR_DEADLINE);
-        report(engine, entry);
+        settle_and_finish(engine, entry, WEIR_ERR_DEADLINE);
     }
 }
 
@@ -279,47 +175,26 @@ static uint32_t take_batch(struct weir_engine *engine, uint64_t deadline_ns)
     return size;
 }
 
-/* Settles what the store has failed to decide; false: nobody is to hear of it. */
-static bool failed_at_once(struct weir_engine *engine, struct weir_entry *entry)
-{
-    if (entry->trial != WEIR_TRIAL_NONE) {
-        weir_candidate_decided(engine, entry, entry->decision.error);
-        return false;
-    }
-    entry->state = WEIR_ENTRY_DECIDED;
-    settle_failed(engine, entry, entry->decision.error);
-    return true;
-}
-
-/* Concludes what the store decided, or failed to, at once and keeps it in the batch; the rest is
- * pending. `done` is called only after this, when every decision of the batch is in its place and
- * may be cancelled. */
+/* Keeps in the batch what the store decided, or failed to decide, at once; the rest is pending.
+ * `finish` is called only after this, when every decision of the batch is in its place and may be
+ * cancelled. */
 static uint32_t sort_batch(struct weir_engine *engine, uint32_t size)
 {
     uint32_t decided = 0;
     for (uint32_t i = 0; i < size; i++) {
         struct weir_entry *entry = weir_entry_of(engine->batch[i]);
-        if (entry->decision.verdict == WEIR_PENDING) {
-            if (entry->decision.error == 0)
-                link_pending(engine, entry);
-            else if (failed_at_once(engine, entry))
-                engine->batch[decided++] = &entry->decision;
-            continue;
+        bool undecided = entry->decision.verdict == WEIR_PENDING;
+        if (undecided && entry->decision.error == 0) {
+            link_pending(engine, entry);
+        } else if (settle(engine, entry, undecided ? entry->decision.error : 0)) {
+            entry->state = WEIR_ENTRY_DECIDED;
+            engine->batch[decided++] = &entry->decision;
         }
-        if (__builtin_expect(entry->trial != WEIR_TRIAL_NONE, 0)) {
-            weir_candidate_decided(engine, entry, 0);
-            continue;
-        }
-        if (goes_again(engine, entry))
-            continue;
-        entry->state = WEIR_ENTRY_DECIDED;
-        conclude(engine, entry);
-        engine->batch[decided++] = &entry->decision;
     }
     return decided;
 }
 
-/* Decides one operation that goes alone. */
+/* Decides one decision without a batch. */
 static void run_alone(struct weir_engine *engine, struct weir_entry *entry, uint64_t deadline_ns)
 {
     struct weir_decision *decision = &entry->decision;
@@ -327,21 +202,15 @@ static void run_alone(struct weir_engine *engine, struct weir_entry *entry, uint
     decision->verdict = WEIR_PENDING;
     decision->error = 0;
     if (store == NULL)
-        refuse_operation(engine, decision, 0); /* there is no such store here: no such lease */
+        weir_turn_refuse(engine, decision, 0); /* no such store here: no such lease */
     else
         store->ops->submit(store, engine->now_ns, &decision, 1);
-    bool failed = decision->verdict == WEIR_PENDING && decision->error != 0;
-    if (decision->verdict == WEIR_PENDING && !failed) { /* a local store answers at once */
+    bool undecided = decision->verdict == WEIR_PENDING;
+    if (undecided && decision->error == 0) { /* a local store answers at once */
         decision->deadline_ns = deadline_ns;
         link_pending(engine, entry);
-    } else if (entry->dropped) {
-        give_back_dropped(engine, entry);
-    } else if (failed) {
-        settle_failed(engine, entry, decision->error);
-        report(engine, entry);
     } else {
-        conclude(engine, entry);
-        report(engine, entry);
+        settle_and_finish(engine, entry, undecided ? decision->error : 0);
     }
 }
 
@@ -366,7 +235,7 @@ static void run_batch(struct weir_engine *engine, uint32_t size)
         if (entry->state == WEIR_ENTRY_CANCELLED)
             drop(engine, entry);
         else
-            report(engine, entry);
+            entry->purpose->finish(engine, entry);
     }
 }
 
@@ -379,7 +248,7 @@ static uint64_t deadline_of(const struct weir_engine *engine)
     return deadline_ns;
 }
 
-void weir_engine_decide_alone(struct weir_engine *engine, struct weir_entry *entry)
+void weir_turn_decide_now(struct weir_engine *engine, struct weir_entry *entry)
 {
     run_alone(engine, entry, deadline_of(engine));
 }
@@ -408,39 +277,37 @@ uint64_t weir_engine_run(struct weir_engine *engine, uint64_t now_ns)
     return engine->first_pending != NULL ? engine->first_pending->decision.deadline_ns : WEIR_NEVER;
 }
 
-/* What was asked to be ended or forgotten is, whoever waits for the answer. */
-static void drop_operation(struct weir_entry *entry)
+/* What becomes of a decision whose asker has gone. NULL: it is cancelled. */
+static const struct weir_purpose *unattended(const struct weir_entry *entry)
 {
-    entry->dropped = true;
-    if (entry->state == WEIR_ENTRY_QUEUED)
-        entry->state = WEIR_ENTRY_ALONE;
+    if (entry->purpose->unattended != NULL)
+        return entry->purpose->unattended;
+    return weir_turn_is_operation(&entry->decision) ? &weir_unattended_purpose : NULL;
 }
 
 void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decision)
 {
     struct weir_entry *entry = weir_entry_of(decision);
-    bool operation = is_operation(decision) || entry->settles;
+    const struct weir_purpose *purpose = unattended(entry);
     switch (entry->state) {
     case WEIR_ENTRY_LOOKING:
-        if (operation && !entry->lookup->held)
-            entry->dropped = true;
+        if (purpose != NULL && !entry->lookup->held)
+            entry->purpose = purpose;
         else
             weir_engine_give_back(engine, entry);
         break;
     case WEIR_ENTRY_QUEUED:
-    case WEIR_ENTRY_ALONE:
-        if (operation)
-            drop_operation(entry);
-        else
-            entry->state =
-                WEIR_ENTRY_CANCELLED; /* a list still points here: the run gives it back */
+    case WEIR_ENTRY_ALONE: /* a list still points here: the run gives it back */
+        entry->state = purpose != NULL ? WEIR_ENTRY_ALONE : WEIR_ENTRY_CANCELLED;
+        if (purpose != NULL)
+            entry->purpose = purpose;
         break;
     case WEIR_ENTRY_DECIDED:
         entry->state = WEIR_ENTRY_CANCELLED; /* likewise */
         break;
     case WEIR_ENTRY_PENDING:
-        if (operation) {
-            drop_operation(entry);
+        if (purpose != NULL) {
+            entry->purpose = purpose;
             break;
         }
         engine->store->ops->cancel(engine->store, decision);

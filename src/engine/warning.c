@@ -7,6 +7,7 @@
 
 #include "core/period.h"
 #include "core/siphash.h"
+#include "engine/request.h"
 #include "engine/state.h"
 
 /* "wrwarn": tells this use of the secret from others. */
@@ -171,13 +172,12 @@ static void ask(struct weir_engine *engine, const struct weir_entry *of, uint16_
         forget(engine->warnings, fact->mark);
         return;
     }
-    entry->warns = true;
     entry->generation = of->generation;
     entry->generation->pins++;
     keep_fact(entry, of, fact, check->key);
     make_check(engine, entry, check, fact, end_ns);
     if (engine->store->ops->name_of == NULL)
-        weir_engine_decide_alone(engine, entry); /* the table answers at once */
+        weir_turn_decide_now(engine, entry); /* the table answers at once */
     else
         weir_engine_queue(engine, &entry->decision);
 }
@@ -234,7 +234,7 @@ void weir_warnings_look(struct weir_engine *engine, const struct weir_entry *ent
     }
 }
 
-void weir_warnings_answered(struct weir_engine *engine, struct weir_entry *entry)
+static void answered(struct weir_engine *engine, struct weir_entry *entry)
 {
     const struct weir_decision *decision = &entry->decision;
     const struct weir_generation *generation = entry->generation;
@@ -260,6 +260,12 @@ void weir_warnings_answered(struct weir_engine *engine, struct weir_entry *entry
     weir_engine_give_back(engine, entry);
 }
 
+static const struct weir_purpose record_purpose = {
+    .decided = weir_request_decided,
+    .failed = weir_request_failed,
+    .finish = answered,
+};
+
 /* --- Memory ----------------------------------------------------------------------------------- */
 
 int weir_warnings_open(struct weir_engine *engine, const struct weir_rules *rules)
@@ -269,7 +275,7 @@ int weir_warnings_open(struct weir_engine *engine, const struct weir_rules *rule
     struct weir_warnings *warnings = calloc(1, sizeof *warnings);
     if (warnings == NULL)
         return WEIR_ERR_MEMORY;
-    int err = weir_pool_open(&warnings->pool, WEIR_WARNINGS_MAX);
+    int err = weir_pool_open(&warnings->pool, WEIR_WARNINGS_MAX, &record_purpose);
     if (err < 0) {
         free(warnings);
         return err;

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see request.h */
+#include "engine/request.h"
+
+#include "engine/borrow.h"
+#include "engine/failure.h"
+#include "engine/state.h"
+
+static void account_borrowed(const struct weir_entry *entry)
+{
+    struct weir_borrowed borrowed[WEIR_CHECKS_MAX];
+    uint16_t count = weir_engine_borrowed(&entry->decision, borrowed);
+    for (uint16_t i = 0; i < count; i++)
+        weir_count(&entry->generation->views[borrowed[i].check->rule].tally->counters.borrowed, 1);
+}
+
+/* The books of each limit, whose checks stand together (weir_decision_limit_end): its counters, and
+ * who was denied most. A limit of a command has no name to ask for, and a flood of its denials must
+ * not push the keys of named limits out of the sketch. */
+static void account(struct weir_engine *engine, const struct weir_entry *entry)
+{
+    const struct weir_generation *generation = entry->generation;
+    uint16_t count = generation != NULL ? entry->decision.count : 0;
+    for (uint16_t i = 0, end; i < count; i = end) {
+        const struct weir_check *check = &entry->checks[i];
+        bool denied = entry->outcomes[i].verdict == WEIR_DENIED;
+        end = i + 1;
+        if (check->rule >= generation->count)
+            continue;
+        for (; end < count && entry->checks[end].rule == check->rule; end++)
+            denied |= entry->outcomes[end].verdict == WEIR_DENIED;
+        const struct weir_rule_view *view = &generation->views[check->rule];
+        struct weir_engine_counters *c = &view->tally->counters;
+        bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
+        weir_count(!denied ? &c->allowed : shadow ? &c->shadow_denied : &c->denied, 1);
+        if (denied)
+            weir_top_denied_record(engine->offenders, check->hash, view->name, check->key);
+    }
+    if (__builtin_expect(entry->borrow != NULL, 0))
+        account_borrowed(entry);
+}
+
+/* What the store leaves to the engine: whom to blame, and the books. */
+static void conclude(struct weir_engine *engine, struct weir_entry *entry)
+{
+    struct weir_decision *d = &entry->decision;
+    d->denied_by = UINT16_MAX;
+    if (__builtin_expect(entry->borrow != NULL, 0))
+        weir_borrow_decided(entry);
+    if (d->op == WEIR_OP_DECIDE)
+        account(engine, entry);
+    if (entry->generation != NULL && __builtin_expect(entry->generation->tries, 0))
+        weir_candidates_follow(engine, entry);
+    if (__builtin_expect(entry->borrow != NULL, 0))
+        weir_borrow_choose(entry);
+    if (d->verdict == WEIR_DENIED) {
+        uint64_t retry_after_ns;
+        d->denied_by = weir_decision_blame(d, &retry_after_ns);
+    }
+    if (entry->generation != NULL && __builtin_expect(entry->generation->warns, 0))
+        weir_warnings_look(engine, entry);
+}
+
+bool weir_request_decided(struct weir_engine *engine, struct weir_entry *entry)
+{
+    if (__builtin_expect(entry->borrow != NULL, 0) && weir_borrow_again(engine, entry))
+        return false;
+    conclude(engine, entry);
+    return true;
+}
+
+/* Settles the checks of a request by their on_store_error. */
+static void settle_failed(struct weir_engine *engine, struct weir_decision *decision, int error)
+{
+    struct weir_engine_failures *f = &engine->failures;
+    weir_failure_settle(&engine->failure, engine->local, engine->now_ns, decision, error);
+    weir_count(decision->source == WEIR_SOURCE_CLOSED  ? &f->closed
+               : decision->source == WEIR_SOURCE_LOCAL ? &f->local
+                                                       : &f->open,
+               1);
+}
+
+bool weir_request_failed(struct weir_engine *engine, struct weir_entry *entry, int error)
+{
+    struct weir_engine_failures *f = &engine->failures;
+    weir_count(error == WEIR_ERR_DEADLINE ? &f->late : &f->failed, 1);
+    if (weir_turn_is_operation(&entry->decision)) {
+        weir_turn_refuse(engine, &entry->decision, error);
+        return true;
+    }
+    if (!weir_borrow_failed(entry))
+        settle_failed(engine, &entry->decision, error);
+    conclude(engine, entry);
+    return true;
+}
+
+void weir_request_finish(struct weir_engine *engine, struct weir_entry *entry)
+{
+    entry->state = WEIR_ENTRY_FINISHED;
+    engine->done(engine->done_context, &entry->decision);
+}
+
+const struct weir_purpose weir_request_purpose = {
+    .decided = weir_request_decided,
+    .failed = weir_request_failed,
+    .finish = weir_request_finish,
+};

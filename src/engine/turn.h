@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The engine's turns: what is queued becomes a batch, and what a store leaves pending gets a
+ * deadline. weir_engine_queue, weir_engine_run and weir_engine_cancel of engine.h are here.
+ *
+ *   queue ──▶ batch ──▶ the store ──▶ decided, failed ──▶ finish
+ *                           └──▶ pending ──▶ answered, or late: failed
+ *
+ * What happens at `decided`, `failed` and `finish` depends on what the decision is for: its
+ * purpose. A turn knows no feature of the engine, only purposes:
+ *
+ *   request.h      decisions of front ends
+ *   settle         settlements, in several steps (reservation.h)
+ *   candidate.h    decisions of candidates
+ *   warning.h      records of warnings
+ *   unattended     decisions whose asker is gone (below)
+ *
+ * Decisions with `alone` set, and those of the local store, run one by one after the batch.
+ *
+ * Threads: those of the engine.
+ */
+#ifndef WEIR_ENGINE_TURN_H
+#define WEIR_ENGINE_TURN_H
+
+#include "engine/pool.h"
+
+struct weir_engine;
+
+struct weir_purpose {
+    /* The store has decided. False: there is nothing to finish, because the decision was queued
+     * again or given back. */
+    bool (*decided)(struct weir_engine *engine, struct weir_entry *entry);
+    /* The store has failed to decide, with `error`. Returns as `decided`. */
+    bool (*failed)(struct weir_engine *engine, struct weir_entry *entry, int error);
+    /* Calls `done`, gives the decision back, or queues its next step. NULL: never finished. */
+    void (*finish)(struct weir_engine *engine, struct weir_entry *entry);
+    /* Its purpose after its asker has gone. NULL: operations become weir_unattended_purpose;
+     * others are cancelled. */
+    const struct weir_purpose *unattended;
+    bool alone; /* not in a batch */
+};
+
+/* An operation whose asker is gone: it is done, and then given back. */
+extern const struct weir_purpose weir_unattended_purpose;
+bool weir_unattended_decided(struct weir_engine *engine, struct weir_entry *entry);
+bool weir_unattended_failed(struct weir_engine *engine, struct weir_entry *entry, int error);
+
+/* Decides a taken decision at once, at the time of this run. Not from inside the store. */
+void weir_turn_decide_now(struct weir_engine *engine, struct weir_entry *entry);
+
+/* What the store calls: see weir_store_done. `context` is the engine. */
+void weir_turn_answered(void *context, struct weir_decision *decision, int error);
+
+/* Whether a decision is an operation on states, not a request. */
+static inline bool weir_turn_is_operation(const struct weir_decision *decision)
+{
+    return decision->op >= WEIR_OP_RELEASE;
+}
+
+/* Denies an operation that no store has done, with `error`. */
+void weir_turn_refuse(struct weir_engine *engine, struct weir_decision *decision, int error);
+
+#endif
