@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see weir_engine_answer in engine.h */
+/* see answer.h */
+#include "engine/answer.h"
+
 #include "engine/borrow.h"
 #include "engine/engine.h"
 #include "engine/generation.h"

@@ -330,6 +330,36 @@ int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *deci
     return 0;
 }
 
+/* --- One decision ------------------------------------------------------------------------------
+ */
+
+const struct weir_identity *weir_engine_identity(const struct weir_decision *decision)
+{
+    return &weir_entry_of(decision)->identity;
+}
+
+const struct weir_rules *weir_decision_rules(const struct weir_decision *decision)
+{
+    const struct weir_generation *generation = weir_entry_of(decision)->generation;
+    return generation != NULL ? generation->rules : NULL;
+}
+
+struct weir_bytes weir_decision_keep(struct weir_decision *decision, struct weir_bytes bytes)
+{
+    struct weir_entry *entry = weir_entry_of(decision);
+    struct weir_scratch *scratch = &entry->scratch;
+    if (!entry->keeps)
+        scratch->used = 0;
+    entry->keeps = true;
+    if (bytes.size > sizeof scratch->bytes - scratch->used)
+        return (struct weir_bytes){NULL, 0};
+    char *kept = scratch->bytes + scratch->used;
+    if (bytes.size > 0)
+        memcpy(kept, bytes.data, bytes.size);
+    scratch->used += (uint32_t)bytes.size;
+    return (struct weir_bytes){kept, bytes.size};
+}
+
 /* --- Books ------------------------------------------------------------------------------------ */
 
 bool weir_engine_waits(const struct weir_engine *engine)

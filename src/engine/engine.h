@@ -38,8 +38,8 @@
 #ifndef WEIR_ENGINE_ENGINE_H
 #define WEIR_ENGINE_ENGINE_H
 
-#include "core/answer.h"
 #include "core/check.h"
+#include "engine/answer.h"
 #include "engine/candidate.h"
 #include "engine/top_denied.h"
 #include "engine/warning.h"
@@ -148,12 +148,6 @@ const struct weir_rules *weir_decision_rules(const struct weir_decision *decisio
 /* For commands that carry their own limits: copies bytes (a key's text) to live as long as the
  * decision. data == NULL when its working memory is used up. */
 struct weir_bytes weir_decision_keep(struct weir_decision *decision, struct weir_bytes bytes);
-
-/* What a client may be told of a finished decision; names point into its rules, the lease token
- * into `answer_lease`, both valid until the decision is released. */
-#define WEIR_LEASE_TOKEN_MAX 1088
-void weir_engine_answer(const struct weir_decision *decision, struct weir_answer *answer,
-                        char answer_lease[WEIR_LEASE_TOKEN_MAX]);
 
 /* A limit that an allowed decision has borrowed for: its first check, as it was denied, and the
  * rule of the pool, which is among the decision's checks in its place. */

@@ -1,11 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see reservation.h: the token */
+/* see reservation.h
+ *
+ * A settlement is one decision of the pool that goes through the store up to three times:
+ *
+ *   cost above the estimate   DEBIT [limits..., record]
+ *   cost below, or release    DEBIT [record], then REFUND [limits...]
+ *   an outcome that gives     DECIDE [caps..., record]: allowed, then REFUND [limits...];
+ *   something back            denied, again without the limits whose caps have denied
+ *   else                      DEBIT [record]
+ *   nothing was reserved      DECIDE []
+ *
+ * The record is made before anything is given back, and together with what is charged. Where the
+ * store fails nothing is decided in its place (every check is `open`), and the settlement ends.
+ */
 #include "engine/reservation.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "core/hex.h"
+#include "core/reason.h"
 #include "core/siphash.h"
+#include "engine/lease.h"
 #include "engine/lease_token.h"
+#include "engine/lookup.h"
+#include "engine/request.h"
+#include "engine/state.h"
+
+/* --- The token -------------------------------------------------------------------------------- */
 
 #define VERSION 3
 #define HEAD_BYTES 38
@@ -166,4 +189,476 @@ long weir_reservation_read(struct weir_reservation *reservation, const uint64_t 
 void weir_reservation_unpack(struct weir_reservation *reservation, const unsigned char *bytes)
 {
     (void)unpack(reservation, bytes, bytes + WEIR_RESERVATION_BYTES_MAX); /* known to be good */
+}
+
+/* Tell these uses of the secret, and of a key's hash, from others. */
+#define RECORD_DOMAIN UINT64_C(0x656c747465737277) /* "wrsettle" */
+#define CAP_DOMAIN UINT64_C(0x7061637277)          /* "wrcap" */
+
+enum step { STEP_FIRST, STEP_BACK };
+
+/* What a settlement knows between its steps; it stands in the decision's scratch. */
+struct plan {
+    struct weir_settle settle;
+    uint8_t step; /* that is being decided */
+    bool last;
+    struct weir_settled settled;
+    uint64_t wanted[WEIR_CHECKS_MAX];
+    uint32_t capped;                  /* parts whose caps have denied */
+    uint8_t part_of[WEIR_CHECKS_MAX]; /* of a cap's check */
+    char record[17];                  /* the record's name elsewhere */
+    unsigned char token[WEIR_RESERVATION_BYTES_MAX];
+};
+_Static_assert(sizeof(struct plan) <= WEIR_SCRATCH_BYTES, "a plan fits into the scratch");
+
+/* The scratch has no alignment to speak of. */
+static void plan_load(const struct weir_entry *entry, struct plan *plan)
+{
+    memcpy(plan, entry->scratch.bytes, sizeof *plan);
+}
+
+static void plan_store(struct weir_entry *entry, const struct plan *plan)
+{
+    memcpy(entry->scratch.bytes, plan, sizeof *plan);
+    entry->scratch.used = sizeof *plan;
+    entry->keeps = true;
+}
+
+/* What stands in the scratch, for checks to point at. */
+static const char *scratch_at(const struct weir_entry *entry, size_t offset)
+{
+    return entry->scratch.bytes + offset;
+}
+
+/* --- Reserving -------------------------------------------------------------------------------- */
+
+/* Takes the checks of a request for a reservation, adding what they take of a token. Errors:
+ * WEIR_ERR_RANGE. */
+static int reserve_checks(struct weir_check *checks, uint16_t count, bool named, size_t *size)
+{
+    for (uint16_t i = 0; i < count; i++) {
+        *size += WEIR_RESERVATION_LIMIT_BYTES + (named ? checks[i].key.size : 0);
+        checks[i].flags &= (uint8_t)~WEIR_CHECK_LEASED;
+        if (checks[i].cost == UINT64_MAX)
+            return WEIR_ERR_RANGE;
+    }
+    return 0;
+}
+
+int weir_engine_apply_reservation(struct weir_engine *engine, struct weir_decision *decision,
+                                  uint64_t estimate, uint64_t life_ns, struct weir_reason *reason)
+{
+    bool named = engine->store->ops->name_of != NULL;
+    struct weir_entry *entry = weir_entry_of(decision);
+    size_t size = WEIR_RESERVATION_FIXED_BYTES;
+    entry->estimate = estimate;
+    entry->life_ns = life_ns;
+    if (weir_lookup_waits(entry)) {
+        entry->lookup->reserves = true;
+        return 0;
+    }
+    int err = reserve_checks(entry->checks, decision->count, named, &size);
+    if (err == 0 && entry->borrow != NULL) /* whichever of them it comes to */
+        err = reserve_checks(entry->borrow->from, entry->borrow->loan_checks, named, &size);
+    if (err < 0) {
+        reason_text(reason, "cost: too large");
+        return err;
+    }
+    if (decision->count >= WEIR_CHECKS_MAX || size > WEIR_RESERVATION_BYTES_MAX) {
+        reason_text(reason, "too many limits, or too long keys, for a reservation");
+        return WEIR_ERR_TOO_LARGE;
+    }
+    return 0;
+}
+
+bool weir_reservation_covers(const struct weir_decision *decision, uint16_t i)
+{
+    const struct weir_check *check = &decision->checks[i];
+    return check->limit != NULL && check->rule != UINT32_MAX &&
+           check->limit->spec.algorithm != WEIR_CONCURRENCY;
+}
+
+static bool is_reserved(const struct weir_decision *decision, uint16_t i)
+{
+    return decision->outcomes[i].charged && weir_reservation_covers(decision, i);
+}
+
+bool weir_engine_reserved(const struct weir_decision *decision)
+{
+    uint16_t i = 0;
+    while (i < decision->count && !is_reserved(decision, i))
+        i++;
+    return i < decision->count;
+}
+
+uint64_t weir_engine_store_time(const struct weir_engine *engine, uint64_t now_ns)
+{
+    const struct weir_store_ops *ops = engine->store->ops;
+    return ops->time != NULL ? ops->time(engine->store, now_ns) : now_ns;
+}
+
+/* Where the states live, at their time. */
+static uint64_t time_at(const struct weir_engine *engine, uint8_t place, uint64_t now_ns)
+{
+    return place == WEIR_LEASE_TOKEN_REMOTE ? weir_engine_store_time(engine, now_ns) : now_ns;
+}
+
+/* Takes the `i`-th secret of the store's own; false: there is none. */
+static bool store_secret(const struct weir_engine *engine, unsigned i, uint64_t words[2])
+{
+    const struct weir_store_ops *ops = engine->store->ops;
+    return ops->secret != NULL && ops->secret(engine->store, i, words);
+}
+
+size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_decision *decision,
+                               uint64_t now_ns, uint64_t *life_ns, uint64_t *id,
+                               char text[WEIR_RESERVATION_TEXT_MAX])
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    uint64_t estimate = entry->estimate;
+    bool remote = engine->store->ops->name_of != NULL;
+    struct weir_reservation made; /* not cleared: 3 KiB */
+    made.id = *id = weir_lease_draw(engine->secret, &engine->lease_state);
+    made.charged_at_ns = decision->now_ns;
+    *life_ns = entry->life_ns;
+    made.estimate = estimate;
+    made.count = 0;
+    made.network = decision->network;
+    made.place = decision->source == WEIR_SOURCE_LOCAL ? WEIR_LEASE_TOKEN_LOCAL
+                 : remote                              ? WEIR_LEASE_TOKEN_REMOTE
+                                                       : WEIR_LEASE_TOKEN_TABLE;
+    made.ends_at_ns = time_at(engine, made.place, now_ns) + entry->life_ns;
+    uint64_t secret[2];
+    bool shared = made.place == WEIR_LEASE_TOKEN_REMOTE && store_secret(engine, 0, secret);
+    for (uint16_t i = 0; i < decision->count; i++) {
+        const struct weir_check *check = &decision->checks[i];
+        if (!is_reserved(decision, i))
+            continue;
+        struct weir_reserved *part = &made.parts[made.count++];
+        *part = (struct weir_reserved){
+            .rule = check->rule,
+            .network = (check->flags & WEIR_CHECK_NETWORK) != 0,
+            .hash = {check->hash[0], check->hash[1]},
+            .unit = check->cost / estimate,
+            .charged_at_ns =
+                decision->apart ? decision->outcomes[i].charged_at_ns : decision->now_ns,
+            .tag = weir_check_tag(check),
+            .key = check->key,
+        };
+        weir_rules_mark(check, &part->mark);
+    }
+    long size = weir_reservation_write(&made, shared ? secret : engine->secret, text);
+    assert(size > 0); /* weir_engine_apply_reservation has measured it */
+    return (size_t)size;
+}
+
+/* --- Settling: the checks of a step ----------------------------------------------------------- */
+
+static uint64_t times(uint64_t unit, uint64_t count)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(unit, count, &product) ? UINT64_MAX : product;
+}
+
+struct step_maker {
+    struct weir_engine *engine;
+    struct weir_entry *entry;
+    struct plan *plan;
+    struct weir_reservation reservation;
+    uint16_t count;
+};
+
+static struct weir_check *add_check(struct step_maker *maker, const struct weir_reserved *part,
+                                    const struct weir_limit *limit, uint64_t cost)
+{
+    struct weir_check *check = &maker->entry->checks[maker->count++];
+    *check = (struct weir_check){
+        .limit = limit,
+        .hash = {part->hash[0], part->hash[1]},
+        .cost = cost,
+        .key = part->key,
+        .tag = part->tag,
+        .rule = UINT32_MAX,
+        .on_store_error = WEIR_FAIL_OPEN,
+    };
+    return check;
+}
+
+/* One record a reservation, at one place: its id's, beside the first limit that it names. What a
+ * step charges or gives back, and to which limits, plays no part in that. */
+static void add_record(struct step_maker *maker)
+{
+    const struct weir_reservation *r = &maker->reservation;
+    const uint64_t *secret = maker->engine->secret;
+    const uint64_t key[2] = {secret[0] ^ RECORD_DOMAIN, secret[1]};
+    struct weir_reserved record = {.tag = r->count > 0 ? r->parts[0].tag : 1};
+    weir_siphash128(key, &r->id, sizeof r->id, record.hash);
+    record.key = (struct weir_bytes){scratch_at(maker->entry, offsetof(struct plan, record)),
+                                     sizeof maker->plan->record};
+    struct weir_check *check =
+        add_check(maker, &record, weir_rules_settled_limit(weir_engine_rules(maker->engine)), 1);
+    check->flags = WEIR_CHECK_ONCE;
+}
+
+/* A limit's part of the reservation under the present rules; false: it is gone. */
+static bool find_part(struct step_maker *maker, const struct weir_reserved *part,
+                      struct weir_settling *now)
+{
+    bool local = maker->reservation.place == WEIR_LEASE_TOKEN_LOCAL;
+    return weir_rules_find_marked(weir_engine_rules(maker->engine), &part->mark, part->rule, local,
+                                  now);
+}
+
+/* The true cost is above the estimate. */
+static void add_debits(struct step_maker *maker)
+{
+    struct weir_reservation *r = &maker->reservation;
+    struct weir_settling now;
+    for (uint16_t i = 0; i < r->count; i++) {
+        const struct weir_reserved *part = &r->parts[i];
+        uint64_t cost =
+            times(part->unit, maker->plan->settle.cost) - times(part->unit, r->estimate);
+        if (!find_part(maker, part, &now)) {
+            maker->plan->settled.gone++;
+            continue;
+        }
+        maker->plan->wanted[maker->count] = cost;
+        struct weir_check *check = add_check(maker, part, now.limit, cost);
+        check->rule = now.rule;
+        check->floor = now.floor;
+        check->flags = part->network ? WEIR_CHECK_NETWORK : 0;
+    }
+}
+
+/* Whether part `i` of the reservation, which is `now` that, gives something back. */
+static bool gives_back(struct step_maker *maker, uint16_t i, const struct weir_settling *now)
+{
+    const struct weir_settle *settle = &maker->plan->settle;
+    return settle->how != WEIR_SETTLE_STATUS ||
+           (now->cap != NULL && (maker->plan->capped >> i & 1) == 0 &&
+            weir_rules_gives_back(weir_engine_rules(maker->engine), now->rule, settle->status));
+}
+
+static void add_refund(struct step_maker *maker, const struct weir_reserved *part,
+                       const struct weir_settling *now, uint64_t cost)
+{
+    maker->entry->outcomes[maker->count].charged_at_ns = part->charged_at_ns;
+    add_check(maker, part, now->limit, cost)->rule = now->rule;
+}
+
+static void add_refunds(struct step_maker *maker)
+{
+    struct weir_reservation *r = &maker->reservation;
+    struct weir_settling now;
+    uint64_t cost = maker->plan->settle.how == WEIR_SETTLE_COST ? maker->plan->settle.cost : 0;
+    for (uint16_t i = 0; i < r->count; i++) {
+        const struct weir_reserved *part = &r->parts[i];
+        if (!find_part(maker, part, &now))
+            maker->plan->settled.gone++;
+        else if (gives_back(maker, i, &now))
+            add_refund(maker, part, &now, times(part->unit, r->estimate - cost));
+    }
+}
+
+/* The caps of the limits that give something back. */
+static void add_caps(struct step_maker *maker)
+{
+    const struct weir_reservation *r = &maker->reservation;
+    struct weir_settling now;
+    for (uint16_t i = 0; i < r->count; i++) {
+        const struct weir_reserved *part = &r->parts[i];
+        if (!find_part(maker, part, &now) || !gives_back(maker, i, &now))
+            continue;
+        maker->plan->part_of[maker->count] = (uint8_t)i;
+        add_check(maker, part, now.cap, times(part->unit, r->estimate))->hash[0] ^= CAP_DOMAIN;
+    }
+}
+
+/* Takes out the limits whose caps have denied, with all their rates. */
+static void take_capped(const struct weir_entry *entry, struct plan *plan)
+{
+    struct weir_reservation r;
+    weir_reservation_unpack(&r,
+                            (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
+    for (uint16_t i = 0; i + 1 < entry->decision.count; i++) { /* the last is the record */
+        const struct weir_reserved *cap = &r.parts[plan->part_of[i]];
+        if (entry->outcomes[i].verdict != WEIR_DENIED)
+            continue;
+        for (uint16_t k = 0; k < r.count; k++)
+            if (r.parts[k].rule == cap->rule)
+                plan->capped |= UINT32_C(1) << k;
+    }
+    plan->settled.capped = true;
+}
+
+/* --- Settling: the steps ---------------------------------------------------------------------- */
+
+static void make_first(struct step_maker *maker)
+{
+    struct plan *plan = maker->plan;
+    const struct weir_settle *settle = &plan->settle;
+    uint64_t estimate = maker->reservation.estimate;
+    uint8_t op = WEIR_OP_DEBIT;
+    plan->last = true;
+    if (maker->reservation.count == 0) {
+        maker->entry->decision.op = WEIR_OP_DECIDE;
+        return;
+    }
+    if (settle->how == WEIR_SETTLE_COST && settle->cost > estimate) {
+        add_debits(maker);
+    } else if (settle->how == WEIR_SETTLE_STATUS) {
+        add_caps(maker);
+        plan->last = maker->count == 0;
+        op = plan->last ? WEIR_OP_DEBIT : WEIR_OP_DECIDE;
+    } else {
+        plan->last = settle->how == WEIR_SETTLE_COST && settle->cost == estimate;
+    }
+    plan->settled.count = op == WEIR_OP_DEBIT ? maker->count : 0;
+    add_record(maker);
+    maker->entry->decision.op = op;
+}
+
+static void make_back(struct step_maker *maker)
+{
+    add_refunds(maker);
+    maker->plan->last = true;
+    maker->plan->settled.count = maker->count;
+    maker->entry->decision.op = WEIR_OP_REFUND;
+    maker->entry->decision.charged_at_ns = maker->reservation.charged_at_ns;
+    maker->entry->decision.apart = maker->reservation.place == WEIR_LEASE_TOKEN_REMOTE;
+}
+
+static void make_step(struct weir_engine *engine, struct weir_entry *entry, struct plan *plan)
+{
+    struct step_maker maker = {.engine = engine, .entry = entry, .plan = plan};
+    plan_store(entry, plan);
+    weir_reservation_unpack(&maker.reservation,
+                            (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
+    plan->settled.gone = 0;
+    entry->decision.network = maker.reservation.network;
+    if (plan->step == STEP_FIRST)
+        make_first(&maker);
+    else
+        make_back(&maker);
+    entry->decision.policy = WEIR_POLICY_ALL;
+    entry->decision.deadline_ns = 0;
+    entry->decision.repeated = false;
+    plan_store(entry, plan);
+    weir_engine_pin(engine, entry, maker.count);
+}
+
+/* Counts what a debit has not charged. */
+static void note_dropped(const struct weir_entry *entry, struct plan *plan)
+{
+    for (uint16_t i = 0; i < plan->settled.count && entry->decision.op == WEIR_OP_DEBIT; i++)
+        plan->settled.dropped[i] = plan->wanted[i] - entry->checks[i].cost;
+}
+
+/* Queues the next step; false: this was the last. */
+static bool goes_on(struct weir_engine *engine, struct weir_entry *entry)
+{
+    struct weir_decision *decision = &entry->decision;
+    struct plan plan;
+    plan_load(entry, &plan);
+    plan.settled.repeated = decision->repeated;
+    /* A store that is full of states that deny has no room for the record. */
+    bool unmarked = !plan.last && decision->verdict == WEIR_ALLOWED &&
+                    !entry->outcomes[decision->count - 1].charged;
+    if (decision->error != 0 || decision->repeated || plan.last || unmarked) {
+        plan.settled.failed = (decision->error != 0 || unmarked) && plan.step != STEP_BACK;
+        plan.settled.failed = plan.settled.failed && !decision->repeated;
+        plan.settled.kept = decision->error != 0 && plan.step == STEP_BACK;
+        if (decision->error != 0 || decision->repeated)
+            plan.settled.count = 0;
+        note_dropped(entry, &plan);
+        plan_store(entry, &plan);
+        return false;
+    }
+    if (decision->verdict == WEIR_DENIED)
+        take_capped(entry, &plan);
+    else
+        plan.step = STEP_BACK;
+    make_step(engine, entry, &plan);
+    entry->state = WEIR_ENTRY_TAKEN;
+    weir_engine_queue(engine, decision);
+    return true;
+}
+
+static void finish(struct weir_engine *engine, struct weir_entry *entry)
+{
+    if (!goes_on(engine, entry))
+        weir_request_finish(engine, entry);
+}
+
+/* Of one whose asker has gone: it takes its steps all the same. */
+static void finish_unattended(struct weir_engine *engine, struct weir_entry *entry)
+{
+    if (!goes_on(engine, entry))
+        weir_engine_give_back(engine, entry);
+}
+
+static const struct weir_purpose unattended_purpose = {
+    .decided = weir_unattended_decided,
+    .failed = weir_unattended_failed,
+    .finish = finish_unattended,
+    .alone = true,
+};
+
+static const struct weir_purpose settle_purpose = {
+    .decided = weir_request_decided,
+    .failed = weir_request_failed,
+    .finish = finish,
+    .unattended = &unattended_purpose,
+};
+
+/* --- Settling: from a token ------------------------------------------------------------------- */
+
+/* Reads a token that this node or another one on its store has signed. */
+static int read_token(const struct weir_engine *engine, struct weir_bytes token, bool kept,
+                      struct plan *plan, struct weir_reservation *read)
+{
+    uint64_t secret[2];
+    unsigned known = 0;
+    long size = weir_reservation_read(read, kept ? NULL : engine->secret, token, plan->token);
+    for (; size < 0 && store_secret(engine, known, secret); known++) {
+        size = weir_reservation_read(read, secret, token, plan->token);
+        if (size >= 0 && read->place != WEIR_LEASE_TOKEN_REMOTE)
+            return WEIR_ERR_SYNTAX; /* it is nobody's who may sign for this node */
+    }
+    if (size >= 0)
+        return 0;
+    return engine->store->ops->secret != NULL && known == 0 ? WEIR_ERR_STORE : WEIR_ERR_SYNTAX;
+}
+
+int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *decision,
+                             struct weir_bytes token, const struct weir_settle *settle,
+                             uint64_t now_ns)
+{
+    struct weir_entry *entry = weir_entry_of(decision);
+    struct plan plan = {.settle = *settle};
+    struct weir_reservation read;
+    bool release = settle->how == WEIR_SETTLE_RELEASE;
+    int err = read_token(engine, token, release, &plan, &read);
+    if (err < 0)
+        return err;
+    plan.settled.id = read.id;
+    entry->local = weir_place_is_local(engine, read.place);
+    if (entry->local
+            ? engine->local == NULL
+            : (read.place == WEIR_LEASE_TOKEN_REMOTE) != (engine->store->ops->name_of != NULL))
+        return WEIR_ERR_NOT_FOUND;
+    if (!release && time_at(engine, read.place, now_ns) >= read.ends_at_ns)
+        return WEIR_ERR_NOT_FOUND;
+    plan.record[0] = 'r'; /* no record of an idempotency key is called so */
+    (void)weir_hex_write64(plan.record + 1, read.id);
+    entry->purpose = &settle_purpose;
+    make_step(engine, entry, &plan);
+    return 0;
+}
+
+void weir_engine_settled(const struct weir_decision *decision, struct weir_settled *settled)
+{
+    struct plan plan;
+    plan_load(weir_entry_of(decision), &plan);
+    *settled = plan.settled;
 }
