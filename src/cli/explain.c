@@ -2,12 +2,461 @@
 /* see explain.h */
 #include "cli/explain.h"
 
+#include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/replay/report.h"
+#include "cli/replay/request.h"
+#include "cli/rules_file.h"
+#include "core/hex.h"
+#include "engine/engine.h"
+#include "engine/warning.h"
+#include "rules/identity/caller.h"
+#include "rules/identity/identify.h"
+#include "rules/match/explain.h"
+#include "rules/match/path.h"
+#include "server/daemon/clock.h"
+#include "server/daemon/limits.h"
+#include "table/table.h"
+
+/* A key's text is cut here. */
+#define KEY_TEXT_MAX 400
+#define NS_PER_MS UINT64_C(1000000)
+
+/* Keys of one request that a server would look up. */
+#define LOOKED_UP_MAX 16
+
+/* A directory that knows nobody and tells who was asked for: nothing is looked up here. */
+struct looked_up {
+    struct weir_directory base; /* first */
+    uint32_t count;
+    uint8_t digests[LOOKED_UP_MAX][WEIR_DIGEST_BYTES];
+};
+
+struct explain {
+    const struct explain_options *options;
+    struct weir_rules *rules;
+    struct weir_table *table;
+    struct weir_store *store;
+    struct weir_engine *engine;
+    struct weir_decision *decision; /* the peek */
+    struct looked_up looked_up;
+    struct replay_request request;
+    struct weir_scratch scratch;
+    uint64_t now_ns;
+    struct weir_check checks[WEIR_CHECKS_MAX];
+    struct weir_identity identity;
+    struct weir_explanation *explanations; /* one for each limit */
+    bool decided;
+};
+
+static int fail(const char *what, int error, const struct weir_reason *reason)
+{
+    const char *text = reason->text[0] != '\0' ? reason->text : weir_error_text(error);
+    if (what != NULL)
+        cli_error("%s: %s", what, text);
+    else
+        cli_error("%s", text);
+    return -1;
+}
+
+/* Opens the table: the given state file as large as it is, or fresh private memory. */
+static int open_table(struct explain *explain)
+{
+    struct weir_table_options options = {.wall_ns = weir_clock_wall_ns(),
+                                         .boot_ns = weir_clock_boot_ns(),
+                                         .patience_ns = WEIR_STATE_PATIENCE_NS};
+    const char *path = explain->options->state;
+    struct stat file;
+    if (path != NULL) {
+        if (stat(path, &file) < 0) { /* explaining makes no state file */
+            cli_error("%s: %s", path, strerror(errno));
+            return -1;
+        }
+        if (!S_ISREG(file.st_mode) || (uint64_t)file.st_size < WEIR_TABLE_BYTES_MIN) {
+            cli_error("%s: not a state file of weir", path);
+            return -1;
+        }
+        options.path = path;
+        options.bytes = (uint64_t)file.st_size;
+    }
+    struct weir_reason reason = {{0}};
+    int error = weir_table_open(&explain->table, &options, &reason);
+    return error < 0 ? fail(path, error, &reason) : 0;
+}
+
+static int prepare_limit(void *context, struct weir_limit *limit, const char *name)
+{
+    struct weir_store *store = context;
+    struct weir_reason reason;
+    return store->ops->prepare(store, limit, &reason);
+}
+
+static void take_decision(void *context, struct weir_decision *decision)
+{
+    struct explain *explain = context;
+    explain->decided = true;
+}
+
+static uint64_t table_clock(void *context)
+{
+    return weir_table_time(context, weir_clock_boot_ns());
+}
+
+static int look_up(struct weir_directory *directory, const struct weir_rules *rules,
+                   const uint8_t digest[WEIR_DIGEST_BYTES], struct weir_caller *caller)
+{
+    struct looked_up *looked_up = (struct looked_up *)directory;
+    uint32_t i = 0;
+    while (i < looked_up->count && memcmp(looked_up->digests[i], digest, WEIR_DIGEST_BYTES) != 0)
+        i++;
+    if (i == looked_up->count && i < LOOKED_UP_MAX)
+        memcpy(looked_up->digests[looked_up->count++], digest, WEIR_DIGEST_BYTES);
+    return 0;
+}
+
+/* NULL: the rules keep no caller elsewhere. */
+static struct weir_directory *open_directory(struct explain *explain)
+{
+    static const struct weir_directory_ops ops = {.find = look_up}; /* it is never PENDING */
+    if (weir_rules_settings(explain->rules)->identities.redis.url == NULL)
+        return NULL;
+    explain->looked_up.base.ops = &ops;
+    return &explain->looked_up.base;
+}
+
+static int open_engine(struct explain *explain)
+{
+    struct weir_reason none = {{0}};
+    int error = weir_store_embedded_open(&explain->store, explain->table);
+    if (error == 0)
+        error = weir_rules_prepare(explain->rules, prepare_limit, explain->store);
+    if (error == 0) {
+        struct weir_engine_options options = {.store = explain->store,
+                                              .rules = explain->rules,
+                                              .directory = open_directory(explain),
+                                              .secret = weir_table_secret(explain->table),
+                                              .decisions = 2, /* and a candidate */
+                                              .done = take_decision,
+                                              .done_context = explain,
+                                              .clock = table_clock,
+                                              .clock_context = explain->table};
+        error = weir_engine_open(&explain->engine, &options);
+    }
+    return error < 0 ? fail(explain->options->state, error, &none) : 0;
+}
+
+/* Explains the matching, and peeks at the states. Returns the number of checks or -1. */
+static int evaluate(struct explain *explain)
+{
+    struct weir_reason reason = {{0}};
+    struct weir_moment moment;
+    struct weir_directory *directory =
+        explain->looked_up.base.ops != NULL ? &explain->looked_up.base : NULL;
+    explain->now_ns = weir_table_time(explain->table, weir_clock_boot_ns());
+    weir_rules_moment(explain->rules, explain->now_ns, &moment);
+    const struct weir_rules_query query = {.rules = explain->rules,
+                                           .request = &explain->request.request,
+                                           .secret = weir_table_secret(explain->table),
+                                           .scratch = &explain->scratch,
+                                           .now_ns = explain->now_ns,
+                                           .resting = moment.resting,
+                                           .directory = directory,
+                                           .identity = &explain->identity,
+                                           .reason = &reason};
+    int count = weir_rules_explain(&query, explain->checks, explain->explanations);
+    if (count < 0)
+        return fail("request", count, &reason);
+    explain->decision = weir_engine_take(explain->engine);
+    if (explain->decision == NULL)
+        return fail(NULL, WEIR_ERR_MEMORY, &reason);
+    int error = weir_engine_apply_rules(explain->engine, explain->decision,
+                                        &explain->request.request, &reason);
+    if (error < 0)
+        return fail("request", error, &reason);
+    explain->decision->op = WEIR_OP_PEEK;
+    weir_engine_queue(explain->engine, explain->decision);
+    weir_engine_run(explain->engine, weir_table_time(explain->table, weir_clock_boot_ns()));
+    if (!explain->decided)
+        return fail(NULL, WEIR_ERR_STORE, &reason);
+    if (explain->decision->error == 0)
+        return count;
+    snprintf(reason.text, sizeof reason.text,
+             "a process that shares the file is stopped and keeps this request's state locked: let "
+             "it go on (SIGCONT) or end it");
+    return fail(explain->options->state, explain->decision->error, &reason);
+}
+
+static void print_identity(const char *name, struct weir_bytes value)
+{
+    if (value.data == NULL)
+        return;
+    printf("%s ", name);
+    cli_print_text(stdout, value.data, value.size, KEY_TEXT_MAX);
+    putchar('\n');
+}
+
+/* Of a token itself nothing is told. */
+static void print_token(const struct explain *explain)
+{
+    const char *state =
+        weir_rules_token_state(explain->rules, &explain->request.request, explain->now_ns);
+    if (state != NULL && strcmp(state, "valid") == 0)
+        puts("token valid");
+    else if (state != NULL)
+        printf("token refused: %s\n", state);
+}
+
+/* Rounded up to milliseconds, so that waiting as told works. */
+static void print_wait(const char *what, uint64_t wait_ns)
+{
+    uint64_t wait_ms = wait_ns / NS_PER_MS + (wait_ns % NS_PER_MS > 0);
+    if (wait_ns == WEIR_NEVER)
+        printf(", %s: never", what);
+    else if (wait_ns > 0)
+        printf(", %s %" PRIu64 ".%03" PRIu64 " s", what, wait_ms / 1000, wait_ms % 1000);
+}
+
+/* Where a limit's state is, and which of its key's attributes choose its place in a cluster. */
+static void print_store(const struct weir_rules *rules, uint32_t rule)
+{
+    struct weir_rule_info info;
+    weir_rules_info(rules, rule, &info);
+    if (weir_rules_settings(rules)->store.redis.url == NULL)
+        return;
+    printf("\n    store  redis, %s", info.leased ? "leased" : "exact");
+    for (uint32_t i = 0; i < info.tag_count; i++)
+        printf("%s%s", i == 0 ? ", placed by " : ", ", info.tag[i]);
+}
+
+/* "10 in 1 s: ", of a limit that has several rates. */
+static void print_rate(const struct weir_limit_spec *spec)
+{
+    char window[REPLAY_DURATION_MAX];
+    printf("%" PRIu64 " in %s: ", spec->rate, replay_duration_text(spec->window_ns, window));
+}
+
+/* What one rate of a limit says. */
+static void print_report(const struct weir_decision *decision, uint16_t i)
+{
+    struct weir_report report;
+    weir_decision_report(decision, i, &report);
+    printf("%" PRIu64 " of %" PRIu64 " remaining", report.remaining, report.limit);
+    print_wait("retry after", report.retry_after_ns);
+    print_wait("fresh after", report.reset_after_ns);
+    print_wait("delayed by", decision->outcomes[i].delay_ns);
+}
+
+/* What the limit whose checks are [i, end) warns at, and the highest threshold that is reached. */
+static void print_warnings(const struct weir_decision *decision, uint16_t i, uint16_t end)
+{
+    const struct weir_warn_at *at =
+        weir_rules_warn_at(weir_decision_rules(decision), decision->checks[i].rule);
+    struct weir_warn_use use;
+    uint8_t reached = weir_decision_warns(decision, i, end, at, &use);
+    for (uint8_t t = 0; t < at->count; t++)
+        printf("%s%u%%", t == 0 ? "    warns  at " : ", ", (unsigned)at->percent[t]);
+    if (reached > 0)
+        printf(": %" PRIu64 " of %" PRIu64 " used, %u%% reached", use.used, use.capacity,
+               (unsigned)at->percent[reached - 1]);
+    if (at->count > 0)
+        putchar('\n');
+}
+
+/* What a limit that applies says; its checks are [i, end). */
+static void print_check(const struct weir_decision *decision, uint16_t i, uint16_t end)
+{
+    const struct weir_check *check = &decision->checks[i];
+    bool allowed = true;
+    for (uint16_t rate = i; rate < end; rate++)
+        allowed = allowed && decision->outcomes[rate].verdict == WEIR_ALLOWED;
+    printf("    key    ");
+    cli_print_key(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
+    print_store(weir_decision_rules(decision), check->rule);
+    printf("\n    cost   %" PRIu64 "\n    now    %s", check->cost, allowed ? "allows" : "denies");
+    if (check->flags & WEIR_CHECK_UNLIMITED) {
+        puts(": unlimited");
+        return;
+    }
+    if (check->flags & WEIR_CHECK_ALWAYS_DENY) {
+        puts(": an attribute of its key is missing (on_missing: deny)");
+        return;
+    }
+    for (uint16_t rate = i; rate < end; rate++) {
+        fputs(rate == i ? ": " : "\n           ", stdout);
+        if (end - i > 1)
+            print_rate(&decision->checks[rate].limit->spec);
+        print_report(decision, rate);
+    }
+    if (check->flags & WEIR_CHECK_SHADOW)
+        printf(" (shadow: denies nobody)");
+    putchar('\n');
+    print_warnings(decision, i, end);
+}
+
+/* The check of a limit in the peek; UINT16_MAX: its pool decides instead. */
+static uint16_t find_check(const struct weir_decision *decision, uint32_t rule)
+{
+    for (uint16_t i = 0; i < decision->count; i++)
+        if (decision->checks[i].rule == rule)
+            return i;
+    return UINT16_MAX;
+}
+
+/* What the candidate of a limit that applies says; `live` is the limit's first check. */
+static void print_candidate(const struct explain *explain, const struct weir_check *live)
+{
+    struct weir_decision *decision = weir_engine_take(explain->engine);
+    if (decision == NULL || !weir_engine_apply_candidate(decision, explain->decision, live)) {
+        if (decision != NULL)
+            weir_engine_release(explain->engine, decision);
+        return;
+    }
+    decision->op = WEIR_OP_PEEK;
+    weir_engine_queue(explain->engine, decision);
+    weir_engine_run(explain->engine, explain->decision->now_ns);
+    printf("    candidate %s", decision->verdict == WEIR_ALLOWED ? "allows" : "denies");
+    for (uint16_t rate = 0; rate < decision->count; rate++) {
+        fputs(rate == 0 ? ": " : "\n           ", stdout);
+        print_rate(&decision->checks[rate].limit->spec);
+        print_report(decision, rate);
+    }
+    putchar('\n');
+    weir_engine_release(explain->engine, decision);
+}
+
+/* What a limit says: by itself, or as the pool of another. */
+static void print_limit(const struct explain *explain, uint32_t rule)
+{
+    const struct weir_decision *decision = explain->decision;
+    int16_t own = explain->explanations[rule].check;
+    uint16_t i = find_check(decision, rule);
+    struct weir_rule_info info;
+    weir_rules_info(explain->rules, rule, &info);
+    if (i != UINT16_MAX) {
+        if (own < 0)
+            puts("    lends  to a limit that denies");
+        print_check(decision, i, weir_decision_limit_end(decision, i));
+    } else if (own >= 0 && info.pool != NULL) {
+        const struct weir_check *check = &explain->checks[own];
+        printf("    key    ");
+        cli_print_key(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
+        printf("\n    cost   %" PRIu64 "\n    now    denies; its pool %s decides instead\n",
+               check->cost, info.pool);
+    }
+    if (own >= 0)
+        print_candidate(explain, &explain->checks[own]);
+}
+
+/* The path as the rules see it, where that is another text than was given. */
+static void print_path(const struct explain *explain)
+{
+    struct weir_bytes raw = explain->request.request.values[WEIR_ATTR_PATH], path;
+    char room[WEIR_PATH_MAX];
+    if (raw.data == NULL || weir_path_normalise(&path, raw, weir_rules_path_options(explain->rules),
+                                                room, sizeof room, NULL) < 0)
+        return;
+    if (path.size != raw.size || memcmp(path.data, raw.data, path.size) != 0)
+        print_identity("path", path);
+}
+
+/* What a server finds there may make all the rest different. */
+static void print_looked_up(const struct explain *explain)
+{
+    char text[2 * WEIR_DIGEST_BYTES + 1];
+    for (uint32_t i = 0; i < explain->looked_up.count; i++) {
+        *weir_hex_write(text, explain->looked_up.digests[i], WEIR_DIGEST_BYTES) = '\0';
+        printf("a server looks up its key in Redis, which explain does not: %s%s\n",
+               weir_rules_settings(explain->rules)->identities.prefix, text);
+    }
+}
+
+static void print_answer(const struct explain *explain)
+{
+    const struct weir_decision *decision = explain->decision;
+    print_looked_up(explain);
+    print_path(explain);
+    print_identity("user", explain->identity.user);
+    print_identity("org ", explain->identity.org);
+    print_identity("plan", explain->identity.plan);
+    print_token(explain);
+    for (uint32_t i = 0; i < weir_rules_count(explain->rules); i++) {
+        const struct weir_explanation *explanation = &explain->explanations[i];
+        struct weir_rule_info info;
+        weir_rules_info(explain->rules, i, &info);
+        char text[WEIR_EXPLANATION_TEXT_MAX];
+        weir_explanation_text(explain->rules, explanation, text);
+        printf("%s: %s\n", info.name, text);
+        print_limit(explain, i);
+    }
+    uint64_t retry_ns = 0;
+    uint16_t blamed = weir_decision_blame(decision, &retry_ns);
+    if (decision->verdict == WEIR_ALLOWED || blamed == UINT16_MAX) {
+        puts(decision->verdict == WEIR_ALLOWED ? "The request is allowed."
+                                               : "The request is denied.");
+        return;
+    }
+    struct weir_rule_info info;
+    weir_rules_info(explain->rules, decision->checks[blamed].rule, &info);
+    printf("The request is denied by %s", info.name);
+    print_wait("retry after", retry_ns);
+    puts(".");
+}
+
+static void close_explain(struct explain *explain)
+{
+    if (explain->engine != NULL)
+        weir_engine_close(explain->engine);
+    if (explain->store != NULL)
+        explain->store->ops->close(explain->store);
+    if (explain->table != NULL)
+        weir_table_close(explain->table);
+    weir_rules_unref(explain->rules);
+    free(explain->explanations);
+    free(explain);
+}
+
+static int explain_request(struct explain *explain)
+{
+    struct weir_reason reason = {{0}};
+    if (cli_load_rules(&explain->rules, explain->options->config) < 0)
+        return -1;
+    explain->explanations =
+        calloc((size_t)weir_rules_count(explain->rules) + 1, sizeof *explain->explanations);
+    if (explain->explanations == NULL)
+        return fail(NULL, WEIR_ERR_MEMORY, &reason);
+    int error =
+        replay_request_fill(&explain->request, explain->rules, &explain->options->check, &reason);
+    if (error < 0)
+        return fail("request", error, &reason);
+    if (open_table(explain) < 0 || open_engine(explain) < 0 || evaluate(explain) < 0)
+        return -1;
+    print_answer(explain);
+    return 0;
+}
+
+int explain_run(const struct explain_options *options)
+{
+    struct explain *explain = calloc(1, sizeof *explain);
+    if (explain == NULL) {
+        cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
+        return EXIT_FAILURE;
+    }
+    explain->options = options;
+    int result = explain_request(explain);
+    close_explain(explain);
+    return cli_finish(result < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+/* --- The command line ---------------------------------------------------------------------------
+ */
 
 static const char help[] =
     "Usage: weir explain --config=FILE [OPTION]...\n"

@@ -2,14 +2,448 @@
 /* see replay.h */
 #include "cli/replay/replay.h"
 
+#include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/replay/compare.h"
+#include "cli/replay/decisions.h"
+#include "cli/replay/lines.h"
+#include "cli/replay/outcomes.h"
+#include "cli/replay/report.h"
+#include "cli/replay/request.h"
+#include "cli/replay/state.h"
+#include "cli/replay/trial.h"
+#include "cli/rules_file.h"
 #include "cli/suggest/suggest.h"
+#include "engine/engine.h"
+#include "store/store.h"
 #include "table/table.h"
+
+/* One decision at a time is in use. */
+#define POOL_DECISIONS 4
+
+struct replay {
+    const struct replay_options *options;
+    struct weir_rules *rules;
+    struct weir_table *table;
+    struct weir_store *store;
+    struct weir_engine *engine;
+    struct replay_trace *trace;
+    struct replay_tally *tally;
+    struct replay_compare *compare;     /* NULL: not asked for */
+    struct replay_decisions *decisions; /* NULL: not asked for */
+    struct replay_outcomes *outcomes;
+    struct replay_trials *trials;
+    bool settling;  /* an outcome, not a line */
+    bool measuring; /* see replay_measure */
+    struct replay_totals totals;
+    struct replay_request request; /* the current line's */
+    uint64_t now_ns;
+    int error; /* of the engine's callback: WEIR_ERR_MEMORY */
+};
+
+/* A fixed secret, so that the same trace meets the same buckets in every run. */
+static const uint64_t key_secret[2] = {UINT64_C(0x7765697220726570), UINT64_C(0x6c61792073656372)};
+
+static int prepare_limit(void *context, struct weir_limit *limit, const char *name)
+{
+    struct weir_store *store = context;
+    struct weir_reason reason;
+    int error = store->ops->prepare(store, limit, &reason);
+    if (error < 0)
+        cli_error("limit '%s' does not fit into --state-size: %s", name, weir_error_text(error));
+    return error;
+}
+
+static int count_limit(struct replay *replay, const struct weir_check *check, bool allowed)
+{
+    char name[REPLAY_NAME_MAX(WEIR_SCRATCH_BYTES)];
+    struct weir_bytes key = check->key;
+    if (!allowed)
+        key = replay_request_name(&replay->request, key, name);
+    return replay_tally_add(replay->tally, check->rule, check->hash, key, allowed);
+}
+
+/* Counts one limit, whose checks are [first, end). */
+static int count_checks(struct replay *replay, const struct weir_decision *decision, uint16_t first,
+                        uint16_t end)
+{
+    bool allowed = true;
+    int error = 0;
+    for (uint16_t i = first; error == 0 && i < end; i++) {
+        allowed = allowed && decision->outcomes[i].verdict == WEIR_ALLOWED;
+        if (replay->compare != NULL)
+            error = replay_compare_add(replay->compare, &decision->checks[i], replay->now_ns);
+    }
+    return error < 0 ? error : count_limit(replay, &decision->checks[first], allowed);
+}
+
+/* Counts the whole verdict for the key of the last limit. */
+static int count_joint(struct replay *replay, const struct weir_decision *decision)
+{
+    uint16_t last = 0;
+    if (decision->count == 0)
+        return 0;
+    for (uint16_t i = 0; i < decision->count; i = weir_decision_limit_end(decision, i))
+        last = i;
+    return replay_tally_add(replay->tally, 0, decision->checks[last].hash,
+                            (struct weir_bytes){"", 0}, decision->verdict == WEIR_ALLOWED);
+}
+
+/* What the limits would have denied that borrowed: their pools are among the checks. */
+static int count_borrowed(struct replay *replay, const struct weir_decision *decision)
+{
+    struct weir_borrowed borrowed[WEIR_CHECKS_MAX];
+    uint16_t count = weir_engine_borrowed(decision, borrowed);
+    int error = 0;
+    for (uint16_t i = 0; error == 0 && i < count; i++)
+        error = count_limit(replay, borrowed[i].check, true);
+    return error;
+}
+
+/* Notes what a candidate says of the current line; the engine calls it from within weir_engine_run.
+ */
+static void take_trial(void *context, const struct weir_check *check,
+                       enum weir_trial_outcome outcome)
+{
+    struct replay *replay = context;
+    char name[REPLAY_NAME_MAX(WEIR_SCRATCH_BYTES)];
+    struct weir_bytes key = replay_request_name(&replay->request, check->key, name);
+    if (replay_trials_add(replay->trials, check, outcome, key, replay->totals.lines,
+                          replay->now_ns) < 0)
+        replay->error = WEIR_ERR_MEMORY;
+}
+
+/* Warnings are counted by the engine, and told in the report. */
+static void take_warning(void *context, const struct weir_warning *warning)
+{
+    (void)context;
+    (void)warning;
+}
+
+/* Counts and writes a decision; the engine calls it from within weir_engine_run. */
+static void take_decision(void *context, struct weir_decision *decision)
+{
+    struct replay *replay = context;
+    if (replay->settling) {
+        weir_engine_release(replay->engine, decision);
+        return;
+    }
+    if (replay->measuring) {
+        if (!replay->request.dry_run && count_joint(replay, decision) < 0)
+            replay->error = WEIR_ERR_MEMORY;
+        weir_engine_release(replay->engine, decision);
+        return;
+    }
+    if (replay->decisions != NULL)
+        replay_decisions_add(replay->decisions, replay->totals.lines, replay->rules, decision);
+    if (replay->request.dry_run) {
+        replay->totals.dry_runs++;
+    } else {
+        replay->totals.allowed += decision->verdict == WEIR_ALLOWED;
+        replay->totals.denied += decision->verdict != WEIR_ALLOWED;
+    }
+    struct weir_decision counted = *decision;
+    if (decision->verdict == WEIR_DENIED) /* by the limits, whatever their pools say of the wait */
+        weir_engine_own(decision, &counted);
+    for (uint16_t i = 0, end; i < counted.count && !replay->request.dry_run; i = end) {
+        end = weir_decision_limit_end(&counted, i);
+        if (count_checks(replay, &counted, i, end) < 0)
+            replay->error = WEIR_ERR_MEMORY;
+    }
+    if (!replay->request.dry_run && count_borrowed(replay, decision) < 0)
+        replay->error = WEIR_ERR_MEMORY;
+    if (replay->request.status != 0 &&
+        replay_outcomes_add(replay->outcomes, decision, replay->now_ns, replay->request.latency_ns,
+                            replay->request.status) < 0)
+        replay->error = WEIR_ERR_MEMORY;
+    weir_engine_release(replay->engine, decision);
+}
+
+/* The time at which the current line will be decided. */
+static uint64_t line_clock(void *context)
+{
+    const struct replay *replay = context;
+    return replay->request.t_ns > replay->now_ns ? replay->request.t_ns : replay->now_ns;
+}
+
+/* Takes virtual time on to the line's. */
+static void move_time(struct replay *replay, uint64_t t_ns)
+{
+    struct replay_totals *totals = &replay->totals;
+    if (totals->allowed + totals->denied + totals->dry_runs == 0)
+        totals->first_ns = t_ns;
+    if (t_ns < replay->now_ns)
+        totals->backwards++;
+    else
+        replay->now_ns = t_ns;
+    totals->last_ns = replay->now_ns;
+}
+
+/* Settles the outcomes that are due by the time of the current line. */
+static void settle_due(struct replay *replay)
+{
+    uint64_t now_ns = line_clock(replay), due_ns;
+    struct weir_decision *decision;
+    replay->settling = true;
+    while ((decision = replay_outcomes_due(replay->outcomes, now_ns, &due_ns)) != NULL) {
+        weir_engine_queue(replay->engine, decision);
+        weir_engine_run(replay->engine, due_ns);
+    }
+    replay->settling = false;
+}
+
+/* Fills a decision from the current request. */
+static int apply(struct replay *replay, struct weir_decision *decision, struct weir_reason *reason)
+{
+    struct replay_request *request = &replay->request;
+    int error = weir_engine_apply_rules(replay->engine, decision, &request->request, reason);
+    if (error < 0 || request->check.idempotency_key.data == NULL)
+        return error;
+    return weir_engine_apply_once(replay->engine, decision, request->check.idempotency_key, reason);
+}
+
+/* Decides one line: a replay_lines_fn. */
+static int replay_line(void *context, const struct replay_line *line, struct weir_reason *reason)
+{
+    struct replay *replay = context;
+    replay->totals.lines++;
+    if (replay_request_parse(&replay->request, replay->rules, line, reason) < 0)
+        return REPLAY_MALFORMED;
+    settle_due(replay);
+    struct weir_decision *decision = weir_engine_take(replay->engine);
+    if (decision == NULL)
+        return WEIR_ERR_FULL;
+    if (apply(replay, decision, reason) < 0) {
+        weir_engine_release(replay->engine, decision);
+        return REPLAY_MALFORMED;
+    }
+    if (replay->request.dry_run)
+        decision->op = WEIR_OP_PEEK;
+    if (replay->request.status != 0)
+        replay_outcomes_expect(replay->outcomes, decision, replay->request.request.cost,
+                               replay->request.status);
+    move_time(replay, replay->request.t_ns);
+    weir_engine_queue(replay->engine, decision);
+    weir_engine_run(replay->engine, replay->now_ns);
+    return replay->error;
+}
+
+static int open_engine(struct replay *replay)
+{
+    const struct replay_options *given = replay->options;
+    struct weir_table_options table = {.secret = {key_secret[0], key_secret[1]}};
+    replay_state_size(replay->rules, given->state_bytes,
+                      replay_state_trace_bytes(given->traces, given->trace_count),
+                      (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+                      &table.bytes, &table.span_percent);
+    struct weir_reason reason = {{0}};
+    int error = weir_table_open(&replay->table, &table, &reason);
+    if (error < 0) {
+        cli_error("%s", reason.text[0] != '\0' ? reason.text : weir_error_text(error));
+        return error;
+    }
+    error = weir_store_embedded_open(&replay->store, replay->table);
+    if (error == 0 && weir_rules_prepare(replay->rules, prepare_limit, replay->store) < 0)
+        return WEIR_ERR_FULL; /* prepare_limit has told it */
+    if (error == 0) {
+        struct weir_engine_options options = {.store = replay->store,
+                                              .rules = replay->rules,
+                                              .secret = weir_table_secret(replay->table),
+                                              .decisions = POOL_DECISIONS,
+                                              .lease_seed = 1,
+                                              .done = take_decision,
+                                              .done_context = replay,
+                                              .warn = take_warning,
+                                              .tried = take_trial,
+                                              .tried_context = replay,
+                                              .clock = line_clock,
+                                              .clock_context = replay};
+        error = weir_engine_open(&replay->engine, &options);
+    }
+    if (error == 0 && (replay->outcomes = replay_outcomes_open(replay->engine)) == NULL)
+        error = WEIR_ERR_MEMORY;
+    if (error < 0)
+        cli_error("%s", weir_error_text(error));
+    return error;
+}
+
+/* Whether two paths are one file on disk. */
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && S_ISREG(one.st_mode) &&
+           one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/* The rules file or trace that writing the decisions would destroy before it is read, or NULL. */
+static const char *overwritten_input(const struct replay_options *options)
+{
+    if (is_same_file(options->decisions, options->config))
+        return options->config;
+    for (size_t i = 0; i < options->trace_count; i++)
+        if (is_same_file(options->decisions, options->traces[i]))
+            return options->traces[i];
+    return NULL;
+}
+
+/* Opens everything. Returns 0 or -1 after telling why. */
+static int open_replay(struct replay *replay)
+{
+    const struct replay_options *options = replay->options;
+    if (!replay->measuring && cli_load_rules(&replay->rules, options->config) < 0)
+        return -1;
+    if (open_engine(replay) < 0)
+        return -1;
+    replay->trace = replay_trace_open(options->traces, options->trace_count, options->format);
+    replay->tally = replay_tally_open(weir_rules_count(replay->rules), options->keys_max);
+    replay->trials = replay_trials_open(replay->rules, options->keys_max);
+    if (options->compare)
+        replay->compare = replay_compare_open(replay->rules);
+    if (replay->trace == NULL || replay->tally == NULL || replay->trials == NULL ||
+        (options->compare && replay->compare == NULL)) {
+        cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
+        return -1;
+    }
+    if (options->decisions != NULL) {
+        const char *input = overwritten_input(options);
+        if (input != NULL) {
+            cli_error("%s: the decisions would overwrite it", input);
+            return -1;
+        }
+        replay->decisions = replay_decisions_open(options->decisions);
+        if (replay->decisions == NULL) {
+            cli_error("%s: %s", options->decisions, strerror(errno));
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Writes what is left of the decisions. Returns 0 or -1 after telling why. */
+static int close_decisions(struct replay *replay)
+{
+    if (replay->decisions == NULL)
+        return 0;
+    int failure = replay_decisions_close(replay->decisions);
+    replay->decisions = NULL;
+    if (failure == 0)
+        return 0;
+    cli_error("%s: %s", replay->options->decisions, strerror(failure));
+    return -1;
+}
+
+static void close_replay(struct replay *replay)
+{
+    replay_compare_close(replay->compare);
+    replay_trials_close(replay->trials);
+    replay_tally_close(replay->tally);
+    replay_trace_close(replay->trace);
+    replay_outcomes_close(replay->outcomes);
+    if (replay->engine != NULL)
+        weir_engine_close(replay->engine);
+    if (replay->store != NULL)
+        replay->store->ops->close(replay->store);
+    if (replay->table != NULL)
+        weir_table_close(replay->table);
+    weir_rules_unref(replay->rules);
+    free(replay);
+}
+
+static void report(const struct replay *replay)
+{
+    const struct replay_options *options = replay->options;
+    bool to_stderr = options->decisions != NULL && strcmp(options->decisions, "-") == 0;
+    FILE *out = to_stderr ? stderr : stdout;
+    replay_report_print(out, &replay->totals, replay->rules, replay->tally, replay->engine,
+                        options->top);
+    replay_trials_print(replay->trials, out);
+    if (replay->compare != NULL)
+        replay_compare_print(replay->compare, out);
+    struct weir_table_stats stats;
+    weir_table_stats(replay->table, replay->now_ns, &stats);
+    replay_report_losses(out, &stats);
+}
+
+int replay_run(const struct replay_options *options)
+{
+    struct replay *replay = calloc(1, sizeof *replay);
+    if (replay == NULL) {
+        cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
+        return EXIT_FAILURE;
+    }
+    replay->options = options;
+    int status = EXIT_FAILURE;
+    if (open_replay(replay) == 0 &&
+        replay_lines_each(replay->trace, replay_line, replay, &replay->totals.malformed) == 0) {
+        report(replay);
+        if (replay->totals.malformed == 0 || options->skip_bad)
+            status = EXIT_SUCCESS;
+    }
+    if (close_decisions(replay) < 0)
+        status = EXIT_FAILURE;
+    close_replay(replay);
+    return cli_finish(status);
+}
+
+static int parse_rules(struct replay *replay, const char *rules, size_t size)
+{
+    struct weir_problems problems = {0};
+    int error = weir_rules_parse(&replay->rules, "--suggest", ".", rules, size, &problems);
+    if (error < 0)
+        cli_error("%s", problems.count > 0 ? problems.list[0].message : weir_error_text(error));
+    weir_problems_free(&problems);
+    return error;
+}
+
+/* Told already: the trace was read before. */
+static int pass_over_malformed(void *context, const struct replay_line *line,
+                               struct weir_reason *reason)
+{
+    int taken = replay_line(context, line, reason);
+    return taken == REPLAY_MALFORMED ? 0 : taken;
+}
+
+int replay_measure(const struct replay_options *options, const char *rules, size_t size,
+                   struct replay_measured *measured)
+{
+    struct replay *replay = calloc(1, sizeof *replay);
+    int error = -1;
+    if (replay == NULL) {
+        cli_error("%s", weir_error_text(WEIR_ERR_MEMORY));
+        return -1;
+    }
+    replay->options = options;
+    replay->measuring = true;
+    if (parse_rules(replay, rules, size) == 0 && open_replay(replay) == 0 &&
+        replay_lines_each(replay->trace, pass_over_malformed, replay, &replay->totals.malformed) ==
+            0) {
+        struct replay_count count = replay_tally_count(replay->tally, 0);
+        struct weir_table_stats stats;
+        weir_table_stats(replay->table, replay->now_ns, &stats);
+        *measured = (struct replay_measured){
+            .requests = count.requests,
+            .denied = count.denied,
+            .keys = count.keys,
+            .denied_keys = count.denied_keys,
+            .exact = count.keys_complete && stats.evictions == 0 && stats.overflows == 0,
+        };
+        error = 0;
+    }
+    close_replay(replay);
+    return error;
+}
+
+/* --- The command line ---------------------------------------------------------------------------
+ */
 
 #define KEYS_MAX_DEFAULT 10000000 /* 0.5 to 1 GB, reached only by a trace with so many keys */
 #define TOP_DEFAULT 5

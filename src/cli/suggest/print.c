@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see suggest.h: the rules, their reasons, and histograms */
+/* see print.h */
+#include "cli/suggest/print.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/options.h"
 #include "cli/replay/report.h"
-#include "cli/suggest/plan.h"
 
 #define CANDIDATES 5
 #define BAR_COLUMNS 40

@@ -12,6 +12,7 @@
 #include "cli/replay/lines.h"
 #include "cli/replay/request.h"
 #include "cli/suggest/plan.h"
+#include "cli/suggest/print.h"
 #include "rules/match/checks.h"
 
 #define RULES_MAX 512 /* bytes of the rules that read the key */

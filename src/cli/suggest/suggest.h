@@ -66,17 +66,4 @@ struct suggest_trace {
     struct suggest_totals totals;
 };
 
-struct suggest_plan;
-
-/* Prints the rules to `out`. */
-void suggest_print_rules(const struct suggest_trace *trace, const struct suggest_plan *plan,
-                         FILE *out);
-
-/* Prints a histogram for each rate of each limit. */
-void suggest_print_histograms(const struct suggest_plan *plan, FILE *out);
-
-/* Prints what the file denied on its own trace, as comments at its end; `measured` NULL: it was not
- * run. */
-void suggest_print_measured(const struct replay_measured *measured, FILE *out);
-
 #endif
