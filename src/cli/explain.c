@@ -3,19 +3,19 @@
 #include "cli/explain.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/replay/report.h"
 #include "cli/replay/request.h"
 #include "cli/rules_file.h"
 #include "core/hex.h"
+#include "core/reason.h"
 #include "engine/engine.h"
 #include "engine/warning.h"
 #include "rules/identity/caller.h"
@@ -25,10 +25,19 @@
 #include "server/daemon/clock.h"
 #include "server/daemon/limits.h"
 #include "table/table.h"
+#include "wire/json/check.h"
 
 /* A key's text is cut here. */
 #define KEY_TEXT_MAX 400
 #define NS_PER_MS UINT64_C(1000000)
+
+struct explain_options {
+    const char *config;
+    const char *state;            /* a state file to peek into; NULL: fresh states */
+    struct weir_check_json check; /* the request; its values are borrowed */
+    const char *cost;
+    char *json;
+};
 
 /* Keys of one request that a server would look up. */
 #define LOOKED_UP_MAX 16
@@ -442,7 +451,7 @@ static int explain_request(struct explain *explain)
     return 0;
 }
 
-int explain_run(const struct explain_options *options)
+static int run(const struct explain_options *options)
 {
     struct explain *explain = calloc(1, sizeof *explain);
     if (explain == NULL) {
@@ -457,45 +466,6 @@ int explain_run(const struct explain_options *options)
 
 /* --- The command line ---------------------------------------------------------------------------
  */
-
-static const char help[] =
-    "Usage: weir explain --config=FILE [OPTION]...\n"
-    "Say which limits a request meets, with which keys, why the others do not apply, and what\n"
-    "they would decide now. Nothing is charged.\n"
-    "\n"
-    "  -c, --config=FILE       the rules file\n"
-    "  -m, --method=METHOD     what the request is\n"
-    "  -p, --path=PATH\n"
-    "      --host=HOST\n"
-    "      --ip=ADDRESS\n"
-    "  -H, --header='N: VALUE' a header; may be given again\n"
-    "  -a, --attribute=N=VALUE any other attribute, as user=alice; may be given again\n"
-    "      --cost=N            (1)\n"
-    "  -j, --json=REQUEST      the request as for /v1/check, instead of the options above\n"
-    "  -s, --state=FILE        look into this state file, which a server may be using (without\n"
-    "                          it, states are fresh)\n"
-    "  -h, --help              print this and exit\n";
-
-enum {
-    OPT_HOST = 256,
-    OPT_IP,
-    OPT_COST,
-};
-
-static const struct option long_options[] = {
-    {"config", required_argument, NULL, 'c'},
-    {"method", required_argument, NULL, 'm'},
-    {"path", required_argument, NULL, 'p'},
-    {"host", required_argument, NULL, OPT_HOST},
-    {"ip", required_argument, NULL, OPT_IP},
-    {"header", required_argument, NULL, 'H'},
-    {"attribute", required_argument, NULL, 'a'},
-    {"cost", required_argument, NULL, OPT_COST},
-    {"json", required_argument, NULL, 'j'},
-    {"state", required_argument, NULL, 's'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
 
 static struct weir_bytes bytes_of(const char *text)
 {
@@ -513,33 +483,92 @@ static bool cut_pair(const char *text, char mark, struct weir_check_pair *pair)
     return true;
 }
 
-static int add_header(struct weir_check_json *check, const char *text)
+static bool full(struct weir_reason *reason)
 {
+    reason_text(reason, "at most ");
+    reason_number(reason, WEIR_CHECK_JSON_PAIRS_MAX);
+    reason_text(reason, " of them");
+    return false;
+}
+
+static bool take_header(void *field, char *value, struct weir_reason *reason)
+{
+    struct weir_check_json *check = field;
     struct weir_check_pair pair;
-    if (!cut_pair(text, ':', &pair))
-        return cli_usage_error("explain", "--header: 'NAME: VALUE', not '%s'", text);
+    if (!cut_pair(value, ':', &pair))
+        return cli_refuse(reason, "'NAME: VALUE'", value);
     if (check->header_count == WEIR_CHECK_JSON_PAIRS_MAX)
-        return cli_usage_error("explain", "more than %d headers", WEIR_CHECK_JSON_PAIRS_MAX);
+        return full(reason);
     while (pair.value.size > 0 && (*pair.value.data == ' ' || *pair.value.data == '\t')) {
         pair.value.data++;
         pair.value.size--;
     }
     check->headers[check->header_count++] = pair;
-    return 0;
+    return true;
 }
 
-static int add_attribute(struct weir_check_json *check, const char *text)
+static bool take_attribute(void *field, char *value, struct weir_reason *reason)
 {
+    struct weir_check_json *check = field;
     struct weir_check_pair pair;
-    if (!cut_pair(text, '=', &pair))
-        return cli_usage_error("explain", "--attribute: 'NAME=VALUE', not '%s'", text);
+    if (!cut_pair(value, '=', &pair))
+        return cli_refuse(reason, "'NAME=VALUE'", value);
     if (check->attribute_count == WEIR_CHECK_JSON_PAIRS_MAX)
-        return cli_usage_error("explain", "more than %d attributes", WEIR_CHECK_JSON_PAIRS_MAX);
+        return full(reason);
     check->attributes[check->attribute_count++] = pair;
-    return 0;
+    return true;
 }
 
-/* `text` is an argument of ours, which may be written to. */
+static bool take_bytes(void *field, char *value, struct weir_reason *reason)
+{
+    (void)reason;
+    *(struct weir_bytes *)field = bytes_of(value);
+    return true;
+}
+
+#define AT(field) .at = offsetof(struct explain_options, field)
+
+static const struct cli_option options_table[] = {
+    CLI_OPTION('c', "config", "FILE", "the rules file", .kind = CLI_TEXT, AT(config)),
+    CLI_OPTION('m', "method", "METHOD", "parts of the request", .kind = CLI_TAKEN,
+               .take = take_bytes, AT(check.method)),
+    CLI_OPTION('p', "path", "PATH", "", .kind = CLI_TAKEN, .take = take_bytes, AT(check.path)),
+    CLI_OPTION(0, "host", "HOST", "", .kind = CLI_TAKEN, .take = take_bytes, AT(check.host)),
+    CLI_OPTION(0, "ip", "ADDRESS", "", .kind = CLI_TAKEN, .take = take_bytes, AT(check.ip)),
+    CLI_OPTION('H', "header", "'N: VALUE'", "a header; may be given again", .kind = CLI_TAKEN,
+               .take = take_header, AT(check)),
+    CLI_OPTION('a', "attribute", "N=VALUE",
+               "any other attribute, as user=alice; may be given again", .kind = CLI_TAKEN,
+               .take = take_attribute, AT(check)),
+    CLI_OPTION(0, "cost", "N", "(1)", .kind = CLI_TEXT, AT(cost)),
+    CLI_OPTION('j', "json", "REQUEST", "the request as for /v1/check, instead of the options above",
+               .kind = CLI_TEXT, AT(json)),
+    CLI_OPTION('s', "state", "FILE",
+               "look into this state file, which a server may be using (without\n"
+               "it, states are fresh)",
+               .kind = CLI_TEXT, AT(state)),
+};
+
+static const struct cli_syntax syntax = {
+    .command = "explain",
+    .usage = "Usage: weir explain --config=FILE [OPTION]...\n"
+             "Show which limits a request meets, with which keys, why the others do not apply, and "
+             "what\n"
+             "they would decide now. Nothing is charged.\n",
+    .options = options_table,
+    .count = sizeof options_table / sizeof *options_table,
+};
+
+/* Whether an option gave a part of the request. */
+static bool has_parts(const struct explain_options *options)
+{
+    const struct weir_check_json *check = &options->check;
+    return check->method.data != NULL || check->path.data != NULL || check->host.data != NULL ||
+           check->ip.data != NULL || check->header_count > 0 || check->attribute_count > 0 ||
+           options->cost != NULL;
+}
+
+/* `text` is an argument of ours, which may be written to. Returns 0 or the exit status. */
 static int parse_json(struct weir_check_json *check, char *text)
 {
     struct weir_reason reason = {{0}};
@@ -554,63 +583,20 @@ static int parse_json(struct weir_check_json *check, char *text)
     return cli_usage_error("explain", "--json: %s", got < 0 ? reason.text : "not one JSON object");
 }
 
-/* Takes one option. Returns 0 or the exit status. */
-static int take_option(int option, char *value, struct explain_options *options)
-{
-    struct weir_check_json *check = &options->check;
-    switch (option) {
-    case 'c':
-        options->config = value;
-        return 0;
-    case 's':
-        options->state = value;
-        return 0;
-    case 'm':
-        check->method = bytes_of(value);
-        return 0;
-    case 'p':
-        check->path = bytes_of(value);
-        return 0;
-    case OPT_HOST:
-        check->host = bytes_of(value);
-        return 0;
-    case OPT_IP:
-        check->ip = bytes_of(value);
-        return 0;
-    case 'H':
-        return add_header(check, value);
-    case 'a':
-        return add_attribute(check, value);
-    case OPT_COST:
-        if (!cli_parse_count(value, UINT64_MAX, &check->cost))
-            return cli_usage_error("explain", "--cost: not a number: '%s'", value);
-        return 0;
-    case 'j':
-        return parse_json(check, value);
-    default: /* getopt has said what is wrong */
-        return cli_try_help("explain");
-    }
-}
-
 int weir_command_explain(int argc, char **argv)
 {
-    static struct explain_options options = {.check.cost = 1}; /* large for the stack */
-    bool json = false, parts = false;
-    int option;
-    while ((option = getopt_long(argc, argv, "c:m:p:H:a:j:s:h", long_options, NULL)) != -1) {
-        if (option == 'h')
-            return cli_help(help);
-        json |= option == 'j';
-        parts |= option != 'j' && option != 'c' && option != 's';
-        int status = take_option(option, optarg, &options);
-        if (status != 0)
-            return status;
-    }
-    if (optind < argc)
-        return cli_usage_error("explain", "unexpected argument '%s'", argv[optind]);
+    static struct explain_options options; /* large for the stack */
+    int status;
+    options.check.cost = 1;
+    if (cli_read_options(&syntax, argc, argv, &options, &status) < 0)
+        return status;
     if (options.config == NULL)
-        return cli_usage_error("explain", "--config is missing");
-    if (json && parts)
-        return cli_usage_error("explain", "--json says the whole request: no other part beside it");
-    return explain_run(&options);
+        return cli_usage_error("explain", "--config is required");
+    if (options.json != NULL && has_parts(&options))
+        return cli_usage_error("explain", "--json is the whole request: give no other part of it");
+    if (options.cost != NULL && !cli_parse_count(options.cost, UINT64_MAX, &options.check.cost))
+        return cli_usage_error("explain", "--cost: a number, not '%s'", options.cost);
+    if (options.json != NULL && (status = parse_json(&options.check, options.json)) != 0)
+        return status;
+    return run(&options);
 }

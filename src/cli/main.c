@@ -5,9 +5,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/commands.h"
+#include "cli/bench/bench.h"
 #include "cli/envoy/check.h"
+#include "cli/envoy/envoy.h"
+#include "cli/explain.h"
+#include "cli/grant.h"
 #include "cli/options.h"
+#include "cli/replay/replay.h"
+#include "cli/serve.h"
+#include "cli/top.h"
+#include "cli/validate.h"
+
+/* A command prints its result to stdout and its errors to stderr as "weir: …". It returns the exit
+ * status: 0, 1 for an error, WEIR_EXIT_USAGE for a wrong command line. argv[0] is "weir", whatever
+ * the program was called as. */
+struct weir_command {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);
+};
+
+static int weir_command_version(int argc, char **argv)
+{
+    static const struct cli_syntax syntax = {
+        .command = "version",
+        .usage = "Usage: weir version [OPTION]\n"
+                 "Print the version.\n",
+    };
+    int status;
+    if (cli_read_options(&syntax, argc, argv, NULL, &status) < 0)
+        return status;
+    puts("weir " WEIR_VERSION);
+    return cli_finish(EXIT_SUCCESS);
+}
 
 /* In the order that --help shows them. */
 static const struct weir_command commands[] = {
@@ -15,8 +44,8 @@ static const struct weir_command commands[] = {
     {"envoy", "run the server in place of envoyproxy/ratelimit", weir_command_envoy},
     {"validate", "check rules files", weir_command_validate},
     {"replay", "run a recorded trace through the rules", weir_command_replay},
-    {"explain", "say which limits a request meets, and why", weir_command_explain},
-    {"bench", "load a server and measure it", weir_command_bench},
+    {"explain", "show which limits a request meets, and why", weir_command_explain},
+    {"bench", "put load on a server and measure it", weir_command_bench},
     {"top", "watch a running server's limits and most denied keys", weir_command_top},
     {"grant", "top up one key of a running server's limit", weir_command_grant},
     {"version", "print the version", weir_command_version},
@@ -30,7 +59,7 @@ static void print_usage(FILE *out)
           out);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
-    fputs("\n'weir COMMAND --help' tells more.\n", out);
+    fputs("\n'weir COMMAND --help' shows the options of a command.\n", out);
 }
 
 /* Links to this program take the place of the programs of envoyproxy/ratelimit. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `weir top`: a running server's limits, who is denied most, and which limits lack room, again and
- * again. */
-#include <getopt.h>
+/* see top.h */
+#include "cli/top.h"
+
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,6 @@
 #include <unistd.h>
 
 #include "cli/admin_client.h"
-#include "cli/commands.h"
 #include "cli/options.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/server.h"
@@ -23,40 +23,38 @@
 #define KEY_TEXT_MAX 100
 #define SHORT_MAX 10 /* limits that are named whose keys find no room */
 
-static const char help[] =
-    "Usage: weir top [OPTION]...\n"
-    "Watch the limits of a running server, the keys that are denied most, and the limits whose\n"
-    "keys find no room in its state.\n"
-    "\n"
-    "      --admin=ADDRESS     its admin listener, HOST:PORT, [IPV6]:PORT or unix:/PATH\n"
-    "                          (" WEIR_ADMIN_ADDRESS_DEFAULT ")\n"
-    "      --token=TOKEN       the admin token, if it has one; WEIR_ADMIN_TOKEN in the\n"
-    "                          environment does the same and is not seen by other users\n"
-    "  -i, --interval=SECONDS  (2)\n"
-    "  -n, --count=N           most denied keys of each limit (5)\n"
-    "      --once              print once and exit\n"
-    "  -h, --help              print this and exit\n";
-
-enum {
-    OPT_ADMIN = 256,
-    OPT_TOKEN,
-    OPT_ONCE,
-};
-
-static const struct option long_options[] = {
-    {"admin", required_argument, NULL, OPT_ADMIN},
-    {"token", required_argument, NULL, OPT_TOKEN},
-    {"interval", required_argument, NULL, 'i'},
-    {"count", required_argument, NULL, 'n'},
-    {"once", no_argument, NULL, OPT_ONCE},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
 struct top_options {
     const char *admin, *token;
     uint64_t interval_s, keys;
     bool once;
+};
+
+#define AT(field) .at = offsetof(struct top_options, field)
+
+static const struct cli_option options_table[] = {
+    CLI_OPTION(0, "admin", "ADDRESS",
+               "its admin listener, HOST:PORT, [IPV6]:PORT or unix:/PATH\n"
+               "(" WEIR_ADMIN_ADDRESS_DEFAULT ")",
+               .kind = CLI_TEXT, AT(admin)),
+    CLI_OPTION(0, "token", "TOKEN",
+               "the admin token, if it has one. WEIR_ADMIN_TOKEN in the\n"
+               "environment does the same and is not seen by other users",
+               .kind = CLI_TEXT, AT(token)),
+    CLI_OPTION('i', "interval", "SECONDS", "(2)", .kind = CLI_U64, .min = 1, .max = INTERVAL_MAX_S,
+               AT(interval_s)),
+    CLI_OPTION('n', "count", "N", "most denied keys of each limit (5)", .kind = CLI_U64,
+               .max = KEYS_MAX, AT(keys)),
+    CLI_OPTION(0, "once", NULL, "print once and exit", .kind = CLI_FLAG, AT(once)),
+};
+
+static const struct cli_syntax syntax = {
+    .command = "top",
+    .usage = "Usage: weir top [OPTION]...\n"
+             "Watch the limits of a running server, the keys that are denied most, and the limits "
+             "whose\n"
+             "keys find no room in its state.\n",
+    .options = options_table,
+    .count = sizeof options_table / sizeof *options_table,
 };
 
 /* The limit of this name a moment ago; NULL when it is new. */
@@ -253,57 +251,22 @@ static int watch(struct admin_client *client, const struct top_options *options)
     return cli_finish(status);
 }
 
-/* Takes one option. Returns 0 or the exit status. */
-static int take_option(int option, const char *value, struct top_options *options)
-{
-    switch (option) {
-    case OPT_ADMIN:
-        options->admin = value;
-        return 0;
-    case OPT_TOKEN:
-        options->token = value;
-        return 0;
-    case OPT_ONCE:
-        options->once = true;
-        return 0;
-    case 'i':
-        if (!cli_parse_count(value, INTERVAL_MAX_S, &options->interval_s) ||
-            options->interval_s == 0)
-            return cli_usage_error("top", "--interval: 1 to %d seconds, not '%s'", INTERVAL_MAX_S,
-                                   value);
-        return 0;
-    case 'n':
-        if (!cli_parse_count(value, KEYS_MAX, &options->keys))
-            return cli_usage_error("top", "--count: 0 to %d, not '%s'", KEYS_MAX, value);
-        return 0;
-    default: /* getopt has said what is wrong */
-        return cli_try_help("top");
-    }
-}
-
 int weir_command_top(int argc, char **argv)
 {
     struct top_options options = {.admin = WEIR_ADMIN_ADDRESS_DEFAULT,
                                   .token = getenv("WEIR_ADMIN_TOKEN"),
                                   .interval_s = INTERVAL_DEFAULT_S,
                                   .keys = KEYS_DEFAULT};
-    int option;
-    while ((option = getopt_long(argc, argv, "i:n:h", long_options, NULL)) != -1) {
-        if (option == 'h')
-            return cli_help(help);
-        int status = take_option(option, optarg, &options);
-        if (status != 0)
-            return status;
-    }
-    if (optind < argc)
-        return cli_usage_error("top", "unexpected argument '%s'", argv[optind]);
+    int status;
+    if (cli_read_options(&syntax, argc, argv, &options, &status) < 0)
+        return status;
     struct admin_client *client;
     int error = admin_client_open(&client, options.admin, options.token);
     if (error < 0) {
         cli_error("%s", weir_error_text(error));
         return EXIT_FAILURE;
     }
-    int status = watch(client, &options);
+    status = watch(client, &options);
     admin_client_close(client);
     return status;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `weir validate`: says everything that is wrong with rules files, and nothing else. */
-#include <getopt.h>
+/* see validate.h */
+#include "cli/validate.h"
+
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/commands.h"
 #include "cli/envoy/check.h"
 #include "cli/options.h"
 #include "cli/rules_file.h"
@@ -14,31 +15,42 @@
 #include "store/redis/client/url.h"
 #include "store/redis/script/script.h"
 
-static const char help[] =
-    "Usage: weir validate [OPTION]... FILE...\n"
-    "       weir validate --envoy-config=DIR [--merge-domains]\n"
-    "Check rules files, the files that they name, and whether `weir serve` would start with them.\n"
-    "Every problem is one line on standard error, FILE:LINE:COLUMN: MESSAGE, and makes the exit\n"
-    "status 1. Hints go to standard output: limits that hold, but not as exactly as they look,\n"
-    "and limits for fewer than 10,000 of whose keys the state has room.\n"
-    "\n"
-    "      --envoy-config=DIR  check the configuration of Envoy's rate limit service instead\n"
-    "      --merge-domains     as MERGE_DOMAIN_CONFIG: files may share a domain\n"
-    "  -q, --quiet             print nothing about files without problems\n"
-    "  -h, --help              print this and exit\n";
-
 #define HINT_SMALL 20 /* one request more or less counts */
 #define HINT_SEGMENTS 10
 #define HINT_NAMES 5 /* that are listed */
 
-enum { OPT_ENVOY_CONFIG = 256, OPT_MERGE_DOMAINS };
+struct validate_options {
+    const char *envoy_config;
+    bool merge_domains, quiet;
+};
 
-static const struct option long_options[] = {
-    {"envoy-config", required_argument, NULL, OPT_ENVOY_CONFIG},
-    {"merge-domains", no_argument, NULL, OPT_MERGE_DOMAINS},
-    {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+#define AT(field) .at = offsetof(struct validate_options, field)
+
+static const struct cli_option options_table[] = {
+    CLI_OPTION(0, "envoy-config", "DIR",
+               "check the configuration of Envoy's rate limit service instead", .kind = CLI_TEXT,
+               AT(envoy_config)),
+    CLI_OPTION(0, "merge-domains", NULL, "as MERGE_DOMAIN_CONFIG: files may share a domain",
+               .kind = CLI_FLAG, AT(merge_domains)),
+    CLI_OPTION('q', "quiet", NULL, "print nothing about files without problems", .kind = CLI_FLAG,
+               AT(quiet)),
+};
+
+static const struct cli_syntax syntax = {
+    .command = "validate",
+    .usage =
+        "Usage: weir validate [OPTION]... FILE...\n"
+        "       weir validate --envoy-config=DIR [--merge-domains]\n"
+        "Check rules files, the files that they name, and whether `weir serve` would start with "
+        "them.\n"
+        "Every problem is one line on standard error, FILE:LINE:COLUMN: MESSAGE, and makes the "
+        "exit\n"
+        "status 1. Hints go to standard output: limits that are less exact than they look, and "
+        "limits\n"
+        "for fewer than 10,000 of whose keys the state has room.\n",
+    .options = options_table,
+    .count = sizeof options_table / sizeof *options_table,
+    .takes_arguments = true,
 };
 
 /* What only the store can tell: whether it can be reached by that URL, and can hold the limits. */
@@ -222,29 +234,20 @@ static void print_hints(const char *path, const struct weir_rules *rules)
 
 int weir_command_validate(int argc, char **argv)
 {
-    bool quiet = false, merge = false;
-    const char *envoy_config = NULL;
-    int option;
-    while ((option = getopt_long(argc, argv, "qh", long_options, NULL)) != -1) {
-        if (option == 'h')
-            return cli_help(help);
-        if (option == 'q')
-            quiet = true;
-        else if (option == OPT_ENVOY_CONFIG)
-            envoy_config = optarg;
-        else if (option == OPT_MERGE_DOMAINS)
-            merge = true;
-        else
-            return cli_try_help("validate");
-    }
-    if (envoy_config != NULL && optind < argc)
-        return cli_usage_error("validate", "--envoy-config stands alone");
-    if (envoy_config != NULL)
-        return cli_finish(cli_envoy_check(envoy_config, merge, quiet));
-    if (optind == argc)
+    struct validate_options options = {0};
+    int status;
+    int first = cli_read_options(&syntax, argc, argv, &options, &status);
+    if (first < 0)
+        return status;
+    if (options.envoy_config != NULL && first < argc)
+        return cli_usage_error("validate", "--envoy-config takes no other files");
+    if (options.envoy_config != NULL)
+        return cli_finish(
+            cli_envoy_check(options.envoy_config, options.merge_domains, options.quiet));
+    if (first == argc)
         return cli_usage_error("validate", "no file was given");
-    int status = EXIT_SUCCESS;
-    for (int i = optind; i < argc; i++) {
+    status = EXIT_SUCCESS;
+    for (int i = first; i < argc; i++) {
         struct weir_rules *rules;
         if (cli_load_rules(&rules, argv[i]) < 0) {
             status = EXIT_FAILURE;
@@ -252,7 +255,7 @@ int weir_command_validate(int argc, char **argv)
         }
         if (check_store(argv[i], rules) < 0 || check_server(argv[i], rules) < 0)
             status = EXIT_FAILURE;
-        else if (!quiet) {
+        else if (!options.quiet) {
             print_summary(argv[i], rules);
             print_hints(argv[i], rules);
         }

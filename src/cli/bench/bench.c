@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `weir bench`: loads a server and tells what it did. */
+/* see bench.h */
+#include "cli/bench/bench.h"
+
 #include <stdlib.h>
 
 #include "cli/bench/options.h"
 #include "cli/bench/report.h"
 #include "cli/bench/run.h"
-#include "cli/commands.h"
 #include "cli/options.h"
 
 static int run(struct bench_options *options, struct bench_summary *summary)
@@ -19,7 +20,7 @@ static int run(struct bench_options *options, struct bench_summary *summary)
     if (!options->json) {
         bench_report_text(&options->plan, &options->labels, summary);
     } else if (bench_report_json(&options->plan, &options->labels, summary) < 0) {
-        cli_error("the target or the command cannot be told in JSON: it is not UTF-8");
+        cli_error("the target or the command cannot be printed as JSON: it is not UTF-8");
         return EXIT_FAILURE;
     }
     if (total->failed == 0 && total->lost == 0 && !total->ended_early)

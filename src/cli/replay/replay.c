@@ -3,15 +3,14 @@
 #include "cli/replay/replay.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/replay/compare.h"
 #include "cli/replay/decisions.h"
@@ -373,7 +372,7 @@ static void report(const struct replay *replay)
     replay_report_losses(out, &stats);
 }
 
-int replay_run(const struct replay_options *options)
+static int run(const struct replay_options *options)
 {
     struct replay *replay = calloc(1, sizeof *replay);
     if (replay == NULL) {
@@ -451,68 +450,7 @@ int replay_measure(const struct replay_options *options, const char *rules, size
 #define MARGIN_MAX 1000
 #define MARGIN_NONE UINT32_MAX /* not given */
 
-static const char help[] =
-    "Usage: weir replay --config=FILE [OPTION]... TRACE...\n"
-    "  or:  weir replay --suggest [OPTION]... TRACE...\n"
-    "Run a recorded trace through the rules, in virtual time, and report who would have been\n"
-    "limited. A TRACE is an access log (common or combined format) or has one JSON object a\n"
-    "line; '-' is standard input.\n"
-    "\n"
-    "  -c, --config=FILE       the rules file\n"
-    "  -f, --format=FORMAT     auto (the default: by each file's first line), jsonl, common,\n"
-    "                          combined\n"
-    "  -d, --decisions=FILE    write every decision as a line of JSON; with '-' they go to\n"
-    "                          standard output and the report to standard error\n"
-    "      --compare           print each algorithm beside an exact log for the same limits\n"
-    "      --top=N             most denied keys to print for each limit (5); with --suggest,\n"
-    "                          routes with most requests (20)\n"
-    "      --skip-bad          exit with 0 although lines were malformed\n"
-    "      --state-size=SIZE   bytes of the state table, as 512MiB or 4GiB (by\n"
-    "                          default as the trace may need, up to a quarter of the memory)\n"
-    "      --max-keys=N        distinct keys to count, over all limits (10000000)\n"
-    "      --suggest           instead of a report, print limits for this traffic: a rules file\n"
-    "      --percentile=P      of keys to which all suggested limits together deny nothing, 50\n"
-    "                          to 100, in tenths (99)\n"
-    "      --margin=PERCENT    on top of what those keys asked for, 0 to 1000 (50)\n"
-    "      --key=ATTRIBUTES    what a suggested limit counts separately (client.ip/64)\n"
-    "  -h, --help              print this and exit\n"
-    "\n"
-    "JSON lines look like {\"t\": 1700000000.123456789, \"method\": \"GET\", \"path\": \"/\",\n"
-    "\"host\": \"example.org\", \"ip\": \"192.0.2.1\", \"headers\": {}, \"attributes\": {},\n"
-    "\"cost\": 1, \"dry_run\": false}; all but t may be left out. Malformed lines are reported "
-    "and\n"
-    "left out, and make the exit status 1.\n";
-
-enum {
-    OPT_COMPARE = 256,
-    OPT_TOP,
-    OPT_SKIP_BAD,
-    OPT_STATE_SIZE,
-    OPT_MAX_KEYS,
-    OPT_SUGGEST,
-    OPT_PERCENTILE,
-    OPT_MARGIN,
-    OPT_KEY,
-};
-
-static const struct option long_options[] = {
-    {"config", required_argument, NULL, 'c'},
-    {"format", required_argument, NULL, 'f'},
-    {"decisions", required_argument, NULL, 'd'},
-    {"compare", no_argument, NULL, OPT_COMPARE},
-    {"top", required_argument, NULL, OPT_TOP},
-    {"skip-bad", no_argument, NULL, OPT_SKIP_BAD},
-    {"state-size", required_argument, NULL, OPT_STATE_SIZE},
-    {"max-keys", required_argument, NULL, OPT_MAX_KEYS},
-    {"suggest", no_argument, NULL, OPT_SUGGEST},
-    {"percentile", required_argument, NULL, OPT_PERCENTILE},
-    {"margin", required_argument, NULL, OPT_MARGIN},
-    {"key", required_argument, NULL, OPT_KEY},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
-static bool parse_format(const char *text, enum replay_format *format)
+static bool take_format(void *field, char *value, struct weir_reason *reason)
 {
     static const struct {
         const char *name;
@@ -522,12 +460,12 @@ static bool parse_format(const char *text, enum replay_format *format)
                    {"common", REPLAY_ACCESS_LOG},
                    {"combined", REPLAY_ACCESS_LOG}};
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
-        if (strcmp(text, formats[i].name) == 0) {
-            *format = formats[i].format;
+        if (strcmp(value, formats[i].name) == 0) {
+            *(enum replay_format *)field = formats[i].format;
             return true;
         }
     }
-    return false;
+    return cli_refuse(reason, "auto, jsonl, common or combined", value);
 }
 
 /* "99" or "99.9", as tenths of a percent. */
@@ -547,6 +485,11 @@ static bool parse_percentile(const char *text, uint32_t *permille)
     return true;
 }
 
+static bool take_percentile(void *field, char *value, struct weir_reason *reason)
+{
+    return parse_percentile(value, field) || cli_refuse(reason, "50 to 100, as 99 or 99.9", value);
+}
+
 /* Attributes and commas, and so nothing that means something else in a rules file. */
 static bool is_key(const char *text)
 {
@@ -556,78 +499,73 @@ static bool is_key(const char *text)
                '\0';
 }
 
-/* Takes one option of --suggest. Returns 0 or the exit status. */
-static int take_suggest_option(int option, const char *value, struct replay_options *options)
+static bool take_key(void *field, char *value, struct weir_reason *reason)
 {
-    uint64_t margin;
-
-    switch (option) {
-    case OPT_SUGGEST:
-        options->suggest = true;
-        return 0;
-    case OPT_PERCENTILE:
-        if (!parse_percentile(value, &options->suggest_permille))
-            return cli_usage_error("replay", "--percentile: 50 to 100, as 99 or 99.9, not '%s'",
-                                   value);
-        return 0;
-    case OPT_MARGIN:
-        if (!cli_parse_count(value, MARGIN_MAX, &margin))
-            return cli_usage_error("replay", "--margin: a number of 0 to %d, in percent, not '%s'",
-                                   MARGIN_MAX, value);
-        options->suggest_margin = (uint32_t)margin;
-        return 0;
-    case OPT_KEY:
-        if (!is_key(value))
-            return cli_usage_error("replay", "--key: attributes with commas between, not '%s'",
-                                   value);
-        options->suggest_key = value;
-        options->suggest_key_given = true;
-        return 0;
-    default: /* getopt has said what is wrong */
-        return cli_try_help("replay");
-    }
+    struct replay_options *options = field;
+    options->suggest_key = value;
+    options->suggest_key_given = true;
+    return is_key(value) || cli_refuse(reason, "attributes with commas between", value);
 }
 
-/* Takes one option. Returns 0 or the exit status. */
-static int take_option(int option, const char *value, struct replay_options *options)
-{
-    switch (option) {
-    case 'c':
-        options->config = value;
-        return 0;
-    case 'd':
-        options->decisions = value;
-        return 0;
-    case 'f':
-        if (!parse_format(value, &options->format))
-            return cli_usage_error("replay", "--format: auto, jsonl, common or combined, not '%s'",
-                                   value);
-        return 0;
-    case OPT_COMPARE:
-        options->compare = true;
-        return 0;
-    case OPT_SKIP_BAD:
-        options->skip_bad = true;
-        return 0;
-    case OPT_TOP:
-        if (!cli_parse_count(value, TOP_MAX, &options->top))
-            return cli_usage_error("replay", "--top: a number of 0 to %d, not '%s'", TOP_MAX,
-                                   value);
-        return 0;
-    case OPT_MAX_KEYS:
-        if (!cli_parse_count(value, UINT32_MAX, &options->keys_max))
-            return cli_usage_error("replay", "--max-keys: not a number: '%s'", value);
-        return 0;
-    case OPT_STATE_SIZE:
-        if (!cli_parse_size(value, &options->state_bytes) ||
-            options->state_bytes < WEIR_TABLE_BYTES_MIN ||
-            options->state_bytes > WEIR_TABLE_BYTES_MAX)
-            return cli_usage_error("replay", "--state-size: 256KiB to 4TiB, not '%s'", value);
-        return 0;
-    default:
-        return take_suggest_option(option, value, options);
-    }
-}
+#define AT(field) .at = offsetof(struct replay_options, field)
+
+static const struct cli_option options_table[] = {
+    CLI_OPTION('c', "config", "FILE", "the rules file", .kind = CLI_TEXT, AT(config)),
+    CLI_OPTION('f', "format", "FORMAT",
+               "auto (the default: by each file's first line), jsonl, common,\n"
+               "combined",
+               .kind = CLI_TAKEN, .take = take_format, AT(format)),
+    CLI_OPTION('d', "decisions", "FILE",
+               "write every decision as a line of JSON; with '-' they go to\n"
+               "standard output and the report to standard error",
+               .kind = CLI_TEXT, AT(decisions)),
+    CLI_OPTION(0, "compare", NULL, "print each algorithm beside an exact log for the same limits",
+               .kind = CLI_FLAG, AT(compare)),
+    CLI_OPTION(0, "top", "N",
+               "most denied keys to print for each limit (5); with --suggest,\n"
+               "routes with most requests (20)",
+               .kind = CLI_U64, .max = TOP_MAX, AT(top)),
+    CLI_OPTION(0, "skip-bad", NULL, "exit with 0 although lines were malformed", .kind = CLI_FLAG,
+               AT(skip_bad)),
+    CLI_OPTION(0, "state-size", "SIZE",
+               "bytes of the state table, 256KiB to 4TiB (by default as the\n"
+               "trace may need, up to a quarter of the memory)",
+               .kind = CLI_SIZE, .min = WEIR_TABLE_BYTES_MIN, .max = WEIR_TABLE_BYTES_MAX,
+               AT(state_bytes)),
+    CLI_OPTION(0, "max-keys", "N", "distinct keys to count, over all limits (10000000)",
+               .kind = CLI_U64, .max = UINT32_MAX, AT(keys_max)),
+    CLI_OPTION(0, "suggest", NULL,
+               "instead of a report, print limits for this traffic: a rules file", .kind = CLI_FLAG,
+               AT(suggest)),
+    CLI_OPTION(0, "percentile", "P",
+               "of keys to which all suggested limits together deny nothing, 50\n"
+               "to 100, in tenths (99)",
+               .kind = CLI_TAKEN, .take = take_percentile, AT(suggest_permille)),
+    CLI_OPTION(0, "margin", "PERCENT", "on top of what those keys asked for, 0 to 1000 (50)",
+               .kind = CLI_U32, .max = MARGIN_MAX, AT(suggest_margin)),
+    CLI_OPTION(0, "key", "ATTRIBUTES", "what a suggested limit counts separately (client.ip/64)",
+               .kind = CLI_TAKEN, .take = take_key),
+};
+
+static const struct cli_syntax syntax = {
+    .command = "replay",
+    .usage = "Usage: weir replay --config=FILE [OPTION]... TRACE...\n"
+             "  or:  weir replay --suggest [OPTION]... TRACE...\n"
+             "Run a recorded trace through the rules, in virtual time, and report which requests "
+             "would have\n"
+             "been limited. A TRACE is an access log (common or combined format) or has one JSON "
+             "object a\n"
+             "line; '-' is standard input.\n",
+    .notes =
+        "JSON lines look like {\"t\": 1700000000.123456789, \"method\": \"GET\", \"path\": \"/\",\n"
+        "\"host\": \"example.org\", \"ip\": \"192.0.2.1\", \"headers\": {}, \"attributes\": {},\n"
+        "\"cost\": 1, \"dry_run\": false}. All but t may be left out. Malformed lines are "
+        "reported\n"
+        "and skipped, and make the exit status 1.\n",
+    .options = options_table,
+    .count = sizeof options_table / sizeof *options_table,
+    .takes_arguments = true,
+};
 
 /* Whether the options fit together. Returns 0 or the exit status. */
 static int check_options(struct replay_options *options)
@@ -642,7 +580,7 @@ static int check_options(struct replay_options *options)
     if (options->suggest && options->keys_max == 0)
         return cli_usage_error("replay", "--suggest: --max-keys must not be 0");
     if (!options->suggest && options->config == NULL)
-        return cli_usage_error("replay", "--config is missing");
+        return cli_usage_error("replay", "--config is required");
     if (options->suggest_permille == 0)
         options->suggest_permille = SUGGEST_PERMILLE;
     if (options->suggest_margin == MARGIN_NONE)
@@ -659,20 +597,16 @@ int weir_command_replay(int argc, char **argv)
 {
     struct replay_options options = {
         .keys_max = KEYS_MAX_DEFAULT, .top = UINT64_MAX, .suggest_margin = MARGIN_NONE};
-    int option;
-    while ((option = getopt_long(argc, argv, "c:f:d:h", long_options, NULL)) != -1) {
-        if (option == 'h')
-            return cli_help(help);
-        int status = take_option(option, optarg, &options);
-        if (status != 0)
-            return status;
-    }
-    int status = check_options(&options);
+    int status;
+    int first = cli_read_options(&syntax, argc, argv, &options, &status);
+    if (first < 0)
+        return status;
+    status = check_options(&options);
     if (status != 0)
         return status;
-    if (optind == argc)
+    if (first == argc)
         return cli_usage_error("replay", "no trace was given");
-    options.traces = (const char *const *)(argv + optind);
-    options.trace_count = (size_t)(argc - optind);
-    return options.suggest ? replay_suggest(&options) : replay_run(&options);
+    options.traces = (const char *const *)(argv + first);
+    options.trace_count = (size_t)(argc - first);
+    return options.suggest ? replay_suggest(&options) : run(&options);
 }

@@ -5,8 +5,6 @@
  * is the greatest time seen so far. Nothing is random (keys are hashed with a fixed secret), so
  * that a replay always gives the same result. Unlike a server it stands on a table of its own in
  * private memory, and what it counts keys with grows with their number (tally.h).
- *
- * This header is what replay.c (the command line) asks of run.c (the run).
  */
 #ifndef WEIR_CLI_REPLAY_REPLAY_H
 #define WEIR_CLI_REPLAY_REPLAY_H
@@ -46,7 +44,7 @@ struct replay_measured {
 int replay_measure(const struct replay_options *options, const char *rules, size_t size,
                    struct replay_measured *measured);
 
-/* Replays and reports. Returns the exit status. */
-int replay_run(const struct replay_options *options);
+/* Runs the command. Returns the exit status. */
+int weir_command_replay(int argc, char **argv);
 
 #endif
