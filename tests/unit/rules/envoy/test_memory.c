@@ -3,7 +3,7 @@
  * needs none. (Leaks are the sanitizer's to find.) */
 #include "envoy_test.h"
 
-#include "../../cli/failing_memory.h"
+#include "failing_memory.h"
 
 static const char config[] =
     "domain: d\n"

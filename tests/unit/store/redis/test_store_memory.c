@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Redis store and memory that runs out: it does not open, or a decision fails; then it goes on.
  */
-#include "../../cli/failing_memory.h"
+#include "failing_memory.h"
 #include "store_rig.h"
 
 #include <string.h>

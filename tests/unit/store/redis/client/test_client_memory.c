@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "../../../cli/failing_memory.h"
 #include "client_rig.h"
+#include "failing_memory.h"
 #include "redis_server.h"
 
 static struct redis_server server;
