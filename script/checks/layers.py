@@ -16,7 +16,6 @@ BELOW = {
     "engine": {"core", "rules", "store"},
     "library": {"core", "table", "rules", "store", "engine"},
     "wire": {"core"},
-    "client": {"core", "wire"},
     "server": {"core", "table", "rules", "store", "engine", "wire"},
 }
 BELOW["cli"] = set(BELOW) | {"cli"}
@@ -28,7 +27,7 @@ LIBRARIES = {
     "openssl/": {"rules", "store", "wire", "server", "cli"},
     "nghttp2/": {"server", "cli"},
     "protobuf-c/": {"wire"},
-    "curl/": {"client", "server", "cli"},
+    "curl/": {"server", "cli"},
 }
 
 # The core is freestanding: what a freestanding compiler has, and mem*.
