@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A piece of somebody else's memory: never owned, never NUL-terminated. data == NULL means absent;
- * an empty value has a non-NULL data and size 0. */
+/* A piece of memory that belongs to another module: never owned, never NUL-terminated. data == NULL
+ * means absent; an empty value has a non-NULL data and size 0. */
 #ifndef WEIR_BYTES_H
 #define WEIR_BYTES_H
 

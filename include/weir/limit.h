@@ -23,7 +23,7 @@
  * token_bucket, gcra and leaky_bucket are one function of time (ITU-T I.371, "virtual scheduling"
  * is the "continuous-state leaky bucket"), so all three keep the theoretical arrival time TAT:
  * cell.a whole nanoseconds, cell.b the remainder in units of 1/denom ns. leaky_queue is a gcra of
- * depth B + 1 that tells its delay. The sliding window with S = 1 is Cloudflare's two counters
+ * depth B + 1 that reports its delay. The sliding window with S = 1 is Cloudflare's two counters
  * (2017, "How we built rate limiting capable of scaling to millions of domains"), with S = 60
  * Figma's (2017, "An alternative approach to rate limiting").
  *
@@ -33,7 +33,7 @@
  * it does, nothing is credited: windows and logs decide at the latest time that the state has seen
  * (to the start of its segment), buckets find the same TAT further away.
  *
- * Threads: no state of its own. A state has one writer at a time; that is the caller's business.
+ * Threads: no state of its own. A state has one writer at a time; the caller sees to that.
  */
 #ifndef WEIR_LIMIT_H
 #define WEIR_LIMIT_H
@@ -57,7 +57,7 @@ enum weir_algorithm {
     WEIR_QUOTA, /* N per period of a calendar */
 };
 
-/* "Never": no wait makes it admissible. Also how a time beyond the range is told. */
+/* "Never": no wait makes it admissible. Also the value of a time beyond the range. */
 #define WEIR_NEVER UINT64_MAX
 
 #define WEIR_WINDOW_MIN_NS UINT64_C(1000000)                    /* 1 ms */
@@ -70,7 +70,7 @@ enum weir_algorithm {
 #define WEIR_SEGMENTS_MAX 120
 #define WEIR_BOUNDS_MIN 2 /* periods of a quota's calendar */
 
-/* What a user says. Zeros are the defaults where there is one. */
+/* What a user configures. Zero is the default where there is one. */
 struct weir_limit_spec {
     enum weir_algorithm algorithm;
     uint64_t rate; /* N: requests per window; 0 denies every cost above 0; concurrency: leases */
@@ -103,9 +103,9 @@ struct weir_limit {
     uint64_t period_ns, period_rem; /* buckets: T = period_ns + period_rem / denom */
     uint64_t depth_ns, depth_rem;   /* buckets: capacity * T */
     uint64_t segment_ns;            /* windows: w = W / S */
-    const char *name;               /* the rule's, for keys elsewhere; NULL: a command's limit */
-    const struct weir_limit *local; /* decides in its place, in this node's table, while the store
-                                       elsewhere cannot: one node's part of it; NULL: itself */
+    const char *name;               /* the rule's, for keys in a remote store; NULL: a command's */
+    const struct weir_limit *local; /* one node's part of this limit: decides instead, in this
+                                       node's table, while the remote store cannot; NULL: itself */
 };
 
 /* Compiles `spec` into `limit` (the caller's; copy it freely). `limit->id` becomes 0.
@@ -124,7 +124,7 @@ struct weir_cell {
     uint64_t a, b;
 };
 
-/* What a client may be told of one limit; describes the state after the decision. */
+/* What a client may learn of one limit. Describes the state after the decision. */
 struct weir_report {
     uint64_t limit;          /* the capacity */
     uint64_t remaining;      /* the largest cost that would be admitted now */
@@ -191,9 +191,9 @@ void weir_cell_unpack(const struct weir_limit *limit, const uint32_t packed[3],
 
 /* A span of limit->span_words words, all zero, is a fresh state and has room for whatever comes. A
  * log or leases may have less room: a span that weir_span_resize made of any size from
- * weir_span_needs up. Who keeps states in such spans asks weir_span_fits before every charge, and
- * writes the state anew where it does not fit; so a state is as large as what it holds. Segments
- * always have limit->span_words words.
+ * weir_span_needs up. A caller that keeps states in such spans calls weir_span_fits before every
+ * charge, and rewrites the state where the charge does not fit; so a state is as large as what it
+ * holds. Segments always have limit->span_words words.
  *
  * A change to a span is a list of words to write, so that a store can journal it before it touches
  * shared memory. word < weir_span_words, each at most once. */

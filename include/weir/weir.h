@@ -2,7 +2,7 @@
 /* weir as a library: open a rules file, check requests, close.
  *
  * One struct weir may be used by any number of threads at the same time; it is internally locked
- * where it has to be, and a check waits for nobody but a thread that is at the same counter. State
+ * where it has to be, and a check waits only for a thread that is at the same counter. State
  * lives in private memory or in a file shared with other processes (weir_options, or `state:` in
  * the rules file).
  *
@@ -68,7 +68,7 @@ struct weir_options {
 int weir_open(struct weir **weir, const char *rules_file, const struct weir_options *options,
               struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* No other thread may be in a call on it. NULL is let pass. State in a file stays. */
+/* No other thread may be in a call on it. NULL is ignored. State in a file stays. */
 void weir_close(struct weir *weir);
 
 /* One attribute of a request: "method", "path", "host", "client.ip", "header.<name>" (of any case),
@@ -89,7 +89,7 @@ struct weir_answer_summary {
     bool repeated;     /* weir_check_once: it was allowed before, nothing is charged */
     char denied_by[65];            /* the limit's name, empty when allowed */
     uint64_t retry_after_ns;       /* 0 when allowed; WEIR_NEVER */
-    uint64_t delay_ns;             /* how long to hold the request before it goes on */
+    uint64_t delay_ns;             /* how long to hold the request before it continues */
     uint64_t remaining;            /* of the tightest limit; WEIR_NEVER where no limit applies */
     unsigned warning;              /* the highest `warn_at`, in percent, that an allowed request has
                                       reached of any limit; 0: none */

@@ -42,7 +42,7 @@ struct explain_options {
 /* Keys of one request that a server would look up. */
 #define LOOKED_UP_MAX 16
 
-/* A directory that knows nobody and tells who was asked for: nothing is looked up here. */
+/* A directory that knows no caller and remembers the keys asked for: nothing is looked up here. */
 struct looked_up {
     struct weir_directory base; /* first */
     uint32_t count;
@@ -131,7 +131,7 @@ static int look_up(struct weir_directory *directory, const struct weir_rules *ru
     return 0;
 }
 
-/* NULL: the rules keep no caller elsewhere. */
+/* NULL: the rules keep no callers in Redis. */
 static struct weir_directory *open_directory(struct explain *explain)
 {
     static const struct weir_directory_ops ops = {.find = look_up}; /* it is never PENDING */
@@ -212,7 +212,7 @@ static void print_identity(const char *name, struct weir_bytes value)
     putchar('\n');
 }
 
-/* Of a token itself nothing is told. */
+/* Nothing of the token itself is printed. */
 static void print_token(const struct explain *explain)
 {
     const char *state =

@@ -84,8 +84,7 @@ static void keep_standard_files(void)
             exit(EXIT_FAILURE); /* and nowhere to say so */
 }
 
-/* Of a command line that begins with the command's name: getopt puts what stands there before its
- * messages. */
+/* Runs a command. Its command line begins with "weir", which getopt puts before its messages. */
 static int run(const struct weir_command *command, int argc, char **argv)
 {
     static char program[] = "weir";

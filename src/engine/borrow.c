@@ -205,7 +205,7 @@ bool weir_borrow_again(struct weir_engine *engine, struct weir_entry *entry)
     return true;
 }
 
-/* --- What is told ----------------------------------------------------------------------------- */
+/* --- The answer ------------------------------------------------------------------------------- */
 
 bool weir_borrow_failed(struct weir_entry *entry)
 {
@@ -220,7 +220,7 @@ bool weir_borrow_failed(struct weir_entry *entry)
     return true;
 }
 
-/* What the first try has charged is told as it was then. */
+/* Reports what the first try has charged as it was then. */
 static void restore_charged(struct weir_entry *entry)
 {
     const struct weir_borrow *borrow = entry->borrow;
@@ -285,14 +285,14 @@ static bool lends(const struct weir_borrow *borrow, uint32_t loans, uint32_t rul
     return false;
 }
 
-/* Adds a check of one of the tries to what is told. */
+/* Adds a check of one of the tries to the answer. */
 static void tell(struct weir_decision *told, const struct weir_decision *from, uint16_t i)
 {
     told->checks[told->count] = from->checks[i];
     told->outcomes[told->count++] = from->outcomes[i];
 }
 
-/* Writes over the second try what is told: the first, with the pools of these loans. */
+/* Overwrites the second try with the answer: the first try, with the pools of these loans. */
 static void mix(const struct weir_decision *first, struct weir_borrow *borrow, uint32_t loans)
 {
     struct weir_check checks[WEIR_CHECKS_MAX];

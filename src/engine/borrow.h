@@ -8,18 +8,18 @@
  *
  * Each try is one atomic decision of the store, under the same deadline; between them others may
  * come. When the second is admitted, the request is allowed and charged to the pools; when both
- * deny, nothing was charged, and of each limit and its pool the one to wait less for is told:
- * either is enough. Where the store fails the second try, the first's denial stands. (Where it
- * fails the first, on_store_error decides as ever.)
+ * deny, nothing was charged, and of each limit and its pool the answer has the one to wait less
+ * for: either is enough. Where the store fails the second try, the first's denial is final. (Where
+ * it fails the first, on_store_error decides as usual.)
  *
  * Where another limit has denied as well, the second try is made only if the borrowers deny for
- * longer: it will be denied too, but how long a client has to wait is then the pools' to say.
+ * longer: it will be denied too, but the pools then determine how long a client has to wait.
  *
  * What `on_deny: charge` has charged in the first try is not charged again: such a limit keeps its
  * first verdict. A pool that the request meets by itself is charged once. The record of an
  * idempotency key stays last. A limit in shadow denies nobody, so it never borrows.
  *
- * In the books a limit that borrowed counts as `borrowed`, not as denied; its pool counts what it
+ * A limit that borrowed counts as `borrowed`, not as denied; its pool counts what it
  * admitted. What both tries deny counts as the first.
  *
  * Memory: in the scratch of a decision that may borrow, room for both tries; decisions of rules
@@ -38,7 +38,7 @@ struct weir_borrow {
     uint64_t now_ns;
     uint16_t count, loan_count, loan_checks;
     bool tried, borrowed;
-    bool beside;     /* the first try stands here, and another one is told */
+    bool beside;     /* the first try is here, and the answer is another one */
     bool remembered; /* the other try was */
     struct weir_loan *loans;
     struct weir_check *from;   /* the pools' checks */
@@ -57,15 +57,15 @@ bool weir_borrow_again(struct weir_engine *engine, struct weir_entry *entry);
 /* The store has failed the second try: the decision is the first again. False: it was the first. */
 bool weir_borrow_failed(struct weir_entry *entry);
 
-/* Makes a decided second try what is told: the one that admits, or else the first, so that the
- * books can be kept. */
+/* Makes a decided second try the answer: the one that admits, or else the first, so that the
+ * counters are right. */
 void weir_borrow_decided(struct weir_entry *entry);
 
-/* Whether a limit, by its first check in the try that is told, is a pool in place of one that
+/* Whether a limit, by its first check in the answer, is a pool in place of one that
  * borrows: what it knows of the pool is what borrowers may have, without the reserve. */
 bool weir_borrow_lends(const struct weir_borrow *borrow, const struct weir_check *check);
 
-/* After the books: where both deny, tells the pools to wait less for in place of their limits. */
+/* After the counters: where both deny, puts the pools to wait less for in place of their limits. */
 void weir_borrow_choose(struct weir_entry *entry);
 
 #endif

@@ -3,18 +3,17 @@
  * the candidate decides the same request, in shadow, and what differs is counted.
  *
  *   decision concluded
- *     └▶ a decision of the engine's own, for which nobody waits: in the next round of the same run
- *        (with a store elsewhere: in the next run)
- *          └▶ decided: counted by the live verdict and its own
+ *     └▶ a decision of the engine's own, that no client waits for: in the next round of the same
+ * run (with a remote store: in the next run) └▶ decided: counted by the live verdict and its own
  *
  * It is charged by its own verdict: iff it admits and no other limit has denied the request,
  * whatever the live limit of its own has said. So its state is what it would be if it were live, as
  * far as requests that the live limit has denied are still made. One decision for each candidate:
  * its rates are all charged or none.
  *
- * Where another limit has denied and the store tells that from memory, the live limit was asked a
- * moment ago: what it admitted then it may deny now. Its verdict is then asked for again, with the
- * candidate's and at the same time; nothing is charged by either.
+ * Where another limit has denied and the store knows that from its denial cache, the live limit was
+ * asked a moment ago: what it admitted then it may deny now. Its verdict is then asked for again,
+ * with the candidate's and at the same time; nothing is charged by either.
  *
  * Requests only (WEIR_OP_DECIDE): what is given back or settled later, and grants of an operator,
  * are the live limit's alone. No candidate decides a repeat of an idempotency key. Where the store
@@ -45,7 +44,7 @@ enum weir_trial_outcome {
 /* "stricter", as in metrics. */
 const char *weir_trial_name(enum weir_trial_outcome outcome);
 
-/* Told of each trial that was decided (`weir replay` lists them), from weir_engine_run or the
+/* Called for each trial that was decided (`weir replay` lists them), from weir_engine_run or the
  * store's callback; `check` is the candidate's first one, valid during the call. It may not call
  * the engine. */
 typedef void (*weir_engine_trial)(void *context, const struct weir_check *check,

@@ -19,8 +19,9 @@
  * closed, if a check that can deny was closed; else local, if one was decided there; else open.
  * What a store that failed may have charged stays charged: nothing is sent twice.
  *
- * Operations on states (WEIR_OP_RELEASE, RESET, LOOK) go the same way, but on_store_error has no
- * say: where the store fails they are "denied", and `error` tells it from "there was nothing".
+ * Operations on states (WEIR_OP_RELEASE, RESET, LOOK) go the same way, but on_store_error does
+ * not apply: where the store fails they are "denied", and `error` distinguishes that from "there
+ * was nothing".
  *
  * `done` is called from weir_engine_run and from what the store and the directory call, never from
  * any other function of this header. Inside it every function here may be called but
@@ -69,9 +70,9 @@ struct weir_engine_options {
     uint64_t lease_seed; /* where its count of leases starts; another for every engine of a table */
     weir_engine_done done;
     void *done_context;
-    struct weir_directory *directory; /* of callers kept elsewhere (rules/identity/caller.h);
+    struct weir_directory *directory; /* of callers kept in Redis (rules/identity/caller.h);
                                          borrowed; NULL: none */
-    weir_engine_warn warn;            /* NULL: warnings are nobody's */
+    weir_engine_warn warn;            /* NULL: warnings are dropped */
     void *warn_context;
     weir_engine_trial tried; /* see candidate.h; may be NULL */
     void *tried_context;
@@ -84,8 +85,8 @@ struct weir_engine_options {
 int weir_engine_open(struct weir_engine **engine, const struct weir_engine_options *options)
     __attribute__((warn_unused_result));
 
-/* The stores are about to go: cancels what is pending, without calling `done`. From then on only
- * decisions may be given back, what is counted read, and the engine closed. */
+/* The stores are about to be closed: cancels what is pending, without calling `done`. From then on
+ * only decisions may be given back, what is counted read, and the engine closed. */
 void weir_engine_end(struct weir_engine *engine);
 
 /* Ends it, where that has not been done, and frees all. The stores stay open. */
@@ -120,13 +121,13 @@ bool weir_engine_looks(const struct weir_decision *decision);
 void weir_engine_look(struct weir_engine *engine, struct weir_decision *decision);
 
 /* Why a decision that `done` was called for was not made: what apply_rules, apply_once or
- * apply_reservation would have answered at once (decision->error), in their words. It is "denied",
- * without a check. NULL: it was made. */
+ * apply_reservation would have returned at once (decision->error), with the same error. It is
+ * "denied", without a check. NULL: it was made. */
 const struct weir_reason *weir_engine_refusal(const struct weir_decision *decision);
 
 /* Makes a decision that the rules have filled one that is charged once for an idempotency key of
  * 1..WEIR_IDEMPOTENCY_KEY_MAX bytes, within the life that the rules file gives it: appends the
- * record of the key (WEIR_CHECK_ONCE), which no answer tells, and ties its leases to it. Does
+ * record of the key (WEIR_CHECK_ONCE), which no answer shows, and ties its leases to it. Does
  * nothing where no check has a state. Under WEIR_POLICY_ALL only. Errors: WEIR_ERR_TOO_LARGE
  * (WEIR_CHECKS_MAX limits apply, or the keys are too long together; `reason` says so). */
 int weir_engine_apply_once(struct weir_engine *engine, struct weir_decision *decision,
@@ -161,7 +162,7 @@ uint16_t weir_engine_borrowed(const struct weir_decision *decision,
                               struct weir_borrowed borrowed[WEIR_CHECKS_MAX]);
 
 /* The checks of a decision as its limits decided by themselves, before any pool was asked: the
- * decision's own where no pool stands in a limit's place. Valid until it is released. */
+ * decision's own where no pool is in a limit's place. Valid until it is released. */
 void weir_engine_own(const struct weir_decision *decision, struct weir_decision *own);
 
 /* Fills a taken decision with the checks of a candidate: of the limit whose first check is `live`,
@@ -183,7 +184,7 @@ void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decisio
  * when to call again at the latest (now_ns: at once; the next deadline; WEIR_NEVER: none). */
 uint64_t weir_engine_run(struct weir_engine *engine, uint64_t now_ns);
 
-/* Whether something was queued since: a settlement that a store elsewhere has brought a step
+/* Whether something was queued since: a settlement that a remote store has brought a step
  * further. */
 bool weir_engine_waits(const struct weir_engine *engine);
 
@@ -192,9 +193,9 @@ bool weir_engine_waits(const struct weir_engine *engine);
 uint64_t weir_engine_store_time(const struct weir_engine *engine, uint64_t now_ns);
 
 /* The front end no longer wants the answer (its connection is gone): `done` is not called for it
- * and it returns to the pool by itself, after the leases that it was given are ended: nobody else
- * could, and they would keep others out for their whole life. (Of a pending one, the store ends
- * them.) In any state but FREE. */
+ * and it returns to the pool by itself, after the leases that it was given are ended: no client
+ * could end them, and they would keep others out for their whole life. (Of a pending one, the store
+ * ends them.) In any state but FREE. */
 void weir_engine_cancel(struct weir_engine *engine, struct weir_decision *decision);
 
 /* How many decisions are at the store, or wait to hear who is calling. */
@@ -206,7 +207,7 @@ struct weir_engine_counters {
     _Atomic uint64_t allowed, denied, shadow_denied;
     _Atomic uint64_t borrowed; /* denied, but its pool admitted the request: not among `denied` */
     _Atomic uint64_t trials[WEIR_TRIAL_OUTCOMES]; /* of its candidate */
-    _Atomic uint64_t warnings[WEIR_WARN_MAX];     /* told, by threshold (weir_rules_warn_at) */
+    _Atomic uint64_t warnings[WEIR_WARN_MAX];     /* reported, by threshold (weir_rules_warn_at) */
 };
 /* Counters survive a change of rules by the limit's name; the pointer is valid until the engine is
  * closed, and the counters are this limit's while the rules have it. weir_engine_counters is for

@@ -4,7 +4,7 @@
  *   open    admitted, not charged
  *   closed  denied, not charged
  *   local   decided by the local store, all such checks of the decision as one atomic decision, on
- *           one node's part of the limit (limit->local) where it has one, and told as that
+ *           one node's part of the limit (limit->local) where it has one, and reported as that
  *
  * Under WEIR_POLICY_ALL the parts are joined without breaking all-or-nothing: when a closed check
  * denies the request, the local part is only peeked at, so that nothing is charged for a request
@@ -16,15 +16,15 @@
  *   no                    allows       allowed, charged    local
  *   no                    none         allowed             open
  *
- * Under EACH and QUOTA every check stands on its own, as it does at a store; `source` is closed
+ * Under EACH and QUOTA every check is decided on its own, as at a store; `source` is closed
  * only where the whole is denied.
  *
  * A refund (WEIR_OP_REFUND) is open, whatever its checks say: what it is to give back was charged
- * at the store, and to credit anything here would be a gift. `error` tells that nothing was done.
+ * at the store, and to credit anything here would be a gift. `error` says that nothing was done.
  *
- * What is told of an open check is the limit when fresh; of a closed one that nothing remains, to
- * be tried again after WEIR_FAILURE_RETRY_NS: nobody knows when the store will be back, and "never"
- * would be a lie.
+ * An open check is reported as a fresh limit; a closed one as a limit of which nothing remains, to
+ * be tried again after WEIR_FAILURE_RETRY_NS: it is unknown when the store will be back, and
+ * "never" would be wrong.
  */
 #ifndef WEIR_ENGINE_FAILURE_H
 #define WEIR_ENGINE_FAILURE_H
@@ -41,7 +41,7 @@ struct weir_failure {
     uint8_t place[WEIR_CHECKS_MAX]; /* of each check of the part in the whole */
 };
 
-/* Where the local store fails too (it is a state file, and a neighbour on it is stopped), its
+/* Where the local store fails too (it is a state file, and another process on it is stopped), its
  * checks are open.
  *
  * Settles `decision`, which is of a request: fills outcomes, verdict, delay_ns, now_ns, source,

@@ -31,8 +31,8 @@ void weir_lease_prepare(struct weir_engine *engine, struct weir_entry *entry)
 
 /* --- By its token ----------------------------------------------------------------------------- */
 
-/* The table of a node may have been its store at one time and stand beside another one now, or the
- * other way round. */
+/* The table of a node may have been its store before, and be its local store now, or the other way
+ * round. */
 bool weir_place_is_local(const struct weir_engine *engine, uint8_t place)
 {
     bool table = engine->store->ops->name_of == NULL;

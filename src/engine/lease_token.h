@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tickets: what a lease token says, and its text.
+/* Lease tokens: their fields and their text.
  *
  *   byte 0       where the lease is, enum weir_lease_token_place
  *   bytes 1..8   the lease's id, big-endian, not 0
  *   then, 1..WEIR_CHECKS_MAX times, what names a concurrency limit's key:
  *     TABLE, LOCAL   16 bytes: its hash, big-endian
- *     ELSEWHERE      24 bytes: its tag, big-endian, and its digest (struct weir_store_name)
+ *     REMOTE         24 bytes: its tag, big-endian, and its digest (struct weir_store_name)
  *
  * as base64url without padding (RFC 4648 section 5): 34 characters for one limit of a table, 44 for
- * one remote; 695 and 1036 for 32. A ticket names only hashes and digests, so that it tells its
- * bearer nothing, and its id is not to be guessed, so that who does not hold it cannot make it.
- * Reading is strict: one text for one ticket, so no padding, no other alphabet, no bits left over,
+ * one remote; 695 and 1036 for 32. A token holds only hashes and digests, so that its bearer
+ * learns nothing, and its id cannot be guessed, so that only its holder can end the lease.
+ * Reading is strict: one text for one token, so no padding, no other alphabet, no bits left over,
  * no limit twice over.
  */
 #ifndef WEIR_ENGINE_LEASE_TOKEN_H
@@ -30,23 +30,23 @@ enum weir_lease_token_place {
 
 struct weir_lease_fields {
     uint64_t id;
-    uint64_t hash[WEIR_CHECKS_MAX][2]; /* ELSEWHERE: the digest, as two big-endian numbers */
-    uint64_t tag[WEIR_CHECKS_MAX];     /* ELSEWHERE */
+    uint64_t hash[WEIR_CHECKS_MAX][2]; /* REMOTE: the digest, as two big-endian numbers */
+    uint64_t tag[WEIR_CHECKS_MAX];     /* REMOTE */
     uint16_t count;
     uint8_t place; /* enum weir_lease_token_place */
 };
 
-/* The digest of a ticket's limit `i`; and adds a limit that is named so. */
+/* Reads the digest of a token's limit `i`; adds a limit that has this name. */
 void weir_lease_token_digest(const struct weir_lease_fields *ticket, uint16_t i,
                              unsigned char digest[WEIR_STORE_DIGEST]);
 void weir_lease_token_add_name(struct weir_lease_fields *ticket,
                                const struct weir_store_name *name);
 
-/* Draws the next id of a lease, never 0: a keyed hash (SipHash) of a counter, so that who holds one
- * ticket of a shared key cannot compute those of others. `secret` is the region's, 2 words. */
+/* Draws the next id of a lease, never 0: a keyed hash (SipHash) of a counter, so that the holder of
+ * one token of a shared key cannot compute those of others. `secret` is the region's, 2 words. */
 uint64_t weir_lease_draw(const uint64_t secret[2], uint64_t *counter);
 
-/* Writes a ticket of 1..WEIR_CHECKS_MAX limits; `text` has WEIR_LEASE_TOKEN_TEXT_MAX bytes. Returns
+/* Writes a token of 1..WEIR_CHECKS_MAX limits; `text` has WEIR_LEASE_TOKEN_TEXT_MAX bytes. Returns
  * the length. */
 size_t weir_lease_token_write(const struct weir_lease_fields *ticket, char *text);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lookups: decisions that wait until a directory (rules/identity/caller.h) has found out who is
- * calling.
+/* Lookups: decisions that wait until a directory (rules/identity/caller.h) has looked up the
+ * caller.
  *
  *   apply_rules ── WEIR_ERR_PENDING ──▶ a copy of the request, tied to the decision
  *   apply_once, apply_reservation       are remembered
@@ -11,9 +11,9 @@
  * The rules are those that the request came under, also after a reload: its attributes have their
  * numbers, and decisions keep their generation anyway.
  *
- * A request may have to wait for one key after the other, where the first is nobody's. After
+ * A request may have to wait for one key after the other, where the first is unknown. After
  * WEIR_LOOKUP_ROUNDS of them, and where there is no room for one more copy, the directory is
- * hurried: it answers by what it has, which is what it also does when it does not reach who knows.
+ * hurried: it answers by what it has, as it also does when it cannot reach Redis.
  *
  * Memory: one block of the heap for each decision that waits, of at most WEIR_LOOKUP_BYTES_MAX of
  * values, freed with the decision; half of the pool waits at most, and WEIR_LOOKUPS_BYTES_MAX of
@@ -55,7 +55,7 @@ struct weir_lookup {
 };
 
 /* Makes a decision that the rules have answered WEIR_ERR_PENDING wait, or fills its checks by what
- * the directory has. Errors: as weir_rules_checks, but for WEIR_ERR_PENDING. */
+ * the directory has. Errors: as weir_rules_checks, except WEIR_ERR_PENDING. */
 int weir_lookup_begin(struct weir_engine *engine, struct weir_entry *entry,
                       struct weir_rules_query *query) __attribute__((warn_unused_result));
 

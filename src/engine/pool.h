@@ -24,7 +24,7 @@
 enum weir_entry_state {
     WEIR_ENTRY_FREE,
     WEIR_ENTRY_TAKEN,     /* the front end fills it */
-    WEIR_ENTRY_LOOKING,   /* queued, but who is calling is not known yet: see lookup.h */
+    WEIR_ENTRY_LOOKING,   /* queued, but the caller is not known yet: see lookup.h */
     WEIR_ENTRY_QUEUED,    /* waits for a run */
     WEIR_ENTRY_ALONE,     /* the same, but not with the batch: see turn.c */
     WEIR_ENTRY_DECIDED,   /* decided in this run, `done` not yet called */
@@ -47,7 +47,7 @@ struct weir_entry {
     struct weir_entry *previous, *next; /* of the free stack or the list of deadlines */
     struct weir_lookup *lookup;         /* NULL: its rules needed none */
     uint8_t state;
-    bool keeps;         /* something stands in scratch; else scratch.used is not yet valid */
+    bool keeps;         /* scratch is in use; else scratch.used is not yet valid */
     bool local;         /* an operation on a state of the local store */
     bool live_denied;   /* of a candidate's decision: the live limit has denied */
     uint8_t trial_live; /* of a candidate's: how many of its last checks are the live limit's */

@@ -148,7 +148,7 @@ static const unsigned char *unpack_part(struct weir_reserved *part, bool named,
     return part->key.size <= (size_t)(end - at) ? at + part->key.size : NULL;
 }
 
-/* Reads what stands before the MAC. Returns whether it is well formed. */
+/* Reads all before the MAC. Returns whether it is well formed. */
 static bool unpack(struct weir_reservation *reservation, const unsigned char *bytes,
                    const unsigned char *end)
 {
@@ -197,7 +197,7 @@ void weir_reservation_unpack(struct weir_reservation *reservation, const unsigne
 
 enum step { STEP_FIRST, STEP_BACK };
 
-/* What a settlement knows between its steps; it stands in the decision's scratch. */
+/* What a settlement knows between its steps; kept in the decision's scratch. */
 struct plan {
     struct weir_settle settle;
     uint8_t step; /* that is being decided */
@@ -206,7 +206,7 @@ struct plan {
     uint64_t wanted[WEIR_CHECKS_MAX];
     uint32_t capped;                  /* parts whose caps have denied */
     uint8_t part_of[WEIR_CHECKS_MAX]; /* of a cap's check */
-    char record[17];                  /* the record's name elsewhere */
+    char record[17];                  /* the record's name in a remote store */
     unsigned char token[WEIR_RESERVATION_BYTES_MAX];
 };
 _Static_assert(sizeof(struct plan) <= WEIR_SCRATCH_BYTES, "a plan fits into the scratch");
@@ -224,7 +224,7 @@ static void plan_store(struct weir_entry *entry, const struct plan *plan)
     entry->keeps = true;
 }
 
-/* What stands in the scratch, for checks to point at. */
+/* A place in the scratch, for checks to point at. */
 static const char *scratch_at(const struct weir_entry *entry, size_t offset)
 {
     return entry->scratch.bytes + offset;
@@ -590,7 +590,7 @@ static void finish(struct weir_engine *engine, struct weir_entry *entry)
         weir_request_finish(engine, entry);
 }
 
-/* Of one whose asker has gone: it takes its steps all the same. */
+/* Of a settlement whose asker has gone: it still takes its steps. */
 static void finish_unattended(struct weir_engine *engine, struct weir_entry *entry)
 {
     if (!goes_on(engine, entry))
@@ -623,7 +623,7 @@ static int read_token(const struct weir_engine *engine, struct weir_bytes token,
     for (; size < 0 && store_secret(engine, known, secret); known++) {
         size = weir_reservation_read(read, secret, token, plan->token);
         if (size >= 0 && read->place != WEIR_LEASE_TOKEN_REMOTE)
-            return WEIR_ERR_SYNTAX; /* it is nobody's who may sign for this node */
+            return WEIR_ERR_SYNTAX; /* the store's secret does not sign for this node */
     }
     if (size >= 0)
         return 0;

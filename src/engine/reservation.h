@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reservations: charged at an estimate now, settled later at the true cost or by the outcome.
  *
- * A reservation is an ordinary decision that is allowed and charged, and a token that says what was
- * charged where and when. Whoever holds the token settles it:
+ * A reservation is an ordinary decision that is allowed and charged, and a token that holds what
+ * was charged where and when. Whoever holds the token settles it:
  *
  *   true cost N below the estimate E    the difference is given back, to what was charged at that
  *                                       time (the window, segment, entry or bucket)
  *   N above E                           the difference is charged, past the limit if need be, down
  *                                       to the floor of debt (weir_check.floor); what lies beyond
- *                                       the floor is dropped, and told
+ *                                       the floor is dropped, and reported
  *   a status                            limits whose `refund_on` has it give back what they were
  *                                       charged, each all of it (and all its rates) or nothing, as
  *                                       its `refund_cap` allows
  *   nothing, until its life ends        all is given back
  *
  * Where nothing was charged (no limit applies, or on_store_error admitted the request) the token
- * names no limit, and settling it does nothing: no record is made, so a repetition is not told.
+ * names no limit, and settling it does nothing: no record is made, so a repetition is not noticed.
  *
  * Invariants, whatever order, repetition, or death of a process:
  *
  *   1 Nothing gained. A reservation is settled or released at most once, by a record in the store
  *     (WEIR_CHECK_ONCE) that is made before anything is given back, and with what is charged. Two
  *     settlements, a settlement and the end of its life, on two nodes or after a restart: one does
- *     something, the others are told "repeated".
+ *     something, the others get "repeated".
  *   2 Never better than fresh. What is given back is at most what the reservation has charged, and
  *     at most what the state still holds of it (weir_cell_refund).
  *   3 Nothing leaked. A settlement of N leaves the state as if N had been charged at first; where
@@ -35,17 +35,17 @@
  *   id, charged at, end of life, estimate (8 each, big-endian), number of limits (1)
  *   network of the client (4; weir_address_network)
  *   for each    mark of the limit (16), its place in the rules and, as the highest bit, whether its
- *               key says that network (4), hash of the key (16), cost of one unit (8); ELSEWHERE
+ *               key says that network (4), hash of the key (16), cost of one unit (8); REMOTE
  *               also when it was charged by its server's time (8), the tag (8), size (2) and text
  *               of the key
  *   MAC         16: SipHash with a key derived from the secret of where the states are
  *
  * That secret is the region's, so that a token outlives a restart with a state file, and is good in
- * all processes on it; or that of a store elsewhere (weir_store_ops.secret), so that a token is
+ * all processes on it; or that of a remote store (weir_store_ops.secret), so that a token is
  * good on every node that shares the store, and after a restart of any. While the store's secret is
  * not known, the region's signs, and the token is good on this node alone; so is one of what
- * on_store_error has decided here. Beside the network, a token names hashes only, or in a store
- * elsewhere the key's text, which is what the caller has sent; its times are those of where the
+ * on_store_error has decided here. Beside the network, a token names hashes only, or with a remote
+ * store the key's text, which is what the caller has sent; its times are those of where the
  * states are.
  *
  * Not part of a reservation: concurrency limits (a lease ends by its own token) and limits without
@@ -77,8 +77,8 @@ struct weir_reserved {
     uint32_t rule;
     bool network;                /* WEIR_CHECK_NETWORK */
     uint64_t hash[2], unit;      /* unit: what a request of cost 1 takes */
-    uint64_t charged_at_ns, tag; /* ELSEWHERE */
-    struct weir_bytes key;       /* ELSEWHERE */
+    uint64_t charged_at_ns, tag; /* REMOTE */
+    struct weir_bytes key;       /* REMOTE */
 };
 
 struct weir_reservation {
@@ -134,7 +134,7 @@ struct weir_settle {
 };
 
 /* Makes a taken decision the settlement of a token at the time `now_ns`; queue it then. It takes up
- * some decisions of the store, and `done` is called after the last. It goes on when it is
+ * some decisions of the store, and `done` is called after the last. It continues when it is
  * cancelled. RELEASE is done whatever the time, and for tokens that this process has kept since it
  * made them; the others are too late at the end of its life.
  * Errors: WEIR_ERR_SYNTAX (no token of this region or store), WEIR_ERR_STORE (perhaps one of the

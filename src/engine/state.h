@@ -39,7 +39,7 @@ struct weir_engine {
     struct weir_tokens *tokens; /* NULL: no rules so far have read any */
     struct weir_token_counters token_counters;
 
-    struct weir_directory *directory; /* NULL: no caller is elsewhere */
+    struct weir_directory *directory; /* NULL: no caller is in Redis */
     uint32_t looking;                 /* decisions that wait for it */
     size_t lookup_bytes;              /* of theirs and of those that did */
 
@@ -67,9 +67,9 @@ void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry)
 int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
                          struct weir_rules_query *query) __attribute__((warn_unused_result));
 
-/* Keeps with a decision who it is for, which is told once the store has answered, when the values
- * of the request are gone, and maybe what the directory knew. What has no room, or is too long to
- * be a name, is left out. */
+/* Keeps with a decision who it is for: reported once the store has answered, when the values of the
+ * request, and perhaps of the directory, are gone. What has no room, or is too long to be a name,
+ * is left out. */
 void weir_engine_keep_identity(struct weir_entry *entry, const struct weir_identity *identity);
 
 /* Ties the checks of a decision to the rules that they were made from. */

@@ -23,7 +23,7 @@ struct weir_warnings {
     uint64_t known[KNOWN_SETS][KNOWN_WAYS]; /* 0: free */
 };
 
-/* What is told when the record admits it; it stands in the decision's scratch, and the texts behind
+/* What is reported when the record admits it; kept in the decision's scratch, with its texts behind
  * it. */
 struct fact {
     uint64_t used, capacity, resets_at_ns, mark;
@@ -61,7 +61,7 @@ uint8_t weir_decision_warns(const struct weir_decision *decision, uint16_t first
     if (i == UINT16_MAX)
         return 0;
     if (borrow != NULL && weir_borrow_lends(borrow, &decision->checks[first]))
-        return 0; /* a pool is another limit for its borrowers; its owners are told by their own */
+        return 0; /* a pool is another limit for its borrowers; its owners get their own warnings */
     weir_decision_report(decision, i, &report);
     use->check = i;
     use->capacity = report.limit;
@@ -124,7 +124,7 @@ static char *put_number(char *out, uint64_t number)
     return out;
 }
 
-/* Keeps what is to be told. */
+/* Keeps what is to be reported. */
 static void keep_fact(struct weir_entry *entry, const struct weir_entry *of, struct fact *fact,
                       struct weir_bytes key)
 {

@@ -8,15 +8,15 @@
  *
  *   decision at or above a threshold
  *     └▶ known? a bounded memory of this engine: (key, threshold, period) ─▶ yes: nothing
- *          └▶ the record: one more decision of the store's ─▶ denied: somebody has said it
- *               └▶ admitted: counted, and told through `warn`
+ *          └▶ the record: one more decision of the store's ─▶ denied: it was reported before
+ *               └▶ admitted: counted, and reported through `warn`
  *
- * The level is what counts and not the crossing: a crossing that nobody has seen (its answer was
- * late, a share of another node made it, the threshold is new) is told with the next request. The
- * record (rules/charge/warn.h) makes it once for each key, threshold and period over workers,
+ * The level is what counts and not the crossing: a crossing that was not seen (its answer was
+ * late, a share of another node made it, the threshold is new) is reported with the next request.
+ * The record (rules/charge/warn.h) makes it once for each key, threshold and period over workers,
  * processes, nodes and restarts, whatever is given back meanwhile. A period is the quota's; of
- * other algorithms a window's length, counted from the epoch. What is told after that may still be
- * lost with the process: at most once, not at least once.
+ * other algorithms a window's length, counted from the epoch. The report after that is lost if
+ * the process dies first: at most once, not at least once.
  *
  * Memory: WEIR_WARNINGS_MAX decisions of its own, so that none is taken from requests, and 32 KiB,
  * from the first rules on that warn. A warning that finds none free is due again with the key's
@@ -29,11 +29,11 @@
 #include "rules/charge/warn.h"
 #include "rules/identity/caller.h"
 
-/* Records at a store elsewhere at one time: a burst of keys that all reach a threshold within one
+/* Records at a remote store at one time: a burst of keys that all reach a threshold within one
  * of its round trips. The table answers each at once. */
 #define WEIR_WARNINGS_MAX 256
 
-/* Texts of keys are cut at that (rules/match/key.c); no longer one is told. */
+/* Texts of keys are cut at that (rules/match/key.c); longer ones are not reported. */
 #define WEIR_WARNING_KEY_MAX 256
 /* A name of 64 bytes, a threshold, a time, the key's text. */
 #define WEIR_WARNING_RECORD_MAX (65 + 4 + 21 + WEIR_WARNING_KEY_MAX)

@@ -28,7 +28,7 @@ struct bench_client {
     uint32_t idle;         /* connections of a closed loop that want their first requests */
     uint64_t under_way, left_to_send;
     uint64_t sent;
-    uint64_t waits_since_ns; /* the last reply, or the first request after none was under way */
+    uint64_t waits_since_ns; /* the last reply, or the first request after none was in flight */
     double interval_ns, first_ns; /* of an open loop */
     struct bench_keys keys;
     struct bench_result result;
@@ -125,7 +125,7 @@ static bool may_send(const struct bench_client *client, uint64_t now_ns)
     return client->left_to_send > 0 && now_ns < client->plan->end_ns;
 }
 
-/* Gives up what is under way on a connection, and opens it again. */
+/* Gives up what is in flight on a connection, and opens it again. */
 static void lose(struct bench_client *client, struct bench_connection *connection, const char *why)
 {
     struct weir_reason reason;
@@ -160,7 +160,7 @@ static void flush(struct bench_client *client, struct bench_connection *connecti
         watch(client, connection, EPOLL_CTL_MOD);
 }
 
-/* Closed loop: as many requests as may be under way. */
+/* Closed loop: as many requests as may be in flight. */
 static void refill(struct bench_client *client, struct bench_connection *connection,
                    uint64_t now_ns)
 {
@@ -170,7 +170,7 @@ static void refill(struct bench_client *client, struct bench_connection *connect
         flush(client, connection);
 }
 
-/* Closed loop: starts the connections that have nothing under way. */
+/* Closed loop: starts the connections that have nothing in flight. */
 static void refill_idle(struct bench_client *client, uint64_t now_ns)
 {
     client->idle = 0;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One thread of a load: its connections, and a loop over epoll that keeps them busy.
  *
- * Closed loop (rate 0): every connection has `pipeline` requests under way at all times; each reply
+ * Closed loop (rate 0): every connection has `pipeline` requests in flight at all times; each reply
  * makes the next request. Latency runs from the sending. While the server stalls nothing is sent,
  * so that the stall is measured once and not for those who would have come ("coordinated
  * omission"); with `expected_interval_ns` those are put into the histogram afterwards.
  *
  * Open loop: requests are due at fixed times, `rate` a second over all threads, whatever the server
  * does. A request goes to the next connection with room, or waits for one; latency runs from the
- * time it was due, so that waiting counts. What could not be sent by the end is told (`unsent`).
+ * time it was due, so that waiting counts. What could not be sent by the end is reported
+ * (`unsent`).
  *
- * The requests under way are in the order of their replies: a ring of times for each connection.
+ * The requests in flight are in the order of their replies: a ring of times for each connection.
  * The buffer of requests is made once; for a new request only its key's digits are written.
  * A connection that is lost is opened again, its requests count as lost; when none can be opened
  * the client ends.

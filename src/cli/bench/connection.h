@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One connection of a load: requests queued and sent, replies read, and when each was due.
  *
- * `out` holds as many copies of the request as may be under way; a request is made in the next copy
+ * `out` holds as many copies of the request as may be in flight; a request is made in the next copy
  * by writing its key. Copies are used from the start again once all that was queued is sent: until
  * then the connection takes no more (`blocked`).
  *
@@ -17,7 +17,7 @@ struct bench_connection {
     bool blocked;
     char *out;
     size_t out_at, out_size; /* sent and queued bytes of it */
-    uint64_t *due_ns;        /* ring of plan->pipeline: of the requests under way */
+    uint64_t *due_ns;        /* ring of plan->pipeline: of the requests in flight */
     uint32_t oldest, under_way;
     char *in;
     size_t in_at, in_size, in_room; /* parsed, read, allocated */
@@ -29,7 +29,7 @@ struct bench_connection {
 int bench_connection_open(struct bench_connection *connection, const struct bench_plan *plan,
                           struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Forgets what is under way and connects anew. Errors, with `reason`: WEIR_ERR_IO, after which fd
+/* Forgets what is in flight and reconnects. Errors, with `reason`: WEIR_ERR_IO, after which fd
  * is -1. */
 int bench_connection_reopen(struct bench_connection *connection, const struct bench_plan *plan,
                             struct weir_reason *reason) __attribute__((warn_unused_result));

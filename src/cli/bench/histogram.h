@@ -3,8 +3,8 @@
  *
  * Each power of two is cut into 2^BENCH_HISTOGRAM_BITS equal buckets, and values below twice that
  * many have a bucket each. So a value is known to within 1/128 (0.8 %) of itself over all 64 bits,
- * in 58 KiB, and recording is a shift and an increment. A percentile is told as the largest value
- * of its bucket (at most the largest recorded): never less than it was.
+ * in 58 KiB, and recording is a shift and an increment. A percentile is reported as the largest
+ * value of its bucket (at most the largest recorded): never less than it was.
  *
  * Threads: one owner; each thread records into its own and they are added at the end.
  */

@@ -16,7 +16,7 @@
 #define BENCH_THREADS_MAX 64
 #define BENCH_CONNECTIONS_MAX 10000
 #define BENCH_PIPELINE_MAX 10000
-#define BENCH_PIPELINE_BYTES_MAX ((size_t)16 << 20) /* requests under way of one connection */
+#define BENCH_PIPELINE_BYTES_MAX ((size_t)16 << 20) /* requests in flight on one connection */
 
 struct bench_options {
     struct bench_plan plan;
@@ -27,8 +27,8 @@ struct bench_options {
 
 /* Reads the command line (argv[0] is not looked at); the request of the plan is then made and
  * belongs to the caller (bench_request_free).
- * Returns 0, or the status to exit with, what there is to say being said: *help tells that this was
- * asked for and is no failure. */
+ * Returns 0, or the status to exit with, after it has printed why. *help: the user asked for the
+ * help, which is no failure. */
 int bench_options_read(struct bench_options *options, int argc, char **argv, bool *help)
     __attribute__((warn_unused_result));
 

@@ -37,7 +37,7 @@ struct bench_reply {
     struct weir_bytes error; /* of a failure: what the server says */
 };
 
-/* Zero but for the protocol is the start of a connection. */
+/* At the start of a connection: zero, except for the protocol. */
 struct bench_reader {
     enum bench_protocol protocol;
     struct weir_resp_reader resp;

@@ -60,7 +60,7 @@ static int append_number(struct bench_request *request, const char *before, size
     return append(request, text, (size_t)size);
 }
 
-/* Which placeholder stands at the start of a text; -1 for none. */
+/* Which placeholder a text starts with; -1 for none. */
 static int placeholder_at(const char *text, size_t size)
 {
     for (int i = 0; i < (int)(sizeof placeholders / sizeof placeholders[0]); i++) {

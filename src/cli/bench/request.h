@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The request of a load: bytes that are the same each time but for the number of a key.
+/* The request of a load: bytes that are the same each time, except for the number of a key.
  *
  * Placeholders: {key} stands for the key's number as 12 digits (as redis-benchmark's __rand_int__),
  * {ip} for an IPv6 address whose /64 is the key's own. Both have a fixed width, so all requests

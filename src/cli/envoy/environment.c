@@ -40,7 +40,7 @@ static const struct {
     {"XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", "", XDS},
     {"USE_DOG_STATSD_MOGRIFIERS", "", "names of counters are not rewritten"},
     {"PROMETHEUS_MAPPER_YAML", "", "the mapping of names is the original's own"},
-    {"PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "false", "times are told in seconds"},
+    {"PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", "false", "times are in seconds"},
     {"EXPIRATION_JITTER_MAX_SECONDS", "300", "states expire when they equal fresh ones"},
     {"REDIS_POOL_SIZE", "10", POOL},
     {"REDIS_PIPELINE_WINDOW", "0", POOL},
@@ -119,7 +119,7 @@ static void name_without_redis(const struct envoy_values *values, FILE *notes)
     }
 }
 
-/* Values may be secrets: only names are told. */
+/* Values may be secrets: only names are printed. */
 static void name_without_effect(struct envoy_values *values, FILE *notes)
 {
     for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++) {
@@ -233,7 +233,7 @@ static void put_secret(struct envoy_values *values, FILE *out, const char *name,
     envoy_put(values, out, secret);
 }
 
-/* What stands before and behind the host list of a URL, for each REDIS_TYPE. */
+/* The text before and behind the host list of a URL, for each REDIS_TYPE. */
 static void put_url(struct envoy_values *values, FILE *out)
 {
     char url[2048];

@@ -3,9 +3,9 @@
  *
  * `weir envoy` takes the variables that the original takes, with its defaults; each becomes a key
  * of the rules file, so that nothing is configured in two ways. docs/envoy.md has the table. What
- * cannot be honoured is named: no variable is passed over in silence.
+ * cannot be honoured is named: no variable is ignored in silence.
  *
- * Threads: pure, but for what it is given.
+ * Threads: pure functions of what they are given.
  */
 #ifndef WEIR_CLI_ENVOY_ENVIRONMENT_H
 #define WEIR_CLI_ENVOY_ENVIRONMENT_H
@@ -24,7 +24,7 @@ struct cli_envoy {
 };
 
 /* Reads the environment. Variables that have no effect are named on `notes`, a line each. Errors:
- * WEIR_ERR_RANGE (a value that is none of its kind, or a setting that weir does not have and cannot
+ * WEIR_ERR_RANGE (an invalid value, or a setting that weir does not have and cannot
  * do without; `reason` names it), WEIR_ERR_MEMORY. */
 int cli_envoy_read(struct cli_envoy *envoy, cli_environment environment, void *context, FILE *notes,
                    struct weir_reason *reason) __attribute__((warn_unused_result));

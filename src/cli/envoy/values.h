@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values of Go's environment variables: what github.com/kelseyhightower/envconfig would make of
- * them, and how they stand in YAML. The first that is wrong is kept as the reason. */
+ * them, and their form in YAML. The first that is wrong is kept as the reason. */
 #ifndef WEIR_CLI_ENVOY_VALUES_H
 #define WEIR_CLI_ENVOY_VALUES_H
 

@@ -4,13 +4,13 @@
  * For every limit of the rules file that has a rate, the requests that it applied to are fed, key
  * by key and with the same costs and times, to each algorithm with the same N and W, and to an
  * exact sliding log of any length (log.h). Each decides on its own, as if it were the only
- * limit, and counts only what it admitted itself. So this tells how the algorithms differ; what
- * the rules as a whole would have done is told by the replay itself.
+ * limit, and counts only what it admitted itself. So this shows how the algorithms differ; what
+ * the rules as a whole would have done is in the report of the replay itself.
  *
  *   wrong allows   admitted, and the exact log denied: shown as a share of what the log denied
  *   wrong denials  denied, and the exact log admitted: shown as a share of what the log admitted
  *   worst window   the most that one key was admitted in any half-open window of length W (the
- *                  queue's admissions stand at the time they are released)
+ *                  queue's admissions count at the time they are released)
  *
  * Shares are of the log's denials and admissions, not of all traffic: a limit that hardly anyone
  * reaches makes every algorithm look right.
@@ -35,7 +35,7 @@ struct replay_compare *replay_compare_open(const struct weir_rules *rules);
 void replay_compare_close(struct replay_compare *compare);
 
 /* Feeds one check of a request at `now_ns` (never decreasing) to the contest of its limit. Checks
- * without a rate (concurrency, unlimited, a missing key) are passed over. Returns 0 or
+ * without a rate (concurrency, unlimited, a missing key) are skipped. Returns 0 or
  * WEIR_ERR_MEMORY. */
 int replay_compare_add(struct replay_compare *compare, const struct weir_check *check,
                        uint64_t now_ns) __attribute__((warn_unused_result));

@@ -5,7 +5,7 @@
  *    "reset_after_ns":600000000,"delay_ns":0}]}
  *
  * `n` counts the lines of the trace that are not blank, from 1; a malformed one has a number and no
- * line here. Limits stand in the order of the rules file, only those that applied; `allowed` is
+ * line here. Limits are in the order of the rules file, only those that applied; `allowed` is
  * each limit's own verdict. `remaining` is null for `rate: unlimited`; `retry_after_ns` is -1 for
  * "never".
  *

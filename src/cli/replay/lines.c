@@ -8,7 +8,7 @@
 #include "cli/options.h"
 #include "cli/replay/second.h"
 
-/* Malformed lines that are told one by one; the others are counted. */
+/* Malformed lines that are reported one by one; the others are counted. */
 #define MALFORMED_TOLD_MAX 10
 
 struct lines {

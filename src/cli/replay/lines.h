@@ -3,7 +3,7 @@
  *
  * The lines of an access log are given a second at a time, spread over it (second.h).
  *
- * The first ten malformed lines are told with file, line and reason; of the others the number.
+ * The first ten malformed lines are reported with file, line and reason; of the others the number.
  */
 #ifndef WEIR_CLI_REPLAY_LINES_H
 #define WEIR_CLI_REPLAY_LINES_H

@@ -2,8 +2,8 @@
 /* An exact log of what one key was admitted, of any length: the judge of `weir replay --compare`.
  *
  * It keeps the times of the admissions in (t-W, t] with their costs and their sum, as sliding_log
- * does, but grows as needed. The same log tells what the worst window of any algorithm was: the
- * greatest sum that ever stood in it is the most that was admitted in any half-open window
+ * does, but grows as needed. The same log shows what the worst window of any algorithm was: the
+ * greatest sum that it ever held is the most that was admitted in any half-open window
  * [x, x+W), since a window that holds most can be moved to begin or end at an admission.
  *
  * Memory: 16 bytes an entry, doubled when full. All zero bytes are an empty log. One owner.

@@ -3,7 +3,7 @@
  *
  * The same engine, rules, algorithms and table as the server's, with the trace as the only clock: t
  * is the greatest time seen so far. Nothing is random (keys are hashed with a fixed secret), so
- * that a replay always gives the same result. Unlike a server it stands on a table of its own in
+ * that a replay always gives the same result. Unlike a server it has a table of its own in
  * private memory, and what it counts keys with grows with their number (tally.h).
  */
 #ifndef WEIR_CLI_REPLAY_REPLAY_H
@@ -39,8 +39,8 @@ struct replay_measured {
     bool exact;                 /* the state table was large enough, and all keys were counted */
 };
 
-/* Replays with rules from memory, quietly. Malformed lines are passed over. Returns 0 or -1 after
- * telling why. */
+/* Replays with rules from memory, quietly. Malformed lines are skipped. Returns 0, or -1 after
+ * printing why. */
 int replay_measure(const struct replay_options *options, const char *rules, size_t size,
                    struct replay_measured *measured);
 

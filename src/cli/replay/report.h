@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a replay prints at its end: who would have been limited. */
+/* What a replay prints at its end: which keys would have been limited. */
 #ifndef WEIR_CLI_REPLAY_REPORT_H
 #define WEIR_CLI_REPLAY_REPORT_H
 

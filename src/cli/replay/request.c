@@ -102,7 +102,7 @@ static int parse_json(struct replay_request *out, const struct weir_rules *rules
     int error = replay_request_fill(out, rules, &out->check, reason);
     if (error < 0)
         return error;
-    /* Values stand in the line itself: what follows the object may be read now. */
+    /* Values are in the line itself: what follows the object may be read now. */
     struct weir_reason tail = {{0}};
     if (weir_check_cursor_next(&cursor, &out->check, &tail) != 0) {
         *reason = tail;

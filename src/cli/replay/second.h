@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One second of an access log: its lines, kept until the second is over.
  *
- * Access logs tell whole seconds. Taken as it stands, all that came within a second came at its
+ * Access logs have whole seconds. Taken literally, all that came within a second came at its
  * first nanosecond, and limits per second deny what they would have admitted. So the lines of one
  * second are spread over it evenly, in their order: the first of n at its start, the next 1/n
  * later. For that all of them have to be read before the first is decided.
@@ -30,7 +30,7 @@ struct replay_second *replay_second_open(void);
 void replay_second_close(struct replay_second *second);
 
 /* Whether a line belongs to the second at hand; the first line of an empty one does, if its second
- * can be told. JSON lines have times of their own and belong to none. */
+ * is known. JSON lines have times of their own and belong to none. */
 bool replay_second_takes(const struct replay_second *second, const struct replay_line *line);
 
 /* Copies a line that it takes. Returns 0 or WEIR_ERR_MEMORY. */

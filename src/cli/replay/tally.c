@@ -123,7 +123,7 @@ struct replay_count replay_tally_count(const struct replay_tally *tally, uint32_
     return tally->counts[rule];
 }
 
-/* Whether `a` stands before `b`. */
+/* Whether `a` is to be listed before `b`. */
 static bool is_before(const struct replay_key *a, const struct replay_key *b)
 {
     if (a->denied != b->denied)

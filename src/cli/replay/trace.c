@@ -145,7 +145,7 @@ static int next_of_file(struct replay_trace *trace, struct replay_line *line)
                 return 1;
             continue;
         }
-        if (size > REPLAY_LINE_MAX) { /* keeps none of it: what is left of it is passed over */
+        if (size > REPLAY_LINE_MAX) { /* keeps none of it: what is left of it is skipped */
             if (trace->format == REPLAY_AUTO)
                 trace->format = guess_format(from, size);
             trace->skipping = true;

@@ -2,12 +2,12 @@
 /* A recorded trace: its lines, one after the other, from files of any size.
  *
  * Files are read in pieces, never as a whole. A line may be at most REPLAY_LINE_MAX bytes; a longer
- * one is passed over and told as such, so that a binary file given by mistake costs no memory.
+ * one is skipped and reported as such, so that a binary file given by mistake costs no memory.
  * Blank lines and the end of a line (LF or CRLF) belong to no request and are left out. A line
- * stands in the reader's buffer, may be written to (parsers unescape in place) and is valid until
+ * is in the reader's buffer, may be written to (parsers unescape in place) and is valid until
  * the next call.
  *
- * The format of a file is told by its first line when it is `auto`: a line that begins with '{' is
+ * The format of a file is known by its first line when it is `auto`: a line that begins with '{' is
  * JSON, anything else an access log. Common and combined logs are one format to the parser: a
  * combined line has two fields more.
  *

@@ -8,7 +8,7 @@
  * been denied at least once. Two counters a window are enough for that.
  *
  * Memory: 80 bytes for each route and key and 8 to 16 of the index, up to keys_max of them. When
- * that is reached, half of the keys are let go, chosen by their hash: from then on all is told
+ * that is reached, half of the keys are let go, chosen by their hash: from then on all figures are
  * about every second key (every fourth...), a sample that depends on nothing but the keys. Counts
  * of a key that stays are complete.
  *
