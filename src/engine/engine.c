@@ -333,11 +333,6 @@ int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *deci
 /* --- One decision ------------------------------------------------------------------------------
  */
 
-const struct weir_identity *weir_engine_identity(const struct weir_decision *decision)
-{
-    return &weir_entry_of(decision)->identity;
-}
-
 const struct weir_rules *weir_decision_rules(const struct weir_decision *decision)
 {
     const struct weir_generation *generation = weir_entry_of(decision)->generation;

@@ -140,9 +140,6 @@ int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *deci
                           const struct weir_key_values *values, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
-/* Who the request of a decision is from. Under rules that warn the texts live as long as it does,
- * else as those of the request, and until the directory is used again. */
-const struct weir_identity *weir_engine_identity(const struct weir_decision *decision);
 /* The rules that its checks were made from; NULL for checks of commands. */
 const struct weir_rules *weir_decision_rules(const struct weir_decision *decision);
 

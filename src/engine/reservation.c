@@ -186,7 +186,8 @@ long weir_reservation_read(struct weir_reservation *reservation, const uint64_t 
     return size;
 }
 
-void weir_reservation_unpack(struct weir_reservation *reservation, const unsigned char *bytes)
+/* Unpacks a token that was read before. */
+static void unpack_again(struct weir_reservation *reservation, const unsigned char *bytes)
 {
     (void)unpack(reservation, bytes, bytes + WEIR_RESERVATION_BYTES_MAX); /* known to be good */
 }
@@ -478,8 +479,7 @@ static void add_caps(struct step_maker *maker)
 static void take_capped(const struct weir_entry *entry, struct plan *plan)
 {
     struct weir_reservation r;
-    weir_reservation_unpack(&r,
-                            (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
+    unpack_again(&r, (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
     for (uint16_t i = 0; i + 1 < entry->decision.count; i++) { /* the last is the record */
         const struct weir_reserved *cap = &r.parts[plan->part_of[i]];
         if (entry->outcomes[i].verdict != WEIR_DENIED)
@@ -532,8 +532,8 @@ static void make_step(struct weir_engine *engine, struct weir_entry *entry, stru
 {
     struct step_maker maker = {.engine = engine, .entry = entry, .plan = plan};
     plan_store(entry, plan);
-    weir_reservation_unpack(&maker.reservation,
-                            (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
+    unpack_again(&maker.reservation,
+                 (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
     plan->settled.gone = 0;
     entry->decision.network = maker.reservation.network;
     if (plan->step == STEP_FIRST)

@@ -100,8 +100,6 @@ long weir_reservation_write(const struct weir_reservation *reservation, const ui
 long weir_reservation_read(struct weir_reservation *reservation, const uint64_t secret[2],
                            struct weir_bytes text, unsigned char *bytes)
     __attribute__((warn_unused_result));
-/* The same from bytes that were read before. */
-void weir_reservation_unpack(struct weir_reservation *reservation, const unsigned char *bytes);
 
 /* Makes a decision that the rules have filled, from a request of cost `estimate` >= 1, one to
  * reserve by: it is decided exactly, not from shares of nodes. Errors: WEIR_ERR_TOO_LARGE (all

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/pool.h"
 #include "engine/reservation.h"
 #include "fake_directory.h"
 #include "rig.h"
@@ -453,7 +454,7 @@ static void who_is_warned_outlives_what_the_directory_knew(void **state)
     memset(plan, '#', strlen(plan));
     const struct weir_decision *both[] = {late, at_once};
     for (int i = 0; i < 2; i++) {
-        const struct weir_identity *identity = weir_engine_identity(both[i]);
+        const struct weir_identity *identity = &weir_entry_of(both[i])->identity;
         assert_int_equal(identity->user.size, 5);
         assert_memory_equal(identity->user.data, "alice", 5);
         assert_int_equal(identity->plan.size, 3);
