@@ -54,7 +54,7 @@ struct weir_options {
         *state_file; /* overrides the rules file's; NULL: the rules file's, else private memory */
     uint64_t state_bytes;       /* 0: the rules file's, else 64 MiB */
     uint64_t state_patience_ns; /* how long a check waits for a process on the state file that is
-                                   stopped; 0: 100 ms; WEIR_NEVER: until it goes on */
+                                   stopped; 0: 100 ms; WEIR_NEVER: until it continues */
 };
 
 #define WEIR_STATE_PATIENCE_DEFAULT_NS UINT64_C(100000000)
