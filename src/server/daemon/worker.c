@@ -8,6 +8,9 @@
 #include "server/daemon/clock.h"
 #include "server/reserve/reserve.h"
 
+/* Slots are made in groups of this many. */
+#define GROUP 64
+
 const uint32_t weir_turn_bounds_us[WEIR_TURN_BUCKETS] = {5, 10, 25, 50, 100, 250, 500, 1000, 5000};
 
 /* --- Decisions -------------------------------------------------------------------------------- */
@@ -217,6 +220,215 @@ static void worker_on_tick(uv_timer_t *timer)
         worker_tick_listener(&worker->listeners[i]);
 }
 
+/* --- Connections and slots -------------------------------------------------------------------- */
+
+static void worker_on_left(void *context)
+{
+    struct weir_worker *worker = context;
+    worker->store = NULL;
+    uv_stop(&worker->loop);
+}
+
+/* Hands back what it holds of the store that nodes share. Nobody asks any more; what is left to do
+ * are the ends of leases that nobody waits for. */
+static void worker_leave(struct weir_worker *worker)
+{
+    worker->leaving = true;
+    weir_engine_run(worker->engine, weir_worker_time(worker));
+    weir_engine_end(worker->engine);
+    worker->run_wanted = false;
+    uv_timer_stop(&worker->deadline);
+    weir_shared_store_leave(worker->shared, worker->index, worker->store, worker_on_left, worker);
+}
+
+static void worker_stop_if_done(struct weir_worker *worker)
+{
+    if (!worker->draining || worker->all || worker->leaving)
+        return;
+    if (worker->shared)
+        worker_leave(worker);
+    else
+        uv_stop(&worker->loop);
+}
+
+struct weir_connection *weir_worker_connection(struct weir_worker *worker,
+                                               struct weir_listener *listener)
+{
+    struct weir_connection *connection = worker->free_connections;
+    if (connection)
+        worker->free_connections = connection->next;
+    else
+        connection = malloc(sizeof *connection);
+    if (!connection)
+        return NULL;
+    memset(connection, 0, sizeof *connection);
+    connection->worker = worker;
+    connection->listener = listener;
+    connection->next = worker->all;
+    if (worker->all)
+        worker->all->previous = connection;
+    worker->all = connection;
+    atomic_fetch_add_explicit(&listener->pool->open, 1, memory_order_relaxed);
+    weir_count(&worker->counters.connections, 1);
+    weir_count(&worker->counters.accepted, 1);
+    return connection;
+}
+
+/* Takes a connection off a list that it may stand in the middle of; rare, so the list is walked. */
+static void dirty_remove(struct weir_worker *worker, struct weir_connection *connection)
+{
+    struct weir_connection **at = &worker->dirty;
+    while (*at && *at != connection)
+        at = &(*at)->next_dirty;
+    if (*at)
+        *at = connection->next_dirty;
+    if (!*at)
+        worker->dirty_end = at;
+}
+
+static void stalled_remove(struct weir_worker *worker, struct weir_connection *connection)
+{
+    struct weir_connection **at = &worker->stalled;
+    while (*at && *at != connection)
+        at = &(*at)->next_stalled;
+    if (*at)
+        *at = connection->next_stalled;
+    if (!*at)
+        worker->stalled_end = at;
+}
+
+void weir_worker_forget(struct weir_worker *worker, struct weir_connection *connection)
+{
+    if (connection->dirty)
+        dirty_remove(worker, connection);
+    if (connection->stalled)
+        stalled_remove(worker, connection);
+    if (connection->previous)
+        connection->previous->next = connection->next;
+    else
+        worker->all = connection->next;
+    if (connection->next)
+        connection->next->previous = connection->previous;
+    connection->next = worker->free_connections;
+    worker->free_connections = connection;
+    atomic_fetch_sub_explicit(&connection->listener->pool->open, 1, memory_order_relaxed);
+    weir_count(&worker->counters.connections, (uint64_t)-1);
+    worker_stop_if_done(worker);
+}
+
+struct weir_slot *weir_worker_slot(struct weir_worker *worker)
+{
+    if (!worker->free_slots) {
+        for (int i = 0; i < GROUP; i++) {
+            struct weir_slot *slot = malloc(sizeof *slot);
+            if (!slot)
+                break;
+            weir_worker_give_slot(worker, slot);
+        }
+    }
+    struct weir_slot *slot = worker->free_slots;
+    if (!slot)
+        return NULL;
+    worker->free_slots = slot->next;
+    memset(slot, 0, sizeof *slot);
+    return slot;
+}
+
+void weir_worker_give_slot(struct weir_worker *worker, struct weir_slot *slot)
+{
+    slot->next = worker->free_slots;
+    worker->free_slots = slot;
+}
+
+/* --- What other threads ask for --------------------------------------------------------------- */
+
+static void worker_drain(struct weir_worker *worker)
+{
+    worker->draining = true;
+    for (unsigned i = 0; i < worker->listener_count; i++)
+        weir_listener_close(&worker->listeners[i]);
+    for (struct weir_connection *at = worker->all; at; at = at->next)
+        weir_connection_drain(at);
+    worker_stop_if_done(worker);
+}
+
+void weir_worker_take_rules(struct weir_worker *worker)
+{
+    struct weir_rules *rules = atomic_exchange(&worker->next_rules, NULL);
+    if (weir_engine_set_rules(worker->engine, rules) < 0)
+        weir_log_event(worker->log, WEIR_LOG_ERROR, "reload_failed", "reason",
+                       weir_error_text(WEIR_ERR_MEMORY));
+    weir_rules_unref(rules);
+}
+
+static void worker_on_wake(uv_async_t *wake)
+{
+    struct weir_worker *worker = wake->data;
+    weir_worker_renew(worker);
+    if (worker->directory)
+        weir_directories_catch_up(worker->directories, worker->index);
+    struct weir_certificates *certificates = atomic_exchange(&worker->next_certificates, NULL);
+    if (certificates) {
+        weir_certificates_unref(worker->certificates);
+        worker->certificates = certificates;
+    }
+    if (atomic_load(&worker->drain_wanted) && !worker->draining)
+        worker_drain(worker);
+    if (atomic_load(&worker->stop_wanted))
+        uv_stop(&worker->loop);
+}
+
+void weir_worker_set_rules(struct weir_worker *worker, struct weir_rules *rules)
+{
+    struct weir_rules *unseen = atomic_exchange(&worker->next_rules, weir_rules_ref(rules));
+    if (unseen)
+        weir_rules_unref(unseen);
+    uv_async_send(&worker->wake);
+}
+
+void weir_worker_set_certificates(struct weir_worker *worker,
+                                  struct weir_certificates *certificates)
+{
+    weir_certificates_unref(
+        atomic_exchange(&worker->next_certificates, weir_certificates_ref(certificates)));
+    uv_async_send(&worker->wake);
+}
+
+void weir_worker_drain(struct weir_worker *worker)
+{
+    atomic_store(&worker->drain_wanted, true);
+    uv_async_send(&worker->wake);
+}
+
+void weir_worker_stop(struct weir_worker *worker)
+{
+    atomic_store(&worker->stop_wanted, true);
+    uv_async_send(&worker->wake);
+}
+
+/* --- Rules ------------------------------------------------------------------------------------ */
+
+struct weir_rules *weir_worker_rules(const struct weir_worker *worker)
+{
+    return weir_engine_rules(worker->engine);
+}
+
+const struct weir_settings *weir_worker_settings(const struct weir_worker *worker)
+{
+    return weir_rules_settings(weir_engine_rules(worker->engine));
+}
+
+bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_address *peer)
+{
+    const struct weir_settings *settings = weir_worker_settings(worker);
+    if (!peer->family)
+        return settings->trust_unix;
+    for (uint32_t i = 0; i < settings->trusted_proxy_count; i++)
+        if (weir_cidr_contains(&settings->trusted_proxies[i], peer))
+            return true;
+    return false;
+}
+
 /* --- Open, run, close ------------------------------------------------------------------------- */
 
 static int worker_open_stores(struct weir_worker *worker, const struct weir_worker_options *options,
@@ -327,7 +539,7 @@ static int worker_open_loop(struct weir_worker *worker)
     uv_prepare_init(&worker->loop, &worker->late_turn);
     uv_timer_init(&worker->loop, &worker->tick);
     uv_timer_init(&worker->loop, &worker->deadline);
-    if (uv_async_init(&worker->loop, &worker->wake, weir_worker_on_wake) < 0) {
+    if (uv_async_init(&worker->loop, &worker->wake, worker_on_wake) < 0) {
         uv_run(&worker->loop, UV_RUN_NOWAIT);
         uv_loop_close(&worker->loop);
         return WEIR_ERR_IO;

@@ -157,11 +157,8 @@ void weir_worker_drain(struct weir_worker *worker);
 /* Ends weir_worker_run at once, whatever is in flight. */
 void weir_worker_stop(struct weir_worker *worker);
 
-/* --- Between its parts ------------------------------------------------------------------------
+/* --- For connections, on the worker's thread
  */
-
-/* Another thread has something for it. */
-void weir_worker_on_wake(uv_async_t *wake);
 
 /* Takes the rules that another thread has handed over. What is read afterwards comes under them,
  * also where the wake for them is still to come. */
@@ -172,9 +169,6 @@ static inline void weir_worker_renew(struct weir_worker *worker)
                          0))
         weir_worker_take_rules(worker);
 }
-
-/* Ends its loop when it is draining and the last connection is gone. */
-void weir_worker_stop_if_done(struct weir_worker *worker);
 
 /* --- For connections and front ends, on the worker's thread ------------------------------------
  */

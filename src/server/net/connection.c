@@ -11,6 +11,8 @@
 
 /* Room that a read into a connection's own buffer has at least. */
 #define READ_ROOM_MIN 2048
+/* An answer that its socket did not take lies in a buffer behind its own uv_write_t. */
+#define WRITE_CHUNK (WEIR_OUTPUT_MAX - sizeof(uv_write_t))
 
 static uint64_t connection_now_ms(const struct weir_connection *connection)
 {
@@ -30,6 +32,115 @@ static void connection_drop_input(struct weir_connection *connection)
     connection->input = connection->aside = NULL;
 }
 
+/* --- Replies that are owed -------------------------------------------------------------------- */
+
+struct weir_slot *weir_connection_slot(struct weir_connection *connection)
+{
+    struct weir_slot *slot = weir_worker_slot(connection->worker);
+    if (!slot)
+        return NULL;
+    slot->connection = connection;
+    if (connection->last)
+        connection->last->next = slot;
+    else
+        connection->first = slot;
+    connection->last = slot;
+    slot->weight = 1;
+    connection->owed++;
+    return slot;
+}
+
+void weir_slot_wait(struct weir_slot *slot, struct weir_decision *decision)
+{
+    struct weir_worker *worker = slot->connection->worker;
+    slot->waiting++;
+    slot->weight++;
+    slot->connection->owed++;
+    decision->owner = slot;
+    worker->queued++;
+    weir_engine_queue(worker->engine, decision);
+}
+
+void weir_slot_look(struct weir_slot *slot, struct weir_decision *decision)
+{
+    slot->waiting++;
+    decision->owner = slot;
+    weir_engine_look(slot->connection->worker->engine, decision);
+}
+
+void weir_slot_weigh(struct weir_slot *slot, size_t bytes)
+{
+    uint32_t weight = (uint32_t)(bytes / 256);
+    slot->weight += weight;
+    slot->connection->owed += weight;
+}
+
+static void slot_drop(struct weir_worker *worker, struct weir_slot *slot)
+{
+    if (slot->drop)
+        slot->drop(slot);
+    worker->run_wanted = true; /* leases may have to end */
+    if (slot->decision) {
+        weir_engine_cancel(worker->engine, slot->decision);
+        worker->taken--;
+    }
+    if (slot->buffer) {
+        struct weir_decision **decisions = (struct weir_decision **)(void *)slot->buffer->data;
+        for (uint32_t i = 0; i < slot->count; i++) {
+            weir_engine_cancel(worker->engine, decisions[i]);
+            worker->taken--;
+        }
+        weir_buffer_give(&worker->buffers, slot->buffer);
+    }
+    weir_worker_give_slot(worker, slot);
+}
+
+static void connection_drop_slots(struct weir_connection *connection)
+{
+    while (connection->first) {
+        struct weir_slot *slot = connection->first;
+        connection->first = slot->next;
+        slot_drop(connection->worker, slot);
+    }
+    connection->last = NULL;
+}
+
+/* Unlinks a slot; `link` is what points at it. */
+static void connection_unlink(struct weir_connection *connection, struct weir_slot **link,
+                              struct weir_slot *before)
+{
+    struct weir_slot *slot = *link;
+    *link = slot->next;
+    if (connection->last == slot)
+        connection->last = before;
+    connection->owed -= slot->weight;
+}
+
+static struct weir_slot *connection_take_ready(struct weir_connection *connection)
+{
+    struct weir_slot **link = &connection->first, *before = NULL, *slot;
+    bool unordered = connection->listener->front->unordered;
+    while ((slot = *link) && slot->waiting && unordered) {
+        before = slot;
+        link = &slot->next;
+    }
+    if (!slot || slot->waiting)
+        return NULL;
+    connection_unlink(connection, link, before);
+    return slot;
+}
+
+void weir_connection_drop_slot(struct weir_connection *connection, struct weir_slot *slot)
+{
+    struct weir_slot **link = &connection->first, *before = NULL;
+    while (*link != slot) {
+        before = *link;
+        link = &before->next;
+    }
+    connection_unlink(connection, link, before);
+    weir_worker_give_slot(connection->worker, slot);
+}
+
 void weir_connection_close(struct weir_connection *connection)
 {
     if (connection->state == WEIR_CONNECTION_CLOSING)
@@ -38,12 +149,118 @@ void weir_connection_close(struct weir_connection *connection)
     if (connection->listener->front->end)
         connection->listener->front->end(connection);
     connection->held = NULL;
-    weir_connection_drop_slots(connection);
+    connection_drop_slots(connection);
     connection_drop_input(connection);
     weir_wheel_remove(&connection->node);
     weir_tls_close(connection->tls);
     connection->tls = NULL;
     uv_close(&connection->handle, connection_on_closed);
+}
+
+/* --- Output ----------------------------------------------------------------------------------- */
+
+static void connection_on_written(uv_write_t *write, int status)
+{
+    struct weir_buffer *buffer = write->data;
+    struct weir_connection *connection = write->handle->data;
+    connection->output_bytes -= buffer->used;
+    weir_buffer_give(&connection->worker->buffers, buffer);
+    if (connection->state == WEIR_CONNECTION_CLOSING)
+        return;
+    if (status < 0)
+        weir_connection_close(connection);
+    else
+        weir_worker_mark(connection->worker, connection);
+}
+
+/* Keeps bytes that the socket did not take, and has libuv write them when it does. */
+static void connection_keep_output(struct weir_connection *connection, const char *data,
+                                   size_t size)
+{
+    while (size) {
+        size_t chunk = size < WRITE_CHUNK ? size : WRITE_CHUNK;
+        struct weir_buffer *buffer =
+            weir_buffer_take(&connection->worker->buffers, sizeof(uv_write_t) + chunk);
+        if (!buffer) {
+            weir_connection_close(connection);
+            return;
+        }
+        uv_write_t *write = (uv_write_t *)(void *)buffer->data;
+        char *copy = buffer->data + sizeof *write;
+        memcpy(copy, data, chunk);
+        write->data = buffer;
+        buffer->used = chunk;
+        uv_buf_t out = uv_buf_init(copy, (unsigned)chunk);
+        if (uv_write(write, &connection->stream, &out, 1, connection_on_written) < 0) {
+            weir_buffer_give(&connection->worker->buffers, buffer);
+            weir_connection_close(connection);
+            return;
+        }
+        connection->output_bytes += chunk;
+        data += chunk;
+        size -= chunk;
+    }
+}
+
+/* Sends bytes as they are. */
+static void connection_write(struct weir_connection *connection, const char *data, size_t size)
+{
+    if (!size || connection->state == WEIR_CONNECTION_CLOSING)
+        return;
+    if (!connection->output_bytes) {
+        uv_buf_t out = uv_buf_init((char *)(uintptr_t)data, (unsigned)size);
+        int n = uv_try_write(&connection->stream, &out, 1);
+        if (n < 0 && n != UV_EAGAIN) {
+            weir_connection_close(connection);
+            return;
+        }
+        if (n > 0) {
+            data += n;
+            size -= (size_t)n;
+        }
+    }
+    connection_keep_output(connection, data, size);
+}
+
+static void connection_send_pending(struct weir_connection *connection)
+{
+    struct weir_bytes pending = weir_tls_pending(connection->tls);
+    connection_write(connection, pending.data, pending.size);
+    if (connection->tls) /* else the write has closed it */
+        weir_tls_sent(connection->tls, pending.size);
+}
+
+static void connection_write_encrypted(struct weir_connection *connection, const char *data,
+                                       size_t size)
+{
+    if (!size || connection->state == WEIR_CONNECTION_CLOSING)
+        return;
+    if (weir_tls_write(connection->tls, data, size) < 0)
+        weir_connection_close(connection);
+    else
+        connection_send_pending(connection);
+}
+
+void weir_connection_send(struct weir_connection *connection, struct weir_output *output,
+                          const char *data, size_t size)
+{
+    if (connection->tls) {
+        connection_write_encrypted(connection, output->data, output->used);
+        output->used = 0;
+        connection_write_encrypted(connection, data, size);
+        return;
+    }
+    connection_write(connection, output->data, output->used);
+    output->used = 0;
+    connection_write(connection, data, size);
+}
+
+static void connection_say_end(struct weir_connection *connection)
+{
+    if (!connection->tls)
+        return;
+    weir_tls_end(connection->tls);
+    connection_send_pending(connection);
 }
 
 /* --- Deadlines -------------------------------------------------------------------------------- */
@@ -164,6 +381,33 @@ void weir_connection_cut(struct weir_connection *connection, enum weir_cut why)
 
 /* --- Input ------------------------------------------------------------------------------------ */
 
+static void connection_fail(struct weir_connection *connection)
+{
+    struct weir_worker *worker = connection->worker;
+    weir_count(&worker->counters.tls_errors, 1);
+    weir_log_event(worker->log, WEIR_LOG_WARNING, "tls_failed", "reason",
+                   weir_tls_error(connection->tls));
+    connection->state = WEIR_CONNECTION_ENDING;
+    weir_worker_mark(worker, connection);
+}
+
+static void connection_receive(struct weir_connection *connection, const char *data, size_t size)
+{
+    bool was_ready = weir_tls_ready(connection->tls);
+    int err = weir_tls_receive(connection->tls, data, size);
+    if (err == WEIR_ERR_MEMORY) {
+        weir_connection_close(connection);
+        return;
+    }
+    if (weir_tls_ready(connection->tls) && !was_ready)
+        connection->request_deadline_ms = 0;
+    if (err < 0)
+        connection_fail(connection); /* before the client hears of it: the metrics tell no less */
+    else
+        weir_worker_mark(connection->worker, connection);
+    connection_send_pending(connection); /* an alert, where it has failed */
+}
+
 /* Reads the PROXY protocol's header. Returns the bytes taken, 0 for more, -1: not to be served. */
 static long connection_read_proxy(struct weir_connection *connection, const char *data, size_t size)
 {
@@ -201,7 +445,7 @@ static size_t connection_parse(struct weir_connection *connection, char *data, s
         if (connection->state == WEIR_CONNECTION_PROXY) {
             n = connection_read_proxy(connection, data + done, size - done);
             if (n > 0 && connection->tls) { /* what follows the header is encrypted */
-                weir_connection_receive(connection, data + done + n, size - done - (size_t)n);
+                connection_receive(connection, data + done + n, size - done - (size_t)n);
                 return size;
             }
         } else if (weir_connection_pause(connection))
@@ -315,7 +559,7 @@ static void connection_decrypt(struct weir_connection *connection)
     }
     if (connection->state == WEIR_CONNECTION_CLOSING)
         return;
-    weir_connection_send_pending(connection);
+    connection_send_pending(connection);
     weir_worker_mark(connection->worker, connection);
 }
 
@@ -339,7 +583,7 @@ static void connection_on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *b
             connection->state == WEIR_CONNECTION_ENDING)
             return; /* read only so that closing does not reset the connection */
         if (connection->tls && connection->state != WEIR_CONNECTION_PROXY)
-            weir_connection_receive(connection, buffer->base, (size_t)n);
+            connection_receive(connection, buffer->base, (size_t)n);
         else
             connection_take(connection, buffer, (size_t)n);
         if (connection->tls && connection->state == WEIR_CONNECTION_OPEN)
@@ -383,7 +627,7 @@ void weir_connection_flush(struct weir_connection *connection)
     const struct weir_front *front = connection->listener->front;
     struct weir_slot *slot;
     output->used = 0;
-    while ((slot = weir_connection_take_ready(connection))) {
+    while ((slot = connection_take_ready(connection))) {
         slot->write(slot, output);
         weir_worker_give_slot(connection->worker, slot);
         if (output->size - output->used < WEIR_REPLY_MAX)
@@ -397,7 +641,7 @@ void weir_connection_flush(struct weir_connection *connection)
         return;
     if (connection->state == WEIR_CONNECTION_ENDING) {
         if (!connection->first)
-            weir_connection_say_end(connection);
+            connection_say_end(connection);
         if (connection->state == WEIR_CONNECTION_CLOSING)
             return;
         if (!connection->first && !connection->output_bytes) {
@@ -441,12 +685,19 @@ bool weir_connection_own_address(const struct weir_connection *connection, struc
     return connection_address(connection, uv_tcp_getsockname, own);
 }
 
+static bool connection_encrypt(struct weir_connection *connection)
+{
+    struct weir_tls_context *context =
+        weir_certificates_of(connection->worker->certificates, connection->listener->kind);
+    return !context || weir_tls_open(&connection->tls, context, NULL) == 0;
+}
+
 void weir_connection_start(struct weir_connection *connection)
 {
     connection->handle.data = connection;
     connection_address(connection, uv_tcp_getpeername, &connection->peer);
     connection->state = WEIR_CONNECTION_OPEN;
-    if (!weir_connection_encrypt(connection)) {
+    if (!connection_encrypt(connection)) {
         weir_connection_close(connection);
         return;
     }
@@ -471,4 +722,15 @@ void weir_connection_start(struct weir_connection *connection)
 void *weir_connection_workspace(struct weir_connection *connection)
 {
     return connection->listener->workspace;
+}
+
+void weir_connection_tell_peer(const struct weir_connection *connection,
+                               struct weir_request *request)
+{
+    struct weir_bytes *values = request->values;
+    values[WEIR_ATTR_TLS_NAME] = values[WEIR_ATTR_TLS_CN] = (struct weir_bytes){NULL, 0};
+    if (!connection->tls)
+        return;
+    values[WEIR_ATTR_TLS_NAME] = weir_tls_peer_name(connection->tls);
+    values[WEIR_ATTR_TLS_CN] = weir_tls_peer_common_name(connection->tls);
 }

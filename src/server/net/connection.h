@@ -95,31 +95,6 @@ void weir_connection_expire(struct weir_connection *connection);
 /* The worker is shutting down: the next reply is the last. */
 void weir_connection_drain(struct weir_connection *connection);
 
-/* --- Between its parts ----------------------------------------------------------------------- */
-
-/* Gives it a TLS session where its listener has certificates. False: no memory. */
-bool weir_connection_encrypt(struct weir_connection *connection);
-
-/* Takes encrypted bytes. Where that fails, the client is told and the connection ends. */
-void weir_connection_receive(struct weir_connection *connection, const char *data, size_t size);
-
-/* Sends bytes as they are, or encrypted (which needs a session). */
-void weir_connection_write(struct weir_connection *connection, const char *data, size_t size);
-void weir_connection_write_encrypted(struct weir_connection *connection, const char *data,
-                                     size_t size);
-
-/* Sends what its session has to say: answers, and its own part of handshakes. */
-void weir_connection_send_pending(struct weir_connection *connection);
-
-/* The next slot whose reply may be written, taken off the list; NULL: none. */
-struct weir_slot *weir_connection_take_ready(struct weir_connection *connection);
-
-/* Gives all slots back, their decisions cancelled. */
-void weir_connection_drop_slots(struct weir_connection *connection);
-
-/* Says, where that is said in TLS, that nothing more comes. */
-void weir_connection_say_end(struct weir_connection *connection);
-
 /* --- For front ends --------------------------------------------------------------------------- */
 
 /* A new slot, the connection's last; NULL: no memory (return -1 from parse). A slot that waits for
