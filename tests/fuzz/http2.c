@@ -13,7 +13,7 @@
 
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
-#include "server/grpc/grpc.h"
+#include "server/grpc/front.h"
 
 #define INPUT_MAX (64 << 10)
 #define SPLIT_MAX 1024

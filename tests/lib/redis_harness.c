@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/resp/front.h"
+
 #define START_NS UINT64_C(1700000000123456789) /* no round number in any unit */
 
 static void check(bool ok)

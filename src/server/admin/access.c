@@ -6,13 +6,16 @@
  * listener's token          where one is set, everything needs it peer           where none is,
  * reads are for this machine: loopback, Unix sockets
  */
+#include "server/admin/access.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "core/address.h"
 #include "core/bytes.h"
 #include "rules/match/host.h"
-#include "server/http/http.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
 
 static bool is_loopback(const struct weir_address *address)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The admin listener: health, metrics, limits, the most denied keys, one key's state. See
  * http/http.h and docs/http-api.md. */
+#include "server/admin/api.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +10,15 @@
 
 #include "core/bytes.h"
 #include "rules/match/key_values.h"
-#include "server/daemon/daemon.h"
+#include "server/admin/access.h"
+#include "server/admin/forget_api.h"
+#include "server/admin/grant_api.h"
+#include "server/admin/limit_metrics.h"
+#include "server/daemon/pressure_log.h"
+#include "server/daemon/readiness.h"
 #include "server/envoy/http.h"
-#include "server/http/http.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
 
 /* Keys that /top lists, and what ?count= may ask for. */
 #define TOP_DEFAULT 20

@@ -2,13 +2,17 @@
 /* POST /v1/identities/forget {"sha256": "…"}: what workers know of keys that are kept elsewhere
  * counts no more, so that a change of a caller takes effect at its next request. See
  * docs/identities.md. */
+#include "server/admin/forget_api.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "rules/identity/keys_lines.h"
+#include "server/admin/access.h"
 #include "server/daemon/daemon.h"
-#include "server/http/http.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
 
 /* Of one call: as many as a worker may be behind with. */
 #define DIGESTS_MAX 1000

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POST /v1/limits/{name}/grant?key=…&units=N: tops a key up by giving back at most what it has
  * used, so that it is never better than fresh. See docs/http-api.md. */
+#include "server/admin/grant_api.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "server/http/http.h"
+#include "server/admin/access.h"
+#include "server/admin/api.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
 
 /* What was granted, to whom: the line that an operator looks for afterwards. */
 static void grant_log(struct weir_worker *worker, const struct weir_decision *decision,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics of the limits; see metrics.h */
+#include "server/admin/limit_metrics.h"
+
 #include <inttypes.h>
 #include <string.h>
-
-#include "server/admin/metrics.h"
 
 void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
                         struct weir_limit_totals *totals)

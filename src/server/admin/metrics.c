@@ -4,18 +4,20 @@
  * Labels come from the configuration and from weir itself, never from traffic: the number of series
  * is known before the first request.
  */
+#include "server/admin/metrics.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/admin/metrics.h"
+#include "server/admin/limit_metrics.h"
 #include "server/daemon/clock.h"
-#include "server/daemon/daemon.h"
 #include "server/envoy/metrics.h"
-#include "server/grpc/grpc.h"
+#include "server/grpc/front.h"
 #include "server/http/http.h"
+#include "server/webhook/metrics.h"
 
 /* One line: the longest name, two labels of 64 bytes, a number. */
 #define LINE_MAX_BYTES 512

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing metrics in Prometheus' text format 0.0.4: lines into a buffer of the admin worker's. What
- * is told stands in metrics.c, of limits in limit_metrics.c, of the webhook in webhook/metrics.c.
+/* Metrics in Prometheus' text format 0.0.4, written into a buffer of the admin worker. Those of
+ * limits are in limit_metrics.c, those of the webhook in webhook/metrics.c.
  *
  * Threads: the admin worker's.
  */
@@ -25,10 +25,8 @@ void weir_metrics_head(struct weir_metrics *metrics, const char *name, const cha
 void weir_metrics_number(struct weir_metrics *metrics, const char *name, const char *type,
                          const char *help, uint64_t value);
 
-/* What each limit of the file has decided, borrowed, tried and warned of. */
-void weir_metrics_of_limits(struct weir_metrics *metrics);
-
-/* Of the webhook, where there is one. */
-void weir_metrics_of_webhook(struct weir_metrics *metrics);
+/* Appends all metrics in Prometheus' text format 0.0.4 to `text`, a buffer of the admin worker's.
+ * Returns the buffer to use from now on; NULL (and the buffer is given back): no memory. */
+struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_buffer *text);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The control loop: signals, the watch on the rules file, the clock. See daemon.h. */
+#include "server/daemon/control.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +9,9 @@
 #include <unistd.h>
 
 #include "server/daemon/clock.h"
-#include "server/daemon/daemon.h"
+#include "server/daemon/pressure_log.h"
+#include "server/daemon/reload.h"
+#include "server/daemon/watch.h"
 #include "server/envoy/shared.h"
 
 #define CLOCK_CHECK_MS 1000

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What pressure.h finds: the log's lines and what /readyz says. See daemon.h. */
+/* See pressure_log.h. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "server/daemon/daemon.h"
+#include "server/daemon/pressure_log.h"
 
 /* --- Names ------------------------------------------------------------------------------------ */
 

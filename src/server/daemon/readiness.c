@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether this node can do its work: what /readyz and gRPC's health tell. See daemon.h. */
-#include "server/daemon/daemon.h"
+#include "server/daemon/readiness.h"
+
 #include "server/envoy/call.h"
 
 /* Whether a limit denies what the store does not decide: then this node is no good without it. */

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules: loading them, checking what concerns the daemon, handing new ones over. See daemon.h. */
+#include "server/daemon/reload.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rules/file.h"
 #include "server/daemon/clock.h"
-#include "server/daemon/daemon.h"
+#include "server/daemon/control.h"
 #include "server/daemon/redis_access.h"
+#include "server/daemon/state.h"
+#include "server/envoy/daemon.h"
 
 /* What runs without a rules file. */
 static const char no_rules[] = "version: 1\nlimits: []\n";

@@ -10,11 +10,17 @@
 #include <unistd.h>
 
 #include "server/daemon/clock.h"
-#include "server/daemon/daemon.h"
-#include "server/grpc/grpc.h"
-#include "server/http/http.h"
+#include "server/daemon/control.h"
+#include "server/daemon/pressure_log.h"
+#include "server/daemon/reload.h"
+#include "server/daemon/state.h"
+#include "server/daemon/watch.h"
+#include "server/envoy/daemon.h"
+#include "server/grpc/front.h"
+#include "server/http/front.h"
 #include "server/net/files.h"
 #include "server/net/seed.h"
+#include "server/resp/front.h"
 #include "table/state_file.h"
 
 /* Files that weir opens when its connections may have taken all others: of a loop (epoll, a pipe,

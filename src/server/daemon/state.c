@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a daemon: its table, in memory or in a file; see daemon.h. */
+#include "server/daemon/state.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "rules/rules.h"
 #include "server/daemon/clock.h"
-#include "server/daemon/daemon.h"
 #include "table/state_file.h"
 
 /* A reason that names the state file, once. */

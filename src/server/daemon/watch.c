@@ -4,11 +4,14 @@
  *
  * All of it on the background thread, since a look at a file may hang as long as reading it.
  */
+#include "server/daemon/watch.h"
+
 #include <string.h>
 #include <unistd.h>
 
 #include "server/daemon/clock.h"
-#include "server/daemon/daemon.h"
+#include "server/daemon/control.h"
+#include "server/daemon/reload.h"
 
 /* What keeps on being so is logged again after so long. */
 #define STATE_AGAIN_NS (UINT64_C(60) * 1000000000)

@@ -10,6 +10,7 @@
 #include "rules/envoy/respond.h"
 #include "server/daemon/clock.h"
 #include "server/envoy/shared.h"
+#include "server/resp/adhoc_limits.h"
 
 /* One worker's hold on a configuration: pinned by calls without an atomic operation each. */
 struct weir_envoy_hold {

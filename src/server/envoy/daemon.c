@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Envoy's service in the life of the daemon; see daemon/daemon.h */
+#include "server/envoy/daemon.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "server/daemon/daemon.h"
+#include "server/daemon/control.h"
+#include "server/daemon/watch.h"
 #include "server/envoy/shared.h"
 #include "server/envoy/statsd.h"
 

@@ -7,6 +7,8 @@
 
 #include "server/daemon/daemon.h"
 #include "server/envoy/metrics.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
 #include "wire/json/envoy_json.h"
 
 static struct weir_envoy_shared *shared_of(const struct weir_http_call *call)

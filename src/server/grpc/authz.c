@@ -5,12 +5,13 @@
  * What the caller says of the request counts as what a caller of /v1/check says: method, path,
  * host, headers, address. context_extensions are its attributes; who the user is, only a trusted
  * caller may say. */
-#include "wire/grpc/authz.h"
+#include "server/grpc/authz.h"
 
 #include <string.h>
 
-#include "server/grpc/grpc.h"
-#include "server/http/http.h"
+#include "server/grpc/reply.h"
+#include "server/grpc/stream.h"
+#include "wire/grpc/authz.h"
 
 /* --- Requests --------------------------------------------------------------------------------- */
 

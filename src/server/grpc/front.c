@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The front end of gRPC: sessions on connections, their times and their ends. See grpc.h. */
+#include "server/grpc/front.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/daemon/daemon.h"
 #include "server/envoy/call.h"
+#include "server/grpc/authz.h"
 #include "server/grpc/frames.h"
+#include "server/grpc/health.h"
+#include "server/grpc/ratelimit.h"
+#include "server/grpc/reflection.h"
+#include "server/grpc/reply.h"
 #include "server/grpc/session.h"
-#include "server/http/http.h"
+#include "server/grpc/stream.h"
+#include "server/http/reply.h"
 
 /* --- Begin and end ---------------------------------------------------------------------------- */
 

@@ -136,10 +136,6 @@ struct weir_grpc_stream {
     bool said_all; /* `out` is the last of it */
 };
 
-extern const struct weir_front weir_grpc_front;
-extern const struct weir_grpc_method weir_grpc_methods[];
-extern const uint32_t weir_grpc_method_count;
-
 static inline struct weir_grpc_session *weir_grpc_session(struct weir_connection *connection)
 {
     return (struct weir_grpc_session *)(void *)connection->front_state;
@@ -149,74 +145,5 @@ static inline struct weir_grpc *weir_grpc_of(const struct weir_grpc_stream *stre
 {
     return weir_connection_workspace(stream->connection);
 }
-
-/* --- Streams (stream.c) ------------------------------------------------------------------ */
-
-/* NULL: no memory. */
-struct weir_grpc_stream *weir_grpc_stream_open(struct weir_connection *connection, int32_t id);
-void weir_grpc_stream_close(struct weir_grpc_stream *stream);
-
-/* Its head has come; bytes of it have; all of it has. */
-void weir_grpc_stream_route(struct weir_grpc_stream *stream);
-void weir_grpc_stream_take(struct weir_grpc_stream *stream, const char *data, size_t size);
-void weir_grpc_stream_end(struct weir_grpc_stream *stream);
-
-/* Empties its arena, between the messages of a stream. */
-void weir_grpc_stream_forget(struct weir_grpc_stream *stream);
-
-/* Begins what is whole, as far as decisions can be taken. */
-void weir_grpc_session_begin_ready(struct weir_connection *connection);
-
-/* Looks at a stream's times. */
-void weir_grpc_stream_check(struct weir_grpc_stream *stream, uint64_t now_ms);
-
-/* --- Answers (reply.c) ------------------------------------------------------------------- */
-
-/* The answer of a call: one message with its prefix, which stays until the stream is closed. */
-void weir_grpc_reply(struct weir_grpc_stream *stream, struct weir_bytes message);
-
-/* One message of a stream, copied; and the end of a stream that has said all. */
-void weir_grpc_push(struct weir_grpc_stream *stream, struct weir_bytes message);
-void weir_grpc_finish(struct weir_grpc_stream *stream);
-
-/* Ends it with a status; `text` (may be NULL) tells why. */
-void weir_grpc_fail(struct weir_grpc_stream *stream, enum weir_grpc_status status,
-                    const char *text);
-
-/* The same, for an error of a codec. */
-void weir_grpc_fail_read(struct weir_grpc_stream *stream, int err);
-
-/* Ends what is no gRPC, with a status of HTTP: three digits. */
-void weir_grpc_refuse(struct weir_grpc_stream *stream, const char *http_status);
-
-/* --- Decisions -------------------------------------------------------------------------------- */
-
-/* Makes the stream wait for decisions: when all that are then given to weir_grpc_wait are done (at
- * the end of the turn, where there is none), the method's `finish` is called. False: no memory, it
- * was answered. */
-bool weir_grpc_expect(struct weir_grpc_stream *stream);
-
-/* Queues a decision in the engine. Its deadline is the client's, less a quarter, so that an answer
- * is in time where the store is not. */
-void weir_grpc_wait(struct weir_grpc_stream *stream, struct weir_decision *decision);
-
-/* --- Methods ---------------------------------------------------------------------------------- */
-
-void weir_grpc_ratelimit_take(struct weir_grpc_stream *stream, struct weir_bytes message);
-void weir_grpc_ratelimit_begin(struct weir_grpc_stream *stream);
-void weir_grpc_ratelimit_finish(struct weir_grpc_stream *stream);
-void weir_grpc_ratelimit_drop(struct weir_grpc_stream *stream);
-void weir_grpc_authz_take(struct weir_grpc_stream *stream, struct weir_bytes message);
-void weir_grpc_authz_begin(struct weir_grpc_stream *stream);
-void weir_grpc_authz_finish(struct weir_grpc_stream *stream);
-void weir_grpc_authz_drop(struct weir_grpc_stream *stream);
-void weir_grpc_health_check_read(struct weir_grpc_stream *stream, struct weir_bytes message);
-void weir_grpc_health_check_begin(struct weir_grpc_stream *stream);
-void weir_grpc_health_watch_read(struct weir_grpc_stream *stream, struct weir_bytes message);
-void weir_grpc_health_watch_drop(struct weir_grpc_stream *stream);
-/* Tells all streams of Health/Watch what has changed. */
-void weir_grpc_health_tell(struct weir_grpc *grpc);
-void weir_grpc_reflection_read(struct weir_grpc_stream *stream, struct weir_bytes message);
-void weir_grpc_reflection_begin(struct weir_grpc_stream *stream);
 
 #endif

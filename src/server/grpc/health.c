@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grpc.health.v1.Health: whether a service can be asked, now and from now on. See grpc.h. */
-#include "wire/grpc/health.h"
-#include "core/bytes.h"
+#include "server/grpc/health.h"
 
 #include <string.h>
 
-#include "server/daemon/daemon.h"
+#include "core/bytes.h"
+#include "server/daemon/readiness.h"
 #include "server/envoy/call.h"
-#include "server/grpc/grpc.h"
-#include "server/http/http.h"
+#include "server/grpc/reply.h"
 #include "wire/grpc/descriptors.h"
+#include "wire/grpc/health.h"
 
 /* A stream of Watch. */
 struct weir_grpc_watch {

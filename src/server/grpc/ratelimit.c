@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* envoy.service.ratelimit.v3.RateLimitService: a call of envoy/call.h, by gRPC. See grpc.h. */
-#include "wire/grpc/ratelimit.h"
+#include "server/grpc/ratelimit.h"
 
-#include "server/daemon/daemon.h"
 #include "server/envoy/call.h"
-#include "server/grpc/grpc.h"
+#include "server/grpc/reply.h"
+#include "server/grpc/stream.h"
+#include "wire/grpc/ratelimit.h"
 
 void weir_grpc_ratelimit_take(struct weir_grpc_stream *stream, struct weir_bytes message)
 {

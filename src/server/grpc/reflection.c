@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Server reflection: what services there are, for grpcurl and its like. See grpc.h. */
-#include "wire/grpc/reflection.h"
+#include "server/grpc/reflection.h"
 
-#include "server/grpc/grpc.h"
+#include "server/grpc/reply.h"
+#include "server/grpc/stream.h"
+#include "wire/grpc/reflection.h"
 
 void weir_grpc_reflection_read(struct weir_grpc_stream *stream, struct weir_bytes message)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers: from a message, or a status, to what nghttp2 sends. See grpc.h. */
+#include "server/grpc/reply.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "server/grpc/grpc.h"
+#include "server/grpc/front.h"
 
 /* A field whose texts outlive the stream: nghttp2 copies neither. */
 #define FIELD(name, value)                                                                         \

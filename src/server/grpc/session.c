@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What nghttp2 tells of a connection, and what it may cost. See grpc.h. */
 #include "server/grpc/session.h"
-#include "core/bytes.h"
 
 #include <string.h>
 #include <strings.h>
 
+#include "core/bytes.h"
 #include "server/grpc/frames.h"
-#include "server/http/http.h"
+#include "server/grpc/front.h"
+#include "server/grpc/stream.h"
 #include "server/net/secret.h"
 
 /* --- What a connection may cost --------------------------------------------------------------- */

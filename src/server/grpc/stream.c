@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Streams: a call from its first field to the end of its request. See grpc.h. */
+#include "server/grpc/stream.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "server/grpc/grpc.h"
+#include "server/grpc/reply.h"
 
 /* --- Life ------------------------------------------------------------------------------------- */
 

@@ -7,12 +7,15 @@
  * own (Envoy's ext_authz with a path_prefix), and such fields are not read: a client may have sent
  * them.
  */
+#include "server/http/auth_api.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "core/bytes.h"
-#include "server/http/http.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
 #include "wire/http/forwarded.h"
 
 /* What one request's fields say; data == NULL: nothing. */

@@ -1,55 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POST /v1/check and /v1/release: an application asks about a request of its own. See http.h and
  * docs/http-api.md. */
+#include "server/http/check_api.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "server/http/http.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
 
 /* --- Requests --------------------------------------------------------------------------------- */
-
-/* The essence of a media type, without parameters and the white space before them. */
-static struct weir_bytes media_type(struct weir_bytes field)
-{
-    size_t size = 0;
-    while (size < field.size && field.data[size] != ';' && field.data[size] != ' ' &&
-           field.data[size] != '\t')
-        size++;
-    return (struct weir_bytes){field.data, size};
-}
-
-static bool type_is(struct weir_bytes type, const char *name)
-{
-    return type.size == strlen(name) && !strncasecmp(type.data, name, type.size);
-}
-
-/* JSON, anything whose syntax is JSON (RFC 6839), no type at all; and the type that `curl -d` puts
- * on whatever it sends, so that the first try of everybody works. A real form is refused as
- * malformed JSON. Types are here to find mistakes; they keep no web page out. */
-static bool content_is_json(const struct weir_http1_request *request)
-{
-    static const char suffix[] = "+json";
-    const size_t suffix_size = sizeof suffix - 1;
-    struct weir_bytes field = weir_http1_field(request, "content-type");
-    if (!field.data)
-        return true;
-    struct weir_bytes type = media_type(field);
-    return type_is(type, "application/json") ||
-           type_is(type, "application/x-www-form-urlencoded") ||
-           (type.size > suffix_size && memchr(type.data, '/', type.size - suffix_size) &&
-            !strncasecmp(type.data + type.size - suffix_size, suffix, suffix_size));
-}
-
-bool weir_http_json_post(struct weir_http_call *call)
-{
-    if (!weir_http_allow(call, "POST", NULL))
-        return false;
-    if (content_is_json(call->request))
-        return true;
-    weir_http_problem(call, WEIR_HTTP_415, NULL, "Content-Type: application/json is wanted");
-    return false;
-}
 
 static void attribute_set(struct weir_http *http, enum weir_attribute attribute,
                           struct weir_bytes value)
@@ -135,7 +96,8 @@ static int key_field_read(struct weir_http_call *call, struct weir_bytes *key,
         return 0;
     uint16_t fields = 0;
     for (uint16_t i = 0; i < request->field_count; i++)
-        fields += type_is(request->fields[i].name, "idempotency-key");
+        fields += request->fields[i].name.size == 15 &&
+                  !strncasecmp(request->fields[i].name.data, "idempotency-key", 15);
     long size = weir_idempotency_key_parse(field, call->http->idempotency_key);
     if (size > 0 && fields == 1) {
         *key = (struct weir_bytes){call->http->idempotency_key, (size_t)size};

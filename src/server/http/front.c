@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of HTTP: reading, routing, who may call. See http.h. */
+#include "server/http/front.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +9,16 @@
 
 #include "core/bytes.h"
 #include "core/hex.h"
+#include "server/admin/access.h"
+#include "server/admin/api.h"
 #include "server/daemon/daemon.h"
 #include "server/envoy/http.h"
 #include "server/envoy/shared.h"
-#include "server/http/http.h"
+#include "server/http/auth_api.h"
+#include "server/http/check_api.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
+#include "server/http/reserve_api.h"
 #include "server/net/secret.h"
 
 /* A parser between calls, in the connection. */
@@ -34,113 +42,6 @@ static const struct weir_http_route check_routes[] = {
      .public = true,
      .handle = weir_envoy_healthcheck_handle},
 };
-
-bool weir_http_method_is(const struct weir_http_call *call, const char *method)
-{
-    return weir_bytes_are(call->request->method, method);
-}
-
-bool weir_http_allow(struct weir_http_call *call, const char *first, const char *second)
-{
-    if (weir_http_method_is(call, first) || (second && weir_http_method_is(call, second)))
-        return true;
-    char fields[64];
-    snprintf(fields, sizeof fields, "Allow: %s%s%s\r\n", first, second ? ", " : "",
-             second ? second : "");
-    weir_http_problem(call, WEIR_HTTP_405, fields, NULL);
-    return false;
-}
-
-bool weir_http_next_parameter(struct weir_bytes *query, struct weir_bytes *name,
-                              struct weir_bytes *value)
-{
-    if (!query->size)
-        return false;
-    const char *end = query->data + query->size;
-    const char *stop = memchr(query->data, '&', query->size);
-    const char *item_end = stop ? stop : end;
-    size_t size = (size_t)(item_end - query->data);
-    const char *equals = memchr(query->data, '=', size);
-    *name = (struct weir_bytes){query->data, equals ? (size_t)(equals - query->data) : size};
-    *value = equals ? (struct weir_bytes){equals + 1, (size_t)(item_end - equals - 1)}
-                    : (struct weir_bytes){item_end, 0};
-    query->data = stop ? stop + 1 : end;
-    query->size = (size_t)(end - query->data);
-    return true;
-}
-
-long weir_http_decode(struct weir_bytes value, char *out)
-{
-    long used = 0;
-    for (size_t i = 0; i < value.size; i++) {
-        char c = value.data[i];
-        if (c == '%') {
-            int high = i + 2 < value.size ? weir_hex_value(value.data[i + 1]) : -1;
-            int low = i + 2 < value.size ? weir_hex_value(value.data[i + 2]) : -1;
-            if (high < 0 || low < 0)
-                return WEIR_ERR_SYNTAX;
-            c = (char)(high << 4 | low);
-            i += 2;
-        } else if (c == '+') {
-            c = ' ';
-        }
-        out[used++] = c;
-    }
-    return used;
-}
-
-bool weir_http_has_token(struct weir_http_call *call, const char *token)
-{
-    struct weir_bytes own = weir_http1_field(call->request, "x-weir-token");
-    struct weir_bytes bearer = weir_http1_field(call->request, "authorization");
-    bool borne = bearer.size >= 7 && !strncasecmp(bearer.data, "Bearer ", 7);
-    if ((own.data && weir_secret_equal(own, token)) ||
-        (borne &&
-         weir_secret_equal((struct weir_bytes){bearer.data + 7, bearer.size - 7}, token))) {
-        call->connection->guesses = 0;
-        return true;
-    }
-    if (own.data || borne) {
-        struct weir_guess guess = weir_guess_of(call->connection, false);
-        call->hold_ms = guess.wait_ms;
-        call->keep_alive &= !guess.last;
-    }
-    return false;
-}
-
-void weir_http_set_attribute(struct weir_http *http, int attribute, struct weir_bytes value)
-{
-    struct weir_bytes *known = &http->attributes.values[attribute];
-    if (!known->data) {
-        *known = value;
-        return;
-    }
-    /* What was joined last grows in its place; anything else moves to the end first. */
-    char *end = http->joined + http->joined_used;
-    bool last = known->data + known->size == end;
-    size_t more = (last ? 0 : known->size) + 2 + value.size;
-    if (more > sizeof http->joined - http->joined_used) {
-        http->joined_full = true;
-        return;
-    }
-    if (!last) {
-        memcpy(end, known->data, known->size);
-        known->data = end;
-        end += known->size;
-    }
-    memcpy(end, ", ", 2);
-    memcpy(end + 2, value.data, value.size);
-    known->size += 2 + value.size;
-    http->joined_used += more;
-}
-
-void weir_http_clear_attributes(struct weir_http *http)
-{
-    const struct weir_rules *rules = weir_worker_rules(http->worker);
-    weir_request_clear(&http->attributes, weir_rules_attribute_count(rules));
-    http->joined_used = 0;
-    http->joined_full = false;
-}
 
 /* --- Routing ---------------------------------------------------------------------------------- */
 

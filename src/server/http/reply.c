@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replies of HTTP: heads, finished texts, problems. See http.h. */
+#include "server/http/reply.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "server/http/http.h"
+#include "server/http/request.h"
 
 struct status_line {
     unsigned code;

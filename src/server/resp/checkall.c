@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WEIR.CHECKALL n key max_burst count period quantity …: n buckets as CL.THROTTLE names them, one
  * decision: all are charged or none is. See resp.h. */
+#include "server/resp/checkall.h"
+
 #include <stdio.h>
 
-#include "server/resp/resp.h"
+#include "server/resp/decide.h"
+#include "server/resp/reply.h"
+#include "server/resp/throttle.h"
 
 #define FIELDS 5 /* of one limit */
 

@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of commands, and COMMAND, from which clients learn it. See resp.h. */
+#include "server/resp/commands.h"
+
 #include <string.h>
 
-#include "server/resp/resp.h"
+#include "server/resp/checkall.h"
+#include "server/resp/increx.h"
+#include "server/resp/info.h"
+#include "server/resp/keys.h"
+#include "server/resp/reply.h"
+#include "server/resp/rules.h"
+#include "server/resp/session.h"
+#include "server/resp/throttle.h"
 
 #define KEYED (WEIR_RESP_WRITE | WEIR_RESP_FAST)
 #define LOOKS (WEIR_RESP_READ | WEIR_RESP_FAST)

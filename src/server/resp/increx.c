@@ -5,9 +5,13 @@
  * window since the epoch, where Redis starts a window at its first hit; the bound over any window
  * is the same, 2N. What a counter of Redis can do beyond that (move its end with every hit, live
  * for ever, go down, take fractions) is refused in words, never passed over. */
+#include "server/resp/increx.h"
+
 #include <stdio.h>
 
-#include "server/resp/resp.h"
+#include "server/resp/decide.h"
+#include "server/resp/reply.h"
+#include "server/resp/throttle.h"
 
 struct increx {
     int64_t by, upper, window;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* INFO and CONFIG GET: what clients ask before they trust a server. See resp.h. */
+#include "server/resp/info.h"
+
 #include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "server/resp/resp.h"
+#include "server/resp/decide.h"
+#include "server/resp/reply.h"
 
 #define INFO_MAX 4096
 #define PATTERN_MAX 64

@@ -3,7 +3,10 @@
  *
  * A key exists while its state is not fresh: what redis-cell's keys do with their time to live. One
  * name may have a bucket and a window; it is one key, and two checks of one decision. */
-#include "server/resp/resp.h"
+#include "server/resp/keys.h"
+
+#include "server/resp/decide.h"
+#include "server/resp/reply.h"
 
 #define KEYS_EACH (WEIR_CHECKS_MAX / WEIR_RESP_KINDS) /* of one decision */
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WEIR.CHECK, .PEEK, .REFUND, .RESET, .RELEASE, .RESERVE, .SETTLE: a request, told by its
  * attributes, under the rules file. See resp.h and docs/redis-protocol.md. */
+#include "server/resp/rules.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "server/reserve/reserve.h"
-#include "server/resp/resp.h"
+#include "server/resp/decide.h"
+#include "server/resp/reply.h"
 #include "wire/json/settle.h"
 
 /* The words that are no attributes. */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is connected, and how it talks: HELLO, AUTH, CLIENT, SELECT, RESET, QUIT, PING, ECHO. See
  * resp.h. Words of errors are Redis'. */
+#include "server/resp/session.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "server/net/secret.h"
-#include "server/resp/resp.h"
+#include "server/resp/decide.h"
+#include "server/resp/reply.h"
 
 /* Room for HELLO, CLIENT INFO. */
 #define SHORT_REPLY 1024

@@ -2,13 +2,16 @@
 /* Commands that carry their bucket: CL.THROTTLE of redis-cell, THROTTLE of throttlecrab, GCRA of
  * Redis. All three are gcra with N = count, W = period, and share the states of their keys. What
  * they correct, and why, stands in docs/redis-protocol.md. */
+#include "server/resp/throttle.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/wide.h"
-#include "server/resp/resp.h"
+#include "server/resp/decide.h"
+#include "server/resp/reply.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define CELL "Cell error: Store error: "
@@ -117,16 +120,6 @@ void weir_adhoc_limit_error(struct weir_resp_call *call, int err, const char *pr
     else
         weir_resp_error(call, "%s%s", prefix,
                         reason->text[0] ? reason->text : weir_error_text(err));
-}
-
-int64_t weir_resp_seconds(uint64_t ns)
-{
-    return ns == WEIR_NEVER ? -1 : (int64_t)(ns / SECOND_NS + (ns % SECOND_NS != 0));
-}
-
-int64_t weir_resp_milliseconds(uint64_t ns)
-{
-    return ns == WEIR_NEVER ? -1 : (int64_t)(ns / 1000000 + (ns % 1000000 != 0));
 }
 
 /* --- Replies ---------------------------------------------------------------------------------- */

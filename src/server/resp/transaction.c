@@ -7,7 +7,9 @@
  * it is answered by an error, until EXEC, DISCARD or RESET. HELLO, AUTH and QUIT run: they decide
  * nothing, and a client that was refused for want of a password must be able to give it.
  */
-#include "server/resp/resp.h"
+#include "server/resp/transaction.h"
+
+#include "server/resp/reply.h"
 
 static bool arity_is_one(struct weir_resp_call *call)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics of the webhook; see admin/metrics.h */
-#include <inttypes.h>
+#include "server/webhook/metrics.h"
 
-#include "server/admin/metrics.h"
+#include <inttypes.h>
 
 void weir_metrics_of_webhook(struct weir_metrics *metrics)
 {

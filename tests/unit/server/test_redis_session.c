@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "redis_harness.h"
+#include "server/resp/commands.h"
 
 struct step {
     uint64_t t_ms;

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "server/daemon/clock.h"
+#include "server/http/front.h"
+#include "server/resp/front.h"
 
 int rig_prepare(void *context, struct weir_limit *limit, const char *name)
 {

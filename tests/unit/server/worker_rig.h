@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 #include "fake_store.h"
-#include "server/http/http.h"
 #include "server/resp/resp.h"
 
 /* Steps of the loop that are more than enough for anything here; each waits for at most a tick. */

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who may use a route of the admin listener. */
+#ifndef WEIR_SERVER_ADMIN_ACCESS_H
+#define WEIR_SERVER_ADMIN_ACCESS_H
+
+#include "server/http/http.h"
+
+/* Whether the caller may use the route, and whether the caller may change something on it. Answers
+ * the request where not. */
+bool weir_admin_admit(struct weir_http_call *call, const struct weir_http_route *route);
+bool weir_admin_may_change(struct weir_http_call *call);
+
+/* Whether the caller of a public route may read what others may not. A wrong token is counted as a
+ * guess. Answers nothing. */
+bool weir_admin_may_read(struct weir_http_call *call);
+
+#endif

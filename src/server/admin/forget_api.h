@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POST /v1/identities/forget. */
+#ifndef WEIR_SERVER_ADMIN_FORGET_API_H
+#define WEIR_SERVER_ADMIN_FORGET_API_H
+
+#include "server/http/http.h"
+
+void weir_forget_handle(struct weir_http_call *call);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics of the limits. */
+#ifndef WEIR_SERVER_ADMIN_LIMIT_METRICS_H
+#define WEIR_SERVER_ADMIN_LIMIT_METRICS_H
+
+#include "server/admin/metrics.h"
+
+/* Verdicts of one limit over all workers, and its warnings by threshold. */
+struct weir_limit_totals {
+    uint64_t allowed, denied, shadow_denied, borrowed;
+    uint64_t trials[WEIR_TRIAL_OUTCOMES];
+    uint64_t warnings[WEIR_WARN_MAX];
+};
+void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
+                        struct weir_limit_totals *totals);
+
+/* What each limit of the file has decided, borrowed, tried and warned of. */
+void weir_metrics_of_limits(struct weir_metrics *metrics);
+
+/* What the table says of a limit, over all its rates and plans. */
+void weir_daemon_table_stats(const struct weir_daemon *daemon, uint32_t rule,
+                             struct weir_table_limit_stats *stats);
+
+#endif

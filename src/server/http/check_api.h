@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POST /v1/check and /v1/release. See docs/http-api.md. */
+#ifndef WEIR_SERVER_HTTP_CHECK_API_H
+#define WEIR_SERVER_HTTP_CHECK_API_H
+
+#include "server/http/http.h"
+
+void weir_check_handle(struct weir_http_call *call);
+void weir_release_handle(struct weir_http_call *call);
+
+/* Makes the decision that http->check asks for, not yet queued. Errors: as weir_engine_apply_rules,
+ * WEIR_ERR_SYNTAX. */
+int weir_check_decision(struct weir_http_call *call, struct weir_decision **out,
+                        struct weir_reason *reason) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POST /v1/reserve, /v1/settle and /v1/report. See docs/http-api.md. */
+#ifndef WEIR_SERVER_HTTP_RESERVE_API_H
+#define WEIR_SERVER_HTTP_RESERVE_API_H
+
+#include "server/http/http.h"
+
+void weir_reserve_handle(struct weir_http_call *call);
+void weir_settle_handle(struct weir_http_call *call);
+void weir_report_handle(struct weir_http_call *call);
+
+#endif

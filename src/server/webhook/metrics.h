@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics of the webhook. */
+#ifndef WEIR_SERVER_WEBHOOK_METRICS_H
+#define WEIR_SERVER_WEBHOOK_METRICS_H
+
+#include "server/admin/metrics.h"
+
+/* Writes nothing without a webhook. */
+void weir_metrics_of_webhook(struct weir_metrics *metrics);
+
+#endif
