@@ -13,6 +13,7 @@
 
 #include "server/daemon/clock.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/worker_state.h"
 #include "server/grpc/front.h"
 
 #define INPUT_MAX (64 << 10)
@@ -30,7 +31,8 @@ static const char rules_text[] = "version: 1\n"
 struct rig {
     struct weir_daemon daemon;
     struct weir_log log;
-    struct weir_worker worker;
+    struct weir_worker *worker;
+    struct weir_worker_state *state;
     struct weir_listener *listener;
 };
 
@@ -59,14 +61,15 @@ static struct rig *rig_open(void)
             0);
     const struct weir_worker_options worker = {.log = &rig.log, .table = table, .rules = rules};
     REQUIRE(weir_worker_open(&rig.worker, &worker, &reason) == 0);
-    REQUIRE(weir_rules_prepare(rules, prepare, rig.worker.store) == 0);
+    rig.state = weir_worker_state_of(rig.worker);
+    REQUIRE(weir_rules_prepare(rules, prepare, rig.worker->store) == 0);
     REQUIRE(weir_endpoint_parse(&endpoint, "127.0.0.1:0", &reason) == 0);
     REQUIRE(weir_endpoint_bind(&endpoint, &fd, 1, &reason) == 0);
     static struct weir_connection_pool pool = {.max = 16};
     const struct weir_listening listening = {&weir_grpc_front, WEIR_LISTENER_GRPC, &endpoint, &pool,
                                              &rig.daemon};
-    REQUIRE(weir_worker_listen(&rig.worker, &listening, fd, &reason) == 0);
-    rig.listener = &rig.worker.listeners[0];
+    REQUIRE(weir_worker_listen(rig.worker, &listening, fd, &reason) == 0);
+    rig.listener = &rig.state->listeners[0];
     rig.listener->unix_socket = true;
     return &rig;
 }
@@ -75,9 +78,9 @@ static struct weir_connection *connect_pair(struct rig *rig, int *client)
 {
     int pair[2];
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0);
-    struct weir_connection *connection = weir_worker_connection(&rig->worker, rig->listener);
+    struct weir_connection *connection = weir_worker_connection(rig->worker, rig->listener);
     REQUIRE(connection != NULL);
-    REQUIRE(uv_pipe_init(&rig->worker.loop, &connection->pipe, 0) == 0);
+    REQUIRE(uv_pipe_init(rig->worker->loop, &connection->pipe, 0) == 0);
     REQUIRE(uv_pipe_open(&connection->pipe, pair[1]) == 0);
     weir_connection_start(connection);
     *client = pair[0];
@@ -89,7 +92,7 @@ static void run(struct rig *rig, int client)
 {
     char bytes[65536];
     for (int i = 0; i < 3; i++) {
-        uv_run(&rig->worker.loop, UV_RUN_NOWAIT);
+        uv_run(rig->worker->loop, UV_RUN_NOWAIT);
         while (recv(client, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
             ;
     }
@@ -104,7 +107,7 @@ static void deliver(struct rig *rig, int client, const char *data, size_t size)
             size -= (size_t)n;
         }
         run(rig, client);
-        if (n < 0 && rig->worker.all == NULL)
+        if (n < 0 && rig->state->all == NULL)
             return;
     }
 }
@@ -119,15 +122,15 @@ static void converse(const uint8_t *data, size_t size, size_t at)
     deliver(rig, client, preface, sizeof preface - 1);
     deliver(rig, client, (const char *)data, at);
     deliver(rig, client, (const char *)data + at, size - at);
-    if (rig->worker.all == connection)
+    if (rig->state->all == connection)
         weir_connection_close(connection);
     close(client);
-    for (int i = 0; i < STEPS_MAX && rig->worker.all; i++)
-        uv_run(&rig->worker.loop, UV_RUN_NOWAIT);
+    for (int i = 0; i < STEPS_MAX && rig->state->all; i++)
+        uv_run(rig->worker->loop, UV_RUN_NOWAIT);
     const struct weir_grpc *grpc = rig->listener->workspace;
-    REQUIRE(rig->worker.all == NULL);
-    REQUIRE(rig->worker.taken == 0);
-    REQUIRE(rig->worker.buffers.used_bytes == 0);
+    REQUIRE(rig->state->all == NULL);
+    REQUIRE(rig->state->taken == 0);
+    REQUIRE(rig->worker->buffers.used_bytes == 0);
     REQUIRE(grpc->memory.used_bytes == 0);
     REQUIRE(grpc->watches == NULL);
 }

@@ -33,8 +33,8 @@ static char *replies(const uint8_t *data, size_t size, size_t first, size_t step
         redis_harness_send(harness, (const char *)data + at, more);
         fwrite(harness->raw, 1, harness->raw_size, out);
     }
-    REQUIRE(harness->worker.taken == 0);
-    REQUIRE(weir_table_validate(harness->worker.table, NULL) == 0);
+    REQUIRE(harness->state.taken == 0);
+    REQUIRE(weir_table_validate(harness->worker->table, NULL) == 0);
     REQUIRE(fclose(out) == 0);
     redis_harness_close(harness);
     return text;

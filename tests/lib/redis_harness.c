@@ -41,7 +41,7 @@ static int prepare_limit(void *context, struct weir_limit *limit, const char *na
 static void open_engine(struct redis_harness *harness, const char *rules, uint32_t limits_max)
 {
     static const char no_rules[] = "version: 1\nlimits: []\n";
-    struct weir_worker *worker = &harness->worker;
+    struct weir_worker *worker = harness->worker;
     struct weir_problems problems = {0};
     struct weir_table_options table = {
         .bytes = (limits_max + 8) * TABLE_BYTES_A_LIMIT, .wall_ns = START_NS, .secret = {1, 2}};
@@ -50,11 +50,11 @@ static void open_engine(struct redis_harness *harness, const char *rules, uint32
     check(weir_table_open(&worker->table, &table, NULL) == 0);
     check(weir_store_embedded_open(&worker->store, worker->table) == 0);
     check(weir_rules_prepare(harness->rules, prepare_limit, worker->store) == 0);
-    worker->decisions = DECISIONS;
+    harness->state.decisions = DECISIONS;
     struct weir_engine_options engine = {.store = worker->store,
                                          .rules = harness->rules,
                                          .secret = weir_table_secret(worker->table),
-                                         .decisions = worker->decisions,
+                                         .decisions = harness->state.decisions,
                                          .done = decided};
     check(weir_engine_open(&worker->engine, &engine) == 0);
 }
@@ -63,16 +63,16 @@ struct redis_harness *redis_harness_open(const char *rules, uint32_t limits_max)
 {
     struct redis_harness *harness = calloc(1, sizeof *harness);
     check(harness != NULL);
-    struct weir_worker *worker = &harness->worker;
+    struct weir_worker *worker = harness->worker = &harness->state.base;
     harness->now_ns = START_NS;
     open_engine(harness, rules, limits_max);
     weir_buffers_init(&worker->buffers);
-    worker->dirty_end = &worker->dirty;
+    harness->state.dirty_end = &harness->state.dirty;
     worker->output.size = WEIR_OUTPUT_MAX + WEIR_REPLY_MAX;
     worker->output.data = malloc(worker->output.size);
     check(worker->output.data != NULL);
     check(weir_adhoc_limits_open(&harness->shared.limits, limits_max, NULL, 0) == 0);
-    harness->shared.workers = worker;
+    harness->shared.workers = &harness->worker;
     harness->shared.worker_count = 1;
     harness->listener = (struct weir_listener){
         .worker = worker, .front = &weir_resp_front, .kind = WEIR_LISTENER_REDIS, .local = true};
@@ -88,7 +88,7 @@ struct redis_harness *redis_harness_open(const char *rules, uint32_t limits_max)
 static void flush(struct redis_harness *harness)
 {
     struct weir_connection *connection = &harness->connection;
-    struct weir_output *output = &harness->worker.output;
+    struct weir_output *output = &harness->worker->output;
     while (connection->first && !connection->first->waiting) {
         struct weir_slot *slot = connection->first;
         connection->first = slot->next;
@@ -97,7 +97,7 @@ static void flush(struct redis_harness *harness)
         connection->owed -= slot->weight;
         output->used = 0;
         slot->write(slot, output);
-        weir_worker_give_slot(&harness->worker, slot);
+        weir_worker_give_slot(harness->worker, slot);
         check(output->used <= WEIR_REPLY_MAX);
         check(harness->raw_size + output->used < sizeof harness->raw);
         memcpy(harness->raw + harness->raw_size, output->data, output->used);
@@ -108,9 +108,9 @@ static void flush(struct redis_harness *harness)
 
 static void turn(struct redis_harness *harness)
 {
-    weir_count(&harness->worker.counters.decisions, harness->worker.queued);
-    harness->worker.queued = 0;
-    weir_engine_run(harness->worker.engine, harness->now_ns);
+    weir_count(&harness->worker->counters.decisions, harness->state.queued);
+    harness->state.queued = 0;
+    weir_engine_run(harness->worker->engine, harness->now_ns);
     flush(harness);
 }
 
@@ -118,9 +118,9 @@ void redis_harness_connect(struct redis_harness *harness)
 {
     turn(harness);
     if (harness->connection.aside)
-        weir_buffer_give(&harness->worker.buffers, harness->connection.aside);
+        weir_buffer_give(&harness->worker->buffers, harness->connection.aside);
     memset(&harness->connection, 0, sizeof harness->connection);
-    harness->connection.worker = &harness->worker;
+    harness->connection.worker = harness->worker;
     harness->connection.listener = &harness->listener;
     harness->connection.state = WEIR_CONNECTION_OPEN;
     harness->closed = false;
@@ -188,7 +188,7 @@ const char *redis_harness_ask(struct redis_harness *harness, uint64_t t_ms, cons
 
 void redis_harness_close(struct redis_harness *harness)
 {
-    struct weir_worker *worker = &harness->worker;
+    struct weir_worker *worker = harness->worker;
     redis_harness_connect(harness);
     weir_resp_front.close(harness->listener.workspace);
     weir_adhoc_limits_close(harness->shared.limits);
@@ -196,9 +196,9 @@ void redis_harness_close(struct redis_harness *harness)
     worker->store->ops->close(worker->store);
     weir_table_close(worker->table);
     weir_rules_unref(harness->rules);
-    while (worker->free_slots) {
-        struct weir_slot *slot = worker->free_slots;
-        worker->free_slots = slot->next;
+    while (harness->state.free_slots) {
+        struct weir_slot *slot = harness->state.free_slots;
+        harness->state.free_slots = slot->next;
         free(slot);
     }
     weir_buffers_free(&worker->buffers);

@@ -4,12 +4,14 @@
 #ifndef TESTS_REDIS_HARNESS_H
 #define TESTS_REDIS_HARNESS_H
 
+#include "server/daemon/worker_state.h"
 #include "server/resp/resp.h"
 
 #define REDIS_HARNESS_TEXT 262144
 
 struct redis_harness {
-    struct weir_worker worker; /* first: the clock finds the harness by it */
+    struct weir_worker_state state; /* first: the clock finds the harness by it */
+    struct weir_worker *worker;     /* &state.base */
     struct weir_listener listener;
     struct weir_connection connection;
     struct weir_resp_shared shared;

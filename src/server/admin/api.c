@@ -301,7 +301,7 @@ static void top_handle(struct weir_http_call *call, uint32_t rule)
     json_t *keys = json_array();
     struct weir_bytes name = {info.name, strlen(info.name)};
     for (unsigned i = 0; list && i < daemon->worker_count; i++)
-        count = weir_top_denied_collect(weir_engine_top_denied(daemon->workers[i].engine), name,
+        count = weir_top_denied_collect(weir_engine_top_denied(daemon->workers[i]->engine), name,
                                         list, count, max);
     if (list)
         weir_top_denied_sort(list, count);

@@ -41,7 +41,7 @@ static int digests_read(const json_t *value, uint8_t (*digests)[WEIR_DIGEST_BYTE
 static void wake_all(struct weir_daemon *daemon)
 {
     for (unsigned i = 0; i < daemon->worker_count; i++)
-        uv_async_send(&daemon->workers[i].wake);
+        weir_worker_wake(daemon->workers[i]);
 }
 
 static void forget(struct weir_http_call *call, const json_t *body)

@@ -11,7 +11,7 @@ void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
     *totals = (struct weir_limit_totals){0};
     for (unsigned i = 0; i < daemon->worker_count; i++) {
         const struct weir_engine_counters *counters =
-            weir_engine_find_counters(daemon->workers[i].engine, name, strlen(name));
+            weir_engine_find_counters(daemon->workers[i]->engine, name, strlen(name));
         if (!counters)
             continue; /* this worker has not taken the newest rules yet */
         totals->allowed += weir_counted(&counters->allowed);

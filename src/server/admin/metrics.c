@@ -24,7 +24,7 @@
 
 void weir_metrics_put(struct weir_metrics *metrics, const char *format, ...)
 {
-    struct weir_buffers *buffers = &metrics->daemon->admin.buffers;
+    struct weir_buffers *buffers = &metrics->daemon->admin->buffers;
     if (!metrics->text)
         return;
     struct weir_buffer *text = weir_buffer_reserve(buffers, metrics->text, LINE_MAX_BYTES);
@@ -68,15 +68,15 @@ static void seconds(struct weir_metrics *metrics, const char *name, const char *
 static struct weir_worker *worker_at(struct weir_daemon *daemon, unsigned i)
 {
     if (i < daemon->worker_count)
-        return &daemon->workers[i];
-    return i == daemon->worker_count ? &daemon->admin : NULL;
+        return daemon->workers[i];
+    return i == daemon->worker_count ? daemon->admin : NULL;
 }
 
 static uint64_t sum(struct weir_daemon *daemon, size_t offset)
 {
     uint64_t total = 0;
     for (unsigned i = 0; i < daemon->worker_count; i++) {
-        char *counters = (char *)&daemon->workers[i].counters;
+        char *counters = (char *)&daemon->workers[i]->counters;
         total += weir_counted((_Atomic uint64_t *)(void *)(counters + offset));
     }
     return total;
@@ -92,8 +92,8 @@ static void put_requests(struct weir_metrics *metrics)
     const struct weir_http *sample[2] = {NULL, NULL};
     struct weir_worker *worker;
     for (unsigned i = 0; (worker = worker_at(daemon, i)); i++) {
-        for (unsigned j = 0; j < worker->listener_count; j++) {
-            const struct weir_listener *listener = &worker->listeners[j];
+        const struct weir_listener *listener;
+        for (unsigned j = 0; (listener = weir_worker_listener(worker, j)); j++) {
             const struct weir_http *http = listener->workspace;
             if (listener->kind != WEIR_LISTENER_HTTP && listener->kind != WEIR_LISTENER_ADMIN)
                 continue;
@@ -126,10 +126,10 @@ static void put_commands(struct weir_metrics *metrics)
     struct weir_daemon *daemon = metrics->daemon;
     uint64_t commands = 0, errors = 0;
     for (unsigned i = 0; i < daemon->worker_count; i++) {
-        const struct weir_worker *worker = &daemon->workers[i];
-        for (unsigned j = 0; j < worker->listener_count; j++) {
-            const struct weir_resp_workspace *redis = worker->listeners[j].workspace;
-            if (worker->listeners[j].kind != WEIR_LISTENER_REDIS)
+        const struct weir_listener *listener;
+        for (unsigned j = 0; (listener = weir_worker_listener(daemon->workers[i], j)); j++) {
+            const struct weir_resp_workspace *redis = listener->workspace;
+            if (listener->kind != WEIR_LISTENER_REDIS)
                 continue;
             commands += weir_counted(&redis->commands);
             errors += weir_counted(&redis->errors);
@@ -154,10 +154,10 @@ static void put_calls(struct weir_metrics *metrics)
     if (daemon->grpc_endpoint.kind == WEIR_ENDPOINT_OFF)
         return;
     for (unsigned i = 0; i < daemon->worker_count; i++) {
-        const struct weir_worker *worker = &daemon->workers[i];
-        for (unsigned j = 0; j < worker->listener_count; j++) {
-            const struct weir_grpc *grpc = worker->listeners[j].workspace;
-            if (worker->listeners[j].kind != WEIR_LISTENER_GRPC)
+        const struct weir_listener *listener;
+        for (unsigned j = 0; (listener = weir_worker_listener(daemon->workers[i], j)); j++) {
+            const struct weir_grpc *grpc = listener->workspace;
+            if (listener->kind != WEIR_LISTENER_GRPC)
                 continue;
             for (unsigned m = 0; m <= WEIR_GRPC_METHODS_MAX; m++)
                 for (unsigned s = 0; s < WEIR_GRPC_STATUSES; s++)
@@ -179,11 +179,11 @@ static void put_calls(struct weir_metrics *metrics)
 /* The listeners, each once: the workers' are those of the first. NULL: no more. */
 static const struct weir_listener *listener_at(const struct weir_daemon *daemon, unsigned i)
 {
-    const struct weir_worker *worker = &daemon->workers[0];
-    if (i < worker->listener_count)
-        return &worker->listeners[i];
-    i -= worker->listener_count;
-    return i < daemon->admin.listener_count ? &daemon->admin.listeners[i] : NULL;
+    unsigned others = 0;
+    while (weir_worker_listener(daemon->workers[0], others))
+        others++;
+    return i < others ? weir_worker_listener(daemon->workers[0], i)
+                      : weir_worker_listener(daemon->admin, i - others);
 }
 
 /* One number of each listener's pool. */
@@ -227,9 +227,10 @@ static void put_guesses(struct weir_metrics *metrics)
     for (unsigned i = 0; (listener = listener_at(daemon, i)); i++) {
         uint64_t wrong = weir_counted(&listener->wrong_guesses);
         uint64_t refused = weir_counted(&listener->refused_guesses);
-        for (unsigned w = 1; w < daemon->worker_count && listener->worker != &daemon->admin; w++) {
-            wrong += weir_counted(&daemon->workers[w].listeners[i].wrong_guesses);
-            refused += weir_counted(&daemon->workers[w].listeners[i].refused_guesses);
+        for (unsigned w = 1; w < daemon->worker_count && listener->worker != daemon->admin; w++) {
+            const struct weir_listener *same = weir_worker_listener(daemon->workers[w], i);
+            wrong += weir_counted(&same->wrong_guesses);
+            refused += weir_counted(&same->refused_guesses);
         }
         weir_metrics_put(metrics, "%s{front=\"%s\",result=\"wrong\"} %" PRIu64 "\n", name,
                          listener->front->name, wrong);
@@ -278,12 +279,12 @@ static void put_turns(struct weir_metrics *metrics)
                       "Time to decide and answer all that one turn of a worker's loop has read.");
     for (unsigned i = 0; i < WEIR_TURN_BUCKETS; i++) {
         for (unsigned w = 0; w < daemon->worker_count; w++)
-            below += weir_counted(&daemon->workers[w].counters.turn_buckets[i]);
+            below += weir_counted(&daemon->workers[w]->counters.turn_buckets[i]);
         weir_metrics_put(metrics, "weir_turn_seconds_bucket{le=\"0.%06u\"} %" PRIu64 "\n",
                          weir_turn_bounds_us[i], below);
     }
     for (unsigned w = 0; w < daemon->worker_count; w++)
-        below += weir_counted(&daemon->workers[w].counters.turn_buckets[WEIR_TURN_BUCKETS]);
+        below += weir_counted(&daemon->workers[w]->counters.turn_buckets[WEIR_TURN_BUCKETS]);
     uint64_t ns = SUM(daemon, turn_ns);
     weir_metrics_put(metrics, "weir_turn_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", below);
     weir_metrics_put(metrics, "weir_turn_seconds_sum %" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000,
@@ -298,7 +299,7 @@ static void put_table(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
     struct weir_table_stats stats;
-    weir_table_stats(daemon->table, weir_worker_time(&daemon->admin), &stats);
+    weir_table_stats(daemon->table, weir_worker_time(daemon->admin), &stats);
     const struct {
         const char *name, *type, *help;
         uint64_t value;
@@ -345,7 +346,7 @@ static void put_failures(struct weir_metrics *metrics)
     uint64_t late = 0, failed = 0, open = 0, closed = 0, local = 0, exhausted = 0;
     for (unsigned i = 0; i < daemon->worker_count; i++) {
         const struct weir_engine_failures *failures =
-            weir_engine_failures(daemon->workers[i].engine);
+            weir_engine_failures(daemon->workers[i]->engine);
         late += weir_counted(&failures->late);
         failed += weir_counted(&failures->failed);
         open += weir_counted(&failures->open);
@@ -393,7 +394,7 @@ static void put_tokens(struct weir_metrics *metrics)
     for (int result = 0; result < WEIR_TOKEN_RESULTS; result++) {
         uint64_t total = 0;
         for (unsigned i = 0; i < daemon->worker_count; i++)
-            total += weir_counted(&weir_engine_tokens(daemon->workers[i].engine)->results[result]);
+            total += weir_counted(&weir_engine_tokens(daemon->workers[i]->engine)->results[result]);
         weir_metrics_put(metrics, "weir_jwt_total{result=\"%s\"} %" PRIu64 "\n",
                          weir_token_names[result], total);
     }
@@ -503,7 +504,7 @@ static void put_identities(struct weir_metrics *metrics)
  * so many of them: see envoy/stats.h. */
 static void put_envoy(struct weir_metrics *metrics)
 {
-    struct weir_buffers *buffers = &metrics->daemon->admin.buffers;
+    struct weir_buffers *buffers = &metrics->daemon->admin->buffers;
     size_t size = 0;
     char *envoy = weir_envoy_prometheus_text(metrics->daemon->envoy, &size);
     struct weir_buffer *text =

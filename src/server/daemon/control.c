@@ -62,8 +62,8 @@ void weir_control_signals_begin(void)
 static void control_stop_all(struct weir_daemon *daemon)
 {
     for (unsigned i = 0; i < daemon->worker_count; i++)
-        weir_worker_stop(&daemon->workers[i]);
-    weir_worker_stop(&daemon->admin);
+        weir_worker_stop(daemon->workers[i]);
+    weir_worker_stop(daemon->admin);
 }
 
 static void control_on_grace(uv_timer_t *timer)
@@ -81,7 +81,7 @@ void weir_control_drain(struct weir_daemon *daemon)
         atomic_store(&daemon->envoy->stopping, true);
     uv_timer_start(&daemon->grace, control_on_grace, WEIR_SHUTDOWN_MS, 0);
     for (unsigned i = 0; i < daemon->worker_count; i++)
-        weir_worker_drain(&daemon->workers[i]);
+        weir_worker_drain(daemon->workers[i]);
 }
 
 static void control_on_stop(uv_signal_t *handle, int number)
@@ -107,7 +107,7 @@ static void control_on_finished(uv_async_t *handle)
 {
     struct weir_daemon *daemon = handle->data;
     if (atomic_load(&daemon->running) == 0)
-        weir_worker_drain(&daemon->admin);
+        weir_worker_drain(daemon->admin);
 }
 
 /* --- Reload ----------------------------------------------------------------------------------- */
@@ -192,7 +192,7 @@ static void control_watch_neighbours(struct weir_daemon *daemon)
 static void control_on_clock(uv_timer_t *timer)
 {
     struct weir_daemon *daemon = timer->data;
-    uint64_t now_ns = weir_worker_time(&daemon->admin);
+    uint64_t now_ns = weir_worker_time(daemon->admin);
     weir_table_mark(daemon->table, now_ns); /* also while nobody asks anything */
     weir_daemon_want(daemon, WEIR_WANT_WATCH);
     weir_daemon_reload_tick(daemon);
@@ -201,7 +201,7 @@ static void control_on_clock(uv_timer_t *timer)
     weir_adhoc_limits_tick(daemon->redis.limits, now_ns);
     control_watch_neighbours(daemon);
     weir_daemon_pressure_tick(daemon, now_ns);
-    now_ns = weir_engine_store_time(daemon->admin.engine, now_ns);
+    now_ns = weir_engine_store_time(daemon->admin->engine, now_ns);
     daemon->clock_offset_ns = (int64_t)(weir_clock_wall_ns() - now_ns);
     bool off = llabs(daemon->clock_offset_ns) > CLOCK_OFFSET_MAX_NS;
     if (off == daemon->clock_is_off)
@@ -230,7 +230,7 @@ static int control_open_watch(struct weir_daemon *daemon)
 
 int weir_control_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
-    uv_loop_t *loop = &daemon->admin.loop;
+    uv_loop_t *loop = daemon->admin->loop;
     int err = uv_signal_init(loop, &daemon->on_hangup);
     err = err < 0 ? err : uv_signal_init(loop, &daemon->on_terminate);
     err = err < 0 ? err : uv_signal_init(loop, &daemon->on_interrupt);

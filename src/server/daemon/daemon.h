@@ -88,14 +88,14 @@ struct weir_daemon {
     struct weir_envoy_statsd *statsd;
     struct weir_endpoint prometheus_endpoint;
     uv_timer_t envoy_watch;
-    struct weir_worker admin;
+    struct weir_worker *admin;
     struct weir_reservations *reservations;
     struct weir_guesses *guesses;
     struct weir_pressure *pressure;
     struct weir_table_account *accounts; /* where it reads those of the table */
     struct weir_webhook *webhook;
     struct weir_warnings_sink warnings;
-    struct weir_worker *workers;
+    struct weir_worker **workers;
     uv_thread_t *threads;
     unsigned worker_count, started;
 

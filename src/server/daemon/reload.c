@@ -213,8 +213,8 @@ static void unpin_rules(struct weir_daemon *daemon, struct weir_rules *rules)
 int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
                         struct weir_reason *reason)
 {
-    struct prepare_context prepare = {.store = daemon->admin.store,
-                                      .local = daemon->admin.local,
+    struct prepare_context prepare = {.store = daemon->admin->store,
+                                      .local = daemon->admin->local,
                                       .table = daemon->table,
                                       .known = true,
                                       .reason = reason};
@@ -277,8 +277,8 @@ void weir_daemon_set_certificates(struct weir_daemon *daemon,
                                   struct weir_certificates *certificates)
 {
     for (unsigned i = 0; i < daemon->worker_count; i++)
-        weir_worker_set_certificates(&daemon->workers[i], certificates);
-    weir_worker_set_certificates(&daemon->admin, certificates);
+        weir_worker_set_certificates(daemon->workers[i], certificates);
+    weir_worker_set_certificates(daemon->admin, certificates);
     weir_certificates_unref(daemon->certificates);
     daemon->certificates = certificates;
 }
@@ -303,8 +303,8 @@ static void retire(struct weir_daemon *daemon, struct weir_rules *rules)
 static void reload_hand_over(struct weir_daemon *daemon, struct weir_rules *rules)
 {
     for (unsigned i = 0; i < daemon->worker_count; i++)
-        weir_worker_set_rules(&daemon->workers[i], rules);
-    weir_worker_set_rules(&daemon->admin, rules);
+        weir_worker_set_rules(daemon->workers[i], rules);
+    weir_worker_set_rules(daemon->admin, rules);
     retire(daemon, daemon->rules);
     daemon->rules = rules;
 }

@@ -45,7 +45,7 @@ static int fail(const char *text)
     return 1;
 }
 
-static int open_worker(struct weir_daemon *daemon, struct weir_worker *worker, unsigned index,
+static int open_worker(struct weir_daemon *daemon, struct weir_worker **worker, unsigned index,
                        uint32_t decisions, struct weir_reason *reason)
 {
     struct weir_worker_options options = {
@@ -128,7 +128,7 @@ struct listening {
     enum weir_listener_kind kind;
     void *server;
     struct weir_connection_pool *pool;
-    struct weir_worker *workers;
+    struct weir_worker *const *workers;
     unsigned count, bound; /* bound: sockets that are nobody's yet */
     int fds[WEIR_WORKERS_MAX];
 };
@@ -263,7 +263,7 @@ static int listening_start(struct listening *listening, struct weir_reason *reas
                                               listening->endpoint, listening->pool,
                                               listening->server};
         unsigned i = --listening->bound;
-        err = weir_worker_listen(&listening->workers[i], &common, listening->fds[i], reason);
+        err = weir_worker_listen(listening->workers[i], &common, listening->fds[i], reason);
     }
     return err;
 }
@@ -296,11 +296,11 @@ static void listening_keep(const struct listening *listening, struct weir_kept_s
 {
     kept->endpoint = *listening->endpoint;
     for (unsigned i = 0; i < listening->count; i++) {
-        const struct weir_worker *worker = &listening->workers[i];
+        const struct weir_listener *listener;
         int fd = -1;
-        for (unsigned j = 0; j < worker->listener_count; j++)
-            if (worker->listeners[j].front == listening->front)
-                fd = fcntl(worker->listeners[j].fd, F_DUPFD_CLOEXEC, 0);
+        for (unsigned j = 0; (listener = weir_worker_listener(listening->workers[i], j)); j++)
+            if (listener->front == listening->front)
+                fd = fcntl(listener->fd, F_DUPFD_CLOEXEC, 0);
         if (fd < 0) {
             kept_close(kept);
             return;
@@ -394,7 +394,7 @@ static int start_threads_masked(struct weir_daemon *daemon, struct weir_reason *
     for (unsigned i = 0; i < daemon->worker_count; i++) {
         struct thread_start *start = malloc(sizeof *start);
         if (start) {
-            *start = (struct thread_start){daemon, &daemon->workers[i]};
+            *start = (struct thread_start){daemon, daemon->workers[i]};
             atomic_fetch_add(&daemon->running, 1);
             if (uv_thread_create(&daemon->threads[i], thread_main, start) == 0) {
                 daemon->started++;
@@ -424,7 +424,7 @@ static int start_threads(struct weir_daemon *daemon, struct weir_reason *reason)
 static void join_threads(struct weir_daemon *daemon)
 {
     for (unsigned i = 0; i < daemon->started; i++)
-        weir_worker_stop(&daemon->workers[i]);
+        weir_worker_stop(daemon->workers[i]);
     for (unsigned i = 0; i < daemon->started; i++)
         uv_thread_join(&daemon->threads[i]);
 }
@@ -487,8 +487,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err == 0)
         return 0;
     for (unsigned i = 0; i < daemon->worker_count; i++)
-        weir_worker_close(&daemon->workers[i]);
-    weir_worker_close(&daemon->admin);
+        weir_worker_close(daemon->workers[i]);
+    weir_worker_close(daemon->admin);
     weir_daemon_envoy_close(daemon);
     weir_adhoc_limits_close(daemon->redis.limits);
 close_table:
@@ -509,8 +509,8 @@ static void daemon_close(struct weir_daemon *daemon)
 {
     weir_daemon_envoy_stop(daemon);
     for (unsigned i = 0; i < daemon->worker_count; i++)
-        weir_worker_close(&daemon->workers[i]);
-    weir_worker_close(&daemon->admin);
+        weir_worker_close(daemon->workers[i]);
+    weir_worker_close(daemon->admin);
     weir_daemon_envoy_close(daemon);
     weir_adhoc_limits_close(daemon->redis.limits);
     weir_reservations_close(daemon->reservations);
@@ -531,10 +531,10 @@ static void daemon_close(struct weir_daemon *daemon)
 
 uint64_t weir_daemon_connections_max(const struct weir_daemon *daemon)
 {
-    const struct weir_worker *worker = &daemon->workers[0];
+    const struct weir_listener *listener;
     uint64_t max = 0;
-    for (unsigned i = 0; i < worker->listener_count; i++)
-        max += worker->listeners[i].pool->max;
+    for (unsigned i = 0; (listener = weir_worker_listener(daemon->workers[0], i)); i++)
+        max += listener->pool->max;
     return max;
 }
 
@@ -583,7 +583,7 @@ static int daemon_serve(struct weir_daemon *daemon, struct weir_reason *reason)
         }
         weir_daemon_want(daemon, 0); /* what came while the last run ended */
         weir_control_signals(SIG_UNBLOCK);
-        weir_worker_run(&daemon->admin);
+        weir_worker_run(daemon->admin);
         weir_control_signals(SIG_BLOCK);
     }
     join_threads(daemon);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "server/daemon/clock.h"
+#include "server/daemon/worker_state.h"
 #include "server/reserve/reserve.h"
 
 /* Slots are made in groups of this many. */
@@ -17,19 +18,19 @@ const uint32_t weir_turn_bounds_us[WEIR_TURN_BUCKETS] = {5, 10, 25, 50, 100, 250
 
 static void worker_on_decided(void *context, struct weir_decision *decision)
 {
-    struct weir_worker *worker = context;
+    struct weir_worker_state *worker = context;
     if (weir_reserve_is_alone(decision)) {
-        weir_reserve_alone(worker, decision);
+        weir_reserve_alone(&worker->base, decision);
         return;
     }
     struct weir_slot *slot = decision->owner;
     if (--slot->waiting == 0 && !(slot->again && slot->again(slot)))
-        weir_worker_mark(worker, slot->connection);
+        weir_worker_mark(&worker->base, slot->connection);
 }
 
 static void worker_on_deadline(uv_timer_t *timer)
 {
-    struct weir_worker *worker = timer->data;
+    struct weir_worker_state *worker = timer->data;
     worker->run_wanted = true;
 }
 
@@ -44,42 +45,45 @@ static uint64_t worker_clock(void *context)
 }
 
 /* Has the engine decide what is queued. */
-static void worker_decide(struct weir_worker *worker)
+static void worker_decide(struct weir_worker_state *worker)
 {
-    weir_count(&worker->counters.decisions, worker->queued);
+    weir_count(&worker->base.counters.decisions, worker->queued);
     worker->queued = 0;
     worker->run_wanted = false;
-    uint64_t next_ns = weir_engine_run(worker->engine, worker->now_ns);
+    uint64_t next_ns = weir_engine_run(worker->base.engine, worker->base.now_ns);
     if (next_ns == WEIR_NEVER)
         return;
-    uint64_t wait_ms = next_ns <= worker->now_ns ? 0 : (next_ns - worker->now_ns) / 1000000 + 1;
+    uint64_t wait_ms =
+        next_ns <= worker->base.now_ns ? 0 : (next_ns - worker->base.now_ns) / 1000000 + 1;
     uv_timer_start(&worker->deadline, worker_on_deadline, wait_ms, 0);
 }
 
-void weir_worker_settle(struct weir_worker *worker, uint64_t now_ns)
+void weir_worker_settle(struct weir_worker *base, uint64_t now_ns)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     if (!worker->queued)
         return;
-    worker->now_ns = now_ns;
+    worker->base.now_ns = now_ns;
     worker_decide(worker);
 }
 
 /* Those that are at a store elsewhere, or wait to hear who is calling, are not gathered any more,
  * but they are taken. */
-static bool worker_room(const struct weir_worker *worker)
+static bool worker_room(const struct weir_worker_state *worker)
 {
     uint32_t taken = worker->taken;
     return (taken < WEIR_GATHER_MAX ||
-            taken < WEIR_GATHER_MAX + weir_engine_pending(worker->engine) + worker->held) &&
+            taken < WEIR_GATHER_MAX + weir_engine_pending(worker->base.engine) + worker->held) &&
            taken + WEIR_BATCH_MAX <= worker->decisions;
 }
 
-bool weir_worker_has_room(struct weir_worker *worker)
+bool weir_worker_has_room(struct weir_worker *base)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     if (worker_room(worker))
         return true;
     if (worker->queued) {
-        worker->now_ns = weir_worker_time(worker);
+        worker->base.now_ns = weir_worker_time(base);
         worker_decide(worker);
         /* Those that are done are given back when their replies are written, in this turn; until
          * then the connection waits. */
@@ -87,24 +91,59 @@ bool weir_worker_has_room(struct weir_worker *worker)
     return false;
 }
 
-struct weir_decision *weir_worker_take(struct weir_worker *worker)
+struct weir_decision *weir_worker_take(struct weir_worker *base)
 {
-    struct weir_decision *decision = weir_engine_take(worker->engine);
+    struct weir_worker_state *worker = weir_worker_state_of(base);
+    struct weir_decision *decision = weir_engine_take(worker->base.engine);
     if (decision)
         worker->taken++;
     return decision;
 }
 
-void weir_worker_give(struct weir_worker *worker, struct weir_decision *decision)
+void weir_worker_give(struct weir_worker *base, struct weir_decision *decision)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     worker->taken--;
-    weir_engine_release(worker->engine, decision);
+    weir_engine_release(worker->base.engine, decision);
+}
+
+void weir_worker_queue(struct weir_worker *base, struct weir_decision *decision)
+{
+    weir_worker_state_of(base)->queued++;
+    weir_engine_queue(base->engine, decision);
+}
+
+void weir_worker_cancel(struct weir_worker *base, struct weir_decision *decision)
+{
+    weir_worker_state_of(base)->taken--;
+    weir_engine_cancel(base->engine, decision);
+}
+
+void weir_worker_run_engine(struct weir_worker *base)
+{
+    weir_worker_state_of(base)->run_wanted = true;
+}
+
+void weir_worker_hold(struct weir_worker *base, uint32_t decisions)
+{
+    weir_worker_state_of(base)->held += decisions;
+}
+
+void weir_worker_unhold(struct weir_worker *base, uint32_t decisions)
+{
+    weir_worker_state_of(base)->held -= decisions;
+}
+
+void weir_worker_read_wall_clock(struct weir_worker *worker)
+{
+    worker->wall_s = weir_clock_wall_s();
 }
 
 /* --- The turn --------------------------------------------------------------------------------- */
 
-void weir_worker_mark(struct weir_worker *worker, struct weir_connection *connection)
+void weir_worker_mark(struct weir_worker *base, struct weir_connection *connection)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     if (connection->dirty)
         return;
     connection->dirty = true;
@@ -113,8 +152,9 @@ void weir_worker_mark(struct weir_worker *worker, struct weir_connection *connec
     worker->dirty_end = &connection->next_dirty;
 }
 
-void weir_worker_stall(struct weir_worker *worker, struct weir_connection *connection)
+void weir_worker_stall(struct weir_worker *base, struct weir_connection *connection)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     if (connection->stalled)
         return;
     connection->stalled = true;
@@ -123,7 +163,7 @@ void weir_worker_stall(struct weir_worker *worker, struct weir_connection *conne
     worker->stalled_end = &connection->next_stalled;
 }
 
-static void worker_flush(struct weir_worker *worker)
+static void worker_flush(struct weir_worker_state *worker)
 {
     while (worker->dirty) {
         struct weir_connection *connection = worker->dirty;
@@ -137,7 +177,7 @@ static void worker_flush(struct weir_worker *worker)
 
 /* Gives each connection that waits for decisions one more try. Only while there are some, or a turn
  * would never end. */
-static void worker_unstall(struct weir_worker *worker)
+static void worker_unstall(struct weir_worker_state *worker)
 {
     struct weir_connection *connection = worker->stalled;
     worker->stalled = NULL;
@@ -150,37 +190,37 @@ static void worker_unstall(struct weir_worker *worker)
     }
 }
 
-static void worker_count_turn(struct weir_worker *worker, uint64_t took_ns)
+static void worker_count_turn(struct weir_worker_state *worker, uint64_t took_ns)
 {
     size_t bucket = 0;
     while (bucket < WEIR_TURN_BUCKETS && took_ns > weir_turn_bounds_us[bucket] * 1000u)
         bucket++;
-    weir_count(&worker->counters.turns, 1);
-    weir_count(&worker->counters.turn_ns, took_ns);
-    weir_count(&worker->counters.turn_buckets[bucket], 1);
+    weir_count(&worker->base.counters.turns, 1);
+    weir_count(&worker->base.counters.turn_ns, took_ns);
+    weir_count(&worker->base.counters.turn_buckets[bucket], 1);
 }
 
-static void worker_turn(struct weir_worker *worker)
+static void worker_turn(struct weir_worker_state *worker)
 {
     if (!worker->queued && !worker->dirty && !worker->stalled && !worker->run_wanted &&
-        !weir_engine_waits(worker->engine))
+        !weir_engine_waits(worker->base.engine))
         return;
     uint64_t began_ns = weir_clock_boot_ns();
-    worker->now_ns = weir_table_time(worker->table, began_ns);
-    worker->wall_s = weir_clock_wall_s();
+    worker->base.now_ns = weir_table_time(worker->base.table, began_ns);
+    worker->base.wall_s = weir_clock_wall_s();
     do {
-        if (worker->queued || worker->run_wanted || weir_engine_waits(worker->engine))
+        if (worker->queued || worker->run_wanted || weir_engine_waits(worker->base.engine))
             worker_decide(worker);
         worker_flush(worker);
         if (worker->stalled && worker_room(worker))
             worker_unstall(worker);
     } while (worker->queued || worker->dirty);
-    weir_table_mark(worker->table, worker->now_ns);
+    weir_table_mark(worker->base.table, worker->base.now_ns);
     worker_count_turn(worker, weir_clock_boot_ns() - began_ns);
 }
 
 /* What asks who is calling leaves first: the answer takes longer than the turn. */
-static void worker_turn_and_ask(struct weir_worker *worker)
+static void worker_turn_and_ask(struct weir_worker_state *worker)
 {
     if (worker->directory)
         weir_redis_directory_flush(worker->directory);
@@ -208,14 +248,14 @@ static void worker_tick_listener(struct weir_listener *listener)
 
 static void worker_on_tick(uv_timer_t *timer)
 {
-    struct weir_worker *worker = timer->data;
+    struct weir_worker_state *worker = timer->data;
     struct weir_wheel_node *node;
     while ((node = weir_wheel_expire(&worker->wheel, uv_now(&worker->loop)))) {
         char *connection = (char *)node - offsetof(struct weir_connection, node);
         weir_connection_expire((struct weir_connection *)(void *)connection);
     }
-    if (worker->reservations && weir_reservations_count(worker->reservations) > 0)
-        weir_reserve_tick(worker);
+    if (worker->base.reservations && weir_reservations_count(worker->base.reservations) > 0)
+        weir_reserve_tick(&worker->base);
     for (unsigned i = 0; i < worker->listener_count; i++)
         worker_tick_listener(&worker->listeners[i]);
 }
@@ -224,26 +264,27 @@ static void worker_on_tick(uv_timer_t *timer)
 
 static void worker_on_left(void *context)
 {
-    struct weir_worker *worker = context;
-    worker->store = NULL;
+    struct weir_worker_state *worker = context;
+    worker->base.store = NULL;
     uv_stop(&worker->loop);
 }
 
 /* Hands back what it holds of the store that nodes share. Nobody asks any more; what is left to do
  * are the ends of leases that nobody waits for. */
-static void worker_leave(struct weir_worker *worker)
+static void worker_leave(struct weir_worker_state *worker)
 {
     worker->leaving = true;
-    weir_engine_run(worker->engine, weir_worker_time(worker));
-    weir_engine_end(worker->engine);
+    weir_engine_run(worker->base.engine, weir_worker_time(&worker->base));
+    weir_engine_end(worker->base.engine);
     worker->run_wanted = false;
     uv_timer_stop(&worker->deadline);
-    weir_shared_store_leave(worker->shared, worker->index, worker->store, worker_on_left, worker);
+    weir_shared_store_leave(worker->shared, worker->base.index, worker->base.store, worker_on_left,
+                            worker);
 }
 
-static void worker_stop_if_done(struct weir_worker *worker)
+static void worker_stop_if_done(struct weir_worker_state *worker)
 {
-    if (!worker->draining || worker->all || worker->leaving)
+    if (!worker->base.draining || worker->all || worker->leaving)
         return;
     if (worker->shared)
         worker_leave(worker);
@@ -251,9 +292,10 @@ static void worker_stop_if_done(struct weir_worker *worker)
         uv_stop(&worker->loop);
 }
 
-struct weir_connection *weir_worker_connection(struct weir_worker *worker,
+struct weir_connection *weir_worker_connection(struct weir_worker *base,
                                                struct weir_listener *listener)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     struct weir_connection *connection = worker->free_connections;
     if (connection)
         worker->free_connections = connection->next;
@@ -262,20 +304,20 @@ struct weir_connection *weir_worker_connection(struct weir_worker *worker,
     if (!connection)
         return NULL;
     memset(connection, 0, sizeof *connection);
-    connection->worker = worker;
+    connection->worker = base;
     connection->listener = listener;
     connection->next = worker->all;
     if (worker->all)
         worker->all->previous = connection;
     worker->all = connection;
     atomic_fetch_add_explicit(&listener->pool->open, 1, memory_order_relaxed);
-    weir_count(&worker->counters.connections, 1);
-    weir_count(&worker->counters.accepted, 1);
+    weir_count(&worker->base.counters.connections, 1);
+    weir_count(&worker->base.counters.accepted, 1);
     return connection;
 }
 
 /* Takes a connection off a list that it may stand in the middle of; rare, so the list is walked. */
-static void dirty_remove(struct weir_worker *worker, struct weir_connection *connection)
+static void dirty_remove(struct weir_worker_state *worker, struct weir_connection *connection)
 {
     struct weir_connection **at = &worker->dirty;
     while (*at && *at != connection)
@@ -286,7 +328,7 @@ static void dirty_remove(struct weir_worker *worker, struct weir_connection *con
         worker->dirty_end = at;
 }
 
-static void stalled_remove(struct weir_worker *worker, struct weir_connection *connection)
+static void stalled_remove(struct weir_worker_state *worker, struct weir_connection *connection)
 {
     struct weir_connection **at = &worker->stalled;
     while (*at && *at != connection)
@@ -297,8 +339,22 @@ static void stalled_remove(struct weir_worker *worker, struct weir_connection *c
         worker->stalled_end = at;
 }
 
-void weir_worker_forget(struct weir_worker *worker, struct weir_connection *connection)
+void weir_worker_watch(struct weir_worker *base, struct weir_connection *connection,
+                       uint64_t deadline_ms)
 {
+    weir_wheel_set(&weir_worker_state_of(base)->wheel, &connection->node, deadline_ms);
+}
+
+struct weir_tls_context *weir_worker_tls_context(const struct weir_worker *base,
+                                                 enum weir_listener_kind kind)
+{
+    const struct weir_worker_state *worker = (const struct weir_worker_state *)(const void *)base;
+    return weir_certificates_of(worker->certificates, kind);
+}
+
+void weir_worker_forget(struct weir_worker *base, struct weir_connection *connection)
+{
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     if (connection->dirty)
         dirty_remove(worker, connection);
     if (connection->stalled)
@@ -312,18 +368,19 @@ void weir_worker_forget(struct weir_worker *worker, struct weir_connection *conn
     connection->next = worker->free_connections;
     worker->free_connections = connection;
     atomic_fetch_sub_explicit(&connection->listener->pool->open, 1, memory_order_relaxed);
-    weir_count(&worker->counters.connections, (uint64_t)-1);
+    weir_count(&worker->base.counters.connections, (uint64_t)-1);
     worker_stop_if_done(worker);
 }
 
-struct weir_slot *weir_worker_slot(struct weir_worker *worker)
+struct weir_slot *weir_worker_slot(struct weir_worker *base)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     if (!worker->free_slots) {
         for (int i = 0; i < GROUP; i++) {
             struct weir_slot *slot = malloc(sizeof *slot);
             if (!slot)
                 break;
-            weir_worker_give_slot(worker, slot);
+            weir_worker_give_slot(base, slot);
         }
     }
     struct weir_slot *slot = worker->free_slots;
@@ -334,17 +391,18 @@ struct weir_slot *weir_worker_slot(struct weir_worker *worker)
     return slot;
 }
 
-void weir_worker_give_slot(struct weir_worker *worker, struct weir_slot *slot)
+void weir_worker_give_slot(struct weir_worker *base, struct weir_slot *slot)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     slot->next = worker->free_slots;
     worker->free_slots = slot;
 }
 
 /* --- What other threads ask for --------------------------------------------------------------- */
 
-static void worker_drain(struct weir_worker *worker)
+static void worker_drain(struct weir_worker_state *worker)
 {
-    worker->draining = true;
+    worker->base.draining = true;
     for (unsigned i = 0; i < worker->listener_count; i++)
         weir_listener_close(&worker->listeners[i]);
     for (struct weir_connection *at = worker->all; at; at = at->next)
@@ -352,58 +410,80 @@ static void worker_drain(struct weir_worker *worker)
     worker_stop_if_done(worker);
 }
 
-void weir_worker_take_rules(struct weir_worker *worker)
+static void worker_take_rules(struct weir_worker_state *worker)
 {
     struct weir_rules *rules = atomic_exchange(&worker->next_rules, NULL);
-    if (weir_engine_set_rules(worker->engine, rules) < 0)
-        weir_log_event(worker->log, WEIR_LOG_ERROR, "reload_failed", "reason",
+    if (weir_engine_set_rules(worker->base.engine, rules) < 0)
+        weir_log_event(worker->base.log, WEIR_LOG_ERROR, "reload_failed", "reason",
                        weir_error_text(WEIR_ERR_MEMORY));
     weir_rules_unref(rules);
 }
 
+void weir_worker_renew(struct weir_worker *base)
+{
+    struct weir_worker_state *worker = weir_worker_state_of(base);
+    if (__builtin_expect(atomic_load_explicit(&worker->next_rules, memory_order_relaxed) != NULL,
+                         0))
+        worker_take_rules(worker);
+}
+
 static void worker_on_wake(uv_async_t *wake)
 {
-    struct weir_worker *worker = wake->data;
-    weir_worker_renew(worker);
+    struct weir_worker_state *worker = wake->data;
+    weir_worker_renew(&worker->base);
     if (worker->directory)
-        weir_directories_catch_up(worker->directories, worker->index);
+        weir_directories_catch_up(worker->directories, worker->base.index);
     struct weir_certificates *certificates = atomic_exchange(&worker->next_certificates, NULL);
     if (certificates) {
         weir_certificates_unref(worker->certificates);
         worker->certificates = certificates;
     }
-    if (atomic_load(&worker->drain_wanted) && !worker->draining)
+    if (atomic_load(&worker->drain_wanted) && !worker->base.draining)
         worker_drain(worker);
     if (atomic_load(&worker->stop_wanted))
         uv_stop(&worker->loop);
 }
 
-void weir_worker_set_rules(struct weir_worker *worker, struct weir_rules *rules)
+void weir_worker_set_rules(struct weir_worker *base, struct weir_rules *rules)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     struct weir_rules *unseen = atomic_exchange(&worker->next_rules, weir_rules_ref(rules));
     if (unseen)
         weir_rules_unref(unseen);
     uv_async_send(&worker->wake);
 }
 
-void weir_worker_set_certificates(struct weir_worker *worker,
-                                  struct weir_certificates *certificates)
+void weir_worker_set_certificates(struct weir_worker *base, struct weir_certificates *certificates)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     weir_certificates_unref(
         atomic_exchange(&worker->next_certificates, weir_certificates_ref(certificates)));
     uv_async_send(&worker->wake);
 }
 
-void weir_worker_drain(struct weir_worker *worker)
+void weir_worker_drain(struct weir_worker *base)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     atomic_store(&worker->drain_wanted, true);
     uv_async_send(&worker->wake);
 }
 
-void weir_worker_stop(struct weir_worker *worker)
+void weir_worker_stop(struct weir_worker *base)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     atomic_store(&worker->stop_wanted, true);
     uv_async_send(&worker->wake);
+}
+
+void weir_worker_wake(struct weir_worker *base)
+{
+    uv_async_send(&weir_worker_state_of(base)->wake);
+}
+
+const struct weir_listener *weir_worker_listener(const struct weir_worker *base, unsigned i)
+{
+    const struct weir_worker_state *worker = (const struct weir_worker_state *)(const void *)base;
+    return i < worker->listener_count ? &worker->listeners[i] : NULL;
 }
 
 /* --- Rules ------------------------------------------------------------------------------------ */
@@ -431,72 +511,74 @@ bool weir_worker_trusts(const struct weir_worker *worker, const struct weir_addr
 
 /* --- Open, run, close ------------------------------------------------------------------------- */
 
-static int worker_open_stores(struct weir_worker *worker, const struct weir_worker_options *options,
-                              struct weir_reason *reason)
+static int worker_open_stores(struct weir_worker_state *worker,
+                              const struct weir_worker_options *options, struct weir_reason *reason)
 {
     struct weir_store *table;
-    worker->store = options->store;
-    if (worker->store)
+    worker->base.store = options->store;
+    if (worker->base.store)
         return 0;
     int err = weir_store_embedded_open(&table, options->table);
     if (err < 0)
         return err;
-    worker->store = table;
+    worker->base.store = table;
     if (!options->shared && options->spare)
-        err = weir_store_spare_open(&worker->local, options->spare);
+        err = weir_store_spare_open(&worker->base.local, options->spare);
     if (err < 0) {
         table->ops->close(table);
-        worker->store = NULL;
+        worker->base.store = NULL;
     }
     if (!options->shared)
         return err;
-    err = weir_shared_store_join(options->shared, worker->index, &worker->loop, &worker->store,
-                                 reason);
+    err = weir_shared_store_join(options->shared, worker->base.index, &worker->loop,
+                                 &worker->base.store, reason);
     if (err < 0) {
         table->ops->close(table);
-        worker->store = NULL;
+        worker->base.store = NULL;
         return err;
     }
     worker->shared = options->shared;
-    worker->local = table;
+    worker->base.remote_store = true;
+    worker->base.local = table;
     return 0;
 }
 
 /* At once. The handles of a store elsewhere close as the loop runs on. */
-static void worker_close_stores(struct weir_worker *worker)
+static void worker_close_stores(struct weir_worker_state *worker)
 {
-    if (worker->shared && worker->store)
-        weir_shared_store_leave(worker->shared, worker->index, worker->store, NULL, NULL);
-    else if (worker->store)
-        worker->store->ops->close(worker->store);
-    if (worker->local)
-        worker->local->ops->close(worker->local);
-    worker->store = worker->local = NULL;
+    if (worker->shared && worker->base.store)
+        weir_shared_store_leave(worker->shared, worker->base.index, worker->base.store, NULL, NULL);
+    else if (worker->base.store)
+        worker->base.store->ops->close(worker->base.store);
+    if (worker->base.local)
+        worker->base.local->ops->close(worker->base.local);
+    worker->base.store = worker->base.local = NULL;
 }
 
-static int worker_open_directory(struct weir_worker *worker,
+static int worker_open_directory(struct weir_worker_state *worker,
                                  const struct weir_worker_options *options,
                                  struct weir_reason *reason)
 {
     if (!options->directories)
         return 0;
-    int err = weir_directories_join(options->directories, worker->index, &worker->loop,
-                                    worker->store, worker->local, &worker->directory, reason);
+    int err =
+        weir_directories_join(options->directories, worker->base.index, &worker->loop,
+                              worker->base.store, worker->base.local, &worker->directory, reason);
     if (err == 0)
         worker->directories = options->directories;
     return err;
 }
 
 /* Its handles close as the loop runs on. */
-static void worker_close_directory(struct weir_worker *worker)
+static void worker_close_directory(struct weir_worker_state *worker)
 {
     if (worker->directory)
-        weir_directories_leave(worker->directories, worker->index);
+        weir_directories_leave(worker->directories, worker->base.index);
     worker->directory = NULL;
 }
 
-static int worker_open_engine(struct weir_worker *worker, const struct weir_worker_options *options,
-                              struct weir_reason *reason)
+static int worker_open_engine(struct weir_worker_state *worker,
+                              const struct weir_worker_options *options, struct weir_reason *reason)
 {
     int err = worker_open_stores(worker, options, reason);
     if (err < 0)
@@ -507,13 +589,13 @@ static int worker_open_engine(struct weir_worker *worker, const struct weir_work
         return err;
     }
     const struct weir_engine_options engine = {
-        .store = worker->store,
-        .local = worker->local,
+        .store = worker->base.store,
+        .local = worker->base.local,
         .rules = options->rules,
         .directory = worker->directory ? weir_redis_directory_base(worker->directory) : NULL,
         .secret = weir_table_secret(options->table),
         .decisions = worker->decisions,
-        .deadline_ns = worker->patience_ns,
+        .deadline_ns = worker->base.patience_ns,
         .lease_seed = options->lease_seed,
         .done = worker_on_decided,
         .done_context = worker,
@@ -522,7 +604,7 @@ static int worker_open_engine(struct weir_worker *worker, const struct weir_work
         .clock = worker_clock,
         .clock_context = worker,
     };
-    err = weir_engine_open(&worker->engine, &engine);
+    err = weir_engine_open(&worker->base.engine, &engine);
     if (err < 0) {
         worker_close_directory(worker);
         worker_close_stores(worker);
@@ -530,7 +612,7 @@ static int worker_open_engine(struct weir_worker *worker, const struct weir_work
     return err;
 }
 
-static int worker_open_loop(struct weir_worker *worker)
+static int worker_open_loop(struct weir_worker_state *worker)
 {
     if (uv_loop_init(&worker->loop) < 0)
         return WEIR_ERR_IO;
@@ -553,26 +635,29 @@ static int worker_open_loop(struct weir_worker *worker)
     return 0;
 }
 
-int weir_worker_open(struct weir_worker *worker, const struct weir_worker_options *options,
+int weir_worker_open(struct weir_worker **out, const struct weir_worker_options *options,
                      struct weir_reason *reason)
 {
-    memset(worker, 0, sizeof *worker);
-    worker->index = options->index;
-    worker->log = options->log;
-    worker->table = options->table;
-    worker->reservations = options->reservations;
-    worker->guesses = options->guesses;
+    struct weir_worker_state *worker = calloc(1, sizeof *worker);
+    if (!worker)
+        return WEIR_ERR_MEMORY;
+    worker->base.loop = &worker->loop;
+    worker->base.index = options->index;
+    worker->base.log = options->log;
+    worker->base.table = options->table;
+    worker->base.reservations = options->reservations;
+    worker->base.guesses = options->guesses;
     worker->certificates =
         options->certificates ? weir_certificates_ref(options->certificates) : NULL;
     worker->decisions = options->decisions ? options->decisions : WEIR_DECISIONS;
-    worker->patience_ns = options->deadline_ns ? options->deadline_ns : WEIR_STORE_PATIENCE_NS;
+    worker->base.patience_ns = options->deadline_ns ? options->deadline_ns : WEIR_STORE_PATIENCE_NS;
     worker->dirty_end = &worker->dirty;
     worker->stalled_end = &worker->stalled;
-    weir_buffers_init(&worker->buffers);
-    worker->output.size = WEIR_OUTPUT_MAX + WEIR_REPLY_MAX;
-    worker->output.data = malloc(worker->output.size);
-    worker->read_buffer = malloc(WEIR_READ_BYTES);
-    int err = worker->output.data && worker->read_buffer ? 0 : WEIR_ERR_MEMORY;
+    weir_buffers_init(&worker->base.buffers);
+    worker->base.output.size = WEIR_OUTPUT_MAX + WEIR_REPLY_MAX;
+    worker->base.output.data = malloc(worker->base.output.size);
+    worker->base.read_buffer = malloc(WEIR_READ_BYTES);
+    int err = worker->base.output.data && worker->base.read_buffer ? 0 : WEIR_ERR_MEMORY;
     if (err == 0)
         err = worker_open_loop(worker);
     if (err < 0)
@@ -580,30 +665,33 @@ int weir_worker_open(struct weir_worker *worker, const struct weir_worker_option
     err = worker_open_engine(worker, options, reason);
     if (err < 0)
         goto close_loop;
+    *out = &worker->base;
     return 0;
 
 close_loop:
-    weir_worker_close(worker);
+    weir_worker_close(&worker->base);
     return err;
 free_memory:
     weir_certificates_unref(worker->certificates);
-    free(worker->output.data);
-    free(worker->read_buffer);
+    free(worker->base.output.data);
+    free(worker->base.read_buffer);
+    free(worker);
     return err;
 }
 
-int weir_worker_listen(struct weir_worker *worker, const struct weir_listening *listening, int fd,
+int weir_worker_listen(struct weir_worker *base, const struct weir_listening *listening, int fd,
                        struct weir_reason *reason)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     struct weir_listener *listener = &worker->listeners[worker->listener_count];
     memset(listener, 0, sizeof *listener);
-    listener->worker = worker;
+    listener->worker = base;
     listener->front = listening->front;
     listener->pool = listening->pool;
     listener->kind = listening->kind;
     listener->unix_socket = listening->endpoint->kind == WEIR_ENDPOINT_UNIX;
     listener->local = listening->endpoint->local;
-    listener->workspace = listening->front->open(worker, listening->server);
+    listener->workspace = listening->front->open(base, listening->server);
     if (!listener->workspace) {
         uv_fs_t request;
         uv_fs_close(NULL, &request, fd, NULL);
@@ -613,8 +701,9 @@ int weir_worker_listen(struct weir_worker *worker, const struct weir_listening *
     return weir_listener_open(listener, &worker->loop, fd, reason);
 }
 
-void weir_worker_run(struct weir_worker *worker)
+void weir_worker_run(struct weir_worker *base)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     uv_run(&worker->loop, UV_RUN_DEFAULT);
 }
 
@@ -625,18 +714,21 @@ static void worker_close_handle(uv_handle_t *handle, void *context)
         uv_close(handle, NULL);
 }
 
-void weir_worker_close(struct weir_worker *worker)
+void weir_worker_close(struct weir_worker *base)
 {
+    struct weir_worker_state *worker = weir_worker_state_of(base);
     struct weir_connection *next;
+    if (!worker)
+        return;
     for (struct weir_connection *at = worker->all; at; at = next) {
         next = at->next;
         weir_connection_close(at);
     }
-    while (worker->leaving && worker->store) /* for as long as that takes: 200 ms at most */
+    while (worker->leaving && worker->base.store) /* for as long as that takes: 200 ms at most */
         uv_run(&worker->loop, UV_RUN_ONCE);
     worker->leaving = true; /* in this way, not as those who have drained */
-    if (worker->engine)
-        weir_engine_close(worker->engine);
+    if (worker->base.engine)
+        weir_engine_close(worker->base.engine);
     worker_close_directory(worker);
     worker_close_stores(worker);
     uv_walk(&worker->loop, worker_close_handle, NULL);
@@ -659,7 +751,8 @@ void weir_worker_close(struct weir_worker *worker)
         worker->free_slots = slot->next;
         free(slot);
     }
-    weir_buffers_free(&worker->buffers);
-    free(worker->output.data);
-    free(worker->read_buffer);
+    weir_buffers_free(&worker->base.buffers);
+    free(worker->base.output.data);
+    free(worker->base.read_buffer);
+    free(worker);
 }

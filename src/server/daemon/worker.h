@@ -33,8 +33,6 @@
 #include "server/reserve/reservations.h"
 #include "table/table.h"
 
-#define WEIR_WORKER_LISTENERS_MAX 4
-
 /* Bounds of the histogram of how long a turn takes to decide and answer, in us; one more bucket is
  * open. */
 #define WEIR_TURN_BUCKETS 9
@@ -47,51 +45,26 @@ struct weir_worker_counters {
     _Atomic uint64_t decisions; /* queued in the engine */
 };
 
+/* What connections and front ends read of their worker. Only the worker writes it; buffers and the
+ * output are lent. All else is private (worker_state.h) and is changed by the functions below. */
 struct weir_worker {
     unsigned index;
+    bool draining;     /* it finishes what is begun and accepts nothing new */
+    bool remote_store; /* `store` is one that nodes share */
     struct weir_log *log;
     struct weir_table *table;
     struct weir_engine *engine;
     struct weir_store *store;
-    struct weir_store *local;         /* the table beside a store elsewhere; beside a table in a
-                                         file: its spare; NULL: none */
-    struct weir_shared_store *shared; /* of `store`, where that is elsewhere */
+    struct weir_store *local; /* the table beside a shared store; beside a table in a file: its
+                                 spare; NULL: none */
     struct weir_reservations *reservations; /* of all workers; NULL: none can be made */
     struct weir_guesses *guesses;           /* of all workers; NULL: addresses are not told apart */
-    struct weir_directories *directories;   /* of all workers; NULL: no caller is elsewhere */
-    struct weir_redis_directory *directory; /* its own */
-
-    uv_loop_t loop;
-    uv_check_t turn;
-    uv_prepare_t late_turn; /* for what timers have made ready: poll comes next and may sleep */
-    uv_timer_t tick;        /* the wheel's */
-    uv_timer_t deadline;    /* of pending decisions */
-    uv_async_t wake;        /* new rules, drain */
-    bool draining, run_wanted, leaving;
-    struct weir_listener listeners[WEIR_WORKER_LISTENERS_MAX];
-    unsigned listener_count;
-
-    struct weir_certificates *certificates; /* NULL: every listener is plain */
-
-    _Atomic(struct weir_rules *) next_rules;
-    _Atomic(struct weir_certificates *) next_certificates;
-    _Atomic bool drain_wanted, stop_wanted;
-
+    uv_loop_t *loop;
     uint64_t patience_ns;    /* how long a decision may take by itself */
     uint64_t now_ns, wall_s; /* of the last turn */
-    uint32_t decisions;      /* in the pool */
-    uint32_t taken;          /* out of it */
-    uint32_t queued;         /* decisions in the engine since its last run */
-    uint32_t held;           /* in batches that wait to hear who is calling */
-    struct weir_wheel wheel;
-    struct weir_connection *all;                    /* every open connection */
-    struct weir_connection *dirty, **dirty_end;     /* those with something to write */
-    struct weir_connection *stalled, **stalled_end; /* those that wait for decisions */
-    struct weir_connection *free_connections;
-    struct weir_slot *free_slots;
     struct weir_buffers buffers;
-    struct weir_output output;
-    char *read_buffer;
+    struct weir_output output; /* for what is written to one connection */
+    char *read_buffer;         /* WEIR_READ_BYTES */
     struct weir_worker_counters counters;
 };
 
@@ -117,7 +90,7 @@ struct weir_worker_options {
 
 /* Opens the loop, the stores and the engine. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO, WEIR_ERR_FULL;
  * `reason` says more of those of a store that nodes share. */
-int weir_worker_open(struct weir_worker *worker, const struct weir_worker_options *options,
+int weir_worker_open(struct weir_worker **worker, const struct weir_worker_options *options,
                      struct weir_reason *reason) __attribute__((warn_unused_result));
 
 /* What all sockets of one listener have in common; all but `pool` and `server` is copied. */
@@ -137,7 +110,7 @@ int weir_worker_listen(struct weir_worker *worker, const struct weir_listening *
  * worker held of a store that nodes share is handed back. */
 void weir_worker_run(struct weir_worker *worker);
 
-/* Closes what is left, then frees all. The thread that ran it has ended. */
+/* Closes what is left, then frees all. The thread that ran it has ended. NULL is ignored. */
 void weir_worker_close(struct weir_worker *worker);
 
 /* --- From other threads ------------------------------------------------------------------------
@@ -157,21 +130,18 @@ void weir_worker_drain(struct weir_worker *worker);
 /* Ends weir_worker_run at once, whatever is in flight. */
 void weir_worker_stop(struct weir_worker *worker);
 
-/* --- For connections, on the worker's thread
- */
+/* Has the worker look what its directory of callers has been told to forget. */
+void weir_worker_wake(struct weir_worker *worker);
 
-/* Takes the rules that another thread has handed over. What is read afterwards comes under them,
- * also where the wake for them is still to come. */
-void weir_worker_take_rules(struct weir_worker *worker);
-static inline void weir_worker_renew(struct weir_worker *worker)
-{
-    if (__builtin_expect(atomic_load_explicit(&worker->next_rules, memory_order_relaxed) != NULL,
-                         0))
-        weir_worker_take_rules(worker);
-}
+/* Its listeners, numbered from 0, as they were opened; NULL: no more. */
+const struct weir_listener *weir_worker_listener(const struct weir_worker *worker, unsigned i);
 
 /* --- For connections and front ends, on the worker's thread ------------------------------------
  */
+
+/* Takes the rules that another thread has handed over, if any. What is read afterwards comes under
+ * them, also if the wake for them is still to come. */
+void weir_worker_renew(struct weir_worker *worker);
 
 struct weir_rules *weir_worker_rules(const struct weir_worker *worker);
 const struct weir_settings *weir_worker_settings(const struct weir_worker *worker);
@@ -186,8 +156,24 @@ bool weir_worker_has_room(struct weir_worker *worker);
 struct weir_decision *weir_worker_take(struct weir_worker *worker);
 void weir_worker_give(struct weir_worker *worker, struct weir_decision *decision);
 
+/* Queues a decision in the engine, for the end of this turn. */
+void weir_worker_queue(struct weir_worker *worker, struct weir_decision *decision);
+/* Gives back a decision, whatever became of it; one that is not done is cancelled. */
+void weir_worker_cancel(struct weir_worker *worker, struct weir_decision *decision);
+/* Has the engine run at the end of this turn, also without a queued decision: leases may have to
+ * end. */
+void weir_worker_run_engine(struct weir_worker *worker);
+
+/* So many taken decisions wait to hear who is calling, and others may be gathered meanwhile; and
+ * they no longer do. */
+void weir_worker_hold(struct weir_worker *worker, uint32_t decisions);
+void weir_worker_unhold(struct weir_worker *worker, uint32_t decisions);
+
 /* Time on the table's line, now; for what does not go through a batch. */
 uint64_t weir_worker_time(struct weir_worker *worker);
+
+/* Reads the wall clock into worker->wall_s, for what answers before the turn has. */
+void weir_worker_read_wall_clock(struct weir_worker *worker);
 
 /* Has the engine decide what is queued, at this time: before something that works on the store
  * directly and must not overtake it. */
@@ -201,6 +187,12 @@ void weir_worker_stall(struct weir_worker *worker, struct weir_connection *conne
 /* A zeroed connection, on the list of all; NULL: no memory. */
 struct weir_connection *weir_worker_connection(struct weir_worker *worker,
                                                struct weir_listener *listener);
+/* Sets the connection's deadline, on the clock of the loop. */
+void weir_worker_watch(struct weir_worker *worker, struct weir_connection *connection,
+                       uint64_t deadline_ms);
+/* What new connections of a kind of listener encrypt with; NULL: they are plain. */
+struct weir_tls_context *weir_worker_tls_context(const struct weir_worker *worker,
+                                                 enum weir_listener_kind kind);
 /* Its handle is closed: takes it back. */
 void weir_worker_forget(struct weir_worker *worker, struct weir_connection *connection);
 

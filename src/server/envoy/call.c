@@ -356,10 +356,8 @@ const struct weir_envoy_response *weir_envoy_answer(struct weir_envoy_call *call
 void weir_envoy_give(struct weir_envoy_call *call)
 {
     struct weir_worker *worker = call->service->worker;
-    for (uint32_t i = 0; i < call->count; i++) {
-        weir_engine_cancel(worker->engine, call->decisions[i]);
-        worker->taken--;
-    }
+    for (uint32_t i = 0; i < call->count; i++)
+        weir_worker_cancel(worker, call->decisions[i]);
     hold_unpin(call->hold);
     weir_buffer_give(&worker->buffers, call->buffer);
 }

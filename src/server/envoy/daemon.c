@@ -30,7 +30,7 @@ static struct weir_envoy_settings settings_of(const struct weir_daemon *daemon,
 static int prepare_limit(void *context, struct weir_limit *limit, struct weir_reason *reason)
 {
     struct weir_daemon *daemon = context;
-    return weir_store_prepare(daemon->admin.store, daemon->admin.local, limit, reason);
+    return weir_store_prepare(daemon->admin->store, daemon->admin->local, limit, reason);
 }
 
 static bool store_reached(void *context, bool now)
@@ -99,11 +99,11 @@ int weir_daemon_envoy_start(struct weir_daemon *daemon, struct weir_reason *reas
     int err = 0;
     if (!daemon->envoy)
         return 0;
-    uv_timer_init(&daemon->admin.loop, &daemon->envoy_watch);
+    uv_timer_init(daemon->admin->loop, &daemon->envoy_watch);
     daemon->envoy_watch.data = daemon;
     uv_timer_start(&daemon->envoy_watch, on_watch, WEIR_ENVOY_WATCH_MS, WEIR_ENVOY_WATCH_MS);
     if (daemon->envoy->settings.statsd_host)
-        err = weir_envoy_statsd_open(&daemon->statsd, &daemon->admin.loop, daemon->envoy);
+        err = weir_envoy_statsd_open(&daemon->statsd, daemon->admin->loop, daemon->envoy);
     if (err < 0)
         snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
     return err;

@@ -241,7 +241,6 @@ void weir_grpc_authz_drop(struct weir_grpc_stream *stream)
     struct weir_worker *worker = stream->connection->worker;
     if (!stream->call)
         return;
-    weir_engine_cancel(worker->engine, stream->call);
-    worker->taken--;
+    weir_worker_cancel(worker, stream->call);
     stream->call = NULL;
 }

@@ -21,7 +21,7 @@
 
 static uint64_t grpc_now_ms(const struct weir_connection *connection)
 {
-    return uv_now(&connection->worker->loop);
+    return uv_now(connection->worker->loop);
 }
 
 /* How old this connection may become: the setting, a tenth more or less, so that clients that came

@@ -96,7 +96,7 @@ static void stream_say_last(struct weir_grpc_stream *stream, enum weir_grpc_stat
     stream_count(stream, status);
     stream->status = (uint8_t)status;
     stream->said_all = stream->answered = true;
-    stream->answered_ms = uv_now(&stream->connection->worker->loop);
+    stream->answered_ms = uv_now(stream->connection->worker->loop);
 }
 
 void weir_grpc_reply(struct weir_grpc_stream *stream, struct weir_bytes message)

@@ -21,14 +21,14 @@ void weir_grpc_session_end(struct weir_connection *connection, uint32_t error)
     weir_count(&connection->worker->counters.protocol_errors, 1);
     session->ended = true;
     session->leaving = WEIR_GRPC_LEFT;
-    session->leave_ms = uv_now(&connection->worker->loop);
+    session->leave_ms = uv_now(connection->worker->loop);
     nghttp2_session_terminate_session(session->http2, error);
 }
 
 void weir_grpc_session_glitch(struct weir_connection *connection, uint32_t cost)
 {
     struct weir_grpc_session *session = weir_grpc_session(connection);
-    uint64_t now_ms = uv_now(&connection->worker->loop);
+    uint64_t now_ms = uv_now(connection->worker->loop);
     uint64_t back = (now_ms - session->glitched_ms) * WEIR_GRPC_GLITCHES_PER_SECOND / 1000;
     if (back) {
         session->glitches -= back < session->glitches ? (uint32_t)back : session->glitches;

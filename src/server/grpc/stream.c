@@ -56,7 +56,7 @@ struct weir_grpc_stream *weir_grpc_stream_open(struct weir_connection *connectio
     stream->self = self;
     stream->connection = connection;
     stream->id = id;
-    stream->begun_ms = uv_now(&connection->worker->loop);
+    stream->begun_ms = uv_now(connection->worker->loop);
     stream_begin_arena(stream);
     stream->next = session->streams;
     if (stream->next)
@@ -116,7 +116,7 @@ void weir_grpc_stream_close(struct weir_grpc_stream *stream)
     stream_free_blocks(stream);
     weir_buffer_give(buffers, stream->streamed);
     weir_buffer_give(buffers, stream->self);
-    session->quiet_ms = uv_now(&connection->worker->loop);
+    session->quiet_ms = uv_now(connection->worker->loop);
 }
 
 /* --- Head ------------------------------------------------------------------------------------- */
@@ -251,7 +251,7 @@ void weir_grpc_stream_end(struct weir_grpc_stream *stream)
 
 static bool stream_is_late(const struct weir_grpc_stream *stream)
 {
-    return stream->deadline_ms && uv_now(&stream->connection->worker->loop) >= stream->deadline_ms;
+    return stream->deadline_ms && uv_now(stream->connection->worker->loop) >= stream->deadline_ms;
 }
 
 static void stream_fail_late(struct weir_grpc_stream *stream)

@@ -323,7 +323,7 @@ static void batch_let_go(struct weir_slot *slot)
 {
     slot->again = NULL;
     slot->drop = NULL;
-    slot->connection->worker->held -= slot->count;
+    weir_worker_unhold(slot->connection->worker, slot->count);
 }
 
 /* It is known who is calling in all checks of a batch: now they are queued together, or none is. */
@@ -348,7 +348,7 @@ static bool batch_look(struct weir_slot *slot)
     slot->write = batch_write_refusal;
     slot->again = batch_looked;
     slot->drop = batch_let_go;
-    slot->connection->worker->held += slot->count;
+    weir_worker_hold(slot->connection->worker, slot->count);
     return true;
 }
 

@@ -161,7 +161,7 @@ static void http_cut(struct weir_connection *connection, enum weir_cut why,
     char body[WEIR_PROBLEM_JSON_MAX];
     size_t size = weir_problem_json_write(WEIR_PROBLEM_BLANK, weir_http_code(status),
                                           words[why].detail, NULL, body);
-    connection->worker->wall_s = weir_clock_wall_s();
+    weir_worker_read_wall_clock(connection->worker);
     weir_http_begin(http, output, status, (uint16_t)http->route_count, WEIR_HTTP_CLOSE);
     weir_http_end(output, "application/problem+json", size);
     weir_output_put(output, body, size);

@@ -132,7 +132,7 @@ void weir_http_reply(struct weir_http_call *call, enum weir_http_status status, 
         return;
     }
     struct weir_output output = {.data = buffer->data, .size = buffer->size};
-    call->worker->wall_s = weir_clock_wall_s(); /* the turn has not read it yet */
+    weir_worker_read_wall_clock(call->worker); /* the turn has not read it yet */
     weir_http_begin(call->http, &output, status, call->route, slot->flags);
     if (fields)
         weir_output_text(&output, fields);

@@ -16,7 +16,7 @@
 
 static uint64_t connection_now_ms(const struct weir_connection *connection)
 {
-    return uv_now(&connection->worker->loop);
+    return uv_now(connection->worker->loop);
 }
 
 static void connection_on_closed(uv_handle_t *handle)
@@ -57,8 +57,7 @@ void weir_slot_wait(struct weir_slot *slot, struct weir_decision *decision)
     slot->weight++;
     slot->connection->owed++;
     decision->owner = slot;
-    worker->queued++;
-    weir_engine_queue(worker->engine, decision);
+    weir_worker_queue(worker, decision);
 }
 
 void weir_slot_look(struct weir_slot *slot, struct weir_decision *decision)
@@ -79,17 +78,13 @@ static void slot_drop(struct weir_worker *worker, struct weir_slot *slot)
 {
     if (slot->drop)
         slot->drop(slot);
-    worker->run_wanted = true; /* leases may have to end */
-    if (slot->decision) {
-        weir_engine_cancel(worker->engine, slot->decision);
-        worker->taken--;
-    }
+    weir_worker_run_engine(worker); /* leases may have to end */
+    if (slot->decision)
+        weir_worker_cancel(worker, slot->decision);
     if (slot->buffer) {
         struct weir_decision **decisions = (struct weir_decision **)(void *)slot->buffer->data;
-        for (uint32_t i = 0; i < slot->count; i++) {
-            weir_engine_cancel(worker->engine, decisions[i]);
-            worker->taken--;
-        }
+        for (uint32_t i = 0; i < slot->count; i++)
+            weir_worker_cancel(worker, decisions[i]);
         weir_buffer_give(&worker->buffers, slot->buffer);
     }
     weir_worker_give_slot(worker, slot);
@@ -303,7 +298,7 @@ static void connection_watch(struct weir_connection *connection)
     } else if (connection->worker->draining && !connection->first && !connection->paused) {
         deadline_ms = now_ms + WEIR_DRAIN_MS;
     }
-    weir_wheel_set(&connection->worker->wheel, &connection->node, deadline_ms);
+    weir_worker_watch(connection->worker, connection, deadline_ms);
 }
 
 void weir_connection_begin_body(struct weir_connection *connection)
@@ -688,7 +683,7 @@ bool weir_connection_own_address(const struct weir_connection *connection, struc
 static bool connection_encrypt(struct weir_connection *connection)
 {
     struct weir_tls_context *context =
-        weir_certificates_of(connection->worker->certificates, connection->listener->kind);
+        weir_worker_tls_context(connection->worker, connection->listener->kind);
     return !context || weir_tls_open(&connection->tls, context, NULL) == 0;
 }
 

@@ -132,7 +132,7 @@ struct weir_guess weir_guess_of(struct weir_connection *connection, bool right)
     struct weir_listener *listener = connection->listener;
     struct weir_guess guess = {0};
     if (worker->guesses)
-        weir_guesses_take(worker->guesses, &connection->peer, uv_now(&worker->loop), right, &guess);
+        weir_guesses_take(worker->guesses, &connection->peer, uv_now(worker->loop), right, &guess);
     if (guess.refused) {
         weir_count(&listener->refused_guesses, 1);
         guess.last = true;

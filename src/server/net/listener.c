@@ -265,7 +265,7 @@ void weir_endpoint_remove(const struct weir_endpoint *endpoint)
 
 static int connection_init(struct weir_connection *connection)
 {
-    uv_loop_t *loop = &connection->worker->loop;
+    uv_loop_t *loop = connection->worker->loop;
     return connection->listener->unix_socket ? uv_pipe_init(loop, &connection->pipe, 0)
                                              : uv_tcp_init(loop, &connection->tcp);
 }
@@ -274,7 +274,7 @@ static int connection_init(struct weir_connection *connection)
 static void listener_log(const struct weir_listener *listener, _Atomic uint64_t *said_ms,
                          const char *event, const char *reason)
 {
-    uint64_t now_ms = uv_now(&listener->worker->loop), before_ms = atomic_load(said_ms);
+    uint64_t now_ms = uv_now(listener->worker->loop), before_ms = atomic_load(said_ms);
     if ((before_ms && now_ms < before_ms + WEIR_LOG_AGAIN_MS) ||
         !atomic_compare_exchange_strong(said_ms, &before_ms, now_ms | 1))
         return;

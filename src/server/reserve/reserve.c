@@ -207,9 +207,8 @@ void weir_reserve_alone(struct weir_worker *worker, struct weir_decision *decisi
     if (decision->owner != NULL) {
         const struct kept kept = {worker, NULL, decision, weir_reserve_place(decision->owner)};
         release_unheard(&kept);
-        weir_engine_cancel(worker->engine, decision);
-        worker->taken--;
-        worker->run_wanted = true; /* leases may have to end */
+        weir_worker_cancel(worker, decision);
+        weir_worker_run_engine(worker); /* leases may have to end */
         return;
     }
     weir_settle_finish(worker, decision, &settled); /* where the store failed it is tried again */
@@ -228,8 +227,7 @@ static void release(struct weir_worker *worker, uint64_t id, struct weir_bytes t
         weir_worker_give(worker, decision);
         return;
     }
-    worker->queued++;
-    weir_engine_queue(worker->engine, decision);
+    weir_worker_queue(worker, decision);
 }
 
 void weir_reserve_tick(struct weir_worker *worker)

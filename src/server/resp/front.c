@@ -156,7 +156,7 @@ static void *redis_open(struct weir_worker *worker, void *server)
     redis->worker = worker;
     redis->shared = server;
     redis->clock = weir_worker_time;
-    redis->remote = worker->shared != NULL;
+    redis->remote = worker->remote_store;
     redis->on_store_error = WEIR_FAIL_LOCAL;
     if (redis->remote) {
         const struct weir_store_settings *store = &weir_worker_settings(worker)->store;

@@ -48,7 +48,7 @@ static uint64_t total(const struct weir_resp_shared *shared, size_t offset)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < shared->worker_count; i++) {
-        const char *counters = (const char *)&shared->workers[i].counters;
+        const char *counters = (const char *)&shared->workers[i]->counters;
         sum += weir_counted((const _Atomic uint64_t *)(const void *)(counters + offset));
     }
     return sum;

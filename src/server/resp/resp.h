@@ -55,7 +55,7 @@
 /* What all workers of one server share. */
 struct weir_resp_shared {
     struct weir_adhoc_limits *limits;
-    const struct weir_worker *workers; /* for INFO */
+    struct weir_worker *const *workers; /* for INFO */
     unsigned worker_count;
     uint64_t started_wall_s;
     _Atomic uint64_t next_client;

@@ -106,7 +106,7 @@ static void a_client_that_goes_away_cancels_what_it_waits_for(void **state)
     run_until_pending(rig, 50);
     client_reset(fd);
     run_until_no_connection(rig);
-    assert_int_equal(weir_engine_pending(rig->worker.engine), 0);
+    assert_int_equal(weir_engine_pending(rig->worker->engine), 0);
     fd = client_open(rig);
     rig->store->later_every = 0;
     client_check(fd, 1);
@@ -150,9 +150,9 @@ static void when_all_decisions_are_at_the_store_connections_wait(void **state)
         for (int n = 0; n < EACH; n++)
             client_check(fds[i], 0);
     }
-    for (int i = 0; i < STEPS_MAX && rig->worker.stalled == NULL; i++)
+    for (int i = 0; i < STEPS_MAX && rig->state->stalled == NULL; i++)
         step(rig);
-    assert_non_null(rig->worker.stalled);
+    assert_non_null(rig->state->stalled);
     assert_true(rig->store->pending_count + WEIR_BATCH_MAX > WEIR_DECISIONS);
     for (int i = 0; i < 3; i++)
         step(rig); /* each of them ends */
@@ -179,9 +179,9 @@ static void draining_waits_for_the_answer_and_closes_behind_it(void **state)
     int fd = client_open(rig), idle = client_open(rig);
     client_check(fd, 1);
     run_until_pending(rig, 1);
-    weir_worker_drain(&rig->worker);
+    weir_worker_drain(rig->worker);
     step(rig);
-    assert_true(rig->worker.draining);
+    assert_true(rig->worker->draining);
     fake_store_answer(rig->store, 0);
     run_until_replies(rig, fd, 1);
     run_until_no_connection(rig);
@@ -199,7 +199,7 @@ static void hand_over(struct rig *rig, const char *text)
 {
     struct weir_rules *rules = rig_parse(text);
     assert_int_equal(weir_rules_prepare(rules, rig_prepare, rig->store), 0);
-    weir_worker_set_rules(&rig->worker, rules);
+    weir_worker_set_rules(rig->worker, rules);
     weir_rules_unref(rules);
 }
 
@@ -324,8 +324,8 @@ static struct rig *rig_open_guarded(struct weir_guesses **guesses)
     struct weir_guess guess;
     assert_int_equal(weir_guesses_open(guesses, secret), 0);
     for (int i = 0; i <= WEIR_GUESSES_FREE; i++)
-        weir_guesses_take(*guesses, &peer, uv_now(&rig->worker.loop), false, &guess);
-    rig->worker.guesses = *guesses;
+        weir_guesses_take(*guesses, &peer, uv_now(rig->worker->loop), false, &guess);
+    rig->worker->guesses = *guesses;
     return rig;
 }
 
@@ -335,10 +335,10 @@ static int guess_until_held(struct rig *rig, const char *text)
 {
     int fd = client_open(rig);
     client_send(fd, text);
-    for (int i = 0; i < STEPS_MAX && !(rig->worker.all && rig->worker.all->held); i++)
+    for (int i = 0; i < STEPS_MAX && !(rig->state->all && rig->state->all->held); i++)
         step(rig);
-    assert_non_null(rig->worker.all);
-    assert_non_null(rig->worker.all->held);
+    assert_non_null(rig->state->all);
+    assert_non_null(rig->state->all->held);
     return fd;
 }
 
@@ -347,7 +347,7 @@ static void what_follows_a_reply_that_is_held_back_waits_and_others_go_on(void *
     struct weir_guesses *guesses;
     struct rig *rig = rig_open_guarded(&guesses);
     int fd = guess_until_held(rig, GUESS "GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n");
-    const struct weir_connection *held = rig->worker.all;
+    const struct weir_connection *held = rig->state->all;
     assert_ptr_equal(held->held, held->last); /* the second is not parsed */
     int second = client_open(rig);
     client_send(second, "GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -371,7 +371,7 @@ static void a_client_that_goes_while_its_reply_is_held_back_leaves_nothing(void 
     client_reset(guess_until_held(rig, GUESS GUESS));
     run_until_no_connection(rig);
     int fd = guess_until_held(rig, GUESS "GET /now");
-    weir_connection_close(rig->worker.all);
+    weir_connection_close(rig->state->all);
     run_until_no_connection(rig);
     close(fd);
     fd = guess_until_held(rig, GUESS);
@@ -386,7 +386,7 @@ static void a_shutdown_waits_for_a_reply_that_is_held_back(void **state)
     struct weir_guesses *guesses;
     struct rig *rig = rig_open_guarded(&guesses);
     int fd = guess_until_held(rig, GUESS);
-    weir_worker_drain(&rig->worker);
+    weir_worker_drain(rig->worker);
     run_until(rig, fd, "HTTP/1.1 401 ", 1);
     close(fd);
     run_until_no_connection(rig);

@@ -143,7 +143,7 @@ static void a_client_that_goes_away_leaves_nothing_but_what_it_asked_to_forget(v
     assert_int_equal(rig->store->pending_count, 1); /* DEL is done all the same */
     assert_int_equal(rig->store->pending[0]->op, WEIR_OP_RESET);
     fake_store_answer(rig->store, 0);
-    assert_int_equal(weir_engine_pending(rig->worker.engine), 0);
+    assert_int_equal(weir_engine_pending(rig->worker->engine), 0);
     rig_close(rig);
 }
 

@@ -211,7 +211,7 @@ static void what_is_wrong_is_named(void **state)
     };
     RUN(steps);
     assert_memory_equal(redis_harness_ask(*state, 0, "WEIR.CHECK path /%zz"), "-ERR path", 9);
-    assert_int_equal(((struct redis_harness *)*state)->worker.taken, 0);
+    assert_int_equal(((struct redis_harness *)*state)->state.taken, 0);
 }
 
 int main(void)

@@ -369,7 +369,7 @@ static void a_long_pipeline_is_answered_in_order(void **state)
         }
     }
     assert_string_equal(redis_harness_send(*state, request, asked), want);
-    assert_int_equal(((struct redis_harness *)*state)->worker.taken, 0);
+    assert_int_equal(((struct redis_harness *)*state)->state.taken, 0);
 }
 
 int main(void)

@@ -160,7 +160,7 @@ static void checkall_names_what_is_wrong_and_charges_nothing(void **state)
         {0, "EXISTS a b", "0"},
     };
     RUN(steps);
-    assert_int_equal(((struct redis_harness *)*state)->worker.taken, 0);
+    assert_int_equal(((struct redis_harness *)*state)->state.taken, 0);
 }
 
 static void thirty_two_limits_are_one_decision(void **state)

@@ -49,6 +49,7 @@ static struct rig *open_worker(const char *rules, uint64_t deadline_ns)
                                                .rules = rig->rules,
                                                .deadline_ns = deadline_ns};
     assert_int_equal(weir_worker_open(&rig->worker, &worker, &reason), 0);
+    rig->state = weir_worker_state_of(rig->worker);
     return rig;
 }
 
@@ -61,7 +62,7 @@ static void listen_with(struct rig *rig, const struct weir_front *front,
     assert_int_equal(weir_endpoint_bind(&rig->endpoint, &fd, 1, &reason), 0);
     rig->pool = (struct weir_connection_pool){.max = 64, .refusals = 8};
     const struct weir_listening listening = {front, kind, &rig->endpoint, &rig->pool, server};
-    assert_int_equal(weir_worker_listen(&rig->worker, &listening, fd, &reason), 0);
+    assert_int_equal(weir_worker_listen(rig->worker, &listening, fd, &reason), 0);
 }
 
 struct rig *rig_open_deadline(const char *rules, uint64_t deadline_ns)
@@ -85,14 +86,14 @@ struct rig *rig_open_redis(const char *rules)
     rig->redis.worker_count = 1;
     assert_int_equal(weir_adhoc_limits_open(&rig->redis.limits, 16, NULL, 0), 0);
     listen_with(rig, &weir_resp_front, WEIR_LISTENER_REDIS, &rig->redis);
-    struct weir_resp_workspace *redis = rig->worker.listeners[0].workspace;
+    struct weir_resp_workspace *redis = rig->state->listeners[0].workspace;
     redis->remote = true;
     return rig;
 }
 
 void rig_close(struct rig *rig)
 {
-    weir_worker_close(&rig->worker); /* closes the store too */
+    weir_worker_close(rig->worker); /* closes the store too */
     weir_adhoc_limits_close(rig->redis.limits);
     weir_table_close(rig->table);
     weir_rules_unref(rig->rules);
@@ -101,7 +102,7 @@ void rig_close(struct rig *rig)
 
 void step(struct rig *rig)
 {
-    uv_run(&rig->worker.loop, UV_RUN_ONCE);
+    uv_run(rig->worker->loop, UV_RUN_ONCE);
 }
 
 int client_open(struct rig *rig)
@@ -162,9 +163,9 @@ void run_until(struct rig *rig, int fd, const char *text, unsigned count)
 
 void run_until_no_connection(struct rig *rig)
 {
-    for (int i = 0; i < STEPS_MAX && rig->worker.all; i++)
+    for (int i = 0; i < STEPS_MAX && rig->state->all; i++)
         step(rig);
-    assert_null(rig->worker.all);
-    assert_int_equal(rig->worker.taken, 0);
-    assert_int_equal(rig->worker.buffers.used_bytes, 0);
+    assert_null(rig->state->all);
+    assert_int_equal(rig->state->taken, 0);
+    assert_int_equal(rig->worker->buffers.used_bytes, 0);
 }

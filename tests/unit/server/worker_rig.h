@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "fake_store.h"
+#include "server/daemon/worker_state.h"
 #include "server/resp/resp.h"
 
 /* Steps of the loop that are more than enough for anything here; each waits for at most a tick. */
@@ -24,7 +25,8 @@ struct rig {
     struct weir_rules *rules;
     struct fake_store *store; /* leaves everything pending */
     struct weir_resp_shared redis;
-    struct weir_worker worker;
+    struct weir_worker *worker;
+    struct weir_worker_state *state; /* the worker's own */
     struct weir_endpoint endpoint;
     struct weir_connection_pool pool;
     char received[1 << 20];

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The private part of a worker: for worker.c, and for tests that stand in for it or look inside.
+ *
+ * Threads: the worker's own, but for the atomic fields, by which others hand things over.
+ */
+#ifndef WEIR_SERVER_DAEMON_WORKER_STATE_H
+#define WEIR_SERVER_DAEMON_WORKER_STATE_H
+
+#include "server/daemon/worker.h"
+
+#define WEIR_WORKER_LISTENERS_MAX 4
+
+struct weir_worker_state {
+    struct weir_worker base; /* first: the one is the other */
+
+    struct weir_shared_store *shared;       /* of base.store, where nodes share it */
+    struct weir_directories *directories;   /* of all workers; NULL: no caller is remote */
+    struct weir_redis_directory *directory; /* its own */
+    struct weir_certificates *certificates; /* NULL: every listener is plain */
+
+    uv_loop_t loop;
+    uv_check_t turn;
+    uv_prepare_t late_turn; /* for what timers have made ready: poll comes next and may sleep */
+    uv_timer_t tick;        /* the wheel's */
+    uv_timer_t deadline;    /* of pending decisions */
+    uv_async_t wake;        /* another thread has handed something over */
+    bool run_wanted;        /* the engine is to run, also without a queued decision */
+    bool leaving;           /* it hands back what it holds of the shared store */
+    struct weir_listener listeners[WEIR_WORKER_LISTENERS_MAX];
+    unsigned listener_count;
+
+    _Atomic(struct weir_rules *) next_rules;
+    _Atomic(struct weir_certificates *) next_certificates;
+    _Atomic bool drain_wanted, stop_wanted;
+
+    uint32_t decisions; /* in the pool */
+    uint32_t taken;     /* out of it */
+    uint32_t queued;    /* decisions in the engine since its last run */
+    uint32_t held;      /* in batches that wait to hear who is calling */
+
+    struct weir_wheel wheel;
+    struct weir_connection *all;                    /* every open connection */
+    struct weir_connection *dirty, **dirty_end;     /* those with something to write */
+    struct weir_connection *stalled, **stalled_end; /* those that wait for decisions */
+    struct weir_connection *free_connections;
+    struct weir_slot *free_slots;
+};
+
+static inline struct weir_worker_state *weir_worker_state_of(struct weir_worker *worker)
+{
+    return (struct weir_worker_state *)(void *)worker;
+}
+
+#endif
