@@ -221,8 +221,8 @@ static struct weir_envoy_call *call_refuse(struct weir_envoy_call *call, int err
 }
 
 static struct weir_envoy_call *begin(struct weir_envoy_service *service,
-                                     const struct weir_envoy_request *request, weir_envoy_wait wait,
-                                     void *owner, struct weir_envoy_failure *failure)
+                                     const struct weir_envoy_request *request,
+                                     struct weir_envoy_failure *failure)
 {
     struct weir_worker *worker = service->worker;
     char *memory;
@@ -255,11 +255,9 @@ static struct weir_envoy_call *begin(struct weir_envoy_service *service,
         now_ns = weir_clock_wall_ns(); /* which names keys, as on every node of the original */
     else if (call->plan.refunds)
         now_ns = weir_engine_store_time(worker->engine, weir_worker_time(worker));
-    for (uint32_t i = 0; i < call->count; i++) {
+    for (uint32_t i = 0; i < call->count; i++)
         call->firsts[i] = weir_envoy_plan_fill(&call->plan, call->decisions[i],
                                                weir_table_secret(worker->table), now_ns);
-        wait(owner, call->decisions[i]);
-    }
     return call;
 }
 
@@ -276,11 +274,10 @@ static void count_time(struct weir_envoy_service *service, uint64_t begun_ns)
 
 struct weir_envoy_call *weir_envoy_begin(struct weir_envoy_service *service,
                                          const struct weir_envoy_request *request,
-                                         weir_envoy_wait wait, void *owner,
                                          struct weir_envoy_failure *failure)
 {
     uint64_t begun_ns = service->counts_calls ? weir_clock_boot_ns() : 0;
-    struct weir_envoy_call *call = begin(service, request, wait, owner, failure);
+    struct weir_envoy_call *call = begin(service, request, failure);
     if (service->counts_calls)
         weir_count(&service->counters.requests, 1);
     if (call)
@@ -288,6 +285,13 @@ struct weir_envoy_call *weir_envoy_begin(struct weir_envoy_service *service,
     else if (service->counts_calls)
         count_time(service, begun_ns);
     return call;
+}
+
+uint32_t weir_envoy_decisions(const struct weir_envoy_call *call,
+                              struct weir_decision *const **decisions)
+{
+    *decisions = call->decisions;
+    return call->count;
 }
 
 /* --- Ending ----------------------------------------------------------------------------------- */

@@ -2,7 +2,8 @@
 /* One ShouldRateLimit, whatever it came by: gRPC or POST /json.
  *
  *     front end: bytes ─▶ struct weir_envoy_request
- *                weir_envoy_begin ─▶ rules/envoy/envoy.h matches ─▶ decisions, each given to `wait`
+ *                weir_envoy_begin ─▶ rules/envoy/envoy.h matches ─▶ decisions
+ *                the front end queues each of weir_envoy_decisions
  *                … the decisions are done …
  *                weir_envoy_answer ─▶ struct weir_envoy_response ─▶ bytes
  *                weir_envoy_give
@@ -55,17 +56,18 @@ struct weir_envoy_failure {
     struct weir_reason reason; /* for the client */
 };
 
-/* Takes a decision: makes `owner` its owner and queues it, as weir_slot_wait does for slots. */
-typedef void (*weir_envoy_wait)(void *owner, struct weir_decision *decision);
-
-/* Matches the request and queues its decisions, each through `wait`; when all are done,
+/* Matches the request and fills its decisions, which the caller queues; when all are done,
  * weir_envoy_answer may be called. The request and all that it points at must stay until
- * weir_envoy_give. NULL: `failure` says why, nothing was queued, and it is counted.
- * weir_worker_has_room must have been true in this turn since the last call. */
+ * weir_envoy_give. NULL: `failure` says why, and it is counted. weir_worker_has_room must have been
+ * true in this turn since the last call. */
 struct weir_envoy_call *weir_envoy_begin(struct weir_envoy_service *service,
                                          const struct weir_envoy_request *request,
-                                         weir_envoy_wait wait, void *owner,
                                          struct weir_envoy_failure *failure);
+
+/* The decisions of the call, in the order in which they are to be queued; they stay the call's.
+ * Returns their number, which may be 0. */
+uint32_t weir_envoy_decisions(const struct weir_envoy_call *call,
+                              struct weir_decision *const **decisions);
 
 /* The response, once; it counts what is counted. NULL: `failure` says why. What it points at is
  * valid until weir_envoy_give. */

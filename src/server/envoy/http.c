@@ -102,11 +102,6 @@ static void json_write(struct weir_slot *slot, struct weir_output *output)
     weir_buffer_give(&http->worker->buffers, body);
 }
 
-static void slot_wait(void *owner, struct weir_decision *decision)
-{
-    weir_slot_wait(owner, decision);
-}
-
 void weir_envoy_json_handle(struct weir_http_call *call)
 {
     struct weir_worker *worker = call->worker;
@@ -136,7 +131,7 @@ void weir_envoy_json_handle(struct weir_http_call *call)
         weir_buffer_give(&worker->buffers, buffer);
         return;
     }
-    json->call = weir_envoy_begin(call->http->envoy, &json->request, slot_wait, slot, &failure);
+    json->call = weir_envoy_begin(call->http->envoy, &json->request, &failure);
     if (!json->call) {
         weir_connection_drop_slot(call->connection, slot);
         weir_buffer_give(&worker->buffers, buffer);
@@ -147,6 +142,10 @@ void weir_envoy_json_handle(struct weir_http_call *call)
     slot->detail = call->route;
     slot->write = json_write;
     slot->drop = json_drop;
+    struct weir_decision *const *decisions;
+    uint32_t count = weir_envoy_decisions(json->call, &decisions);
+    for (uint32_t i = 0; i < count; i++)
+        weir_slot_wait(slot, decisions[i]);
 }
 
 /* --- What can be looked at -------------------------------------------------------------------- */

@@ -28,11 +28,6 @@ static void fail(struct weir_grpc_stream *stream, const struct weir_envoy_failur
     weir_grpc_fail(stream, (enum weir_grpc_status)statuses[failure->kind], failure->reason.text);
 }
 
-static void on_wait(void *stream, struct weir_decision *decision)
-{
-    weir_grpc_wait(stream, decision);
-}
-
 void weir_grpc_ratelimit_begin(struct weir_grpc_stream *stream)
 {
     struct weir_grpc *grpc = weir_grpc_of(stream);
@@ -43,9 +38,15 @@ void weir_grpc_ratelimit_begin(struct weir_grpc_stream *stream)
     }
     if (!weir_grpc_expect(stream))
         return;
-    stream->call = weir_envoy_begin(grpc->envoy, stream->request, on_wait, stream, &failure);
-    if (!stream->call)
+    stream->call = weir_envoy_begin(grpc->envoy, stream->request, &failure);
+    if (!stream->call) {
         fail(stream, &failure); /* and its slot is written with nothing left to do */
+        return;
+    }
+    struct weir_decision *const *decisions;
+    uint32_t count = weir_envoy_decisions(stream->call, &decisions);
+    for (uint32_t i = 0; i < count; i++)
+        weir_grpc_wait(stream, decisions[i]);
 }
 
 void weir_grpc_ratelimit_finish(struct weir_grpc_stream *stream)
