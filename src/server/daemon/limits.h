@@ -83,6 +83,8 @@
  * that has far too few. Then on_store_error decides, and nobody waits as long for that holder
  * again. */
 #define WEIR_STATE_PATIENCE_NS 100000000
+/* The precision of the limits below: they end up to so much late. */
+#define WEIR_TICK_MS 250
 /* A request from its first byte to its last: a head is one packet or two; nginx gives 60 s,
  * attackers use less. Then 408, and the connection is closed. */
 #define WEIR_REQUEST_MS 10000

@@ -249,9 +249,9 @@ static void worker_tick_listener(struct weir_listener *listener)
 static void worker_on_tick(uv_timer_t *timer)
 {
     struct weir_worker_state *worker = timer->data;
-    struct weir_wheel_node *node;
-    while ((node = weir_wheel_expire(&worker->wheel, uv_now(&worker->loop)))) {
-        char *connection = (char *)node - offsetof(struct weir_connection, node);
+    struct weir_timer *due;
+    while ((due = weir_wheel_expire(&worker->wheel, uv_now(&worker->loop)))) {
+        char *connection = (char *)due - offsetof(struct weir_connection, timer);
         weir_connection_expire((struct weir_connection *)(void *)connection);
     }
     if (worker->base.reservations && weir_reservations_count(worker->base.reservations) > 0)
@@ -342,7 +342,12 @@ static void stalled_remove(struct weir_worker_state *worker, struct weir_connect
 void weir_worker_watch(struct weir_worker *base, struct weir_connection *connection,
                        uint64_t deadline_ms)
 {
-    weir_wheel_set(&weir_worker_state_of(base)->wheel, &connection->node, deadline_ms);
+    weir_wheel_set(&weir_worker_state_of(base)->wheel, &connection->timer, deadline_ms);
+}
+
+void weir_worker_unwatch(struct weir_worker *base, struct weir_connection *connection)
+{
+    weir_wheel_remove(&weir_worker_state_of(base)->wheel, &connection->timer);
 }
 
 struct weir_tls_context *weir_worker_tls_context(const struct weir_worker *base,
@@ -628,10 +633,10 @@ static int worker_open_loop(struct weir_worker_state *worker)
     }
     worker->turn.data = worker->late_turn.data = worker->tick.data = worker;
     worker->deadline.data = worker->wake.data = worker;
-    weir_wheel_init(&worker->wheel, uv_now(&worker->loop));
+    weir_wheel_init(&worker->wheel, WEIR_TICK_MS, uv_now(&worker->loop));
     uv_check_start(&worker->turn, worker_on_check);
     uv_prepare_start(&worker->late_turn, worker_on_prepare);
-    uv_timer_start(&worker->tick, worker_on_tick, WEIR_WHEEL_TICK_MS, WEIR_WHEEL_TICK_MS);
+    uv_timer_start(&worker->tick, worker_on_tick, WEIR_TICK_MS, WEIR_TICK_MS);
     return 0;
 }
 

@@ -190,6 +190,7 @@ struct weir_connection *weir_worker_connection(struct weir_worker *worker,
 /* Sets the connection's deadline, on the clock of the loop. */
 void weir_worker_watch(struct weir_worker *worker, struct weir_connection *connection,
                        uint64_t deadline_ms);
+void weir_worker_unwatch(struct weir_worker *worker, struct weir_connection *connection);
 /* What new connections of a kind of listener encrypt with; NULL: they are plain. */
 struct weir_tls_context *weir_worker_tls_context(const struct weir_worker *worker,
                                                  enum weir_listener_kind kind);

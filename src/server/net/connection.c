@@ -146,7 +146,7 @@ void weir_connection_close(struct weir_connection *connection)
     connection->held = NULL;
     connection_drop_slots(connection);
     connection_drop_input(connection);
-    weir_wheel_remove(&connection->node);
+    weir_worker_unwatch(connection->worker, connection);
     weir_tls_close(connection->tls);
     connection->tls = NULL;
     uv_close(&connection->handle, connection_on_closed);

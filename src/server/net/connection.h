@@ -32,7 +32,7 @@
 #include "rules/request.h"
 #include "server/daemon/limits.h"
 #include "server/net/front.h"
-#include "server/net/wheel.h"
+#include "store/timer_wheel.h"
 #include "wire/tls/tls.h"
 
 enum weir_connection_state {
@@ -52,7 +52,7 @@ struct weir_connection {
         uv_tcp_t tcp;
         uv_pipe_t pipe;
     };
-    struct weir_wheel_node node;
+    struct weir_timer timer;
     struct weir_listener *listener;
     struct weir_worker *worker;
     struct weir_connection *previous, *next; /* all of the worker's */
@@ -89,7 +89,7 @@ void weir_connection_flush(struct weir_connection *connection);
  * decisions (`stalled`) only when the worker says so. */
 void weir_connection_resume(struct weir_connection *connection);
 
-/* The deadline in its wheel node has passed. */
+/* The deadline of its timer has passed. */
 void weir_connection_expire(struct weir_connection *connection);
 
 /* The worker is shutting down: the next reply is the last. */
