@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <unistd.h>
 
-#include "../../lib/redis_player.h"
+#include "redis_player.h"
 #include "server/identity/directory_redis.h"
 
 #define MS UINT64_C(1000000)
