@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /metrics: the text format, and that what happens is counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "http_harness.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+static const char rules[] = "version: 1\n"
+                            "limits:\n"
+                            "  - { name: api, key: [client.ip], rate: 3/h }\n";
+
+static int set_up(void **state)
+{
+    *state = http_harness_open(rules, WEIR_LISTENER_ADMIN);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    http_harness_close(*state);
+    return 0;
+}
+
+/* The value of a series; -1: there is none. */
+static double value_of(const struct http_harness *http, const char *series)
+{
+    size_t size = strlen(series);
+    for (const char *at = http->body; at && *at;
+         at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+        if (!strncmp(at, series, size) && at[size] == ' ')
+            return strtod(at + size + 1, NULL);
+    return -1;
+}
+
+static void scrape(struct http_harness *http)
+{
+    assert_int_equal(http_harness_get(http, "/metrics"), 200);
+    assert_true(http_harness_has(http, "Content-Type: text/plain; version=0.0.4; charset=utf-8"));
+}
+
+/* Prometheus' text format: HELP and TYPE once, before the values of a metric; each line a series
+ * and a number. */
+static void every_line_is_of_the_text_format(void **state)
+{
+    struct http_harness *http = *state;
+    char name[128] = "";
+    scrape(http);
+    for (char *line = strtok((char *)(uintptr_t)http->body, "\n"); line;
+         line = strtok(NULL, "\n")) {
+        if (!strncmp(line, "# HELP ", 7)) {
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(line + 7, " "), line + 7);
+            continue;
+        }
+        if (!strncmp(line, "# TYPE ", 7)) {
+            assert_memory_equal(line + 7, name, strlen(name));
+            continue;
+        }
+        assert_memory_equal(line, name, strlen(name));
+        assert_true(!strncmp(line, "weir_", 5));
+        const char *number = strrchr(line, ' ');
+        char *end;
+        assert_non_null(number);
+        strtod(number + 1, &end);
+        assert_true(end > number + 1 && *end == 0);
+    }
+    assert_string_not_equal(name, "");
+}
+
+static void requests_are_counted_by_route_and_status(void **state)
+{
+    struct http_harness *http = *state;
+    http_harness_get(http, "/healthz");
+    http_harness_get(http, "/healthz");
+    http_harness_get(http, "/none");
+    scrape(http);
+    assert_true(
+        value_of(http, "weir_requests_total{front=\"admin\",route=\"healthz\",code=\"200\"}") == 2);
+    assert_true(
+        value_of(http, "weir_requests_total{front=\"admin\",route=\"none\",code=\"404\"}") == 1);
+    scrape(http);
+    assert_true(
+        value_of(http, "weir_requests_total{front=\"admin\",route=\"metrics\",code=\"200\"}") == 1);
+}
+
+static void what_the_daemon_is_and_has_is_told(void **state)
+{
+    struct http_harness *http = *state;
+    scrape(http);
+    assert_true(value_of(http, "weir_workers") == 1);
+    assert_true(value_of(http, "weir_limits") == 1);
+    assert_true(value_of(http, "weir_listener_connections{front=\"admin\"}") == 1);
+    assert_true(value_of(http, "weir_reloads_total{result=\"failed\"}") == 0);
+    http->daemon.failed_reloads = 7;
+    scrape(http);
+    assert_true(value_of(http, "weir_reloads_total{result=\"failed\"}") == 7);
+}
+
+static void verdicts_are_counted_by_limit(void **state)
+{
+    struct http_harness *http = *state;
+    http_harness_connect_to(http, WEIR_LISTENER_HTTP);
+    for (int i = 0; i < 5; i++)
+        http_harness_post(http, "/v1/check", "{\"ip\":\"192.0.2.1\"}");
+    http_harness_connect_to(http, WEIR_LISTENER_ADMIN);
+    scrape(http);
+    assert_true(value_of(http, "weir_decisions_total{limit=\"api\",result=\"allowed\"}") == 3);
+    assert_true(value_of(http, "weir_decisions_total{limit=\"api\",result=\"denied\"}") == 2);
+    assert_true(value_of(http, "weir_decisions_total{limit=\"none\",result=\"allowed\"}") == -1);
+    assert_true(value_of(http, "weir_requests_decided_total") == 5);
+}
+
+static void only_reading_is_allowed(void **state)
+{
+    struct http_harness *http = *state;
+    assert_int_equal(http_harness_post(http, "/metrics", "{}"), 405);
+    assert_int_equal(http_harness_ask(http, "HEAD", "/metrics", NULL, NULL), 200);
+    assert_int_equal(http->raw_size, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(every_line_is_of_the_text_format),
+        TEST(requests_are_counted_by_route_and_status),
+        TEST(what_the_daemon_is_and_has_is_told),
+        TEST(verdicts_are_counted_by_limit),
+        TEST(only_reading_is_allowed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

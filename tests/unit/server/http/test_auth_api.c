@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/auth: what a proxy tells of a request, and what it may answer the client. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "http_harness.h"
+
+static const char rules[] =
+    "version: 1\n"
+    "server: { trusted_proxies: [unix, 127.0.0.0/8] }\n"
+    "limits:\n"
+    "  - { name: api, match: { path: /api/* }, key: [client.ip], rate: 2/h }\n"
+    "  - { name: posts, match: { method: POST, host: a.example },\n"
+    "      key: [host], rate: 1/h }\n";
+
+static int set_up(void **state)
+{
+    *state = http_harness_open(rules, WEIR_LISTENER_HTTP);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    http_harness_close(*state);
+    return 0;
+}
+
+static unsigned auth(struct http_harness *http, const char *target, const char *fields)
+{
+    return http_harness_ask(http, "GET", target, fields, NULL);
+}
+
+#define API "X-Forwarded-Uri: /api/a\r\nX-Forwarded-For: 192.0.2.7\r\n"
+
+static void a_request_passes_until_its_limit_is_used_up(void **state)
+{
+    struct http_harness *http = *state;
+    assert_int_equal(auth(http, "/v1/auth", API), 200);
+    assert_int_equal(http->body_size, 0);
+    assert_int_equal(auth(http, "/v1/auth", API), 200);
+    assert_int_equal(auth(http, "/v1/auth", API), 429);
+    assert_true(http_harness_has(http, "Cache-Control: no-store"));
+    assert_true(http_harness_has(http, "Content-Type: application/problem+json"));
+    assert_int_equal(
+        auth(http, "/v1/auth", "X-Forwarded-Uri: /api/a\r\nX-Forwarded-For: 192.0.2.8\r\n"), 200);
+    assert_int_equal(auth(http, "/v1/auth", "X-Forwarded-Uri: /\r\n"), 200);
+}
+
+static void a_head_request_is_denied_without_a_body(void **state)
+{
+    struct http_harness *http = *state;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(http_harness_ask(http, "HEAD", "/v1/auth", API, NULL), 200);
+    assert_int_equal(http_harness_ask(http, "HEAD", "/v1/auth", API, NULL), 429);
+    assert_int_equal(http->raw_size, 0);
+}
+
+static void method_host_and_path_come_from_the_fields(void **state)
+{
+    static const char fields[] = "X-Forwarded-Method: POST\r\nX-Forwarded-Host: a.example\r\n";
+    struct http_harness *http = *state;
+    assert_int_equal(auth(http, "/v1/auth", fields), 200);
+    assert_int_equal(auth(http, "/v1/auth", fields), 429);
+    assert_int_equal(auth(http, "/v1/auth", "X-Forwarded-Host: a.example\r\n"), 200);
+}
+
+static void a_whole_url_is_cut_to_its_path(void **state)
+{
+    static const char fields[] =
+        "X-Original-URL: https://a.example/api/x\r\nX-Forwarded-For: 192.0.2.9\r\n";
+    struct http_harness *http = *state;
+    assert_int_equal(auth(http, "/v1/auth", fields), 200);
+    assert_int_equal(auth(http, "/v1/auth", fields), 200);
+    assert_int_equal(auth(http, "/v1/auth", fields), 429);
+}
+
+static void the_rest_of_the_path_is_the_path_and_fields_are_not_believed(void **state)
+{
+    struct http_harness *http = *state;
+    static const char lie[] = "X-Forwarded-Uri: /\r\nX-Forwarded-For: 192.0.2.5\r\n";
+    assert_int_equal(auth(http, "/v1/auth/api/x", lie), 200);
+    assert_int_equal(auth(http, "/v1/auth/api/x", lie), 200);
+    assert_int_equal(auth(http, "/v1/auth/api/x", lie), 429);
+}
+
+static void a_cost_may_be_given_and_a_status_of_denials(void **state)
+{
+    struct http_harness *http = *state;
+    assert_int_equal(auth(http, "/v1/auth?cost=3&deny_status=403", API), 403);
+    assert_true(http_harness_has(http, "X-RateLimit-Status: 429"));
+    assert_int_equal(auth(http, "/v1/auth?cost=2", API), 200);
+    assert_int_equal(auth(http, "/v1/auth?deny_status=401", API), 401);
+}
+
+static void bad_parameters_are_refused(void **state)
+{
+    static const char *const queries[] = {
+        "cost=",
+        "cost=-1",
+        "cost=1&cost=1",
+        "cost=18446744073709551616",
+        "deny_status=200",
+        "deny_status=x",
+        "deny_status=403&deny_status=403",
+        "units=1",
+    };
+    struct http_harness *http = *state;
+    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
+        char target[128];
+        snprintf(target, sizeof target, "/v1/auth?%s", queries[i]);
+        assert_int_equal(auth(http, target, API), 400);
+    }
+    assert_int_equal(auth(http, "/v1/auth?cost=2", API), 200); /* nothing was charged */
+}
+
+static void fields_that_contradict_each_other_are_refused(void **state)
+{
+    struct http_harness *http = *state;
+    assert_int_equal(auth(http, "/v1/auth", "X-Forwarded-Uri: /a\r\nX-Forwarded-Uri: /a\r\n"), 400);
+    assert_int_equal(auth(http, "/v1/auth", "X-Forwarded-Uri: /a\r\nX-Original-Uri: /b\r\n"), 400);
+    assert_int_equal(auth(http, "/v1/auth", "X-Forwarded-Uri: /a\r\nX-Original-Uri: /a\r\n"), 200);
+}
+
+static void only_a_trusted_proxy_may_ask(void **state)
+{
+    struct http_harness *http = *state;
+    http_harness_come_from(http, "127.0.0.1");
+    assert_int_equal(auth(http, "/v1/auth", API), 200);
+    http_harness_come_from(http, "192.0.2.66");
+    assert_int_equal(auth(http, "/v1/auth", API), 403);
+    assert_true(http_harness_says(http, "trusted_proxies"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_request_passes_until_its_limit_is_used_up),
+        TEST(a_head_request_is_denied_without_a_body),
+        TEST(method_host_and_path_come_from_the_fields),
+        TEST(a_whole_url_is_cut_to_its_path),
+        TEST(the_rest_of_the_path_is_the_path_and_fields_are_not_believed),
+        TEST(a_cost_may_be_given_and_a_status_of_denials),
+        TEST(bad_parameters_are_refused),
+        TEST(fields_that_contradict_each_other_are_refused),
+        TEST(only_a_trusted_proxy_may_ask),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

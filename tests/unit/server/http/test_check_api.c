@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* POST /v1/check and /v1/release: what they answer, and what they refuse without charging. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "http_harness.h"
+
+static const char rules[] = "version: 1\n"
+                            "limits:\n"
+                            "  - { name: api, key: [client.ip], rate: 3/h }\n"
+                            "  - { name: seats, match: { path: /seat }, key: [header.x-user],\n"
+                            "      limit: 1, life: 30s, algorithm: concurrency }\n"
+                            "  - { name: team, match: { team: a }, key: [team], rate: 1/h }\n";
+
+static int set_up(void **state)
+{
+    *state = http_harness_open(rules, WEIR_LISTENER_HTTP);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    http_harness_close(*state);
+    return 0;
+}
+
+static unsigned check(struct http_harness *http, const char *body)
+{
+    return http_harness_post(http, "/v1/check", body);
+}
+
+static void a_check_is_allowed_until_its_limit_is_used_up(void **state)
+{
+    struct http_harness *http = *state;
+    for (int i = 2; i >= 0; i--) {
+        char remaining[32];
+        snprintf(remaining, sizeof remaining, "\"remaining\":%d", i);
+        assert_int_equal(check(http, "{\"ip\":\"192.0.2.1\"}"), 200);
+        assert_true(http_harness_says(http, "\"allowed\":true"));
+        assert_true(http_harness_says(http, remaining));
+        assert_true(http_harness_has(http, "Content-Type: application/json"));
+    }
+    assert_int_equal(check(http, "{\"ip\":\"192.0.2.1\"}"), 429);
+    assert_true(http_harness_says(http, "\"allowed\":false"));
+    assert_true(http_harness_has(http, "Cache-Control: no-store"));
+    assert_int_equal(check(http, "{\"ip\":\"192.0.2.2\"}"), 200);
+}
+
+static void a_dry_run_charges_nothing(void **state)
+{
+    struct http_harness *http = *state;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(check(http, "{\"ip\":\"192.0.2.1\",\"dry_run\":true}"), 200);
+    assert_true(http_harness_says(http, "\"remaining\":3"));
+}
+
+static void a_cost_of_zero_is_free_and_one_above_the_limit_is_denied(void **state)
+{
+    struct http_harness *http = *state;
+    assert_int_equal(check(http, "{\"ip\":\"192.0.2.1\",\"cost\":0}"), 200);
+    assert_true(http_harness_says(http, "\"remaining\":3"));
+    assert_int_equal(check(http, "{\"ip\":\"192.0.2.1\",\"cost\":4}"), 429);
+    assert_int_equal(check(http, "{\"ip\":\"192.0.2.1\",\"cost\":3}"), 200);
+}
+
+static void a_batch_answers_in_order_with_one_entry_a_check(void **state)
+{
+    struct http_harness *http = *state;
+    assert_int_equal(check(http, "[{\"ip\":\"192.0.2.1\",\"cost\":3},{\"ip\":\"192.0.2.1\"},"
+                                 "{\"ip\":\"192.0.2.2\"}]"),
+                     200);
+    const char *first = strstr(http->body, "\"allowed\":true");
+    const char *second = strstr(http->body, "\"allowed\":false");
+    assert_non_null(first);
+    assert_non_null(second);
+    assert_true(first < second);
+    assert_non_null(strstr(second, "\"allowed\":true"));
+    assert_int_equal(check(http, "[]"), 200);
+    assert_string_equal(http->body, "[]");
+}
+
+static void an_error_anywhere_in_a_batch_charges_nothing_and_is_numbered(void **state)
+{
+    struct http_harness *http = *state;
+    assert_int_equal(check(http, "[{\"ip\":\"192.0.2.1\"},{\"ip\":\"nowhere\"}]"), 400);
+    assert_true(http_harness_says(http, "[1] ip: not an IP address"));
+    assert_int_equal(check(http, "[{\"ip\":\"192.0.2.1\"},{\"ip\":"), 400);
+    assert_int_equal(check(http, "{\"ip\":\"192.0.2.1\",\"dry_run\":true}"), 200);
+    assert_true(http_harness_says(http, "\"remaining\":3"));
+}
+
+/* One check, and one more: the longest batch is taken, a longer one is not. */
+static void a_batch_has_a_thousand_checks_at_most(void **state)
+{
+    static char body[64 * 1024];
+    struct http_harness *http = *state;
+    for (int count = 1000; count <= 1001; count++) {
+        size_t used = 0;
+        for (int i = 0; i < count; i++)
+            used += (size_t)sprintf(body + used, "%c{\"ip\":\"10.0.%d.%d\"}", i ? ',' : '[',
+                                    i / 256, i % 256);
+        strcpy(body + used, "]");
+        assert_int_equal(check(http, body), count == 1000 ? 200 : 413);
+    }
+}
+
+static void bad_bodies_are_refused_with_a_reason(void **state)
+{
+    static const struct {
+        const char *body;
+        unsigned status;
+        const char *says;
+    } cases[] = {
+        {"", 400, "\"detail\""},
+        {"{", 400, "\"detail\""},
+        {"{\"ip\":\"1.2.3\"}", 400, "ip: not an IP address"},
+        {"{\"cost\":-1}", 400, "cost"},
+        {"{\"cost\":1.5}", 400, "cost"},
+        {"{\"unknown\":1}", 400, "unknown"},
+        {"{\"life\":\"30s\"}", 400, "life"},
+        {"{\"t\":\"2026-11-20T10:00:00Z\"}", 400, "t: "},
+        {"{\"attributes\":{\"path\":\"/\"}}", 400, "attributes.path: "},
+        {"{\"attributes\":{\"client.ip\":\"192.0.2.1\"}}", 400, "attributes.client.ip: "},
+    };
+    struct http_harness *http = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(check(http, cases[i].body), cases[i].status);
+        assert_true(http_harness_has(http, "Content-Type: application/problem+json"));
+        assert_true(http_harness_says(http, cases[i].says));
+    }
+}
+
+static void other_methods_and_types_are_refused(void **state)
+{
+    struct http_harness *http = *state;
+    assert_int_equal(http_harness_get(http, "/v1/check"), 405);
+    assert_true(http_harness_has(http, "Allow: POST"));
+    assert_int_equal(
+        http_harness_ask(http, "POST", "/v1/check", "Content-Type: text/plain\r\n", "{}"), 415);
+    assert_int_equal(http_harness_ask(http, "POST", "/v1/check",
+                                      "Content-Type: application/vnd.x+json ; a=b\r\n", "{}"),
+                     200);
+    assert_int_equal(http_harness_ask(http, "POST", "/v1/check", NULL, "{}"), 200);
+}
+
+static void attributes_of_a_name_of_its_own_are_matched(void **state)
+{
+    struct http_harness *http = *state;
+    assert_int_equal(check(http, "{\"attributes\":{\"team\":\"a\"}}"), 200);
+    assert_int_equal(check(http, "{\"attributes\":{\"team\":\"a\"}}"), 429);
+    assert_true(http_harness_says(http, "\"team\""));
+}
+
+static void the_same_idempotency_key_is_charged_once(void **state)
+{
+    struct http_harness *http = *state;
+    static const char field[] = "Idempotency-Key: \"k1\"\r\n";
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(
+            http_harness_ask(http, "POST", "/v1/check", field, "{\"ip\":\"192.0.2.1\"}"), 200);
+    assert_int_equal(check(http, "{\"ip\":\"192.0.2.1\",\"idempotency_key\":\"k1\",\"cost\":1}"),
+                     200);
+    assert_true(http_harness_says(http, "\"remaining\":2"));
+}
+
+static void an_idempotency_key_that_is_doubtful_is_refused(void **state)
+{
+    struct http_harness *http = *state;
+    static const char one[] = "Idempotency-Key: k1\r\n";
+    assert_int_equal(http_harness_ask(http, "POST", "/v1/check",
+                                      "Idempotency-Key: k1\r\nIdempotency-Key: k1\r\n", "{}"),
+                     400);
+    assert_int_equal(http_harness_ask(http, "POST", "/v1/check", "Idempotency-Key: \r\n", "{}"),
+                     400);
+    assert_int_equal(
+        http_harness_ask(http, "POST", "/v1/check", one, "{\"idempotency_key\":\"k2\"}"), 400);
+    assert_int_equal(http_harness_ask(http, "POST", "/v1/check", one, "[{}]"), 400);
+}
+
+static void a_lease_is_given_and_ended_once(void **state)
+{
+    struct http_harness *http = *state;
+    static const char seat[] = "{\"path\":\"/seat\",\"headers\":{\"X-User\":\"u\"}}";
+    char release[WEIR_LEASE_TOKEN_MAX + 32];
+    assert_int_equal(check(http, seat), 200);
+    const char *lease = strstr(http->body, "\"lease\":\"");
+    assert_non_null(lease);
+    lease += strlen("\"lease\":\"");
+    snprintf(release, sizeof release, "{\"lease\":\"%.*s\"}", (int)strcspn(lease, "\""), lease);
+    assert_int_equal(check(http, seat), 429);
+    assert_int_equal(http_harness_post(http, "/v1/release", release), 200);
+    assert_string_equal(http->body, "{\"released\":true}");
+    assert_int_equal(http_harness_post(http, "/v1/release", release), 404);
+    assert_int_equal(check(http, seat), 200);
+}
+
+static void a_release_of_no_lease_is_refused(void **state)
+{
+    struct http_harness *http = *state;
+    assert_int_equal(http_harness_post(http, "/v1/release", "{\"lease\":\"x\"}"), 400);
+    assert_int_equal(http_harness_post(http, "/v1/release", "{}"), 400);
+    assert_int_equal(http_harness_post(http, "/v1/release", "["), 400);
+    assert_int_equal(http_harness_get(http, "/v1/release"), 405);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_check_is_allowed_until_its_limit_is_used_up),
+        TEST(a_dry_run_charges_nothing),
+        TEST(a_cost_of_zero_is_free_and_one_above_the_limit_is_denied),
+        TEST(a_batch_answers_in_order_with_one_entry_a_check),
+        TEST(an_error_anywhere_in_a_batch_charges_nothing_and_is_numbered),
+        TEST(a_batch_has_a_thousand_checks_at_most),
+        TEST(bad_bodies_are_refused_with_a_reason),
+        TEST(other_methods_and_types_are_refused),
+        TEST(attributes_of_a_name_of_its_own_are_matched),
+        TEST(the_same_idempotency_key_is_charged_once),
+        TEST(an_idempotency_key_that_is_doubtful_is_refused),
+        TEST(a_lease_is_given_and_ended_once),
+        TEST(a_release_of_no_lease_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
