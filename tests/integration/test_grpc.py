@@ -106,7 +106,7 @@ def test_a_token_is_asked_for_except_by_health_checks(tmp_path):
         assert stub.health() == SERVING
         code, details = status_of(lambda: stub.raw(method, b"\x3a\x01*"))
         assert (code, details) == (grpc.StatusCode.UNAUTHENTICATED,
-                                   "this listener wants its token")
+                                   "missing or invalid token")
         for wrong in "Bearer secre", "Bearer secret2", "secret":
             code, _ = status_of(lambda wrong=wrong: stub.raw(
                 method, b"\x3a\x01*", metadata=[("authorization", wrong)]))

@@ -240,8 +240,8 @@ def test_what_is_wrong_is_told_once_and_what_is_good_is_used(tmp_path, redis):
         asked = redis.commands("hgetall")
         wait_until(lambda: weir.limit("text", cost=0) and redis.commands("hgetall") > asked + 2)
         lines = [line for line in weir.text().splitlines() if "event=identity_bad" in line]
-        for key, problem in [("plan", "plan is none of the rules file"), ("long", "user must have"),
-                             ("anonymous", "user is missing"), ("text", "it is no hash")]:
+        for key, problem in [("plan", "plan is not in the rules file"), ("long", "user must have"),
+                             ("anonymous", "user is missing"), ("text", "it is not a hash")]:
             mine = [line for line in lines if f"key={digest(key)[:16]} " in line]
             assert len(mine) == 1 and problem in mine[0], lines
         assert any("apy" in line for line in lines if digest("typo")[:16] in line), lines

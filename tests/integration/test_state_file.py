@@ -47,7 +47,7 @@ def test_a_deleted_state_file_is_noticed_and_a_reload_writes_it_again(tmp_path):
         assert admitted(weir, 4) == 4
         (tmp_path / "state").unlink()
         assert str(tmp_path / "state") in weir.wait_event("state_file_lost")
-        assert readyz(weir) == (200, "ready: the state file is gone; reload to mend it\n")
+        assert readyz(weir) == (200, "ready: the state file is gone; reload to repair it\n")
         assert weir.metrics()[LOST] == 1
         assert admitted(weir, 2) == 2  # it goes on meanwhile
         assert "event=reloaded limits=1" in weir.reload()

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who may use the admin listener. See http/http.h and docs/http-api.md.
  *
- *   Host, Origin   a page of any site can let its name point to this machine (DNS rebinding) and
- * ask from inside the browser of somebody here: so the request must name a host that is this
- * listener's token          where one is set, everything needs it peer           where none is,
- * reads are for this machine: loopback, Unix sockets
+ * - Host and Origin: a page of any site can let its name point to this machine (DNS rebinding) and
+ *   send requests from a browser here. So a request must name a host of this listener.
+ * - Token: where one is set, everything but health needs it.
+ * - Peer: without a token, only this machine may read: by loopback, or by a Unix socket.
  */
 #include "server/admin/access.h"
 
@@ -148,8 +148,8 @@ bool weir_admin_admit(struct weir_http_call *call, const struct weir_http_route 
     if (is_near(call, settings))
         return true;
     weir_http_problem(call, WEIR_HTTP_403, NULL,
-                      "from other machines only health is open: set server.admin.token and send "
-                      "it, or, for /metrics alone, say server.admin.metrics_open: true");
+                      "other machines may only read health: set server.admin.token and send "
+                      "it, or, for /metrics alone, set server.admin.metrics_open: true");
     return false;
 }
 
@@ -159,6 +159,6 @@ bool weir_admin_may_change(struct weir_http_call *call)
     if (through_unix(connection) || weir_listener_settings(connection->listener)->token)
         return true; /* with a token, it was asked for already */
     weir_http_problem(call, WEIR_HTTP_403, NULL,
-                      "changes want server.admin.token, or a Unix socket");
+                      "changes require server.admin.token or a Unix socket");
     return false;
 }

@@ -60,12 +60,12 @@ static void readyz_tell(char *text, size_t room, const char *what, unsigned with
                  text[used - 1] == ':' ? "" : ",", what, without, of);
 }
 
-/* It goes on with the file that it has, so that it is as ready as before. */
+/* weir keeps using the file that it has, so this does not change whether it is ready. */
 static void readyz_tell_state(char *text, size_t room, enum weir_table_file state)
 {
     size_t used = strlen(text);
     if (state == WEIR_TABLE_FILE_GONE || state == WEIR_TABLE_FILE_OTHER)
-        snprintf(text + used, room - used, "%s the state file %s; reload to mend it",
+        snprintf(text + used, room - used, "%s the state file %s; reload to repair it",
                  strchr(text, ':') ? "," : ":",
                  state == WEIR_TABLE_FILE_GONE ? "is gone" : "is not the one at its path");
 }
@@ -127,7 +127,7 @@ static void metrics_handle(struct weir_http_call *call)
     if (text)
         text = weir_metrics_write(call_daemon(call), text);
     if (!text) {
-        weir_http_problem(call, WEIR_HTTP_503, NULL, "no memory for the metrics");
+        weir_http_problem(call, WEIR_HTTP_503, NULL, "out of memory for the metrics");
         return;
     }
     weir_http_reply(call, WEIR_HTTP_200, NULL, "text/plain; version=0.0.4; charset=utf-8",
@@ -324,7 +324,7 @@ int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_
     while (weir_http_next_parameter(&query, &name, &value)) {
         long size = weir_http_decode(value, at); /* never longer than the request's head */
         if (size < 0) {
-            snprintf(reason->text, sizeof reason->text, "query: a bad percent-encoding");
+            snprintf(reason->text, sizeof reason->text, "query: invalid percent-encoding");
             return WEIR_ERR_SYNTAX;
         }
         struct weir_bytes decoded = {at, (size_t)size};
@@ -340,8 +340,8 @@ int weir_admin_read_key(struct weir_http_call *call, uint32_t rule, struct weir_
         } else if (units && weir_bytes_are(name, "units")) {
             *units = decoded;
         } else {
-            snprintf(reason->text, sizeof reason->text,
-                     "query: only key, plan and user%s are known", units ? ", and units," : "");
+            snprintf(reason->text, sizeof reason->text, "query: unknown parameter; use key, plan%s",
+                     units ? ", user or units" : " or user");
             return WEIR_ERR_SYNTAX;
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* POST /v1/identities/forget {"sha256": "…"}: what workers know of keys that are kept elsewhere
- * counts no more, so that a change of a caller takes effect at its next request. See
+/* POST /v1/identities/forget {"sha256": "…"}: drops what workers have cached of keys in
+ * Redis, so that a change of a caller takes effect at its next request. See
  * docs/identities.md. */
 #include "server/admin/forget_api.h"
 
@@ -71,7 +71,7 @@ void weir_forget_handle(struct weir_http_call *call)
     if (!weir_http_json_post(call) || !weir_admin_may_change(call))
         return;
     if (!daemon->directories) {
-        weir_http_problem(call, WEIR_HTTP_404, NULL, "no identities are kept elsewhere");
+        weir_http_problem(call, WEIR_HTTP_404, NULL, "no identities in Redis are configured");
         return;
     }
     json_t *value = json_loadb(body.data ? body.data : "", body.size, JSON_REJECT_DUPLICATES, NULL);

@@ -440,8 +440,8 @@ static void put_store(struct weir_metrics *metrics)
          weir_counted(&stats->errors)},
         {"weir_store_timeouts_total", "counter", "Calls without an answer in time.",
          weir_counted(&stats->timeouts)},
-        {"weir_store_unknown_total", "counter",
-         "Calls of which nobody knows whether they were executed.", weir_counted(&stats->unknown)},
+        {"weir_store_unknown_total", "counter", "Calls that may or may not have been executed.",
+         weir_counted(&stats->unknown)},
         {"weir_store_redirects_total", "counter", "Times that a call was sent to another server.",
          weir_counted(&stats->redirects)},
         {"weir_store_rollbacks_total", "counter", "Reservations given back.",
@@ -463,7 +463,7 @@ static void put_store(struct weir_metrics *metrics)
                 stats->latency_buckets, weir_counted(&stats->latency_ns));
 }
 
-/* Callers that are kept elsewhere, over all workers. */
+/* Callers that are kept in Redis, over all workers. */
 static void put_identities(struct weir_metrics *metrics)
 {
     struct weir_directories_totals totals;
@@ -494,7 +494,7 @@ static void put_identities(struct weir_metrics *metrics)
     weir_metrics_put(metrics, "weir_identities{kind=\"nobody\"} %" PRIu64 "\n",
                      weir_counted(&counters->nobody));
     weir_metrics_number(metrics, "weir_identity_overrides", "gauge",
-                        "Different overrides that callers elsewhere have had.", totals.overrides);
+                        "Different overrides that callers in Redis have had.", totals.overrides);
     put_latency(metrics, "weir_identity_lookup_seconds",
                 "Time from asking who a key belongs to, to the answer.", counters->latency_buckets,
                 weir_counted(&counters->latency_ns));

@@ -3,8 +3,8 @@
  *
  *   loop   weir_background_start ─▶ thread: job->run ─▶ loop: job->done
  *
- * One job at a time. Whoever starts jobs remembers what else is wanted and starts it from `done`,
- * so that wishes that come meanwhile are one wish.
+ * One job at a time. The caller remembers what else to do and starts it from `done`,
+ * so that requests which come meanwhile become one job.
  *
  * A call that hangs in the kernel cannot be ended from outside. So weir_background_close waits for
  * a bounded time; a thread that is still busy then is left as it is, with all that its job uses,

@@ -166,7 +166,7 @@ static void control_on_change(uv_fs_event_t *handle, const char *name, int event
 /* --- Neighbours on the state file --------------------------------------------------------------
  */
 
-/* Logs that one is stopped, and that it goes on. */
+/* Logs that a process on the same state file is stopped, and that it continues. */
 static void control_watch_neighbours(struct weir_daemon *daemon)
 {
     uint32_t stopped = weir_table_stopped(daemon->table);
@@ -179,7 +179,7 @@ static void control_watch_neighbours(struct weir_daemon *daemon)
     if (stopped)
         weir_log_text(&line, "reason",
                       "it keeps a part of the state file locked, of which on_store_error decides "
-                      "until it goes on or ends");
+                      "until it continues or ends");
     weir_log_end(&line);
     daemon->stopped = stopped;
 }

@@ -4,7 +4,7 @@
  *   main thread     control loop = the admin worker's loop: signals, watch, clock, admin listener
  *   worker 0..n-1   one thread each
  *
- * Threads: the main thread's own, but for `running` and what worker.h says of workers.
+ * Threads: the main thread's own, except `running` and what worker.h says of workers.
  */
 #ifndef WEIR_SERVER_DAEMON_DAEMON_H
 #define WEIR_SERVER_DAEMON_DAEMON_H
@@ -78,7 +78,7 @@ struct weir_daemon {
     struct weir_table *table;
     struct weir_table *spare;               /* see weir_table_open_spare; NULL: no state file */
     struct weir_shared_store *shared;       /* NULL: states live in the table alone */
-    struct weir_directories *directories;   /* NULL: no caller is elsewhere */
+    struct weir_directories *directories;   /* NULL: no callers are in Redis */
     struct weir_certificates *certificates; /* the newest */
     struct weir_certificate_watch certificate_watch;
     struct weir_endpoint http_endpoint, redis_endpoint, grpc_endpoint, admin_endpoint;
@@ -121,7 +121,7 @@ struct weir_daemon {
 
     uint64_t started_wall_ns, reloaded_wall_ns;
     uint64_t reloads, failed_reloads, reload_took_ns; /* the last one */
-    int64_t clock_offset_ns; /* wall clock - time of the table, or of a store elsewhere */
+    int64_t clock_offset_ns; /* wall clock - time of the table, or of the shared store */
     bool clock_is_off;       /* by more than a second: it was logged */
     uint32_t stopped;        /* the neighbour on the state file that is, as logged; 0: none */
 };

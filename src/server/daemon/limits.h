@@ -32,8 +32,8 @@
 #define WEIR_CONNECTIONS_MAX 16384
 /* The same for an admin listener: a Prometheus, some scripts and people. */
 #define WEIR_ADMIN_CONNECTIONS_MAX 256
-/* Connections beyond that which may be told so at one time, a listener; still more are closed at
- * once. */
+/* Connections of a listener beyond that which are answered with 503 at one time; still more are
+ * closed at once. */
 #define WEIR_REFUSALS_MAX 64
 /* A listener that has room for fewer is worth a warning at start: pools of a few backends take some
  * hundred. */
@@ -75,13 +75,13 @@
 
 /* --- Time ------------------------------------------------------------------------------------- */
 
-/* A decision of a store elsewhere, unless the configuration says otherwise: Envoy waits 20 ms. Then
+/* A decision of the shared store, unless the configuration says otherwise: Envoy waits 20 ms. Then
  * on_store_error decides. */
 #define WEIR_STORE_PATIENCE_NS 20000000
 /* A lock in a state file whose holder, another process, lives: it is held for less than a
- * microsecond, so that who keeps it for so long is stopped, or waits for a processor on a machine
- * that has far too few. Then on_store_error decides, and nobody waits as long for that holder
- * again. */
+ * microsecond, so a process that keeps it for so long is stopped, or waits for a processor on a
+ * machine that has far too few. Then on_store_error decides, and no later wait for that holder is
+ * as long. */
 #define WEIR_STATE_PATIENCE_NS 100000000
 /* The precision of the limits below: they end up to so much late. */
 #define WEIR_TICK_MS 250
@@ -140,7 +140,7 @@
  * older ones what comes late is ignored too. */
 #define WEIR_GRPC_CUT_MAX 16
 /* Frames that ask for work and bring no request: PING, SETTINGS, PRIORITY, RST_STREAM,
- * WINDOW_UPDATE, empty DATA, DATA on a stream that weir has closed, kinds that nobody knows. Each
+ * WINDOW_UPDATE, empty DATA, DATA on a stream that weir has closed, unknown kinds. Each
  * costs 1, a head that begins no request 1 for each 256 bytes more, a malformed frame 10; a
  * finished call gives 4 back, time WEIR_GRPC_GLITCHES_PER_SECOND. Past the limit GOAWAY
  * (ENHANCE_YOUR_CALM). */

@@ -209,7 +209,7 @@ static void unpin_rules(struct weir_daemon *daemon, struct weir_rules *rules)
 }
 
 /* First the limits that the table knows, so that they keep their states when the list is full and
- * the others ask for the places of limits that nobody has. */
+ * the others ask for the places of limits that are not in use. */
 int weir_daemon_prepare(struct weir_daemon *daemon, struct weir_rules *rules,
                         struct weir_reason *reason)
 {
@@ -237,7 +237,7 @@ static void reload_note(struct weir_daemon *daemon, bool differs, const char *se
         weir_log_event(&daemon->log, WEIR_LOG_WARNING, "restart_needed", "setting", setting);
 }
 
-/* What a store elsewhere is, and how it is spoken to. Modes and tags of limits are read anew. */
+/* Which store nodes share, and how it is reached. Modes and tags of limits are read anew. */
 static bool store_differs(const struct weir_store_settings *old,
                           const struct weir_store_settings *new)
 {
@@ -502,6 +502,7 @@ void weir_daemon_reload_tick(struct weir_daemon *daemon)
     struct weir_log_line line;
     weir_log_begin(&line, &daemon->log, WEIR_LOG_WARNING, "reload_slow");
     weir_log_number(&line, "since_ms", (int64_t)((now_ns - reload->began_ns) / 1000000));
-    weir_log_text(&line, "reason", "reading the rules, or a file that they name, takes long");
+    weir_log_text(&line, "reason",
+                  "reading the rules, or a file that they name, takes unusually long");
     weir_log_end(&line);
 }

@@ -51,7 +51,7 @@ void weir_daemon_reload_log(struct weir_daemon *daemon, const struct weir_reload
  * path then. */
 void weir_daemon_run_again(struct weir_daemon *daemon, struct weir_reload *reload);
 
-/* Frees what the background thread has read and nobody takes over any more. */
+/* Frees what the background thread has read and is no longer needed. */
 void weir_daemon_reload_drop(struct weir_daemon *daemon);
 
 #endif

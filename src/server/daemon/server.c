@@ -24,8 +24,8 @@
 #include "table/state_file.h"
 
 /* Files that weir opens when its connections may have taken all others: of a loop (epoll, a pipe,
- * an eventfd, its place in the state file), with a store elsewhere (connections to its servers),
- * with callers elsewhere (likewise, and to Sentinels); and of the process: signals, the watch, a
+ * an eventfd, its place in the state file), with a shared store (connections to its servers),
+ * with callers in Redis (likewise, and to Sentinels); and of the process: signals, the watch, a
  * reload (rules, keys and certificates at a time), webhooks, a connection that is closed at once.
  */
 #define FILES_OF_LOOP 5
@@ -129,7 +129,7 @@ struct listening {
     void *server;
     struct weir_connection_pool *pool;
     struct weir_worker *const *workers;
-    unsigned count, bound; /* bound: sockets that are nobody's yet */
+    unsigned count, bound; /* bound: sockets that no worker has yet */
     int fds[WEIR_WORKERS_MAX];
 };
 
@@ -231,7 +231,7 @@ static int share_files(struct weir_daemon *daemon, struct weir_reason *reason)
     return 0;
 }
 
-/* Sockets that the last run has left, where they are as many as are wanted: connections that have
+/* Takes the sockets that the last run has left, if their number is right: connections that have
  * come meanwhile wait in them. */
 static bool listening_take(struct listening *listening, struct weir_kept_sockets *kept)
 {
@@ -587,7 +587,7 @@ static int daemon_serve(struct weir_daemon *daemon, struct weir_reason *reason)
         weir_control_signals(SIG_BLOCK);
     }
     join_threads(daemon);
-    weir_webhook_close(daemon->webhook); /* nobody warns any more */
+    weir_webhook_close(daemon->webhook); /* no worker is left that warns */
     bool idle = weir_background_close(daemon->background, LOAD_PATIENCE_MS);
     daemon->background = NULL;
     if (!idle)

@@ -7,7 +7,7 @@
  * one loop, its own listening sockets, its own engine and its own owner slot of the table; a
  * request is read, decided and answered there.
  *
- * Everything that can fail for a reason the operator can mend (rules, state file, addresses) fails
+ * Everything that can fail for a reason the operator can fix (rules, state file, addresses) fails
  * before the first socket listens, with one line a problem on stderr.
  */
 #ifndef WEIR_SERVER_DAEMON_SERVER_H

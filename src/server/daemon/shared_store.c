@@ -39,7 +39,7 @@ struct weir_shared_store {
     char refusal[WEIR_REASON_MAX]; /* see weir_shared_store_refusal */
 };
 
-/* --- What is told ----------------------------------------------------------------------------- */
+/* --- Log lines ----------------------------------------------------------------------------- */
 
 static void log_text(struct weir_shared_store *shared, enum weir_log_level level, const char *event,
                      const char *text)

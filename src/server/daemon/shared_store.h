@@ -54,7 +54,7 @@ struct weir_shared_totals {
 void weir_shared_store_totals(struct weir_shared_store *shared, struct weir_shared_totals *totals);
 
 /* With which words the store's server refuses this node, for a person to read: its password, its
- * rights. Empty: it does not, or nobody can say. */
+ * rights. Empty: it does not, or it is not known. */
 void weir_shared_store_refusal(struct weir_shared_store *shared, char text[WEIR_REASON_MAX]);
 
 /* What a worker's store tells; for the stores, and for tests. `index` was joined. */

@@ -99,7 +99,7 @@ int weir_daemon_open_table(struct weir_daemon *daemon, struct weir_reason *reaso
     if (err == 0 && options.reset && options.path)
         weir_log_event(&daemon->log, WEIR_LOG_INFO, "state_reset", "file", options.path);
     daemon->options.reset_state = false; /* done: a reload keeps the state */
-    /* A store elsewhere has the state file beside it already. */
+    /* With a shared store, the state file is already the fallback beside it. */
     if (err == 0 && options.path && !weir_rules_settings(daemon->rules)->store.redis.url)
         err = weir_table_open_spare(&daemon->spare, daemon->table, &why);
     if (err < 0)

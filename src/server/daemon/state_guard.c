@@ -12,7 +12,7 @@ static const int signals[] = {SIGBUS, SIGSEGV, SIGFPE};
 #define SIGNALS (sizeof signals / sizeof *signals)
 
 struct line {
-    size_t before, size; /* the time stands at `before` */
+    size_t before, size; /* the time is at `before` */
     char text[WEIR_LOG_LINE_MAX];
 };
 
@@ -118,7 +118,7 @@ void weir_state_guard_set(const struct weir_table *table, const char *path,
               "the file was cut short while it was in use; weir ends, and starts again once the "
               "file is gone or whole");
     line_make(&guard.overwritten, path, log, "state_file_overwritten",
-              "somebody wrote over the file while it was in use; weir ends, and starts again once "
+              "the file was overwritten while it was in use; weir ends, and starts again once "
               "the file is gone or with --reset-state");
     guard.fd = log->fd;
     guard.base = base;

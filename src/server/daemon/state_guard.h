@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens when somebody cuts the state file short, or writes over it, while it is mapped: one
+/* What happens when the state file is cut short or overwritten while it is mapped: one
  * line, and the end.
  *
  * The kernel answers a touch of a page that the file no longer has with SIGBUS. What is read from a
- * file that somebody has written over may lead anywhere, to SIGSEGV or SIGFPE. Nothing can be
+ * file that was overwritten may lead anywhere, to SIGSEGV or SIGFPE. Nothing can be
  * decided without the file, and a handler can return to nothing sensible. So it writes one line of
  * the log and ends the process with WEIR_STATE_EXIT. A signal that has nothing to do with the file
- * ends the process as before: SIGBUS elsewhere than in the region; the others while the header of
+ * ends the process as before: SIGBUS outside the region; the others while the header of
  * the region is what it was.
  *
  * Only programs install this; libweir never does. There is one guard a process, since a process has

@@ -11,7 +11,7 @@ void weir_daemon_watch_start(struct weir_daemon *daemon, unsigned wanted);
 /* Takes note of what a look at the state file has found: logs it, or ends the process. */
 void weir_daemon_state_seen(struct weir_daemon *daemon, enum weir_table_file state);
 
-/* Frees what the background thread has read and nobody takes over any more. */
+/* Frees what the background thread has read and is no longer needed. */
 void weir_daemon_watch_drop(struct weir_daemon *daemon);
 
 #endif

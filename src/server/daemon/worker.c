@@ -67,7 +67,7 @@ void weir_worker_settle(struct weir_worker *base, uint64_t now_ns)
     worker_decide(worker);
 }
 
-/* Those that are at a store elsewhere, or wait to hear who is calling, are not gathered any more,
+/* Decisions that are at a shared store, or wait for the lookup of a caller, are no longer gathered,
  * but they are taken. */
 static bool worker_room(const struct weir_worker_state *worker)
 {
@@ -269,8 +269,8 @@ static void worker_on_left(void *context)
     uv_stop(&worker->loop);
 }
 
-/* Hands back what it holds of the store that nodes share. Nobody asks any more; what is left to do
- * are the ends of leases that nobody waits for. */
+/* Hands back what it holds of the store that nodes share. No request is left; what is left to do
+ * are the ends of leases. */
 static void worker_leave(struct weir_worker_state *worker)
 {
     worker->leaving = true;
@@ -316,7 +316,7 @@ struct weir_connection *weir_worker_connection(struct weir_worker *base,
     return connection;
 }
 
-/* Takes a connection off a list that it may stand in the middle of; rare, so the list is walked. */
+/* Takes a connection off the list, from any place in it; rare, so the list is walked. */
 static void dirty_remove(struct weir_worker_state *worker, struct weir_connection *connection)
 {
     struct weir_connection **at = &worker->dirty;
@@ -548,7 +548,7 @@ static int worker_open_stores(struct weir_worker_state *worker,
     return 0;
 }
 
-/* At once. The handles of a store elsewhere close as the loop runs on. */
+/* At once. The handles of a shared store close as the loop runs on. */
 static void worker_close_stores(struct weir_worker_state *worker)
 {
     if (worker->shared && worker->base.store)

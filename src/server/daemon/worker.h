@@ -9,8 +9,8 @@
  * Other threads talk to a worker through weir_worker_set_rules and weir_worker_drain only, and read
  * its counters.
  *
- * Memory: fixed but for connections (as many as the pools of its listeners allow) and their buffers
- * (net/buffers.h). Connections and slots come from free lists; in a steady state nothing is
+ * Memory: fixed except for connections (as many as the pools of its listeners allow) and their
+ * buffers (net/buffers.h). Connections and slots come from free lists; in a steady state nothing is
  * allocated.
  */
 #ifndef WEIR_SERVER_DAEMON_WORKER_H
@@ -130,7 +130,7 @@ void weir_worker_drain(struct weir_worker *worker);
 /* Ends weir_worker_run at once, whatever is in flight. */
 void weir_worker_stop(struct weir_worker *worker);
 
-/* Has the worker look what its directory of callers has been told to forget. */
+/* Has the worker drop the callers that its directory is to forget. */
 void weir_worker_wake(struct weir_worker *worker);
 
 /* Its listeners, numbered from 0, as they were opened; NULL: no more. */
@@ -164,8 +164,8 @@ void weir_worker_cancel(struct weir_worker *worker, struct weir_decision *decisi
  * end. */
 void weir_worker_run_engine(struct weir_worker *worker);
 
-/* So many taken decisions wait to hear who is calling, and others may be gathered meanwhile; and
- * they no longer do. */
+/* So many taken decisions wait for the lookup of a caller, and others may be gathered meanwhile;
+ * and they no longer do. */
 void weir_worker_hold(struct weir_worker *worker, uint32_t decisions);
 void weir_worker_unhold(struct weir_worker *worker, uint32_t decisions);
 

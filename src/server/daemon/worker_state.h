@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The private part of a worker: for worker.c, and for tests that stand in for it or look inside.
+/* The private part of a worker: for worker.c, and for tests that replace it or look inside.
  *
- * Threads: the worker's own, but for the atomic fields, by which others hand things over.
+ * Threads: the worker's own, except the atomic fields, by which others hand things over.
  */
 #ifndef WEIR_SERVER_DAEMON_WORKER_STATE_H
 #define WEIR_SERVER_DAEMON_WORKER_STATE_H
@@ -36,7 +36,7 @@ struct weir_worker_state {
     uint32_t decisions; /* in the pool */
     uint32_t taken;     /* out of it */
     uint32_t queued;    /* decisions in the engine since its last run */
-    uint32_t held;      /* in batches that wait to hear who is calling */
+    uint32_t held;      /* in batches that wait for the lookup of a caller */
 
     struct weir_wheel wheel;
     struct weir_connection *all;                    /* every open connection */

@@ -154,8 +154,8 @@ static uint32_t decisions_max(const struct weir_envoy_request *request, uint32_t
     uint32_t checks = request->descriptor_count * limits_max, overrides = 0;
     for (uint32_t i = 0; i < request->descriptor_count; i++)
         overrides += request->descriptors[i].has_limit;
-    /* A rest of each kind: decided or given back, whose keys. What an override has in common with
-     * others may have to be told from them, and each of these. */
+    /* A rest of each kind: decided or given back, whose keys. An override may share its key with
+     * others and then needs a decision of its own. */
     return overrides ? checks + 4 : checks / WEIR_CHECKS_MAX + 4;
 }
 
@@ -238,7 +238,7 @@ static struct weir_envoy_call *begin(struct weir_envoy_service *service,
                     "no rate limit configuration loaded");
     struct weir_envoy_call *call = call_make(service, request, &memory);
     if (!call)
-        return fail(service, failure, WEIR_ENVOY_FAIL_OVERLOADED, "no memory for the request");
+        return fail(service, failure, WEIR_ENVOY_FAIL_OVERLOADED, "out of memory for the request");
     err = weir_envoy_plan_make(&call->plan, call->hold->envoy, request, memory, override_of,
                                service, &failure->reason);
     if (err < 0)

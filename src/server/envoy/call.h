@@ -42,8 +42,8 @@ void weir_envoy_close(struct weir_envoy_service *service);
 /* Counts a call of grpc.health.v1's Check, as the original does. */
 void weir_envoy_count_check(struct weir_envoy_service *service);
 
-/* Why there is no response. The original answers every error with UNKNOWN; so does this, but for
- * what it has no word for. The texts of the first two are the original's. */
+/* Why there is no response. The original answers every error with UNKNOWN; so does this, except
+ * for failures that the original does not have. The texts of the first two are the original's. */
 enum weir_envoy_failure_kind {
     WEIR_ENVOY_FAIL_REQUEST,    /* empty domain, no descriptor, no configuration: UNKNOWN (2) */
     WEIR_ENVOY_FAIL_STORE,      /* the store could not decide: UNKNOWN (2); /json: 500 */

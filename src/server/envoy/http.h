@@ -8,8 +8,8 @@
  *   /stats        every counter, a line each
  *   /             what is here
  *
- * The first two stand on the http listener, the others on the admin listener; where no such service
- * is configured, they are 404.
+ * The first two are on the http listener, the others on the admin listener; without the service all
+ * are 404.
  */
 #ifndef WEIR_SERVER_ENVOY_HTTP_H
 #define WEIR_SERVER_ENVOY_HTTP_H

@@ -113,7 +113,7 @@ void weir_envoy_reading_watch(struct weir_envoy_reading *reading,
  * "Error loading new configuration". */
 void weir_envoy_shared_take(struct weir_envoy_shared *shared, struct weir_envoy_reading *reading);
 
-/* Gives back a load that nobody takes over. */
+/* Gives back a load that is not taken over. */
 void weir_envoy_reading_drop(struct weir_envoy_reading *reading);
 
 /* The present configuration, one reference of it; NULL: none. */

@@ -58,7 +58,7 @@ static size_t address_at(const char *text, size_t size, size_t at)
     return end - at;
 }
 
-/* Makes a name of a key: what may stand in a line of statsd and of /stats. */
+/* Makes a name of a key: what a line of statsd and of /stats may hold. */
 static void make_name(char *name, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -110,7 +110,7 @@ int weir_envoy_stats_open(struct weir_envoy_stats **stats)
         return WEIR_ERR_MEMORY;
     }
     made->mask = SLOTS_FIRST - 1;
-    /* Addresses of this process are no secret worth the name, but nobody outside has them. */
+    /* Addresses of this process are hardly a secret, but clients do not have them. */
     made->secret[0] = (uint64_t)(uintptr_t)made;
     made->secret[1] = (uint64_t)(uintptr_t)made->slots;
     pthread_mutex_init(&made->lock, NULL);

@@ -65,7 +65,7 @@ void weir_envoy_stats_close(struct weir_envoy_stats *stats);
 struct weir_envoy_counters *weir_envoy_stats_find(struct weir_envoy_stats *stats,
                                                   struct weir_bytes key, bool fixed);
 
-/* Calls `visit` with every key's name, in no order; holds up nobody but who finds a new key. */
+/* Calls `visit` with every key's name, in no order; only a caller that finds a new key waits. */
 typedef void (*weir_envoy_stats_visit)(void *context, struct weir_bytes name,
                                        const struct weir_envoy_counters *counters);
 void weir_envoy_stats_walk(struct weir_envoy_stats *stats, weir_envoy_stats_visit visit,

@@ -36,7 +36,7 @@ struct weir_envoy_statsd {
 
 /* --- Text ------------------------------------------------------------------------------------- */
 
-/* Tags as they stand in every line: behind the name, or at its end. */
+/* Tags as every line has them: behind the name, or at its end. */
 static void write_tags(struct weir_envoy_statsd *statsd)
 {
     const struct weir_envoy_settings *settings = statsd->settings;

@@ -5,8 +5,8 @@
  *   ratelimit.service.rate_limit.d.k_v.total_hits:12|c|#foo:bar        DogStatsD
  *   ratelimit_server.ShouldRateLimit.response_time:0.084|ms|@0.01      the mean of 100 calls
  *
- * Nothing is lost while nobody listens over TCP: what could not be sent is sent with the next
- * interval. Over UDP what nobody receives is gone, as ever. A datagram holds whole lines, at most
+ * Over TCP nothing is lost while no server listens: what could not be sent is sent with the next
+ * interval. Over UDP what is not received is lost. A datagram holds whole lines, at most
  * WEIR_STATSD_PACKET bytes.
  *
  * Memory: what was counted at the last flush, about 100 bytes a key. Threads: the main thread's, on

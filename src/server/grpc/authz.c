@@ -3,8 +3,8 @@
  * docs/deploy/envoy.md.
  *
  * What the caller says of the request counts as what a caller of /v1/check says: method, path,
- * host, headers, address. context_extensions are its attributes; who the user is, only a trusted
- * caller may say. */
+ * host, headers, address. context_extensions are its attributes; only a trusted caller may name the
+ * user. */
 #include "server/grpc/authz.h"
 
 #include <string.h>
@@ -81,7 +81,7 @@ static void deny_unread(struct weir_grpc_stream *stream, unsigned http_status, c
     response.body.size =
         weir_problem_json_write(WEIR_PROBLEM_BLANK, http_status, text, NULL, grpc->json);
     if (weir_grpc_authz_write(&response, &stream->arena, &out) < 0)
-        weir_grpc_fail(stream, WEIR_GRPC_RESOURCE_EXHAUSTED, "the answer holds too much");
+        weir_grpc_fail(stream, WEIR_GRPC_RESOURCE_EXHAUSTED, "the answer is too large");
     else
         weir_grpc_reply(stream, out);
 }
@@ -98,7 +98,7 @@ static bool request_fill(struct weir_grpc_stream *stream,
     fill_present(&request->values[WEIR_ATTR_HOST], asked->host);
     if (asked->source.size &&
         weir_address_parse(&request->client, asked->source.data, asked->source.size) < 0) {
-        weir_grpc_fail(stream, WEIR_GRPC_INVALID_ARGUMENT, "source.address is no IP address");
+        weir_grpc_fail(stream, WEIR_GRPC_INVALID_ARGUMENT, "source.address is not an IP address");
         return false;
     }
     int principal = weir_rules_attribute(rules, "source.principal", 16);
@@ -157,7 +157,7 @@ void weir_grpc_authz_begin(struct weir_grpc_stream *stream)
 
 /* --- Responses -------------------------------------------------------------------------------- */
 
-/* Fields that a response may have: four lines of each dialect, and what stands in finish. */
+/* Fields that a response may have: four lines of each dialect, and those that finish adds. */
 #define FIELDS_MAX 24
 
 /* Takes "Name: value\r\n" lines apart. */
@@ -230,7 +230,7 @@ void weir_grpc_authz_finish(struct weir_grpc_stream *stream)
         response_deny(grpc, &response, fields, &count);
     }
     if (weir_grpc_authz_write(&response, &stream->arena, &out) < 0)
-        weir_grpc_fail(stream, WEIR_GRPC_RESOURCE_EXHAUSTED, "the answer holds too much");
+        weir_grpc_fail(stream, WEIR_GRPC_RESOURCE_EXHAUSTED, "the answer is too large");
     else
         weir_grpc_reply(stream, out);
     weir_worker_give(grpc->worker, decision);

@@ -35,7 +35,7 @@ void weir_grpc_frames_cut(struct weir_grpc_session *session, uint32_t stream)
     *oldest = stream;
 }
 
-/* Whether more of a closed stream may be under way; with `ended`, nothing will be any more. */
+/* Whether more of a closed stream may be in flight; with `ended`, no more will be. */
 static bool is_cut(struct weir_grpc_session *session, uint32_t stream, bool ended)
 {
     for (int i = 0; i < WEIR_GRPC_CUT_MAX; i++) {

@@ -2,13 +2,13 @@
 /* What the frames of a connection cost, and those that end it, before nghttp2 sees them.
  *
  * nghttp2 ignores frames of unknown kinds and most frames on streams that are closed, for it does
- * not remember who closed them, and tells nobody. Here they are counted, and a client that goes on
- * with a stream which it has ended itself is told so (RFC 9113 5.1): the connection ends.
+ * not remember who closed them, and reports nothing. Here they are counted, and a client that
+ * continues a stream which it has ended itself loses its connection (RFC 9113 5.1).
  *
  *   stream, by its number            HEADERS, DATA
  *   newer than all before            the client begins it
  *   open at nghttp2                  nghttp2's; a second HEADERS costs by its length
- *   closed by us before its end      what was under way: ignored, costs by its length
+ *   closed by us before its end      what was in flight: ignored, costs by its length
  *   closed otherwise                 STREAM_CLOSED
  *   never begun, and older           PROTOCOL_ERROR (5.1.1)
  *
@@ -25,8 +25,8 @@
 int weir_grpc_frames_take(struct weir_connection *connection, const char *data, size_t size)
     __attribute__((warn_unused_result));
 
-/* A stream is closed though the client has not ended it, or was refused: more of it may be under
- * way. */
+/* A stream is closed though the client has not ended it, or was refused: more of it may be in
+ * flight. */
 void weir_grpc_frames_cut(struct weir_grpc_session *session, uint32_t stream);
 
 #endif

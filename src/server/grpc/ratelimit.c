@@ -59,7 +59,7 @@ void weir_grpc_ratelimit_finish(struct weir_grpc_stream *stream)
     if (!response)
         fail(stream, &failure);
     else if (weir_grpc_ratelimit_write(response, &stream->arena, &out) < 0)
-        weir_grpc_fail(stream, WEIR_GRPC_RESOURCE_EXHAUSTED, "the answer holds too much");
+        weir_grpc_fail(stream, WEIR_GRPC_RESOURCE_EXHAUSTED, "the answer is too large");
     else
         weir_grpc_reply(stream, out);
     weir_grpc_ratelimit_drop(stream);

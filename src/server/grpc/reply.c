@@ -71,7 +71,7 @@ static ssize_t on_send_data(nghttp2_session *http2, int32_t id, uint8_t *out, si
     return n ? (ssize_t)n : NGHTTP2_ERR_DEFERRED;
 }
 
-/* Begins the response, or goes on with it. */
+/* Begins the response, or continues it. */
 static void stream_respond(struct weir_grpc_stream *stream)
 {
     static const nghttp2_nv head[] = {FIELD(":status", "200"),
@@ -127,7 +127,8 @@ void weir_grpc_push(struct weir_grpc_stream *stream, struct weir_bytes message)
     stream->out = streamed->data;
     stream->out_size = streamed->used;
     if (stream->out_size - stream->out_sent > WEIR_GRPC_STREAMED_MAX)
-        weir_grpc_fail(stream, WEIR_GRPC_RESOURCE_EXHAUSTED, "the answers are not read");
+        weir_grpc_fail(stream, WEIR_GRPC_RESOURCE_EXHAUSTED,
+                       "the client does not read the answers");
     else
         stream_respond(stream);
 }
@@ -172,7 +173,7 @@ void weir_grpc_fail(struct weir_grpc_stream *stream, enum weir_grpc_status statu
 void weir_grpc_fail_read(struct weir_grpc_stream *stream, int err)
 {
     if (err == WEIR_ERR_TOO_LARGE)
-        weir_grpc_fail(stream, WEIR_GRPC_RESOURCE_EXHAUSTED, "the message holds too much");
+        weir_grpc_fail(stream, WEIR_GRPC_RESOURCE_EXHAUSTED, "the message is too large in memory");
     else
         weir_grpc_fail(stream, WEIR_GRPC_INTERNAL, "the message is malformed");
 }

@@ -39,7 +39,7 @@ static void stream_begin_arena(struct weir_grpc_stream *stream)
 
 void weir_grpc_stream_forget(struct weir_grpc_stream *stream)
 {
-    if (stream->answered) /* the text of its status stands there */
+    if (stream->answered) /* the arena holds the text of its status */
         return;
     stream_free_blocks(stream);
     stream_begin_arena(stream);
@@ -94,7 +94,7 @@ static void stream_release(struct weir_grpc_stream *stream)
     stream->body = NULL;
 }
 
-/* Takes back what it waits for: nobody wants the answer any more. */
+/* Takes back what it waits for: the answer is not needed any more. */
 static void stream_drop_call(struct weir_grpc_stream *stream)
 {
     if (stream->method && stream->method->drop)
@@ -137,7 +137,7 @@ void weir_grpc_stream_route(struct weir_grpc_stream *stream)
     else if (!stream->method)
         weir_grpc_fail(stream, WEIR_GRPC_UNIMPLEMENTED, "unknown service or method");
     else if (!stream_admitted(stream))
-        weir_grpc_fail(stream, WEIR_GRPC_UNAUTHENTICATED, "this listener wants its token");
+        weir_grpc_fail(stream, WEIR_GRPC_UNAUTHENTICATED, "missing or invalid token");
     else if (stream->bad_timeout)
         weir_grpc_fail(stream, WEIR_GRPC_INTERNAL, "malformed grpc-timeout");
 }
@@ -162,11 +162,12 @@ static long stream_read(struct weir_grpc_stream *stream, const char *data, size_
     if (n == 0)
         return 0;
     if (n < 0) {
-        weir_grpc_fail(stream, WEIR_GRPC_INTERNAL, "a message begins with neither 0 nor 1");
+        weir_grpc_fail(stream, WEIR_GRPC_INTERNAL, "a message must begin with 0 or 1");
     } else if (prefix.compressed && stream->encoded) {
         weir_grpc_fail(stream, WEIR_GRPC_UNIMPLEMENTED, "compressed messages are not supported");
     } else if (prefix.compressed) {
-        weir_grpc_fail(stream, WEIR_GRPC_INTERNAL, "a compressed message without grpc-encoding");
+        weir_grpc_fail(stream, WEIR_GRPC_INTERNAL,
+                       "a compressed message needs the header grpc-encoding");
     } else if (prefix.size > WEIR_GRPC_MESSAGE_MAX) {
         snprintf(text, sizeof text, "message of %u bytes, more than %u", prefix.size,
                  WEIR_GRPC_MESSAGE_MAX);

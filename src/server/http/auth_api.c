@@ -2,10 +2,10 @@
 /* /v1/auth: a reverse proxy asks whether a request may pass (forward authentication). See http.h
  * and docs/http-api.md.
  *
- * Two forms. In the exact path /v1/auth the request is told in fields (nginx auth_request, Traefik,
- * Caddy, HAProxy). In /v1/auth/… the rest of the path, the method and the Host are the request's
- * own (Envoy's ext_authz with a path_prefix), and such fields are not read: a client may have sent
- * them.
+ * Two forms. In the exact path /v1/auth the request is described by header fields (nginx
+ * auth_request, Traefik, Caddy, HAProxy). In /v1/auth/… the rest of the path, the method and the
+ * Host are the request's own (Envoy's ext_authz with a path_prefix), and such fields are not read:
+ * a client may have sent them.
  */
 #include "server/http/auth_api.h"
 
@@ -23,7 +23,7 @@ struct auth_fields {
     struct weir_bytes method, host, uri;
     struct weir_bytes x_forwarded_for[WEIR_HTTP1_FIELDS_MAX], forwarded[WEIR_HTTP1_FIELDS_MAX];
     size_t x_forwarded_for_count, forwarded_count;
-    const char *repeated;  /* a field that came twice: nobody can say which one counts */
+    const char *repeated;  /* a field that came twice: it is not known which one counts */
     const char *differing; /* a field that says something else than its X-Original- counterpart */
 };
 
@@ -174,24 +174,24 @@ static int auth_read_options(struct weir_bytes query, struct auth_options *optio
                                                            : NULL;
         if (!seen) {
             snprintf(reason->text, sizeof reason->text,
-                     "query: only cost and deny_status are known");
+                     "query: unknown parameter; use cost or deny_status");
             return WEIR_ERR_SYNTAX;
         }
         if (*seen) {
-            snprintf(reason->text, sizeof reason->text, "%.*s: given twice", (int)name.size,
+            snprintf(reason->text, sizeof reason->text, "%.*s: duplicate parameter", (int)name.size,
                      name.data);
             return WEIR_ERR_SYNTAX;
         }
         *seen = true;
         if (seen == &has_cost) {
             if (!option_number(value, &options->cost)) {
-                snprintf(reason->text, sizeof reason->text, "cost: not an unsigned integer");
+                snprintf(reason->text, sizeof reason->text, "cost: must be a whole number");
                 return WEIR_ERR_RANGE;
             }
         } else {
             if (!option_number(value, &number) ||
                 (number != 401 && number != 403 && number != 429)) {
-                snprintf(reason->text, sizeof reason->text, "deny_status: 401, 403 or 429");
+                snprintf(reason->text, sizeof reason->text, "deny_status: must be 401, 403 or 429");
                 return WEIR_ERR_RANGE;
             }
             options->deny_status = weir_http_status((unsigned)number);
@@ -219,13 +219,12 @@ static int auth_read(struct weir_http_call *call, struct weir_reason *reason)
         values[WEIR_ATTR_PATH] = call->tail;
     } else {
         if (fields.repeated) {
-            snprintf(reason->text, sizeof reason->text, "%s: more than once", fields.repeated);
+            snprintf(reason->text, sizeof reason->text, "%s: repeated header", fields.repeated);
             return WEIR_ERR_SYNTAX;
         }
         if (fields.differing) {
             snprintf(reason->text, sizeof reason->text,
-                     "%s: X-Forwarded- and X-Original- fields say different things",
-                     fields.differing);
+                     "%s: the X-Forwarded- and X-Original- headers differ", fields.differing);
             return WEIR_ERR_SYNTAX;
         }
         if (fields.method.data)
@@ -236,7 +235,7 @@ static int auth_read(struct weir_http_call *call, struct weir_reason *reason)
             values[WEIR_ATTR_PATH] = uri_path(fields.uri);
     }
     if (http->joined_full) {
-        snprintf(reason->text, sizeof reason->text, "repeated header fields are too large");
+        snprintf(reason->text, sizeof reason->text, "repeated headers are too large together");
         return WEIR_ERR_TOO_LARGE;
     }
     return 0;
@@ -293,8 +292,7 @@ void weir_auth_handle(struct weir_http_call *call)
     struct weir_reason reason = {{0}};
     struct auth_options options = {.cost = 1, .deny_status = WEIR_HTTP_429};
     if (!weir_worker_trusts(call->worker, &call->connection->peer)) {
-        weir_http_problem(call, WEIR_HTTP_403, NULL,
-                          "the peer is not one of server.trusted_proxies");
+        weir_http_problem(call, WEIR_HTTP_403, NULL, "the caller is not in server.trusted_proxies");
         return;
     }
     int err = call->tail.size ? 0 : auth_read_options(call->request->query, &options, &reason);

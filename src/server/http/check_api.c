@@ -19,8 +19,8 @@ static void attribute_set(struct weir_http *http, enum weir_attribute attribute,
         http->attributes.values[attribute] = value;
 }
 
-/* Attributes of the body. Who the request is from (user, org, plan) only a trusted caller may say:
- * from others it is passed over, as it must never replace what `identify` finds. */
+/* Attributes of the body. Only a trusted caller may say whom the request is from (user, org, plan);
+ * from others these are ignored, since they must never replace what `identify` finds. */
 static int check_read_attributes(struct weir_http_call *call, const struct weir_check_json *check,
                                  struct weir_reason *reason)
 {
@@ -78,14 +78,14 @@ static int check_read(struct weir_http_call *call, struct weir_reason *reason)
     int err = check_read_attributes(call, check, reason);
     weir_connection_tell_peer(call->connection, attributes);
     if (err == 0 && http->joined_full) {
-        snprintf(reason->text, sizeof reason->text, "headers: repeated ones are too large");
+        snprintf(reason->text, sizeof reason->text,
+                 "headers: repeated headers are too large together");
         err = WEIR_ERR_TOO_LARGE;
     }
     return err;
 }
 
-/* The field Idempotency-Key of a request: `*key` is where it stands in http->idempotency_key, or
- * absent. */
+/* Reads the header Idempotency-Key: `*key` is its value, in http->idempotency_key, or absent. */
 static int key_field_read(struct weir_http_call *call, struct weir_bytes *key,
                           struct weir_reason *reason)
 {
@@ -104,11 +104,11 @@ static int key_field_read(struct weir_http_call *call, struct weir_bytes *key,
         return 0;
     }
     snprintf(reason->text, sizeof reason->text, "Idempotency-Key: %s",
-             fields > 1 ? "stands more than once" : "not a key of 1 to 255 visible characters");
+             fields > 1 ? "repeated header" : "must be 1 to 255 visible characters");
     return WEIR_ERR_SYNTAX;
 }
 
-/* The key of a single check may stand in its body or in the field; both must say the same. */
+/* The key of a single check may be in its body or in the header; both must be the same. */
 static int key_field_apply(struct weir_http_call *call, struct weir_reason *reason)
 {
     struct weir_bytes *key = &call->http->check.idempotency_key, field;
@@ -122,7 +122,7 @@ static int key_field_apply(struct weir_http_call *call, struct weir_reason *reas
     if (key->size == field.size && !memcmp(key->data, field.data, field.size))
         return 0;
     snprintf(reason->text, sizeof reason->text,
-             "idempotency_key: not that of the field Idempotency-Key");
+             "idempotency_key: differs from the header Idempotency-Key");
     return WEIR_ERR_SYNTAX;
 }
 
@@ -156,13 +156,13 @@ static int check_only(struct weir_http_call *call, struct weir_decision **out,
 {
     if (!call->http->check.has_life)
         return weir_check_decision(call, out, reason);
-    snprintf(reason->text, sizeof reason->text, "life: only a reservation has one");
+    snprintf(reason->text, sizeof reason->text, "life: only allowed in /v1/reserve");
     return WEIR_ERR_SYNTAX;
 }
 
 /* --- Replies ---------------------------------------------------------------------------------- */
 
-/* The body is made in http->json, since its length stands before it. */
+/* The body is made in http->json, since the head has its length. */
 static void single_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
@@ -326,7 +326,7 @@ static void batch_let_go(struct weir_slot *slot)
     weir_worker_unhold(slot->connection->worker, slot->count);
 }
 
-/* It is known who is calling in all checks of a batch: now they are queued together, or none is. */
+/* The callers of all checks of a batch are known: now all checks are queued, or none is. */
 static bool batch_looked(struct weir_slot *slot)
 {
     batch_let_go(slot);
@@ -359,7 +359,7 @@ static void check_batch(struct weir_http_call *call, struct weir_check_cursor *c
     struct weir_buffer *list =
         weir_buffer_take(buffers, WEIR_CHECK_JSON_BATCH_MAX * sizeof(struct weir_decision *));
     if (!list) {
-        weir_http_problem(call, WEIR_HTTP_503, NULL, "no memory for a batch");
+        weir_http_problem(call, WEIR_HTTP_503, NULL, "out of memory for the batch");
         return;
     }
     struct weir_decision **decisions = (struct weir_decision **)(void *)list->data;
@@ -394,8 +394,9 @@ void weir_check_handle(struct weir_http_call *call)
     if (more < 0)
         weir_http_refuse(call, more, &reason);
     else if (cursor.array && weir_http1_field(call->request, "idempotency-key").data)
-        weir_http_problem(call, WEIR_HTTP_400, NULL,
-                          "Idempotency-Key: in a batch each check has an idempotency_key");
+        weir_http_problem(
+            call, WEIR_HTTP_400, NULL,
+            "Idempotency-Key: not allowed with a batch; give each check an idempotency_key");
     else if (cursor.array)
         check_batch(call, &cursor, more);
     else
@@ -410,7 +411,7 @@ static void release_write(struct weir_slot *slot, struct weir_output *output)
         weir_http_write_problem(slot, output, WEIR_HTTP_503, weir_error_text(decision->error));
     else if (decision->verdict == WEIR_DENIED)
         weir_http_write_problem(slot, output, WEIR_HTTP_404,
-                                "no such lease: it was ended, or has expired");
+                                "no such lease: it has ended or expired");
     else
         weir_http_write(slot, output, WEIR_HTTP_200, "application/json", done, sizeof done - 1);
     weir_worker_give(slot->connection->worker, slot->decision);
@@ -438,5 +439,5 @@ void weir_release_handle(struct weir_http_call *call)
         return;
     }
     weir_worker_give(call->worker, decision);
-    weir_http_problem(call, WEIR_HTTP_400, NULL, "lease: not a lease");
+    weir_http_problem(call, WEIR_HTTP_400, NULL, "lease: not a lease token");
 }

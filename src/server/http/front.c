@@ -56,7 +56,7 @@ static bool http_admit(struct weir_http_call *call, const struct weir_http_route
     if (!token || route->public || weir_http_has_token(call, token))
         return true;
     weir_http_problem(call, WEIR_HTTP_401, "WWW-Authenticate: Bearer\r\n",
-                      "this listener wants its token");
+                      "missing or invalid token");
     return false;
 }
 
@@ -152,7 +152,7 @@ static void http_cut(struct weir_connection *connection, enum weir_cut why,
         enum weir_http_status status;
         const char *detail;
     } words[] = {
-        [WEIR_CUT_TIMEOUT] = {WEIR_HTTP_408, "the request did not come in time"},
+        [WEIR_CUT_TIMEOUT] = {WEIR_HTTP_408, "the request took too long to arrive"},
         [WEIR_CUT_BUSY] = {WEIR_HTTP_503, "too many connections"},
         [WEIR_CUT_TOO_LARGE] = {WEIR_HTTP_413, "the request is too large"},
     };

@@ -134,7 +134,7 @@ static bool type_is(struct weir_bytes type, const char *name)
 }
 
 /* JSON, anything whose syntax is JSON (RFC 6839), no type at all; and the type that `curl -d` puts
- * on whatever it sends, so that the first try of everybody works. A real form is refused as
+ * on whatever it sends, so that a first try works. A real form is refused as
  * malformed JSON. Types are here to find mistakes; they keep no web page out. */
 static bool content_is_json(const struct weir_http1_request *request)
 {
@@ -156,6 +156,6 @@ bool weir_http_json_post(struct weir_http_call *call)
         return false;
     if (content_is_json(call->request))
         return true;
-    weir_http_problem(call, WEIR_HTTP_415, NULL, "Content-Type: application/json is wanted");
+    weir_http_problem(call, WEIR_HTTP_415, NULL, "use Content-Type: application/json");
     return false;
 }

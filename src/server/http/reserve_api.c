@@ -34,16 +34,17 @@ static int reserve_refuse(const struct weir_http_call *call, struct weir_reason 
     bool keyed =
         check->idempotency_key.data || weir_http1_field(call->request, "idempotency-key").data;
     if (check->dry_run) {
-        snprintf(reason->text, sizeof reason->text, "dry_run: ask /v1/check");
+        snprintf(reason->text, sizeof reason->text, "dry_run: not allowed here; use /v1/check");
         return WEIR_ERR_SYNTAX;
     }
     if (keyed) {
         snprintf(reason->text, sizeof reason->text,
-                 "idempotency_key: a reservation whose answer is lost is released by itself");
+                 "idempotency_key: not allowed here; a reservation whose answer is lost is "
+                 "released when its life ends");
         return WEIR_ERR_SYNTAX;
     }
     if (check->cost == 0) {
-        snprintf(reason->text, sizeof reason->text, "cost: an estimate is at least 1");
+        snprintf(reason->text, sizeof reason->text, "cost: must be at least 1");
         return WEIR_ERR_RANGE;
     }
     if (check->has_life && (check->life_ns < WEIR_RESERVATION_LIFE_MIN_NS ||
@@ -112,7 +113,7 @@ void weir_reserve_handle(struct weir_http_call *call)
     weir_check_cursor_init(&cursor, (char *)(uintptr_t)body.data, body.size);
     int err = weir_check_cursor_next(&cursor, check, &reason);
     if (cursor.array) {
-        weir_http_problem(call, WEIR_HTTP_400, NULL, "a reservation is one request");
+        weir_http_problem(call, WEIR_HTTP_400, NULL, "a reservation takes one check, not a batch");
         return;
     }
     if (err >= 0)
@@ -189,7 +190,8 @@ static void settle_handle(struct weir_http_call *call, bool report)
         return;
     int err = weir_settle_json_parse((char *)(uintptr_t)body.data, body.size, &read, &reason);
     if (err == 0 && report && read.status == 0) {
-        snprintf(reason.text, sizeof reason.text, "status: is missing; a cost goes to /v1/settle");
+        snprintf(reason.text, sizeof reason.text,
+                 "status: required; to settle by cost, use /v1/settle");
         err = WEIR_ERR_SYNTAX;
     }
     if (err < 0) {

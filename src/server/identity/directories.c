@@ -46,7 +46,7 @@ struct weir_directories {
     uint8_t digests[FORGOTTEN_MAX][WEIR_DIGEST_BYTES];
 };
 
-/* --- What is told ----------------------------------------------------------------------------- */
+/* --- Log lines ----------------------------------------------------------------------------- */
 
 /* Workers tell the same within moments of each other. */
 static bool is_news(char last[WEIR_REASON_MAX], const char *text)
@@ -84,7 +84,7 @@ static void member_told(void *context, bool up, const char *text)
     pthread_mutex_unlock(&all->lock);
 }
 
-/* Whether it is to be told: whoever stays wrong is asked for again and again. */
+/* Whether it is to be logged: a bad key is looked up again and again. */
 static bool is_new_problem(struct weir_directories *all, const uint8_t *digest, const char *text)
 {
     uint64_t hash;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The directories of all workers, as the daemon has them: one for each, all by the same settings.
  *
- * What is told once for the process: that Redis is not reached (by the first worker), that it is
+ * What is logged once for the process: that Redis is not reached (by the first worker), that it is
  * again (by the last), and what is wrong with a key's hash, by the first 16 digits of its digest,
  * once while it stays so. What operators forget is forgotten by every worker, within a turn of its
  * loop.
@@ -21,8 +21,8 @@
 
 struct weir_directories;
 
-/* *directories is NULL where the rules name none. `table` is what all workers' stores stand on.
- * Errors: WEIR_ERR_RULES (`reason`: the URL), WEIR_ERR_MEMORY. */
+/* *directories is NULL where the rules name none. `table` is the one under the stores of all
+ * workers. Errors: WEIR_ERR_RULES (`reason`: the URL), WEIR_ERR_MEMORY. */
 int weir_directories_open(struct weir_directories **directories, struct weir_rules *rules,
                           struct weir_table *table, struct weir_log *log,
                           struct weir_reason *reason) __attribute__((warn_unused_result));
@@ -53,7 +53,7 @@ void weir_directories_forget(struct weir_directories *directories,
                              const uint8_t digest[WEIR_DIGEST_BYTES]);
 void weir_directories_catch_up(struct weir_directories *directories, unsigned index);
 
-/* Over all workers, those that have left included, but for gauges. */
+/* Over all workers, including those that have left, except for gauges. */
 struct weir_directories_totals {
     struct weir_directory_counters counters;
     uint32_t overrides;

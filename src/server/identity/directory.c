@@ -46,7 +46,7 @@ static bool is_of(const struct weir_directory_lookup *lookup,
 }
 
 /* The lookup of a digest. Beside it there may be some of before the key was forgotten: they are for
- * those that wait for them already, who do not wait once more when they are told. */
+ * those that wait for them already, who do not wait again once they are answered. */
 static struct weir_directory_lookup *lookup_find(struct weir_caller_directory *directory,
                                                  const uint8_t digest[WEIR_DIGEST_BYTES])
 {
@@ -58,7 +58,7 @@ static struct weir_directory_lookup *lookup_find(struct weir_caller_directory *d
     return lookup;
 }
 
-/* The latest deadline stands last; a reload may make later ones sooner. */
+/* The latest deadline is last; a reload may make later ones sooner. */
 static void lookup_link(struct weir_caller_directory *directory,
                         struct weir_directory_lookup *lookup)
 {
@@ -182,7 +182,7 @@ static void compile(struct weir_caller_directory *directory,
     record->serial = directory->serial;
     record->override_count = 0;
     if (record->plan.data && !weir_rules_has_plan(directory->rules, record->plan))
-        options->problem(options->context, entry->digest, "plan is none of the rules file");
+        options->problem(options->context, entry->digest, "plan is not in the rules file");
     while (weir_directory_record_next(record, &at, &limit, &text)) {
         struct weir_reason reason = {{0}};
         int err =
@@ -217,7 +217,7 @@ static int tell_caller(struct weir_caller_directory *directory, const struct wei
     return 1;
 }
 
-/* What is said of a key that cannot be looked up now. `entry` is what was known of it, or NULL. */
+/* The answer for a key that cannot be looked up now. `entry` is what was known of it, or NULL. */
 static int guess(struct weir_caller_directory *directory, const struct weir_rules *rules,
                  const struct weir_directory_entry *entry, uint64_t now_ns,
                  struct weir_caller *caller)
@@ -232,7 +232,8 @@ static int guess(struct weir_caller_directory *directory, const struct weir_rule
                : 0;
 }
 
-/* Asks again while what is known still counts, so that nobody waits for a key that is in use. */
+/* Asks again while what is known still counts, so that no request waits for a key that is in use.
+ */
 static void refresh(struct weir_caller_directory *directory, struct weir_directory_entry *entry,
                     uint64_t now_ns)
 {
@@ -242,7 +243,7 @@ static void refresh(struct weir_caller_directory *directory, struct weir_directo
         entry->refresh_ns = now_ns + left_ns / 4; /* and again, a few times */
 }
 
-/* Those that have waited for it are told by `found` or `unknown`. */
+/* Those that have waited for it are answered by `found` or `unknown`. */
 static void count_hit(struct weir_caller_directory *directory, const uint8_t *digest,
                       _Atomic uint64_t *counter)
 {
@@ -303,7 +304,7 @@ static const struct weir_directory_ops directory_ops = {
 
 /* --- Answers ---------------------------------------------------------------------------------- */
 
-/* One that is told may begin to wait again, for another key. */
+/* A waiter that is answered may begin to wait again, for another key. */
 static void tell_waiters(struct weir_caller_directory *directory,
                          struct weir_directory_lookup *lookup)
 {

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker's directory: the callers that are kept elsewhere, as far as this worker has been told.
+/* A worker's directory: a cache of the callers that are kept in Redis.
  *
  *   find ─┬─▶ known             a hit; shortly before its life ends, it is asked for again
  *         │                     meanwhile
- *         ├─▶ known as nobody's a negative hit
+ *         ├─▶ known as unknown  a negative hit
  *         ├─▶ asked for already waits with the others: single flight
  *         └─▶ else              asks, and waits until the answer or the deadline
  *
- * Where it cannot be told (no connection, the breaker is open, too many lookups are in flight, the
- * deadline has passed), an entry that is older than its life, but not older than `stale` beyond it,
- * is used; without one, the key is nobody's for this request, or the request is refused (`deny`).
- * An answer that comes late is kept all the same, so the next request has it; until then nobody
- * waits for that key again.
+ * When it cannot be looked up (no connection, the breaker is open, too many lookups are in flight,
+ * the deadline has passed), an entry that is older than its life, but not older than `stale` beyond
+ * it, is used; without one, the key belongs to no caller for this request, or the request is
+ * refused (`deny`). An answer that comes late is still kept, so the next request has it; until then
+ * no request waits for that key again.
  *
- * Keys that are nobody's have a bound of their own, so that who makes them up pushes out no key
- * that is somebody's.
+ * Keys of no caller have a bound of their own, so that invalid keys cannot evict valid ones.
  *
  * This is the state machine, without I/O: a source asks, a clock tells the time, and a breaker
  * (store/redis/breaker.h) spares who does not answer. It probes with a lookup, not by itself.
  *
  * Memory: 80 to 88 bytes for each of `max_keys` and WEIR_DIRECTORY_NOBODY_MAX keys, reserved, and
  * touched as it fills; a caller's record (directory_record.h); lookups, at most `lookups_max`, kept
- * once they are made. A find that hits allocates nothing, but for the first after a reload, where
- * the caller has overrides.
+ * once they are made. A find that hits allocates nothing, except for the first after a reload of a
+ * caller with overrides.
  * Threads: one owner; terms and counters are read and written by others.
  */
 #ifndef WEIR_SERVER_IDENTITY_DIRECTORY_H
@@ -36,7 +35,7 @@
 #include "store/redis/breaker.h"
 #include "store/redis/redis.h"
 
-/* A flood of keys that are nobody's is answered from memory as far as it repeats itself within the
+/* A flood of keys of no caller is answered from memory as far as it repeats itself within the
  * life of such an entry; 1.4 MB. */
 #define WEIR_DIRECTORY_NOBODY_MAX 16384
 
@@ -63,7 +62,7 @@ struct weir_directory_counters {
 
 enum weir_directory_lookup_state {
     WEIR_LOOKUP_ASKED,
-    WEIR_LOOKUP_LATE,  /* its deadline has passed: nobody waits */
+    WEIR_LOOKUP_LATE,  /* its deadline has passed: no request waits */
     WEIR_LOOKUP_ENDED, /* those that wait are being told */
 };
 
@@ -97,7 +96,7 @@ struct weir_caller_directory_options {
     int (*override)(void *context, const struct weir_rules *rules, struct weir_bytes limit,
                     struct weir_bytes text, struct weir_override *override,
                     struct weir_reason *reason);
-    /* Something is wrong with what is said of a key. */
+    /* Something is wrong with a key's record. */
     void (*problem)(void *context, const uint8_t digest[WEIR_DIGEST_BYTES], const char *text);
     void (*up)(void *context, bool up); /* the breaker has closed, or opened */
     void *context;
@@ -129,8 +128,8 @@ int weir_caller_directory_open(struct weir_caller_directory *directory,
 void weir_caller_directory_close(struct weir_caller_directory *directory);
 
 /* What became of a lookup, `took_ns` after it was asked: 1 (`record`, which the directory takes
- * over), 0 (the key is nobody's), or an error: WEIR_ERR_STORE where who was asked said so, any
- * other where nobody answered. Tells those that wait. */
+ * over), 0 (no caller has the key), or an error: WEIR_ERR_STORE if the server answered with one,
+ * any other if there was no answer. Answers those that wait. */
 void weir_caller_directory_answer(struct weir_caller_directory *directory,
                                   struct weir_directory_lookup *lookup, int result,
                                   struct weir_directory_record *record, uint64_t took_ns);
@@ -142,8 +141,8 @@ uint64_t weir_caller_directory_expire(struct weir_caller_directory *directory);
 /* Whether it can be asked again is worth finding out. */
 void weir_caller_directory_hurry(struct weir_caller_directory *directory);
 
-/* Nothing that was told of this digest up to now counts any more. A lookup that is in flight is for
- * those that wait for it already; who asks from now on has it asked for anew. */
+/* Drops what is cached of this digest. A lookup that is in flight still answers those that wait for
+ * it; later requests begin a new one. */
 void weir_caller_directory_forget(struct weir_caller_directory *directory,
                                   const uint8_t digest[WEIR_DIGEST_BYTES]);
 void weir_caller_directory_forget_all(struct weir_caller_directory *directory);

@@ -75,7 +75,7 @@ static void slot_clear(struct weir_directory_cache *cache, uint32_t hole)
     cache->slots[hole] = 0;
 }
 
-/* The index of an entry that has gone: ends, since each is passed over once at most. */
+/* The index of an entry that has gone: ends, since each is skipped once at most. */
 static uint32_t evict(struct weir_directory_cache *cache)
 {
     struct weir_directory_entry *entry = &cache->entries[cache->hand];
@@ -101,7 +101,7 @@ struct weir_directory_entry *weir_directory_cache_put(struct weir_directory_cach
     entry = &cache->entries[index];
     *entry = (struct weir_directory_entry){.found = false};
     memcpy(entry->digest, digest, WEIR_DIGEST_BYTES);
-    /* Its digest stands there already, so the search has to be for an empty slot. */
+    /* Its digest is in the entry already, so the search has to be for an empty slot. */
     uint32_t slot = home_of(cache, digest);
     while (cache->slots[slot])
         slot = (slot + 1) & cache->mask;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a directory has been told: by digest, bounded, each entry for a time.
+/* The entries of a directory: by digest, bounded, each entry for a time.
  *
  *   slots    uint32_t, open addressing, at most half full  ──▶  entries  | digest, times, record |
  *
  * Full, it takes the place of an entry that has not been found since the hand passed it last
  * (CLOCK, Corbató 1968): one pass costs little, and what is in use stays. A digest's place is mixed
- * with a seed, so that nobody who tries keys can aim at one.
+ * with a seed, so that a client that tries keys cannot aim at one.
  *
  * Memory: 72 bytes an entry and 8 to 16 for its slot, reserved at once and touched as it fills;
  * records are the heap's. Nothing is allocated after opening.
@@ -23,7 +23,7 @@ struct weir_directory_entry {
     uint64_t refresh_ns;     /* from then on who finds it asks again; UINT64_MAX: has */
     uint64_t fresh_until_ns; /* from then on it is not used */
     uint64_t stale_until_ns; /* but where it cannot be asked again, not from then on */
-    struct weir_directory_record *record; /* the cache's; NULL: nobody has this key */
+    struct weir_directory_record *record; /* the cache's; NULL: no caller has this key */
     bool found;                           /* since the hand passed */
 };
 

@@ -55,7 +55,7 @@ static void take_limit(struct fields *fields, struct weir_bytes limit, struct we
     else if (text.size < 1 || text.size > WEIR_OVERRIDE_TEXT_MAX)
         tell_size(fields->problem, "limit.NAME: an override", WEIR_OVERRIDE_TEXT_MAX);
     else if (fields->limit_count == WEIR_OVERRIDES_MAX)
-        tell(fields->problem, "it has too many overrides");
+        tell(fields->problem, "too many overrides");
     else {
         fields->limits[fields->limit_count] = limit;
         fields->texts[fields->limit_count++] = text;
@@ -129,17 +129,17 @@ int weir_directory_record_read(const struct weir_resp_node *nodes, uint32_t coun
     problem->text[0] = '\0';
     if (nodes[0].type == WEIR_RESP_ERROR && nodes[0].text.size >= 9 &&
         memcmp(nodes[0].text.data, "WRONGTYPE", 9) == 0) {
-        tell(problem, "it is no hash");
+        tell(problem, "it is not a hash");
         return 0;
     }
     if (nodes[0].type != WEIR_RESP_ARRAY && nodes[0].type != WEIR_RESP_MAP) {
         redis_quote(problem->text, sizeof problem->text, nodes[0].text);
-        tell(problem, "a reply that is no hash");
+        tell(problem, "the reply is not a hash");
         return WEIR_ERR_STORE;
     }
     for (uint32_t i = 1; i < count; i += 2) {
         if (i + 1 == count || !is_text(&nodes[i]) || !is_text(&nodes[i + 1])) {
-            tell(problem, "a reply that is no hash");
+            tell(problem, "the reply is not a hash");
             return WEIR_ERR_STORE;
         }
         take_field(&fields, nodes[i].text, nodes[i + 1].text);

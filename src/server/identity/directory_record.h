@@ -4,9 +4,9 @@
  *   HSET weir:identity:<sha256 of the key> user alice org acme plan pro
  *                                          limit.api "5000/min burst 200"
  *
- * `user` must be there; `org`, `plan` and overrides (`limit.NAME`) may be. Other fields are other
- * programs' and are passed over. What is wrong is told, and what is good is used: without a good
- * user, the key is nobody's; a bad org, plan or override is as if it were not there.
+ * `user` must be there; `org`, `plan` and overrides (`limit.NAME`) may be. Other fields belong to
+ * other programs and are ignored. What is wrong is reported, and what is good is used: without a
+ * good user, no caller has the key; a bad org, plan or override counts as absent.
  *
  * Memory: 64 bytes, the texts, and 24 for each override; one block of the heap.
  * Threads: pure functions on what the caller owns.
@@ -22,7 +22,7 @@
 #define WEIR_OVERRIDE_TEXT_MAX 256 /* eight rates with bursts take 200 */
 
 struct weir_directory_record {
-    struct weir_bytes user, org, plan; /* data == NULL: none; they stand behind the overrides */
+    struct weir_bytes user, org, plan; /* data == NULL: none; they follow the overrides */
     uint64_t serial;                   /* of the rules that `overrides` are for; 0: of none */
     uint32_t override_count;           /* that those rules take, ascending */
     uint32_t text_count;               /* that the hash has */
@@ -30,8 +30,8 @@ struct weir_directory_record {
     struct weir_override overrides[];
 };
 
-/* Reads the reply to HGETALL. Returns 1 (*record is the caller's to free()) or 0 (nobody has this
- * key); `problem` (never NULL) is then empty, or says what first was wrong with it. Errors:
+/* Reads the reply to HGETALL. Returns 1 (*record is the caller's to free()) or 0 (no caller has
+ * this key); `problem` (never NULL) is then empty, or says what first was wrong with it. Errors:
  * WEIR_ERR_STORE (the server refuses to say; `problem` has its words), WEIR_ERR_MEMORY. */
 int weir_directory_record_read(const struct weir_resp_node *nodes, uint32_t count,
                                struct weir_directory_record **record, struct weir_reason *problem)

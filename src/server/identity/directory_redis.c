@@ -141,7 +141,7 @@ void weir_redis_directory_flush(struct weir_redis_directory *directory)
     redis_client_flush(directory->client);
 }
 
-/* --- What is told ----------------------------------------------------------------------------- */
+/* --- Log lines ----------------------------------------------------------------------------- */
 
 static void on_event(void *context, enum redis_event event, const char *text)
 {

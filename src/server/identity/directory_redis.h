@@ -7,7 +7,7 @@
  * Its connection is its own: a store in the same Redis does not wait for it. A key never leaves the
  * process, only its digest.
  *
- * Threads: its worker's, but for what directory.h says of counters.
+ * Threads: its worker's, except the counters (directory.h).
  */
 #ifndef WEIR_SERVER_IDENTITY_DIRECTORY_REDIS_H
 #define WEIR_SERVER_IDENTITY_DIRECTORY_REDIS_H
@@ -31,7 +31,7 @@ struct weir_redis_directory_options {
     struct weir_store *store, *local; /* that overrides are made known to; `local` may be NULL */
     /* Whether it can be asked has changed; `text`: why not, or whom. */
     void (*told)(void *context, bool up, const char *text);
-    /* Something is wrong with what is said of a key; `digest` NULL: of every one. */
+    /* Something is wrong with a key's record; `digest` NULL: with each. */
     void (*problem)(void *context, const uint8_t *digest, const char *text);
     void *context;
 };

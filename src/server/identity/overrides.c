@@ -138,7 +138,7 @@ static const uint64_t *keep_bounds(struct weir_overrides *overrides, const uint6
     return made->bounds;
 }
 
-/* A copy that points at nothing of the rules, but for calendars. NULL: no memory. */
+/* A copy that points at nothing of the rules, except calendars. NULL: no memory. */
 static struct kept *copy_of(const struct weir_override *override)
 {
     uint32_t count = override->count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Overrides that callers elsewhere have: compiled once, shared by all workers, kept for ever.
+/* Overrides of callers in Redis: compiled once, shared by all workers, kept for ever.
  *
  * A million callers have a few dozen different overrides between them, whose limits checks point
  * at. As with limits of commands (resp/adhoc_limits.h) each different one is made known to the
@@ -25,7 +25,7 @@
 
 struct weir_overrides;
 
-/* `table` (NULL: there is none) is the one that its workers' stores stand on. `nodes` share the
+/* `table` (NULL: there is none) is the one under the stores of all workers. `nodes` share the
  * store and decide alone where it fails, each on its part of a limit; 0 or 1: on all of it. Errors:
  * WEIR_ERR_MEMORY. */
 int weir_overrides_open(struct weir_overrides **overrides, struct weir_table *table, uint32_t nodes)

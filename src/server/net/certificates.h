@@ -4,7 +4,7 @@
  * One set holds a TLS context for every listener that has `tls:`. It is made beside the main
  * thread and handed to the workers like rules: new connections take the new set, those that are
  * open keep theirs. Files are looked at once a second (tools that renew certificates send no
- * signal, and in Kubernetes nobody could), and read once they have stopped changing; a set that
+ * signal, which is impossible in Kubernetes), and read once they have stopped changing; a set that
  * cannot be made leaves the old one in use.
  *
  * Threads: a set is immutable and reference counted; struct weir_certificate_watch belongs to one

@@ -360,7 +360,7 @@ void weir_connection_drain(struct weir_connection *connection)
 void weir_connection_cut(struct weir_connection *connection, enum weir_cut why)
 {
     bool shaking = connection->tls && !weir_tls_ready(connection->tls);
-    if (connection->state == WEIR_CONNECTION_PROXY || shaking) { /* it cannot be told anything */
+    if (connection->state == WEIR_CONNECTION_PROXY || shaking) { /* it cannot be answered */
         weir_connection_close(connection);
         return;
     }

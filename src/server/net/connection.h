@@ -8,7 +8,7 @@
  *   output   the replies that are ready leave in one write at the end of a turn; what the socket
  *            does not take is kept, and reading stops while more than WEIR_OUTPUT_MAX is kept
  *
- *   TLS      a session stands between the socket and all that; the header of the PROXY protocol
+ *   TLS      a session between the socket and all that; the header of the PROXY protocol
  *            comes before it, in clear
  *
  * Time limits (all enforced by the worker's wheel, up to one tick late):
@@ -85,7 +85,7 @@ void weir_connection_close(struct weir_connection *connection);
  * reading where it had stopped. */
 void weir_connection_flush(struct weir_connection *connection);
 
-/* Goes on with what was read but not parsed, once there is room for it again; one that waits for
+/* Continues with what was read but not parsed, once there is room for it again; one that waits for
  * decisions (`stalled`) only when the worker says so. */
 void weir_connection_resume(struct weir_connection *connection);
 

@@ -7,8 +7,7 @@
 
 #include <weir/error.h>
 
-/* The least that is worth a listener: three connections, and one that is told that it is too many.
- */
+/* The least that is worth a listener: three connections, and one that is refused. */
 #define SHARE_LEAST 4
 #define COUNTED_MAX 4096
 
@@ -17,7 +16,7 @@ static uint64_t lower(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The files of a listener with so many connections, and those that are told so. */
+/* The files of a listener with so many connections, and those that are refused. */
 static uint64_t files_of(uint64_t connections)
 {
     return connections + WEIR_REFUSALS_MAX;

@@ -9,7 +9,7 @@
  *
  * An admin listener gets an eighth of what is left, at most WEIR_ADMIN_CONNECTIONS_MAX; the others
  * share the rest evenly, at most WEIR_CONNECTIONS_MAX a worker. Of each share an eighth, at most
- * WEIR_REFUSALS_MAX, is for connections that are told that there are too many.
+ * WEIR_REFUSALS_MAX, is for connections that are answered 503.
  *
  * Threads: the plan is pure; the rest is called once, by the main thread.
  */
@@ -32,7 +32,7 @@ struct weir_files {
 /* What one listener gets. */
 struct weir_files_share {
     uint32_t max;      /* connections that are served */
-    uint32_t refusals; /* those beyond, which are told so */
+    uint32_t refusals; /* those beyond, which are answered 503 */
 };
 
 struct weir_files_plan {

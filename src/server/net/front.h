@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A front end: how one protocol stands on the shared connection.
+/* A front end: one protocol over the shared connection.
  *
  *     bytes ─▶ connection ─▶ front->parse ─▶ slots + decisions ─▶ engine, end of turn
  *     bytes ◀─ connection ◀─ slot->write  ◀─ slots in order    ◀─ done, now or later

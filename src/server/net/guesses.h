@@ -10,10 +10,10 @@
  * address counts by its /64, all peers of Unix sockets as one.
  *
  * That holds for connections that give their password once (Redis). HTTP and gRPC carry a token in
- * every request: what is right is never held back there, or one address behind which somebody
- * guesses would be shut out with him. A wrong one waits all the same, and the connection is closed
- * after WEIR_GUESSES_MAX of them in a row; but who hangs up and dials again instead of waiting gets
- * as many guesses as connections. Tokens are therefore to be long and random (docs/limits.md).
+ * every request: a right one is never held back there, so that one who guesses does not shut out
+ * all others behind the same address. A wrong one still waits, and the connection is closed after
+ * WEIR_GUESSES_MAX of them in a row; but a client that reconnects instead of waiting gets as many
+ * guesses as connections. So tokens must be long and random (docs/limits.md).
  *
  * Memory: WEIR_GUESSERS entries of 32 bytes, in sets of 8; the one with the least debt of its set
  * makes room. Threads: locked within; a right guess takes no lock while no address is in debt.

@@ -19,7 +19,7 @@
 static int endpoint_refuse(struct weir_reason *reason, const char *text)
 {
     snprintf(reason->text, sizeof reason->text,
-             "'%.100s' is no address: HOST:PORT, [IPV6]:PORT, unix:/PATH or off", text);
+             "'%.100s' is not an address: use HOST:PORT, [IPV6]:PORT, unix:/PATH or off", text);
     return WEIR_ERR_SYNTAX;
 }
 
@@ -154,7 +154,7 @@ static int socket_bind(const struct weir_endpoint *endpoint, bool share)
     return fd;
 }
 
-/* Fails where somebody else listens on the port, though he may have set SO_REUSEPORT too. */
+/* Fails if another process listens on the port, even with SO_REUSEPORT. */
 static int endpoint_probe(const struct weir_endpoint *endpoint)
 {
     int fd = socket_bind(endpoint, false);
@@ -188,7 +188,7 @@ static int bind_tcp(struct weir_endpoint *endpoint, int *fds, unsigned count,
     return 0;
 }
 
-/* Removes a socket that nobody listens on any more. Anything else at the path stays. */
+/* Removes a socket that no process listens on. Anything else at the path stays. */
 static void unix_take_over(const struct weir_endpoint *endpoint)
 {
     struct stat file;
@@ -303,7 +303,7 @@ static void connection_admit(struct weir_connection *connection)
         return;
     listener_count_refused(listener);
     listener_log(listener, &listener->pool->full_ms, "listener_full",
-                 "all its connections are taken: more are refused");
+                 "the listener has reached its maximum of connections; new ones are refused");
     if (open > pool->max + pool->refusals)
         weir_connection_close(connection);
     else if (connection->state != WEIR_CONNECTION_CLOSING)
@@ -333,7 +333,7 @@ static void listener_serve(struct weir_listener *listener, int fd)
 
 /* Accepts one connection. Returns whether another may be waiting. Where the system has no file left
  * for one, it waits in the backlog until weir_listener_retry: asking again at once would be all
- * that this worker ever did again, for nobody could close one meanwhile. */
+ * that this worker ever did again, for no connection could be closed meanwhile. */
 static bool listener_accept(struct weir_listener *listener)
 {
     int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);

@@ -5,7 +5,7 @@
  * spreads connections and no thread hands work to another. All are bound by the main thread before
  * anything starts; a port that another program has is found by a first bind without SO_REUSEPORT,
  * which would otherwise share the port with it in silence. Unix sockets: one socket, duplicated for
- * each worker; a path that nobody listens on any more is taken over.
+ * each worker; a path that no process listens on is taken over.
  */
 #ifndef WEIR_SERVER_NET_LISTENER_H
 #define WEIR_SERVER_NET_LISTENER_H
@@ -57,18 +57,18 @@ bool weir_endpoint_overlap(const struct weir_endpoint *a, const struct weir_endp
 /* Removes a Unix socket's path. */
 void weir_endpoint_remove(const struct weir_endpoint *endpoint);
 
-/* The connections of one listener, over all workers: its own, so that one that is full shuts nobody
- * out of another. */
+/* The connections of one listener, over all workers: its own, so that a full one does not close
+ * another. */
 struct weir_connection_pool {
     uint32_t max;      /* that are served */
-    uint32_t refusals; /* those beyond, which are told so; still more are closed at once */
+    uint32_t refusals; /* those beyond, which are answered 503; still more are closed at once */
     _Atomic uint32_t open;
     _Atomic uint64_t refused;
     _Atomic uint64_t paused;             /* times that the system had no file for one */
     _Atomic uint64_t full_ms, paused_ms; /* when that was logged last; 0: never */
 };
 
-/* Which part of `server:` a listener stands for. */
+/* Which part of `server:` describes a listener. */
 enum weir_listener_kind {
     WEIR_LISTENER_HTTP,
     WEIR_LISTENER_REDIS,
@@ -99,7 +99,7 @@ struct weir_listener {
 int weir_listener_open(struct weir_listener *listener, uv_loop_t *loop, int fd,
                        struct weir_reason *reason) __attribute__((warn_unused_result));
 
-/* Goes on accepting where it had paused; called once a tick. */
+/* Continues accepting where it had paused; called once a tick. */
 void weir_listener_retry(struct weir_listener *listener);
 
 /* Accepts what still waits, then closes the socket. */

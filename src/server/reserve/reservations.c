@@ -161,7 +161,7 @@ enum weir_reservations_claim weir_reservations_claim(struct weir_reservations *r
     return claim;
 }
 
-/* A place that stands in no second is free again. */
+/* A place in no second is free again. */
 static void free_place(struct weir_reservations *r, uint32_t n)
 {
     let_go(r, r->places[n].caller);
@@ -267,7 +267,7 @@ static uint32_t find_due(const struct weir_reservations *r, uint64_t second, uin
     return n;
 }
 
-/* One that was told: it is told again later, or is not kept any longer. */
+/* One that was returned as due: it is returned again later, or is not kept any longer. */
 static void keep(struct weir_reservations *r, uint32_t n, uint64_t now_ns)
 {
     struct place *place = &r->places[n];
@@ -288,7 +288,7 @@ size_t weir_reservations_due(struct weir_reservations *r, uint64_t now_ns, uint6
     pthread_mutex_lock(&r->mutex);
     uint32_t n = NONE;
     if (last - r->second >= RING)
-        r->second = last - RING + 1; /* nobody looked for long: each second of the ring once */
+        r->second = last - RING + 1; /* after a long pause: each second of the ring once */
     while (r->second != 0 && (n = find_due(r, r->second, now_ns)) == NONE && r->second < last)
         r->second++;
     if (n != NONE) {

@@ -7,8 +7,8 @@
  * ended and settles them as WEIR_SETTLE_RELEASE; one whose store does not answer is tried again
  * every WEIR_RESERVATION_AGAIN_NS, for an hour, while at most half of the room is used. Nothing
  * hangs on this list but that: a token that is not in it (of another process, or from before a
- * restart) is settled all the same, and one that is settled elsewhere is released in vain. See
- * engine/reservation.h.
+ * restart) can still be settled, and the release of one that another node has settled has no
+ * effect. See engine/reservation.h.
  *
  * Whom the places are for. A caller may hold as many as are free (dynamic thresholds: Choudhury,
  * Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions
@@ -59,7 +59,7 @@ void weir_reservations_add(struct weir_reservations *reservations, uint32_t plac
 /* It is settled, or released. Does nothing where it is not in the list. */
 void weir_reservations_remove(struct weir_reservations *reservations, uint64_t id);
 
-/* Tells one whose life has ended at `now_ns`, to be released and then removed; it is told again
+/* Finds one whose life has ended at `now_ns`, to be released and then removed; it is found again
  * later if it is not. Returns the size of its token, 0: there is none. */
 size_t weir_reservations_due(struct weir_reservations *reservations, uint64_t now_ns, uint64_t *id,
                              char token[WEIR_RESERVATION_TEXT_MAX]);

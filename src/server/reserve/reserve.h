@@ -2,11 +2,12 @@
 /* Reserving and settling, for every front end: what stands between the engine's settlements and the
  * list of open reservations. See engine/reservation.h.
  *
- * Whose a place in that list is: of the limits that are charged, the one whose key has the fewest
- * fields, but at least one, names the caller by the value of its key (of several such limits the
- * first): who varies the other fields stays the same caller. Where every limit has the key [], the
- * address that asks is the caller (an IPv6 one by its /64); also until a directory has told who is
- * calling. What can charge nothing needs no place, and what has charged nothing keeps none.
+ * The caller that a place in that list counts for: of the limits that are charged, the one whose
+ * key has the fewest fields, but at least one, names the caller by the value of its key (of several
+ * such limits the first). So a client that varies the other fields stays the same caller. Where
+ * every limit has the key [], the address is the caller (an IPv6 one by its /64); also until a
+ * directory has found the caller. A reservation that can charge nothing needs no place, and one
+ * that has charged nothing keeps none.
  *
  * Threads: a worker's own.
  */

@@ -78,7 +78,7 @@ static bool same_name(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-/* Compiled limits are equal bytes when their specs are equal (weir/limit.h), but for the id. */
+/* Compiled limits are equal bytes when their specs are equal (weir/limit.h), except for the id. */
 static bool same_spec(const struct weir_limit_spec *a, const struct weir_limit_spec *b)
 {
     return a->algorithm == b->algorithm && a->rate == b->rate && a->window_ns == b->window_ns &&

@@ -8,11 +8,11 @@
  *
  * The table's list of limits is finite, and rules need it too. So commands may have `max` limits at
  * a time, and add to the list only while it has room; one more is refused with WEIR_ERR_FULL. When
- * there is no room, those that have not been used for a minute give up their places. Use is told by
- * epochs of 15 s: a worker empties its cache when an epoch begins (weir_adhoc_limits_epoch), so
- * that whatever is in use is looked up, and stamped, in every epoch. A limit may go when its stamp
- * is five epochs old: no cache has it any more, and no decision that was begun with it is pending,
- * since the deadline of every store is below that.
+ * there is no room, those that have not been used for a minute give up their places. Use is
+ * measured in epochs of 15 s: a worker empties its cache when an epoch begins
+ * (weir_adhoc_limits_epoch), so that whatever is in use is looked up, and stamped, in every epoch.
+ * A limit may go when its stamp is five epochs old: no cache has it any more, and no decision that
+ * was begun with it is pending, since the deadline of every store is below that.
  *
  * Memory: about 350 bytes a distinct limit; a cache is 8 KiB.
  * Threads: struct weir_adhoc_limits is internally locked; a cache belongs to one worker.
@@ -32,10 +32,10 @@ int weir_adhoc_limits_open(struct weir_adhoc_limits **limits, uint32_t max,
     __attribute__((warn_unused_result));
 void weir_adhoc_limits_close(struct weir_adhoc_limits *limits);
 
-/* The compiled limit of a spec, valid until the end of the next epoch
- * (see above). `store` is the caller's own,
- * `local` the table beside it, or NULL; `name` (static, may be NULL) is the limit's, for keys
- * elsewhere. Errors: WEIR_ERR_RANGE (`reason` says of what), WEIR_ERR_FULL, WEIR_ERR_MEMORY, and
+/* The compiled limit of a spec, valid until the end of the next epoch (see
+ * above). `store` is the caller's own,
+ * `local` the table beside it, or NULL; `name` (static, may be NULL) is the limit's, for keys in a
+ * shared store. Errors: WEIR_ERR_RANGE (`reason` says of what), WEIR_ERR_FULL, WEIR_ERR_MEMORY, and
  * those of the store's prepare. */
 int weir_adhoc_limits_find(struct weir_adhoc_limits *limits, struct weir_store *store,
                            struct weir_store *local, const struct weir_limit_spec *spec,
@@ -45,13 +45,13 @@ int weir_adhoc_limits_find(struct weir_adhoc_limits *limits, struct weir_store *
 /* Begins a new epoch if it is time; called once a second or so. */
 void weir_adhoc_limits_tick(struct weir_adhoc_limits *limits, uint64_t now_ns);
 
-/* The number of the epoch: who keeps a limit empties that cache when this changes. */
+/* The number of the epoch: a cache of limits is emptied when this changes. */
 uint64_t weir_adhoc_limits_epoch(const struct weir_adhoc_limits *limits);
 
 /* How many there are. */
 uint32_t weir_adhoc_limits_count(struct weir_adhoc_limits *limits);
 
-/* A worker's way to them: direct mapped, by the numbers as they stand in commands. */
+/* A worker's way to them: direct mapped, by the numbers of the command. */
 #define WEIR_RESP_CACHE_SIZE 256
 
 struct weir_resp_cached {

@@ -101,7 +101,7 @@ void weir_resp_checkall(struct weir_resp_call *call)
         return;
     }
     if (!weir_resp_number(call->args[1], &n) || n < 1 || n > WEIR_CHECKS_MAX) {
-        weir_resp_error(call, "ERR the number of limits is 1 to %d", WEIR_CHECKS_MAX);
+        weir_resp_error(call, "ERR the number of limits must be 1 to %d", WEIR_CHECKS_MAX);
         return;
     }
     if (call->count != 2 + (uint32_t)n * FIELDS) {

@@ -17,7 +17,7 @@
 #define LOOKS (WEIR_RESP_READ | WEIR_RESP_FAST)
 #define ALWAYS (WEIR_RESP_NO_AUTH | WEIR_RESP_FAST)
 
-/* What is called most stands first: a name is searched from the top. */
+/* The commands called most are first: a name is searched from the top. */
 const struct weir_resp_command weir_resp_commands[] = {
     {"CL.THROTTLE", weir_resp_cl_throttle, -5, KEYED | WEIR_RESP_OWN_ARITY, 1, 1, "limit",
      "Decides one request on a bucket, as redis-cell does"},

@@ -58,7 +58,7 @@ static __attribute__((noinline)) bool keep_text(struct weir_resp_call *call,
                                                 struct weir_decision *decision, uint16_t i,
                                                 enum weir_resp_kind kind, struct weir_bytes key)
 {
-    /* Names the state of an operation, whose limit nobody knows. */
+    /* Names the state of an operation that has no limit. */
     static const struct weir_limit any[WEIR_RESP_KINDS] = {
         [WEIR_RESP_BUCKETS] = {.spec = {.algorithm = WEIR_GCRA}},
         [WEIR_RESP_WINDOWS] = {.spec = {.algorithm = WEIR_FIXED_WINDOW}},
@@ -70,7 +70,7 @@ static __attribute__((noinline)) bool keep_text(struct weir_resp_call *call,
     check->key = weir_decision_keep(decision, key_text(call, kind, key, text));
     if (check->key.data)
         return true;
-    weir_resp_error(call, "ERR the keys are too long together");
+    weir_resp_error(call, "ERR the keys are too long in total");
     return false;
 }
 

@@ -25,8 +25,8 @@ static inline bool weir_resp_number(struct weir_bytes arg, int64_t *value)
     return true;
 }
 
-/* Fills a check of `decision` on a key of a command: its hash, and the text by which a store
- * elsewhere knows it. `limit` may be NULL for operations on states. False: there is no room for the
+/* Fills a check of `decision` on a key of a command: its hash, and the text that a shared
+ * store knows it by. `limit` may be NULL for operations on states. False: there is no room for the
  * text, and it was answered. */
 bool weir_resp_fill_check(struct weir_resp_call *call, struct weir_decision *decision, uint16_t i,
                           enum weir_resp_kind kind, struct weir_bytes key,
@@ -37,7 +37,7 @@ void weir_resp_decide(struct weir_resp_call *call, enum weir_resp_kind kind, str
                       const struct weir_limit *limit, enum weir_op op, uint64_t cost,
                       void (*write)(struct weir_slot *, struct weir_output *));
 
-/* A slot that waits for a filled decision; the version of the protocol stands in slot->flags. */
+/* A slot that waits for a filled decision; slot->flags has the version of the protocol. */
 void weir_resp_wait(struct weir_resp_call *call, struct weir_decision *decision,
                     void (*write)(struct weir_slot *, struct weir_output *));
 

@@ -124,7 +124,7 @@ static void redis_cut(struct weir_connection *connection, enum weir_cut why,
                       struct weir_output *output)
 {
     static const char *const words[] = {
-        [WEIR_CUT_TIMEOUT] = "-ERR the command did not come in time\r\n",
+        [WEIR_CUT_TIMEOUT] = "-ERR the command took too long to arrive\r\n",
         [WEIR_CUT_BUSY] = "-ERR max number of clients reached\r\n",
         [WEIR_CUT_TOO_LARGE] = "-ERR Protocol error: too big request\r\n",
     };

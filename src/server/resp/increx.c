@@ -4,7 +4,7 @@
  * It is fixed_window with N = the upper bound: the count starts again at every multiple of the
  * window since the epoch, where Redis starts a window at its first hit; the bound over any window
  * is the same, 2N. What a counter of Redis can do beyond that (move its end with every hit, live
- * for ever, go down, take fractions) is refused in words, never passed over. */
+ * for ever, go down, take fractions) is refused in words, never ignored. */
 #include "server/resp/increx.h"
 
 #include <stdio.h>

@@ -19,8 +19,8 @@
  * Keys. What a command calls a key is hashed with a secret derived from the region's, one for each
  * database (SELECT) and each kind of state: buckets (CL.THROTTLE, THROTTLE, GCRA, WEIR.CHECKALL
  * share the states of their keys, as redis-cell and GCRA would share a Redis key) and windows
- * (INCREX). So no key of a command can ever meet a key of the rules file, whatever its bytes. A
- * store elsewhere knows it by a text instead: "b3:key" is a bucket of database 3, "w0#…" a window
+ * (INCREX). So no key of a command can equal a key of the rules file, whatever its bytes. A
+ * shared store knows it by a text instead: "b3:key" is a bucket of database 3, "w0#…" a window
  * whose key is too long to be sent around, by its SHA-256.
  *
  * Order. Decisions of a connection are made in the order of its commands: all that is done with
@@ -49,7 +49,8 @@
 /* CLIENT SETNAME: what fits a connection's own state. */
 #define WEIR_RESP_NAME_MAX 55
 
-/* How Redis tells its version: some clients refuse older ones, or use what newer ones have. */
+/* The version that INFO and HELLO give: some clients refuse older ones, or use features of newer
+ * ones. */
 #define WEIR_RESP_COMPATIBLE "7.2.0"
 
 /* What all workers of one server share. */

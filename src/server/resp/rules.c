@@ -54,14 +54,14 @@ static bool attribute_read(struct weir_resp_call *call, struct weir_bytes name,
         if (!twice && weir_address_parse(&attributes->client, value.data, value.size) == 0)
             return true;
         weir_resp_error(call, "ERR %.*s%s", WEIR_RESP_SHOWN(name),
-                        twice ? " stands twice" : ": not an IP address");
+                        twice ? " is given twice" : ": not an IP address");
         return false;
     }
     int attribute = attribute_of(call, name);
     if (attribute < 0)
         return true;
     if (attributes->values[attribute].data) {
-        weir_resp_error(call, "ERR %.*s stands twice", WEIR_RESP_SHOWN(name));
+        weir_resp_error(call, "ERR %.*s is given twice", WEIR_RESP_SHOWN(name));
         return false;
     }
     attributes->values[attribute] = value;
@@ -85,7 +85,7 @@ static bool option_key(struct weir_resp_call *call, uint32_t i, struct weir_byte
     if (!twice && value.size > 0 && value.size <= WEIR_IDEMPOTENCY_KEY_MAX)
         return true;
     weir_resp_error(call, "ERR idempotency_key %s",
-                    twice ? "stands twice" : "is not 1 to 255 bytes");
+                    twice ? "is given twice" : "must be 1 to 255 bytes");
     return false;
 }
 
@@ -400,7 +400,7 @@ void weir_resp_release(struct weir_resp_call *call)
         return;
     }
     weir_worker_give(worker, decision);
-    weir_resp_error(call, "ERR not a lease");
+    weir_resp_error(call, "ERR not a lease token");
 }
 
 void weir_resp_reserve(struct weir_resp_call *call)
@@ -413,7 +413,7 @@ void weir_resp_reserve(struct weir_resp_call *call)
     uint64_t life_ns = (uint64_t)options.life_ms * 1000000;
     if (options.cost < 1 || options.life_ms > INT32_MAX || life_ns < WEIR_RESERVATION_LIFE_MIN_NS ||
         life_ns > WEIR_RESERVATION_LIFE_MAX_NS) {
-        weir_resp_error(call, options.cost < 1 ? "ERR COST of a reservation is at least 1"
+        weir_resp_error(call, options.cost < 1 ? "ERR COST of a reservation must be at least 1"
                                                : "ERR LIFE must be 1000 to 3600000 milliseconds");
         return;
     }
@@ -448,7 +448,7 @@ void weir_resp_settle_reservation(struct weir_resp_call *call)
     if (weir_resp_is(args[2], "STATUS")) {
         settle.how = WEIR_SETTLE_STATUS;
         if (weir_status_parse(args[3], &settle.status) < 0) {
-            weir_resp_error(call, "ERR STATUS is not 100 to 599, nor a class like 5xx");
+            weir_resp_error(call, "ERR STATUS must be 100 to 599, or a class like 5xx");
             return;
         }
     } else if (!weir_resp_is(args[2], "COST")) {

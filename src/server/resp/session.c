@@ -207,7 +207,7 @@ static void client_setinfo(struct weir_resp_call *call)
         weir_resp_error(call, "ERR Unrecognized option '%.*s'", WEIR_RESP_SHOWN(call->args[2]));
 }
 
-/* Nobody's connection is evicted here, and nothing is touched: either way it is so already. */
+/* No connection is evicted here, and no key is touched, so both settings are true already. */
 static void client_switch(struct weir_resp_call *call)
 {
     if (weir_resp_is(call->args[2], "ON") || weir_resp_is(call->args[2], "OFF"))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands that carry their bucket: CL.THROTTLE of redis-cell, THROTTLE of throttlecrab, GCRA of
- * Redis. All three are gcra with N = count, W = period, and share the states of their keys. What
- * they correct, and why, stands in docs/redis-protocol.md. */
+ * Redis. All three are gcra with N = count, W = period, and share the states of their keys.
+ * docs/redis-protocol.md says what they correct, and why. */
 #include "server/resp/throttle.h"
 
 #include <math.h>

@@ -63,7 +63,7 @@ bool weir_resp_transaction(struct weir_resp_call *call, const struct weir_resp_c
     if (command) {
         if (!refused || command->flags & WEIR_RESP_NO_AUTH)
             return false;
-        weir_resp_error(call, "ERR not run: the MULTI before it was refused");
+        weir_resp_error(call, "ERR not run: MULTI was refused before it");
     } else if (weir_resp_is(name, "MULTI")) {
         multi(call);
     } else if (weir_resp_is(name, "EXEC")) {
@@ -73,7 +73,7 @@ bool weir_resp_transaction(struct weir_resp_call *call, const struct weir_resp_c
     } else if (refused && weir_resp_is(name, "WATCH")) {
         weir_resp_error(call, "ERR WATCH inside MULTI is not allowed");
     } else if (refused) {
-        weir_resp_error(call, "ERR not run: the MULTI before it was refused");
+        weir_resp_error(call, "ERR not run: MULTI was refused before it");
     } else {
         return false;
     }

@@ -10,7 +10,7 @@
  *    "limit":"month","key":"user=alice","used":80,"capacity":100,"remaining":20,
  *    "resets_at":"2026-12-01T00:00:00.000Z","user":"alice","org":"acme","plan":"pro"}}
  *
- * user, org and plan stand there as far as they are known. The id is of the event and stays the
+ * user, org and plan are there if they are known. The id is of the event and stays the
  * same over attempts; the timestamp in the field is the attempt's.
  *
  * Memory: an event of a fixed size, with copies of its texts. Threads: pure functions.

@@ -25,7 +25,7 @@
 #define WEIR_WEBHOOK_WAIT_MAX_MS 300000
 #define WEIR_WEBHOOK_RETRY_AFTER_MAX_MS 3600000
 #define WEIR_WEBHOOK_ATTEMPTS_MAX 12     /* about half an hour of one event alone */
-#define WEIR_WEBHOOK_AGE_MAX_MS 21600000 /* 6 h: a warning of yesterday helps nobody */
+#define WEIR_WEBHOOK_AGE_MAX_MS 21600000 /* 6 h: a warning of yesterday is of no use */
 
 struct weir_webhook_pace {
     uint64_t next_ms; /* no attempt before */

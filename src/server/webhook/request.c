@@ -8,9 +8,9 @@
 #include "server/daemon/clock.h"
 
 #define NS_PER_MS 1000000
-/* How often somebody looks whether the process ends. */
+/* How often the thread checks whether the process ends. */
 #define LOOK_MS 100
-/* Of an answer, which nobody reads: more of it ends the attempt. */
+/* Of an answer, which is not used: more of it ends the attempt. */
 #define ANSWER_MAX 65536
 /* A field's name and its value. */
 #define FIELD_MAX (64 + WEIR_WEBHOOK_SIGNATURE_MAX)

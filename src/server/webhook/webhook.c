@@ -181,7 +181,7 @@ static void settings_free(struct weir_webhook_settings *settings)
     memset(settings, 0, sizeof *settings);
 }
 
-/* The host of a URL, without what else stands in it. */
+/* The host of a URL, without the rest. */
 static void set_host(struct weir_webhook *webhook)
 {
     CURLU *url = curl_url();

@@ -157,6 +157,7 @@ static void without_the_right_token_nothing_is_decided(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(with_field(wrong[i]), 401);
         assert_true(http_harness_has(harness, "WWW-Authenticate: Bearer"));
+        assert_true(http_harness_says(harness, "missing or invalid token"));
     }
 }
 

@@ -89,7 +89,7 @@ static void no_hash_and_no_user_are_nobody(void **state)
 
     nodes[0] = (struct weir_resp_node){.type = WEIR_RESP_ERROR, .text = {wrong, sizeof wrong - 1}};
     assert_int_equal(weir_directory_record_read(nodes, 1, &record, &problem), 0);
-    assert_string_equal(problem.text, "it is no hash");
+    assert_string_equal(problem.text, "it is not a hash");
 }
 
 static void what_is_good_is_used_and_the_first_problem_told(void **state)
@@ -136,7 +136,7 @@ static void there_are_so_many_overrides_at_most(void **state)
     assert_int_equal(record->text_count, 64);
     free(record);
     assert_int_equal(read_texts(WEIR_RESP_ARRAY, texts, 2 + 2 * 65, &record), 1);
-    assert_string_equal(problem.text, "it has too many overrides");
+    assert_string_equal(problem.text, "too many overrides");
     assert_int_equal(record->text_count, 64);
     free(record);
 }
@@ -164,7 +164,7 @@ static void what_the_server_refuses_is_told_in_its_words(void **state)
     nodes[0] = (struct weir_resp_node){.type = WEIR_RESP_ARRAY, .count = 3};
     assert_int_equal(weir_directory_record_read(nodes, 4, &record, &problem), WEIR_ERR_STORE);
     assert_null(record);
-    assert_string_equal(problem.text, "a reply that is no hash");
+    assert_string_equal(problem.text, "the reply is not a hash");
 }
 
 static void two_are_equal_that_say_the_same(void **state)

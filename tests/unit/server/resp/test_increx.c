@@ -146,8 +146,8 @@ static void checkall_names_what_is_wrong_and_charges_nothing(void **state)
 {
     static const struct step steps[] = {
         {0, "WEIR.CHECKALL", "-ERR wrong number of arguments for 'weir.checkall' command"},
-        {0, "WEIR.CHECKALL 0", "-ERR the number of limits is 1 to 32"},
-        {0, "WEIR.CHECKALL 33 a", "-ERR the number of limits is 1 to 32"},
+        {0, "WEIR.CHECKALL 0", "-ERR the number of limits must be 1 to 32"},
+        {0, "WEIR.CHECKALL 33 a", "-ERR the number of limits must be 1 to 32"},
         {0, "WEIR.CHECKALL 2 a 1 1 1 1",
          "-ERR 2 limits of key, max_burst, count, period and quantity are 10 arguments"},
         {0, "WEIR.CHECKALL 2 a 1 1 1 1 b 1 0 1 1",

@@ -180,7 +180,8 @@ static void a_lease_is_given_and_ended(void **state)
                         "allowed 0", 9);
     assert_string_equal(redis_harness_ask(*state, 0, command), "1");
     assert_string_equal(redis_harness_ask(*state, 0, command), "0");
-    assert_string_equal(redis_harness_ask(*state, 0, "WEIR.RELEASE nonsense"), "-ERR not a lease");
+    assert_string_equal(redis_harness_ask(*state, 0, "WEIR.RELEASE nonsense"),
+                        "-ERR not a lease token");
     assert_memory_equal(redis_harness_ask(*state, 0, "WEIR.CHECK path /seat header.x-room r"),
                         "allowed 1", 9);
 }
@@ -202,8 +203,8 @@ static void what_is_wrong_is_named(void **state)
         {0, "WEIR.CHECK path /login COST", "-ERR COST is not an integer or out of range"},
         {0, "WEIR.CHECK path /login COST -1", "-ERR COST is not an integer or out of range"},
         {0, "WEIR.CHECK ip nowhere", "-ERR ip: not an IP address"},
-        {0, "WEIR.CHECK path /a path /b", "-ERR path stands twice"},
-        {0, "WEIR.CHECK ip 192.0.2.1 client.ip 192.0.2.2", "-ERR client.ip stands twice"},
+        {0, "WEIR.CHECK path /a path /b", "-ERR path is given twice"},
+        {0, "WEIR.CHECK ip 192.0.2.1 client.ip 192.0.2.2", "-ERR client.ip is given twice"},
         {0, "WEIR.CHECK \"\" x", "-ERR an attribute has no name"},
         {0, "WEIR.PEEK DRYRUN", "-ERR DRYRUN has no value"},
         {0, "WEIR.REFUND AGE x", "-ERR AGE is not an integer or out of range"},

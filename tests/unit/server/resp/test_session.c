@@ -186,7 +186,7 @@ static void five_wrong_passwords_in_a_row_close_the_connection(void **state)
 #define MULTI_REFUSED                                                                              \
     "-ERR MULTI is not supported, and nothing up to EXEC is run: send the commands without it; "   \
     "WEIR.CHECKALL decides several limits as one"
-#define NOT_RUN "-ERR not run: the MULTI before it was refused"
+#define NOT_RUN "-ERR not run: MULTI was refused before it"
 
 /* As the whole of a pipeline is on its way before the client reads that MULTI was refused. */
 static void nothing_between_a_refused_multi_and_exec_runs(void **state)
