@@ -70,11 +70,9 @@ struct weir_resp_workspace {
     struct weir_resp_shared *shared;
     uint64_t (*clock)(struct weir_worker *worker); /* weir_worker_time, but in tests */
     uint64_t secrets[WEIR_RESP_KINDS][WEIR_RESP_DATABASES][2];
-    bool remote;                         /* the store is: it takes the texts of keys */
-    uint8_t flags, on_store_error;       /* of checks of commands */
-    const struct weir_limit *last_limit; /* of the numbers below */
-    uint64_t last[3];
-    uint64_t epoch; /* of the limits in `last_limit` and `cache` */
+    bool remote;                   /* the store is: it takes the texts of keys */
+    uint8_t flags, on_store_error; /* of checks of commands */
+    uint64_t epoch;                /* of the limits in `cache` */
     struct weir_resp_cache cache;
     _Atomic uint64_t commands, errors;
     struct weir_resp_request request;

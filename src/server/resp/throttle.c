@@ -68,8 +68,6 @@ void weir_resp_refresh(struct weir_resp_workspace *redis)
         return;
     redis->epoch = epoch;
     memset(&redis->cache, 0, sizeof redis->cache);
-    memset(redis->last, 0, sizeof redis->last);
-    redis->last[0] = UINT64_MAX; /* no bucket is as large */
 }
 
 int weir_resp_bucket(struct weir_resp_workspace *redis, uint64_t burst, uint64_t count,
@@ -78,10 +76,6 @@ int weir_resp_bucket(struct weir_resp_workspace *redis, uint64_t burst, uint64_t
 {
     uint64_t c = window | (uint64_t)(unit_ns == 1) << 63; /* windows are below 2^63 */
     weir_resp_refresh(redis);
-    if (redis->last[0] == burst && redis->last[1] == count && redis->last[2] == c) {
-        *limit = redis->last_limit;
-        return 0;
-    }
     struct weir_resp_cached *cached = weir_resp_cache_at(&redis->cache, burst, count, c);
     if (!cached->limit || cached->a != burst || cached->b != count || cached->c != c) {
         struct weir_limit_spec spec = {.algorithm = WEIR_GCRA};
@@ -105,10 +99,7 @@ int weir_resp_bucket(struct weir_resp_workspace *redis, uint64_t burst, uint64_t
             return err;
         *cached = (struct weir_resp_cached){burst, count, c, found};
     }
-    redis->last[0] = burst;
-    redis->last[1] = count;
-    redis->last[2] = c;
-    redis->last_limit = *limit = cached->limit;
+    *limit = cached->limit;
     return 0;
 }
 
