@@ -14,14 +14,15 @@ void weir_wheel_init(struct weir_wheel *wheel, uint64_t tick_size, uint64_t now)
         wheel->slots[i].previous = wheel->slots[i].next = &wheel->slots[i];
 }
 
-/* Puts a timer where the hand finds it just after its deadline, or as far ahead as there is. */
-static void wheel_put(struct weir_wheel *wheel, struct weir_timer *timer)
+/* Puts a timer where the hand finds it just after its deadline, or as far ahead of `hand` as there
+ * is. */
+static void wheel_put(struct weir_wheel *wheel, struct weir_timer *timer, uint64_t hand)
 {
     uint64_t tick = timer->deadline / wheel->tick_size + 1;
-    if (tick < wheel->tick)
-        tick = wheel->tick;
-    if (tick > wheel->tick + WEIR_WHEEL_SLOTS - 1)
-        tick = wheel->tick + WEIR_WHEEL_SLOTS - 1;
+    if (tick < hand)
+        tick = hand;
+    if (tick > hand + WEIR_WHEEL_SLOTS - 1)
+        tick = hand + WEIR_WHEEL_SLOTS - 1;
     struct weir_timer *slot = &wheel->slots[tick % WEIR_WHEEL_SLOTS];
     timer->tick = tick;
     timer->previous = slot->previous;
@@ -49,7 +50,7 @@ void weir_wheel_set(struct weir_wheel *wheel, struct weir_timer *timer, uint64_t
             return;
         weir_wheel_remove(wheel, timer);
     }
-    wheel_put(wheel, timer);
+    wheel_put(wheel, timer, wheel->tick);
 }
 
 struct weir_timer *weir_wheel_expire(struct weir_wheel *wheel, uint64_t now)
@@ -71,7 +72,7 @@ struct weir_timer *weir_wheel_expire(struct weir_wheel *wheel, uint64_t now)
             }
             if (timer->tick <= wheel->tick) { /* its deadline has moved: put it again, later */
                 weir_wheel_remove(wheel, timer);
-                wheel_put(wheel, timer);
+                wheel_put(wheel, timer, now_tick); /* where the hand is going */
             }
             timer = next;
         }

@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "core/check.h"
-#include "store/redis/share/wheel.h"
+#include "store/timer_wheel.h"
+
+/* When shares are looked at: within a tick of 4.2 ms after they are due. */
+#define TICK_NS (UINT64_C(1) << 22)
 
 #define KEYS_DEFAULT 65536
 #define KEYS_MAX (UINT32_C(1) << 24)
@@ -22,7 +25,7 @@
  * limit or tag) has no slot any more and lives on until its portions are given back. */
 
 struct share_entry {
-    struct share_timer timer;
+    struct weir_timer timer;
     struct share share;
     struct share_terms terms;
     struct weir_limit limit;                /* a copy, as are name and key */
@@ -53,7 +56,7 @@ struct redis_shares {
     struct share_entry *all;
     struct share_entry *queue, **queue_end;
     uint32_t busy;
-    struct share_wheel wheel;
+    struct weir_wheel wheel;
     uint64_t life_ns, holder, last_id, roundtrip_ns;
     bool ending;
     struct redis_shares_counters counters;
@@ -64,7 +67,7 @@ struct redis_shares {
 
 static void entry_free(struct redis_shares *shares, struct share_entry *entry)
 {
-    share_wheel_stop(&shares->wheel, &entry->timer);
+    weir_wheel_remove(&shares->wheel, &entry->timer);
     if (entry->slot != NULL) {
         entry->slot->entry = NULL;
         entry->slot->decisions = 0;
@@ -95,7 +98,7 @@ static void entry_queue(struct redis_shares *shares, struct share_entry *entry)
 /* Takes an entry out of its slot, to give its portions back. */
 static void entry_leave(struct redis_shares *shares, struct share_entry *entry)
 {
-    share_wheel_stop(&shares->wheel, &entry->timer);
+    weir_wheel_remove(&shares->wheel, &entry->timer);
     if (entry->slot != NULL) {
         entry->slot->entry = NULL;
         entry->slot->decisions = 0;
@@ -195,7 +198,7 @@ static struct share_entry *new_entry(struct redis_shares *shares, const struct w
     shares->all = entry;
     shares->entries++;
     shares->counters.held = shares->entries;
-    share_wheel_set(&shares->wheel, &entry->timer, now_ns + SHARE_LIFE_MAX_NS);
+    weir_wheel_set(&shares->wheel, &entry->timer, now_ns + SHARE_LIFE_MAX_NS);
     return entry;
 }
 
@@ -253,7 +256,7 @@ int redis_shares_open(struct redis_shares **shares, const struct redis_shares_op
     made->life_ns = options->life_ns;
     made->holder = options->holder;
     made->roundtrip_ns = options->roundtrip_ns != 0 ? options->roundtrip_ns : ROUNDTRIP_NS;
-    share_wheel_init(&made->wheel, 0);
+    weir_wheel_init(&made->wheel, TICK_NS, 0);
     *shares = made;
     return 0;
 }
@@ -568,7 +571,8 @@ static void schedule(struct redis_shares *shares, struct share_entry *entry)
     uint64_t due_ns = share_due(&entry->share, &entry->terms);
     uint64_t idle_ns = entry->seen_ns + SHARE_LIFE_MAX_NS;
 
-    share_wheel_set(&shares->wheel, &entry->timer, due_ns < idle_ns ? due_ns : idle_ns);
+    weir_wheel_remove(&shares->wheel, &entry->timer); /* or the wheel may say an earlier time */
+    weir_wheel_set(&shares->wheel, &entry->timer, due_ns < idle_ns ? due_ns : idle_ns);
 }
 
 /* Fills the call of an entry. False: it needs none. */
@@ -601,7 +605,7 @@ bool redis_shares_next(struct redis_shares *shares, uint64_t now_ns, struct redi
             entry_free(shares, entry); /* it is idle, or leaves */
             continue;
         }
-        share_wheel_stop(&shares->wheel, &entry->timer);
+        weir_wheel_remove(&shares->wheel, &entry->timer);
         entry->sent = true;
         shares->busy++;
         *call =
@@ -664,9 +668,9 @@ struct redis_shares_wait *redis_shares_failed(struct redis_shares *shares, void 
 
 uint64_t redis_shares_tick(struct redis_shares *shares, uint64_t now_ns)
 {
-    struct share_timer *timer;
+    struct weir_timer *timer;
 
-    while ((timer = share_wheel_next(&shares->wheel, now_ns)) != NULL) {
+    while ((timer = weir_wheel_expire(&shares->wheel, now_ns)) != NULL) {
         struct share_entry *entry = (struct share_entry *)(void *)timer; /* its first member */
 
         if (entry->queued || entry->sent)
@@ -679,7 +683,7 @@ uint64_t redis_shares_tick(struct redis_shares *shares, uint64_t now_ns)
             schedule(shares, entry);
         }
     }
-    return share_wheel_due(&shares->wheel);
+    return weir_wheel_due(&shares->wheel);
 }
 
 void redis_shares_end(struct redis_shares *shares)

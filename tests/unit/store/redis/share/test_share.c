@@ -9,7 +9,10 @@
 #include <cmocka.h>
 
 #include "store/redis/share/share.h"
-#include "store/redis/share/wheel.h"
+#include "store/timer_wheel.h"
+
+/* When shares are looked at: within a tick of 4.2 ms after they are due. */
+#define TICK_NS (UINT64_C(1) << 22)
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
@@ -257,27 +260,27 @@ static void what_is_asked_for_goes_by_demand(void **state)
 
 static void timers_come_when_they_are_due_or_a_little_later(void **state)
 {
-    static struct share_wheel wheel;
-    static struct share_timer timers[TIMERS];
+    static struct weir_wheel wheel;
+    static struct weir_timer timers[TIMERS];
     uint64_t due[TIMERS] = {0}, now_ns = NOW, random = 99, come = 0;
 
-    share_wheel_init(&wheel, 0);
-    assert_int_equal(share_wheel_due(&wheel), UINT64_MAX);
+    weir_wheel_init(&wheel, TICK_NS, 0);
+    assert_int_equal(weir_wheel_due(&wheel), UINT64_MAX);
     for (int step = 0; step < 20000; step++) {
-        struct share_timer *timer;
+        struct weir_timer *timer;
         uint32_t i;
 
         random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
         i = (uint32_t)(random >> 33) % TIMERS;
         if (random >> 60 == 0) {
-            share_wheel_stop(&wheel, &timers[i]);
+            weir_wheel_remove(&wheel, &timers[i]);
             due[i] = 0;
         } else {
             due[i] = now_ns + (random >> 20) % SECOND;
-            share_wheel_set(&wheel, &timers[i], due[i]);
+            weir_wheel_set(&wheel, &timers[i], due[i]);
         }
         now_ns += (random >> 40) % (random >> 61 == 1 ? 2 * SECOND : 3 * MS);
-        while ((timer = share_wheel_next(&wheel, now_ns)) != NULL) {
+        while ((timer = weir_wheel_expire(&wheel, now_ns)) != NULL) {
             i = (uint32_t)(timer - timers);
             assert_in_range(due[i], 1, now_ns);
             due[i] = 0;
@@ -285,7 +288,7 @@ static void timers_come_when_they_are_due_or_a_little_later(void **state)
         }
         for (i = 0; i < TIMERS; i++)
             assert_true(due[i] == 0 || due[i] + 10 * MS > now_ns);
-        assert_true(share_wheel_due(&wheel) > now_ns);
+        assert_true(weir_wheel_due(&wheel) > now_ns);
     }
     assert_true(come > 1000);
 }
