@@ -1,0 +1,3 @@
+"""All cases: importing this registers them, in the order in which they run."""
+
+from cases import full_table  # noqa: F401

@@ -1,0 +1,213 @@
+"""Floods of keys: whoever fills the table takes no more than his limit's part, and is not let through
+by it (docs/state.md, "When it is full").
+
+Limits are by the hour here, where nothing else is said, so that no state becomes fresh while a case
+runs, however slow the machine is."""
+
+from collections import Counter
+
+from suite import case
+from traffic import ask, check, command, each, flood
+
+INNOCENTS = 500
+CALLERS = 1000
+
+
+def login_limit(rate):
+    return {"name": "login", "match": {"method": "POST", "path": "/login"}, "key": ["client.ip/64"],
+            "algorithm": "sliding_log", "rate": rate}
+
+
+def by_user(name, rate, **more):
+    return {"name": name, "match": {"path": f"/{name}"}, "key": ["user"], "rate": rate, **more}
+
+
+def login(ip):
+    return check(method="POST", path="/login", ip=ip)
+
+
+def user(name, pattern="u%08d", **more):
+    return check(path=f"/{name}", user=pattern, **more)
+
+
+def say_room(attack, tried, times, weir):
+    metrics = weir.metrics()
+    evictions, overflows, used, spans = (int(metrics[f"weir_table_{name}"]) for name in (
+        "evictions_total", "overflows_total", "slots_used", "span_bytes_used"))
+    attack.tell(tried, times, f"evictions: {evictions:,}, overflows: {overflows:,}, slots in use: "
+                f"{used:,}, bytes of spans in use: {spans:,}")
+
+
+# --- Logins --------------------------------------------------------------------------------------
+
+INNOCENT_IP = "%02d.%02d.7.9"  # each of a /16 of its own
+KNOWN_IP = "1%02d.%02d.8.9"
+
+
+def addresses(count):
+    return [(10 + i % 80, 10 + i // 80) for i in range(count)]
+
+
+def innocents_log_in(attack, weir, tried, times, percent=1):
+    """Fresh IPv4 clients at their first login, and then at so many that nobody may have."""
+    first = ask(weir.redis_address, login(INNOCENT_IP), addresses(INNOCENTS))
+    attack.part_of(tried, times, "fresh clients denied their first login", first.denied,
+                   INNOCENTS, percent)
+    more, _ = each(weir.redis_address, login(INNOCENT_IP), addresses(INNOCENTS), 6)
+    most = max(a + b for a, b in zip(first.admitted, more))
+    attack.at_most(tried, times, "logins admitted of one fresh client, at most", most, 5)
+
+
+@case("login-48", "the /64s of one /48 log in, six times each; then fresh IPv4 clients do")
+def login_48(attack):
+    weir = attack.serve(login_limit("5/min"))
+    nets = 32768
+    tried = "5/min `sliding_log` by `client.ip/64`: six logins of each /64 of one /48"
+    admitted, _ = each(weir.redis_address, login("2001:db8:1:%04x::1"), range(nets), 6)
+    attack.at_most(tried, nets * 6, "admitted of one /64, at most", max(admitted), 5)
+    attack.all_of(tried, nets * 6, "/64s that got exactly 5", admitted.count(5), nets)
+    innocents_log_in(attack, weir, tried, nets * 6)
+    say_room(attack, tried, nets * 6, weir)
+
+
+def login_flood(attack, networks, percent):
+    """More /64s than there is room for, all over their limit, of so many /32s."""
+    weir = attack.serve(login_limit("5/h"))
+    nets = attack.scaled(800_000)
+    tried = f"5/h `sliding_log`: six logins each of {nets:,} /64s of {networks:,} /32s"
+    known, _ = each(weir.redis_address, login(KNOWN_IP), addresses(INNOCENTS), 2)
+    attack.all_of(tried, nets * 6, "known clients admitted before", known.count(2), INNOCENTS)
+
+    first = 0x2400_0000
+    keys = [((first + i % networks) >> 16, (first + i % networks) & 0xffff,
+             i // networks >> 16, i // networks & 0xffff) for i in range(nets)]
+    admitted = Counter()
+    step = 20_000
+    template = login("%04x:%04x:%04x:%04x::1")
+    for begin in range(0, nets, step):
+        got, _ = each(weir.redis_address, template, keys[begin:begin + step], 6)
+        admitted.update(got)
+    attack.at_most(tried, nets * 6, "admitted of one /64, at most", max(admitted), 5)
+    innocents_log_in(attack, weir, tried, nets * 6, percent)
+    more, _ = each(weir.redis_address, login(KNOWN_IP), addresses(INNOCENTS), 6)
+    print(Counter(more))
+    attack.part_of(tried, nets * 6, "clients known before (2 of 5) denied their third login",
+                   more.count(0), INNOCENTS)
+    attack.at_most(tried, nets * 6, "logins admitted of a client known before, at most",
+                   max(more) + 2, 5)
+    say_room(attack, tried, nets * 6, weir)
+
+
+for _networks in (1, 64, 1000, 8192, 65536):
+    @case(f"login-{_networks}", f"more /64s of {_networks} /32s than there is room for, over limit")
+    def _login(attack, networks=_networks):
+        login_flood(attack, networks, 1)
+
+
+# --- Other limits --------------------------------------------------------------------------------
+
+def known_at_nine(attack, weir, name, tried, times):
+    """1,000 callers use 9 of 10; a second call of what is returned says how they fare afterwards."""
+    used, _ = each(weir.redis_address, user(name, "k%08d"), range(CALLERS), 9)
+    assert used == [9] * CALLERS
+
+    def afterwards():
+        got, _ = each(weir.redis_address, user(name, "k%08d"), range(CALLERS), 4)
+        attack.part_of(tried, times, f"`{name}`: callers at 9 of 10 who were denied the tenth",
+                       got.count(0), CALLERS)
+        attack.part_of(tried, times, f"`{name}`: callers at 9 of 10 who started again",
+                       sum(count > 1 for count in got), CALLERS)
+    return afterwards
+
+
+def newcomers(attack, weir, name, tried, times, percent=0):
+    got = ask(weir.redis_address, user(name, "n%08d"), range(CALLERS))
+    attack.part_of(tried, times, f"`{name}`: new callers denied", got.denied, CALLERS, percent)
+    more, _ = each(weir.redis_address, user(name, "n%08d"), range(CALLERS), 12)
+    attack.at_most(tried, times, f"`{name}`: admitted of one new caller, at most",
+                   max(a + b for a, b in zip(got.admitted, more)), 10)
+
+
+def commands(attack, weir, tried, times):
+    throttle = command("CL.THROTTLE", "k%08d", "4", "5", "3600")
+    got, _ = each(weir.redis_address, throttle, range(200), 7)
+    attack.all_of(tried, times, "CL.THROTTLE keys that got exactly 5", got.count(5), 200)
+
+
+@case("other-limit", "made-up keys of one limit, and the callers of another")
+def other_limit(attack):
+    weir = attack.serve(by_user("flooded", "1/h"), by_user("calm", "10/h"))
+    keys = attack.scaled(4_000_000)
+    tried = "one request each of so many made-up keys of a 1/h limit"
+    afterwards = known_at_nine(attack, weir, "calm", tried, keys)
+    flood(weir.redis_address, user("flooded"), range(keys))
+    newcomers(attack, weir, "calm", tried, keys)
+    commands(attack, weir, tried, keys)
+    afterwards()
+    say_room(attack, tried, keys, weir)
+
+
+@case("many-limits", "seven limits are flooded at once, and the callers of an eighth")
+def many_limits(attack):
+    names = [f"flooded{i}" for i in range(7)]
+    weir = attack.serve(*[by_user(name, "1/h") for name in names], by_user("calm", "10/h"))
+    keys = attack.scaled(7_000_000) // 7
+    tried = "one request each of so many made-up keys of seven limits in turn"
+    afterwards = known_at_nine(attack, weir, "calm", tried, keys * 7)
+    for first in range(0, keys, 10_000):
+        for name in names:
+            flood(weir.redis_address, user(name), range(first, min(first + 10_000, keys)))
+    newcomers(attack, weir, "calm", tried, keys * 7)
+    commands(attack, weir, tried, keys * 7)
+    afterwards()
+    say_room(attack, tried, keys * 7, weir)
+
+
+# --- The same limit ------------------------------------------------------------------------------
+
+@case("random-keys", "10 million made-up keys, and callers at 9 of 10 of the same limit")
+def random_keys(attack):
+    weir = attack.serve(by_user("api", "10/h"))
+    keys = attack.scaled(10_000_000)
+    tried = "one request each of so many made-up keys of a 10/h limit"
+    afterwards = known_at_nine(attack, weir, "api", tried, keys)
+    flood(weir.redis_address, user("api"), range(keys))
+    newcomers(attack, weir, "api", tried, keys, 1)
+    afterwards()
+    say_room(attack, tried, keys, weir)
+
+
+@case("below-limit", "keys that are kept just below the limit, so that none of them denies")
+def below_limit(attack):
+    weir = attack.serve(by_user("api", "10/h"), by_user("calm", "10/h"))
+    keys = attack.scaled(4_000_000)
+    tried = "9 of 10 at once of so many made-up keys"
+    afterwards = known_at_nine(attack, weir, "calm", tried, keys)
+    used = ask(weir.redis_address, user("api", "o%08d"), range(CALLERS))
+    assert used.denied == 0
+    flood(weir.redis_address, user("api", cost=9), range(keys))
+    newcomers(attack, weir, "api", tried, keys, 1)
+    newcomers(attack, weir, "calm", tried, keys)
+    got, _ = each(weir.redis_address, user("api", "o%08d"), range(CALLERS), 12)
+    attack.part_of(tried, keys, "`api`: callers at 1 of 10 denied", got.count(0), CALLERS)
+    attack.at_most(tried, keys, "`api`: admitted beyond 10 of a caller at 1, at most",
+                   max(got) - 9, 1)
+    afterwards()
+    say_room(attack, tried, keys, weir)
+
+
+@case("at-limit", "keys that are at their limit, more than there is room for")
+def at_limit(attack):
+    weir = attack.serve(by_user("api", "10/h"), by_user("calm", "10/h"))
+    keys = attack.scaled(4_000_000)
+    tried = "10 of 10 at once of so many made-up keys"
+    afterwards = known_at_nine(attack, weir, "calm", tried, keys)
+    mine = known_at_nine(attack, weir, "api", tried, keys)
+    flood(weir.redis_address, user("api", cost=10), range(keys))
+    again = flood(weir.redis_address, user("api"), range(0, keys, 10))
+    attack.at_most(tried, keys, "of every tenth of them, admitted once more", again, 0)
+    newcomers(attack, weir, "api", tried, keys, 1)
+    newcomers(attack, weir, "calm", tried, keys)
+    mine()
+    afterwards()
+    say_room(attack, tried, keys, weir)
