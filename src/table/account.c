@@ -13,16 +13,20 @@ static void halve(struct weir_table_owner *owner, struct account_sample *sample)
 {
     uint32_t total = 0;
 
-    for (uint32_t i = 0; i < owner->table->fixed.params_max; i++)
-        total += sample->held[i] /= 2;
+    for (uint32_t i = 0; i < owner->table->fixed.params_max; i++) {
+        total += sample->held[i].states /= 2;
+        sample->held[i].denying /= 2;
+    }
     sample->total = total;
 }
 
-void account_note(struct weir_table_owner *owner, struct account_sample *sample, uint32_t account)
+void account_note(struct weir_table_owner *owner, struct account_sample *sample, uint32_t account,
+                  bool denies)
 {
     if (account >= owner->table->fixed.params_max) /* of a damaged file */
         return;
-    sample->held[account]++;
+    sample->held[account].states++;
+    sample->held[account].denying += denies;
     if (++sample->total >= NOTES_MAX)
         halve(owner, sample);
 }
@@ -32,11 +36,16 @@ void account_note(struct weir_table_owner *owner, struct account_sample *sample,
 static void note_bucket(struct weir_table_owner *owner, struct table_bucket *bucket,
                         uint64_t now_ns)
 {
+    struct slot_view view;
+
     if (!owner_try(owner, &bucket->lock))
         return;
-    for (uint32_t i = 0; i < BUCKET_SLOTS; i++)
-        if (slot_fresh_at(owner->table, bucket, i) > now_ns)
-            account_note(owner, &owner->slots, account_of(owner->table, bucket->param[i]));
+    for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
+        slot_look(owner->table, bucket, i, now_ns, &view);
+        if (view.fresh_at_ns > now_ns)
+            account_note(owner, &owner->slots, account_of(owner->table, bucket->param[i]),
+                         view.denies);
+    }
     owner_unlock(&bucket->lock);
 }
 
@@ -48,7 +57,7 @@ bool account_forget(struct weir_table_owner *owner, struct account_sample *sampl
     if (sample->total > 0 && now_ns < last_ns + PAUSE_NS)
         return false;
     for (uint32_t i = 0; i < owner->table->fixed.params_max; i++)
-        sample->held[i] = 0;
+        sample->held[i] = (struct account_seen){0, 0};
     sample->total = 0;
     return true;
 }
@@ -67,7 +76,15 @@ void account_refresh(struct weir_table_owner *owner, uint64_t now_ns)
 uint32_t account_held(const struct weir_table_owner *owner, const struct account_sample *sample,
                       uint32_t account)
 {
-    return account < owner->table->fixed.params_max ? sample->held[account] : 0;
+    return account < owner->table->fixed.params_max ? sample->held[account].states : 0;
+}
+
+bool account_mostly_denies(const struct weir_table_owner *owner,
+                           const struct account_sample *sample, uint32_t account)
+{
+    if (account >= owner->table->fixed.params_max)
+        return false;
+    return 2 * sample->held[account].denying >= sample->held[account].states;
 }
 
 bool account_is_above(const struct weir_table_owner *owner, const struct account_sample *sample,

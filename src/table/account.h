@@ -24,7 +24,7 @@
  *
  * Memory for spans is sampled in the same way, by random pages of the heap (make_room.c).
  *
- * Memory: 8 bytes an account for each owner. Threads: a sample belongs to its owner.
+ * Memory: 16 bytes an account for each owner. Threads: a sample belongs to its owner.
  */
 #ifndef WEIR_TABLE_ACCOUNT_H
 #define WEIR_TABLE_ACCOUNT_H
@@ -37,8 +37,9 @@ static inline uint32_t account_of(const struct weir_table *table, uint16_t param
     return table->params[param - 1].account;
 }
 
-/* Notes one live state of this account. */
-void account_note(struct weir_table_owner *owner, struct account_sample *sample, uint32_t account);
+/* Notes one live state of this account, and whether it denies. */
+void account_note(struct weir_table_owner *owner, struct account_sample *sample, uint32_t account,
+                  bool denies);
 
 /* Forgets a sample to which nothing was added lately. Returns whether it is empty now. */
 bool account_forget(struct weir_table_owner *owner, struct account_sample *sample, uint64_t now_ns);
@@ -51,6 +52,10 @@ bool account_is_above(const struct weir_table_owner *owner, const struct account
                       uint32_t account);
 uint32_t account_held(const struct weir_table_owner *owner, const struct account_sample *sample,
                       uint32_t account);
+
+/* Whether at least half of an account's sampled states deny. */
+bool account_mostly_denies(const struct weir_table_owner *owner,
+                           const struct account_sample *sample, uint32_t account);
 
 /* Counts for the account of these parameters. */
 void account_count_eviction(struct weir_table *table, uint16_t param);

@@ -83,7 +83,7 @@ struct table_account {
 #define CHUNK_CELLS 128
 #define CHUNK_BYTES (CHUNK_CELLS * sizeof(struct weir_cell))
 #define CHUNKS_MAX (UINT32_C(1) << 16) /* of a region */
-#define CHUNKS_OF_PARAM_MAX 128        /* of one limit: 8,192 cells a row */
+#define CHUNKS_OF_PARAM_MAX 255        /* of one limit: 8,160 and 24,480 cells; 8 bits */
 
 enum table_counter {
     COUNT_INSERTS,

@@ -151,7 +151,7 @@ static bool may_charge(const struct transaction *txn, const struct weir_check *c
 }
 
 /* Writes the state of a check that may be charged anew where its span is too small for that, or far
- * too large. */
+ * too large. Where there is no larger one, a log makes do with what it has, which denies early. */
 static bool fit(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
                 const uint64_t *span, struct target *target)
 {
@@ -181,7 +181,10 @@ static bool fit(struct weir_table_owner *owner, const struct transaction *txn, u
     }
     if (!owner->give_up || owner->stuck)
         return no_room(owner, limit, words, old);
-    target->full = true;
+    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
+        target->joins = true; /* log.h: its newest events become one */
+    else
+        target->full = true;
     return true;
 }
 

@@ -168,7 +168,7 @@ static bool look_somewhere(struct weir_table_owner *owner, uint64_t now_ns, uint
         if (found == 0)
             continue;
         if (found > 0 && victim->view.fresh_at_ns > now_ns)
-            account_note(owner, &owner->spans, victim->account);
+            account_note(owner, &owner->spans, victim->account, victim->view.denies);
         return found > 0;
     }
     return false;
@@ -332,6 +332,8 @@ void target_make_room(struct weir_table_owner *owner, uint64_t now_ns)
     if (heap_run(room.words) == 0 && heap_has_room(table, room.words)) /* fresh ones have gone */
         return;
     find_payer(owner, &room);
+    if (room.payer == room.mine && account_mostly_denies(owner, &owner->spans, room.mine))
+        return; /* placement.h */
     for (uint32_t drains = 0; drains < DRAINS && !owner->stuck && next_candidate(&room, &first);) {
         if (heap_words(table, first.span) == heap_round(room.words)) {
             if (let_go(owner, &room, &first))

@@ -24,6 +24,12 @@ static uint32_t chunks_count(uint32_t chunks)
     return chunks & ((1u << CHUNKS_COUNT_BITS) - 1);
 }
 
+/* Row 0 has this part of the cells, row 1 the others. A flood of keys from some networks fills row
+ * 0 as soon as it has as many keys as that has cells; then only row 1 tells networks apart, and
+ * denies a newcomer of another with a probability of networks / cells. */
+#define KEY_ROW_PART 4
+_Static_assert(CHUNK_CELLS % KEY_ROW_PART == 0, "all cells of a chunk are used");
+
 /* Whether chunks are those of this region: its file may have been written over. */
 static bool chunks_fit(const struct weir_table *table, uint32_t chunks)
 {
@@ -184,12 +190,13 @@ void overflow_find(const struct weir_table *table, struct table_param *param,
                    struct weir_cell *cells[OVERFLOW_ROWS])
 {
     struct weir_cell *row = param->cell;
-    uint64_t size = 1, network_hash[2] = {mix(check->hash[0]), 0};
+    uint64_t sizes[OVERFLOW_ROWS] = {1, 1}, network_hash[2] = {mix(check->hash[0]), 0};
     uint32_t chunks = chunks_of(table, param);
 
     if (chunks != 0) {
         row = chunk_cells(table, chunks_first(chunks));
-        size = chunks_count(chunks) * (uint64_t)CHUNK_CELLS / OVERFLOW_ROWS;
+        sizes[0] = chunks_count(chunks) * (uint64_t)CHUNK_CELLS / KEY_ROW_PART;
+        sizes[1] = (KEY_ROW_PART - 1) * sizes[0];
     } else if (param->chunks != 0) { /* somebody has written over the file */
         memset(param->cell, 0, sizeof param->cell);
         __atomic_store_n(&param->chunks, 0, __ATOMIC_RELAXED);
@@ -199,8 +206,8 @@ void overflow_find(const struct weir_table *table, struct table_param *param,
 
         weir_siphash128(table->fixed.secret, words, sizeof words, network_hash);
     }
-    cells[0] = &row[scale(check->hash[1] ^ mix(check->hash[0] + 1), size)];
-    cells[1] = &row[size + scale(network_hash[0], size)];
+    cells[0] = &row[scale(check->hash[1] ^ mix(check->hash[0] + 1), sizes[0])];
+    cells[1] = &row[sizes[0] + scale(network_hash[0], sizes[1])];
 }
 
 bool overflow_holds(const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],

@@ -23,9 +23,10 @@
  * nobody else uses its cells.
  *
  * Memory: cells come in chunks of 2 KiB from a part of the region that is a 32nd of it. The first
- * key that overflows takes as many as its account's share has, 128 at most (8,192 cells a row); a
- * chunk is free again when all cells of its parameters are fresh. Where there is none, both rows
- * have one cell, in the parameters themselves. So they have, both fresh, where parameters name
+ * key that overflows takes as many as its account's share has, 255 at most: 8,160 cells in row 0,
+ * and in row 1 three times as many, for it is networks that are to be told apart when row 0 is
+ * full. A chunk is free again when all cells of its parameters are fresh. Where there is none, both
+ * rows have one cell, in the parameters themselves. So they have, both fresh, where parameters name
  * chunks that the region does not have: somebody has written over the file while it was in use.
  *
  * Locks: everything is guarded by the lock of the parameters. chunks_lock, which is waited for

@@ -60,7 +60,7 @@ static void look_at_all(struct weir_table_owner *owner, struct table_bucket *con
             candidate->account = account_of(owner->table, pair[b]->param[i]);
             candidate->bucket = (uint8_t)b;
             candidate->slot = (uint8_t)i;
-            account_note(owner, &owner->slots, candidate->account);
+            account_note(owner, &owner->slots, candidate->account, candidate->view.denies);
             all->count++;
         }
 }
@@ -134,6 +134,8 @@ enum placement placement_evict(struct weir_table_owner *owner, struct table_buck
             choice.denying = other != choice.account;
             choice.account = other;
         }
+        if (!choice.denying && account_mostly_denies(owner, &owner->slots, choice.account))
+            return PLACE_NONE;
         victim = first_to_go(&all, &choice);
     }
     if (victim == NULL)

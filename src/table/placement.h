@@ -11,6 +11,11 @@
  * used the least part of its capacity, and of such the one nearest to fresh. A state that denies
  * goes only for an account that is below its guarantee, and after all others. So what a flood of
  * new keys makes weir forget is little, and of the limit that is flooded.
+ *
+ * Where half of the new key's own account or more denies, none of its states goes. Else whoever
+ * floods a limit with keys that he uses up would have all others of it forgotten, one after the
+ * other, as the only ones that may go; and when they come back there would be no room for them. So
+ * keys with something left keep half of their account.
  */
 #ifndef WEIR_TABLE_PLACEMENT_H
 #define WEIR_TABLE_PLACEMENT_H

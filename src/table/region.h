@@ -75,6 +75,7 @@ struct target {
     bool rewrite;      /* TARGET_SLOT: of other parameters, so that all of it is written anew */
     bool span_new;     /* the span was allocated by this transaction: nobody can see it yet */
     bool full;         /* TARGET_SLOT: the state has to grow, and cannot: nothing is admitted */
+    bool joins;        /* the same, and it can do without */
     uint16_t leader;   /* the first check of this decision on the same state; mostly itself */
     struct table_bucket *bucket;
     struct table_param *param;              /* TARGET_OVERFLOW */
@@ -86,8 +87,13 @@ struct target {
 };
 
 /* Who holds how much of something, as far as was seen lately. */
+struct account_seen {
+    uint32_t states, denying; /* live ones; of those, the ones that deny */
+};
+
 struct account_sample {
-    uint32_t *held, total;
+    struct account_seen *held; /* by account */
+    uint32_t total;
     uint64_t at_ns; /* when it was looked at last */
 };
 

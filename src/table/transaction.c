@@ -171,6 +171,14 @@ static bool charge_all(struct weir_table_owner *owner, const struct transaction 
     return any;
 }
 
+static void note_overflow(struct weir_table_owner *owner, const struct weir_check *check,
+                          struct weir_outcome *outcome)
+{
+    outcome->overflow = true;
+    owner_count(owner, COUNT_OVERFLOWS);
+    account_count_overflow(owner->table, check->limit->id);
+}
+
 /* What the outcome says where a state cannot grow: an estimate. There is room again when its oldest
  * event or lease expires, or some other state goes. */
 static void describe_full(struct weir_table_owner *owner, const struct weir_check *check,
@@ -195,9 +203,7 @@ static void describe_full(struct weir_table_owner *owner, const struct weir_chec
     outcome->report.remaining = 0;
     outcome->next_ns = oldest.retry_after_ns;
     outcome->reported = true;
-    outcome->overflow = true;
-    owner_count(owner, COUNT_OVERFLOWS);
-    account_count_overflow(owner->table, check->limit->id);
+    note_overflow(owner, check, outcome);
 }
 
 /* What the outcome says of the state, while its lock is held. */
@@ -218,9 +224,7 @@ static void describe(struct weir_table_owner *owner, const struct transaction *t
         struct weir_limit room;
 
         overflow_describe(overflow_limit(check->limit, &room), target->cells, &use, outcome);
-        outcome->overflow = true;
-        owner_count(owner, COUNT_OVERFLOWS);
-        account_count_overflow(owner->table, check->limit->id);
+        note_overflow(owner, check, outcome);
         return;
     }
     if (target->full && outcome->verdict == WEIR_DENIED) {
@@ -237,6 +241,8 @@ static void describe(struct weir_table_owner *owner, const struct transaction *t
 
     weir_span_report(check->limit, span, &use, outcome->verdict == WEIR_ALLOWED, &outcome->report);
     outcome->reported = true;
+    if (target->joins && outcome->charged)
+        note_overflow(owner, check, outcome);
     if (outcome->report.remaining == 0) {
         struct weir_report one;
 

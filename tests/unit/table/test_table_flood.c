@@ -292,6 +292,35 @@ static void random_keys_do_not_make_those_who_used_more_start_again(void **state
     weir_table_close(table);
 }
 
+/* Keys that are used up have all room that keys with something left do not take: those keep theirs,
+ * are decided exactly, and never overflow. */
+static void keys_that_are_used_up_displace_none_that_has_something_left(void **state)
+{
+    struct weir_table *table =
+        open_table(&(struct weir_table_options){.bytes = UINT64_C(4) << 20, .span_percent = 50});
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limits[2] = {make_named(table, "api", ten_an_hour)};
+    struct weir_limit_spec log = {
+        .algorithm = WEIR_SLIDING_LOG, .rate = 10, .window_ns = 60 * MINUTE};
+
+    limits[1] = make_named(table, "log", log);
+    for (uint32_t l = 0; l < 2; l++) {
+        uint64_t keys = 4 * stats_of(table, START).slots, base = (uint64_t)(l + 1) << 32;
+
+        for (uint64_t key = base; key < base + 500; key++)
+            assert_true(decide_key(table, owner, &limits[l], key, 3, START));
+        for (uint64_t key = base + 1000; key < base + keys; key++)
+            decide_key(table, owner, &limits[l], key, 10, START);
+        for (uint64_t key = base; key < base + 500; key++)
+            for (uint32_t i = 0; i < 8; i++)
+                assert_int_equal(decide_key(table, owner, &limits[l], key, 1, START), i < 7);
+        assert_true(limit_stats_of(table, limits[l].name).overflows > 10000);
+    }
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
 static void a_network_of_many_keys_denies_no_newcomer_of_other_networks(void **state)
 {
     struct weir_table *table = open_private_table(FLOOD_BYTES);
@@ -313,6 +342,29 @@ static void a_network_of_many_keys_denies_no_newcomer_of_other_networks(void **s
                   (unsigned long)denied, (unsigned long)mine);
     assert_true(denied <= 5);
     assert_true(mine > 400);
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+/* Each of 128 networks has more keys than it needs to fill its cell. */
+static void newcomers_are_denied_only_where_they_share_a_cell_with_a_flooding_network(void **state)
+{
+    struct weir_table *table = open_private_table(UINT64_C(16) << 20);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_named(table, "login", two_an_hour);
+    uint64_t denied = 0, next = 0;
+
+    fill(table, owner, "login");
+    for (uint32_t i = 0; i < 128 * 10; i++)
+        decide_in_network(table, owner, &limit, next_without_room(table, owner, &limit, &next), 1,
+                          0x40000000 + i % 128, NULL);
+    for (uint32_t i = 0; i < 2000; i++)
+        denied +=
+            !decide_in_network(table, owner, &limit, next_without_room(table, owner, &limit, &next),
+                               1, 1 + i * 97, NULL);
+    print_message("denied: %lu of 2000\n", (unsigned long)denied);
+    assert_true(denied <= 20);
     validate(table);
     weir_table_detach(owner);
     weir_table_close(table);
@@ -568,6 +620,40 @@ static void spans_that_all_deny_leave_newcomers_to_overflow(void **state)
     weir_table_close(table);
 }
 
+/* All memory for spans is held by logs that deny. Those of known keys join events, whose count is
+ * exact and whose expiry is the newest's. */
+static void a_log_that_cannot_grow_counts_on(void **state)
+{
+    struct weir_table *table =
+        open_table(&(struct weir_table_options){.bytes = UINT64_C(1) << 20, .span_percent = 10});
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit log = make_limit(
+        table,
+        (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 10, .window_ns = MINUTE});
+
+    for (uint64_t key = 0; key < 100; key++)
+        assert_true(decide_key(table, owner, &log, key, 2, START));
+    for (uint64_t key = 100; key < 20000; key++)
+        for (uint32_t i = 0; i < 11; i++)
+            decide_key(table, owner, &log, key, 1, START + key);
+
+    struct weir_table_stats stats = stats_of(table, START);
+
+    assert_true(stats.span_bytes_used > stats.span_bytes * 9 / 10);
+    assert_true(stats.overflows > 10000);
+    for (uint64_t key = 0; key < 100; key++)
+        for (uint32_t i = 0; i < 9; i++)
+            assert_int_equal(decide_key(table, owner, &log, key, 1, START + 20000 + i), i < 8);
+    assert_int_equal(stats_of(table, START).evictions, stats.evictions);
+    for (uint64_t key = 0; key < 100; key++)
+        for (uint32_t i = 0; i < 11; i++)
+            assert_int_equal(decide_key(table, owner, &log, key, 1, START + 20007 + MINUTE),
+                             i < 10);
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
 static void a_region_with_hardly_a_span_serves_logs_from_overflow(void **state)
 {
     struct weir_table *table =
@@ -631,13 +717,16 @@ int main(void)
         cmocka_unit_test(a_flood_of_one_limit_denies_no_caller_of_another),
         cmocka_unit_test(a_flood_takes_at_most_the_guarantee_from_a_limit_that_had_it_all),
         cmocka_unit_test(random_keys_do_not_make_those_who_used_more_start_again),
+        cmocka_unit_test(keys_that_are_used_up_displace_none_that_has_something_left),
         cmocka_unit_test(a_network_of_many_keys_denies_no_newcomer_of_other_networks),
+        cmocka_unit_test(newcomers_are_denied_only_where_they_share_a_cell_with_a_flooding_network),
         cmocka_unit_test(overflow_is_never_late_whatever_the_algorithm),
         cmocka_unit_test(a_key_leaves_overflow_when_one_of_its_cells_is_fresh),
         cmocka_unit_test(checks_that_overflow_under_one_limit_count_together),
         cmocka_unit_test(a_refund_leaves_overflow_cells_alone),
         cmocka_unit_test(chunks_that_the_region_does_not_have_are_not_followed),
         cmocka_unit_test(spans_that_run_out_are_taken_from_keys_that_do_not_deny),
+        cmocka_unit_test(a_log_that_cannot_grow_counts_on),
         cmocka_unit_test(a_region_with_hardly_a_span_serves_logs_from_overflow),
         cmocka_unit_test(spans_that_all_deny_leave_newcomers_to_overflow),
         cmocka_unit_test(no_size_of_spans_starves_another),
