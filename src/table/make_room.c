@@ -48,6 +48,7 @@ struct room {
     uint64_t now_ns;
     uint64_t own; /* the span of the state that needs room; 0: a new one */
     uint32_t words, mine, payer;
+    bool denying;   /* the payer mostly denies: of its states those that do not are spared */
     uint32_t steps; /* that are left */
     uint32_t count;
     struct candidate candidates[CANDIDATES];
@@ -144,13 +145,17 @@ static bool move(struct weir_table_owner *owner, const struct victim *victim)
 }
 
 /* Whether a state goes for the new one. What denies goes only where its account holds more than its
- * guarantee and the new state's does not. */
+ * guarantee and the new state's does not; there, where most of it denies, nothing else goes. */
 static bool may_go(const struct room *room, uint64_t span, uint32_t account,
                    const struct slot_view *view)
 {
-    return span != room->own &&
-           (view->fresh_at_ns <= room->now_ns ||
-            (account == room->payer && (room->payer != room->mine || !view->denies)));
+    if (span == room->own)
+        return false;
+    if (view->fresh_at_ns <= room->now_ns)
+        return true;
+    if (account != room->payer)
+        return false;
+    return room->payer == room->mine ? !view->denies : view->denies || !room->denying;
 }
 
 /* Looks at a random page; notes whose one of its states is. */
@@ -225,7 +230,7 @@ static bool next_candidate(struct room *room, struct candidate *first)
         struct candidate *one = &room->candidates[i];
 
         if (may_go(room, one->span, one->account, &one->view) &&
-            (best == NULL || placement_goes_first(&one->view, &best->view)))
+            (best == NULL || placement_goes_first(&one->view, &best->view, room->denying)))
             best = one;
     }
     if (best == NULL)
@@ -332,7 +337,8 @@ void target_make_room(struct weir_table_owner *owner, uint64_t now_ns)
     if (heap_run(room.words) == 0 && heap_has_room(table, room.words)) /* fresh ones have gone */
         return;
     find_payer(owner, &room);
-    if (room.payer == room.mine && account_mostly_denies(owner, &owner->spans, room.mine))
+    room.denying = account_mostly_denies(owner, &owner->spans, room.payer);
+    if (room.denying && room.payer == room.mine)
         return; /* placement.h */
     for (uint32_t drains = 0; drains < DRAINS && !owner->stuck && next_candidate(&room, &first);) {
         if (heap_words(table, first.span) == heap_round(room.words)) {

@@ -83,10 +83,10 @@ static uint32_t largest(const struct weir_table_owner *owner, const struct candi
     return result;
 }
 
-bool placement_goes_first(const struct slot_view *a, const struct slot_view *b)
+bool placement_goes_first(const struct slot_view *a, const struct slot_view *b, bool denying_first)
 {
     if (a->denies != b->denies)
-        return b->denies;
+        return a->denies == denying_first;
     if (a->used != b->used)
         return a->used < b->used;
     return a->fresh_at_ns < b->fresh_at_ns;
@@ -95,7 +95,7 @@ bool placement_goes_first(const struct slot_view *a, const struct slot_view *b)
 /* Which states may go: those that yield to any other, or those of one account, even if they deny.
  */
 struct choice {
-    bool yielding, denying;
+    bool yielding, denying, denying_first;
     uint32_t account;
 };
 
@@ -110,7 +110,8 @@ static const struct candidate *first_to_go(const struct candidates *all,
                                        : candidate->account == choice->account &&
                                              (choice->denying || !candidate->view.denies);
 
-        if (may_go && (victim == NULL || placement_goes_first(&candidate->view, &victim->view)))
+        if (may_go && (victim == NULL || placement_goes_first(&candidate->view, &victim->view,
+                                                              choice->denying_first)))
             victim = candidate;
     }
     return victim;
@@ -134,7 +135,8 @@ enum placement placement_evict(struct weir_table_owner *owner, struct table_buck
             choice.denying = other != choice.account;
             choice.account = other;
         }
-        if (!choice.denying && account_mostly_denies(owner, &owner->slots, choice.account))
+        choice.denying_first = account_mostly_denies(owner, &owner->slots, choice.account);
+        if (choice.denying_first && !choice.denying)
             return PLACE_NONE;
         victim = first_to_go(&all, &choice);
     }

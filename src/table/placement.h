@@ -12,10 +12,11 @@
  * goes only for an account that is below its guarantee, and after all others. So what a flood of
  * new keys makes weir forget is little, and of the limit that is flooded.
  *
- * Where half of the new key's own account or more denies, none of its states goes. Else whoever
- * floods a limit with keys that he uses up would have all others of it forgotten, one after the
- * other, as the only ones that may go; and when they come back there would be no room for them. So
- * keys with something left keep half of their account.
+ * But where half of an account or more denies, its states that do not are spared: a new key of its
+ * own finds no room, and one of an account below its guarantee takes the place of one that denies.
+ * Else whoever floods a limit with keys that he uses up would have all others of it forgotten, one
+ * after the other, as the only ones that may go; and when they come back there would be no room for
+ * them.
  */
 #ifndef WEIR_TABLE_PLACEMENT_H
 #define WEIR_TABLE_PLACEMENT_H
@@ -46,7 +47,8 @@ enum placement placement_free(const struct weir_table *table, struct table_bucke
 enum placement placement_evict(struct weir_table_owner *owner, struct table_bucket *const pair[2],
                                uint16_t param, uint64_t now_ns, struct place *place);
 
-/* Whether a state `a` goes rather than `b`: what has used less, and last of all what denies. */
-bool placement_goes_first(const struct slot_view *a, const struct slot_view *b);
+/* Whether a state `a` goes rather than `b`: what has used less, and last (or first) of all what
+ * denies. */
+bool placement_goes_first(const struct slot_view *a, const struct slot_view *b, bool denying_first);
 
 #endif
