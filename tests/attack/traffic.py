@@ -20,6 +20,7 @@ MARK_REPLY = b"$8\r\n--mark--\r\n"
 # WEIR.CHECK answers "allowed" first; CL.THROTTLE answers five integers, of which 0 is "not limited".
 CHECKED = re.compile(rb"\*\d+\r\n\$7\r\nallowed\r\n:([01])\r\n")
 THROTTLED = re.compile(rb"\*5\r\n:([01])\r\n")
+REMAINING = re.compile(rb"\$9\r\nremaining\r\n:(\d+)\r\n")
 OVERFLOW = b"$8\r\noverflow\r\n:1\r\n"
 ERROR = re.compile(rb"(?:^|(?<=\r\n))-([^\r]*)\r\n")
 
@@ -162,12 +163,24 @@ def flood(address, template, keys, batch=BATCH):
                    for replies in pipe.exchange(_batches(template, keys, batch)))
 
 
+def remaining(address, template, keys, batch=BATCH):
+    """What the answer to each says is left of its one limit."""
+    left = []
+    with Pipe(address) as pipe:
+        for replies in pipe.exchange(_batches(template, keys, batch)):
+            left += [int(value) for value in REMAINING.findall(replies)]
+    assert len(left) == len(keys), f"{len(left)} replies to {len(keys)} requests"
+    return left
+
+
 def each(address, template, keys, times):
-    """`times` requests of each key, key after key; of each, how many were admitted."""
-    many = [key for key in keys for _ in range(times)]
-    answers = ask(address, template, many)
-    admitted = [sum(answers.admitted[i:i + times]) for i in range(0, len(many), times)]
-    return admitted, answers
+    """`times` rounds of one request of each key; of each key, how many were admitted.
+
+    A round is a batch of its own at least, since requests that weir decides at one time are one
+    event of a log."""
+    many = list(keys) * times
+    answers = ask(address, template, many, min(BATCH, max(len(keys), 1)))
+    return [sum(answers.admitted[i::len(keys)]) for i in range(len(keys))], answers
 
 
 def info(address):

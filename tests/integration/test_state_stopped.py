@@ -5,18 +5,15 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
-from daemon.http import Client, request_bytes
+from daemon.stopped import Hammer, readiness, stop_with_a_lock
 from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir, rules_of
 from model.program import run_weir
 
 LIMIT = 1000
-BATCH = 1000
-TRIES = 4000  # of stops; it takes about 50
 
 
 def rules(folder, on_store_error):
@@ -27,52 +24,8 @@ def rules(folder, on_store_error):
     return rules_of(hot, calm, state={"file": str(folder / "state"), "size": "4MiB"})
 
 
-class Hammer(threading.Thread):
-    """Asks for the hot key without a pause, until the server is gone."""
-
-    def __init__(self, address):
-        super().__init__(daemon=True)
-        self.address = address
-
-    def run(self):
-        one = '{"ip":"192.0.2.1","path":"/hot"}'
-        batch = request_bytes("POST", "/v1/check", None, f"[{','.join([one] * BATCH)}]".encode())
-        try:
-            with Client(self.address) as client:
-                while True:
-                    client.send(batch * 4)
-                    for _ in range(4):
-                        client.reply()
-        except (EOFError, OSError):
-            pass
-
-
-def is_stopped(pid):
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        return file.read().rpartition(")")[2].split()[0] == "T"
-
-
 def ask(weir, path="/hot", **options):
     return weir.check(ip="192.0.2.1", path=path, **options)
-
-
-def readiness(weir):
-    with weir.admin() as admin:
-        answer = admin.request("GET", "/readyz")
-    return answer.status, answer.body.decode()
-
-
-def stop_with_the_lock(neighbour, weir):
-    """Stops the neighbour again and again, until it holds the lock of the hot key."""
-    pid = neighbour.process.pid
-    for _ in range(TRIES):
-        os.kill(pid, signal.SIGSTOP)
-        wait_until(lambda: is_stopped(pid))
-        ask(weir)
-        if readiness(weir)[0] == 503:
-            return
-        os.kill(pid, signal.SIGCONT)
-    pytest.fail(f"{TRIES} stops, and none with the lock held")
 
 
 @pytest.fixture(name="pair", params=["open", "closed", "local"])
@@ -86,7 +39,7 @@ def fixture_pair(request, tmp_path):
             for _ in range(2):
                 Hammer(neighbour.http_address).start()
             wait_until(lambda: ask(weir).status == 429)  # all is used
-            stop_with_the_lock(neighbour, weir)
+            stop_with_a_lock(neighbour.process.pid, weir, lambda: ask(weir))
             yield request.param, neighbour, weir
             if neighbour.process.poll() is None:
                 os.kill(neighbour.process.pid, signal.SIGCONT)

@@ -1,3 +1,3 @@
 """All cases: importing this registers them, in the order in which they run."""
 
-from cases import full_table  # noqa: F401
+from cases import full_table, spans, neighbour  # noqa: F401
