@@ -3,6 +3,7 @@
 import math
 import tempfile
 import time
+import traceback
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -102,14 +103,10 @@ def run(names, size, show):
             try:
                 function(attack)
             except Exception as error:  # pylint: disable=broad-except
-                attack.holds("the case itself", 1, f"{type(error).__name__}: {error}", "runs to its end",
-                             False)
-                show(_traceback(error))
+                what = f"{type(error).__name__}: {error}"[:200].partition("\n")[0]
+                attack.holds("the case itself", 1, what, "runs to its end", False)
+                show("".join(traceback.format_exception(error))[:10000])
             show(f"  {time.monotonic() - attack.started:.1f} s")
             rows += attack.rows
     return rows
 
-
-def _traceback(error):
-    import traceback
-    return "".join(traceback.format_exception(error))

@@ -22,6 +22,7 @@ CHECKED = re.compile(rb"\*\d+\r\n\$7\r\nallowed\r\n:([01])\r\n")
 THROTTLED = re.compile(rb"\*5\r\n:([01])\r\n")
 REMAINING = re.compile(rb"\$9\r\nremaining\r\n:(\d+)\r\n")
 OVERFLOW = b"$8\r\noverflow\r\n:1\r\n"
+REPEATED = b"$8\r\nrepeated\r\n:1\r\n"
 ERROR = re.compile(rb"(?:^|(?<=\r\n))-([^\r]*)\r\n")
 
 
@@ -86,11 +87,11 @@ class Pipe:
 
 
 class Answers:
-    """What a list of requests was answered: `admitted[i]`, and how many answers were estimates of
-    overflow cells."""
+    """What a list of requests was answered: `admitted[i]`, how many answers were estimates of overflow
+    cells, how many were told to be repeats, and what the errors said."""
 
     def __init__(self):
-        self.admitted, self.overflows, self.errors = [], 0, Counter()
+        self.admitted, self.overflows, self.repeats, self.errors = [], 0, 0, Counter()
 
     def add(self, replies, pattern, count):
         verdicts = pattern.findall(replies)
@@ -100,6 +101,7 @@ class Answers:
         else:  # some are errors: their requests were not admitted
             self._add_with_errors(replies, pattern, count, yes)
         self.overflows += replies.count(OVERFLOW)
+        self.repeats += replies.count(REPEATED)
 
     def _add_with_errors(self, replies, pattern, count, yes):
         found = sorted([(match.start(), match[1] == yes, None)
@@ -115,16 +117,21 @@ class Answers:
         return len(self.admitted) - sum(self.admitted)
 
 
-def check(**attributes):
-    """A WEIR.CHECK with these attributes, in which %-fields may stand; `cost` is its COST."""
-    return _command("WEIR.CHECK", attributes)
+def check(*words, **attributes):
+    """A WEIR.CHECK with these attributes, in which %-fields may stand; `cost` is its COST, `words`
+    are attributes whose names Python does not have."""
+    return command("WEIR.CHECK", *words, *attribute_words(attributes))
 
 
-def _command(name, attributes):
-    words = [name]
+def peek(**attributes):
+    return command("WEIR.PEEK", *attribute_words(attributes))
+
+
+def attribute_words(attributes):
+    words = []
     for key, value in attributes.items():
-        words += ["COST" if key == "cost" else key.replace("_", "."), str(value)]
-    return command(*words)
+        words += ["COST" if key == "cost" else key, str(value)]
+    return words
 
 
 def command(*words):

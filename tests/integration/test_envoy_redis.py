@@ -11,8 +11,8 @@ import pytest
 
 from daemon.envoy import (OK, OVER_LIMIT, Service, ask, begin_window, configuration,
                           rule, tell)
-from daemon.grpc import (PING, RATE_LIMIT, RST_STREAM, Frames, RateLimitRequest, Stub, frame,
-                         request)
+from daemon.frames import PING, RST_STREAM, Frames, frame, request
+from daemon.grpc import RATE_LIMIT, RateLimitRequest, Stub
 from daemon.http import Client
 from daemon.redis_server import RedisServer
 from daemon.waiting import wait_until

@@ -10,9 +10,10 @@ import pytest
 
 from daemon import grpc as wire
 from daemon.certificates import Authority
-from daemon.grpc import (CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, GOAWAY,
-                         HEADERS, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE, Frames,
-                         Stub, frame, head, literal, prefixed, request)
+from daemon.frames import (CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, GOAWAY,
+                           HEADERS, MAGIC, PING, PRIORITY, RST_STREAM, SETTINGS,
+                           WINDOW_UPDATE, Frames, frame, head, literal, prefixed, request)
+from daemon.grpc import Stub
 from daemon.http import connect
 from daemon.waiting import SECONDS_MAX
 from daemon.weir import Weir, rules_of
@@ -557,11 +558,11 @@ def test_more_than_the_window_is_an_error_of_flow_control(weir):
     b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     bytes(1000),
-    wire.MAGIC + frame(HEADERS, END_HEADERS, 1, b"\xff" * 50),
-    wire.MAGIC + frame(SETTINGS) + frame(HEADERS, END_HEADERS, 2, head()),
-    wire.MAGIC + frame(SETTINGS) + frame(DATA, 0, 0, b"x"),
-    wire.MAGIC + frame(SETTINGS) + b"\xff\xff\xff" + bytes(6),
-    wire.MAGIC + frame(SETTINGS) + frame(WINDOW_UPDATE, 0, 0, bytes(4)),
+    MAGIC + frame(HEADERS, END_HEADERS, 1, b"\xff" * 50),
+    MAGIC + frame(SETTINGS) + frame(HEADERS, END_HEADERS, 2, head()),
+    MAGIC + frame(SETTINGS) + frame(DATA, 0, 0, b"x"),
+    MAGIC + frame(SETTINGS) + b"\xff\xff\xff" + bytes(6),
+    MAGIC + frame(SETTINGS) + frame(WINDOW_UPDATE, 0, 0, bytes(4)),
 ], ids=["http1", "tls", "zeros", "hpack", "even-stream", "data-on-0", "large-frame", "window-0"])
 def test_what_is_no_http_2_ends_the_connection(weir, garbage):
     with connect(weir.grpc_address) as sock:

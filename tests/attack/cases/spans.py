@@ -4,7 +4,7 @@ import random
 
 from cases.full_table import by_user, known_at_nine, newcomers, say_room, user
 from suite import case
-from traffic import ask, check, each, flood, remaining
+from traffic import ask, each, flood, peek, remaining
 
 LOG = {"algorithm": "sliding_log"}
 LEASES = {"algorithm": "concurrency", "limit": 1000, "life": "1h"}
@@ -83,7 +83,7 @@ def leases_40000(attack):
     tried = "`concurrency` 1000: a lease each of 40,000 callers"
     got = ask(weir.redis_address, user("work"), range(callers))
     attack.at_most(tried, callers, "callers denied", got.denied, 0)
-    used = used_of(weir, peek("work"), range(callers), 1000)
+    used = used_of(weir, peek(path="/work", user="u%08d"), range(callers), 1000)
     attack.all_of(tried, callers, "callers whose lease is known", used.count(1), callers)
     attack.at_most(tried, callers, "evictions and overflows", evictions(weir), 0)
 
@@ -103,7 +103,7 @@ def leases_full(attack):
                       101)
         most = max(most, *got)
     attack.at_most(tried, times, "leases in flight of one caller, at most", most, 100)
-    used = used_of(weir, peek("work", "k%08d"), range(500), 100)
+    used = used_of(weir, peek(path="/work", user="k%08d"), range(500), 100)
     attack.all_of(tried, times, "callers known before whose lease is still known", used.count(1),
                   500)
     newcomers(attack, weir, "calm", tried, times)
@@ -125,6 +125,3 @@ def quotas(attack):
         afterwards()
     say_room(attack, tried, keys, weir)
 
-
-def peek(name, pattern="u%08d"):
-    return check(path=f"/{name}", user=pattern).replace(b"$10\r\nWEIR.CHECK", b"$9\r\nWEIR.PEEK")
