@@ -93,9 +93,10 @@ def pairs(attack):
     known, _ = each(weir.redis_address, template,
                     [(0x2600, 1, i >> 16, i & 0xffff, 90_000_000 + i) for i in range(500)], 2)
     assert known == [2] * 500
-    for begin in range(0, keys, 20_000):
+    step = attack.scaled(20_000)
+    for begin in range(0, keys, step):
         each(weir.redis_address, template,
-             [(*nets[i], i) for i in range(begin, min(begin + 20_000, keys))], 6)
+             [(*nets[i], i) for i in range(begin, min(begin + step, keys))], 6)
     more, _ = each(weir.redis_address, template,
                    [(0x2600, 1, i >> 16, i & 0xffff, 90_000_000 + i) for i in range(500)], 6)
     attack.part_of(tried, keys * 6, "callers known before (2 of 5) denied one of their other three",
@@ -186,8 +187,9 @@ def price(attack):
         return len(part) / (time.monotonic() - started)
 
     empty = pace(keys[:nets // 8])
-    for begin in range(0, nets, 20_000):
-        each(weir.redis_address, template, keys[begin:begin + 20_000], 5)
+    step = attack.scaled(20_000)
+    for begin in range(0, nets, step):
+        each(weir.redis_address, template, keys[begin:begin + step], 5)
     full = pace([(0x3000 + a, b, c, d) for a, b, c, d in keys[:nets // 8]])
     draws = [(i * 7919) % 5000 for i in range(attack.scaled(1_000_000))]
     started = time.monotonic()
