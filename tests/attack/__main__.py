@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attacks a real weir and says what held; script/attack builds weir and calls this."""
 
 import argparse

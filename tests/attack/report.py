@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an attack has shown: rows of a table, each with a figure and the bound that it must keep."""
 
 import json

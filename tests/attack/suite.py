@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cases, and what each is given: a folder of its own, weirs to attack, and rows to fill."""
 
 import math

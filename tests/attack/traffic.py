@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests by the million: whole batches of bytes over one connection of the Redis protocol.
 
 A batch is built by formatting, and its replies are read by one regular expression, so that Python

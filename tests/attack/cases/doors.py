@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Doors: guesses of passwords, and heads that grow when they are read."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Floods of keys: whoever fills the table takes no more than his limit's part, and is not let through
 by it (docs/state.md, "When it is full").
 

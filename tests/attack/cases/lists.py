@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists that fill up: of limits, of reservations, of connections."""
 
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attacks of other kinds: several limits of one request, commands, idempotency keys, plans, and what
 a full table costs."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process that shares the state file, and is stopped while it holds a lock of it (docs/state.md, "A
 neighbour that is stopped")."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reloads that are slow or hang: nothing else waits for them."""
 
 import hashlib

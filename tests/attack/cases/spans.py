@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Floods of states that are larger than a slot: logs, leases, quotas."""
 
 import random

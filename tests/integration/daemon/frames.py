@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A connection of HTTP/2 frames made by hand, for what no client of gRPC would send."""
 
 import socket

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A neighbour on the state file that is stopped at a bad moment."""
 
 import os
