@@ -147,7 +147,9 @@ bool slot_clear(struct weir_table_owner *owner, struct table_bucket *bucket, uin
     undo_save_param(owner, bucket, i);
     slot_set_param(bucket, i, 0);
     heap_give(owner, slot_span(bucket, i));
-    undo_finish(owner);
+
+    bool cleared = undo_finish(owner);
+
     owner_unlock(heap_lock);
-    return true;
+    return cleared;
 }

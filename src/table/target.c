@@ -79,11 +79,10 @@ bool target_finish(struct weir_table_owner *owner)
             heap_give(owner, owner->freed[i]);
         owner->freed_count = 0;
     }
-    if (owner->unsaved) {
+    if (!undo_finish(owner)) {
         target_cancel(owner);
         return false;
     }
-    undo_finish(owner);
     target_unlock_all(owner);
     return true;
 }

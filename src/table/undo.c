@@ -2,8 +2,6 @@
 /* see undo.h */
 #include "table/undo.h"
 
-#include <assert.h>
-
 #include "table/owner.h"
 
 #define NARROW 1u /* in table_undo.where: a word of 4 bytes */
@@ -28,12 +26,20 @@ static bool lock_spill(struct weir_table_owner *owner)
     return owner_lock(owner, &header->spill_lock);
 }
 
+/* Whether the spill area has a place for the next entry. Only what a damaged file makes up is ever
+ * longer than the area. */
+static bool spill_has_room(struct weir_table_owner *owner, uint32_t count)
+{
+    return (count > UNDO_OWN || lock_spill(owner)) &&
+           count < UNDO_OWN + layout_spill_entries(&owner->table->fixed);
+}
+
 static bool save(struct weir_table_owner *owner, uint64_t where, uint64_t old)
 {
     uint32_t count = owner->slot->undo_count;
 
-    if (count == UNDO_OWN && (owner->unsaved || !lock_spill(owner))) {
-        owner->unsaved = true;
+    if (count >= UNDO_OWN && (owner->unsaved || !spill_has_room(owner, count))) {
+        owner->unsaved = owner->stuck = true;
         return false;
     }
     *entry_at(owner->table, owner->slot, count) = (struct table_undo){where, old};
@@ -79,11 +85,15 @@ static void clear(struct weir_table *table, struct table_owner_slot *slot)
         owner_unlock(&table->header->spill_lock);
 }
 
-void undo_finish(struct weir_table_owner *owner)
+bool undo_finish(struct weir_table_owner *owner)
 {
-    assert(!owner->unsaved);
+    if (owner->unsaved) {
+        undo_cancel(owner);
+        return false;
+    }
     if (owner->slot->undo_count > 0)
         clear(owner->table, owner->slot);
+    return true;
 }
 
 void undo_cancel(struct weir_table_owner *owner)

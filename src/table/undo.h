@@ -17,9 +17,10 @@
 #define UNDO_BARRIER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 /* Remembers a word that is about to be written. False, only where the journal already has UNDO_OWN
- * entries: the spill area, which it goes on in, cannot be had (owner->stuck). Then the word must
- * not be written; owner->unsaved is set, no later word is saved either, and the transaction is to
- * be cancelled. What writes fewer words than that in one transaction need not look. */
+ * entries: the spill area, which it continues in, cannot be had, or is full (of a damaged file).
+ * The word must not be written then. owner->stuck and owner->unsaved are set, no later word is
+ * saved either, and the transaction must be cancelled. A caller that writes at most UNDO_OWN words
+ * in one transaction need not check. */
 bool undo_save64(struct weir_table_owner *owner, const uint64_t *word);
 bool undo_save32(struct weir_table_owner *owner, const uint32_t *word);
 
@@ -27,8 +28,11 @@ bool undo_save32(struct weir_table_owner *owner, const uint32_t *word);
 bool undo_save_slot(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i);
 bool undo_save_param(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i);
 
-/* Makes everything since the last finish final (nothing may be unsaved), or takes it back. */
-void undo_finish(struct weir_table_owner *owner);
+/* Makes everything since the last finish final. False: a word was not saved, and all is taken back.
+ */
+bool undo_finish(struct weir_table_owner *owner);
+
+/* Takes back everything since the last finish. */
 void undo_cancel(struct weir_table_owner *owner);
 
 /* Takes back what a dead owner left. */

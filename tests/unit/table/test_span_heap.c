@@ -213,6 +213,37 @@ static void a_span_is_taken_in_another_page(void **state)
     assert_true(heap_consistent(f->table));
 }
 
+/* Somebody has written over the file: the run of pages that a span seems to be is longer than the
+ * journal. Nothing is written behind the journal's end, where the descriptions of pages stand. */
+static void a_run_that_is_longer_than_the_journal_is_taken_back(void **state)
+{
+    struct weir_table *table = open_table(&(struct weir_table_options){
+        .bytes = UINT64_C(64) << 20, .span_percent = 60, .sparse = true});
+    struct weir_table_owner *owner = attach(table);
+    uint64_t pages = table->fixed.pages, size = pages * sizeof *table->pages;
+    struct table_page *before = malloc(size);
+    uint64_t offset;
+
+    assert_true(pages > UNDO_OWN + layout_spill_entries(&table->fixed));
+    assert_true(owner_lock(owner, &table->header->heap_lock));
+    offset = heap_take(owner, PAGE_WORDS - 1);
+    assert_int_equal(offset, table->fixed.spans_at);
+    assert_true(undo_finish(owner));
+    for (uint64_t i = 0; i < pages; i++)
+        table->pages[i].kind = PAGE_RUN_REST;
+    table->pages[0] = (struct table_page){.kind = PAGE_RUN, .run = (uint32_t)pages};
+    memcpy(before, table->pages, size);
+    heap_give(owner, offset);
+    assert_false(undo_finish(owner));
+    assert_memory_equal(table->pages, before, size);
+    assert_int_equal(owner->slot->undo_count, 0);
+    assert_int_equal(table->header->spill_lock, 0);
+    free(before);
+    owner_unlock(&table->header->heap_lock);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -223,6 +254,7 @@ int main(void)
         TEST(an_offset_that_is_no_span_is_refused),
         TEST(walking_finds_every_span_of_a_page),
         TEST(a_span_is_taken_in_another_page),
+        cmocka_unit_test(a_run_that_is_longer_than_the_journal_is_taken_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
