@@ -39,7 +39,7 @@ def text_line(row):
 
 def as_markdown(rows):
     lines = ["| " + " | ".join(HEADS) + " |", "|" + "---|" * len(HEADS)]
-    previous = None
+    previous = tried = None
     for row in rows:
         parts = cells(row)
         parts[0] = "" if row.case == previous else f"`{row.case}`"

@@ -158,7 +158,7 @@ def test_a_wrong_keys_file_changes_nothing(tmp_path):
         assert "event=reload_failed" in weir.reload()
         log = weir.text()
         for what, told in (("apii", "did you mean `api`?"),
-                           ("9/fortnight", "`9/fortnight` is no quota")):
+                           ("9/fortnight", "`9/fortnight` is not a quota")):
             assert f"line=2 column={wrong.index(what) + 1} message=" in log and told in log
         assert ask(client, "/api", "alice").json["limits"][0]["remaining"] == 5
         write_keys(tmp_path, entry("alice", limits={"api": "1/d burst 8"}))

@@ -12,6 +12,7 @@
 
 #include "server/daemon/clock.h"
 #include "server/http/front.h"
+#include "server/pressure/pressure_log.h"
 
 /* Steps of the loop that are more than enough for any request here. */
 #define STEPS_MAX 1000
@@ -54,6 +55,7 @@ static void open_worker(struct http_harness *harness, const char *text)
     check(weir_worker_open(&harness->decides, &options, &reason) == 0);
     check(weir_worker_open(&daemon->admin, &options, &reason) == 0);
     check(weir_rules_prepare(daemon->rules, prepare_limit, harness->decides->store) == 0);
+    check(weir_daemon_pressure_open(daemon, &reason) == 0);
     daemon->workers = &harness->decides;
     daemon->worker_count = 1;
 }
@@ -236,6 +238,7 @@ void http_harness_close(struct http_harness *harness)
     weir_worker_close(harness->decides);
     weir_worker_close(daemon->admin);
     weir_reservations_close(daemon->reservations);
+    weir_daemon_pressure_close(daemon);
     weir_table_close(daemon->table);
     weir_rules_unref(daemon->rules);
     close(daemon->log.fd);

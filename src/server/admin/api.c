@@ -14,11 +14,11 @@
 #include "server/admin/forget_api.h"
 #include "server/admin/grant_api.h"
 #include "server/admin/limit_metrics.h"
-#include "server/daemon/pressure_log.h"
 #include "server/daemon/readiness.h"
 #include "server/envoy/http.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
+#include "server/pressure/pressure_log.h"
 
 /* Keys that /top lists, and what ?count= may ask for. */
 #define TOP_DEFAULT 20

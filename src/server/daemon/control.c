@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "server/daemon/clock.h"
-#include "server/daemon/pressure_log.h"
 #include "server/daemon/reload.h"
 #include "server/daemon/watch.h"
 #include "server/envoy/shared.h"
+#include "server/pressure/pressure_log.h"
 
 #define CLOCK_CHECK_MS 1000
 /* What the wall clock may differ by before it is worth a line. */

@@ -10,11 +10,11 @@
 #define WEIR_SERVER_DAEMON_DAEMON_H
 
 #include "server/daemon/background.h"
-#include "server/daemon/pressure.h"
 #include "server/daemon/server.h"
 #include "server/daemon/state_guard.h"
 #include "server/daemon/worker.h"
 #include "server/envoy/shared.h"
+#include "server/pressure/pressure.h"
 #include "server/resp/resp.h"
 #include "server/webhook/warnings.h"
 

@@ -11,7 +11,6 @@
 
 #include "server/daemon/clock.h"
 #include "server/daemon/control.h"
-#include "server/daemon/pressure_log.h"
 #include "server/daemon/reload.h"
 #include "server/daemon/state.h"
 #include "server/daemon/watch.h"
@@ -20,6 +19,7 @@
 #include "server/http/front.h"
 #include "server/net/files.h"
 #include "server/net/seed.h"
+#include "server/pressure/pressure_log.h"
 #include "server/resp/front.h"
 #include "table/state_file.h"
 

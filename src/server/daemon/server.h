@@ -17,9 +17,9 @@
 #include <stdint.h>
 
 #include "rules/rules.h"
-#include "server/daemon/few_keys.h"
 #include "server/daemon/limits.h"
 #include "server/daemon/log.h"
+#include "server/pressure/few_keys.h"
 
 #define WEIR_HTTP_ADDRESS_DEFAULT "127.0.0.1:8080"
 #define WEIR_ADMIN_ADDRESS_DEFAULT "127.0.0.1:9090"

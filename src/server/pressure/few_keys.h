@@ -9,8 +9,8 @@
  *
  * Threads: pure.
  */
-#ifndef WEIR_SERVER_DAEMON_FEW_KEYS_H
-#define WEIR_SERVER_DAEMON_FEW_KEYS_H
+#ifndef WEIR_SERVER_PRESSURE_FEW_KEYS_H
+#define WEIR_SERVER_PRESSURE_FEW_KEYS_H
 
 #include "rules/rules.h"
 #include "table/state_file.h"

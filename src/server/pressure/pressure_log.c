@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "server/daemon/pressure_log.h"
+#include "server/pressure/pressure_log.h"
 
 /* --- Names ------------------------------------------------------------------------------------ */
 

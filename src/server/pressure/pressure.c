@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see pressure.h */
-#include "server/daemon/pressure.h"
+#include "server/pressure/pressure.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys that find no room in the table, as the daemon reports them: lines of the log, and /readyz.
  * See pressure.h for how they are found. Threads: the main thread. */
-#ifndef WEIR_SERVER_DAEMON_PRESSURE_LOG_H
-#define WEIR_SERVER_DAEMON_PRESSURE_LOG_H
+#ifndef WEIR_SERVER_PRESSURE_PRESSURE_LOG_H
+#define WEIR_SERVER_PRESSURE_PRESSURE_LOG_H
 
 #include "server/daemon/daemon.h"
 

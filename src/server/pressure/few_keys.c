@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see few_keys.h */
-#include "server/daemon/few_keys.h"
+#include "server/pressure/few_keys.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "server/daemon/pressure.h"
+#include "server/pressure/pressure.h"
 
 #define SECOND UINT64_C(1000000000)
 #define START (1700000000 * SECOND)

@@ -12,8 +12,8 @@
  * Memory: 88 bytes for each place in the table's list of limits, 16,384 at most. Threads: one
  * owner.
  */
-#ifndef WEIR_SERVER_DAEMON_PRESSURE_H
-#define WEIR_SERVER_DAEMON_PRESSURE_H
+#ifndef WEIR_SERVER_PRESSURE_PRESSURE_H
+#define WEIR_SERVER_PRESSURE_PRESSURE_H
 
 #include <stdbool.h>
 #include <stdint.h>
