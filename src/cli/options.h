@@ -61,7 +61,7 @@ struct cli_option {
     }
 #define CLI_HEADING(text_)                                                                         \
     {                                                                                              \
-        .help = text_                                                                              \
+        .help = (text_)                                                                            \
     }
 
 struct cli_syntax {
