@@ -217,6 +217,7 @@ static inline void fill(struct runner *runner, struct one *one, uint32_t count)
     for (uint32_t i = 0; i < count; i++)
         weir_siphash128(bench->secret, runner->hot ? bench->texts[0] : next_text(runner), TEXT,
                         one->checks[i].hash);
+    weir_table_prefetch(runner->owner, &one->decision);
 }
 
 /* What stays the same in all decisions of a loop. */

@@ -97,6 +97,8 @@ void weir_engine_queue(struct weir_engine *engine, struct weir_decision *decisio
     decision->verdict = WEIR_PENDING;
     decision->error = 0;
     decision->delay_ns = 0;
+    if (engine->store->ops->prefetch != NULL)
+        engine->store->ops->prefetch(engine->store, decision);
     engine->queue[engine->queued++] = decision; /* has room: the pool is no larger */
 }
 

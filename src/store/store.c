@@ -53,6 +53,11 @@ static size_t submit(struct weir_store *store, uint64_t now_ns,
     return 0;
 }
 
+static void prefetch(struct weir_store *store, const struct weir_decision *decision)
+{
+    weir_table_prefetch(embedded_of(store)->owner, decision);
+}
+
 /* A spare knows what was decided on it. */
 static int prepare_spare(struct weir_store *store, struct weir_limit *limit,
                          struct weir_reason *reason)
@@ -126,6 +131,7 @@ int weir_store_embedded_open(struct weir_store **store, struct weir_table *table
         .name = "embedded",
         .prepare = prepare,
         .submit = submit,
+        .prefetch = prefetch,
         .flush = flush,
         .cancel = cancel,
         .close = embedded_close,

@@ -49,6 +49,9 @@ struct weir_store_ops {
      * failed at once, as if `done` had been called with it; the rest are pending. Returns how many
      * are pending (0 for the table). */
     size_t (*submit)(struct weir_store *, uint64_t now_ns, struct weir_decision *const *, size_t);
+    /* A decision with these checks will be submitted soon: asks for the memory that it needs.
+     * NULL: there is nothing to ask for. */
+    void (*prefetch)(struct weir_store *, const struct weir_decision *);
     /* End of a turn of the loop: sends what was collected, in one write. */
     void (*flush)(struct weir_store *);
     /* Forgets a pending decision: `done` is never called for it. Its state may still be charged,

@@ -59,6 +59,12 @@ WIDE_INLINE struct position position_of(const struct position_map *map, const ui
     return (struct position){(uint64_t)(product >> 64), (uint64_t)product >> (64 - TAG_BITS)};
 }
 
+/* The bucket of position_of, or rarely the one before it: of half the arithmetic, for a hint. */
+WIDE_INLINE uint64_t position_near(const struct position_map *map, const uint64_t hash[2])
+{
+    return (uint64_t)(((position_wide)hash[0] * map->buckets) >> 64);
+}
+
 /* The other bucket of a key with this tag; may be the same one. */
 WIDE_INLINE uint64_t position_other(const struct position_map *map, uint64_t bucket, uint64_t tag)
 {

@@ -4,7 +4,9 @@
  * A batch is taken in portions of up to AHEAD_MAX checks. For each of them the bucket is computed
  * and its two lines are asked for; when the lines are there, a look without the lock tells where
  * the key probably is, and lines of its second bucket are asked for where that is not the first.
- * Only then the decisions are made, in order.
+ * Only then the decisions are made, in order. A caller that knows a hash earlier asks for the lines
+ * of its bucket at once (weir_table_prefetch), one key after the other, while it does other work: a
+ * processor waits for a dozen lines at a time, not for those of a whole portion.
  *
  * The short way is for one check on a packed cell that is found with its own parameters: one lock,
  * one store, no journal. Several such checks go theirs (multi_check.c), all else the general way
@@ -22,7 +24,7 @@ static inline void fetch(const void *line)
     __builtin_prefetch(line, 0, 3);
 }
 
-/* The same for a line that nobody else has: worth it only where nothing else waits for memory. */
+/* The same for a line that will be written: no other core has it then. */
 static inline void fetch_own(const void *line)
 {
 #if defined(__x86_64__)
@@ -39,6 +41,19 @@ static inline void locate_one(const struct weir_table *table, const struct posit
     ahead->marks = position_marks(ahead->at.tag, false);
     ahead->likely = region_bucket(table, ahead->at.bucket);
     fetch(ahead->likely);
+}
+
+void weir_table_prefetch(const struct weir_table_owner *owner, const struct weir_decision *decision)
+{
+    const struct weir_table *table = owner->table;
+
+    for (uint32_t i = 0; i < decision->count; i++) {
+        struct table_bucket *bucket =
+            region_bucket(table, position_near(&table->map, decision->checks[i].hash));
+
+        fetch_own(bucket);
+        fetch(&bucket->slot[BUCKET_SLOTS - 1]);
+    }
 }
 
 /* Computes where the checks of a decision are and asks for the first lines. Returns their number.

@@ -169,6 +169,12 @@ void weir_table_detach(struct weir_table_owner *owner);
 void weir_table_submit(struct weir_table_owner *owner, uint64_t now_ns,
                        struct weir_decision *const *decisions, size_t count);
 
+/* Asks the processor for the memory that a decision with these hashes will need, and does not wait.
+ * Changes nothing: worth calling as soon as the hashes are known, if there is something else to do
+ * before the decision is submitted. */
+void weir_table_prefetch(const struct weir_table_owner *owner,
+                         const struct weir_decision *decision);
+
 /* Ends a lease. Errors: WEIR_ERR_NOT_FOUND, WEIR_ERR_BUSY (as of a decision). */
 int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id);
 

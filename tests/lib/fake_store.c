@@ -301,10 +301,17 @@ static void fake_close(struct weir_store *store)
     fake_store_close((struct fake_store *)store);
 }
 
+static void fake_prefetch(struct weir_store *store, const struct weir_decision *decision)
+{
+    struct fake_store *fake = (struct fake_store *)store;
+    fake->prefetched += decision->count;
+}
+
 static const struct weir_store_ops fake_ops = {
     .name = "fake",
     .prepare = fake_prepare,
     .submit = fake_submit,
+    .prefetch = fake_prefetch,
     .flush = fake_flush,
     .cancel = fake_cancel,
     .close = fake_close,

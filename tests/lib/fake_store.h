@@ -30,6 +30,7 @@ struct fake_store {
     struct fake_state states[FAKE_KEYS_MAX];
     uint32_t state_count;
     uint32_t submits, largest_batch, flushes, cancels, releases; /* calls so far */
+    uint32_t prefetched;                                         /* checks */
 };
 
 /* Never fails: a test without memory ends here. */

@@ -19,6 +19,26 @@ static void queued_decisions_reach_the_store_as_one_batch(void **state)
     rig_close(&rig);
 }
 
+static void the_store_learns_of_a_decision_when_it_is_queued(void **state)
+{
+    struct rig rig;
+    rig_open(&rig, 0, false);
+    struct weir_limit limit = rig_limit(WEIR_GCRA, 100, SECOND);
+    struct weir_decision *decision = rig_take(&rig, 1);
+    rig_check(decision, &limit, "a", 1);
+    rig_check(decision, &limit, "b", 1);
+    assert_int_equal(rig.store->prefetched, 0);
+    weir_engine_queue(rig.engine, decision);
+    assert_int_equal(rig.store->prefetched, 2);
+    rig_queue(&rig, 2, &limit, "c", 1);
+    assert_int_equal(rig.store->prefetched, 3);
+    assert_int_equal(rig.store->submits, 0);
+    weir_engine_run(rig.engine, START);
+    assert_int_equal(rig.store->prefetched, 3);
+    assert_int_equal(rig.done_count, 2);
+    rig_close(&rig);
+}
+
 static void decisions_decided_at_once_are_reported_in_the_order_they_were_queued(void **state)
 {
     struct rig rig;
@@ -439,6 +459,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(queued_decisions_reach_the_store_as_one_batch),
+        cmocka_unit_test(the_store_learns_of_a_decision_when_it_is_queued),
         cmocka_unit_test(decisions_decided_at_once_are_reported_in_the_order_they_were_queued),
         cmocka_unit_test(a_decision_without_checks_is_allowed),
         cmocka_unit_test(a_run_with_nothing_queued_submits_nothing_but_flushes),
