@@ -99,6 +99,7 @@ struct weir_limit {
     /* ------------------------------------------------------------------------------------- */
     uint8_t index_bits;             /* windows: bits of the packed window index */
     uint8_t count_bits;             /* windows: bits of each packed counter */
+    bool plain;                     /* buckets without a queue: N > 0, and T is whole nanoseconds */
     uint64_t denom;                 /* buckets: N / gcd(N, W) */
     uint64_t period_ns, period_rem; /* buckets: T = period_ns + period_rem / denom */
     uint64_t depth_ns, depth_rem;   /* buckets: capacity * T */

@@ -135,6 +135,20 @@ WIDE_INLINE bool bucket_take_one(const struct weir_limit *limit, struct weir_cel
     return true;
 }
 
+/* bucket_take_one of a plain limit (weir/limit.h): no remainder, no delay, and, as times are below
+ * 2^62, no TAT above BUCKET_TAT_MAX. Whatever the state is, no sum passes 64 bits. */
+_Static_assert((UINT64_C(1) << 62) - 1 + WEIR_DEPTH_MAX_NS <= BUCKET_TAT_MAX, "no TAT is too late");
+WIDE_INLINE bool bucket_take_plain(const struct weir_limit *limit, uint64_t *tat_ns,
+                                   uint64_t now_ns)
+{
+    uint64_t over_ns = *tat_ns > now_ns ? *tat_ns - now_ns : 0;
+
+    if (over_ns > limit->depth_ns - limit->period_ns)
+        return false;
+    *tat_ns = now_ns + over_ns + limit->period_ns;
+    return true;
+}
+
 void bucket_charge_denied(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                           uint64_t cost);
 void bucket_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
@@ -163,6 +177,12 @@ WIDE_INLINE uint64_t bucket_pack_time(const struct weir_cell *cell)
 WIDE_INLINE struct weir_cell bucket_unpack_words(uint64_t time, uint32_t rem)
 {
     return (struct weir_cell){time & BUCKET_TAT_MAX, rem | time >> 63 << 32};
+}
+
+/* Whether a packed state is one that a plain limit has: without a remainder. Then `time` is TAT. */
+WIDE_INLINE bool bucket_words_plain(uint64_t time, uint32_t rem)
+{
+    return ((time >> 63) | rem) == 0;
 }
 
 static inline void bucket_pack(const struct weir_cell *cell, uint32_t packed[3])

@@ -44,6 +44,20 @@ WIDE_INLINE void cell_charge(const struct weir_limit *limit, struct weir_cell *c
         bucket_charge(limit, cell, now_ns, cost);
 }
 
+/* cell_test, and cell_charge if that admits. */
+WIDE_INLINE bool cell_take(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                           uint64_t cost, uint64_t *delay_ns)
+{
+    if (cell_is_window(limit)) {
+        *delay_ns = 0;
+        return window_take(limit, cell, now_ns, cost);
+    }
+    if (!cell_test(limit, cell, now_ns, cost, delay_ns))
+        return false;
+    cell_charge(limit, cell, now_ns, cost);
+    return true;
+}
+
 /* Charges as much of a cost as it takes to fill the cell: a bucket to empty, a window to N, a
  * period to N + R. So of several keys that count in one cell none has used more than it says. */
 void cell_fill(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,

@@ -117,6 +117,7 @@ static int limit_init_bucket(struct weir_limit *limit, struct weir_reason *reaso
     }
     limit->depth_ns = ns;
     limit->depth_rem = rem;
+    limit->plain = limit->denom == 1 && spec->algorithm != WEIR_LEAKY_QUEUE;
     return 0;
 }
 

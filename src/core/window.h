@@ -54,38 +54,67 @@ WIDE_INLINE bool window_weight_fits(uint64_t count, uint64_t left_ns, uint64_t r
     return wide_less(wide_multiply(count, left_ns), wide_multiply(room + 1, segment_ns));
 }
 
+WIDE_INLINE bool window_admits(const struct weir_limit *limit, const struct window_view *view,
+                               uint64_t cost)
+{
+    uint64_t rate = limit->spec.rate;
+
+    if (cost > rate || view->current > rate - cost)
+        return false;
+
+    uint64_t room = rate - cost - view->current;
+
+    if (view->previous <= room)
+        return true;
+    if (limit->spec.strict)
+        return false;
+    return window_weight_fits(view->previous, limit->segment_ns - view->elapsed_ns, room,
+                              limit->segment_ns);
+}
+
+/* Writes the view with a cost > 0 added to its current window. */
+WIDE_INLINE void window_add(const struct weir_limit *limit, const struct window_view *view,
+                            struct weir_cell *cell, uint64_t cost)
+{
+    uint64_t most = (UINT64_C(1) << limit->count_bits) - 1;
+    uint32_t current = (uint32_t)(cost > most - view->current ? most : view->current + cost);
+
+    cell->a = view->index;
+    cell->b = current | (uint64_t)view->previous << 32;
+}
+
 static inline bool window_test(const struct weir_limit *limit, const struct weir_cell *cell,
                                uint64_t now_ns, uint64_t cost)
 {
     struct window_view view;
-    uint64_t rate = limit->spec.rate;
 
     window_view(limit, cell, now_ns, &view);
-    if (cost > rate || view.current > rate - cost)
-        return false;
-
-    uint64_t room = rate - cost - view.current;
-
-    if (view.previous <= room)
-        return true;
-    if (limit->spec.strict)
-        return false;
-    return window_weight_fits(view.previous, limit->segment_ns - view.elapsed_ns, room,
-                              limit->segment_ns);
+    return window_admits(limit, &view, cost);
 }
 
 static inline void window_charge(const struct weir_limit *limit, struct weir_cell *cell,
                                  uint64_t now_ns, uint64_t cost)
 {
     struct window_view view;
-    uint64_t most = (UINT64_C(1) << limit->count_bits) - 1;
 
     if (cost == 0)
         return;
     window_view(limit, cell, now_ns, &view);
-    view.current = (uint32_t)(cost > most - view.current ? most : view.current + cost);
-    cell->a = view.index;
-    cell->b = view.current | (uint64_t)view.previous << 32;
+    window_add(limit, &view, cell, cost);
+}
+
+/* window_test, and window_charge if that admits. */
+static inline bool window_take(const struct weir_limit *limit, struct weir_cell *cell,
+                               uint64_t now_ns, uint64_t cost)
+{
+    struct window_view view;
+
+    window_view(limit, cell, now_ns, &view);
+    if (!window_admits(limit, &view, cost))
+        return false;
+    if (cost > 0)
+        window_add(limit, &view, cell, cost);
+    return true;
 }
 
 /* As window_charge, but the window that is charged counts to N at most. */

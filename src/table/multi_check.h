@@ -2,8 +2,10 @@
 /* The short way for a decision of several checks: all on packed cells without flags, found with
  * their own parameters, policy ALL. All else goes the general way (transaction.c).
  *
- * The buckets are locked in address order, all states tested, and when all admit, written in place:
- * the old words stand in the owner's journal, whose count is set once before and once after.
+ * All states are looked at without the locks, tested, and what they become is computed. Then the
+ * buckets are locked in address order; where a state is not the same any more, all are tested
+ * again. When all admit, they are written in place: the old words stand in the owner's journal,
+ * whose count is set once before and once after.
  */
 #ifndef WEIR_TABLE_MULTI_CHECK_H
 #define WEIR_TABLE_MULTI_CHECK_H

@@ -103,6 +103,25 @@ WIDE_INLINE int slot_find_own(const struct table_bucket *bucket, int seen, uint6
     return __builtin_expect(bucket->param[seen] == param, 1) ? seen : -1;
 }
 
+/* Where the key of a check seems to be, without the lock: as guessed before, or in the other
+ * bucket, which was fetched since; or -1. */
+WIDE_INLINE int slot_look_again(const struct lookup *ahead)
+{
+    return __builtin_expect(ahead->slot >= 0, 1) ? ahead->slot
+                                                 : slot_guess(ahead->likely, ahead->at.tag);
+}
+
+/* Whether a slot of a locked bucket holds the key of a check under these parameters, and a state of
+ * these words, as seen without the lock. */
+WIDE_INLINE bool slot_is_same(const struct table_bucket *bucket, uint32_t i,
+                              const uint64_t words[2], const struct lookup *ahead, uint16_t param)
+{
+    return __builtin_expect(bucket->slot[i].words[0] == words[0] &&
+                                bucket->slot[i].words[1] == words[1] && bucket->param[i] == param &&
+                                slot_matches(bucket, i, ahead->at.tag, ahead->marks),
+                            1);
+}
+
 /* Writes both words of a slot in one instruction. */
 WIDE_INLINE void slot_write(struct table_bucket *bucket, uint32_t i, uint64_t word0, uint64_t word1)
 {

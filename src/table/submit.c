@@ -9,8 +9,9 @@
  * processor waits for a dozen lines at a time, not for those of a whole portion.
  *
  * The short way is for one check on a packed cell that is found with its own parameters: one lock,
- * one store, no journal. Several such checks go theirs (multi_check.c), all else the general way
- * (transaction.c).
+ * one store, no journal. It has three forms, from the most common to the most general: a cost of 1
+ * of a plain limit, a cost of 1 of any bucket, and any cost of any cell. Several such checks go
+ * their own short way (multi_check.c), all else the general way (transaction.c).
  */
 #include "core/cell.h"
 #include "table/multi_check.h"
@@ -167,13 +168,12 @@ static __attribute__((noinline)) bool decide_cell(struct weir_table_owner *owner
     }
     cell_unpack(limit, bucket->slot[slot].state, &cell);
 
-    bool admits = cell_test(limit, &cell, now_ns, check->cost, &delay_ns);
+    bool admits = cell_take(limit, &cell, now_ns, check->cost, &delay_ns);
     bool charged = admits && check->cost > 0;
 
     if (charged) {
         uint32_t state[3];
 
-        cell_charge(limit, &cell, now_ns, check->cost);
         cell_pack(limit, &cell, state);
         slot_write_state(bucket, (uint32_t)slot, state);
     }
@@ -194,27 +194,71 @@ static inline bool is_simple(const struct weir_decision *decision)
            (decision->checks[0].flags & ~WEIR_CHECK_NETWORK) == 0;
 }
 
-/* The same for what is most common: cost 1 of a bucket, in the slot that was guessed. All is
- * computed from a look at the state without the lock; under it, the state only has to be the same
- * still. So the wait for the lock's instruction, which lets no later load begin, is not in vain. */
-static inline bool decide_short(struct weir_table_owner *owner, uint64_t now_ns,
+/* What finish_short does for a plain limit. Each verdict has its constants, which makes few stores.
+ */
+static inline void finish_plain(struct weir_decision *decision, uint64_t now_ns, uint64_t tat_ns,
+                                bool admits)
+{
+    const struct weir_cell cell = {tat_ns, 0};
+
+    if (__builtin_expect(admits, 1))
+        finish_short(decision, now_ns, &cell, 0, true, true);
+    else
+        finish_short(decision, now_ns, &cell, 0, false, false);
+}
+
+/* Cost 1 of a plain limit: the state is one word, and so is what is computed and written. As in
+ * decide_one, all is computed before the lock is taken. */
+static inline bool decide_plain(struct weir_table_owner *owner, uint64_t now_ns,
                                 struct weir_decision *decision, const struct lookup *ahead)
 {
-    const struct weir_check *check = &decision->checks[0];
-    const struct weir_limit *limit = check->limit;
+    const struct weir_limit *limit = decision->checks[0].limit;
     struct table_bucket *bucket = ahead->likely;
-    uint64_t delay_ns;
+    int seen = slot_look_again(ahead);
+    uint32_t slot = (uint32_t)seen;
 
-    if (!is_simple(decision))
-        return false;
-    if (SLOT_LOOKS == 0 || cell_is_window(limit) || check->cost != 1 || !limit->packs ||
-        ahead->slot < 0)
+    if (__builtin_expect(seen < 0, 0))
         return decide_cell(owner, now_ns, decision, ahead);
 
-    uint32_t slot = (uint32_t)ahead->slot;
     union table_slot *at = &bucket->slot[slot];
-    uint64_t word0 = at->words[0], word1 = at->words[1];
-    struct weir_cell cell = bucket_unpack_words(word0, (uint32_t)word1);
+    const uint64_t words[2] = {at->words[0], at->words[1]};
+    uint64_t tat_ns = words[0];
+    bool admits = bucket_take_plain(limit, &tat_ns, now_ns);
+
+    if (__builtin_expect(!owner_lock(owner, &bucket->lock), 0)) {
+        fail_short(decision, now_ns);
+        return true;
+    }
+    if (!slot_is_same(bucket, slot, words, ahead, limit->id) ||
+        __builtin_expect(!bucket_words_plain(words[0], (uint32_t)words[1]), 0)) {
+        owner_unlock(&bucket->lock);
+        return decide_cell(owner, now_ns, decision, ahead);
+    }
+    if (admits)
+        at->words[0] = tat_ns;
+    owner_unlock(&bucket->lock);
+    finish_plain(decision, now_ns, tat_ns, admits);
+    return true;
+}
+
+/* Cost 1 of any bucket. All is computed from a look at the state without the lock; under it, the
+ * state only has to be the same still. So the wait for the lock's instruction, which lets no later
+ * load begin, is used. */
+static inline bool decide_one(struct weir_table_owner *owner, uint64_t now_ns,
+                              struct weir_decision *decision, const struct lookup *ahead)
+{
+    const struct weir_limit *limit = decision->checks[0].limit;
+    struct table_bucket *bucket = ahead->likely;
+    int seen = slot_look_again(ahead);
+    uint32_t slot = (uint32_t)seen;
+    uint64_t delay_ns;
+
+    if (__builtin_expect(seen < 0, 0))
+        return decide_cell(owner, now_ns, decision, ahead);
+
+    union table_slot *at = &bucket->slot[slot];
+    const uint64_t words[2] = {at->words[0], at->words[1]};
+    struct weir_cell cell = bucket_unpack_words(words[0], (uint32_t)words[1]);
     bool admits = bucket_take_one(limit, &cell, now_ns, &delay_ns);
     uint64_t new0 = bucket_pack_time(&cell);
 
@@ -222,23 +266,37 @@ static inline bool decide_short(struct weir_table_owner *owner, uint64_t now_ns,
         fail_short(decision, now_ns);
         return true;
     }
-    if (__builtin_expect(at->words[0] != word0 || at->words[1] != word1 ||
-                             bucket->param[slot] != limit->id ||
-                             !slot_matches(bucket, slot, ahead->at.tag, ahead->marks),
-                         0)) {
+    if (!slot_is_same(bucket, slot, words, ahead, limit->id)) {
         owner_unlock(&bucket->lock);
         return decide_cell(owner, now_ns, decision, ahead);
     }
     if (admits) {
         /* Without a fraction in T only the time changes, and one plain store is enough. */
-        if ((uint32_t)cell.b == (uint32_t)word1)
+        if ((uint32_t)cell.b == (uint32_t)words[1])
             at->words[0] = new0;
         else
-            slot_write(bucket, slot, new0, word1 >> 32 << 32 | (uint32_t)cell.b);
+            slot_write(bucket, slot, new0, words[1] >> 32 << 32 | (uint32_t)cell.b);
     }
     owner_unlock(&bucket->lock);
     finish_short(decision, now_ns, &cell, delay_ns, admits, admits);
     return true;
+}
+
+/* One check on a packed cell. */
+static inline bool decide_short(struct weir_table_owner *owner, uint64_t now_ns,
+                                struct weir_decision *decision, const struct lookup *ahead)
+{
+    const struct weir_check *check = &decision->checks[0];
+
+    if (!is_simple(decision))
+        return false;
+    if (SLOT_LOOKS == 0 || check->cost != 1)
+        return decide_cell(owner, now_ns, decision, ahead);
+    if (__builtin_expect(check->limit->plain, 1))
+        return decide_plain(owner, now_ns, decision, ahead);
+    if (!bucket_is(check->limit->spec.algorithm) || !check->limit->packs)
+        return decide_cell(owner, now_ns, decision, ahead);
+    return decide_one(owner, now_ns, decision, ahead);
 }
 
 /* Returns the number of checks. */
