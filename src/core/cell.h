@@ -52,6 +52,8 @@ WIDE_INLINE bool cell_take(const struct weir_limit *limit, struct weir_cell *cel
         *delay_ns = 0;
         return window_take(limit, cell, now_ns, cost);
     }
+    if (cost == 1 && !cell_is_quota(limit))
+        return bucket_take_one(limit, cell, now_ns, delay_ns);
     if (!cell_test(limit, cell, now_ns, cost, delay_ns))
         return false;
     cell_charge(limit, cell, now_ns, cost);
@@ -86,6 +88,30 @@ WIDE_INLINE void cell_unpack(const struct weir_limit *limit, const uint32_t pack
         window_unpack(limit, packed, cell);
     else
         bucket_unpack(packed, cell);
+}
+
+/* cell_take on the packed state words[0] and the lower half of words[1]; the upper half stays. */
+WIDE_INLINE bool cell_take_words(const struct weir_limit *limit, uint64_t words[2], uint64_t now_ns,
+                                 uint64_t cost, struct weir_cell *cell, uint64_t *delay_ns)
+{
+    uint32_t rest = (uint32_t)words[1];
+
+    if (cell_is_window(limit)) {
+        *delay_ns = 0;
+        *cell = window_unpack_words(limit, words[0], rest);
+        if (!window_take(limit, cell, now_ns, cost))
+            return false;
+        words[0] = window_pack_low(limit, cell);
+        rest = window_pack_high(limit, cell);
+    } else {
+        *cell = bucket_unpack_words(words[0], rest);
+        if (!cell_take(limit, cell, now_ns, cost, delay_ns))
+            return false;
+        words[0] = bucket_pack_time(cell);
+        rest = (uint32_t)cell->b;
+    }
+    words[1] = words[1] >> 32 << 32 | rest;
+    return true;
 }
 
 #endif

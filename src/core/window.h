@@ -152,36 +152,49 @@ static inline uint64_t window_fresh_at(const struct weir_limit *limit, const str
  *   | packed[2]                      | packed[1..0]                     |
  *   | index high  | previous (bits)  | index low      | current (bits)  |     bits = count_bits
  */
+/* A packed state as packed[0] | packed[1] << 32, and packed[2]. */
+WIDE_INLINE uint64_t window_pack_low(const struct weir_limit *limit, const struct weir_cell *cell)
+{
+    if (limit->spec.algorithm == WEIR_FIXED_WINDOW)
+        return cell->a;
+    return cell->a << limit->count_bits | (uint32_t)cell->b;
+}
+
+WIDE_INLINE uint32_t window_pack_high(const struct weir_limit *limit, const struct weir_cell *cell)
+{
+    uint32_t bits = limit->count_bits;
+
+    if (limit->spec.algorithm == WEIR_FIXED_WINDOW)
+        return (uint32_t)cell->b;
+    return (uint32_t)((cell->a >> (64 - bits)) << bits | cell->b >> 32);
+}
+
+WIDE_INLINE struct weir_cell window_unpack_words(const struct weir_limit *limit, uint64_t low,
+                                                 uint32_t packed_high)
+{
+    uint32_t bits = limit->count_bits;
+    uint64_t mask = (UINT64_C(1) << bits) - 1, high = packed_high;
+
+    if (limit->spec.algorithm == WEIR_FIXED_WINDOW)
+        return (struct weir_cell){low, high};
+    return (struct weir_cell){low >> bits | (high >> bits) << (64 - bits),
+                              (low & mask) | (high & mask) << 32};
+}
+
 static inline void window_pack(const struct weir_limit *limit, const struct weir_cell *cell,
                                uint32_t packed[3])
 {
-    uint64_t low = cell->a, high = (uint32_t)cell->b;
+    uint64_t low = window_pack_low(limit, cell);
 
-    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW) {
-        uint32_t bits = limit->count_bits;
-
-        low = cell->a << bits | (uint32_t)cell->b;
-        high = (cell->a >> (64 - bits)) << bits | cell->b >> 32;
-    }
     packed[0] = (uint32_t)low;
     packed[1] = (uint32_t)(low >> 32);
-    packed[2] = (uint32_t)high;
+    packed[2] = window_pack_high(limit, cell);
 }
 
 static inline void window_unpack(const struct weir_limit *limit, const uint32_t packed[3],
                                  struct weir_cell *cell)
 {
-    uint64_t low = packed[0] | (uint64_t)packed[1] << 32, high = packed[2];
-
-    cell->a = low;
-    cell->b = high;
-    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW) {
-        uint32_t bits = limit->count_bits;
-        uint64_t mask = (UINT64_C(1) << bits) - 1;
-
-        cell->a = low >> bits | (high >> bits) << (64 - bits);
-        cell->b = (low & mask) | (high & mask) << 32;
-    }
+    *cell = window_unpack_words(limit, packed[0] | (uint64_t)packed[1] << 32, packed[2]);
 }
 
 #endif

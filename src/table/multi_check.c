@@ -99,30 +99,22 @@ static inline bool find_all(const struct weir_decision *decision, const struct l
     return true;
 }
 
-/* Tests one state, and computes what it becomes if all admit. */
+/* Tests one state, and computes what it becomes if all admit. Returns the delay. */
 static inline uint64_t take(struct part *part, const struct weir_check *check, uint64_t now_ns,
                             struct weir_cell *cell)
 {
     const struct weir_limit *limit = check->limit;
-    uint64_t delay_ns = 0;
-    uint32_t state[3];
+    uint64_t delay_ns;
 
+    part->new[0] = part->old[0];
     part->new[1] = part->old[1];
     if (limit->plain && check->cost == 1 &&
         bucket_words_plain(part->old[0], (uint32_t)part->old[1])) {
-        part->new[0] = part->old[0];
         part->admits = bucket_take_plain(limit, &part->new[0], now_ns);
         *cell = (struct weir_cell){part->new[0], 0};
         return 0;
     }
-    state[0] = (uint32_t)part->old[0];
-    state[1] = (uint32_t)(part->old[0] >> 32);
-    state[2] = (uint32_t)part->old[1];
-    cell_unpack(limit, state, cell);
-    part->admits = cell_take(limit, cell, now_ns, check->cost, &delay_ns);
-    cell_pack(limit, cell, state);
-    part->new[0] = state[0] | (uint64_t)state[1] << 32;
-    part->new[1] = part->old[1] >> 32 << 32 | state[2];
+    part->admits = cell_take_words(limit, part->new, now_ns, check->cost, cell, &delay_ns);
     return delay_ns;
 }
 

@@ -53,7 +53,7 @@ void weir_table_prefetch(const struct weir_table_owner *owner, const struct weir
             region_bucket(table, position_near(&table->map, decision->checks[i].hash));
 
         fetch_own(bucket);
-        fetch(&bucket->slot[BUCKET_SLOTS - 1]);
+        fetch_own(&bucket->slot[BUCKET_SLOTS - 1]);
     }
 }
 
@@ -142,7 +142,18 @@ static __attribute__((noinline, cold)) void fail_short(struct weir_decision *dec
     owner_fail(decision);
 }
 
-/* Any packed cell, any cost. Returns whether it has decided, or failed. */
+/* Writes a state that was `before`. Where only its first word changes, one plain store is enough.
+ */
+static inline void write_words(struct table_bucket *bucket, uint32_t slot, const uint64_t before[2],
+                               const uint64_t after[2])
+{
+    if (after[1] == before[1])
+        bucket->slot[slot].words[0] = after[0];
+    else
+        slot_write(bucket, slot, after[0], after[1]);
+}
+
+/* Any packed cell, any cost, under the lock. Returns whether it has decided, or failed. */
 static __attribute__((noinline)) bool decide_cell(struct weir_table_owner *owner, uint64_t now_ns,
                                                   struct weir_decision *decision,
                                                   const struct lookup *ahead)
@@ -166,20 +177,64 @@ static __attribute__((noinline)) bool decide_cell(struct weir_table_owner *owner
         owner_unlock(&bucket->lock);
         return false;
     }
-    cell_unpack(limit, bucket->slot[slot].state, &cell);
 
-    bool admits = cell_take(limit, &cell, now_ns, check->cost, &delay_ns);
-    bool charged = admits && check->cost > 0;
+    const uint64_t *at = bucket->slot[slot].words, before[2] = {at[0], at[1]};
+    uint64_t after[2] = {before[0], before[1]};
+    bool admits = cell_take_words(limit, after, now_ns, check->cost, &cell, &delay_ns);
 
-    if (charged) {
-        uint32_t state[3];
-
-        cell_pack(limit, &cell, state);
-        slot_write_state(bucket, (uint32_t)slot, state);
-    }
+    if (admits)
+        write_words(bucket, (uint32_t)slot, before, after);
     owner_unlock(&bucket->lock);
-    finish_short(decision, now_ns, &cell, delay_ns, admits, charged);
+    finish_short(decision, now_ns, &cell, delay_ns, admits, admits && check->cost > 0);
     return true;
+}
+
+/* The same by a look at the state without the lock, from which all is computed; under it, the state
+ * only has to be the same still. So the wait for the lock's instruction, which lets no later load
+ * begin, is used. `window`, which is known where this is inlined, says what the check is: any cost
+ * of a window, or a cost of 1 of a bucket. */
+static inline __attribute__((always_inline)) bool
+decide_seen(struct weir_table_owner *owner, uint64_t now_ns, struct weir_decision *decision,
+            const struct lookup *ahead, bool window)
+{
+    const struct weir_check *check = &decision->checks[0];
+    const struct weir_limit *limit = check->limit;
+    struct table_bucket *bucket = ahead->likely;
+    int seen = slot_look_again(ahead);
+    uint32_t slot = (uint32_t)seen;
+    struct weir_cell cell;
+    uint64_t delay_ns;
+
+    if (__builtin_expect(seen < 0 || !limit->packs, 0))
+        return decide_cell(owner, now_ns, decision, ahead);
+
+    const uint64_t *at = bucket->slot[slot].words, before[2] = {at[0], at[1]};
+    uint64_t after[2] = {before[0], before[1]};
+    bool admits;
+
+    if (window != cell_is_window(limit) || (!window && (check->cost != 1 || cell_is_quota(limit))))
+        __builtin_unreachable();
+    admits = cell_take_words(limit, after, now_ns, check->cost, &cell, &delay_ns);
+    if (__builtin_expect(!owner_lock(owner, &bucket->lock), 0)) {
+        fail_short(decision, now_ns);
+        return true;
+    }
+    if (!slot_is_same(bucket, slot, before, ahead, limit->id)) {
+        owner_unlock(&bucket->lock);
+        return decide_cell(owner, now_ns, decision, ahead);
+    }
+    if (admits)
+        write_words(bucket, slot, before, after);
+    owner_unlock(&bucket->lock);
+    finish_short(decision, now_ns, &cell, delay_ns, admits, admits && check->cost > 0);
+    return true;
+}
+
+static __attribute__((noinline)) bool decide_window(struct weir_table_owner *owner, uint64_t now_ns,
+                                                    struct weir_decision *decision,
+                                                    const struct lookup *ahead)
+{
+    return decide_seen(owner, now_ns, decision, ahead, true);
 }
 
 /* One check without flags that matter here, to be decided. The compiler may not read the three as
@@ -207,8 +262,8 @@ static inline void finish_plain(struct weir_decision *decision, uint64_t now_ns,
         finish_short(decision, now_ns, &cell, 0, false, false);
 }
 
-/* Cost 1 of a plain limit: the state is one word, and so is what is computed and written. As in
- * decide_one, all is computed before the lock is taken. */
+/* decide_seen for a cost of 1 of a plain limit: the state is one word, and so is what is computed
+ * and written. */
 static inline bool decide_plain(struct weir_table_owner *owner, uint64_t now_ns,
                                 struct weir_decision *decision, const struct lookup *ahead)
 {
@@ -241,47 +296,6 @@ static inline bool decide_plain(struct weir_table_owner *owner, uint64_t now_ns,
     return true;
 }
 
-/* Cost 1 of any bucket. All is computed from a look at the state without the lock; under it, the
- * state only has to be the same still. So the wait for the lock's instruction, which lets no later
- * load begin, is used. */
-static inline bool decide_one(struct weir_table_owner *owner, uint64_t now_ns,
-                              struct weir_decision *decision, const struct lookup *ahead)
-{
-    const struct weir_limit *limit = decision->checks[0].limit;
-    struct table_bucket *bucket = ahead->likely;
-    int seen = slot_look_again(ahead);
-    uint32_t slot = (uint32_t)seen;
-    uint64_t delay_ns;
-
-    if (__builtin_expect(seen < 0, 0))
-        return decide_cell(owner, now_ns, decision, ahead);
-
-    union table_slot *at = &bucket->slot[slot];
-    const uint64_t words[2] = {at->words[0], at->words[1]};
-    struct weir_cell cell = bucket_unpack_words(words[0], (uint32_t)words[1]);
-    bool admits = bucket_take_one(limit, &cell, now_ns, &delay_ns);
-    uint64_t new0 = bucket_pack_time(&cell);
-
-    if (__builtin_expect(!owner_lock(owner, &bucket->lock), 0)) {
-        fail_short(decision, now_ns);
-        return true;
-    }
-    if (!slot_is_same(bucket, slot, words, ahead, limit->id)) {
-        owner_unlock(&bucket->lock);
-        return decide_cell(owner, now_ns, decision, ahead);
-    }
-    if (admits) {
-        /* Without a fraction in T only the time changes, and one plain store is enough. */
-        if ((uint32_t)cell.b == (uint32_t)words[1])
-            at->words[0] = new0;
-        else
-            slot_write(bucket, slot, new0, words[1] >> 32 << 32 | (uint32_t)cell.b);
-    }
-    owner_unlock(&bucket->lock);
-    finish_short(decision, now_ns, &cell, delay_ns, admits, admits);
-    return true;
-}
-
 /* One check on a packed cell. */
 static inline bool decide_short(struct weir_table_owner *owner, uint64_t now_ns,
                                 struct weir_decision *decision, const struct lookup *ahead)
@@ -290,13 +304,13 @@ static inline bool decide_short(struct weir_table_owner *owner, uint64_t now_ns,
 
     if (!is_simple(decision))
         return false;
-    if (SLOT_LOOKS == 0 || check->cost != 1)
-        return decide_cell(owner, now_ns, decision, ahead);
-    if (__builtin_expect(check->limit->plain, 1))
+    if (SLOT_LOOKS != 0 && check->cost == 1 && check->limit->plain)
         return decide_plain(owner, now_ns, decision, ahead);
-    if (!bucket_is(check->limit->spec.algorithm) || !check->limit->packs)
-        return decide_cell(owner, now_ns, decision, ahead);
-    return decide_one(owner, now_ns, decision, ahead);
+    if (SLOT_LOOKS != 0 && cell_is_window(check->limit))
+        return decide_window(owner, now_ns, decision, ahead);
+    if (SLOT_LOOKS != 0 && check->cost == 1 && bucket_is(check->limit->spec.algorithm))
+        return decide_seen(owner, now_ns, decision, ahead, false);
+    return decide_cell(owner, now_ns, decision, ahead);
 }
 
 /* Returns the number of checks. */
