@@ -10,8 +10,9 @@ import threading
 import pytest
 
 from daemon.http import Client, connect, request_bytes
+from daemon.redis import RedisWeir
 from daemon.waiting import wait_until
-from daemon.weir import Weir, rules_of
+from daemon.weir import Weir, memory_bytes, rules_of
 from model.program import run_weir
 
 API = {"name": "api", "key": ["client.ip"], "algorithm": "gcra", "rate": "1/hour", "burst": 3}
@@ -157,6 +158,18 @@ def test_no_line_is_logged_for_an_allowed_request(tmp_path):
             for _ in range(100):
                 assert client.check(ip="192.0.2.1").status == 200
         assert weir.text() == before
+
+
+def test_an_idle_server_takes_little_memory_of_its_state(tmp_path):
+    """A page of the state becomes memory when it is written to; who looks writes nothing."""
+    rules = rules_of(API, server={"workers": 2}, state={"size": "256MiB"})
+    with RedisWeir(tmp_path, rules, http="127.0.0.1:0", admin="127.0.0.1:0") as weir:
+        with weir.redis() as redis:
+            for _ in range(3):
+                assert weir.metrics()["weir_table_bytes"] == 256 << 20
+                assert "distinct_limits" in redis.ask("INFO")
+        assert weir.check().status == 200
+        assert memory_bytes(weir) < 64 << 20
 
 
 # --- Reloading -----------------------------------------------------------------------------------

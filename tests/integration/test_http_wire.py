@@ -3,7 +3,6 @@
 
 import json
 import random
-import resource
 import socket
 import threading
 import time
@@ -12,7 +11,7 @@ import pytest
 
 from daemon.http import Client, connect, request_bytes
 from daemon.waiting import SECONDS_MAX
-from daemon.weir import Weir, rules_of
+from daemon.weir import Weir, memory_bytes, rules_of
 
 API = {"name": "api", "key": ["client.ip"], "algorithm": "gcra", "rate": "1/hour", "burst": 1000000}
 
@@ -245,11 +244,6 @@ def test_a_client_that_does_not_read_stops_being_read(weir):
         while left:  # what was taken is answered once it reads
             assert client.reply().status == 200
             left -= 1
-
-
-def memory_bytes(weir):
-    with open(f"/proc/{weir.process.pid}/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
 
 
 def test_a_thousand_connections_at_once(weir):

@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import threading
@@ -145,6 +146,12 @@ class Weir:
             lines = client.request("GET", "/metrics").body.decode().splitlines()
         return {name: float(value) for name, _, value in
                 (line.rpartition(" ") for line in lines if not line.startswith("#"))}
+
+
+def memory_bytes(weir):
+    """What a running server has in memory."""
+    with open(f"/proc/{weir.process.pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
 
 
 def rules_of(*limits, server=None, **parts):
