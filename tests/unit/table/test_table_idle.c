@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an idle process does with its region takes no memory: a page of it becomes memory when
  * something is written there, if only a lock. */
 #include "table_test.h"
@@ -22,12 +23,11 @@ static uint64_t memory_of(const struct weir_table *table)
     char line[4096];
 
     assert_non_null(maps);
-    while (fgets(line, sizeof line, maps) != NULL) {
+    while (fgets(line, sizeof line, maps) != NULL)
         if (sscanf(line, "%" SCNx64 "-%" SCNx64 " ", &from, &to) == 2)
             within = from < end && begin < to;
         else if (within && sscanf(line, "Anonymous: %" SCNu64 " kB", &kib) == 1)
             sum += kib * 1024;
-    }
     fclose(maps);
     return sum;
 }
