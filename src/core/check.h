@@ -44,21 +44,30 @@ enum weir_check_flag {
     WEIR_CHECK_NETWORK = 128,
 };
 
+/* What a scale below 100 % does to a limit. Limit and state stay those of 100 %; the two differ for
+ * buckets only. */
+enum weir_scale_kind {
+    WEIR_SCALE_RESERVE, /* the rest of the capacity is kept for others: a bucket refills as ever */
+    WEIR_SCALE_RATE,    /* rate and burst are scaled: a bucket charges its cost * 100 / scale */
+};
+
 enum weir_store_failure { WEIR_FAIL_LOCAL, WEIR_FAIL_OPEN, WEIR_FAIL_CLOSED };
 
 struct weir_check {
     const struct weir_limit *limit;
     uint64_t hash[2]; /* keyed hash of the typed tuple (limit name, key values) */
     uint64_t cost;
-    struct weir_bytes key;  /* the tuple's text, for Redis, logs and /top; the table ignores it */
-    uint64_t tag;           /* hash of the rule's `hash_tag` values: checks with one tag live on one
-                               server of a cluster; 0: the key's own. The table ignores it */
-    uint32_t rule;          /* index of the limit in its rules; UINT32_MAX for limits in commands */
-    uint8_t flags;          /* enum weir_check_flag */
-    uint8_t on_store_error; /* enum weir_store_failure */
-    uint16_t floor;         /* WEIR_OP_DEBIT: 0: none; else 1 + the most that may be owed beyond the
-                               capacity, in percent of it: the store lowers `cost` to what it has
-                               charged */
+    struct weir_bytes key; /* the tuple's text, for Redis, logs and /top; the table ignores it */
+    uint64_t tag;          /* hash of the rule's `hash_tag` values: checks with one tag live on one
+                              server of a cluster; 0: the key's own. The table ignores it */
+    uint32_t rule;         /* index of the limit in its rules; UINT32_MAX for limits in commands */
+    uint8_t flags;         /* enum weir_check_flag */
+    uint8_t scale : 7;     /* percent of the limit that this request may use: 1..99; 0: all of it */
+    uint8_t scale_kind : 1; /* enum weir_scale_kind; 0 where `scale` is 0 */
+    uint16_t floor : 14;    /* WEIR_OP_DEBIT: 0: none; else 1 + the most that may be owed beyond the
+                               capacity, in percent of it (0..1000): the store lowers `cost` to
+                               what it has charged */
+    uint16_t on_store_error : 2; /* enum weir_store_failure */
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct weir_check) == 64, "a check is one line");
 

@@ -85,7 +85,9 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
     check->cost = multiply(cost, evaluation->request->cost);
     check->rule = number;
     check->flags = rule->flags;
-    check->on_store_error = rule->on_store_error;
+    check->scale = check->scale_kind = 0;
+    check->floor = 0;
+    check->on_store_error = rule->on_store_error & 3;
     const struct rules_rates *rates = choose_rates(evaluation, rule, number, &own);
     check->limit = rates->limits;
     check->flags |= check->limit == NULL ? WEIR_CHECK_UNLIMITED : 0;
