@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "core/siphash.h"
+#include "table/submit.h"
 #include "table/table.h"
 
 #define KEYS 1000

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "core/siphash.h"
+#include "table/submit.h"
 #include "table/table.h"
 
 #define BATCH 32

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/reason.h"
+#include "table/submit.h"
 #include "table/table.h"
 
 int weir_store_prepare(struct weir_store *store, struct weir_store *local, struct weir_limit *limit,

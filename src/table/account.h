@@ -22,7 +22,7 @@
  * ones, and those after a pause, come from SAMPLE random buckets. The standard error of a share s
  * is sqrt(s * (1 - s) / 4096), below 0.8 %.
  *
- * Memory for spans is sampled in the same way, by random pages of the heap (make_room.c).
+ * Memory for spans is sampled in the same way, by random pages of the heap (span/make_room.c).
  *
  * Memory: 16 bytes an account for each owner. Threads: a sample belongs to its owner.
  */

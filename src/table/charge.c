@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see target.h: charging */
+/* see charge.h */
+#include "table/charge.h"
+
 #include "core/cell.h"
 #include "core/debit.h"
 #include "table/account.h"
@@ -7,8 +9,7 @@
 #include "table/owner.h"
 #include "table/placement.h"
 #include "table/slot.h"
-#include "table/span_heap.h"
-#include "table/target.h"
+#include "table/span/heap.h"
 #include "table/undo.h"
 
 static void release_later(struct weir_table_owner *owner, uint64_t span)
@@ -116,14 +117,14 @@ static void store_cell(struct weir_table_owner *owner, const struct weir_limit *
 }
 
 static bool charge_cell(struct weir_table_owner *owner, const struct weir_limit *limit,
-                        struct target *target, const struct weir_use *use, enum target_charge how,
+                        struct target *target, const struct weir_use *use, enum charge_kind kind,
                         bool single)
 {
     struct weir_cell before = target->cell;
 
-    if (how == TARGET_CHARGE)
+    if (kind == CHARGE_COST)
         cell_charge(limit, &target->cell, use->now_ns, use->cost);
-    else if (how == TARGET_CHARGE_DENIED)
+    else if (kind == CHARGE_DENIED)
         weir_cell_charge_denied(limit, &target->cell, use->now_ns, use->cost);
     else
         weir_cell_refund(limit, &target->cell, use->now_ns, use->charged_at_ns, use->cost);
@@ -134,12 +135,12 @@ static bool charge_cell(struct weir_table_owner *owner, const struct weir_limit 
 }
 
 static bool charge_span(struct weir_table_owner *owner, const struct weir_limit *limit,
-                        struct target *target, const struct weir_use *use, enum target_charge how)
+                        struct target *target, const struct weir_use *use, enum charge_kind kind)
 {
     struct weir_edits *edits = &owner->edits;
     uint64_t *span = heap_state(owner->table, limit, target->span);
 
-    if (how == TARGET_REFUND)
+    if (kind == CHARGE_REFUND)
         weir_span_refund(limit, span, use, edits);
     else
         weir_span_charge(limit, span, use, edits);
@@ -174,8 +175,8 @@ static void keep_to_floor(struct weir_table_owner *owner, const struct target *t
         check->cost = room;
 }
 
-bool target_charge(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
-                   enum target_charge how, bool single)
+bool charge_check(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                  enum charge_kind kind, bool single)
 {
     const struct weir_decision *decision = txn->decision;
     struct weir_check *check = &decision->checks[i];
@@ -203,11 +204,11 @@ bool target_charge(struct weir_table_owner *owner, const struct transaction *txn
                                target->cells, &charge);
     }
     if (limit->span_words > 0)
-        return charge_span(owner, limit, target, &use, how);
-    return charge_cell(owner, limit, target, &use, how, single);
+        return charge_span(owner, limit, target, &use, kind);
+    return charge_cell(owner, limit, target, &use, kind, single);
 }
 
-void target_drop_unused(struct weir_table_owner *owner, const struct transaction *txn)
+void charge_drop_unused(struct weir_table_owner *owner, const struct transaction *txn)
 {
     for (uint32_t i = txn->first; i < txn->first + txn->count; i++)
         if (owner->targets[i].span_new && owner->targets[i].leader == i) {

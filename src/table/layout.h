@@ -5,7 +5,7 @@
  *
  * Everything is found by offsets from the start of the region; nothing in it is a pointer. The
  * header's first part never changes after creation and carries a checksum; the rest is rewritten
- * all the time and is checked for what could do harm when a file is opened (validate.c).
+ * all the time and is checked for what could do harm when a file is opened (weir_table_validate).
  *
  * Crash safety rests on one fact: the memory of a killed process is a prefix of its stores in
  * program order. So compiler barriers are enough, and one store instruction is never seen half
@@ -112,7 +112,7 @@ struct table_owner_slot {
 
 /* A page of spans: free, cut into spans of one class, or part of a run that is one span. */
 enum { PAGE_FREE, PAGE_CUT, PAGE_RUN, PAGE_RUN_REST };
-#define SPAN_CLASSES 17 /* 2 to 512 words: a page holds at least one; see span_heap.c */
+#define SPAN_CLASSES 17 /* 2 to 512 words: a page holds at least one; see span/heap.c */
 #define PAGE_WORDS (TABLE_PAGE / 8)
 
 struct table_page {

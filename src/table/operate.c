@@ -3,6 +3,183 @@
 #include "table/operate.h"
 
 #include "table/owner.h"
+#include "table/slot.h"
+#include "table/undo.h"
+
+/* Writes edits in place, as a transaction of its own. */
+static void apply_edits(struct weir_table_owner *owner, uint64_t *span)
+{
+    const struct weir_edits *edits = &owner->edits;
+
+    for (uint32_t i = 0; i < edits->count; i++) {
+        undo_save64(owner, &span[edits->word[i]]);
+        span[edits->word[i]] = edits->value[i];
+    }
+    undo_finish(owner);
+}
+
+/* The limit of a state that has leases; NULL for any other. */
+static const struct weir_limit *lease_limit(const struct weir_table *table, uint16_t param)
+{
+    const struct weir_limit *limit = region_limit(table, param);
+
+    return limit != NULL && limit->spec.algorithm == WEIR_CONCURRENCY ? limit : NULL;
+}
+
+/* Ends a lease in a span whose lock is held. */
+static bool release_in(struct weir_table_owner *owner, const struct weir_limit *limit,
+                       uint64_t *span, uint64_t lease_id)
+{
+    if (span == NULL || weir_span_release(limit, span, lease_id, &owner->edits) == 0)
+        return false;
+    apply_edits(owner, span);
+    return true;
+}
+
+/* Where a key may be: its two buckets, both locked, so that it cannot move between them. */
+struct buckets {
+    struct table_bucket *pair[2];
+    uint64_t tag;
+};
+
+/* False: one of them cannot be had. */
+static bool lock_buckets(struct weir_table_owner *owner, const uint64_t hash[2],
+                         struct buckets *buckets)
+{
+    struct weir_table *table = owner->table;
+    struct position at = position_of(&table->map, hash);
+    struct table_bucket *first = region_bucket(table, at.bucket);
+    struct table_bucket *second =
+        region_bucket(table, position_other(&table->map, at.bucket, at.tag));
+
+    *buckets = (struct buckets){{first, second}, at.tag};
+    return owner_lock_pair(owner, &first->lock, &second->lock);
+}
+
+static void unlock_buckets(const struct buckets *buckets)
+{
+    owner_unlock(&buckets->pair[0]->lock);
+    if (buckets->pair[1] != buckets->pair[0])
+        owner_unlock(&buckets->pair[1]->lock);
+}
+
+/* The slot of the key in its bucket `b`, or -1. */
+static int find_in(const struct buckets *buckets, uint32_t b)
+{
+    return slot_find(buckets->pair[b], buckets->tag, b == 1);
+}
+
+/* Ends a lease of the key in one of its buckets. One that was given on overflow cells is not held
+ * anywhere: it ends with its life. */
+static bool release_in_bucket(struct weir_table_owner *owner, const struct buckets *buckets,
+                              uint32_t b, uint64_t lease_id)
+{
+    struct weir_table *table = owner->table;
+    const struct table_bucket *bucket = buckets->pair[b];
+    int slot = find_in(buckets, b);
+    const struct weir_limit *limit = slot < 0 ? NULL : lease_limit(table, bucket->param[slot]);
+
+    return limit != NULL &&
+           release_in(owner, limit, slot_state_span(table, bucket, (uint32_t)slot, limit),
+                      lease_id);
+}
+
+int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id)
+{
+    struct buckets buckets;
+
+    if (!lock_buckets(owner, hash, &buckets))
+        return WEIR_ERR_BUSY;
+
+    bool found = release_in_bucket(owner, &buckets, 0, lease_id) ||
+                 release_in_bucket(owner, &buckets, 1, lease_id);
+
+    unlock_buckets(&buckets);
+    return found ? 0 : WEIR_ERR_NOT_FOUND;
+}
+
+int weir_table_reset(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2])
+{
+    struct buckets buckets;
+    bool found = false, used = false, cleared = true;
+
+    if (!lock_buckets(owner, hash, &buckets))
+        return WEIR_ERR_BUSY;
+    for (uint32_t b = 0; b < 2 && !found; b++) {
+        int slot = find_in(&buckets, b);
+
+        found = slot >= 0;
+        if (!found)
+            continue;
+        used = slot_fresh_at(owner->table, buckets.pair[b], (uint32_t)slot) > now_ns;
+        cleared = slot_clear(owner, buckets.pair[b], (uint32_t)slot);
+    }
+    unlock_buckets(&buckets);
+    if (!cleared)
+        return WEIR_ERR_BUSY;
+    return used ? 0 : WEIR_ERR_NOT_FOUND;
+}
+
+/* Ends all leases of an owner in a span whose lock is held. */
+static uint64_t end_in(struct weir_table_owner *owner, const struct weir_limit *limit,
+                       uint64_t *span, uint64_t lease_owner)
+{
+    uint64_t total = 0;
+
+    for (uint32_t ended = 1; span != NULL && ended > 0; total += ended) {
+        ended = weir_span_end_owner(limit, span, lease_owner, &owner->edits);
+        if (ended > 0)
+            apply_edits(owner, span);
+    }
+    return total;
+}
+
+static uint64_t end_in_bucket(struct weir_table_owner *owner, struct table_bucket *bucket,
+                              uint64_t lease_owner)
+{
+    struct weir_table *table = owner->table;
+    uint64_t total = 0;
+
+    if (!owner_lock(owner, &bucket->lock))
+        return 0;
+    for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
+        const struct weir_limit *limit = lease_limit(table, bucket->param[i]);
+
+        if (limit != NULL)
+            total += end_in(owner, limit, slot_state_span(table, bucket, i, limit), lease_owner);
+    }
+    owner_unlock(&bucket->lock);
+    return total;
+}
+
+uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_owner)
+{
+    struct weir_table *table = owner->table;
+    bool leases = false;
+    uint64_t total = 0;
+
+    for (uint32_t i = 1; i <= table->fixed.params_max && !leases; i++)
+        leases = lease_limit(table, (uint16_t)i) != NULL;
+    for (uint64_t b = 0; leases && b < table->fixed.buckets; b++)
+        total += end_in_bucket(owner, &table->buckets[b], lease_owner);
+    return total;
+}
+
+int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t *fresh_at_ns)
+{
+    struct buckets buckets;
+    int found = -1;
+
+    if (!lock_buckets(owner, hash, &buckets))
+        return WEIR_ERR_BUSY;
+    for (uint32_t b = 0; b < 2 && found < 0; b++) {
+        found = find_in(&buckets, b);
+        if (found >= 0)
+            *fresh_at_ns = slot_fresh_at(owner->table, buckets.pair[b], (uint32_t)found);
+    }
+    unlock_buckets(&buckets);
+    return found >= 0 ? 0 : WEIR_ERR_NOT_FOUND;
+}
 
 static bool has_state(const struct weir_check *check)
 {

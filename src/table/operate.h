@@ -1,12 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations on states rather than requests: WEIR_OP_RELEASE, WEIR_OP_RESET, WEIR_OP_LOOK. */
+/* Operations on single states rather than requests: ending leases, forgetting a key, looking when
+ * it is fresh. Each is a transaction of its own.
+ *
+ * Threads: as struct weir_table_owner.
+ */
 #ifndef WEIR_TABLE_OPERATE_H
 #define WEIR_TABLE_OPERATE_H
 
-#include "table/region.h"
+#include "table/table.h"
 
-/* Does it for each check with a state, one after the other, and fills the outcomes and the verdict:
- * allowed iff there was something for one of them. decision->now_ns is set. */
+/* Ends a lease. Errors: WEIR_ERR_NOT_FOUND, WEIR_ERR_BUSY (as of a decision). */
+int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id);
+
+/* Forgets the state of a key. Errors: WEIR_ERR_NOT_FOUND (there was none, or it was fresh),
+ * WEIR_ERR_BUSY. */
+int weir_table_reset(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2]);
+
+/* When the state of a key will equal a fresh one (perhaps it does already), under the limit that it
+ * was made with. A key that counts in overflow cells is not found. Errors: WEIR_ERR_NOT_FOUND,
+ * WEIR_ERR_BUSY. */
+int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t *fresh_at_ns)
+    __attribute__((warn_unused_result));
+
+/* Ends all leases of one lease owner (see struct weir_lease); walks the spans, and passes over what
+ * an owner that is stopped has locked. Returns how many. */
+uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_owner);
+
+/* WEIR_OP_RELEASE, WEIR_OP_RESET and WEIR_OP_LOOK: does it for each check with a state, one after
+ * the other, and fills the outcomes and the verdict: allowed iff one of them had something to end,
+ * forget or show. decision->now_ns is set. */
 void operate(struct weir_table_owner *owner, struct weir_decision *decision);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include "core/cell.h"
 #include "core/siphash.h"
-#include "table/overflow.h"
 #include "table/owner.h"
 #include "table/sweep.h"
 #include "table/undo.h"

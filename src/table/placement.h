@@ -3,7 +3,7 @@
  *
  * A slot whose state equals a fresh one is free. A key goes into its first bucket when that has a
  * free slot, so that most lookups find it there, and else into its second. When both are full, one
- * of their keys moves to its own other bucket, if that has room (relocate.c; Pagh and Rodler,
+ * of their keys moves to its own other bucket, if that has room (target.c; Pagh and Rodler,
  * "Cuckoo hashing", 2001, with one step). On the way to 75 % fill 1.8 % of keys find both buckets
  * full, and six tries to move somebody leave 0.005 %; then 91 % of keys are in their first bucket.
  *

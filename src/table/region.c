@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#include "table/span_heap.h"
+#include "table/span/heap.h"
 
 void region_bind(struct weir_table *table, uint8_t *base, const struct table_header *header)
 {

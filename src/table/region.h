@@ -115,7 +115,7 @@ struct weir_table_owner {
     uint32_t *held[LOCKS_MAX + 1]; /* and the heap's */
     uint32_t *wanted[LOCKS_MAX];
     uint64_t freed[2 * WEIR_CHECKS_MAX];        /* spans to free at the end of this transaction */
-    uint32_t relocate_failures, relocate_skips; /* see relocate.c */
+    uint32_t relocate_failures, relocate_skips; /* see relocate() in target.c */
     uint64_t no_run_free;                       /* no run of no_run pages was there ... */
     uint32_t no_run;                            /* ... when so many were free */
     uint64_t random;                            /* see owner_random */

@@ -4,7 +4,7 @@
 
 #include "core/cell.h"
 #include "table/owner.h"
-#include "table/span_heap.h"
+#include "table/span/heap.h"
 #include "table/undo.h"
 
 void slot_put(struct table_bucket *bucket, uint32_t i, uint64_t tag, bool second, uint16_t param,

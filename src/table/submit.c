@@ -1,18 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see table.h: batches, and the short way for what is most common
- *
- * A batch is taken in portions of up to AHEAD_MAX checks. For each of them the bucket is computed
- * and its two lines are asked for; when the lines are there, a look without the lock tells where
- * the key probably is, and lines of its second bucket are asked for where that is not the first.
- * Only then the decisions are made, in order. A caller that knows a hash earlier asks for the lines
- * of its bucket at once (weir_table_prefetch), one key after the other, while it does other work: a
- * processor waits for a dozen lines at a time, not for those of a whole portion.
- *
- * The short way is for one check on a packed cell that is found with its own parameters: one lock,
- * one store, no journal. It has three forms, from the most common to the most general: a cost of 1
- * of a plain limit, a cost of 1 of any bucket, and any cost of any cell. Several such checks go
- * their own short way (multi_check.c), all else the general way (transaction.c).
- */
+/* see submit.h */
+#include "table/submit.h"
+
 #include "core/cell.h"
 #include "table/multi_check.h"
 #include "table/operate.h"

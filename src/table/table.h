@@ -157,41 +157,6 @@ int weir_table_attach(struct weir_table *table, struct weir_table_owner **owner)
     __attribute__((warn_unused_result));
 void weir_table_detach(struct weir_table_owner *owner);
 
-/* Decides a batch at one time: hashes are prefetched first, then each decision is made atomically,
- * in order. All checks carry interned limits; those of WEIR_OP_RELEASE, RESET and LOOK, which take
- * one check after the other, need only a hash. Fills outcomes, `verdict`, `delay_ns`, `now_ns`.
- * Never blocks longer than other owners hold their locks, nor, where the table has one, longer than
- * its patience for an owner that is stopped; never allocates.
- *
- * A decision for which that patience has ended keeps verdict WEIR_PENDING and has `error`
- * WEIR_ERR_BUSY; nothing was charged. (Under EACH and QUOTA, whose checks are requests of their
- * own, those before the one that failed were; of a RELEASE or RESET, they are ended.) */
-void weir_table_submit(struct weir_table_owner *owner, uint64_t now_ns,
-                       struct weir_decision *const *decisions, size_t count);
-
-/* Asks the processor for the memory that a decision with these hashes will need, and does not wait.
- * Changes nothing: worth calling as soon as the hashes are known, if there is something else to do
- * before the decision is submitted. */
-void weir_table_prefetch(const struct weir_table_owner *owner,
-                         const struct weir_decision *decision);
-
-/* Ends a lease. Errors: WEIR_ERR_NOT_FOUND, WEIR_ERR_BUSY (as of a decision). */
-int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t lease_id);
-
-/* Forgets the state of a key. Errors: WEIR_ERR_NOT_FOUND (there was none, or it was fresh),
- * WEIR_ERR_BUSY. */
-int weir_table_reset(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2]);
-
-/* When the state of a key will equal a fresh one (perhaps it does already), under the limit that it
- * was made with. A key that counts in overflow cells is not found. Errors: WEIR_ERR_NOT_FOUND,
- * WEIR_ERR_BUSY. */
-int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t *fresh_at_ns)
-    __attribute__((warn_unused_result));
-
-/* Ends all leases of one lease owner (see struct weir_lease); walks the spans, and passes over what
- * an owner that is stopped has locked. Returns how many. */
-uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_owner);
-
 struct weir_table_stats {
     uint64_t bytes, slots, slots_used; /* a slot in use may hold a state that is fresh by now */
     uint64_t keys; /* states that are not fresh at now_ns; estimated by sampling when large */

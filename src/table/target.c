@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see target.h: locks and resolving */
+/* see target.h
+ *
+ * Spans are as large as what is in them. A state in a span that is too small for what a check may
+ * charge, or more than twice too large, is written anew into another span: taken from the heap,
+ * filled while no other owner can see it, put into the slot when the check is charged, and the old
+ * one given back, all in the transaction of the decision. If the check is not charged, the
+ * transaction takes it back.
+ *
+ * The heap has spans of certain sizes only, most of them a third or a half larger than the one
+ * before, and a state gets an eighth more than it needs. So one that grows by a word at a time is
+ * copied each time that it has grown by a quarter or so.
+ */
 #include "table/target.h"
 
 #include <string.h>
@@ -9,7 +20,7 @@
 #include "table/owner.h"
 #include "table/placement.h"
 #include "table/slot.h"
-#include "table/span_heap.h"
+#include "table/span/heap.h"
 #include "table/undo.h"
 
 void target_want(struct weir_table_owner *owner, uint32_t *lock)
@@ -35,7 +46,8 @@ bool target_lock_wanted(struct weir_table_owner *owner)
     return true;
 }
 
-bool target_lock(struct weir_table_owner *owner, uint32_t *lock)
+/* Locks `lock` for this transaction. False: it is busy; owner->lost. */
+static bool take_lock(struct weir_table_owner *owner, uint32_t *lock)
 {
     if (owner_holds(owner, lock))
         return true;
@@ -48,7 +60,8 @@ bool target_lock(struct weir_table_owner *owner, uint32_t *lock)
     return false;
 }
 
-bool target_lock_heap(struct weir_table_owner *owner)
+/* The heap's lock comes after all others, so it may be waited for. False: owner->stuck. */
+static bool take_heap_lock(struct weir_table_owner *owner)
 {
     uint32_t *lock = &owner->table->header->heap_lock;
 
@@ -60,7 +73,7 @@ bool target_lock_heap(struct weir_table_owner *owner)
     return true;
 }
 
-void target_unlock_all(struct weir_table_owner *owner)
+static void release_locks(struct weir_table_owner *owner)
 {
     for (uint32_t i = 0; i < owner->held_count; i++)
         owner_unlock(owner->held[i]);
@@ -71,7 +84,7 @@ void target_unlock_all(struct weir_table_owner *owner)
 bool target_finish(struct weir_table_owner *owner)
 {
     if (owner->freed_count > 0) {
-        if (!target_lock_heap(owner)) {
+        if (!take_heap_lock(owner)) {
             target_cancel(owner);
             return false;
         }
@@ -83,7 +96,7 @@ bool target_finish(struct weir_table_owner *owner)
         target_cancel(owner);
         return false;
     }
-    target_unlock_all(owner);
+    release_locks(owner);
     return true;
 }
 
@@ -91,7 +104,7 @@ void target_cancel(struct weir_table_owner *owner)
 {
     owner->freed_count = 0;
     undo_cancel(owner);
-    target_unlock_all(owner);
+    release_locks(owner);
 }
 
 static bool stateless(const struct weir_check *check)
@@ -104,6 +117,208 @@ static bool stateless(const struct weir_check *check)
 static bool is_unshared(const struct weir_check *check)
 {
     return (check->flags & WEIR_CHECK_ONCE) != 0;
+}
+
+/* Spans below this are not worth writing anew to make them smaller. */
+#define SHRINK_MIN 11
+
+/* What the checks of a decision on one key charge together. */
+struct joint {
+    uint64_t cost;
+    uint32_t count;
+};
+
+static struct joint joint_use(const struct transaction *txn, uint32_t i)
+{
+    const struct weir_check *checks = txn->decision->checks;
+    struct joint joint = {0, 0};
+
+    for (uint32_t j = txn->first; j < txn->first + txn->count; j++) {
+        if (checks[j].hash[0] != checks[i].hash[0] || checks[j].hash[1] != checks[i].hash[1] ||
+            checks[j].cost == 0)
+            continue;
+        joint.cost =
+            checks[j].cost > UINT64_MAX - joint.cost ? UINT64_MAX : joint.cost + checks[j].cost;
+        joint.count++;
+    }
+    return joint;
+}
+
+/* Words for a state that needs so many: with an eighth more, so that a log that loses some events
+ * and gains others is not written anew each time. */
+static uint32_t words_for(const struct weir_limit *limit, uint32_t needs)
+{
+    uint32_t words = needs + needs / 8;
+
+    if (limit->spec.algorithm == WEIR_SLIDING_WINDOW)
+        return limit->span_words;
+    return heap_round(words < limit->span_words ? words : limit->span_words);
+}
+
+/* Takes a span for a state, and writes what `source` (NULL: nothing) has used into it. False: there
+ * is none, or (owner->stuck) none can be had. */
+static bool take_span(struct weir_table_owner *owner, const struct weir_span_source *source,
+                      const struct weir_limit *limit, uint32_t words, struct target *target)
+{
+    if (!take_heap_lock(owner))
+        return false;
+
+    uint64_t offset = heap_take(owner, words);
+
+    if (offset == 0)
+        return false;
+    target->span = offset;
+    target->span_new = true;
+    if (limit->span_words > 0)
+        weir_span_resize(source, limit, heap_span(owner->table, offset, words), words);
+    return true;
+}
+
+static bool no_room(struct weir_table_owner *owner, const struct weir_limit *limit, uint32_t words,
+                    uint64_t span)
+{
+    owner->no_room = !owner->stuck;
+    owner->need = words;
+    owner->need_param = limit->id;
+    owner->need_span = span;
+    return false;
+}
+
+/* Makes a fresh state for check `i` in target->bucket and ->slot, with room for what the check may
+ * charge. False: owner->no_room or owner->stuck. */
+static bool load_fresh(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                       struct target *target)
+{
+    const struct weir_limit *limit = txn->decision->checks[i].limit;
+    uint32_t words = 2; /* a cell */
+
+    target->cell = (struct weir_cell){0, 0};
+    if (!region_has_span(limit))
+        return true;
+    if (limit->span_words > 0) {
+        struct joint joint = joint_use(txn, i);
+
+        words = words_for(limit, weir_span_needs(NULL, limit, joint.cost, joint.count));
+    }
+    return take_span(owner, NULL, limit, words, target) || no_room(owner, limit, words, 0);
+}
+
+/* The state in a slot was made under other parameters: carries over what was used. Where there is
+ * no span for it, the key is denied until there is one: elsewhere it would start fresh. */
+static bool load_converted(struct weir_table_owner *owner, const struct transaction *txn,
+                           uint32_t i, struct target *target)
+{
+    struct weir_table *table = owner->table;
+    const struct weir_limit *limit = txn->decision->checks[i].limit;
+    const struct table_bucket *bucket = target->bucket;
+    const struct weir_limit *from = region_limit(table, bucket->param[target->slot]);
+    bool has_span = from != NULL && region_has_span(from);
+    const uint64_t *span = has_span ? slot_state_span(table, bucket, target->slot, from) : NULL;
+    struct weir_cell cell = {0, 0};
+
+    target->rewrite = true;
+    target->replaced = span != NULL ? slot_span(bucket, target->slot) : 0;
+    target->cell = cell;
+    if (from == NULL || (has_span && span == NULL) || !weir_limit_converts(from, limit)) {
+        from = NULL;
+    } else if (limit->span_words == 0) {
+        if (span != NULL)
+            cell = (struct weir_cell){span[0], span[1]};
+        else
+            cell_unpack(from, bucket->slot[target->slot].state, &cell);
+        weir_cell_convert(from, limit, &cell, txn->now_ns);
+        target->cell = cell;
+    }
+    if (!region_has_span(limit))
+        return true;
+
+    const struct weir_span_source source = {from, span, txn->now_ns};
+    struct joint joint = joint_use(txn, i);
+    uint32_t words = 2;
+
+    if (limit->span_words > 0)
+        words = words_for(
+            limit, weir_span_needs(from != NULL ? &source : NULL, limit, joint.cost, joint.count));
+    if (take_span(owner, from != NULL ? &source : NULL, limit, words, target))
+        return true;
+    if (!owner->give_up || owner->stuck)
+        return no_room(owner, limit, words, target->replaced);
+    target->full = true;
+    return true;
+}
+
+/* Whether a check may be charged to its span, as far as that says. */
+static bool may_charge(const struct transaction *txn, const struct weir_check *check,
+                       const uint64_t *span)
+{
+    return txn->decision->op == WEIR_OP_DEBIT || (check->flags & WEIR_CHECK_CHARGE_ON_DENY) ||
+           weir_span_test(check->limit, span, txn->now_ns, check->cost);
+}
+
+/* Writes the state of a check that may be charged anew where its span is too small for that, or far
+ * too large. Where there is no larger one, a log makes do with what it has, which denies early. */
+static bool fit(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                const uint64_t *span, struct target *target)
+{
+    const struct weir_check *check = &txn->decision->checks[i];
+    const struct weir_limit *limit = check->limit;
+    const struct weir_span_source source = {limit, span, txn->now_ns};
+    uint32_t has = heap_words(owner->table, target->span);
+    struct joint joint = joint_use(txn, i);
+    bool fits = weir_span_fits(limit, span, txn->now_ns, joint.cost, joint.count);
+
+    if (joint.count == 0 || (fits && has < SHRINK_MIN) || !may_charge(txn, check, span))
+        return true;
+
+    uint32_t words = words_for(limit, weir_span_needs(&source, limit, joint.cost, joint.count));
+    uint64_t old = target->span;
+
+    if (fits && has < 2 * words)
+        return true;
+    if (take_span(owner, &source, limit, words, target)) {
+        target->replaced = old;
+        target->rewrite = true;
+        return true;
+    }
+    if (fits && !owner->unsaved) { /* a smaller one can wait */
+        owner->stuck = false;
+        return true;
+    }
+    if (!owner->give_up || owner->stuck)
+        return no_room(owner, limit, words, old);
+    if (limit->spec.algorithm == WEIR_SLIDING_LOG)
+        target->joins = true; /* log.h: its newest events become one */
+    else
+        target->full = true;
+    return true;
+}
+
+/* The same from the state that is there. */
+static bool load(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                 struct target *target)
+{
+    const struct weir_limit *limit = txn->decision->checks[i].limit;
+    const struct table_bucket *bucket = target->bucket;
+
+    if (bucket->param[target->slot] != limit->id)
+        return load_converted(owner, txn, i, target);
+    if (!region_has_span(limit)) {
+        cell_unpack(limit, bucket->slot[target->slot].state, &target->cell);
+        return true;
+    }
+
+    const uint64_t *span = slot_state_span(owner->table, bucket, target->slot, limit);
+
+    if (span == NULL) { /* of a damaged file */
+        target->rewrite = true;
+        return load_fresh(owner, txn, i, target);
+    }
+    target->span = slot_span(bucket, target->slot);
+    if (limit->span_words == 0)
+        target->cell = (struct weir_cell){span[0], span[1]};
+    else if (txn->decision->op == WEIR_OP_DECIDE || txn->decision->op == WEIR_OP_DEBIT)
+        return fit(owner, txn, i, span, target);
+    return true;
 }
 
 /* Looks for the key of a check in its buckets: the likely one first. */
@@ -122,7 +337,7 @@ static bool find_key(struct weir_table_owner *owner, const struct transaction *t
         bool is_second = begin != (b == 1);
         struct table_bucket *bucket = is_second ? second : first;
 
-        if (!target_lock(owner, &bucket->lock))
+        if (!take_lock(owner, &bucket->lock))
             return false;
 
         int slot = slot_find(bucket, ahead->at.tag, is_second);
@@ -131,15 +346,16 @@ static bool find_key(struct weir_table_owner *owner, const struct transaction *t
             target->kind = TARGET_SLOT;
             target->bucket = bucket;
             target->slot = (uint8_t)slot;
-            return target_load(owner, txn, i, target);
+            return load(owner, txn, i, target);
         }
     }
     target->kind = TARGET_NEW;
     return true;
 }
 
-uint32_t target_taken(const struct weir_table_owner *owner, const struct transaction *txn,
-                      const struct table_bucket *bucket)
+/* Bits of the slots of `bucket` that checks of this decision are decided on. */
+static uint32_t taken_slots(const struct weir_table_owner *owner, const struct transaction *txn,
+                            const struct table_bucket *bucket)
 {
     uint32_t mask = 0;
 
@@ -167,7 +383,7 @@ static bool find_cells(struct weir_table_owner *owner, const struct transaction 
 
     *target = (struct target){.kind = TARGET_OVERFLOW, .param = param, .at = target->at};
     target->leader = (uint16_t)i;
-    if (!target_lock(owner, &param->lock))
+    if (!take_lock(owner, &param->lock))
         return false;
     if (!overflow_open(owner, param, txn->now_ns))
         return false;
@@ -205,6 +421,92 @@ static bool still_overflows(struct weir_table_owner *owner, const struct transac
     return false;
 }
 
+/* Keys of the two buckets that are tried: see placement.h. Each try may miss the cache. */
+#define TRIES 6
+/* After so many failures, new keys without room only try every so often: the table is full. */
+#define FAILURES_MAX 4
+#define SKIPS 32
+
+/* Moves a key that has no span to a free slot of its other bucket. */
+static void move(struct weir_table_owner *owner, struct table_bucket *from, uint32_t i,
+                 const struct place *to)
+{
+    uint64_t tag = slot_tag(from, i);
+    bool second = !slot_is_second(from, i);
+
+    undo_save_slot(owner, to->bucket, to->slot);
+    undo_save_param(owner, from, i);
+    slot_put(to->bucket, to->slot, tag, second, from->param[i], from->slot[i].state);
+    slot_set_param(from, i, 0);
+    undo_finish(owner);
+}
+
+/* Whether a slot's state takes no span: moving one would have to tell the heap. */
+static bool has_no_span(const struct weir_table *table, uint16_t param)
+{
+    const struct weir_limit *limit = region_limit(table, param);
+
+    return limit != NULL && !region_has_span(limit);
+}
+
+static bool try_slot(struct weir_table_owner *owner, const struct transaction *txn,
+                     struct table_bucket *from, uint32_t i)
+{
+    struct weir_table *table = owner->table;
+    uint64_t index = (uint64_t)(from - table->buckets);
+    struct table_bucket *other =
+        region_bucket(table, position_other(&table->map, index, slot_tag(from, i)));
+    struct place place = {.taken = {0, 0}};
+
+    if (!has_no_span(table, from->param[i]) || other == from ||
+        __atomic_load_n(&table->params[from->param[i] - 1].swept, __ATOMIC_RELAXED) != 0)
+        return false;
+
+    bool held = owner_holds(owner, &other->lock);
+
+    if (!held && !owner_try(owner, &other->lock))
+        return false;
+    place.taken[0] = place.taken[1] = taken_slots(owner, txn, other);
+
+    enum placement found =
+        placement_free(table, (struct table_bucket *const[2]){other, other}, txn->now_ns, &place);
+    bool moves = found == PLACE_EMPTY ||
+                 (found == PLACE_RECLAIM && has_no_span(table, other->param[place.slot]));
+
+    if (moves)
+        move(owner, from, i, &place);
+    if (!held)
+        owner_unlock(&other->lock);
+    return moves;
+}
+
+/* Empties a slot of two full buckets by moving its key to that key's other bucket, as a transaction
+ * of its own. Returns whether that was possible, and sets place->bucket and ->slot. */
+static bool relocate(struct weir_table_owner *owner, const struct transaction *txn,
+                     struct table_bucket *const pair[2], struct place *place)
+{
+    /* A move is final at once, so nothing else may be in the journal. */
+    if (owner->slot->undo_count > 0)
+        return false;
+    if (owner->relocate_failures >= FAILURES_MAX) {
+        if (++owner->relocate_skips < SKIPS)
+            return false;
+        owner->relocate_skips = 0;
+    }
+    for (uint32_t tries = 0; tries < TRIES; tries++) {
+        uint32_t b = tries % 2, i = tries / 2;
+
+        if ((place->taken[b] >> i & 1) || !try_slot(owner, txn, pair[b], i))
+            continue;
+        place->bucket = pair[b];
+        place->slot = i;
+        owner->relocate_failures = 0;
+        return true;
+    }
+    owner->relocate_failures++;
+    return false;
+}
+
 /* Finds a place for the key of check `i`, which has none. */
 static bool find_place(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
                        struct target *target)
@@ -225,11 +527,11 @@ static bool find_place(struct weir_table_owner *owner, const struct transaction 
     if (owner->lost || owner->stuck)
         return false;
     for (uint32_t b = 0; b < 2; b++)
-        place.taken[b] = target_taken(owner, txn, pair[b]);
+        place.taken[b] = taken_slots(owner, txn, pair[b]);
 
     enum placement found = placement_free(table, pair, txn->now_ns, &place);
 
-    if (found == PLACE_NONE && target_relocate(owner, txn, pair, &place))
+    if (found == PLACE_NONE && relocate(owner, txn, pair, &place))
         found = PLACE_EMPTY;
     if (found == PLACE_NONE)
         found = placement_evict(owner, pair, limit->id, txn->now_ns, &place);
@@ -240,7 +542,7 @@ static bool find_place(struct weir_table_owner *owner, const struct transaction 
     target->slot = (uint8_t)place.slot;
     target->second = place.bucket != pair[0];
     target->placement = (uint8_t)found;
-    return target_load_fresh(owner, txn, i, target);
+    return load_fresh(owner, txn, i, target);
 }
 
 static bool same_state(const struct target *a, const struct target *b)

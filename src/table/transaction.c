@@ -4,9 +4,11 @@
 
 #include "core/cell.h"
 #include "table/account.h"
+#include "table/charge.h"
 #include "table/overflow.h"
 #include "table/owner.h"
-#include "table/span_heap.h"
+#include "table/span/heap.h"
+#include "table/span/make_room.h"
 #include "table/target.h"
 
 static bool is_shadow(const struct weir_check *check)
@@ -151,21 +153,21 @@ static bool charge_all(struct weir_table_owner *owner, const struct transaction 
         const struct weir_check *check = &decision->checks[i];
         struct weir_outcome *outcome = &decision->outcomes[i];
         bool admits = outcome->verdict == WEIR_ALLOWED;
-        enum target_charge how = TARGET_CHARGE;
+        enum charge_kind kind = CHARGE_COST;
 
         if (decision->op == WEIR_OP_REFUND) {
             if (check->flags & WEIR_CHECK_ONCE) /* what was asked once stays asked */
                 continue;
-            how = TARGET_REFUND;
+            kind = CHARGE_REFUND;
         } else if (decision->op == WEIR_OP_DECIDE &&
                    !(allowed && admits && (!is_shadow(check) || limit_admits(txn, i)))) {
             /* A lease that was not given cannot be held. */
             if (!(check->flags & WEIR_CHECK_CHARGE_ON_DENY) || is_stateless(check) ||
                 check->limit->spec.algorithm == WEIR_CONCURRENCY)
                 continue;
-            how = admits ? TARGET_CHARGE : TARGET_CHARGE_DENIED;
+            kind = admits ? CHARGE_COST : CHARGE_DENIED;
         }
-        outcome->charged = target_charge(owner, txn, i, how, txn->count == 1);
+        outcome->charged = charge_check(owner, txn, i, kind, txn->count == 1);
         any = any || outcome->charged;
     }
     return any;
@@ -275,7 +277,7 @@ static bool resolve(struct weir_table_owner *owner, struct transaction *txn)
             continue;
         /* Each check may need a span; another thread may take what was made room for. */
         if (rooms++ < txn->count)
-            target_make_room(owner, txn->now_ns);
+            make_room(owner, txn->now_ns);
         else
             owner->give_up = true;
         if (owner->stuck)
@@ -308,7 +310,7 @@ static bool run(struct weir_table_owner *owner, struct transaction *txn)
     for (uint32_t i = txn->first; i < txn->first + txn->count; i++)
         describe(owner, txn, i);
     if (charged) {
-        target_drop_unused(owner, txn);
+        charge_drop_unused(owner, txn);
         return target_finish(owner) && allowed;
     }
     target_cancel(owner);

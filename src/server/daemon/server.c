@@ -21,7 +21,7 @@
 #include "server/net/seed.h"
 #include "server/pressure/pressure_log.h"
 #include "server/resp/front.h"
-#include "table/state_file.h"
+#include "table/file/state_file.h"
 
 /* Files that weir opens when its connections may have taken all others: of a loop (epoll, a pipe,
  * an eventfd, its place in the state file), with a shared store (connections to its servers),

@@ -7,7 +7,7 @@
 
 #include "rules/rules.h"
 #include "server/daemon/clock.h"
-#include "table/state_file.h"
+#include "table/file/state_file.h"
 
 /* A reason that names the state file, once. */
 static int fail_state(const char *path, int err, const struct weir_reason *why,

@@ -21,7 +21,7 @@
 #include <signal.h>
 
 #include "server/daemon/log.h"
-#include "table/state_file.h"
+#include "table/file/state_file.h"
 
 /* The exit status of a server whose state file was cut short or overwritten while it ran. */
 #define WEIR_STATE_EXIT 3

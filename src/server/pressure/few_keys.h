@@ -13,7 +13,7 @@
 #define WEIR_SERVER_PRESSURE_FEW_KEYS_H
 
 #include "rules/rules.h"
-#include "table/state_file.h"
+#include "table/file/state_file.h"
 
 #define WEIR_FEW_KEYS 10000
 #define WEIR_FEW_KEYS_LISTED 5

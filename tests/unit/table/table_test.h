@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "core/siphash.h"
+#include "table/operate.h"
+#include "table/submit.h"
 #include "table/table.h"
 
 #define MS UINT64_C(1000000)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The short ways of the table (submit.c, several.c) beside the core's general functions, from any
- * words that a slot may hold: those that no state has, too. And between threads on the same keys,
- * where what was seen without the lock is often not true any more. */
+/* The short ways of the table (submit.c, multi_check.c) beside the core's general functions, from
+ * any words that a slot may hold: those that no state has, too. And between threads on the same
+ * keys, where what was seen without the lock is often not true any more. */
 #include "table_test.h"
 
 #include <pthread.h>

@@ -8,6 +8,7 @@
 #include "core/bucket.h"
 #include "core/debit.h"
 #include "store/redis/script/key.h"
+#include "table/submit.h"
 #include "table/table.h"
 
 #define FAMILIES 9

@@ -6,6 +6,7 @@
 
 #include "store/redis/script/key.h"
 #include "store/redis/share/share.h"
+#include "table/submit.h"
 #include "table/table.h"
 
 #define PERIODS 300

@@ -2,7 +2,7 @@
 /* The heap of spans: states of more than 12 bytes, inside the region.
  *
  * Pages of 4 KiB are cut into spans of one size class (2, 3, 4, 6, 8, 12 ... 512 words; see
- * span_heap.c), or, for what is larger, join to a run of pages. A page that has no span left is
+ * heap.c), or, for what is larger, join to a run of pages. A page that has no span left is
  * free again, so that memory moves from one class to another. Which spans of a page are taken
  * stands in a bitmap outside of it: nothing is ever written into a free span but by who is
  * allocating it.

@@ -5,7 +5,7 @@
 #ifndef VERSION1_KEYS_H
 #define VERSION1_KEYS_H
 
-#include "table_test.h"
+#include "../table_test.h"
 
 #define V1_DAY (1440 * MINUTE)
 #define V1_END (START + 2 * SECOND) /* the latest time that was marked */

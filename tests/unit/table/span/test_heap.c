@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The heap of spans, beside a list of what is taken: no two overlap, sizes fit, all comes back. */
-#include "table_test.h"
+#include "../table_test.h"
 
 #include <stdlib.h>
 
 #include "table/owner.h"
-#include "table/span_heap.h"
+#include "table/span/heap.h"
 #include "table/undo.h"
 
 #define SPANS 2000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is said of a region's file: what has become of it, whether it has room; and beginning a file
  * with what a table holds. */
-#include "table_test.h"
+#include "../table_test.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "table/state_file.h"
+#include "table/file/state_file.h"
 
 #define SIZE (UINT64_C(1) << 20)
 #define ROOM 32 /* limits, of a region of that size */

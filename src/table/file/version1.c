@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see version1.h */
-#include "table/version1.h"
+#include "table/file/version1.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "core/reason.h"
 #include "core/siphash.h"
 #include "core/span.h"
-#include "table/copy.h"
+#include "table/file/copy.h"
 
 #define V1_MAGIC UINT64_C(0x6c62617472696577)
 #define V1_VERSION 1

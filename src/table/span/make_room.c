@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see target.h: room in the heap when it has none left
- *
- * Each account pays for its own, as with slots (account.h), and what has used least goes first. Who
- * holds how much is sampled by random pages, so that it is memory that counts and not states.
- *
- * The heap's pages are cut into spans of one size each, so a state that goes makes room for one of
- * its size only. For another size a page, or a run of pages, has to become free as a whole. Then
- * the states of the account that pays go from there, and all others move to other pages: into spans
- * that are free there, or that a state of the account that pays leaves. So no size starves because
- * others have taken all pages, and nobody pays for having a state beside those of others.
- */
+/* see make_room.h */
+#include "table/span/make_room.h"
+
 #include <string.h>
 
 #include "table/account.h"
 #include "table/owner.h"
 #include "table/placement.h"
 #include "table/slot.h"
-#include "table/span_heap.h"
-#include "table/target.h"
+#include "table/span/heap.h"
 #include "table/undo.h"
 
 /* Random pages that are looked at, one state in each: some microseconds. */
@@ -323,7 +314,7 @@ static bool let_go(struct weir_table_owner *owner, const struct room *room,
     return false;
 }
 
-void target_make_room(struct weir_table_owner *owner, uint64_t now_ns)
+void make_room(struct weir_table_owner *owner, uint64_t now_ns)
 {
     struct weir_table *table = owner->table;
     struct room room = {.now_ns = now_ns,

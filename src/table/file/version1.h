@@ -10,8 +10,8 @@
  *
  * Overflow states are not copied: nobody knows whose keys were in them.
  */
-#ifndef WEIR_TABLE_VERSION1_H
-#define WEIR_TABLE_VERSION1_H
+#ifndef WEIR_TABLE_FILE_VERSION1_H
+#define WEIR_TABLE_FILE_VERSION1_H
 
 #include "table/region.h"
 

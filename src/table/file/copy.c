@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see copy.h */
-#include "table/copy.h"
+#include "table/file/copy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "table/params.h"
 #include "table/placement.h"
 #include "table/slot.h"
-#include "table/span_heap.h"
+#include "table/span/heap.h"
 #include "table/undo.h"
 
 /* Sets what a slot of the new region holds: the cell, or a span of its own. */

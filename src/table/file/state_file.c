@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see state_file.h */
-#include "table/state_file.h"
+#include "table/file/state_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +10,8 @@
 
 #include "core/reason.h"
 #include "core/span.h"
-#include "table/file.h"
-#include "table/span_heap.h"
+#include "table/file/file.h"
+#include "table/span/heap.h"
 
 /* Whether what never changes in a header is not what it was. */
 static bool is_another(const struct weir_table *table, const struct table_header *header)

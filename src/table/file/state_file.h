@@ -4,8 +4,8 @@
  *
  * Threads: as struct weir_table, which these functions only read.
  */
-#ifndef WEIR_TABLE_STATE_FILE_H
-#define WEIR_TABLE_STATE_FILE_H
+#ifndef WEIR_TABLE_FILE_STATE_FILE_H
+#define WEIR_TABLE_FILE_STATE_FILE_H
 
 #include "table/table.h"
 

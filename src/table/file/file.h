@@ -8,8 +8,8 @@
  * file; and its blocks are allocated at once, so that a full disk is an error now and not a signal
  * later.
  */
-#ifndef WEIR_TABLE_FILE_H
-#define WEIR_TABLE_FILE_H
+#ifndef WEIR_TABLE_FILE_FILE_H
+#define WEIR_TABLE_FILE_FILE_H
 
 #include "table/region.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see file.h */
-#include "table/file.h"
+#include "table/file/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "core/reason.h"
-#include "table/copy.h"
+#include "table/file/copy.h"
+#include "table/file/version1.h"
 #include "table/owner.h"
 #include "table/undo.h"
-#include "table/version1.h"
 
 /* A time beyond this is no time (see weir/limit.h). */
 #define TIME_MAX (UINT64_C(1) << 62)

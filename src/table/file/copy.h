@@ -6,8 +6,8 @@
  * go for a new one (placement.h). Parameters come along. Overflow cells don't: nobody knows whose
  * keys are in them.
  */
-#ifndef WEIR_TABLE_COPY_H
-#define WEIR_TABLE_COPY_H
+#ifndef WEIR_TABLE_FILE_COPY_H
+#define WEIR_TABLE_FILE_COPY_H
 
 #include "table/region.h"
 

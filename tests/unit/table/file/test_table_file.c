@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions in files: what outlives a process, who may open what, and files that are not right. */
-#include "table_test.h"
+#include "../table_test.h"
 
 #include <errno.h>
 #include <fcntl.h>

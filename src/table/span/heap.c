@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* see span_heap.h */
-#include "table/span_heap.h"
+/* see heap.h */
+#include "table/span/heap.h"
 
 #include <string.h>
 
