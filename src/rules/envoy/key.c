@@ -9,6 +9,7 @@
 #include "core/siphash.h"
 #include "rules/envoy/compiled.h"
 #include "rules/identity/keys.h"
+#include "rules/match/key_writer.h"
 
 /* Tuples are gathered here; a full buffer is replaced by its own hash. Most fit. */
 #define TUPLE_MAX 1024
@@ -43,46 +44,6 @@ static void tuple_put_text(struct tuple *tuple, struct weir_bytes text)
     uint32_t size = (uint32_t)text.size;
     tuple_put(tuple, &size, sizeof(size));
     tuple_put(tuple, text.data, text.size);
-}
-
-/* Either writes, or, beyond the room, only hashes what a complete text would be. */
-struct writer {
-    char *end, *limit;
-    bool full;
-};
-
-static void put(struct writer *writer, const char *data, size_t size)
-{
-    size_t room = (size_t)(writer->limit - writer->end);
-    if (size > room) {
-        writer->full = true;
-        size = room;
-    }
-    memcpy(writer->end, data, size);
-    writer->end += size;
-}
-
-/* Graphic ASCII that is no syntax of the text. */
-static bool shown_plainly(unsigned char byte)
-{
-    return byte > ' ' && byte < 0x7F && byte != '%' && byte != ',' && byte != '=' && byte != '|' &&
-           byte != '~' && byte != ':';
-}
-
-static void put_encoded(struct writer *writer, struct weir_bytes text)
-{
-    const char *at = text.data, *end = text.data + text.size;
-    while (at < end && !writer->full) {
-        const char *run = at;
-        while (at < end && shown_plainly((unsigned char)*at))
-            at++;
-        put(writer, run, (size_t)(at - run));
-        if (at < end) {
-            unsigned char byte = (unsigned char)*at++;
-            char encoded[3] = {'%', weir_hex_digit(byte >> 4), weir_hex_digit(byte)};
-            put(writer, encoded, 3);
-        }
-    }
 }
 
 static struct weir_bytes prefix_of(const struct weir_envoy_item *item,
@@ -193,17 +154,17 @@ static void hash_key(const struct weir_envoy_item *item, const struct weir_envoy
 static size_t write_text(const struct weir_envoy_item *item, const struct weir_envoy_descriptor *of,
                          struct weir_bytes prefix, struct weir_bytes domain, char *out)
 {
-    struct writer writer = {out, out + ENVOY_KEY_TEXT_MAX, false};
-    put(&writer, prefix.data, prefix.size);
-    put(&writer, ":", 1);
-    put_encoded(&writer, domain);
+    struct rules_key_writer writer = {out, out + ENVOY_KEY_TEXT_MAX, false};
+    rules_key_put(&writer, prefix.data, prefix.size);
+    rules_key_put(&writer, ":", 1);
+    rules_key_put_encoded(&writer, domain, RULES_KEY_OF_ENVOY);
     for (uint32_t i = 0; i < of->entry_count; i++) {
         bool pattern;
         struct weir_bytes value = value_of(item, of, i, &pattern);
-        put(&writer, i == 0 ? "|" : ",", 1);
-        put_encoded(&writer, of->entries[i].key);
-        put(&writer, pattern ? "=~" : "=", pattern ? 2 : 1);
-        put_encoded(&writer, value);
+        rules_key_put(&writer, i == 0 ? "|" : ",", 1);
+        rules_key_put_encoded(&writer, of->entries[i].key, RULES_KEY_OF_ENVOY);
+        rules_key_put(&writer, pattern ? "=~" : "=", pattern ? 2 : 1);
+        rules_key_put_encoded(&writer, value, RULES_KEY_OF_ENVOY);
     }
     return writer.full ? cut_text(out, prefix, domain, item, of) : (size_t)(writer.end - out);
 }
