@@ -156,7 +156,8 @@ static int open_engine(struct explain *explain)
                                               .done = take_decision,
                                               .done_context = explain,
                                               .clock = table_clock,
-                                              .clock_context = explain->table};
+                                              .clock_context = explain->table,
+                                              .text_keys = true};
         error = weir_engine_open(&explain->engine, &options);
     }
     return error < 0 ? fail(explain->options->state, error, &none) : 0;

@@ -57,17 +57,18 @@ struct weir_check {
     const struct weir_limit *limit;
     uint64_t hash[2]; /* keyed hash of the typed tuple (limit name, key values) */
     uint64_t cost;
-    struct weir_bytes key; /* the tuple's text, for Redis, logs and /top; the table ignores it */
+    struct weir_bytes key; /* its text, for Redis, logs and /top; the table ignores it */
     uint64_t tag;          /* hash of the rule's `hash_tag` values: checks with one tag live on one
                               server of a cluster; 0: the key's own. The table ignores it */
     uint32_t rule;         /* index of the limit in its rules; UINT32_MAX for limits in commands */
     uint8_t flags;         /* enum weir_check_flag */
     uint8_t scale : 7;     /* percent of the limit that this request may use: 1..99; 0: all of it */
     uint8_t scale_kind : 1; /* enum weir_scale_kind; 0 where `scale` is 0 */
-    uint16_t floor : 14;    /* WEIR_OP_DEBIT: 0: none; else 1 + the most that may be owed beyond the
+    uint16_t floor : 13;    /* WEIR_OP_DEBIT: 0: none; else 1 + the most that may be owed beyond the
                                capacity, in percent of it (0..1000): the store lowers `cost` to
                                what it has charged */
     uint16_t on_store_error : 2; /* enum weir_store_failure */
+    uint16_t key_is_tuple : 1;   /* `key` is the tuple: weir_rules_key_text writes its text */
 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct weir_check) == 64, "a check is one line");
 

@@ -86,6 +86,7 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
     e->tried_context = options->tried_context;
     e->clock = options->clock;
     e->clock_context = options->clock_context;
+    e->keep_tuples = !options->text_keys && options->store->ops->name_of == NULL;
     pthread_mutex_init(&e->readers, NULL);
     int err = open_parts(e, options, decisions);
     if (err < 0) {
@@ -216,6 +217,15 @@ static void set_time(struct weir_engine *engine, struct weir_rules_query *query)
     query->resting = moment->resting;
 }
 
+struct weir_bytes weir_engine_key_text(const struct weir_engine *engine,
+                                       const struct weir_entry *entry,
+                                       const struct weir_check *check, char room[WEIR_KEY_TEXT_MAX])
+{
+    return check->key_is_tuple
+               ? weir_rules_key_text(entry->generation->rules, check, engine->secret, room)
+               : check->key;
+}
+
 static struct weir_bytes keep_name(struct weir_decision *decision, struct weir_bytes name)
 {
     bool kept = name.data != NULL && name.size <= WEIR_IDENTITY_MAX;
@@ -246,6 +256,7 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     query->tokens = engine->tokens;
     query->identity = &entry->identity;
     query->loans = &engine->loans;
+    query->keep_tuples = engine->keep_tuples;
     int checks = weir_rules_checks(query, entry->checks);
     if (checks == WEIR_ERR_STORE)
         reason_text(query->reason, "who is calling cannot be looked up now");

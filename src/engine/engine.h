@@ -79,6 +79,8 @@ struct weir_engine_options {
     uint64_t (*clock)(void *context); /* the time at which a request would be decided: asked for
                                          each where rules are timed; NULL: the last run's */
     void *clock_context;
+    bool text_keys; /* weir_check.key is always text, for callers that read it. Else, where the
+                       store is a table, texts are written only when the engine shows them */
 };
 
 /* Errors: WEIR_ERR_MEMORY; WEIR_ERR_RANGE (decisions). */

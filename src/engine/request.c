@@ -14,6 +14,17 @@ static void account_borrowed(const struct weir_entry *entry)
         weir_count(&entry->generation->views[borrowed[i].check->rule].tally->counters.borrowed, 1);
 }
 
+/* Not inlined: the room would be on the stack of every decision. */
+static __attribute__((noinline)) void record_denial(struct weir_engine *engine,
+                                                    const struct weir_entry *entry,
+                                                    const struct weir_check *check,
+                                                    struct weir_bytes name)
+{
+    char room[WEIR_KEY_TEXT_MAX];
+    weir_top_denied_record(engine->offenders, check->hash, name,
+                           weir_engine_key_text(engine, entry, check, room));
+}
+
 /* The books of each limit, whose checks stand together (weir_decision_limit_end): its counters, and
  * who was denied most. A limit of a command has no name to ask for, and a flood of its denials must
  * not push the keys of named limits out of the sketch. */
@@ -34,7 +45,7 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
         bool shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;
         weir_count(!denied ? &c->allowed : shadow ? &c->shadow_denied : &c->denied, 1);
         if (denied)
-            weir_top_denied_record(engine->offenders, check->hash, view->name, check->key);
+            record_denial(engine, entry, check, view->name);
     }
     if (__builtin_expect(entry->borrow != NULL, 0))
         account_borrowed(entry);

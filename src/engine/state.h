@@ -17,6 +17,7 @@ struct weir_engine {
     struct weir_pool pool;
     struct weir_store *store, *local;
     const uint64_t *secret;
+    bool keep_tuples; /* texts of keys are written when they are shown */
     weir_engine_done done;
     void *done_context;
     struct weir_generation *generation; /* NULL: no rules */
@@ -66,6 +67,12 @@ void weir_engine_give_back(struct weir_engine *engine, struct weir_entry *entry)
  * filled here. Errors: as weir_rules_checks. */
 int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
                          struct weir_rules_query *query) __attribute__((warn_unused_result));
+
+/* The text of the key of a check of an entry's decision; it may be written into `room`. */
+struct weir_bytes weir_engine_key_text(const struct weir_engine *engine,
+                                       const struct weir_entry *entry,
+                                       const struct weir_check *check,
+                                       char room[WEIR_KEY_TEXT_MAX]);
 
 /* Keeps with a decision who it is for: reported once the store has answered, when the values of the
  * request, and perhaps of the directory, are gone. What has no room, or is too long to be a name,

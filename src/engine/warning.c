@@ -125,12 +125,11 @@ static char *put_number(char *out, uint64_t number)
 }
 
 /* Keeps what is to be reported. */
-static void keep_fact(struct weir_entry *entry, const struct weir_entry *of, struct fact *fact,
-                      struct weir_bytes key)
+static void keep_fact(struct weir_entry *entry, const struct weir_entry *of, struct fact *fact)
 {
     entry->scratch.used = sizeof *fact;
     entry->keeps = true;
-    fact->key = weir_decision_keep(&entry->decision, key);
+    fact->key = weir_decision_keep(&entry->decision, fact->key);
     memcpy(entry->scratch.bytes, fact, sizeof *fact);
     weir_engine_keep_identity(entry, &of->identity);
 }
@@ -147,7 +146,7 @@ static void make_check(struct weir_engine *engine, struct weir_entry *entry,
     *end++ = ',';
     end = put_number(end, fact->percent);
     end = put_number(end, end_ns);
-    end = put(end, of->key.data, of->key.size);
+    end = put(end, fact->key.data, fact->key.size);
     struct weir_check *check = &entry->checks[0];
     *check = (struct weir_check){
         .limit = weir_rules_warned_limit(generation->rules, of->limit->spec.window_ns),
@@ -174,7 +173,7 @@ static void ask(struct weir_engine *engine, const struct weir_entry *of, uint16_
     }
     entry->generation = of->generation;
     entry->generation->pins++;
-    keep_fact(entry, of, fact, check->key);
+    keep_fact(entry, of, fact);
     make_check(engine, entry, check, fact, end_ns);
     if (engine->store->ops->name_of == NULL)
         weir_turn_decide_now(engine, entry); /* the table answers at once */
@@ -184,11 +183,11 @@ static void ask(struct weir_engine *engine, const struct weir_entry *of, uint16_
 
 /* Whether a settlement knows enough: the key's text, and that the limit is enforced on the key. */
 static bool settlement_says(const struct weir_generation *generation, uint32_t rule,
-                            const struct weir_check *check)
+                            struct weir_bytes key)
 {
     struct weir_rule_info info;
     weir_rules_info(generation->rules, rule, &info);
-    return check->key.size > 0 && info.enforce == 100;
+    return key.size > 0 && info.enforce == 100;
 }
 
 static void look_limit(struct weir_engine *engine, const struct weir_entry *entry, uint16_t first,
@@ -203,8 +202,10 @@ static void look_limit(struct weir_engine *engine, const struct weir_entry *entr
         return;
     const struct weir_check *check = &decision->checks[use.check];
     const struct weir_limit_spec *spec = &check->limit->spec;
-    if (check->key.size > WEIR_WARNING_KEY_MAX ||
-        (decision->op == WEIR_OP_DEBIT && !settlement_says(entry->generation, rule, check)))
+    char room[WEIR_KEY_TEXT_MAX];
+    struct weir_bytes key = weir_engine_key_text(engine, entry, check, room);
+    if (key.size > WEIR_WARNING_KEY_MAX ||
+        (decision->op == WEIR_OP_DEBIT && !settlement_says(entry->generation, rule, key)))
         return;
     uint64_t end_ns = period_end(spec, decision->now_ns);
     struct fact fact = {
@@ -215,6 +216,7 @@ static void look_limit(struct weir_engine *engine, const struct weir_entry *entr
     };
     for (fact.index = 0; fact.index < reached; fact.index++) {
         fact.percent = at->percent[fact.index];
+        fact.key = key;
         fact.mark = mark_of(check, fact.percent, end_ns);
         if (!learn(engine->warnings, fact.mark))
             ask(engine, entry, use.check, &fact, end_ns);

@@ -88,6 +88,24 @@ static void ask_beside(const struct weir_rules *rules, const struct weir_request
     }
 }
 
+/* The texts of keys are the same when they are written later. */
+static void ask_with_tuples(const struct weir_rules_query *asked, const struct weir_check *met,
+                            int count)
+{
+    static struct weir_scratch scratch;
+    static struct weir_check checks[WEIR_CHECKS_MAX];
+    struct weir_rules_query query = *asked;
+    query.scratch = &scratch;
+    query.keep_tuples = true;
+    REQUIRE(weir_rules_checks(&query, checks) == count);
+    for (int i = 0; i < count; i++) {
+        char room[WEIR_KEY_TEXT_MAX];
+        struct weir_bytes key = weir_rules_key_text(query.rules, &checks[i], secret, room);
+        REQUIRE(key.size == met[i].key.size && memcmp(key.data, met[i].key.data, key.size) == 0);
+        REQUIRE(memcmp(checks[i].hash, met[i].hash, sizeof(met[i].hash)) == 0);
+    }
+}
+
 /* One request that has every attribute of the file. */
 static void ask(struct weir_rules *rules)
 {
@@ -109,6 +127,7 @@ static void ask(struct weir_rules *rules)
                                      .reason = &reason};
     int count = weir_rules_checks(&query, checks[0]);
     REQUIRE(count <= WEIR_CHECKS_MAX);
+    ask_with_tuples(&query, checks[0], count);
     if (weir_rules_count(rules) > ASKED_MAX)
         return;
     query.scratch = &scratch[1];

@@ -97,6 +97,35 @@ static inline void test_set(struct test_request *test, const char *name, const c
         test->request.values[attribute] = (struct weir_bytes){value, strlen(value)};
 }
 
+/* Asks again for tuples: the checks are the same, and so are the texts in the end, when the request
+ * is gone. */
+static inline void test_tuples(const struct test_request *test)
+{
+    static struct weir_request request;
+    static struct weir_scratch scratch;
+    static struct weir_check checks[WEIR_CHECKS_MAX];
+    struct weir_rules_query query = test->query;
+    struct weir_reason reason;
+    request = test->request;
+    query.request = &request;
+    query.scratch = &scratch;
+    query.identity = NULL;
+    query.reason = &reason;
+    query.keep_tuples = true;
+    assert_int_equal(weir_rules_checks(&query, checks), test->count);
+    memset(&request, 0xa5, sizeof(request));
+    for (int i = 0; i < test->count; i++) {
+        char room[WEIR_KEY_TEXT_MAX];
+        struct weir_bytes key = weir_rules_key_text(test->rules, &checks[i], test_secret, room);
+        assert_memory_equal(checks[i].hash, test->checks[i].hash, sizeof(checks[i].hash));
+        assert_int_equal(checks[i].tag, test->checks[i].tag);
+        assert_int_equal(checks[i].flags, test->checks[i].flags);
+        assert_false(test->checks[i].key_is_tuple);
+        assert_int_equal(key.size, test->checks[i].key.size);
+        assert_memory_equal(key.data, test->checks[i].key.data, key.size);
+    }
+}
+
 /* `pairs`: name, value, name, value, …, NULL. One request at a time: it is static, being large. */
 static inline struct test_request *test_ask(const struct weir_rules *rules,
                                             const char *const *pairs)
@@ -114,10 +143,11 @@ static inline struct test_request *test_ask(const struct weir_rules *rules,
     for (size_t i = 0; pairs[i] != NULL; i += 2)
         test_set(&test, pairs[i], pairs[i + 1]);
     test.count = weir_rules_checks(&test.query, test.checks);
+    test_tuples(&test);
     return &test;
 }
 #define ASK(rules, ...) test_ask(rules, (const char *const[]){__VA_ARGS__, NULL})
-#define ASK_EMPTY(rules) test_ask(rules, (const char *const[]){NULL})
+#define ASK_EMPTY(rules) test_ask(rules, (const char *const[]){NULL, NULL})
 
 /* Expects the checks "name{key} name{key}"; an error's text when `count` is negative. */
 static inline void test_expect(const struct test_request *test, const char *expected)

@@ -265,7 +265,8 @@ static int open_engine(struct replay *replay)
                                               .tried = take_trial,
                                               .tried_context = replay,
                                               .clock = line_clock,
-                                              .clock_context = replay};
+                                              .clock_context = replay,
+                                              .text_keys = true};
         error = weir_engine_open(&replay->engine, &options);
     }
     if (error == 0 && (replay->outcomes = replay_outcomes_open(replay->engine)) == NULL)

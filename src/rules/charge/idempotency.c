@@ -78,8 +78,8 @@ int weir_rules_once(const struct weir_rules *rules, const struct weir_check *che
         .limit = &rules->once,
         .cost = 1,
         .key = {text, 2 * TEXT_BYTES},
-        .tag =
-            first != NULL ? weir_check_tag(first) : 0, /* beside a state that it is charged with */
+        /* Beside a state that it is charged with; the table needs none. */
+        .tag = first != NULL && rules->shared ? weir_check_tag(first) : 0,
         .rule = UINT32_MAX,
         .flags = WEIR_CHECK_ONCE,
         .on_store_error = WEIR_FAIL_LOCAL,

@@ -12,7 +12,7 @@
 #include "rules/identity/caller.h"
 #include "rules/rules.h"
 
-/* Working memory of one evaluation: normalised path, captures, key texts. */
+/* Working memory of one evaluation: normalised path, captures, keys. */
 #define WEIR_SCRATCH_BYTES 16384
 struct weir_scratch {
     uint32_t used;
@@ -26,7 +26,7 @@ struct weir_rules_query {
     const struct weir_rules *rules;
     const struct weir_request *request;
     const uint64_t *secret;           /* keys are hashed with it: 2 words */
-    struct weir_scratch *scratch;     /* key texts and derived values; overwritten */
+    struct weir_scratch *scratch;     /* keys and derived values; overwritten */
     uint64_t now_ns;                  /* for the life of tokens; needed where weir_rules_timed */
     uint64_t resting;                 /* schedules at rest at that time: see weir_rules_moment */
     struct weir_directory *directory; /* of callers in another store (identity/caller.h); or NULL */
@@ -34,7 +34,17 @@ struct weir_rules_query {
     struct weir_identity *identity;   /* gets the caller, as far as a limit needed it; or NULL */
     struct weir_loans *loans;         /* gets what could be borrowed (charge/borrow.h); or NULL */
     struct weir_reason *reason;       /* gets the reason of an error; or NULL */
+    bool keep_tuples; /* weir_check.key may be a tuple, for weir_rules_key_text; else it is text */
 };
+
+/* Room for the text of a key: 32 of them are half the scratch; paths have most of the rest. */
+#define WEIR_KEY_TEXT_MAX 256
+
+/* The text of the key of a check that these rules made with this secret: `check->key`, or written
+ * into `room` where the check has a tuple. What check->key points at has to be there still. */
+struct weir_bytes weir_rules_key_text(const struct weir_rules *rules,
+                                      const struct weir_check *check, const uint64_t secret[2],
+                                      char room[WEIR_KEY_TEXT_MAX]);
 
 /* Fills `checks` (room for WEIR_CHECKS_MAX) with the limits that apply, in the order of the file,
  * one check for each rate of a limit (see weir_decision_limit_end). A check that needs no state

@@ -10,19 +10,23 @@
  *   LONG      2 | size (4) | hash of it             longer: hashed, never cut
  *   ADDRESS   3 | family (1) | prefix length (1) | its 4 or 16 bytes
  *   MISSING   4                                     on_missing: shared
- *   and | INSTEAD where on_missing named another attribute, so that a session "bob" is no user
- * "bob".
+ *   and | INSTEAD where on_missing named another attribute, so that a session "bob" is not the user
+ *   "bob"
  *
  * The hash of a long value is SipHash under the node's secret (16 bytes): fast, and nobody outside
  * finds two values of one hash. Where nodes share a store it is SHA-256 (32 bytes): all nodes have
  * to find the same. Then the text names the state too, so what is hashed in it is SHA-256 as well.
  *
- * The text is for logs, /top and stores elsewhere: "user=alice,client.ip=2001:db8::/64", "user=-"
+ * The text is for logs, /top and remote stores: "user=alice,client.ip=2001:db8::/64", "user=-"
  * for a missing value, "user=ip:192.0.2.1" for a user that is an address,
  * "header.x-api-key=sha256:…" for a secret. What could be mistaken for syntax is percent-encoded,
  * so different tuples have different texts too (secrets but for 64 bits, 128 where nodes share a
- * store). Texts of KEY_TEXT_MAX bytes or more end in "~" and a hash of the tuple: the state's, or
- * half a SHA-256.
+ * store). Texts of WEIR_KEY_TEXT_MAX bytes or more end in "~" and a hash of the tuple: the state's,
+ * or half a SHA-256. The text is written from the tuple.
+ *
+ * Where the table is the store, only denials, warnings and the like show the text. Then a query may
+ * ask for the tuple in its place (keep_tuples), and code that needs the text writes it:
+ * weir_rules_key_text. Keys with a LONG piece get their text at once, as the tuple lacks the value.
  *
  * The tag is a hash of the tuple's pieces that `hash_tag` names, under a secret that everyone
  * knows: it chooses a server and tells no states apart.
@@ -32,7 +36,7 @@
 
 #include "rules/match/evaluate.h"
 
-/* Fills hash, key and flags of a check; see key.c. Errors: WEIR_ERR_TOO_LARGE (scratch is full). */
+/* Fills hash, key and flags of a check; as above. Errors: WEIR_ERR_TOO_LARGE (scratch is full). */
 int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                     struct weir_check *check);
 

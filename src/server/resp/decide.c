@@ -90,6 +90,7 @@ bool weir_resp_fill_check(struct weir_resp_call *call, struct weir_decision *dec
     check->scale = check->scale_kind = 0;
     check->floor = 0;
     check->on_store_error = redis->on_store_error & 3;
+    check->key_is_tuple = false;
     return __builtin_expect(!redis->remote, 1) || keep_text(call, decision, i, kind, key);
 }
 

@@ -150,3 +150,13 @@ struct weir_decision *rig_queue(struct rig *rig, uintptr_t owner, const struct w
     weir_engine_queue(rig->engine, decision);
     return decision;
 }
+
+void rig_expect_key(const struct weir_decision *decision, uint16_t check, const char *text)
+{
+    char room[WEIR_KEY_TEXT_MAX];
+    assert_true(check < decision->count);
+    struct weir_bytes key =
+        weir_rules_key_text(weir_decision_rules(decision), &decision->checks[check], secret, room);
+    assert_int_equal(key.size, strlen(text));
+    assert_memory_equal(key.data, text, key.size);
+}

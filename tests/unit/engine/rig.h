@@ -61,6 +61,9 @@ struct weir_check *rig_check(struct weir_decision *decision, const struct weir_l
 struct weir_decision *rig_queue(struct rig *rig, uintptr_t owner, const struct weir_limit *limit,
                                 const char *key, uint64_t cost);
 
+/* Expects that the key of a check of the rules has this text. */
+void rig_expect_key(const struct weir_decision *decision, uint16_t check, const char *text);
+
 /* Ends the leases of a token, in a run of its own; `done` must leave its decision to the test,
  * which releases it with all others. Returns 0, WEIR_ERR_NOT_FOUND or WEIR_ERR_SYNTAX. */
 int release_lease(struct weir_engine *engine, uint64_t now_ns, struct weir_bytes token);

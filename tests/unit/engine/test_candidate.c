@@ -143,7 +143,7 @@ static void nobody_waits_for_a_candidate(void **state)
     rig.done_count = 0;
     weir_engine_run(rig.engine, START);
     assert_int_equal(rig.store->pending_count, 1);
-    assert_memory_equal(rig.store->pending[0]->checks[0].key.data, "user=ann", 8);
+    rig_expect_key(rig.store->pending[0], 0, "user=ann");
     fake_store_answer(rig.store, 0);
     expect_trials(rig.engine, "api", 1, 0, 0, 0, 0);
     assert_int_equal(rig.done_count, 0);

@@ -103,13 +103,6 @@ static void run(struct scene *scene)
     weir_engine_run(scene->rig.engine, START);
 }
 
-static void expect_key(const struct weir_decision *d, uint16_t i, const char *key)
-{
-    assert_true(d->count > i);
-    assert_int_equal(d->checks[i].key.size, strlen(key));
-    assert_memory_equal(d->checks[i].key.data, key, strlen(key));
-}
-
 static void a_decision_waits_until_it_is_known_who_is_calling(void **state)
 {
     struct scene s;
@@ -129,7 +122,7 @@ static void a_decision_waits_until_it_is_known_who_is_calling(void **state)
     assert_null(weir_engine_refusal(d));
     assert_int_equal(d->verdict, WEIR_ALLOWED);
     assert_int_equal(d->count, 2);
-    expect_key(d, 0, "user=alice");
+    rig_expect_key(d, 0, "user=alice");
     assert_int_equal(d->checks[0].limit->capacity, 100);
 
     struct weir_decision *known = ask(&s, "secret");
@@ -150,13 +143,13 @@ static void a_key_that_is_nobodys_is_passed_over_for_the_next_source(void **stat
     assert_int_equal(s.directory->callers[1].waited, 1);
     fake_directory_answer(s.directory, 1, FAKE_KNOWN, "bob", NULL);
     run(&s);
-    expect_key(d, 0, "user=bob");
+    rig_expect_key(d, 0, "user=bob");
     assert_int_equal(d->checks[0].limit->capacity, 5);
 
     struct weir_decision *nobody = take(&s, "made up", NULL, NULL);
     weir_engine_queue(s.rig.engine, nobody);
     run(&s);
-    expect_key(nobody, 0, "user=ip:192.0.2.1");
+    rig_expect_key(nobody, 0, "user=ip:192.0.2.1");
     scene_close(&s);
 }
 
@@ -326,10 +319,10 @@ static void a_reload_meanwhile_changes_nothing_for_those_that_wait(void **state)
     weir_engine_queue(s.rig.engine, after);
     fake_directory_answer(s.directory, 0, FAKE_KNOWN, "alice", "pro");
     run(&s);
-    expect_key(before, 0, "user=alice");
+    rig_expect_key(before, 0, "user=alice");
     assert_int_equal(before->count, 2);
     assert_ptr_equal(weir_decision_rules(before), s.rules);
-    expect_key(after, 0, "header.x-cost=x,user=alice");
+    rig_expect_key(after, 0, "header.x-cost=x,user=alice");
     assert_ptr_equal(weir_decision_rules(after), rules);
     scene_close(&s);
 }
@@ -385,7 +378,7 @@ static void where_no_more_may_wait_the_directory_is_hurried(void **state)
     assert_int_equal(s.directory->hurried, 1);
     run(&s);
     assert_int_equal(s.rig.done_count, 1);
-    expect_key(d, 0, "user=ip:192.0.2.1");
+    rig_expect_key(d, 0, "user=ip:192.0.2.1");
     scene_close(&s);
 }
 
@@ -431,7 +424,7 @@ static void who_is_asked_for_again_and_again_is_not_waited_for_for_ever(void **s
     assert_int_equal(s.directory->hurried, 1);
     run(&s);
     assert_int_equal(s.rig.done_count, 1);
-    expect_key(d, 0, "user=ip:192.0.2.1");
+    rig_expect_key(d, 0, "user=ip:192.0.2.1");
     scene_close(&s);
 }
 
@@ -462,7 +455,7 @@ static void who_is_warned_outlives_what_the_directory_knew(void **state)
         assert_null(identity->org.data);
     }
     run(&s);
-    expect_key(late, 0, "user=alice");
+    rig_expect_key(late, 0, "user=alice");
     scene_close(&s);
 }
 

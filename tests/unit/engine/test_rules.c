@@ -94,6 +94,63 @@ static void a_request_becomes_checks_and_its_answer_names_the_limits(void **stat
     rig_close(&rig);
 }
 
+static const char several_keys[] =
+    "version: 1\n"
+    "limits:\n"
+    "  - { name: of-path, match: { path: '/of/:team' }, key: [path.team, user], rate: 1/h }\n"
+    "  - { name: of-token, key: [header.authorization, client.ip/64], rate: 1/h }\n"
+    "  - { name: of-few, key: [user], rate: 1/h, enforce: 99% }\n"
+    "  - { name: of-long, key: [header.x-name], rate: 1/h }\n";
+
+/* Fills a request whose bytes are all in `bytes`. */
+static void ask_with(struct rig *rig, char bytes[4][256])
+{
+    struct weir_rules *rules = weir_engine_rules(rig->engine);
+    struct weir_decision *d = rig_take(rig, 0);
+    struct weir_reason reason;
+    strcpy(bytes[0], "/of/blue%20team");
+    strcpy(bytes[1], "alice");
+    strcpy(bytes[2], "token of alice");
+    memset(bytes[3], 'n', 200);
+    bytes[3][200] = '\0';
+    weir_request_clear(&request, weir_rules_attribute_count(rules));
+    set(rules, "path", bytes[0]);
+    set(rules, "user", bytes[1]);
+    set(rules, "header.authorization", bytes[2]);
+    set(rules, "header.x-name", bytes[3]);
+    assert_int_equal(weir_address_parse(&request.client, "2001:db8::1", 11), 0);
+    assert_int_equal(weir_engine_apply_rules(rig->engine, d, &request, &reason), 0);
+    assert_int_equal(d->count, 4);
+    weir_engine_queue(rig->engine, d);
+}
+
+static void keys_are_shown_when_the_bytes_of_their_request_are_gone(void **state)
+{
+    static struct weir_denied_key list[WEIR_OFFENDERS];
+    char bytes[4][256], name[256] = "header.x-name=";
+    struct rig rig;
+    rig_open_text(&rig, several_keys);
+    for (int i = 0; i < 2; i++) {
+        ask_with(&rig, bytes);
+        memset(bytes, 0, sizeof bytes);
+        memset(&request, 0, sizeof request);
+        weir_engine_run(rig.engine, START);
+    }
+    rig_expect_key(rig.done[1], 0, "path.team=blue%2520team,user=alice");
+    rig_expect_key(rig.done[1], 1,
+                   "header.authorization=sha256:531998e3d024d2a7,client.ip=2001:db8::/64");
+    rig_expect_key(rig.done[1], 2, "user=alice");
+    memset(name + 14, 'n', 200);
+    rig_expect_key(rig.done[1], 3, name);
+    assert_int_equal(weir_top_denied_collect(weir_engine_top_denied(rig.engine),
+                                             (struct weir_bytes){"of-path", 7}, list, 0,
+                                             WEIR_OFFENDERS),
+                     1);
+    assert_true(is((struct weir_bytes){list[0].key, list[0].key_size},
+                   "path.team=blue%2520team,user=alice"));
+    rig_close(&rig);
+}
+
 static void a_malformed_request_is_an_error_and_leaves_no_checks(void **state)
 {
     struct rig rig;
@@ -243,6 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_becomes_checks_and_its_answer_names_the_limits),
+        cmocka_unit_test(keys_are_shown_when_the_bytes_of_their_request_are_gone),
         cmocka_unit_test(a_malformed_request_is_an_error_and_leaves_no_checks),
         cmocka_unit_test(counters_tell_each_limits_own_verdicts),
         cmocka_unit_test(denied_keys_are_recorded_under_the_name_of_their_limit),
