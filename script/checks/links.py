@@ -3,7 +3,7 @@
 
 Relative links must name a file or folder of the repository, and a #fragment a heading of the file
 that it points into. Links to other sites are left alone: lint needs no network. `src/a.c` in
-backticks must exist, and `WEIR_A_MAX` be a word of src/, include/, script/ or bench/. NAME, < and *
+backticks must exist, and `WEIR_A_MAX` must appear in src/, include/, script/ or bench/. NAME, < and *
 stand for something.
 """
 import os

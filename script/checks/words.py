@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds phrases of words.txt: words.py [--src] FILE...
+"""Finds phrases of words.txt: words.py [--count] FILE...
 
-Of Markdown, prose is read (no code blocks, no `code`); of C, comments and string literals. Each
-finding is a line `file:line: "phrase": write BETTER`. With --src, only counts are printed, by folder,
-and the exit status is 0: for code that is not clean yet.
+Of Markdown, prose is read (no code blocks, no `code`); of everything else, comments and string
+literals. Each finding is a line `file:line: "phrase": write BETTER`, and the exit status is 1 if there
+is any. With --count, only counts are printed, by folder, and the exit status is 0.
 """
 import collections
 import os
@@ -13,7 +13,12 @@ import sys
 FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.M | re.S)
 INDENTED = re.compile(r"(?:(?<=\n\n)|\A)(?: {4}[^\n]*\n)+")
 CODE = re.compile(r"`[^`\n]*`|\]\([^)\n]*\)")
+# Comments and string literals of a language; of a string in single quotes, C has one character.
 C_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
+
+PYTHON_TEXT = re.compile(r'"""(?:.|\n)*?"""|#[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
+LUA_TEXT = re.compile(r'--[^\n]*|"(?:\\.|[^"\\\n])*"')
+HASH_TEXT = re.compile(r'(?:^|(?<=\s))#[^\n]*|"(?:\\.|[^"\\\n])*"', re.M)
 
 
 def phrases():
@@ -23,7 +28,7 @@ def phrases():
             if line.strip() and not line.startswith("#"):
                 pattern, better = line.rstrip("\n").split(" => ")
                 # A phrase may break over two lines, in a comment with its star.
-                pattern = pattern.replace(" ", r"(?:[ ]|[ ]?\n[ *|]*)") if "(?" not in pattern else pattern
+                pattern = pattern.replace(" ", r"(?:[ ]|[ ]?\n[ *|#-]*)") if "(?" not in pattern else pattern
                 yield re.compile(rf"(?<![\w-])(?:{pattern})(?![\w'])", re.I | re.M), better
 
 
@@ -38,21 +43,34 @@ def prose(text):
     return text
 
 
-def comments_and_strings(text):
+def comments_and_strings(text, language):
     """Everything but comments and string literals is blanked."""
     kept, at = [], 0
-    for match in C_TEXT.finditer(text):
+    for match in language.finditer(text):
         kept.append(blank(text[at:match.start()]))
         words = match.group()
-        kept.append(blank(words) if words.startswith("'") else words)
+        kept.append(blank(words) if language is C_TEXT and words.startswith("'") else words)
         at = match.end()
     return "".join(kept) + blank(text[at:])
 
 
+def readable(path, text):
+    """What people read of a file; the rest is blanked."""
+    name = os.path.basename(path)
+    if name.endswith(".md"):
+        return prose(text)
+    if name.endswith((".c", ".h")):
+        return comments_and_strings(text, C_TEXT)
+    if name.endswith(".lua"):
+        return comments_and_strings(text, LUA_TEXT)
+    if name.endswith(".py") or re.match(r"#!.*python", text):
+        return comments_and_strings(text, PYTHON_TEXT)
+    return comments_and_strings(text, HASH_TEXT)
+
+
 def findings(path, listed):
     with open(path, encoding="utf-8") as file:
-        text = file.read()
-    text = prose(text) if path.endswith(".md") else comments_and_strings(text)
+        text = readable(path, file.read())
     for pattern, better in listed:
         for match in pattern.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
@@ -60,12 +78,12 @@ def findings(path, listed):
 
 
 def main(arguments):
-    only_count = "--src" in arguments
+    only_count = "--count" in arguments
     listed = list(phrases())
     counts = collections.Counter()
     found = 0
     for path in arguments:
-        if path == "--src":
+        if path == "--count":
             continue
         for line, phrase, better in sorted(findings(path, listed)):
             found += 1
