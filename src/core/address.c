@@ -9,7 +9,7 @@
 
 #define GROUPS 8         /* 16-bit groups of an IPv6 address */
 #define MAPPED_BITS 96   /* of ::ffff:0:0/96 */
-#define MAPPED_OFFSET 12 /* where the IPv4 address stands in a mapped one */
+#define MAPPED_OFFSET 12 /* of the IPv4 address in a mapped one */
 
 /* Reads decimal digits, at most `max`, without leading zeros (010 is octal to some, decimal to
  * others). Returns the digits taken, 0 when there is no such number. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An answer: what a client is told of a finished decision. Made by the engine from a decision and
+/* An answer: what a client learns of a finished decision. Made by the engine from a decision and
  * its rules, written by the codecs; plain data, so that a codec needs neither. */
 #ifndef WEIR_CORE_ANSWER_H
 #define WEIR_CORE_ANSWER_H

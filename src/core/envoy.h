@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Envoy's rate limit service, as plain data: what a ShouldRateLimit call asks and is told.
+/* Envoy's rate limit service, as plain data: a ShouldRateLimit call and its reply.
  *
  * The messages of envoy.service.ratelimit.v3 without their encoding, so that a codec (protobuf,
  * JSON) needs neither rules nor server, and the rules need no codec. Numbers of enums are those of
@@ -19,8 +19,8 @@
  * handful; the bound keeps the decisions of one call below what a worker lets one request take. */
 #define WEIR_ENVOY_DESCRIPTORS_MAX 1024
 
-/* RateLimitResponse.RateLimit.Unit. An override (envoy.type.v3.RateLimitUnit) has the same numbers
- * but for WEEK. */
+/* RateLimitResponse.RateLimit.Unit. An override (envoy.type.v3.RateLimitUnit) has the same numbers,
+ * except for WEEK. */
 enum weir_envoy_unit {
     WEIR_ENVOY_UNKNOWN,
     WEIR_ENVOY_SECOND,

@@ -6,9 +6,9 @@
  * span has all of limit->span_words word 1       the sum of the costs | dead << 48: `dead` words of
  * those used count nothing word 2..     the ring: oldest event first
  *
- *   bits 63, 62 of a word of the ring
+ *   bits 63, 62 of each word in the ring
  *     0 0        the time of an event, in ns; its cost is 1 unless a cost follows
- *     1 0        the cost (32 bits, saturating) of the event whose time stands before it
+ *     1 0        the cost (32 bits, saturating) of the event whose time is in the word before
  *     1 1        dead: left by a refund from the middle. It goes when its turn comes, or when the
  *                state is written anew (log_resize, log_compact)
  *

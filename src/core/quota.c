@@ -26,7 +26,7 @@ uint64_t quota_period(const struct weir_limit_spec *spec, uint64_t now_ns)
 
     if (now_ns >= spec->bounds[last])
         return last + (now_ns - spec->bounds[last]) / spec->window_ns;
-    while (high - low > 1) { /* bounds[low] <= now < bounds[high], but for low = 0 */
+    while (high - low > 1) { /* bounds[low] <= now < bounds[high], except for low = 0 */
         uint64_t middle = low + (high - low) / 2;
 
         if (spec->bounds[middle] <= now_ns)

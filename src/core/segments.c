@@ -7,7 +7,7 @@
 #define SEGMENTS_STORED_SHIFT 56
 #define SEGMENTS_SUM_MASK ((UINT64_C(1) << SEGMENTS_STORED_SHIFT) - 1)
 
-/* The ring as it stands. */
+/* The ring, unpacked. */
 struct segments {
     uint64_t newest, sum;
     uint32_t stored;

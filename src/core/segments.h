@@ -4,7 +4,7 @@
  * The state is a ring of S + 1 counters, that of segment s in slot s mod (S + 1):
  *
  *   word 0       the index a of the newest segment that was charged, floor(t / w)
- *   word 1       sum | stored << 56: the counters of segments a - stored + 1 .. a stand in the
+ *   word 1       sum | stored << 56: the counters of segments a - stored + 1 .. a are in the
  *                ring, and sum is their sum; what the other slots hold means nothing
  *   word 2..     counters of 32 bits, two a word
  *

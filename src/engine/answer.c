@@ -180,7 +180,7 @@ static struct weir_bytes write_lease(const struct weir_decision *decision, char 
     ticket.count = 0;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
-        /* Who repeats a request is given what the first one got. */
+        /* A repeated request gets what the first one got. */
         if ((decision->outcomes[i].charged || decision->repeated) && asks_for_lease(check))
             add_lease(&ticket, weir_entry_of(decision)->lender, check);
     }

@@ -101,7 +101,7 @@ static void try_limit(struct weir_engine *engine, const struct weir_entry *entry
         weir_engine_give_back(engine, trial);
         return;
     }
-    /* What is charged on a denial is charged whoever has denied it. */
+    /* A limit that is charged on a denial is charged whichever limit has denied the request. */
     bool charges = (check->flags & WEIR_CHECK_CHARGE_ON_DENY) != 0 ||
                    live->verdict != WEIR_DENIED || !others_deny(live, check->rule);
     trial->decision.network = live->network;

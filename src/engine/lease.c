@@ -84,7 +84,7 @@ static bool holds(const struct weir_decision *decision, uint16_t i)
            asks_for_lease(&decision->checks[i]);
 }
 
-/* Who repeats a request by its idempotency key is given the same lease again, so it must live. */
+/* A request that is repeated by its idempotency key gets the same lease, so it must live. */
 static bool is_kept(const struct weir_decision *decision)
 {
     return decision->count > 0 &&

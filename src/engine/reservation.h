@@ -2,7 +2,7 @@
 /* Reservations: charged at an estimate now, settled later at the true cost or by the outcome.
  *
  * A reservation is an ordinary decision that is allowed and charged, and a token that holds what
- * was charged where and when. Whoever holds the token settles it:
+ * was charged where and when. The holder of the token settles it:
  *
  *   true cost N below the estimate E    the difference is given back, to what was charged at that
  *                                       time (the window, segment, entry or bucket)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a rules file becomes: the structures that the loader fills and that evaluation reads.
  *
- * Everything here is immutable once loaded and lives in the arena of its struct weir_rules, but for
+ * Everything here is immutable once loaded and lives in the arena of its struct weir_rules, except
  * the tables that own their memory (words, tries, index, keys).
  */
 #ifndef WEIR_RULES_COMPILED_H

@@ -6,7 +6,7 @@
  * an index by path, method, host, literals and CIDR tries, so that the cost depends on the limits
  * that match, not on those that don't.
  *
- * Threads: immutable after loading, but for weir_rules_prepare; shared by all workers. Reference
+ * Threads: immutable after loading and weir_rules_prepare; shared by all workers. Reference
  * counted: a decision pins its generation.
  */
 #ifndef WEIR_RULES_RULES_H
@@ -175,7 +175,7 @@ struct weir_rule_info {
     const char *const *tag; /* `hash_tag`: names of attributes, tag_count of them */
     uint32_t tag_count;
     const char *when; /* NULL: always */
-    uint8_t enforce;  /* percent of the keys that it may deny: 100 but for `enforce` */
+    uint8_t enforce;  /* percent of the keys that it may deny: 100 without `enforce` */
     const struct weir_limit *candidate; /* candidate[0..candidate_count); NULL: none */
     uint32_t candidate_count;
     const char *pool;   /* the limit's name that it borrows from; NULL: none */

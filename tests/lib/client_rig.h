@@ -77,7 +77,7 @@ void client_rig_run_for(struct client_rig *rig, uint64_t ms);
     } while (0)
 void client_rig_fail(struct client_rig *rig, const char *condition, const char *file, int line);
 
-/* Whether an event of the kind was told since `from`, with `part` in its text. */
+/* Whether an event of the kind was reported since `from`, with `part` in its text. */
 bool client_rig_told(const struct client_rig *rig, uint32_t from, enum redis_event kind,
                      const char *part);
 

@@ -12,7 +12,7 @@ enum fake_caller_state {
     FAKE_PENDING, /* asked for; it will be found out */
     FAKE_KNOWN,
     FAKE_NOBODY,
-    FAKE_FAILED, /* it cannot find out, and says so */
+    FAKE_FAILED, /* it reports that it cannot find out */
 };
 
 struct fake_caller {

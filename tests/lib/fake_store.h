@@ -36,7 +36,7 @@ struct fake_store {
 /* Never fails: a test without memory ends here. */
 struct fake_store *fake_store_open(void);
 
-/* The same as a store elsewhere, which names its states: the digest of one is its hash. */
+/* The same as a remote store, which names its states: the digest of one is its hash. */
 struct fake_store *fake_store_open_named(void);
 #define FAKE_TAG 77
 void fake_store_close(struct fake_store *fake);

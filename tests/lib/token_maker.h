@@ -26,7 +26,7 @@ void token_maker_set(const struct token_maker *maker, int with_ids, char set[TOK
 /* The public key (`ec` or `rsa`) as PEM. */
 void token_maker_pem(EVP_PKEY *key, char pem[TOKEN_SET_MAX]);
 
-/* header.claims.signature; all three as given, the signature over what stands before it. Returns
+/* header.claims.signature; all three as given, the signature over the two before it. Returns
  * `token`. */
 const char *token_make(const struct token_maker *maker, enum token_algorithm algorithm,
                        const char *header, const char *claims, char token[TOKEN_TEXT_MAX]);

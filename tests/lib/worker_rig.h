@@ -36,7 +36,7 @@ struct rig {
 /* With an HTTP listener, and a deadline that a slow machine does not meet by chance, or another. */
 struct rig *rig_open(const char *rules);
 struct rig *rig_open_deadline(const char *rules, uint64_t deadline_ns);
-/* With a listener of the Redis protocol, as beside a store elsewhere: checks carry texts of keys.
+/* With a listener of the Redis protocol, as with a remote store: checks carry texts of keys.
  */
 struct rig *rig_open_redis(const char *rules);
 void rig_close(struct rig *rig);

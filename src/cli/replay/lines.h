@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Going through a trace: every line to whoever asked, malformed ones told on stderr.
+/* Going through a trace: every line to the caller, malformed ones reported on stderr.
  *
  * The lines of an access log are given a second at a time, spread over it (second.h).
  *

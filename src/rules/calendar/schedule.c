@@ -16,7 +16,7 @@
 
 /* --- What is written -------------------------------------------------------------------------- */
 
-/* Cuts what stands before `separator` off the front of a text. */
+/* Cuts the text before `separator` off the front. */
 static struct weir_bytes cut(struct weir_bytes *text, char separator)
 {
     const char *end = memchr(text->data, separator, text->size);

@@ -5,11 +5,11 @@
  * The rules only say what could be borrowed: beside the checks of a request, the checks of the
  * pools of its limits. The engine decides whether to borrow (engine/borrow.h).
  *
- * A pool is met with its own key and its own cost. Its `match` plays no part, but for attributes of
- * its key that it pins to one literal: `match: {plan: free}, key: [plan]` is the bucket of the free
- * plans, for every borrower. There is nothing to borrow where an attribute of the key is missing, a
- * schedule of the pool is at rest, or a cost that it takes from the request is bad. Borrowers meet
- * the pool's own rates; a reserve is a limit of a lower capacity on the same state.
+ * A pool is met with its own key and its own cost. Its `match` plays no part, except for attributes
+ * of its key that it pins to one literal: `match: {plan: free}, key: [plan]` is the bucket of the
+ * free plans, for every borrower. There is nothing to borrow where an attribute of the key is
+ * missing, a schedule of the pool is at rest, or a cost that it takes from the request is bad.
+ * Borrowers meet the pool's own rates; a reserve is a limit of a lower capacity on the same state.
  *
  * A pool makes one check per request, however many limits borrow from it, and also where it applies
  * to the request by itself.

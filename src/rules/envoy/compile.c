@@ -72,7 +72,7 @@ static void add_word(struct envoy_loader *loader, struct rules_string_map *words
     loader->no_memory |= !rules_string_map_add(words, scope, text.data, text.size, number);
 }
 
-/* A "*" is any run of bytes and a backslash is itself, which a glob has to be told. */
+/* A "*" is any run of bytes and a backslash is itself: in a glob it is escaped. */
 static void add_pattern(struct envoy_loader *loader, struct envoy_node *level,
                         struct weir_bytes composite, uint32_t number)
 {
@@ -332,7 +332,8 @@ static void load_manner(struct envoy_loader *loader, const struct fields *fields
 {
     static const char *const charges[] = {"always", "if_admitted", "if_all_allow"};
     static const char *const failures[] = {"fail", "local", "open", "closed"};
-    /* Windows that slide would keep out whoever goes on asking a little too fast. */
+    /* A sliding window that charges denials would shut out a client that stays a little too fast.
+     */
     unsigned charge = rule->charge == ENVOY_CHARGE_ALWAYS && algorithm != WEIR_FIXED_WINDOW
                           ? ENVOY_CHARGE_IF_ADMITTED
                           : rule->charge;

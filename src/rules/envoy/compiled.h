@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A compiled configuration; see envoy.h. Everything lives in the arena of its struct weir_envoy,
- * but for the tables of words.
+ * except the tables of words.
  *
  *   domains: name ─▶ node        nodes: (node, "key_value" or "key") ─▶ node
  */

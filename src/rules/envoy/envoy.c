@@ -53,8 +53,8 @@ static bool keep_options(struct weir_envoy *envoy, const struct weir_envoy_optio
     return true;
 }
 
-/* All files are read before the first one is compiled: what is wrong with a file's YAML is told
- * before what is wrong with another's limits. */
+/* All files are read before the first one is compiled: the problems of a file's YAML are
+ * reported before the problems of another's limits. */
 static void load_files(struct envoy_loader *loader, const struct weir_envoy_file *files,
                        uint32_t count)
 {

@@ -24,7 +24,7 @@
  * Source: envoyproxy/ratelimit, src/config/config_impl.go, src/service/ratelimit.go and
  * src/limiter/base_limiter.go, whose texts of errors and rules of counting are kept.
  *
- * Memory: about 400 bytes a descriptor. Threads: immutable but for weir_envoy_prepare.
+ * Memory: about 400 bytes a descriptor. Threads: immutable after weir_envoy_prepare.
  */
 #ifndef WEIR_RULES_ENVOY_ENVOY_H
 #define WEIR_RULES_ENVOY_ENVOY_H

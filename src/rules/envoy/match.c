@@ -126,7 +126,7 @@ size_t envoy_stat_size(const struct weir_envoy *envoy, const struct weir_envoy_r
     return size;
 }
 
-/* The value that stands in the key for one entry; data == NULL: none. */
+/* The value of one entry, as the key has it; data == NULL: none. */
 static struct weir_bytes value_shown(const struct weir_envoy_rule *rule, bool shares,
                                      const struct envoy_step *at,
                                      const struct weir_envoy_entry *entry)
@@ -154,7 +154,7 @@ struct weir_bytes envoy_stat(struct weir_envoy_plan *plan, const struct weir_env
     for (uint32_t i = 0; i < walk->steps; i++) {
         const struct envoy_step *at = &walk->path[i];
         shares = shares || (at->by_pattern && at->node->share_threshold);
-        /* A "*" in the key itself: the request's key stands before the pattern. */
+        /* A "*" in the key itself: the request's key comes before the pattern. */
         bool strange = at->by_pattern && envoy_pattern_value(at->node, of->entries[i].key).size ==
                                              at->node->composite.size;
         *fixed = *fixed && !at->node->value_to_metric && !strange;
@@ -177,7 +177,7 @@ struct weir_bytes envoy_override_stat(struct weir_envoy_plan *plan,
 {
     struct writer writer =
         begin(plan, descriptor_stat_size(plan->envoy, plan->request->domain, of));
-    /* As the original: "domain." before anything, and a dot where something stands before. */
+    /* As the original: "domain." before anything, and a dot before each later part. */
     *writer.end++ = '.';
     const char *first = writer.end;
     for (uint32_t i = 0; i < of->entry_count; i++) {

@@ -210,7 +210,7 @@ static bool same_entries(const struct weir_envoy_descriptor *a,
 }
 
 /* Whether part `at` counts, by another limit, in a state that one of first..at has too: the two
- * meet in it where one is an override. A call to a store elsewhere has one limit for each state. */
+ * meet in it where one is an override. A call to a remote store has one limit for each state. */
 static bool clashes(const struct weir_envoy_plan *plan, uint32_t first, uint32_t at)
 {
     const struct weir_envoy_part *part = &plan->parts[at];

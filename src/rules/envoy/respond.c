@@ -182,7 +182,7 @@ static size_t dynamic_size(const struct weir_envoy *envoy, const struct weir_env
 {
     uint64_t rules = request->descriptor_count < ENVOY_METADATA_MAX ? request->descriptor_count
                                                                     : ENVOY_METADATA_MAX;
-    /* Every value of every source stands in at most one union, which has three pieces. */
+    /* Every value of every source is written once at most, as a union, which has three pieces. */
     size_t size = 8 * FIELD_SIZE + 8 * 16 +
                   (size_t)(rules * envoy->metadata_values + 1) * (FIELD_SIZE + 2 * 16);
     for (uint32_t i = 0; i < request->descriptor_count; i++) {
@@ -274,7 +274,7 @@ static void fill_status(const struct weir_envoy_plan *plan, const struct weir_en
 
 /* --- All of them ------------------------------------------------------------------------------ */
 
-/* Who says what the whole is: the descriptors with quota_mode are over together, when all are; any
+/* What decides the whole: the descriptors with quota_mode are over together, when all are; any
  * other one is over alone. */
 struct count {
     uint32_t over, quota_over, quota;

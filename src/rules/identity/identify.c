@@ -116,7 +116,7 @@ static void use_plan(struct rules_evaluation *evaluation, struct weir_bytes name
     evaluation->plan = rules_plan_find(evaluation->rules, name);
 }
 
-/* In the keys file, then in the directory of callers elsewhere. */
+/* In the keys file, then in the directory of callers that Redis has. */
 static bool from_key(struct rules_evaluation *evaluation, const struct rules_identify *source)
 {
     const struct weir_request *request = evaluation->request;

@@ -6,7 +6,7 @@
  * on P-256 ("x", "y"), oct ("k"). Everything else in the set is ignored, as RFC 7517
  * section 5 asks for, weak keys included: a set is the issuer's, and one odd key in it must not
  * cost the good ones. So is a key whose `use`, `alg` or `kid` is no text: what it is for is not
- * known. But a set with a private key is none: whoever can read it can sign.
+ * known. But a set with a private key is none: every reader of it could sign.
  */
 #ifndef WEIR_RULES_IDENTITY_JWKS_H
 #define WEIR_RULES_IDENTITY_JWKS_H

@@ -132,7 +132,7 @@ int rules_jwt_key_pem(struct rules_jwt_key *key, struct weir_bytes text, struct 
     OPENSSL_clear_free(bytes, (size_t)size);
     if (err < 0)
         goto close_file;
-    /* Of a chain of certificates, whoever signed the first must not sign tokens. */
+    /* Of a chain of certificates, only the first may sign tokens, not its issuers. */
     if (PEM_read_bio(file, &name, &header, &bytes, &size) == 1) {
         OPENSSL_free(name);
         OPENSSL_free(header);
@@ -177,7 +177,7 @@ int rules_jwt_key_rsa(struct rules_jwt_key *key, struct weir_bytes modulus,
     OSSL_PARAM_BLD_free(builder);
     BN_free(n);
     BN_free(e);
-    if (parameters == NULL) /* not the key's fault, which must not be passed over then */
+    if (parameters == NULL) /* not the key's fault, which must not be ignored then */
         return failed(WEIR_ERR_MEMORY);
     EVP_PKEY *public_key = build("RSA", parameters);
     return public_key != NULL ? take(key, public_key) : failed(WEIR_ERR_RANGE);

@@ -143,7 +143,7 @@ struct entry {
 static int report(struct yaml_reader *reader, const yaml_mark_t *mark, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Adds a problem; reading goes on. Returns 0 or WEIR_ERR_MEMORY. */
+/* Adds a problem; the caller reads on. Returns 0 or WEIR_ERR_MEMORY. */
 static int report(struct yaml_reader *reader, const yaml_mark_t *mark, const char *format, ...)
 {
     char message[512];
@@ -267,7 +267,7 @@ static int read_rates(struct yaml_reader *reader, yaml_event_t *value, struct ra
     }
 }
 
-/* Where the two parts of a field stand, for what is told of them later. */
+/* Where the two parts of a field stand, for later messages. */
 struct marks {
     yaml_mark_t name, value;
 };

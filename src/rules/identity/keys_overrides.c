@@ -9,7 +9,7 @@
 #include "rules/identity/override.h"
 
 /* Scopes of the words: the text of an override has its rule's number (there are fewer than these),
- * a set its members, a line what stands there. */
+ * a set its members, a line its text. */
 #define SCOPE_SET (UINT32_MAX - 1)
 #define SCOPE_LINE (UINT32_MAX - 2)
 

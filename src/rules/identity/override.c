@@ -153,7 +153,7 @@ static int read_text(struct making *making, struct weir_bytes text)
     return 0;
 }
 
-/* What stands in the block, in this order: each is aligned where the one before is. */
+/* The layout of the block, in this order: each is aligned where the one before is. */
 struct block {
     struct weir_override override;
     struct weir_limit limits[];
@@ -228,8 +228,9 @@ int weir_rules_override(const struct weir_rules *rules, struct weir_bytes limit,
 void rules_count_overrides(struct weir_rules *rules)
 {
     const struct rules_keys *keys = &rules->keys;
-    bool elsewhere = rules->settings.identities.redis.url != NULL;
-    for (uint32_t i = 0; i < rules->rule_count && elsewhere; i++)
+    /* Callers in Redis may have overrides that are not known yet. */
+    bool in_redis = rules->settings.identities.redis.url != NULL;
+    for (uint32_t i = 0; i < rules->rule_count && in_redis; i++)
         rules->rules[i].personal = true;
     for (uint32_t i = 0; i < keys->count && keys->set_count > 0; i++) {
         uint32_t set = keys->owners[i].set;

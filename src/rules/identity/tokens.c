@@ -17,7 +17,7 @@
 #define SETS (WEIR_TOKENS_MAX / WAYS)
 #define TEXTS 448
 #define NO_TEXT UINT16_MAX
-/* What is wrong with a token stays wrong; but for want of memory a good one may have failed. */
+/* What is wrong with a token stays wrong, but lack of memory fails good ones too. */
 #define BAD_NS (60 * UINT64_C(1000000000))
 
 struct good {

@@ -214,7 +214,7 @@ int rules_read_address_name(struct rules_loader *loader, const struct rules_node
     return 1;
 }
 
-/* What must not stand in logs: keys that identify looks up, and fields that carry credentials. */
+/* What logs must not show: keys that identify looks up, and fields that carry credentials. */
 bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
 {
     static const char *const fields[] = {"header.authorization", "header.proxy-authorization",

@@ -78,7 +78,7 @@ static bool read_parts(struct rules_loader *loader, const struct rules_node *nod
     return true;
 }
 
-/* What its states are called elsewhere: no name of a limit has a '~'. */
+/* The name of its states in a shared store: no limit's name has a '~'. */
 static void name_limits(struct rules_loader *loader, const struct rules_rule *rule,
                         struct rules_rates *rates)
 {
@@ -400,7 +400,7 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
                    rule);
     if (fields[RULES_LIMIT_UNLESS].value != NULL)
         load_unless(loader, fields[RULES_LIMIT_UNLESS].value, number, nodes);
-    uint32_t wrong = loader->wrong; /* no problem is told again for the candidate */
+    uint32_t wrong = loader->wrong; /* no problem is reported again for the candidate */
     rules_load_rate(loader, node, fields, rule);
     load_behaviour(loader, fields, rule);
     if (fields[RULES_LIMIT_WHEN].value != NULL)

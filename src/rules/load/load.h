@@ -11,7 +11,7 @@
 
 #include "rules/compiled.h"
 
-/* Fills `rules`, which are all zero but for their references. `name` is the file's name in
+/* Fills `rules`, which are all zero except their references. `name` is the file's name in
  * messages; relative paths start at `folder`. Errors: WEIR_ERR_RULES (`problems` says why),
  * WEIR_ERR_MEMORY. */
 int rules_load_text(struct weir_rules *rules, const char *name, const char *folder,

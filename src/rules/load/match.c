@@ -490,7 +490,7 @@ static bool make_schedule(struct rules_loader *loader, const struct rules_node *
     return err == 0;
 }
 
-/* The texts of a `when`, as they are told: with "; " between them. */
+/* The texts of a `when`, as messages show them: with "; " between them. */
 static const char *whole_text(struct rules_loader *loader, const struct rules_items *items)
 {
     char text[WHEN_TEXT_MAX];

@@ -200,7 +200,7 @@ uint64_t rules_unit_ns(uint8_t unit)
     return quota_unit_ns[unit];
 }
 
-/* What stands in place of numbers anywhere. */
+/* The words that may replace numbers. */
 static bool parse_word(struct weir_bytes text, struct weir_rate *rate)
 {
     if (is_word("unlimited", text.data, text.size) || is_word("plan", text.data, text.size)) {

@@ -17,7 +17,7 @@ uint8_t rules_read_failure(struct rules_loader *loader, const struct rules_node 
     return choice > 0 ? (uint8_t)choice : WEIR_FAIL_LOCAL;
 }
 
-/* A key that means something only beside a store elsewhere; false after a problem. */
+/* A key that has a meaning only with a shared store; false after a problem. */
 static bool needs_store(struct rules_loader *loader, const struct rules_field *field)
 {
     if (loader->redis == NULL) {
@@ -49,8 +49,8 @@ static void load_mode(struct rules_loader *loader, const struct rules_field *fie
         rule->flags |= WEIR_CHECK_LEASED;
 }
 
-/* Which attribute of the key a word of `hash_tag` is: by its name, or client.ip without its prefix
- * length; -1: none. */
+/* Which attribute of the key an entry of `hash_tag` names: by its name, or client.ip without its
+ * prefix length; -1: none. */
 static int find_in_key(const struct rules_rule *rule, struct weir_bytes name)
 {
     for (uint32_t i = 0; i < rule->key_count; i++)
@@ -136,7 +136,7 @@ void rules_check_nodes(struct rules_loader *loader)
     }
 }
 
-/* The name that keys elsewhere have, and what this node decides alone. */
+/* The name of its keys in the shared store, and what this node decides alone. */
 static void share(struct rules_loader *loader, const struct rules_rule *rule,
                   struct weir_limit *limit, uint32_t state)
 {
@@ -322,7 +322,7 @@ static void pin_key(struct lending *lending, uint32_t number, struct rules_rule 
     lender->key = parts;
 }
 
-/* The rates of a pool of one plan are that plan's, whoever borrows. */
+/* The rates of a pool of one plan are that plan's, for every borrower. */
 static void pin_plan(const struct weir_rules *rules, struct rules_rule *lender)
 {
     for (uint32_t i = 0; i < lender->part_count && lender->plans != NULL; i++) {

@@ -118,7 +118,7 @@ void rules_address_atoms(struct rules_evaluation *evaluation)
     }
 }
 
-/* Where an atom first stands in a path's part; UINT32_MAX: nowhere. */
+/* The first place of an atom in a path's part; UINT32_MAX: nowhere. */
 static uint32_t place_of(const struct rules_part *part, uint32_t atom)
 {
     uint32_t low = 0, high = part->count;

@@ -7,7 +7,7 @@
  * limits that need the atom:
  *
  *   root -(path /login)-> n1: [login]        n1 holds few limits: its postings
- *        -(path /search)-> n2 -(host a)-> [..]    n2 held too many: they are told apart by another
+ *        -(path /search)-> n2 -(host a)-> [..]    n2 held too many: they are divided by another
  *                             -(host b)-> [..]    part of their matches
  *
  * A limit is put under the part of its match that it shares with the fewest others; where more than

@@ -339,7 +339,7 @@ int rules_key_build(struct rules_evaluation *evaluation, const struct rules_rule
     const struct weir_bytes whole = {(const char *)tuple.bytes, tuple_size(&tuple)};
     weir_siphash128(evaluation->secret, whole.data, whole.size, check->hash);
     check->tag = rule->tag_count > 0 ? make_tag(rule, &tuple) : 0;
-    /* Who the caller is may have been found by the tuple, and is kept before the key. */
+    /* The tuple may have looked the caller up, whose values are in the scratch before the key. */
     if (sizeof(scratch->bytes) - scratch->used < WEIR_KEY_TEXT_MAX)
         return WEIR_ERR_TOO_LARGE;
     char *room = scratch->bytes + scratch->used;

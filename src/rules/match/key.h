@@ -20,9 +20,9 @@
  * The text is for logs, /top and remote stores: "user=alice,client.ip=2001:db8::/64", "user=-"
  * for a missing value, "user=ip:192.0.2.1" for a user that is an address,
  * "header.x-api-key=sha256:…" for a secret. What could be mistaken for syntax is percent-encoded,
- * so different tuples have different texts too (secrets but for 64 bits, 128 where nodes share a
- * store). Texts of WEIR_KEY_TEXT_MAX bytes or more end in "~" and a hash of the tuple: the state's,
- * or half a SHA-256. The text is written from the tuple.
+ * so different tuples have different texts too (of secrets up to collisions of 64 bits, 128
+ * where nodes share a store). Texts of WEIR_KEY_TEXT_MAX bytes or more end in "~" and a hash of the
+ * tuple: the state's, or half a SHA-256. The text is written from the tuple.
  *
  * Where the table is the store, only denials, warnings and the like show the text. Then a query may
  * ask for the tuple in its place (keep_tuples), and code that needs the text writes it:

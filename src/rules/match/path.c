@@ -79,7 +79,7 @@ static bool has_upper(const char *text, size_t size)
     return false;
 }
 
-/* The length of the path if it is normal as it stands, else SIZE_MAX. Any segment that begins with
+/* The length of the path if it is normal already, else SIZE_MAX. Any segment that begins with
  * a dot goes the long way. */
 static size_t normal_size(struct weir_bytes raw, unsigned options)
 {

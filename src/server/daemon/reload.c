@@ -292,7 +292,7 @@ struct weir_retired {
 static void retire(struct weir_daemon *daemon, struct weir_rules *rules)
 {
     struct weir_retired *retired = malloc(sizeof *retired);
-    if (!retired) { /* whoever has them last frees them; their places in the table stay taken */
+    if (!retired) { /* the last reference frees them; their places in the table stay taken */
         weir_rules_unref(rules);
         return;
     }

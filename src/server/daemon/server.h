@@ -44,7 +44,7 @@ int weir_server_check(struct weir_rules *rules, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
 /* The limits for whose keys the state has little room that a server would have with these rules:
- * the file that is there, or a new one. None where their states live in a store elsewhere. Errors:
+ * the file that is there, or a new one. None where their states live in a remote store. Errors:
  * those of weir_table_plan_capacity. */
 int weir_server_few_keys(const struct weir_rules *rules, struct weir_few_keys *few)
     __attribute__((warn_unused_result));

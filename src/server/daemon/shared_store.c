@@ -105,7 +105,7 @@ void weir_shared_store_tell(struct weir_shared_store *shared, unsigned index, co
 {
     struct member *member = &shared->members[index];
     if (index == WEIR_SHARED_STORE_ADMIN && strcmp(event, "store_secret") != 0)
-        return; /* but the secret is everybody's, and told by whoever sees it first */
+        return; /* but all have the secret; the first that sees it change reports it */
     pthread_mutex_lock(&shared->lock);
     if (!strcmp(event, "store_up"))
         tell_up(shared, member, text);

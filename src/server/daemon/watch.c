@@ -56,7 +56,7 @@ void weir_daemon_state_seen(struct weir_daemon *daemon, enum weir_table_file sta
               state == WEIR_TABLE_FILE_GONE
                   ? "the file is gone: another process would begin a new one and count apart; "
                     "reload (SIGHUP) to write it again"
-                  : "another file has its name: whoever uses that one counts apart; reload "
+                  : "another file has its name: processes that use that one count apart; reload "
                     "(SIGHUP) to use it too");
 }
 

@@ -2,7 +2,7 @@
 /* Counters by the keys of Envoy's limits: "domain.key_value", and what is counted of each.
  *
  * Each service (a front end on one worker) counts in a registry of its own, so no two threads write
- * one line; whoever exports sums them up by key. Keys of the configuration always find a place.
+ * one line; an exporter sums them up by key. Keys of the configuration always find a place.
  * Keys with values of requests in them (overrides, detailed_metric, value_to_metric, domains nobody
  * has configured) find one until WEIR_ENVOY_KEYS_MAX are there; then they are counted under
  * "other", so that what clients send cannot fill the memory (the original has no bound).

@@ -280,7 +280,7 @@ void weir_grpc_session_begin_ready(struct weir_connection *connection)
 static void stream_on_decided(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_grpc_stream *stream = slot->owner;
-    stream->slot = NULL; /* given back by whoever has it written */
+    stream->slot = NULL; /* the caller that wrote it gives it back */
     if (stream_is_late(stream))
         stream_fail_late(stream);
     else

@@ -9,13 +9,13 @@ struct account {
     struct weir_table_limit_stats seen;      /* the table's counters at the last look */
     struct weir_table_limit_stats untold;    /* since its last line */
     struct weir_table_limit_stats minute[2]; /* in this minute, in the one before */
-    uint64_t told_ns;                        /* when it was told last */
-    bool evicted, overflowed;                /* it has been told of one */
+    uint64_t told_ns;                        /* when it was reported last */
+    bool evicted, overflowed;                /* one has been reported */
 };
 
 struct weir_pressure {
     uint32_t count, lines; /* lines: in this minute */
-    bool looked, summed;   /* summed: in this minute, the others were told */
+    bool looked, summed;   /* summed: in this minute, the others were reported */
     uint64_t minute_ns;    /* when this minute began */
     struct account accounts[];
 };

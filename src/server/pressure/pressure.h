@@ -3,11 +3,11 @@
  * overflow (docs/state.md), since when, and what of it is to be logged. Made from the table's
  * counters, once a second, so that nothing on the way of a decision knows of it.
  *
- * An account (a limit, see table/account.h) is told when it has its first eviction, or its first
- * overflow, and then at most once a minute, with what has come since. At most WEIR_PRESSURE_LINES
- * accounts are told in a minute, those with most; all others that are due are told together, as
- * one, once a minute. Where nothing happens nothing is told, and what had happened before the first
- * look (in a state file) is not.
+ * An account (a limit, see table/account.h) is reported when it has its first eviction, or its
+ * first overflow, and then at most once a minute, with what has come since. At most
+ * WEIR_PRESSURE_LINES accounts are reported in a minute, those with most; all others that are due
+ * are reported together, as one, once a minute. Events before the first look (in a state file) are
+ * not reported.
  *
  * Memory: 88 bytes for each place in the table's list of limits, 16,384 at most. Threads: one
  * owner.

@@ -27,7 +27,7 @@ struct place {
     char token[WEIR_RESERVATION_TEXT_MAX];
 };
 
-/* Who holds places. */
+/* A holder of places. */
 struct caller {
     uint64_t hash;
     uint32_t held;

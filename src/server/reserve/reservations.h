@@ -13,7 +13,7 @@
  * Whom the places are for. A caller may hold as many as are free (dynamic thresholds: Choudhury,
  * Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions
  * on Networking 6(2), 1998, with alpha = 1): one alone gets half of them, n get one n+1st each, and
- * a place is left for whoever comes next. A caller is a number here; reserve.h says whose.
+ * a place is left for the next caller. A caller is a number here; reserve.h says whose.
  *
  * Lives are kept in a ring of seconds that is longer than the longest life, ids and callers in
  * chains.

@@ -34,7 +34,7 @@ struct weir_webhook_event {
     char id[WEIR_WEBHOOK_ID_SIZE];
     uint8_t percent;
     uint32_t attempts;  /* so far */
-    uint64_t queued_ns; /* on the clock of whoever sends it */
+    uint64_t queued_ns; /* on the clock of the sender */
     uint64_t at_ns, resets_at_ns, used, capacity;
     struct weir_webhook_text limit, key, user, org, plan;
 };

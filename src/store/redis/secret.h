@@ -3,14 +3,15 @@
  *
  * Redis has it under <prefix>secret, a text without an expiry. The first node makes it (SET
  * NX), all read it when they connect and every REDIS_SECRET_EVERY_NS, and keep it: where the key is
- * gone (a flush, an eviction, a Redis that has restarted empty), whoever asks next puts it back.
+ * gone (a flush, an eviction, a Redis that has restarted empty), the next node that asks puts it
+ * back.
  *
  * Rotation: an operator writes another text. A node that reads it takes tokens of both from then
  * on, but signs with the new one only REDIS_SECRET_ADOPT_NS later, when all others have read it
  * too. One former secret is kept; what was signed with an older one is no longer good.
  *
- * Who may read the key may forge tokens, and with them give back and charge what he likes: no more
- * than who may write to this Redis can do in any case.
+ * A reader of the key can forge tokens, and with them give back and charge at will: no more than
+ * any client that may write to this Redis can do anyway.
  *
  * Memory: some hundred bytes. Threads: one for all workers of a node, so that all know it when one
  * does; locked within, and not on the path of a decision. Time is an argument.

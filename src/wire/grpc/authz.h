@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* envoy.service.auth.v3.Authorization/Check as messages: what Envoy's ext_authz filter asks, and is
- * told. Threads: pure functions. */
+/* envoy.service.auth.v3.Authorization/Check as messages: the calls of Envoy's ext_authz filter, and
+ * the replies. Threads: pure functions. */
 #ifndef WEIR_WIRE_GRPC_AUTHZ_H
 #define WEIR_WIRE_GRPC_AUTHZ_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The descriptors of the files that the messages of weir's gRPC services stand in, for server
+/* The descriptors of the files that define the messages of weir's gRPC services, for server
  * reflection; made by proto/generate.py. Immutable. */
 #ifndef WEIR_WIRE_GRPC_DESCRIPTORS_H
 #define WEIR_WIRE_GRPC_DESCRIPTORS_H

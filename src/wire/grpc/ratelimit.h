@@ -9,8 +9,8 @@
 #include "core/envoy.h"
 #include "wire/grpc/arena.h"
 
-/* Reads a RateLimitRequest. What `request` points at is in the arena. Unknown fields are passed
- * over. Errors: WEIR_ERR_SYNTAX (no such message, or a string that is not UTF-8),
+/* Reads a RateLimitRequest. What `request` points at is in the arena. Unknown fields are
+ * ignored. Errors: WEIR_ERR_SYNTAX (no such message, or a string that is not UTF-8),
  * WEIR_ERR_TOO_LARGE (the arena's bound). */
 int weir_grpc_ratelimit_read(struct weir_envoy_request *request, struct weir_bytes message,
                              struct weir_grpc_arena *arena) __attribute__((warn_unused_result));

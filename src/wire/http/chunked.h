@@ -4,7 +4,7 @@
  * A byte-wise state machine: it may be fed any number of bytes at a time and never looks back. The
  * data of the chunks is moved together at the front, over framing that has been read already.
  *
- * Strict where decoders have been told apart (request smuggling): a size is hexadecimal digits and
+ * Strict where decoders are known to differ (request smuggling): a size is hexadecimal digits and
  * nothing else, lines end with CR LF only, an extension holds no control but HTAB, a trailer is a
  * well-formed field. Extensions and trailers are read and dropped (RFC 9112 7.1.1, 7.1.2).
  */

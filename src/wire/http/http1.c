@@ -40,8 +40,8 @@ static char *control_find(char *at, char *end)
     return at;
 }
 
-/* The end of a field name. Nearly all are of letters, digits and '-', which are told by sixteens;
- * *end is the line's CR, which is no token character. */
+/* The end of a field name. Nearly all are of letters, digits and '-', which are recognised by
+ * sixteens; *end is the line's CR, which is no token character. */
 static const char *name_end(const char *at, const char *end)
 {
 #ifdef __SSE2__

@@ -161,7 +161,7 @@ static long head_find(struct weir_http1_reply_reader *reader, const char *data, 
     static const char start[] = {'H', 'T', 'T', 'P', '/', '1', '.'};
     static const char empty_line[] = {'\r', '\n', '\r', '\n'};
     if (memcmp(data, start, size < sizeof start ? size : sizeof start) != 0)
-        return WEIR_ERR_SYNTAX; /* at once: whoever speaks something else sends no empty line */
+        return WEIR_ERR_SYNTAX; /* at once: a peer of another protocol sends no empty line */
     size_t limit = size < WEIR_HTTP1_REPLY_HEAD_MAX ? size : WEIR_HTTP1_REPLY_HEAD_MAX;
     const char *found =
         memmem(data + reader->scanned, limit - reader->scanned, empty_line, sizeof empty_line);

@@ -9,7 +9,7 @@
  * Strict like http1.h: lines end with CR LF, no controls in the head, no folded fields, one
  * Content-Length, no transfer coding but "chunked" alone. Not read: a body that only the end of the
  * connection ends, and replies to HEAD and CONNECT. 1xx replies are replies of their own: the
- * caller goes on to the next.
+ * caller reads on to the next.
  */
 #ifndef WEIR_WIRE_HTTP_HTTP1_REPLY_H
 #define WEIR_WIRE_HTTP_HTTP1_REPLY_H

@@ -20,7 +20,7 @@ bool weir_http2_walk_next(struct weir_http2_walk *walk, const char *data, size_t
     walk->left -= (uint32_t)step;
     step = WEIR_HTTP2_HEAD_SIZE - (size_t)walk->got;
     if (step > size - *at)
-        step = size - *at; /* 0 where the payload goes on */
+        step = size - *at; /* 0 where the payload has not ended */
     memcpy(walk->bytes + walk->got, data + *at, step);
     *at += step;
     walk->got = (uint8_t)(walk->got + step);

@@ -5,7 +5,7 @@
  * nghttp2 says nothing of the frames that it ignores; what they cost is counted by these.
  *
  * Memory: the walk alone, which may be copied and remembers a head that is cut in two. Nothing is
- * refused here: a length is 24 bits, and whoever reads the frame judges it.
+ * refused here: a length is 24 bits, and the reader of the frame judges it.
  */
 #ifndef WEIR_WIRE_HTTP_HTTP2_FRAMES_H
 #define WEIR_WIRE_HTTP_HTTP2_FRAMES_H
@@ -36,7 +36,7 @@ static inline void weir_http2_walk_begin(struct weir_http2_walk *walk)
 }
 
 /* Steps on from data[*at] to the end of the next head: true, with *head, and *at behind it. False:
- * *at is `size`; the walk goes on with the bytes that follow. */
+ * *at is `size`; the walk continues with the bytes that follow. */
 bool weir_http2_walk_next(struct weir_http2_walk *walk, const char *data, size_t size, size_t *at,
                           struct weir_http2_head *head);
 

@@ -11,7 +11,7 @@
 #include "core/check.h"
 
 /* Writes the key to `key`, 1..WEIR_IDEMPOTENCY_KEY_MAX bytes. A quoted text is unescaped, and
- * parameters behind it are passed over; a bare one has no white space and no quotes. Returns the
+ * parameters behind it are ignored; a bare one has no white space and no quotes. Returns the
  * size. Errors: WEIR_ERR_SYNTAX (empty, too long, or malformed). */
 long weir_idempotency_key_parse(struct weir_bytes field, char key[WEIR_IDEMPOTENCY_KEY_MAX])
     __attribute__((warn_unused_result));

@@ -98,7 +98,8 @@ static char *character_write(char *out, int32_t code)
     return out;
 }
 
-/* Unescapes what follows a backslash at *at. Returns where the text goes on, NULL for no escape. */
+/* Unescapes what follows a backslash at *at. Returns where the text continues, NULL for no escape.
+ */
 static char *escape_read(char **at, const char *end, char *out)
 {
     static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
@@ -154,7 +155,7 @@ int json_scan_string(struct json_scan *scan, struct weir_bytes *value)
     return 0;
 }
 
-/* Whether the text goes on with a word, which it then takes. */
+/* Whether the text continues with a word, which it then takes. */
 static bool word_take(struct json_scan *scan, const char *word, size_t size)
 {
     if ((size_t)(scan->end - scan->at) < size || memcmp(scan->at, word, size) != 0)

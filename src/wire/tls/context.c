@@ -30,7 +30,7 @@ static int file_refuse(struct weir_reason *reason, const char *file, const char 
 }
 
 /* Distinguishes a file that cannot be read from one with wrong contents. A pipe would be
- * waited for, and with it whoever renews certificates. */
+ * waited for, and with it the renewal of certificates. */
 static int file_check(const char *file, struct weir_reason *reason)
 {
     struct stat status;

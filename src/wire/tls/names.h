@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names in a certificate: who it was issued to, and whether that is one of the allowed names.
+/* The names in a certificate: the holder that it was issued to, and whether that is one of the
+ * allowed names.
  *
  * Memory: none beyond OpenSSL's. Threads: pure.
  */

@@ -16,12 +16,12 @@
 #define DAY_NS (24 * HOUR_NS)
 #define DAYS_MAX 512
 
-/* In the order in which they stand in the first generation of the rules. */
+/* In the order of the first generation of the rules. */
 enum { WINDOW, LOG, BUCKET, QUOTA, PAIR_HOUR, PAIR_DAY, STATES };
 #define WINDOW_UNIT 3 /* its `cost` */
 
 struct account {
-    struct model states[STATES]; /* but for QUOTA */
+    struct model states[STATES]; /* unused for QUOTA */
     struct model caps[STATES];   /* BUCKET and QUOTA: what outcomes may give back */
     uint64_t days[DAYS_MAX];     /* the quota's: used in each */
     /* The ledger, of WINDOW, by the hour since day 0: what was used in truth; what was given (by

@@ -6,7 +6,7 @@
  *   handshake.c         the first commands on a connection
  *   topology_refresh.c  asks some server or sentinel where the masters are
  *
- * They stand on connection.h (sockets, TLS, replies), send_queue.h (calls in order), topology.h and
+ * They use connection.h (sockets, TLS, replies), send_queue.h (calls in order), topology.h and
  * refusal.h (what replies mean), which know nothing of each other.
  *
  * Time is the loop's (uv_now) in ms, except give_up_ns and what is compared with it.

@@ -37,7 +37,7 @@ struct redis_node {
     uint32_t slots;         /* how many it is the master of */
     uint32_t step;          /* replies of the handshake so far */
     uint32_t attempts;      /* failed connections in a row */
-    uint64_t loading;       /* scripts under way after NOSCRIPT, by index */
+    uint64_t loading;       /* scripts being loaded after NOSCRIPT, by index */
     uint64_t opened_ms, ready_ms, heard_ms, used_ms;
     struct redis_connection *connection;
     bool connection_lives; /* `gone` has not been called */

@@ -2,8 +2,8 @@
 /* Error replies of Redis that say what to do next, and redirections.
  *
  * Source: redis.io/docs/reference/cluster-spec, and server.c, cluster.c, script.c of Redis 6.2 to
- * 7.2. All of these mean that nothing was executed. A script that fails on a replica is
- * told in Redis 6.2 as "ERR Error running script (call to f_…): @user_script:1: -READONLY …", from
+ * 7.2. All of these mean that nothing was executed. Redis 6.2 reports a script that
+ * fails on a replica as "ERR Error running script (call to f_…): @user_script:1: -READONLY …", from
  * 7.0 on as "READONLY … script: …".
  *
  * Pure functions; nothing is allocated.

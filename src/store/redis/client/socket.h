@@ -2,7 +2,7 @@
 /* An open stream to a host's name, an address, or the path of a Unix socket.
  *
  * A name is resolved on libuv's threads, then its addresses are tried in turn. Nothing is timed
- * here: who waits no longer closes.
+ * here: a caller that does not want to wait longer closes.
  *
  * Threads: that of its loop.
  */

@@ -180,7 +180,7 @@ static void on_replied(void *owner, const struct weir_resp_node *nodes, uint32_t
 static void on_opened(void *owner)
 {
     struct redis_topology_refresh *refresh = owner;
-    redis_connection_settle(refresh->connection); /* the refresh's own timer goes on */
+    redis_connection_settle(refresh->connection); /* the refresh's own timer keeps running */
     question_write(refresh);
 }
 
@@ -273,7 +273,7 @@ static void refresh_open(struct redis_topology_refresh *refresh)
         refresh->connection_lives = true;
         refresh->parts++;
     } else {
-        refresh->connection = NULL; /* the timer goes on to the next */
+        refresh->connection = NULL; /* the timer asks the next */
     }
 }
 

@@ -2,7 +2,7 @@
 /* Asks some server or sentinel where the masters are.
  *
  * There is one question at a time, however many want it: a storm of MOVED makes one refresh, and
- * another 0.25 to 0.5 s later if the storm goes on. Candidates are asked in turn until one gives a
+ * another 0.25 to 0.5 s later if the storm lasts. Candidates are asked in turn until one gives a
  * usable answer: of a Cluster first a ready server, by lot, then those of the URL and all known
  * ones.
  *

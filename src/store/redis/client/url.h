@@ -41,7 +41,7 @@ struct redis_url {
     /* TLS: files in PEM; NULL: the system's authorities; no certificate of our own */
     const char *ca_file, *cert_file, *key_file;
     const char *server_name; /* NULL: the host's name */
-    bool insecure;           /* do not verify: said in so many words in the rules file */
+    bool insecure;           /* do not verify: the rules file asks for it explicitly */
 };
 
 /* Errors: WEIR_ERR_SYNTAX, with what and where in `reason` (never the password). */

@@ -11,9 +11,9 @@
  *
  * The tag is 16 hex digits: those of the rule's hash_tag values, else of the key's text, so that
  * limits with the same key share a slot of a Cluster. The digest is 32 hex digits, the first half
- * of the SHA-256 of "<limit's name>:<text>" or "!<text>": who does not hold a token cannot make one
- * for another state's key. Names hold none of : ! ~ = ?, so different states have different
- * keys. A text is never cut.
+ * of the SHA-256 of "<limit's name>:<text>" or "!<text>": without a token, nobody can
+ * make one for another state's key. Names hold none of : ! ~ = ?, so different states have
+ * different keys. A text is never cut.
  */
 #ifndef WEIR_STORE_REDIS_SCRIPT_KEY_H
 #define WEIR_STORE_REDIS_SCRIPT_KEY_H

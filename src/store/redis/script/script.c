@@ -506,7 +506,7 @@ static bool read_operation(struct part *part, struct weir_outcome *outcome)
     return true;
 }
 
-/* What was charged of a debit with a floor of debt; a cost that is no double was told as less. */
+/* What was charged of a debit with a floor of debt; a cost that is no double was sent as less. */
 static bool read_kept(struct part *part, struct weir_check *check)
 {
     uint64_t kept;

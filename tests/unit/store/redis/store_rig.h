@@ -78,7 +78,7 @@ int store_rig_decide(struct store_rig *rig, struct rig_decision *decision);
 int store_rig_take(struct store_rig *rig, const struct weir_limit *limit, const char *key,
                    uint64_t cost);
 
-/* How often an event of this name was told. */
+/* How often an event of this name was reported. */
 uint32_t store_rig_events(const struct store_rig *rig, const char *name);
 
 void store_rig_fail(struct store_rig *rig, const char *condition, const char *file, int line)

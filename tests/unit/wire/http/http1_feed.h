@@ -87,7 +87,7 @@ static inline void assert_refused_bytes(const char *text, size_t size, uint16_t 
                  status, (int)size, text);
     }
     assert_non_null(parsed->parser.problem);
-    /* A parser that refused goes on refusing. */
+    /* A parser that has refused keeps refusing. */
     assert_int_equal(weir_http1_parse(&parsed->parser, guarded.end - size, size, &parsed->request),
                      parsed->taken);
     free(parsed);
