@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The project's own checks of words and of commits: they find what they are for, and nothing else."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from model.program import ROOT
+
+WORDS = ROOT / "script" / "checks" / "words.py"
+SUBJECTS = ROOT / "script" / "checks" / "subjects"
+LONGEST = 72
+
+
+def run(folder, *command, env=None):
+    return subprocess.run([str(part) for part in command], cwd=folder, capture_output=True, text=True,
+                          timeout=60, check=False, env=os.environ | (env or {}))
+
+
+def words(folder, name, text):
+    """What words.py finds in a file of this name: its exit status and output."""
+    (folder / name).write_text(text, encoding="utf-8")
+    done = run(folder, sys.executable, WORDS, name)
+    assert not done.stderr
+    return done.returncode, done.stdout
+
+
+PHRASES = ["Whoever calls", "callers, who asks first", "it is elsewhere", "it stands in a list",
+           "it stands behind", "it stands before", "it stands at one end", "he is told", "they are told",
+           "nobody's", "in vain", "what is asked of it", "it goes on asking", "the answer fails and says so"]
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_a_phrase_of_the_list_is_found(tmp_path, phrase):
+    status, found = words(tmp_path, "page.md", f"A line.\n\nHere {phrase}.\n")
+    assert status == 1
+    assert found.startswith("page.md:3: ") and "write" in found
+
+
+@pytest.mark.parametrize("name, text", [
+    ("a.c", "/* What is\n * elsewhere. */\n"),
+    ("a.h", 'puts("it is elsewhere");\n'),
+    ("a.lua", "-- it is elsewhere\n"),
+    ("a.py", '"""It is\n\nelsewhere."""\n'),
+    ("script", "#!/usr/bin/env python3\nx = 'it is elsewhere now'\n"),
+    ("other", "#!/bin/sh\nls # elsewhere\n"),
+    ("rules.yaml", "limits:\n  # elsewhere\n"),
+    ("page.md", "It is elsewhere.\n"),
+])
+def test_comments_strings_and_prose_are_read(tmp_path, name, text):
+    status, found = words(tmp_path, name, text)
+    assert status == 1 and '"elsewhere"' in found
+
+
+@pytest.mark.parametrize("name, text", [
+    ("a.c", "int elsewhere = 1;\n"),
+    ("a.lua", "local elsewhere = 1\n"),
+    ("a.py", "elsewhere = 1\n"),
+    ("rules.yaml", "elsewhere: 1\n"),
+    ("page.md", "The field `elsewhere`:\n\n```\nelsewhere\n```\n"),
+])
+def test_code_is_not_read(tmp_path, name, text):
+    assert words(tmp_path, name, text) == (0, "")
+
+
+def test_a_phrase_may_break_over_lines(tmp_path):
+    status, found = words(tmp_path, "a.c", "int a;\n\n/* This is in\n * vain. */\n")
+    assert status == 1 and found.startswith("a.c:3: ")
+    status, found = words(tmp_path, "rules.yaml", "# This is in\n# vain.\n")
+    assert status == 1 and found.startswith("rules.yaml:1: ")
+
+
+def git(folder, *arguments):
+    """Runs git as nobody in particular, whatever the machine has configured."""
+    names = {f"GIT_{who}_{what}": "test@example.org" for who in ("AUTHOR", "COMMITTER")
+             for what in ("NAME", "EMAIL")}
+    done = run(folder, "git", *arguments, env=names | {"GIT_CONFIG_GLOBAL": os.devnull,
+                                                       "GIT_CONFIG_NOSYSTEM": "1"})
+    assert done.returncode == 0, done.stderr
+
+
+def commit(folder, *subjects):
+    for subject in subjects:
+        git(folder, "commit", "--quiet", "--allow-empty", "-m", subject + "\n\n" + "body " * 30)
+
+
+@pytest.fixture(name="repository")
+def new_repository(tmp_path):
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    return folder
+
+
+def test_subjects_of_72_characters_pass(repository):
+    commit(repository, "a", "b" * LONGEST, "ü" * LONGEST)
+    done = run(repository, SUBJECTS)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_each_longer_subject_is_named(repository):
+    commit(repository, "b" * (LONGEST + 1), "fine", "ü" * (LONGEST + 2))
+    done = run(repository, SUBJECTS)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1 and len(lines) == 2
+    assert "has 74 characters, more than 72: üü" in lines[0]
+    assert "has 73 characters, more than 72: bb" in lines[1]
+
+
+def test_only_the_last_50_commits_count(repository):
+    commit(repository, "b" * (LONGEST + 1), *(f"commit {i}" for i in range(49)))
+    assert run(repository, SUBJECTS).returncode == 1
+    commit(repository, "commit 50")
+    assert run(repository, SUBJECTS).returncode == 0
+
+
+def test_subjects_of_merges_may_be_long(repository):
+    commit(repository, "first")
+    git(repository, "checkout", "--quiet", "-b", "side")
+    commit(repository, "second")
+    git(repository, "checkout", "--quiet", "main")
+    git(repository, "merge", "--quiet", "--no-ff", "-m", "m" * (LONGEST + 1), "side")
+    assert run(repository, SUBJECTS).returncode == 0
+
+
+def test_a_shallow_clone_is_checked_as_far_as_it_goes(repository, tmp_path):
+    commit(repository, "b" * (LONGEST + 1), "fine", "fine too")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", "--depth=2", repository.as_uri(), clone)
+    done = run(clone, SUBJECTS)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    commit(clone, "c" * (LONGEST + 1))
+    assert run(clone, SUBJECTS).returncode == 1
+
+
+def test_without_a_repository_the_check_fails(tmp_path):
+    done = run(tmp_path, SUBJECTS, env={"GIT_CEILING_DIRECTORIES": str(tmp_path.parent)})
+    assert done.returncode != 0 and "not a git repository" in done.stderr
