@@ -113,7 +113,7 @@ struct rules_rule {
     struct rules_key_part instead;      /* on_missing: an attribute */
     const struct rules_part *path_part; /* NULL: none */
     uint64_t cost;
-    const struct rules_cost *price; /* NULL: `cost` is all; see charge/cost.h */
+    const struct rules_cost *costs; /* NULL: `cost` is all; see charge/cost.h */
     uint64_t when;                  /* the bit of its schedule; 0: it is always in force */
     struct rules_refund *refund;    /* NULL: no outcome gives anything back */
     struct rules_rates candidate;   /* what it may be one day: see charge/candidate.h */
@@ -130,7 +130,8 @@ struct rules_rule {
     uint8_t tag[RULES_KEY_MAX]; /* hash_tag: which of its key's attributes, in the file's order */
     const uint8_t *prefix;      /* what its tuples begin with, padded; see match/key.c */
     const char *const *tag_names;
-    const struct rules_limit_template *blank; /* of its rates; NULL: no caller may have overrides */
+    /* Of its rates; NULL: no caller may have overrides. */
+    const struct rules_limit_template *limit_template;
     uint32_t own_count; /* callers of the keys file that have rates of their own */
 };
 

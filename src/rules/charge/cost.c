@@ -15,42 +15,42 @@ static bool in_path(const struct rules_evaluation *evaluation, uint32_t atom)
     return false;
 }
 
-static uint64_t of_route(struct rules_evaluation *evaluation, const struct rules_cost *price)
+static uint64_t of_route(struct rules_evaluation *evaluation, const struct rules_cost *costs)
 {
     struct weir_bytes method = rules_value(evaluation, WEIR_ATTR_METHOD);
     rules_path_atoms(evaluation);
-    for (uint32_t i = 0; i < price->route_count; i++) {
-        const struct rules_route *route = &price->routes[i];
+    for (uint32_t i = 0; i < costs->route_count; i++) {
+        const struct rules_route *route = &costs->routes[i];
         bool same = route->method.data == NULL ||
                     (method.data != NULL && weir_bytes_equal(method, route->method));
         if (same && in_path(evaluation, route->atom))
             return route->cost;
     }
-    return price->otherwise;
+    return costs->otherwise;
 }
 
-int rules_cost_of(struct rules_evaluation *evaluation, const struct rules_cost *price,
+int rules_cost_of(struct rules_evaluation *evaluation, const struct rules_cost *costs,
                   uint64_t *cost)
 {
-    if (!price->from) {
-        *cost = of_route(evaluation, price);
+    if (!costs->from) {
+        *cost = of_route(evaluation, costs);
         return 0;
     }
-    struct weir_bytes value = rules_value(evaluation, price->attribute);
-    *cost = price->otherwise;
+    struct weir_bytes value = rules_value(evaluation, costs->attribute);
+    *cost = costs->otherwise;
     if (value.data == NULL)
         return 0;
     uint64_t number;
     bool good = value.size > 0 &&
                 weir_digits_parse(&number, value.data, value.size) == (int)value.size &&
-                number >= price->least && number <= price->most;
+                number >= costs->least && number <= costs->most;
     if (good) {
         *cost = number;
-    } else if (!price->lenient) {
+    } else if (!costs->lenient) {
         if (evaluation->reason != NULL) {
             snprintf(evaluation->reason->text, sizeof(evaluation->reason->text),
-                     "%s: must be a whole number from %llu to %llu", price->name,
-                     (unsigned long long)price->least, (unsigned long long)price->most);
+                     "%s: must be a whole number from %llu to %llu", costs->name,
+                     (unsigned long long)costs->least, (unsigned long long)costs->most);
         }
         return WEIR_ERR_SYNTAX;
     }

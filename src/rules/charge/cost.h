@@ -3,7 +3,7 @@
  * the value of an attribute.
  *
  * A table is a list of path patterns, each for one method or for all; the first that matches says
- * the price. Its patterns are atoms of the file's path trie, so that all tables and matches of a
+ * the cost. Its patterns are atoms of the file's path trie, so that all tables and matches of a
  * request take one walk through it.
  *
  * An attribute is what a client says, so it is bounded: a value that is no number or out of range
@@ -37,7 +37,7 @@ struct rules_cost {
 
 /* The cost of the request. Errors: WEIR_ERR_SYNTAX (a bad value; the evaluation's reason names the
  * attribute). */
-int rules_cost_of(struct rules_evaluation *evaluation, const struct rules_cost *price,
+int rules_cost_of(struct rules_evaluation *evaluation, const struct rules_cost *costs,
                   uint64_t *cost) __attribute__((warn_unused_result));
 
 #endif

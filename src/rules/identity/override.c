@@ -67,12 +67,12 @@ static int use_calendar(const struct making *making, uint8_t unit, struct weir_l
 static int compile(struct making *making, const struct weir_rate *rate, uint8_t unit,
                    struct weir_limit *limit)
 {
-    const struct rules_limit_template *blank = making->rule->blank;
-    struct weir_limit_spec spec = blank->spec;
+    const struct rules_limit_template *limit_template = making->rule->limit_template;
+    struct weir_limit_spec spec = limit_template->spec;
     int err;
     if (spec.algorithm == WEIR_QUOTA) {
         spec.rate = rate->count;
-        spec.rollover = rules_rollover_of(&blank->rollover, rate->count);
+        spec.rollover = rules_rollover_of(&limit_template->rollover, rate->count);
         err = use_calendar(making, unit, &spec);
     } else {
         err = rules_numbers_use(rate, &spec, making->reason);
@@ -217,7 +217,7 @@ int weir_rules_override(const struct weir_rules *rules, struct weir_bytes limit,
 {
     struct rules_quote quote;
     int rule = rules_rule_find(rules, limit);
-    if (rule < 0 || rules->rules[rule].blank == NULL) {
+    if (rule < 0 || rules->rules[rule].limit_template == NULL) {
         snprintf(reason->text, sizeof(reason->text), "no limit is called %.120s",
                  rules_quote(&quote, limit.data, limit.size));
         return WEIR_ERR_NOT_FOUND;

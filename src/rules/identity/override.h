@@ -11,7 +11,7 @@
 #include "rules/compiled.h"
 #include "rules/identity/caller.h"
 
-/* As weir_rules_override; `rule` has a blank. */
+/* As weir_rules_override; `rule` has a limit_template. */
 int rules_override_make(const struct weir_rules *rules, uint32_t rule, struct weir_bytes text,
                         struct weir_override **override, struct weir_reason *reason)
     __attribute__((warn_unused_result));

@@ -51,10 +51,10 @@ static bool read_route(struct rules_loader *loader, const struct rules_node *nod
 }
 
 static void load_table(struct rules_loader *loader, const struct rules_node *node,
-                       struct rules_cost *price)
+                       struct rules_cost *costs)
 {
     struct rules_route *routes = rules_keep(loader, (node->size / 2 + 1) * sizeof(*routes));
-    price->routes = routes;
+    costs->routes = routes;
     if (node->size / 2 > RULES_ROUTES_MAX) {
         rules_problem(loader, node, "a table of costs has at most %d routes", RULES_ROUTES_MAX);
         return;
@@ -63,9 +63,9 @@ static void load_table(struct rules_loader *loader, const struct rules_node *nod
         const struct rules_node *name = node->items[i], *value = node->items[i + 1];
         struct rules_route route = {.method = {NULL, 0}};
         if (name->kind == RULES_SCALAR && strcmp(name->text, "default") == 0)
-            read_cost(loader, value, "default", &price->otherwise);
+            read_cost(loader, value, "default", &costs->otherwise);
         else if (read_route(loader, name, &route) && read_cost(loader, value, "cost", &route.cost))
-            routes[price->route_count++] = route;
+            routes[costs->route_count++] = route;
     }
 }
 
@@ -74,13 +74,13 @@ static void load_table(struct rules_loader *loader, const struct rules_node *nod
 enum { FROM, DEFAULT, MIN, MAX, ON_BAD, FIELDS };
 
 static void load_attribute(struct rules_loader *loader, const struct rules_field *fields,
-                           struct rules_cost *price)
+                           struct rules_cost *costs)
 {
     static const char *const choices[] = {"refuse", "default"};
     struct weir_bytes name;
     struct rules_quote quote;
-    price->from = true;
-    price->most = COST_MAX;
+    costs->from = true;
+    costs->most = COST_MAX;
     if (!rules_read_text(loader, fields[FROM].value, "from", &name))
         return;
     bool capture = name.size > 5 && memcmp(name.data, "path.", 5) == 0;
@@ -94,21 +94,21 @@ static void load_attribute(struct rules_loader *loader, const struct rules_field
         rules_problem(loader, fields[FROM].value, "%s is a credential, not a cost",
                       rules_quote(&quote, name.data, name.size));
     }
-    price->attribute = attribute >= 0 ? (uint16_t)attribute : 0;
-    price->name = attribute >= 0 ? loader->rules->attribute_names[attribute] : "";
+    costs->attribute = attribute >= 0 ? (uint16_t)attribute : 0;
+    costs->name = attribute >= 0 ? loader->rules->attribute_names[attribute] : "";
     if (fields[DEFAULT].value != NULL)
-        read_cost(loader, fields[DEFAULT].value, "default", &price->otherwise);
+        read_cost(loader, fields[DEFAULT].value, "default", &costs->otherwise);
     if (fields[MIN].value != NULL)
-        read_cost(loader, fields[MIN].value, "min", &price->least);
+        read_cost(loader, fields[MIN].value, "min", &costs->least);
     if (fields[MAX].value == NULL) {
         rules_problem(loader, fields[FROM].key,
                       "`max` is missing: a cost that requests give must be bounded");
-    } else if (read_cost(loader, fields[MAX].value, "max", &price->most) &&
-               price->most < price->least) {
+    } else if (read_cost(loader, fields[MAX].value, "max", &costs->most) &&
+               costs->most < costs->least) {
         rules_problem(loader, fields[MAX].value, "`max` is below `min`");
     }
     if (fields[ON_BAD].value != NULL)
-        price->lenient = rules_read_choice(loader, fields[ON_BAD].value, "on_bad", choices, 2) == 1;
+        costs->lenient = rules_read_choice(loader, fields[ON_BAD].value, "on_bad", choices, 2) == 1;
 }
 
 static bool has_from(const struct rules_node *node)
@@ -128,11 +128,11 @@ void rules_load_cost(struct rules_loader *loader, const struct rules_node *node,
         read_cost(loader, node, "cost", &rule->cost);
         return;
     }
-    struct rules_cost *price = rules_keep(loader, sizeof(*price));
-    if (price == NULL)
+    struct rules_cost *costs = rules_keep(loader, sizeof(*costs));
+    if (costs == NULL)
         return;
-    price->otherwise = 1;
-    rule->price = price;
+    costs->otherwise = 1;
+    rule->costs = costs;
     if (has_from(node)) {
         struct rules_field fields[FIELDS] = {[FROM] = {"from", NULL, NULL},
                                              [DEFAULT] = {"default", NULL, NULL},
@@ -140,9 +140,9 @@ void rules_load_cost(struct rules_loader *loader, const struct rules_node *node,
                                              [MAX] = {"max", NULL, NULL},
                                              [ON_BAD] = {"on_bad", NULL, NULL}};
         if (rules_fields(loader, node, "a cost", fields, FIELDS))
-            load_attribute(loader, fields, price);
+            load_attribute(loader, fields, costs);
     } else {
-        load_table(loader, node, price);
+        load_table(loader, node, costs);
     }
 }
 

@@ -516,21 +516,22 @@ static void load_count(struct numbers *numbers, const struct rules_node *limit,
 }
 
 /* What is left without numbers, for callers who have others. */
-static void keep_blank(struct numbers *numbers, struct rules_rule *rule)
+static void keep_limit_template(struct numbers *numbers, struct rules_rule *rule)
 {
     const struct rules_node *rollover = value_of(numbers, RULES_LIMIT_ROLLOVER);
-    struct rules_limit_template *blank = rules_keep(numbers->loader, sizeof(*blank));
+    struct rules_limit_template *limit_template =
+        rules_keep(numbers->loader, sizeof(*limit_template));
     struct weir_reason reason;
-    if (blank == NULL)
+    if (limit_template == NULL)
         return;
-    blank->spec = numbers->spec;
-    blank->spec.rate = blank->spec.burst = 0;
+    limit_template->spec = numbers->spec;
+    limit_template->spec.rate = limit_template->spec.burst = 0;
     if (rollover != NULL && rollover->kind == RULES_SCALAR) {
         struct weir_bytes text = {rollover->text, rollover->size};
-        if (rules_rollover_parse(text, UINT64_MAX, &blank->rollover, &reason) < 0)
-            blank->rollover = (struct rules_rollover){0, false}; /* told where it counts */
+        if (rules_rollover_parse(text, UINT64_MAX, &limit_template->rollover, &reason) < 0)
+            limit_template->rollover = (struct rules_rollover){0, false}; /* told where it counts */
     }
-    rule->blank = blank;
+    rule->limit_template = limit_template;
 }
 
 void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit,
@@ -558,7 +559,7 @@ void rules_load_rate(struct rules_loader *loader, const struct rules_node *limit
     if (node == NULL || loader->no_memory)
         return;
     if (loader->callers && !numbers.wrong)
-        keep_blank(&numbers, rule);
+        keep_limit_template(&numbers, rule);
     if (is_list(&numbers, node))
         load_rates(&numbers, node, &rule->rates);
     else if (rate.kind == WEIR_RATE_PLAN)

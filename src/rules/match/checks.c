@@ -79,7 +79,7 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
         return rules_too_many(evaluation);
     struct weir_check *check = &checks[count];
     uint64_t cost = rule->cost;
-    int err = rule->price != NULL ? rules_cost_of(evaluation, rule->price, &cost) : 0;
+    int err = rule->costs != NULL ? rules_cost_of(evaluation, rule->costs, &cost) : 0;
     if (err < 0)
         return err;
     check->cost = multiply(cost, evaluation->request->cost);
