@@ -121,18 +121,18 @@ static uint64_t retry_after(const struct weir_decision *decision, const struct w
 }
 
 /* Adds what names the state of a check whose limit gave a lease. */
-static void add_lease(struct weir_lease_fields *ticket, const struct weir_store *lender,
+static void add_lease(struct weir_lease_fields *lease, const struct weir_store *lender,
                       const struct weir_check *check)
 {
-    bool named = ticket->place != WEIR_LEASE_TOKEN_LOCAL && lender->ops->name_of != NULL;
+    bool named = lease->place != WEIR_LEASE_TOKEN_LOCAL && lender->ops->name_of != NULL;
     if (named) {
         struct weir_store_name name;
-        ticket->place = WEIR_LEASE_TOKEN_REMOTE;
+        lease->place = WEIR_LEASE_TOKEN_REMOTE;
         lender->ops->name_of(lender, check, &name);
-        weir_lease_token_add_name(ticket, &name);
+        weir_lease_token_add_name(lease, &name);
     } else {
-        ticket->hash[ticket->count][0] = check->hash[0];
-        ticket->hash[ticket->count++][1] = check->hash[1];
+        lease->hash[lease->count][0] = check->hash[0];
+        lease->hash[lease->count++][1] = check->hash[1];
     }
 }
 
@@ -143,53 +143,53 @@ static bool asks_for_lease(const struct weir_check *check)
 }
 
 /* Adds the states of checks that may have given a lease: each once. */
-static void add_possible(struct weir_lease_fields *ticket, const struct weir_store *lender,
+static void add_possible(struct weir_lease_fields *lease, const struct weir_store *lender,
                          const struct weir_check *checks, uint16_t count)
 {
     for (uint16_t i = 0; i < count; i++) {
         if (!asks_for_lease(&checks[i]))
             continue;
         uint16_t before = 0;
-        add_lease(ticket, lender, &checks[i]);
-        uint16_t last = (uint16_t)(ticket->count - 1);
-        while (ticket->hash[before][0] != ticket->hash[last][0] ||
-               ticket->hash[before][1] != ticket->hash[last][1])
+        add_lease(lease, lender, &checks[i]);
+        uint16_t last = (uint16_t)(lease->count - 1);
+        while (lease->hash[before][0] != lease->hash[last][0] ||
+               lease->hash[before][1] != lease->hash[last][1])
             before++;
-        ticket->count = before == last ? ticket->count : last;
+        lease->count = before == last ? lease->count : last;
     }
 }
 
 /* A repeat does not know which try was charged. So its token, and that of the request it repeats,
  * name the states of both. */
-static void add_both_tries(struct weir_lease_fields *ticket, const struct weir_decision *decision)
+static void add_both_tries(struct weir_lease_fields *lease, const struct weir_decision *decision)
 {
     const struct weir_entry *entry = weir_entry_of(decision);
     struct weir_decision own;
     weir_engine_own(decision, &own);
-    ticket->count = 0;
-    add_possible(ticket, entry->lender, own.checks, own.count);
-    add_possible(ticket, entry->lender, entry->borrow->from, entry->borrow->loan_checks);
+    lease->count = 0;
+    add_possible(lease, entry->lender, own.checks, own.count);
+    add_possible(lease, entry->lender, entry->borrow->from, entry->borrow->loan_checks);
 }
 
 static struct weir_bytes write_lease(const struct weir_decision *decision, char *text)
 {
-    struct weir_lease_fields ticket; /* not cleared: 800 bytes that nearly no answer needs */
+    struct weir_lease_fields lease; /* not cleared: 800 bytes that nearly no answer needs */
     bool local = decision->source == WEIR_SOURCE_LOCAL;
-    ticket.id = decision->lease.id;
-    ticket.place = local ? WEIR_LEASE_TOKEN_LOCAL : WEIR_LEASE_TOKEN_TABLE;
-    ticket.count = 0;
+    lease.id = decision->lease.id;
+    lease.place = local ? WEIR_LEASE_TOKEN_LOCAL : WEIR_LEASE_TOKEN_TABLE;
+    lease.count = 0;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
         /* A repeated request gets what the first one got. */
         if ((decision->outcomes[i].charged || decision->repeated) && asks_for_lease(check))
-            add_lease(&ticket, weir_entry_of(decision)->lender, check);
+            add_lease(&lease, weir_entry_of(decision)->lender, check);
     }
-    if (ticket.count == 0)
+    if (lease.count == 0)
         return (struct weir_bytes){NULL, 0};
     if (__builtin_expect(weir_entry_of(decision)->borrow != NULL, 0) &&
         (decision->checks[decision->count - 1].flags & WEIR_CHECK_ONCE) != 0)
-        add_both_tries(&ticket, decision);
-    return (struct weir_bytes){text, weir_lease_token_write(&ticket, text)};
+        add_both_tries(&lease, decision);
+    return (struct weir_bytes){text, weir_lease_token_write(&lease, text)};
 }
 
 void weir_engine_answer(const struct weir_decision *decision, struct weir_answer *answer,

@@ -25,60 +25,60 @@ uint64_t weir_lease_draw(const uint64_t secret[2], uint64_t *counter)
     return hash[0];
 }
 
-static int limit_bytes(const struct weir_lease_fields *ticket)
+static int limit_bytes(const struct weir_lease_fields *lease)
 {
-    return ticket->place == WEIR_LEASE_TOKEN_REMOTE ? NAME_BYTES : HASH_BYTES;
+    return lease->place == WEIR_LEASE_TOKEN_REMOTE ? NAME_BYTES : HASH_BYTES;
 }
 
-void weir_lease_token_digest(const struct weir_lease_fields *ticket, uint16_t i,
+void weir_lease_token_digest(const struct weir_lease_fields *lease, uint16_t i,
                              unsigned char digest[WEIR_STORE_DIGEST])
 {
-    weir_put64(digest, ticket->hash[i][0]);
-    weir_put64(digest + 8, ticket->hash[i][1]);
+    weir_put64(digest, lease->hash[i][0]);
+    weir_put64(digest + 8, lease->hash[i][1]);
 }
 
-void weir_lease_token_add_name(struct weir_lease_fields *ticket, const struct weir_store_name *name)
+void weir_lease_token_add_name(struct weir_lease_fields *lease, const struct weir_store_name *name)
 {
-    ticket->tag[ticket->count] = name->tag;
-    ticket->hash[ticket->count][0] = weir_get64(name->digest);
-    ticket->hash[ticket->count++][1] = weir_get64(name->digest + 8);
+    lease->tag[lease->count] = name->tag;
+    lease->hash[lease->count][0] = weir_get64(name->digest);
+    lease->hash[lease->count++][1] = weir_get64(name->digest + 8);
 }
 
-size_t weir_lease_token_write(const struct weir_lease_fields *ticket, char *text)
+size_t weir_lease_token_write(const struct weir_lease_fields *lease, char *text)
 {
     unsigned char bytes[WEIR_LEASE_TOKEN_BYTES_MAX];
     size_t size = HEAD_BYTES;
-    bytes[0] = ticket->place;
-    weir_put64(bytes + 1, ticket->id);
-    for (uint16_t i = 0; i < ticket->count; i++, size += HASH_BYTES) {
-        if (ticket->place == WEIR_LEASE_TOKEN_REMOTE) {
-            weir_put64(bytes + size, ticket->tag[i]);
+    bytes[0] = lease->place;
+    weir_put64(bytes + 1, lease->id);
+    for (uint16_t i = 0; i < lease->count; i++, size += HASH_BYTES) {
+        if (lease->place == WEIR_LEASE_TOKEN_REMOTE) {
+            weir_put64(bytes + size, lease->tag[i]);
             size += NAME_BYTES - HASH_BYTES;
         }
-        weir_lease_token_digest(ticket, i, bytes + size);
+        weir_lease_token_digest(lease, i, bytes + size);
     }
     return weir_base64url_write(bytes, size, text);
 }
 
 /* Reads the limit at `bytes`. Returns whether it is another than all before. */
-static bool read_limit(struct weir_lease_fields *ticket, const unsigned char *bytes)
+static bool read_limit(struct weir_lease_fields *lease, const unsigned char *bytes)
 {
-    uint16_t last = ticket->count++;
-    ticket->tag[last] = 0;
-    if (ticket->place == WEIR_LEASE_TOKEN_REMOTE) {
-        ticket->tag[last] = weir_get64(bytes);
+    uint16_t last = lease->count++;
+    lease->tag[last] = 0;
+    if (lease->place == WEIR_LEASE_TOKEN_REMOTE) {
+        lease->tag[last] = weir_get64(bytes);
         bytes += NAME_BYTES - HASH_BYTES;
     }
-    ticket->hash[last][0] = weir_get64(bytes);
-    ticket->hash[last][1] = weir_get64(bytes + 8);
+    lease->hash[last][0] = weir_get64(bytes);
+    lease->hash[last][1] = weir_get64(bytes + 8);
     for (uint16_t i = 0; i < last; i++)
-        if (ticket->hash[i][0] == ticket->hash[last][0] &&
-            ticket->hash[i][1] == ticket->hash[last][1] && ticket->tag[i] == ticket->tag[last])
+        if (lease->hash[i][0] == lease->hash[last][0] &&
+            lease->hash[i][1] == lease->hash[last][1] && lease->tag[i] == lease->tag[last])
             return false;
     return true;
 }
 
-int weir_lease_token_read(struct weir_lease_fields *ticket, struct weir_bytes text)
+int weir_lease_token_read(struct weir_lease_fields *lease, struct weir_bytes text)
 {
     unsigned char bytes[WEIR_LEASE_TOKEN_BYTES_MAX];
     if (text.size > WEIR_LEASE_TOKEN_TEXT_MAX)
@@ -86,15 +86,15 @@ int weir_lease_token_read(struct weir_lease_fields *ticket, struct weir_bytes te
     int size = (int)weir_base64url_read(text, bytes);
     if (size < HEAD_BYTES || bytes[0] >= WEIR_LEASE_TOKEN_PLACES)
         return WEIR_ERR_SYNTAX;
-    ticket->place = bytes[0];
-    ticket->id = weir_get64(bytes + 1);
-    ticket->count = 0;
-    int each = limit_bytes(ticket), limits = (size - HEAD_BYTES) / each;
-    if (ticket->id == 0 || limits == 0 || limits > WEIR_CHECKS_MAX ||
+    lease->place = bytes[0];
+    lease->id = weir_get64(bytes + 1);
+    lease->count = 0;
+    int each = limit_bytes(lease), limits = (size - HEAD_BYTES) / each;
+    if (lease->id == 0 || limits == 0 || limits > WEIR_CHECKS_MAX ||
         size != HEAD_BYTES + limits * each)
         return WEIR_ERR_SYNTAX;
     for (int at = HEAD_BYTES; at < size; at += each)
-        if (!read_limit(ticket, bytes + at))
+        if (!read_limit(lease, bytes + at))
             return WEIR_ERR_SYNTAX;
     return 0;
 }

@@ -37,10 +37,9 @@ struct weir_lease_fields {
 };
 
 /* Reads the digest of a token's limit `i`; adds a limit that has this name. */
-void weir_lease_token_digest(const struct weir_lease_fields *ticket, uint16_t i,
+void weir_lease_token_digest(const struct weir_lease_fields *lease, uint16_t i,
                              unsigned char digest[WEIR_STORE_DIGEST]);
-void weir_lease_token_add_name(struct weir_lease_fields *ticket,
-                               const struct weir_store_name *name);
+void weir_lease_token_add_name(struct weir_lease_fields *lease, const struct weir_store_name *name);
 
 /* Draws the next id of a lease, never 0: a keyed hash (SipHash) of a counter, so that the holder of
  * one token of a shared key cannot compute those of others. `secret` is the region's, 2 words. */
@@ -48,10 +47,10 @@ uint64_t weir_lease_draw(const uint64_t secret[2], uint64_t *counter);
 
 /* Writes a token of 1..WEIR_CHECKS_MAX limits; `text` has WEIR_LEASE_TOKEN_TEXT_MAX bytes. Returns
  * the length. */
-size_t weir_lease_token_write(const struct weir_lease_fields *ticket, char *text);
+size_t weir_lease_token_write(const struct weir_lease_fields *lease, char *text);
 
 /* Errors: WEIR_ERR_SYNTAX. */
-int weir_lease_token_read(struct weir_lease_fields *ticket, struct weir_bytes text)
+int weir_lease_token_read(struct weir_lease_fields *lease, struct weir_bytes text)
     __attribute__((warn_unused_result));
 
 #endif

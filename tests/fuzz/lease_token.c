@@ -8,12 +8,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct weir_lease_fields ticket;
+    struct weir_lease_fields lease;
     char text[WEIR_LEASE_TOKEN_TEXT_MAX], *copy = fuzz_copy(data, size);
 
-    if (weir_lease_token_read(&ticket, (struct weir_bytes){copy, size}) == 0) {
-        REQUIRE(ticket.id != 0 && ticket.count > 0 && ticket.count <= WEIR_CHECKS_MAX);
-        REQUIRE(weir_lease_token_write(&ticket, text) == size);
+    if (weir_lease_token_read(&lease, (struct weir_bytes){copy, size}) == 0) {
+        REQUIRE(lease.id != 0 && lease.count > 0 && lease.count <= WEIR_CHECKS_MAX);
+        REQUIRE(weir_lease_token_write(&lease, text) == size);
         REQUIRE(memcmp(text, copy, size) == 0);
     }
     free(copy);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lease tokens: one text for one ticket, and nothing else is read. */
+/* Lease tokens: one text for one lease, and nothing else is read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,20 +12,20 @@
 
 static struct weir_lease_fields sample(uint16_t count)
 {
-    struct weir_lease_fields ticket = {.id = UINT64_C(0x0123456789abcdef), .count = count};
+    struct weir_lease_fields lease = {.id = UINT64_C(0x0123456789abcdef), .count = count};
     for (uint16_t i = 0; i < count; i++) {
-        ticket.hash[i][0] = UINT64_C(0xfedcba9876543210) + i;
-        ticket.hash[i][1] = UINT64_C(0xffffffffffffffff) - i;
+        lease.hash[i][0] = UINT64_C(0xfedcba9876543210) + i;
+        lease.hash[i][1] = UINT64_C(0xffffffffffffffff) - i;
     }
-    return ticket;
+    return lease;
 }
 
-static int read_text(struct weir_lease_fields *ticket, const char *text, size_t size)
+static int read_text(struct weir_lease_fields *lease, const char *text, size_t size)
 {
-    return weir_lease_token_read(ticket, (struct weir_bytes){text, size});
+    return weir_lease_token_read(lease, (struct weir_bytes){text, size});
 }
 
-static void a_ticket_of_any_size_comes_back_as_it_was(void **state)
+static void a_lease_of_any_size_comes_back_as_it_was(void **state)
 {
     for (uint16_t count = 1; count <= WEIR_CHECKS_MAX; count++) {
         struct weir_lease_fields in = sample(count), out;
@@ -41,9 +41,9 @@ static void a_ticket_of_any_size_comes_back_as_it_was(void **state)
 
 static void the_text_is_base64url_without_padding(void **state)
 {
-    struct weir_lease_fields ticket = sample(1);
+    struct weir_lease_fields lease = sample(1);
     char text[WEIR_LEASE_TOKEN_TEXT_MAX];
-    size_t size = weir_lease_token_write(&ticket, text);
+    size_t size = weir_lease_token_write(&lease, text);
     /* python3: base64.urlsafe_b64encode(bytes.fromhex("00" "0123456789abcdef"
      * "fedcba9876543210" "ffffffffffffffff")).rstrip(b"=") */
     static const char expected[] = "AAEjRWeJq83v_ty6mHZUMhD__________w";
@@ -53,11 +53,11 @@ static void the_text_is_base64url_without_padding(void **state)
 
 static void every_prefix_and_every_longer_text_is_refused(void **state)
 {
-    struct weir_lease_fields ticket = sample(2), out;
+    struct weir_lease_fields lease = sample(2), out;
     char text[WEIR_LEASE_TOKEN_TEXT_MAX + 1];
-    size_t size = weir_lease_token_write(&ticket, text);
+    size_t size = weir_lease_token_write(&lease, text);
     for (size_t cut = 0; cut < size; cut++)
-        if (cut != 34) /* that is the ticket of one limit, when its spare bits are 0 */
+        if (cut != 34) /* that is the lease of one limit, when its spare bits are 0 */
             assert_int_equal(read_text(&out, text, cut), WEIR_ERR_SYNTAX);
     text[size] = 'A';
     assert_int_equal(read_text(&out, text, size + 1), WEIR_ERR_SYNTAX);
@@ -67,9 +67,9 @@ static void every_prefix_and_every_longer_text_is_refused(void **state)
 
 static void bytes_outside_the_alphabet_are_refused_wherever_they_stand(void **state)
 {
-    struct weir_lease_fields ticket = sample(1), out;
+    struct weir_lease_fields lease = sample(1), out;
     char text[WEIR_LEASE_TOKEN_TEXT_MAX];
-    size_t size = weir_lease_token_write(&ticket, text);
+    size_t size = weir_lease_token_write(&lease, text);
     static const char bad[] = {'+', '/', '=', ' ', '\n', '\0', '\x80', '\xff', '.', '~'};
     for (size_t at = 0; at < size; at++)
         for (size_t b = 0; b < sizeof bad; b++) {
@@ -82,25 +82,25 @@ static void bytes_outside_the_alphabet_are_refused_wherever_they_stand(void **st
 
 static void bits_that_say_nothing_must_be_zero(void **state)
 {
-    struct weir_lease_fields ticket = sample(1), out;
+    struct weir_lease_fields lease = sample(1), out;
     char text[WEIR_LEASE_TOKEN_TEXT_MAX];
-    size_t size = weir_lease_token_write(&ticket, text);
+    size_t size = weir_lease_token_write(&lease, text);
     assert_int_equal(text[size - 1], 'w'); /* 48: 11 0000, of which two bits count */
     text[size - 1] = 'x';
     assert_int_equal(read_text(&out, text, size), WEIR_ERR_SYNTAX);
 }
 
-static void a_ticket_must_have_an_id_a_known_kind_and_no_limit_twice(void **state)
+static void a_lease_must_have_an_id_a_known_kind_and_no_limit_twice(void **state)
 {
-    struct weir_lease_fields ticket = sample(2), out;
+    struct weir_lease_fields lease = sample(2), out;
     char text[WEIR_LEASE_TOKEN_TEXT_MAX];
-    ticket.id = 0;
-    assert_int_equal(read_text(&out, text, weir_lease_token_write(&ticket, text)), WEIR_ERR_SYNTAX);
-    ticket = sample(2);
-    memcpy(ticket.hash[1], ticket.hash[0], sizeof ticket.hash[0]);
-    assert_int_equal(read_text(&out, text, weir_lease_token_write(&ticket, text)), WEIR_ERR_SYNTAX);
-    ticket = sample(1);
-    size_t size = weir_lease_token_write(&ticket, text);
+    lease.id = 0;
+    assert_int_equal(read_text(&out, text, weir_lease_token_write(&lease, text)), WEIR_ERR_SYNTAX);
+    lease = sample(2);
+    memcpy(lease.hash[1], lease.hash[0], sizeof lease.hash[0]);
+    assert_int_equal(read_text(&out, text, weir_lease_token_write(&lease, text)), WEIR_ERR_SYNTAX);
+    lease = sample(1);
+    size_t size = weir_lease_token_write(&lease, text);
     text[1] = 'g'; /* the first byte becomes 2 */
     assert_int_equal(read_text(&out, text, size), WEIR_ERR_SYNTAX);
 }
@@ -116,10 +116,10 @@ static void random_texts_are_either_refused_or_written_back_the_same(void **stat
             random = random * 1664525 + 1013904223;
             text[at] = at == 0 ? 'A' : some[(random >> 16) % (sizeof some - 1)];
         }
-        struct weir_lease_fields ticket;
-        if (read_text(&ticket, text, size) < 0)
+        struct weir_lease_fields lease;
+        if (read_text(&lease, text, size) < 0)
             continue;
-        assert_int_equal(weir_lease_token_write(&ticket, again), size);
+        assert_int_equal(weir_lease_token_write(&lease, again), size);
         assert_memory_equal(again, text, size);
     }
 }
@@ -148,12 +148,12 @@ static void ids_depend_on_the_secret(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_ticket_of_any_size_comes_back_as_it_was),
+        cmocka_unit_test(a_lease_of_any_size_comes_back_as_it_was),
         cmocka_unit_test(the_text_is_base64url_without_padding),
         cmocka_unit_test(every_prefix_and_every_longer_text_is_refused),
         cmocka_unit_test(bytes_outside_the_alphabet_are_refused_wherever_they_stand),
         cmocka_unit_test(bits_that_say_nothing_must_be_zero),
-        cmocka_unit_test(a_ticket_must_have_an_id_a_known_kind_and_no_limit_twice),
+        cmocka_unit_test(a_lease_must_have_an_id_a_known_kind_and_no_limit_twice),
         cmocka_unit_test(random_texts_are_either_refused_or_written_back_the_same),
         cmocka_unit_test(ids_are_never_zero_and_do_not_repeat),
         cmocka_unit_test(ids_depend_on_the_secret),
