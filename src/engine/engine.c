@@ -25,7 +25,7 @@ static int open_tokens(struct weir_engine *engine, const struct weir_rules *rule
 static int open_parts(struct weir_engine *engine, const struct weir_engine_options *options,
                       uint32_t decisions)
 {
-    int err = weir_top_denied_open(&engine->offenders);
+    int err = weir_top_denied_open(&engine->top_denied);
     if (err == 0)
         err = open_tokens(engine, options->rules);
     if (err < 0)
@@ -58,7 +58,7 @@ static void close_parts(struct weir_engine *engine)
     free(engine->batch);
     free(engine->queue);
     weir_pool_close(&engine->pool);
-    weir_top_denied_close(engine->offenders);
+    weir_top_denied_close(engine->top_denied);
     weir_tokens_close(engine->tokens);
     pthread_mutex_destroy(&engine->readers);
     free(engine);
@@ -412,5 +412,5 @@ const struct weir_token_counters *weir_engine_tokens(const struct weir_engine *e
 
 struct weir_top_denied *weir_engine_top_denied(const struct weir_engine *engine)
 {
-    return engine->offenders;
+    return engine->top_denied;
 }

@@ -21,7 +21,7 @@ static __attribute__((noinline)) void record_denial(struct weir_engine *engine,
                                                     struct weir_bytes name)
 {
     char room[WEIR_KEY_TEXT_MAX];
-    weir_top_denied_record(engine->offenders, check->hash, name,
+    weir_top_denied_record(engine->top_denied, check->hash, name,
                            weir_engine_key_text(engine, entry, check, room));
 }
 

@@ -51,7 +51,7 @@ struct weir_engine {
     void *tried_context;
     struct weir_pool *trials; /* of candidates; NULL: there was none yet */
 
-    struct weir_top_denied *offenders;
+    struct weir_top_denied *top_denied;
     struct weir_failure failure;
     struct weir_loans loans; /* of the request at hand */
     struct weir_engine_failures failures;

@@ -10,7 +10,7 @@
 
 #include "core/hex.h"
 
-#define INDEX_SIZE (2 * WEIR_OFFENDERS) /* half full at most: probes stay short */
+#define INDEX_SIZE (2 * WEIR_TOP_DENIED_KEYS) /* half full at most: probes stay short */
 #define NO_ENTRY UINT16_MAX
 #define SUFFIX_SIZE 17 /* '~' and 64 bits of the hash in hexadecimal */
 
@@ -18,13 +18,13 @@ struct weir_top_denied {
     atomic_flag locked;
     _Atomic uint64_t missed;
     uint16_t count;
-    uint16_t heap[WEIR_OFFENDERS];  /* entry numbers; the smallest count is heap[0] */
-    uint16_t place[WEIR_OFFENDERS]; /* entry number -> its place in the heap */
+    uint16_t heap[WEIR_TOP_DENIED_KEYS];  /* entry numbers; the smallest count is heap[0] */
+    uint16_t place[WEIR_TOP_DENIED_KEYS]; /* entry number -> its place in the heap */
     uint16_t index[INDEX_SIZE];
-    struct weir_denied_key entries[WEIR_OFFENDERS];
+    struct weir_denied_key entries[WEIR_TOP_DENIED_KEYS];
 };
 
-int weir_top_denied_open(struct weir_top_denied **offenders)
+int weir_top_denied_open(struct weir_top_denied **top_denied)
 {
     struct weir_top_denied *o = calloc(1, sizeof *o);
     if (o == NULL)
@@ -32,13 +32,13 @@ int weir_top_denied_open(struct weir_top_denied **offenders)
     atomic_flag_clear(&o->locked);
     for (size_t i = 0; i < INDEX_SIZE; i++)
         o->index[i] = NO_ENTRY;
-    *offenders = o;
+    *top_denied = o;
     return 0;
 }
 
-void weir_top_denied_close(struct weir_top_denied *offenders)
+void weir_top_denied_close(struct weir_top_denied *top_denied)
 {
-    free(offenders);
+    free(top_denied);
 }
 
 static bool try_lock(struct weir_top_denied *o)
@@ -134,13 +134,13 @@ static void heap_rise(struct weir_top_denied *o, size_t at)
 
 static void copy_key(struct weir_denied_key *e, struct weir_bytes key)
 {
-    if (key.size <= WEIR_OFFENDER_KEY_MAX) {
+    if (key.size <= WEIR_TOP_DENIED_KEY_MAX) {
         if (key.size > 0)
             memcpy(e->key, key.data, key.size);
         e->key_size = (uint8_t)key.size;
         return;
     }
-    size_t size = WEIR_OFFENDER_KEY_MAX - SUFFIX_SIZE;
+    size_t size = WEIR_TOP_DENIED_KEY_MAX - SUFFIX_SIZE;
     for (int back = 0; back < 3 && ((unsigned char)key.data[size] & 0xC0) == 0x80; back++)
         size--; /* not through the middle of a UTF-8 character */
     memcpy(e->key, key.data, size);
@@ -153,7 +153,7 @@ static void fill(struct weir_denied_key *e, const uint64_t hash[2], struct weir_
 {
     e->hash[0] = hash[0];
     e->hash[1] = hash[1];
-    size_t name_size = name.size < WEIR_OFFENDER_NAME_MAX ? name.size : WEIR_OFFENDER_NAME_MAX;
+    size_t name_size = name.size < WEIR_TOP_DENIED_NAME_MAX ? name.size : WEIR_TOP_DENIED_NAME_MAX;
     if (name_size > 0)
         memcpy(e->name, name.data, name_size);
     e->name_size = (uint8_t)name_size;
@@ -170,7 +170,7 @@ static void record(struct weir_top_denied *o, const uint64_t hash[2], struct wei
         heap_sink(o, o->place[known]);
         return;
     }
-    if (o->count < WEIR_OFFENDERS) {
+    if (o->count < WEIR_TOP_DENIED_KEYS) {
         uint16_t added = o->count++;
         o->entries[added].denied = 1;
         o->entries[added].error = 0;
@@ -190,21 +190,21 @@ static void record(struct weir_top_denied *o, const uint64_t hash[2], struct wei
     heap_sink(o, 0);
 }
 
-void weir_top_denied_record(struct weir_top_denied *offenders, const uint64_t hash[2],
+void weir_top_denied_record(struct weir_top_denied *top_denied, const uint64_t hash[2],
                             struct weir_bytes name, struct weir_bytes key)
 {
-    if (!try_lock(offenders)) {
-        uint64_t missed = atomic_load_explicit(&offenders->missed, memory_order_relaxed);
-        atomic_store_explicit(&offenders->missed, missed + 1, memory_order_relaxed);
+    if (!try_lock(top_denied)) {
+        uint64_t missed = atomic_load_explicit(&top_denied->missed, memory_order_relaxed);
+        atomic_store_explicit(&top_denied->missed, missed + 1, memory_order_relaxed);
         return;
     }
-    record(offenders, hash, name, key);
-    unlock(offenders);
+    record(top_denied, hash, name, key);
+    unlock(top_denied);
 }
 
-uint64_t weir_top_denied_missed(const struct weir_top_denied *offenders)
+uint64_t weir_top_denied_missed(const struct weir_top_denied *top_denied)
 {
-    return atomic_load_explicit(&offenders->missed, memory_order_relaxed);
+    return atomic_load_explicit(&top_denied->missed, memory_order_relaxed);
 }
 
 /* --- Collecting ------------------------------------------------------------------------------- */
@@ -223,16 +223,16 @@ static bool has_name(const struct weir_denied_key *e, struct weir_bytes name)
     return e->name_size == name.size && memcmp(e->name, name.data, name.size) == 0;
 }
 
-size_t weir_top_denied_collect(struct weir_top_denied *offenders, struct weir_bytes name,
+size_t weir_top_denied_collect(struct weir_top_denied *top_denied, struct weir_bytes name,
                                struct weir_denied_key *list, size_t count, size_t max)
 {
     size_t before = count;
-    while (!try_lock(offenders))
+    while (!try_lock(top_denied))
         sched_yield();
-    for (size_t i = 0; i < offenders->count && count < max; i++)
-        if (name.data == NULL || has_name(&offenders->entries[i], name))
-            list[count++] = offenders->entries[i];
-    unlock(offenders);
+    for (size_t i = 0; i < top_denied->count && count < max; i++)
+        if (name.data == NULL || has_name(&top_denied->entries[i], name))
+            list[count++] = top_denied->entries[i];
+    unlock(top_denied);
 
     /* Folded after unlocking, so that the worker misses as little as can be. A sketch has a key
      * once: only entries of the others can be the same. */

@@ -11,7 +11,7 @@
  *   index[2m]    key hash -> entry number, linear probing
  *   entries[m]   hash, count, error, name of the limit, text of the key
  *
- * Memory: WEIR_OFFENDERS entries of about 240 bytes: 64 KiB. No allocation after opening.
+ * Memory: WEIR_TOP_DENIED_KEYS entries of about 240 bytes: 64 KiB. No allocation after opening.
  *
  * Threads: one thread records (the worker); any thread may collect. A one-word lock lets them in
  * one at a time. The worker never waits for it: a denial that comes in the microseconds while a
@@ -23,9 +23,9 @@
 #include <weir/bytes.h>
 #include <weir/error.h>
 
-#define WEIR_OFFENDERS 256        /* m: keys kept a worker */
-#define WEIR_OFFENDER_KEY_MAX 128 /* longer texts are cut and get their hash as a suffix */
-#define WEIR_OFFENDER_NAME_MAX 64 /* the longest name of a limit */
+#define WEIR_TOP_DENIED_KEYS 256    /* m: keys kept a worker */
+#define WEIR_TOP_DENIED_KEY_MAX 128 /* longer texts are cut and get their hash as a suffix */
+#define WEIR_TOP_DENIED_NAME_MAX 64 /* the longest name of a limit */
 
 struct weir_top_denied;
 
@@ -34,30 +34,30 @@ struct weir_denied_key {
     uint64_t denied; /* at most `error` too high */
     uint64_t error;
     uint8_t name_size, key_size;
-    char name[WEIR_OFFENDER_NAME_MAX];
-    char key[WEIR_OFFENDER_KEY_MAX];
+    char name[WEIR_TOP_DENIED_NAME_MAX];
+    char key[WEIR_TOP_DENIED_KEY_MAX];
 };
 
 /* Errors: WEIR_ERR_MEMORY. */
-int weir_top_denied_open(struct weir_top_denied **offenders) __attribute__((warn_unused_result));
-void weir_top_denied_close(struct weir_top_denied *offenders);
+int weir_top_denied_open(struct weir_top_denied **top_denied) __attribute__((warn_unused_result));
+void weir_top_denied_close(struct weir_top_denied *top_denied);
 
 /* Counts one denial of the key with `hash` (of limit and key values); `name` and `key` are copied
  * when the key is new here. */
-void weir_top_denied_record(struct weir_top_denied *offenders, const uint64_t hash[2],
+void weir_top_denied_record(struct weir_top_denied *top_denied, const uint64_t hash[2],
                             struct weir_bytes name, struct weir_bytes key);
 
 /* Adds the keys of the limit `name` (data == NULL: of all limits) to list[0..count), one entry a
  * key, so that several workers' sketches can be collected into one list. Keys that find no room are
- * left out. Returns the new count, at most `max`; WEIR_OFFENDERS times the number of workers is
- * always enough. */
-size_t weir_top_denied_collect(struct weir_top_denied *offenders, struct weir_bytes name,
+ * left out. Returns the new count, at most `max`; WEIR_TOP_DENIED_KEYS times the number of workers
+ * is always enough. */
+size_t weir_top_denied_collect(struct weir_top_denied *top_denied, struct weir_bytes name,
                                struct weir_denied_key *list, size_t count, size_t max);
 
 /* Sorts a list by denials, most first; ties by name and key. */
 void weir_top_denied_sort(struct weir_denied_key *list, size_t count);
 
 /* Denials that were not recorded because somebody was collecting. */
-uint64_t weir_top_denied_missed(const struct weir_top_denied *offenders);
+uint64_t weir_top_denied_missed(const struct weir_top_denied *top_denied);
 
 #endif

@@ -296,7 +296,7 @@ static void top_handle(struct weir_http_call *call, uint32_t rule)
     if (!weir_http_allow(call, "GET", "HEAD"))
         return;
     weir_rules_info(daemon->rules, rule, &info);
-    size_t max = (size_t)WEIR_OFFENDERS * daemon->worker_count, count = 0;
+    size_t max = (size_t)WEIR_TOP_DENIED_KEYS * daemon->worker_count, count = 0;
     struct weir_denied_key *list = calloc(max, sizeof *list);
     json_t *keys = json_array();
     struct weir_bytes name = {info.name, strlen(info.name)};

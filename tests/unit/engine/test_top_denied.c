@@ -20,84 +20,85 @@ static struct weir_bytes text(const char *s)
     return (struct weir_bytes){s, strlen(s)};
 }
 
-static void record(struct weir_top_denied *offenders, const char *name, const char *key)
+static void record(struct weir_top_denied *top_denied, const char *name, const char *key)
 {
     static const uint64_t secret[2] = {3, 4};
     char both[512];
     uint64_t hash[2];
     int size = snprintf(both, sizeof both, "%s|%s", name, key);
     weir_siphash128(secret, both, (size_t)size, hash);
-    weir_top_denied_record(offenders, hash, text(name), text(key));
+    weir_top_denied_record(top_denied, hash, text(name), text(key));
 }
 
-static bool is(const struct weir_denied_key *offender, const char *name, const char *key)
+static bool is(const struct weir_denied_key *denied, const char *name, const char *key)
 {
-    return offender->name_size == strlen(name) && offender->key_size == strlen(key) &&
-           memcmp(offender->name, name, strlen(name)) == 0 &&
-           memcmp(offender->key, key, strlen(key)) == 0;
+    return denied->name_size == strlen(name) && denied->key_size == strlen(key) &&
+           memcmp(denied->name, name, strlen(name)) == 0 &&
+           memcmp(denied->key, key, strlen(key)) == 0;
 }
 
 static struct weir_top_denied *open_sketch(void)
 {
-    struct weir_top_denied *offenders;
-    assert_int_equal(weir_top_denied_open(&offenders), 0);
-    return offenders;
+    struct weir_top_denied *top_denied;
+    assert_int_equal(weir_top_denied_open(&top_denied), 0);
+    return top_denied;
 }
 
 static void while_all_keys_fit_the_counts_are_exact(void **state)
 {
-    struct weir_top_denied *offenders = open_sketch();
-    for (int i = 0; i < WEIR_OFFENDERS; i++)
+    struct weir_top_denied *top_denied = open_sketch();
+    for (int i = 0; i < WEIR_TOP_DENIED_KEYS; i++)
         for (int times = 0; times <= i; times++) {
             char key[16];
             snprintf(key, sizeof key, "key%d", i);
-            record(offenders, "login", key);
+            record(top_denied, "login", key);
         }
-    struct weir_denied_key list[WEIR_OFFENDERS];
-    size_t count =
-        weir_top_denied_collect(offenders, (struct weir_bytes){NULL, 0}, list, 0, WEIR_OFFENDERS);
+    struct weir_denied_key list[WEIR_TOP_DENIED_KEYS];
+    size_t count = weir_top_denied_collect(top_denied, (struct weir_bytes){NULL, 0}, list, 0,
+                                           WEIR_TOP_DENIED_KEYS);
     weir_top_denied_sort(list, count);
-    assert_int_equal(count, WEIR_OFFENDERS);
-    for (int i = 0; i < WEIR_OFFENDERS; i++) {
+    assert_int_equal(count, WEIR_TOP_DENIED_KEYS);
+    for (int i = 0; i < WEIR_TOP_DENIED_KEYS; i++) {
         char key[16];
-        snprintf(key, sizeof key, "key%d", WEIR_OFFENDERS - 1 - i);
+        snprintf(key, sizeof key, "key%d", WEIR_TOP_DENIED_KEYS - 1 - i);
         assert_true(is(&list[i], "login", key));
-        assert_int_equal(list[i].denied, WEIR_OFFENDERS - i);
+        assert_int_equal(list[i].denied, WEIR_TOP_DENIED_KEYS - i);
         assert_int_equal(list[i].error, 0);
     }
-    assert_int_equal(weir_top_denied_missed(offenders), 0);
-    weir_top_denied_close(offenders);
+    assert_int_equal(weir_top_denied_missed(top_denied), 0);
+    weir_top_denied_close(top_denied);
 }
 
 static void a_flood_of_single_denials_does_not_hide_the_heavy_keys(void **state)
 {
-    struct weir_top_denied *offenders = open_sketch();
+    struct weir_top_denied *top_denied = open_sketch();
     enum { FLOOD = 200000, HEAVY = 10 };
     uint64_t denials = 0;
     for (int i = 0; i < FLOOD; i++) {
         char key[32];
         snprintf(key, sizeof key, "random%d", i);
-        record(offenders, "login", key);
+        record(top_denied, "login", key);
         denials++;
         for (int h = 0; h < HEAVY; h++)
             if (i % (10 + h) == 0) { /* 200000 / (10 + h) times: far above denials / 256 */
                 snprintf(key, sizeof key, "heavy%d", h);
-                record(offenders, "login", key);
+                record(top_denied, "login", key);
                 denials++;
             }
     }
-    struct weir_denied_key list[WEIR_OFFENDERS];
-    size_t count = weir_top_denied_collect(offenders, text("login"), list, 0, WEIR_OFFENDERS);
+    struct weir_denied_key list[WEIR_TOP_DENIED_KEYS];
+    size_t count =
+        weir_top_denied_collect(top_denied, text("login"), list, 0, WEIR_TOP_DENIED_KEYS);
     weir_top_denied_sort(list, count);
     for (int h = 0; h < HEAVY; h++) {
         char key[32];
         uint64_t exact = (FLOOD + 10 + (uint64_t)h - 1) / (10 + (uint64_t)h);
         snprintf(key, sizeof key, "heavy%d", h);
         assert_true(is(&list[h], "login", key));
-        assert_in_range(list[h].denied, exact, exact + denials / WEIR_OFFENDERS);
+        assert_in_range(list[h].denied, exact, exact + denials / WEIR_TOP_DENIED_KEYS);
         assert_true(list[h].denied - list[h].error <= exact);
     }
-    weir_top_denied_close(offenders);
+    weir_top_denied_close(top_denied);
 }
 
 static uint64_t exact_counts[2000];
@@ -106,7 +107,7 @@ static void random_streams_keep_the_promises_of_the_paper(void **state)
 {
     uint32_t random = 7;
     for (int round = 0; round < 20; round++) {
-        struct weir_top_denied *offenders = open_sketch();
+        struct weir_top_denied *top_denied = open_sketch();
         uint64_t denials = 0;
         memset(exact_counts, 0, sizeof exact_counts);
         for (int i = 0; i < 20000; i++) {
@@ -115,12 +116,13 @@ static void random_streams_keep_the_promises_of_the_paper(void **state)
             id = id * (id % (1 + (uint32_t)round)) / (1 + (uint32_t)round); /* skewed */
             char key[16];
             snprintf(key, sizeof key, "%u", id);
-            record(offenders, "r", key);
+            record(top_denied, "r", key);
             exact_counts[id]++;
             denials++;
         }
-        struct weir_denied_key list[WEIR_OFFENDERS];
-        size_t count = weir_top_denied_collect(offenders, text("r"), list, 0, WEIR_OFFENDERS);
+        struct weir_denied_key list[WEIR_TOP_DENIED_KEYS];
+        size_t count =
+            weir_top_denied_collect(top_denied, text("r"), list, 0, WEIR_TOP_DENIED_KEYS);
         uint64_t total = 0, found_heavy = 0, heavy = 0;
         for (size_t i = 0; i < count; i++) {
             char key[16] = {0};
@@ -128,29 +130,29 @@ static void random_streams_keep_the_promises_of_the_paper(void **state)
             uint64_t exact = exact_counts[strtoul(key, NULL, 10)];
             assert_true(list[i].denied >= exact && list[i].denied - list[i].error <= exact);
             total += list[i].denied;
-            found_heavy += exact > denials / WEIR_OFFENDERS;
+            found_heavy += exact > denials / WEIR_TOP_DENIED_KEYS;
         }
         for (size_t id = 0; id < 2000; id++)
-            heavy += exact_counts[id] > denials / WEIR_OFFENDERS;
+            heavy += exact_counts[id] > denials / WEIR_TOP_DENIED_KEYS;
         assert_int_equal(total, denials); /* Space-Saving's invariant */
         assert_int_equal(found_heavy, heavy);
-        weir_top_denied_close(offenders);
+        weir_top_denied_close(top_denied);
     }
 }
 
 static void only_the_limit_asked_for_is_collected(void **state)
 {
-    struct weir_top_denied *offenders = open_sketch();
-    record(offenders, "login", "a");
-    record(offenders, "login", "b");
-    record(offenders, "log", "a");
+    struct weir_top_denied *top_denied = open_sketch();
+    record(top_denied, "login", "a");
+    record(top_denied, "login", "b");
+    record(top_denied, "log", "a");
     struct weir_denied_key list[4];
-    assert_int_equal(weir_top_denied_collect(offenders, text("login"), list, 0, 4), 2);
-    assert_int_equal(weir_top_denied_collect(offenders, text("log"), list, 0, 4), 1);
+    assert_int_equal(weir_top_denied_collect(top_denied, text("login"), list, 0, 4), 2);
+    assert_int_equal(weir_top_denied_collect(top_denied, text("log"), list, 0, 4), 1);
     assert_true(is(&list[0], "log", "a"));
-    assert_int_equal(weir_top_denied_collect(offenders, text("none"), list, 0, 4), 0);
-    assert_int_equal(weir_top_denied_collect(offenders, text("login"), list, 0, 1), 1);
-    weir_top_denied_close(offenders);
+    assert_int_equal(weir_top_denied_collect(top_denied, text("none"), list, 0, 4), 0);
+    assert_int_equal(weir_top_denied_collect(top_denied, text("login"), list, 0, 1), 1);
+    weir_top_denied_close(top_denied);
 }
 
 static void keys_of_several_workers_are_added_up(void **state)
@@ -176,7 +178,7 @@ static void keys_of_several_workers_are_added_up(void **state)
 
 static void long_texts_are_cut_between_characters_and_told_apart_by_their_hash(void **state)
 {
-    struct weir_top_denied *offenders = open_sketch();
+    struct weir_top_denied *top_denied = open_sketch();
     char whole[129], longer[300], other[300];
     memset(whole, 'w', 128);
     whole[128] = '\0';
@@ -185,11 +187,11 @@ static void long_texts_are_cut_between_characters_and_told_apart_by_their_hash(v
     memcpy(longer + 110, "\xC3\xA9", 2); /* é stands across the cut */
     memcpy(other, longer, sizeof other);
     other[298] = 'y';
-    record(offenders, "r", whole);
-    record(offenders, "r", longer);
-    record(offenders, "r", other);
+    record(top_denied, "r", whole);
+    record(top_denied, "r", longer);
+    record(top_denied, "r", other);
     struct weir_denied_key list[3];
-    assert_int_equal(weir_top_denied_collect(offenders, text("r"), list, 0, 3), 3);
+    assert_int_equal(weir_top_denied_collect(top_denied, text("r"), list, 0, 3), 3);
     assert_true(is(&list[0], "r", whole));
     for (int i = 1; i < 3; i++) {
         assert_int_equal(list[i].key_size, 110 + 17);
@@ -197,18 +199,19 @@ static void long_texts_are_cut_between_characters_and_told_apart_by_their_hash(v
         assert_int_equal(list[i].key[110], '~');
     }
     assert_memory_not_equal(list[1].key, list[2].key, 127);
-    weir_top_denied_close(offenders);
+    weir_top_denied_close(top_denied);
 }
 
 static _Atomic bool stop;
 
 static void *collect_always(void *context)
 {
-    struct weir_top_denied *offenders = context;
-    static struct weir_denied_key list[WEIR_OFFENDERS];
+    struct weir_top_denied *top_denied = context;
+    static struct weir_denied_key list[WEIR_TOP_DENIED_KEYS];
     uint64_t torn = 0;
     while (!atomic_load(&stop)) {
-        size_t count = weir_top_denied_collect(offenders, text("r"), list, 0, WEIR_OFFENDERS);
+        size_t count =
+            weir_top_denied_collect(top_denied, text("r"), list, 0, WEIR_TOP_DENIED_KEYS);
         for (size_t i = 0; i < count; i++) /* each key is one letter, repeated */
             for (size_t at = 1; at < list[i].key_size; at++)
                 torn += list[i].key[at] != list[i].key[0];
@@ -219,27 +222,27 @@ static void *collect_always(void *context)
 static void a_reader_sees_whole_entries_while_the_worker_records(void **state)
 {
     enum { DENIALS = 100000 };
-    struct weir_top_denied *offenders = open_sketch();
+    struct weir_top_denied *top_denied = open_sketch();
     pthread_t reader;
     atomic_store(&stop, false);
-    assert_int_equal(pthread_create(&reader, NULL, collect_always, offenders), 0);
+    assert_int_equal(pthread_create(&reader, NULL, collect_always, top_denied), 0);
     for (int i = 0; i < DENIALS; i++) {
         char key[21];
         memset(key, 'a' + i % 26, 20);
         key[20] = '\0';
-        record(offenders, "r", key);
+        record(top_denied, "r", key);
     }
     atomic_store(&stop, true);
     void *torn;
     assert_int_equal(pthread_join(reader, &torn), 0);
     assert_null(torn);
-    struct weir_denied_key list[WEIR_OFFENDERS];
-    size_t count = weir_top_denied_collect(offenders, text("r"), list, 0, WEIR_OFFENDERS);
-    uint64_t total = weir_top_denied_missed(offenders);
+    struct weir_denied_key list[WEIR_TOP_DENIED_KEYS];
+    size_t count = weir_top_denied_collect(top_denied, text("r"), list, 0, WEIR_TOP_DENIED_KEYS);
+    uint64_t total = weir_top_denied_missed(top_denied);
     for (size_t i = 0; i < count; i++)
         total += list[i].denied;
     assert_int_equal(total, DENIALS);
-    weir_top_denied_close(offenders);
+    weir_top_denied_close(top_denied);
 }
 
 int main(void)
