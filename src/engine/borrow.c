@@ -144,9 +144,9 @@ static void make_second(const struct weir_decision *decision, struct weir_borrow
                         uint32_t needed)
 {
     uint16_t count = decision->count;
-    bool once = count > 0 && (decision->checks[count - 1].flags & WEIR_CHECK_ONCE) != 0;
+    bool idempotent = count > 0 && (decision->checks[count - 1].flags & WEIR_CHECK_ONCE) != 0;
     borrow->count = 0;
-    for (uint16_t i = 0; i < count - once; i++) {
+    for (uint16_t i = 0; i < count - idempotent; i++) {
         if (gives_way(borrow, needed, decision->checks[i].rule))
             continue;
         struct weir_check *check = &borrow->checks[borrow->count++];
@@ -158,7 +158,7 @@ static void make_second(const struct weir_decision *decision, struct weir_borrow
         }
     }
     add_pools(borrow, needed);
-    if (once)
+    if (idempotent)
         borrow->checks[borrow->count++] = decision->checks[count - 1];
 }
 
@@ -300,14 +300,14 @@ static void mix(const struct weir_decision *first, struct weir_borrow *borrow, u
     struct weir_decision told = {.checks = checks, .outcomes = outcomes};
     const struct weir_decision second = {.checks = borrow->checks, .outcomes = borrow->outcomes};
     uint16_t last = (uint16_t)(first->count - 1);
-    bool once = (first->checks[last].flags & WEIR_CHECK_ONCE) != 0;
-    for (uint16_t i = 0; i < first->count - once; i++)
+    bool idempotent = (first->checks[last].flags & WEIR_CHECK_ONCE) != 0;
+    for (uint16_t i = 0; i < first->count - idempotent; i++)
         if (!gives_way(borrow, loans, first->checks[i].rule))
             tell(&told, first, i);
     for (uint16_t i = 0; i < borrow->count; i++)
         if (lends(borrow, loans, second.checks[i].rule))
             tell(&told, &second, i);
-    if (once)
+    if (idempotent)
         tell(&told, first, last);
     borrow->count = told.count;
     for (uint16_t i = 0; i < told.count; i++) {

@@ -296,8 +296,8 @@ static bool any_state(const struct weir_decision *decision)
     return false;
 }
 
-int weir_engine_apply_once(struct weir_engine *engine, struct weir_decision *decision,
-                           struct weir_bytes key, struct weir_reason *reason)
+int weir_engine_apply_idempotency(struct weir_engine *engine, struct weir_decision *decision,
+                                  struct weir_bytes key, struct weir_reason *reason)
 {
     struct weir_entry *entry = weir_entry_of(decision);
     uint64_t lease_id;
@@ -305,16 +305,16 @@ int weir_engine_apply_once(struct weir_engine *engine, struct weir_decision *dec
            key.size <= WEIR_IDEMPOTENCY_KEY_MAX);
     if (weir_lookup_waits(entry)) {
         memcpy(entry->lookup->key, key.data, key.size);
-        entry->lookup->once = (struct weir_bytes){entry->lookup->key, key.size};
+        entry->lookup->idempotency_key = (struct weir_bytes){entry->lookup->key, key.size};
         return 0;
     }
     if (!any_state(decision))
         return 0;
     int err = WEIR_ERR_TOO_LARGE;
     if (decision->count < WEIR_CHECKS_MAX)
-        err = weir_rules_once(entry->generation->rules, entry->checks, decision->count, key,
-                              engine->secret, &entry->scratch, &entry->checks[decision->count],
-                              &lease_id);
+        err = weir_rules_idempotency(entry->generation->rules, entry->checks, decision->count, key,
+                                     engine->secret, &entry->scratch,
+                                     &entry->checks[decision->count], &lease_id);
     if (err < 0) {
         reason_text(reason,
                     "too many limits, or too long keys, for an idempotency key beside them");

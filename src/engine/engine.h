@@ -122,7 +122,7 @@ bool weir_engine_looks(const struct weir_decision *decision);
  * refused, and it is the front end's as before, to be queued or given back. */
 void weir_engine_look(struct weir_engine *engine, struct weir_decision *decision);
 
-/* Why a decision that `done` was called for was not made: what apply_rules, apply_once or
+/* Why a decision that `done` was called for was not made: what apply_rules, apply_idempotency or
  * apply_reservation would have returned at once (decision->error), with the same error. It is
  * "denied", without a check. NULL: it was made. */
 const struct weir_reason *weir_engine_refusal(const struct weir_decision *decision);
@@ -132,8 +132,8 @@ const struct weir_reason *weir_engine_refusal(const struct weir_decision *decisi
  * record of the key (WEIR_CHECK_ONCE), which no answer shows, and ties its leases to it. Does
  * nothing where no check has a state. Under WEIR_POLICY_ALL only. Errors: WEIR_ERR_TOO_LARGE
  * (WEIR_CHECKS_MAX limits apply, or the keys are too long together; `reason` says so). */
-int weir_engine_apply_once(struct weir_engine *engine, struct weir_decision *decision,
-                           struct weir_bytes key, struct weir_reason *reason)
+int weir_engine_apply_idempotency(struct weir_engine *engine, struct weir_decision *decision,
+                                  struct weir_bytes key, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
 /* Fills the checks of a rule (below weir_rules_count of the current rules) on one key, by the

@@ -54,12 +54,12 @@ static bool split(struct weir_failure *failure, bool have_local, struct weir_dec
 {
     bool refund = decision->op == WEIR_OP_REFUND;
     bool closed = false;
-    uint16_t once = UINT16_MAX;
+    uint16_t record = UINT16_MAX;
     struct weir_decision *part = &failure->part;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
         if ((check->flags & WEIR_CHECK_ONCE) != 0) {
-            once = i;
+            record = i;
         } else if (refund || (check->flags & WEIR_CHECK_UNLIMITED) != 0) {
             settle_open(check, &decision->outcomes[i]);
         } else if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
@@ -74,10 +74,10 @@ static bool split(struct weir_failure *failure, bool have_local, struct weir_dec
         }
     }
     /* The record of an idempotency key is of use only beside something that is charged. */
-    if (once != UINT16_MAX && part->count > 0)
-        add_local(failure, decision, once);
-    else if (once != UINT16_MAX)
-        settle_open(&decision->checks[once], &decision->outcomes[once]);
+    if (record != UINT16_MAX && part->count > 0)
+        add_local(failure, decision, record);
+    else if (record != UINT16_MAX)
+        settle_open(&decision->checks[record], &decision->outcomes[record]);
     return closed;
 }
 

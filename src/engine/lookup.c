@@ -90,8 +90,8 @@ static int apply_again(struct weir_engine *engine, struct weir_lookup *lookup)
                                      .reason = reason};
     int err = ++lookup->rounds < WEIR_LOOKUP_ROUNDS ? weir_engine_evaluate(engine, entry, &query)
                                                     : hurry(engine, entry, &query);
-    if (err == 0 && lookup->once.data != NULL)
-        err = weir_engine_apply_once(engine, decision, lookup->once, reason);
+    if (err == 0 && lookup->idempotency_key.data != NULL)
+        err = weir_engine_apply_idempotency(engine, decision, lookup->idempotency_key, reason);
     if (err == 0 && lookup->reserves)
         err = weir_engine_apply_reservation(engine, decision, entry->estimate, entry->life_ns,
                                             reason);

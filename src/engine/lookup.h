@@ -3,7 +3,7 @@
  * caller.
  *
  *   apply_rules ── WEIR_ERR_PENDING ──▶ a copy of the request, tied to the decision
- *   apply_once, apply_reservation       are remembered
+ *   apply_idempotency, apply_reservation  are remembered
  *   queue                               LOOKING
  *      the directory tells              the rules again, then what was remembered, then QUEUED;
  *                                       what they refuse now ends it: see weir_engine_refusal
@@ -45,7 +45,7 @@ struct weir_lookup {
     bool held;     /* see weir_engine_look */
     bool reserves; /* by the entry's estimate and life */
     uint8_t rounds;
-    struct weir_bytes once; /* its idempotency key, below; data == NULL: none */
+    struct weir_bytes idempotency_key; /* in `key`, below; data == NULL: none */
     char key[WEIR_IDEMPOTENCY_KEY_MAX];
     /* The request, whose values point behind them. */
     struct weir_address client;

@@ -339,7 +339,7 @@ static int check_in(struct weir *weir, struct weir_lane *lane,
     struct weir_decision *decision = weir_engine_take(lane->engine); /* its only one */
     err = weir_engine_apply_rules(lane->engine, decision, &request, NULL);
     if (err == 0 && key.data != NULL)
-        err = weir_engine_apply_once(lane->engine, decision, key, NULL);
+        err = weir_engine_apply_idempotency(lane->engine, decision, key, NULL);
     if (err == 0) {
         weir_engine_queue(lane->engine, decision);
         weir_engine_run(lane->engine, lane_now(weir, lane));

@@ -198,7 +198,7 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
     int err = prepare_overrides(rules, prepare, context);
     if (err < 0)
         return err;
-    err = prepare(context, &rules->once, "idempotency");
+    err = prepare(context, &rules->idempotency, "idempotency");
     if (err == 0)
         err = prepare(context, &rules->settled, "reservations");
     for (int i = 0; i < RULES_WARNED && rules->warns && err == 0; i++)

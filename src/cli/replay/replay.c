@@ -207,7 +207,8 @@ static int apply(struct replay *replay, struct weir_decision *decision, struct w
     int error = weir_engine_apply_rules(replay->engine, decision, &request->request, reason);
     if (error < 0 || request->check.idempotency_key.data == NULL)
         return error;
-    return weir_engine_apply_once(replay->engine, decision, request->check.idempotency_key, reason);
+    return weir_engine_apply_idempotency(replay->engine, decision, request->check.idempotency_key,
+                                         reason);
 }
 
 /* Decides one line: a replay_lines_fn. */

@@ -49,9 +49,10 @@ static void add_check(SHA256_CTX *context, const struct weir_check *check, bool 
     add_number(context, check->cost);
 }
 
-int weir_rules_once(const struct weir_rules *rules, const struct weir_check *checks, uint16_t count,
-                    struct weir_bytes key, const uint64_t secret[2], struct weir_scratch *scratch,
-                    struct weir_check *once, uint64_t *lease_id)
+int weir_rules_idempotency(const struct weir_rules *rules, const struct weir_check *checks,
+                           uint16_t count, struct weir_bytes key, const uint64_t secret[2],
+                           struct weir_scratch *scratch, struct weir_check *record,
+                           uint64_t *lease_id)
 {
     unsigned char digest[SHA256_DIGEST_LENGTH];
     const struct weir_check *first = NULL;
@@ -74,8 +75,8 @@ int weir_rules_once(const struct weir_rules *rules, const struct weir_check *che
     char *text = scratch->bytes + scratch->used;
     scratch->used += 2 * TEXT_BYTES;
     (void)weir_hex_write(text, digest, TEXT_BYTES);
-    *once = (struct weir_check){
-        .limit = &rules->once,
+    *record = (struct weir_check){
+        .limit = &rules->idempotency,
         .cost = 1,
         .key = {text, 2 * TEXT_BYTES},
         /* Beside a state that it is charged with; the table needs none. */
@@ -84,7 +85,7 @@ int weir_rules_once(const struct weir_rules *rules, const struct weir_check *che
         .flags = WEIR_CHECK_ONCE,
         .on_store_error = WEIR_FAIL_LOCAL,
     };
-    weir_siphash128(secret, digest, TEXT_BYTES, once->hash);
+    weir_siphash128(secret, digest, TEXT_BYTES, record->hash);
     uint64_t id = weir_get64(digest + TEXT_BYTES);
     *lease_id = id != 0 ? id : 1;
     return 0;

@@ -13,12 +13,12 @@
 
 #include "rules/match/checks.h"
 
-/* Fills the check `once` of a decision on `checks`, at least one of which has a state; its key's
+/* Fills the check `record` of a decision on `checks`, at least one of which has a state; its key's
  * text is in `scratch`. *lease_id is the id for a lease of the request, never 0. Errors:
  * WEIR_ERR_TOO_LARGE (scratch is full). */
-int weir_rules_once(const struct weir_rules *rules, const struct weir_check *checks, uint16_t count,
-                    struct weir_bytes key, const uint64_t secret[2], struct weir_scratch *scratch,
-                    struct weir_check *once, uint64_t *lease_id)
-    __attribute__((warn_unused_result));
+int weir_rules_idempotency(const struct weir_rules *rules, const struct weir_check *checks,
+                           uint16_t count, struct weir_bytes key, const uint64_t secret[2],
+                           struct weir_scratch *scratch, struct weir_check *record,
+                           uint64_t *lease_id) __attribute__((warn_unused_result));
 
 #endif

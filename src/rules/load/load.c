@@ -156,11 +156,11 @@ static int load_document(struct rules_loader *loader, const char *text, size_t s
         return WEIR_ERR_MEMORY;
     if (err < 0 || loader->wrong > 0)
         return WEIR_ERR_RULES;
-    const struct weir_limit_spec once = {.algorithm = WEIR_GCRA,
-                                         .rate = 1,
-                                         .window_ns = loader->rules->settings.idempotency_ns,
-                                         .burst = 1};
-    err = weir_limit_init(&loader->rules->once, &once, NULL);
+    const struct weir_limit_spec idempotency = {.algorithm = WEIR_GCRA,
+                                                .rate = 1,
+                                                .window_ns = loader->rules->settings.idempotency_ns,
+                                                .burst = 1};
+    err = weir_limit_init(&loader->rules->idempotency, &idempotency, NULL);
     /* A settlement may come at the end of the longest life; its repeat as long after that. */
     const struct weir_limit_spec settled = {.algorithm = WEIR_GCRA,
                                             .rate = 1,

@@ -141,7 +141,7 @@ int weir_check_decision(struct weir_http_call *call, struct weir_decision **out,
     struct weir_bytes key = call->http->check.idempotency_key;
     err = weir_engine_apply_rules(call->worker->engine, decision, &call->http->attributes, reason);
     if (err == 0 && key.data)
-        err = weir_engine_apply_once(call->worker->engine, decision, key, reason);
+        err = weir_engine_apply_idempotency(call->worker->engine, decision, key, reason);
     if (err < 0) {
         weir_worker_give(call->worker, decision);
         return err;

@@ -17,7 +17,13 @@ struct options {
     bool dry_run;
     struct weir_bytes idempotency_key; /* data == NULL: none */
 };
-enum takes { TAKES_COST = 1, TAKES_DRYRUN = 2, TAKES_AGE = 4, TAKES_ONCE = 8, TAKES_LIFE = 16 };
+enum takes {
+    TAKES_COST = 1,
+    TAKES_DRYRUN = 2,
+    TAKES_AGE = 4,
+    TAKES_IDEMPOTENCY = 8,
+    TAKES_LIFE = 16
+};
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
@@ -102,7 +108,7 @@ static bool request_read(struct weir_resp_call *call, unsigned takes, struct opt
             options->dry_run = true;
             continue;
         }
-        if ((takes & TAKES_ONCE) && named(args[i], "idempotency_key")) {
+        if ((takes & TAKES_IDEMPOTENCY) && named(args[i], "idempotency_key")) {
             if (!option_key(call, i, &options->idempotency_key))
                 return false;
             i++;
@@ -143,7 +149,7 @@ static struct weir_decision *request_apply(struct weir_resp_call *call, enum wei
     decision->op = (uint8_t)op;
     int err = weir_engine_apply_rules(worker->engine, decision, &call->redis->attributes, &reason);
     if (err == 0 && idempotency_key.data)
-        err = weir_engine_apply_once(worker->engine, decision, idempotency_key, &reason);
+        err = weir_engine_apply_idempotency(worker->engine, decision, idempotency_key, &reason);
     if (err == 0)
         return decision;
     weir_worker_give(worker, decision);
@@ -342,7 +348,7 @@ static void release_write(struct weir_slot *slot, struct weir_output *output)
 void weir_resp_check(struct weir_resp_call *call)
 {
     struct options options;
-    if (!request_read(call, TAKES_COST | TAKES_DRYRUN | TAKES_ONCE, &options))
+    if (!request_read(call, TAKES_COST | TAKES_DRYRUN | TAKES_IDEMPOTENCY, &options))
         return;
     struct weir_decision *decision = request_apply(
         call, options.dry_run ? WEIR_OP_PEEK : WEIR_OP_DECIDE, options.idempotency_key);
@@ -353,7 +359,7 @@ void weir_resp_check(struct weir_resp_call *call)
 void weir_resp_peek(struct weir_resp_call *call)
 {
     struct options options;
-    if (!request_read(call, TAKES_COST | TAKES_ONCE, &options))
+    if (!request_read(call, TAKES_COST | TAKES_IDEMPOTENCY, &options))
         return;
     struct weir_decision *decision = request_apply(call, WEIR_OP_PEEK, options.idempotency_key);
     if (decision)

@@ -143,9 +143,9 @@ void call_plan_make(struct call_plan *plan, const struct weir_decision *decision
     plan->id = id;
     plan->state = CALL_PLAN_RUNNING;
     plan->count = 0;
-    plan->once = plan->denied = plan->repeated = false;
+    plan->idempotent = plan->denied = plan->repeated = false;
     for (uint16_t i = 0; i < decision->count; i++)
-        plan->once |= (decision->checks[i].flags & WEIR_CHECK_ONCE) != 0;
+        plan->idempotent |= (decision->checks[i].flags & WEIR_CHECK_ONCE) != 0;
     group_checks(plan, decision, one_slot);
     plan->reserves =
         decision->op == WEIR_OP_DECIDE && decision->policy == WEIR_POLICY_ALL && plan->count > 1;
@@ -153,7 +153,7 @@ void call_plan_make(struct call_plan *plan, const struct weir_decision *decision
     for (uint8_t g = 0; g < plan->count; g++)
         if (plan->denied)
             only_look(plan, decision, &plan->groups[g]);
-        else if (g == 0 || !(plan->reserves || plan->once))
+        else if (g == 0 || !(plan->reserves || plan->idempotent))
             plan->groups[g].todo = REDIS_STEP_CALL;
 }
 
@@ -241,7 +241,7 @@ static void deny(struct call_plan *plan, const struct weir_decision *decision, u
 static void go_on(struct call_plan *plan, const struct weir_decision *decision, uint8_t after,
                   uint8_t verdict, bool repeated)
 {
-    if (plan->once && after == 0 && repeated) {
+    if (plan->idempotent && after == 0 && repeated) {
         plan->repeated = true;
         for (uint8_t g = 1; g < plan->count; g++)
             only_look(plan, decision, &plan->groups[g]);
@@ -251,7 +251,7 @@ static void go_on(struct call_plan *plan, const struct weir_decision *decision, 
         plan->groups[after].reserved = true;
         if (after + 1 < plan->count)
             plan->groups[after + 1].todo = REDIS_STEP_CALL;
-    } else if (plan->once && after == 0) {
+    } else if (plan->idempotent && after == 0) {
         for (uint8_t g = 1; g < plan->count; g++)
             plan->groups[g].todo = REDIS_STEP_CALL;
     }

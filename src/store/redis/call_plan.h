@@ -63,7 +63,7 @@ struct call_plan {
     uint64_t id;
     uint8_t state; /* enum call_plan_state */
     uint8_t count; /* of groups */
-    bool reserves, once, denied, repeated;
+    bool reserves, idempotent, denied, repeated;
     struct call_plan_group groups[WEIR_CHECKS_MAX];
     uint16_t checks[WEIR_CHECKS_MAX]; /* indexes of those with a state, group by group */
 };

@@ -259,9 +259,9 @@ static void a_repeat_is_charged_nothing_and_borrows_nothing(void **state)
     for (int i = 0; i < 3; i++) {
         struct weir_decision *decision =
             send(&rig, 1, (const char *const[]){"plan", "pro", "user", "ann", NULL});
-        assert_int_equal(
-            weir_engine_apply_once(rig.engine, decision, (struct weir_bytes){"key", 3}, &reason),
-            0);
+        assert_int_equal(weir_engine_apply_idempotency(rig.engine, decision,
+                                                       (struct weir_bytes){"key", 3}, &reason),
+                         0);
         run(&rig, decision);
         assert_int_equal(decision->verdict, WEIR_ALLOWED);
         assert_int_equal(decision->repeated, i > 0);
@@ -299,8 +299,8 @@ static struct weir_decision *ask_once(struct rig *rig, const char *key)
 {
     struct weir_reason reason;
     struct weir_decision *decision = send(rig, 1, (const char *const[]){"user", "ann", NULL});
-    assert_int_equal(weir_engine_apply_once(rig->engine, decision,
-                                            (struct weir_bytes){key, strlen(key)}, &reason),
+    assert_int_equal(weir_engine_apply_idempotency(rig->engine, decision,
+                                                   (struct weir_bytes){key, strlen(key)}, &reason),
                      0);
     return run(rig, decision);
 }

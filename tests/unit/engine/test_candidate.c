@@ -122,7 +122,8 @@ static void dry_runs_and_repeats_try_nothing(void **state)
     for (int i = 0; i < 3; i++) {
         struct weir_decision *once = send(&rig, "ann");
         assert_int_equal(
-            weir_engine_apply_once(rig.engine, once, (struct weir_bytes){"key", 3}, &reason), 0);
+            weir_engine_apply_idempotency(rig.engine, once, (struct weir_bytes){"key", 3}, &reason),
+            0);
         weir_engine_queue(rig.engine, once);
         weir_engine_run(rig.engine, START);
     }

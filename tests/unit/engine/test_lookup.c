@@ -262,7 +262,8 @@ static void an_idempotency_key_is_remembered_meanwhile(void **state)
         char key[] = "k1";
         struct weir_decision *d = take(&s, "secret", NULL, NULL);
         assert_int_equal(
-            weir_engine_apply_once(s.rig.engine, d, (struct weir_bytes){key, 2}, &reason), 0);
+            weir_engine_apply_idempotency(s.rig.engine, d, (struct weir_bytes){key, 2}, &reason),
+            0);
         memset(key, '#', 2);
         weir_engine_queue(s.rig.engine, d);
         if (i == 1)

@@ -26,8 +26,8 @@ static struct weir_decision *apply(struct rig *rig, const char *path, uint64_t c
     request.values[WEIR_ATTR_PATH] = (struct weir_bytes){path, strlen(path)};
     request.cost = cost;
     assert_int_equal(weir_engine_apply_rules(rig->engine, d, &request, &reason), 0);
-    int err =
-        weir_engine_apply_once(rig->engine, d, (struct weir_bytes){key, strlen(key)}, &reason);
+    int err = weir_engine_apply_idempotency(rig->engine, d, (struct weir_bytes){key, strlen(key)},
+                                            &reason);
     assert_int_equal(err, 0);
     return d;
 }
@@ -125,8 +125,9 @@ static void beside_32_limits_there_is_no_room_for_a_record(void **state)
     struct weir_decision *d = rig_take(&rig, 0);
     weir_request_clear(&request, weir_rules_attribute_count(rules));
     assert_int_equal(weir_engine_apply_rules(rig.engine, d, &request, &reason), 0);
-    assert_int_equal(weir_engine_apply_once(rig.engine, d, (struct weir_bytes){"k", 1}, &reason),
-                     WEIR_ERR_TOO_LARGE);
+    assert_int_equal(
+        weir_engine_apply_idempotency(rig.engine, d, (struct weir_bytes){"k", 1}, &reason),
+        WEIR_ERR_TOO_LARGE);
     assert_int_not_equal(reason.text[0], 0);
     assert_int_equal(d->count, WEIR_CHECKS_MAX);
     rig_close(&rig);
@@ -157,8 +158,9 @@ static void nodes_that_share_a_store_name_a_record_alike(void **state)
                                                .scratch = &scratch[node],
                                                .reason = &reason};
         assert_int_equal(weir_rules_checks(&query, &checks[node]), 1);
-        assert_int_equal(weir_rules_once(rules, &checks[node], 1, (struct weir_bytes){"k1", 2},
-                                         secrets[node], &scratch[node], &once[node], &ids[node]),
+        assert_int_equal(weir_rules_idempotency(rules, &checks[node], 1,
+                                                (struct weir_bytes){"k1", 2}, secrets[node],
+                                                &scratch[node], &once[node], &ids[node]),
                          0);
     }
     assert_true(checks[0].hash[0] != checks[1].hash[0]);
