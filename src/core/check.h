@@ -33,7 +33,7 @@ enum weir_check_flag {
      * Where it admits, it is charged with the others, iff the request is allowed. It never denies.
      * It is charged on WEIR_OP_DECIDE and DEBIT, only looked at on PEEK, and passed over on others.
      * Only under WEIR_POLICY_ALL. A store without room for the record decides without it. */
-    WEIR_CHECK_ONCE = 32,
+    WEIR_CHECK_IDEMPOTENCY = 32,
     /* A fixed window that others count in, too: in Redis its key is `key` as it stands, window
      * included, and its state a number (INCRBY, EXPIRE). With CHARGE_ON_DENY and under EACH only;
      * all checks of a decision have it or none. The table ignores it. */
@@ -136,7 +136,7 @@ struct weir_decision {
     uint8_t verdict;         /* out: enum weir_verdict */
     uint8_t source;          /* out: enum weir_source */
     int8_t error;            /* out: 0, or the enum weir_err that made `source` not STORE */
-    bool repeated;           /* out: see WEIR_CHECK_ONCE */
+    bool repeated;           /* out: see WEIR_CHECK_IDEMPOTENCY */
     bool remembered; /* out, stores elsewhere: a denial told from memory. What denied then denies
                         now; what admitted then may not any more */
     bool apart; /* out, stores elsewhere; in: WEIR_OP_REFUND: the checks were charged by several

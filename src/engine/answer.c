@@ -187,7 +187,7 @@ static struct weir_bytes write_lease(const struct weir_decision *decision, char 
     if (lease.count == 0)
         return (struct weir_bytes){NULL, 0};
     if (__builtin_expect(weir_entry_of(decision)->borrow != NULL, 0) &&
-        (decision->checks[decision->count - 1].flags & WEIR_CHECK_ONCE) != 0)
+        (decision->checks[decision->count - 1].flags & WEIR_CHECK_IDEMPOTENCY) != 0)
         add_both_tries(&lease, decision);
     return (struct weir_bytes){text, weir_lease_token_write(&lease, text)};
 }
@@ -203,7 +203,7 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
     answer->repeated = decision->repeated;
     answer->count = 0;
     uint16_t told = decision->count;
-    if (told > 0 && (decision->checks[told - 1].flags & WEIR_CHECK_ONCE) != 0)
+    if (told > 0 && (decision->checks[told - 1].flags & WEIR_CHECK_IDEMPOTENCY) != 0)
         told--;
     for (uint16_t i = 0, end; i < told; i = end) {
         end = weir_decision_limit_end(decision, i);

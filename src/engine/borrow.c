@@ -66,7 +66,7 @@ static bool denies(const struct weir_decision *decision, uint16_t first, uint16_
 {
     for (uint16_t i = first; i < end; i++)
         if (decision->outcomes[i].verdict == WEIR_DENIED &&
-            (decision->checks[i].flags & (WEIR_CHECK_SHADOW | WEIR_CHECK_ONCE)) == 0)
+            (decision->checks[i].flags & (WEIR_CHECK_SHADOW | WEIR_CHECK_IDEMPOTENCY)) == 0)
             return true;
     return false;
 }
@@ -144,7 +144,8 @@ static void make_second(const struct weir_decision *decision, struct weir_borrow
                         uint32_t needed)
 {
     uint16_t count = decision->count;
-    bool idempotent = count > 0 && (decision->checks[count - 1].flags & WEIR_CHECK_ONCE) != 0;
+    bool idempotent =
+        count > 0 && (decision->checks[count - 1].flags & WEIR_CHECK_IDEMPOTENCY) != 0;
     borrow->count = 0;
     for (uint16_t i = 0; i < count - idempotent; i++) {
         if (gives_way(borrow, needed, decision->checks[i].rule))
@@ -300,7 +301,7 @@ static void mix(const struct weir_decision *first, struct weir_borrow *borrow, u
     struct weir_decision told = {.checks = checks, .outcomes = outcomes};
     const struct weir_decision second = {.checks = borrow->checks, .outcomes = borrow->outcomes};
     uint16_t last = (uint16_t)(first->count - 1);
-    bool idempotent = (first->checks[last].flags & WEIR_CHECK_ONCE) != 0;
+    bool idempotent = (first->checks[last].flags & WEIR_CHECK_IDEMPOTENCY) != 0;
     for (uint16_t i = 0; i < first->count - idempotent; i++)
         if (!gives_way(borrow, loans, first->checks[i].rule))
             tell(&told, first, i);

@@ -129,8 +129,8 @@ const struct weir_reason *weir_engine_refusal(const struct weir_decision *decisi
 
 /* Makes a decision that the rules have filled one that is charged once for an idempotency key of
  * 1..WEIR_IDEMPOTENCY_KEY_MAX bytes, within the life that the rules file gives it: appends the
- * record of the key (WEIR_CHECK_ONCE), which no answer shows, and ties its leases to it. Does
- * nothing where no check has a state. Under WEIR_POLICY_ALL only. Errors: WEIR_ERR_TOO_LARGE
+ * record of the key (WEIR_CHECK_IDEMPOTENCY), which no answer shows, and ties its leases to it.
+ * Does nothing where no check has a state. Under WEIR_POLICY_ALL only. Errors: WEIR_ERR_TOO_LARGE
  * (WEIR_CHECKS_MAX limits apply, or the keys are too long together; `reason` says so). */
 int weir_engine_apply_idempotency(struct weir_engine *engine, struct weir_decision *decision,
                                   struct weir_bytes key, struct weir_reason *reason)

@@ -58,7 +58,7 @@ static bool split(struct weir_failure *failure, bool have_local, struct weir_dec
     struct weir_decision *part = &failure->part;
     for (uint16_t i = 0; i < decision->count; i++) {
         const struct weir_check *check = &decision->checks[i];
-        if ((check->flags & WEIR_CHECK_ONCE) != 0) {
+        if ((check->flags & WEIR_CHECK_IDEMPOTENCY) != 0) {
             record = i;
         } else if (refund || (check->flags & WEIR_CHECK_UNLIMITED) != 0) {
             settle_open(check, &decision->outcomes[i]);

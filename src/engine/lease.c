@@ -88,7 +88,7 @@ static bool holds(const struct weir_decision *decision, uint16_t i)
 static bool is_kept(const struct weir_decision *decision)
 {
     return decision->count > 0 &&
-           (decision->checks[decision->count - 1].flags & WEIR_CHECK_ONCE) != 0;
+           (decision->checks[decision->count - 1].flags & WEIR_CHECK_IDEMPOTENCY) != 0;
 }
 
 bool weir_lease_abandon(struct weir_engine *engine, struct weir_decision *decision)

@@ -398,7 +398,7 @@ static void add_record(struct step_maker *maker)
                                      sizeof maker->plan->record};
     struct weir_check *check =
         add_check(maker, &record, weir_rules_settled_limit(weir_engine_rules(maker->engine)), 1);
-    check->flags = WEIR_CHECK_ONCE;
+    check->flags = WEIR_CHECK_IDEMPOTENCY;
 }
 
 /* A limit's part of the reservation under the present rules; false: it is gone. */

@@ -20,15 +20,14 @@
  * Invariants, whatever order, repetition, or death of a process:
  *
  *   1 Nothing gained. A reservation is settled or released at most once, by a record in the store
- *     (WEIR_CHECK_ONCE) that is made before anything is given back, and with what is charged. Two
- *     settlements, a settlement and the end of its life, on two nodes or after a restart: one does
- *     something, the others get "repeated".
- *   2 Never better than fresh. What is given back is at most what the reservation has charged, and
- *     at most what the state still holds of it (weir_cell_refund).
- *   3 Nothing leaked. A settlement of N leaves the state as if N had been charged at first; where
- *     its time has left the window, or the limit has gone, as if it had not been reserved.
- *   4 A crash takes away only the release by itself: what was reserved then stays charged until it
- *     is settled, or leaves its window. Between the record and what is given back, likewise.
+ *     (WEIR_CHECK_IDEMPOTENCY) that is made before anything is given back, and with what is
+ * charged. Two settlements, a settlement and the end of its life, on two nodes or after a restart:
+ * one does something, the others get "repeated". 2 Never better than fresh. What is given back is
+ * at most what the reservation has charged, and at most what the state still holds of it
+ * (weir_cell_refund). 3 Nothing leaked. A settlement of N leaves the state as if N had been charged
+ * at first; where its time has left the window, or the limit has gone, as if it had not been
+ * reserved. 4 A crash takes away only the release by itself: what was reserved then stays charged
+ * until it is settled, or leaves its window. Between the record and what is given back, likewise.
  *
  * Token. base64url of
  *   byte 0      version << 4 | place (enum weir_lease_token_place)

@@ -56,7 +56,7 @@ struct weir_store_ops {
     void (*flush)(struct weir_store *);
     /* Forgets a pending decision: `done` is never called for it. Its state may still be charged,
      * but a lease that it may be given all the same is the store's to end, unless the decision has
-     * the record of an idempotency key (WEIR_CHECK_ONCE), whose repeat is given it again. */
+     * the record of an idempotency key (WEIR_CHECK_IDEMPOTENCY), whose repeat is given it again. */
     void (*cancel)(struct weir_store *, struct weir_decision *);
     /* How this store calls the state of a concurrency check. NULL: by the check's hash. */
     void (*name_of)(const struct weir_store *, const struct weir_check *, struct weir_store_name *);

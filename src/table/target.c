@@ -116,7 +116,7 @@ static bool stateless(const struct weir_check *check)
  * of another would pass for it, and a request would go through uncharged. */
 static bool is_unshared(const struct weir_check *check)
 {
-    return (check->flags & WEIR_CHECK_ONCE) != 0;
+    return (check->flags & WEIR_CHECK_IDEMPOTENCY) != 0;
 }
 
 /* Spans below this are not worth writing anew to make them smaller. */

@@ -89,7 +89,7 @@ static bool is_repeated(struct weir_table_owner *owner, const struct transaction
     uint32_t last = txn->first + txn->count - 1;
     uint64_t delay_ns;
 
-    return txn->count > 0 && (txn->decision->checks[last].flags & WEIR_CHECK_ONCE) &&
+    return txn->count > 0 && (txn->decision->checks[last].flags & WEIR_CHECK_IDEMPOTENCY) &&
            txn->decision->op != WEIR_OP_REFUND && !test(owner, txn, last, &delay_ns);
 }
 
@@ -156,7 +156,7 @@ static bool charge_all(struct weir_table_owner *owner, const struct transaction 
         enum charge_kind kind = CHARGE_COST;
 
         if (decision->op == WEIR_OP_REFUND) {
-            if (check->flags & WEIR_CHECK_ONCE) /* what was asked once stays asked */
+            if (check->flags & WEIR_CHECK_IDEMPOTENCY) /* what was asked once stays asked */
                 continue;
             kind = CHARGE_REFUND;
         } else if (decision->op == WEIR_OP_DECIDE &&

@@ -83,7 +83,7 @@ static void judge(struct fake_store *fake, uint64_t now_ns, struct weir_decision
         *outcome = (struct weir_outcome){.verdict = WEIR_ALLOWED};
         if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0)
             outcome->verdict = settles ? WEIR_ALLOWED : WEIR_DENIED;
-        bool record = (check->flags & WEIR_CHECK_ONCE) != 0 && d->op != WEIR_OP_REFUND;
+        bool record = (check->flags & WEIR_CHECK_IDEMPOTENCY) != 0 && d->op != WEIR_OP_REFUND;
         if (!has_state(check) || (settles && !record))
             continue;
         struct fake_state *state = find_state(fake, check);
@@ -96,7 +96,8 @@ static void judge(struct fake_store *fake, uint64_t now_ns, struct weir_decision
 static bool judge_record(struct weir_decision *d)
 {
     uint16_t last = (uint16_t)(d->count - 1);
-    if (d->count == 0 || !(d->checks[last].flags & WEIR_CHECK_ONCE) || d->op == WEIR_OP_REFUND)
+    if (d->count == 0 || !(d->checks[last].flags & WEIR_CHECK_IDEMPOTENCY) ||
+        d->op == WEIR_OP_REFUND)
         return false;
     bool there = d->outcomes[last].verdict == WEIR_DENIED;
     for (uint16_t i = 0; there && i < d->count; i++)
@@ -120,7 +121,7 @@ static bool is_charged(const struct weir_decision *d, uint16_t i, bool denied)
     const struct weir_check *check = &d->checks[i];
     bool admitted = d->outcomes[i].verdict == WEIR_ALLOWED;
     if (d->op == WEIR_OP_PEEK || d->repeated ||
-        (d->op == WEIR_OP_REFUND && (check->flags & WEIR_CHECK_ONCE) != 0))
+        (d->op == WEIR_OP_REFUND && (check->flags & WEIR_CHECK_IDEMPOTENCY) != 0))
         return false;
     if (d->op != WEIR_OP_DECIDE || (admitted && (!denied || d->policy != WEIR_POLICY_ALL)))
         return true;

@@ -82,7 +82,7 @@ int weir_rules_idempotency(const struct weir_rules *rules, const struct weir_che
         /* Beside a state that it is charged with; the table needs none. */
         .tag = first != NULL && rules->shared ? weir_check_tag(first) : 0,
         .rule = UINT32_MAX,
-        .flags = WEIR_CHECK_ONCE,
+        .flags = WEIR_CHECK_IDEMPOTENCY,
         .on_store_error = WEIR_FAIL_LOCAL,
     };
     weir_siphash128(secret, digest, TEXT_BYTES, record->hash);

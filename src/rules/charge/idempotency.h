@@ -3,10 +3,10 @@
  *
  * A repeat is a request with the same idempotency key that the same limits, keys and costs apply
  * to; another cost, or another caller, makes another request. The record is a state like any other,
- * a bucket of 1 per life (see WEIR_CHECK_ONCE), named by a SHA-256 over all of that: over the
- * hashes of the keys and the node's secret, or, where nodes share a store, over the texts, which
- * are the same on all of them. The digest also gives the id of a lease, so that a
- * repeated request gets the same token.
+ * a bucket of 1 per life (see WEIR_CHECK_IDEMPOTENCY), named by a SHA-256 over all of that: over
+ * the hashes of the keys and the node's secret, or, where nodes share a store, over the texts,
+ * which are the same on all of them. The digest also gives the id of a lease, so that a repeated
+ * request gets the same token.
  */
 #ifndef WEIR_RULES_CHARGE_IDEMPOTENCY_H
 #define WEIR_RULES_CHARGE_IDEMPOTENCY_H

@@ -61,7 +61,7 @@ bool call_plan_is_one_call(const struct weir_decision *decision, bool one_slot, 
         *action = REDIS_PEEK;
         for (uint16_t i = 0; i < decision->count; i++)
             if (charges_on_deny(&decision->checks[i]) ||
-                decision->checks[i].flags & WEIR_CHECK_ONCE)
+                decision->checks[i].flags & WEIR_CHECK_IDEMPOTENCY)
                 return false;
     }
     return one_slot || decision->count == 1 || is_one_slot(decision);
@@ -87,7 +87,7 @@ static void group_checks(struct call_plan *plan, const struct weir_decision *dec
     uint8_t group[WEIR_CHECKS_MAX], first = 0;
 
     for (uint16_t i = 0; i < decision->count; i++)
-        if (decision->checks[i].flags & WEIR_CHECK_ONCE) /* it is asked first */
+        if (decision->checks[i].flags & WEIR_CHECK_IDEMPOTENCY) /* it is asked first */
             (void)group_of(plan, one_slot ? 0 : slot_of(&decision->checks[i]));
     for (uint16_t i = 0; i < decision->count; i++)
         if (call_plan_has_state(&decision->checks[i])) {
@@ -114,7 +114,8 @@ static bool takes(const struct call_plan *plan, const struct weir_check *check, 
     if (kind == REDIS_STEP_CHARGE)
         return charges_on_deny(check);
     if (kind == REDIS_STEP_PEEK)
-        return !(check->flags & WEIR_CHECK_ONCE) && (plan->repeated || !charges_on_deny(check));
+        return !(check->flags & WEIR_CHECK_IDEMPOTENCY) &&
+               (plan->repeated || !charges_on_deny(check));
     return true;
 }
 
@@ -145,7 +146,7 @@ void call_plan_make(struct call_plan *plan, const struct weir_decision *decision
     plan->count = 0;
     plan->idempotent = plan->denied = plan->repeated = false;
     for (uint16_t i = 0; i < decision->count; i++)
-        plan->idempotent |= (decision->checks[i].flags & WEIR_CHECK_ONCE) != 0;
+        plan->idempotent |= (decision->checks[i].flags & WEIR_CHECK_IDEMPOTENCY) != 0;
     group_checks(plan, decision, one_slot);
     plan->reserves =
         decision->op == WEIR_OP_DECIDE && decision->policy == WEIR_POLICY_ALL && plan->count > 1;
@@ -369,7 +370,7 @@ void call_plan_finish(const struct call_plan *plan, struct weir_decision *decisi
         struct weir_outcome *outcome = &decision->outcomes[i];
 
         outcome->overflow = false;
-        if (decision->checks[i].flags & WEIR_CHECK_ONCE && plan->denied)
+        if (decision->checks[i].flags & WEIR_CHECK_IDEMPOTENCY && plan->denied)
             *outcome = (struct weir_outcome){.verdict = WEIR_ALLOWED};
         if (plan->repeated) {
             outcome->verdict = WEIR_ALLOWED;

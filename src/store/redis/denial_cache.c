@@ -82,7 +82,7 @@ static bool is_kind(const struct weir_decision *decision)
     if (decision->op != WEIR_OP_DECIDE)
         return false;
     for (uint16_t i = 0; i < decision->count; i++)
-        if (decision->checks[i].flags & (WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_ONCE))
+        if (decision->checks[i].flags & (WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_IDEMPOTENCY))
             return false;
     return true;
 }

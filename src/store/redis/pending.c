@@ -286,7 +286,7 @@ static void finish_asked(struct store *store, struct pending *pending, int error
  * live. */
 static bool may_be_repeated(const struct weir_decision *decision)
 {
-    return decision->checks[decision->count - 1].flags & WEIR_CHECK_ONCE;
+    return decision->checks[decision->count - 1].flags & WEIR_CHECK_IDEMPOTENCY;
 }
 
 /* Undoes the effect of a call whose end is unknown. A lease would keep other requests out for its

@@ -15,8 +15,8 @@
  * WEIR_ERR_FULL, through `done` from the next flush; every other one ends from the loop. A decision
  * is sent at most once: without an answer it fails, whatever the server has done. The effect of
  * such a call is undone where that is possible: reservations are rolled back, leases of concurrency
- * limits ended (but not those of a request that can be repeated, WEIR_CHECK_ONCE); a single call's
- * charge stays.
+ * limits ended (but not those of a request that can be repeated, WEIR_CHECK_IDEMPOTENCY); a single
+ * call's charge stays.
  *
  * decision->now_ns is the server's time, or an estimate of it if no server was asked; in a Cluster
  * the latest of the servers asked. The store fills in the tags of checks that have

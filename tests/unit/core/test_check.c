@@ -172,7 +172,7 @@ static void the_whole_is_what_op_and_policy_make_of_the_parts(void **state)
     assert_int_equal(joined(&rig, WEIR_OP_RESET, WEIR_POLICY_ALL, all), WEIR_DENIED);
     rig.checks[2].flags = WEIR_CHECK_SHADOW;
     assert_int_equal(joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_ALL, last), WEIR_ALLOWED);
-    rig.checks[2].flags = WEIR_CHECK_ONCE;
+    rig.checks[2].flags = WEIR_CHECK_IDEMPOTENCY;
     assert_int_equal(joined(&rig, WEIR_OP_PEEK, WEIR_POLICY_ALL, last), WEIR_ALLOWED);
     rig.decision.count = 0;
     assert_int_equal(joined(&rig, WEIR_OP_DECIDE, WEIR_POLICY_QUOTA, all), WEIR_ALLOWED);

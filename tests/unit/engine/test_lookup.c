@@ -272,7 +272,7 @@ static void an_idempotency_key_is_remembered_meanwhile(void **state)
     run(&s);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(s.rig.done[i]->count, 2);
-        assert_true(s.rig.done[i]->checks[1].flags & WEIR_CHECK_ONCE);
+        assert_true(s.rig.done[i]->checks[1].flags & WEIR_CHECK_IDEMPOTENCY);
         assert_int_equal(s.rig.done[i]->repeated, i > 0);
     }
     scene_close(&s);

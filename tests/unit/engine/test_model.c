@@ -153,7 +153,7 @@ static void add_record(struct weir_decision *d, uint64_t key)
     static const uint64_t secret[2] = {11, 12};
     struct weir_check *check = &d->checks[d->count++];
     *check = (struct weir_check){
-        .limit = &record_limit, .cost = 1, .rule = UINT32_MAX, .flags = WEIR_CHECK_ONCE};
+        .limit = &record_limit, .cost = 1, .rule = UINT32_MAX, .flags = WEIR_CHECK_IDEMPOTENCY};
     weir_siphash128(secret, &key, sizeof key, check->hash);
 }
 

@@ -69,7 +69,7 @@ static int tear_down(void **state)
 static void add_record(struct one *one, const struct weir_table *table,
                        const struct weir_limit *once, uint64_t key)
 {
-    add_check(one, table, once, UINT64_C(1) << 40 | key, 1)->flags = WEIR_CHECK_ONCE;
+    add_check(one, table, once, UINT64_C(1) << 40 | key, 1)->flags = WEIR_CHECK_IDEMPOTENCY;
 }
 
 /* A request of cost 1 on key 1 of the bucket, with an idempotency key. */

@@ -82,7 +82,7 @@ size_t redis_key_size(const char *prefix, const struct weir_check *check)
     if (is_digest(check))
         return REDIS_KEY_DIGEST_SIZE(strlen(prefix));
     name_of(check, &size, &mark);
-    if (check->flags & WEIR_CHECK_ONCE)
+    if (check->flags & WEIR_CHECK_IDEMPOTENCY)
         size = 0;
     return strlen(prefix) + 2 + TAG_DIGITS + size + 1 + check->key.size;
 }
@@ -118,7 +118,7 @@ char *redis_key_write(char *out, const char *prefix, const struct weir_check *ch
         redis_key_digest(check, digest);
         return redis_key_write_digest(out, prefix, redis_key_tag(check), digest);
     }
-    if (check->flags & WEIR_CHECK_ONCE) {
+    if (check->flags & WEIR_CHECK_IDEMPOTENCY) {
         size = 0;
         mark = '=';
     }

@@ -54,7 +54,8 @@ static bool is_plain(const struct redis_batch *batch)
     for (uint16_t i = 0; i < batch->count; i++) {
         const struct weir_check *check = check_at(batch, i);
 
-        if (check->flags & (WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_ONCE | WEIR_CHECK_COUNTER) ||
+        if (check->flags &
+                (WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_IDEMPOTENCY | WEIR_CHECK_COUNTER) ||
             is_more(batch, i))
             return false;
         for (uint16_t j = 0; j < i; j++)
@@ -559,7 +560,7 @@ static int join(const struct redis_batch *batch, const struct weir_decision *dec
     for (uint16_t i = 0; i < batch->count; i++) {
         uint16_t at = batch->checks[i];
 
-        if (!on_states && decision->checks[at].flags & (WEIR_CHECK_SHADOW | WEIR_CHECK_ONCE))
+        if (!on_states && decision->checks[at].flags & (WEIR_CHECK_SHADOW | WEIR_CHECK_IDEMPOTENCY))
             continue;
         can_deny++;
         denying += decision->outcomes[at].verdict == WEIR_DENIED;

@@ -333,7 +333,7 @@ static void view_check(struct redis_shares *shares, const struct weir_decision *
                        uint16_t i, uint64_t now_ns, struct view *view)
 {
     const struct weir_check *check = &decision->checks[i];
-    const uint8_t never = WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_ONCE;
+    const uint8_t never = WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_IDEMPOTENCY;
 
     view->entries[i] = NULL;
     if (stateless(check)) {

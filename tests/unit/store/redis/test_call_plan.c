@@ -172,7 +172,7 @@ static int serve(struct sim *sim, const struct redis_batch *batch, bool *repeate
     for (uint16_t i = 0; i < batch->count; i++) {
         const struct weir_check *check = &batch->decision->checks[batch->checks[i]];
 
-        if (check->flags & WEIR_CHECK_ONCE) {
+        if (check->flags & WEIR_CHECK_IDEMPOTENCY) {
             once = find_once(sim, check);
             memcpy(sim->once[once], check->hash, sizeof check->hash);
             sim->outcomes[batch->checks[i]] = (struct weir_outcome){.verdict = WEIR_ALLOWED};
@@ -576,7 +576,7 @@ static void a_repeat_is_recognised_before_anything_is_charged(void **state)
         begin(sim, WEIR_OP_DECIDE, i == 0 ? WEIR_POLICY_ALL : WEIR_POLICY_EACH);
         add_check(sim, 0, 1, 0, 3);
         add_check(sim, 1, 2, 0, 3);
-        add_check(sim, 7, 1, WEIR_CHECK_ONCE, 1);
+        add_check(sim, 7, 1, WEIR_CHECK_IDEMPOTENCY, 1);
         if (i == 0)
             expect(sim);
         run(sim);

@@ -194,7 +194,7 @@ static void only_denials_that_charged_nothing_are_kept(void **state)
     assert_false(finds(rig, LOCAL));
     for (int i = 0; i < 2; i++) {
         deny(rig, 2);
-        rig->checks[1].flags = i == 0 ? WEIR_CHECK_CHARGE_ON_DENY : WEIR_CHECK_ONCE;
+        rig->checks[1].flags = i == 0 ? WEIR_CHECK_CHARGE_ON_DENY : WEIR_CHECK_IDEMPOTENCY;
         keep(rig, LOCAL, LOCAL);
         assert_false(finds(rig, LOCAL));
     }

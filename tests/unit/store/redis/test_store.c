@@ -159,7 +159,7 @@ static void a_repeated_request_charges_once(void **state)
 
         store_rig_begin(&decision, WEIR_OP_DECIDE);
         store_rig_add(&decision, &limit, "a", 7);
-        store_rig_add(&decision, &once, "request-1", 1)->flags = WEIR_CHECK_ONCE;
+        store_rig_add(&decision, &once, "request-1", 1)->flags = WEIR_CHECK_IDEMPOTENCY;
         assert_int_equal(store_rig_decide(rig, &decision), WEIR_ALLOWED);
         assert_int_equal(decision.decision.repeated, i > 0);
         weir_decision_report(&decision.decision, 0, &report);

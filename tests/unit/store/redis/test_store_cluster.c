@@ -266,7 +266,7 @@ static void a_repeat_charges_no_server_again(void **state)
         struct rig_decision decision;
 
         begin(&decision, WEIR_OP_DECIDE, &limit, 4);
-        store_rig_add(&decision, &once, "request", 1)->flags = WEIR_CHECK_ONCE;
+        store_rig_add(&decision, &once, "request", 1)->flags = WEIR_CHECK_IDEMPOTENCY;
         assert_int_equal(store_rig_decide(rig, &decision), WEIR_ALLOWED);
         assert_int_equal(decision.decision.repeated, i > 0);
     }
@@ -289,7 +289,7 @@ static void a_denial_takes_back_a_record_that_is_alone_in_its_slot(void **state)
 
         store_rig_begin(&decision, WEIR_OP_DECIDE);
         store_rig_add(&decision, &limit, key, costs[i]);
-        store_rig_add(&decision, &once, record, 1)->flags = WEIR_CHECK_ONCE;
+        store_rig_add(&decision, &once, record, 1)->flags = WEIR_CHECK_IDEMPOTENCY;
         assert_int_equal(store_rig_decide(rig, &decision), i == 0 ? WEIR_DENIED : WEIR_ALLOWED);
         assert_int_equal(decision.decision.repeated, i == 2);
     }

@@ -73,7 +73,7 @@ static void an_idempotency_record_has_a_mark_of_its_own(void **unused)
     struct weir_check check = check_of(&limit, "k");
 
     check.tag = 1;
-    check.flags = WEIR_CHECK_ONCE;
+    check.flags = WEIR_CHECK_IDEMPOTENCY;
     assert_string_equal(key_text(&check), "weir:{0000000000000001}=k");
 }
 

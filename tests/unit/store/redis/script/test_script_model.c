@@ -188,8 +188,8 @@ static void random_floors(struct traces *t, struct one *one)
     for (uint16_t i = 0; i < one->decision.count; i++) {
         struct weir_check *check = &one->checks[i];
 
-        if (check->limit->spec.algorithm != WEIR_CONCURRENCY && !(check->flags & WEIR_CHECK_ONCE) &&
-            draw_below(&t->random, 4) != 0)
+        if (check->limit->spec.algorithm != WEIR_CONCURRENCY &&
+            !(check->flags & WEIR_CHECK_IDEMPOTENCY) && draw_below(&t->random, 4) != 0)
             check->floor =
                 (uint16_t)(1 + (draw_below(&t->random, 2) ? draw_below(&t->random, 1001)
                                                           : 100 * draw_below(&t->random, 3)));
@@ -203,7 +203,7 @@ static void random_rates(struct traces *t, struct one *one, uint32_t first)
 {
     for (uint32_t i = first; i < one->decision.count && i <= first + 1 + draw_below(&t->random, 2);
          i++) {
-        if (one->checks[i].flags & WEIR_CHECK_ONCE)
+        if (one->checks[i].flags & WEIR_CHECK_IDEMPOTENCY)
             return;
         one->checks[i].flags |= WEIR_CHECK_SHADOW;
         one->checks[i].rule = 100;
@@ -233,7 +233,7 @@ static void random_decision(struct traces *t, struct one *one)
         struct weir_check *check =
             add_check(one, &t->once, 1000 + (unsigned)draw_below(&t->random, 5), 1);
 
-        check->flags = WEIR_CHECK_ONCE;
+        check->flags = WEIR_CHECK_IDEMPOTENCY;
     }
     if (one->decision.op == WEIR_OP_DEBIT)
         random_floors(t, one);
