@@ -385,6 +385,13 @@ static struct weir_check *add_check(struct step_maker *maker, const struct weir_
     return check;
 }
 
+/* The token alone says it, so that all settlements of a reservation have one class of record. A
+ * clock that went back between its times makes it the longest. */
+static uint64_t life_of(const struct weir_reservation *reservation)
+{
+    return reservation->ends_at_ns - reservation->charged_at_ns;
+}
+
 /* One record a reservation, at one place: its id's, beside the first limit that it names. What a
  * step charges or gives back, and to which limits, plays no part in that. */
 static void add_record(struct step_maker *maker)
@@ -396,9 +403,9 @@ static void add_record(struct step_maker *maker)
     weir_siphash128(key, &r->id, sizeof r->id, record.hash);
     record.key = (struct weir_bytes){scratch_at(maker->entry, offsetof(struct plan, record)),
                                      sizeof maker->plan->record};
-    struct weir_check *check =
-        add_check(maker, &record, weir_rules_settled_limit(weir_engine_rules(maker->engine)), 1);
-    check->flags = WEIR_CHECK_IDEMPOTENCY;
+    const struct weir_limit *limit =
+        weir_rules_settled_limit(weir_engine_rules(maker->engine), life_of(r));
+    add_check(maker, &record, limit, 1)->flags = WEIR_CHECK_IDEMPOTENCY;
 }
 
 /* A limit's part of the reservation under the present rules; false: it is gone. */
@@ -647,7 +654,8 @@ int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *d
             ? engine->local == NULL
             : (read.place == WEIR_LEASE_TOKEN_REMOTE) != (engine->store->ops->name_of != NULL))
         return WEIR_ERR_NOT_FOUND;
-    if (!release && time_at(engine, read.place, now_ns) >= read.ends_at_ns)
+    uint64_t until_ns = read.ends_at_ns + (release ? weir_settled_grace_ns(life_of(&read)) : 0);
+    if (time_at(engine, read.place, now_ns) >= until_ns)
         return WEIR_ERR_NOT_FOUND;
     plan.record[0] = 'r'; /* no record of an idempotency key is called so */
     (void)weir_hex_write64(plan.record + 1, read.id);

@@ -21,13 +21,15 @@
  *
  *   1 Nothing gained. A reservation is settled or released at most once, by a record in the store
  *     (WEIR_CHECK_IDEMPOTENCY) that is made before anything is given back, and with what is
- * charged. Two settlements, a settlement and the end of its life, on two nodes or after a restart:
- * one does something, the others get "repeated". 2 Never better than fresh. What is given back is
- * at most what the reservation has charged, and at most what the state still holds of it
- * (weir_cell_refund). 3 Nothing leaked. A settlement of N leaves the state as if N had been charged
- * at first; where its time has left the window, or the limit has gone, as if it had not been
- * reserved. 4 A crash takes away only the release by itself: what was reserved then stays charged
- * until it is settled, or leaves its window. Between the record and what is given back, likewise.
+ *     charged. Two settlements, a settlement and the end of its life, on two nodes or after a
+ *     restart: one does something, the others get "repeated". The record outlives the last moment
+ *     at which any of them is accepted (weir_settled_grace_ns).
+ *   2 Never better than fresh. What is given back is at most what the reservation has charged, and
+ *     at most what the state still holds of it (weir_cell_refund).
+ *   3 Nothing leaked. A settlement of N leaves the state as if N had been charged at first; where
+ *     its time has left the window, or the limit has gone, as if it had not been reserved.
+ *   4 A crash takes away only the release by itself: what was reserved then stays charged until it
+ *     is settled, or leaves its window. Between the record and what is given back, likewise.
  *
  * Token. base64url of
  *   byte 0      version << 4 | place (enum weir_lease_token_place)
@@ -132,11 +134,11 @@ struct weir_settle {
 
 /* Makes a taken decision the settlement of a token at the time `now_ns`; queue it then. It takes up
  * some decisions of the store, and `done` is called after the last. It continues when it is
- * cancelled. RELEASE is done whatever the time, and for tokens that this process has kept since it
- * made them; the others are too late at the end of its life.
+ * cancelled. RELEASE is for tokens that this process has kept since it made them, until
+ * weir_settled_grace_ns after the end of its life; the others are too late at that end.
  * Errors: WEIR_ERR_SYNTAX (no token of this region or store), WEIR_ERR_STORE (perhaps one of the
- * store, whose secret is not known yet), WEIR_ERR_NOT_FOUND (its life has ended, or its store is
- * not here). */
+ * store, whose secret is not known yet), WEIR_ERR_NOT_FOUND (it is too late, or its store is not
+ * here). */
 int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *decision,
                              struct weir_bytes token, const struct weir_settle *settle,
                              uint64_t now_ns) __attribute__((warn_unused_result));

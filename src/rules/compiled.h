@@ -11,6 +11,7 @@
 
 #include "rules/arena.h"
 #include "rules/calendar/schedule.h"
+#include "rules/charge/settle.h"
 #include "rules/charge/warn.h"
 #include "rules/identity/keys.h"
 #include "rules/match/address_trie.h"
@@ -170,8 +171,8 @@ struct weir_rules {
     atomic_uint references;
     struct rules_arena arena;
     struct weir_settings settings;
-    struct weir_limit idempotency;          /* of its records; see charge/idempotency.h */
-    struct weir_limit settled;              /* of the records of settlements; see charge/settle.h */
+    struct weir_limit idempotency;                   /* of its records; see charge/idempotency.h */
+    struct weir_limit settled[WEIR_SETTLED_CLASSES]; /* of the records of settlements */
     struct weir_limit warned[RULES_WARNED]; /* of the records of warnings; see charge/warn.h */
     uint8_t path_options;                   /* enum weir_path_options */
     bool warns;                             /* some limit has thresholds */

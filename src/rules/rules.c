@@ -199,8 +199,8 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
     if (err < 0)
         return err;
     err = prepare(context, &rules->idempotency, "idempotency");
-    if (err == 0)
-        err = prepare(context, &rules->settled, "reservations");
+    for (int i = 0; i < WEIR_SETTLED_CLASSES && err == 0; i++)
+        err = prepare(context, &rules->settled[i], "reservations");
     for (int i = 0; i < RULES_WARNED && rules->warns && err == 0; i++)
         err = prepare(context, &rules->warned[i], "warn_at");
     return err;

@@ -110,6 +110,15 @@ def test_a_cap_that_is_used_up_keeps_no_other_limit_from_giving_back(tmp_path, r
             assert settle(weir, token, status=500)["repeated"] is True
 
 
+@pytest.mark.parametrize("life, record", [(60, 600), (600, 1800), (3600, 7200)])
+def test_a_record_lives_as_long_as_its_reservation_may_be_settled_or_released(nodes, redis, life, record):
+    token = reserve(nodes[0], f"life{life}", 2, life=life)
+    before = set(redis.keys("weir:*=r*"))
+    assert settle(nodes[1], token, cost=1)["repeated"] is False
+    (made,) = set(redis.keys("weir:*=r*")) - before
+    assert record - 60 < int(redis.ask("TTL", made)) <= record + 1
+
+
 def test_its_maker_gives_back_at_the_end_of_its_life_what_nobody_has_settled(nodes):
     """Settled elsewhere before that, it is not given back a second time."""
     here, there = reserve(nodes[0], "ends", 50, life=1), reserve(nodes[0], "ends", 70, life=1)

@@ -45,7 +45,7 @@ def accepted(folder, text):
 
 def test_more_different_rates_than_the_state_has_room_for(tmp_path):
     said = judge(tmp_path, with_plans(3000, size="64MiB"))
-    assert said.startswith("state: 3002 distinct limits") and "raise state.size" in said
+    assert said.startswith("state: 3003 distinct limits") and "raise state.size" in said
     accepted(tmp_path, with_plans(2000, size="64MiB"))
     accepted(tmp_path, with_plans(3000, size="128MiB"))
     assert "fewer" in judge(tmp_path, with_plans(17000, size="1GiB"))
@@ -127,7 +127,7 @@ def test_a_state_file_that_is_there_is_read_and_not_disturbed(tmp_path):
             (tmp_path / "other.yaml").write_text(text, encoding="utf-8")
             done = run_weir("validate", tmp_path / "other.yaml")
             assert done.returncode == (text is many)
-        assert "102 distinct limits" in done.stderr and "room for 32" in done.stderr
+        assert "103 distinct limits" in done.stderr and "room for 32" in done.stderr
         assert state.read_bytes()[:176] == before[:176]
         assert (state.stat().st_ino, state.stat().st_size) == (times.st_ino, times.st_size)
         assert weir.stop() == 0

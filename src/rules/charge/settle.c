@@ -29,9 +29,52 @@ static uint32_t hash_exact(const struct weir_limit_spec *spec)
     return (uint32_t)hash_of(numbers, sizeof(numbers));
 }
 
-const struct weir_limit *weir_rules_settled_limit(const struct weir_rules *rules)
+/* A record must live until its reservation can neither be settled nor released, and then goes, for
+ * it takes memory. The time beyond the life is for the maker, whose store may not answer for a
+ * while. Few classes, since each is a limit that the store knows. */
+#define SECOND_NS UINT64_C(1000000000)
+static const struct {
+    uint64_t life_ns, record_ns;
+} settled_classes[WEIR_SETTLED_CLASSES] = {
+    {60 * SECOND_NS, 600 * SECOND_NS},
+    {600 * SECOND_NS, 1800 * SECOND_NS},
+    {WEIR_RESERVATION_LIFE_MAX_NS, 2 * WEIR_RESERVATION_LIFE_MAX_NS},
+};
+/* A token's life is longer than the one that was asked for, by the time its decision took. */
+#define LATE_NS (10 * SECOND_NS)
+/* What the clocks of one store's servers may differ by, with the time that a decision takes. */
+#define MARGIN_NS (60 * SECOND_NS)
+
+static uint8_t settled_class(uint64_t life_ns)
 {
-    return &rules->settled;
+    uint8_t i = 0;
+    while (i < WEIR_SETTLED_CLASSES - 1 && life_ns > settled_classes[i].life_ns + LATE_NS)
+        i++;
+    return i;
+}
+
+uint64_t weir_settled_grace_ns(uint64_t life_ns)
+{
+    uint64_t record_ns = settled_classes[settled_class(life_ns)].record_ns - MARGIN_NS;
+    return life_ns < record_ns ? record_ns - life_ns : 0;
+}
+
+const struct weir_limit *weir_rules_settled_limit(const struct weir_rules *rules, uint64_t life_ns)
+{
+    return &rules->settled[settled_class(life_ns)];
+}
+
+int rules_make_settled(struct weir_rules *rules)
+{
+    int err = 0;
+    for (int i = 0; i < WEIR_SETTLED_CLASSES && err == 0; i++) {
+        const struct weir_limit_spec spec = {.algorithm = WEIR_GCRA,
+                                             .rate = 1,
+                                             .window_ns = settled_classes[i].record_ns,
+                                             .burst = 1};
+        err = weir_limit_init(&rules->settled[i], &spec, NULL);
+    }
+    return err;
 }
 
 void weir_rules_mark(const struct weir_check *check, struct weir_limit_mark *mark)

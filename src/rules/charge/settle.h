@@ -17,8 +17,12 @@
 
 #include "rules/rules.h"
 
-/* The longest life of a reservation; records of settlements live longer. */
+/* The longest life of a reservation. */
 #define WEIR_RESERVATION_LIFE_MAX_NS (UINT64_C(3600) * 1000000000)
+
+/* How long the record of a settlement lives after it was made: one of these, by the life of its
+ * reservation. */
+#define WEIR_SETTLED_CLASSES 3
 
 /* HTTP's statuses, 100 to 599. */
 #define WEIR_STATUS_MIN 100
@@ -37,8 +41,16 @@ struct weir_settling {
     uint16_t floor; /* of debt, for weir_check.floor */
 };
 
-/* The limit of the records of settlements, prepared with all others. */
-const struct weir_limit *weir_rules_settled_limit(const struct weir_rules *rules);
+/* How many nanoseconds after the end of a life of `life_ns` a reservation can still be released.
+ * Its record outlives that by a minute, even if it was settled as soon as it was made.
+ * 0 where no record lives long enough. */
+uint64_t weir_settled_grace_ns(uint64_t life_ns);
+
+/* The limit of the record of a reservation whose life was `life_ns`, prepared with all others. */
+const struct weir_limit *weir_rules_settled_limit(const struct weir_rules *rules, uint64_t life_ns);
+
+/* Called by the loader. Errors: as weir_limit_init. */
+int rules_make_settled(struct weir_rules *rules) __attribute__((warn_unused_result));
 
 /* The mark of a check of rules that has a limit. */
 void weir_rules_mark(const struct weir_check *check, struct weir_limit_mark *mark);

@@ -161,13 +161,8 @@ static int load_document(struct rules_loader *loader, const char *text, size_t s
                                                 .window_ns = loader->rules->settings.idempotency_ns,
                                                 .burst = 1};
     err = weir_limit_init(&loader->rules->idempotency, &idempotency, NULL);
-    /* A settlement may come at the end of the longest life; its repeat as long after that. */
-    const struct weir_limit_spec settled = {.algorithm = WEIR_GCRA,
-                                            .rate = 1,
-                                            .window_ns = 2 * WEIR_RESERVATION_LIFE_MAX_NS,
-                                            .burst = 1};
     if (err == 0)
-        err = weir_limit_init(&loader->rules->settled, &settled, NULL);
+        err = rules_make_settled(loader->rules);
     if (err == 0)
         err = rules_make_warned(loader->rules);
     if (err < 0)

@@ -14,7 +14,7 @@
 #define RING 4096
 _Static_assert(WEIR_RESERVATION_LIFE_MAX_NS / SECOND_NS + 2 < RING, "a life is within the ring");
 #define CHAINS 16384
-#define GIVE_UP_NS WEIR_RESERVATION_LIFE_MAX_NS /* after its end; records live longer */
+#define GIVE_UP_NS WEIR_RESERVATION_LIFE_MAX_NS /* after its end; the engine may refuse sooner */
 
 struct place {
     uint64_t id;

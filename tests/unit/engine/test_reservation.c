@@ -287,6 +287,26 @@ static void a_settlement_that_nobody_waits_for_is_done(void **state)
         assert_non_null(weir_engine_take(world.engine));
 }
 
+/* The record of a settlement must be there as long as a release is accepted: so a process that was
+ * stopped for hours gives nothing back a second time. */
+static void a_release_is_refused_before_the_record_goes(void **state)
+{
+    (void)state;
+    struct weir_settled settled;
+    struct open_reservation *r = &world.open[0];
+    uint64_t grace_ns = weir_settled_grace_ns(LIFE);
+    assert_true(reserve(100));
+    assert_int_equal(settle(r, WEIR_SETTLE_COST, 50, &settled), 0);
+    assert_false(settled.repeated);
+    world.now_ns = r->ends_at_ns + grace_ns - 1;
+    assert_int_equal(settle(r, WEIR_SETTLE_RELEASE, 0, &settled), 0);
+    assert_true(settled.repeated);
+    world.now_ns++;
+    assert_int_equal(settle(r, WEIR_SETTLE_RELEASE, 0, &settled), WEIR_ERR_NOT_FOUND);
+    world.now_ns += 24 * 60 * MINUTE;
+    assert_int_equal(settle(r, WEIR_SETTLE_RELEASE, 0, &settled), WEIR_ERR_NOT_FOUND);
+}
+
 /* --- The token -------------------------------------------------------------------------------- */
 
 static void fill(struct weir_reservation *r, uint8_t place, uint16_t count)
@@ -379,6 +399,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(random_orders_equal_the_model, open_world, close_world),
         cmocka_unit_test_setup_teardown(a_settlement_that_nobody_waits_for_is_done, open_world,
+                                        close_world),
+        cmocka_unit_test_setup_teardown(a_release_is_refused_before_the_record_goes, open_world,
                                         close_world),
         cmocka_unit_test(a_token_says_what_was_written_and_nothing_else),
         cmocka_unit_test(a_token_that_was_changed_anywhere_is_none),

@@ -4,6 +4,7 @@
 #include "rules/charge/settle.h"
 #include "rules_test.h"
 
+#define NS_PER_S UINT64_C(1000000000)
 #define LIMIT(more) "limits:\n- {name: a, key: [], rate: 100/h" more "}\n"
 
 static void what_is_wrong_is_told(void **state)
@@ -60,6 +61,43 @@ static void statuses_and_classes_give_back_and_others_do_not(void **state)
     weir_rules_unref(rules);
 }
 
+/* A settlement may be made when the reservation is, and asked again until its life ends; its
+ * release may be tried until the grace is over. */
+static void a_record_outlives_every_settlement_of_its_reservation(void **state)
+{
+    (void)state;
+    struct weir_rules *rules = test_load(LIMIT(""));
+    for (uint64_t life = 1; life <= 3600; life++) {
+        uint64_t life_ns = life * NS_PER_S, grace_ns = weir_settled_grace_ns(life_ns);
+        const struct weir_limit *limit = weir_rules_settled_limit(rules, life_ns);
+        assert_true(grace_ns >= 8 * 60 * NS_PER_S - 10 * NS_PER_S);
+        assert_true(life_ns + grace_ns + 60 * NS_PER_S <= limit->spec.window_ns);
+        assert_int_equal(limit->spec.burst, 1);
+    }
+    weir_rules_unref(rules);
+}
+
+static void the_record_of_a_short_life_is_short(void **state)
+{
+    (void)state;
+    struct weir_rules *rules = test_load(LIMIT(""));
+    static const uint64_t lives[][2] = {{1, 600},    {60, 600},   {70, 600},   {71, 1800},
+                                        {610, 1800}, {611, 7200}, {3600, 7200}};
+    for (size_t i = 0; i < sizeof lives / sizeof *lives; i++)
+        assert_int_equal(weir_rules_settled_limit(rules, lives[i][0] * NS_PER_S)->spec.window_ns /
+                             NS_PER_S,
+                         lives[i][1]);
+    weir_rules_unref(rules);
+}
+
+static void a_life_that_a_clock_made_too_long_has_no_grace(void **state)
+{
+    (void)state;
+    assert_int_equal(weir_settled_grace_ns(UINT64_MAX), 0);
+    assert_int_equal(weir_settled_grace_ns(7140 * NS_PER_S), 0);
+    assert_int_equal(weir_settled_grace_ns(7139 * NS_PER_S), NS_PER_S);
+}
+
 /* Whether the one limit of `before` is found in `after`. */
 static bool is_found(const char *before, const char *after)
 {
@@ -94,6 +132,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_wrong_is_told),
         cmocka_unit_test(statuses_and_classes_give_back_and_others_do_not),
+        cmocka_unit_test(a_record_outlives_every_settlement_of_its_reservation),
+        cmocka_unit_test(the_record_of_a_short_life_is_short),
+        cmocka_unit_test(a_life_that_a_clock_made_too_long_has_no_grace),
         cmocka_unit_test(a_limit_is_found_again_where_its_states_keep_their_meaning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
