@@ -4,9 +4,10 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
-ATTACK = Path(__file__).resolve().parents[1] / "attack"
+from model.program import ROOT
+
+ATTACK = ROOT / "tests" / "attack"
 
 
 def attack(*arguments):

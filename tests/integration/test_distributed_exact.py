@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-import test_redis_model
 from daemon.certificates import Authority
 from daemon.load import Load, admitted, check_request, denied, full_windows, windows
 from daemon.nodes import Nodes, off_by, shared_rules
@@ -15,6 +14,7 @@ from daemon.redis import Redis, RedisWeir
 from daemon.redis_server import RedisServer, free_port
 from daemon.waiting import wait_until
 from model import algorithms
+from model.redis_commands import play
 
 SECOND_NS = 10**9
 DAY_NS = 86400 * SECOND_NS
@@ -253,7 +253,7 @@ def test_random_commands_are_decided_as_the_model_decides(tmp_path, redis, seed)
     rules = shared_rules(redis.url, redis={"prefix": f"commands{seed}:", "remember": "off"})
     with RedisWeir(tmp_path, rules, "--workers", "1") as weir:
         weir.wait_event("store_up")
-        test_redis_model.play(weir, seed, limits)
+        play(weir, seed, limits)
 
 
 # --- What stands in Redis ---------------------------------------------------------------------------

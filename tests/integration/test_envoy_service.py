@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import threading
-from pathlib import Path
 
 import grpc
 import pytest
@@ -19,7 +18,7 @@ from daemon.envoy import OK, OVER_LIMIT, Service, ask, configuration, rule, tell
 from daemon.http import Client
 from daemon.waiting import SECONDS_MAX, wait_until
 from daemon.weir import Weir, rules_of
-from model.program import weir_path
+from model.program import ROOT, weir_path
 
 BASIC = configuration("basic", rule("key1", "second", 50), rule("hour", "hour", 2))
 SERVING, NOT_SERVING = 1, 2
@@ -538,7 +537,7 @@ def test_a_folder_can_be_checked(tmp_path):
 
 
 def test_the_example_runs(tmp_path):
-    examples = Path(__file__).parents[2] / "examples" / "envoy"
+    examples = ROOT / "examples" / "envoy"
     files = {"shop.yaml": (examples / "config" / "shop.yaml").read_text(encoding="utf-8")}
     run = subprocess.run([weir_path(), "validate", str(examples / "weir.yaml")], timeout=30,
                          capture_output=True, text=True, check=False)

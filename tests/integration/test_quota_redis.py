@@ -10,7 +10,7 @@ from daemon.nodes import Nodes, off_by, shared_rules
 from daemon.redis_server import RedisServer
 from daemon.waiting import wait_until
 from daemon.weir import Weir
-from test_recipes import RECIPES, recipe
+from model.program import RECIPES, recipe
 
 QUOTA = {"name": "day", "key": ["client.ip"], "quota": "10/day", "rollover": "50%"}
 

@@ -13,14 +13,9 @@ from pathlib import Path
 import pytest
 
 from daemon.weir import Weir
-from model.program import ROOT, run_weir
+from model.program import RECIPES, ROOT, recipe, run_weir
 
-RECIPES = ROOT / "examples" / "recipes"
 START = 1700000000  # a Tuesday, 23:13 in Zurich
-
-
-def recipe(name):
-    return (RECIPES / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 class Trace:

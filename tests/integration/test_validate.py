@@ -5,12 +5,11 @@ import gzip
 import os
 import re
 import socket
-from pathlib import Path
 
 import pytest
 
 from daemon.weir import Weir, rules_of
-from model.program import run_weir
+from model.program import ROOT, run_weir
 
 API = {"name": "api", "key": ["client.ip"], "rate": "5/min"}
 
@@ -111,7 +110,7 @@ def test_more_limits_of_equal_rates_than_the_state_has_places_share_them(tmp_pat
 
 def test_a_state_file_of_an_older_version_is_one_that_will_be_copied(tmp_path):
     state = tmp_path / "state"
-    old = Path(__file__).parent.parent / "unit" / "table" / "file" / "version1.state.gz"
+    old = ROOT / "tests" / "unit" / "table" / "file" / "version1.state.gz"
     state.write_bytes(gzip.decompress(old.read_bytes()))
     accepted(tmp_path, rules_of(API, state={"file": str(state), "size": "1MiB"}))
 

@@ -7,12 +7,17 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
+RECIPES = ROOT / "examples" / "recipes"
 SECONDS_MAX = 120
 STATE_SIZE = "64MiB"  # the largest states (10,000 entries) of a dozen limits fit many times
 
 
 def weir_path():
     return os.environ.get("WEIR", str(ROOT / "build" / "weir"))
+
+
+def recipe(name):
+    return (RECIPES / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 def run_weir(*arguments, stdin=None, env=None):
