@@ -4,8 +4,9 @@
 
     bench/faults/run.py [--weir build/weir] [--fault NAME]
 
-The scenes are those of tests/integration/test_distributed_faults.py: three weir nodes with a
-deadline of 20 ms for Redis, eighteen clients, and each way in which Redis or the way to it fails.
+The scenes are those of tests/integration/store/redis/test_distributed_faults.py: three weir nodes
+with a deadline of 20 ms for Redis, eighteen clients, and each way in which Redis or the way to it
+fails.
 Prints for each, over the answers from the fault's beginning on, the median, p99 and longest time,
 and the time from the fault's end until every node reached the store again; and the same of a run
 without a fault. Aimed at, on a machine that does nothing else: p99 within 5 ms of the deadline,
@@ -19,7 +20,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "integration"))
+INTEGRATION = ROOT / "tests" / "integration"
+sys.path[:0] = [str(INTEGRATION), str(INTEGRATION / "store" / "redis")]
 
 DEADLINE_MS, MARGIN_MS, RECOVERY_S = 20, 5, 2.0
 

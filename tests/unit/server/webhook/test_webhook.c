@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The webhook's messages, signatures and pace; the thread is tried over real sockets in
- * tests/integration/test_warnings.py. */
+ * tests/integration/server/test_warnings.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
