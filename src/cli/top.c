@@ -12,6 +12,7 @@
 
 #include "cli/admin_client.h"
 #include "cli/options.h"
+#include "rules/string_map.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/server.h"
 
@@ -57,13 +58,37 @@ static const struct cli_syntax syntax = {
     .count = sizeof options_table / sizeof *options_table,
 };
 
-/* The limit of this name a moment ago; NULL when it is new. */
-static const struct admin_limit *find_before(const struct admin_answer *before, const char *name)
+/* What the server said at one moment, and its limits by name. */
+struct round {
+    struct admin_answer answer;
+    struct rules_string_map names;
+};
+
+/* Returns false when memory is out. */
+static bool round_index(struct round *round)
 {
-    for (size_t i = 0; i < before->limit_count; i++)
-        if (strcmp(before->limits[i].name, name) == 0)
-            return &before->limits[i];
-    return NULL;
+    const struct admin_answer *answer = &round->answer;
+    for (size_t i = 0; i < answer->limit_count; i++) {
+        const char *name = answer->limits[i].name;
+        if (!rules_string_map_add(&round->names, 0, name, strlen(name), (uint32_t)i))
+            return false;
+    }
+    return true;
+}
+
+static void round_free(struct round *round)
+{
+    rules_string_map_free(&round->names);
+    admin_answer_free(&round->answer);
+    *round = (struct round){0};
+}
+
+/* The limit of this name in the round before; NULL when it is new. */
+static const struct admin_limit *find_before(const struct round *before, const char *name)
+{
+    size_t size = strlen(name);
+    uint32_t i = rules_string_map_find(&before->names, 0, rules_text_hash(name, size), name, size);
+    return i != RULES_NONE ? &before->answer.limits[i] : NULL;
 }
 
 /* A rate a second since `before`; "-" when there is none (the first round, a restart). */
@@ -75,7 +100,7 @@ static void print_rate(uint64_t now, uint64_t before, bool known, double elapsed
         printf(" %10s", "-");
 }
 
-static void print_limits(const struct admin_answer *answer, const struct admin_answer *before,
+static void print_limits(const struct admin_answer *answer, const struct round *before,
                          double elapsed_s)
 {
     printf("%-*s %-16s %12s %12s %10s %10s\n", NAME_WIDTH, "LIMIT", "ALGORITHM", "ALLOWED",
@@ -148,7 +173,7 @@ static int by_shortage(const void *left, const void *right)
 
 /* Lists them, the busiest first. NULL: no memory. */
 static struct shortage *find_shortages(const struct admin_answer *answer,
-                                       const struct admin_answer *before, size_t *count)
+                                       const struct round *before, size_t *count)
 {
     struct shortage *list = calloc(answer->limit_count + 1, sizeof *list);
     *count = 0;
@@ -173,18 +198,18 @@ static void print_short_line(const char *name, uint64_t evictions, uint64_t over
     printf("%-*s %12" PRIu64 " %12" PRIu64, NAME_WIDTH, name, evictions, overflows);
 }
 
-static void print_short(const struct admin_answer *answer, const struct admin_answer *before,
+static void print_short(const struct admin_answer *answer, const struct round *before,
                         double elapsed_s)
 {
-    bool known = before->limit_count > 0;
+    bool known = before->answer.limit_count > 0;
     size_t count;
     if (answer->evictions + answer->overflows == 0)
         return;
     printf("\n%-*s %12s %12s %10s %10s\n", NAME_WIDTH, "NO ROOM FOR KEYS OF", "EVICTIONS",
            "OVERFLOWS", "EVICT./s", "OVERFL./s");
     print_short_line("(all)", answer->evictions, answer->overflows);
-    print_rate(answer->evictions, before->evictions, known, elapsed_s);
-    print_rate(answer->overflows, before->overflows, known, elapsed_s);
+    print_rate(answer->evictions, before->answer.evictions, known, elapsed_s);
+    print_rate(answer->overflows, before->answer.overflows, known, elapsed_s);
     putchar('\n');
     struct shortage *list = find_shortages(answer, before, &count);
     for (size_t i = 0; i < count && i < SHORT_MAX; i++) {
@@ -216,7 +241,7 @@ static void print_keys(const struct admin_answer *answer)
 /* Prints rounds until the output fails or the server is gone. Returns the exit status. */
 static int watch(struct admin_client *client, const struct top_options *options)
 {
-    struct admin_answer answer, before = {0};
+    struct round now, before = {0};
     struct weir_reason reason;
     bool terminal = isatty(STDOUT_FILENO);
     int status = EXIT_SUCCESS;
@@ -224,21 +249,25 @@ static int watch(struct admin_client *client, const struct top_options *options)
     for (;;) {
         uint64_t now_ns = weir_clock_boot_ns(), elapsed_ns = now_ns - asked_ns;
         asked_ns = now_ns;
-        if (admin_client_ask(client, options->keys, &answer, &reason) < 0) {
-            admin_answer_free(&answer);
+        now = (struct round){0};
+        int err = admin_client_ask(client, options->keys, &now.answer, &reason);
+        if (err == 0 && !round_index(&now))
+            snprintf(reason.text, sizeof reason.text, "%s", weir_error_text(err = WEIR_ERR_MEMORY));
+        if (err < 0) {
+            round_free(&now);
             cli_error("%s: %s", options->admin, reason.text);
             status = EXIT_FAILURE;
             break;
         }
         if (terminal && !options->once)
             fputs("\033[H\033[2J", stdout); /* to the top left corner of a clear screen */
-        print_limits(&answer, &before, (double)elapsed_ns / 1e9);
-        print_borrowed(&answer);
-        print_candidates(&answer);
-        print_short(&answer, &before, (double)elapsed_ns / 1e9);
-        print_keys(&answer);
-        admin_answer_free(&before);
-        before = answer;
+        print_limits(&now.answer, &before, (double)elapsed_ns / 1e9);
+        print_borrowed(&now.answer);
+        print_candidates(&now.answer);
+        print_short(&now.answer, &before, (double)elapsed_ns / 1e9);
+        print_keys(&now.answer);
+        round_free(&before);
+        before = now;
         if (options->once)
             break;
         if (!terminal)
@@ -247,7 +276,7 @@ static int watch(struct admin_client *client, const struct top_options *options)
             break;
         nanosleep(&(struct timespec){.tv_sec = (time_t)options->interval_s}, NULL);
     }
-    admin_answer_free(&before);
+    round_free(&before);
     return cli_finish(status);
 }
 

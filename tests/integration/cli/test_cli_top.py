@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`weir top`, and `weir explain --state`, beside a running server."""
 
+import json
 import re
 import socket
 import subprocess
@@ -151,6 +152,33 @@ def test_top_goes_on_and_tells_rates(weir):
                 break
         assert line.split() == ["api", "gcra", "4", "2", "0.0", "0.0"]
         program.kill()
+
+
+def test_rates_of_thousands_of_limits_whose_order_changes(tmp_path):
+    """A limit is found by its name, whatever its place in the round before."""
+    names = [f"l{i}" for i in range(5000)]
+    body = [http(json.dumps({"limits": [{"name": name, "algorithm": "gcra", "allowed": allowed, "denied": 0}
+                                        for name in order]}).encode())
+            for allowed, order in ((7, names), (12, names[::-1]))]
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        for answer in body:
+            with listener.accept()[0] as connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with listener, subprocess.Popen(
+            [weir_path(), "top", "--admin", "127.0.0.1:%d" % listener.getsockname()[1], "--interval", "1"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as program:
+        lines = [line.split() for line in program.stdout]  # until the server is gone
+    thread.join()
+    first, second = (lines[i + 1:i + 5001] for i, line in enumerate(lines) if line[:1] == ["LIMIT"])
+    assert first == [[name, "gcra", "7", "0", "-", "-"] for name in names]
+    assert [row[:4] for row in second] == [[name, "gcra", "12", "0"] for name in names[::-1]]
+    assert all(float(row[4]) > 0 and float(row[5]) == 0 for row in second)
 
 
 def test_top_over_a_unix_socket(tmp_path):
