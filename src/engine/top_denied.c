@@ -16,7 +16,6 @@
 
 struct weir_top_denied {
     atomic_flag locked;
-    _Atomic uint64_t missed;
     uint16_t count;
     uint16_t heap[WEIR_TOP_DENIED_KEYS];  /* entry numbers; the smallest count is heap[0] */
     uint16_t place[WEIR_TOP_DENIED_KEYS]; /* entry number -> its place in the heap */
@@ -193,18 +192,10 @@ static void record(struct weir_top_denied *o, const uint64_t hash[2], struct wei
 void weir_top_denied_record(struct weir_top_denied *top_denied, const uint64_t hash[2],
                             struct weir_bytes name, struct weir_bytes key)
 {
-    if (!try_lock(top_denied)) {
-        uint64_t missed = atomic_load_explicit(&top_denied->missed, memory_order_relaxed);
-        atomic_store_explicit(&top_denied->missed, missed + 1, memory_order_relaxed);
+    if (!try_lock(top_denied))
         return;
-    }
     record(top_denied, hash, name, key);
     unlock(top_denied);
-}
-
-uint64_t weir_top_denied_missed(const struct weir_top_denied *top_denied)
-{
-    return atomic_load_explicit(&top_denied->missed, memory_order_relaxed);
 }
 
 /* --- Collecting ------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
  *
  * Threads: one thread records (the worker); any thread may collect. A one-word lock lets them in
  * one at a time. The worker never waits for it: a denial that comes in the microseconds while a
- * reader copies is not recorded, and `missed` says how many were not.
+ * reader copies is not recorded.
  */
 #ifndef WEIR_ENGINE_TOP_DENIED_H
 #define WEIR_ENGINE_TOP_DENIED_H
@@ -56,8 +56,5 @@ size_t weir_top_denied_collect(struct weir_top_denied *top_denied, struct weir_b
 
 /* Sorts a list by denials, most first; ties by name and key. */
 void weir_top_denied_sort(struct weir_denied_key *list, size_t count);
-
-/* Denials that were not recorded because somebody was collecting. */
-uint64_t weir_top_denied_missed(const struct weir_top_denied *top_denied);
 
 #endif

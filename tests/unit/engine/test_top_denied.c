@@ -65,7 +65,6 @@ static void while_all_keys_fit_the_counts_are_exact(void **state)
         assert_int_equal(list[i].denied, WEIR_TOP_DENIED_KEYS - i);
         assert_int_equal(list[i].error, 0);
     }
-    assert_int_equal(weir_top_denied_missed(top_denied), 0);
     weir_top_denied_close(top_denied);
 }
 
@@ -219,6 +218,16 @@ static void *collect_always(void *context)
     return (void *)(uintptr_t)torn;
 }
 
+static uint64_t sum_of_all(struct weir_top_denied *top)
+{
+    struct weir_denied_key list[WEIR_TOP_DENIED_KEYS];
+    size_t count = weir_top_denied_collect(top, text("r"), list, 0, WEIR_TOP_DENIED_KEYS);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += list[i].denied;
+    return sum;
+}
+
 static void a_reader_sees_whole_entries_while_the_worker_records(void **state)
 {
     enum { DENIALS = 100000 };
@@ -236,12 +245,10 @@ static void a_reader_sees_whole_entries_while_the_worker_records(void **state)
     void *torn;
     assert_int_equal(pthread_join(reader, &torn), 0);
     assert_null(torn);
-    struct weir_denied_key list[WEIR_TOP_DENIED_KEYS];
-    size_t count = weir_top_denied_collect(top_denied, text("r"), list, 0, WEIR_TOP_DENIED_KEYS);
-    uint64_t total = weir_top_denied_missed(top_denied);
-    for (size_t i = 0; i < count; i++)
-        total += list[i].denied;
-    assert_int_equal(total, DENIALS);
+    uint64_t recorded = sum_of_all(top_denied);
+    assert_true(recorded <= DENIALS); /* those are missing that came while the reader copied */
+    record(top_denied, "r", "aaaaaaaaaaaaaaaaaaaa");
+    assert_int_equal(sum_of_all(top_denied), recorded + 1);
     weir_top_denied_close(top_denied);
 }
 
