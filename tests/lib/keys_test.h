@@ -7,6 +7,7 @@
 
 #include "rules/identity/caller.h"
 #include "rules_test.h"
+#include "temporary.h"
 #include "text_file.h"
 
 /* SHA-256 of "alice-key", "bob-key", "carol-key". */
@@ -14,7 +15,7 @@
 #define BOB "9b94dc1a51a38769f135edf04033ad7f2f487b6c25929be7a861cfc1ab10cf98"
 #define CAROL "368c3387fc9b5ce6ab156ad952031f52bc9154e89a727020cd314f8910a21823"
 
-static char folder[] = "/tmp/weir-callers-XXXXXX";
+static char folder[TEMPORARY_MAX];
 
 /* Limits of every kind. */
 static const char callers_rules[] =
@@ -95,15 +96,14 @@ static inline const struct weir_check *ask(struct weir_rules *rules, const char 
 
 static inline int make_folder(void **state)
 {
-    return mkdtemp(folder) == NULL;
+    temporary_folder(folder);
+    return 0;
 }
 
 static inline int remove_folder(void **state)
 {
-    char path[128];
-    snprintf(path, sizeof(path), "%s/keys.yaml", folder);
-    unlink(path);
-    return rmdir(folder);
+    temporary_remove(folder);
+    return 0;
 }
 
 #endif

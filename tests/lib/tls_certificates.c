@@ -2,7 +2,6 @@
 /* see tls_certificates.h */
 #include "tls_certificates.h"
 
-#include <dirent.h>
 #include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -11,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "temporary.h"
 
 #define REQUIRE(condition)                                                                         \
     do {                                                                                           \
@@ -95,23 +96,14 @@ void certificate_make(const char *folder, const char *base,
 
 char *certificate_folder_make(void)
 {
-    char *folder = strdup("/tmp/weir-certificates-XXXXXX");
-    REQUIRE(folder && mkdtemp(folder));
+    char *folder = malloc(TEMPORARY_MAX);
+    REQUIRE(folder);
+    temporary_folder(folder);
     return folder;
 }
 
 void certificate_folder_remove(char *folder)
 {
-    DIR *dir = opendir(folder);
-    REQUIRE(dir);
-    struct dirent *entry;
-    while ((entry = readdir(dir))) {
-        char path[512];
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] != '.')
-            unlink(path);
-    }
-    closedir(dir);
-    rmdir(folder);
+    temporary_remove(folder);
     free(folder);
 }

@@ -12,6 +12,7 @@
 #include "rig.h"
 #include "rules/identity/keys.h"
 #include "table_rig.h"
+#include "temporary.h"
 
 #define MINUTE (60 * SECOND)
 #define HOUR (60 * MINUTE)
@@ -85,7 +86,7 @@ static struct {
     uint64_t allowed, denied, changes, others;
 } world;
 
-static char folder[] = "/tmp/weir-plans-XXXXXX";
+static char folder[TEMPORARY_MAX];
 
 static uint64_t draw(uint64_t below)
 {
@@ -181,7 +182,7 @@ static void write_caller(FILE *file, uint32_t user, struct generation *generatio
 
 static void open_generation(struct generation *generation)
 {
-    char path[64];
+    char path[TEMPORARY_MAX + 16];
     struct weir_problems problems = {0};
     snprintf(path, sizeof path, "%s/keys.yaml", folder);
     FILE *file = fopen(path, "w");
@@ -200,7 +201,7 @@ static void open_world(void)
 {
     world.random = 88172645463325252;
     world.now_ns = START / DAY * DAY / TICK * TICK + TICK;
-    assert_non_null(mkdtemp(folder));
+    temporary_folder(folder);
     world.table = rig_table(4 << 20);
     world.store = rig_embedded(world.table);
     for (int i = 0; i < GENERATIONS; i++)
@@ -220,7 +221,7 @@ static void close_world(void)
     for (int i = 0; i < GENERATIONS; i++)
         weir_rules_unref(world.generations[i].rules);
     weir_table_close(world.table);
-    assert_int_equal(rmdir(folder), 0);
+    temporary_remove(folder);
 }
 
 static void ask(uint32_t user, uint64_t cost)

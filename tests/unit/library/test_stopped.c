@@ -17,12 +17,13 @@
 
 #include "table/owner.h"
 #include "table/params.h"
+#include "temporary.h"
 
 #define SIZE (UINT64_C(1) << 20)
 #define MS UINT64_C(1000000)
 
 struct place {
-    char folder[64], rules[96], state[96];
+    char folder[TEMPORARY_MAX], rules[96], state[96];
     pid_t neighbour;
 };
 
@@ -103,8 +104,7 @@ static int setup(void **state)
 {
     struct place *place = calloc(1, sizeof *place);
     assert_non_null(place);
-    strcpy(place->folder, "/tmp/weir-library-XXXXXX");
-    assert_non_null(mkdtemp(place->folder));
+    temporary_folder(place->folder);
     snprintf(place->rules, sizeof place->rules, "%s/rules.yaml", place->folder);
     snprintf(place->state, sizeof place->state, "%s/state", place->folder);
     write_rules(place, "");
@@ -119,9 +119,7 @@ static int teardown(void **state)
         kill(place->neighbour, SIGKILL);
         waitpid(place->neighbour, NULL, 0);
     }
-    unlink(place->rules);
-    unlink(place->state);
-    assert_int_equal(rmdir(place->folder), 0);
+    temporary_remove(place->folder);
     free(place);
     return 0;
 }

@@ -12,11 +12,13 @@
 
 #include <cmocka.h>
 
+#include "temporary.h"
+
 #include <weir/weir.h>
 
 #define THREADS 8
 
-static char rules_file[64];
+static char rules_file[TEMPORARY_MAX];
 
 static void write_rules(const char *rate)
 {
@@ -34,16 +36,14 @@ static void write_rules(const char *rate)
 
 static int setup(void **state)
 {
-    strcpy(rules_file, "/tmp/weir-threads-XXXXXX");
-    int fd = mkstemp(rules_file);
-    assert_true(fd >= 0);
-    assert_int_equal(close(fd), 0);
+    assert_int_equal(close(temporary_file(rules_file)), 0);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    return unlink(rules_file);
+    temporary_remove(rules_file);
+    return 0;
 }
 
 static struct weir *open_weir(const char *rate)

@@ -12,6 +12,7 @@
 
 #include <weir/weir.h>
 
+#include "temporary.h"
 #include "text_file.h"
 #include "token_maker.h"
 
@@ -29,7 +30,7 @@ static uint64_t remaining(struct weir *weir, const char *authorization)
 
 static void a_valid_token_is_its_user_until_its_key_is_gone(void **state)
 {
-    char folder[] = "/tmp/weir-library-XXXXXX", set[TOKEN_SET_MAX];
+    char folder[TEMPORARY_MAX], set[TOKEN_SET_MAX];
     char token[TOKEN_TEXT_MAX], header[TOKEN_TEXT_MAX + 8];
     struct token_maker maker, later;
     struct weir_reason reason;
@@ -37,7 +38,7 @@ static void a_valid_token_is_its_user_until_its_key_is_gone(void **state)
     token_maker_open(&maker);
     token_maker_open(&later);
     token_maker_set(&maker, 1, set);
-    assert_non_null(mkdtemp(folder));
+    temporary_folder(folder);
     assert_int_equal(chdir(folder), 0);
     text_file_write("keys.json", set);
     text_file_write("rules.yaml", "jwt: {keys: keys.json, audience: any}\n"
@@ -55,9 +56,8 @@ static void a_valid_token_is_its_user_until_its_key_is_gone(void **state)
     assert_int_equal(weir_reload(weir, &reason), 0);
     assert_int_equal(remaining(weir, header), 98); /* the address's second */
     weir_close(weir);
-    assert_int_equal(unlink("keys.json") + unlink("rules.yaml"), 0);
     assert_int_equal(chdir("/"), 0);
-    assert_int_equal(rmdir(folder), 0);
+    temporary_remove(folder);
     token_maker_close(&later);
     token_maker_close(&maker);
 }

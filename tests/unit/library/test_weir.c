@@ -11,12 +11,14 @@
 
 #include <cmocka.h>
 
+#include "temporary.h"
+
 #include <weir/weir.h>
 
 #define SECOND UINT64_C(1000000000)
 
 struct place {
-    char folder[64], rules[96], state[96];
+    char folder[TEMPORARY_MAX], rules[96], state[96];
 };
 
 static void write_rules(const struct place *place, const char *limits)
@@ -31,8 +33,7 @@ static int setup(void **state)
 {
     struct place *place = calloc(1, sizeof *place);
     assert_non_null(place);
-    strcpy(place->folder, "/tmp/weir-library-XXXXXX");
-    assert_non_null(mkdtemp(place->folder));
+    temporary_folder(place->folder);
     snprintf(place->rules, sizeof place->rules, "%s/rules.yaml", place->folder);
     snprintf(place->state, sizeof place->state, "%s/state", place->folder);
     *state = place;
@@ -42,9 +43,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct place *place = *state;
-    unlink(place->rules);
-    unlink(place->state);
-    assert_int_equal(rmdir(place->folder), 0);
+    temporary_remove(place->folder);
     free(place);
     return 0;
 }

@@ -11,8 +11,9 @@
 #include "rules/envoy/envoy.h"
 #include "rules/file.h"
 #include "rules_test.h"
+#include "temporary.h"
 
-static char folder[64];
+static char folder[TEMPORARY_MAX];
 
 static const char *in(const char *name)
 {
@@ -179,28 +180,14 @@ static void a_folder_of_envoy_configuration_has_no_pipe(void **state)
 
 static int make_folder(void **state)
 {
-    snprintf(folder, sizeof(folder), "/tmp/weir-file-XXXXXX");
-    return mkdtemp(folder) == NULL;
-}
-
-static int remove_in(const char *path)
-{
-    DIR *entries = opendir(path);
-    const struct dirent *entry;
-    while (entries != NULL && (entry = readdir(entries)) != NULL) {
-        char name[512];
-        snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && unlink(name) < 0)
-            remove_in(name);
-    }
-    if (entries != NULL)
-        closedir(entries);
-    return rmdir(path);
+    temporary_folder(folder);
+    return 0;
 }
 
 static int remove_folder(void **state)
 {
-    return remove_in(folder);
+    temporary_remove(folder);
+    return 0;
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)

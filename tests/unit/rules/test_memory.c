@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "rules_test.h"
+#include "temporary.h"
 
 static long fail_at; /* the allocation that fails; 0: none */
 static long allocations, alive;
@@ -85,7 +86,7 @@ static void crypto_free(void *memory, const char *file, int line)
     __real_free(memory);
 }
 
-static char folder[] = "/tmp/weir-memory-XXXXXX";
+static char folder[TEMPORARY_MAX];
 static char rules_path[128], keys_path[128], broken_path[128];
 
 static const char keys_text[] = /* the SHA-256 of "alice-key" */
@@ -231,8 +232,8 @@ static int write_file(char *path, const char *name, const char *text, size_t siz
 
 static int make_files(void **state)
 {
-    if (mkdtemp(folder) == NULL ||
-        write_file(keys_path, "keys.yaml", keys_text, sizeof(keys_text) - 1) < 0 ||
+    temporary_folder(folder);
+    if (write_file(keys_path, "keys.yaml", keys_text, sizeof(keys_text) - 1) < 0 ||
         write_file(rules_path, "weir.yaml", good_text, sizeof(good_text) - 1) < 0 ||
         write_file(broken_path, "broken.yaml", broken_text, sizeof(broken_text) - 1) < 0)
         return -1;
@@ -241,10 +242,8 @@ static int make_files(void **state)
 
 static int remove_files(void **state)
 {
-    unlink(keys_path);
-    unlink(rules_path);
-    unlink(broken_path);
-    return rmdir(folder);
+    temporary_remove(folder);
+    return 0;
 }
 
 int main(void)

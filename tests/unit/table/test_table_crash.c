@@ -4,6 +4,7 @@
  * times, beside others that go on: nothing wedges, no limit is passed, what is charged together
  * stays equal. */
 #include "table_test.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -16,26 +17,20 @@
 #include <time.h>
 #include <unistd.h>
 
-static char live_path[] = "/tmp/weir-crash-XXXXXX";
-static char copy_path[sizeof live_path + 5];
+static char folder[TEMPORARY_MAX];
+static char live_path[TEMPORARY_MAX + 16], copy_path[TEMPORARY_MAX + 16];
 
 static int make_paths(void **state)
 {
-    int fd = mkstemp(live_path);
-
-    if (fd < 0)
-        return -1;
-    close(fd);
-    unlink(live_path);
-    strcpy(copy_path, live_path);
-    strcat(copy_path, ".copy");
+    temporary_folder(folder);
+    snprintf(live_path, sizeof live_path, "%s/live", folder);
+    snprintf(copy_path, sizeof copy_path, "%s/copy", folder);
     return 0;
 }
 
 static int remove_paths(void **state)
 {
-    unlink(live_path);
-    unlink(copy_path);
+    temporary_remove(folder);
     return 0;
 }
 

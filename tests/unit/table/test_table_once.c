@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "table_test.h"
+#include "temporary.h"
 
 #define LIFE (10 * MINUTE)
 
@@ -336,13 +337,11 @@ static void send_all(const char *path, int answers)
  * that it did not get to, and no other, the one that it died in included. */
 static void a_request_is_charged_once_over_the_death_of_its_process(void **state)
 {
-    char path[] = "/tmp/weir-once-XXXXXX";
-    int file = mkstemp(path), status;
+    char path[TEMPORARY_MAX];
+    int status;
 
     (void)state;
-    assert_true(file >= 0);
-    close(file);
-    unlink(path);
+    temporary_path(path);
     for (uint32_t deaths = 0; deaths < 4; deaths++) {
         int pipe_ends[2];
         char byte;
@@ -377,7 +376,7 @@ static void a_request_is_charged_once_over_the_death_of_its_process(void **state
     validate(table);
     weir_table_detach(owner);
     weir_table_close(table);
-    unlink(path);
+    temporary_remove(path);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

@@ -15,6 +15,7 @@
 
 #include "table/owner.h"
 #include "table/params.h"
+#include "temporary.h"
 
 /* So long that a thousand decisions which each waited for it would take longer than the test may.
  */
@@ -33,7 +34,7 @@ static const struct weir_limit_spec specs[LIMITS] = {
 #define OTHER 2 /* another's */
 
 struct fixture {
-    char path[32];
+    char path[TEMPORARY_MAX];
     struct weir_table *table;
     struct weir_table_owner *owner;
     struct weir_limit limits[LIMITS];
@@ -106,13 +107,7 @@ static void begin(struct fixture *f, enum held held)
 {
     memset(f, 0, sizeof *f);
     f->now_ns = START;
-    strcpy(f->path, "/tmp/weir-stopped-XXXXXX");
-
-    int fd = mkstemp(f->path);
-
-    assert_true(fd >= 0);
-    close(fd);
-    unlink(f->path);
+    temporary_path(f->path);
     f->neighbour = fork();
     assert_true(f->neighbour >= 0);
     if (f->neighbour == 0)
@@ -136,7 +131,7 @@ static void finish(const struct fixture *f)
     validate(f->table);
     weir_table_detach(f->owner);
     weir_table_close(f->table);
-    unlink(f->path);
+    temporary_remove(f->path);
 }
 
 static void intern_all(struct fixture *f)
@@ -418,15 +413,14 @@ static void expect_opening_waits_in_vain(const char *path, const char *locked)
 
 static void test_a_file_that_another_stopped_while_opening_is_an_error(void **state)
 {
-    char folder[] = "/tmp/weir-opening-XXXXXX", path[64], draft[64];
+    char folder[TEMPORARY_MAX], path[TEMPORARY_MAX + 16], draft[TEMPORARY_MAX + 16];
 
-    assert_non_null(mkdtemp(folder));
+    temporary_folder(folder);
     snprintf(path, sizeof path, "%s/state", folder);
     snprintf(draft, sizeof draft, "%s/state.new", folder);
     expect_opening_waits_in_vain(path, draft);
     expect_opening_waits_in_vain(path, path);
-    assert_int_equal(unlink(path), 0);
-    assert_int_equal(rmdir(folder), 0);
+    temporary_remove(folder);
 }
 
 /* --- Threads --------------------------------------------------------------------------------- */

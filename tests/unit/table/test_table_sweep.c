@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "table/slot.h"
+#include "temporary.h"
 
 static struct weir_limit compile(const char *name, struct weir_limit_spec spec)
 {
@@ -264,8 +265,8 @@ static void a_pinned_limit_is_never_dropped_even_without_a_state(void **state)
     weir_table_close(table);
 }
 
-static char folder[] = "/tmp/weir-sweep-XXXXXX";
-static char path[64];
+static char folder[TEMPORARY_MAX];
+static char path[TEMPORARY_MAX + 8];
 
 /* A process that pins all places and waits to be killed. */
 static pid_t start_hoarder(void)
@@ -318,16 +319,15 @@ static void pins_end_with_their_process(void **state)
 
 static int make_folder(void **state)
 {
-    if (mkdtemp(folder) == NULL)
-        return -1;
+    temporary_folder(folder);
     snprintf(path, sizeof path, "%s/state", folder);
     return 0;
 }
 
 static int remove_folder(void **state)
 {
-    unlink(path);
-    return rmdir(folder);
+    temporary_remove(folder);
+    return 0;
 }
 
 int main(void)

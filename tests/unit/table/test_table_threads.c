@@ -2,6 +2,7 @@
 /* Eight threads on one table, in private memory and in a file: no limit is passed, what is charged
  * together stays equal, and the thread sanitizer finds nothing. */
 #include "table_test.h"
+#include "temporary.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -162,13 +163,12 @@ static void eight_threads_in_private_memory_pass_no_limit(void **state)
 
 static void eight_threads_on_a_file_pass_no_limit(void **state)
 {
-    char path[] = "/tmp/weir-threads-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_MAX];
 
-    close(fd);
+    close(temporary_file(path));
     run_threads(
         &(struct weir_table_options){.path = path, .bytes = UINT64_C(3) << 20, .span_percent = 20});
-    unlink(path);
+    temporary_remove(path);
 }
 
 struct interning {

@@ -14,6 +14,7 @@
 
 #include "cli/replay/state.h"
 #include "table/table.h"
+#include "temporary.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
@@ -89,16 +90,15 @@ static void what_the_user_asks_for_is_taken(void **state)
 
 static void files_count_with_their_size_and_pipes_with_a_guess(void **state)
 {
-    char path[] = "/tmp/weir-size-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
+    char path[TEMPORARY_MAX];
+    int fd = temporary_file(path);
     assert_int_equal(ftruncate(fd, 1000), 0);
     close(fd);
     const char *const files[] = {path, path, "-", "/dev/null"};
     assert_int_equal(replay_state_trace_bytes(files, 2), 2000);
     assert_int_equal(replay_state_trace_bytes(files, 3), 2000 + 64 * MIB);
     assert_int_equal(replay_state_trace_bytes(files, 4), 2000 + 128 * MIB);
-    unlink(path);
+    temporary_remove(path);
 }
 
 int main(void)

@@ -16,27 +16,23 @@
 
 #include "cli/replay/trace.h"
 #include "failing_memory.h"
+#include "temporary.h"
 
 #include <weir/error.h>
 
-static char path[2][64];
+static char path[2][TEMPORARY_MAX];
 
 static int make_files(void **state)
 {
-    for (int i = 0; i < 2; i++) {
-        strcpy(path[i], "/tmp/weir-trace-XXXXXX");
-        int fd = mkstemp(path[i]);
-        if (fd < 0)
-            return -1;
-        close(fd);
-    }
+    for (int i = 0; i < 2; i++)
+        close(temporary_file(path[i]));
     return 0;
 }
 
 static int remove_files(void **state)
 {
-    unlink(path[0]);
-    unlink(path[1]);
+    temporary_remove(path[0]);
+    temporary_remove(path[1]);
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "rules/identity/caller.h"
 #include "rules/identity/identify.h"
 #include "rules/match/key_values.h"
+#include "temporary.h"
 #include "text_file.h"
 #include "token_maker.h"
 
@@ -17,14 +18,14 @@
 #define BEARER "header.authorization"
 
 static struct token_maker maker;
-static char folder[] = "/tmp/test_jwt_rules.XXXXXX";
+static char folder[TEMPORARY_MAX];
 
 static int make_keys(void **state)
 {
     char set[TOKEN_SET_MAX];
     token_maker_open(&maker);
     token_maker_set(&maker, 1, set);
-    assert_non_null(mkdtemp(folder));
+    temporary_folder(folder);
     assert_int_equal(chdir(folder), 0);
     text_file_write("set.json", set);
     return 0;
@@ -32,9 +33,8 @@ static int make_keys(void **state)
 
 static int remove_keys(void **state)
 {
-    assert_int_equal(unlink("set.json"), 0);
     assert_int_equal(chdir("/"), 0);
-    assert_int_equal(rmdir(folder), 0);
+    temporary_remove(folder);
     token_maker_close(&maker);
     return 0;
 }

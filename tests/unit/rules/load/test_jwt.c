@@ -11,11 +11,12 @@
 
 #include "rules/compiled.h"
 #include "rules/identity/jwt.h"
+#include "temporary.h"
 #include "text_file.h"
 #include "token_maker.h"
 
 static struct token_maker maker;
-static char folder[] = "/tmp/test_jwt_problems.XXXXXX";
+static char folder[TEMPORARY_MAX];
 
 /* A certificate that nobody need believe. */
 static void write_certificate(const char *name, const char *mode)
@@ -107,7 +108,7 @@ static const char *const files[] = {
 static int make_keys(void **state)
 {
     token_maker_open(&maker);
-    assert_non_null(mkdtemp(folder));
+    temporary_folder(folder);
     assert_int_equal(chdir(folder), 0);
     write_keys();
     return 0;
@@ -118,7 +119,7 @@ static int remove_keys(void **state)
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
         assert_int_equal(unlink(files[i]), 0);
     assert_int_equal(chdir("/"), 0);
-    assert_int_equal(rmdir(folder), 0);
+    temporary_remove(folder);
     token_maker_close(&maker);
     return 0;
 }

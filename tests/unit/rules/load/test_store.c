@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "rules_test.h"
+#include "temporary.h"
 
 #define MS UINT64_C(1000000)
 #define S UINT64_C(1000000000)
@@ -114,8 +115,8 @@ static struct weir_rules *load_with_file(const char *bytes, size_t size, char *m
 {
     static const char text[] =
         "store: {redis: {url: 'redis://h', password_file: secret}, nodes: 2}\nlimits: []\n";
-    char folder[] = "/tmp/weir-rules-XXXXXX", path[64];
-    assert_non_null(mkdtemp(folder));
+    char folder[TEMPORARY_MAX], path[TEMPORARY_MAX + 8];
+    temporary_folder(folder);
     snprintf(path, sizeof(path), "%s/secret", folder);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
@@ -132,8 +133,7 @@ static struct weir_rules *load_with_file(const char *bytes, size_t size, char *m
         strcpy(message, told + strlen(path));
     }
     weir_problems_free(&problems);
-    assert_int_equal(unlink(path), 0);
-    assert_int_equal(rmdir(folder), 0);
+    temporary_remove(folder);
     return rules;
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "rules_test.h"
+#include "temporary.h"
 
 /* 24 bytes of zeros, 64 of them, 23, 65. */
 #define ZEROS_24 "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
@@ -48,16 +49,15 @@ static void everything_is_read(void **state)
 
 static void a_secret_may_stand_in_a_file(void **state)
 {
-    char path[] = "/tmp/weir-test-webhook-XXXXXX", text[256];
-    int file = mkstemp(path);
-    assert_true(file >= 0);
+    char path[TEMPORARY_MAX], text[256];
+    int file = temporary_file(path);
     assert_int_equal(write(file, "whsec_" ZEROS_24 "\n", 39), 39);
     close(file);
     snprintf(text, sizeof(text), "webhook: {url: 'http://h', secret_file: %s}\nlimits: []\n", path);
     struct weir_rules *rules = test_load(text);
     assert_int_equal(weir_rules_settings(rules)->webhook.secrets[0].size, 24);
     weir_rules_unref(rules);
-    unlink(path);
+    temporary_remove(path);
 }
 
 static void what_is_missing_or_given_twice_is_told(void **state)

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "server/net/listener.h"
+#include "temporary.h"
 
 static void check_parse(const char *text, enum weir_endpoint_kind kind, bool local,
                         const char *formatted)
@@ -116,11 +117,11 @@ static void a_port_that_others_listen_on_is_refused_though_they_share_it(void **
 
 static void a_unix_socket_is_taken_over_only_when_nobody_listens(void **state)
 {
-    char folder[] = "/tmp/weir-test-XXXXXX", text[128];
+    char folder[TEMPORARY_MAX], text[128];
     struct weir_endpoint endpoint;
     struct weir_reason reason = {{0}};
     int first[2], second[1];
-    assert_non_null(mkdtemp(folder));
+    temporary_folder(folder);
     snprintf(text, sizeof text, "unix:%s/socket", folder);
     assert_int_equal(weir_endpoint_parse(&endpoint, text, &reason), 0);
     assert_int_equal(weir_endpoint_bind(&endpoint, first, 2, &reason), 0);
@@ -130,22 +131,21 @@ static void a_unix_socket_is_taken_over_only_when_nobody_listens(void **state)
     assert_int_equal(weir_endpoint_bind(&endpoint, second, 1, &reason), 0);
     close(second[0]);
     weir_endpoint_remove(&endpoint);
-    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(rmdir(folder), 0); /* the socket has gone */
 }
 
 static void what_is_no_socket_at_the_path_of_one_stays(void **state)
 {
-    char path[] = "/tmp/weir-test-XXXXXX", text[128];
+    char path[TEMPORARY_MAX], text[128];
     struct weir_endpoint endpoint;
     struct weir_reason reason = {{0}};
-    int file = mkstemp(path), fds[1];
-    assert_true(file >= 0);
+    int file = temporary_file(path), fds[1];
     snprintf(text, sizeof text, "unix:%s", path);
     assert_int_equal(weir_endpoint_parse(&endpoint, text, &reason), 0);
     assert_int_equal(weir_endpoint_bind(&endpoint, fds, 1, &reason), WEIR_ERR_IO);
     assert_int_equal(access(path, F_OK), 0);
     close(file);
-    unlink(path);
+    temporary_remove(path);
 }
 
 int main(void)

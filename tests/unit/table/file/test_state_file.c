@@ -10,17 +10,17 @@
 #include <unistd.h>
 
 #include "table/file/state_file.h"
+#include "temporary.h"
 
 #define SIZE (UINT64_C(1) << 20)
 #define ROOM 32 /* limits, of a region of that size */
 
-static char folder[] = "/tmp/weir-state-file-XXXXXX";
-static char path[64], moved[64];
+static char folder[TEMPORARY_MAX];
+static char path[TEMPORARY_MAX + 8], moved[TEMPORARY_MAX + 8];
 
 static int make_folder(void **state)
 {
-    if (mkdtemp(folder) == NULL)
-        return -1;
+    temporary_folder(folder);
     snprintf(path, sizeof path, "%s/state", folder);
     snprintf(moved, sizeof moved, "%s/moved", folder);
     return 0;
@@ -28,7 +28,8 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    return rmdir(folder);
+    temporary_remove(folder);
+    return 0;
 }
 
 static int remove_files(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions in files: what outlives a process, who may open what, and files that are not right. */
 #include "../table_test.h"
+#include "temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,21 +17,20 @@
 
 #define SIZE (UINT64_C(1) << 20)
 
-static char folder[] = "/tmp/weir-file-XXXXXX";
-static char path[64];
+static char folder[TEMPORARY_MAX];
+static char path[TEMPORARY_MAX + 8];
 
 static int make_folder(void **state)
 {
-    if (mkdtemp(folder) == NULL)
-        return -1;
+    temporary_folder(folder);
     snprintf(path, sizeof path, "%s/state", folder);
     return 0;
 }
 
 static int remove_folder(void **state)
 {
-    unlink(path);
-    return rmdir(folder);
+    temporary_remove(folder);
+    return 0;
 }
 
 static int remove_file(void **state)
@@ -167,7 +167,7 @@ static void a_changed_size_keeps_the_states(void **state)
         assert_int_equal(status.st_size, sizes[i]);
         weir_table_close(table);
     }
-    char draft[80];
+    char draft[TEMPORARY_MAX + 16];
 
     snprintf(draft, sizeof draft, "%s.new", path);
     assert_int_equal(access(draft, F_OK), -1);
