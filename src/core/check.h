@@ -27,8 +27,8 @@ enum weir_check_flag {
     WEIR_CHECK_UNLIMITED = 4,      /* always admitted; has no state */
     WEIR_CHECK_ALWAYS_DENY = 8,    /* `on_missing: deny`: always denied; has no state */
     WEIR_CHECK_LEASED = 16,        /* `mode: leased`: a store elsewhere may decide from a share */
-    /* The record of an idempotency key: at most one in a decision, its last check, and never told
-     * to a client. Its limit is a bucket of 1 per life. Where it denies, the request was decided
+    /* The record of an idempotency key: a decision's last check, and never told to a client; a
+     * remote DEBIT may have more. A bucket of 1 per life. Where it denies, the request was decided
      * before and was allowed: `repeated` is set, every other check is admitted and charged nothing.
      * Where it admits, it is charged with the others, iff the request is allowed. It never denies.
      * It is charged on WEIR_OP_DECIDE and DEBIT, only looked at on PEEK, and passed over on others.

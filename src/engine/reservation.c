@@ -3,7 +3,8 @@
  *
  * A settlement is one decision of the pool that goes through the store up to three times:
  *
- *   cost above the estimate   DEBIT [limits..., record]
+ *   cost above the estimate   DEBIT [limits..., record]; with several tags in a remote store
+ *                             DEBIT [limits..., records of tags, true cost, record]
  *   cost below, or release    DEBIT [record], then REFUND [limits...]
  *   an outcome that gives     DECIDE [caps..., record]: allowed, then REFUND [limits...];
  *   something back            denied, again without the limits whose caps have denied
@@ -208,6 +209,7 @@ struct plan {
     uint32_t capped;                  /* parts whose caps have denied */
     uint8_t part_of[WEIR_CHECKS_MAX]; /* of a cap's check */
     char record[17];                  /* the record's name in a remote store */
+    char truth[33]; /* and of the one that says the true cost: see add_records_of_tags */
     unsigned char token[WEIR_RESERVATION_BYTES_MAX];
 };
 _Static_assert(sizeof(struct plan) <= WEIR_SCRATCH_BYTES, "a plan fits into the scratch");
@@ -394,18 +396,62 @@ static uint64_t life_of(const struct weir_reservation *reservation)
 
 /* One record a reservation, at one place: its id's, beside the first limit that it names. What a
  * step charges or gives back, and to which limits, plays no part in that. */
-static void add_record(struct step_maker *maker)
+static void add_record_at(struct step_maker *maker, uint64_t tag, struct weir_bytes name)
 {
     const struct weir_reservation *r = &maker->reservation;
     const uint64_t *secret = maker->engine->secret;
     const uint64_t key[2] = {secret[0] ^ RECORD_DOMAIN, secret[1]};
-    struct weir_reserved record = {.tag = r->count > 0 ? r->parts[0].tag : 1};
+    struct weir_reserved record = {.tag = tag, .key = name};
     weir_siphash128(key, &r->id, sizeof r->id, record.hash);
-    record.key = (struct weir_bytes){scratch_at(maker->entry, offsetof(struct plan, record)),
-                                     sizeof maker->plan->record};
     const struct weir_limit *limit =
         weir_rules_settled_limit(weir_engine_rules(maker->engine), life_of(r));
     add_check(maker, &record, limit, 1)->flags = WEIR_CHECK_IDEMPOTENCY;
+}
+
+static uint64_t first_tag(const struct weir_reservation *r)
+{
+    return r->count > 0 ? r->parts[0].tag : 1;
+}
+
+static struct weir_bytes record_name(const struct step_maker *maker)
+{
+    return (struct weir_bytes){scratch_at(maker->entry, offsetof(struct plan, record)),
+                               sizeof maker->plan->record};
+}
+
+static void add_record(struct step_maker *maker)
+{
+    add_record_at(maker, first_tag(&maker->reservation), record_name(maker));
+}
+
+/* Whether no part before `i` has its tag. */
+static bool is_new_tag(const struct weir_reservation *r, uint16_t i)
+{
+    for (uint16_t k = 0; k < i; k++)
+        if (r->parts[k].tag == r->parts[i].tag)
+            return false;
+    return true;
+}
+
+/* What is charged at several servers of a store may be charged at some of them only, before they
+ * are lost. So each tag has a record of its own that it was charged; and beside the reservation's
+ * record is one of the true cost, so that a repeat which says the same charges the rest. Left out
+ * where the checks would be too many. */
+static void add_records_of_tags(struct step_maker *maker)
+{
+    const struct weir_reservation *r = &maker->reservation;
+    uint16_t tags = 0;
+    for (uint16_t i = 0; i < r->count; i++)
+        tags += is_new_tag(r, i);
+    if (r->place != WEIR_LEASE_TOKEN_REMOTE || tags < 2 ||
+        maker->count + tags + 1 > WEIR_CHECKS_MAX)
+        return;
+    for (uint16_t i = 1; i < r->count; i++)
+        if (is_new_tag(r, i))
+            add_record_at(maker, r->parts[i].tag, record_name(maker));
+    add_record_at(maker, first_tag(r),
+                  (struct weir_bytes){scratch_at(maker->entry, offsetof(struct plan, truth)),
+                                      sizeof maker->plan->truth});
 }
 
 /* A limit's part of the reservation under the present rules; false: it is gone. */
@@ -521,6 +567,8 @@ static void make_first(struct step_maker *maker)
         plan->last = settle->how == WEIR_SETTLE_COST && settle->cost == estimate;
     }
     plan->settled.count = op == WEIR_OP_DEBIT ? maker->count : 0;
+    if (plan->settled.count > 0)
+        add_records_of_tags(maker);
     add_record(maker);
     maker->entry->decision.op = op;
 }
@@ -659,6 +707,8 @@ int weir_engine_apply_settle(struct weir_engine *engine, struct weir_decision *d
         return WEIR_ERR_NOT_FOUND;
     plan.record[0] = 'r'; /* no record of an idempotency key is called so */
     (void)weir_hex_write64(plan.record + 1, read.id);
+    plan.truth[0] = 's';
+    (void)weir_hex_write64(weir_hex_write64(plan.truth + 1, read.id), settle->cost);
     entry->purpose = &settle_purpose;
     make_step(engine, entry, &plan);
     return 0;

@@ -24,6 +24,8 @@
  *     charged. Two settlements, a settlement and the end of its life, on two nodes or after a
  *     restart: one does something, the others get "repeated". The record outlives the last moment
  *     at which any of them is accepted (weir_settled_grace_ns).
+ *     Where a store's servers charge apart, each has a record of its part, so that a repeat with
+ *     the same true cost charges what was lost, and nothing twice.
  *   2 Never better than fresh. What is given back is at most what the reservation has charged, and
  *     at most what the state still holds of it (weir_cell_refund).
  *   3 Nothing leaked. A settlement of N leaves the state as if N had been charged at first; where

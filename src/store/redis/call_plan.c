@@ -86,9 +86,8 @@ static void group_checks(struct call_plan *plan, const struct weir_decision *dec
 {
     uint8_t group[WEIR_CHECKS_MAX], first = 0;
 
-    for (uint16_t i = 0; i < decision->count; i++)
-        if (decision->checks[i].flags & WEIR_CHECK_IDEMPOTENCY) /* it is asked first */
-            (void)group_of(plan, one_slot ? 0 : slot_of(&decision->checks[i]));
+    if (plan->idempotent) /* it is asked first */
+        (void)group_of(plan, one_slot ? 0 : slot_of(&decision->checks[decision->count - 1]));
     for (uint16_t i = 0; i < decision->count; i++)
         if (call_plan_has_state(&decision->checks[i])) {
             group[i] = group_of(plan, one_slot ? 0 : slot_of(&decision->checks[i]));
@@ -144,9 +143,13 @@ void call_plan_make(struct call_plan *plan, const struct weir_decision *decision
     plan->id = id;
     plan->state = CALL_PLAN_RUNNING;
     plan->count = 0;
-    plan->idempotent = plan->denied = plan->repeated = false;
-    for (uint16_t i = 0; i < decision->count; i++)
-        plan->idempotent |= (decision->checks[i].flags & WEIR_CHECK_IDEMPOTENCY) != 0;
+    plan->idempotent = plan->denied = plan->repeated = plan->resumes = false;
+    for (uint16_t i = 0; i < decision->count; i++) {
+        bool record = (decision->checks[i].flags & WEIR_CHECK_IDEMPOTENCY) != 0;
+
+        plan->resumes |= plan->idempotent && record;
+        plan->idempotent |= record;
+    }
     group_checks(plan, decision, one_slot);
     plan->reserves =
         decision->op == WEIR_OP_DECIDE && decision->policy == WEIR_POLICY_ALL && plan->count > 1;
@@ -239,13 +242,23 @@ static void deny(struct call_plan *plan, const struct weir_decision *decision, u
     }
 }
 
+/* Whether the decision that was made before was this one, so that what it has not done is done now.
+ * The check before the last is the mark of it, and is used up. */
+static bool is_resumed(const struct call_plan *plan, const struct weir_decision *decision)
+{
+    return plan->resumes && decision->outcomes[decision->count - 2].report.remaining == 0;
+}
+
 static void go_on(struct call_plan *plan, const struct weir_decision *decision, uint8_t after,
                   uint8_t verdict, bool repeated)
 {
     if (plan->idempotent && after == 0 && repeated) {
         plan->repeated = true;
         for (uint8_t g = 1; g < plan->count; g++)
-            only_look(plan, decision, &plan->groups[g]);
+            if (is_resumed(plan, decision))
+                plan->groups[g].todo = REDIS_STEP_CALL;
+            else
+                only_look(plan, decision, &plan->groups[g]);
     } else if (plan->reserves && verdict == WEIR_DENIED) {
         deny(plan, decision, after);
     } else if (plan->reserves) {

@@ -13,6 +13,10 @@
  *                  changes what another is charged: all groups at once.
  *   an idempotency record is asked first, with the checks of its slot. Where it was there, the
  *                  other groups are PEEKed and reported as admitted.
+ *   several records (a debit only): each slot's own says that this slot was charged, the last that
+ *                   the whole was asked, and the one before it, beside it, what was asked. Where
+ *                   the whole was asked before, and the same, the other groups are called all the
+ *                   same: their records let them charge what was not charged then, once.
  *   a check without state that denies the whole, under ALL: every group is PEEKed.
  *
  * Checks with `on_deny: charge` are charged although the request is denied: where their group is
@@ -63,7 +67,7 @@ struct call_plan {
     uint64_t id;
     uint8_t state; /* enum call_plan_state */
     uint8_t count; /* of groups */
-    bool reserves, idempotent, denied, repeated;
+    bool reserves, idempotent, denied, repeated, resumes;
     struct call_plan_group groups[WEIR_CHECKS_MAX];
     uint16_t checks[WEIR_CHECKS_MAX]; /* indexes of those with a state, group by group */
 };

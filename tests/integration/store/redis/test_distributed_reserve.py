@@ -336,3 +336,38 @@ def test_in_a_cluster_a_token_is_good_at_every_node(tmp_path):
                 assert settle(nodes[0], token, cost=0)["repeated"] is True
                 _, told = nodes.ask(0, cost=0, dry_run=True, **user)
                 assert [limit["limit"] - limit["remaining"] for limit in told.values()] == [5] * 4
+
+
+def test_what_a_server_of_a_cluster_has_not_charged_is_charged_by_a_repeat(tmp_path):
+    """The charge of one server is lost with its record; the repeat of another truth charges nothing."""
+    by_org = {**DAILY, "name": "org", "key": ["org"]}
+    with Cluster(tmp_path / "cluster") as cluster:
+        with Nodes(tmp_path, 2, shared_rules(cluster.url, DAILY, by_org, store=CLOSED)) as nodes:
+            wait_until(lambda: post(nodes[1], "/v1/settle", reservation=reserve(nodes[0], "first", 1),
+                                    cost=1).status == 200, what="the secret")
+            for i in range(4):
+                user = {"user": f"u{i}", "org": f"o{i}"}
+                before = records(cluster)
+                token = post(nodes[0], "/v1/reserve", attributes=user, cost=20).json["reservation"]
+                assert [limit["charged"] for limit in settle(nodes[1], token, cost=50)["limits"]] == [30, 30]
+                made = records(cluster) - before
+                truth, = (key for key in made if "=s" in key)
+                later, = (key for key in made if "=r" in key and key[:key.index("=")] not in truth)
+                cluster.master_of(later)[0].ask("DEL", later)
+                assert settle(nodes[0], token, cost=70)["repeated"] is True
+                assert used_by(nodes, user) == [50, 50]
+                assert settle(nodes[0], token, cost=50)["repeated"] is True
+                assert sorted(used_by(nodes, user)) == [50, 80]  # without a record: charged
+                assert settle(nodes[1], token, cost=50)["repeated"] is True
+                assert sorted(used_by(nodes, user)) == [50, 80]  # once
+
+
+def records(cluster):
+    """The records of settlements on all masters."""
+    masters = [cluster.server_of(port) for _, port, flags, _ in cluster.nodes() if "master" in flags]
+    return {key for server in masters for key in server.keys("weir:*=[rs]*")}
+
+
+def used_by(nodes, attributes):
+    _, told = nodes.ask(0, cost=0, dry_run=True, **attributes)
+    return [limit["limit"] - limit["remaining"] for limit in told.values()]

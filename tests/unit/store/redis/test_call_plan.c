@@ -172,14 +172,16 @@ static int serve(struct sim *sim, const struct redis_batch *batch, bool *repeate
     for (uint16_t i = 0; i < batch->count; i++) {
         const struct weir_check *check = &batch->decision->checks[batch->checks[i]];
 
-        if (check->flags & WEIR_CHECK_IDEMPOTENCY) {
+        if (check->flags & WEIR_CHECK_IDEMPOTENCY &&
+            i + 1 == batch->count) { /* others are charged */
             once = find_once(sim, check);
             memcpy(sim->once[once], check->hash, sizeof check->hash);
             sim->outcomes[batch->checks[i]] = (struct weir_outcome){.verdict = WEIR_ALLOWED};
             continue;
         }
         places[part.count] = batch->checks[i];
-        checks[part.count++] = *check;
+        checks[part.count] = *check;
+        checks[part.count++].flags &= (uint8_t)~WEIR_CHECK_IDEMPOTENCY;
     }
     *repeated = once < sim->once_count;
     if (batch->action == REDIS_PEEK || *repeated)
@@ -195,7 +197,8 @@ static int serve(struct sim *sim, const struct redis_batch *batch, bool *repeate
     fake_store_decide(sim->servers, sim->now_ns, &part);
     for (uint16_t i = 0; i < part.count; i++)
         sim->outcomes[places[i]] = outcomes[i];
-    if (once == sim->once_count && part.verdict == WEIR_ALLOWED && part.op == WEIR_OP_DECIDE)
+    if (once == sim->once_count && part.verdict == WEIR_ALLOWED &&
+        (part.op == WEIR_OP_DECIDE || part.op == WEIR_OP_DEBIT))
         sim->once_count++;
     return *repeated ? WEIR_ALLOWED : part.verdict;
 }
@@ -594,6 +597,82 @@ static void a_repeat_is_recognised_before_anything_is_charged(void **state)
     }
 }
 
+/* A debit of three slots: of keys 0, 6 and 1, with a record for each of the later slots, one of
+ * what is asked (its key is `what`) and the one of the whole. */
+static void begin_debit(struct sim *sim, uint64_t what)
+{
+    begin(sim, WEIR_OP_DEBIT, WEIR_POLICY_ALL);
+    add_check(sim, 0, 1, 0, 1);
+    add_check(sim, 6, 2, 0, 1);
+    add_check(sim, 1, 3, 0, 1);
+    add_check(sim, 7, 2, WEIR_CHECK_IDEMPOTENCY, 1);
+    add_check(sim, 10, 3, WEIR_CHECK_IDEMPOTENCY, 1);
+    add_check(sim, what, 1, WEIR_CHECK_IDEMPOTENCY, 3);
+    add_check(sim, 3, 1, WEIR_CHECK_IDEMPOTENCY, 1);
+}
+
+static void expect_used(struct sim *sim, const uint64_t used[3])
+{
+    begin(sim, WEIR_OP_PEEK, WEIR_POLICY_EACH);
+    for (uint64_t i = 0; i < 3; i++)
+        add_check(sim, (const uint64_t[]){0, 6, 1}[i], 1 + i, 0, 0);
+    run(sim);
+    for (uint16_t i = 0; i < 3; i++) {
+        struct weir_report report;
+
+        weir_decision_report(&sim->decision, i, &report);
+        assert_int_equal(report.limit - report.remaining, used[i]);
+    }
+}
+
+/* Loses the call of one of the later slots, before or after it was executed. */
+static void lose_a_call(struct sim *sim, uint32_t which, bool executed)
+{
+    uint16_t checks[WEIR_CHECKS_MAX];
+    struct weir_decision as;
+    struct redis_batch batch;
+    bool repeated;
+
+    begin_debit(sim, 9);
+    make(sim);
+    send_all(sim);
+    assert_int_equal(sim->in_flight, 1); /* that of the record of the whole */
+    answer(sim, 0);
+    send_all(sim);
+    assert_int_equal(sim->in_flight, 2);
+
+    struct redis_step step = take(sim, which);
+
+    if (executed)
+        assert_true(deliver(sim, step, &repeated, &batch, checks, &as) > 0);
+    call_plan_failed(&sim->plan, &sim->decision, step, true);
+    answer(sim, 0);
+    assert_int_equal(sim->plan.state, CALL_PLAN_FAILED);
+}
+
+static void a_repeat_of_a_debit_charges_what_was_lost_and_nothing_twice(void **state)
+{
+    for (uint32_t lost = 0; lost < 4; lost++) {
+        const uint64_t partly[3] = {1, lost != 0, lost != 2}, all[3] = {1, 1, 1};
+        void *own;
+
+        assert_int_equal(set_up(&own), 0);
+        lose_a_call(own, lost / 2, lost % 2 == 1);
+        expect_used(own, partly);
+        begin_debit(own, 4); /* another true cost: it was settled before */
+        run(own);
+        assert_true(((struct sim *)own)->decision.repeated);
+        expect_used(own, partly);
+        for (int i = 0; i < 2; i++) {
+            begin_debit(own, 9);
+            run(own);
+            assert_true(((struct sim *)own)->decision.repeated);
+            expect_used(own, all);
+        }
+        assert_int_equal(tear_down(&own), 0);
+    }
+}
+
 static void only_several_slots_need_a_plan(void **state)
 {
     struct sim *sim = *state;
@@ -632,6 +711,7 @@ int main(void)
         TEST(a_cancelled_decision_is_rolled_back),
         TEST(a_server_that_is_silent_after_the_denial_does_not_undo_it),
         TEST(a_repeat_is_recognised_before_anything_is_charged),
+        TEST(a_repeat_of_a_debit_charges_what_was_lost_and_nothing_twice),
         TEST(only_several_slots_need_a_plan),
     };
 
