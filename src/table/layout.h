@@ -148,6 +148,7 @@ struct table_header {
     uint32_t accounts, params_live; /* accounts with live parameters; how many are live */
     uint64_t pages_free, class_free[SPAN_CLASSES]; /* free pages; free spans in cut pages */
     uint64_t page_hint, class_hint[SPAN_CLASSES];  /* where to look first; any value is legal */
+    uint64_t page_frees; /* rises whenever a page may have become free; any value is legal */
 };
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words[0] is state[0] | state[1] << 32");

@@ -116,10 +116,10 @@ struct weir_table_owner {
     uint32_t *wanted[LOCKS_MAX];
     uint64_t freed[2 * WEIR_CHECKS_MAX];        /* spans to free at the end of this transaction */
     uint32_t relocate_failures, relocate_skips; /* see relocate() in target.c */
-    uint64_t no_run_free;                       /* no run of no_run pages was there ... */
-    uint32_t no_run;                            /* ... when so many were free */
-    uint64_t random;                            /* see owner_random */
-    struct account_sample slots, spans;         /* of live states, by account; account.h */
+    uint64_t no_run_frees;                      /* header->page_frees when no run of ... */
+    uint32_t no_run; /* ... so many pages was free; UINT32_MAX: not known of any */
+    uint64_t random; /* see owner_random */
+    struct account_sample slots, spans; /* of live states, by account; account.h */
     struct lookup ahead[AHEAD_MAX];
     struct target targets[WEIR_CHECKS_MAX];
     struct weir_edits edits;

@@ -3,6 +3,7 @@
 #include "table/undo.h"
 
 #include "table/owner.h"
+#include "table/span/heap.h"
 
 #define NARROW 1u /* in table_undo.where: a word of 4 bytes */
 
@@ -123,6 +124,7 @@ void undo_take_back(struct weir_table *table, struct table_owner_slot *slot)
             __atomic_store_n((uint64_t *)(void *)(table->base + undo.where), undo.old,
                              __ATOMIC_RELAXED);
     }
+    heap_note_free(table); /* pages that it had taken, if any */
     clear(table, slot);
 }
 

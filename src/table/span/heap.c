@@ -166,6 +166,11 @@ static uint64_t take_class(struct weir_table_owner *owner, uint32_t class, uint6
     return take_from(owner, page, class);
 }
 
+static uint64_t page_frees(const struct table_header *header)
+{
+    return __atomic_load_n(&header->page_frees, __ATOMIC_RELAXED);
+}
+
 /* The first `count` free pages side by side from `from` on; the number of pages: there are none. */
 static uint64_t find_run(const struct weir_table *table, uint64_t from, uint32_t count)
 {
@@ -180,7 +185,7 @@ static uint64_t find_run(const struct weir_table *table, uint64_t from, uint32_t
 }
 
 /* Takes a run of free pages. Looking for one walks over all pages, so an owner that found none does
- * not look again while as many pages are free as then. */
+ * not look again until a page has become free. */
 static uint64_t take_run(struct weir_table_owner *owner, uint32_t count)
 {
     struct weir_table *table = owner->table;
@@ -188,7 +193,7 @@ static uint64_t take_run(struct weir_table_owner *owner, uint32_t count)
     uint64_t hint = header->page_hint, start;
 
     if (header->pages_free < count ||
-        (owner->no_run <= count && owner->no_run_free == header->pages_free))
+        (owner->no_run <= count && owner->no_run_frees == page_frees(header)))
         return 0;
     start = find_run(table, hint > count ? hint - count : 0, count);
     if (start == table->fixed.pages)
@@ -196,7 +201,7 @@ static uint64_t take_run(struct weir_table_owner *owner, uint32_t count)
     owner->no_run = UINT32_MAX;
     if (start == table->fixed.pages) {
         owner->no_run = count;
-        owner->no_run_free = header->pages_free;
+        owner->no_run_frees = page_frees(header);
         return 0;
     }
     add(owner, &table->header->pages_free, -(int64_t)count);
@@ -298,6 +303,11 @@ uint64_t *heap_state(const struct weir_table *table, const struct weir_limit *li
     return limit->span_words == 0 || weir_span_words(limit, span) <= words ? span : NULL;
 }
 
+void heap_note_free(struct weir_table *table)
+{
+    __atomic_fetch_add(&table->header->page_frees, 1, __ATOMIC_RELAXED);
+}
+
 void heap_give(struct weir_table_owner *owner, uint64_t offset)
 {
     struct weir_table *table = owner->table;
@@ -313,6 +323,7 @@ void heap_give(struct weir_table_owner *owner, uint64_t offset)
         for (uint64_t i = 0; i < head.run; i++)
             write_head(owner, page + i, (union head){.kind = PAGE_FREE});
         add(owner, &header->pages_free, head.run);
+        heap_note_free(table);
         return;
     }
     uint32_t class = head.span_class;
@@ -328,6 +339,7 @@ void heap_give(struct weir_table_owner *owner, uint64_t offset)
         add(owner, &header->class_free[class], -(int64_t)class_capacity(class));
         add(owner, &header->pages_free, 1);
         header->page_hint = page;
+        heap_note_free(table);
     }
     write_head(owner, page, head);
 }

@@ -40,6 +40,9 @@ uint64_t heap_take(struct weir_table_owner *owner, uint32_t words);
 /* Releases a span; an offset that is none (of a damaged file) is ignored. */
 void heap_give(struct weir_table_owner *owner, uint64_t offset);
 
+/* Notes that pages may have become free: by heap_give, or because a transaction was taken back. */
+void heap_note_free(struct weir_table *table);
+
 /* The words of an allocated span, or NULL when `offset` is none with room for `words` words. Needs
  * no lock for a span that cannot be released meanwhile. */
 uint64_t *heap_span(const struct weir_table *table, uint64_t offset, uint32_t words);

@@ -337,10 +337,8 @@ void make_room(struct weir_table_owner *owner, uint64_t now_ns)
                 return;
             continue;
         }
-        if (drain_around(owner, &room, first.page)) {
-            owner->no_run = UINT32_MAX; /* now there is one */
+        if (drain_around(owner, &room, first.page))
             return;
-        }
         drains++;
     }
 }

@@ -114,6 +114,63 @@ static void spans_never_overlap_and_all_memory_comes_back(void **state)
     assert_int_equal(f->table->header->pages_free, f->table->header->pages);
 }
 
+/* Takes all pages, in spans of a page each. Returns their number. */
+static uint32_t fill_pages(struct fixture *f)
+{
+    uint32_t count = 0;
+
+    for (;; count++) {
+        take(f, &f->spans[count], PAGE_WORDS - 1, count);
+        undo_finish(f->owner);
+        if (f->spans[count].offset == 0)
+            return count;
+    }
+}
+
+/* Pages that are free lie side by side or not, and only then a run finds room. */
+static void a_run_finds_pages_that_became_free_since_none_was_found(void **state)
+{
+    struct fixture *f = *state;
+    const uint32_t page = PAGE_WORDS - 1, run = 2 * PAGE_WORDS - 1;
+    uint32_t count = fill_pages(f), left;
+
+    give(f, &f->spans[100]);
+    give(f, &f->spans[200]);
+    undo_finish(f->owner);
+    assert_int_equal(heap_take(f->owner, run), 0);
+    /* As many are free again, but two of them are neighbours. */
+    take(f, &f->spans[count], page, count);
+    left = f->spans[count].offset == f->spans[99].offset + TABLE_PAGE ? 200 : 100;
+    give(f, &f->spans[left + 1]);
+    undo_finish(f->owner);
+    assert_int_equal(f->table->header->pages_free, 2);
+    assert_int_not_equal(heap_take(f->owner, run), 0);
+    undo_finish(f->owner);
+}
+
+static void a_run_finds_pages_that_a_cancelled_one_gave_back(void **state)
+{
+    struct fixture *f = *state;
+    const uint32_t page = PAGE_WORDS - 1, run = 2 * PAGE_WORDS - 1;
+
+    fill_pages(f);
+    give(f, &f->spans[100]);
+    give(f, &f->spans[101]);
+    give(f, &f->spans[200]);
+    undo_finish(f->owner);
+    /* One of the two neighbours is taken, for a moment, and later the third page. */
+    f->table->header->page_hint = (f->spans[99].offset - f->table->fixed.spans_at) / TABLE_PAGE;
+    assert_int_not_equal(heap_take(f->owner, page), 0);
+    assert_int_equal(heap_take(f->owner, run), 0);
+    undo_cancel(f->owner);
+    f->table->header->page_hint = (f->spans[199].offset - f->table->fixed.spans_at) / TABLE_PAGE;
+    assert_int_not_equal(heap_take(f->owner, page), 0);
+    undo_finish(f->owner);
+    assert_int_equal(f->table->header->pages_free, 2);
+    assert_int_not_equal(heap_take(f->owner, run), 0);
+    undo_finish(f->owner);
+}
+
 static void what_is_cancelled_never_happened(void **state)
 {
     struct fixture *f = *state;
@@ -250,6 +307,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(spans_never_overlap_and_all_memory_comes_back),
+        TEST(a_run_finds_pages_that_became_free_since_none_was_found),
+        TEST(a_run_finds_pages_that_a_cancelled_one_gave_back),
         TEST(what_is_cancelled_never_happened),
         TEST(an_offset_that_is_no_span_is_refused),
         TEST(walking_finds_every_span_of_a_page),
