@@ -38,7 +38,7 @@ static void note_bucket(struct weir_table_owner *owner, struct table_bucket *buc
 {
     struct slot_view view;
 
-    if (!owner_try(owner, &bucket->lock))
+    if (!owner_try_stale(owner, &bucket->lock))
         return;
     for (uint32_t i = 0; i < BUCKET_SLOTS; i++) {
         slot_look(owner->table, bucket, i, now_ns, &view);

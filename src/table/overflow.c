@@ -86,7 +86,7 @@ static bool map_has(const struct chunk_map *map, uint32_t chunk)
 /* Takes its chunks away from parameters all of whose cells are fresh. */
 static void take_back(struct weir_table_owner *owner, struct table_param *param, uint64_t now_ns)
 {
-    if (!owner_try(owner, &param->lock))
+    if (!owner_try_stale(owner, &param->lock))
         return;
     if (param->until_ns <= now_ns)
         __atomic_store_n(&param->chunks, 0, __ATOMIC_RELAXED);

@@ -198,6 +198,15 @@ bool owner_wait(struct weir_table_owner *owner, uint32_t *lock)
     }
 }
 
+bool owner_try_stale(struct weir_table_owner *owner, uint32_t *lock)
+{
+    uint32_t value = __atomic_load_n(lock, __ATOMIC_RELAXED);
+
+    return (value == 0 || is_stale(owner->table, value)) &&
+           __atomic_compare_exchange_n(lock, &value, owner->me, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
+}
+
 /* Whether a lock keeps this value for as long as no holder that runs keeps one. */
 static bool is_kept(const uint32_t *lock, uint32_t value)
 {

@@ -43,6 +43,10 @@ static inline bool owner_try(struct weir_table_owner *owner, uint32_t *lock)
                                        __ATOMIC_RELAXED);
 }
 
+/* As owner_try; also takes over a lock that a dead owner left behind, where its generation says
+ * that it has been recovered. */
+bool owner_try_stale(struct weir_table_owner *owner, uint32_t *lock);
+
 /* False: as owner_wait. The caller gives back what it holds, and writes nothing. */
 static inline bool __attribute__((warn_unused_result))
 owner_lock(struct weir_table_owner *owner, uint32_t *lock)

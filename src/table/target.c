@@ -464,7 +464,7 @@ static bool try_slot(struct weir_table_owner *owner, const struct transaction *t
 
     bool held = owner_holds(owner, &other->lock);
 
-    if (!held && !owner_try(owner, &other->lock))
+    if (!held && !owner_try_stale(owner, &other->lock))
         return false;
     place.taken[0] = place.taken[1] = taken_slots(owner, txn, other);
 

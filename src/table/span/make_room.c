@@ -65,7 +65,7 @@ static int next_victim(struct weir_table_owner *owner, uint64_t page, uint32_t *
         return -1;
     victim->bucket = region_bucket(table, at >> 3);
     victim->slot = at & 7;
-    if (!owner_try(owner, &victim->bucket->lock))
+    if (!owner_try_stale(owner, &victim->bucket->lock))
         return -1;
 
     uint16_t param = victim->bucket->param[victim->slot];

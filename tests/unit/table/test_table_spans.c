@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "table/region.h"
+
 static uint64_t span_bytes(struct weir_table *table)
 {
     struct weir_table_stats stats;
@@ -194,6 +196,38 @@ static void a_log_that_cannot_grow_joins_events(void **state)
     weir_table_close(table);
 }
 
+/* Owners that are gone have left all buckets locked. */
+static void states_behind_locks_of_the_dead_make_room(void **state)
+{
+    struct weir_table *table = open_private_table(UINT64_C(1) << 20);
+    struct weir_table_owner *owner = attach(table), *other = attach(table);
+    struct weir_limit limit = make_limit(
+        table,
+        (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 10, .window_ns = MINUTE});
+    uint32_t stale = other->me;
+    uint64_t key = 0;
+    struct weir_table_stats stats;
+
+    for (; span_bytes(table) < table->fixed.pages * TABLE_PAGE; key++)
+        assert_true(decide_key(table, owner, &limit, key, 1, START));
+    weir_table_detach(other);
+    other = attach(table); /* in the same place, but of a later generation */
+    assert_int_equal(other->index, stale & 255);
+    assert_int_not_equal(other->me, stale);
+    for (uint64_t end = key + 20; key < end; key++) {
+        for (uint64_t b = 0; b < table->fixed.buckets; b++)
+            table->buckets[b].lock = stale;
+        assert_true(decide_key(table, owner, &limit, key, 1, START));
+    }
+    weir_table_stats(table, START, &stats);
+    assert_int_equal(stats.overflows, 0);
+    assert_true(stats.evictions >= 20);
+    validate(table);
+    weir_table_detach(other);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
 static void two_leases_of_one_key_in_one_decision_both_have_room(void **state)
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
@@ -249,6 +283,7 @@ int main(void)
         cmocka_unit_test(leases_take_room_for_those_in_flight),
         cmocka_unit_test(a_thousand_callers_of_a_large_log_fit_with_room_to_spare),
         cmocka_unit_test(a_log_that_cannot_grow_joins_events),
+        cmocka_unit_test(states_behind_locks_of_the_dead_make_room),
         cmocka_unit_test(two_leases_of_one_key_in_one_decision_both_have_room),
         cmocka_unit_test(a_changed_limit_takes_a_log_along),
     };
