@@ -101,6 +101,10 @@ static inline uint64_t owner_random(struct weir_table_owner *owner)
     return owner->random >> 33;
 }
 
+/* An owner for changing a region that no other process and no other owner uses: it has the place of
+ * slot 0 without holding it. To be freed with free(). NULL: there is no memory. */
+struct weir_table_owner *owner_open_alone(struct weir_table *table);
+
 /* Takes back what the holder of a slot left undone and ends its generation. The caller knows that
  * it is dead: it holds the slot's file lock, or is the only one to have the region open. */
 void owner_recover(struct weir_table *table, uint32_t index);

@@ -200,25 +200,30 @@ static uint64_t *pins_of(const struct weir_table *table, uint32_t owner)
     return &table->pins[owner * layout_pin_words(&table->fixed)];
 }
 
-static void pin(struct weir_table *table, struct table_param *param)
+void params_pin(struct weir_table *table, uint16_t id)
 {
-    uint32_t index = (uint32_t)(param - table->params);
+    uint32_t index = id - 1u;
 
-    param->pinned++;
-    param->swept = 0; /* a sweep that is under way leaves it */
+    table->params[index].pinned++;
+    params_set_swept(&table->params[index], 0); /* a sweep that is under way leaves it */
     table->pinned[index]++;
     pins_of(table, table->service->index)[index / 64] |= UINT64_C(1) << index % 64;
 }
 
-void weir_table_unpin(struct weir_table *table, uint16_t id)
+void params_unpin(struct weir_table *table, uint16_t id)
 {
     uint32_t index = id - 1u;
 
+    if (table->pinned[index] > 0 && --table->pinned[index] == 0)
+        pins_of(table, table->service->index)[index / 64] &= ~(UINT64_C(1) << index % 64);
+}
+
+void weir_table_unpin(struct weir_table *table, uint16_t id)
+{
     if (id == 0 || id > table->fixed.params_max)
         return;
     pthread_mutex_lock(&table->mutex);
-    if (table->pinned[index] > 0 && --table->pinned[index] == 0)
-        pins_of(table, table->service->index)[index / 64] &= ~(UINT64_C(1) << index % 64);
+    params_unpin(table, id);
     pthread_mutex_unlock(&table->mutex);
 }
 
@@ -294,7 +299,7 @@ static int intern_and_pin(struct weir_table *table, struct weir_limit *limit, ui
         return err;
     err = params_intern(table, limit, name);
     if (err == 0)
-        pin(table, &table->params[limit->id - 1]);
+        params_pin(table, limit->id);
     params_unlock(table);
     return err;
 }
@@ -389,6 +394,11 @@ void params_drop(struct weir_table *table, struct table_param *param)
     __atomic_store_n(&param->live, PARAM_DROPPED, __ATOMIC_RELEASE);
     table->header->params_live--;
     close_account(table, param->account);
+}
+
+bool params_is_dropped(const struct weir_table *table, uint16_t id)
+{
+    return id > 0 && id <= table->fixed.params_max && table->params[id - 1].live == PARAM_DROPPED;
 }
 
 void params_count(struct weir_table *table)

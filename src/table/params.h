@@ -54,6 +54,29 @@ void params_unlock(const struct weir_table *table);
 /* The parameters that some live process has pinned. */
 void params_pinned(const struct weir_table *table, struct params_set *pinned);
 
+/* Pins an id for this process, and ends that; the caller holds table->mutex, for the first the lock
+ * too. */
+void params_pin(struct weir_table *table, uint16_t id);
+void params_unpin(struct weir_table *table, uint16_t id);
+
+/* Whether a sweep is under way for parameters: then their states stay in their buckets. `sweeper`
+ * says whose: the last one that has begun, which alone may drop them; 0: none. All are
+ * read-modify-writes, so that one of two things holds: an owner that asks under the lock of a
+ * bucket sees that they are swept; or the sweep, which looks at that bucket later, sees the lock.
+ */
+static inline void params_set_swept(struct table_param *param, uint32_t sweeper)
+{
+    __atomic_exchange_n(&param->swept, sweeper, __ATOMIC_ACQ_REL);
+}
+
+static inline bool params_is_swept(struct weir_table *table, uint16_t id)
+{
+    return __atomic_fetch_or(&table->params[id - 1].swept, 0, __ATOMIC_ACQ_REL) != 0;
+}
+
+/* Whether the place of an id was given back and has not been taken again. */
+bool params_is_dropped(const struct weir_table *table, uint16_t id);
+
 /* Forgets an owner's pins: its slot has a new holder. */
 void params_forget_pins(struct weir_table *table, uint32_t owner);
 

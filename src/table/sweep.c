@@ -9,6 +9,7 @@
 #include "table/overflow.h"
 #include "table/owner.h"
 #include "table/slot.h"
+#include "table/span/heap.h"
 #include "table/undo.h"
 
 struct params_sweep {
@@ -111,6 +112,8 @@ static void find_successors(struct weir_table *table, const struct params_set *p
 
         if (to != NULL && to->account == from->account && may_succeed(&from->limit, &to->limit))
             sweep->successor[i] = (uint16_t)(sorted[at] + 1);
+        if (sweep->successor[i] != 0) /* no other sweep may drop it meanwhile */
+            params_pin(table, sweep->successor[i]);
     }
 }
 
@@ -131,7 +134,7 @@ static struct params_sweep *begin(struct weir_table *table, bool pressure)
             continue;
         params_set_add(&sweep->candidates, i);
         sweep->pinned[i] = table->params[i].pinned;
-        table->params[i].swept = 1;
+        params_set_swept(&table->params[i], table->service->me);
         sweep->count++;
     }
     find_successors(table, &pinned, sweep);
@@ -188,7 +191,9 @@ static bool is_candidate(const struct params_sweep *sweep, uint16_t param)
 static void sweep_bucket(struct weir_table *table, struct params_sweep *sweep,
                          struct table_bucket *bucket, uint64_t now_ns)
 {
-    bool any = false;
+    /* Whoever holds the lock may be moving a state here. Who takes it later sees that its
+     * parameters are swept, and moves none (target.c). */
+    bool any = __atomic_load_n(&bucket->lock, __ATOMIC_ACQUIRE) != 0;
 
     for (uint32_t i = 0; i < BUCKET_SLOTS && !any; i++)
         any = is_candidate(sweep, __atomic_load_n(&bucket->param[i], __ATOMIC_RELAXED));
@@ -204,7 +209,8 @@ static void sweep_bucket(struct weir_table *table, struct params_sweep *sweep,
     owner_unlock(&bucket->lock);
 }
 
-/* Drops what no state has and nobody has pinned since the sweep began. */
+/* Drops what no state has and no process has pinned since the sweep began. What a later sweep has
+ * taken over is left to that one. */
 static void finish(struct weir_table *table, const struct params_sweep *sweep, uint64_t now_ns)
 {
     struct params_set pinned;
@@ -215,9 +221,9 @@ static void finish(struct weir_table *table, const struct params_sweep *sweep, u
     for (uint32_t i = 0; i < table->fixed.params_max; i++) {
         struct table_param *param = &table->params[i];
 
-        if (!params_set_has(&sweep->candidates, i))
+        if (!params_set_has(&sweep->candidates, i) || param->swept != table->service->me)
             continue;
-        param->swept = 0;
+        params_set_swept(param, 0);
         if (!sweep->partial && !params_set_has(&sweep->used, i) && !params_set_has(&pinned, i) &&
             param->pinned == sweep->pinned[i] && !overflow_is_live(param, now_ns))
             params_drop(table, param);
@@ -227,6 +233,11 @@ static void finish(struct weir_table *table, const struct params_sweep *sweep, u
 
 void sweep_close(struct weir_table *table)
 {
+    const struct params_sweep *sweep = table->sweep;
+
+    for (uint32_t i = 0; sweep != NULL && i < table->fixed.params_max; i++)
+        if (sweep->successor[i] != 0)
+            params_unpin(table, sweep->successor[i]);
     free(table->sweep);
     table->sweep = NULL;
 }
@@ -236,8 +247,6 @@ bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets, boo
     struct params_sweep *sweep = table->sweep;
     uint64_t end;
 
-    /* The first step only marks the candidates, so that a relocation which has not seen the marks
-     * is over before the first bucket is looked at. */
     if (sweep == NULL) {
         table->sweep = begin(table, pressure);
         return table->sweep != NULL;
@@ -250,4 +259,38 @@ bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets, boo
     finish(table, sweep, now_ns);
     sweep_close(table);
     return false;
+}
+
+/* Empties a slot. A span that is not its own is left alone: the file may be damaged. */
+static void empty_slot(struct weir_table_owner *owner, uint64_t index, uint32_t i)
+{
+    struct weir_table *table = owner->table;
+    struct table_bucket *bucket = region_bucket(table, index);
+    uint64_t span = slot_span(bucket, i);
+
+    undo_save_param(owner, bucket, i);
+    slot_set_param(bucket, i, 0);
+    if (heap_words(table, span) > 0 && *heap_owner_of(table, span) == (index << 3 | i))
+        heap_give(owner, span);
+    undo_finish(owner);
+}
+
+int sweep_dropped(struct weir_table *table)
+{
+    struct weir_table_owner *owner = owner_open_alone(table);
+    uint32_t *heap_lock = &table->header->heap_lock;
+
+    if (owner == NULL)
+        return WEIR_ERR_MEMORY;
+    if (!owner_lock(owner, heap_lock)) { /* never: all owners are gone */
+        free(owner);
+        return WEIR_ERR_BUSY;
+    }
+    for (uint64_t b = 0; b < table->fixed.buckets; b++)
+        for (uint32_t i = 0; i < BUCKET_SLOTS; i++)
+            if (params_is_dropped(table, table->buckets[b].param[i]))
+                empty_slot(owner, b, i);
+    owner_unlock(heap_lock);
+    free(owner);
+    return 0;
 }

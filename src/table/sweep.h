@@ -29,7 +29,12 @@
  * for one. */
 bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets, bool pressure);
 
-/* Forgets a sweep that is under way. */
+/* Empties the slots whose parameters were dropped, which an older weir could leave where two
+ * processes swept at the same time. Only while no other process has the region open. Errors:
+ * WEIR_ERR_MEMORY. */
+int sweep_dropped(struct weir_table *table) __attribute__((warn_unused_result));
+
+/* Forgets a sweep that is under way. The caller holds table->mutex, or is the only user. */
 void sweep_close(struct weir_table *table);
 
 #endif

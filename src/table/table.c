@@ -55,7 +55,6 @@ static void close_region(struct weir_table *table)
     if (table->fd >= 0)
         close(table->fd);
     pthread_mutex_destroy(&table->mutex);
-    sweep_close(table);
     free(table->pinned);
     free(table->path);
     free(table);
@@ -111,6 +110,7 @@ void weir_table_close(struct weir_table *table)
 {
     if (table == NULL)
         return;
+    sweep_close(table);
     weir_table_detach(table->service);
     close_region(table);
 }

@@ -18,6 +18,7 @@
 #include "core/cell.h"
 #include "table/overflow.h"
 #include "table/owner.h"
+#include "table/params.h"
 #include "table/placement.h"
 #include "table/slot.h"
 #include "table/span/heap.h"
@@ -458,8 +459,7 @@ static bool try_slot(struct weir_table_owner *owner, const struct transaction *t
         region_bucket(table, position_other(&table->map, index, slot_tag(from, i)));
     struct place place = {.taken = {0, 0}};
 
-    if (!has_no_span(table, from->param[i]) || other == from ||
-        __atomic_load_n(&table->params[from->param[i] - 1].swept, __ATOMIC_RELAXED) != 0)
+    if (!has_no_span(table, from->param[i]) || other == from)
         return false;
 
     bool held = owner_holds(owner, &other->lock);
@@ -473,6 +473,9 @@ static bool try_slot(struct weir_table_owner *owner, const struct transaction *t
     bool moves = found == PLACE_EMPTY ||
                  (found == PLACE_RECLAIM && has_no_span(table, other->param[place.slot]));
 
+    /* A sweep must find the state in one of the two buckets: see params_set_swept. */
+    if (moves && params_is_swept(table, from->param[i]))
+        moves = false;
     if (moves)
         move(owner, from, i, &place);
     if (!held)

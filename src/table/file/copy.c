@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "table/owner.h"
 #include "table/params.h"
 #include "table/placement.h"
 #include "table/slot.h"
@@ -79,7 +80,7 @@ int copy_begin(struct copy *copy, uint64_t mark_ns)
 {
     struct weir_table *to = copy->to;
     struct table_header *header = to->header;
-    struct weir_table_owner *owner = calloc(1, sizeof *owner);
+    struct weir_table_owner *owner = owner_open_alone(to);
 
     copy->owner = owner;
     if (owner == NULL)
@@ -87,12 +88,6 @@ int copy_begin(struct copy *copy, uint64_t mark_ns)
     owner->slots.held = calloc(header->params_max, sizeof *owner->slots.held);
     if (owner->slots.held == NULL)
         return WEIR_ERR_MEMORY;
-    /* The new file is nobody's yet: this owner needs no slot of its own and no file lock. */
-    owner->table = to;
-    owner->slot = &to->owners[0];
-    owner->me = 1u << 8;
-    owner->fd = -1;
-    owner->no_run = UINT32_MAX;
     to->service = owner;
     if (header->identity_bits > copy->identity_bits) {
         header->identity_bits = copy->identity_bits;

@@ -16,6 +16,7 @@
 #include "table/file/copy.h"
 #include "table/file/version1.h"
 #include "table/owner.h"
+#include "table/sweep.h"
 #include "table/undo.h"
 
 /* A time beyond this is no time (see weir/limit.h). */
@@ -263,6 +264,11 @@ static int take_over(struct weir_table *table, const struct weir_table_options *
                         "the state file's journals are damaged");
     for (uint32_t i = 0; i < table->fixed.owners_max; i++)
         owner_recover(table, i);
+
+    int err = sweep_dropped(table);
+
+    if (err < 0)
+        return err;
     if (header->mark_ns >= TIME_MAX || weir_table_validate(table, &detail) < 0) {
         fail(reason, WEIR_ERR_DAMAGED, table->path, "the state file is damaged: ");
         reason_text(reason, header->mark_ns >= TIME_MAX ? "its time" : detail.text);

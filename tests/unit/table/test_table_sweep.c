@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "table/owner.h"
 #include "table/slot.h"
 #include "temporary.h"
 
@@ -317,6 +318,166 @@ static void pins_end_with_their_process(void **state)
     weir_table_close(table);
 }
 
+/* Two processes sweep at the same time: one carries states over to a limit that the other is about
+ * to drop. */
+static void a_limit_that_another_sweep_carries_over_to_is_not_dropped(void **state)
+{
+    const struct weir_table_options options = {.path = path, .bytes = WEIR_TABLE_BYTES_MIN};
+    struct weir_table *first = open_table(&options), *second = open_table(&options);
+    struct weir_table_owner *owner = attach(first);
+    struct weir_limit old = compile("api", an_hour(WEIR_FIXED_WINDOW, 10));
+    struct weir_limit new = compile("api", an_hour(WEIR_FIXED_WINDOW, 20));
+
+    assert_int_equal(weir_table_intern(first, &old), 0);
+    for (uint64_t key = 0; key < 100; key++)
+        assert_true(decide_key(first, owner, &old, key, 8, START));
+    weir_table_unpin(first, old.id);
+    assert_int_equal(weir_table_intern(first, &new), 0);
+    for (uint64_t i = 1; weir_table_param_count(first) <= 16; i++) {
+        struct weir_limit filler = compile(NULL, an_hour(WEIR_GCRA, i));
+
+        assert_int_equal(weir_table_intern(first, &filler), 0);
+    }
+    assert_true(weir_table_tidy(second, START, 1)); /* now `new` takes the states of `old` */
+    weir_table_unpin(first, new.id);
+    assert_true(weir_table_tidy(first, START, 1));
+    assert_true(weir_table_tidy(first, START, first->fixed.buckets - 1));
+    while (weir_table_tidy(second, START, 1000) && second->sweep != NULL)
+        continue;
+    weir_table_tidy(first, START, 1);
+    validate(first);
+    assert_int_equal(weir_table_intern(first, &new), 0);
+    for (uint64_t key = 0; key < 100; key++)
+        assert_false(decide_key(first, owner, &new, key, 13, START));
+    weir_table_detach(owner);
+    weir_table_close(second);
+    weir_table_close(first);
+}
+
+/* It may be moving a state there, which the sweep would not find. */
+static void nothing_is_dropped_while_an_owner_that_is_stopped_has_a_bucket(void **state)
+{
+    const struct weir_table_options options = {
+        .path = path, .bytes = WEIR_TABLE_BYTES_MIN, .patience_ns = MS};
+    struct weir_table *table = open_table(&options), *second = open_table(&options);
+    struct weir_table_owner *stopped = attach(second);
+    uint32_t *lock = &second->buckets[second->fixed.buckets / 2].lock;
+
+    for (uint64_t i = 1; i <= 20; i++) {
+        struct weir_limit made_up = compile(NULL, an_hour(WEIR_GCRA, i));
+
+        assert_int_equal(weir_table_intern(table, &made_up), 0);
+        weir_table_unpin(table, made_up.id);
+    }
+    assert_true(owner_lock(stopped, lock));
+    while (weir_table_tidy(table, START, 1000))
+        continue;
+    assert_int_equal(weir_table_param_count(table), 20);
+    owner_unlock(lock);
+    while (weir_table_tidy(table, START, 1000))
+        continue;
+    assert_int_equal(weir_table_param_count(table), 0);
+    weir_table_detach(stopped);
+    weir_table_close(second);
+    weir_table_close(table);
+}
+
+/* A key whose second bucket comes before its first. Sets where it is. */
+static uint64_t draw_key(const struct weir_table *table, struct position *at, uint64_t *other)
+{
+    uint64_t hash[2], key = 0;
+
+    do {
+        key_hash(table, ++key, hash);
+        *at = position_of(&table->map, hash);
+        *other = position_other(&table->map, at->bucket, at->tag);
+    } while (*other >= at->bucket);
+    return key;
+}
+
+/* The end of one sweep lets states move while another is under way. */
+static void a_sweep_that_another_has_overtaken_drops_nothing(void **state)
+{
+    const struct weir_table_options options = {.path = path, .bytes = WEIR_TABLE_BYTES_MIN};
+    struct weir_table *first = open_table(&options), *second = open_table(&options);
+    struct weir_table_owner *owner = attach(first);
+    struct weir_limit limit = compile("api", an_hour(WEIR_FIXED_WINDOW, 10));
+    struct position at;
+    uint64_t other, key = draw_key(first, &at, &other);
+
+    assert_int_equal(weir_table_intern(first, &limit), 0);
+    assert_true(decide_key(first, owner, &limit, key, 10, START));
+    weir_table_unpin(first, limit.id);
+    for (uint64_t i = 1; weir_table_param_count(first) <= 20; i++) {
+        struct weir_limit filler = compile(NULL, an_hour(WEIR_GCRA, i));
+
+        assert_int_equal(weir_table_intern(first, &filler), 0);
+    }
+    assert_true(weir_table_tidy(first, START, 1));
+    assert_true(weir_table_tidy(first, START, at.bucket)); /* not the one that has the key */
+    assert_true(weir_table_tidy(second, START, 1));
+    assert_false(weir_table_tidy(second, START, second->fixed.buckets));
+
+    struct table_bucket *from = &first->buckets[at.bucket];
+    int slot = slot_find(from, at.tag, false);
+
+    assert_true(slot >= 0);
+    slot_put(&first->buckets[other], 0, at.tag, true, limit.id, from->slot[slot].state);
+    slot_set_param(from, (uint32_t)slot, 0);
+    assert_false(weir_table_tidy(first, START, first->fixed.buckets));
+    validate(first);
+    assert_int_equal(weir_table_intern(first, &limit), 0);
+    assert_false(decide_key(first, owner, &limit, key, 1, START));
+    weir_table_detach(owner);
+    weir_table_close(second);
+    weir_table_close(first);
+}
+
+/* As two sweeps at the same time could leave them. */
+static void states_of_dropped_limits_are_removed_at_the_start(void **state)
+{
+    const struct weir_table_options options = {
+        .path = path, .bytes = WEIR_TABLE_BYTES_MIN, .span_percent = 20};
+    struct weir_table *table = open_table(&options);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit cell = compile("cell", an_hour(WEIR_FIXED_WINDOW, 10));
+    struct weir_limit log = compile("log", an_hour(WEIR_SLIDING_LOG, 1000));
+    struct weir_limit kept = compile("kept", an_hour(WEIR_SLIDING_LOG, 10));
+
+    assert_int_equal(weir_table_intern(table, &cell), 0);
+    assert_int_equal(weir_table_intern(table, &log), 0);
+    assert_int_equal(weir_table_intern(table, &kept), 0);
+    for (uint64_t key = 0; key < 20; key++) {
+        assert_true(decide_key(table, owner, &cell, key, 10, START));
+        assert_true(decide_key(table, owner, &kept, 100 + key, 10, START));
+        for (uint64_t i = 0; key < 3 && i < 900; i++) /* the largest take a run of pages */
+            assert_true(decide_key(table, owner, &log, 200 + key, 1, START + i));
+    }
+    table->params[cell.id - 1].live = table->params[log.id - 1].live = 2;
+    assert_true(weir_table_validate(table, NULL) < 0);
+    weir_table_detach(owner);
+    weir_table_close(table);
+
+    table = open_table(&options);
+    owner = attach(table);
+    validate(table);
+    assert_int_equal(weir_table_intern(table, &kept), 0);
+    assert_int_equal(weir_table_intern(table, &cell), 0);
+    for (uint64_t key = 0; key < 20; key++) {
+        assert_false(decide_key(table, owner, &kept, 100 + key, 1, START + SECOND));
+        assert_true(decide_key(table, owner, &cell, key, 1, START + SECOND));
+    }
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+static int remove_file(void **state)
+{
+    unlink(path);
+    return 0;
+}
+
 static int make_folder(void **state)
 {
     temporary_folder(folder);
@@ -339,7 +500,13 @@ int main(void)
         cmocka_unit_test(states_are_carried_over_to_the_slowest_of_their_kind),
         cmocka_unit_test(limits_that_nobody_needs_are_dropped_and_those_with_states_stay),
         cmocka_unit_test(a_pinned_limit_is_never_dropped_even_without_a_state),
-        cmocka_unit_test(pins_end_with_their_process),
+        cmocka_unit_test_teardown(pins_end_with_their_process, remove_file),
+        cmocka_unit_test_teardown(a_limit_that_another_sweep_carries_over_to_is_not_dropped,
+                                  remove_file),
+        cmocka_unit_test_teardown(nothing_is_dropped_while_an_owner_that_is_stopped_has_a_bucket,
+                                  remove_file),
+        cmocka_unit_test_teardown(a_sweep_that_another_has_overtaken_drops_nothing, remove_file),
+        cmocka_unit_test_teardown(states_of_dropped_limits_are_removed_at_the_start, remove_file),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
