@@ -154,7 +154,10 @@ struct table_header {
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words[0] is state[0] | state[1] << 32");
 _Static_assert(sizeof(struct table_bucket) == 128, "a bucket is two cache lines");
 _Static_assert(sizeof(union table_slot) == 16, "a slot is one store");
-_Static_assert(sizeof(struct table_header) <= TABLE_PAGE, "the header is one page");
+/* At the end of the header's page: a bit for each of the parameters, set where they may have chunks
+ * of overflow cells. Changed under chunks_lock, and made anew by who opens a file alone. */
+#define CHUNK_HOLDERS_AT (TABLE_PAGE - WEIR_TABLE_PARAMS_MAX / 8)
+_Static_assert(sizeof(struct table_header) <= CHUNK_HOLDERS_AT, "the header's page has room");
 _Static_assert(sizeof(struct table_page) == 40, "no padding in a page's description");
 _Static_assert(WEIR_TABLE_OWNERS_MAX <= 256, "a lock word has 8 bits for the owner");
 _Static_assert(WEIR_TABLE_PARAMS_MAX < UINT16_MAX, "ids have 16 bits");

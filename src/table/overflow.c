@@ -70,6 +70,12 @@ struct chunk_map {
     uint64_t bits[CHUNKS_MAX / 64];
 };
 
+/* Who has which chunks. */
+struct survey {
+    struct chunk_map map;
+    uint32_t held; /* by one account */
+};
+
 static void map_set(struct chunk_map *map, uint32_t chunks)
 {
     uint32_t end = chunks_first(chunks) + chunks_count(chunks);
@@ -93,27 +99,54 @@ static void take_back(struct weir_table_owner *owner, struct table_param *param,
     owner_unlock(&param->lock);
 }
 
-/* Maps the chunks that are taken, and counts those of one account. */
-static void survey(struct weir_table_owner *owner, struct table_param *mine, uint64_t now_ns,
-                   struct chunk_map *map, uint32_t *held)
+static void set_holder(struct weir_table *table, uint32_t index, bool holds)
+{
+    uint64_t *word = &table->chunk_holders[index / 64], bit = UINT64_C(1) << index % 64;
+
+    *word = holds ? *word | bit : *word & ~bit;
+}
+
+void overflow_list_holders(struct weir_table *table)
+{
+    for (uint32_t i = 0; i < table->fixed.params_max; i++)
+        set_holder(table, i, table->params[i].chunks != 0);
+}
+
+/* Maps the chunks that some parameters have, and counts those of the account of `mine`. */
+static void survey_one(struct weir_table_owner *owner, uint32_t index,
+                       const struct table_param *mine, uint64_t now_ns, struct survey *survey)
 {
     struct weir_table *table = owner->table;
+    struct table_param *param = &table->params[index];
 
-    memset(map, 0, sizeof *map);
-    *held = 0;
-    for (uint32_t i = 0; i < table->fixed.params_max; i++) {
-        struct table_param *param = &table->params[i];
-
-        if (param == mine || __atomic_load_n(&param->chunks, __ATOMIC_RELAXED) == 0)
-            continue;
-        if (!overflow_is_live(param, now_ns))
-            take_back(owner, param, now_ns);
-
-        uint32_t chunks = chunks_of(table, param);
-
-        map_set(map, chunks);
-        *held += param->account == mine->account ? chunks_count(chunks) : 0;
+    if (!overflow_is_live(param, now_ns))
+        take_back(owner, param, now_ns);
+    if (__atomic_load_n(&param->chunks, __ATOMIC_RELAXED) == 0) {
+        set_holder(table, index, false);
+        return;
     }
+
+    uint32_t chunks = chunks_of(table, param);
+
+    map_set(&survey->map, chunks);
+    survey->held += param->account == mine->account ? chunks_count(chunks) : 0;
+}
+
+/* Maps all chunks that are taken. */
+static void survey_all(struct weir_table_owner *owner, const struct table_param *mine,
+                       uint64_t now_ns, struct survey *survey)
+{
+    const struct weir_table *table = owner->table;
+    uint32_t count = table->fixed.params_max;
+
+    memset(survey, 0, sizeof *survey);
+    for (uint32_t i = 0; i < count; i += 64)
+        for (uint64_t bits = table->chunk_holders[i / 64]; bits != 0; bits &= bits - 1) {
+            uint32_t index = i + (uint32_t)__builtin_ctzll(bits);
+
+            if (index < count && &table->params[index] != mine)
+                survey_one(owner, index, mine, now_ns, survey);
+        }
 }
 
 /* The longest run of free chunks up to `most`: the first of those that are as long. */
@@ -123,6 +156,11 @@ static uint32_t longest_run(const struct weir_table *table, const struct chunk_m
     uint32_t best = 0, best_length = 0, length = 0;
 
     for (uint32_t i = 0; i < table->fixed.chunks && best_length < most; i++) {
+        if (i % 64 == 0 && map->bits[i / 64] == UINT64_MAX) {
+            length = 0;
+            i += 63;
+            continue;
+        }
         length = map_has(map, i) ? 0 : length + 1;
         if (length > best_length) {
             best_length = length;
@@ -145,8 +183,8 @@ static uint32_t chunk_share(const struct weir_table *table)
 bool overflow_open(struct weir_table_owner *owner, struct table_param *param, uint64_t now_ns)
 {
     struct weir_table *table = owner->table;
-    struct chunk_map map;
-    uint32_t held, share = chunk_share(table);
+    struct survey survey;
+    uint32_t share = chunk_share(table);
 
     if (overflow_is_live(param, now_ns))
         return true;
@@ -154,11 +192,14 @@ bool overflow_open(struct weir_table_owner *owner, struct table_param *param, ui
     memset(param->cell, 0, sizeof param->cell);
     if (!owner_lock(owner, &table->header->chunks_lock))
         return false;
-    survey(owner, param, now_ns, &map, &held);
+    survey_all(owner, param, now_ns, &survey);
 
-    uint32_t chunks = longest_run(table, &map, held < share ? share - held : 1);
+    uint32_t chunks =
+        longest_run(table, &survey.map, survey.held < share ? share - survey.held : 1);
 
     memset(chunk_cells(table, chunks_first(chunks)), 0, chunks_count(chunks) * CHUNK_BYTES);
+    UNDO_BARRIER();
+    set_holder(table, (uint32_t)(param - table->params), chunks_count(chunks) > 0);
     UNDO_BARRIER();
     if (chunks_count(chunks) > 0)
         __atomic_store_n(&param->chunks, chunks, __ATOMIC_RELAXED);

@@ -30,7 +30,8 @@
  * chunks that the region does not have: somebody has written over the file while it was in use.
  *
  * Locks: everything is guarded by the lock of the parameters. chunks_lock, which is waited for
- * while that is held, guards who has which chunks; whoever holds it only tries other locks.
+ * while that is held, guards which parameters have which chunks, and the list of those that have
+ * any, so that taking chunks does not walk all parameters. Its holder only tries other locks.
  */
 #ifndef WEIR_TABLE_OVERFLOW_H
 #define WEIR_TABLE_OVERFLOW_H
@@ -51,6 +52,10 @@ static inline bool overflow_is_live(const struct table_param *param, uint64_t no
  * caller holds the lock of the parameters. False: owner->stuck. */
 bool overflow_open(struct weir_table_owner *owner, struct table_param *param, uint64_t now_ns)
     __attribute__((warn_unused_result));
+
+/* Makes the list of the parameters that have chunks anew. Only while no other process has the
+ * region open. */
+void overflow_list_holders(struct weir_table *table);
 
 /* Sets the two cells of a key. The caller holds the lock of the parameters. */
 void overflow_find(const struct weir_table *table, struct table_param *param,

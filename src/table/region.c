@@ -18,6 +18,7 @@ void region_bind(struct weir_table *table, uint8_t *base, const struct table_hea
     table->pins = (uint64_t *)(void *)(base + header->pins_at);
     table->owners = (struct table_owner_slot *)(void *)(base + header->owners_at);
     table->spill = (struct table_undo *)(void *)(base + header->spill_at);
+    table->chunk_holders = (uint64_t *)(void *)(base + CHUNK_HOLDERS_AT);
     table->pages = (struct table_page *)(void *)(base + header->pages_at);
     table->buckets = (struct table_bucket *)(void *)(base + header->buckets_at);
     table->map = position_map_of(header);

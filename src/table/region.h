@@ -30,6 +30,7 @@ struct weir_table {
     struct table_owner_slot *owners;
     struct table_undo *spill;
     struct table_page *pages;
+    uint64_t *chunk_holders; /* see CHUNK_HOLDERS_AT */
     struct table_bucket *buckets;
     struct position_map map;
     uint64_t map_bytes;

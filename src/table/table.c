@@ -91,8 +91,10 @@ int weir_table_open(struct weir_table **result, const struct weir_table_options 
                                                  : "cannot attach to the state file");
         goto close_region;
     }
-    if (alone)
+    if (alone) {
         params_count(table);
+        overflow_list_holders(table);
+    }
     err = table->fd >= 0 ? file_opened(table) : 0;
     if (err < 0)
         goto detach_service;
