@@ -112,6 +112,7 @@ struct weir_table_owner {
     uint32_t need;       /* words of the span that was not there ... */
     uint16_t need_param; /* ... for a state of these parameters ... */
     uint64_t need_span;  /* ... that stands here; 0: a new one */
+    uint32_t need_used;  /* ... and has used this part of its capacity (struct slot_view) */
     uint32_t held_count, wanted_count, freed_count;
     uint32_t *held[LOCKS_MAX + 1]; /* and the heap's */
     uint32_t *wanted[LOCKS_MAX];

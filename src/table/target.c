@@ -175,13 +175,27 @@ static bool take_span(struct weir_table_owner *owner, const struct weir_span_sou
     return true;
 }
 
-static bool no_room(struct weir_table_owner *owner, const struct weir_limit *limit, uint32_t words,
-                    uint64_t span)
+static bool no_room(struct weir_table_owner *owner, const struct weir_limit *limit, uint32_t words)
 {
     owner->no_room = !owner->stuck;
     owner->need = words;
     owner->need_param = limit->id;
+    owner->need_span = 0;
+    owner->need_used = 0;
+    return false;
+}
+
+/* The same for a state that is there, and has this span (0: none). */
+static bool no_room_to_grow(struct weir_table_owner *owner, const struct transaction *txn,
+                            uint32_t i, uint32_t words, uint64_t span)
+{
+    const struct target *target = &owner->targets[i];
+    struct slot_view view;
+
+    slot_look(owner->table, target->bucket, target->slot, txn->now_ns, &view);
+    no_room(owner, txn->decision->checks[i].limit, words);
     owner->need_span = span;
+    owner->need_used = view.used;
     return false;
 }
 
@@ -201,7 +215,7 @@ static bool load_fresh(struct weir_table_owner *owner, const struct transaction 
 
         words = words_for(limit, weir_span_needs(NULL, limit, joint.cost, joint.count));
     }
-    return take_span(owner, NULL, limit, words, target) || no_room(owner, limit, words, 0);
+    return take_span(owner, NULL, limit, words, target) || no_room(owner, limit, words);
 }
 
 /* The state in a slot was made under other parameters: carries over what was used. Where there is
@@ -243,7 +257,7 @@ static bool load_converted(struct weir_table_owner *owner, const struct transact
     if (take_span(owner, from != NULL ? &source : NULL, limit, words, target))
         return true;
     if (!owner->give_up || owner->stuck)
-        return no_room(owner, limit, words, target->replaced);
+        return no_room_to_grow(owner, txn, i, words, target->replaced);
     target->full = true;
     return true;
 }
@@ -286,7 +300,7 @@ static bool fit(struct weir_table_owner *owner, const struct transaction *txn, u
         return true;
     }
     if (!owner->give_up || owner->stuck)
-        return no_room(owner, limit, words, old);
+        return no_room_to_grow(owner, txn, i, words, old);
     if (limit->spec.algorithm == WEIR_SLIDING_LOG)
         target->joins = true; /* log.h: its newest events become one */
     else

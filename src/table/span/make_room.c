@@ -37,7 +37,8 @@ struct candidate {
 
 struct room {
     uint64_t now_ns;
-    uint64_t own; /* the span of the state that needs room; 0: a new one */
+    uint64_t own;  /* the span of the state that needs room; 0: a new one */
+    uint32_t most; /* what others of its account may have used at most that go for it */
     uint32_t words, mine, payer;
     bool denying;   /* the payer mostly denies: of its states those that do not are spared */
     uint32_t steps; /* that are left */
@@ -135,8 +136,9 @@ static bool move(struct weir_table_owner *owner, const struct victim *victim)
     return span != 0;
 }
 
-/* Whether a state goes for the new one. What denies goes only where its account holds more than its
- * guarantee and the new state's does not; there, where most of it denies, nothing else goes. */
+/* Whether a state goes for the one that needs room. What denies goes only where its account holds
+ * more than its guarantee and the other's does not; there, where most of it denies, nothing else
+ * goes. */
 static bool may_go(const struct room *room, uint64_t span, uint32_t account,
                    const struct slot_view *view)
 {
@@ -146,7 +148,9 @@ static bool may_go(const struct room *room, uint64_t span, uint32_t account,
         return true;
     if (account != room->payer)
         return false;
-    return room->payer == room->mine ? !view->denies : view->denies || !room->denying;
+    if (room->payer == room->mine)
+        return !view->denies && view->used <= room->most;
+    return view->denies || !room->denying;
 }
 
 /* Looks at a random page; notes whose one of its states is. */
@@ -319,6 +323,7 @@ void make_room(struct weir_table_owner *owner, uint64_t now_ns)
     struct weir_table *table = owner->table;
     struct room room = {.now_ns = now_ns,
                         .own = owner->need_span,
+                        .most = owner->need_used > 0 ? owner->need_used / 2 : UINT32_MAX,
                         .words = owner->need,
                         .mine = account_of(table, owner->need_param),
                         .steps = DRAIN_STEPS};

@@ -3,7 +3,8 @@
  *
  * Each account pays for its own, as with slots (account.h), and what has used least goes first. How
  * much each account holds is sampled by random pages, so that memory counts, and not the number of
- * states.
+ * states. A state that grows takes room only from those of its account that have used at most half
+ * as much: else callers that all use much would have one another forgotten in turn.
  *
  * The heap's pages are cut into spans of one size each, so a state that goes makes room for one of
  * its size only. For another size a page, or a run of pages, has to become free as a whole. Then

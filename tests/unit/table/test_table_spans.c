@@ -228,6 +228,53 @@ static void states_behind_locks_of_the_dead_make_room(void **state)
     weir_table_close(table);
 }
 
+/* Callers of a large log, of which half have room, use it up in turn. */
+static void logs_that_grow_forget_none_that_used_as_much(void **state)
+{
+    struct weir_table *table = open_table(&(struct weir_table_options){
+        .bytes = UINT64_C(1) << 20, .span_percent = 20, .secret = {1, 2}});
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit log = named_limit(
+        table, "api",
+        (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 500, .window_ns = MINUTE});
+    uint32_t admitted[100] = {0};
+
+    for (uint64_t i = 0; i < 600; i++)
+        for (uint64_t key = 0; key < 100; key++)
+            admitted[key] += decide_key(table, owner, &log, key, 1, START + i * 100 + key);
+    for (uint64_t key = 0; key < 100; key++)
+        assert_int_equal(admitted[key], 500);
+    assert_true(overflows(table) > 0);
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
+/* Callers who have used little have all spans; one who uses much takes what he needs of them. */
+static void a_log_that_grows_takes_room_from_those_who_used_little(void **state)
+{
+    struct weir_table *table = open_table(&(struct weir_table_options){
+        .bytes = UINT64_C(1) << 20, .span_percent = 20, .secret = {1, 2}});
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit log = named_limit(
+        table, "api",
+        (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 500, .window_ns = MINUTE});
+
+    for (uint64_t i = 0; i < 20; i++)
+        assert_true(decide_key(table, owner, &log, 1, 1, START + i));
+    for (uint64_t key = 100; key < 10000; key++)
+        assert_true(decide_key(table, owner, &log, key, 1, START + 20));
+    for (uint64_t i = 20; i < 500; i++)
+        assert_true(decide_key(table, owner, &log, 1, 1, START + i));
+    assert_int_equal(overflows(table), 0);
+    /* Each request expires by itself. */
+    for (uint64_t i = 0; i < 500; i++)
+        assert_true(decide_key(table, owner, &log, 1, 1, START + MINUTE + i));
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
 static void two_leases_of_one_key_in_one_decision_both_have_room(void **state)
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
@@ -283,6 +330,8 @@ int main(void)
         cmocka_unit_test(leases_take_room_for_those_in_flight),
         cmocka_unit_test(a_thousand_callers_of_a_large_log_fit_with_room_to_spare),
         cmocka_unit_test(a_log_that_cannot_grow_joins_events),
+        cmocka_unit_test(logs_that_grow_forget_none_that_used_as_much),
+        cmocka_unit_test(a_log_that_grows_takes_room_from_those_who_used_little),
         cmocka_unit_test(states_behind_locks_of_the_dead_make_room),
         cmocka_unit_test(two_leases_of_one_key_in_one_decision_both_have_room),
         cmocka_unit_test(a_changed_limit_takes_a_log_along),
