@@ -4,8 +4,8 @@
  *   | header | params | accounts | pins | owners | spill | pages | cells | buckets | spans |
  *
  * Everything is found by offsets from the start of the region; nothing in it is a pointer. The
- * header's first part never changes after creation and carries a checksum; the rest is rewritten
- * all the time and is checked for what could do harm when a file is opened (weir_table_validate).
+ * header's first part never changes after creation and carries a checksum. The rest changes all the
+ * time and is validated when a file is opened (weir_table_validate).
  *
  * Crash safety rests on one fact: the memory of a killed process is a prefix of its stores in
  * program order. So compiler barriers are enough, and one store instruction is never seen half
@@ -31,7 +31,7 @@
 #define OVERFLOW_ROWS 2 /* cells that a key counts in where it has no slot; see overflow.h */
 
 /* Entries of an owner's own undo journal: two dozen checks on cells, or two span checks that touch
- * WEIR_EDITS_MAX words. What is longer goes on in the region's one spill area. */
+ * WEIR_EDITS_MAX words. A longer journal continues in the region's one spill area. */
 #define UNDO_OWN 160
 /* All checks with a span, each with all edits, its slot (5), and allocation and release (8) ... */
 #define UNDO_SPILL (WEIR_CHECKS_MAX * (WEIR_EDITS_MAX + 16))
@@ -70,12 +70,12 @@ struct table_param {
     struct weir_cell cell[OVERFLOW_ROWS]; /* a row of one cell each, where there are no chunks */
 } __attribute__((aligned(64)));
 
-/* Who pays for states; see account.h. */
+/* An account; see account.h. */
 struct table_account {
-    uint64_t name;      /* hash of the limit's name, see params.c; 0: nobody uses this place */
+    uint64_t name;      /* hash of the limit's name, see params.c; 0: the place is unused */
     uint32_t params;    /* live parameters of this account */
     uint32_t reserved;  /* keeps the counters aligned */
-    uint64_t evictions; /* its states that made room for others before they were fresh */
+    uint64_t evictions; /* its states that were evicted */
     uint64_t overflows; /* its checks that were decided on overflow cells */
 };
 
@@ -104,9 +104,9 @@ struct table_undo {
 struct table_owner_slot {
     uint32_t generation;         /* of the owner that has this slot, or had it last; 24 bits */
     uint32_t undo_count;         /* entries to take back if the owner dies now; 0: none */
-    uint32_t attached;           /* private memory only: somebody has it */
-    uint32_t pid;                /* who, for people who look at a file */
-    uint64_t counters[COUNTERS]; /* of all owners that ever had this slot */
+    uint32_t attached;           /* private memory only: an owner has it */
+    uint32_t pid;                /* of the owner's process, for people who look at a file */
+    uint64_t counters[COUNTERS]; /* of all owners that have had this slot */
     struct table_undo undo[UNDO_OWN] __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
 
@@ -132,7 +132,7 @@ struct table_header {
     uint64_t buckets, pages;
     uint32_t params_max, owners_max, chunks;
     uint32_t identity_bits; /* of a key's hash that the region knows it by; see position.h */
-    uint32_t span_percent;  /* the share of the region that was asked for */
+    uint32_t span_percent;  /* the share of the region that was configured */
     uint32_t reserved;
     uint64_t secret[2];
     uint64_t check; /* checksum of everything above */
@@ -144,10 +144,10 @@ struct table_header {
 
     uint32_t heap_lock __attribute__((aligned(64))); /* guards the pages, and what follows */
     uint32_t spill_lock;                             /* guards the spill area */
-    uint32_t chunks_lock;                            /* guards which chunks are whose */
+    uint32_t chunks_lock;                            /* guards which parameters have which chunks */
     uint32_t accounts, params_live; /* accounts with live parameters; how many are live */
     uint64_t pages_free, class_free[SPAN_CLASSES]; /* free pages; free spans in cut pages */
-    uint64_t page_hint, class_hint[SPAN_CLASSES];  /* where to look first; any value is legal */
+    uint64_t page_hint, class_hint[SPAN_CLASSES];  /* where a search begins; any value is legal */
     uint64_t page_frees; /* rises whenever a page may have become free; any value is legal */
 };
 
@@ -155,15 +155,16 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words[0] is state[0] 
 _Static_assert(sizeof(struct table_bucket) == 128, "a bucket is two cache lines");
 _Static_assert(sizeof(union table_slot) == 16, "a slot is one store");
 /* At the end of the header's page: a bit for each of the parameters, set where they may have chunks
- * of overflow cells. Changed under chunks_lock, and made anew by who opens a file alone. */
+ * of overflow cells. Changed under chunks_lock, and rebuilt by a process that opens a file alone.
+ */
 #define CHUNK_HOLDERS_AT (TABLE_PAGE - WEIR_TABLE_PARAMS_MAX / 8)
 _Static_assert(sizeof(struct table_header) <= CHUNK_HOLDERS_AT, "the header's page has room");
 _Static_assert(sizeof(struct table_page) == 40, "no padding in a page's description");
 _Static_assert(WEIR_TABLE_OWNERS_MAX <= 256, "a lock word has 8 bits for the owner");
 _Static_assert(WEIR_TABLE_PARAMS_MAX < UINT16_MAX, "ids have 16 bits");
 
-/* Cuts up a region of options->bytes: fills the header's first part but secret and check.
- * Errors: WEIR_ERR_RANGE. */
+/* Plans a region of options->bytes: fills the header's first part except secret and check. Errors:
+ * WEIR_ERR_RANGE. */
 int layout_plan(struct table_header *header, const struct weir_table_options *options,
                 struct weir_reason *reason) __attribute__((warn_unused_result));
 

@@ -15,7 +15,7 @@ struct part {
     uint64_t old[2], new[2];
 };
 
-/* Whether this is a decision for the short way. */
+/* Whether this is a decision for the short path. */
 static inline bool is_short(const struct weir_decision *decision, uint32_t count)
 {
     if (decision->op != WEIR_OP_DECIDE || decision->policy != WEIR_POLICY_ALL)

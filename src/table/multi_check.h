@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The short way for a decision of several checks: all on packed cells without flags, found with
- * their own parameters, policy ALL. All else goes the general way (transaction.c).
+/* The short path for a decision of several checks: all on packed cells without flags, found with
+ * their own parameters, policy ALL. All other decisions take the general path (transaction.h).
  *
- * All states are looked at without the locks, tested, and what they become is computed. Then the
- * buckets are locked in address order; where a state is not the same any more, all are tested
- * again. When all admit, they are written in place: the old words stand in the owner's journal,
- * whose count is set once before and once after.
- */
+ * It reads all states without the locks, tests them, and computes what they become. Then it locks
+ * the buckets in address order; if a state has changed meanwhile, it tests all again. When all
+ * admit, it writes them in place: the old words are in the owner's journal, whose count is set once
+ * before and once after. */
 #ifndef WEIR_TABLE_MULTI_CHECK_H
 #define WEIR_TABLE_MULTI_CHECK_H
 
@@ -15,7 +14,7 @@
 /* The most checks that are decided in this way. */
 #define SEVERAL_MAX 8
 
-/* Decides; false: not so, and nothing has happened. */
+/* Decides. False: the decision needs the general path, and nothing has changed. */
 bool multi_check_decide(struct weir_table_owner *owner, uint64_t now_ns,
                         struct weir_decision *decision, const struct lookup *ahead);
 

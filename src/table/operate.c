@@ -42,7 +42,7 @@ struct buckets {
     uint64_t tag;
 };
 
-/* False: one of them cannot be had. */
+/* False: one of them could not be locked. */
 static bool lock_buckets(struct weir_table_owner *owner, const uint64_t hash[2],
                          struct buckets *buckets)
 {

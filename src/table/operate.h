@@ -16,14 +16,14 @@ int weir_table_release(struct weir_table_owner *owner, const uint64_t hash[2], u
  * WEIR_ERR_BUSY. */
 int weir_table_reset(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2]);
 
-/* When the state of a key will equal a fresh one (perhaps it does already), under the limit that it
+/* When the state of a key will equal a fresh one (possibly in the past), under the limit that it
  * was made with. A key that counts in overflow cells is not found. Errors: WEIR_ERR_NOT_FOUND,
  * WEIR_ERR_BUSY. */
 int weir_table_look(struct weir_table_owner *owner, const uint64_t hash[2], uint64_t *fresh_at_ns)
     __attribute__((warn_unused_result));
 
-/* Ends all leases of one lease owner (see struct weir_lease); walks the spans, and passes over what
- * an owner that is stopped has locked. Returns how many. */
+/* Ends all leases of one lease owner (see struct weir_lease); walks all buckets, and skips those
+ * that a stopped owner has locked. Returns how many it ended. */
 uint64_t weir_table_end_owner(struct weir_table_owner *owner, uint64_t lease_owner);
 
 /* WEIR_OP_RELEASE, WEIR_OP_RESET and WEIR_OP_LOOK: does it for each check with a state, one after

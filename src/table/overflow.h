@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Overflow: where a key counts for which there is no room.
+/* Overflow: shared cells for keys that the table has no room for.
  *
  * Parameters whose keys overflow get two rows of cells, each one a state of those parameters. A key
  * counts in one cell of each row,
@@ -12,49 +12,50 @@
  * does not admit it, it is filled (cell_fill). So each cell holds at least what each of its keys
  * has used, as in a count-min sketch with conservative update (Estan and Varghese, "New directions
  * in traffic measurement and accounting", 2002): overflow denies early, never late. A network of
- * many keys fills row 0 for everybody and row 1 for itself alone.
+ * many keys fills row 0 for all keys, but row 1 for itself alone.
  *
- * A key stays there while both its cells are live, even if a slot is free by then, since a new
- * state would forget what it has used. Refunds, releases and resets leave cells alone, which may
- * have been charged by others. States that are spans are replaced by a sliding_window that is
+ * A key stays there while both its cells are live, even if a slot has become free, since a new
+ * state would forget what it has used. Refunds, releases and resets do not change cells, because
+ * other keys may have charged them. States that are spans are replaced by a sliding_window that is
  * strict, of the same N and W: for concurrency W is the life of a lease, whenever it ends.
  *
- * Reports are estimates: what the key may use at most, and when it is admitted at the latest if
- * nobody else uses its cells.
+ * Reports are estimates: the most that the key may use, and the latest time at which it is admitted
+ * if no other key uses its cells.
  *
  * Memory: cells come in chunks of 2 KiB from a part of the region that is a 32nd of it. The first
  * key that overflows takes as many as its account's share has, 255 at most: 8,160 cells in row 0,
- * and in row 1 three times as many, for it is networks that are to be told apart when row 0 is
- * full. A chunk is free again when all cells of its parameters are fresh. Where there is none, both
- * rows have one cell, in the parameters themselves. So they have, both fresh, where parameters name
- * chunks that the region does not have: somebody has written over the file while it was in use.
+ * and three times as many in row 1, which tells networks apart when row 0 is full. A chunk is free
+ * again when all cells of its parameters are fresh. If no chunk is free, each row has one cell, in
+ * the parameters themselves. If parameters name chunks that the region does not have, because
+ * another program has overwritten the file while it was in use, each row begins anew with one fresh
+ * cell.
  *
- * Locks: everything is guarded by the lock of the parameters. chunks_lock, which is waited for
- * while that is held, guards which parameters have which chunks, and the list of those that have
- * any, so that taking chunks does not walk all parameters. Its holder only tries other locks.
- */
+ * Locks: the lock of the parameters guards their cells. chunks_lock, which is waited for while that
+ * is held, guards which parameters have which chunks, and the list of those that have any, so that
+ * taking chunks does not walk all parameters. Its holder only tries other locks. */
 #ifndef WEIR_TABLE_OVERFLOW_H
 #define WEIR_TABLE_OVERFLOW_H
 
 #include "table/region.h"
 
-/* What these parameters count under here: themselves, or in `room` what replaces a span. */
+/* The limit that cells of these parameters are states of: themselves, or, in `room`, the
+ * replacement for a span. */
 const struct weir_limit *overflow_limit(const struct weir_limit *limit, struct weir_limit *room);
 
 /* Whether some cell of the parameters may be live. Without their lock a hint; for a key whose
- * buckets are locked it is reliable, since nobody else can make that key overflow meanwhile. */
+ * buckets are locked it is reliable, since no other owner can make that key overflow meanwhile. */
 static inline bool overflow_is_live(const struct table_param *param, uint64_t now_ns)
 {
     return __builtin_expect(__atomic_load_n(&param->until_ns, __ATOMIC_RELAXED) > now_ns, 0);
 }
 
-/* Makes fresh rows, with as many cells as there are to be had, where all cells are fresh. The
- * caller holds the lock of the parameters. False: owner->stuck. */
+/* If all cells are fresh, makes fresh rows with as many cells as are available. The caller holds
+ * the lock of the parameters. False: owner->stuck. */
 bool overflow_open(struct weir_table_owner *owner, struct table_param *param, uint64_t now_ns)
     __attribute__((warn_unused_result));
 
-/* Makes the list of the parameters that have chunks anew. Only while no other process has the
- * region open. */
+/* Rebuilds the list of the parameters that have chunks. Only while no other process has the region
+ * open. */
 void overflow_list_holders(struct weir_table *table);
 
 /* Sets the two cells of a key. The caller holds the lock of the parameters. */
@@ -69,10 +70,10 @@ bool overflow_holds(const struct weir_limit *limit, struct weir_cell *const cell
 bool overflow_test(const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
                    uint64_t now_ns, uint64_t cost, uint64_t *delay_ns);
 
-/* What is charged to both cells. */
+/* A charge to both cells. */
 struct overflow_charge {
     struct weir_use use;
-    bool debit;    /* also where it exceeds the capacity: by at most `debt`, or without bound */
+    bool debit;    /* also beyond the capacity: by at most `debt` */
     uint64_t debt; /* WEIR_NEVER: without bound */
 };
 
@@ -90,7 +91,7 @@ uint64_t overflow_debit_room(const struct weir_limit *limit,
 void overflow_describe(const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
                        const struct weir_use *use, struct weir_outcome *outcome);
 
-/* Whether the cells of all parameters are states that they can have, in chunks that are theirs. */
+/* Whether the cells of all parameters are valid states, in chunks that no other parameters have. */
 bool overflow_consistent(const struct weir_table *table);
 
 #endif

@@ -13,17 +13,17 @@
 #include "table/layout.h"
 #include "table/position.h"
 
-/* Bytes of the file's lock space, far beyond its data: whoever lives holds the lock of its byte. */
+/* Bytes of the file's lock space, far beyond its data: a live owner holds the lock of its byte. */
 #define LOCK_OPENING (UINT64_C(1) << 61)        /* while opening, creating, replacing */
-#define LOCK_PRESENCE (LOCK_OPENING + 1)        /* shared, by everyone who has it open */
+#define LOCK_PRESENCE (LOCK_OPENING + 1)        /* shared by all processes that have it open */
 #define LOCK_INTERN (LOCK_OPENING + 2)          /* while adding parameters */
 #define LOCK_OWNER(i) (LOCK_OPENING + 16 + (i)) /* by the owner in slot i */
 
 struct weir_table {
     uint8_t *base;
     struct table_header *header; /* what changes in it: time marked, the heap's state and locks */
-    struct table_header fixed;   /* what does not, as it was when it was checked: others can write
-                                    to the file, and no loop or offset may follow them */
+    struct table_header fixed; /* what does not, as it was when it was checked: another process can
+                                  overwrite the file, and no loop or offset may depend on that */
     struct table_param *params;
     struct table_account *accounts;
     uint64_t *pins; /* of all owners, layout_pin_words each */
@@ -36,14 +36,15 @@ struct weir_table {
     uint64_t map_bytes;
     int fd;                           /* holds the presence lock; -1: private memory */
     char *path;                       /* NULL: private memory */
-    pthread_mutex_t mutex;            /* guards what needs `service`, and what follows */
-    uint32_t *pinned;                 /* how often this process has pinned each parameters */
+    pthread_mutex_t mutex;            /* guards `service` and what follows */
+    uint32_t *pinned;                 /* how often this process has pinned each entry of `params` */
     struct params_sweep *sweep;       /* the one that is under way; NULL: none */
     struct weir_table_owner *service; /* the table's own owner: intern, statistics, copies */
-    uint64_t patience_ns; /* how long a holder of another process is waited for; 0: without end */
+    uint64_t patience_ns; /* how long to wait for a holder of another process; 0: without a bound */
     uint64_t given_up;    /* waits that were longer */
     bool ours[WEIR_TABLE_OWNERS_MAX];       /* the slots of this process's owners */
-    uint32_t *stuck[WEIR_TABLE_OWNERS_MAX]; /* by owner: a lock that it kept so long; NULL: none */
+    uint32_t *stuck[WEIR_TABLE_OWNERS_MAX]; /* by owner: a lock that it has held for longer than
+                                               that; NULL: none */
 };
 
 /* Locks that one decision may hold: two buckets a check, the overflow cells of its parameters. */
@@ -74,20 +75,20 @@ struct target {
     uint8_t placement; /* TARGET_NEW: whose slot it was */
     bool second;       /* TARGET_NEW: in its second bucket */
     bool rewrite;      /* TARGET_SLOT: of other parameters, so that all of it is written anew */
-    bool span_new;     /* the span was allocated by this transaction: nobody can see it yet */
-    bool full;         /* TARGET_SLOT: the state has to grow, and cannot: nothing is admitted */
-    bool joins;        /* the same, and it can do without */
+    bool span_new;     /* this transaction has allocated the span: no other owner can see it yet */
+    bool full;         /* TARGET_SLOT: the state has to grow and cannot: nothing is admitted */
+    bool joins;        /* the state cannot grow, and its newest events become one */
     uint16_t leader;   /* the first check of this decision on the same state; mostly itself */
     struct table_bucket *bucket;
     struct table_param *param;              /* TARGET_OVERFLOW */
     struct weir_cell *cells[OVERFLOW_ROWS]; /* TARGET_OVERFLOW */
     struct weir_cell cell;                  /* the state, of limits without a span */
-    uint64_t span;     /* the offset of where it is stored; 0: in the slot, or nowhere */
+    uint64_t span;     /* the offset of its span; 0: the state is in the slot, or not stored yet */
     uint64_t replaced; /* a span to release when this target is charged; 0: none */
     struct position at;
 };
 
-/* Who holds how much of something, as far as was seen lately. */
+/* How much each account holds, as sampled lately. */
 struct account_seen {
     uint32_t states, denying; /* live ones; of those, the ones that deny */
 };
@@ -105,13 +106,13 @@ struct weir_table_owner {
     uint32_t index;
     int fd;              /* holds the lock of its slot; -1: private memory */
     bool lost;           /* a lock was busy: release all and begin again with it in `wanted` */
-    bool stuck;          /* a lock could not be had at all: release all and fail (owner_wait) */
-    bool unsaved;        /* the journal could not take a word: cancel, and fail (undo.h) */
+    bool stuck;          /* a lock was not given back in time: release all and fail (owner_wait) */
+    bool unsaved;        /* the journal had no room for a word: cancel and fail (undo.h) */
     bool no_room;        /* the span heap was exhausted */
     bool give_up;        /* do not ask the heap for more in this decision */
-    uint32_t need;       /* words of the span that was not there ... */
+    uint32_t need;       /* words of the span for which there was no room ... */
     uint16_t need_param; /* ... for a state of these parameters ... */
-    uint64_t need_span;  /* ... that stands here; 0: a new one */
+    uint64_t need_span;  /* ... whose present span this is; 0: a new state */
     uint32_t need_used;  /* ... and has used this part of its capacity (struct slot_view) */
     uint32_t held_count, wanted_count, freed_count;
     uint32_t *held[LOCKS_MAX + 1]; /* and the heap's */
@@ -148,7 +149,7 @@ static inline uint64_t region_offset(const struct weir_table *table, const void 
     return (uint64_t)((const uint8_t *)at - table->base);
 }
 
-/* The parameters that a slot names; NULL when there are none (an empty slot, or a damaged one). */
+/* The limit of a slot's parameters; NULL: none (the slot is empty or damaged). */
 static inline const struct weir_limit *region_limit(const struct weir_table *table, uint16_t param)
 {
     if (param == 0 || param > table->fixed.params_max ||

@@ -22,9 +22,8 @@
 
 #include "table/region.h"
 
-/* The tags as one vector. Without the lock, in slot_guess, this is a race that no harm can come of:
- * a torn value makes a wrong guess. The thread sanitizer, which cannot know, sees two atomic loads.
- */
+/* The tags as one vector. Without the lock, in slot_guess, this is a harmless race: a torn value
+ * makes a wrong guess. The thread sanitizer, which cannot know, sees two atomic loads. */
 #if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
 #define SLOT_VECTOR 1
 #define SLOT_LOOKS 1
@@ -142,8 +141,8 @@ static inline void slot_set_param(struct table_bucket *bucket, uint32_t i, uint1
     __atomic_store_n(&bucket->param[i], param, __ATOMIC_RELAXED);
 }
 
-/* Puts a key into a slot. It appears with the last store: whoever dies before leaves an empty one.
- */
+/* Puts a key into a slot. The key appears with the last store: an owner that dies before leaves an
+ * empty slot. */
 void slot_put(struct table_bucket *bucket, uint32_t i, uint64_t tag, bool second, uint16_t param,
               const uint32_t state[3]);
 
@@ -173,11 +172,11 @@ static inline uint64_t slot_span(const struct table_bucket *bucket, uint32_t i)
 uint64_t *slot_state_span(const struct weir_table *table, const struct table_bucket *bucket,
                           uint32_t i, const struct weir_limit *limit);
 
-/* What placement has to know of a state. */
+/* What placement needs to know about a state. */
 struct slot_view {
     uint64_t fresh_at_ns; /* see slot_fresh_at */
-    uint32_t used;        /* of its capacity, in 1/65536; what is owed beyond it not counted */
-    bool denies;          /* a cost of 1, now */
+    uint32_t used; /* the used part of its capacity, in 1/65536; debt beyond it is not counted */
+    bool denies;   /* a cost of 1, now */
 };
 void slot_look(const struct weir_table *table, const struct table_bucket *bucket, uint32_t i,
                uint64_t now_ns, struct slot_view *view);

@@ -101,7 +101,7 @@ static inline void guess(const struct weir_table *table, struct lookup *ahead, u
     }
 }
 
-/* What the short way fills in. Last of all: a narrow store into a decision and then a wide load
+/* What the short path fills in. Last of all: a narrow store into a decision and then a wide load
  * over it would wait for the store to leave the processor. */
 static inline void finish_short(struct weir_decision *decision, uint64_t now_ns,
                                 const struct weir_cell *cell, uint64_t delay_ns, bool admits,
@@ -122,7 +122,7 @@ static inline void finish_short(struct weir_decision *decision, uint64_t now_ns,
     decision->error = 0;
 }
 
-/* What the short way does where the bucket cannot be locked. */
+/* What the short path does where the bucket cannot be locked. */
 static __attribute__((noinline, cold)) void fail_short(struct weir_decision *decision,
                                                        uint64_t now_ns)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sweeping: parameters that nobody needs any more give their places back while the region is in
- * use.
+/* Sweeping: frees the places of unused parameters while the region is in use.
  *
  * Parameters are needed by the processes that have pinned them (weir_table_intern), and by the
- * states that were made with them. A sweep notes the parameters that nobody has pinned, walks over
- * all buckets, some at a time, and then drops those that no state has and that were not pinned
- * meanwhile. On its way
+ * states that were made with them. A sweep notes the parameters that no process has pinned, walks
+ * over all buckets, some at a time, and then drops those that no state has and that were not pinned
+ * meanwhile. On its way,
  *
  *   a state that is fresh                      is removed;
  *   a cell, where its limit has pinned         is carried over to those, in units, as its next use
@@ -13,28 +12,27 @@
  *                                              have no successor);
  *   any other, where no place is left          is evicted: its limit was removed or changed
  *
- * so that neither limits that change at every reload nor commands that make up limits fill the list
- * for good.
+ * so that neither limits that change at every reload nor commands with ever new limits fill the
+ * list.
  *
  * Threads: under table->mutex. Other processes may sweep at the same time; parameters are dropped
- * under the lock of interning. Memory: about 200 KiB while a sweep is under way.
- */
+ * under the lock of interning. Memory: about 200 KiB while a sweep is under way. */
 #ifndef WEIR_TABLE_SWEEP_H
 #define WEIR_TABLE_SWEEP_H
 
 #include "table/params.h"
 
-/* Goes on with a sweep by up to `buckets` buckets, or begins one: `pressure`, with evictions. The
+/* Continues a sweep by up to `buckets` buckets, or begins one; `pressure`: with evictions. The
  * caller holds table->mutex. Returns whether the sweep goes on; false too where there is no memory
  * for one. */
 bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets, bool pressure);
 
-/* Empties the slots whose parameters were dropped, which an older weir could leave where two
+/* Empties the slots whose parameters were dropped, which an older weir could leave when two
  * processes swept at the same time. Only while no other process has the region open. Errors:
  * WEIR_ERR_MEMORY. */
 int sweep_dropped(struct weir_table *table) __attribute__((warn_unused_result));
 
-/* Forgets a sweep that is under way. The caller holds table->mutex, or is the only user. */
+/* Ends a sweep that is under way. The caller holds table->mutex, or is the only user. */
 void sweep_close(struct weir_table *table);
 
 #endif

@@ -11,10 +11,9 @@
  *   a slot is empty, fresh, or taken from another    TARGET_NEW
  *   neither, or no span is left                      TARGET_OVERFLOW
  *
- * Two checks of one decision may meet in one state: the same key twice, or cells that both count
- * in. They are decided as if their costs were one; so are all that overflow under the same
- * parameters, whichever cells they have.
- */
+ * Two checks of one decision may have the same state: the same key twice, or shared cells. They are
+ * decided as one check of their joint cost; so are all checks that overflow under the same
+ * parameters, whichever cells they have. */
 #ifndef WEIR_TABLE_TARGET_H
 #define WEIR_TABLE_TARGET_H
 
@@ -35,15 +34,14 @@ struct transaction {
 bool target_lock_wanted(struct weir_table_owner *owner) __attribute__((warn_unused_result));
 void target_want(struct weir_table_owner *owner, uint32_t *lock);
 
-/* Resolves all checks to owner->targets. False: owner->lost or owner->no_room says why, and the
- * caller cancels and begins again; with owner->stuck it cancels and fails. */
+/* Resolves all checks to owner->targets. False: with owner->lost or owner->no_room the caller
+ * cancels and begins again; with owner->stuck it cancels and fails. */
 bool target_resolve(struct weir_table_owner *owner, struct transaction *txn);
 
-/* Makes the transaction final, and releases its locks. False: owner->stuck, and all is taken back.
- */
+/* Commits the transaction and releases its locks. False: owner->stuck, and all is undone. */
 bool target_finish(struct weir_table_owner *owner) __attribute__((warn_unused_result));
 
-/* Takes everything back, and releases its locks. */
+/* Undoes everything, and releases its locks. */
 void target_cancel(struct weir_table_owner *owner);
 
 #endif

@@ -20,7 +20,7 @@
 
 #include "table/region.h"
 
-/* Decides by the general way. `ahead` is of each check. The decision's now_ns is set. */
+/* Decides in the general way. `ahead` has an entry for each check. decision->now_ns is set. */
 void transaction_decide(struct weir_table_owner *owner, struct weir_decision *decision,
                         const struct lookup *ahead);
 

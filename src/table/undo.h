@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The undo journal: what a transaction has overwritten, so that it can be taken back.
+/* The undo journal: what a transaction has overwritten, so that it can be undone.
  *
- * A transaction writes in place, under locks that keep everybody else away. Before each write the
- * old word goes to the journal of its owner. The transaction is finished by one store, which
- * empties the journal; until then its owner, or whoever finds it dead, can take everything back,
- * newest first, as often as it takes. A transaction that is one store by itself needs none of this.
+ * A transaction writes in place, under locks that exclude all other owners. Before each write the
+ * old word goes to the journal of its owner. One store, which empties the journal, commits the
+ * transaction; until then its owner, or any owner that finds it dead, can undo everything, newest
+ * first, and repeat that after a crash. A transaction of a single store needs no journal.
  *
- * Words are 8 or 4 bytes, naturally aligned. The order of stores is what counts and is kept by
- * compiler barriers (see layout.h).
- */
+ * Words are 8 or 4 bytes, naturally aligned. Compiler barriers keep the order of stores, on which
+ * all depends (see layout.h). */
 #ifndef WEIR_TABLE_UNDO_H
 #define WEIR_TABLE_UNDO_H
 
@@ -16,8 +15,8 @@
 
 #define UNDO_BARRIER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
-/* Remembers a word that is about to be written. False, only where the journal already has UNDO_OWN
- * entries: the spill area, which it continues in, cannot be had, or is full (of a damaged file).
+/* Saves a word that is about to be written. False, only when the journal already has UNDO_OWN
+ * entries: the spill area, in which it continues, cannot be locked, or is full (of a damaged file).
  * The word must not be written then. owner->stuck and owner->unsaved are set, no later word is
  * saved either, and the transaction must be cancelled. A caller that writes at most UNDO_OWN words
  * in one transaction need not check. */
@@ -28,14 +27,13 @@ bool undo_save32(struct weir_table_owner *owner, const uint32_t *word);
 bool undo_save_slot(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i);
 bool undo_save_param(struct weir_table_owner *owner, const struct table_bucket *bucket, uint32_t i);
 
-/* Makes everything since the last finish final. False: a word was not saved, and all is taken back.
- */
+/* Commits everything since the last finish. False: a word was not saved, and all is undone. */
 bool undo_finish(struct weir_table_owner *owner);
 
-/* Takes back everything since the last finish. */
+/* Undoes everything since the last finish. */
 void undo_cancel(struct weir_table_owner *owner);
 
-/* Takes back what a dead owner left. */
+/* Undoes what a dead owner left. */
 void undo_take_back(struct weir_table *table, struct table_owner_slot *slot);
 
 /* Whether every entry of a journal names a word inside the region. */

@@ -2,22 +2,21 @@
 /* Copying states into a new region: from one of another size, or of an older version.
  *
  * Live states move to the buckets that their keys have in the new region (position.h), and into
- * spans as large as their content; where it is too small, the states that go are those that would
- * go for a new one (placement.h). Parameters come along. Overflow cells don't: nobody knows whose
- * keys are in them.
- */
+ * spans as large as their content. If the region is too small, states are evicted as for new keys
+ * (placement.h). Parameters are copied. Overflow cells are not, because it is unknown which keys
+ * are in them. */
 #ifndef WEIR_TABLE_FILE_COPY_H
 #define WEIR_TABLE_FILE_COPY_H
 
 #include "table/region.h"
 
-/* Fills `to`, new and not yet seen by others, from `from`, which nobody else has open. Takes over
- * its secret's meaning: both have the same one. Errors: WEIR_ERR_MEMORY. */
+/* Fills `to`, which no other process can see yet, from `from`, which no other process has open.
+ * Both have the same secret. Errors: WEIR_ERR_MEMORY. */
 int copy_region(struct weir_table *to, const struct weir_table *from)
     __attribute__((warn_unused_result));
 
-/* The same one state at a time, for a region of another format: copy_begin, copy_state for each,
- * copy_end, which goes after every copy_begin. */
+/* The same, one state at a time, for a region of another format: copy_begin, copy_state for each
+ * state, and copy_end, also after a copy_begin that failed. */
 struct copy {
     struct weir_table *to;
     struct weir_table_owner *owner; /* writes to `to` */
@@ -26,7 +25,7 @@ struct copy {
     uint64_t now_ns;
 };
 
-/* A live state. `at` is where the source has its key: its first bucket, and its tag. */
+/* A live state. `at`: the first bucket and the tag of its key in the source. */
 struct copy_state {
     struct position at;
     const struct weir_limit *limit; /* that it was made under */

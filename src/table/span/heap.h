@@ -2,23 +2,21 @@
 /* The heap of spans: states of more than 12 bytes, inside the region.
  *
  * Pages of 4 KiB are cut into spans of one size class (2, 3, 4, 6, 8, 12 ... 512 words; see
- * heap.c), or, for what is larger, join to a run of pages. A page that has no span left is
- * free again, so that memory moves from one class to another. Which spans of a page are taken
- * stands in a bitmap outside of it: nothing is ever written into a free span but by who is
- * allocating it.
+ * heap.c), or, for what is larger, join to a run of pages. A page without spans becomes free again,
+ * so that memory moves from one class to another. A bitmap outside of the page says which of its
+ * spans are taken: only the owner that allocates a span writes into it while it is free.
  *
  * Every change goes through the undo journal of the transaction that it belongs to. The caller
- * holds the heap's lock from its first allocation or release to the end of that transaction. A span
- * that is released must not be written by anyone before the transaction is finished; transactions
- * therefore release last (transaction.c).
+ * holds the heap's lock from its first allocation or release to the end of that transaction. No
+ * owner may write to a released span before the transaction is finished; transactions therefore
+ * release last (transaction.c).
  *
- * In front of every span stands one word of the heap's own: the slot that owns it (bucket << 3 |
- * slot, or SPAN_UNOWNED), so that a walk over pages finds states that may go, or move. It is a
- * hint: only a slot that names the span owns it.
+ * Before every span is one word of the heap's own: the slot that owns it (bucket << 3 | slot, or
+ * SPAN_UNOWNED), so that a walk over pages finds states that may go, or move. It is a hint: only a
+ * slot that names the span owns it.
  *
- * Cost: a step or two with the hints; a walk over the pages at worst, and none when the counters
- * say that there is nothing.
- */
+ * Cost: a step or two with the hints; at worst a walk over the pages, and no walk when the counters
+ * say that nothing is free. */
 #ifndef WEIR_TABLE_SPAN_HEAP_H
 #define WEIR_TABLE_SPAN_HEAP_H
 
@@ -26,7 +24,7 @@
 
 #define SPAN_UNOWNED UINT64_MAX
 
-/* The words that a span of at least `words` really has. */
+/* The size that a span of at least `words` words gets, in words. */
 uint32_t heap_round(uint32_t words);
 
 /* The bytes that a span of at least `words` takes from its pages, with its part of what is left
@@ -37,25 +35,25 @@ uint64_t heap_bytes(uint32_t words);
  * when there is no room (or owner->unsaved). */
 uint64_t heap_take(struct weir_table_owner *owner, uint32_t words);
 
-/* Releases a span; an offset that is none (of a damaged file) is ignored. */
+/* Releases a span; ignores an offset that is not a span (of a damaged file). */
 void heap_give(struct weir_table_owner *owner, uint64_t offset);
 
 /* Notes that pages may have become free: by heap_give, or because a transaction was taken back. */
 void heap_note_free(struct weir_table *table);
 
-/* The words of an allocated span, or NULL when `offset` is none with room for `words` words. Needs
- * no lock for a span that cannot be released meanwhile. */
+/* The words of an allocated span; NULL: `offset` is not a span of at least `words` words. Needs no
+ * lock for a span that cannot be released meanwhile. */
 uint64_t *heap_span(const struct weir_table *table, uint64_t offset, uint32_t words);
 
-/* The words of an allocated span; 0: the offset is none. */
+/* The size of an allocated span in words; 0: the offset is not a span. */
 uint32_t heap_words(const struct weir_table *table, uint64_t offset);
 
-/* The span of a state of this limit, checked: NULL when the offset is none, or the span smaller
- * than the state says, which only a file has that was damaged while in use. */
+/* The span of a state of this limit. NULL: the offset is not a span, or the span is smaller than
+ * the state says, which happens only in a file that was damaged while in use. */
 uint64_t *heap_state(const struct weir_table *table, const struct weir_limit *limit,
                      uint64_t offset);
 
-/* The slot that owns a span, as it was set. */
+/* The word that names the slot which owns a span. */
 static inline uint64_t *heap_owner_of(const struct weir_table *table, uint64_t offset)
 {
     return (uint64_t *)(void *)(table->base + offset);
@@ -69,13 +67,13 @@ uint64_t heap_take_remote(struct weir_table_owner *owner, uint64_t offset);
  * its offset; 0: there is none. The caller holds the heap's lock. */
 uint64_t heap_next_in(const struct weir_table *table, uint64_t page, uint32_t *i);
 
-/* Pages that a span of so many words takes for itself; 0: it shares one. */
+/* Whole pages that a span of `words` words takes; 0: it shares a page. */
 uint32_t heap_run(uint32_t words);
 
-/* Whether heap_take would find room; a moment's value. */
+/* Whether heap_take would find room, at this moment. */
 bool heap_has_room(const struct weir_table *table, uint32_t words);
 
-/* Bytes that are taken, of all that are there; a moment's value. */
+/* Bytes that are taken, at this moment. */
 uint64_t heap_used(const struct weir_table *table);
 
 /* Spans that are taken; at rest only. */
