@@ -5,9 +5,9 @@
 #include "table/owner.h"
 #include "table/slot.h"
 
-#define NOTES_MAX 8192 /* then all are halved, so that older ones count for less and less */
+#define NOTES_MAX 8192 /* then all are halved, so that older ones count less and less */
 #define SAMPLE 64
-#define PAUSE_NS UINT64_C(1000000000) /* after which what was noted is forgotten */
+#define PAUSE_NS UINT64_C(1000000000) /* after which a sample is cleared */
 
 static void halve(struct weir_table_owner *owner, struct account_sample *sample)
 {
@@ -31,8 +31,7 @@ void account_note(struct weir_table_owner *owner, struct account_sample *sample,
         halve(owner, sample);
 }
 
-/* Notes the live states of a bucket; none of one that is locked, which this owner may hold itself.
- */
+/* Notes the live states of a bucket, unless it is locked: perhaps by this owner itself. */
 static void note_bucket(struct weir_table_owner *owner, struct table_bucket *bucket,
                         uint64_t now_ns)
 {

@@ -26,7 +26,7 @@ static bool save_state(struct weir_table_owner *owner, const struct table_bucket
     return undo_save64(owner, &slot[0]) && undo_save64(owner, &slot[1]);
 }
 
-/* What stands in the slot: the packed cell, or the offset of the span. */
+/* The words of the slot: the packed cell, or the offset of the span. */
 static void slot_state(const struct weir_limit *limit, const struct target *target,
                        uint32_t state[3])
 {
@@ -82,7 +82,7 @@ static void put_slot(struct weir_table_owner *owner, const struct weir_limit *li
     slot_state(limit, target, state);
     slot_put(bucket, target->slot, tag, second, param, state);
     release_later(owner, target->replaced);
-    target->kind = TARGET_SLOT; /* it is there now; another check may share it */
+    target->kind = TARGET_SLOT; /* the slot has the key now; another check may share it */
     target->rewrite = false;
     target->span_new = false;
     target->replaced = 0;
@@ -96,7 +96,7 @@ static void write_words(struct weir_table_owner *owner, uint64_t *to, const stru
     to[1] = cell->b;
 }
 
-/* Writes target->cell to where it belongs. */
+/* Writes target->cell to its span or slot. */
 static void store_cell(struct weir_table_owner *owner, const struct weir_limit *limit,
                        struct target *target, bool single)
 {
@@ -154,7 +154,7 @@ static bool charge_span(struct weir_table_owner *owner, const struct weir_limit 
     return true;
 }
 
-/* Lowers the cost of a debit to what its floor of debt leaves room for. */
+/* Lowers the cost of a debit so that it keeps to its floor of debt. */
 static void keep_to_floor(struct weir_table_owner *owner, const struct target *target,
                           struct weir_check *check, uint64_t now_ns)
 {

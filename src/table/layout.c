@@ -18,8 +18,8 @@
 #define OWNERS_MIN 12
 #define BYTES_PER_PARAM (UINT64_C(32) << 10)
 #define PARAMS_MIN 32
-/* A state that grows needs pages of two sizes at a time, and nothing that walks them has to know of
- * none. */
+/* A state that grows needs pages of two sizes at a time, and no walk over pages has to handle a
+ * heap without any. */
 #define PAGES_MIN 8
 #define BYTES_PER_CHUNK (32 * CHUNK_BYTES)
 

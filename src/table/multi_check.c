@@ -7,7 +7,7 @@
 #include "table/slot.h"
 #include "table/undo.h"
 
-/* One check while it is decided: where its state stands, what it is and what it becomes. */
+/* One check while it is decided: where its state is, what it is and what it becomes. */
 struct part {
     struct table_bucket *bucket;
     uint32_t slot;
@@ -27,7 +27,7 @@ static inline bool is_short(const struct weir_decision *decision, uint32_t count
     return true;
 }
 
-/* Puts two locks in address order, without a branch: which comes first cannot be guessed. */
+/* Puts two locks in address order, without a branch, which the processor could not predict. */
 static inline void order(uint32_t **a, uint32_t **b)
 {
     uint32_t *low = *a < *b ? *a : *b, *high = *a < *b ? *b : *a;
@@ -78,7 +78,7 @@ static inline bool set_slot(struct part *parts, uint32_t i, struct table_bucket 
     return slot >= 0;
 }
 
-/* Finds the slots where all keys seem to be, without the locks. */
+/* Finds the slots where the keys seem to be, without the locks. */
 static inline bool guess_all(const struct lookup *ahead, struct part *parts, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -87,7 +87,7 @@ static inline bool guess_all(const struct lookup *ahead, struct part *parts, uin
     return true;
 }
 
-/* Finds the slots of all keys, each its own; false: one is not there. */
+/* Finds the slots of all keys, each a different one. False: one has none. */
 static inline bool find_all(const struct weir_decision *decision, const struct lookup *ahead,
                             struct part *parts, uint32_t count)
 {
@@ -118,7 +118,7 @@ static inline uint64_t take(struct part *part, const struct weir_check *check, u
     return delay_ns;
 }
 
-/* Tests all states as they stand in their slots, and fills the outcomes as if the request was
+/* Tests all states as they are in their slots, and fills the outcomes as if the request was
  * allowed. Returns whether it is; sets decision->delay_ns. */
 static inline bool take_all(struct weir_decision *decision, uint64_t now_ns, struct part *parts,
                             uint32_t count)
@@ -145,7 +145,7 @@ static inline bool take_all(struct weir_decision *decision, uint64_t now_ns, str
     return allowed;
 }
 
-/* Whether all slots, which are locked by now, are what they were when all was computed. */
+/* Whether all slots, which are now locked, are the same as when the results were computed. */
 static inline bool all_same(const struct weir_decision *decision, const struct lookup *ahead,
                             const struct part *parts, uint32_t count)
 {
@@ -156,7 +156,7 @@ static inline bool all_same(const struct weir_decision *decision, const struct l
     return true;
 }
 
-/* Writes all states, so that a death at any instruction can be taken back. */
+/* Writes all states, so that they can be undone after a death at any instruction. */
 static inline void write_all(struct weir_table_owner *owner, const struct part *parts,
                              uint32_t count)
 {
@@ -206,8 +206,9 @@ static __attribute__((noinline, cold)) void fail(struct weir_decision *decision,
     owner_fail(decision);
 }
 
-/* Inlined with a count that the compiler knows, most loops vanish. All is computed from a look at
- * the states without the locks; under them, they only have to be the same still. */
+/* Inlined with a count that the compiler knows, so that it unrolls most loops. Results are computed
+ * from states that were read without the locks; under the locks it only checks that the states are
+ * the same. */
 static inline __attribute__((always_inline)) bool decide(struct weir_table_owner *owner,
                                                          uint64_t now_ns,
                                                          struct weir_decision *decision,

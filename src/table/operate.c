@@ -69,8 +69,8 @@ static int find_in(const struct buckets *buckets, uint32_t b)
     return slot_find(buckets->pair[b], buckets->tag, b == 1);
 }
 
-/* Ends a lease of the key in one of its buckets. One that was given on overflow cells is not held
- * anywhere: it ends with its life. */
+/* Ends a lease of the key in one of its buckets. A lease that was granted on overflow cells is not
+ * recorded: it ends with its life. */
 static bool release_in_bucket(struct weir_table_owner *owner, const struct buckets *buckets,
                               uint32_t b, uint64_t lease_id)
 {
@@ -186,7 +186,8 @@ static bool has_state(const struct weir_check *check)
     return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) == 0;
 }
 
-/* In how long the state will be fresh. Errors: as weir_table_look; it may be fresh already. */
+/* The time until the state is fresh. Errors: as weir_table_look; WEIR_ERR_NOT_FOUND also if it is
+ * already. */
 static int look(struct weir_table_owner *owner, uint64_t now_ns, const uint64_t hash[2],
                 uint64_t *reset_after_ns)
 {

@@ -30,7 +30,7 @@ static uint32_t chunks_count(uint32_t chunks)
 #define KEY_ROW_PART 4
 _Static_assert(CHUNK_CELLS % KEY_ROW_PART == 0, "all cells of a chunk are used");
 
-/* Whether chunks are those of this region: its file may have been written over. */
+/* Whether this region has these chunks: its file may have been overwritten. */
 static bool chunks_fit(const struct weir_table *table, uint32_t chunks)
 {
     uint32_t count = chunks_count(chunks);
@@ -39,7 +39,7 @@ static bool chunks_fit(const struct weir_table *table, uint32_t chunks)
                            chunks_first(chunks) + count <= table->fixed.chunks);
 }
 
-/* The chunks of parameters as they are now; 0 where they do not fit. */
+/* The present chunks of parameters; 0 if the region does not have them. */
 static uint32_t chunks_of(const struct weir_table *table, const struct table_param *param)
 {
     uint32_t chunks = __atomic_load_n(&param->chunks, __ATOMIC_RELAXED);
@@ -56,7 +56,7 @@ const struct weir_limit *overflow_limit(const struct weir_limit *limit, struct w
 
     if (limit->span_words == 0)
         return limit;
-    /* Every N and W of a span is one of a window. */
+    /* Every N and W of a span limit is valid for a window. */
     return weir_limit_init(room, &spec, NULL) == 0 ? room : limit;
 }
 
@@ -89,7 +89,7 @@ static bool map_has(const struct chunk_map *map, uint32_t chunk)
     return map->bits[chunk / 64] >> chunk % 64 & 1;
 }
 
-/* Takes its chunks away from parameters all of whose cells are fresh. */
+/* Frees the chunks of parameters whose cells are all fresh. */
 static void take_back(struct weir_table_owner *owner, struct table_param *param, uint64_t now_ns)
 {
     if (!owner_try_stale(owner, &param->lock))
@@ -149,7 +149,7 @@ static void survey_all(struct weir_table_owner *owner, const struct table_param 
         }
 }
 
-/* The longest run of free chunks up to `most`: the first of those that are as long. */
+/* The longest run of free chunks, up to `most`; the first one of that length. */
 static uint32_t longest_run(const struct weir_table *table, const struct chunk_map *map,
                             uint32_t most)
 {
@@ -179,7 +179,7 @@ static uint32_t chunk_share(const struct weir_table *table)
     return share > CHUNKS_OF_PARAM_MAX ? CHUNKS_OF_PARAM_MAX : share > 0 ? share : 1;
 }
 
-/* Whoever dies between two of these stores leaves fresh rows of one cell. */
+/* An owner that dies between two of these stores leaves fresh rows of one cell. */
 bool overflow_open(struct weir_table_owner *owner, struct table_param *param, uint64_t now_ns)
 {
     struct weir_table *table = owner->table;
@@ -238,7 +238,7 @@ void overflow_find(const struct weir_table *table, struct table_param *param,
         row = chunk_cells(table, chunks_first(chunks));
         sizes[0] = chunks_count(chunks) * (uint64_t)CHUNK_CELLS / KEY_ROW_PART;
         sizes[1] = (KEY_ROW_PART - 1) * sizes[0];
-    } else if (param->chunks != 0) { /* somebody has written over the file */
+    } else if (param->chunks != 0) { /* the file was overwritten */
         memset(param->cell, 0, sizeof param->cell);
         __atomic_store_n(&param->chunks, 0, __ATOMIC_RELAXED);
     }
@@ -323,7 +323,8 @@ bool overflow_charge(struct weir_table_owner *owner, struct table_param *param,
 
         uint64_t fresh_at_ns = cell_fresh_at(limit, &cell);
 
-        /* Before the cell, so that no death leaves a live cell in rows that count as fresh. */
+        /* Written before the cell, so that no death leaves a live cell in rows that count as fresh.
+         */
         if (fresh_at_ns > param->until_ns)
             __atomic_store_n(&param->until_ns, fresh_at_ns, __ATOMIC_RELAXED);
         UNDO_BARRIER();

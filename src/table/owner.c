@@ -14,10 +14,10 @@
 #include "table/params.h"
 #include "table/undo.h"
 
-/* Waiting. A lock is held for tens of nanoseconds; a pause is up to 140 cycles. So whoever is still
- * waiting after SPINS has probably met a holder that is not running, and gives up its processor.
- * After YIELDS it asks whether the holder lives, a system call, and sleeps between further tries so
- * that a holder of lower priority gets to run. */
+/* Waiting. A lock is held for tens of nanoseconds; a pause is up to 140 cycles. So an owner that
+ * still waits after SPINS tries has probably met a holder that is not running, and yields its
+ * processor. After YIELDS more it asks whether the holder lives, by a system call, and sleeps
+ * between further tries so that a holder of lower priority can run. */
 #define SPINS 64
 #define YIELDS 32
 #define NAP_NS 20000
@@ -33,7 +33,7 @@ static inline void relax(void)
 #endif
 }
 
-/* Sets or tests the lock of one byte; 0 when it was got. */
+/* Sets or clears the lock of one byte. Returns 0 on success. */
 static int byte_lock(int fd, uint64_t at, short type)
 {
     struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
@@ -41,7 +41,7 @@ static int byte_lock(int fd, uint64_t at, short type)
     return fcntl(fd, F_OFD_SETLK, &lock);
 }
 
-/* Whether nobody holds a lock of this value any more. */
+/* Whether the holder that a lock value names is gone. */
 static bool is_stale(const struct weir_table *table, uint32_t value)
 {
     uint32_t index = value & 255;
@@ -58,8 +58,8 @@ static void clear_lock(uint32_t *lock, uint32_t index)
         __atomic_compare_exchange_n(lock, &value, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/* Gives the slot's next holder a generation that no lock of an earlier one names. Where the 24 bits
- * start again, all locks of this slot are cleared first: they are stale, all of them. */
+/* Gives the slot's next holder a generation that no lock of an earlier one names. When the 24 bits
+ * wrap around, all locks of this slot are cleared first: they are all stale. */
 static void raise_generation(struct weir_table *table, uint32_t index)
 {
     struct table_owner_slot *slot = &table->owners[index];
@@ -85,7 +85,7 @@ void owner_recover(struct weir_table *table, uint32_t index)
     raise_generation(table, index);
 }
 
-/* Cleans up after the holder of a lock if it is dead. */
+/* Recovers the holder of a lock if it is dead. */
 static void probe(struct weir_table_owner *owner, uint32_t value)
 {
     struct weir_table *table = owner->table;
@@ -101,7 +101,7 @@ static void probe(struct weir_table_owner *owner, uint32_t value)
     byte_lock(owner->fd, LOCK_OWNER(index), F_UNLCK);
 }
 
-/* --- Holders that do not go on ---------------------------------------------------------------- */
+/* --- Stopped holders -------------------------------------------------------------------------- */
 
 static uint64_t monotonic_ns(void)
 {
@@ -116,7 +116,8 @@ static bool is_ours(const struct weir_table *table, uint32_t index)
     return __atomic_load_n(&table->ours[index], __ATOMIC_RELAXED);
 }
 
-/* Whether the holder `value` has been waited for in full, and still has that lock. */
+/* Whether an earlier wait for the holder `value` used up the patience, and it still has that lock.
+ */
 static bool is_known(const struct weir_table *table, uint32_t value)
 {
     const uint32_t *lock = __atomic_load_n(&table->stuck[value & 255], __ATOMIC_ACQUIRE);
@@ -133,13 +134,13 @@ static void forget(struct weir_table *table, uint32_t value)
         __atomic_store_n(stuck, NULL, __ATOMIC_RELEASE);
 }
 
-/* How long one holder has been waited for. */
+/* A wait for one holder. */
 struct wait {
     uint32_t value;
-    uint64_t since_ns; /* 0: not waited for yet */
+    uint64_t since_ns; /* 0: not begun */
 };
 
-/* Whether to wait no longer for the holder `value` of `lock`; remembers it if so. */
+/* Whether to stop waiting for the holder `value` of `lock`; remembers it if so. */
 static bool is_over(struct weir_table *table, uint32_t *lock, uint32_t value, struct wait *wait)
 {
     if (table->patience_ns == 0 || value == 0 || is_stale(table, value) ||
@@ -207,7 +208,7 @@ bool owner_try_stale(struct weir_table_owner *owner, uint32_t *lock)
                                        __ATOMIC_RELAXED);
 }
 
-/* Whether a lock keeps this value for as long as no holder that runs keeps one. */
+/* Whether a lock keeps this value for longer than a running holder keeps a lock. */
 static bool is_kept(const uint32_t *lock, uint32_t value)
 {
     for (uint32_t tries = 0; tries < SPINS + YIELDS; tries++) {
@@ -234,7 +235,7 @@ uint32_t weir_table_stopped(struct weir_table *table)
         if (value != 0 && (value & 255) == i && !is_stale(table, value) && is_kept(lock, value) &&
             owner_is_alive(table, i))
             return table->owners[i].pid;
-        /* Not what somebody has found meanwhile. */
+        /* Not if another waiter has stored a lock meanwhile. */
         __atomic_compare_exchange_n(&table->stuck[i], &lock, NULL, false, __ATOMIC_RELEASE,
                                     __ATOMIC_RELAXED);
     }
@@ -244,7 +245,7 @@ uint32_t weir_table_stopped(struct weir_table *table)
 /* --- Attaching -------------------------------------------------------------------------------- */
 
 /* An open file description of this owner's own: locks of one description don't exclude each other.
- * The path may name another file by now (a region of another size took its place). */
+ * The path may name another file meanwhile (a region of another size that replaced it). */
 static int open_again(const struct weir_table *table)
 {
     char self[32] = "/proc/self/fd/";
@@ -367,7 +368,7 @@ void weir_table_detach(struct weir_table_owner *owner)
         return;
     __atomic_store_n(&owner->table->ours[owner->index], false, __ATOMIC_RELAXED);
     if (owner->fd >= 0)
-        close(owner->fd); /* and so the lock of the slot */
+        close(owner->fd); /* which releases the lock of the slot */
     else
         __atomic_store_n(&owner->slot->attached, 0, __ATOMIC_RELEASE);
     munmap((void *)(uintptr_t)owner->zeros, SPAN_WORDS_MAX * 8);

@@ -35,7 +35,7 @@ static uint64_t hash_of(const void *data, size_t size)
     return hash[0];
 }
 
-/* Names of accounts that no name of a limit has: those are odd. */
+/* Names of accounts that differ from those of all named limits, which are odd. */
 #define ACCOUNT_OF_COMMANDS 2
 #define ACCOUNT_OF_OTHERS WEIR_TABLE_OTHERS
 
@@ -49,7 +49,7 @@ bool params_account_is_shared(uint64_t name)
     return name % 2 == 0;
 }
 
-/* Whether limits of names get no more places of their own. */
+/* Whether the list is so full that new named limits share places. */
 static bool params_is_crowded(const struct weir_table *table)
 {
     return weir_table_param_count(table) >= table->fixed.params_max / 4 * 3;
@@ -72,8 +72,8 @@ static bool is_of_account(const struct weir_table *table, const struct table_par
     return param->account < table->fixed.params_max && table->accounts[param->account].name == name;
 }
 
-/* The parameters of this spec and account; else NULL and *vacant is where they may go (NULL:
- * nowhere). */
+/* The parameters of this spec and account; else NULL, and *vacant is a place for them (NULL: none
+ * is free). */
 static struct table_param *lookup_spec(const struct weir_table *table,
                                        const struct weir_limit_spec *spec, uint64_t name,
                                        struct table_param **vacant)
@@ -98,8 +98,8 @@ static struct table_param *lookup_spec(const struct weir_table *table,
     return NULL;
 }
 
-/* The account of this name: the one that is there, or an empty place for it. There are as many
- * places as parameters, so that there is one for the last parameters too. */
+/* The account of this name: the existing one, or an empty place. There are as many places as
+ * parameters, so that there is one for each. */
 static uint32_t find_account(const struct weir_table *table, uint64_t name)
 {
     uint32_t count = table->fixed.params_max, at = (uint32_t)(name % count), vacant = count;
@@ -117,8 +117,8 @@ static uint32_t find_account(const struct weir_table *table, uint64_t name)
     return vacant < count ? vacant : 0;
 }
 
-/* Adds parameters to an account. Its count comes before them and goes after them, so that whoever
- * dies in between leaves an account that looks used. */
+/* Adds parameters to an account. Its count rises before they are added and falls after they are
+ * dropped, so that a death in between leaves an account that looks used. */
 static void open_account(struct weir_table *table, uint32_t at, uint64_t name)
 {
     struct table_account *account = &table->accounts[at];
@@ -145,7 +145,7 @@ static void publish(struct weir_table *table, struct table_param *param,
     memset(&param->limit, 0, sizeof param->limit);
     param->limit = *limit;
     param->limit.id = (uint16_t)(param - table->params + 1);
-    /* What is this process' own has no meaning to others. */
+    /* Pointers of this process have no meaning to others. */
     param->limit.name = NULL;
     param->limit.local = NULL;
     param->limit.spec.bounds = NULL;
@@ -169,7 +169,7 @@ static int file_lock(const struct weir_table *table, int command, short type)
     return table->fd < 0 ? 0 : fcntl(table->fd, command, &lock);
 }
 
-/* Its holder may walk the whole list, which takes longer than what other locks are held for. */
+/* A holder may walk the whole list, which takes longer than other locks are held. */
 #define PATIENCES 10
 #define NAP_NS 1000000
 
@@ -250,8 +250,8 @@ void params_pinned(const struct weir_table *table, struct params_set *pinned)
     }
 }
 
-/* Finds or adds parameters, under the locks. Where many limits have taken most of the list, those
- * to come share parameters with all others of the same numbers, and one account. */
+/* Finds or adds parameters, under the locks. When limits have taken most of the list, new ones
+ * share parameters with all others of the same numbers, and one account. */
 static struct table_param *intern(struct weir_table *table, const struct weir_limit *limit,
                                   uint64_t name)
 {
@@ -304,7 +304,8 @@ static int intern_and_pin(struct weir_table *table, struct weir_limit *limit, ui
     return err;
 }
 
-/* Finds places that nobody needs; `pressure`: even at the cost of states. */
+/* Frees unused places; `pressure`: also those of unpinned limits that have states, which are
+ * evicted. */
 static void sweep_all(struct weir_table *table, bool pressure)
 {
     uint64_t now_ns = __atomic_load_n(&table->header->mark_ns, __ATOMIC_RELAXED);
@@ -419,7 +420,7 @@ void params_count(struct weir_table *table)
     }
 }
 
-/* Whether these parameters are what was once compiled. */
+/* Whether these parameters compile to what they are. */
 static bool compiles(const struct weir_limit *limit)
 {
     static const uint64_t any_calendar[WEIR_BOUNDS_MIN] = {0, 1};

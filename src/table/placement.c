@@ -5,7 +5,7 @@
 #include "table/account.h"
 #include "table/slot.h"
 
-/* The first slot of a bucket that nobody has, or whose state is fresh. */
+/* The first slot of a bucket that is empty, or whose state is fresh. */
 static enum placement find_free(const struct weir_table *table, struct table_bucket *bucket,
                                 uint32_t taken, uint64_t now_ns, struct place *place)
 {
@@ -31,7 +31,7 @@ enum placement placement_free(const struct weir_table *table, struct table_bucke
     return PLACE_NONE;
 }
 
-/* The live states of two buckets, one of which may go. */
+/* The live states of two buckets, one of which may be evicted. */
 struct candidate {
     struct slot_view view;
     uint32_t account;
@@ -92,8 +92,8 @@ bool placement_goes_first(const struct slot_view *a, const struct slot_view *b, 
     return a->fresh_at_ns < b->fresh_at_ns;
 }
 
-/* Which states may go: those that yield to any other, or those of one account, even if they deny.
- */
+/* Which states may be evicted: those that yield to any other, or those of one account, perhaps also
+ * those that deny. */
 struct choice {
     bool yielding, denying, denying_first;
     uint32_t account;

@@ -60,8 +60,8 @@ uint64_t slot_fresh_at(const struct weir_table *table, const struct table_bucket
     return span != NULL ? weir_span_fresh_at(limit, span) : 0;
 }
 
-/* What remains of the capacity at `now_ns`. A quota's calendar is not at hand (see quota.h): what
- * it has used in its last period stands in for what it has used in this one. */
+/* What remains of the capacity at `now_ns`. The calendar of a quota is not known here (see
+ * quota.h), so the use of its last period counts as that of the present one. */
 static uint64_t cell_remaining(const struct weir_limit *limit, const struct weir_cell *cell,
                                uint64_t now_ns, struct slot_view *view)
 {

@@ -14,7 +14,7 @@ static inline void fetch(const void *line)
     __builtin_prefetch(line, 0, 3);
 }
 
-/* The same for a line that will be written: no other core has it then. */
+/* The same for a line that will be written, which takes it from other cores. */
 static inline void fetch_own(const void *line)
 {
 #if defined(__x86_64__)
@@ -46,7 +46,7 @@ void weir_table_prefetch(const struct weir_table_owner *owner, const struct weir
     }
 }
 
-/* Computes where the checks of a decision are and asks for the first lines. Returns their number.
+/* Computes where the checks of a decision are and prefetches the first lines. Returns their number.
  */
 static inline uint32_t locate(const struct weir_table *table, const struct position_map *map,
                               const struct weir_decision *decision, struct lookup *ahead)
@@ -63,8 +63,8 @@ static inline uint32_t locate(const struct weir_table *table, const struct posit
     return count;
 }
 
-/* Nothing else waits for memory when there are few checks: asks for everything that they may need,
- * rather than for one line after the other. */
+/* When there are few checks, nothing else waits for memory: prefetches everything that they may
+ * need at once, rather than one line after the other. */
 #define FEW 4
 static inline void fetch_all(const struct weir_table *table, const struct lookup *ahead,
                              uint32_t count)
@@ -80,7 +80,7 @@ static inline void fetch_all(const struct weir_table *table, const struct lookup
     }
 }
 
-/* Looks where the keys seem to be, and asks for the other lines that it takes. */
+/* Reads where the keys seem to be, and prefetches the other lines that they need. */
 static inline void guess(const struct weir_table *table, struct lookup *ahead, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -101,8 +101,8 @@ static inline void guess(const struct weir_table *table, struct lookup *ahead, u
     }
 }
 
-/* What the short path fills in. Last of all: a narrow store into a decision and then a wide load
- * over it would wait for the store to leave the processor. */
+/* Fills in the results of the short path. This comes last: a wide load over a decision after a
+ * narrow store into it would wait until the store has left the processor. */
 static inline void finish_short(struct weir_decision *decision, uint64_t now_ns,
                                 const struct weir_cell *cell, uint64_t delay_ns, bool admits,
                                 bool charged)
@@ -122,7 +122,7 @@ static inline void finish_short(struct weir_decision *decision, uint64_t now_ns,
     decision->error = 0;
 }
 
-/* What the short path does where the bucket cannot be locked. */
+/* Fills in the failure of the short path when the bucket cannot be locked. */
 static __attribute__((noinline, cold)) void fail_short(struct weir_decision *decision,
                                                        uint64_t now_ns)
 {
@@ -131,8 +131,7 @@ static __attribute__((noinline, cold)) void fail_short(struct weir_decision *dec
     owner_fail(decision);
 }
 
-/* Writes a state that was `before`. Where only its first word changes, one plain store is enough.
- */
+/* Writes a state that was `before`. If only its first word changes, one plain store is enough. */
 static inline void write_words(struct table_bucket *bucket, uint32_t slot, const uint64_t before[2],
                                const uint64_t after[2])
 {
@@ -142,7 +141,8 @@ static inline void write_words(struct table_bucket *bucket, uint32_t slot, const
         slot_write(bucket, slot, after[0], after[1]);
 }
 
-/* Any packed cell, any cost, under the lock. Returns whether it has decided, or failed. */
+/* Decides on any packed cell and any cost, under the lock. Returns whether it has decided or
+ * failed. */
 static __attribute__((noinline)) bool decide_cell(struct weir_table_owner *owner, uint64_t now_ns,
                                                   struct weir_decision *decision,
                                                   const struct lookup *ahead)
@@ -178,10 +178,10 @@ static __attribute__((noinline)) bool decide_cell(struct weir_table_owner *owner
     return true;
 }
 
-/* The same by a look at the state without the lock, from which all is computed; under it, the state
- * only has to be the same still. So the wait for the lock's instruction, which lets no later load
- * begin, is used. `window`, which is known where this is inlined, says what the check is: any cost
- * of a window, or a cost of 1 of a bucket. */
+/* The same, but the result is computed from a state that was read without the lock; under the lock
+ * it only checks that the state is the same. This uses the time of the lock's instruction, which
+ * lets no later load begin. `window`, which is known where this is inlined, says what the check is:
+ * any cost of a window, or a cost of 1 of a bucket. */
 static inline __attribute__((always_inline)) bool
 decide_seen(struct weir_table_owner *owner, uint64_t now_ns, struct weir_decision *decision,
             const struct lookup *ahead, bool window)
@@ -226,8 +226,9 @@ static __attribute__((noinline)) bool decide_window(struct weir_table_owner *own
     return decide_seen(owner, now_ns, decision, ahead, true);
 }
 
-/* One check without flags that matter here, to be decided. The compiler may not read the three as
- * parts of a wide word: those that were just written would have to leave the processor first. */
+/* Whether a decision is one check without flags that matter here. The compiler must not read the
+ * three fields as one wide word: those that were just written would have to leave the processor
+ * first. */
 static inline bool is_simple(const struct weir_decision *decision)
 {
     uint16_t count = decision->count;
@@ -238,7 +239,7 @@ static inline bool is_simple(const struct weir_decision *decision)
            (decision->checks[0].flags & ~WEIR_CHECK_NETWORK) == 0;
 }
 
-/* What finish_short does for a plain limit. Each verdict has its constants, which makes few stores.
+/* As finish_short, for a plain limit. Each verdict has its own constants, which takes few stores.
  */
 static inline void finish_plain(struct weir_decision *decision, uint64_t now_ns, uint64_t tat_ns,
                                 bool admits)
@@ -320,7 +321,7 @@ static inline uint32_t decide(struct weir_table_owner *owner, uint64_t now_ns,
     return decision->count;
 }
 
-/* Decides as many as fit into one portion. Returns their number. */
+/* Decides as many decisions as fit into one portion. Returns their number. */
 static inline size_t decide_portion(struct weir_table_owner *owner, uint64_t now_ns,
                                     struct weir_decision *const *decisions, size_t count)
 {

@@ -14,25 +14,25 @@
 
 struct params_sweep {
     uint64_t at;    /* the next bucket */
-    bool pressure;  /* hardly a place is left */
-    bool partial;   /* a bucket could not be locked, so that nothing is known to be unused */
+    bool pressure;  /* hardly any place is left */
+    bool partial;   /* a bucket could not be locked, so that no parameters are known to be unused */
     uint32_t count; /* of candidates */
     struct params_set candidates, used;
     uint32_t pinned[WEIR_TABLE_PARAMS_MAX];    /* table_param.pinned when the sweep began */
-    uint16_t successor[WEIR_TABLE_PARAMS_MAX]; /* whom states are carried over to; 0: nobody */
+    uint16_t successor[WEIR_TABLE_PARAMS_MAX]; /* the id that states are carried over to; 0: none */
     uint16_t sorted[WEIR_TABLE_PARAMS_MAX];    /* working memory of find_successors */
 };
 
-/* Whether states of `from` can be carried over in place, to the same rate with other numbers: not
- * to another of several rates, which would forget an hour's use within a second. */
+/* Whether states of `from` can be carried over in place: to the same rate with other numbers, and
+ * not to another of several rates, which would forget an hour's use within a second. */
 static bool may_succeed(const struct weir_limit *from, const struct weir_limit *to)
 {
     return from->packs && to->packs && from->spec.window_ns == to->spec.window_ns &&
            weir_limit_converts(from, to);
 }
 
-/* What parameters have in common whose states are carried over to each other: may_succeed holds
- * between them, and they are of one account. */
+/* What is equal in all parameters whose states are carried over to each other: may_succeed holds
+ * between them, and they have one account. */
 struct kind {
     uint64_t words[6];
 };
@@ -191,7 +191,7 @@ static bool is_candidate(const struct params_sweep *sweep, uint16_t param)
 static void sweep_bucket(struct weir_table *table, struct params_sweep *sweep,
                          struct table_bucket *bucket, uint64_t now_ns)
 {
-    /* Whoever holds the lock may be moving a state here. Who takes it later sees that its
+    /* The holder of the lock may be moving a state here. An owner that takes it later sees that the
      * parameters are swept, and moves none (target.c). */
     bool any = __atomic_load_n(&bucket->lock, __ATOMIC_ACQUIRE) != 0;
 

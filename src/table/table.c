@@ -17,7 +17,8 @@
 
 #define HUGE_PAGE (UINT64_C(2) << 20)
 
-/* Memory of huge pages where the system has them: aligned, so that the first one counts. */
+/* Allocates memory of huge pages where the system has them, aligned so that the first page is one.
+ */
 static int open_private(struct weir_table *table, const struct weir_table_options *options,
                         struct weir_reason *reason)
 {
@@ -187,7 +188,7 @@ int weir_table_adopt(struct weir_table *spare, const struct weir_limit *limit)
         return 0;
     pthread_mutex_lock(&spare->mutex);
     if (!params_are(spare, limit)) {
-        if (region_limit(spare, limit->id) != NULL) { /* the id has come to mean another limit */
+        if (region_limit(spare, limit->id) != NULL) { /* the id meant another limit */
             clear_slots(spare, limit->id);
             params_drop(spare, &spare->params[limit->id - 1]);
         }
@@ -197,8 +198,8 @@ int weir_table_adopt(struct weir_table *spare, const struct weir_limit *limit)
     return 0;
 }
 
-/* Buckets that are looked at for the number of keys: all, or this many, evenly spread. With 24,576
- * slots of a sample the estimate is within 1 % of the slots, 99 times of 100. */
+/* Buckets to look at for the number of keys: all, or this many, evenly spread. With a sample of
+ * 24,576 slots the estimate is within 1 % of the slots, 99 times of 100. */
 #define KEYS_SAMPLE 4096
 
 static uint64_t counter(const struct weir_table *table, enum table_counter which)
@@ -210,7 +211,7 @@ static uint64_t counter(const struct weir_table *table, enum table_counter which
     return sum;
 }
 
-/* A look without the lock: what is written to, if only a lock, takes a page of memory. */
+/* Reads without the lock: a write, if only to a lock, would allocate a page of memory. */
 static bool is_empty(const struct table_bucket *bucket)
 {
     for (uint32_t i = 0; i < BUCKET_SLOTS; i++)
@@ -219,8 +220,8 @@ static bool is_empty(const struct table_bucket *bucket)
     return true;
 }
 
-/* Counts the slots in use of one bucket, and those that are not fresh. A bucket that an owner which
- * is stopped has locked is passed over. */
+/* Counts the slots in use of one bucket, and those that are not fresh. Skips a bucket that a
+ * stopped owner has locked. */
 static void count_bucket(struct weir_table_owner *owner, struct table_bucket *bucket,
                          uint64_t now_ns, uint64_t *used, uint64_t *keys)
 {

@@ -81,7 +81,7 @@ static void release_locks(struct weir_table_owner *owner)
     owner->held_count = 0;
 }
 
-/* Where spans are released, all that was written is in the journal. */
+/* If spans are released, everything that was written is in the journal. */
 bool target_finish(struct weir_table_owner *owner)
 {
     if (owner->freed_count > 0) {
@@ -113,14 +113,14 @@ static bool stateless(const struct weir_check *check)
     return (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY)) != 0;
 }
 
-/* The record of an idempotency key is its own or none at all: in cells that keys share, the record
- * of another would pass for it, and a request would go through uncharged. */
+/* The record of an idempotency key never counts in shared cells: there the record of another key
+ * would look like it, and a request would pass uncharged. */
 static bool is_unshared(const struct weir_check *check)
 {
     return (check->flags & WEIR_CHECK_IDEMPOTENCY) != 0;
 }
 
-/* Spans below this are not worth writing anew to make them smaller. */
+/* Spans smaller than this are not worth shrinking. */
 #define SHRINK_MIN 11
 
 /* What the checks of a decision on one key charge together. */
@@ -145,8 +145,8 @@ static struct joint joint_use(const struct transaction *txn, uint32_t i)
     return joint;
 }
 
-/* Words for a state that needs so many: with an eighth more, so that a log that loses some events
- * and gains others is not written anew each time. */
+/* The words to allocate for a state that needs `needs`: an eighth more, so that a log that loses
+ * some events and gains others is not copied each time. */
 static uint32_t words_for(const struct weir_limit *limit, uint32_t needs)
 {
     uint32_t words = needs + needs / 8;
@@ -157,7 +157,7 @@ static uint32_t words_for(const struct weir_limit *limit, uint32_t needs)
 }
 
 /* Takes a span for a state, and writes what `source` (NULL: nothing) has used into it. False: there
- * is none, or (owner->stuck) none can be had. */
+ * is no room, or owner->stuck. */
 static bool take_span(struct weir_table_owner *owner, const struct weir_span_source *source,
                       const struct weir_limit *limit, uint32_t words, struct target *target)
 {
@@ -185,7 +185,7 @@ static bool no_room(struct weir_table_owner *owner, const struct weir_limit *lim
     return false;
 }
 
-/* The same for a state that is there, and has this span (0: none). */
+/* The same for an existing state with this span (0: none). */
 static bool no_room_to_grow(struct weir_table_owner *owner, const struct transaction *txn,
                             uint32_t i, uint32_t words, uint64_t span)
 {
@@ -218,8 +218,8 @@ static bool load_fresh(struct weir_table_owner *owner, const struct transaction 
     return take_span(owner, NULL, limit, words, target) || no_room(owner, limit, words);
 }
 
-/* The state in a slot was made under other parameters: carries over what was used. Where there is
- * no span for it, the key is denied until there is one: elsewhere it would start fresh. */
+/* The state in a slot was made under other parameters: carries over what was used. If there is no
+ * span for it, the key is denied until there is one: in cells it would start fresh. */
 static bool load_converted(struct weir_table_owner *owner, const struct transaction *txn,
                            uint32_t i, struct target *target)
 {
@@ -262,7 +262,7 @@ static bool load_converted(struct weir_table_owner *owner, const struct transact
     return true;
 }
 
-/* Whether a check may be charged to its span, as far as that says. */
+/* Whether a check may be charged, as far as its own span decides that. */
 static bool may_charge(const struct transaction *txn, const struct weir_check *check,
                        const uint64_t *span)
 {
@@ -270,8 +270,9 @@ static bool may_charge(const struct transaction *txn, const struct weir_check *c
            weir_span_test(check->limit, span, txn->now_ns, check->cost);
 }
 
-/* Writes the state of a check that may be charged anew where its span is too small for that, or far
- * too large. Where there is no larger one, a log makes do with what it has, which denies early. */
+/* Copies the state of a check that may be charged to another span if its own is too small for that,
+ * or far too large. If there is no larger one, a log joins events to keep within its own, which
+ * denies early. */
 static bool fit(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
                 const uint64_t *span, struct target *target)
 {
@@ -308,7 +309,8 @@ static bool fit(struct weir_table_owner *owner, const struct transaction *txn, u
     return true;
 }
 
-/* The same from the state that is there. */
+/* Reads the state in target->bucket and ->slot, with room for what the check may charge. False: as
+ * load_fresh. */
 static bool load(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
                  struct target *target)
 {
@@ -336,7 +338,7 @@ static bool load(struct weir_table_owner *owner, const struct transaction *txn, 
     return true;
 }
 
-/* Looks for the key of a check in its buckets: the likely one first. */
+/* Looks for the key of a check in its two buckets, first in the likely one. */
 static bool find_key(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
                      struct target *target)
 {
@@ -380,7 +382,7 @@ static uint32_t taken_slots(const struct weir_table_owner *owner, const struct t
     return mask;
 }
 
-/* The span that this attempt allocated for a target which turns out not to need it. */
+/* Releases the span that this attempt has allocated for a target which does not need it. */
 static void drop_span(struct weir_table_owner *owner, const struct target *target)
 {
     if (target->span_new && target->span != 0 && target->leader == target - owner->targets)
@@ -406,7 +408,7 @@ static bool find_cells(struct weir_table_owner *owner, const struct transaction 
     return true;
 }
 
-/* There is no room for the key of a check. */
+/* Has a check for whose key there is no room decided on overflow cells. */
 static bool use_overflow(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
                          struct target *target)
 {
@@ -417,7 +419,7 @@ static bool use_overflow(struct weir_table_owner *owner, const struct transactio
     return true;
 }
 
-/* Whether a key without a slot counts in overflow cells still. Sets *target if so; false with
+/* Whether a key without a slot still counts in overflow cells. Sets *target if so; false with
  * owner->lost or owner->stuck: they could not be locked. */
 static bool still_overflows(struct weir_table_owner *owner, const struct transaction *txn,
                             uint32_t i, struct target *target)
@@ -438,7 +440,7 @@ static bool still_overflows(struct weir_table_owner *owner, const struct transac
 
 /* Keys of the two buckets that are tried: see placement.h. Each try may miss the cache. */
 #define TRIES 6
-/* After so many failures, new keys without room only try every so often: the table is full. */
+/* After FAILURES_MAX failures the table is full: only one of SKIPS new keys without room tries. */
 #define FAILURES_MAX 4
 #define SKIPS 32
 
@@ -456,7 +458,8 @@ static void move(struct weir_table_owner *owner, struct table_bucket *from, uint
     undo_finish(owner);
 }
 
-/* Whether a slot's state takes no span: moving one would have to tell the heap. */
+/* Whether a slot's state has no span: if it had one, a move would have to change the span's owner.
+ */
 static bool has_no_span(const struct weir_table *table, uint16_t param)
 {
     const struct weir_limit *limit = region_limit(table, param);
@@ -502,7 +505,7 @@ static bool try_slot(struct weir_table_owner *owner, const struct transaction *t
 static bool relocate(struct weir_table_owner *owner, const struct transaction *txn,
                      struct table_bucket *const pair[2], struct place *place)
 {
-    /* A move is final at once, so nothing else may be in the journal. */
+    /* A move is committed at once, so nothing else may be in the journal. */
     if (owner->slot->undo_count > 0)
         return false;
     if (owner->relocate_failures >= FAILURES_MAX) {
@@ -591,9 +594,9 @@ static void drop_second_span(struct weir_table_owner *owner, struct target *targ
     target->span_new = false;
 }
 
-/* Finds the checks that meet in one state. Different limits cannot share one (only a hash collision
- * makes them): the later one is then decided on overflow cells. Cells are no state of one check,
- * so there is nothing to lead: their costs are joined (transaction.c). */
+/* Finds the checks that have one state. If checks of different limits do, after a hash collision,
+ * the later one is decided on overflow cells. Overflow cells need no leader: the costs of their
+ * checks are joined (transaction.c). */
 static bool find_leaders(struct weir_table_owner *owner, struct transaction *txn)
 {
     const struct weir_check *checks = txn->decision->checks;
@@ -620,7 +623,7 @@ static bool find_leaders(struct weir_table_owner *owner, struct transaction *txn
     return true;
 }
 
-/* A check for which there is no span left is decided on overflow cells. */
+/* Decides a check for which no span is left on overflow cells. */
 static bool resolved(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
                      bool found)
 {

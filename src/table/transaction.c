@@ -16,7 +16,7 @@ static bool is_shadow(const struct weir_check *check)
     return (check->flags & WEIR_CHECK_SHADOW) != 0;
 }
 
-/* When to try again where nothing says when there will be room. */
+/* When to retry if it is unknown when there will be room. */
 #define FULL_RETRY_NS UINT64_C(1000000000)
 
 static bool is_stateless(const struct weir_check *check)
@@ -38,7 +38,7 @@ static bool is_joint(const struct target *a, const struct target *b)
 }
 
 /* The cost that check `i` is tested with: its own, and those of the other checks that will be
- * charged to the same state before or with it. Shadow checks deny nobody, so they come last. */
+ * charged to the same state before or with it. Shadow checks never deny, so they come last. */
 static uint64_t joint_cost(const struct weir_table_owner *owner, const struct transaction *txn,
                            uint32_t i)
 {
@@ -156,12 +156,13 @@ static bool charge_all(struct weir_table_owner *owner, const struct transaction 
         enum charge_kind kind = CHARGE_COST;
 
         if (decision->op == WEIR_OP_REFUND) {
-            if (check->flags & WEIR_CHECK_IDEMPOTENCY) /* what was asked once stays asked */
+            /* The record of an idempotency key is never refunded. */
+            if (check->flags & WEIR_CHECK_IDEMPOTENCY)
                 continue;
             kind = CHARGE_REFUND;
         } else if (decision->op == WEIR_OP_DECIDE &&
                    !(allowed && admits && (!is_shadow(check) || limit_admits(txn, i)))) {
-            /* A lease that was not given cannot be held. */
+            /* A lease that was not granted cannot be held. */
             if (!(check->flags & WEIR_CHECK_CHARGE_ON_DENY) || is_stateless(check) ||
                 check->limit->spec.algorithm == WEIR_CONCURRENCY)
                 continue;
@@ -181,7 +182,7 @@ static void note_overflow(struct weir_table_owner *owner, const struct weir_chec
     account_count_overflow(owner->table, check->limit->id);
 }
 
-/* What the outcome says where a state cannot grow: an estimate. There is room again when its oldest
+/* Fills the outcome of a state that cannot grow: an estimate. There is room again when its oldest
  * event or lease expires, or some other state goes. */
 static void describe_full(struct weir_table_owner *owner, const struct weir_check *check,
                           const struct target *target, struct weir_use *use,
@@ -208,7 +209,7 @@ static void describe_full(struct weir_table_owner *owner, const struct weir_chec
     note_overflow(owner, check, outcome);
 }
 
-/* What the outcome says of the state, while its lock is held. */
+/* Fills the outcome from the state, while its lock is held. */
 static void describe(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i)
 {
     const struct weir_check *check = &txn->decision->checks[i];
@@ -254,7 +255,7 @@ static void describe(struct weir_table_owner *owner, const struct transaction *t
     }
 }
 
-/* Locks and resolves, beginning again as long as a lock was busy. False: one cannot be had. */
+/* Locks and resolves, and begins again while a lock is busy. False: owner->stuck. */
 static bool resolve(struct weir_table_owner *owner, struct transaction *txn)
 {
     uint32_t rooms = 0;
@@ -275,7 +276,7 @@ static bool resolve(struct weir_table_owner *owner, struct transaction *txn)
             return false;
         if (!owner->no_room)
             continue;
-        /* Each check may need a span; another thread may take what was made room for. */
+        /* Each check may need a span; another thread may take the room that was made. */
         if (rooms++ < txn->count)
             make_room(owner, txn->now_ns);
         else

@@ -13,8 +13,8 @@ static struct table_undo *entry_at(struct weir_table *table, struct table_owner_
     return i < UNDO_OWN ? &slot->undo[i] : &table->spill[i - UNDO_OWN];
 }
 
-/* Takes the spill area, and the heap's lock before it: who holds the area then waits for nothing
- * more, so that waiting for it is safe. */
+/* Locks the spill area, after the heap's lock: then its holder waits for no other lock, so that
+ * waiting for it is safe. */
 static bool lock_spill(struct weir_table_owner *owner)
 {
     struct table_header *header = owner->table->header;
@@ -27,8 +27,8 @@ static bool lock_spill(struct weir_table_owner *owner)
     return owner_lock(owner, &header->spill_lock);
 }
 
-/* Whether the spill area has a place for the next entry. Only what a damaged file makes up is ever
- * longer than the area. */
+/* Whether the spill area has a place for the next entry. Only a damaged file can need more than the
+ * area has. */
 static bool spill_has_room(struct weir_table_owner *owner, uint32_t count)
 {
     return (count > UNDO_OWN || lock_spill(owner)) &&
@@ -110,7 +110,7 @@ void undo_take_back(struct weir_table *table, struct table_owner_slot *slot)
     if (count == 0)
         return;
     if (!undo_valid(table, slot)) {
-        /* Somebody has written over the file; nothing can be taken back, or written anywhere. */
+        /* The file was overwritten; nothing can be undone safely. */
         __atomic_store_n(&slot->undo_count, 0, __ATOMIC_RELAXED);
         return;
     }
@@ -124,7 +124,7 @@ void undo_take_back(struct weir_table *table, struct table_owner_slot *slot)
             __atomic_store_n((uint64_t *)(void *)(table->base + undo.where), undo.old,
                              __ATOMIC_RELAXED);
     }
-    heap_note_free(table); /* pages that it had taken, if any */
+    heap_note_free(table); /* it may have taken pages */
     clear(table, slot);
 }
 

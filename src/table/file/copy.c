@@ -44,7 +44,7 @@ static bool fill_state(struct copy *copy, const struct copy_state *from, uint32_
     return true;
 }
 
-/* Makes a slot of the new region empty, if somebody has it. */
+/* Empties a slot of the new region. */
 static void clear_slot(struct copy *copy, struct table_bucket *bucket, uint32_t i)
 {
     const struct weir_limit *limit = region_limit(copy->to, bucket->param[i]);

@@ -52,8 +52,8 @@ static int lock_byte(int fd, uint64_t at, short type)
 
 #define NAP_NS UINT64_C(10000000)
 
-/* How often to nap while another process opens a file: who opens it alone reads all of it, from a
- * disk that may be slow. */
+/* How often to nap while another process opens a file: a process that opens it alone reads all of
+ * it, from a disk that may be slow. */
 static uint64_t opening_naps(int fd, const struct weir_table_options *options)
 {
     uint64_t patience_ns = options->open_patience_ns;
@@ -109,8 +109,8 @@ static bool is_file_at(int fd, const char *path)
            ours.st_ino == theirs.st_ino;
 }
 
-/* Opens path.new for building a file, locked against everyone else who would. Returns the
- * descriptor, or an error. */
+/* Opens path.new for building a file, and locks it against all other processes that build one.
+ * Returns the descriptor, or an error. */
 static int open_draft(const char *path, const struct weir_table_options *options,
                       struct weir_reason *reason)
 {
@@ -126,15 +126,15 @@ static int open_draft(const char *path, const struct weir_table_options *options
             close(fd);
             return err;
         }
-        /* Asked before the presence lock is: who waited here may hold what has become the file
-         * itself by now, and there somebody is present for as long as he likes. */
+        /* Checked before the presence lock is tried: while this process waited, another may have
+         * renamed this draft to the file itself, and processes that use the file hold that lock. */
         if (is_file_at(fd, path)) {
             if (lock_byte(fd, LOCK_PRESENCE, F_WRLCK) == 0)
                 return fd;
             close(fd);
             return fail(reason, WEIR_ERR_BUSY, path, "in use by another process");
         }
-        close(fd); /* somebody else built one, and it has its name by now */
+        close(fd); /* another process has built one and renamed it */
     }
 }
 
@@ -148,7 +148,7 @@ static int build(struct weir_table *table, const char *draft,
 
     if (err < 0)
         return err;
-    /* Blocks now, so that a full disk is an error and not a signal later. */
+    /* Allocates all blocks, so that a full disk is an error now and not a signal later. */
     if (ftruncate(table->fd, 0) != 0 || fchmod(table->fd, 0600) != 0)
         return fail_errno(reason, draft, "write it");
     errno = posix_fallocate(table->fd, 0, (off_t)plan.bytes);
@@ -160,7 +160,7 @@ static int build(struct weir_table *table, const char *draft,
     return region_format(table, base, &plan, options);
 }
 
-/* Copies what fits, and the time: `old` may be a region that was in use until now. */
+/* Copies the states that fit, and the time; `old` may be a region that was in use until now. */
 static int copy(struct weir_table *table, const struct weir_table_options *options,
                 const struct weir_table *old, struct weir_reason *reason)
 {
@@ -176,7 +176,7 @@ static int copy(struct weir_table *table, const struct weir_table_options *optio
     header->t0_ns = now_ns > options->wall_ns ? now_ns : options->wall_ns;
     header->mark_ns = header->t0_ns;
     table->fixed.t0_ns = header->t0_ns;
-    /* Another process may write to `old` all the while. */
+    /* Another process may have written to `old` meanwhile. */
     if (weir_table_validate(table, &detail) == 0)
         return 0;
     fail(reason, WEIR_ERR_BUSY, table->path, "cannot be copied while another process writes: ");
@@ -184,7 +184,7 @@ static int copy(struct weir_table *table, const struct weir_table_options *optio
     return WEIR_ERR_BUSY;
 }
 
-/* What a new file is filled from: a region of today, or one of version 1. */
+/* What a new file is filled from: a region of the present format, or one of version 1. */
 struct source {
     const struct weir_table *table;
     struct version1 *version1;
@@ -195,7 +195,7 @@ static const uint64_t *source_secret(const struct source *from)
     return from->version1 != NULL ? version1_secret(from->version1) : from->table->fixed.secret;
 }
 
-/* Makes the file `path` new: from another one what fits (NULL: empty). */
+/* Creates the file table->path, with what fits of `from` (NULL: empty). */
 static int create(struct weir_table *table, const struct weir_table_options *options,
                   const struct source *from, bool replace, struct weir_reason *reason)
 {
@@ -251,7 +251,7 @@ int file_read_header(int fd, const char *path, uint64_t size, struct table_heade
     return 0;
 }
 
-/* Nobody else is there: takes back what dead owners left undone, and looks for damage. */
+/* Recovers dead owners and looks for damage, when no other process has the file open. */
 static int take_over(struct weir_table *table, const struct weir_table_options *options,
                      struct weir_reason *reason)
 {
@@ -281,7 +281,7 @@ static int take_over(struct weir_table *table, const struct weir_table_options *
     return 0;
 }
 
-/* Whether another size or share of spans is wanted than a region has. */
+/* Whether the options ask for another size or share of spans than a region has. */
 static bool is_other(const struct table_header *header, const struct weir_table_options *options,
                      const struct table_header *plan)
 {
@@ -289,8 +289,7 @@ static bool is_other(const struct table_header *header, const struct weir_table_
            (options->span_percent != 0 && options->span_percent != header->span_percent);
 }
 
-/* Opens the file that is there. `alone`: nobody else has it open. Returns 1 when the file was
- * replaced, and table->fd is closed. */
+/* Opens an existing file. `alone`: no other process has it open. */
 static int open_existing(struct weir_table *table, const struct weir_table_options *options,
                          bool alone, struct weir_reason *reason)
 {
@@ -319,7 +318,7 @@ static int open_existing(struct weir_table *table, const struct weir_table_optio
     return err;
 }
 
-/* Replaces the file that `table` has open, alone: by an empty one, or by a copy of another size. */
+/* Replaces the file that only `table` has open: by an empty one, or by a copy of another size. */
 static int replace(struct weir_table *table, const struct weir_table_options *options, bool keep,
                    struct weir_reason *reason)
 {
@@ -336,7 +335,8 @@ static int replace(struct weir_table *table, const struct weir_table_options *op
     int err = create(table, &same_share, keep ? &from : NULL, true, reason);
 
     region_unmap(&old);
-    close(old.fd); /* only now: who waits for it then finds that it has lost its name */
+    close(old.fd); /* only now: a process that waits for its lock then sees that it was renamed away
+                    */
     return err;
 }
 
@@ -368,7 +368,8 @@ static int upgrade(struct weir_table *table, const struct weir_table_options *op
     return err;
 }
 
-/* One attempt to open the file: 1 means that it changed under our hands, and to try again. */
+/* One attempt to open the file. Returns 1 if another process has replaced it meanwhile: then try
+ * again. */
 static int try_open_file(struct weir_table *table, const struct weir_table_options *options,
                          bool *alone, struct weir_reason *reason)
 {

@@ -13,7 +13,7 @@
 #include "table/file/file.h"
 #include "table/span/heap.h"
 
-/* Whether what never changes in a header is not what it was. */
+/* Whether the constant part of a header differs from what it was. */
 static bool is_another(const struct weir_table *table, const struct table_header *header)
 {
     return memcmp(header, &table->fixed, offsetof(struct table_header, check) + 8) != 0 ||
@@ -36,7 +36,8 @@ enum weir_table_file weir_table_file_state(const struct weir_table *table)
 
     struct table_header header;
 
-    /* Read from the file, so that one that is cut at this moment is no signal. */
+    /* Read from the file and not from memory, so that a file which is cut at this moment raises no
+     * signal. */
     if (pread(table->fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
         is_another(table, &header))
         return WEIR_TABLE_FILE_OVERWRITTEN;
@@ -53,8 +54,8 @@ bool weir_table_mapping(const struct weir_table *table, const void **base, uint6
     return table->fd >= 0;
 }
 
-/* Reads the header of the file that is there, without touching it. Returns 1 where there is one of
- * this version, 0 where there is none: a new one will be made. */
+/* Reads the header of an existing file without changing it. Returns 1 for one of this version; 0:
+ * there is none, and a new one will be made. */
 static int read_there(const struct weir_table_options *options, struct table_header *header,
                       struct weir_reason *reason)
 {
@@ -83,8 +84,8 @@ static int read_there(const struct weir_table_options *options, struct table_hea
     return err;
 }
 
-/* The header that the region will have: of the file that is there, where its size and share of
- * spans stay, else of a new one. */
+/* The header that the region will have: that of the existing file if its size and share of spans
+ * stay, else that of a new one. */
 static int plan_header(const struct weir_table_options *options, struct table_header *header,
                        struct weir_reason *reason)
 {

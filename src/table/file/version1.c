@@ -120,7 +120,7 @@ struct version1 {
     struct position_map map;
     uint64_t now_ns;
     struct weir_limit *limits; /* the parameters compiled again, by id - 1; id 0: none */
-    uint64_t *log;             /* a log as it is today: room for the largest */
+    uint64_t *log;             /* a log in the present format: room for the largest */
 };
 
 bool version1_is(const void *bytes, size_t size)
@@ -152,7 +152,7 @@ static uint64_t spill_entries(const struct v1_header *header)
     return V1_UNDO_SPILL + 2 * (header->pages < V1_RUNS_MAX ? header->pages : V1_RUNS_MAX);
 }
 
-/* Whether the parts are where they were put for a region of these counts. */
+/* Whether the parts are at the offsets that follow from the counts. */
 static bool header_fits(const struct v1_header *header, uint64_t size)
 {
     if (header->check != checksum(header, offsetof(struct v1_header, check)) ||
@@ -178,7 +178,7 @@ static bool header_fits(const struct v1_header *header, uint64_t size)
            header->identity_bits <= V1_TAG_BITS + 63 - (uint32_t)__builtin_clzll(header->buckets);
 }
 
-/* Takes back what an owner left undone, newest first. */
+/* Undoes what an owner left unfinished, newest first. */
 static bool take_back(struct version1 *old, struct v1_owner *owner)
 {
     if (owner->undo_count > V1_UNDO_OWN + spill_entries(old->header))
@@ -197,7 +197,7 @@ static bool take_back(struct version1 *old, struct v1_owner *owner)
     return true;
 }
 
-/* The words of the span at an offset, of which there must be `words`; NULL: it is none. */
+/* The words of the span at an offset; NULL: it is not a span of at least `words` words. */
 static const uint64_t *span_at(const struct version1 *old, uint64_t offset, uint32_t words)
 {
     const struct v1_header *header = old->header;
@@ -223,7 +223,7 @@ static const uint64_t *span_at(const struct version1 *old, uint64_t offset, uint
     return taken && words < size ? span + 1 : NULL;
 }
 
-/* Compiles a limit again; false when that makes another one than is written. */
+/* Compiles a limit again. False: the result differs from what the file has. */
 static bool compile(const struct v1_limit *old, struct weir_limit *limit)
 {
     static const uint64_t any_calendar[WEIR_BOUNDS_MIN] = {0, 1};
@@ -262,7 +262,7 @@ static bool compile_all(struct version1 *old)
 
 /* The log that a linked list was: word 0: head | tail << 16 | free << 32 | taken << 48; word 1: the
  * sum of the costs; entry n, from 1: its expiry, its cost | next << 32 | previous << 48. False: it
- * is none. */
+ * is not valid. */
 static bool read_log(struct version1 *old, const struct weir_limit *limit, const uint64_t *list)
 {
     const struct span_change in_place = {.span = old->log, .plain = old->log};
@@ -289,7 +289,7 @@ static bool read_log(struct version1 *old, const struct weir_limit *limit, const
     return sum == list[1];
 }
 
-/* A state of today from what a slot holds. False: it is none. */
+/* Converts the state of a slot to the present format. False: it is not valid. */
 static bool read_state(struct version1 *old, const union v1_slot *slot, struct copy_state *state)
 {
     const struct weir_limit *limit = state->limit;
@@ -309,7 +309,8 @@ static bool read_state(struct version1 *old, const union v1_slot *slot, struct c
         cell = (struct weir_cell){state->span[0], state->span[1]};
         return weir_cell_valid(limit, &cell);
     }
-    if (limit->spec.algorithm != WEIR_SLIDING_LOG) /* with room for all: nothing has changed */
+    if (limit->spec.algorithm !=
+        WEIR_SLIDING_LOG) /* with room for all: the format has not changed */
         return weir_span_words(limit, state->span) == limit->span_words &&
                weir_span_valid(limit, state->span);
     if (!read_log(old, limit, state->span))
@@ -343,7 +344,7 @@ static bool is_second(const struct v1_bucket *bucket, uint32_t i)
     return bucket->marks >> MARK_BITS * i & 1;
 }
 
-/* Whether a key of a bucket is there, other than in slot `except`. */
+/* Whether a bucket has this key in another slot than `except`. */
 static bool has_key(const struct v1_bucket *bucket, uint64_t tag, bool second, uint32_t except)
 {
     for (uint32_t i = 0; i < V1_SLOTS; i++)
@@ -353,10 +354,10 @@ static bool has_key(const struct v1_bucket *bucket, uint64_t tag, bool second, u
     return false;
 }
 
-/* What is done with each state. */
+/* Called for each state. */
 typedef void each_state(void *context, const struct copy_state *state);
 
-/* Goes through all states that are a key's own. False: one of them cannot be. */
+/* Visits all states of slots that no keys share. False: one of them is not valid. */
 static bool walk(struct version1 *old, each_state *each, void *context)
 {
     for (uint64_t b = 0; b < old->header->buckets; b++)
@@ -500,7 +501,7 @@ int version1_copy(struct weir_table *to, struct version1 *old)
             if (limit.id != 0 && weir_table_intern(to, &limit) == 0)
                 copying.ids[i + 1] = limit.id;
         }
-        walk(old, copy_one, &copying); /* it was whole a moment ago, and is nobody else's */
+        walk(old, copy_one, &copying); /* it was valid a moment ago, and is a private copy */
     }
     copy_end(&copying.copy);
     free(copying.ids);

@@ -10,8 +10,8 @@
 _Static_assert(sizeof(struct table_page) == 8 + 8 * BITMAP_WORDS, "a bit for each span of 2 words");
 _Static_assert(PAGE_WORDS / 2 <= 64 * BITMAP_WORDS, "a bit for each span of 2 words");
 
-/* Words of the spans of each class: a half or a third more than those of the one before, but where
- * a few fill a page as large as so many can be. */
+/* Words of the spans of each class: a half or a third more than in the class before. Where only a
+ * few spans fill a page, they are as large as the page allows. */
 static const uint16_t sizes[SPAN_CLASSES] = {
     2,
     3,
@@ -96,9 +96,9 @@ static uint64_t page_offset(const struct weir_table *table, uint64_t page)
 
 #define NO_PAGE UINT64_MAX
 
-/* The first page from *hint on, round about, that is free, or (class >= 0) cut for the class and
- * not full, but not `skip`. Returns the number of pages when there is none; the hint moves to what
- * was found. */
+/* The first page from *hint on, wrapping around, that is free, or (class >= 0) cut for the class
+ * and not full; `skip` is left out. Returns the number of pages when there is none; sets *hint to
+ * the page that was found. */
 static uint64_t search(struct weir_table *table, uint64_t *hint, int class, uint64_t skip)
 {
     uint64_t pages = table->fixed.pages, at = *hint < pages ? *hint : 0;
@@ -171,7 +171,8 @@ static uint64_t page_frees(const struct table_header *header)
     return __atomic_load_n(&header->page_frees, __ATOMIC_RELAXED);
 }
 
-/* The first `count` free pages side by side from `from` on; the number of pages: there are none. */
+/* The first `count` adjacent free pages from `from` on. Returns the number of pages when there are
+ * none. */
 static uint64_t find_run(const struct weir_table *table, uint64_t from, uint32_t count)
 {
     uint64_t pages = table->fixed.pages, length = 0;
@@ -254,7 +255,7 @@ uint64_t heap_take_remote(struct weir_table_owner *owner, uint64_t offset)
     return taken;
 }
 
-/* The words of an allocated span, the heap's own included; 0: the offset is none. */
+/* The words of an allocated span, including the heap's own; 0: the offset is not a span. */
 static uint32_t span_size(const struct weir_table *table, uint64_t offset)
 {
     if (offset < table->fixed.spans_at || offset >= page_offset(table, table->fixed.pages))
@@ -295,7 +296,7 @@ uint64_t *heap_state(const struct weir_table *table, const struct weir_limit *li
 {
     uint32_t words = heap_words(table, offset);
 
-    if (words < 2) /* less than a cell, or the words that say how large a state is */
+    if (words < 2) /* too small for a cell, and for the words that say how large a state is */
         return NULL;
 
     uint64_t *span = (uint64_t *)(void *)(table->base + offset + 8);
@@ -370,7 +371,7 @@ bool heap_has_room(const struct weir_table *table, uint32_t words)
     const struct table_header *header = table->header;
     uint64_t free = __atomic_load_n(&header->pages_free, __ATOMIC_RELAXED);
 
-    if (heap_run(words) > 0) /* perhaps: they may not be side by side */
+    if (heap_run(words) > 0) /* only perhaps: they may not be adjacent */
         return free >= heap_run(words);
     return free > 0 ||
            __atomic_load_n(&header->class_free[class_of(words + 1)], __ATOMIC_RELAXED) > 0;

@@ -11,12 +11,12 @@
 #include "table/span/heap.h"
 #include "table/undo.h"
 
-/* Random pages that are looked at, one state in each: some microseconds. */
+/* Random pages to look at, one state in each, which takes some microseconds. */
 #define CANDIDATES 16
-/* Pages, the same, when nothing is known of who holds how much. */
+/* The same when there is no sample of the accounts yet. */
 #define FIRST_SAMPLE 256
-/* Places where a whole run is tried to be freed, and states that may go or move for that: most
- * often a hundred, some ten microseconds; at worst a millisecond. */
+/* Places at which to try to free a whole run, and how many states may be evicted or moved for that:
+ * mostly a hundred, which takes some ten microseconds; at worst a millisecond. */
 #define DRAINS 3
 #define DRAIN_STEPS 4096
 
@@ -28,7 +28,7 @@ struct victim {
     struct slot_view view;
 };
 
-/* What was seen of one; it may be gone or changed by now. */
+/* A state that was seen; it may be gone or changed meanwhile. */
 struct candidate {
     uint64_t page, span;
     uint32_t account;
@@ -38,16 +38,16 @@ struct candidate {
 struct room {
     uint64_t now_ns;
     uint64_t own;  /* the span of the state that needs room; 0: a new one */
-    uint32_t most; /* what others of its account may have used at most that go for it */
+    uint32_t most; /* the most that states of its own account may have used to be evicted for it */
     uint32_t words, mine, payer;
-    bool denying;   /* the payer mostly denies: of its states those that do not are spared */
+    bool denying;   /* the payer mostly denies: its states that do not deny are spared */
     uint32_t steps; /* that are left */
     uint32_t count;
     struct candidate candidates[CANDIDATES];
 };
 
-/* The next span of a page, with its slot locked: 1. 0: there is none, or (owner->stuck) none can be
- * had. -1: nobody's at the moment, or busy. */
+/* Finds the next span of a page and locks its slot. Returns 1; 0: there is none, or owner->stuck;
+ * -1: the span has no slot at the moment, or its bucket is busy. */
 static int next_victim(struct weir_table_owner *owner, uint64_t page, uint32_t *i, uint64_t now_ns,
                        struct victim *victim)
 {
@@ -82,7 +82,7 @@ static int next_victim(struct weir_table_owner *owner, uint64_t page, uint32_t *
     return 1;
 }
 
-/* Empties a locked slot, if it can (else owner->stuck), and unlocks it. */
+/* Empties a locked slot, unless owner->stuck, and unlocks it. */
 static void dismiss(struct weir_table_owner *owner, const struct victim *victim, uint64_t now_ns)
 {
     struct weir_table *table = owner->table;
@@ -106,8 +106,8 @@ static void dismiss(struct weir_table_owner *owner, const struct victim *victim,
     owner_unlock(&victim->bucket->lock);
 }
 
-/* Moves the state of a locked slot to a span of another page, and unlocks the slot if that was
- * possible. */
+/* Moves the state of a locked slot to a span of another page. Unlocks the slot only if that
+ * succeeds. */
 static bool move(struct weir_table_owner *owner, const struct victim *victim)
 {
     struct weir_table *table = owner->table;
@@ -136,9 +136,9 @@ static bool move(struct weir_table_owner *owner, const struct victim *victim)
     return span != 0;
 }
 
-/* Whether a state goes for the one that needs room. What denies goes only where its account holds
- * more than its guarantee and the other's does not; there, where most of it denies, nothing else
- * goes. */
+/* Whether a state may be evicted for the one that needs room. A state that denies may be only if
+ * its account holds more than its guarantee and the other's account does not; of an account that
+ * mostly denies, only states that deny may be. */
 static bool may_go(const struct room *room, uint64_t span, uint32_t account,
                    const struct slot_view *view)
 {
@@ -153,7 +153,7 @@ static bool may_go(const struct room *room, uint64_t span, uint32_t account,
     return view->denies || !room->denying;
 }
 
-/* Looks at a random page; notes whose one of its states is. */
+/* Looks at a state in a random page, and notes its account. */
 static bool look_somewhere(struct weir_table_owner *owner, uint64_t now_ns, uint64_t *page,
                            struct victim *victim)
 {
@@ -161,7 +161,7 @@ static bool look_somewhere(struct weir_table_owner *owner, uint64_t now_ns, uint
 
     *page = owner_random(owner) % owner->table->fixed.pages;
     i = (uint32_t)owner_random(owner) % (PAGE_WORDS / 4);
-    /* In the page of larger spans, perhaps behind the last: then the first. */
+    /* In a page of larger spans, `i` may lie behind the last one: then take the first. */
     for (int tries = 0; tries < 2; tries++, i = 0) {
         int found = next_victim(owner, *page, &i, now_ns, victim);
 
@@ -174,7 +174,7 @@ static bool look_somewhere(struct weir_table_owner *owner, uint64_t now_ns, uint
     return false;
 }
 
-/* Looks for states that may go; those that are fresh go at once. */
+/* Collects states that may be evicted; removes fresh ones at once. */
 static void find_candidates(struct weir_table_owner *owner, struct room *room)
 {
     struct victim victim;
@@ -197,7 +197,8 @@ static void find_candidates(struct weir_table_owner *owner, struct room *room)
     }
 }
 
-/* Whose states go: the new one's own, or those of the account which holds most. */
+/* Chooses the account whose states are evicted: that of the new state, or the one that holds most.
+ */
 static void find_payer(const struct weir_table_owner *owner, struct room *room)
 {
     uint32_t most = 0;
@@ -216,7 +217,7 @@ static void find_payer(const struct weir_table_owner *owner, struct room *room)
     }
 }
 
-/* Takes the candidate that goes first off the list. */
+/* Takes the candidate to evict first from the list. */
 static bool next_candidate(struct room *room, struct candidate *first)
 {
     struct candidate *best = NULL;
@@ -235,7 +236,7 @@ static bool next_candidate(struct room *room, struct candidate *first)
     return true;
 }
 
-/* Lets a state go in another page than `page`, in a span of one size, so that one can move there.
+/* Evicts a state in a span of one size in another page than `page`, so that a state can move there.
  */
 static bool make_way(struct weir_table_owner *owner, struct room *room, uint64_t page,
                      uint32_t words)
@@ -256,7 +257,7 @@ static bool make_way(struct weir_table_owner *owner, struct room *room, uint64_t
     return false;
 }
 
-/* Lets all states of a page go or move. */
+/* Evicts or moves all states of a page. */
 static bool drain(struct weir_table_owner *owner, struct room *room, uint64_t page)
 {
     struct victim victim;
@@ -281,7 +282,7 @@ static bool drain(struct weir_table_owner *owner, struct room *room, uint64_t pa
     return false;
 }
 
-/* Frees as many pages as the room takes, around that of a candidate. */
+/* Frees as many adjacent pages as the room needs, around that of a candidate. */
 static bool drain_around(struct weir_table_owner *owner, struct room *room, uint64_t page)
 {
     uint64_t pages = owner->table->fixed.pages;
@@ -297,7 +298,7 @@ static bool drain_around(struct weir_table_owner *owner, struct room *room, uint
     return true;
 }
 
-/* Lets the state of a candidate go, if it still may. */
+/* Evicts a candidate, if it still may be evicted. */
 static bool let_go(struct weir_table_owner *owner, const struct room *room,
                    const struct candidate *candidate)
 {
