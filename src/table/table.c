@@ -299,7 +299,7 @@ static int validate_slot(const struct weir_table *table, uint64_t index, uint32_
     if (limit == NULL)
         return damaged(reason, "a slot with unknown parameters in bucket", index);
     if (!is_once(table, index, i))
-        return damaged(reason, "a key that stands twice in bucket", index);
+        return damaged(reason, "duplicate key in bucket", index);
     if (region_has_span(limit)) {
         uint64_t span = slot_span(bucket, i);
 
@@ -339,6 +339,6 @@ int weir_table_validate(const struct weir_table *table, struct weir_reason *reas
             if (table->buckets[b].param[i] != 0)
                 err = validate_slot(table, b, i, &spans, reason);
     if (err == 0 && spans != heap_spans(table))
-        err = damaged(reason, "spans that nobody has, or too few", heap_spans(table));
+        err = damaged(reason, "spans without a slot, or slots without a span", heap_spans(table));
     return err;
 }

@@ -78,10 +78,11 @@ static int lock_opening(int fd, const char *path, const struct weir_table_option
         if (errno != EAGAIN && errno != EACCES && errno != EINTR)
             return fail_errno(reason, path, "lock it");
         if (naps >= opening_naps(fd, options))
-            return fail(reason, WEIR_ERR_BUSY, path,
-                        "another process began to open it and does not go on; it is stopped, or "
-                        "its disk hangs: let it go on (SIGCONT) or end it (fuser lists who has "
-                        "the file open)");
+            return fail(
+                reason, WEIR_ERR_BUSY, path,
+                "another process is opening it and makes no progress: it is stopped, or its "
+                "disk hangs; resume it (kill -CONT) or end it (fuser lists the processes "
+                "that have the file open)");
         nanosleep(&nap, NULL);
     }
     return 0;
@@ -224,7 +225,7 @@ static int create(struct weir_table *table, const struct weir_table_options *opt
         goto remove_draft;
     if (rename(draft, table->path) == 0)
         goto free_draft;
-    err = fail_errno(reason, table->path, "put the new file in its place");
+    err = fail_errno(reason, table->path, "rename the new file to it");
 
 remove_draft:
     unlink(draft);
@@ -247,7 +248,8 @@ int file_read_header(int fd, const char *path, uint64_t size, struct table_heade
     if (header->check != layout_header_check(header) || layout_check(header) < 0)
         return fail(reason, WEIR_ERR_DAMAGED, path, "the state file's header is damaged");
     if (header->bytes != size)
-        return fail(reason, WEIR_ERR_DAMAGED, path, "the state file is cut short or too long");
+        return fail(reason, WEIR_ERR_DAMAGED, path,
+                    "the state file has the wrong size: it was cut short or extended");
     return 0;
 }
 
@@ -307,8 +309,8 @@ static int open_existing(struct weir_table *table, const struct weir_table_optio
         return err;
     if (is_other(&header, options, &plan) && !alone)
         return fail(reason, WEIR_ERR_BUSY, table->path,
-                    "another size or share of spans was asked for while another process has the "
-                    "state file open");
+                    "its size and share of spans cannot change while another process has it open; "
+                    "stop that one first");
     err = map_file(table, header.bytes, reason, &base);
     if (err < 0)
         return err;

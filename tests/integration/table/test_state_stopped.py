@@ -110,7 +110,7 @@ def test_a_file_that_another_process_stopped_while_opening_is_one_line_and_no_ha
         assert os.WIFSTOPPED(os.waitpid(opener.pid, os.WUNTRACED)[1])
         done = run_weir("serve", "--config", weir.config, "--http", "127.0.0.1:0", "--admin", "off")
         assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
-        assert f"{tmp_path / 'state'}: another process began to open it and does not go on" in done.stderr
+        assert f"{tmp_path / 'state'}: another process is opening it and makes no progress" in done.stderr
         os.kill(opener.pid, signal.SIGCONT)
         opener.wait(SECONDS_MAX)
         weir.start()
