@@ -38,7 +38,7 @@ static inline void order(uint32_t **a, uint32_t **b)
 
 /* Sets `locks` to the locks of all checks, in address order; some may be the same. */
 static inline void sort_locks(const struct lookup *ahead, uint32_t count,
-                              uint32_t *locks[SEVERAL_MAX])
+                              uint32_t *locks[MULTI_CHECK_MAX])
 {
     for (uint32_t i = 0; i < count; i++)
         locks[i] = &ahead[i].likely->lock;
@@ -47,7 +47,7 @@ static inline void sort_locks(const struct lookup *ahead, uint32_t count,
             order(&locks[i], &locks[i + 1]);
 }
 
-static inline void unlock_all(uint32_t *const locks[SEVERAL_MAX], uint32_t count)
+static inline void unlock_all(uint32_t *const locks[MULTI_CHECK_MAX], uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         if (i == 0 || locks[i] != locks[i - 1])
@@ -55,7 +55,7 @@ static inline void unlock_all(uint32_t *const locks[SEVERAL_MAX], uint32_t count
 }
 
 /* Takes all locks, or none. */
-static inline bool lock_all(struct weir_table_owner *owner, uint32_t *const locks[SEVERAL_MAX],
+static inline bool lock_all(struct weir_table_owner *owner, uint32_t *const locks[MULTI_CHECK_MAX],
                             uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -214,8 +214,8 @@ static inline __attribute__((always_inline)) bool decide(struct weir_table_owner
                                                          struct weir_decision *decision,
                                                          const struct lookup *ahead, uint32_t count)
 {
-    uint32_t *locks[SEVERAL_MAX];
-    struct part parts[SEVERAL_MAX];
+    uint32_t *locks[MULTI_CHECK_MAX];
+    struct part parts[MULTI_CHECK_MAX];
 
     if (!is_short(decision, count))
         return false;
@@ -256,7 +256,7 @@ bool multi_check_decide(struct weir_table_owner *owner, uint64_t now_ns,
     case 3:
         return decide(owner, now_ns, decision, ahead, 3);
     default:
-        return decision->count <= SEVERAL_MAX &&
+        return decision->count <= MULTI_CHECK_MAX &&
                decide(owner, now_ns, decision, ahead, decision->count);
     }
 }

@@ -12,7 +12,7 @@
 #include "table/region.h"
 
 /* The most checks that are decided in this way. */
-#define SEVERAL_MAX 8
+#define MULTI_CHECK_MAX 8
 
 /* Decides. False: the decision needs the general path, and nothing has changed. */
 bool multi_check_decide(struct weir_table_owner *owner, uint64_t now_ns,

@@ -30,9 +30,9 @@
  * another program has overwritten the file while it was in use, each row begins anew with one fresh
  * cell.
  *
- * Locks: the lock of the parameters guards their cells. chunks_lock, which is waited for while that
- * is held, guards which parameters have which chunks, and the list of those that have any, so that
- * taking chunks does not walk all parameters. Its holder only tries other locks. */
+ * Locks: the lock of the parameters guards their cells. chunks_lock, which an owner may wait for
+ * while it holds that, guards which parameters have which chunks, and the list of those that have
+ * any, so that taking chunks does not walk all parameters. Its holder only tries other locks. */
 #ifndef WEIR_TABLE_OVERFLOW_H
 #define WEIR_TABLE_OVERFLOW_H
 

@@ -83,7 +83,7 @@ static uint32_t largest(const struct weir_table_owner *owner, const struct candi
     return result;
 }
 
-bool placement_goes_first(const struct slot_view *a, const struct slot_view *b, bool denying_first)
+bool placement_is_before(const struct slot_view *a, const struct slot_view *b, bool denying_first)
 {
     if (a->denies != b->denies)
         return a->denies == denying_first;
@@ -99,19 +99,19 @@ struct choice {
     uint32_t account;
 };
 
-static const struct candidate *first_to_go(const struct candidates *all,
+static const struct candidate *find_victim(const struct candidates *all,
                                            const struct choice *choice)
 {
     const struct candidate *victim = NULL;
 
     for (uint32_t i = 0; i < all->count; i++) {
         const struct candidate *candidate = &all->at[i];
-        bool may_go = choice->yielding ? candidate->yields
-                                       : candidate->account == choice->account &&
-                                             (choice->denying || !candidate->view.denies);
+        bool may_evict = choice->yielding ? candidate->yields
+                                          : candidate->account == choice->account &&
+                                                (choice->denying || !candidate->view.denies);
 
-        if (may_go && (victim == NULL || placement_goes_first(&candidate->view, &victim->view,
-                                                              choice->denying_first)))
+        if (may_evict && (victim == NULL || placement_is_before(&candidate->view, &victim->view,
+                                                                choice->denying_first)))
             victim = candidate;
     }
     return victim;
@@ -126,7 +126,7 @@ enum placement placement_evict(struct weir_table_owner *owner, struct table_buck
 
     account_refresh(owner, now_ns);
     look_at_all(owner, pair, now_ns, place, &all);
-    victim = first_to_go(&all, &choice);
+    victim = find_victim(&all, &choice);
     if (victim == NULL) {
         choice.yielding = false;
         if (!account_is_above(owner, &owner->slots, choice.account)) {
@@ -138,7 +138,7 @@ enum placement placement_evict(struct weir_table_owner *owner, struct table_buck
         choice.denying_first = account_mostly_denies(owner, &owner->slots, choice.account);
         if (choice.denying_first && !choice.denying)
             return PLACE_NONE;
-        victim = first_to_go(&all, &choice);
+        victim = find_victim(&all, &choice);
     }
     if (victim == NULL)
         return PLACE_NONE;

@@ -45,8 +45,8 @@ enum placement placement_free(const struct weir_table *table, struct table_bucke
 enum placement placement_evict(struct weir_table_owner *owner, struct table_bucket *const pair[2],
                                uint16_t param, uint64_t now_ns, struct place *place);
 
-/* Whether state `a` is evicted before `b`: the one that has used less is; a state that denies is
- * evicted last (or first). */
-bool placement_goes_first(const struct slot_view *a, const struct slot_view *b, bool denying_first);
+/* Whether state `a` is evicted before `b`: the one that has used less is; states that deny come
+ * last (or first). */
+bool placement_is_before(const struct slot_view *a, const struct slot_view *b, bool denying_first);
 
 #endif

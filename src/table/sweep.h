@@ -23,8 +23,8 @@
 #include "table/params.h"
 
 /* Continues a sweep by up to `buckets` buckets, or begins one; `pressure`: with evictions. The
- * caller holds table->mutex. Returns whether the sweep goes on; false too where there is no memory
- * for one. */
+ * caller holds table->mutex. Returns whether more is left; false also when there is no memory for a
+ * sweep. */
 bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets, bool pressure);
 
 /* Empties the slots whose parameters were dropped, which an older weir could leave when two

@@ -11,7 +11,7 @@
  *               are known after a restart
  *   accounts    who pays for states: one for each limit (account.h)
  *   owners      one slot a thread: a generation, an undo journal, counters
- *   spill       where a journal goes on that is too long for its owner's slot
+ *   spill       the rest of a journal that is too long for its owner's slot
  *   cells       where keys count for which there is no room (overflow.h)
  *   buckets     128 bytes: a lock and six slots, each a tag of 52 bits, a parameter id and 12 bytes
  *               of state (or the offset of a span)

@@ -38,7 +38,7 @@ uint64_t heap_take(struct weir_table_owner *owner, uint32_t words);
 /* Releases a span; ignores an offset that is not a span (of a damaged file). */
 void heap_give(struct weir_table_owner *owner, uint64_t offset);
 
-/* Notes that pages may have become free: by heap_give, or because a transaction was taken back. */
+/* Notes that pages may have become free: by heap_give, or because a transaction was undone. */
 void heap_note_free(struct weir_table *table);
 
 /* The words of an allocated span; NULL: `offset` is not a span of at least `words` words. Needs no

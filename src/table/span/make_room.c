@@ -83,7 +83,7 @@ static int next_victim(struct weir_table_owner *owner, uint64_t page, uint32_t *
 }
 
 /* Empties a locked slot, unless owner->stuck, and unlocks it. */
-static void dismiss(struct weir_table_owner *owner, const struct victim *victim, uint64_t now_ns)
+static void evict(struct weir_table_owner *owner, const struct victim *victim, uint64_t now_ns)
 {
     struct weir_table *table = owner->table;
     uint16_t *param = &victim->bucket->param[victim->slot];
@@ -139,8 +139,8 @@ static bool move(struct weir_table_owner *owner, const struct victim *victim)
 /* Whether a state may be evicted for the one that needs room. A state that denies may be only if
  * its account holds more than its guarantee and the other's account does not; of an account that
  * mostly denies, only states that deny may be. */
-static bool may_go(const struct room *room, uint64_t span, uint32_t account,
-                   const struct slot_view *view)
+static bool may_evict(const struct room *room, uint64_t span, uint32_t account,
+                      const struct slot_view *view)
 {
     if (span == room->own)
         return false;
@@ -188,7 +188,7 @@ static void find_candidates(struct weir_table_owner *owner, struct room *room)
         if (!look_somewhere(owner, room->now_ns, &page, &victim))
             continue;
         if (victim.view.fresh_at_ns <= room->now_ns && victim.span != room->own) {
-            dismiss(owner, &victim, room->now_ns);
+            evict(owner, &victim, room->now_ns);
             continue;
         }
         owner_unlock(&victim.bucket->lock);
@@ -225,8 +225,8 @@ static bool next_candidate(struct room *room, struct candidate *first)
     for (uint32_t i = 0; i < room->count; i++) {
         struct candidate *one = &room->candidates[i];
 
-        if (may_go(room, one->span, one->account, &one->view) &&
-            (best == NULL || placement_goes_first(&one->view, &best->view, room->denying)))
+        if (may_evict(room, one->span, one->account, &one->view) &&
+            (best == NULL || placement_is_before(&one->view, &best->view, room->denying)))
             best = one;
     }
     if (best == NULL)
@@ -238,8 +238,8 @@ static bool next_candidate(struct room *room, struct candidate *first)
 
 /* Evicts a state in a span of one size in another page than `page`, so that a state can move there.
  */
-static bool make_way(struct weir_table_owner *owner, struct room *room, uint64_t page,
-                     uint32_t words)
+static bool free_one_span(struct weir_table_owner *owner, struct room *room, uint64_t page,
+                          uint32_t words)
 {
     for (; room->steps > 0 && !owner->stuck; room->steps--) {
         struct victim victim;
@@ -248,8 +248,8 @@ static bool make_way(struct weir_table_owner *owner, struct room *room, uint64_t
         if (!look_somewhere(owner, room->now_ns, &at, &victim))
             continue;
         if (at != page && heap_words(owner->table, victim.span) == words &&
-            may_go(room, victim.span, victim.account, &victim.view)) {
-            dismiss(owner, &victim, room->now_ns);
+            may_evict(room, victim.span, victim.account, &victim.view)) {
+            evict(owner, &victim, room->now_ns);
             return true;
         }
         owner_unlock(&victim.bucket->lock);
@@ -268,13 +268,13 @@ static bool drain(struct weir_table_owner *owner, struct room *room, uint64_t pa
 
         if (found <= 0)
             return found == 0 && !owner->stuck;
-        if (may_go(room, victim.span, victim.account, &victim.view)) {
-            dismiss(owner, &victim, room->now_ns);
+        if (may_evict(room, victim.span, victim.account, &victim.view)) {
+            evict(owner, &victim, room->now_ns);
         } else if (!move(owner, &victim)) {
             uint32_t words = heap_words(owner->table, victim.span);
 
             owner_unlock(&victim.bucket->lock);
-            if (heap_run(words) > 0 || !make_way(owner, room, page, words))
+            if (heap_run(words) > 0 || !free_one_span(owner, room, page, words))
                 return false;
             i--; /* once more */
         }
@@ -299,8 +299,8 @@ static bool drain_around(struct weir_table_owner *owner, struct room *room, uint
 }
 
 /* Evicts a candidate, if it still may be evicted. */
-static bool let_go(struct weir_table_owner *owner, const struct room *room,
-                   const struct candidate *candidate)
+static bool evict_candidate(struct weir_table_owner *owner, const struct room *room,
+                            const struct candidate *candidate)
 {
     struct victim victim;
     uint32_t i = 0;
@@ -310,8 +310,8 @@ static bool let_go(struct weir_table_owner *owner, const struct room *room,
         if (found < 0)
             continue;
         if (victim.span == candidate->span &&
-            may_go(room, victim.span, victim.account, &victim.view)) {
-            dismiss(owner, &victim, room->now_ns);
+            may_evict(room, victim.span, victim.account, &victim.view)) {
+            evict(owner, &victim, room->now_ns);
             return true;
         }
         owner_unlock(&victim.bucket->lock);
@@ -339,7 +339,7 @@ void make_room(struct weir_table_owner *owner, uint64_t now_ns)
         return; /* placement.h */
     for (uint32_t drains = 0; drains < DRAINS && !owner->stuck && next_candidate(&room, &first);) {
         if (heap_words(table, first.span) == heap_round(room.words)) {
-            if (let_go(owner, &room, &first))
+            if (evict_candidate(owner, &room, &first))
                 return;
             continue;
         }
