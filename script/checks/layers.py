@@ -11,12 +11,13 @@ import sys
 BELOW = {
     "core": set(),
     "table": {"core"},
-    "rules": {"core"},
+    "standing": {"core"},
+    "rules": {"core", "standing"},
     "store": {"core", "table", "wire"},
-    "engine": {"core", "rules", "store"},
-    "library": {"core", "table", "rules", "store", "engine"},
+    "engine": {"core", "standing", "rules", "store"},
+    "library": {"core", "table", "standing", "rules", "store", "engine"},
     "wire": {"core"},
-    "server": {"core", "table", "rules", "store", "engine", "wire"},
+    "server": {"core", "table", "standing", "rules", "store", "engine", "wire"},
 }
 BELOW["cli"] = set(BELOW) | {"cli"}
 
