@@ -4,10 +4,17 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "core/bytes.h"
 #include "core/reason.h"
 #include "core/siphash.h"
+#include "standing/file.h"
+#include "standing/index.h"
+#include "standing/layout.h"
+#include "standing/networks.h"
+#include "standing/reasons.h"
+#include "standing/write.h"
 
 static const char *const level_names[WEIR_STANDING_LEVELS] = {
     "good", "warned", "throttled", "challenged", "suspended", "revoked", "trusted",
@@ -17,22 +24,12 @@ static const char *const origin_names[WEIR_STANDING_ORIGINS] = {"list", "penalty
 /* Kind, NUL, value: longer ones are hashed twice. */
 #define ID_TEXT_MAX (WEIR_STANDING_KIND_MAX + 256)
 
-/* An entry with its value: family 0 is exact. */
-struct record {
-    uint64_t id[2];
-    struct weir_cidr network;
-    struct weir_standing_entry entry;
-    bool next; /* of the lists that are being read */
-};
+/* How often a reader walks again because the map changed. A walk takes a ten-thousandth of a
+ * millisecond, and a change much longer. */
+#define WALKS_MAX 1000
 
-struct weir_standing {
-    struct weir_standing_head head;
-    uint64_t count, evicted, refused;
-    uint64_t secret[2];
-    size_t entries_max;
-    bool building;
-    struct record *records;
-};
+/* One of each origin, and two of lists. */
+#define CHAIN_MAX 4
 
 const char *weir_standing_level_name(uint8_t level)
 {
@@ -53,11 +50,11 @@ int weir_standing_level_of(struct weir_bytes name)
 }
 
 /* Operators' entries and revocations, then trust, then what lists and penalties say. */
-static int rank(const struct weir_standing_entry *entry)
+static int rank(uint8_t level, uint8_t origin)
 {
-    if (entry->origin == WEIR_STANDING_BY_OPERATOR || entry->level == WEIR_STANDING_REVOKED)
+    if (origin == WEIR_STANDING_BY_OPERATOR || level == WEIR_STANDING_REVOKED)
         return 2;
-    return entry->level == WEIR_STANDING_TRUSTED;
+    return level == WEIR_STANDING_TRUSTED;
 }
 
 /* Trusted is the least strict. */
@@ -66,14 +63,21 @@ static int strictness(uint8_t level)
     return level == WEIR_STANDING_TRUSTED ? -1 : level;
 }
 
+static bool before(uint8_t level, uint8_t origin, uint64_t until_ns, uint8_t other_level,
+                   uint8_t other_origin, uint64_t other_until_ns)
+{
+    int difference = rank(level, origin) - rank(other_level, other_origin);
+
+    if (difference == 0)
+        difference = strictness(level) - strictness(other_level);
+    return difference > 0 || (difference == 0 && until_ns > other_until_ns);
+}
+
 bool weir_standing_before(const struct weir_standing_entry *one,
                           const struct weir_standing_entry *other)
 {
-    if (rank(one) != rank(other))
-        return rank(one) > rank(other);
-    if (one->level != other->level)
-        return strictness(one->level) > strictness(other->level);
-    return one->until_ns > other->until_ns;
+    return before(one->level, one->origin, one->until_ns, other->level, other->origin,
+                  other->until_ns);
 }
 
 void weir_standing_join(struct weir_standing_entry *best, const struct weir_standing_entry *one)
@@ -82,51 +86,130 @@ void weir_standing_join(struct weir_standing_entry *best, const struct weir_stan
         *best = *one;
 }
 
+/* Maps the file that is there for taking it over. Returns 1 when there is none. */
+static int open_old(struct weir_standing *old, const char *path, struct weir_reason *reason)
+{
+    struct weir_reason missing = {""};
+    int err = path ? standing_file_open(old, path, true, &missing) : WEIR_ERR_NOT_FOUND;
+
+    if (err == WEIR_ERR_NOT_FOUND)
+        return 1;
+    if (err < 0)
+        reason_text(reason, missing.text);
+    return err;
+}
+
+static int choose_secret(uint64_t secret[2], const struct weir_standing_options *options,
+                         const struct weir_standing *old)
+{
+    memcpy(secret, options->secret, sizeof options->secret);
+    if (secret[0] == 0 && secret[1] == 0 && old)
+        memcpy(secret, old->secret, sizeof old->secret);
+    if (secret[0] != 0 || secret[1] != 0)
+        return 0;
+    return getrandom(secret, 2 * sizeof secret[0], 0) == 2 * sizeof secret[0] ? 0 : WEIR_ERR_IO;
+}
+
+/* Fills a new map from the old one, and gives it the old one's name. */
+static int take_over(struct weir_standing *map, const char *path, struct weir_standing *old,
+                     struct weir_reason *reason)
+{
+    int err = standing_writer_new(map);
+
+    if (err == 0 && old)
+        err = standing_writer_copy(map, old);
+    if (err == WEIR_ERR_DAMAGED) {
+        reason_text(reason, path);
+        reason_text(reason,
+                    ": the entries are damaged: remove the file, and weir serve makes a new "
+                    "one from the history");
+    }
+    if (err < 0 || !path)
+        return err;
+    /* First: a reader that finds this opens the path again, until it is another file. */
+    if (old)
+        __atomic_store_n(&old->header->replaced, 1, __ATOMIC_RELEASE);
+    return standing_file_publish(path, reason);
+}
+
 int weir_standing_create(struct weir_standing **standing,
                          const struct weir_standing_options *options, struct weir_reason *reason)
 {
-    struct weir_standing *map = calloc(1, sizeof *map);
+    size_t entries_max =
+        options->entries_max ? options->entries_max : WEIR_STANDING_ENTRIES_DEFAULT;
+    struct weir_standing old = {.fd = -1};
+    struct standing_header header;
+    struct weir_standing *map;
+    uint64_t secret[2];
+    int err, none;
 
     *standing = NULL;
+    if (entries_max < WEIR_STANDING_ENTRIES_MIN || entries_max > WEIR_STANDING_ENTRIES_MAX)
+        return WEIR_ERR_RANGE;
+    map = calloc(1, sizeof *map);
     if (!map)
         return WEIR_ERR_MEMORY;
-    map->entries_max = options->entries_max ? options->entries_max : WEIR_STANDING_ENTRIES_DEFAULT;
-    map->head.entries = &map->count;
-    memcpy(map->secret, options->secret, sizeof map->secret);
-    map->records = calloc(map->entries_max, sizeof *map->records);
-    if (!map->records) {
-        free(map);
-        return WEIR_ERR_MEMORY;
+    map->fd = -1;
+    err = none = open_old(&old, options->path, reason);
+    if (err < 0)
+        goto free_map;
+    err = choose_secret(secret, options, none ? NULL : &old);
+    if (err < 0)
+        goto unmap_old;
+    standing_layout_plan(&header, entries_max, secret);
+    err = standing_file_draft(map, options->path, &header, reason);
+    if (err < 0)
+        goto unmap_old;
+    err = take_over(map, options->path, none ? NULL : &old, reason);
+    if (err < 0) {
+        if (options->path)
+            standing_file_discard(options->path);
+        weir_standing_close(map);
+        map = NULL;
     }
     *standing = map;
-    return 0;
+unmap_old:
+    standing_file_unmap(&old);
+free_map:
+    if (err < 0)
+        free(map);
+    return err;
 }
 
 int weir_standing_open(struct weir_standing **standing, const char *path,
                        struct weir_reason *reason)
 {
+    struct weir_standing *map = calloc(1, sizeof *map);
+    int err;
+
     *standing = NULL;
-    reason_text(reason, path);
-    reason_text(reason, ": not there");
-    return WEIR_ERR_NOT_FOUND;
+    if (!map)
+        return WEIR_ERR_MEMORY;
+    err = standing_file_open(map, path, false, reason);
+    if (err < 0)
+        free(map);
+    else
+        *standing = map;
+    return err;
 }
 
 void weir_standing_close(struct weir_standing *standing)
 {
     if (!standing)
         return;
-    free(standing->records);
+    standing_writer_free(standing);
+    standing_file_unmap(standing);
     free(standing);
-}
-
-bool weir_standing_replaced(const struct weir_standing *standing)
-{
-    return false;
 }
 
 void weir_standing_secret(const struct weir_standing *standing, uint64_t secret[2])
 {
     memcpy(secret, standing->secret, sizeof standing->secret);
+}
+
+bool weir_standing_replaced(const struct weir_standing *standing)
+{
+    return __atomic_load_n(&standing->header->replaced, __ATOMIC_RELAXED) != 0;
 }
 
 void weir_standing_id(const struct weir_standing *standing, struct weir_bytes kind,
@@ -148,199 +231,139 @@ void weir_standing_id(const struct weir_standing *standing, struct weir_bytes ki
     weir_siphash128(standing->secret, text, kind.size + 1 + value.size, id);
 }
 
-static bool find(const struct weir_standing *standing, const uint64_t *id,
+/* What a look-up has found up to now. */
+struct found {
+    const struct weir_standing *map;
+    uint64_t now_ns;
+    uint8_t lists; /* the bit of the generation of lists that is in force */
+    bool any;
+    uint32_t reason;
+    struct weir_standing_entry *entry; /* without its reason */
+};
+
+static void join_value(struct found *found, const struct standing_value *value)
+{
+    struct weir_standing_entry *best = found->entry;
+    bool listed = value->origin != WEIR_STANDING_BY_LIST || value->lists & found->lists;
+
+    if (!listed || value->until_ns <= found->now_ns || value->level >= WEIR_STANDING_LEVELS ||
+        value->origin >= WEIR_STANDING_ORIGINS)
+        return;
+    if (found->any && !before(value->level, value->origin, value->until_ns, best->level,
+                              best->origin, best->until_ns))
+        return;
+    found->any = true;
+    found->reason = value->reason;
+    best->since_ns = value->since_ns;
+    best->until_ns = value->until_ns;
+    best->level = value->level;
+    best->origin = value->origin;
+}
+
+/* Joins a chain of records, whose first is read. False: it changed meanwhile. */
+static bool join_chain(struct found *found, struct standing_value *value, uint32_t next)
+{
+    join_value(found, value);
+    for (int i = 1; i < CHAIN_MAX && next != 0; i++) {
+        if (!standing_record_read(found->map, next, value, &next))
+            return false;
+        join_value(found, value);
+    }
+    return true;
+}
+
+static bool join_network(void *context, uint32_t record)
+{
+    struct found *found = context;
+    struct standing_value value;
+    uint32_t next;
+
+    return standing_record_read(found->map, record, &value, &next) &&
+           join_chain(found, &value, next);
+}
+
+static bool join_exact(struct found *found, const uint64_t id[2], uint8_t shape)
+{
+    uint32_t tag = standing_index_tag(found->map, id, shape), next = 0;
+    struct standing_value value;
+    bool retry = false;
+
+    if (standing_index_read(found->map, tag, id, shape, &value, &next, &retry) == 0)
+        return !retry;
+    return join_chain(found, &value, next);
+}
+
+static bool join_address(struct found *found, const struct weir_address *address)
+{
+    const struct standing_header *header = found->map->header;
+    bool ipv6 = address->family == 6;
+    uint64_t key[2], network[2];
+    uint8_t shape;
+
+    standing_network_value(address, ipv6 ? 128 : 32, key, &shape);
+    if (__atomic_load_n(ipv6 ? &header->hosts6 : &header->hosts4, __ATOMIC_ACQUIRE) != 0 &&
+        !join_exact(found, key, shape))
+        return false;
+    if (ipv6 && __atomic_load_n(&header->networks6, __ATOMIC_ACQUIRE) != 0) {
+        standing_network_value(address, 64, network, &shape);
+        if (!join_exact(found, network, shape))
+            return false;
+    }
+    return standing_networks_walk(found->map, key, ipv6, join_network, found);
+}
+
+static bool look(const struct weir_standing *standing, const uint64_t *id,
                  const struct weir_address *address, uint64_t now_ns,
                  struct weir_standing_entry *entry)
 {
-    bool found = false;
+    const struct standing_header *header = standing->header;
+    struct weir_standing_entry best;
+    struct found found = {.map = standing, .now_ns = now_ns, .entry = &best};
 
-    for (size_t i = 0; i < standing->count; i++) {
-        const struct record *record = &standing->records[i];
-        bool same = id ? record->network.address.family == 0 &&
-                             memcmp(record->id, id, sizeof record->id) == 0
-                       : record->network.address.family != 0 &&
-                             weir_cidr_contains(&record->network, address);
+    for (int walks = 0; walks < WALKS_MAX; walks++) {
+        uint64_t changes = __atomic_load_n(&header->changes, __ATOMIC_ACQUIRE);
 
-        if (!same || record->next || record->entry.until_ns <= now_ns)
+        found.lists = (uint8_t)(1U << (__atomic_load_n(&header->lists, __ATOMIC_ACQUIRE) & 1));
+        found.any = false;
+        if (!(id ? join_exact(&found, id, STANDING_EXACT) : join_address(&found, address)))
             continue;
-        if (!found)
-            *entry = record->entry;
-        else
-            weir_standing_join(entry, &record->entry);
-        found = true;
+        if (found.any)
+            standing_reasons_read(standing, found.reason, &best);
+        if (__atomic_load_n(&header->changes, __ATOMIC_RELAXED) == changes)
+            break;
     }
-    return found;
+    if (found.any)
+        memcpy(entry, &best, offsetof(struct weir_standing_entry, reason) + best.reason_size);
+    return found.any;
 }
 
 bool weir_standing_find(const struct weir_standing *standing, const uint64_t id[2], uint64_t now_ns,
                         struct weir_standing_entry *entry)
 {
-    return find(standing, id, NULL, now_ns, entry);
+    return weir_standing_any(standing) && look(standing, id, NULL, now_ns, entry);
 }
 
 bool weir_standing_find_address(const struct weir_standing *standing,
                                 const struct weir_address *address, uint64_t now_ns,
                                 struct weir_standing_entry *entry)
 {
-    return address->family != 0 && find(standing, NULL, address, now_ns, entry);
-}
-
-static void drop(struct weir_standing *standing, size_t at)
-{
-    standing->records[at] = standing->records[--standing->count];
-}
-
-static bool may_go(const struct weir_standing_entry *entry)
-{
-    return entry->origin != WEIR_STANDING_BY_OPERATOR && entry->level != WEIR_STANDING_REVOKED;
-}
-
-/* Whether there is room now for an entry of that origin. */
-static bool make_room(struct weir_standing *standing, uint8_t origin)
-{
-    bool penalty = origin == WEIR_STANDING_BY_PENALTY;
-    size_t penalties = 0, best = SIZE_MAX;
-
-    for (size_t i = 0; i < standing->count; i++)
-        penalties += standing->records[i].entry.origin == WEIR_STANDING_BY_PENALTY;
-    penalty = penalty && penalties >= standing->entries_max / 2;
-    if (!penalty && standing->count < standing->entries_max)
-        return true;
-    for (size_t i = 0; i < standing->count; i++) {
-        const struct weir_standing_entry *one = &standing->records[i].entry;
-
-        if (may_go(one) && (!penalty || one->origin == WEIR_STANDING_BY_PENALTY) &&
-            (best == SIZE_MAX || one->until_ns < standing->records[best].entry.until_ns))
-            best = i;
-    }
-    if (best == SIZE_MAX)
-        return false;
-    drop(standing, best);
-    standing->evicted++;
-    return true;
-}
-
-static bool same_value(const struct record *a, const struct record *b)
-{
-    return memcmp(a->id, b->id, sizeof a->id) == 0 &&
-           memcmp(&a->network, &b->network, sizeof a->network) == 0 &&
-           a->entry.origin == b->entry.origin && a->next == b->next;
-}
-
-static int set(struct weir_standing *standing, struct record *record)
-{
-    const struct weir_standing_entry *entry = &record->entry;
-
-    if (entry->level >= WEIR_STANDING_LEVELS || entry->origin >= WEIR_STANDING_ORIGINS ||
-        entry->reason_size > WEIR_STANDING_REASON_MAX)
-        return WEIR_ERR_RANGE;
-    record->next = standing->building && entry->origin == WEIR_STANDING_BY_LIST;
-    for (size_t i = 0; i < standing->count; i++)
-        if (same_value(&standing->records[i], record)) {
-            if (record->next)
-                weir_standing_join(&standing->records[i].entry, entry);
-            else
-                standing->records[i].entry = *entry;
-            return 0;
-        }
-    if (!make_room(standing, entry->origin)) {
-        standing->refused++;
-        return WEIR_ERR_FULL;
-    }
-    standing->records[standing->count++] = *record;
-    return 0;
-}
-
-static bool clear(struct weir_standing *standing, const struct record *record)
-{
-    for (size_t i = 0; i < standing->count; i++)
-        if (same_value(&standing->records[i], record)) {
-            drop(standing, i);
-            return true;
-        }
-    return false;
-}
-
-int weir_standing_set(struct weir_standing *standing, const uint64_t id[2],
-                      const struct weir_standing_entry *entry)
-{
-    struct record record = {.id = {id[0], id[1]}, .entry = *entry};
-
-    return set(standing, &record);
-}
-
-bool weir_standing_clear(struct weir_standing *standing, const uint64_t id[2],
-                         enum weir_standing_origin origin)
-{
-    struct record record = {.id = {id[0], id[1]}, .entry.origin = (uint8_t)origin};
-
-    return clear(standing, &record);
-}
-
-int weir_standing_set_network(struct weir_standing *standing, const struct weir_cidr *network,
-                              const struct weir_standing_entry *entry)
-{
-    struct record record = {.network = *network, .entry = *entry};
-
-    if (network->address.family == 0)
-        return WEIR_ERR_RANGE;
-    return set(standing, &record);
-}
-
-bool weir_standing_clear_network(struct weir_standing *standing, const struct weir_cidr *network,
-                                 enum weir_standing_origin origin)
-{
-    struct record record = {.network = *network, .entry.origin = (uint8_t)origin};
-
-    return clear(standing, &record);
-}
-
-void weir_standing_begin_lists(struct weir_standing *standing)
-{
-    standing->building = true;
-}
-
-void weir_standing_end_lists(struct weir_standing *standing)
-{
-    for (size_t i = standing->count; i-- > 0;) {
-        struct record *record = &standing->records[i];
-
-        if (record->entry.origin != WEIR_STANDING_BY_LIST)
-            continue;
-        if (!record->next)
-            drop(standing, i);
-        else
-            record->next = false;
-    }
-    standing->building = false;
-}
-
-void weir_standing_cancel_lists(struct weir_standing *standing)
-{
-    for (size_t i = standing->count; i-- > 0;)
-        if (standing->records[i].next)
-            drop(standing, i);
-    standing->building = false;
-}
-
-size_t weir_standing_sweep(struct weir_standing *standing, uint64_t now_ns, size_t most)
-{
-    size_t swept = 0;
-
-    for (size_t i = standing->count; i-- > 0 && swept < most;)
-        if (standing->records[i].entry.until_ns <= now_ns) {
-            drop(standing, i);
-            swept++;
-        }
-    return swept;
+    return address->family != 0 && weir_standing_any(standing) &&
+           look(standing, NULL, address, now_ns, entry);
 }
 
 void weir_standing_stats(const struct weir_standing *standing, struct weir_standing_stats *stats)
 {
-    *stats = (struct weir_standing_stats){.entries = standing->count,
-                                          .entries_max = standing->entries_max,
-                                          .evicted = standing->evicted,
-                                          .refused = standing->refused};
-    for (size_t i = 0; i < standing->count; i++)
-        stats->levels[standing->records[i].entry.level][standing->records[i].entry.origin]++;
+    const struct standing_header *header = standing->header;
+
+    *stats = (struct weir_standing_stats){
+        .entries = __atomic_load_n(&header->entries, __ATOMIC_RELAXED),
+        .entries_max = header->entries_max,
+        .evicted = __atomic_load_n(&header->evicted, __ATOMIC_RELAXED),
+        .refused = __atomic_load_n(&header->refused, __ATOMIC_RELAXED),
+        .bytes = standing->bytes,
+    };
+    for (int level = 0; level < WEIR_STANDING_LEVELS; level++)
+        for (int origin = 0; origin < WEIR_STANDING_ORIGINS; origin++)
+            stats->levels[level][origin] =
+                __atomic_load_n(&header->counts[level][origin], __ATOMIC_RELAXED);
 }

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see file.h */
+#include "standing/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/reason.h"
+
+static int fail(struct weir_reason *reason, int err, const char *path, const char *what)
+{
+    reason_text(reason, path);
+    reason_text(reason, ": ");
+    reason_text(reason, what);
+    return err;
+}
+
+static int fail_errno(struct weir_reason *reason, const char *path, const char *what)
+{
+    int number = errno;
+    char text[64] = "";
+
+    fail(reason, 0, path, "cannot ");
+    reason_text(reason, what);
+    reason_text(reason, ": ");
+    reason_text(reason, strerror_r(number, text, sizeof text));
+    if (number == ENOENT)
+        return WEIR_ERR_NOT_FOUND;
+    return number == ENOMEM ? WEIR_ERR_MEMORY : WEIR_ERR_IO;
+}
+
+static int lock(int fd, const char *path, struct weir_reason *reason)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+
+    if (fcntl(fd, F_OFD_SETLK, &whole) == 0)
+        return 0;
+    if (errno == EAGAIN || errno == EACCES)
+        return fail(reason, WEIR_ERR_BUSY, path,
+                    "another process writes it: stop that weir, or give this one another file");
+    return fail_errno(reason, path, "lock it");
+}
+
+static int check_header(int fd, const char *path, struct standing_header *header,
+                        struct weir_reason *reason)
+{
+    struct standing_header plan;
+    struct stat status;
+
+    if (fstat(fd, &status) != 0)
+        return fail_errno(reason, path, "read it");
+    if (!S_ISREG(status.st_mode) || pread(fd, header, sizeof *header, 0) != sizeof *header ||
+        header->magic != STANDING_MAGIC)
+        return fail(reason, WEIR_ERR_FORMAT, path, "not a file of standing");
+    if (header->version != STANDING_VERSION || header->layout != standing_layout_version())
+        return fail(
+            reason, WEIR_ERR_FORMAT, path,
+            "a file of standing of another version of weir: remove it, and weir serve makes "
+            "a new one from the history");
+    if (header->check != standing_layout_check(header))
+        return fail(reason, WEIR_ERR_DAMAGED, path,
+                    "the header is damaged: remove the file, and weir serve makes a new one from "
+                    "the history");
+    standing_layout_plan(&plan, header->entries_max, header->secret);
+    if (plan.bytes != header->bytes || plan.slots_count != header->slots_count ||
+        (uint64_t)status.st_size != header->bytes)
+        return fail(reason, WEIR_ERR_DAMAGED, path,
+                    "the file is cut short or too long: remove it, and weir serve makes a new one "
+                    "from the history");
+    return 0;
+}
+
+static int map_fd(struct weir_standing *map, const char *path, bool writer,
+                  const struct standing_header *header, struct weir_reason *reason)
+{
+    void *base = mmap(NULL, header->bytes, writer ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
+                      map->fd, 0);
+
+    if (base == MAP_FAILED)
+        return fail_errno(reason, path, "map it");
+    standing_layout_bind(map, base, header);
+    return 0;
+}
+
+int standing_file_open(struct weir_standing *map, const char *path, bool writer,
+                       struct weir_reason *reason)
+{
+    struct standing_header header;
+    int err;
+
+    map->fd = open(path, (writer ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    if (map->fd < 0)
+        return fail_errno(reason, path, "open it");
+    err = writer ? lock(map->fd, path, reason) : 0;
+    if (err == 0)
+        err = check_header(map->fd, path, &header, reason);
+    if (err == 0)
+        err = map_fd(map, path, writer, &header, reason);
+    if (err < 0) {
+        close(map->fd);
+        map->fd = -1;
+    }
+    return err;
+}
+
+static int draft_name(char name[PATH_MAX], const char *path, struct weir_reason *reason)
+{
+    if ((size_t)snprintf(name, PATH_MAX, "%s.new", path) < PATH_MAX)
+        return 0;
+    return fail(reason, WEIR_ERR_TOO_LARGE, path, "the path is too long");
+}
+
+static int private_memory(struct weir_standing *map, const struct standing_header *header)
+{
+    void *base = mmap(NULL, header->bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    map->fd = -1;
+    if (base == MAP_FAILED)
+        return WEIR_ERR_MEMORY;
+    standing_layout_bind(map, base, header);
+    memcpy(base, header, sizeof *header);
+    return 0;
+}
+
+int standing_file_draft(struct weir_standing *map, const char *path,
+                        const struct standing_header *header, struct weir_reason *reason)
+{
+    char name[PATH_MAX];
+    int err;
+
+    if (!path)
+        return private_memory(map, header);
+    err = draft_name(name, path, reason);
+    if (err < 0)
+        return err;
+    map->fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (map->fd < 0)
+        return fail_errno(reason, name, "create it");
+    err = lock(map->fd, name, reason);
+    if (err < 0)
+        goto close_file;
+    if (ftruncate(map->fd, 0) != 0 || fchmod(map->fd, 0600) != 0) {
+        err = fail_errno(reason, name, "write it");
+        goto remove_file;
+    }
+    errno = posix_fallocate(map->fd, 0, (off_t)header->bytes);
+    if (errno != 0) {
+        err = fail_errno(reason, name, "reserve its size on disk");
+        goto remove_file;
+    }
+    err = map_fd(map, name, true, header, reason);
+    if (err < 0)
+        goto remove_file;
+    memcpy(map->base, header, sizeof *header);
+    return 0;
+
+remove_file:
+    unlink(name);
+close_file:
+    close(map->fd);
+    map->fd = -1;
+    return err;
+}
+
+int standing_file_publish(const char *path, struct weir_reason *reason)
+{
+    char name[PATH_MAX];
+    int err = draft_name(name, path, reason);
+
+    if (err == 0 && rename(name, path) != 0)
+        err = fail_errno(reason, path, "put the new file in its place");
+    return err;
+}
+
+void standing_file_discard(const char *path)
+{
+    char name[PATH_MAX];
+
+    if (draft_name(name, path, NULL) == 0)
+        unlink(name);
+}
+
+void standing_file_unmap(struct weir_standing *map)
+{
+    if (map->base)
+        munmap(map->base, map->bytes);
+    if (map->fd >= 0)
+        close(map->fd);
+    map->base = NULL;
+    map->fd = -1;
+}

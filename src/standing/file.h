@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file of a map of standing.
+ *
+ * The writer makes its file complete under the name PATH.new, with its blocks allocated, and then
+ * renames it: there never is half a file, and a full disk is an error and not a signal. It keeps a
+ * lock on its file (of the open file description, which the kernel drops with the process), so
+ * there is one writer.
+ */
+#ifndef WEIR_STANDING_FILE_H
+#define WEIR_STANDING_FILE_H
+
+#include "standing/layout.h"
+
+/* Maps the file at a path into *map: for reading, or, when `writer`, locked and for writing.
+ * Errors: WEIR_ERR_NOT_FOUND, WEIR_ERR_BUSY (writer), WEIR_ERR_FORMAT, WEIR_ERR_DAMAGED,
+ * WEIR_ERR_IO; *map needs no unmapping then. */
+int standing_file_open(struct weir_standing *map, const char *path, bool writer,
+                       struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Maps a new file PATH.new (private memory when path is NULL) with that header into *map. Errors:
+ * WEIR_ERR_MEMORY, WEIR_ERR_BUSY, WEIR_ERR_IO. */
+int standing_file_draft(struct weir_standing *map, const char *path,
+                        const struct standing_header *header, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* Gives the draft its name, or removes it. Errors: WEIR_ERR_IO. */
+int standing_file_publish(const char *path, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+void standing_file_discard(const char *path);
+
+void standing_file_unmap(struct weir_standing *map);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The index of a map of standing: from exact values and hosts to their first record.
+ *
+ * Open addressing with linear probing (Knuth, The Art of Computer Programming 3, 6.4, algorithms L
+ * and R), at most half full. A slot has 32 bits of the value's hash, whose lowest bits are its
+ * place, and the number of a record. Removing moves later slots back; each is copied before its old
+ * place is taken, so that a reader that stops there still finds it.
+ */
+#ifndef WEIR_STANDING_INDEX_H
+#define WEIR_STANDING_INDEX_H
+
+#include "standing/layout.h"
+
+/* The 32 bits of a value that the index goes by. */
+uint32_t standing_index_tag(const struct weir_standing *map, const uint64_t id[2], uint8_t shape);
+
+/* For readers: the first record of a value, whose value and follower it copies; 0: not there.
+ * *retry becomes true when the map changed during the walk. */
+uint32_t standing_index_read(const struct weir_standing *map, uint32_t tag, const uint64_t id[2],
+                             uint8_t shape, struct standing_value *value, uint32_t *next,
+                             bool *retry);
+
+/* For the writer: the slot of a value, or that of a new one when `add` (its record is 0 then and
+ * must be linked at once). Returns SIZE_MAX when it is not there. */
+size_t standing_index_slot(const struct weir_standing *map, uint32_t tag, const uint64_t id[2],
+                           uint8_t shape, bool add);
+uint32_t standing_index_record(const struct weir_standing *map, size_t slot);
+/* Links another first record; 0 removes the slot. */
+void standing_index_link(struct weir_standing *map, size_t slot, uint32_t tag, uint32_t record);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a map of standing lies in memory, and how readers and the writer share it.
+ *
+ *     header | index: slots of 8 bytes | records of 48 bytes | nodes of 32 bytes | reasons of 128
+ *
+ *     slot of the index ─┐                ┌─ node of the trie of networks
+ *       tag | holder ────┴▶ record ─next─▶ record ─next─▶ 0      one record for each origin
+ *                             └ reason ──▶ reason
+ *
+ * An exact value and a host (/32, /64, /128) are in the index, other networks in the trie. A number
+ * of a record, node or reason is its index plus one; 0 is none.
+ *
+ * The writer never changes what a reader may be looking at, except by one aligned store that links
+ * or unlinks. It raises `changes` before each such store, and before it writes to memory that was
+ * linked earlier. A reader that finds `changes` as it was before its walk has seen one state. Else
+ * it walks again, WALKS_MAX times at most; a record it copies is checked by its sequence number all
+ * the same, so that no walk finds an entry of another value. A writer that dies between any two
+ * stores leaves a state that is whole, and `changes` at rest.
+ */
+#ifndef WEIR_STANDING_LAYOUT_H
+#define WEIR_STANDING_LAYOUT_H
+
+#include "standing/standing.h"
+
+#define STANDING_MAGIC UINT64_C(0x31676e6964617473) /* "stading1" */
+#define STANDING_VERSION 1
+
+/* The shape of a record's value: 0 is exact, then networks by family and bits. */
+#define STANDING_EXACT 0
+#define STANDING_SHAPE4 1  /* + 0..32 bits */
+#define STANDING_SHAPE6 34 /* + 0..128 bits */
+#define STANDING_SHAPES 163
+
+struct standing_header {
+    /* These never change. */
+    uint64_t magic;
+    uint32_t version;
+    uint32_t layout; /* of the structs below */
+    uint64_t bytes;
+    uint64_t entries_max;
+    uint64_t slots_count; /* a power of two */
+    uint64_t nodes_count;
+    uint64_t secret[2];
+    uint64_t check; /* over all that is before it */
+    uint8_t gap[56];
+    /* What readers load. */
+    uint64_t changes;
+    uint64_t entries;
+    uint32_t lists;    /* the generation of lists that is in force; its lowest bit counts */
+    uint32_t replaced; /* 1: another file has this one's name, or is about to */
+    uint32_t roots[2]; /* of the tries of IPv4 and IPv6: nodes */
+    uint32_t hosts4, hosts6, networks6; /* how many values /32, /128, /64 */
+    uint32_t gap2;
+    uint8_t gap3[16];
+    /* What the writer counts. */
+    uint64_t counts[WEIR_STANDING_LEVELS][WEIR_STANDING_ORIGINS];
+    uint64_t evicted, refused;
+};
+
+/* What a record holds besides its links. */
+struct standing_value {
+    uint64_t id[2]; /* a network: its bits, most significant first; IPv4 in the highest 32 */
+    uint64_t since_ns, until_ns;
+    uint32_t reason;
+    uint8_t level, origin;
+    uint8_t lists; /* bit g: in force in generations with lowest bit g (lists only) */
+    uint8_t shape;
+};
+
+struct standing_record {
+    union {
+        struct standing_value value;
+        uint64_t words[5];
+    };
+    uint32_t sequence; /* odd: not in use */
+    uint32_t next;
+};
+
+struct standing_node {
+    uint64_t key[2];
+    uint32_t child[2];
+    uint32_t record; /* 0: where two branches part */
+    uint32_t bits;
+};
+
+struct standing_reason {
+    union {
+        struct {
+            uint8_t size;
+            char text[WEIR_STANDING_REASON_MAX];
+        };
+        uint64_t words[(WEIR_STANDING_REASON_MAX + 1) / 8];
+    };
+};
+
+struct standing_writer;
+
+struct weir_standing {
+    struct weir_standing_head head;
+    struct standing_header *header;
+    uint64_t *slots;
+    struct standing_record *records;
+    struct standing_node *nodes;
+    struct standing_reason *reasons;
+    /* Copies of what never changes: a damaged file cannot lead a reader astray. */
+    uint64_t mask;
+    uint32_t records_count, nodes_count;
+    uint64_t secret[2];
+    uint8_t *base;
+    size_t bytes;
+    int fd;                         /* -1: private memory */
+    struct standing_writer *writer; /* NULL: a reader */
+};
+
+/* Fills what never changes for a map of so many entries. */
+void standing_layout_plan(struct standing_header *header, uint64_t entries_max,
+                          const uint64_t secret[2]);
+/* Points into `base`, where a map with that header is or will be. */
+void standing_layout_bind(struct weir_standing *map, uint8_t *base,
+                          const struct standing_header *header);
+uint64_t standing_layout_check(const struct standing_header *header);
+uint32_t standing_layout_version(void);
+
+/* A network as an id and a shape. */
+void standing_network_value(const struct weir_address *address, uint8_t bits, uint64_t id[2],
+                            uint8_t *shape);
+
+/* Announces a change to readers; see above. */
+static inline void standing_change(struct weir_standing *map)
+{
+    __atomic_store_n(&map->header->changes, map->header->changes + 1, __ATOMIC_RELEASE);
+}
+
+/* Links or unlinks. */
+static inline void standing_link(struct weir_standing *map, uint32_t *at, uint32_t number)
+{
+    standing_change(map);
+    __atomic_store_n(at, number, __ATOMIC_RELEASE);
+}
+
+/* Copies a record's value, and what is behind it. False: it is not in use, or changed meanwhile. */
+static inline bool standing_record_read(const struct weir_standing *map, uint32_t number,
+                                        struct standing_value *value, uint32_t *next)
+{
+    const struct standing_record *record;
+    union {
+        struct standing_value value;
+        uint64_t words[5];
+    } copy;
+    uint32_t sequence;
+
+    if (number - 1 >= map->records_count)
+        return false;
+    record = &map->records[number - 1];
+    sequence = __atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE);
+    for (int i = 0; i < 5; i++)
+        copy.words[i] = __atomic_load_n(&record->words[i], __ATOMIC_ACQUIRE);
+    *next = __atomic_load_n(&record->next, __ATOMIC_ACQUIRE);
+    *value = copy.value;
+    return sequence % 2 == 0 && __atomic_load_n(&record->sequence, __ATOMIC_RELAXED) == sequence;
+}
+
+#endif
