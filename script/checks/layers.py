@@ -23,6 +23,7 @@ BELOW["cli"] = set(BELOW) | {"cli"}
 
 LIBRARIES = {
     "yaml.h": {"rules"},
+    "sqlite3.h": {"standing"},
     "uv.h": {"store", "server", "cli"},
     "jansson.h": {"rules", "server", "cli"},
     "openssl/": {"rules", "store", "wire", "server", "cli"},

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* List files: what is a value, and what is an error in which line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <unistd.h>
+
+#include "standing/list.h"
+#include "standing_test.h"
+
+static const struct weir_standing_kind users = {.name = {"user", 4}};
+static const struct weir_standing_kind addresses = {
+    .name = {"client.ip", 9}, .address = true, .bits4 = 32, .bits6 = 64};
+
+/* Each value as "LINE:VALUE " or "LINE:NETWORK ". */
+struct text {
+    char data[4096];
+    size_t used;
+};
+
+static int take_value(void *context, const struct weir_list_item *item, struct weir_reason *reason)
+{
+    struct text *text = context;
+
+    text->used +=
+        (size_t)snprintf(text->data + text->used, sizeof text->data - text->used, "%u:%.*s ",
+                         (unsigned)item->line, (int)item->value.size, item->value.data);
+    return 0;
+}
+
+static int take_network(void *context, const struct weir_list_item *item,
+                        struct weir_reason *reason)
+{
+    char address[WEIR_ADDRESS_TEXT_MAX];
+    struct text *text = context;
+
+    weir_address_format(&item->network.address, address);
+    text->used += (size_t)snprintf(text->data + text->used, sizeof text->data - text->used,
+                                   "%u:%s/%u ", (unsigned)item->line, address, item->network.bits);
+    return 0;
+}
+
+static void expect_values(const char *list, const char *values)
+{
+    struct text text = {.used = 0};
+
+    assert_int_equal(weir_list_parse(&users, "x", bytes(list), take_value, &text, NULL), 0);
+    assert_string_equal(text.data, values);
+}
+
+static void expect_networks(const char *list, const char *networks)
+{
+    struct text text = {.used = 0};
+
+    assert_int_equal(weir_list_parse(&addresses, "x", bytes(list), take_network, &text, NULL), 0);
+    assert_string_equal(text.data, networks);
+}
+
+static void expect_error(const char *list, const char *where, const char *what)
+{
+    struct weir_reason reason = {""};
+    struct text text = {.used = 0};
+
+    assert_int_equal(
+        weir_list_parse(&addresses, "bad.txt", bytes(list), take_network, &text, &reason),
+        WEIR_ERR_SYNTAX);
+    assert_memory_equal(reason.text, where, strlen(where));
+    assert_non_null(strstr(reason.text, what));
+}
+
+static void test_values_stand_one_a_line_without_comments_and_space(void **state)
+{
+    expect_values("", "");
+    expect_values("\n\n# nothing\n  \t\n", "");
+    expect_values("ada\nbob", "1:ada 2:bob ");
+    expect_values("\xef\xbb\xbf"
+                  "ada\r\n\r\n  bob smith \t# why\n#x\ncarol#1\n",
+                  "1:ada 3:bob smith 5:carol#1 ");
+}
+
+static void test_plain_addresses_are_widened_to_what_the_kind_keeps(void **state)
+{
+    expect_networks("192.0.2.1\n10.0.0.0/8\n2001:db8::1\n2001:db8::1/128\n0.0.0.0/0 # all\n",
+                    "1:192.0.2.1/32 2:10.0.0.0/8 3:2001:db8::/64 4:2001:db8::1/128 5:0.0.0.0/0 ");
+}
+
+static void test_errors_name_file_and_line(void **state)
+{
+    expect_error("10.0.0.0/8\n\nnonsense\n", "bad.txt:3: ", "not a network");
+    expect_error("10.0.0.1/8", "bad.txt:1: ", "bits set behind");
+    expect_error("10.0.0.0/33", "bad.txt:1: ", "too long");
+    expect_error("#\n10.0\x01.0.0", "bad.txt:2: ", "control");
+}
+
+static void test_a_value_may_have_1024_bytes(void **state)
+{
+    char list[WEIR_LIST_VALUE_MAX + 2];
+    struct weir_reason reason = {""};
+    struct text text = {.used = 0};
+
+    memset(list, 'x', sizeof list);
+    assert_int_equal(weir_list_parse(&users, "x", (struct weir_bytes){list, WEIR_LIST_VALUE_MAX},
+                                     take_value, &text, &reason),
+                     0);
+    assert_int_equal(weir_list_parse(&users, "x",
+                                     (struct weir_bytes){list, WEIR_LIST_VALUE_MAX + 1}, take_value,
+                                     &text, &reason),
+                     WEIR_ERR_SYNTAX);
+}
+
+static int refuse(void *context, const struct weir_list_item *item, struct weir_reason *reason)
+{
+    return item->line == 2 ? WEIR_ERR_FULL : 0;
+}
+
+static void test_an_error_of_the_taker_ends_it(void **state)
+{
+    assert_int_equal(weir_list_parse(&users, "x", bytes("a\nb\nc\n"), refuse, NULL, NULL),
+                     WEIR_ERR_FULL);
+}
+
+static void test_a_file_is_read_whole(void **state)
+{
+    char path[] = "/tmp/weir-list-XXXXXX";
+    struct weir_reason reason = {""};
+    int fd = mkstemp(path), count = 0;
+    FILE *file = fdopen(fd, "w");
+    struct text text = {.used = 0};
+
+    assert_non_null(file);
+    for (count = 0; count < 40000; count++)
+        fprintf(file, "# %d\n", count);
+    fprintf(file, "ada");
+    fclose(file);
+    assert_int_equal(weir_list_read(&users, path, take_value, &text, &reason), 0);
+    assert_string_equal(text.data, "40001:ada ");
+    unlink(path);
+    assert_int_equal(weir_list_read(&users, path, take_value, &text, &reason), WEIR_ERR_IO);
+    assert_memory_equal(reason.text, path, strlen(path));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values_stand_one_a_line_without_comments_and_space),
+        cmocka_unit_test(test_plain_addresses_are_widened_to_what_the_kind_keeps),
+        cmocka_unit_test(test_errors_name_file_and_line),
+        cmocka_unit_test(test_a_value_may_have_1024_bytes),
+        cmocka_unit_test(test_an_error_of_the_taker_ends_it),
+        cmocka_unit_test(test_a_file_is_read_whole),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
