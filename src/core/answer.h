@@ -10,10 +10,11 @@
 enum weir_header_dialect {
     WEIR_HEADERS_DRAFT =
         1, /* RateLimit, RateLimit-Policy: draft-ietf-httpapi-ratelimit-headers-08..11 */
-    WEIR_HEADERS_DRAFT_03 = 2, /* RateLimit-Limit, -Remaining, -Reset (seconds) */
-    WEIR_HEADERS_X_EPOCH = 4,  /* X-RateLimit-*, reset as seconds since the epoch */
-    WEIR_HEADERS_X_DELTA = 8,  /* X-RateLimit-*, reset in seconds */
-    WEIR_HEADERS_COST = 16,    /* X-RateLimit-Cost: what the request took of the limit told */
+    WEIR_HEADERS_DRAFT_03 = 2,  /* RateLimit-Limit, -Remaining, -Reset (seconds) */
+    WEIR_HEADERS_X_EPOCH = 4,   /* X-RateLimit-*, reset as seconds since the epoch */
+    WEIR_HEADERS_X_DELTA = 8,   /* X-RateLimit-*, reset in seconds */
+    WEIR_HEADERS_COST = 16,     /* X-RateLimit-Cost: what the request took of the limit told */
+    WEIR_HEADERS_STANDING = 32, /* X-RateLimit-Standing: the caller's standing, unless `good` */
 };
 
 /* What is used of a limit has reached a soft threshold. */
@@ -48,15 +49,31 @@ struct weir_answer_limit {
     bool overflow; /* the table had no room for its key: `report` and `next_ns` are estimates */
 };
 
+/* The caller's standing (`standing:`), where it is another than `good`. Texts belong to the
+ * decision and its rules. */
+struct weir_answer_standing {
+    struct weir_bytes level;  /* "throttled"; data == NULL: good, or the rules keep none */
+    struct weir_bytes reason; /* size 0: none is known */
+    uint64_t ends_ns;         /* from now_ns; WEIR_NEVER: it has no end */
+    bool refused;             /* the request is denied for it, and denied_by is -1 */
+    uint16_t status;          /* refused: the HTTP status of the answer to the client */
+    struct weir_bytes body,
+        content_type; /* refused: of that answer; data == NULL: problem details */
+};
+
+/* What `denied_by` is called where the caller's standing denies. */
+#define WEIR_ANSWER_BY_STANDING "standing"
+
 struct weir_answer {
     bool allowed;
     bool repeated;           /* decided before, by its idempotency key: allowed, nothing charged */
-    int16_t denied_by;       /* index into limits; -1: none */
-    uint64_t retry_after_ns; /* of denied_by; 0 when allowed */
+    int16_t denied_by;       /* index into limits; -1: none, or the standing (standing.refused) */
+    uint64_t retry_after_ns; /* of what denies; 0 when allowed */
     uint64_t delay_ns;
     uint64_t now_ns;         /* the decision's time */
     struct weir_bytes lease; /* the token to release with; data == NULL: none */
     uint8_t source;          /* enum weir_source */
+    struct weir_answer_standing standing;
     uint16_t count;
     struct weir_answer_limit limits[WEIR_CHECKS_MAX];
     struct weir_answer_rate rates[WEIR_CHECKS_MAX];

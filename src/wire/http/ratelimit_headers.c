@@ -19,15 +19,19 @@ static uint64_t seconds_up(uint64_t ns)
     return ns / NS_PER_S + (ns % NS_PER_S != 0);
 }
 
-static bool is_told(const struct weir_answer_limit *told)
+/* Whether a structured string can hold a text. */
+static bool is_printable(struct weir_bytes text)
 {
     size_t i = 0;
-    if (told->shadow || told->unlimited || told->limit == NULL ||
-        told->name.size > WEIR_RATELIMIT_NAME_MAX)
-        return false;
-    while (i < told->name.size && told->name.data[i] >= 0x20 && told->name.data[i] < 0x7f)
+    while (i < text.size && text.data[i] >= 0x20 && text.data[i] < 0x7f)
         i++;
-    return i == told->name.size;
+    return i == text.size;
+}
+
+static bool is_told(const struct weir_answer_limit *told)
+{
+    return !told->shadow && !told->unlimited && told->limit != NULL &&
+           told->name.size <= WEIR_RATELIMIT_NAME_MAX && is_printable(told->name);
 }
 
 /* One rate of a reported limit. */
@@ -208,6 +212,24 @@ static uint64_t reset_ns(const struct weir_answer_limit *told, uint64_t now_ns)
     return window_ns != WEIR_NEVER ? window_ns : told->report.reset_after_ns;
 }
 
+/* An item (RFC 9651 3.3): a token with parameters. */
+static char *standing_write(char *out, const struct weir_answer_standing *standing)
+{
+    out = WEIR_LITERAL_WRITE(out, "X-RateLimit-Standing: ");
+    memcpy(out, standing->level.data, standing->level.size);
+    out += standing->level.size;
+    if (standing->ends_ns != WEIR_NEVER) {
+        out = WEIR_LITERAL_WRITE(out, ";t=");
+        out = integer_write(out, seconds_up(standing->ends_ns));
+    }
+    if (standing->reason.size > 0 && standing->reason.size <= WEIR_RATELIMIT_REASON_MAX &&
+        is_printable(standing->reason)) {
+        out = WEIR_LITERAL_WRITE(out, ";reason=");
+        out = name_write(out, standing->reason, 0);
+    }
+    return WEIR_LITERAL_WRITE(out, "\r\n");
+}
+
 size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer *answer,
                                     uint64_t wall_s, char *out)
 {
@@ -247,6 +269,8 @@ size_t weir_ratelimit_headers_write(uint32_t dialects, const struct weir_answer 
         out = WEIR_LITERAL_WRITE(out, "X-RateLimit-Warning: ");
         out = warnings_write(out, answer, warned);
     }
+    if ((dialects & WEIR_HEADERS_STANDING) && answer->standing.level.data != NULL)
+        out = standing_write(out, &answer->standing);
     if (!answer->allowed && answer->retry_after_ns != WEIR_NEVER) {
         out = WEIR_LITERAL_WRITE(out, "Retry-After: ");
         out = weir_decimal_write(out, seconds_up(answer->retry_after_ns));

@@ -25,6 +25,11 @@
  * answer of the limits that have reached a threshold (`warn_at`): the highest one in percent, what
  * is used, and of how much. X-RateLimit-Warning: "month";threshold=80;used=8512;limit=10000
  *
+ * X-RateLimit-Standing is house-made too, and only in the dialect WEIR_HEADERS_STANDING: the level
+ * as a token, the seconds until it ends, unless it has no end, and the reason, if it is printable
+ * ASCII of at most WEIR_RATELIMIT_REASON_MAX bytes. X-RateLimit-Standing:
+ * throttled;t=3600;reason="abuse"
+ *
  * Seconds are rounded up; integers are clamped to 999,999,999,999,999 (RFC 9651 3.3.1). Not told
  * are shadow and unlimited limits, checks without a limit, and names that no structured string can
  * hold (beyond printable ASCII) or longer than WEIR_RATELIMIT_NAME_MAX.
@@ -37,10 +42,12 @@
 /* As long as names in a rules file may be. */
 #define WEIR_RATELIMIT_NAME_MAX 64
 
+#define WEIR_RATELIMIT_REASON_MAX 255
+
 /* Room that is always enough: WEIR_CHECKS_MAX limits, thrice an escaped name (2 * 64 + 2 bytes)
- * with its rate's number (3) and its parameters (at most 80), and 1 KiB for the fields that come
+ * with its rate's number (3) and its parameters (at most 80), and 2 KiB for the fields that come
  * once. */
-#define WEIR_RATELIMIT_HEADERS_MAX (WEIR_CHECKS_MAX * 3 * (2 * WEIR_RATELIMIT_NAME_MAX + 85) + 1024)
+#define WEIR_RATELIMIT_HEADERS_MAX (WEIR_CHECKS_MAX * 3 * (2 * WEIR_RATELIMIT_NAME_MAX + 85) + 2048)
 
 /* Writes the fields as "Name: value\r\n" lines, Retry-After (denials with a finite wait) included.
  * `dialects` is a set of enum weir_header_dialect, in which x-epoch takes the place of x-delta;

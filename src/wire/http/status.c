@@ -25,6 +25,8 @@ const char *weir_http_status_text(unsigned status)
         return "Request Timeout";
     case 409:
         return "Conflict";
+    case 410:
+        return "Gone";
     case 413:
         return "Content Too Large";
     case 414:
@@ -39,6 +41,8 @@ const char *weir_http_status_text(unsigned status)
         return "Too Many Requests";
     case 431:
         return "Request Header Fields Too Large";
+    case 451:
+        return "Unavailable For Legal Reasons";
     case 500:
         return "Internal Server Error";
     case 501:

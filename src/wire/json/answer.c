@@ -92,6 +92,22 @@ static char *limit_write(char *out, const struct weir_answer_limit *told)
     return out;
 }
 
+static char *standing_write(char *out, const struct weir_answer_standing *standing)
+{
+    assert(standing->reason.size <= WEIR_ANSWER_REASON_MAX);
+    out = WEIR_LITERAL_WRITE(out, ",\"standing\":{\"level\":");
+    out = name_write(out, standing->level);
+    out = WEIR_LITERAL_WRITE(out, ",\"reason\":");
+    if (standing->reason.size > 0)
+        out = string_write(out, standing->reason);
+    else
+        out = WEIR_LITERAL_WRITE(out, "null");
+    out = WEIR_LITERAL_WRITE(out, ",\"ends_after_ms\":");
+    out = milliseconds_write(out, standing->ends_ns);
+    *out++ = '}';
+    return out;
+}
+
 size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
 {
     char *start = out;
@@ -100,6 +116,8 @@ size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
     out = WEIR_LITERAL_WRITE(out, ",\"denied_by\":");
     if (answer->denied_by >= 0)
         out = name_write(out, answer->limits[answer->denied_by].name);
+    else if (answer->standing.refused)
+        out = WEIR_LITERAL_WRITE(out, "\"" WEIR_ANSWER_BY_STANDING "\"");
     else
         out = WEIR_LITERAL_WRITE(out, "null");
     out = WEIR_LITERAL_WRITE(out, ",\"retry_after_ms\":");
@@ -112,6 +130,8 @@ size_t weir_answer_json_write(const struct weir_answer *answer, char *out)
         out = WEIR_LITERAL_WRITE(out, ",\"lease\":");
         out = string_write(out, answer->lease);
     }
+    if (answer->standing.level.data != NULL)
+        out = standing_write(out, &answer->standing);
     out = WEIR_LITERAL_WRITE(out, ",\"limits\":[");
     for (uint16_t i = 0; i < answer->count; i++) {
         if (i > 0)

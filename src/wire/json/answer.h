@@ -6,7 +6,9 @@
  *               "limit":5,"remaining":0,"retry_after_ms":12000,"reset_after_ms":60000}]}
  *
  * Milliseconds are rounded up, so that waiting that long is enough; "never" is null. "lease" is
- * there only where the answer has one, "repeated":true only where a request was decided before. A
+ * there only where the answer has one, "repeated":true only where a request was decided before, and
+ * "standing":{"level":"suspended","reason":"listed network","ends_after_ms":600000} only where the
+ * caller's standing is another than good; "denied_by":"standing" where that is what denies. A
  * limit that is unlimited has null for limit and remaining; one that is no limit of an algorithm
  * has null for that. Only a limit that has reached a threshold (`warn_at`) has
  * "warning":{"threshold":80,"used":8512,"limit":10000}; only a pool that was charged in place of
@@ -23,9 +25,12 @@
 /* What the rules loader admits as a name; a longer one is a programmer's error here. */
 #define WEIR_ANSWER_NAME_MAX 64
 
+/* The reason of a standing; a longer one is a programmer's error here. */
+#define WEIR_ANSWER_REASON_MAX 255
+
 /* Room that is always enough for one answer: WEIR_CHECKS_MAX limits of 778 bytes (a name of 64
- * bytes, all escaped, is 386; the rest at most 392), and as much again for denied_by and a lease of
- * 1 KiB. */
+ * bytes, all escaped, is 386; the rest at most 392), and 7 KiB for denied_by, a lease of 1 KiB, and
+ * a standing of 2 KiB. */
 #define WEIR_ANSWER_JSON_MAX 32768
 
 /* Writes one answer; `out` has WEIR_ANSWER_JSON_MAX bytes. Returns the length. */

@@ -361,6 +361,32 @@ static const char *field(const char *fields, const char *name, size_t *size)
     return at;
 }
 
+static void a_standing_is_told_where_it_is_asked_for(void **state)
+{
+    static char longest[WEIR_RATELIMIT_REASON_MAX + 1];
+    answer_start(&answer);
+    answer.standing.level = (struct weir_bytes){"throttled", 9};
+    answer.standing.ends_ns = 10 * SECOND + 1;
+    assert_string_equal(written(15, 0), "");
+    assert_string_equal(written(WEIR_HEADERS_STANDING, 0),
+                        "X-RateLimit-Standing: throttled;t=11\r\n");
+    answer.standing.ends_ns = WEIR_NEVER;
+    answer.standing.reason = (struct weir_bytes){"a \"b\"", 5};
+    assert_string_equal(written(WEIR_HEADERS_STANDING, 0),
+                        "X-RateLimit-Standing: throttled;reason=\"a \\\"b\\\"\"\r\n");
+    answer.standing.reason = (struct weir_bytes){"na\xc3\xafve", 6}; /* no structured string */
+    assert_string_equal(written(WEIR_HEADERS_STANDING, 0), "X-RateLimit-Standing: throttled\r\n");
+    memset(longest, '"', sizeof longest);
+    answer.standing.reason = (struct weir_bytes){longest, WEIR_RATELIMIT_REASON_MAX};
+    assert_int_equal(strlen(written(WEIR_HEADERS_STANDING, 0)),
+                     strlen("X-RateLimit-Standing: throttled;reason=\"\"\r\n") +
+                         2 * WEIR_RATELIMIT_REASON_MAX);
+    answer.standing.reason.size++;
+    assert_string_equal(written(WEIR_HEADERS_STANDING, 0), "X-RateLimit-Standing: throttled\r\n");
+    answer.standing.level.data = NULL;
+    assert_string_equal(written(WEIR_HEADERS_STANDING, 0), "");
+}
+
 static void the_longest_answer_fits_and_any_answer_reads_back(void **state)
 {
     static char names[WEIR_CHECKS_MAX][WEIR_RATELIMIT_NAME_MAX + 1];
@@ -420,6 +446,7 @@ int main(void)
         cmocka_unit_test(what_is_not_for_clients_is_not_told),
         cmocka_unit_test(retry_after_stands_on_denials_with_a_finite_wait_only),
         cmocka_unit_test(integers_are_clamped_to_fifteen_digits),
+        cmocka_unit_test(a_standing_is_told_where_it_is_asked_for),
         cmocka_unit_test(the_longest_answer_fits_and_any_answer_reads_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,6 +93,31 @@ static void a_lease_is_told_where_there_is_one(void **state)
                                    "\"delay_ms\":0,\"lease\":\"abc-123\",\"limits\":[]}");
 }
 
+static void a_standing_is_told_unless_it_is_good(void **state)
+{
+    answer_start(&answer);
+    answer.standing.level = (struct weir_bytes){"throttled", 9};
+    answer.standing.ends_ns = WEIR_NEVER;
+    assert_string_equal(written(),
+                        "{\"allowed\":true,\"denied_by\":null,\"retry_after_ms\":0,\"delay_ms\":0,"
+                        "\"standing\":{\"level\":\"throttled\",\"reason\":null,"
+                        "\"ends_after_ms\":null},\"limits\":[]}");
+}
+
+static void a_standing_that_refuses_is_what_denies(void **state)
+{
+    answer_start(&answer);
+    answer.allowed = false;
+    answer.retry_after_ns = answer.standing.ends_ns = 10 * SECOND + 1;
+    answer.standing.refused = true;
+    answer.standing.level = (struct weir_bytes){"suspended", 9};
+    answer.standing.reason = (struct weir_bytes){"\"abuse\"", 7};
+    assert_string_equal(written(),
+                        "{\"allowed\":false,\"denied_by\":\"standing\",\"retry_after_ms\":10001,"
+                        "\"delay_ms\":0,\"standing\":{\"level\":\"suspended\","
+                        "\"reason\":\"\\\"abuse\\\"\",\"ends_after_ms\":10001},\"limits\":[]}");
+}
+
 static void a_limit_beyond_its_threshold_says_so(void **state)
 {
     answer_start(&answer);
@@ -113,7 +138,8 @@ static void a_limit_beyond_its_threshold_says_so(void **state)
 
 static void the_longest_answer_fits_its_room(void **state)
 {
-    static char name[WEIR_ANSWER_NAME_MAX + 1], lease[1024];
+    static char name[WEIR_ANSWER_NAME_MAX + 1], lease[1024], reason[WEIR_ANSWER_REASON_MAX];
+    memset(reason, 1, sizeof reason);
     memset(name, 1, WEIR_ANSWER_NAME_MAX); /* six bytes each */
     memset(lease, 1, sizeof lease);
     answer_start(&answer);
@@ -130,6 +156,9 @@ static void the_longest_answer_fits_its_room(void **state)
     answer.retry_after_ns = WEIR_NEVER - 1;
     answer.delay_ns = WEIR_NEVER - 1;
     answer.lease = (struct weir_bytes){lease, sizeof lease};
+    answer.standing.level = (struct weir_bytes){"challenged", 10};
+    answer.standing.reason = (struct weir_bytes){reason, sizeof reason};
+    answer.standing.ends_ns = WEIR_NEVER - 1;
     assert_true(strlen(written()) > WEIR_ANSWER_JSON_MAX / 2);
     char detail[1000];
     memset(detail, 2, sizeof detail - 1);
@@ -241,6 +270,8 @@ int main(void)
         cmocka_unit_test(a_denial_names_its_limit_and_rounds_times_up),
         cmocka_unit_test(never_and_unlimited_are_null),
         cmocka_unit_test(a_lease_is_told_where_there_is_one),
+        cmocka_unit_test(a_standing_is_told_unless_it_is_good),
+        cmocka_unit_test(a_standing_that_refuses_is_what_denies),
         cmocka_unit_test(a_limit_beyond_its_threshold_says_so),
         cmocka_unit_test(the_longest_answer_fits_its_room),
         cmocka_unit_test(problems_carry_the_types_of_the_draft),
