@@ -120,13 +120,15 @@ struct rules_rule {
     struct rules_rates candidate;   /* what it may be one day: see charge/candidate.h */
     const struct rules_loan *loan;  /* from its pool; NULL: it borrows nothing */
     struct rules_loan *lends;       /* as a pool; NULL: nothing */
+    const uint8_t *by_standing;     /* its scale in percent, by level; NULL: 100 % for all */
     uint16_t floor;                 /* of debt: see weir_check.floor */
     struct weir_warn_at warn_at;
     uint32_t part_count, key_count, unless_count;
     uint8_t name_size, missing, on_store_error, algorithm;
-    uint8_t flags;   /* of its checks */
-    uint8_t enforce; /* percent of the keys that it may deny; shadow for the others */
-    bool personal;   /* callers may have rates of their own */
+    uint8_t flags;    /* of its checks */
+    uint8_t enforce;  /* percent of the keys that it may deny; shadow for the others */
+    bool personal;    /* callers may have rates of their own */
+    bool for_trusted; /* its match says which standing, and so may apply to trusted callers */
     uint8_t prefix_size, tag_count;
     uint8_t tag[RULES_KEY_MAX]; /* hash_tag: which of its key's attributes, in the file's order */
     const uint8_t *prefix;      /* what its tuples begin with, padded; see match/key.c */
@@ -167,6 +169,18 @@ struct rules_named_schedule {
 
 struct rules_jwt;
 
+/* `answer` of `standing`: what a refused caller is told. */
+struct rules_refusal {
+    uint16_t status;
+    struct weir_bytes body, content_type; /* data == NULL: problem details */
+};
+
+/* What the file says of standing beside its settings; see match/standing.h. */
+struct rules_standing {
+    struct rules_rule *kinds; /* of each of settings.standing.kinds: a key of its attribute alone */
+    struct rules_refusal suspended, revoked;
+};
+
 struct weir_rules {
     atomic_uint references;
     struct rules_arena arena;
@@ -199,6 +213,7 @@ struct weir_rules {
     uint32_t identify_count;
     struct rules_keys keys;
     struct rules_jwt *jwt; /* NULL: no token is read */
+    struct rules_standing standing;
 
     uint32_t atom_count;
     struct rules_string_map literals; /* (attribute, value) -> atom */

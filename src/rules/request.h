@@ -28,6 +28,7 @@ enum weir_attribute {
     WEIR_ATTR_USER,      /* only from trusted requests; goes before what identify finds */
     WEIR_ATTR_ORG,
     WEIR_ATTR_PLAN,
+    WEIR_ATTR_STANDING, /* not in `values`: made by the rules; no request can set it */
     WEIR_ATTR_TLS_NAME, /* tls.client.name, tls.client.cn: of the certificate of the connection's
                            peer; no request can set them */
     WEIR_ATTR_TLS_CN,

@@ -292,7 +292,8 @@ int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_
     uint32_t number =
         rules_string_map_find(&rules->attributes, 0, rules_text_hash(name, size), name, size);
     bool claim = number != RULES_NONE && rules->jwt != NULL && rules->jwt->claim_of[number] != 0;
-    return number == RULES_NONE || claim ? -1 : (int)number;
+    bool made = claim || number == WEIR_ATTR_STANDING;
+    return number == RULES_NONE || made ? -1 : (int)number;
 }
 
 int weir_rules_header(const struct weir_rules *rules, const char *name, size_t size)
@@ -386,7 +387,8 @@ uint32_t weir_rules_span_percent(const struct weir_rules *rules)
 
 bool weir_rules_timed(const struct weir_rules *rules)
 {
-    return rules->schedule_count > 0 || rules->jwt != NULL;
+    return rules->schedule_count > 0 || rules->jwt != NULL ||
+           rules->settings.standing.kinds_count > 0;
 }
 
 void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct weir_moment *moment)

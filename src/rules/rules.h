@@ -16,6 +16,7 @@
 #include "core/check.h"
 #include "rules/envoy/options.h"
 #include "rules/request.h"
+#include "standing/settings.h"
 
 struct weir_rules;
 
@@ -105,7 +106,8 @@ struct weir_settings {
     struct weir_identities_settings identities;
     struct weir_envoy_settings envoy;
     struct weir_webhook_settings webhook;
-    uint64_t idempotency_ns; /* life of an idempotency key; default 10 min */
+    struct weir_standing_settings standing; /* without a kind there is no such section */
+    uint64_t idempotency_ns;                /* life of an idempotency key; default 10 min */
     struct weir_listener_settings http, redis, grpc, admin;
     uint32_t workers; /* 0: auto */
     const struct weir_cidr *trusted_proxies;
@@ -151,8 +153,8 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
 int weir_rules_distinct(struct weir_rules *rules, uint32_t *limits, uint32_t *specs)
     __attribute__((warn_unused_result));
 
-/* The number of an attribute that some rule reads, or -1: also of claims ("jwt.…"), which no
- * request can say. Names: "method", "header.x-api-key"
+/* The number of an attribute that some rule reads, or -1: also of claims ("jwt.…") and `standing`,
+ * which no request can say. Names: "method", "header.x-api-key"
  * (header names lower-cased), any other for the attributes of a check request. O(1). */
 int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_t size);
 /* The same for a header's field name of any case, without its "header." prefix. */
@@ -210,7 +212,8 @@ struct weir_moment {
 };
 void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct weir_moment *moment);
 
-/* Whether a limit has a schedule, or tokens are read: else a request's time plays no part. */
+/* Whether a limit has a schedule, tokens are read, or standing is looked up: else a request's time
+ * plays no part. */
 bool weir_rules_timed(const struct weir_rules *rules);
 
 /* Whether tokens are read (`jwt`): then requests had better have a memory of them

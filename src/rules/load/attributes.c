@@ -17,6 +17,7 @@ static const char *const fixed_names[WEIR_ATTR_FIRST_NAMED] = {
     [WEIR_ATTR_USER] = "user",
     [WEIR_ATTR_ORG] = "org",
     [WEIR_ATTR_PLAN] = "plan",
+    [WEIR_ATTR_STANDING] = "standing",
     [WEIR_ATTR_TLS_NAME] = "tls.client.name",
     [WEIR_ATTR_TLS_CN] = "tls.client.cn",
 };
@@ -38,6 +39,17 @@ static bool name_byte(char byte)
 {
     return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
            (byte >= '0' && byte <= '9') || byte == '.' || byte == '_' || byte == '-';
+}
+
+bool rules_check_standing(struct rules_loader *loader, const struct rules_node *node,
+                          uint16_t attribute)
+{
+    if (attribute != WEIR_ATTR_STANDING || loader->standing)
+        return true;
+    rules_problem(loader, node,
+                  "the attribute `standing` needs the section `standing:`, which says whose "
+                  "standing counts");
+    return false;
 }
 
 /* RFC 9110 5.6.2: what a field name may have beyond name_byte. */

@@ -16,6 +16,11 @@ int rules_intern_attribute(struct rules_loader *loader, const struct rules_node 
 int rules_intern_claim(struct rules_loader *loader, const struct rules_node *node,
                        struct weir_bytes name);
 
+/* Whether a limit may read this attribute: `standing` only in a file with that section. False after
+ * a problem. */
+bool rules_check_standing(struct rules_loader *loader, const struct rules_node *node,
+                          uint16_t attribute);
+
 /* "client.ip", "client.ip/64", "client.ip/64/24": 1 and the prefix lengths; 0: another attribute;
  * -1 after a problem. */
 int rules_read_address_name(struct rules_loader *loader, const struct rules_node *node,

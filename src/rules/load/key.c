@@ -9,9 +9,8 @@
 #include "rules/load/fields.h"
 #include "rules/load/match.h"
 
-/* One attribute of a key; false after a problem. */
-static bool load_attribute(struct rules_loader *loader, const struct rules_node *node,
-                           const char *what, struct rules_key_part *part)
+bool rules_load_key_part(struct rules_loader *loader, const struct rules_node *node,
+                         const char *what, struct rules_key_part *part)
 {
     struct weir_bytes name;
     const char *name_of_label = NULL;
@@ -35,7 +34,7 @@ static bool load_attribute(struct rules_loader *loader, const struct rules_node 
             return false;
     } else {
         int attribute = rules_intern_attribute(loader, node, name);
-        if (attribute < 0)
+        if (attribute < 0 || !rules_check_standing(loader, node, (uint16_t)attribute))
             return false;
         part->source = RULES_FROM_ATTRIBUTE;
         part->attribute = (uint16_t)attribute;
@@ -81,7 +80,7 @@ static void load_missing(struct rules_loader *loader, const struct rules_node *n
                       nearest);
         return;
     }
-    if (!load_attribute(loader, node, "on_missing", &rule->instead))
+    if (!rules_load_key_part(loader, node, "on_missing", &rule->instead))
         return;
     rule->missing = RULES_INSTEAD;
     for (uint32_t i = 0; i < rule->key_count; i++) {
@@ -120,7 +119,7 @@ void rules_load_key(struct rules_loader *loader, const struct rules_node *key,
     rule->key_names = names;
     for (uint32_t i = 0; i < items.count && !loader->no_memory; i++) {
         struct rules_key_part *part = &parts[rule->key_count];
-        if (!load_attribute(loader, items.items[i], "key", part))
+        if (!rules_load_key_part(loader, items.items[i], "key", part))
             continue;
         for (uint32_t j = 0; j < rule->key_count; j++)
             if (strcmp(parts[j].name, part->name) == 0)

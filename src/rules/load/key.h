@@ -9,4 +9,8 @@
 void rules_load_key(struct rules_loader *loader, const struct rules_node *key,
                     const struct rules_node *on_missing, struct rules_rule *rule);
 
+/* One attribute of a key; `what` is the name of the field. False after a problem. */
+bool rules_load_key_part(struct rules_loader *loader, const struct rules_node *node,
+                         const char *what, struct rules_key_part *part);
+
 #endif

@@ -15,6 +15,7 @@
 #include "rules/load/numbers.h"
 #include "rules/load/rate.h"
 #include "rules/load/sharing.h"
+#include "rules/load/standing.h"
 
 /* --- `candidate` ------------------------------------------------------------------------------ */
 
@@ -218,6 +219,12 @@ static void load_name(struct rules_loader *loader, const struct rules_node *limi
                       (int)name.size, name.data, nodes->names[first]->line);
         return;
     }
+    if (loader->standing && weir_bytes_are(name, WEIR_ANSWER_BY_STANDING)) {
+        rules_problem(loader, field->value,
+                      "no limit may be called `standing` in a file with the section `standing:`: "
+                      "answers and metrics call the refusals of that section so");
+        return;
+    }
     const char *kept = rules_keep_text(loader, name.data, name.size);
     if (kept == NULL || !rules_keep_word(loader, &rules->rule_names, 0, kept, name.size, number))
         return;
@@ -382,6 +389,7 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_BORROW] = "borrow",
         [RULES_LIMIT_RESERVE] = "reserve",
         [RULES_LIMIT_POOL] = "pool",
+        [RULES_LIMIT_BY_STANDING] = "by_standing",
     };
     for (int i = 0; i < RULES_LIMIT_FIELDS; i++)
         fields[i] = (struct rules_field){names[i], NULL, NULL};
@@ -411,6 +419,8 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
         load_candidate(loader, fields, rule);
     if (fields[RULES_LIMIT_WARN_AT].value != NULL)
         load_warn(loader, fields, rule);
+    if (fields[RULES_LIMIT_BY_STANDING].value != NULL)
+        rules_load_by_standing(loader, fields, rule);
     count_always(loader, node, rule);
 }
 

@@ -11,6 +11,7 @@
 #include "rules/calendar/schedule.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
+#include "rules/load/standing.h"
 #include "rules/match/host.h"
 #include "rules/match/path.h"
 #include "rules/match/pattern.h"
@@ -127,6 +128,13 @@ static bool check_plan(struct rules_loader *loader, const struct rules_node *nod
     return false;
 }
 
+static bool check_level(struct rules_loader *loader, const struct rules_node *node,
+                        struct weir_bytes text)
+{
+    uint8_t level;
+    return rules_read_level(loader, node, "standing", text, &level);
+}
+
 /* A glob of what a pattern captures, in the form in which it captures it. */
 static void load_captured(struct rules_loader *loader, const struct rules_node *node,
                           struct rules_part *part, struct weir_bytes text,
@@ -162,6 +170,8 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
         load_captured(loader, node, part, text, values);
         return;
     }
+    if (part->attribute == WEIR_ATTR_STANDING && !check_level(loader, node, text))
+        return;
     struct weir_bytes value = {NULL, text.size};
     uint32_t atom = RULES_NONE;
     if (glob) {
@@ -362,6 +372,8 @@ static bool name_part(struct rules_loader *loader, const struct rules_node *key,
     int attribute = rules_intern_attribute(loader, key, name);
     if (attribute < 0)
         return false;
+    if (!rules_check_standing(loader, key, (uint16_t)attribute))
+        return false;
     part->kind = attribute == WEIR_ATTR_PATH        ? RULES_PART_PATH
                  : attribute == WEIR_ATTR_CLIENT_IP ? RULES_PART_ADDRESS
                                                     : RULES_PART_VALUES;
@@ -418,6 +430,7 @@ void rules_load_match(struct rules_loader *loader, const struct rules_node *node
             if (name_part(loader, key, part)) {
                 load_part(loader, node->items[i + 1], part);
                 rule->path_part = part->kind == RULES_PART_PATH ? part : rule->path_part;
+                rule->for_trusted |= part->attribute == WEIR_ATTR_STANDING;
                 rule->part_count++;
             }
         }

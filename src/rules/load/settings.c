@@ -370,16 +370,18 @@ void rules_load_state(struct rules_loader *loader, const struct rules_node *node
 
 void rules_load_headers(struct rules_loader *loader, const struct rules_node *node)
 {
-    static const char *const names[] = {"draft", "draft-03", "x-epoch", "x-delta", "cost"};
-    static const uint32_t bits[] = {WEIR_HEADERS_DRAFT, WEIR_HEADERS_DRAFT_03, WEIR_HEADERS_X_EPOCH,
-                                    WEIR_HEADERS_X_DELTA, WEIR_HEADERS_COST};
+    static const char *const names[] = {"draft",   "draft-03", "x-epoch",
+                                        "x-delta", "cost",     "standing"};
+    static const uint32_t bits[] = {WEIR_HEADERS_DRAFT,   WEIR_HEADERS_DRAFT_03,
+                                    WEIR_HEADERS_X_EPOCH, WEIR_HEADERS_X_DELTA,
+                                    WEIR_HEADERS_COST,    WEIR_HEADERS_STANDING};
     struct rules_items items = rules_items_of(&node);
     loader->rules->settings.headers = 0;
     if (loader->headers_given)
         rules_problem(loader, node, "`headers` is given twice, in the file and in `server`");
     loader->headers_given = true;
     for (uint32_t i = 0; i < items.count; i++) {
-        int choice = rules_read_choice(loader, items.items[i], "headers", names, 5);
+        int choice = rules_read_choice(loader, items.items[i], "headers", names, 6);
         if (choice >= 0)
             loader->rules->settings.headers |= bits[choice];
     }

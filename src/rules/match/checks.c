@@ -7,10 +7,12 @@
 #include "core/siphash.h"
 #include "rules/charge/borrow.h"
 #include "rules/charge/cost.h"
+#include "rules/charge/scale.h"
 #include "rules/identity/identify.h"
 #include "rules/identity/override.h"
 #include "rules/match/evaluate.h"
 #include "rules/match/key.h"
+#include "rules/match/standing.h"
 #include "rules/states.h"
 
 static uint64_t multiply(uint64_t a, uint64_t b)
@@ -91,6 +93,8 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
     const struct rules_rates *rates = choose_rates(evaluation, rule, number, &own);
     check->limit = rates->limits;
     check->flags |= check->limit == NULL ? WEIR_CHECK_UNLIMITED : 0;
+    if (__builtin_expect(rule->by_standing != NULL, 0) && check->limit != NULL)
+        weir_rules_join_scale(check, rule->by_standing[evaluation->standing], WEIR_SCALE_RATE);
     err = rules_key_build(evaluation, rule, check);
     if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
         check->limit = NULL;
@@ -191,7 +195,10 @@ int weir_rules_checks(const struct weir_rules_query *query, struct weir_check *c
     struct rules_evaluation evaluation;
     uint32_t matched[RULES_MATCHED_MAX];
     int err = rules_begin(&evaluation, query);
-    int found = err < 0 ? err : rules_find(&evaluation, matched);
+    bool refused = false;
+    if (__builtin_expect(query->map != NULL, 0) && err == 0)
+        refused = rules_standing_find(&evaluation);
+    int found = err < 0 ? err : refused ? 0 : rules_find(&evaluation, matched);
     int count = found < 0 ? found : 0;
     for (int i = 0; i < found && count >= 0; i++)
         if (rules_unless(&rules->rules[matched[i]], checks, count) < 0)
@@ -205,6 +212,8 @@ int weir_rules_checks(const struct weir_rules_query *query, struct weir_check *c
     }
     if (query->identity != NULL)
         *query->identity = evaluation.identity;
+    if (refused && evaluation.error == WEIR_ERR_STORE)
+        return 0; /* whoever it is */
     /* As long as the caller is not known, the checks may be wrong. */
     return evaluation.error < 0 ? evaluation.error : count;
 }

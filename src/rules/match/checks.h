@@ -19,7 +19,9 @@ struct weir_scratch {
     char bytes[WEIR_SCRATCH_BYTES];
 };
 
+struct weir_caller_standing;
 struct weir_loans;
+struct weir_standing;
 struct weir_tokens;
 
 struct weir_rules_query {
@@ -33,7 +35,10 @@ struct weir_rules_query {
     struct weir_tokens *tokens;       /* cache of verified tokens (identity/tokens.h); or NULL */
     struct weir_identity *identity;   /* gets the caller, as far as a limit needed it; or NULL */
     struct weir_loans *loans;         /* gets what could be borrowed (charge/borrow.h); or NULL */
-    struct weir_reason *reason;       /* gets the reason of an error; or NULL */
+    const struct weir_standing *map;  /* what standing callers have (match/standing.h); or NULL */
+    struct weir_caller_standing *standing; /* with `map`: gets the caller's */
+    bool refuses;               /* with `map`: who is suspended or revoked gets no check */
+    struct weir_reason *reason; /* gets the reason of an error; or NULL */
     bool keep_tuples; /* weir_check.key may be a tuple, for weir_rules_key_text; else it is text */
 };
 

@@ -9,6 +9,7 @@
 #include "rules/match/host.h"
 #include "rules/match/path.h"
 #include "rules/match/pattern.h"
+#include "rules/match/standing.h"
 
 static int too_large(struct rules_evaluation *evaluation, const char *what)
 {
@@ -72,6 +73,8 @@ struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attr
     case WEIR_ATTR_PLAN:
         rules_identify(evaluation);
         return evaluation->identity.plan;
+    case WEIR_ATTR_STANDING:
+        return rules_standing_text(evaluation->standing);
     default:
         break;
     }
@@ -244,6 +247,12 @@ const struct rules_key_part *rules_key_missing(struct rules_evaluation *evaluati
     return NULL;
 }
 
+/* Callers that are trusted meet only limits that say so in their match. */
+static bool is_for_caller(const struct rules_evaluation *evaluation, const struct rules_rule *rule)
+{
+    return evaluation->standing != WEIR_STANDING_TRUSTED || rule->for_trusted;
+}
+
 struct search {
     struct rules_evaluation *evaluation;
     uint32_t *matched;
@@ -259,7 +268,8 @@ static void consider(struct search *search, uint32_t number)
         if (search->matched[--at] == number)
             return;
     const struct rules_rule *rule = &search->evaluation->rules->rules[number];
-    if ((rule->when & search->evaluation->query->resting) != 0)
+    if ((rule->when & search->evaluation->query->resting) != 0 ||
+        !is_for_caller(search->evaluation, rule))
         return;
     for (uint32_t i = 0; i < rule->part_count; i++)
         if (!rules_part_holds(search->evaluation, rule, &rule->parts[i]))

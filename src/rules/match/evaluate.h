@@ -36,6 +36,7 @@ struct rules_evaluation {
     bool user_is_address; /* then user_address, of which user_bits count */
     uint8_t user_bits;
     uint8_t client_text_size; /* 0: not written yet */
+    uint8_t standing;         /* enum weir_standing_level */
     struct weir_address user_address;
     int error; /* of finding the caller: as weir_directory_ops.find; 0: none */
     struct weir_identity identity;

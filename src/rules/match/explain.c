@@ -10,6 +10,7 @@
 #include "rules/identity/override.h"
 #include "rules/match/evaluate.h"
 #include "rules/match/key.h"
+#include "rules/match/standing.h"
 #include "rules/problems.h"
 
 /* What the request has where a part of a match does not hold. */
@@ -60,6 +61,10 @@ static bool explain_rule(struct rules_evaluation *evaluation, const struct rules
         explanation->wanted = evaluation->rules->schedules[__builtin_ctzll(rule->when)].text;
         return true;
     }
+    if (evaluation->standing == WEIR_STANDING_TRUSTED && !rule->for_trusted) {
+        explanation->why = WEIR_WHY_TRUSTED;
+        return true;
+    }
     const struct rules_key_part *missing = rules_key_missing(evaluation, rule);
     if (missing != NULL) {
         explanation->why = WEIR_WHY_KEY;
@@ -81,11 +86,16 @@ int weir_rules_explain(const struct weir_rules_query *query, struct weir_check *
         if (rules->jwt != NULL)
             rules_claims_keep(&evaluation);
     }
+    bool refused = err == 0 && query->map != NULL && rules_standing_find(&evaluation);
     for (uint32_t i = 0; err == 0 && i < rules->rule_count; i++) {
         struct weir_explanation *explanation = &explanations[i];
         const struct rules_rule *rule = &rules->rules[i];
         memset(explanation, 0, sizeof(*explanation));
         explanation->check = -1;
+        if (refused) {
+            explanation->why = WEIR_WHY_REFUSED;
+            continue;
+        }
         if (explain_rule(&evaluation, rule, client, explanation))
             continue;
         int before = rules_unless(rule, checks, count);
@@ -137,6 +147,10 @@ size_t weir_explanation_text(const struct weir_rules *rules,
         return print(text, "not in force now, but %s", explanation->wanted);
     case WEIR_WHY_KEY:
         return print(text, "its key needs %s, which is missing", explanation->attribute);
+    case WEIR_WHY_REFUSED:
+        return print(text, "not asked: the caller's standing denies");
+    case WEIR_WHY_TRUSTED:
+        return print(text, "not for trusted callers");
     case WEIR_WHY_UNLESS:
         return print(text, "not beside %s, which applies", rules->rules[explanation->unless].name);
     default:

@@ -14,6 +14,8 @@ enum weir_why {
     WEIR_WHY_MATCH,   /* a part of `match` does not hold: `attribute`, `wanted`, `found` */
     WEIR_WHY_WHEN,    /* not in force at this time: `wanted` */
     WEIR_WHY_KEY,     /* a key attribute is missing (on_missing: skip): `attribute` */
+    WEIR_WHY_REFUSED, /* the caller is suspended or revoked, and so meets no limit */
+    WEIR_WHY_TRUSTED, /* the caller is trusted, and the limit's match does not ask for such */
     WEIR_WHY_UNLESS,  /* an earlier limit that `unless` names made a check: `unless` */
 };
 
@@ -31,7 +33,7 @@ struct weir_explanation {
 /* Decides as weir_rules_checks does (without loans), and fills
  * explanations[0..weir_rules_count(rules)). Unlike there, query->identity is always complete.
  * Values point into the request, the rules and scratch. Returns the number of checks. Errors: as
- * weir_rules_checks. */
+ * weir_rules_checks. With query->map, query->standing is filled too. */
 int weir_rules_explain(const struct weir_rules_query *query, struct weir_check *checks,
                        struct weir_explanation *explanations) __attribute__((warn_unused_result));
 

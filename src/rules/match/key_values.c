@@ -46,6 +46,11 @@ static int part_read(struct rules_evaluation *evaluation, struct weir_request *r
         evaluation->identity.org = value;
     } else if (part->attribute == WEIR_ATTR_PLAN) {
         evaluation->identity.plan = value;
+    } else if (part->attribute == WEIR_ATTR_STANDING) {
+        int level = weir_standing_level_of(value);
+        if (level < 0)
+            return refuse(reason, WEIR_ERR_SYNTAX, "not a level of standing: ", part->name);
+        evaluation->standing = (uint8_t)level;
     } else if (part->attribute == WEIR_ATTR_PATH) {
         evaluation->path = value;
     } else if (part->attribute == WEIR_ATTR_HOST) {

@@ -28,7 +28,7 @@ static const struct test_problem_case the_file_as_a_whole[] = {
      "foo: 1\n",
      "2:1: a rules file has no key `foo`; its keys are version, server, state, headers, identify, "
      "keys, default_plan, plans, limits, jwt, store, idempotency, envoy, identities, timezone, "
-     "webhook, paths\n"},
+     "webhook, paths, standing\n"},
     {"limits: []\n"
      "<<: {a: 1}\n",
      "2:1: merge keys (`<<`) are not supported\n"},
@@ -172,7 +172,8 @@ static const struct test_problem_case settings[] = {
      "1:15: `file` is empty; remove it for private memory\n"},
     {"headers: x-delt\n"
      "limits: []\n",
-     "1:10: `headers` must be one of draft, draft-03, x-epoch, x-delta, cost, not `x-delt`; did "
+     "1:10: `headers` must be one of draft, draft-03, x-epoch, x-delta, cost, standing, not "
+     "`x-delt`; did "
      "you "
      "mean `x-delta`?\n"},
     {"headers: [x-epoch, x-delta]\n"

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see standing.h */
+#include "rules/match/standing.h"
+
+#include <string.h>
+
+#include "rules/match/evaluate.h"
+#include "rules/match/key.h"
+
+/* One kind of value; false: the request has none, or nothing is in force for it. */
+static bool find_kind(struct rules_evaluation *evaluation, uint32_t number,
+                      struct weir_standing_entry *entry)
+{
+    const struct weir_rules_query *query = evaluation->query;
+    const struct weir_standing_kind *kind = &evaluation->rules->settings.standing.kinds[number];
+    const struct rules_rule *rule = &evaluation->rules->standing.kinds[number];
+    struct weir_bytes value;
+    uint64_t id[2];
+    if (kind->address)
+        return weir_standing_find_address(query->map, &evaluation->request->client, query->now_ns,
+                                          entry);
+    if (!rules_key_present(evaluation, rule, rule->key, &value))
+        return false;
+    if (rule->key->attribute == WEIR_ATTR_USER && evaluation->user_is_address)
+        return false;
+    weir_standing_id(query->map, kind->name, value, id);
+    return weir_standing_find(query->map, id, query->now_ns, entry);
+}
+
+/* Says by which kind it was found. */
+static void name_kind(struct rules_evaluation *evaluation, uint32_t number,
+                      struct weir_caller_standing *standing)
+{
+    struct weir_check check = {.flags = 0};
+    standing->by = (struct weir_bytes){NULL, 0};
+    if (rules_key_build(evaluation, &evaluation->rules->standing.kinds[number], &check) < 0)
+        return;
+    standing->by = check.key;
+    standing->hash[0] = check.hash[0];
+    standing->hash[1] = check.hash[1];
+}
+
+bool rules_standing_find(struct rules_evaluation *evaluation)
+{
+    const struct weir_rules_query *query = evaluation->query;
+    struct weir_caller_standing *standing = query->standing;
+    struct weir_standing_entry found;
+    uint32_t count = (uint32_t)evaluation->rules->settings.standing.kinds_count, best = count;
+    standing->entry.level = WEIR_STANDING_GOOD;
+    standing->refused = false;
+    if (!weir_standing_any(query->map))
+        return false;
+    for (uint32_t i = 0; i < count && standing->entry.level != WEIR_STANDING_REVOKED; i++) {
+        if (!find_kind(evaluation, i, &found))
+            continue;
+        if (best == count || weir_standing_before(&found, &standing->entry)) {
+            standing->entry = found;
+            best = i;
+        }
+    }
+    /* What is kept for `good` of an operator is no standing of its own. */
+    evaluation->standing = standing->entry.level;
+    if (evaluation->standing == WEIR_STANDING_GOOD)
+        return false;
+    name_kind(evaluation, best, standing);
+    standing->refused = query->refuses && weir_standing_refuses(evaluation->standing);
+    return standing->refused;
+}
+
+struct weir_bytes rules_standing_text(uint8_t level)
+{
+    const char *name = weir_standing_level_name(level);
+    return (struct weir_bytes){name, strlen(name)};
+}
+
+struct weir_standing_answer weir_rules_standing_answer(const struct weir_rules *rules,
+                                                       uint8_t level)
+{
+    const struct rules_refusal *refusal =
+        level == WEIR_STANDING_REVOKED ? &rules->standing.revoked : &rules->standing.suspended;
+    return (struct weir_standing_answer){refusal->status, refusal->body, refusal->content_type};
+}

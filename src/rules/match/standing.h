@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The standing of a request's caller (`standing:`): looked up once, before any limit.
+ *
+ * All kinds of value that the rules name in `by` are looked up in one map (standing/standing.h),
+ * and what they find is joined. The client's address comes first, then what the request carries,
+ * and last what identify finds, which may cost a SHA-256 or a look-up in Redis. Nothing beats a
+ * revocation, so the search ends with the first one. An empty map costs one load.
+ *
+ * A user counts only where it was verified: by a key that is known, by a valid token, or by a
+ * caller that the rules trust. The user that `identify: client.ip` makes is an address, and has the
+ * standing of that address.
+ *
+ * Threads: reads only, as evaluate.h. Allocates nothing.
+ */
+#ifndef WEIR_RULES_MATCH_STANDING_H
+#define WEIR_RULES_MATCH_STANDING_H
+
+#include "rules/match/checks.h"
+#include "standing/standing.h"
+
+/* What is in force for one caller. */
+struct weir_caller_standing {
+    struct weir_standing_entry entry; /* level GOOD: nothing is in force; the rest is undefined */
+    struct weir_bytes by;             /* what it was found by: "user=alice", as the key of a limit;
+                                         in scratch; size 0: no room for it */
+    uint64_t hash[2];                 /* of that key */
+    bool refused;                     /* the caller gets no check: suspended or revoked */
+};
+
+/* Whether a caller of this level is refused. */
+static inline bool weir_standing_refuses(uint8_t level)
+{
+    return level == WEIR_STANDING_SUSPENDED || level == WEIR_STANDING_REVOKED;
+}
+
+/* What a refused caller is told: an HTTP status, and a body with its type (data == NULL: problem
+ * details). Owned by the rules. */
+struct weir_standing_answer {
+    uint16_t status;
+    struct weir_bytes body, content_type;
+};
+struct weir_standing_answer weir_rules_standing_answer(const struct weir_rules *rules,
+                                                       uint8_t level);
+
+/* --- Within the rules ------------------------------------------------------------------------- */
+
+struct rules_evaluation;
+struct rules_rule;
+
+/* Looks the caller up, with query->map: fills *query->standing and evaluation->standing. Returns
+ * whether the request is refused. Finding out who is calling may fail: see evaluation->error. */
+bool rules_standing_find(struct rules_evaluation *evaluation);
+
+/* The level as the value of the attribute `standing`. */
+struct weir_bytes rules_standing_text(uint8_t level);
+
+#endif

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The standing of a request's caller: which values count, what beats what, which limits it meets.
+ */
+#include <unistd.h>
+
+#include "fake_directory.h"
+#include "keys_test.h"
+#include "rules/match/key_values.h"
+#include "rules/match/standing.h"
+
+#define NOW UINT64_C(1700000000000000000)
+#define SECOND UINT64_C(1000000000)
+
+static struct weir_standing *map;
+static struct weir_caller_standing found;
+
+static int open_map(void **state)
+{
+    const struct weir_standing_options options = {.entries_max = 1000, .secret = {3, 4}};
+    struct weir_reason reason;
+    return weir_standing_create(&map, &options, &reason);
+}
+
+static int close_map(void **state)
+{
+    weir_standing_close(map);
+    return 0;
+}
+
+static struct weir_bytes bytes(const char *text)
+{
+    return (struct weir_bytes){text, strlen(text)};
+}
+
+static struct weir_standing_entry entry_of(uint8_t level, uint8_t origin, uint64_t until_ns)
+{
+    struct weir_standing_entry entry = {.since_ns = NOW - SECOND,
+                                        .until_ns = until_ns,
+                                        .level = level,
+                                        .origin = origin,
+                                        .reason_size = 5,
+                                        .reason = "abuse"};
+    return entry;
+}
+
+static void hold(const char *kind, const char *value, uint8_t level, uint8_t origin,
+                 uint64_t until_ns)
+{
+    struct weir_standing_entry entry = entry_of(level, origin, until_ns);
+    uint64_t id[2];
+    weir_standing_id(map, bytes(kind), bytes(value), id);
+    assert_int_equal(weir_standing_set(map, id, &entry), 0);
+}
+
+static void hold_network(const char *network, uint8_t level, uint8_t origin, uint64_t until_ns)
+{
+    struct weir_standing_entry entry = entry_of(level, origin, until_ns);
+    struct weir_cidr cidr;
+    assert_int_equal(weir_cidr_parse(&cidr, network, strlen(network)), 0);
+    assert_int_equal(weir_standing_set_network(map, &cidr, &entry), 0);
+}
+
+/* Asks again, with the map. */
+static struct test_request *meet(struct test_request *test)
+{
+    test->query.map = map;
+    test->query.standing = &found;
+    test->query.refuses = true;
+    test->query.now_ns = NOW;
+    test->count = weir_rules_checks(&test->query, test->checks);
+    return test;
+}
+#define MEET(rules, ...) meet(ASK(rules, __VA_ARGS__))
+
+static void assert_found(uint8_t level, const char *by)
+{
+    assert_int_equal(found.entry.level, level);
+    if (level != WEIR_STANDING_GOOD) {
+        assert_int_equal(found.by.size, strlen(by));
+        assert_memory_equal(found.by.data, by, found.by.size);
+    }
+}
+
+static const char by_all[] =
+    "standing: {by: [client.ip/64, user, org, header.x-api-key, tenant]}\n"
+    "limits:\n"
+    "- {name: all, key: [], rate: 1/s}\n"
+    "- {name: bad, match: {standing: [warned, throttled]}, key: [standing], rate: 1/s}\n"
+    "- {name: good, match: {standing: good}, key: [standing], rate: 1/s}\n"
+    "- {name: vip, match: {standing: trusted}, key: [standing], rate: 1/s}\n";
+
+static void without_a_map_everybody_is_good(void **state)
+{
+    struct weir_rules *rules = test_load(by_all);
+    test_expect(ASK(rules, "user", "alice"), "all{} good{standing=good}");
+    weir_rules_unref(rules);
+}
+
+static void nothing_held_is_good(void **state)
+{
+    struct weir_rules *rules = test_load(by_all);
+    test_expect(MEET(rules, "user", "alice"), "all{} good{standing=good}");
+    assert_found(WEIR_STANDING_GOOD, "");
+    hold("user", "bob", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_LIST, WEIR_NEVER);
+    test_expect(MEET(rules, "user", "alice"), "all{} good{standing=good}");
+    assert_found(WEIR_STANDING_GOOD, "");
+    weir_rules_unref(rules);
+}
+
+static void limits_match_by_it_and_count_by_it(void **state)
+{
+    struct weir_rules *rules = test_load(by_all);
+    hold("tenant", "t1", WEIR_STANDING_THROTTLED, WEIR_STANDING_BY_PENALTY, NOW + SECOND);
+    test_expect(MEET(rules, "tenant", "t1"), "all{} bad{standing=throttled}");
+    assert_found(WEIR_STANDING_THROTTLED, "tenant=t1");
+    assert_false(found.refused);
+    hold("tenant", "t2", WEIR_STANDING_CHALLENGED, WEIR_STANDING_BY_PENALTY, NOW + SECOND);
+    test_expect(MEET(rules, "tenant", "t2"), "all{}");
+    weir_rules_unref(rules);
+}
+
+static void the_suspended_and_the_revoked_meet_no_limit(void **state)
+{
+    struct weir_rules *rules = test_load(by_all);
+    hold("user", "sus", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_PENALTY, NOW + 5 * SECOND);
+    hold("user", "rev", WEIR_STANDING_REVOKED, WEIR_STANDING_BY_OPERATOR, WEIR_NEVER);
+    test_expect(MEET(rules, "user", "sus"), "");
+    assert_true(found.refused);
+    assert_found(WEIR_STANDING_SUSPENDED, "user=sus");
+    assert_int_equal(found.entry.until_ns, NOW + 5 * SECOND);
+    assert_int_equal(found.entry.reason_size, 5);
+    assert_memory_equal(found.entry.reason, "abuse", 5);
+    test_expect(MEET(rules, "user", "rev"), "");
+    assert_true(found.refused);
+    assert_found(WEIR_STANDING_REVOKED, "user=rev");
+    weir_rules_unref(rules);
+}
+
+static void a_query_that_does_not_refuse_gets_their_checks(void **state)
+{
+    struct weir_rules *rules = test_load(by_all);
+    hold("user", "sus", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_PENALTY, NOW + SECOND);
+    struct test_request *test = MEET(rules, "user", "sus");
+    test->query.refuses = false;
+    test->count = weir_rules_checks(&test->query, test->checks);
+    test_expect(test, "all{}");
+    assert_false(found.refused);
+    weir_rules_unref(rules);
+}
+
+static void it_ends_to_the_nanosecond(void **state)
+{
+    struct weir_rules *rules = test_load(by_all);
+    hold("user", "u", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_PENALTY, NOW + 1);
+    test_expect(MEET(rules, "user", "u"), "");
+    hold("user", "u", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_PENALTY, NOW);
+    test_expect(MEET(rules, "user", "u"), "all{} good{standing=good}");
+    weir_rules_unref(rules);
+}
+
+static void trusted_callers_meet_only_limits_that_say_so(void **state)
+{
+    struct weir_rules *rules = test_load(by_all);
+    hold("org", "acme", WEIR_STANDING_TRUSTED, WEIR_STANDING_BY_LIST, WEIR_NEVER);
+    test_expect(MEET(rules, "user", "u", "org", "acme"), "vip{standing=trusted}");
+    assert_found(WEIR_STANDING_TRUSTED, "org=acme");
+    weir_rules_unref(rules);
+}
+
+static void all_kinds_are_joined(void **state)
+{
+    struct weir_rules *rules = test_load(by_all);
+    hold_network("192.0.2.0/24", WEIR_STANDING_WARNED, WEIR_STANDING_BY_PENALTY, NOW + SECOND);
+    hold("user", "u", WEIR_STANDING_THROTTLED, WEIR_STANDING_BY_PENALTY, NOW + SECOND);
+    hold("org", "vip", WEIR_STANDING_TRUSTED, WEIR_STANDING_BY_LIST, WEIR_NEVER);
+    hold("tenant", "off", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_OPERATOR, NOW + SECOND);
+#define HERE "client.ip", "192.0.2.7"
+    MEET(rules, HERE);
+    assert_found(WEIR_STANDING_WARNED, "client.ip=192.0.2.7");
+    MEET(rules, HERE, "user", "u"); /* the strictest */
+    assert_found(WEIR_STANDING_THROTTLED, "user=u");
+    MEET(rules, HERE, "user", "u", "org", "vip"); /* trusted beats lists and penalties */
+    assert_found(WEIR_STANDING_TRUSTED, "org=vip");
+    MEET(rules, HERE, "user", "u", "org", "vip", "tenant", "off"); /* an operator beats trusted */
+    assert_found(WEIR_STANDING_SUSPENDED, "tenant=off");
+    hold("user", "r", WEIR_STANDING_REVOKED, WEIR_STANDING_BY_LIST, WEIR_NEVER);
+    MEET(rules, HERE, "user", "r", "org", "vip"); /* and so does a revocation */
+    assert_found(WEIR_STANDING_REVOKED, "user=r");
+    weir_rules_unref(rules);
+}
+
+static void networks_of_any_length_count(void **state)
+{
+    struct weir_rules *rules = test_load(by_all);
+    hold_network("2001:db8::/32", WEIR_STANDING_WARNED, WEIR_STANDING_BY_LIST, WEIR_NEVER);
+    hold_network("2001:db8::7/128", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_OPERATOR, WEIR_NEVER);
+    MEET(rules, "client.ip", "2001:db8::8");
+    assert_found(WEIR_STANDING_WARNED, "client.ip=2001:db8::/64");
+    MEET(rules, "client.ip", "2001:db8::7");
+    assert_found(WEIR_STANDING_SUSPENDED, "client.ip=2001:db8::/64");
+    weir_rules_unref(rules);
+}
+
+static void a_value_counts_by_its_kind(void **state)
+{
+    struct weir_rules *rules = test_load(by_all);
+    hold("user", "acme", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_LIST, WEIR_NEVER);
+    hold("jwt.sub", "other", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_LIST, WEIR_NEVER);
+    MEET(rules, "org", "acme", "user", "other");
+    assert_found(WEIR_STANDING_GOOD, "");
+    weir_rules_unref(rules);
+}
+
+static void secrets_are_named_by_their_digest(void **state)
+{
+    struct weir_rules *rules = test_load(by_all);
+    hold("header.x-api-key", "alice-key", WEIR_STANDING_REVOKED, WEIR_STANDING_BY_OPERATOR,
+         WEIR_NEVER);
+    MEET(rules, "header.x-api-key", "alice-key");
+    assert_found(WEIR_STANDING_REVOKED, "header.x-api-key=sha256:72ee9d4355ccb9d3");
+    weir_rules_unref(rules);
+}
+
+static const char identified[] = "identify: [header.x-api-key, client.ip/64]\n"
+                                 "keys: keys.yaml\n"
+                                 "standing: {by: [client.ip/64, user]}\n"
+                                 "limits: [{name: all, key: [], rate: 1/s}]\n";
+
+static struct weir_rules *load_identified(void)
+{
+    char problems[1024];
+    struct weir_rules *rules =
+        parse(identified, ALICE ": { user: alice }\n", problems, sizeof(problems));
+    assert_string_equal(problems, "");
+    return rules;
+}
+
+static void a_user_counts_when_the_key_is_known(void **state)
+{
+    struct weir_rules *rules = load_identified();
+    hold("user", "alice", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_OPERATOR, WEIR_NEVER);
+    test_expect(MEET(rules, "header.x-api-key", "alice-key"), "");
+    assert_found(WEIR_STANDING_SUSPENDED, "user=alice");
+    test_expect(MEET(rules, "header.x-api-key", "alice"), "all{}");
+    test_expect(MEET(rules, "header.x-api-key", "mallory-key", "client.ip", "192.0.2.1"), "all{}");
+    weir_rules_unref(rules);
+}
+
+/* The user "192.0.2.1" of `identify: client.ip` is not the user of that name. */
+static void a_user_that_is_an_address_has_the_standing_of_the_address(void **state)
+{
+    struct weir_rules *rules = load_identified();
+    hold("user", "192.0.2.1", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_OPERATOR, WEIR_NEVER);
+    test_expect(MEET(rules, "client.ip", "192.0.2.1"), "all{}");
+    assert_found(WEIR_STANDING_GOOD, "");
+    hold_network("192.0.2.1/32", WEIR_STANDING_THROTTLED, WEIR_STANDING_BY_LIST, WEIR_NEVER);
+    MEET(rules, "client.ip", "192.0.2.1");
+    assert_found(WEIR_STANDING_THROTTLED, "client.ip=192.0.2.1");
+    weir_rules_unref(rules);
+}
+
+static const char looked_up[] = "identify: header.x-api-key\n"
+                                "identities: redis://h\n"
+                                "standing: {by: [client.ip/64, user]}\n"
+                                "limits: [{name: all, key: [], rate: 1/s}]\n";
+
+static void a_caller_elsewhere_is_waited_for(void **state)
+{
+    static struct fake_directory fake;
+    struct weir_rules *rules = test_load(looked_up);
+    struct test_request *test = ASK(rules, "header.x-api-key", "k", "client.ip", "192.0.2.1");
+    fake_directory_init(&fake);
+    hold("user", "eve", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_OPERATOR, WEIR_NEVER);
+    test->query.directory = &fake.base;
+    assert_int_equal(meet(test)->count, WEIR_ERR_PENDING);
+    fake_directory_answer(&fake, 0, FAKE_KNOWN, "eve", NULL);
+    test_expect(meet(test), "");
+    assert_found(WEIR_STANDING_SUSPENDED, "user=eve");
+    weir_rules_unref(rules);
+}
+
+static void who_is_suspended_by_address_is_refused_though_the_directory_fails(void **state)
+{
+    static struct fake_directory fake;
+    struct weir_rules *rules = test_load(looked_up);
+    struct test_request *test = ASK(rules, "header.x-api-key", "k", "client.ip", "192.0.2.1");
+    fake_directory_init(&fake);
+    test->query.directory = &fake.base;
+    hold("user", "eve", WEIR_STANDING_WARNED, WEIR_STANDING_BY_OPERATOR, WEIR_NEVER);
+    assert_int_equal(meet(test)->count, WEIR_ERR_PENDING);
+    fake_directory_answer(&fake, 0, FAKE_FAILED, NULL, NULL);
+    assert_int_equal(meet(test)->count, WEIR_ERR_STORE);
+    hold_network("192.0.2.0/24", WEIR_STANDING_SUSPENDED, WEIR_STANDING_BY_LIST, WEIR_NEVER);
+    test_expect(meet(test), "");
+    assert_found(WEIR_STANDING_SUSPENDED, "client.ip=192.0.2.1");
+    weir_rules_unref(rules);
+}
+
+static void a_state_is_found_by_a_level_as_by_any_value(void **state)
+{
+    static struct weir_scratch scratch;
+    struct weir_rules *rules = test_load(by_all);
+    struct weir_check checks[WEIR_CHECKS_MAX];
+    struct weir_reason reason;
+    struct weir_key_values values = {.count = 1, .values = {bytes("throttled")}};
+    hold("tenant", "t1", WEIR_STANDING_THROTTLED, WEIR_STANDING_BY_PENALTY, NOW + SECOND);
+    struct test_request *test = MEET(rules, "tenant", "t1");
+    assert_int_equal(
+        weir_rules_key_check(rules, 1, &values, test_secret, &scratch, checks, &reason), 1);
+    assert_memory_equal(checks[0].hash, test->checks[1].hash, sizeof(checks[0].hash));
+    values.values[0] = bytes("bad");
+    assert_int_equal(
+        weir_rules_key_check(rules, 1, &values, test_secret, &scratch, checks, &reason),
+        WEIR_ERR_SYNTAX);
+    assert_string_equal(reason.text, "key: not a level of standing: standing");
+    weir_rules_unref(rules);
+}
+
+static void a_limit_has_the_scale_of_the_level(void **state)
+{
+    struct weir_rules *rules =
+        test_load("standing: {by: user}\n"
+                  "limits:\n"
+                  "- {name: a, key: [], rate: [100/s, 1000/h], by_standing: {warned: 100%, "
+                  "throttled: 20%}}\n"
+                  "- {name: b, key: [], rate: 10/s}\n");
+    hold("user", "w", WEIR_STANDING_WARNED, WEIR_STANDING_BY_PENALTY, NOW + SECOND);
+    hold("user", "t", WEIR_STANDING_THROTTLED, WEIR_STANDING_BY_PENALTY, NOW + SECOND);
+    hold("user", "c", WEIR_STANDING_CHALLENGED, WEIR_STANDING_BY_PENALTY, NOW + SECOND);
+    struct test_request *test = MEET(rules, "user", "t");
+    assert_int_equal(test->count, 3);
+    assert_int_equal(test->checks[0].scale, 20);
+    assert_int_equal(test->checks[0].scale_kind, WEIR_SCALE_RATE);
+    assert_int_equal(test->checks[1].scale, 20);
+    assert_int_equal(test->checks[2].scale, 0);
+    test = MEET(rules, "user", "w");
+    assert_int_equal(test->checks[0].scale, 0);
+    test = MEET(rules, "user", "c");
+    assert_int_equal(test->checks[0].scale, 0);
+    test = MEET(rules, "user", "x");
+    assert_int_equal(test->checks[0].scale, 0);
+    weir_rules_unref(rules);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, open_map, close_map)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(without_a_map_everybody_is_good),
+        TEST(nothing_held_is_good),
+        TEST(limits_match_by_it_and_count_by_it),
+        TEST(the_suspended_and_the_revoked_meet_no_limit),
+        TEST(a_query_that_does_not_refuse_gets_their_checks),
+        TEST(it_ends_to_the_nanosecond),
+        TEST(trusted_callers_meet_only_limits_that_say_so),
+        TEST(all_kinds_are_joined),
+        TEST(networks_of_any_length_count),
+        TEST(a_value_counts_by_its_kind),
+        TEST(secrets_are_named_by_their_digest),
+        TEST(a_user_counts_when_the_key_is_known),
+        TEST(a_user_that_is_an_address_has_the_standing_of_the_address),
+        TEST(a_caller_elsewhere_is_waited_for),
+        TEST(who_is_suspended_by_address_is_refused_though_the_directory_fails),
+        TEST(a_state_is_found_by_a_level_as_by_any_value),
+        TEST(a_limit_has_the_scale_of_the_level),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
