@@ -2,6 +2,8 @@
 /* see answer.h */
 #include "engine/answer.h"
 
+#include <string.h>
+
 #include "engine/borrow.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
@@ -104,6 +106,28 @@ static void answer_limit(const struct weir_decision *decision, uint16_t first, u
     limit->next_ns = end - first == 1
                          ? next_ns(check, &decision->outcomes[i], &limit->report, decision->now_ns)
                          : answer_rates(decision, first, end, &answer->rates[first]);
+}
+
+/* The caller's standing, where the rules found one. */
+static void answer_standing(const struct weir_decision *decision, struct weir_answer *answer)
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    const struct weir_caller_standing *from = &entry->standing;
+    struct weir_answer_standing *standing = &answer->standing;
+    const char *level = weir_standing_level_name(from->entry.level);
+    standing->level = (struct weir_bytes){level, strlen(level)};
+    standing->reason = (struct weir_bytes){from->entry.reason, from->entry.reason_size};
+    standing->ends_ns = entry->standing_ends_ns;
+    standing->refused = from->refused;
+    if (!from->refused)
+        return;
+    struct weir_standing_answer told =
+        weir_rules_standing_answer(entry->generation->rules, from->entry.level);
+    standing->status = told.status;
+    standing->body = told.body;
+    standing->content_type = told.content_type;
+    bool ends = from->entry.level != WEIR_STANDING_REVOKED;
+    answer->retry_after_ns = ends ? standing->ends_ns : WEIR_NEVER;
 }
 
 /* The request's retry. Under QUOTA one admitted check is enough, so the soonest counts. */
@@ -212,6 +236,10 @@ void weir_engine_answer(const struct weir_decision *decision, struct weir_answer
         answer_limit(decision, i, end, answer);
     }
     answer->retry_after_ns = retry_after(decision, answer);
+    answer->standing.level.data = NULL;
+    answer->standing.refused = false;
+    if (__builtin_expect(weir_entry_of(decision)->stands, 0))
+        answer_standing(decision, answer);
     bool charges = decision->op == WEIR_OP_DECIDE || decision->op == WEIR_OP_DEBIT;
     answer->lease = charges ? write_lease(decision, answer_lease) : (struct weir_bytes){NULL, 0};
 }

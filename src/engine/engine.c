@@ -87,6 +87,7 @@ int weir_engine_open(struct weir_engine **engine, const struct weir_engine_optio
     e->clock = options->clock;
     e->clock_context = options->clock_context;
     e->keep_tuples = !options->text_keys && options->store->ops->name_of == NULL;
+    e->standing = options->standing;
     pthread_mutex_init(&e->readers, NULL);
     int err = open_parts(e, options, decisions);
     if (err < 0) {
@@ -161,6 +162,11 @@ int weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules)
         weir_generation_unpin(before, &engine->tallies);
     pthread_mutex_unlock(&engine->readers);
     return err;
+}
+
+void weir_engine_set_standing(struct weir_engine *engine, const struct weir_standing *standing)
+{
+    engine->standing = standing;
 }
 
 struct weir_rules *weir_engine_rules(const struct weir_engine *engine)
@@ -249,6 +255,10 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
     entry->scratch.used = 0;
     entry->keeps = true;
     entry->borrow = NULL;
+    entry->stands = false;
+    query->map = engine->standing;
+    query->standing = &entry->standing;
+    query->refuses = entry->decision.op == WEIR_OP_DECIDE || entry->decision.op == WEIR_OP_PEEK;
     query->rules = generation->rules;
     query->secret = engine->secret;
     query->scratch = &entry->scratch;
@@ -262,6 +272,8 @@ int weir_engine_evaluate(struct weir_engine *engine, struct weir_entry *entry,
         reason_text(query->reason, "who is calling cannot be looked up now");
     if (checks < 0)
         return checks;
+    if (__builtin_expect(query->map != NULL, 0))
+        entry->stands = entry->standing.entry.level != WEIR_STANDING_GOOD;
     if (__builtin_expect(generation->warns, 0))
         weir_engine_keep_identity(entry, &entry->identity);
     if (entry->lookup != NULL) /* which has pinned them */
@@ -350,6 +362,12 @@ const struct weir_rules *weir_decision_rules(const struct weir_decision *decisio
     return generation != NULL ? generation->rules : NULL;
 }
 
+const struct weir_caller_standing *weir_decision_standing(const struct weir_decision *decision)
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    return entry->stands ? &entry->standing : NULL;
+}
+
 struct weir_bytes weir_decision_keep(struct weir_decision *decision, struct weir_bytes bytes)
 {
     struct weir_entry *entry = weir_entry_of(decision);
@@ -408,6 +426,11 @@ const struct weir_engine_failures *weir_engine_failures(const struct weir_engine
 const struct weir_token_counters *weir_engine_tokens(const struct weir_engine *engine)
 {
     return &engine->token_counters;
+}
+
+const struct weir_standing_refusals *weir_engine_standing_refusals(const struct weir_engine *engine)
+{
+    return &engine->standing_refusals;
 }
 
 struct weir_top_denied *weir_engine_top_denied(const struct weir_engine *engine)

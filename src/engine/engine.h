@@ -70,9 +70,11 @@ struct weir_engine_options {
     uint64_t lease_seed; /* where its count of leases starts; another for every engine of a table */
     weir_engine_done done;
     void *done_context;
-    struct weir_directory *directory; /* of callers kept in Redis (rules/identity/caller.h);
-                                         borrowed; NULL: none */
-    weir_engine_warn warn;            /* NULL: warnings are dropped */
+    struct weir_directory *directory;     /* of callers kept in Redis (rules/identity/caller.h);
+                                             borrowed; NULL: none */
+    const struct weir_standing *standing; /* what callers have (standing/standing.h), for rules with
+                                             `standing`; borrowed; NULL: all are good */
+    weir_engine_warn warn;                /* NULL: warnings are dropped */
     void *warn_context;
     weir_engine_trial tried; /* see candidate.h; may be NULL */
     void *tried_context;
@@ -98,6 +100,8 @@ void weir_engine_close(struct weir_engine *engine);
  * pinned. Every limit must have been made known to the stores before (weir_rules_prepare).
  * Errors: WEIR_ERR_MEMORY (the old rules stay). */
 int weir_engine_set_rules(struct weir_engine *engine, struct weir_rules *rules);
+/* Looks standing up in another map from now on; NULL: all are good. */
+void weir_engine_set_standing(struct weir_engine *engine, const struct weir_standing *standing);
 struct weir_rules *weir_engine_rules(const struct weir_engine *engine);
 
 /* An empty decision of the pool (count 0, WEIR_OP_DECIDE, WEIR_POLICY_ALL), with room for
@@ -225,6 +229,19 @@ struct weir_engine_failures {
     _Atomic uint64_t exhausted;           /* takes from an empty pool */
 };
 const struct weir_engine_failures *weir_engine_failures(const struct weir_engine *engine);
+
+/* The standing of the caller of a decision that the rules have filled; NULL: good. Valid until it
+ * is released. */
+struct weir_caller_standing;
+const struct weir_caller_standing *weir_decision_standing(const struct weir_decision *decision);
+
+/* Requests that were denied for the standing of their caller, this worker's; peeks are not counted.
+ */
+struct weir_standing_refusals {
+    _Atomic uint64_t suspended, revoked;
+};
+const struct weir_standing_refusals *
+weir_engine_standing_refusals(const struct weir_engine *engine);
 
 /* What became of tokens that requests came with, this worker's. */
 const struct weir_token_counters *weir_engine_tokens(const struct weir_engine *engine);

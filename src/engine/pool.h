@@ -5,7 +5,7 @@
  * decisions in flight touches few cache lines and few pages, whatever the size of the pool.
  * Entries that were never taken are not even on the stack: their pages stay untouched.
  *
- *   entry   | decision | links, state, identity | checks[32] | outcomes[32] | scratch, 16 KiB |
+ *   entry   | decision | links, state, identity | checks[32] | outcomes[32] | standing | scratch |
  *
  * A decision of three checks touches the start of each part, about 12 cache lines; one of a command
  * leaves scratch alone and touches 7. The distance between two entries is an odd number of lines,
@@ -20,6 +20,7 @@
 
 #include "core/check.h"
 #include "rules/match/checks.h"
+#include "rules/match/standing.h"
 
 enum weir_entry_state {
     WEIR_ENTRY_FREE,
@@ -50,6 +51,7 @@ struct weir_entry {
     bool keeps;         /* scratch is in use; else scratch.used is not yet valid */
     bool local;         /* an operation on a state of the local store */
     bool live_denied;   /* of a candidate's decision: the live limit has denied */
+    bool stands;        /* the caller's standing is another than good: `standing` is valid */
     uint8_t trial_live; /* of a candidate's: how many of its last checks are the live limit's */
     const struct weir_store *lender; /* of the lease that it asks for; else not valid */
     struct weir_borrow *borrow;      /* in scratch; NULL: no limit of it has a pool */
@@ -57,6 +59,8 @@ struct weir_entry {
     struct weir_identity identity;
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_outcome outcomes[WEIR_CHECKS_MAX];
+    struct weir_caller_standing standing;
+    uint64_t standing_ends_ns; /* from the decision on; WEIR_NEVER; valid once it is decided */
     struct weir_scratch scratch;
 };
 

@@ -51,11 +51,37 @@ static void account(struct weir_engine *engine, const struct weir_entry *entry)
         account_borrowed(entry);
 }
 
+/* The standing of the caller, at the time of the decision: it may deny, with no check there. */
+static void conclude_standing(struct weir_engine *engine, struct weir_entry *entry)
+{
+    static const struct weir_bytes name = {WEIR_ANSWER_BY_STANDING,
+                                           sizeof(WEIR_ANSWER_BY_STANDING) - 1};
+    const struct weir_caller_standing *standing = &entry->standing;
+    struct weir_standing_refusals *c = &engine->standing_refusals;
+    struct weir_decision *d = &entry->decision;
+    uint64_t until_ns = standing->entry.until_ns, left_ns = 1; /* it ended since it was found */
+    if (until_ns > engine->now_ns)
+        left_ns = until_ns - engine->now_ns;
+    entry->standing_ends_ns = until_ns == WEIR_NEVER ? WEIR_NEVER : left_ns;
+    if (!standing->refused)
+        return;
+    d->verdict = WEIR_DENIED;
+    d->source = WEIR_SOURCE_STORE;
+    d->now_ns = engine->now_ns;
+    if (d->op != WEIR_OP_DECIDE)
+        return;
+    weir_count(standing->entry.level == WEIR_STANDING_REVOKED ? &c->revoked : &c->suspended, 1);
+    if (standing->by.size > 0)
+        weir_top_denied_record(engine->top_denied, standing->hash, name, standing->by);
+}
+
 /* What the store leaves to the engine: whom to blame, and the books. */
 static void conclude(struct weir_engine *engine, struct weir_entry *entry)
 {
     struct weir_decision *d = &entry->decision;
     d->denied_by = UINT16_MAX;
+    if (__builtin_expect(entry->stands, 0))
+        conclude_standing(engine, entry);
     if (__builtin_expect(entry->borrow != NULL, 0))
         weir_borrow_decided(entry);
     if (d->op == WEIR_OP_DECIDE)

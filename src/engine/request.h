@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the engine does with decisions of front ends, requests and operations alike (struct
- * weir_purpose in turn.h): borrowing, candidates, warnings, counters, and on_store_error.
+ * weir_purpose in turn.h): standing, borrowing, candidates, warnings, counters, and on_store_error.
  *
  *   the store decides   a denied request may be tried once more on its pools (borrow.h); the
  *                       limits' counters; candidates; whom to blame; warnings

@@ -40,6 +40,9 @@ struct weir_engine {
     struct weir_tokens *tokens; /* NULL: no rules so far have read any */
     struct weir_token_counters token_counters;
 
+    const struct weir_standing *standing; /* NULL: no caller has a standing */
+    struct weir_standing_refusals standing_refusals;
+
     struct weir_directory *directory; /* NULL: no caller is in Redis */
     uint32_t looking;                 /* decisions that wait for it */
     size_t lookup_bytes;              /* of theirs and of those that did */
