@@ -72,6 +72,31 @@ static void put_decisions(struct weir_metrics *metrics, const struct counted *li
                          limit->info.name, results[i].result, results[i].count);
 }
 
+/* Requests that were refused for the standing of their caller, by its level. */
+static void put_standing(struct weir_metrics *metrics)
+{
+    struct weir_daemon *daemon = metrics->daemon;
+    uint64_t suspended = 0, revoked = 0;
+    if (weir_rules_settings(daemon->rules)->standing.kinds_count == 0)
+        return;
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        const struct weir_standing_refusals *counters =
+            weir_engine_standing_refusals(daemon->workers[i]->engine);
+        suspended += weir_counted(&counters->suspended);
+        revoked += weir_counted(&counters->revoked);
+    }
+    weir_metrics_put(metrics,
+                     "weir_decisions_total{limit=\"" WEIR_ANSWER_BY_STANDING
+                     "\",result=\"denied\"} %" PRIu64 "\n",
+                     suspended + revoked);
+    weir_metrics_head(metrics, "weir_standing_refusals_total", "counter",
+                      "Requests denied for the standing of their caller, by its level.");
+    weir_metrics_put(metrics, "weir_standing_refusals_total{level=\"suspended\"} %" PRIu64 "\n",
+                     suspended);
+    weir_metrics_put(metrics, "weir_standing_refusals_total{level=\"revoked\"} %" PRIu64 "\n",
+                     revoked);
+}
+
 static bool borrows(const struct counted *limit)
 {
     return limit->info.pool != NULL;
@@ -167,6 +192,9 @@ static void put_family(struct weir_metrics *metrics, const struct family *family
 
 void weir_metrics_of_limits(struct weir_metrics *metrics)
 {
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         put_family(metrics, &families[i]);
+        if (i == 0) /* among the decisions */
+            put_standing(metrics);
+    }
 }

@@ -7,6 +7,7 @@
  * user. */
 #include "server/grpc/authz.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "server/grpc/reply.h"
@@ -182,6 +183,33 @@ static void field_add(struct weir_grpc_pair *fields, size_t *count, const char *
     fields[(*count)++] = (struct weir_grpc_pair){{name, strlen(name)}, value};
 }
 
+/* Denies for the standing of the caller, in the words of the rules file. */
+static void response_deny_standing(struct weir_grpc *grpc,
+                                   struct weir_grpc_authz_response *response,
+                                   struct weir_grpc_pair *fields, size_t *count)
+{
+    static const char problem[] = "application/problem+json", no_store[] = "no-store";
+    const struct weir_answer_standing *standing = &grpc->answer.standing;
+    struct weir_bytes type = {problem, sizeof problem - 1};
+    struct weir_reason reason;
+    response->status = WEIR_GRPC_PERMISSION_DENIED;
+    response->http_status = standing->status;
+    response->body = standing->body;
+    if (standing->body.data) {
+        type = standing->content_type;
+    } else {
+        snprintf(reason.text, sizeof reason.text, "%.*s", (int)standing->reason.size,
+                 standing->reason.data);
+        response->body.data = grpc->json;
+        response->body.size =
+            weir_problem_json_write(WEIR_PROBLEM_BLANK, standing->status,
+                                    reason.text[0] ? reason.text : NULL, NULL, grpc->json);
+    }
+    field_add(fields, count, "Content-Type", type);
+    field_add(fields, count, "Cache-Control", (struct weir_bytes){no_store, sizeof no_store - 1});
+    response->headers = (struct weir_grpc_pairs){fields, *count};
+}
+
 static void response_deny(struct weir_grpc *grpc, struct weir_grpc_authz_response *response,
                           struct weir_grpc_pair *fields, size_t *count)
 {
@@ -226,6 +254,8 @@ void weir_grpc_authz_finish(struct weir_grpc_stream *stream)
         else
             response.remove = lease_name;
         response.headers = (struct weir_grpc_pairs){fields, count};
+    } else if (grpc->answer.standing.refused) {
+        response_deny_standing(grpc, &response, fields, &count);
     } else {
         response_deny(grpc, &response, fields, &count);
     }

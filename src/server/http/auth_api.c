@@ -241,6 +241,45 @@ static int auth_read(struct weir_http_call *call, struct weir_reason *reason)
     return 0;
 }
 
+/* Denies for the standing of the caller, in the words of the rules file. Where the proxy has asked
+ * for one status of denials, X-RateLimit-Status has the status that is meant. */
+static void auth_write_standing(struct weir_slot *slot, struct weir_output *output,
+                                uint32_t dialects)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    const struct weir_answer_standing *standing = &http->answer.standing;
+    enum weir_http_status asked = (enum weir_http_status)(slot->detail >> 8);
+    enum weir_http_status meant = weir_http_status(standing->status);
+    struct weir_reason reason;
+    struct weir_bytes body = standing->body;
+    weir_http_begin(http, output, asked == WEIR_HTTP_429 ? meant : asked, slot->detail & 0xff,
+                    slot->flags);
+    output->used += weir_ratelimit_headers_write(dialects, &http->answer, http->worker->wall_s,
+                                                 output->data + output->used);
+    weir_output_text(output, "Cache-Control: no-store\r\n");
+    if (asked != WEIR_HTTP_429) {
+        weir_output_text(output, "X-RateLimit-Status: ");
+        weir_output_number(output, standing->status);
+        weir_output_put(output, "\r\n", 2);
+    }
+    if (!body.data) {
+        snprintf(reason.text, sizeof reason.text, "%.*s", (int)standing->reason.size,
+                 standing->reason.data);
+        body.data = http->json;
+        body.size = weir_problem_json_write(WEIR_PROBLEM_BLANK, standing->status,
+                                            reason.text[0] ? reason.text : NULL, NULL, http->json);
+    }
+    if (standing->content_type.data) {
+        weir_output_text(output, "Content-Type: ");
+        weir_output_put(output, standing->content_type.data, standing->content_type.size);
+        weir_output_put(output, "\r\n", 2);
+    }
+    weir_http_end(output, standing->content_type.data ? NULL : "application/problem+json",
+                  body.size);
+    if (!(slot->flags & WEIR_HTTP_HEAD))
+        weir_output_put(output, body.data, body.size);
+}
+
 static void auth_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
@@ -254,6 +293,11 @@ static void auth_write(struct weir_slot *slot, struct weir_output *output)
     }
     weir_engine_answer(slot->decision, answer, http->lease);
     uint32_t dialects = weir_rules_settings(weir_decision_rules(slot->decision))->headers;
+    if (answer->standing.refused) {
+        auth_write_standing(slot, output, dialects);
+        weir_worker_give(worker, slot->decision);
+        return;
+    }
     enum weir_http_status status = WEIR_HTTP_200;
     enum weir_problem_type type = WEIR_PROBLEM_QUOTA_EXCEEDED;
     bool closed = !answer->allowed && answer->source == WEIR_SOURCE_CLOSED;

@@ -32,12 +32,14 @@
     X(405, "Method Not Allowed")                                                                   \
     X(408, "Request Timeout")                                                                      \
     X(409, "Conflict")                                                                             \
+    X(410, "Gone")                                                                                 \
     X(413, "Content Too Large")                                                                    \
     X(414, "URI Too Long")                                                                         \
     X(415, "Unsupported Media Type")                                                               \
     X(417, "Expectation Failed")                                                                   \
     X(429, "Too Many Requests")                                                                    \
     X(431, "Request Header Fields Too Large")                                                      \
+    X(451, "Unavailable For Legal Reasons")                                                        \
     X(500, "Internal Server Error")                                                                \
     X(501, "Not Implemented")                                                                      \
     X(503, "Service Unavailable")                                                                  \

@@ -207,13 +207,16 @@ static char *write_answer(struct weir_slot *slot, char *out, unsigned more)
     int version = slot->flags;
     weir_engine_answer(slot->decision, answer, redis->lease);
     out = weir_resp_write_map(out, version,
-                              5 + answer->repeated + (answer->lease.data != NULL) + more);
+                              5 + answer->repeated + (answer->lease.data != NULL) +
+                                  (answer->standing.level.data ? 2 : 0) + more);
     out = WEIR_RESP_WRITE_WORD(out, "allowed");
     out = weir_resp_write_boolean(out, version, answer->allowed);
     out = WEIR_RESP_WRITE_WORD(out, "denied_by");
     if (answer->denied_by >= 0) {
         struct weir_bytes name = answer->limits[answer->denied_by].name;
         out = weir_resp_write_bulk(out, name.data, name.size);
+    } else if (answer->standing.refused) {
+        out = WEIR_RESP_WRITE_WORD(out, WEIR_ANSWER_BY_STANDING);
     } else {
         out = weir_resp_write_null(out, version);
     }
@@ -225,6 +228,13 @@ static char *write_answer(struct weir_slot *slot, char *out, unsigned more)
     out = weir_resp_write_array(out, answer->count);
     for (uint16_t i = 0; i < answer->count; i++)
         out = write_limit(out, version, &answer->limits[i]);
+    if (answer->standing.level.data) {
+        const struct weir_answer_standing *standing = &answer->standing;
+        out = WEIR_RESP_WRITE_WORD(out, "standing");
+        out = weir_resp_write_bulk(out, standing->level.data, standing->level.size);
+        out = WEIR_RESP_WRITE_WORD(out, "reason");
+        out = weir_resp_write_bulk(out, standing->reason.data, standing->reason.size);
+    }
     if (answer->repeated) {
         out = WEIR_RESP_WRITE_WORD(out, "repeated");
         out = weir_resp_write_boolean(out, version, true);
