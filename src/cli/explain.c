@@ -14,6 +14,7 @@
 #include "cli/replay/report.h"
 #include "cli/replay/request.h"
 #include "cli/rules_file.h"
+#include "cli/standing_map.h"
 #include "core/hex.h"
 #include "core/reason.h"
 #include "engine/engine.h"
@@ -22,6 +23,7 @@
 #include "rules/identity/identify.h"
 #include "rules/match/explain.h"
 #include "rules/match/path.h"
+#include "rules/match/standing.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/limits.h"
 #include "table/table.h"
@@ -52,6 +54,7 @@ struct looked_up {
 struct explain {
     const struct explain_options *options;
     struct weir_rules *rules;
+    struct weir_standing *standing; /* what callers have; NULL: all are good */
     struct weir_table *table;
     struct weir_store *store;
     struct weir_engine *engine;
@@ -62,6 +65,7 @@ struct explain {
     uint64_t now_ns;
     struct weir_check checks[WEIR_CHECKS_MAX];
     struct weir_identity identity;
+    struct weir_caller_standing caller;    /* with `standing` */
     struct weir_explanation *explanations; /* one for each limit */
     bool decided;
 };
@@ -151,6 +155,7 @@ static int open_engine(struct explain *explain)
         struct weir_engine_options options = {.store = explain->store,
                                               .rules = explain->rules,
                                               .directory = open_directory(explain),
+                                              .standing = explain->standing,
                                               .secret = weir_table_secret(explain->table),
                                               .decisions = 2, /* and a candidate */
                                               .done = take_decision,
@@ -179,6 +184,9 @@ static int evaluate(struct explain *explain)
                                            .now_ns = explain->now_ns,
                                            .resting = moment.resting,
                                            .directory = directory,
+                                           .map = explain->standing,
+                                           .standing = &explain->caller,
+                                           .refuses = true,
                                            .identity = &explain->identity,
                                            .reason = &reason};
     int count = weir_rules_explain(&query, explain->checks, explain->explanations);
@@ -290,6 +298,8 @@ static void print_check(const struct weir_decision *decision, uint16_t i, uint16
     printf("    key    ");
     cli_print_key(stdout, check->key.data, check->key.size, KEY_TEXT_MAX);
     print_store(weir_decision_rules(decision), check->rule);
+    if (check->scale > 0)
+        printf("\n    scale  %u%%", (unsigned)check->scale);
     printf("\n    cost   %" PRIu64 "\n    now    %s", check->cost, allowed ? "allows" : "denies");
     if (check->flags & WEIR_CHECK_UNLIMITED) {
         puts(": unlimited");
@@ -365,6 +375,26 @@ static void print_limit(const struct explain *explain, uint32_t rule)
         print_candidate(explain, &explain->checks[own]);
 }
 
+/* Where the caller's standing comes from, and when it ends. */
+static void print_standing(const struct explain *explain)
+{
+    const struct weir_standing_entry *entry = &explain->caller.entry;
+    if (explain->standing == NULL || entry->level == WEIR_STANDING_GOOD)
+        return;
+    printf("standing %s, of ", weir_standing_level_name(entry->level));
+    cli_print_key(stdout, explain->caller.by.data, explain->caller.by.size, KEY_TEXT_MAX);
+    printf(", by %s", entry->origin == WEIR_STANDING_BY_LIST      ? "a list"
+                      : entry->origin == WEIR_STANDING_BY_PENALTY ? "a penalty"
+                                                                  : "an operator");
+    if (entry->until_ns != WEIR_NEVER)
+        print_wait("ends after", entry->until_ns - explain->now_ns);
+    if (entry->reason_size > 0) {
+        fputs(": ", stdout);
+        cli_print_text(stdout, entry->reason, entry->reason_size, KEY_TEXT_MAX);
+    }
+    putchar('\n');
+}
+
 /* The path as the rules see it, where that is another text than was given. */
 static void print_path(const struct explain *explain)
 {
@@ -397,6 +427,7 @@ static void print_answer(const struct explain *explain)
     print_identity("org ", explain->identity.org);
     print_identity("plan", explain->identity.plan);
     print_token(explain);
+    print_standing(explain);
     for (uint32_t i = 0; i < weir_rules_count(explain->rules); i++) {
         const struct weir_explanation *explanation = &explain->explanations[i];
         struct weir_rule_info info;
@@ -405,6 +436,14 @@ static void print_answer(const struct explain *explain)
         weir_explanation_text(explain->rules, explanation, text);
         printf("%s: %s\n", info.name, text);
         print_limit(explain, i);
+    }
+    if (explain->standing != NULL && explain->caller.refused) {
+        const struct weir_standing_entry *entry = &explain->caller.entry;
+        bool ends = entry->level != WEIR_STANDING_REVOKED && entry->until_ns != WEIR_NEVER;
+        printf("The request is denied by the caller's standing");
+        print_wait("retry after", ends ? entry->until_ns - explain->now_ns : WEIR_NEVER);
+        puts(".");
+        return;
     }
     uint64_t retry_ns = 0;
     uint16_t blamed = weir_decision_blame(decision, &retry_ns);
@@ -428,6 +467,7 @@ static void close_explain(struct explain *explain)
         explain->store->ops->close(explain->store);
     if (explain->table != NULL)
         weir_table_close(explain->table);
+    weir_standing_close(explain->standing);
     weir_rules_unref(explain->rules);
     free(explain->explanations);
     free(explain);
@@ -446,6 +486,8 @@ static int explain_request(struct explain *explain)
         replay_request_fill(&explain->request, explain->rules, &explain->options->check, &reason);
     if (error < 0)
         return fail("request", error, &reason);
+    if (cli_standing_open(&explain->standing, explain->rules, true) < 0)
+        return -1;
     if (open_table(explain) < 0 || open_engine(explain) < 0 || evaluate(explain) < 0)
         return -1;
     print_answer(explain);

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/engine.h"
+#include "rules/match/standing.h"
+
 /* Room of one limit: its name (64 bytes), five numbers of at most 20 digits, and the field names
  * (105 bytes); and of what stands around them. */
 #define LIMIT_BYTES_MAX 320
@@ -122,6 +125,13 @@ void replay_decisions_add(struct replay_decisions *decisions, uint64_t n,
     out = put_number(out, n);
     out = PUT(out, ",\"allowed\":");
     out = put_verdict(out, decision->verdict == WEIR_ALLOWED);
+    const struct weir_caller_standing *standing = weir_decision_standing(decision);
+    if (standing != NULL) {
+        const char *level = weir_standing_level_name(standing->entry.level);
+        out = PUT(out, ",\"standing\":\"");
+        out = put_text(out, level, strlen(level));
+        *out++ = '"';
+    }
     out = PUT(out, ",\"limits\":[");
     for (uint16_t i = 0, end; i < decision->count; i = end) {
         end = weir_decision_limit_end(decision, i);

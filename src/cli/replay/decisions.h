@@ -7,7 +7,8 @@
  * `n` counts the lines of the trace that are not blank, from 1; a malformed one has a number and no
  * line here. Limits are in the order of the rules file, only those that applied; `allowed` is
  * each limit's own verdict. `remaining` is null for `rate: unlimited`; `retry_after_ns` is -1 for
- * "never".
+ * "never". `standing` is there where it is another than good; a request with `"allowed":false` and
+ * no limit that denies was denied by it.
  *
  * Memory: one buffer. Threads: one owner.
  */

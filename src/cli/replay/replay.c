@@ -21,6 +21,7 @@
 #include "cli/replay/state.h"
 #include "cli/replay/trial.h"
 #include "cli/rules_file.h"
+#include "cli/standing_map.h"
 #include "cli/suggest/suggest.h"
 #include "engine/engine.h"
 #include "store/store.h"
@@ -32,6 +33,7 @@
 struct replay {
     const struct replay_options *options;
     struct weir_rules *rules;
+    struct weir_standing *standing; /* of lists; NULL: there is none */
     struct weir_table *table;
     struct weir_store *store;
     struct weir_engine *engine;
@@ -257,6 +259,7 @@ static int open_engine(struct replay *replay)
     if (error == 0) {
         struct weir_engine_options options = {.store = replay->store,
                                               .rules = replay->rules,
+                                              .standing = replay->standing,
                                               .secret = weir_table_secret(replay->table),
                                               .decisions = POOL_DECISIONS,
                                               .lease_seed = 1,
@@ -302,7 +305,7 @@ static int open_replay(struct replay *replay)
     const struct replay_options *options = replay->options;
     if (!replay->measuring && cli_load_rules(&replay->rules, options->config) < 0)
         return -1;
-    if (open_engine(replay) < 0)
+    if (cli_standing_open(&replay->standing, replay->rules, false) < 0 || open_engine(replay) < 0)
         return -1;
     replay->trace = replay_trace_open(options->traces, options->trace_count, options->format);
     replay->tally = replay_tally_open(weir_rules_count(replay->rules), options->keys_max);
@@ -355,6 +358,7 @@ static void close_replay(struct replay *replay)
         replay->store->ops->close(replay->store);
     if (replay->table != NULL)
         weir_table_close(replay->table);
+    weir_standing_close(replay->standing);
     weir_rules_unref(replay->rules);
     free(replay);
 }

@@ -145,6 +145,18 @@ static void print_effects(FILE *out, const struct weir_rules *rules,
     }
 }
 
+/* Requests that met no limit. */
+static void print_standing(FILE *out, const struct weir_engine *engine)
+{
+    const struct weir_standing_refusals *counters = weir_engine_standing_refusals(engine);
+    uint64_t suspended = counters->suspended, revoked = counters->revoked;
+    if (suspended + revoked > 0)
+        fprintf(out,
+                "%" PRIu64 " requests were denied for the standing of their caller: %" PRIu64
+                " suspended, %" PRIu64 " revoked\n",
+                suspended + revoked, suspended, revoked);
+}
+
 void replay_report_print(FILE *out, const struct replay_totals *totals,
                          const struct weir_rules *rules, const struct replay_tally *tally,
                          const struct weir_engine *engine, uint64_t top)
@@ -152,6 +164,7 @@ void replay_report_print(FILE *out, const struct replay_totals *totals,
     print_totals(out, totals);
     print_limits(out, rules, tally);
     print_effects(out, rules, engine);
+    print_standing(out, engine);
     const struct replay_key **keys = calloc((size_t)top + 1, sizeof *keys);
     if (keys != NULL)
         print_top(out, rules, tally, top, keys);
