@@ -87,13 +87,16 @@ struct weir_answer_summary {
     bool allowed;
     bool store_failed; /* a process that shares the state file is stopped: on_store_error decided */
     bool repeated;     /* weir_check_once: it was allowed before, nothing is charged */
-    char denied_by[65];            /* the limit's name, empty when allowed */
+    char denied_by[65];            /* the limit's name, "standing" (see `standing`), or empty when
+                                      allowed */
     uint64_t retry_after_ns;       /* 0 when allowed; WEIR_NEVER */
     uint64_t delay_ns;             /* how long to hold the request before it continues */
     uint64_t remaining;            /* of the tightest limit; WEIR_NEVER where no limit applies */
     unsigned warning;              /* the highest `warn_at`, in percent, that an allowed request has
                                       reached of any limit; 0: none */
     struct weir_lease_token lease; /* empty where no concurrency limit gave a lease */
+    char standing[16];             /* the caller's standing ("throttled"); empty: good */
+    char reason[128];              /* of that standing; empty: none is known */
 };
 
 /* Decides one request at the time now: `count` attributes and a cost (usually 1), all limits that

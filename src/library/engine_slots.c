@@ -49,6 +49,18 @@ static void close_stores(struct weir_lane *lane)
     lane->store->ops->close(lane->store);
 }
 
+/* Which rules keep standing is known to the engine, so this may fail without harm: there is no map
+ * then, until it is there. */
+static void lane_open_standing(struct weir_lane *lane, const struct weir_engine_slots *lanes)
+{
+    struct weir_reason reason;
+    weir_engine_set_standing(lane->engine, lanes->lists);
+    int err = weir_standing_reader_open(&lane->standing, lanes->rules, &reason);
+    (void)err;
+    if (lane->standing.map != NULL)
+        weir_engine_set_standing(lane->engine, lane->standing.map);
+}
+
 /* Under `opening`. Leaves the lane taken. */
 static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
 {
@@ -78,12 +90,14 @@ static int lane_open(struct weir_engine_slots *lanes, struct weir_lane *lane)
         close_stores(lane);
         return err;
     }
+    lane_open_standing(lane, lanes);
     atomic_store_explicit(&lane->state, LANE_TAKEN, memory_order_relaxed);
     return 0;
 }
 
 int weir_engine_slots_open(struct weir_engine_slots *lanes, struct weir_table *table,
-                           struct weir_table *spare, struct weir_rules *rules)
+                           struct weir_table *spare, struct weir_rules *rules,
+                           struct weir_standing *lists)
 {
     long processors = sysconf(_SC_NPROCESSORS_CONF);
     memset(lanes, 0, sizeof *lanes);
@@ -93,6 +107,7 @@ int weir_engine_slots_open(struct weir_engine_slots *lanes, struct weir_table *t
     lanes->table = table;
     lanes->spare = spare;
     lanes->rules = rules;
+    lanes->lists = lists;
     int err = lane_open(lanes, &lanes->lanes[0]);
     if (err < 0)
         return err;
@@ -108,9 +123,11 @@ void weir_engine_slots_close(struct weir_engine_slots *lanes)
         if (atomic_load(&lanes->lanes[i].state) < LANE_FREE)
             continue;
         weir_engine_close(lanes->lanes[i].engine);
+        weir_standing_reader_close(&lanes->lanes[i].standing);
         close_stores(&lanes->lanes[i]);
     }
     weir_rules_unref(lanes->rules);
+    weir_standing_close(lanes->lists);
     pthread_mutex_destroy(&lanes->opening);
 }
 
@@ -156,12 +173,16 @@ void weir_engine_slots_leave(struct weir_lane *lane)
     atomic_store_explicit(&lane->state, LANE_FREE, memory_order_release);
 }
 
-int weir_engine_slots_set_rules(struct weir_engine_slots *lanes, struct weir_rules *rules)
+int weir_engine_slots_set_rules(struct weir_engine_slots *lanes, struct weir_rules *rules,
+                                struct weir_standing *lists)
 {
+    struct weir_standing *before;
     int result = 0;
     pthread_mutex_lock(&lanes->opening);
     weir_rules_unref(lanes->rules);
     lanes->rules = weir_rules_ref(rules);
+    before = lanes->lists;
+    lanes->lists = lists;
     for (uint32_t i = 0; i < lanes->count; i++) {
         struct weir_lane *lane = &lanes->lanes[i];
         if (atomic_load_explicit(&lane->state, memory_order_relaxed) < LANE_FREE)
@@ -170,8 +191,10 @@ int weir_engine_slots_set_rules(struct weir_engine_slots *lanes, struct weir_rul
             sched_yield();
         if (weir_engine_set_rules(lane->engine, rules) < 0)
             result = WEIR_ERR_MEMORY;
+        lane_open_standing(lane, lanes);
         weir_engine_slots_leave(lane);
     }
+    weir_standing_close(before); /* no lane reads it any more */
     pthread_mutex_unlock(&lanes->opening);
     return result;
 }

@@ -18,6 +18,7 @@
 #include <pthread.h>
 
 #include "engine/engine.h"
+#include "library/standing_reader.h"
 #include "table/table.h"
 
 #define WEIR_LANES_MAX 64
@@ -28,7 +29,8 @@ struct weir_lane {
     struct weir_store *store;
     struct weir_store *local; /* where on_store_error: local decides; NULL: no state file */
     struct weir_engine *engine;
-    char line[128 - 40]; /* two lines: processors fetch them in pairs */
+    struct weir_standing_reader standing;
+    char line[128 - 56]; /* two lines: processors fetch them in pairs */
 };
 
 struct weir_engine_slots {
@@ -36,24 +38,26 @@ struct weir_engine_slots {
     uint32_t count; /* as many as the machine has processors */
     pthread_mutex_t opening;
     struct weir_table *table, *spare;
-    struct weir_rules *rules; /* under `opening`: what a new lane starts with */
+    struct weir_rules *rules;    /* under `opening`: what a new lane starts with, as the next one */
+    struct weir_standing *lists; /* of these rules, see weir_standing_lists_open; or NULL */
 };
 
 /* Opens the first lane, so that at least one is there. Takes a reference of the rules, which must
- * be prepared for the table. `spare` is the table's, or NULL. Errors: WEIR_ERR_MEMORY,
+ * be prepared for the table, and owns `lists` (NULL: none) on success. `spare` is the table's, or
+ * NULL. Errors: WEIR_ERR_MEMORY,
  * WEIR_ERR_FULL (no owner slot), WEIR_ERR_IO.
  */
 int weir_engine_slots_open(struct weir_engine_slots *lanes, struct weir_table *table,
-                           struct weir_table *spare, struct weir_rules *rules)
-    __attribute__((warn_unused_result));
+                           struct weir_table *spare, struct weir_rules *rules,
+                           struct weir_standing *lists) __attribute__((warn_unused_result));
 void weir_engine_slots_close(struct weir_engine_slots *lanes);
 
 struct weir_lane *weir_engine_slots_enter(struct weir_engine_slots *lanes);
 void weir_engine_slots_leave(struct weir_lane *lane);
 
-/* Gives new rules to every lane, one after the other. Errors: WEIR_ERR_MEMORY: some lanes may keep
- * the old rules until the next call. */
-int weir_engine_slots_set_rules(struct weir_engine_slots *lanes, struct weir_rules *rules)
-    __attribute__((warn_unused_result));
+/* Gives new rules, and their lists, which it owns from now on, to every lane, one after the other.
+ * Errors: WEIR_ERR_MEMORY: some lanes may keep the old rules until the next call. */
+int weir_engine_slots_set_rules(struct weir_engine_slots *lanes, struct weir_rules *rules,
+                                struct weir_standing *lists) __attribute__((warn_unused_result));
 
 #endif

@@ -148,25 +148,43 @@ static int open_guard(struct weir *weir)
     return 0;
 }
 
+/* A map of standing that is there but cannot be read would let everybody in: the lanes do not tell
+ * of it. */
+static int try_standing(const struct weir_rules *rules, struct weir_reason *reason)
+{
+    struct weir_standing_reader reader = {NULL, 0};
+    int err = weir_standing_reader_open(&reader, rules, reason);
+    weir_standing_reader_close(&reader);
+    return err;
+}
+
 static int open_state(struct weir *weir, struct weir_rules *rules,
                       const struct weir_options *options, struct weir_reason *reason)
 {
+    struct weir_standing *lists;
     int err = open_table(weir, rules, options, reason);
     if (err < 0)
         return err;
     err = prepare(rules, weir->table, reason);
+    if (err == 0)
+        err = try_standing(rules, reason);
+    if (err < 0)
+        goto close_table;
+    err = weir_standing_lists_open(&lists, rules, reason);
     if (err < 0)
         goto close_table;
     err = open_guard(weir);
     if (err < 0)
-        goto close_table;
-    err = weir_engine_slots_open(&weir->lanes, weir->table, weir->spare, rules);
+        goto close_lists;
+    err = weir_engine_slots_open(&weir->lanes, weir->table, weir->spare, rules, lists);
     if (err < 0)
         goto close_guard;
     return 0;
 
 close_guard:
     munmap(weir->ours, weir->page_size);
+close_lists:
+    weir_standing_close(lists);
 close_table:
     weir_table_close(weir->spare);
     weir_table_close(weir->table);
@@ -241,13 +259,19 @@ int weir_reload(struct weir *weir, struct weir_reason *reason)
     if (!is_ours(weir))
         return WEIR_ERR_UNSUPPORTED;
     struct weir_rules *rules, *before;
+    struct weir_standing *lists;
     pthread_mutex_lock(&weir->reloading);
     int err = load(&rules, weir->rules_file, reason);
     if (err == 0) {
         before = weir_rules_ref(weir->lanes.rules); /* which only a reload changes */
         err = prepare(rules, weir->table, reason);
         if (err == 0) {
-            err = weir_engine_slots_set_rules(&weir->lanes, rules);
+            err = weir_standing_lists_open(&lists, rules, reason);
+            if (err < 0)
+                forget(rules, weir->table);
+        }
+        if (err == 0) {
+            err = weir_engine_slots_set_rules(&weir->lanes, rules, lists);
             if (err == 0) /* else some lane has them still */
                 forget(before, weir->table);
         }
@@ -313,6 +337,15 @@ static void summarise(const struct weir_decision *decision, struct weir_answer_s
     if (answer.denied_by >= 0) {
         struct weir_bytes name = answer.limits[answer.denied_by].name;
         snprintf(summary->denied_by, sizeof summary->denied_by, "%.*s", (int)name.size, name.data);
+    } else if (answer.standing.refused) {
+        snprintf(summary->denied_by, sizeof summary->denied_by, "%s", WEIR_ANSWER_BY_STANDING);
+    }
+    summary->standing[0] = summary->reason[0] = '\0';
+    if (answer.standing.level.data != NULL) {
+        snprintf(summary->standing, sizeof summary->standing, "%.*s",
+                 (int)answer.standing.level.size, answer.standing.level.data);
+        snprintf(summary->reason, sizeof summary->reason, "%.*s", (int)answer.standing.reason.size,
+                 answer.standing.reason.data);
     }
 }
 
@@ -326,12 +359,29 @@ static uint64_t lane_now(struct weir *weir, struct weir_lane *lane)
     return now_ns;
 }
 
+static uint64_t boot_clock(void)
+{
+    return read_clock(CLOCK_BOOTTIME);
+}
+
+/* `weir serve` may have begun to keep standing, or replaced its map. */
+static void renew_standing(struct weir_lane *lane)
+{
+    const struct weir_rules *rules = weir_engine_rules(lane->engine);
+    if (__builtin_expect(weir_rules_settings(rules)->standing.file == NULL, 1) ||
+        !weir_standing_reader_stale(&lane->standing))
+        return;
+    if (weir_standing_reader_renew(&lane->standing, rules, boot_clock))
+        weir_engine_set_standing(lane->engine, lane->standing.map);
+}
+
 /* `key.data` == NULL: none. */
 static int check_in(struct weir *weir, struct weir_lane *lane,
                     const struct weir_attribute_value *attributes, size_t count, uint64_t cost,
                     struct weir_bytes key, struct weir_answer_summary *answer)
 {
     struct weir_request request;
+    renew_standing(lane);
     int err = fill_request(&request, weir_engine_rules(lane->engine), attributes, count);
     if (err < 0)
         return err;

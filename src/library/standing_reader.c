@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see standing_reader.h */
+#include "library/standing_reader.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "standing/fill_lists.h"
+
+#define TRY_EVERY_NS UINT64_C(100000000)
+
+/* Opens the map beside the file. Errors: as weir_standing_open. */
+static int open_map(struct weir_standing **map, const char *file, struct weir_reason *reason)
+{
+    char path[PATH_MAX];
+    int size = snprintf(path, sizeof path, "%s.map", file);
+    if (size < 0 || (size_t)size >= sizeof path) {
+        snprintf(reason->text, sizeof reason->text, "standing: the path of `file` is too long");
+        return WEIR_ERR_IO;
+    }
+    return weir_standing_open(map, path, reason);
+}
+
+static const char *file_of(const struct weir_rules *rules)
+{
+    return weir_rules_settings(rules)->standing.file;
+}
+
+int weir_standing_lists_open(struct weir_standing **lists, const struct weir_rules *rules,
+                             struct weir_reason *reason)
+{
+    const struct weir_standing_settings *settings = &weir_rules_settings(rules)->standing;
+    const struct weir_standing_options options = {.entries_max = settings->entries_max};
+    *lists = NULL;
+    if (settings->lists_count == 0 || settings->file != NULL)
+        return 0;
+    int err = weir_standing_create(lists, &options, reason);
+    if (err < 0)
+        return err;
+    err = weir_standing_fill_lists(*lists, settings, 0, reason);
+    if (err < 0) {
+        weir_standing_close(*lists);
+        *lists = NULL;
+    }
+    return err;
+}
+
+int weir_standing_reader_open(struct weir_standing_reader *reader, const struct weir_rules *rules,
+                              struct weir_reason *reason)
+{
+    weir_standing_reader_close(reader);
+    if (file_of(rules) == NULL)
+        return 0;
+    int err = open_map(&reader->map, file_of(rules), reason);
+    if (err == 0)
+        return 0;
+    reader->map = NULL;
+    return err == WEIR_ERR_NOT_FOUND ? 0 : err;
+}
+
+void weir_standing_reader_close(struct weir_standing_reader *reader)
+{
+    weir_standing_close(reader->map);
+    *reader = (struct weir_standing_reader){NULL, 0};
+}
+
+bool weir_standing_reader_renew(struct weir_standing_reader *reader, const struct weir_rules *rules,
+                                uint64_t (*clock)(void))
+{
+    struct weir_standing *map;
+    struct weir_reason reason;
+    if (file_of(rules) == NULL || !weir_standing_reader_stale(reader))
+        return false;
+    uint64_t now_ns = clock();
+    if (reader->tried_ns != 0 && now_ns - reader->tried_ns < TRY_EVERY_NS)
+        return false;
+    reader->tried_ns = now_ns;
+    if (open_map(&map, file_of(rules), &reason) < 0)
+        return false;
+    weir_standing_close(reader->map);
+    reader->map = map;
+    reader->tried_ns = 0;
+    return true;
+}

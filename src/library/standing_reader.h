@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The standing of callers, as a process of the library sees it: the map that `weir serve` keeps
+ * beside `file` of `standing:`, mapped for reading.
+ *
+ * Each lane has a mapping of its own, so that a map that `weir serve` has replaced (as it does when
+ * it starts) can be unmapped while other lanes still read theirs; the pages are shared. As long as
+ * there is no map, all callers are good. Rules without `file` have lists alone: those are in a map
+ * in private memory, which all lanes share.
+ *
+ * Threads: one owner, as its lane.
+ */
+#ifndef WEIR_LIBRARY_STANDING_READER_H
+#define WEIR_LIBRARY_STANDING_READER_H
+
+#include "rules/rules.h"
+#include "standing/standing.h"
+
+struct weir_standing_reader {
+    struct weir_standing *map; /* NULL: none */
+    uint64_t tried_ns;         /* when it could last not be opened; 0: never */
+};
+
+/* Opens the map of these rules, if they have `file`; a map that is not there yet is no error. The
+ * one that was open before is closed. Errors: as weir_standing_open, but never WEIR_ERR_NOT_FOUND;
+ * there is no map then. */
+int weir_standing_reader_open(struct weir_standing_reader *reader, const struct weir_rules *rules,
+                              struct weir_reason *reason);
+void weir_standing_reader_close(struct weir_standing_reader *reader);
+
+/* The lists of rules without `file`, in private memory. NULL: there are none. The caller closes it
+ * when no lane reads it any more. Errors: as weir_standing_fill_lists. */
+int weir_standing_lists_open(struct weir_standing **lists, const struct weir_rules *rules,
+                             struct weir_reason *reason);
+
+/* Whether a map is missing or replaced, so that weir_standing_reader_renew has to look: one or two
+ * loads. */
+static inline bool weir_standing_reader_stale(const struct weir_standing_reader *reader)
+{
+    return reader->map == NULL || weir_standing_replaced(reader->map);
+}
+
+/* Opens the map again where it is stale, at most ten times a second; keeps the old one until that
+ * succeeds. `clock` gives nanoseconds of any steady clock. Returns whether the map is another. */
+bool weir_standing_reader_renew(struct weir_standing_reader *reader, const struct weir_rules *rules,
+                                uint64_t (*clock)(void));
+
+#endif

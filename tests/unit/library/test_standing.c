@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The standing that `weir serve` keeps, read by a process of the library. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <weir/weir.h>
+
+#include "standing/standing.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static char folder[64], rules[96], map_path[96];
+
+static int setup(void **state)
+{
+    strcpy(folder, "/tmp/weir-standing-XXXXXX");
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    snprintf(rules, sizeof rules, "%s/rules.yaml", folder);
+    snprintf(map_path, sizeof map_path, "%s/standing.db.map", folder);
+    FILE *file = fopen(rules, "w");
+    if (file == NULL)
+        return -1;
+    fprintf(file,
+            "standing: { by: [client.ip/64, user], file: %s/standing.db }\n"
+            "limits:\n"
+            "- { name: all, key: [], rate: 1000000/s }\n"
+            "- { name: few, match: { standing: warned }, key: [], rate: 2/day }\n",
+            folder);
+    return fclose(file);
+}
+
+static int teardown(void **state)
+{
+    unlink(rules);
+    unlink(map_path);
+    return rmdir(folder);
+}
+
+static struct weir_standing *create_map(void)
+{
+    const struct weir_standing_options options = {.path = map_path, .entries_max = 1000};
+    struct weir_standing *map;
+    struct weir_reason reason;
+    assert_int_equal(weir_standing_create(&map, &options, &reason), 0);
+    return map;
+}
+
+static uint64_t wall_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
+}
+
+static void hold(struct weir_standing *map, const char *user, uint8_t level, uint64_t until_ns)
+{
+    const struct weir_standing_entry entry = {.until_ns = until_ns,
+                                              .level = level,
+                                              .origin = WEIR_STANDING_BY_OPERATOR,
+                                              .reason_size = 5,
+                                              .reason = "abuse"};
+    uint64_t id[2];
+    weir_standing_id(map, (struct weir_bytes){"user", 4}, (struct weir_bytes){user, strlen(user)},
+                     id);
+    assert_int_equal(weir_standing_set(map, id, &entry), 0);
+}
+
+static struct weir *open_weir(void)
+{
+    struct weir *weir;
+    struct weir_reason reason;
+    if (weir_open(&weir, rules, NULL, &reason) < 0)
+        fail_msg("%s", reason.text);
+    return weir;
+}
+
+static struct weir_answer_summary ask(struct weir *weir, const char *user)
+{
+    const struct weir_attribute_value request[] = {{"user", user}, {"standing", "trusted"}};
+    struct weir_answer_summary answer;
+    assert_int_equal(weir_check(weir, request, 2, 1, &answer), 0);
+    return answer;
+}
+
+static void a_ban_counts_from_the_next_check_on(void **state)
+{
+    struct weir_standing *map = create_map();
+    struct weir *weir = open_weir();
+    assert_true(ask(weir, "eve").allowed);
+    hold(map, "eve", WEIR_STANDING_SUSPENDED, wall_ns() + 1000 * SECOND);
+    struct weir_answer_summary answer = ask(weir, "eve");
+    assert_false(answer.allowed);
+    assert_string_equal(answer.denied_by, "standing");
+    assert_string_equal(answer.standing, "suspended");
+    assert_string_equal(answer.reason, "abuse");
+    assert_in_range(answer.retry_after_ns, 900 * SECOND, 1000 * SECOND);
+    hold(map, "eve", WEIR_STANDING_REVOKED, WEIR_NEVER);
+    answer = ask(weir, "eve");
+    assert_string_equal(answer.standing, "revoked");
+    assert_int_equal(answer.retry_after_ns, WEIR_NEVER);
+    hold(map, "eve", WEIR_STANDING_WARNED, WEIR_NEVER);
+    answer = ask(weir, "eve");
+    assert_true(answer.allowed);
+    assert_string_equal(answer.standing, "warned");
+    assert_int_equal(answer.remaining, 1); /* of `few` */
+    answer = ask(weir, "bob");
+    assert_true(answer.allowed);
+    assert_string_equal(answer.standing, "");
+    assert_string_equal(answer.reason, "");
+    weir_close(weir);
+    weir_standing_close(map);
+}
+
+/* As after a restart of `weir serve`. */
+static void a_map_that_was_replaced_is_opened_again(void **state)
+{
+    struct weir_standing *map = create_map();
+    struct weir *weir = open_weir();
+    hold(map, "eve", WEIR_STANDING_SUSPENDED, WEIR_NEVER);
+    assert_false(ask(weir, "eve").allowed);
+    weir_standing_close(map);
+    map = create_map();
+    hold(map, "bob", WEIR_STANDING_SUSPENDED, WEIR_NEVER);
+    assert_false(ask(weir, "bob").allowed);
+    assert_false(ask(weir, "eve").allowed);
+    weir_close(weir);
+    weir_standing_close(map);
+}
+
+static void a_map_that_comes_later_counts_once_it_is_there(void **state)
+{
+    struct weir *weir = open_weir();
+    assert_true(ask(weir, "eve").allowed);
+    struct weir_standing *map = create_map();
+    hold(map, "eve", WEIR_STANDING_SUSPENDED, WEIR_NEVER);
+    uint64_t deadline_ns = wall_ns() + 60 * SECOND;
+    while (ask(weir, "eve").allowed) /* it looks ten times a second */
+        assert_true(wall_ns() < deadline_ns);
+    weir_close(weir);
+    weir_standing_close(map);
+}
+
+static void a_reload_keeps_it(void **state)
+{
+    struct weir_reason reason;
+    struct weir_standing *map = create_map();
+    struct weir *weir = open_weir();
+    hold(map, "eve", WEIR_STANDING_SUSPENDED, WEIR_NEVER);
+    assert_int_equal(weir_reload(weir, &reason), 0);
+    assert_false(ask(weir, "eve").allowed);
+    weir_close(weir);
+    weir_standing_close(map);
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void rules_without_a_file_have_their_lists(void **state)
+{
+    struct weir_reason reason;
+    char list[96];
+    snprintf(list, sizeof list, "%s/bad.txt", folder);
+    write_text(rules,
+               "standing: { by: [user], lists: [{ file: bad.txt, by: user, level: suspended }] }\n"
+               "limits: []\n");
+    write_text(list, "eve # since March\n");
+    struct weir *weir = open_weir();
+    assert_false(ask(weir, "eve").allowed);
+    assert_true(ask(weir, "mallory").allowed);
+    write_text(list, "mallory\n");
+    assert_int_equal(weir_reload(weir, &reason), 0);
+    assert_true(ask(weir, "eve").allowed);
+    assert_false(ask(weir, "mallory").allowed);
+    unlink(list); /* the old ones stay */
+    assert_true(weir_reload(weir, &reason) < 0);
+    assert_false(ask(weir, "mallory").allowed);
+    weir_close(weir);
+}
+
+static void a_map_that_is_none_is_an_error(void **state)
+{
+    struct weir *weir;
+    struct weir_reason reason;
+    FILE *file = fopen(map_path, "w");
+    assert_non_null(file);
+    fprintf(file, "something else");
+    fclose(file);
+    assert_true(weir_open(&weir, rules, NULL, &reason) < 0);
+    assert_non_null(strstr(reason.text, "standing.db.map"));
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_ban_counts_from_the_next_check_on),
+        TEST(a_map_that_was_replaced_is_opened_again),
+        TEST(a_map_that_comes_later_counts_once_it_is_there),
+        TEST(a_reload_keeps_it),
+        TEST(rules_without_a_file_have_their_lists),
+        TEST(a_map_that_is_none_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
