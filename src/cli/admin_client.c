@@ -4,7 +4,6 @@
 
 #include <curl/curl.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,4 +353,35 @@ int admin_client_grant(struct admin_client *client, const struct admin_grant *gr
     granted->remaining = number(limit, "remaining");
     json_decref(answer);
     return 0;
+}
+
+int admin_client_call(struct admin_client *client, const char *method, const char *path,
+                      const struct admin_parameter *parameters, size_t count, const char *body,
+                      json_t **answer, struct weir_reason *reason)
+{
+    int error = 0;
+    char *target = NULL;
+    bool first = true;
+    *answer = NULL;
+    if (asprintf(&target, "%s?", path) < 0)
+        target = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (!parameters[i].value)
+            continue;
+        target = add_parameter(client, target, parameters[i].name, parameters[i].value);
+        first = false;
+    }
+    if (target != NULL && first)
+        target[strlen(path)] = '\0';
+    if (target == NULL ||
+        curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, method) != CURLE_OK ||
+        (body != NULL &&
+         curl_easy_setopt(client->curl, CURLOPT_COPYPOSTFIELDS, body) != CURLE_OK)) {
+        free(target);
+        return refuse(reason, WEIR_ERR_MEMORY, weir_error_text(WEIR_ERR_MEMORY));
+    }
+    client->posts = true;
+    *answer = get(client, target, &error, reason);
+    free(target);
+    return error;
 }

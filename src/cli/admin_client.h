@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A client of a running server's admin listener: what its limits are doing, for `weir top`; topping
- * up a key, for `weir grant`.
+ * up a key, for `weir grant`; standing, for `weir standing`, `ban`, `unban` and `allow`.
  *
  * One connection (libcurl) is kept over all questions. Answers are JSON (jansson); a field that is
  * missing or of another type counts as zero or empty, so that an older or newer server can be
@@ -11,6 +11,7 @@
 #ifndef WEIR_CLI_ADMIN_CLIENT_H
 #define WEIR_CLI_ADMIN_CLIENT_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -79,6 +80,18 @@ struct admin_granted {
 };
 int admin_client_grant(struct admin_client *client, const struct admin_grant *grant,
                        struct admin_granted *granted, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* A parameter of a query; without a value it is left out. */
+struct admin_parameter {
+    const char *name, *value;
+};
+
+/* Sends a request of any method to a path with parameters, and a body of JSON (NULL: none). *answer
+ * is the JSON object that came, the caller's. Errors: as above. */
+int admin_client_call(struct admin_client *client, const char *method, const char *path,
+                      const struct admin_parameter *parameters, size_t count, const char *body,
+                      json_t **answer, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
 #endif

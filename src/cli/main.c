@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/replay/replay.h"
 #include "cli/serve.h"
+#include "cli/standing.h"
 #include "cli/top.h"
 #include "cli/validate.h"
 
@@ -48,6 +49,10 @@ static const struct weir_command commands[] = {
     {"bench", "put load on a server and measure it", weir_command_bench},
     {"top", "watch a running server's limits and most denied keys", weir_command_top},
     {"grant", "top up one key of a running server's limit", weir_command_grant},
+    {"ban", "suspend an address or another caller, for a time or for ever", weir_command_ban},
+    {"unban", "end what bans and penalties hold against a caller", weir_command_unban},
+    {"allow", "let a caller pass the limits that are not for trusted ones", weir_command_allow},
+    {"standing", "list, show, set and clear the standing of callers", weir_command_standing},
     {"version", "print the version", weir_command_version},
 };
 

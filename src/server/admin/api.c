@@ -19,6 +19,7 @@
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "server/pressure/pressure_log.h"
+#include "server/standing/api.h"
 
 /* Keys that /top lists, and what ?count= may ask for. */
 #define TOP_DEFAULT 20
@@ -434,6 +435,7 @@ const struct weir_http_route weir_admin_routes[] = {
     {.path = "/readyz", .name = "readyz", .public = true, .handle = readyz_handle},
     {.path = "/metrics", .name = "metrics", .metrics = true, .handle = metrics_handle},
     {.path = "/v1/limits", .name = "limits", .prefix = true, .handle = limits_handle},
+    {.path = "/v1/standing", .name = "standing", .prefix = true, .handle = weir_standing_handle},
     {.path = "/v1/identities/forget", .name = "forget", .handle = weir_forget_handle},
     {.path = "/rlconfig", .name = "rlconfig", .handle = weir_envoy_rlconfig_handle},
     {.path = "/stats", .name = "stats", .handle = weir_envoy_stats_handle},

@@ -17,6 +17,7 @@
 #include "server/envoy/metrics.h"
 #include "server/grpc/front.h"
 #include "server/http/http.h"
+#include "server/standing/metrics.h"
 #include "server/webhook/metrics.h"
 
 /* One line: the longest name, two labels of 64 bytes, a number. */
@@ -550,6 +551,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
                         weir_counted(&daemon->log.dropped_total));
     weir_metrics_of_limits(&metrics);
     weir_metrics_of_webhook(&metrics);
+    weir_metrics_of_standing(&metrics);
     put_requests(&metrics);
     put_calls(&metrics);
     put_commands(&metrics);

@@ -16,6 +16,7 @@
 #include "server/envoy/shared.h"
 #include "server/pressure/pressure.h"
 #include "server/resp/resp.h"
+#include "server/standing/service.h"
 #include "server/webhook/warnings.h"
 
 /* HTTP, Redis, gRPC, admin, Prometheus. */
@@ -45,6 +46,7 @@ struct weir_reload {
     struct weir_certificates *certificates;
     struct weir_certificate_watch watch;
     struct weir_envoy_reading envoy;
+    struct weir_standing_lists *lists; /* of standing; NULL: there are none */
 };
 
 /* One look at files that are used while the daemon runs. */
@@ -94,6 +96,7 @@ struct weir_daemon {
     struct weir_pressure *pressure;
     struct weir_table_account *accounts; /* where it reads those of the table */
     struct weir_webhook *webhook;
+    struct weir_standing_service *standing; /* NULL: the rules at start had no `standing` */
     struct weir_warnings_sink warnings;
     struct weir_worker **workers;
     uv_thread_t *threads;

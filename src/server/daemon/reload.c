@@ -246,6 +246,28 @@ static bool store_differs(const struct weir_store_settings *old,
            old->remember_ns != new->remember_ns || old->deadline_ns != new->deadline_ns;
 }
 
+/* Whether there is standing, where its history is, and how large its map is. */
+static bool standing_differs(const struct weir_standing_settings *old,
+                             const struct weir_standing_settings *new)
+{
+    return (old->kinds_count == 0) != (new->kinds_count == 0) ||
+           weir_setting_differs(old->file, new->file) || old->entries_max != new->entries_max;
+}
+
+/* The lists of the new rules. */
+static void reload_standing(struct weir_daemon *daemon, const struct weir_settings *settings,
+                            const struct weir_standing_lists *lists)
+{
+    if (!daemon->standing || !lists)
+        return;
+    weir_standing_service_set_lists(daemon->standing, &settings->standing, lists,
+                                    weir_worker_time(daemon->admin));
+    if (weir_bans_protect(daemon->standing->bans, settings->trusted_proxies,
+                          settings->trusted_proxy_count) < 0)
+        weir_log_event(&daemon->log, WEIR_LOG_WARNING, "bans_unpublished", "reason",
+                       weir_error_text(WEIR_ERR_MEMORY));
+}
+
 /* Names what a running daemon cannot change. */
 static void reload_compare(struct weir_daemon *daemon, const struct weir_settings *old,
                            const struct weir_settings *new)
@@ -270,6 +292,7 @@ static void reload_compare(struct weir_daemon *daemon, const struct weir_setting
     reload_note(daemon, new->state_spans != 0 && old->state_spans != new->state_spans,
                 "state.spans");
     reload_note(daemon, store_differs(&old->store, &new->store), "store.redis");
+    reload_note(daemon, standing_differs(&old->standing, &new->standing), "standing");
     reload_note(daemon, weir_directories_differ(&old->identities, &new->identities), "identities");
 }
 
@@ -357,6 +380,8 @@ static void reload_run(struct weir_job *job)
         const struct weir_settings *settings = weir_rules_settings(reload->rules);
         weir_certificate_watch_start(&reload->watch, settings);
         err = weir_certificates_load(&reload->certificates, settings, &reload->reason);
+        if (err == 0 && !reload->first && settings->standing.kinds_count > 0)
+            err = weir_standing_lists_read(&reload->lists, &settings->standing, &reload->reason);
     }
     if (err == 0 && !reload->first && state_stays(daemon, reload->rules))
         reload->state = weir_table_file_state(daemon->table);
@@ -375,6 +400,7 @@ void weir_daemon_reload_drop(struct weir_daemon *daemon)
     weir_rules_unref(reload->rules);
     weir_certificates_unref(reload->certificates);
     weir_envoy_reading_drop(&reload->envoy);
+    weir_standing_lists_free(reload->lists);
     memset(reload, 0, sizeof *reload);
 }
 
@@ -424,6 +450,7 @@ static void reload_apply(struct weir_daemon *daemon, struct weir_reload *reload)
     weir_daemon_envoy_take(daemon, rules, &reload->envoy);
     daemon->certificate_watch = reload->watch;
     weir_daemon_set_certificates(daemon, reload->certificates);
+    reload_standing(daemon, weir_rules_settings(rules), reload->lists);
     reload_hand_over(daemon, rules);
     reload->rules = NULL;
     reload->certificates = NULL;

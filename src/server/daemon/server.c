@@ -60,6 +60,7 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker **worker, 
         .reservations = daemon->reservations,
         .guesses = daemon->guesses,
         .directories = index < WEIR_WORKERS_MAX ? daemon->directories : NULL,
+        .standing = daemon->standing ? daemon->standing->map : NULL,
         .warn = weir_warnings_tell,
         .warn_context = &daemon->warnings,
         .lease_seed = weir_seed_draw(index),
@@ -450,6 +451,28 @@ static int open_guesses(struct weir_daemon *daemon, struct weir_reason *reason)
     return err;
 }
 
+static int open_standing(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    const struct weir_settings *settings = weir_rules_settings(daemon->rules);
+    uint64_t now_ns = weir_table_time(daemon->table, weir_clock_boot_ns());
+    struct weir_standing_lists *lists = NULL;
+    if (settings->standing.kinds_count == 0)
+        return 0;
+    int err = weir_standing_service_open(&daemon->standing, &settings->standing, &daemon->log,
+                                         now_ns, reason);
+    if (err == 0)
+        err = weir_standing_lists_read(&lists, &settings->standing, reason);
+    if (err == 0)
+        err = weir_bans_protect(daemon->standing->bans, settings->trusted_proxies,
+                                settings->trusted_proxy_count);
+    if (err == 0)
+        weir_standing_service_set_lists(daemon->standing, &settings->standing, lists, now_ns);
+    weir_standing_lists_free(lists);
+    if (err < 0 && !reason->text[0])
+        snprintf(reason->text, sizeof reason->text, "standing: %s", weir_error_text(err));
+    return err;
+}
+
 static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     int err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
@@ -460,6 +483,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
                                     &daemon->log, reason);
     if (err == 0)
         err = open_webhook(daemon, reason);
+    if (err == 0)
+        err = open_standing(daemon, reason);
     if (err == 0)
         err = open_guesses(daemon, reason);
     if (err == 0)
@@ -472,6 +497,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
     if (err < 0)
         goto close_table;
     err = weir_daemon_prepare(daemon, daemon->rules, reason);
+    if (err == 0 && daemon->standing)
+        err = weir_standing_service_join(daemon->standing, daemon->admin->loop);
     if (err == 0)
         err = open_workers(daemon, reason);
     if (err == 0)
@@ -486,12 +513,14 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
         err = open_listeners(daemon, reason);
     if (err == 0)
         return 0;
+    weir_standing_service_stop(daemon->standing);
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_close(daemon->workers[i]);
     weir_worker_close(daemon->admin);
     weir_daemon_envoy_close(daemon);
     weir_adhoc_limits_close(daemon->redis.limits);
 close_table:
+    weir_standing_service_close(daemon->standing);
     weir_webhook_close(daemon->webhook);
     free(daemon->workers);
     free(daemon->threads);
@@ -508,9 +537,11 @@ close_table:
 static void daemon_close(struct weir_daemon *daemon)
 {
     weir_daemon_envoy_stop(daemon);
+    weir_standing_service_stop(daemon->standing);
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_close(daemon->workers[i]);
     weir_worker_close(daemon->admin);
+    weir_standing_service_close(daemon->standing);
     weir_daemon_envoy_close(daemon);
     weir_adhoc_limits_close(daemon->redis.limits);
     weir_reservations_close(daemon->reservations);

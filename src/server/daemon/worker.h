@@ -84,6 +84,7 @@ struct weir_worker_options {
     struct weir_reservations *reservations; /* shared by all workers; borrowed; NULL: none */
     struct weir_guesses *guesses;           /* likewise */
     struct weir_directories *directories;   /* likewise */
+    const struct weir_standing *standing;   /* likewise; NULL: all callers are good */
     weir_engine_warn warn;                  /* where warnings go; NULL: nowhere */
     void *warn_context;
 };

@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see api.h
+ *
+ *   GET    /v1/standing[?kind=…&level=…]         entries in force, made by operators and penalties
+ *   GET    /v1/standing?kind=…&value=…           what is in force for one value, and by what
+ *   PUT    /v1/standing {"kind", "value", "level", "for_ms", "reason", "by"}
+ *   DELETE /v1/standing?kind=…&value=…&by=…&reason=…
+ *   GET    /v1/standing/history[?kind=…&value=…]   changes, the newest first
+ *
+ * A change is in force before its job is queued, and answered when the history has it.
+ */
+#include "server/standing/api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/bytes.h"
+#include "server/admin/access.h"
+#include "server/daemon/daemon.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
+#include "server/standing/service.h"
+
+#define COUNT_DEFAULT 100
+#define COUNT_MAX 1000
+/* Keeps an answer within one buffer. */
+#define PARAMETERS_MAX 8
+
+static const char by_default[] = "operator";
+
+/* What a request asks for; its texts are in http->joined or in its JSON. */
+struct ask {
+    struct weir_bytes kind, value, level, by, reason;
+    uint64_t count, skip;
+};
+
+/* A call that waits for its job. */
+struct wait {
+    struct weir_keeper *keeper;
+    struct weir_slot *slot; /* NULL: its connection is gone */
+    struct weir_keeper_job *job;
+    bool history;  /* GET /v1/standing/history */
+    bool cleared;  /* DELETE: the map had an entry */
+    bool one;      /* GET of one value */
+    bool in_force; /* `now` is */
+    struct weir_standing_entry now;
+    struct weir_standing_service *service;
+    struct weir_standing_value value;
+};
+
+static struct weir_standing_service *service_of(const struct weir_http_call *call)
+{
+    const struct weir_daemon *daemon = call->http->server;
+
+    return daemon->standing;
+}
+
+static const struct weir_standing_settings *settings_of(const struct weir_http_call *call)
+{
+    const struct weir_daemon *daemon = call->http->server;
+
+    return &weir_rules_settings(daemon->rules)->standing;
+}
+
+/* --- Answers ---------------------------------------------------------------------------------- */
+
+static void write_json(struct weir_slot *slot, struct weir_output *output, json_t *json)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    size_t size = text ? strlen(text) : 0;
+
+    if (!text) {
+        weir_http_write_problem(slot, output, WEIR_HTTP_500, weir_error_text(WEIR_ERR_MEMORY));
+    } else {
+        weir_http_begin(http, output, WEIR_HTTP_200, slot->detail, slot->flags);
+        weir_http_end(output, "application/json", size);
+        weir_connection_send(slot->connection, output, text,
+                             slot->flags & WEIR_HTTP_HEAD ? 0 : size);
+    }
+    free(text);
+    json_decref(json);
+}
+
+static void write_not_kept(struct weir_slot *slot, struct weir_output *output,
+                           const struct weir_reason *reason)
+{
+    char detail[WEIR_REASON_MAX + 100];
+
+    snprintf(detail, sizeof detail,
+             "the change is in force, but only until weir restarts: the history does not keep it: "
+             "%s",
+             reason->text);
+    weir_http_write_problem(slot, output, WEIR_HTTP_500, detail);
+}
+
+/* The value, and what is in force for it now. */
+static json_t *value_json(const struct wait *wait)
+{
+    json_t *json = json_pack("{s:s%, s:s}", "kind", wait->value.kind->name.data,
+                             wait->value.kind->name.size, "value", wait->value.shown);
+
+    json_object_set_new(json, "in_force",
+                        wait->in_force ? weir_standing_json(&wait->now) : json_null());
+    return json;
+}
+
+static json_t *was_json(int was)
+{
+    return was < 0 ? json_null() : json_string(weir_standing_level_name((uint8_t)was));
+}
+
+static void write_change(struct weir_slot *slot, struct weir_output *output,
+                         const struct wait *wait)
+{
+    const struct weir_keeper_job *job = wait->job;
+    bool clears = job->op == WEIR_KEEPER_CLEAR;
+    json_t *json;
+
+    if (job->err < 0) {
+        write_not_kept(slot, output, &job->reason);
+    } else if (clears && !job->found && !wait->cleared) {
+        weir_http_write_problem(slot, output, WEIR_HTTP_404,
+                                wait->in_force
+                                    ? "no operator or penalty has set this value; a list has: "
+                                      "change the list, or set another standing"
+                                    : "this value has no standing of its own");
+    } else {
+        json = value_json(wait);
+        json_object_set_new(json, "was", was_json(job->was));
+        write_json(slot, output, json);
+    }
+}
+
+static void write_read(struct weir_slot *slot, struct weir_output *output, const struct wait *wait)
+{
+    const struct weir_keeper_job *job = wait->job;
+    json_t *json;
+
+    if (job->err < 0) {
+        weir_http_write_problem(slot, output, WEIR_HTTP_503, job->reason.text);
+        return;
+    }
+    json = wait->one ? value_json(wait) : json_object();
+    json_object_set(json, wait->history ? "changes" : "entries", job->answer);
+    write_json(slot, output, json);
+}
+
+static void wait_free(struct wait *wait)
+{
+    if (wait->job)
+        weir_keeper_free(wait->keeper, wait->job);
+    free(wait);
+}
+
+static void wait_write(struct weir_slot *slot, struct weir_output *output)
+{
+    struct wait *wait = slot->owner;
+
+    if (wait->job->op == WEIR_KEEPER_SET || wait->job->op == WEIR_KEEPER_CLEAR)
+        write_change(slot, output, wait);
+    else
+        write_read(slot, output, wait);
+    wait_free(wait);
+}
+
+/* The connection goes first; the job is freed when it is done, or is done already. */
+static void wait_drop(struct weir_slot *slot)
+{
+    struct wait *wait = slot->owner;
+
+    wait->slot = NULL;
+    if (slot->waiting == 0)
+        wait_free(wait);
+}
+
+static void find_now(struct wait *wait, uint64_t now_ns)
+{
+    wait->in_force = weir_standing_service_find(wait->service, &wait->value, now_ns, &wait->now);
+}
+
+static void job_done(struct weir_keeper_job *job)
+{
+    struct wait *wait = job->context;
+
+    if (job->op == WEIR_KEEPER_CLEAR && wait->value.hidden && job->err == 0 && job->found) {
+        /* The history knew the id of what was named by its digest. */
+        memcpy(wait->value.id, job->entry.id, sizeof wait->value.id);
+        wait->value.hidden = false;
+        wait->cleared = weir_standing_service_clear(
+            wait->service, &wait->value, job->entry.by,
+            (struct weir_bytes){job->entry.entry.reason, job->entry.entry.reason_size});
+    }
+    wait->service->tally.errors += job->err < 0 && job->op <= WEIR_KEEPER_CLEAR;
+    if (!wait->slot) {
+        wait_free(wait);
+        return;
+    }
+    find_now(wait, weir_worker_time(wait->slot->connection->worker));
+    wait->slot->waiting--;
+    weir_worker_mark(wait->slot->connection->worker, wait->slot->connection);
+}
+
+/* A slot that waits for the job; takes both over. */
+static void wait_for(struct weir_http_call *call, struct wait *wait)
+{
+    struct weir_slot *slot = weir_http_slot(call);
+
+    wait->job->done = job_done;
+    wait->job->context = wait;
+    wait->slot = slot;
+    if (slot) {
+        slot->owner = wait;
+        slot->detail = call->route;
+        slot->write = wait_write;
+        slot->drop = wait_drop;
+        slot->waiting++;
+    }
+    weir_keeper_start(wait->keeper, wait->job);
+}
+
+/* What waits for a job; NULL after a problem. */
+static struct wait *wait_new(struct weir_http_call *call, enum weir_keeper_op op,
+                             const struct ask *ask, struct weir_bytes value)
+{
+    struct weir_standing_service *service = service_of(call);
+    struct wait *wait = calloc(1, sizeof *wait);
+
+    if (wait && service->keeper)
+        wait->job = weir_keeper_take(service->keeper, op, ask->kind, value, ask->by);
+    if (!wait || !wait->job) {
+        free(wait);
+        service->tally.queue_full++;
+        weir_http_problem(call, WEIR_HTTP_503, NULL,
+                          service->keeper ? "the history is behind; try again"
+                                          : "standing.file is not set: there is no history");
+        return NULL;
+    }
+    wait->keeper = service->keeper;
+    wait->service = service;
+    wait->job->now_ns = weir_worker_time(call->worker);
+    wait->job->filter = (struct weir_history_filter){.kind = wait->job->entry.kind,
+                                                     .value = wait->job->entry.value,
+                                                     .level = -1,
+                                                     .now_ns = wait->job->now_ns,
+                                                     .count = ask->count,
+                                                     .skip = ask->skip};
+    if (ask->kind.size == 0)
+        wait->job->filter.kind.data = NULL;
+    if (value.size == 0)
+        wait->job->filter.value.data = NULL;
+    return wait;
+}
+
+/* --- Questions -------------------------------------------------------------------------------- */
+
+static bool read_number(struct weir_bytes text, uint64_t *number)
+{
+    *number = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9' || *number > UINT64_C(1) << 50)
+            return false;
+        *number = *number * 10 + (uint64_t)(text.data[i] - '0');
+    }
+    return text.size > 0;
+}
+
+/* Reads the parameters of the query. False after a problem. */
+static bool read_query(struct weir_http_call *call, struct ask *ask)
+{
+    struct weir_bytes query = call->request->query, name, value;
+    char *at = call->http->joined;
+
+    *ask = (struct ask){.count = COUNT_DEFAULT};
+    while (weir_http_next_parameter(&query, &name, &value)) {
+        long size = weir_http_decode(value, at); /* never longer than the request's head */
+        struct weir_bytes decoded = {at, size < 0 ? 0 : (size_t)size};
+        bool fine = size >= 0;
+
+        at += decoded.size;
+        if (weir_bytes_are(name, "kind"))
+            ask->kind = decoded;
+        else if (weir_bytes_are(name, "value"))
+            ask->value = decoded;
+        else if (weir_bytes_are(name, "level"))
+            ask->level = decoded;
+        else if (weir_bytes_are(name, "by"))
+            ask->by = decoded;
+        else if (weir_bytes_are(name, "reason"))
+            ask->reason = decoded;
+        else if (weir_bytes_are(name, "count"))
+            fine = fine && read_number(decoded, &ask->count);
+        else if (weir_bytes_are(name, "skip"))
+            fine = fine && read_number(decoded, &ask->skip);
+        else
+            fine = false;
+        if (!fine) {
+            weir_http_problem(call, WEIR_HTTP_400, NULL,
+                              "query: use kind, value, level, by, reason, count and skip");
+            return false;
+        }
+    }
+    ask->count = ask->count < COUNT_MAX ? ask->count : COUNT_MAX;
+    return true;
+}
+
+/* Reads kind and value. False after a problem. */
+static bool read_value(struct weir_http_call *call, const struct ask *ask,
+                       struct weir_standing_value *value)
+{
+    struct weir_reason reason = {""};
+    int err = weir_standing_value_read(service_of(call), settings_of(call), ask->kind, ask->value,
+                                       value, &reason);
+
+    if (err < 0)
+        weir_http_refuse(call, err, &reason);
+    return err == 0;
+}
+
+/* Whether who and why are short enough, and given where they are missing. */
+static bool read_why(struct weir_http_call *call, struct ask *ask)
+{
+    if (ask->by.size == 0)
+        ask->by = (struct weir_bytes){by_default, sizeof by_default - 1};
+    if (ask->by.size <= WEIR_KEEPER_BY_MAX && ask->reason.size <= WEIR_STANDING_REASON_MAX)
+        return true;
+    weir_http_problem(call, WEIR_HTTP_400, NULL, "by: up to 64 bytes; reason: up to 127 bytes");
+    return false;
+}
+
+static void set_reason(struct weir_standing_entry *entry, struct weir_bytes reason)
+{
+    entry->reason_size = (uint8_t)reason.size;
+    if (reason.size > 0)
+        memcpy(entry->reason, reason.data, reason.size);
+}
+
+static void list(struct weir_http_call *call)
+{
+    struct weir_standing_value value = {.kind = NULL};
+    struct wait *wait;
+    struct ask ask;
+    int level = -1;
+
+    if (!read_query(call, &ask) || (ask.value.data && !read_value(call, &ask, &value)))
+        return;
+    if (ask.level.data && (level = weir_standing_level_of(ask.level)) < 0) {
+        weir_http_problem(call, WEIR_HTTP_400, NULL,
+                          "level: good, warned, throttled, challenged, suspended, revoked or "
+                          "trusted");
+        return;
+    }
+    wait = wait_new(call, WEIR_KEEPER_ENTRIES, &ask,
+                    (struct weir_bytes){value.shown, strlen(value.shown)});
+    if (!wait)
+        return;
+    wait->value = value;
+    wait->one = value.kind != NULL;
+    wait->job->filter.level = level;
+    wait_for(call, wait);
+}
+
+static void history(struct weir_http_call *call)
+{
+    struct weir_standing_value value = {.kind = NULL};
+    struct wait *wait;
+    struct ask ask;
+
+    if (!weir_http_allow(call, "GET", "HEAD") || !read_query(call, &ask) ||
+        (ask.value.data && !read_value(call, &ask, &value)))
+        return;
+    wait = wait_new(call, WEIR_KEEPER_ROWS, &ask,
+                    (struct weir_bytes){value.shown, strlen(value.shown)});
+    if (!wait)
+        return;
+    wait->history = true;
+    wait_for(call, wait);
+}
+
+/* --- Changes ---------------------------------------------------------------------------------- */
+
+/* Without a history there is nothing to wait for. */
+static void answer_now(struct weir_http_call *call, struct wait *wait)
+{
+    char *text;
+    json_t *json;
+
+    find_now(wait, weir_worker_time(call->worker));
+    json = value_json(wait);
+    text = json_dumps(json, JSON_COMPACT);
+    if (text)
+        weir_http_reply(call, WEIR_HTTP_200, NULL, "application/json", text, strlen(text));
+    else
+        weir_http_problem(call, WEIR_HTTP_500, NULL, weir_error_text(WEIR_ERR_MEMORY));
+    free(text);
+    json_decref(json);
+}
+
+static struct weir_bytes text_of(const json_t *body, const char *field)
+{
+    const json_t *value = json_object_get(body, field);
+
+    return (struct weir_bytes){json_string_value(value), json_string_length(value)};
+}
+
+/* Reads the body into `ask` and `entry`. False after a problem. */
+static bool read_body(struct weir_http_call *call, json_t *body, struct ask *ask,
+                      struct weir_standing_entry *entry)
+{
+    const json_t *duration = json_object_get(body, "for_ms");
+    uint64_t now_ns = weir_worker_time(call->worker);
+    json_int_t for_ms = json_integer_value(duration);
+    int level;
+
+    *ask = (struct ask){.kind = text_of(body, "kind"),
+                        .value = text_of(body, "value"),
+                        .level = text_of(body, "level"),
+                        .by = text_of(body, "by"),
+                        .reason = text_of(body, "reason")};
+    level = weir_standing_level_of(ask->level);
+    if (!json_is_object(body) || !ask->kind.data || !ask->value.data || level < 0) {
+        weir_http_problem(
+            call, WEIR_HTTP_400, NULL,
+            "send {\"kind\", \"value\", \"level\"}, and \"for_ms\", \"reason\" and "
+            "\"by\" where they are known; level: good, warned, throttled, challenged, "
+            "suspended, revoked or trusted");
+        return false;
+    }
+    if (duration && (for_ms <= 0 || for_ms > INT64_MAX / 4000000)) {
+        weir_http_problem(call, WEIR_HTTP_400, NULL,
+                          "for_ms: a number of milliseconds above 0; without it there is no end");
+        return false;
+    }
+    if (duration && level == WEIR_STANDING_REVOKED) {
+        weir_http_problem(call, WEIR_HTTP_400, NULL,
+                          "for_ms: revoked has no end; suspended has one");
+        return false;
+    }
+    *entry = (struct weir_standing_entry){
+        .since_ns = now_ns,
+        .until_ns = duration ? now_ns + (uint64_t)for_ms * 1000000 : WEIR_NEVER,
+        .level = (uint8_t)level,
+        .origin = WEIR_STANDING_BY_OPERATOR,
+    };
+    return read_why(call, ask);
+}
+
+static void refuse_set(struct weir_http_call *call, int err)
+{
+    const struct weir_reason full = {
+        "the map of standing is full of entries that may not go: clear "
+        "some, or raise standing.entries"};
+
+    weir_http_problem(call, err == WEIR_ERR_FULL ? WEIR_HTTP_503 : WEIR_HTTP_500, NULL,
+                      err == WEIR_ERR_FULL ? full.text : weir_error_text(err));
+}
+
+static void set_read(struct weir_http_call *call, json_t *body)
+{
+    struct weir_standing_service *service = service_of(call);
+    struct weir_standing_entry entry;
+    struct wait *wait, now = {.service = service};
+    struct ask ask;
+    int err;
+
+    if (!read_body(call, body, &ask, &entry) || !read_value(call, &ask, &now.value))
+        return;
+    if (now.value.hidden) {
+        weir_http_problem(call, WEIR_HTTP_400, NULL,
+                          "value: give the value itself, not its SHA-256; weir keeps only that");
+        return;
+    }
+    set_reason(&entry, ask.reason);
+    err = weir_standing_service_set(service, &now.value, &entry, ask.by);
+    if (err < 0) {
+        refuse_set(call, err);
+        return;
+    }
+    if (!service->keeper) {
+        answer_now(call, &now);
+        return;
+    }
+    wait = wait_new(call, WEIR_KEEPER_SET, &ask,
+                    (struct weir_bytes){now.value.shown, strlen(now.value.shown)});
+    if (!wait)
+        return;
+    wait->value = now.value;
+    wait->job->entry.network = now.value.kind->address;
+    memcpy(wait->job->entry.id, now.value.id, sizeof now.value.id);
+    wait->job->entry.entry = entry;
+    wait_for(call, wait);
+}
+
+static void set(struct weir_http_call *call)
+{
+    struct weir_bytes text = call->request->body;
+    json_t *body;
+
+    if (!weir_admin_may_change(call))
+        return;
+    body = json_loadb(text.data ? text.data : "", text.size, JSON_REJECT_DUPLICATES, NULL);
+    set_read(call, body);
+    json_decref(body);
+}
+
+static void clear(struct weir_http_call *call)
+{
+    struct weir_standing_service *service = service_of(call);
+    struct wait *wait, now = {.service = service};
+    struct ask ask;
+
+    if (!weir_admin_may_change(call) || !read_query(call, &ask) || !read_why(call, &ask) ||
+        !read_value(call, &ask, &now.value))
+        return;
+    if (!now.value.hidden)
+        now.cleared = weir_standing_service_clear(service, &now.value, ask.by, ask.reason);
+    if (!service->keeper) {
+        if (now.cleared)
+            answer_now(call, &now);
+        else
+            weir_http_problem(call, WEIR_HTTP_404, NULL, "this value has no standing of its own");
+        return;
+    }
+    wait = wait_new(call, WEIR_KEEPER_CLEAR, &ask,
+                    (struct weir_bytes){now.value.shown, strlen(now.value.shown)});
+    if (!wait)
+        return;
+    wait->value = now.value;
+    wait->cleared = now.cleared;
+    set_reason(&wait->job->entry.entry, ask.reason);
+    wait_for(call, wait);
+}
+
+void weir_standing_handle(struct weir_http_call *call)
+{
+    bool root = call->tail.size == 0 || weir_bytes_are(call->tail, "/");
+
+    if (!service_of(call))
+        weir_http_problem(call, WEIR_HTTP_404, NULL,
+                          "the rules have no `standing:`, or weir has not been restarted since");
+    else if (weir_bytes_are(call->tail, "/history"))
+        history(call);
+    else if (!root)
+        weir_http_problem(call, WEIR_HTTP_404, NULL, NULL);
+    else if (weir_http_method_is(call, "PUT"))
+        set(call);
+    else if (weir_http_method_is(call, "DELETE"))
+        clear(call);
+    else if (weir_http_allow(call, "GET", "HEAD"))
+        list(call);
+}

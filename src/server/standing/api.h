@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/standing of the admin listener: lists, shows, sets and clears standing, and shows its
+ * history. See docs/standing.md. */
+#ifndef WEIR_SERVER_STANDING_API_H
+#define WEIR_SERVER_STANDING_API_H
+
+#include "server/http/http.h"
+
+void weir_standing_handle(struct weir_http_call *call);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see bans.h */
+#include "server/standing/bans.h"
+
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/error.h>
+
+/* 127.0.0.0/8 and ::1. */
+#define LOOPBACKS 2
+
+struct weir_bans {
+    pthread_mutex_t lock;
+    struct weir_cidr *kept; /* protected */
+    size_t kept_count;
+    bool ready;
+    struct weir_bans_counts counts;
+    size_t first, count;
+    struct weir_ban queue[WEIR_BANS_MAX];
+};
+
+int weir_bans_open(struct weir_bans **bans)
+{
+    *bans = calloc(1, sizeof **bans);
+    if (!*bans)
+        return WEIR_ERR_MEMORY;
+    pthread_mutex_init(&(*bans)->lock, NULL);
+    return 0;
+}
+
+void weir_bans_close(struct weir_bans *bans)
+{
+    if (!bans)
+        return;
+    pthread_mutex_destroy(&bans->lock);
+    free(bans->kept);
+    free(bans);
+}
+
+/* The address of an interface; family 0 for any other kind. */
+static struct weir_address own_address(const struct ifaddrs *interface)
+{
+    struct weir_address address = {.family = 0};
+    const struct sockaddr *any = interface->ifa_addr;
+
+    if (any && any->sa_family == AF_INET) {
+        address.family = 4;
+        memcpy(address.bytes, &((const struct sockaddr_in *)(const void *)any)->sin_addr, 4);
+    } else if (any && any->sa_family == AF_INET6) {
+        address.family = 6;
+        memcpy(address.bytes, &((const struct sockaddr_in6 *)(const void *)any)->sin6_addr, 16);
+        weir_address_fold(&address);
+    }
+    return address;
+}
+
+/* Appends what this machine is called, and returns the new count. */
+static size_t add_own(struct weir_cidr *kept, size_t count, const struct ifaddrs *interfaces)
+{
+    for (; interfaces; interfaces = interfaces->ifa_next) {
+        struct weir_address address = own_address(interfaces);
+
+        if (address.family != 0)
+            kept[count++] = (struct weir_cidr){address, address.family == 4 ? 32 : 128};
+    }
+    return count;
+}
+
+int weir_bans_protect(struct weir_bans *bans, const struct weir_cidr *proxies, size_t count)
+{
+    struct ifaddrs *interfaces = NULL;
+    size_t most = count + LOOPBACKS;
+    struct weir_cidr *kept;
+
+    if (getifaddrs(&interfaces) != 0)
+        interfaces = NULL;
+    for (const struct ifaddrs *one = interfaces; one; one = one->ifa_next)
+        most++;
+    kept = calloc(most, sizeof *kept);
+    pthread_mutex_lock(&bans->lock);
+    bans->ready = kept != NULL;
+    if (kept) {
+        free(bans->kept);
+        bans->kept = kept;
+        kept[0] = (struct weir_cidr){{.family = 4, .bytes = {127}}, 8};
+        kept[1] = (struct weir_cidr){{.family = 6, .bytes = {[15] = 1}}, 128};
+        if (count > 0)
+            memcpy(kept + LOOPBACKS, proxies, count * sizeof *kept);
+        bans->kept_count = add_own(kept, count + LOOPBACKS, interfaces);
+    }
+    pthread_mutex_unlock(&bans->lock);
+    if (interfaces)
+        freeifaddrs(interfaces);
+    return kept ? 0 : WEIR_ERR_MEMORY;
+}
+
+/* Whether two networks have an address in common. */
+static bool overlap(const struct weir_cidr *a, const struct weir_cidr *b)
+{
+    return a->bits < b->bits ? weir_cidr_contains(a, &b->address)
+                             : weir_cidr_contains(b, &a->address);
+}
+
+static bool is_protected(const struct weir_bans *bans, const struct weir_cidr *network)
+{
+    for (size_t i = 0; i < bans->kept_count; i++)
+        if (overlap(&bans->kept[i], network))
+            return true;
+    return !bans->ready;
+}
+
+static bool publish(struct weir_bans *bans, const struct weir_ban *ban, bool proven)
+{
+    uint64_t *count = !proven                             ? &bans->counts.unproven
+                      : is_protected(bans, &ban->network) ? &bans->counts.kept
+                      : bans->count == WEIR_BANS_MAX      ? &bans->counts.full
+                                                          : &bans->counts.published;
+
+    ++*count;
+    if (count != &bans->counts.published)
+        return false;
+    bans->queue[(bans->first + bans->count++) % WEIR_BANS_MAX] = *ban;
+    return true;
+}
+
+bool weir_bans_publish(struct weir_bans *bans, const struct weir_cidr *network, uint64_t until_ns,
+                       bool proven)
+{
+    const struct weir_ban ban = {*network, until_ns};
+    bool published;
+
+    pthread_mutex_lock(&bans->lock);
+    published = publish(bans, &ban, proven);
+    pthread_mutex_unlock(&bans->lock);
+    return published;
+}
+
+bool weir_bans_take(struct weir_bans *bans, struct weir_ban *ban)
+{
+    bool taken;
+
+    pthread_mutex_lock(&bans->lock);
+    taken = bans->count > 0;
+    if (taken) {
+        *ban = bans->queue[bans->first];
+        bans->first = (bans->first + 1) % WEIR_BANS_MAX;
+        bans->count--;
+    }
+    pthread_mutex_unlock(&bans->lock);
+    return taken;
+}
+
+void weir_bans_counts(struct weir_bans *bans, struct weir_bans_counts *counts)
+{
+    pthread_mutex_lock(&bans->lock);
+    *counts = bans->counts;
+    pthread_mutex_unlock(&bans->lock);
+}

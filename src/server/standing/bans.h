@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bans for a layer below weir, such as the kernel's: a bounded queue of networks and their ends.
+ *
+ * Only what is safe to drop before weir sees it is published: networks that an operator or a list
+ * has named, or of an address that is proven (the peer of a TCP connection, or what a trusted proxy
+ * has told of a completed request); never one that holds a loopback address, a trusted proxy, or an
+ * address of this machine. When the queue is full, the newest ban is dropped and counted: weir
+ * itself still refuses.
+ *
+ * Threads: any; a lock inside.
+ */
+#ifndef WEIR_SERVER_STANDING_BANS_H
+#define WEIR_SERVER_STANDING_BANS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/address.h"
+
+#define WEIR_BANS_MAX 4096
+
+struct weir_ban {
+    struct weir_cidr network;
+    uint64_t until_ns; /* 0: the ban ends now; WEIR_NEVER: it has no end */
+};
+
+struct weir_bans;
+
+/* Errors: WEIR_ERR_MEMORY. */
+int weir_bans_open(struct weir_bans **bans) __attribute__((warn_unused_result));
+void weir_bans_close(struct weir_bans *bans);
+
+/* What is never banned besides loopback addresses: proxies (copied), and the addresses of this
+ * machine's interfaces, which are read now. Errors: WEIR_ERR_MEMORY; then nothing is published
+ * until the next call succeeds. */
+int weir_bans_protect(struct weir_bans *bans, const struct weir_cidr *proxies, size_t count)
+    __attribute__((warn_unused_result));
+
+/* Publishes a ban, or its end (until_ns 0). False: it is not proven, it holds a protected address,
+ * or the queue is full. */
+bool weir_bans_publish(struct weir_bans *bans, const struct weir_cidr *network, uint64_t until_ns,
+                       bool proven);
+
+/* Takes the oldest one. False: there is none. */
+bool weir_bans_take(struct weir_bans *bans, struct weir_ban *ban);
+
+struct weir_bans_counts {
+    uint64_t published, unproven, full;
+    uint64_t kept; /* not published: they hold a protected address */
+};
+void weir_bans_counts(struct weir_bans *bans, struct weir_bans_counts *counts);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread that writes and reads the history of standing: the disk never holds up the control
+ * loop, nor a decision.
+ *
+ *   loop   weir_keeper_take, _start ─▶ queue ─▶ thread: history ─▶ loop: job->done
+ *
+ * Jobs are done in order. A job that changes something is done when it is on the disk. Changes that
+ * wait together are committed together, WEIR_KEEPER_GROUP_MAX at most.
+ *
+ * Memory: WEIR_KEEPER_JOBS_MAX jobs of about 2 KiB at most; a full queue is an error of the
+ * caller's.
+ *
+ * Threads: all functions belong to the loop's thread.
+ */
+#ifndef WEIR_SERVER_STANDING_KEEPER_H
+#define WEIR_SERVER_STANDING_KEEPER_H
+
+#include <jansson.h>
+#include <uv.h>
+
+#include "standing/history.h"
+#include "standing/list.h"
+
+#define WEIR_KEEPER_JOBS_MAX 4096
+#define WEIR_KEEPER_GROUP_MAX 256
+#define WEIR_KEEPER_BY_MAX 64
+
+struct weir_keeper;
+
+enum weir_keeper_op {
+    WEIR_KEEPER_SET,     /* entry.entry of its origin */
+    WEIR_KEEPER_CLEAR,   /* the entries of operators and penalties of a value */
+    WEIR_KEEPER_ENTRIES, /* the entries that `filter` wants, as JSON */
+    WEIR_KEEPER_ROWS,    /* the changes, likewise */
+};
+
+struct weir_keeper_job {
+    enum weir_keeper_op op;
+    uint64_t now_ns;
+    struct weir_history_entry entry; /* its texts are those below */
+    struct weir_history_filter filter;
+    char kind[WEIR_STANDING_KIND_MAX + 1], value[WEIR_LIST_VALUE_MAX + 1];
+    char by[WEIR_KEEPER_BY_MAX + 1];
+    void (*done)(struct weir_keeper_job *job); /* on the loop; frees it: weir_keeper_free */
+    void *context;
+
+    /* What came out. */
+    int err;
+    struct weir_reason reason;
+    bool found; /* CLEAR: something was in force; then `id` of entry is the value's */
+    int was;    /* level before, or -1 */
+    json_t *answer;
+
+    struct weir_keeper_job *next;
+};
+
+/* Starts the thread; `history` is the keeper's until it is stopped. Errors: WEIR_ERR_MEMORY,
+ * WEIR_ERR_IO. */
+int weir_keeper_open(struct weir_keeper **keeper, struct weir_history *history, uv_loop_t *loop)
+    __attribute__((warn_unused_result));
+
+/* Finishes what is queued and ends the thread; no `done` is called any more. */
+void weir_keeper_stop(struct weir_keeper *keeper);
+/* Frees it, after its loop is closed. NULL is allowed. */
+void weir_keeper_close(struct weir_keeper *keeper);
+
+/* A job with its texts, or NULL: there are too many, or no memory. `value` and `by` are cut to
+ * their room. */
+struct weir_keeper_job *weir_keeper_take(struct weir_keeper *keeper, enum weir_keeper_op op,
+                                         struct weir_bytes kind, struct weir_bytes value,
+                                         struct weir_bytes by);
+void weir_keeper_start(struct weir_keeper *keeper, struct weir_keeper_job *job);
+void weir_keeper_free(struct weir_keeper *keeper, struct weir_keeper_job *job);
+
+/* Jobs that are not done. */
+unsigned weir_keeper_jobs(const struct weir_keeper *keeper);
+
+/* JSON of an entry in force: "level", "origin", "since_ms", "until_ms", "reason". */
+json_t *weir_standing_json(const struct weir_standing_entry *entry);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see metrics.h */
+#include "server/standing/metrics.h"
+
+#include <inttypes.h>
+
+#include "server/standing/service.h"
+
+static void put_entries(struct weir_metrics *metrics, const struct weir_standing_stats *stats)
+{
+    weir_metrics_head(metrics, "weir_standing_entries", "gauge",
+                      "Entries of the map of standing; those that have ended go within a second.");
+    for (uint8_t level = 0; level < WEIR_STANDING_LEVELS; level++)
+        for (uint8_t origin = 0; origin < WEIR_STANDING_ORIGINS; origin++)
+            weir_metrics_put(metrics, "weir_standing_entries{level=\"%s\",origin=\"%s\"} %zu\n",
+                             weir_standing_level_name(level), weir_standing_origin_name(origin),
+                             stats->levels[level][origin]);
+}
+
+static void put_changes(struct weir_metrics *metrics, const struct weir_standing_tally *tally)
+{
+    weir_metrics_head(metrics, "weir_standing_changes_total", "counter",
+                      "Changes of standing that came in force.");
+    weir_metrics_put(metrics, "weir_standing_changes_total{change=\"set\"} %" PRIu64 "\n",
+                     tally->sets);
+    weir_metrics_put(metrics, "weir_standing_changes_total{change=\"clear\"} %" PRIu64 "\n",
+                     tally->clears);
+    weir_metrics_head(
+        metrics, "weir_standing_unkept_total", "counter",
+        "Changes that are in force only until a restart, by what the history lacked.");
+    weir_metrics_put(metrics, "weir_standing_unkept_total{cause=\"queue\"} %" PRIu64 "\n",
+                     tally->queue_full);
+    weir_metrics_put(metrics, "weir_standing_unkept_total{cause=\"error\"} %" PRIu64 "\n",
+                     tally->errors);
+}
+
+static void put_bans(struct weir_metrics *metrics, struct weir_bans *bans)
+{
+    struct weir_bans_counts counts;
+
+    weir_bans_counts(bans, &counts);
+    weir_metrics_head(metrics, "weir_standing_bans_total", "counter",
+                      "Bans of networks for a layer below weir, by what became of them.");
+    weir_metrics_put(metrics, "weir_standing_bans_total{result=\"published\"} %" PRIu64 "\n",
+                     counts.published);
+    weir_metrics_put(metrics, "weir_standing_bans_total{result=\"unproven\"} %" PRIu64 "\n",
+                     counts.unproven);
+    weir_metrics_put(metrics, "weir_standing_bans_total{result=\"protected\"} %" PRIu64 "\n",
+                     counts.kept);
+    weir_metrics_put(metrics, "weir_standing_bans_total{result=\"full\"} %" PRIu64 "\n",
+                     counts.full);
+}
+
+void weir_metrics_of_standing(struct weir_metrics *metrics)
+{
+    struct weir_standing_service *service = metrics->daemon->standing;
+    struct weir_standing_stats stats;
+
+    if (!service)
+        return;
+    weir_standing_stats(service->map, &stats);
+    put_entries(metrics, &stats);
+    weir_metrics_number(metrics, "weir_standing_entries_max", "gauge",
+                        "Entries that the map of standing has room for.", stats.entries_max);
+    weir_metrics_number(metrics, "weir_standing_evicted_total", "counter",
+                        "Entries that went before their end because the map was full.",
+                        stats.evicted);
+    weir_metrics_number(metrics, "weir_standing_refused_total", "counter",
+                        "Entries that the full map had no room for.", stats.refused);
+    put_changes(metrics, &service->tally);
+    weir_metrics_number(metrics, "weir_standing_history_jobs", "gauge",
+                        "Calls that wait for the history.",
+                        service->keeper ? weir_keeper_jobs(service->keeper) : 0);
+    put_bans(metrics, service->bans);
+}

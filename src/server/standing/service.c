@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see service.h */
+#include "server/standing/service.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/bytes.h"
+#include "core/hex.h"
+#include "core/reason.h"
+#include "rules/identity/keys.h"
+
+#define HIDDEN "sha256:"
+#define HIDDEN_SIZE (sizeof HIDDEN - 1)
+
+/* --- Start and end ---------------------------------------------------------------------------- */
+
+static int open_map(struct weir_standing_service *service,
+                    const struct weir_standing_settings *settings, struct weir_reason *reason)
+{
+    struct weir_standing_options options = {.entries_max = settings->entries_max};
+    char *path = NULL;
+    int err;
+
+    if (settings->file) {
+        if (asprintf(&path, "%s.map", settings->file) < 0)
+            return WEIR_ERR_MEMORY;
+        weir_history_secret(service->history, options.secret);
+    }
+    options.path = path;
+    err = weir_standing_create(&service->map, &options, reason);
+    free(path);
+    return err;
+}
+
+/* What the history holds of one entry, in the map. */
+struct restore {
+    struct weir_standing_service *service;
+    uint64_t lost;
+};
+
+static void restore_entry(void *context, const struct weir_history_entry *entry)
+{
+    struct restore *restore = context;
+    struct weir_standing *map = restore->service->map;
+    struct weir_cidr network;
+    int err;
+
+    if (!entry->network)
+        err = weir_standing_set(map, entry->id, &entry->entry);
+    else if (weir_cidr_parse(&network, entry->value.data, entry->value.size) < 0)
+        err = WEIR_ERR_SYNTAX;
+    else
+        err = weir_standing_set_network(map, &network, &entry->entry);
+    restore->lost += err < 0;
+}
+
+static void log_lost(struct weir_standing_service *service, const char *what, uint64_t lost)
+{
+    struct weir_log_line line;
+
+    if (lost == 0)
+        return;
+    weir_log_begin(&line, service->log, WEIR_LOG_WARNING, "standing_incomplete");
+    weir_log_text(&line, "reason", what);
+    weir_log_number(&line, "entries", (int64_t)lost);
+    weir_log_end(&line);
+}
+
+static int restore(struct weir_standing_service *service, uint64_t now_ns,
+                   struct weir_reason *reason)
+{
+    const struct weir_history_filter filter = {.level = -1, .now_ns = now_ns, .count = UINT64_MAX};
+    struct restore restore = {service, 0};
+    int err;
+
+    if (!service->history)
+        return 0;
+    err = weir_history_entries(service->history, &filter, restore_entry, &restore, reason);
+    log_lost(service, "entries of the history that the map has no room for", restore.lost);
+    return err;
+}
+
+int weir_standing_service_open(struct weir_standing_service **out,
+                               const struct weir_standing_settings *settings, struct weir_log *log,
+                               uint64_t now_ns, struct weir_reason *reason)
+{
+    const struct weir_history_options options = {.path = settings->file};
+    struct weir_standing_service *service = calloc(1, sizeof *service);
+    int err = WEIR_ERR_MEMORY;
+
+    *out = NULL;
+    if (service) {
+        service->log = log;
+        err = weir_bans_open(&service->bans);
+    }
+    if (err == 0 && settings->file)
+        err = weir_history_open(&service->history, &options, reason);
+    if (err == 0)
+        err = open_map(service, settings, reason);
+    if (err == 0)
+        err = restore(service, now_ns, reason);
+    if (err < 0) {
+        if (!reason->text[0])
+            reason_text(reason, weir_error_text(err));
+        weir_standing_service_close(service);
+        return err;
+    }
+    *out = service;
+    return 0;
+}
+
+int weir_standing_service_join(struct weir_standing_service *service, uv_loop_t *loop)
+{
+    return service->history ? weir_keeper_open(&service->keeper, service->history, loop) : 0;
+}
+
+void weir_standing_service_stop(struct weir_standing_service *service)
+{
+    if (service)
+        weir_keeper_stop(service->keeper);
+}
+
+void weir_standing_service_close(struct weir_standing_service *service)
+{
+    if (!service)
+        return;
+    weir_keeper_close(service->keeper);
+    weir_history_close(service->history);
+    weir_standing_close(service->map);
+    weir_bans_close(service->bans);
+    free(service);
+}
+
+/* --- Lists ------------------------------------------------------------------------------------ */
+
+struct listed {
+    uint16_t list;
+    struct weir_cidr network; /* family 0: a value */
+    uint32_t value, size;     /* in `texts` */
+};
+
+struct weir_standing_lists {
+    const struct weir_standing_settings *settings;
+    uint16_t list; /* that is being read */
+    struct listed *items;
+    size_t count, room;
+    char *texts;
+    size_t texts_size, texts_room;
+};
+
+/* Makes room for one more of `size` bytes. */
+static bool grow(void **data, size_t *room, size_t needed, size_t size)
+{
+    size_t larger = *room ? *room : 1024;
+    void *more;
+
+    if (needed <= *room)
+        return true;
+    while (larger < needed)
+        larger *= 2;
+    more = realloc(*data, larger * size);
+    if (!more)
+        return false;
+    *data = more;
+    *room = larger;
+    return true;
+}
+
+static int take_item(void *context, const struct weir_list_item *item, struct weir_reason *reason)
+{
+    struct weir_standing_lists *lists = context;
+    bool address = lists->settings->kinds[lists->settings->lists[lists->list].kind].address;
+    size_t size = address ? 0 : item->value.size;
+
+    if (lists->texts_size + size > UINT32_MAX ||
+        !grow((void **)&lists->items, &lists->room, lists->count + 1, sizeof *lists->items) ||
+        !grow((void **)&lists->texts, &lists->texts_room, lists->texts_size + size + 1, 1))
+        return WEIR_ERR_MEMORY;
+    lists->items[lists->count] = (struct listed){
+        .list = lists->list, .value = (uint32_t)lists->texts_size, .size = (uint32_t)size};
+    if (address)
+        lists->items[lists->count].network = item->network;
+    else
+        memcpy(lists->texts + lists->texts_size, item->value.data, size);
+    lists->texts_size += size;
+    lists->count++;
+    return 0;
+}
+
+int weir_standing_lists_read(struct weir_standing_lists **out,
+                             const struct weir_standing_settings *settings,
+                             struct weir_reason *reason)
+{
+    struct weir_standing_lists *lists = calloc(1, sizeof *lists);
+    int err = lists ? 0 : WEIR_ERR_MEMORY;
+
+    for (uint16_t i = 0; i < settings->lists_count && err == 0; i++) {
+        const struct weir_standing_list *list = &settings->lists[i];
+
+        lists->settings = settings;
+        lists->list = i;
+        err = weir_list_read(&settings->kinds[list->kind], list->path, take_item, lists, reason);
+    }
+    if (err < 0) {
+        weir_standing_lists_free(lists);
+        lists = NULL;
+    }
+    *out = lists;
+    return err;
+}
+
+void weir_standing_lists_free(struct weir_standing_lists *lists)
+{
+    if (!lists)
+        return;
+    free(lists->items);
+    free(lists->texts);
+    free(lists);
+}
+
+static void fill_reason(struct weir_standing_entry *entry, struct weir_bytes reason)
+{
+    size_t size = reason.size < WEIR_STANDING_REASON_MAX ? reason.size : WEIR_STANDING_REASON_MAX;
+
+    entry->reason_size = (uint8_t)size;
+    if (size > 0)
+        memcpy(entry->reason, reason.data, size);
+}
+
+void weir_standing_service_set_lists(struct weir_standing_service *service,
+                                     const struct weir_standing_settings *settings,
+                                     const struct weir_standing_lists *lists, uint64_t now_ns)
+{
+    uint64_t lost = 0;
+
+    weir_standing_begin_lists(service->map);
+    for (size_t i = 0; i < lists->count; i++) {
+        const struct listed *item = &lists->items[i];
+        const struct weir_standing_list *list = &settings->lists[item->list];
+        struct weir_bytes value = {lists->texts + item->value, item->size};
+        struct weir_standing_entry entry = {.since_ns = now_ns,
+                                            .until_ns = WEIR_NEVER,
+                                            .level = list->level,
+                                            .origin = WEIR_STANDING_BY_LIST};
+        uint64_t id[2];
+        int err;
+
+        fill_reason(&entry, list->reason);
+        if (item->network.address.family != 0) {
+            err = weir_standing_set_network(service->map, &item->network, &entry);
+        } else {
+            weir_standing_id(service->map, settings->kinds[list->kind].name, value, id);
+            err = weir_standing_set(service->map, id, &entry);
+        }
+        lost += err < 0;
+    }
+    weir_standing_end_lists(service->map);
+    log_lost(service, "values of lists that the map has no room for", lost);
+}
+
+/* --- Values ----------------------------------------------------------------------------------- */
+
+static const struct weir_standing_kind *find_kind(const struct weir_standing_settings *settings,
+                                                  struct weir_bytes name)
+{
+    for (size_t i = 0; i < settings->kinds_count; i++)
+        if (weir_bytes_equal(settings->kinds[i].name, name))
+            return &settings->kinds[i];
+    return NULL;
+}
+
+static void refuse_kind(const struct weir_standing_settings *settings, struct weir_bytes name,
+                        struct weir_reason *reason)
+{
+    reason_text(reason, "kind: not one of standing.by: ");
+    for (size_t i = 0; i < settings->kinds_count; i++) {
+        char text[WEIR_STANDING_KIND_MAX + 3];
+
+        snprintf(text, sizeof text, "%s%.*s", i > 0 ? ", " : "", (int)settings->kinds[i].name.size,
+                 settings->kinds[i].name.data);
+        reason_text(reason, text);
+    }
+}
+
+static bool is_digest(struct weir_bytes text)
+{
+    if (text.size != HIDDEN_SIZE + 64 || memcmp(text.data, HIDDEN, HIDDEN_SIZE) != 0)
+        return false;
+    for (size_t i = HIDDEN_SIZE; i < text.size; i++)
+        if (!memchr("0123456789abcdef", text.data[i], 16))
+            return false;
+    return true;
+}
+
+static int read_network(struct weir_standing_value *value, struct weir_bytes text,
+                        struct weir_reason *reason)
+{
+    char address[WEIR_ADDRESS_TEXT_MAX];
+
+    if (weir_standing_network(value->kind, text, &value->network) < 0) {
+        reason_text(reason, "value: not a network or an address: write 192.0.2.1, 10.0.0.0/8 or "
+                            "2001:db8::/32, without bits behind the prefix");
+        return WEIR_ERR_SYNTAX;
+    }
+    weir_address_format(&value->network.address, address);
+    snprintf(value->shown, sizeof value->shown, "%s/%u", address, value->network.bits);
+    return 0;
+}
+
+static void hide(struct weir_standing_value *value, struct weir_bytes text)
+{
+    uint8_t digest[WEIR_DIGEST_BYTES];
+
+    rules_sha256(text, digest);
+    memcpy(value->shown, HIDDEN, HIDDEN_SIZE);
+    *weir_hex_write(value->shown + HIDDEN_SIZE, digest, sizeof digest) = '\0';
+}
+
+int weir_standing_value_read(const struct weir_standing_service *service,
+                             const struct weir_standing_settings *settings, struct weir_bytes kind,
+                             struct weir_bytes text, struct weir_standing_value *value,
+                             struct weir_reason *reason)
+{
+    memset(value, 0, sizeof *value);
+    value->kind = find_kind(settings, kind);
+    if (!value->kind) {
+        refuse_kind(settings, kind, reason);
+        return WEIR_ERR_RANGE;
+    }
+    if (text.size == 0 || text.size > WEIR_LIST_VALUE_MAX || memchr(text.data, '\0', text.size)) {
+        reason_text(reason, "value: 1 to 1024 bytes without a NUL");
+        return WEIR_ERR_SYNTAX;
+    }
+    if (value->kind->address)
+        return read_network(value, text, reason);
+    value->hidden = value->kind->secret && is_digest(text);
+    if (value->kind->secret && !value->hidden)
+        hide(value, text);
+    else
+        memcpy(value->shown, text.data, text.size);
+    if (!value->hidden)
+        weir_standing_id(service->map, kind, text, value->id);
+    return 0;
+}
+
+/* --- Changes ---------------------------------------------------------------------------------- */
+
+static bool is_ban(const struct weir_standing_entry *entry)
+{
+    return entry->level == WEIR_STANDING_SUSPENDED || entry->level == WEIR_STANDING_REVOKED;
+}
+
+/* One line for each change: who, whom, what, until when and why. */
+static void log_clear(struct weir_standing_service *service,
+                      const struct weir_standing_value *value, struct weir_bytes by,
+                      struct weir_bytes why)
+{
+    struct weir_log_line line;
+
+    weir_log_begin(&line, service->log, WEIR_LOG_INFO, "standing_cleared");
+    weir_log_bytes(&line, "kind", value->kind->name.data, value->kind->name.size);
+    weir_log_text(&line, "value", value->shown);
+    weir_log_bytes(&line, "reason", why.data, why.size);
+    weir_log_bytes(&line, "by", by.data, by.size);
+    weir_log_end(&line);
+}
+
+static void log_set(struct weir_standing_service *service, const struct weir_standing_value *value,
+                    const struct weir_standing_entry *entry, struct weir_bytes by)
+{
+    struct weir_log_line line;
+
+    weir_log_begin(&line, service->log, WEIR_LOG_INFO, "standing_set");
+    weir_log_bytes(&line, "kind", value->kind->name.data, value->kind->name.size);
+    weir_log_text(&line, "value", value->shown);
+    weir_log_text(&line, "standing", weir_standing_level_name(entry->level));
+    weir_log_text(&line, "origin", weir_standing_origin_name(entry->origin));
+    if (entry->until_ns != WEIR_NEVER)
+        weir_log_number(&line, "until_ms", (int64_t)(entry->until_ns / 1000000));
+    weir_log_bytes(&line, "reason", entry->reason, entry->reason_size);
+    weir_log_bytes(&line, "by", by.data, by.size);
+    weir_log_end(&line);
+}
+
+int weir_standing_service_set(struct weir_standing_service *service,
+                              const struct weir_standing_value *value,
+                              const struct weir_standing_entry *entry, struct weir_bytes by)
+{
+    int err = value->kind->address ? weir_standing_set_network(service->map, &value->network, entry)
+                                   : weir_standing_set(service->map, value->id, entry);
+
+    service->tally.full += err == WEIR_ERR_FULL;
+    if (err < 0)
+        return err;
+    service->tally.sets++;
+    /* What an operator names needs no proof; what a penalty does comes with its own. */
+    if (value->kind->address)
+        weir_bans_publish(service->bans, &value->network, is_ban(entry) ? entry->until_ns : 0,
+                          entry->origin == WEIR_STANDING_BY_OPERATOR);
+    log_set(service, value, entry, by);
+    return 0;
+}
+
+bool weir_standing_service_clear(struct weir_standing_service *service,
+                                 const struct weir_standing_value *value, struct weir_bytes by,
+                                 struct weir_bytes why)
+{
+    static const enum weir_standing_origin origins[] = {WEIR_STANDING_BY_PENALTY,
+                                                        WEIR_STANDING_BY_OPERATOR};
+    bool cleared = false;
+
+    for (size_t i = 0; i < sizeof origins / sizeof *origins; i++)
+        cleared |= value->kind->address
+                       ? weir_standing_clear_network(service->map, &value->network, origins[i])
+                       : weir_standing_clear(service->map, value->id, origins[i]);
+    if (!cleared)
+        return false;
+    service->tally.clears++;
+    if (value->kind->address)
+        weir_bans_publish(service->bans, &value->network, 0, true);
+    log_clear(service, value, by, why);
+    return true;
+}
+
+bool weir_standing_service_find(const struct weir_standing_service *service,
+                                const struct weir_standing_value *value, uint64_t now_ns,
+                                struct weir_standing_entry *entry)
+{
+    if (value->hidden)
+        return false;
+    return value->kind->address
+               ? weir_standing_find_address(service->map, &value->network.address, now_ns, entry)
+               : weir_standing_find(service->map, value->id, now_ns, entry);
+}
+
+void weir_standing_service_tick(struct weir_standing_service *service, uint64_t now_ns)
+{
+    weir_standing_sweep(service->map, now_ns, WEIR_STANDING_SWEEP_MAX);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's part of standing: the writer of the map, its history, its lists.
+ *
+ *   start    history ─▶ map ◀─ lists
+ *   change   admin call ─▶ map (in force) ─▶ history (kept) ─▶ answer
+ *   reload   lists are read on the background thread ─▶ map
+ *
+ * A history that fails later does not stop changes: they are in force until the end of this
+ * process, the caller learns that they are not kept, and the log says why.
+ *
+ * Threads: the main thread's, except that workers read the map, and that the background thread
+ * reads lists.
+ */
+#ifndef WEIR_SERVER_STANDING_SERVICE_H
+#define WEIR_SERVER_STANDING_SERVICE_H
+
+#include "server/daemon/log.h"
+#include "server/standing/bans.h"
+#include "server/standing/keeper.h"
+#include "standing/settings.h"
+
+/* How many entries that have ended are removed from the map in a second. */
+#define WEIR_STANDING_SWEEP_MAX 20000
+
+/* What the metrics show. */
+struct weir_standing_tally {
+    uint64_t sets, clears;
+    uint64_t full;       /* changes refused: the map was full */
+    uint64_t queue_full; /* changes not kept: the history was behind */
+    uint64_t errors;     /* changes not kept: the history failed */
+};
+
+struct weir_standing_service {
+    struct weir_log *log;
+    struct weir_standing *map;
+    struct weir_history *history; /* NULL: nothing is kept */
+    struct weir_keeper *keeper;   /* likewise */
+    struct weir_bans *bans;
+    struct weir_standing_tally tally;
+};
+
+/* What the list files say, read. */
+struct weir_standing_lists;
+
+/* Opens the history and the map, with what is in force in the history. Errors: those of
+ * weir_history_open and weir_standing_create; *reason says which file and why. */
+int weir_standing_service_open(struct weir_standing_service **service,
+                               const struct weir_standing_settings *settings, struct weir_log *log,
+                               uint64_t now_ns, struct weir_reason *reason)
+    __attribute__((warn_unused_result));
+
+/* Starts the history's thread, which answers on a loop. Errors: WEIR_ERR_MEMORY, WEIR_ERR_IO. */
+int weir_standing_service_join(struct weir_standing_service *service, uv_loop_t *loop)
+    __attribute__((warn_unused_result));
+
+/* Keeps what is queued, and ends the thread: before the loop is closed. close: after it, and after
+ * the last reader of the map. NULL is allowed. */
+void weir_standing_service_stop(struct weir_standing_service *service);
+void weir_standing_service_close(struct weir_standing_service *service);
+
+/* Reads all list files; on the background thread, too. The caller frees *lists. Errors: those of
+ * weir_list_read; *reason names file and line. */
+int weir_standing_lists_read(struct weir_standing_lists **lists,
+                             const struct weir_standing_settings *settings,
+                             struct weir_reason *reason) __attribute__((warn_unused_result));
+void weir_standing_lists_free(struct weir_standing_lists *lists);
+
+/* Puts lists in force in place of those that are. What finds no room is logged. */
+void weir_standing_service_set_lists(struct weir_standing_service *service,
+                                     const struct weir_standing_settings *settings,
+                                     const struct weir_standing_lists *lists, uint64_t now_ns);
+
+/* A value of a kind, as an operator names it. */
+struct weir_standing_value {
+    const struct weir_standing_kind *kind;
+    struct weir_cidr network;            /* of a kind of addresses */
+    uint64_t id[2];                      /* of another one */
+    bool hidden;                         /* given as "sha256:…": its id is not known */
+    char shown[WEIR_LIST_VALUE_MAX + 1]; /* canonical; of a secret kind "sha256:…" */
+};
+
+/* Reads a value. Errors: WEIR_ERR_RANGE (no such kind), WEIR_ERR_SYNTAX; *reason says what. */
+int weir_standing_value_read(const struct weir_standing_service *service,
+                             const struct weir_standing_settings *settings, struct weir_bytes kind,
+                             struct weir_bytes text, struct weir_standing_value *value,
+                             struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Puts an entry in force, publishes a ban of a network, and logs it. Errors: as weir_standing_set.
+ */
+int weir_standing_service_set(struct weir_standing_service *service,
+                              const struct weir_standing_value *value,
+                              const struct weir_standing_entry *entry, struct weir_bytes by)
+    __attribute__((warn_unused_result));
+
+/* Ends what operators and penalties have put in force for a value. False: nothing. */
+bool weir_standing_service_clear(struct weir_standing_service *service,
+                                 const struct weir_standing_value *value, struct weir_bytes by,
+                                 struct weir_bytes why);
+
+/* What is in force for a value. */
+bool weir_standing_service_find(const struct weir_standing_service *service,
+                                const struct weir_standing_value *value, uint64_t now_ns,
+                                struct weir_standing_entry *entry);
+
+/* Removes entries that have ended; once a second. */
+void weir_standing_service_tick(struct weir_standing_service *service, uint64_t now_ns);
+
+#endif
