@@ -361,18 +361,13 @@ int admin_client_call(struct admin_client *client, const char *method, const cha
 {
     int error = 0;
     char *target = NULL;
-    bool first = true;
+    size_t size = strlen(path);
     *answer = NULL;
-    if (asprintf(&target, "%s?", path) < 0)
-        target = NULL;
-    for (size_t i = 0; i < count; i++) {
-        if (!parameters[i].value)
-            continue;
+    target = strdup(path);
+    for (size_t i = 0; i < count; i++)
         target = add_parameter(client, target, parameters[i].name, parameters[i].value);
-        first = false;
-    }
-    if (target != NULL && first)
-        target[strlen(path)] = '\0';
+    if (target != NULL && target[size] == '&')
+        target[size] = '?';
     if (target == NULL ||
         curl_easy_setopt(client->curl, CURLOPT_CUSTOMREQUEST, method) != CURLE_OK ||
         (body != NULL &&

@@ -2,11 +2,13 @@
 /* see history.h */
 #include "standing/history.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define VERSION 1
 /* "weir" in PRAGMA application_id. */
@@ -203,6 +205,16 @@ static int prepare(struct weir_history *history, struct weir_reason *reason)
     return 0;
 }
 
+/* Who may read it is who may write it; SQLite gives the files beside it the same rights. What goes
+ * wrong here goes wrong again when SQLite opens it. */
+static void create_private(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        close(fd);
+}
+
 int weir_history_open(struct weir_history **history, const struct weir_history_options *options,
                       struct weir_reason *reason)
 {
@@ -217,6 +229,7 @@ int weir_history_open(struct weir_history **history, const struct weir_history_o
     opened->path = strdup(options->path);
     if (!opened->path)
         goto close;
+    create_private(options->path);
     result =
         sqlite3_open_v2(options->path, &opened->db,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);

@@ -45,6 +45,7 @@ struct wait {
     bool in_force; /* `now` is */
     struct weir_standing_entry now;
     struct weir_standing_service *service;
+    struct weir_standing_kind kind; /* of the value: the rules may be replaced meanwhile */
     struct weir_standing_value value;
 };
 
@@ -176,7 +177,8 @@ static void wait_drop(struct weir_slot *slot)
 
 static void find_now(struct wait *wait, uint64_t now_ns)
 {
-    wait->in_force = weir_standing_service_find(wait->service, &wait->value, now_ns, &wait->now);
+    wait->in_force = wait->value.kind &&
+                     weir_standing_service_find(wait->service, &wait->value, now_ns, &wait->now);
 }
 
 static void job_done(struct weir_keeper_job *job)
@@ -250,6 +252,17 @@ static struct wait *wait_new(struct weir_http_call *call, enum weir_keeper_op op
     if (value.size == 0)
         wait->job->filter.value.data = NULL;
     return wait;
+}
+
+/* Gives it the value that it is about, with a kind of its own. */
+static void wait_about(struct wait *wait, const struct weir_standing_value *value)
+{
+    wait->value = *value;
+    if (!value->kind)
+        return;
+    wait->kind = *value->kind;
+    wait->kind.name = wait->job->entry.kind;
+    wait->value.kind = &wait->kind;
 }
 
 /* --- Questions -------------------------------------------------------------------------------- */
@@ -354,7 +367,7 @@ static void list(struct weir_http_call *call)
                     (struct weir_bytes){value.shown, strlen(value.shown)});
     if (!wait)
         return;
-    wait->value = value;
+    wait_about(wait, &value);
     wait->one = value.kind != NULL;
     wait->job->filter.level = level;
     wait_for(call, wait);
@@ -484,7 +497,7 @@ static void set_read(struct weir_http_call *call, json_t *body)
                     (struct weir_bytes){now.value.shown, strlen(now.value.shown)});
     if (!wait)
         return;
-    wait->value = now.value;
+    wait_about(wait, &now.value);
     wait->job->entry.network = now.value.kind->address;
     memcpy(wait->job->entry.id, now.value.id, sizeof now.value.id);
     wait->job->entry.entry = entry;
@@ -525,7 +538,7 @@ static void clear(struct weir_http_call *call)
                     (struct weir_bytes){now.value.shown, strlen(now.value.shown)});
     if (!wait)
         return;
-    wait->value = now.value;
+    wait_about(wait, &now.value);
     wait->cleared = now.cleared;
     set_reason(&wait->job->entry.entry, ask.reason);
     wait_for(call, wait);
