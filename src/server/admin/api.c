@@ -216,6 +216,24 @@ static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
     return limit;
 }
 
+/* What was denied for the standing of callers, beside the limits. */
+static json_t *standing_json(const struct weir_daemon *daemon)
+{
+    const struct weir_standing_settings *standing = &weir_rules_settings(daemon->rules)->standing;
+    uint64_t suspended, revoked;
+    json_t *key = json_array();
+    for (size_t i = 0; i < standing->kinds_count; i++)
+        json_array_append_new(
+            key, json_stringn(standing->kinds[i].name.data, standing->kinds[i].name.size));
+    weir_daemon_standing_refusals(daemon, &suspended, &revoked);
+    return json_pack("{s:s, s:s, s:o, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name",
+                     WEIR_ANSWER_BY_STANDING, "algorithm", WEIR_ANSWER_BY_STANDING, "key", key,
+                     "shadow", false, "by_plan", false, "unlimited", false, "allowed",
+                     (json_int_t)0, "denied", (json_int_t)(suspended + revoked), "suspended",
+                     (json_int_t)suspended, "revoked", (json_int_t)revoked, "shadow_denied",
+                     (json_int_t)0, "evictions", (json_int_t)0, "overflows", (json_int_t)0);
+}
+
 static void limits_list(struct weir_http_call *call)
 {
     struct weir_daemon *daemon = call_daemon(call);
@@ -223,6 +241,8 @@ static void limits_list(struct weir_http_call *call)
     json_t *list = json_array();
     for (uint32_t i = 0; i < weir_rules_count(daemon->rules); i++)
         json_array_append_new(list, limit_json(daemon, i));
+    if (weir_rules_settings(daemon->rules)->standing.kinds_count > 0)
+        json_array_append_new(list, standing_json(daemon));
     weir_table_stats(daemon->table, weir_worker_time(call->worker), &table);
     reply_json(call,
                json_pack("{s:o, s:I, s:I}", "limits", list, "evictions",
@@ -258,7 +278,7 @@ static void top_state_path(const struct weir_denied_key *entry, char *out, size_
     out[used] = 0;
 }
 
-static json_t *top_entry(const struct weir_denied_key *entry)
+static json_t *top_entry(const struct weir_denied_key *entry, bool has_state)
 {
     char path[2048];
     json_t *object =
@@ -266,7 +286,7 @@ static json_t *top_entry(const struct weir_denied_key *entry)
                   (json_int_t)entry->denied, "error", (json_int_t)entry->error);
     bool shown_whole = !memmem(entry->key, entry->key_size, "sha256:", 7) &&
                        !memchr(entry->key, '~', entry->key_size);
-    if (object && shown_whole) {
+    if (object && shown_whole && has_state) {
         top_state_path(entry, path, sizeof path);
         json_object_set_new(object, "state", json_string(path));
     }
@@ -290,17 +310,15 @@ static uint64_t top_count(struct weir_bytes query)
     return count > TOP_MAX ? TOP_MAX : count;
 }
 
-static void top_handle(struct weir_http_call *call, uint32_t rule)
+/* `has_state`: it is a limit; else the standing of callers. */
+static void top_handle(struct weir_http_call *call, struct weir_bytes name, bool has_state)
 {
     struct weir_daemon *daemon = call_daemon(call);
-    struct weir_rule_info info;
     if (!weir_http_allow(call, "GET", "HEAD"))
         return;
-    weir_rules_info(daemon->rules, rule, &info);
     size_t max = (size_t)WEIR_TOP_DENIED_KEYS * daemon->worker_count, count = 0;
     struct weir_denied_key *list = calloc(max, sizeof *list);
     json_t *keys = json_array();
-    struct weir_bytes name = {info.name, strlen(info.name)};
     for (unsigned i = 0; list && i < daemon->worker_count; i++)
         count = weir_top_denied_collect(weir_engine_top_denied(daemon->workers[i]->engine), name,
                                         list, count, max);
@@ -308,9 +326,9 @@ static void top_handle(struct weir_http_call *call, uint32_t rule)
         weir_top_denied_sort(list, count);
     uint64_t wanted = top_count(call->request->query);
     for (size_t i = 0; i < count && i < wanted; i++)
-        json_array_append_new(keys, top_entry(&list[i]));
+        json_array_append_new(keys, top_entry(&list[i], has_state));
     free(list);
-    reply_json(call, json_pack("{s:s, s:o}", "limit", info.name, "keys", keys));
+    reply_json(call, json_pack("{s:s%, s:o}", "limit", name.data, name.size, "keys", keys));
 }
 
 /* --- One key's state -------------------------------------------------------------------------- */
@@ -418,10 +436,13 @@ static void limits_handle(struct weir_http_call *call)
     int rule =
         slash ? weir_rules_find(weir_worker_rules(call->worker), name, (size_t)(slash - name)) : -1;
     struct weir_bytes what = {slash, slash ? (size_t)(end - slash) : 0};
-    if (slash && rule < 0)
+    struct weir_bytes limit = {name, slash ? (size_t)(slash - name) : 0};
+    bool standing = rule < 0 && weir_bytes_are(limit, WEIR_ANSWER_BY_STANDING) &&
+                    weir_rules_settings(weir_worker_rules(call->worker))->standing.kinds_count > 0;
+    if (slash && weir_bytes_are(what, "/top") && (rule >= 0 || standing))
+        top_handle(call, limit, rule >= 0);
+    else if (slash && rule < 0)
         weir_http_problem(call, WEIR_HTTP_404, NULL, "no limit of that name");
-    else if (slash && weir_bytes_are(what, "/top"))
-        top_handle(call, (uint32_t)rule);
     else if (slash && weir_bytes_are(what, "/state"))
         state_handle(call, (uint32_t)rule);
     else if (slash && weir_bytes_are(what, "/grant"))

@@ -72,19 +72,26 @@ static void put_decisions(struct weir_metrics *metrics, const struct counted *li
                          limit->info.name, results[i].result, results[i].count);
 }
 
+void weir_daemon_standing_refusals(const struct weir_daemon *daemon, uint64_t *suspended,
+                                   uint64_t *revoked)
+{
+    *suspended = *revoked = 0;
+    for (unsigned i = 0; i < daemon->worker_count; i++) {
+        const struct weir_standing_refusals *counters =
+            weir_engine_standing_refusals(daemon->workers[i]->engine);
+        *suspended += weir_counted(&counters->suspended);
+        *revoked += weir_counted(&counters->revoked);
+    }
+}
+
 /* Requests that were refused for the standing of their caller, by its level. */
 static void put_standing(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
-    uint64_t suspended = 0, revoked = 0;
+    uint64_t suspended, revoked;
     if (weir_rules_settings(daemon->rules)->standing.kinds_count == 0)
         return;
-    for (unsigned i = 0; i < daemon->worker_count; i++) {
-        const struct weir_standing_refusals *counters =
-            weir_engine_standing_refusals(daemon->workers[i]->engine);
-        suspended += weir_counted(&counters->suspended);
-        revoked += weir_counted(&counters->revoked);
-    }
+    weir_daemon_standing_refusals(daemon, &suspended, &revoked);
     weir_metrics_put(metrics,
                      "weir_decisions_total{limit=\"" WEIR_ANSWER_BY_STANDING
                      "\",result=\"denied\"} %" PRIu64 "\n",

@@ -14,6 +14,10 @@ struct weir_limit_totals {
 void weir_daemon_totals(struct weir_daemon *daemon, const char *name,
                         struct weir_limit_totals *totals);
 
+/* Requests denied for the standing of their caller, by its level, over all workers. */
+void weir_daemon_standing_refusals(const struct weir_daemon *daemon, uint64_t *suspended,
+                                   uint64_t *revoked);
+
 /* What each limit of the file has decided, borrowed, tried and warned of. */
 void weir_metrics_of_limits(struct weir_metrics *metrics);
 
