@@ -3,6 +3,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 
@@ -12,7 +13,7 @@ from model.program import ROOT, run_weir
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 KEYS = "version|limits|identify|keys|identities|plans|default_plan|paths|server|state|headers|store|" \
-       "timezone|idempotency|webhook|envoy"
+       "timezone|idempotency|webhook|envoy|standing"
 
 
 def blocks():
@@ -48,6 +49,8 @@ def fixture_folder(tmp_path_factory):
     key.rename(folder / "tls" / "server.key")
     (folder / "tls" / "clients.pem").write_bytes(authority.cert.read_bytes())
     (folder / "config").mkdir()
+    for name in "badnets.txt", "partners.txt", "slow-users.txt":
+        shutil.copy(ROOT / "examples" / "standing" / name, folder)
     return folder
 
 
