@@ -77,6 +77,13 @@ static int check_header(int fd, const char *path, struct standing_header *header
     return 0;
 }
 
+/* A look-up touches two or three random places, so with small pages most of its time goes to finding
+ * pages. What the system does not do (files of most file systems) is no error. */
+static void want_huge_pages(void *base, size_t bytes)
+{
+    (void)madvise(base, bytes, MADV_HUGEPAGE);
+}
+
 static int map_fd(struct weir_standing *map, const char *path, bool writer,
                   const struct standing_header *header, struct weir_reason *reason)
 {
@@ -85,6 +92,7 @@ static int map_fd(struct weir_standing *map, const char *path, bool writer,
 
     if (base == MAP_FAILED)
         return fail_errno(reason, path, "map it");
+    want_huge_pages(base, header->bytes);
     standing_layout_bind(map, base, header);
     return 0;
 }
@@ -125,6 +133,7 @@ static int private_memory(struct weir_standing *map, const struct standing_heade
     map->fd = -1;
     if (base == MAP_FAILED)
         return WEIR_ERR_MEMORY;
+    want_huge_pages(base, header->bytes);
     standing_layout_bind(map, base, header);
     memcpy(base, header, sizeof *header);
     return 0;

@@ -103,7 +103,7 @@ def test_a_reload_takes_new_lists_and_refuses_wrong_ones(tmp_path):
         (tmp_path / "listed.txt").write_text("192.0.2.0/28\nnonsense\n")
         assert "event=reload_failed" in weir.reload()
         line = weir.wait_event("rules_error")
-        assert "listed.txt" in line and "line=2" in line
+        assert "listed.txt:2: not a network" in line
         assert denied(weir, FREE)
 
 
