@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The index of a map of standing: from exact values and hosts to their first record.
  *
- * Open addressing with linear probing (Knuth, The Art of Computer Programming 3, 6.4, algorithms L
- * and R), at most half full. A slot has 32 bits of the value's hash, whose lowest bits are its
- * place, and the number of a record. Removing moves later slots back; each is copied before its old
- * place is taken, so that a reader that stops there still finds it.
+ * Open addressing, at most half full, with groups of eight slots, a cache line each (as in Google's
+ * "Swiss tables", 2017): a value is in the group that its hash names, or, where that was full, in
+ * the next one that was not. So a walk ends at the first group with an empty slot, mostly the
+ * first. A slot has 32 bits of the value's hash, whose lowest bits are its group, and the number of
+ * a record. Removing moves a value back into its place; it is copied before its old place is taken,
+ * so that a reader that looks there still finds it.
  */
 #ifndef WEIR_STANDING_INDEX_H
 #define WEIR_STANDING_INDEX_H

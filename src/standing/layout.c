@@ -12,6 +12,7 @@ _Static_assert(sizeof(struct standing_reason) == 128, "a reason has 128 bytes");
 _Static_assert(offsetof(struct standing_header, changes) == 128, "one line for readers");
 _Static_assert(offsetof(struct standing_header, counts) == 192, "one line for readers");
 
+/* Of a page, so that groups of slots are lines. */
 #define HEADER_BYTES 4096
 
 /* One more than entries: an entry is replaced by a new record. */
@@ -23,7 +24,7 @@ static uint64_t records_count(const struct standing_header *header)
 void standing_layout_plan(struct standing_header *header, uint64_t entries_max,
                           const uint64_t secret[2])
 {
-    uint64_t slots = 2;
+    uint64_t slots = 8;
 
     /* At most half full, so that a walk along the slots is short. */
     while (slots < 2 * entries_max)
