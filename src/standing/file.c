@@ -77,8 +77,8 @@ static int check_header(int fd, const char *path, struct standing_header *header
     return 0;
 }
 
-/* A look-up touches two or three random places, so with small pages most of its time goes to finding
- * pages. What the system does not do (files of most file systems) is no error. */
+/* A look-up touches two or three random places, so with small pages most of its time goes to
+ * finding pages. What the system does not do (files of most file systems) is no error. */
 static void want_huge_pages(void *base, size_t bytes)
 {
     (void)madvise(base, bytes, MADV_HUGEPAGE);

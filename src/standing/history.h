@@ -71,8 +71,8 @@ int weir_history_end(struct weir_history *history, struct weir_reason *reason)
     __attribute__((warn_unused_result));
 
 /* Sets an entry, and notes the change. *was: the level before, or -1. Errors: WEIR_ERR_IO,
- * WEIR_ERR_BUSY, WEIR_ERR_DAMAGED, with *reason; nothing is changed then, nor is what a transaction
- * around it has changed. */
+ * WEIR_ERR_BUSY, WEIR_ERR_DAMAGED, with *reason; then nothing is changed, also by the other changes
+ * of a transaction around it. */
 int weir_history_set(struct weir_history *history, uint64_t now_ns,
                      const struct weir_history_entry *entry, int *was, struct weir_reason *reason)
     __attribute__((warn_unused_result));
