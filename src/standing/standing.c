@@ -325,6 +325,7 @@ static bool look(const struct weir_standing *standing, const uint64_t *id,
 
         found.lists = (uint8_t)(1U << (__atomic_load_n(&header->lists, __ATOMIC_ACQUIRE) & 1));
         found.any = false;
+        best.reason_size = 0; /* of a walk that is broken off */
         if (!(id ? join_exact(&found, id, STANDING_EXACT) : join_address(&found, address)))
             continue;
         if (found.any)
