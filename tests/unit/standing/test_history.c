@@ -16,28 +16,21 @@
 
 #include "standing/history.h"
 #include "standing_test.h"
+#include "temporary.h"
 
-static char folder[64], path[96];
+static char folder[TEMPORARY_MAX], path[TEMPORARY_MAX + 16];
 
 static int in_a_folder(void **state)
 {
-    snprintf(folder, sizeof folder, "/tmp/weir-history-XXXXXX");
-    if (!mkdtemp(folder))
-        return -1;
+    temporary_folder(folder);
     snprintf(path, sizeof path, "%s/standing.db", folder);
     return 0;
 }
 
 static int remove_folder(void **state)
 {
-    static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
-    char name[128];
-
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        snprintf(name, sizeof name, "%s%s", path, ends[i]);
-        unlink(name);
-    }
-    return rmdir(folder);
+    temporary_remove(folder);
+    return 0;
 }
 
 static struct weir_history *open_history(uint64_t rows_max, uint64_t age_ns)

@@ -12,6 +12,7 @@
 
 #include "standing/list.h"
 #include "standing_test.h"
+#include "temporary.h"
 
 static const struct weir_standing_kind users = {.name = {"user", 4}};
 static const struct weir_standing_kind addresses = {
@@ -126,9 +127,9 @@ static void test_an_error_of_the_taker_ends_it(void **state)
 
 static void test_a_file_is_read_whole(void **state)
 {
-    char path[] = "/tmp/weir-list-XXXXXX";
+    char path[TEMPORARY_MAX];
     struct weir_reason reason = {""};
-    int fd = mkstemp(path), count = 0;
+    int fd = temporary_file(path), count = 0;
     FILE *file = fdopen(fd, "w");
     struct text text = {.used = 0};
 

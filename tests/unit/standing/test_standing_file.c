@@ -15,22 +15,21 @@
 
 #include "standing/layout.h"
 #include "standing_test.h"
+#include "temporary.h"
 
-static char folder[64], path[80];
+static char folder[TEMPORARY_MAX], path[TEMPORARY_MAX + 16];
 
 static int in_a_folder(void **state)
 {
-    snprintf(folder, sizeof folder, "/tmp/weir-standing-XXXXXX");
-    if (!mkdtemp(folder))
-        return -1;
+    temporary_folder(folder);
     snprintf(path, sizeof path, "%s/standing.map", folder);
     return 0;
 }
 
 static int remove_folder(void **state)
 {
-    unlink(path);
-    return rmdir(folder);
+    temporary_remove(folder);
+    return 0;
 }
 
 static int create(struct weir_standing **map, size_t entries_max, struct weir_reason *reason)

@@ -12,11 +12,12 @@
 #include <unistd.h>
 
 #include "server/standing/keeper.h"
+#include "temporary.h"
 
 #define S UINT64_C(1000000000)
 
 struct rig {
-    char folder[64], path[96];
+    char folder[TEMPORARY_MAX], path[TEMPORARY_MAX + 16];
     uv_loop_t loop;
     struct weir_history *history;
     struct weir_keeper *keeper;
@@ -35,9 +36,7 @@ static int open_rig(void **state)
     struct rig *rig = calloc(1, sizeof *rig);
     struct weir_history_options options;
 
-    snprintf(rig->folder, sizeof rig->folder, "/tmp/weir-keeper-XXXXXX");
-    if (!mkdtemp(rig->folder))
-        return -1;
+    temporary_folder(rig->folder);
     snprintf(rig->path, sizeof rig->path, "%s/standing.db", rig->folder);
     options = (struct weir_history_options){.path = rig->path};
     *state = rig;
@@ -54,9 +53,7 @@ static void close_handle(uv_handle_t *handle, void *context)
 
 static int close_rig(void **state)
 {
-    static const char *const ends[] = {"", "-wal", "-shm"};
     struct rig *rig = *state;
-    char name[128];
 
     weir_keeper_stop(rig->keeper);
     uv_walk(&rig->loop, close_handle, NULL);
@@ -64,11 +61,7 @@ static int close_rig(void **state)
     uv_loop_close(&rig->loop);
     weir_keeper_close(rig->keeper);
     weir_history_close(rig->history);
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        snprintf(name, sizeof name, "%s%s", rig->path, ends[i]);
-        unlink(name);
-    }
-    rmdir(rig->folder);
+    temporary_remove(rig->folder);
     json_decref(rig->answer);
     free(rig);
     return 0;
