@@ -52,7 +52,7 @@ static const struct cli_option all_options[] = {OPTIONS_OF_ALL, OPTIONS_OF_CHANG
                                                 OPTIONS_OF_LISTS};
 
 static const char caller_notes[] =
-    "\nCALLER is an address or a network (192.0.2.1, 10.0.0.0/8, 2001:db8::/32), or KIND=VALUE\n"
+    "CALLER is an address or a network (192.0.2.1, 10.0.0.0/8, 2001:db8::/32), or KIND=VALUE\n"
     "for a kind that `standing.by` of the rules names (user=ada, header.x-api-key=...).\n"
     "DURATION: 90s, 10m, 12h, 7d, 4w; without one there is no end.\n";
 

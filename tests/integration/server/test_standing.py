@@ -206,3 +206,45 @@ def test_a_ban_of_a_moment_ends_by_itself(tmp_path):
         while denied(weir, FREE) and time.monotonic() < deadline:
             pass
         assert denied(weir, FREE) is None
+
+
+def test_a_map_full_of_operators_entries_refuses_more(tmp_path):
+    with start(tmp_path, entries=16, lists=[]) as weir:
+        body = {"kind": "user", "level": "suspended", "for_ms": 3600000}
+        for i in range(16):
+            assert call(weir, "PUT", "/v1/standing", body | {"value": f"u{i}"})[0] == 200
+        status, problem = call(weir, "PUT", "/v1/standing", body | {"value": "more"})
+        assert status == 503 and "standing.entries" in problem["detail"]
+        # One that is there may change, and one that goes makes room.
+        assert call(weir, "PUT", "/v1/standing", body | {"value": "u0", "level": "warned"})[0] == 200
+        assert call(weir, "DELETE", "/v1/standing?kind=user&value=u1")[0] == 200
+        assert call(weir, "PUT", "/v1/standing", body | {"value": "more"})[0] == 200
+        metrics = weir.metrics()
+        assert metrics["weir_standing_refused_total"] == 1
+        assert metrics['weir_standing_entries{level="suspended",origin="operator"}'] == 15
+
+
+def test_bans_are_published_but_for_protected_addresses(tmp_path):
+    with start(tmp_path) as weir:
+        command(weir, "ban", FREE, "10m")
+        command(weir, "ban", "127.0.0.1", "10m")
+        command(weir, "ban", "user=ada", "10m")
+        metrics = weir.metrics()
+        assert metrics['weir_standing_bans_total{result="published"}'] == 1
+        assert metrics['weir_standing_bans_total{result="protected"}'] == 1
+
+
+@pytest.mark.parametrize("arguments, text", [
+    (["ban"], "give a caller"),
+    (["ban", "192.0.2.1", "10x"], "not a duration"),
+    (["ban", "192.0.2.1", "0s"], "not a duration"),
+    (["ban", "=ada"], "not ADDRESS or KIND=VALUE"),
+    (["unban", "192.0.2.1", "10m"], "give one caller"),
+    (["standing"], "say what"),
+    (["standing", "shout"], "'shout'"),
+    (["standing", "set", "user=ada"], "a level"),
+])
+def test_a_wrong_command_line_is_a_usage_error(arguments, text):
+    done = subprocess.run([weir_path(), *arguments], capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode == 2 and text in done.stderr
