@@ -87,6 +87,8 @@ int weir_rules_explain(const struct weir_rules_query *query, struct weir_check *
             rules_claims_keep(&evaluation);
     }
     bool refused = err == 0 && query->map != NULL && rules_standing_find(&evaluation);
+    if (evaluation.standing != WEIR_STANDING_GOOD)
+        rules_standing_name(&evaluation);
     for (uint32_t i = 0; err == 0 && i < rules->rule_count; i++) {
         struct weir_explanation *explanation = &explanations[i];
         const struct rules_rule *rule = &rules->rules[i];

@@ -27,13 +27,12 @@ static bool find_kind(struct rules_evaluation *evaluation, uint32_t number,
     return weir_standing_find(query->map, id, query->now_ns, entry);
 }
 
-/* Says by which kind it was found. */
-static void name_kind(struct rules_evaluation *evaluation, uint32_t number,
-                      struct weir_caller_standing *standing)
+void rules_standing_name(struct rules_evaluation *evaluation)
 {
+    struct weir_caller_standing *standing = evaluation->query->standing;
     struct weir_check check = {.flags = 0};
     standing->by = (struct weir_bytes){NULL, 0};
-    if (rules_key_build(evaluation, &evaluation->rules->standing.kinds[number], &check) < 0)
+    if (rules_key_build(evaluation, &evaluation->rules->standing.kinds[standing->kind], &check) < 0)
         return;
     standing->by = check.key;
     standing->hash[0] = check.hash[0];
@@ -45,7 +44,8 @@ bool rules_standing_find(struct rules_evaluation *evaluation)
     const struct weir_rules_query *query = evaluation->query;
     struct weir_caller_standing *standing = query->standing;
     struct weir_standing_entry found;
-    uint32_t count = (uint32_t)evaluation->rules->settings.standing.kinds_count, best = count;
+    uint32_t count = (uint32_t)evaluation->rules->settings.standing.kinds_count;
+    bool any = false;
     standing->entry.level = WEIR_STANDING_GOOD;
     standing->refused = false;
     if (!weir_standing_any(query->map))
@@ -53,17 +53,17 @@ bool rules_standing_find(struct rules_evaluation *evaluation)
     for (uint32_t i = 0; i < count && standing->entry.level != WEIR_STANDING_REVOKED; i++) {
         if (!find_kind(evaluation, i, &found))
             continue;
-        if (best == count || weir_standing_before(&found, &standing->entry)) {
+        if (!any || weir_standing_before(&found, &standing->entry)) {
             standing->entry = found;
-            best = i;
+            standing->kind = (uint8_t)i;
         }
+        any = true;
     }
-    /* What is kept for `good` of an operator is no standing of its own. */
     evaluation->standing = standing->entry.level;
-    if (evaluation->standing == WEIR_STANDING_GOOD)
-        return false;
-    name_kind(evaluation, best, standing);
+    standing->by = (struct weir_bytes){NULL, 0};
     standing->refused = query->refuses && weir_standing_refuses(evaluation->standing);
+    if (standing->refused)
+        rules_standing_name(evaluation);
     return standing->refused;
 }
 

@@ -21,10 +21,12 @@
 /* What is in force for one caller. */
 struct weir_caller_standing {
     struct weir_standing_entry entry; /* level GOOD: nothing is in force; the rest is undefined */
-    struct weir_bytes by;             /* what it was found by: "user=alice", as the key of a limit;
-                                         in scratch; size 0: no room for it */
-    uint64_t hash[2];                 /* of that key */
+    uint8_t kind;                     /* by which of the settings' kinds it was found */
     bool refused;                     /* the caller gets no check: suspended or revoked */
+    struct weir_bytes by; /* of a refused caller, and from weir_rules_explain: the value it was
+                             found by, "user=alice", as the key of a limit; in scratch; size 0: no
+                             room for it */
+    uint64_t hash[2];     /* of that key */
 };
 
 /* Whether a caller of this level is refused. */
@@ -33,7 +35,7 @@ static inline bool weir_standing_refuses(uint8_t level)
     return level == WEIR_STANDING_SUSPENDED || level == WEIR_STANDING_REVOKED;
 }
 
-/* What a refused caller is told: an HTTP status, and a body with its type (data == NULL: problem
+/* The answer to a refused caller: an HTTP status, and a body with its type (data == NULL: problem
  * details). Owned by the rules. */
 struct weir_standing_answer {
     uint16_t status;
@@ -50,6 +52,9 @@ struct rules_rule;
 /* Looks the caller up, with query->map: fills *query->standing and evaluation->standing. Returns
  * whether the request is refused. Finding out who is calling may fail: see evaluation->error. */
 bool rules_standing_find(struct rules_evaluation *evaluation);
+
+/* Fills `by` and `hash` of a standing that was found, whatever its level. */
+void rules_standing_name(struct rules_evaluation *evaluation);
 
 /* The level as the value of the attribute `standing`. */
 struct weir_bytes rules_standing_text(uint8_t level);

@@ -13,6 +13,7 @@
 
 static struct weir_standing *map;
 static struct weir_caller_standing found;
+static struct test_request *asked;
 
 static int open_map(void **state)
 {
@@ -63,6 +64,7 @@ static void hold_network(const char *network, uint8_t level, uint8_t origin, uin
 /* Asks again, with the map. */
 static struct test_request *meet(struct test_request *test)
 {
+    asked = test;
     test->query.map = map;
     test->query.standing = &found;
     test->query.refuses = true;
@@ -75,10 +77,19 @@ static struct test_request *meet(struct test_request *test)
 static void assert_found(uint8_t level, const char *by)
 {
     assert_int_equal(found.entry.level, level);
-    if (level != WEIR_STANDING_GOOD) {
-        assert_int_equal(found.by.size, strlen(by));
-        assert_memory_equal(found.by.data, by, found.by.size);
+    if (level == WEIR_STANDING_GOOD)
+        return;
+    const struct weir_standing_kind *kind =
+        &weir_rules_settings(asked->rules)->standing.kinds[found.kind];
+    assert_memory_equal(kind->name.data, by, kind->name.size);
+    assert_int_equal(by[kind->name.size], '=');
+    if (!found.refused) {
+        assert_int_equal(found.by.size, 0); /* only refusals are named, and explanations: */
+        struct weir_explanation explanations[8];
+        assert_true(weir_rules_explain(&asked->query, asked->checks, explanations) >= 0);
     }
+    assert_int_equal(found.by.size, strlen(by));
+    assert_memory_equal(found.by.data, by, found.by.size);
 }
 
 static const char by_all[] =
