@@ -9,6 +9,9 @@
  *                 plan; three dimensions: the key (token bucket), the network (sliding window), the
  *                 organisation of 100 keys (sliding window), two of them at the plan's rates.
  *                 Goal: under 1,200 ns
+ *   standing      rules_10 with `standing` by network and by API key, in a map of 100,000 entries:
+ *                 of each four callers one is throttled, by its network or by its key, and gets a
+ *                 part of a limit; the others are good. Goal: under 3x rules_10
  *
  * Time is the thread's CPU time. The sides take turns, so that all see the same machine; printed
  * are the medians of their rounds, and what a decision allocates (goal: nothing): whatever malloc
@@ -32,11 +35,12 @@
 #define ORG_CLIENTS 100
 #define SECOND UINT64_C(1000000000)
 
-enum { RULES_10, RULES_10000, FAIR, SIDES };
-static const char *const names[SIDES] = {"rules_10", "rules_10000", "fair"};
+enum { RULES_10, RULES_10000, FAIR, STANDING, SIDES };
+static const char *const names[SIDES] = {"rules_10", "rules_10000", "fair", "standing"};
 
 struct side {
     struct weir_rules *rules;
+    struct weir_standing *standing; /* NULL: none */
     struct weir_table *table;
     struct weir_store *store;
     struct weir_engine *engine;
@@ -93,16 +97,20 @@ static void done(void *context, struct weir_decision *decision)
 }
 
 /* Three limits that match, and others for paths, methods, hosts and keys of other requests. */
-static char *rules_text(int count, size_t *size)
+static char *rules_text(int count, bool standing, size_t *size)
 {
     char *text;
     FILE *file = open_memstream(&text, size);
     if (file == NULL)
         die("out of memory");
+    if (standing)
+        fputs("standing: { by: [client.ip/64, header.x-api-key] }\n", file);
     fputs("version: 1\nlimits:\n"
           "  - { name: login, match: { method: POST, path: /login }, key: [client.ip/64],"
-          " algorithm: gcra, rate: 100000/s }\n"
-          "  - { name: key, key: [header.x-api-key], algorithm: token_bucket, rate: 1000000/s }\n"
+          " algorithm: gcra, rate: 100000/s",
+          file);
+    fputs(standing ? ", by_standing: { throttled: 50% } }\n" : " }\n", file);
+    fputs("  - { name: key, key: [header.x-api-key], algorithm: token_bucket, rate: 1000000/s }\n"
           "  - { name: client, key: [client.ip], rate: 100000/min }\n",
           file);
     for (int i = 3; i < count; i++)
@@ -175,13 +183,42 @@ static int fair_parse(struct weir_rules **rules, struct weir_problems *problems)
     return err;
 }
 
-static int many_parse(struct weir_rules **rules, int count, struct weir_problems *problems)
+static int many_parse(struct weir_rules **rules, int count, bool standing,
+                      struct weir_problems *problems)
 {
     size_t size;
-    char *text = rules_text(count, &size);
+    char *text = rules_text(count, standing, &size);
     int err = weir_rules_parse(rules, "bench", ".", text, size, problems);
     free(text);
     return err;
+}
+
+/* An address of each client, and the client's key, in turn; of callers that never come as many. */
+static struct weir_standing *standing_make(void)
+{
+    const struct weir_standing_options options = {.entries_max = 2 * CLIENTS, .secret = {1, 2}};
+    const struct weir_standing_entry entry = {
+        .until_ns = WEIR_NEVER, .level = WEIR_STANDING_THROTTLED, .origin = WEIR_STANDING_BY_LIST};
+    struct weir_standing *standing;
+    struct weir_reason reason;
+    if (weir_standing_create(&standing, &options, &reason) < 0)
+        die(reason.text);
+    weir_standing_begin_lists(standing);
+    for (uint32_t i = 0; i < 4 * CLIENTS; i += 4) {
+        struct weir_cidr network = {{.family = 4, .bytes = {10}}, 32};
+        char key[16];
+        uint64_t id[2];
+        int size = snprintf(key, sizeof key, "key-%08u", i * 7);
+        memcpy(network.address.bytes + 1, &i, 3);
+        weir_standing_id(standing, (struct weir_bytes){"header.x-api-key", 16},
+                         (struct weir_bytes){key, (size_t)size}, id);
+        int err = i % 8 == 0 ? weir_standing_set_network(standing, &network, &entry)
+                             : weir_standing_set(standing, id, &entry);
+        if (err < 0)
+            die("standing");
+    }
+    weir_standing_end_lists(standing);
+    return standing;
 }
 
 static int prepare(void *context, struct weir_limit *limit, const char *name)
@@ -196,7 +233,8 @@ static void side_open(struct side *side, int which)
     struct weir_reason reason;
     side->fair = which == FAIR;
     if ((side->fair ? fair_parse(&side->rules, &problems)
-                    : many_parse(&side->rules, which == RULES_10 ? 10 : 10000, &problems)) < 0)
+                    : many_parse(&side->rules, which == RULES_10000 ? 10000 : 10, which == STANDING,
+                                 &problems)) < 0)
         die(problems.count > 0 ? problems.list[0].message : "rules");
     if (weir_table_open(&side->table, &table, &reason) < 0)
         die(reason.text);
@@ -204,8 +242,11 @@ static void side_open(struct side *side, int which)
         die("too many limits");
     if (weir_store_embedded_open(&side->store, side->table) < 0)
         die("store");
+    if (which == STANDING)
+        side->standing = standing_make();
     struct weir_engine_options options = {.store = side->store,
                                           .rules = side->rules,
+                                          .standing = side->standing,
                                           .secret = weir_table_secret(side->table),
                                           .done = done,
                                           .done_context = side};
@@ -218,6 +259,7 @@ static void side_close(struct side *side)
     weir_engine_close(side->engine);
     side->store->ops->close(side->store);
     weir_table_close(side->table);
+    weir_standing_close(side->standing);
     weir_rules_unref(side->rules);
 }
 
