@@ -169,7 +169,7 @@ struct rules_named_schedule {
 
 struct rules_jwt;
 
-/* `answer` of `standing`: what a refused caller is told. */
+/* `answer` of `standing`: the answer to a refused caller. */
 struct rules_refusal {
     uint16_t status;
     struct weir_bytes body, content_type; /* data == NULL: problem details */

@@ -7,9 +7,9 @@
  *         ◀─────────────────────────────────  one down for each `forgive` without a strike, counted
  *                                             from the end of the last term
  *
- * A strike is counted by the caller, in a limit. It is told to weir_ladder_strike where the limit
- * admits it, and to weir_ladder_move where it is one too many. Between two strikes nothing has to
- * be done: what was forgiven meanwhile is computed when the next one comes, or when somebody looks.
+ * The user of this module counts strikes in a limit. It calls weir_ladder_strike where the limit
+ * admits the strike, and weir_ladder_move where the strike is one too many. Between two strikes
+ * nothing has to be done: what was forgiven meanwhile is computed at the next call.
  *
  * Pure: no clock, no memory, no store. A state that sees an earlier time than before forgives
  * nothing for it. Times are nanoseconds of weir's timeline. Threads: any, one owner a state.

@@ -213,7 +213,7 @@ int weir_rules_checks(const struct weir_rules_query *query, struct weir_check *c
     if (query->identity != NULL)
         *query->identity = evaluation.identity;
     if (refused && evaluation.error == WEIR_ERR_STORE)
-        return 0; /* whoever it is */
+        return 0; /* for any user of that address */
     /* As long as the caller is not known, the checks may be wrong. */
     return evaluation.error < 0 ? evaluation.error : count;
 }

@@ -37,7 +37,7 @@ struct weir_rules_query {
     struct weir_loans *loans;         /* gets what could be borrowed (charge/borrow.h); or NULL */
     const struct weir_standing *map;  /* what standing callers have (match/standing.h); or NULL */
     struct weir_caller_standing *standing; /* with `map`: gets the caller's */
-    bool refuses;               /* with `map`: who is suspended or revoked gets no check */
+    bool refuses;               /* with `map`: a suspended or revoked caller gets no check */
     struct weir_reason *reason; /* gets the reason of an error; or NULL */
     bool keep_tuples; /* weir_check.key may be a tuple, for weir_rules_key_text; else it is text */
 };

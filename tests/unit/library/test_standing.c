@@ -14,16 +14,15 @@
 #include <weir/weir.h>
 
 #include "standing/standing.h"
+#include "temporary.h"
 
 #define SECOND UINT64_C(1000000000)
 
-static char folder[64], rules[96], map_path[96];
+static char folder[TEMPORARY_MAX], rules[TEMPORARY_MAX + 32], map_path[TEMPORARY_MAX + 32];
 
 static int setup(void **state)
 {
-    strcpy(folder, "/tmp/weir-standing-XXXXXX");
-    if (mkdtemp(folder) == NULL)
-        return -1;
+    temporary_folder(folder);
     snprintf(rules, sizeof rules, "%s/rules.yaml", folder);
     snprintf(map_path, sizeof map_path, "%s/standing.db.map", folder);
     FILE *file = fopen(rules, "w");
@@ -40,9 +39,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    unlink(rules);
-    unlink(map_path);
-    return rmdir(folder);
+    temporary_remove(folder);
+    return 0;
 }
 
 static struct weir_standing *create_map(void)
@@ -172,7 +170,7 @@ static void write_text(const char *path, const char *text)
 static void rules_without_a_file_have_their_lists(void **state)
 {
     struct weir_reason reason;
-    char list[96];
+    char list[TEMPORARY_MAX + 32];
     snprintf(list, sizeof list, "%s/bad.txt", folder);
     write_text(rules,
                "standing: { by: [user], lists: [{ file: bad.txt, by: user, level: suspended }] }\n"

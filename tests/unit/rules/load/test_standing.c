@@ -5,6 +5,7 @@
 
 #include "rules/match/standing.h"
 #include "rules_test.h"
+#include "temporary.h"
 
 static void assert_bytes(struct weir_bytes bytes, const char *text)
 {
@@ -20,7 +21,7 @@ static void there_is_none_unless_the_file_says_so(void **state)
     weir_rules_unref(rules);
 }
 
-static char list[] = "/tmp/weir-test-list-XXXXXX";
+static char list[TEMPORARY_MAX];
 
 static void write_list(const char *text)
 {
@@ -32,13 +33,7 @@ static void write_list(const char *text)
 
 static int make_list(void **state)
 {
-    int file = mkstemp(list);
-    return file < 0 ? -1 : close(file);
-}
-
-static int remove_list(void **state)
-{
-    return unlink(list);
+    return close(temporary_file(list));
 }
 
 /* The text with the list's path for each @. */
@@ -288,5 +283,5 @@ int main(void)
         cmocka_unit_test(a_body_has_a_largest_size),
         cmocka_unit_test(mistakes_in_limits_are_named),
     };
-    return cmocka_run_group_tests(tests, make_list, remove_list);
+    return cmocka_run_group_tests(tests, make_list, NULL);
 }
