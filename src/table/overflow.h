@@ -12,7 +12,7 @@
  * does not admit it, it is filled (cell_fill). So each cell holds at least what each of its keys
  * has used, as in a count-min sketch with conservative update (Estan and Varghese, "New directions
  * in traffic measurement and accounting", 2002): overflow denies early, never late. A network of
- * many keys fills row 0 for all keys, but row 1 for itself alone.
+ * many keys fills row 0 for all keys, but row 1 for its own keys only.
  *
  * A key stays there while both its cells are live, even if a slot has become free, since a new
  * state would forget what it has used. Refunds, releases and resets do not change cells, because
