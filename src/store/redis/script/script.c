@@ -328,7 +328,7 @@ static bool read_delay(struct part *part, const struct weir_check *check,
                        struct weir_outcome *outcome)
 {
     const struct weir_limit *limit = check->limit;
-    struct bucket_time over = bucket_over(&outcome->cell, part->now_us * 1000);
+    struct bucket_time owed = bucket_owed(&outcome->cell, part->now_us * 1000);
     struct bucket_time cost = bucket_cost(limit, check->cost);
     uint64_t us, units;
 
@@ -336,13 +336,13 @@ static bool read_delay(struct part *part, const struct weir_check *check,
         if (!part_number(part, TAT_MAX_US, &us) || !part_number(part, UINT64_MAX, &units) ||
             units >= 1000 * limit->denom)
             return false;
-        over = redis_bucket_time(limit, us, units);
+        owed = redis_bucket_time(limit, us, units);
     } else if (part->mark & MARK_CHARGED) {
-        if (!part->is_state || bucket_time_less(over, cost))
+        if (!part->is_state || bucket_time_less(owed, cost))
             return false;
-        over = bucket_time_subtract(limit, over, cost);
+        owed = bucket_time_subtract(limit, owed, cost);
     }
-    outcome->delay_ns = part->mark & MARK_ADMITTED ? over.ns + (over.rem != 0) : 0;
+    outcome->delay_ns = part->mark & MARK_ADMITTED ? owed.ns + (owed.rem != 0) : 0;
     return true;
 }
 
