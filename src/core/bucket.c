@@ -2,33 +2,56 @@
 /* see bucket.h */
 #include "core/bucket.h"
 
-void bucket_charge_denied(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
-                          uint64_t cost)
+void bucket_charge_time(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                        const struct bucket_time *time)
+{
+    bucket_owe(cell, now_ns, bucket_time_add(limit, bucket_owed(cell, now_ns), *time));
+}
+
+void bucket_charge_time_denied(const struct weir_limit *limit, struct weir_cell *cell,
+                               uint64_t now_ns, const struct bucket_time *time)
 {
     struct bucket_time owed = bucket_owed(cell, now_ns);
     struct bucket_time depth = {limit->depth_ns, limit->depth_rem};
 
-    if (cost == 0 || limit->spec.rate == 0 || bucket_time_less(depth, owed))
+    if (bucket_time_less(depth, owed))
         return;
-    owed = bucket_time_add(limit, owed, bucket_cost(limit, cost));
+    owed = bucket_time_add(limit, owed, *time);
     bucket_owe(cell, now_ns, bucket_time_less(depth, owed) ? depth : owed);
+}
+
+void bucket_charge_denied(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                          uint64_t cost)
+{
+    struct bucket_time time = bucket_cost(limit, cost);
+
+    if (cost != 0 && limit->spec.rate != 0)
+        bucket_charge_time_denied(limit, cell, now_ns, &time);
 }
 
 /* Where the bucket owes less than the refund, TAT becomes now: not earlier, so that a time before
  * this one finds no credit. */
-void bucket_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
-                   uint64_t cost)
+void bucket_refund_time(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                        const struct bucket_time *time)
 {
     struct bucket_time owed = bucket_owed(cell, now_ns);
-    struct bucket_time back = bucket_cost(limit, cost);
 
-    if (cost == 0 || limit->spec.rate == 0 || (owed.ns == 0 && owed.rem == 0))
+    if (owed.ns == 0 && owed.rem == 0)
         return;
-    if (bucket_time_less(back, owed))
-        owed = bucket_time_subtract(limit, owed, back);
+    if (bucket_time_less(*time, owed))
+        owed = bucket_time_subtract(limit, owed, *time);
     else
         owed = (struct bucket_time){0, 0};
     bucket_owe(cell, now_ns, owed);
+}
+
+void bucket_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                   uint64_t cost)
+{
+    struct bucket_time time = bucket_cost(limit, cost);
+
+    if (cost != 0 && limit->spec.rate != 0)
+        bucket_refund_time(limit, cell, now_ns, &time);
 }
 
 /* floor((depth - owed) / T) = floor(((depth - owed) * denom) / (T * denom)), both integers. */
