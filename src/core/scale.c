@@ -127,7 +127,7 @@ bool scale_cell_test(const struct weir_check *check, const struct weir_cell *cel
 
 uint64_t scale_lifted(const struct weir_check *check, uint64_t cost)
 {
-    return cost > 0 ? add_saturating(cost, kept(check)) : 0;
+    return cost > 0 && check->scale != 0 ? add_saturating(cost, kept(check)) : cost;
 }
 
 void scale_cell_charge(const struct weir_check *check, struct weir_cell *cell, uint64_t now_ns)
