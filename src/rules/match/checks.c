@@ -158,7 +158,8 @@ static int add_loans(struct rules_evaluation *evaluation, const struct weir_chec
         uint32_t rule = checks[i].rule;
         bool first = rule != last;
         last = rule;
-        if (!first || evaluation->rules->rules[rule].loan == NULL || checks[i].limit == NULL)
+        if (!first || evaluation->rules->rules[rule].loan == NULL || checks[i].limit == NULL ||
+            checks[i].scale != 0)
             continue;
         int err = add_loan(evaluation, rule, count, loans);
         if (err < 0)
