@@ -120,7 +120,9 @@ struct rules_rule {
     struct rules_rates candidate;   /* what it may be one day: see charge/candidate.h */
     const struct rules_loan *loan;  /* from its pool; NULL: it borrows nothing */
     struct rules_loan *lends;       /* as a pool; NULL: nothing */
-    uint16_t floor;                 /* of debt: see weir_check.floor */
+    const uint8_t *shed; /* by class, the percentage that it may use (charge/priority.h); NULL: all
+                            classes may use all */
+    uint16_t floor;      /* of debt: see weir_check.floor */
     struct weir_warn_at warn_at;
     uint32_t part_count, key_count, unless_count;
     uint8_t name_size, missing, on_store_error, algorithm;
@@ -166,6 +168,7 @@ struct rules_named_schedule {
 };
 
 struct rules_jwt;
+struct rules_priority;
 
 struct weir_rules {
     atomic_uint references;
@@ -198,7 +201,8 @@ struct weir_rules {
     struct rules_identify identify[RULES_SOURCES_MAX];
     uint32_t identify_count;
     struct rules_keys keys;
-    struct rules_jwt *jwt; /* NULL: no token is read */
+    struct rules_jwt *jwt;           /* NULL: no token is read */
+    struct rules_priority *priority; /* NULL: requests have no classes */
 
     uint32_t atom_count;
     struct rules_string_map literals; /* (attribute, value) -> atom */

@@ -13,6 +13,7 @@
 #include "rules/load/limit_fields.h"
 #include "rules/load/match.h"
 #include "rules/load/numbers.h"
+#include "rules/load/priority.h"
 #include "rules/load/rate.h"
 #include "rules/load/sharing.h"
 
@@ -382,6 +383,7 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_BORROW] = "borrow",
         [RULES_LIMIT_RESERVE] = "reserve",
         [RULES_LIMIT_POOL] = "pool",
+        [RULES_LIMIT_SHED] = "shed",
     };
     for (int i = 0; i < RULES_LIMIT_FIELDS; i++)
         fields[i] = (struct rules_field){names[i], NULL, NULL};
@@ -411,6 +413,8 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
         load_candidate(loader, fields, rule);
     if (fields[RULES_LIMIT_WARN_AT].value != NULL)
         load_warn(loader, fields, rule);
+    if (fields[RULES_LIMIT_SHED].value != NULL)
+        rules_load_shed(loader, &fields[RULES_LIMIT_SHED], rule);
     count_always(loader, node, rule);
 }
 

@@ -16,6 +16,7 @@
 #include "rules/load/jwt.h"
 #include "rules/load/limits.h"
 #include "rules/load/match.h"
+#include "rules/load/priority.h"
 #include "rules/load/settings.h"
 #include "rules/load/sharing.h"
 
@@ -38,6 +39,7 @@ enum top_field {
     TOP_TIMEZONE,
     TOP_WEBHOOK,
     TOP_PATHS,
+    TOP_PRIORITY,
     TOP_FIELDS,
 };
 
@@ -47,7 +49,7 @@ enum top_field {
 static const char *const top_names[TOP_FIELDS] = {
     "version",      "server",     "state",    "headers", "identify", "keys",
     "default_plan", "plans",      "limits",   "jwt",     "store",    "idempotency",
-    "envoy",        "identities", "timezone", "webhook", "paths",
+    "envoy",        "identities", "timezone", "webhook", "paths",    "priority",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
@@ -114,6 +116,8 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
     loader->callers = fields[TOP_KEYS].value != NULL || fields[TOP_IDENTITIES].value != NULL;
     if (fields[TOP_IDENTIFY].value != NULL && !loader->no_memory)
         rules_load_identify(loader, fields[TOP_IDENTIFY].value, loader->callers);
+    if (fields[TOP_PRIORITY].value != NULL && !loader->no_memory)
+        rules_load_priority(loader, fields[TOP_PRIORITY].value); /* before the limits: `shed` */
     if (fields[TOP_LIMITS].value == NULL)
         rules_problem(loader, root, "`limits` is missing; write `limits: []` for none");
     else if (!loader->no_memory)

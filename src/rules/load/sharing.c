@@ -27,12 +27,14 @@ static bool needs_store(struct rules_loader *loader, const struct rules_field *f
     return loader->redis != NULL;
 }
 
-static void load_mode(struct rules_loader *loader, const struct rules_field *field,
+static void load_mode(struct rules_loader *loader, const struct rules_field *fields,
                       struct rules_rule *rule)
 {
+    const struct rules_field *field = &fields[RULES_LIMIT_MODE];
     static const char *const modes[] = {"exact", "leased"};
     bool splits = rule->algorithm != WEIR_CONCURRENCY && rule->algorithm != WEIR_LEAKY_QUEUE;
-    bool leased = loader->rules->settings.store.leased && splits;
+    bool scaled = fields[RULES_LIMIT_SHED].value != NULL;
+    bool leased = loader->rules->settings.store.leased && splits && !scaled;
     if (field->value != NULL && needs_store(loader, field)) {
         int choice = rules_read_choice(loader, field->value, "mode", modes, 2);
         leased = choice == 1;
@@ -43,6 +45,10 @@ static void load_mode(struct rules_loader *loader, const struct rules_field *fie
                           rule->algorithm == WEIR_CONCURRENCY
                               ? "nodes do not know each other's requests in flight"
                               : "all nodes share one order");
+        } else if (leased && scaled) {
+            rules_problem(loader, field->value,
+                          "a limit with `shed` is decided exactly and cannot be leased; remove "
+                          "`mode`, or set it to exact");
         }
     }
     if (leased)
@@ -178,7 +184,7 @@ void rules_load_sharing(struct rules_loader *loader, const struct rules_field *f
     const struct rules_node *failure = fields[RULES_LIMIT_ON_STORE_ERROR].value;
     rule->on_store_error = failure != NULL ? rules_read_failure(loader, failure)
                                            : loader->rules->settings.store.on_store_error;
-    load_mode(loader, &fields[RULES_LIMIT_MODE], rule);
+    load_mode(loader, fields, rule);
     if (hash_tag->value != NULL)
         load_hash_tag(loader, hash_tag, rule);
     struct rules_rates reference = rules_states_reference(loader->rules, rule);

@@ -7,6 +7,8 @@
 #include "core/siphash.h"
 #include "rules/charge/borrow.h"
 #include "rules/charge/cost.h"
+#include "rules/charge/priority.h"
+#include "rules/charge/scale.h"
 #include "rules/identity/identify.h"
 #include "rules/identity/override.h"
 #include "rules/match/evaluate.h"
@@ -70,6 +72,14 @@ static bool is_enforced(const struct rules_rule *rule, const struct weir_check *
     return (hash[0] >> 32) * 100 >> 32 < rule->enforce;
 }
 
+/* What of the limit this request may use. All keywords that say so join their scales here. */
+static void join_scales(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                        struct weir_check *check)
+{
+    if (rule->shed != NULL)
+        weir_rules_join_scale(check, rule->shed[rules_class_of(evaluation)], WEIR_SCALE_RESERVE);
+}
+
 /* The checks of a rule that is `number`, or of its like for others. */
 static int build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                  uint32_t number, struct weir_check checks[WEIR_CHECKS_MAX], int count)
@@ -103,6 +113,8 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
         }
         return err;
     }
+    if (check->limit != NULL)
+        join_scales(evaluation, rule, check);
     if (rule->enforce < 100 && !is_enforced(rule, check))
         check->flags |= WEIR_CHECK_SHADOW;
     count++;
