@@ -48,7 +48,7 @@ WIDE_INLINE uint32_t scale_percent(const struct weir_check *check)
 /* Whether costs are weighed: a bucket at a rate. */
 bool scale_is_weighed(const struct weir_check *check);
 
-/* What a client is told as the limit: part(capacity). For a quota that of its largest period. */
+/* The limit that a client learns: part(capacity). For a quota that of its largest period. */
 uint64_t scale_capacity(const struct weir_check *check);
 
 /* What a bucket is charged for `cost`, at most BUCKET_TAT_MAX. */
@@ -76,7 +76,7 @@ bool scale_cell_test(const struct weir_check *check, const struct weir_cell *cel
 uint64_t scale_lifted(const struct weir_check *check, uint64_t cost);
 
 /* weir_cell_charge, weir_cell_charge_denied, cell_fill and weir_cell_refund of check->cost, by its
- * weight. A span is charged as ever. */
+ * weight. A span is charged its cost. */
 void scale_cell_charge(const struct weir_check *check, struct weir_cell *cell, uint64_t now_ns);
 void scale_cell_charge_denied(const struct weir_check *check, struct weir_cell *cell,
                               uint64_t now_ns);
@@ -92,8 +92,8 @@ uint64_t scale_bucket_room(const struct weir_check *check, const struct weir_cel
 void scale_cell_report(const struct weir_check *check, const struct weir_cell *cell,
                        const struct weir_use *use, bool allowed, struct weir_report *report);
 
-/* Turns limit and remaining of a report at 100 % into those at the check's scale. Exact, but for a
- * bucket at a rate, where `remaining` may be one too small. */
+/* Turns limit and remaining of a report at 100 % into those at the check's scale. Exact, except for
+ * a bucket at a rate, where `remaining` may be one too small. */
 void scale_report(const struct weir_check *check, struct weir_report *report);
 
 #endif

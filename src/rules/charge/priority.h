@@ -9,7 +9,7 @@
  * plan, or from the path. A request without one of the classes has the default class.
  *
  * `shed` is a scale of the kind WEIR_SCALE_RESERVE (scale.h): at 60 % the last 40 % of the limit
- * are kept for the classes above, and a bucket refills as ever.
+ * are kept for the classes above, and a bucket refills at its whole rate.
  *
  * Threads: reads the rules only. Allocates nothing.
  */

@@ -40,7 +40,7 @@ struct rules_loader {
     struct rules_string_map plan_limits; /* (plan, limit) -> entry */
     bool plans_given, default_given, headers_given;
     bool classes_ranked; /* the classes of `priority` are given from more to less important */
-    bool callers;                       /* the file has callers, who may have overrides */
+    bool callers;        /* the file has callers, who may have overrides */
     const struct rules_node *timezone;  /* of the file; NULL: UTC */
     const struct rules_node *redis;     /* the key `redis` of `store`; NULL: no shared store */
     struct weir_path_pattern *patterns; /* of the limit that is being loaded, in scratch */

@@ -27,7 +27,7 @@ end
 
 -- A scale (src/core/scale.h), behind all else of a check. For windows, logs and leases: what of the
 -- capacity is kept for others, which is added to costs of 1 and more when they are tested or a retry
--- is told. A bucket's packed cost and depth are at the scale; here comes its whole depth.
+-- is reported. A bucket's packed cost and depth are at the scale; here comes its whole depth.
 local function read_scale(c)
     local packed = checks[c.place]
     local percent, kind, a, b = unpack('<BBdd', packed, #packed - 17)

@@ -129,10 +129,10 @@ static void the_first_route_that_a_path_is_in_says_the_class(void **state)
 
 static void a_limit_with_a_shed_is_not_leased_where_others_are(void **state)
 {
-    struct weir_rules *rules = test_load(
-        "store: {redis: {url: 'redis://h', mode: leased, nodes: 3}}\n" HEADER "limits:\n"
-        "- {name: a, key: [], rate: 1000/s}\n"
-        "- {name: b, key: [], rate: 1000/s, shed: {sheddable: 60%}}\n");
+    struct weir_rules *rules =
+        test_load("store: {redis: {url: 'redis://h', mode: leased, nodes: 3}}\n" HEADER "limits:\n"
+                  "- {name: a, key: [], rate: 1000/s}\n"
+                  "- {name: b, key: [], rate: 1000/s, shed: {sheddable: 60%}}\n");
     (void)state;
     struct test_request *test = ASK_EMPTY(rules);
     assert_true((test->checks[0].flags & WEIR_CHECK_LEASED) != 0);
