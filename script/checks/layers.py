@@ -11,12 +11,13 @@ import sys
 BELOW = {
     "core": set(),
     "table": {"core"},
+    "adaptive": {"core"},
     "rules": {"core"},
     "store": {"core", "table", "wire"},
     "engine": {"core", "rules", "store"},
     "library": {"core", "table", "rules", "store", "engine"},
     "wire": {"core"},
-    "server": {"core", "table", "rules", "store", "engine", "wire"},
+    "server": {"core", "adaptive", "table", "rules", "store", "engine", "wire"},
 }
 BELOW["cli"] = set(BELOW) | {"cli"}
 
