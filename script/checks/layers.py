@@ -12,10 +12,10 @@ BELOW = {
     "core": set(),
     "table": {"core"},
     "adaptive": {"core"},
-    "rules": {"core"},
+    "rules": {"core", "adaptive"},
     "store": {"core", "table", "wire"},
-    "engine": {"core", "rules", "store"},
-    "library": {"core", "table", "rules", "store", "engine"},
+    "engine": {"core", "adaptive", "rules", "store"},
+    "library": {"core", "adaptive", "table", "rules", "store", "engine"},
     "wire": {"core"},
     "server": {"core", "adaptive", "table", "rules", "store", "engine", "wire"},
 }

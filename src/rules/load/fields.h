@@ -109,6 +109,11 @@ bool rules_read_percent(struct rules_loader *loader, const struct rules_node *no
 int rules_read_choice(struct rules_loader *loader, const struct rules_node *node, const char *what,
                       const char *const *words, uint32_t count);
 
+/* "404", or "5xx" for a class: adds them to a set of statuses, a bit for each of 100 to 599. */
+#define RULES_STATUSES_BYTES 63
+bool rules_read_status(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                       uint8_t statuses[RULES_STATUSES_BYTES]);
+
 /* The name of a limit or a plan: 1 to RULES_NAME_MAX of [a-z0-9._-]. */
 bool rules_check_name(struct rules_loader *loader, const struct rules_node *node, const char *what,
                       struct weir_bytes *name);

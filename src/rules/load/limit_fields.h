@@ -40,6 +40,7 @@ enum rules_limit_field {
     RULES_LIMIT_RESERVE,
     RULES_LIMIT_POOL,
     RULES_LIMIT_SHED,
+    RULES_LIMIT_ADAPTIVE,
     RULES_LIMIT_FIELDS,
 };
 

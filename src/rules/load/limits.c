@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/bytes.h"
+#include "rules/load/adaptive.h"
 #include "rules/load/cost.h"
 #include "rules/load/fields.h"
 #include "rules/load/key.h"
@@ -384,6 +385,7 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_RESERVE] = "reserve",
         [RULES_LIMIT_POOL] = "pool",
         [RULES_LIMIT_SHED] = "shed",
+        [RULES_LIMIT_ADAPTIVE] = "adaptive",
     };
     for (int i = 0; i < RULES_LIMIT_FIELDS; i++)
         fields[i] = (struct rules_field){names[i], NULL, NULL};
@@ -408,6 +410,7 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
     if (fields[RULES_LIMIT_WHEN].value != NULL)
         rules_load_when(loader, &fields[RULES_LIMIT_WHEN], rule);
     rules_load_sharing(loader, fields, rule);
+    rules_load_limit_adaptive(loader, fields, rule);
     rules_load_settle(loader, fields, rule);
     if (fields[RULES_LIMIT_CANDIDATE].value != NULL && loader->wrong == wrong)
         load_candidate(loader, fields, rule);
@@ -441,6 +444,7 @@ void rules_load_limits(struct rules_loader *loader, const struct rules_node *nod
     }
     size_t count = node->size;
     rules->rules = rules_keep(loader, (count + 1) * sizeof(*rules->rules));
+    rules_load_adaptive_room(loader, count);
     struct limit_nodes nodes = {
         .names = rules_borrow(loader, (count + 1) * sizeof(*nodes.names)),
         .texts = rules_borrow(loader, (count + 1) * sizeof(*nodes.texts)),

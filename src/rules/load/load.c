@@ -9,6 +9,7 @@
 #include "rules/identity/jwt.h"
 #include "rules/identity/keys_load.h"
 #include "rules/identity/override.h"
+#include "rules/load/adaptive.h"
 #include "rules/load/attributes.h"
 #include "rules/load/callers.h"
 #include "rules/load/envoy.h"
@@ -40,6 +41,7 @@ enum top_field {
     TOP_WEBHOOK,
     TOP_PATHS,
     TOP_PRIORITY,
+    TOP_ADAPTIVE,
     TOP_FIELDS,
 };
 
@@ -47,9 +49,9 @@ enum top_field {
 #define IDEMPOTENCY_NS (UINT64_C(600) * 1000000000)
 
 static const char *const top_names[TOP_FIELDS] = {
-    "version",      "server",     "state",    "headers", "identify", "keys",
-    "default_plan", "plans",      "limits",   "jwt",     "store",    "idempotency",
-    "envoy",        "identities", "timezone", "webhook", "paths",    "priority",
+    "version",  "server",  "state", "headers",  "identify",    "keys",  "default_plan",
+    "plans",    "limits",  "jwt",   "store",    "idempotency", "envoy", "identities",
+    "timezone", "webhook", "paths", "priority", "adaptive",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
@@ -112,6 +114,8 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_load_jwt(loader, fields[TOP_JWT].value);
     if (fields[TOP_PATHS].value != NULL)
         rules_load_paths(loader, fields[TOP_PATHS].value); /* before the limits: their patterns */
+    if (fields[TOP_ADAPTIVE].value != NULL)
+        rules_load_adaptive(loader, fields[TOP_ADAPTIVE].value); /* before the limits */
     rules_load_plans(loader, fields[TOP_PLANS].value, fields[TOP_DEFAULT_PLAN].value);
     loader->callers = fields[TOP_KEYS].value != NULL || fields[TOP_IDENTITIES].value != NULL;
     if (fields[TOP_IDENTIFY].value != NULL && !loader->no_memory)

@@ -97,6 +97,9 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
     check->flags = rule->flags;
     check->scale = check->scale_kind = 0;
     check->floor = 0;
+    if (rule->adaptive != 0)
+        weir_rules_join_scale(check, weir_rules_scale(evaluation->rules, rule->adaptive - 1u),
+                              WEIR_SCALE_RATE);
     check->on_store_error = rule->on_store_error & 3;
     const struct rules_rates *rates = choose_rates(evaluation, rule, number, &own);
     check->limit = rates->limits;
