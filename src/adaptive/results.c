@@ -28,24 +28,12 @@ static uint64_t lower_bound(uint32_t bucket)
     return (UINT64_C(1) << bit) | (uint64_t)fine << (bit - FINE_BITS);
 }
 
-static void add(uint64_t *counter, uint64_t count)
+void weir_results_add(struct weir_results *results, const uint64_t *latency_ns, bool failed)
 {
-    __atomic_store_n(counter, *counter + count, __ATOMIC_RELAXED);
-}
-
-void weir_results_add(struct weir_results *results, uint64_t latency_ns, bool failed)
-{
-    add(&results->latencies[bucket_of(latency_ns)], 1);
-    if (failed)
-        add(&results->failed, 1);
-}
-
-void weir_results_sum(struct weir_results *sum, const struct weir_results *one)
-{
-    /* Failures first: a result that comes in between never makes more failures than results. */
-    sum->failed += __atomic_load_n(&one->failed, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < WEIR_RESULTS_BUCKETS; i++)
-        sum->latencies[i] += __atomic_load_n(&one->latencies[i], __ATOMIC_RELAXED);
+    if (latency_ns)
+        results->latencies[bucket_of(*latency_ns)]++;
+    results->count++;
+    results->failed += failed;
 }
 
 /* The latency that 99 of 100 results do not exceed, by its bucket. */
@@ -62,29 +50,31 @@ static uint64_t p99(const struct weir_results *now, const struct weir_results *b
     return lower_bound(WEIR_RESULTS_BUCKETS - 1);
 }
 
-void weir_results_read(struct weir_results_window *window, const struct weir_results *sum,
+void weir_results_read(struct weir_results_window *window, const struct weir_results *results,
                        uint64_t now_ns, struct weir_reading readings[WEIR_SIGNALS])
 {
     static const struct weir_results nothing;
     const uint32_t size = WEIR_RESULTS_WINDOW + 1;
+    const uint64_t until_ns = now_ns + READING_LIFE_NS;
     const struct weir_results *before = &nothing;
-    uint64_t count = 0, failed;
+    uint64_t latencies = 0;
 
-    window->sums[window->next] = *sum;
+    window->copies[window->next] = *results;
     window->next = (window->next + 1) % size;
     if (window->filled == WEIR_RESULTS_WINDOW)
-        before = &window->sums[window->next];
+        before = &window->copies[window->next];
     else
         window->filled++;
 
     for (uint32_t i = 0; i < WEIR_RESULTS_BUCKETS; i++)
-        count += sum->latencies[i] - before->latencies[i];
+        latencies += results->latencies[i] - before->latencies[i];
+
+    uint64_t count = results->count - before->count, failed = results->failed - before->failed;
+
     readings[WEIR_SIGNAL_P99] = readings[WEIR_SIGNAL_ERRORS] = (struct weir_reading){0};
-    if (count < WEIR_RESULTS_LEAST)
-        return;
-    failed = sum->failed - before->failed;
-    readings[WEIR_SIGNAL_P99] =
-        (struct weir_reading){p99(sum, before, count), now_ns + READING_LIFE_NS};
-    readings[WEIR_SIGNAL_ERRORS] = (struct weir_reading){
-        failed < count ? failed * 10000 / count : 10000, now_ns + READING_LIFE_NS};
+    if (latencies >= WEIR_RESULTS_LEAST)
+        readings[WEIR_SIGNAL_P99] =
+            (struct weir_reading){p99(results, before, latencies), until_ns};
+    if (count >= WEIR_RESULTS_LEAST)
+        readings[WEIR_SIGNAL_ERRORS] = (struct weir_reading){failed * 10000 / count, until_ns};
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Latencies and failures of the last seconds: the readings `p99` and `errors`.
  *
- * Each worker adds to counters of its own, which only grow; the control thread sums them once a
- * second and takes the difference to WEIR_RESULTS_WINDOW seconds ago. So adding is two increments,
- * and no worker waits.
+ * Counters only grow; once a second their owner takes the difference to WEIR_RESULTS_WINDOW seconds
+ * ago.
  *
  * Latencies are counted in 16 buckets for each power of two, from 1 us to 137 s: a p99 is the lower
  * bound of its bucket, at most 6.3 % below the true one and never above it.
  *
- * Threads: the counters have one writer, and any number of readers; a window has one owner.
+ * Threads: one owner.
  */
 #ifndef WEIR_ADAPTIVE_RESULTS_H
 #define WEIR_ADAPTIVE_RESULTS_H
@@ -23,25 +22,22 @@
 #define WEIR_RESULTS_LEAST 20  /* results in a window; below, there is no reading */
 
 struct weir_results {
-    uint64_t latencies[WEIR_RESULTS_BUCKETS];
-    uint64_t failed;
+    uint64_t latencies[WEIR_RESULTS_BUCKETS]; /* of those whose latency is known */
+    uint64_t count, failed;
 };
 
-/* The writer: one request has ended. */
-void weir_results_add(struct weir_results *results, uint64_t latency_ns, bool failed);
+/* One request has ended; its latency may not be known. */
+void weir_results_add(struct weir_results *results, const uint64_t *latency_ns, bool failed);
 
-/* A reader: adds the counters of one worker to a sum. */
-void weir_results_sum(struct weir_results *sum, const struct weir_results *one);
-
-/* Sums of the last seconds, the newest at `next - 1`. */
+/* The counters of the last seconds, the newest at `next - 1`. */
 struct weir_results_window {
-    struct weir_results sums[WEIR_RESULTS_WINDOW + 1];
+    struct weir_results copies[WEIR_RESULTS_WINDOW + 1];
     uint32_t next, filled;
 };
 
-/* Takes the sum of this second, and sets the readings `p99` and `errors`: valid for two seconds, or
+/* Takes the counters of this second, and sets the readings `p99` and `errors`: valid for two seconds, or
  * none where too few requests have ended. Call it once a second. */
-void weir_results_read(struct weir_results_window *window, const struct weir_results *sum,
+void weir_results_read(struct weir_results_window *window, const struct weir_results *results,
                        uint64_t now_ns, struct weir_reading readings[WEIR_SIGNALS]);
 
 #endif

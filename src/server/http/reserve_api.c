@@ -186,8 +186,6 @@ static void settle_handle(struct weir_http_call *call, bool report)
     struct weir_reason reason = {{0}};
     struct weir_settle_json read;
     struct weir_bytes body = call->request->body;
-    if (!weir_http_json_post(call))
-        return;
     int err = weir_settle_json_parse((char *)(uintptr_t)body.data, body.size, &read, &reason);
     if (err == 0 && report && read.status == 0) {
         snprintf(reason.text, sizeof reason.text,
@@ -222,10 +220,11 @@ static void settle_handle(struct weir_http_call *call, bool report)
 
 void weir_settle_handle(struct weir_http_call *call)
 {
-    settle_handle(call, false);
+    if (weir_http_json_post(call))
+        settle_handle(call, false);
 }
 
-void weir_report_handle(struct weir_http_call *call)
+void weir_report_settle(struct weir_http_call *call)
 {
     settle_handle(call, true);
 }

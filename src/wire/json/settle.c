@@ -21,6 +21,40 @@ int weir_status_parse(struct weir_bytes text, uint32_t *status)
     return 0;
 }
 
+/* Where the string that begins at `at` ends, its closing quote included; `end` where it does not.
+ */
+static const char *skip_string(const char *at, const char *end)
+{
+    at++;
+    while (at < end && *at != '"')
+        at += *at == '\\' && at + 1 < end ? 2 : 1;
+    return at < end ? at + 1 : end;
+}
+
+bool weir_settle_json_has_reservation(const char *text, size_t size)
+{
+    static const char name[] = "\"reservation\"";
+    const char *at = text, *end = text + size;
+    int depth = 0;
+
+    while (at < end) {
+        if (*at == '"') {
+            const char *next = skip_string(at, end);
+            bool is_it =
+                (size_t)(next - at) == sizeof name - 1 && memcmp(at, name, sizeof name - 1) == 0;
+
+            for (at = next; at < end && strchr(" \t\r\n", *at) && *at != '\0';)
+                at++;
+            if (is_it && depth == 1 && at < end && *at == ':')
+                return true;
+            continue;
+        }
+        depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
+        at++;
+    }
+    return false;
+}
+
 enum field { FIELD_RESERVATION = 1, FIELD_TRUTH = 2 };
 
 static int status_read(struct json_scan *scan, struct weir_settle_json *settle)

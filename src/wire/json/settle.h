@@ -25,6 +25,10 @@ struct weir_settle_json {
 int weir_settle_json_parse(char *text, size_t size, struct weir_settle_json *settle,
                            struct weir_reason *reason) __attribute__((warn_unused_result));
 
+/* Whether a JSON object has a member `reservation`: what tells the two forms of /v1/report apart.
+ * Reads only the names of its members; false also where the text is no JSON. */
+bool weir_settle_json_has_reservation(const char *text, size_t size);
+
 /* "503", or "5xx", which is 500. Errors: WEIR_ERR_SYNTAX. */
 int weir_status_parse(struct weir_bytes text, uint32_t *status) __attribute__((warn_unused_result));
 

@@ -2,6 +2,7 @@
 /* p99 and errors of the last ten seconds, and the scales of the last hour. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -28,20 +29,31 @@ static int setup(void **state)
 
 static void look(uint64_t now_ns)
 {
-    struct weir_results sum = {0};
+    weir_results_read(&window, &results, now_ns, readings);
+}
 
-    weir_results_sum(&sum, &results);
-    weir_results_read(&window, &sum, now_ns, readings);
+static void add(uint64_t latency_ns, bool failed)
+{
+    weir_results_add(&results, &latency_ns, failed);
+}
+
+static void a_result_without_a_latency_counts_for_errors_only(void **state)
+{
+    for (int i = 0; i < 100; i++)
+        weir_results_add(&results, NULL, i < 25);
+    look(S);
+    assert_int_equal(readings[WEIR_SIGNAL_P99].until_ns, 0);
+    assert_int_equal(readings[WEIR_SIGNAL_ERRORS].value, 2500);
 }
 
 static void too_few_results_are_no_reading(void **state)
 {
     for (int i = 0; i < WEIR_RESULTS_LEAST - 1; i++)
-        weir_results_add(&results, MS, true);
+        add(MS, true);
     look(S);
     assert_int_equal(readings[WEIR_SIGNAL_P99].until_ns, 0);
     assert_int_equal(readings[WEIR_SIGNAL_ERRORS].until_ns, 0);
-    weir_results_add(&results, MS, true);
+    add(MS, true);
     look(2 * S);
     assert_true(readings[WEIR_SIGNAL_P99].until_ns > 2 * S);
     assert_int_equal(readings[WEIR_SIGNAL_ERRORS].value, 10000);
@@ -67,7 +79,7 @@ static void p99_is_the_lower_bound_of_the_true_one(void **state)
         for (size_t i = 0; i < count; i++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
             sorted[i] = 1024 + (random >> 20) % (UINT64_C(1) << (11 + random % 26));
-            weir_results_add(&results, sorted[i], i % 4 == 0);
+            add(sorted[i], i % 4 == 0);
         }
         qsort(sorted, count, sizeof sorted[0], ascending);
         look(S);
@@ -83,7 +95,7 @@ static void p99_is_the_lower_bound_of_the_true_one(void **state)
 static void extremes_are_kept_within_the_buckets(void **state)
 {
     for (int i = 0; i < 100; i++)
-        weir_results_add(&results, i % 2 == 0 ? 0 : UINT64_MAX, false);
+        add(i % 2 == 0 ? 0 : UINT64_MAX, false);
     look(S);
     assert_true(readings[WEIR_SIGNAL_P99].value > 100 * S);
 }
@@ -91,7 +103,7 @@ static void extremes_are_kept_within_the_buckets(void **state)
 static void results_leave_the_window_after_ten_seconds(void **state)
 {
     for (int i = 0; i < 100; i++)
-        weir_results_add(&results, 5 * S, true);
+        add(5 * S, true);
     for (uint64_t second = 1; second <= 10; second++) {
         look(second * S);
         assert_int_equal(readings[WEIR_SIGNAL_ERRORS].value, 10000);
@@ -99,7 +111,7 @@ static void results_leave_the_window_after_ten_seconds(void **state)
     look(11 * S);
     assert_int_equal(readings[WEIR_SIGNAL_ERRORS].until_ns, 0);
     for (int i = 0; i < 100; i++)
-        weir_results_add(&results, MS, false);
+        add(MS, false);
     look(12 * S);
     assert_int_equal(readings[WEIR_SIGNAL_ERRORS].value, 0);
     assert_in_range(readings[WEIR_SIGNAL_P99].value, MS * 93 / 100, MS);
@@ -141,6 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(too_few_results_are_no_reading, setup),
         cmocka_unit_test(p99_is_the_lower_bound_of_the_true_one),
+        cmocka_unit_test_setup(a_result_without_a_latency_counts_for_errors_only, setup),
         cmocka_unit_test_setup(extremes_are_kept_within_the_buckets, setup),
         cmocka_unit_test_setup(results_leave_the_window_after_ten_seconds, setup),
         cmocka_unit_test(the_history_keeps_the_lowest_of_each_slice),
