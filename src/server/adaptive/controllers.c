@@ -102,7 +102,8 @@ static void log_move(struct weir_controllers *controllers, const struct controll
     uint8_t before = follower->logged_percent, now = follower->percent;
     struct weir_log_line line;
 
-    if (now == before || (now + LOG_FALL > before && now_ns - follower->logged_ns < LOG_EVERY_NS))
+    if (!controllers->log || now == before ||
+        (now + LOG_FALL > before && now_ns - follower->logged_ns < LOG_EVERY_NS))
         return;
     weir_log_begin(&line, controllers->log, now < before ? WEIR_LOG_WARNING : WEIR_LOG_INFO,
                    "scale");

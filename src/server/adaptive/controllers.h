@@ -27,7 +27,7 @@
 
 struct weir_controllers;
 
-/* Errors: WEIR_ERR_MEMORY. */
+/* `log` NULL: none. Errors: WEIR_ERR_MEMORY. */
 int weir_controllers_open(struct weir_controllers **controllers, struct weir_log *log)
     __attribute__((warn_unused_result));
 void weir_controllers_close(struct weir_controllers *controllers);
