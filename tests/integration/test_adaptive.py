@@ -2,10 +2,14 @@
 """Limits that follow health: signals that are pushed, outcomes that are reported, AIMD and Gradient2,
 and what an operator sees of them. The arithmetic has unit tests; here it meets a daemon."""
 
+import json
+import re
+
 import pytest
 
 from daemon.waiting import wait_until
 from daemon.weir import Weir, rules_of
+from model.program import run_weir
 
 BACKEND = {"backend": {
     "signals": {"queue": "pushed", "p99": "pushed", "errors": "outcomes"},
@@ -129,3 +133,27 @@ def test_a_bad_report_is_refused(tmp_path):
                              ({"status": 200, "ip": "x"}, "ip: not an IP address")]:
             answer = report(weir, body)
             assert answer.status == 400 and answer.json["detail"].startswith(detail), answer.body
+
+
+def test_a_replay_follows_recorded_outcomes(tmp_path):
+    """Ten requests a second; 30 seconds of failures lower the limit to 3, until hysteresis has passed."""
+    document = {"version": 1, "limits": [{**LIMIT, "rate": "10/s"}], "adaptive": {"backend": {
+        "signals": {"errors": "outcomes"}, "table": [{"errors": "50%", "x": "30%"}],
+        "hysteresis": "5s"}}}
+    (tmp_path / "rules.yaml").write_text(json.dumps(document), encoding="utf-8")
+    with open(tmp_path / "trace.jsonl", "w", encoding="utf-8") as trace:
+        for i in range(1200):
+            failing = 300 <= i < 600
+            line = {"t": 1700000000 + i / 10, "ip": "192.0.2.1", "latency_ms": 100,
+                    "status": 503 if failing else 200}
+            trace.write(json.dumps(line) + "\n")
+    decisions = tmp_path / "decisions.jsonl"
+    done = run_weir("replay", "--config", tmp_path / "rules.yaml", "--decisions", decisions,
+                    tmp_path / "trace.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"LIMITS BY HEALTH.*\napi +30 % +2023-11-14 22:13:\d\d", done.stdout), done.stdout
+    allowed = [json.loads(line)["allowed"] for line in decisions.read_text().splitlines()]
+    seconds = [sum(allowed[second:second + 10]) for second in range(0, 1200, 10)]
+    assert seconds[:30] == [10] * 30
+    assert set(seconds[40:60]) == {3}
+    assert seconds[90:] == [10] * 30
