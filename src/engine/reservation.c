@@ -735,3 +735,25 @@ void weir_engine_settled(const struct weir_decision *decision, struct weir_settl
     plan_load(weir_entry_of(decision), &plan);
     *settled = plan.settled;
 }
+
+uint16_t weir_engine_settled_limits(const struct weir_engine *engine,
+                                    const struct weir_decision *decision,
+                                    uint32_t rules[WEIR_CHECKS_MAX])
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    struct weir_reservation reservation;
+    uint16_t count = 0;
+
+    unpack_again(&reservation,
+                 (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
+    for (uint16_t i = 0; i < reservation.count; i++) {
+        const struct weir_reserved *part = &reservation.parts[i];
+        struct weir_settling now;
+
+        if (weir_rules_find_marked(weir_engine_rules(engine), &part->mark, part->rule,
+                                   reservation.place == WEIR_LEASE_TOKEN_LOCAL, &now) &&
+            (count == 0 || rules[count - 1] != now.rule))
+            rules[count++] = now.rule;
+    }
+    return count;
+}

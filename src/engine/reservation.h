@@ -161,4 +161,10 @@ struct weir_settled {
 };
 void weir_engine_settled(const struct weir_decision *decision, struct weir_settled *settled);
 
+/* The limits of the current rules that a finished settlement's reservation was charged to, whatever
+ * came of it: their places in the rules, each once. Returns how many. */
+uint16_t weir_engine_settled_limits(const struct weir_engine *engine,
+                                    const struct weir_decision *decision,
+                                    uint32_t rules[WEIR_CHECKS_MAX]);
+
 #endif

@@ -328,6 +328,31 @@ static void learn(struct weir_controllers *controllers, struct follower *followe
     set_scale(controllers, follower, ended->now_ns);
 }
 
+enum { LATENCY_BITS = 54 };
+#define LATENCY_UNKNOWN ((UINT64_C(1) << LATENCY_BITS) - 1)
+
+uint64_t weir_ended_pack(uint32_t status, const uint64_t *latency_ms)
+{
+    const uint64_t most_ms = LATENCY_UNKNOWN / 1000000 - 1;
+    uint64_t latency_ns = LATENCY_UNKNOWN;
+
+    if (latency_ms)
+        latency_ns = (*latency_ms < most_ms ? *latency_ms : most_ms) * 1000000;
+    return (uint64_t)status << LATENCY_BITS | latency_ns;
+}
+
+struct weir_ended weir_ended_unpack(uint64_t packed, uint64_t now_ns)
+{
+    uint64_t latency_ns = packed & LATENCY_UNKNOWN;
+    bool known = latency_ns != LATENCY_UNKNOWN;
+
+    return (struct weir_ended){.now_ns = now_ns,
+                               .latency_ns = known ? latency_ns : 0,
+                               .has_latency = known,
+                               .status = (uint32_t)(packed >> LATENCY_BITS),
+                               .in_flight = WEIR_IN_FLIGHT_UNKNOWN};
+}
+
 void weir_controllers_ended(struct weir_controllers *controllers, const struct weir_rules *rules,
                             uint32_t rule, const struct weir_ended *ended)
 {

@@ -47,6 +47,11 @@ struct weir_ended {
     uint32_t in_flight; /* WEIR_IN_FLIGHT_UNKNOWN */
 };
 
+/* Status and latency in one word, for the time until a request's decision is done: 10 bits and 54
+ * bits of nanoseconds, which are 208 days; a longer latency is taken for that. NULL: not known. */
+uint64_t weir_ended_pack(uint32_t status, const uint64_t *latency_ms);
+struct weir_ended weir_ended_unpack(uint64_t packed, uint64_t now_ns);
+
 /* A request that limit `rule` of `rules` applied to has ended. Nothing happens where the limit
  * follows no controller. */
 void weir_controllers_ended(struct weir_controllers *controllers, const struct weir_rules *rules,

@@ -12,23 +12,11 @@
 #include "server/http/reserve_api.h"
 #include "wire/json/settle.h"
 
-/* Status and latency wait in the slot: 10 bits and 54 bits of nanoseconds, which are
- * 208 days. */
-enum { LATENCY_BITS = 54 };
-#define LATENCY_UNKNOWN ((UINT64_C(1) << LATENCY_BITS) - 1)
-
 /* The limits that applied learn how the request ended. Returns how many there are. */
 static uint32_t tell_limits(struct weir_worker *worker, const struct weir_decision *decision,
                             uint64_t outcome)
 {
-    uint64_t latency_ns = outcome & LATENCY_UNKNOWN;
-    const struct weir_ended ended = {
-        .now_ns = weir_worker_time(worker),
-        .has_latency = latency_ns != LATENCY_UNKNOWN,
-        .latency_ns = latency_ns != LATENCY_UNKNOWN ? latency_ns : 0,
-        .status = (uint32_t)(outcome >> LATENCY_BITS),
-        .in_flight = WEIR_IN_FLIGHT_UNKNOWN,
-    };
+    const struct weir_ended ended = weir_ended_unpack(outcome, weir_worker_time(worker));
     uint32_t limits = 0;
 
     for (uint16_t i = 0; i < decision->count; limits++) {
@@ -85,12 +73,8 @@ static int report_read(struct weir_http_call *call, uint64_t *outcome, struct we
         return WEIR_ERR_SYNTAX;
     }
 
-    uint64_t most_ms = LATENCY_UNKNOWN / 1000000 - 1;
-    uint64_t latency_ns = check->latency_ms == 0        ? LATENCY_UNKNOWN
-                          : check->latency_ms < most_ms ? check->latency_ms * 1000000
-                                                        : most_ms * 1000000;
-
-    *outcome = check->status << LATENCY_BITS | latency_ns;
+    *outcome =
+        weir_ended_pack((uint32_t)check->status, check->latency_ms ? &check->latency_ms : NULL);
     check->status = check->latency_ms = 0; /* a check has none */
     return 0;
 }

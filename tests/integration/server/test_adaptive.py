@@ -98,6 +98,20 @@ def test_aimd_moves_with_each_result(tmp_path):
         assert leases == 50
 
 
+def test_a_settlement_is_a_result_once(tmp_path):
+    limit = {**LIMIT, "adaptive": "inflight"}
+    with Weir(tmp_path, rules(limit, INFLIGHT)) as weir:
+        with weir.client() as client:
+            reserved = client.post("/v1/reserve", {"ip": "192.0.2.1", "cost": 1}).json
+            ended = {"reservation": reserved["reservation"], "status": 200, "latency_ms": 6000}
+            assert client.post("/v1/settle", ended).json["repeated"] is False
+            assert scale_of(weir, "api") == 50
+            assert client.post("/v1/settle", ended).json["repeated"] is True
+            assert scale_of(weir, "api") == 50
+            bad = client.post("/v1/settle", {**ended, "latency_ms": -1})
+            assert bad.status == 400 and bad.json["detail"].startswith("latency_ms: ")
+
+
 def test_a_reload_keeps_what_was_learned(tmp_path):
     with Weir(tmp_path, rules(SLOTS, INFLIGHT)) as weir:
         report(weir, {"status": 503, "latency_ms": 1})
