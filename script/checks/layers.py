@@ -11,13 +11,14 @@ import sys
 BELOW = {
     "core": set(),
     "table": {"core"},
+    "adaptive": {"core"},
     "standing": {"core"},
-    "rules": {"core", "standing"},
+    "rules": {"core", "adaptive", "standing"},
     "store": {"core", "table", "wire"},
-    "engine": {"core", "standing", "rules", "store"},
-    "library": {"core", "table", "standing", "rules", "store", "engine"},
+    "engine": {"core", "adaptive", "standing", "rules", "store"},
+    "library": {"core", "adaptive", "table", "standing", "rules", "store", "engine"},
     "wire": {"core"},
-    "server": {"core", "table", "standing", "rules", "store", "engine", "wire"},
+    "server": {"core", "adaptive", "table", "standing", "rules", "store", "engine", "wire"},
 }
 BELOW["cli"] = set(BELOW) | {"cli"}
 

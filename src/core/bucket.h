@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buckets: gcra, token_bucket, leaky_bucket, leaky_queue; one function of time in four dresses.
+/* Buckets: gcra, token_bucket, leaky_bucket and leaky_queue are one function of time.
  *
- * The state is the theoretical arrival time TAT (ITU-T I.371, virtual scheduling): cell.a whole
- * nanoseconds and cell.b units of 1/denom ns, where T = W/N = period_ns + period_rem/denom in
- * lowest terms. So nothing is ever rounded. `over` = max(TAT - t, 0) is what the bucket owes: 0 is
- * a fresh (full) bucket, the depth (capacity * T) an empty one, more is debt. A cost c is admitted
- * iff over + c*T <= depth.
+ * The state is the theoretical arrival time TAT (ITU-T I.371, virtual scheduling): tat_ns (cell.a)
+ * whole nanoseconds and tat_rem (cell.b) units of 1/denom ns, where T = W/N =
+ * period_ns + period_rem/denom in lowest terms. So nothing is ever rounded. A bucket owes
+ * `owed` = max(TAT - t, 0): 0 in a fresh (full) bucket, the depth (capacity * T) in an empty one;
+ * more is debt. A cost c is admitted iff owed + c*T <= depth.
  *
- * N = 0 has no T: nothing but cost 0 is admitted, and nothing is ever kept.
+ * N = 0 has no T: only cost 0 is admitted, and no state is kept.
  *
- * Inline for the table's loop: cost 1 takes two compares of (ns, rem) pairs and no division.
+ * The functions are inline for the table's loop: cost 1 takes two compares of (ns, rem) pairs and
+ * no division.
  */
 #ifndef WEIR_CORE_BUCKET_H
 #define WEIR_CORE_BUCKET_H
@@ -32,34 +33,39 @@ struct bucket_time {
     uint64_t ns, rem;
 };
 
-WIDE_INLINE struct bucket_time bucket_over(const struct weir_cell *cell, uint64_t now_ns)
+/* What a bucket owes. */
+WIDE_INLINE struct bucket_time bucket_owed(const struct weir_cell *cell, uint64_t now_ns)
 {
-    if (cell->a < now_ns)
+    uint64_t tat_ns = cell->a, tat_rem = cell->b;
+
+    if (tat_ns < now_ns)
         return (struct bucket_time){0, 0};
-    return (struct bucket_time){cell->a - now_ns, cell->b};
+    return (struct bucket_time){tat_ns - now_ns, tat_rem};
 }
 
-WIDE_INLINE bool bucket_time_less(struct bucket_time a, struct bucket_time b)
+WIDE_INLINE bool bucket_time_less(struct bucket_time time, struct bucket_time than)
 {
-    return a.ns != b.ns ? a.ns < b.ns : a.rem < b.rem;
+    return time.ns != than.ns ? time.ns < than.ns : time.rem < than.rem;
 }
 
 /* Both ns below 2^63. */
-WIDE_INLINE struct bucket_time bucket_time_add(const struct weir_limit *limit, struct bucket_time a,
-                                               struct bucket_time b)
+WIDE_INLINE struct bucket_time bucket_time_add(const struct weir_limit *limit,
+                                               struct bucket_time time, struct bucket_time more)
 {
-    uint64_t rem = a.rem + b.rem, carry = rem >= limit->denom;
+    uint64_t rem = time.rem + more.rem, carry = rem >= limit->denom;
 
-    return (struct bucket_time){a.ns + b.ns + carry, carry ? rem - limit->denom : rem};
+    return (struct bucket_time){time.ns + more.ns + carry, carry ? rem - limit->denom : rem};
 }
 
-/* a - b, a >= b. */
+/* time - less, time >= less. */
 WIDE_INLINE struct bucket_time bucket_time_subtract(const struct weir_limit *limit,
-                                                    struct bucket_time a, struct bucket_time b)
+                                                    struct bucket_time time,
+                                                    struct bucket_time less)
 {
-    uint64_t borrow = a.rem < b.rem;
+    uint64_t borrow = time.rem < less.rem;
 
-    return (struct bucket_time){a.ns - b.ns - borrow, a.rem - b.rem + (borrow ? limit->denom : 0)};
+    return (struct bucket_time){time.ns - less.ns - borrow,
+                                time.rem - less.rem + (borrow ? limit->denom : 0)};
 }
 
 /* c * T, or BUCKET_TAT_MAX where that is less. */
@@ -84,25 +90,24 @@ WIDE_INLINE struct bucket_time bucket_cost(const struct weir_limit *limit, uint6
 static inline bool bucket_test(const struct weir_limit *limit, const struct weir_cell *cell,
                                uint64_t now_ns, uint64_t cost, uint64_t *delay_ns)
 {
-    struct bucket_time over = bucket_over(cell, now_ns);
+    struct bucket_time owed = bucket_owed(cell, now_ns);
     struct bucket_time depth = {limit->depth_ns, limit->depth_rem};
 
     *delay_ns = 0;
     if (cost > limit->capacity)
         return false;
-    if (bucket_time_less(depth, bucket_time_add(limit, over, bucket_cost(limit, cost))))
+    if (bucket_time_less(depth, bucket_time_add(limit, owed, bucket_cost(limit, cost))))
         return false;
     if (limit->spec.algorithm == WEIR_LEAKY_QUEUE)
-        *delay_ns = over.ns + (over.rem != 0);
+        *delay_ns = owed.ns + (owed.rem != 0);
     return true;
 }
 
-WIDE_INLINE void bucket_owe(struct weir_cell *cell, uint64_t now_ns, struct bucket_time over)
+WIDE_INLINE void bucket_owe(struct weir_cell *cell, uint64_t now_ns, struct bucket_time owed)
 {
-    if (over.ns >= BUCKET_TAT_MAX - now_ns)
-        over = (struct bucket_time){BUCKET_TAT_MAX - now_ns, 0};
-    cell->a = now_ns + over.ns;
-    cell->b = over.rem;
+    if (owed.ns >= BUCKET_TAT_MAX - now_ns)
+        owed = (struct bucket_time){BUCKET_TAT_MAX - now_ns, 0};
+    *cell = (struct weir_cell){.a = now_ns + owed.ns, .b = owed.rem};
 }
 
 static inline void bucket_charge(const struct weir_limit *limit, struct weir_cell *cell,
@@ -111,27 +116,26 @@ static inline void bucket_charge(const struct weir_limit *limit, struct weir_cel
     if (cost == 0 || limit->spec.rate == 0)
         return;
     bucket_owe(cell, now_ns,
-               bucket_time_add(limit, bucket_over(cell, now_ns), bucket_cost(limit, cost)));
+               bucket_time_add(limit, bucket_owed(cell, now_ns), bucket_cost(limit, cost)));
 }
 
 /* bucket_test and bucket_charge of cost 1 in one go, as the table's loop needs it. */
 WIDE_INLINE bool bucket_take_one(const struct weir_limit *limit, struct weir_cell *cell,
                                  uint64_t now_ns, uint64_t *delay_ns)
 {
-    struct bucket_time over = bucket_over(cell, now_ns);
+    struct bucket_time owed = bucket_owed(cell, now_ns);
     struct bucket_time sum =
-        bucket_time_add(limit, over, (struct bucket_time){limit->period_ns, limit->period_rem});
+        bucket_time_add(limit, owed, (struct bucket_time){limit->period_ns, limit->period_rem});
 
     *delay_ns = 0;
     if (limit->capacity == 0 ||
         bucket_time_less((struct bucket_time){limit->depth_ns, limit->depth_rem}, sum))
         return false;
     if (limit->spec.algorithm == WEIR_LEAKY_QUEUE)
-        *delay_ns = over.ns + (over.rem != 0);
-    cell->a = now_ns + sum.ns;
-    cell->b = sum.rem;
-    if (__builtin_expect(cell->a >= BUCKET_TAT_MAX, 0))
-        *cell = (struct weir_cell){BUCKET_TAT_MAX, 0};
+        *delay_ns = owed.ns + (owed.rem != 0);
+    *cell = (struct weir_cell){.a = now_ns + sum.ns, .b = sum.rem};
+    if (__builtin_expect(now_ns + sum.ns >= BUCKET_TAT_MAX, 0))
+        *cell = (struct weir_cell){.a = BUCKET_TAT_MAX, .b = 0};
     return true;
 }
 
@@ -141,11 +145,11 @@ _Static_assert((UINT64_C(1) << 62) - 1 + WEIR_DEPTH_MAX_NS <= BUCKET_TAT_MAX, "n
 WIDE_INLINE bool bucket_take_plain(const struct weir_limit *limit, uint64_t *tat_ns,
                                    uint64_t now_ns)
 {
-    uint64_t over_ns = *tat_ns > now_ns ? *tat_ns - now_ns : 0;
+    uint64_t owed_ns = *tat_ns > now_ns ? *tat_ns - now_ns : 0;
 
-    if (over_ns > limit->depth_ns - limit->period_ns)
+    if (owed_ns > limit->depth_ns - limit->period_ns)
         return false;
-    *tat_ns = now_ns + over_ns + limit->period_ns;
+    *tat_ns = now_ns + owed_ns + limit->period_ns;
     return true;
 }
 
@@ -153,6 +157,14 @@ void bucket_charge_denied(const struct weir_limit *limit, struct weir_cell *cell
                           uint64_t cost);
 void bucket_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
                    uint64_t cost);
+
+/* The same three of a time instead of a cost; for rates above 0. */
+void bucket_charge_time(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                        const struct bucket_time *time);
+void bucket_charge_time_denied(const struct weir_limit *limit, struct weir_cell *cell,
+                               uint64_t now_ns, const struct bucket_time *time);
+void bucket_refund_time(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                        const struct bucket_time *time);
 void bucket_report(const struct weir_limit *limit, const struct weir_cell *cell,
                    const struct weir_use *use, bool allowed, struct weir_report *report);
 void bucket_convert(const struct weir_limit *from, const struct weir_limit *to,
@@ -162,7 +174,9 @@ bool bucket_valid(const struct weir_limit *limit, const struct weir_cell *cell);
 
 static inline uint64_t bucket_fresh_at(const struct weir_cell *cell)
 {
-    return cell->a + (cell->b != 0);
+    uint64_t tat_ns = cell->a, tat_rem = cell->b;
+
+    return tat_ns + (tat_rem != 0);
 }
 
 /* 96 bits: 63 of the TAT, 33 of its remainder. */
@@ -171,12 +185,14 @@ static inline uint64_t bucket_fresh_at(const struct weir_cell *cell)
 /* A packed state as packed[0] | packed[1] << 32, and packed[2]. */
 WIDE_INLINE uint64_t bucket_pack_time(const struct weir_cell *cell)
 {
-    return cell->a | cell->b >> 32 << 63;
+    uint64_t tat_ns = cell->a, tat_rem = cell->b;
+
+    return tat_ns | tat_rem >> 32 << 63;
 }
 
 WIDE_INLINE struct weir_cell bucket_unpack_words(uint64_t time, uint32_t rem)
 {
-    return (struct weir_cell){time & BUCKET_TAT_MAX, rem | time >> 63 << 32};
+    return (struct weir_cell){.a = time & BUCKET_TAT_MAX, .b = rem | time >> 63 << 32};
 }
 
 /* Whether a packed state is one that a plain limit has: without a remainder. Then `time` is TAT. */
@@ -187,15 +203,19 @@ WIDE_INLINE bool bucket_words_plain(uint64_t time, uint32_t rem)
 
 static inline void bucket_pack(const struct weir_cell *cell, uint32_t packed[3])
 {
-    packed[0] = (uint32_t)cell->a;
-    packed[1] = (uint32_t)(cell->a >> 32) | (uint32_t)(cell->b >> 32) << 31;
-    packed[2] = (uint32_t)cell->b;
+    uint64_t tat_ns = cell->a, tat_rem = cell->b;
+
+    packed[0] = (uint32_t)tat_ns;
+    packed[1] = (uint32_t)(tat_ns >> 32) | (uint32_t)(tat_rem >> 32) << 31;
+    packed[2] = (uint32_t)tat_rem;
 }
 
 static inline void bucket_unpack(const uint32_t packed[3], struct weir_cell *cell)
 {
-    cell->a = packed[0] | (uint64_t)(packed[1] & 0x7fffffff) << 32;
-    cell->b = packed[2] | (uint64_t)(packed[1] >> 31) << 32;
+    uint64_t tat_ns = packed[0] | (uint64_t)(packed[1] & 0x7fffffff) << 32;
+    uint64_t tat_rem = packed[2] | (uint64_t)(packed[1] >> 31) << 32;
+
+    *cell = (struct weir_cell){.a = tat_ns, .b = tat_rem};
 }
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "core/scale.h"
 #include "core/siphash.h"
 
 uint64_t weir_check_tag(const struct weir_check *check)
@@ -17,8 +18,9 @@ uint64_t weir_check_tag(const struct weir_check *check)
     return hash[0];
 }
 
-void weir_decision_report(const struct weir_decision *decision, uint16_t i,
-                          struct weir_report *report)
+/* The report of check `i`, of a scale or of the whole limit. */
+static void make_report(const struct weir_decision *decision, uint16_t i, bool scaled,
+                        struct weir_report *report)
 {
     const struct weir_check *check = &decision->checks[i];
     const struct weir_outcome *outcome = &decision->outcomes[i];
@@ -30,11 +32,28 @@ void weir_decision_report(const struct weir_decision *decision, uint16_t i,
         *report = (struct weir_report){0, 0, allowed ? 0 : WEIR_NEVER, 0};
     } else if (outcome->reported) {
         *report = outcome->report;
+        if (scaled)
+            scale_report(check, report);
     } else {
         struct weir_use use = {.now_ns = decision->now_ns, .cost = check->cost};
 
-        weir_cell_report(check->limit, &outcome->cell, &use, allowed, report);
+        if (scaled)
+            scale_cell_report(check, &outcome->cell, &use, allowed, report);
+        else
+            weir_cell_report(check->limit, &outcome->cell, &use, allowed, report);
     }
+}
+
+void weir_decision_report(const struct weir_decision *decision, uint16_t i,
+                          struct weir_report *report)
+{
+    make_report(decision, i, scale_is_set(&decision->checks[i]), report);
+}
+
+void weir_decision_report_whole(const struct weir_decision *decision, uint16_t i,
+                                struct weir_report *report)
+{
+    make_report(decision, i, false, report);
 }
 
 uint16_t weir_decision_limit_end(const struct weir_decision *decision, uint16_t first)

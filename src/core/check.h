@@ -103,11 +103,12 @@ enum weir_source {
 
 /* What a store says of one check. `verdict` is the limit's own (a shadow check may be DENIED in an
  * allowed decision). Either `cell` is the state after the decision, or, for states in spans and for
- * stores elsewhere, `report` is already made (`reported`), and `next_ns` with it. */
+ * stores elsewhere, `report` is already made (`reported`), and `next_ns` with it: of a check with a
+ * scale, limit and remaining at 100 %, the retry and `next_ns` at the scale. */
 struct weir_outcome {
     uint64_t delay_ns;
-    uint64_t next_ns; /* with `reported` and nothing remaining: until a cost of 1 is admitted, or
-                         WEIR_NEVER */
+    uint64_t next_ns; /* with `reported` and nothing remaining at the scale: until a cost of 1 is
+                         admitted, or WEIR_NEVER */
     uint64_t charged_at_ns; /* only where decision->apart: by its own server's time */
     union {
         struct weir_cell cell;
@@ -149,9 +150,14 @@ struct weir_decision {
  * that all nodes agree on. */
 uint64_t weir_check_tag(const struct weir_check *check);
 
-/* The report of check `i` of a finished decision, made from its outcome. */
+/* The report of check `i` of a finished decision, made from its outcome, at the check's scale. */
 void weir_decision_report(const struct weir_decision *decision, uint16_t i,
                           struct weir_report *report);
+
+/* The same with limit and remaining of the whole limit, whatever the scale; its retry is
+ * unspecified where the check has a scale. */
+void weir_decision_report_whole(const struct weir_decision *decision, uint16_t i,
+                                struct weir_report *report);
 
 /* Sets verdict and delay_ns of the whole from its outcomes, as op and policy say. Shadow checks and
  * the record of an idempotency key never deny. */

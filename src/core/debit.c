@@ -4,6 +4,7 @@
 
 #include "core/bucket.h"
 #include "core/cell.h"
+#include "core/scale.h"
 
 uint64_t weir_check_debt(const struct weir_check *check)
 {
@@ -46,6 +47,20 @@ uint64_t weir_cell_debit_room(const struct weir_limit *limit, const struct weir_
     deepen(limit, debt, now_ns, &deeper);
     weir_cell_report(&deeper, cell, &use, true, &report);
     return report.remaining;
+}
+
+uint64_t weir_check_debit_room(const struct weir_check *check, const struct weir_cell *cell,
+                               uint64_t now_ns, uint64_t debt)
+{
+    struct weir_limit deeper;
+
+    if (!scale_is_weighed(check))
+        return weir_cell_debit_room(check->limit, cell, now_ns, debt);
+    deepen(check->limit, debt, now_ns, &deeper);
+
+    struct bucket_time depth = {deeper.depth_ns, deeper.depth_rem};
+
+    return scale_bucket_room(check, cell, now_ns, &depth);
 }
 
 uint64_t weir_span_debit_room(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,

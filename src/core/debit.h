@@ -17,6 +17,10 @@ uint64_t weir_check_debt(const struct weir_check *check);
 /* The largest cost that a debit may charge, so that not more than capacity + `debt` is used. */
 uint64_t weir_cell_debit_room(const struct weir_limit *limit, const struct weir_cell *cell,
                               uint64_t now_ns, uint64_t debt);
+/* The same for a check on a cell, at the check's scale. A reserve binds nothing that is used
+ * already. */
+uint64_t weir_check_debit_room(const struct weir_check *check, const struct weir_cell *cell,
+                               uint64_t now_ns, uint64_t debt);
 uint64_t weir_span_debit_room(const struct weir_limit *limit, const uint64_t *span, uint64_t now_ns,
                               uint64_t debt);
 

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "core/scale.h"
+
 #define COUNT_MAX UINT64_C(0xFFFFFFFF)
 
 /* The state as seen at one time. */
@@ -95,13 +97,22 @@ static void keep(const struct weir_limit *limit, const struct view *view, struct
     cell->a = cell->b != 0 ? quota_begins(&limit->spec, period + lasts(&limit->spec)) : 0;
 }
 
-bool quota_test(const struct weir_limit *limit, const struct weir_cell *cell, uint64_t now_ns,
-                uint64_t cost)
+bool quota_test_at(const struct weir_limit *limit, const struct weir_cell *cell, uint64_t now_ns,
+                   uint64_t cost, uint32_t percent)
 {
     struct view view;
 
     look(limit, cell, now_ns, &view);
-    return view.used <= view.capacity && cost <= view.capacity - view.used;
+
+    uint64_t capacity = cost > 0 ? scale_part(view.capacity, percent) : view.capacity;
+
+    return view.used <= capacity && cost <= capacity - view.used;
+}
+
+bool quota_test(const struct weir_limit *limit, const struct weir_cell *cell, uint64_t now_ns,
+                uint64_t cost)
+{
+    return quota_test_at(limit, cell, now_ns, cost, 100);
 }
 
 void quota_charge(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
@@ -146,30 +157,38 @@ void quota_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64
 
 /* When a cost that is denied now is admitted: in the next period with what comes over from this
  * one, in the one after it with all that can come over. */
-static uint64_t retry_at(const struct weir_limit *limit, const struct view *view, uint64_t cost)
+static uint64_t retry_at(const struct weir_limit *limit, const struct view *view, uint64_t cost,
+                         uint32_t percent)
 {
     const struct weir_limit_spec *spec = &limit->spec;
+    uint64_t next = scale_part(capacity_after(spec, view->used), percent);
 
-    return quota_begins(spec, view->period + 1 + (cost > capacity_after(spec, view->used)));
+    return quota_begins(spec, view->period + 1 + (cost > next));
 }
 
-void quota_report(const struct weir_limit *limit, const struct weir_cell *cell,
-                  const struct weir_use *use, bool allowed, struct weir_report *report)
+void quota_report_at(const struct weir_limit *limit, const struct weir_cell *cell,
+                     const struct weir_use *use, uint32_t percent, struct weir_report *report)
 {
     struct view view;
     uint64_t fresh_at_ns = quota_fresh_at(cell);
 
     look(limit, cell, use->now_ns, &view);
-    report->limit = view.capacity;
-    report->remaining = view.used < view.capacity ? view.capacity - view.used : 0;
+    report->limit = scale_part(view.capacity, percent);
+    report->remaining = view.used < report->limit ? report->limit - view.used : 0;
     report->reset_after_ns = fresh_at_ns > use->now_ns ? fresh_at_ns - use->now_ns : 0;
     report->retry_after_ns = 0;
-    if (allowed)
-        return;
-    if (use->cost > limit->capacity)
+    if (use->cost > scale_part(limit->capacity, percent))
         report->retry_after_ns = WEIR_NEVER;
     else if (use->cost > report->remaining || view.used > view.capacity) /* in debt: even 0 */
-        report->retry_after_ns = retry_at(limit, &view, use->cost) - use->now_ns;
+        report->retry_after_ns = retry_at(limit, &view, use->cost, percent) - use->now_ns;
+}
+
+void quota_report(const struct weir_limit *limit, const struct weir_cell *cell,
+                  const struct weir_use *use, bool allowed, struct weir_report *report)
+{
+    quota_report_at(limit, cell, use, 100, report);
+    if (allowed)
+        report->retry_after_ns = 0;
 }
 
 bool quota_valid(const struct weir_limit *limit, const struct weir_cell *cell)

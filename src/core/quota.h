@@ -35,6 +35,13 @@ void quota_refund(const struct weir_limit *limit, struct weir_cell *cell, uint64
                   uint64_t charged_at_ns, uint64_t cost);
 void quota_report(const struct weir_limit *limit, const struct weir_cell *cell,
                   const struct weir_use *use, bool allowed, struct weir_report *report);
+
+/* quota_test and quota_report at `percent` (1..100) of the limit: see scale.h. */
+bool quota_test_at(const struct weir_limit *limit, const struct weir_cell *cell, uint64_t now_ns,
+                   uint64_t cost, uint32_t percent);
+void quota_report_at(const struct weir_limit *limit, const struct weir_cell *cell,
+                     const struct weir_use *use, uint32_t percent, struct weir_report *report);
+
 bool quota_valid(const struct weir_limit *limit, const struct weir_cell *cell);
 
 /* The period that a time is in; one before the first is taken for its start. And when period `i`

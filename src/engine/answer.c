@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/scale.h"
 #include "engine/borrow.h"
 #include "engine/engine.h"
 #include "engine/generation.h"
@@ -24,7 +25,7 @@ static uint64_t next_ns(const struct weir_check *check, const struct weir_outcom
         return outcome->next_ns;
     struct weir_use use = {.now_ns = now_ns, .cost = 1};
     struct weir_report one;
-    weir_cell_report(check->limit, &outcome->cell, &use, false, &one);
+    scale_cell_report(check, &outcome->cell, &use, false, &one);
     return one.retry_after_ns;
 }
 
@@ -37,6 +38,7 @@ static uint64_t answer_rates(const struct weir_decision *decision, uint16_t firs
         struct weir_answer_rate *rate = &rates[i - first];
         weir_decision_report(decision, i, &rate->report);
         rate->limit = decision->checks[i].limit;
+        rate->scale = decision->checks[i].scale;
         rate->allowed = decision->outcomes[i].verdict != WEIR_DENIED;
         rate->next_ns =
             next_ns(&decision->checks[i], &decision->outcomes[i], &rate->report, decision->now_ns);
@@ -93,6 +95,7 @@ static void answer_limit(const struct weir_decision *decision, uint16_t first, u
                       ? generation->views[check->rule].name
                       : (struct weir_bytes){"", 0};
     limit->limit = check->limit;
+    limit->scale = check->scale;
     limit->cost = check->cost;
     limit->allowed = decision->outcomes[i].verdict != WEIR_DENIED;
     limit->shadow = (check->flags & WEIR_CHECK_SHADOW) != 0;

@@ -31,9 +31,9 @@
 
 /* --- The token -------------------------------------------------------------------------------- */
 
-#define VERSION 3
+#define VERSION 4
 #define HEAD_BYTES 38
-#define PART_BYTES 44
+#define PART_BYTES 45
 #define NAME_BYTES 18 /* a time, a tag and a size */
 #define MAC_BYTES 16
 _Static_assert(HEAD_BYTES + MAC_BYTES == WEIR_RESERVATION_FIXED_BYTES &&
@@ -93,6 +93,7 @@ static unsigned char *pack_part(const struct weir_reserved *part, bool named, un
     weir_put64(at + 20, part->hash[0]);
     weir_put64(at + 28, part->hash[1]);
     weir_put64(at + 36, part->unit);
+    at[44] = (unsigned char)(part->scale | part->scale_kind << 7);
     if (named) {
         weir_put64(at + PART_BYTES, part->charged_at_ns);
         weir_put64(at + PART_BYTES + 8, part->tag);
@@ -137,6 +138,8 @@ static const unsigned char *unpack_part(struct weir_reserved *part, bool named,
         .network = (get32(at + 16) & NETWORK) != 0,
         .hash = {weir_get64(at + 20), weir_get64(at + 28)},
         .unit = weir_get64(at + 36),
+        .scale = at[44] & 0x7f,
+        .scale_kind = at[44] >> 7,
     };
     at += PART_BYTES;
     if (!named)
@@ -343,6 +346,8 @@ size_t weir_engine_reservation(struct weir_engine *engine, const struct weir_dec
             .network = (check->flags & WEIR_CHECK_NETWORK) != 0,
             .hash = {check->hash[0], check->hash[1]},
             .unit = check->cost / estimate,
+            .scale = check->scale,
+            .scale_kind = check->scale_kind,
             .charged_at_ns =
                 decision->apart ? decision->outcomes[i].charged_at_ns : decision->now_ns,
             .tag = weir_check_tag(check),
@@ -385,6 +390,13 @@ static struct weir_check *add_check(struct step_maker *maker, const struct weir_
         .on_store_error = WEIR_FAIL_OPEN,
     };
     return check;
+}
+
+/* What a limit was charged and is given back weighs the same. */
+static void set_scale(struct weir_check *check, const struct weir_reserved *part)
+{
+    check->scale = part->scale & 0x7f;
+    check->scale_kind = part->scale_kind & 1;
 }
 
 /* The token alone says it, so that all settlements of a reservation have one class of record. A
@@ -481,6 +493,7 @@ static void add_debits(struct step_maker *maker)
         check->rule = now.rule;
         check->floor = now.floor;
         check->flags = part->network ? WEIR_CHECK_NETWORK : 0;
+        set_scale(check, part);
     }
 }
 
@@ -497,7 +510,9 @@ static void add_refund(struct step_maker *maker, const struct weir_reserved *par
                        const struct weir_settling *now, uint64_t cost)
 {
     maker->entry->outcomes[maker->count].charged_at_ns = part->charged_at_ns;
-    add_check(maker, part, now->limit, cost)->rule = now->rule;
+    struct weir_check *check = add_check(maker, part, now->limit, cost);
+    check->rule = now->rule;
+    set_scale(check, part);
 }
 
 static void add_refunds(struct step_maker *maker)
@@ -719,4 +734,26 @@ void weir_engine_settled(const struct weir_decision *decision, struct weir_settl
     struct plan plan;
     plan_load(weir_entry_of(decision), &plan);
     *settled = plan.settled;
+}
+
+uint16_t weir_engine_settled_limits(const struct weir_engine *engine,
+                                    const struct weir_decision *decision,
+                                    uint32_t rules[WEIR_CHECKS_MAX])
+{
+    const struct weir_entry *entry = weir_entry_of(decision);
+    struct weir_reservation reservation;
+    uint16_t count = 0;
+
+    unpack_again(&reservation,
+                 (const unsigned char *)scratch_at(entry, offsetof(struct plan, token)));
+    for (uint16_t i = 0; i < reservation.count; i++) {
+        const struct weir_reserved *part = &reservation.parts[i];
+        struct weir_settling now;
+
+        if (weir_rules_find_marked(weir_engine_rules(engine), &part->mark, part->rule,
+                                   reservation.place == WEIR_LEASE_TOKEN_LOCAL, &now) &&
+            (count == 0 || rules[count - 1] != now.rule))
+            rules[count++] = now.rule;
+    }
+    return count;
 }

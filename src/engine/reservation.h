@@ -38,7 +38,8 @@
  *   id, charged at, end of life, estimate (8 each, big-endian), number of limits (1)
  *   network of the client (4; weir_address_network)
  *   for each    mark of the limit (16), its place in the rules and, as the highest bit, whether its
- *               key says that network (4), hash of the key (16), cost of one unit (8); REMOTE
+ *               key says that network (4), hash of the key (16), cost of one unit (8),
+ *               scale (1; core/scale.h) with its kind as the highest bit; REMOTE
  *               also when it was charged by its server's time (8), the tag (8), size (2) and text
  *               of the key
  *   MAC         16: SipHash with a key derived from the secret of where the states are
@@ -67,11 +68,11 @@
 #define WEIR_RESERVATION_LIFE_NS (UINT64_C(60) * 1000000000)
 #define WEIR_RESERVATION_LIFE_MIN_NS UINT64_C(1000000000)
 
-/* One limit of a table takes 98 bytes, 31 take 1,418. Longer ones are refused. */
+/* One limit of a table takes 99 bytes, 31 take 1,449. Longer ones are refused. */
 #define WEIR_RESERVATION_BYTES_MAX 2048
 /* Of those, the head and the MAC; and of a limit, without the text of its key. */
 #define WEIR_RESERVATION_FIXED_BYTES 54
-#define WEIR_RESERVATION_LIMIT_BYTES 62
+#define WEIR_RESERVATION_LIMIT_BYTES 63
 #define WEIR_RESERVATION_TEXT_MAX WEIR_BASE64URL_SIZE(WEIR_RESERVATION_BYTES_MAX)
 
 /* One limit that was charged. */
@@ -79,6 +80,7 @@ struct weir_reserved {
     struct weir_limit_mark mark;
     uint32_t rule;
     bool network;                /* WEIR_CHECK_NETWORK */
+    uint8_t scale, scale_kind;   /* as in struct weir_check: it is settled by the same weight */
     uint64_t hash[2], unit;      /* unit: what a request of cost 1 takes */
     uint64_t charged_at_ns, tag; /* REMOTE */
     struct weir_bytes key;       /* REMOTE */
@@ -158,5 +160,11 @@ struct weir_settled {
     uint64_t dropped[WEIR_CHECKS_MAX]; /* by check: what lies beyond the floor of debt */
 };
 void weir_engine_settled(const struct weir_decision *decision, struct weir_settled *settled);
+
+/* The limits of the current rules that a finished settlement's reservation was charged to, whatever
+ * came of it: their places in the rules, each once. Returns how many. */
+uint16_t weir_engine_settled_limits(const struct weir_engine *engine,
+                                    const struct weir_decision *decision,
+                                    uint32_t rules[WEIR_CHECKS_MAX]);
 
 #endif

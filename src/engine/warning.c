@@ -62,7 +62,7 @@ uint8_t weir_decision_warns(const struct weir_decision *decision, uint16_t first
         return 0;
     if (borrow != NULL && weir_borrow_lends(borrow, &decision->checks[first]))
         return 0; /* a pool is another limit for its borrowers; its owners get their own warnings */
-    weir_decision_report(decision, i, &report);
+    weir_decision_report_whole(decision, i, &report);
     use->check = i;
     use->capacity = report.limit;
     use->used = report.remaining < report.limit ? report.limit - report.remaining : 0;

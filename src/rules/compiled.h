@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a rules file becomes: the structures that the loader fills and that evaluation reads.
  *
- * Everything here is immutable once loaded and lives in the arena of its struct weir_rules, except
- * the tables that own their memory (words, tries, index, keys).
+ * Everything here is immutable once loaded, but for the scales of limits that follow health
+ * (charge/adaptive.h), and lives in the arena of its struct weir_rules, but for the tables that own
+ * their memory (words, tries, index, keys).
  */
 #ifndef WEIR_RULES_COMPILED_H
 #define WEIR_RULES_COMPILED_H
@@ -11,6 +12,7 @@
 
 #include "rules/arena.h"
 #include "rules/calendar/schedule.h"
+#include "rules/charge/adaptive.h"
 #include "rules/charge/settle.h"
 #include "rules/charge/warn.h"
 #include "rules/identity/keys.h"
@@ -121,7 +123,10 @@ struct rules_rule {
     const struct rules_loan *loan;  /* from its pool; NULL: it borrows nothing */
     struct rules_loan *lends;       /* as a pool; NULL: nothing */
     const uint8_t *by_standing;     /* its scale in percent, by level; NULL: 100 % for all */
-    uint16_t floor;                 /* of debt: see weir_check.floor */
+    const uint8_t *shed; /* by class, the percentage that it may use (charge/priority.h); NULL: all
+                            classes may use all */
+    uint16_t floor;      /* of debt: see weir_check.floor */
+    uint16_t adaptive;   /* 1 + the number of its scale; 0: it follows no controller */
     struct weir_warn_at warn_at;
     uint32_t part_count, key_count, unless_count;
     uint8_t name_size, missing, on_store_error, algorithm;
@@ -168,6 +173,7 @@ struct rules_named_schedule {
 };
 
 struct rules_jwt;
+struct rules_priority;
 
 /* `answer` of `standing`: the answer to a refused caller. */
 struct rules_refusal {
@@ -211,8 +217,14 @@ struct weir_rules {
 
     struct rules_identify identify[RULES_SOURCES_MAX];
     uint32_t identify_count;
+    struct weir_adaptive *adaptive; /* see charge/adaptive.h */
+    struct weir_adaptive_limit *adaptive_limits;
+    atomic_uchar *scales; /* of these limits: the one thing here that changes */
+    uint32_t adaptive_count, adaptive_limit_count;
+
     struct rules_keys keys;
-    struct rules_jwt *jwt; /* NULL: no token is read */
+    struct rules_jwt *jwt;           /* NULL: no token is read */
+    struct rules_priority *priority; /* NULL: requests have no classes */
     struct rules_standing standing;
 
     uint32_t atom_count;

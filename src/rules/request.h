@@ -37,6 +37,7 @@ enum weir_attribute {
 
 struct weir_request {
     struct weir_address client;
+    bool trusted;   /* its sender may set its class: see weir_listener_trusts */
     uint64_t cost;  /* 1 unless the request says otherwise; multiplies a limit's `cost` */
     uint16_t count; /* values[0..count) are set; those beyond are absent */
     struct weir_bytes values[WEIR_ATTRIBUTES_MAX]; /* data == NULL: absent */

@@ -416,6 +416,7 @@ bool weir_rules_has_plan(const struct weir_rules *rules, struct weir_bytes name)
 void weir_request_clear(struct weir_request *request, uint16_t count)
 {
     memset(&request->client, 0, sizeof(request->client));
+    request->trusted = false;
     request->cost = 1;
     request->count = count;
     memset(request->values, 0, count * sizeof(request->values[0]));

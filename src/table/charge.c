@@ -4,6 +4,7 @@
 
 #include "core/cell.h"
 #include "core/debit.h"
+#include "core/scale.h"
 #include "table/account.h"
 #include "table/overflow.h"
 #include "table/owner.h"
@@ -116,13 +117,28 @@ static void store_cell(struct weir_table_owner *owner, const struct weir_limit *
     }
 }
 
-static bool charge_cell(struct weir_table_owner *owner, const struct weir_limit *limit,
+/* The same three at a scale. */
+static void charge_scaled(const struct weir_check *check, struct weir_cell *cell,
+                          const struct weir_use *use, enum charge_kind kind)
+{
+    if (kind == CHARGE_COST)
+        scale_cell_charge(check, cell, use->now_ns);
+    else if (kind == CHARGE_DENIED)
+        scale_cell_charge_denied(check, cell, use->now_ns);
+    else
+        scale_cell_refund(check, cell, use->now_ns, use->charged_at_ns);
+}
+
+static bool charge_cell(struct weir_table_owner *owner, const struct weir_check *check,
                         struct target *target, const struct weir_use *use, enum charge_kind kind,
                         bool single)
 {
+    const struct weir_limit *limit = check->limit;
     struct weir_cell before = target->cell;
 
-    if (kind == CHARGE_COST)
+    if (scale_is_set(check))
+        charge_scaled(check, &target->cell, use, kind);
+    else if (kind == CHARGE_COST)
         cell_charge(limit, &target->cell, use->now_ns, use->cost);
     else if (kind == CHARGE_DENIED)
         weir_cell_charge_denied(limit, &target->cell, use->now_ns, use->cost);
@@ -161,16 +177,17 @@ static void keep_to_floor(struct weir_table_owner *owner, const struct target *t
     const struct weir_limit *limit = check->limit;
     uint64_t debt = weir_check_debt(check), room;
     struct weir_limit replacement;
+    struct weir_check counted;
 
+    overflow_check(check, &replacement, &counted);
     if (target->kind == TARGET_OVERFLOW)
-        room =
-            overflow_debit_room(overflow_limit(limit, &replacement), target->cells, now_ns, debt);
+        room = overflow_debit_room(&counted, target->cells, now_ns, debt);
     else if (limit->span_words > 0)
         room = weir_span_debit_room(
             limit, target->span == 0 ? owner->zeros : heap_state(owner->table, limit, target->span),
             now_ns, debt);
     else
-        room = weir_cell_debit_room(limit, &target->cell, now_ns, debt);
+        room = weir_check_debit_room(check, &target->cell, now_ns, debt);
     if (check->cost > room)
         check->cost = room;
 }
@@ -195,17 +212,18 @@ bool charge_check(struct weir_table_owner *owner, const struct transaction *txn,
         (target->full && target->span == 0)) /* a state that could not be carried over */
         return false;
     if (target->kind == TARGET_OVERFLOW) {
-        bool debit = decision->op == WEIR_OP_DEBIT;
-        const struct overflow_charge charge = {
-            use, debit, check->floor != 0 ? weir_check_debt(check) : WEIR_NEVER};
         struct weir_limit replacement;
+        struct weir_check counted;
+        const struct overflow_charge charge = {&counted, txn->now_ns, decision->op == WEIR_OP_DEBIT,
+                                               check->floor != 0 ? weir_check_debt(check)
+                                                                 : WEIR_NEVER};
 
-        return overflow_charge(owner, target->param, overflow_limit(limit, &replacement),
-                               target->cells, &charge);
+        overflow_check(check, &replacement, &counted);
+        return overflow_charge(owner, target->param, target->cells, &charge);
     }
     if (limit->span_words > 0)
         return charge_span(owner, limit, target, &use, kind);
-    return charge_cell(owner, limit, target, &use, kind, single);
+    return charge_cell(owner, check, target, &use, kind, single);
 }
 
 void charge_drop_unused(struct weir_table_owner *owner, const struct transaction *txn)

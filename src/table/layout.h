@@ -66,7 +66,7 @@ struct table_param {
     uint32_t chunks;         /* of cells: the first one << 8 | how many; 0: only `cell` */
     uint64_t until_ns;       /* from then on all cells are fresh */
     uint32_t pinned;         /* how often they were pinned, of all times; see params.h */
-    uint32_t swept;          /* the owner whose sweep is under way; 0: none. See params.h */
+    uint32_t swept;          /* the owner whose sweep runs; 0: none. See params.h */
     struct weir_cell cell[OVERFLOW_ROWS]; /* a row of one cell each, where there are no chunks */
 } __attribute__((aligned(64)));
 

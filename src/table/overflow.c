@@ -60,6 +60,13 @@ const struct weir_limit *overflow_limit(const struct weir_limit *limit, struct w
     return weir_limit_init(room, &spec, NULL) == 0 ? room : limit;
 }
 
+void overflow_check(const struct weir_check *check, struct weir_limit *room,
+                    struct weir_check *counted)
+{
+    *counted = *check;
+    counted->limit = overflow_limit(check->limit, room);
+}
+
 static struct weir_cell *chunk_cells(const struct weir_table *table, uint32_t first)
 {
     return (struct weir_cell *)(void *)(table->base + table->fixed.cells_at + first * CHUNK_BYTES);
@@ -257,15 +264,15 @@ bool overflow_holds(const struct weir_limit *limit, struct weir_cell *const cell
     return cell_fresh_at(limit, cells[0]) > now_ns && cell_fresh_at(limit, cells[1]) > now_ns;
 }
 
-bool overflow_test(const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
-                   uint64_t now_ns, uint64_t cost, uint64_t *delay_ns)
+bool overflow_test(const struct weir_check *check, struct weir_cell *const cells[OVERFLOW_ROWS],
+                   uint64_t now_ns, const struct scale_load *load, uint64_t *delay_ns)
 {
     bool admits = false;
     uint64_t delay;
 
     *delay_ns = 0;
     for (uint32_t row = 0; row < OVERFLOW_ROWS; row++) {
-        if (!cell_test(limit, cells[row], now_ns, cost, &delay))
+        if (!scale_cell_test(check, cells[row], now_ns, load, &delay))
             continue;
         if (!admits || delay < *delay_ns)
             *delay_ns = delay;
@@ -281,35 +288,39 @@ static void write_cell(struct weir_table_owner *owner, struct weir_cell *cell,
         *cell = *value;
 }
 
-uint64_t overflow_debit_room(const struct weir_limit *limit,
+uint64_t overflow_debit_room(const struct weir_check *check,
                              struct weir_cell *const cells[OVERFLOW_ROWS], uint64_t now_ns,
                              uint64_t debt)
 {
     uint64_t rooms[OVERFLOW_ROWS];
 
     for (uint32_t row = 0; row < OVERFLOW_ROWS; row++)
-        rooms[row] = weir_cell_debit_room(limit, cells[row], now_ns, debt);
+        rooms[row] = weir_check_debit_room(check, cells[row], now_ns, debt);
     return rooms[0] > rooms[1] ? rooms[0] : rooms[1];
 }
 
-static void charge_cell(const struct weir_limit *limit, const struct overflow_charge *charge,
-                        struct weir_cell *cell)
+/* A cell whose rest is kept from this check by a scale still counts all that the check is charged
+ * with. Filling a bucket charges what fits. */
+static void charge_cell(const struct overflow_charge *charge, struct weir_cell *cell)
 {
-    uint64_t now_ns = charge->use.now_ns, cost = charge->use.cost, delay_ns;
+    struct weir_check check = *charge->check;
+    uint64_t now_ns = charge->now_ns, delay_ns;
 
     if (charge->debit) {
         if (charge->debt != WEIR_NEVER)
-            cost = least(cost, weir_cell_debit_room(limit, cell, now_ns, charge->debt));
-        cell_charge(limit, cell, now_ns, cost);
-    } else if (cell_test(limit, cell, now_ns, cost, &delay_ns)) {
-        cell_charge(limit, cell, now_ns, cost);
+            check.cost =
+                least(check.cost, weir_check_debit_room(&check, cell, now_ns, charge->debt));
+        scale_cell_charge(&check, cell, now_ns);
+    } else if (!scale_is_weighed(&check) &&
+               cell_test(check.limit, cell, now_ns, check.cost, &delay_ns)) {
+        cell_charge(check.limit, cell, now_ns, check.cost);
     } else {
-        cell_fill(limit, cell, now_ns, cost);
+        scale_cell_fill(&check, cell, now_ns);
     }
 }
 
 bool overflow_charge(struct weir_table_owner *owner, struct table_param *param,
-                     const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
+                     struct weir_cell *const cells[OVERFLOW_ROWS],
                      const struct overflow_charge *charge)
 {
     bool changed = false;
@@ -317,11 +328,11 @@ bool overflow_charge(struct weir_table_owner *owner, struct table_param *param,
     for (uint32_t row = 0; row < OVERFLOW_ROWS; row++) {
         struct weir_cell cell = *cells[row];
 
-        charge_cell(limit, charge, &cell);
+        charge_cell(charge, &cell);
         if (cell.a == cells[row]->a && cell.b == cells[row]->b)
             continue;
 
-        uint64_t fresh_at_ns = cell_fresh_at(limit, &cell);
+        uint64_t fresh_at_ns = cell_fresh_at(charge->check->limit, &cell);
 
         /* Written before the cell, so that no death leaves a live cell in rows that count as fresh.
          */
@@ -334,18 +345,21 @@ bool overflow_charge(struct weir_table_owner *owner, struct table_param *param,
     return changed;
 }
 
-void overflow_describe(const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
-                       const struct weir_use *use, struct weir_outcome *outcome)
+void overflow_describe(const struct weir_check *check, struct weir_cell *const cells[OVERFLOW_ROWS],
+                       uint64_t now_ns, struct weir_outcome *outcome)
 {
-    const struct weir_use one_use = {.now_ns = use->now_ns, .cost = 1};
-    struct weir_report reports[OVERFLOW_ROWS], ones[OVERFLOW_ROWS], *report = &outcome->report;
+    const struct weir_use use = {.now_ns = now_ns, .cost = check->cost};
+    const struct weir_use one_use = {.now_ns = now_ns, .cost = 1};
+    struct weir_report wholes[OVERFLOW_ROWS], reports[OVERFLOW_ROWS], ones[OVERFLOW_ROWS];
+    struct weir_report *report = &outcome->report;
     bool allowed = outcome->verdict == WEIR_ALLOWED;
 
     for (uint32_t row = 0; row < OVERFLOW_ROWS; row++) {
-        weir_cell_report(limit, cells[row], use, allowed, &reports[row]);
-        weir_cell_report(limit, cells[row], &one_use, false, &ones[row]);
+        weir_cell_report(check->limit, cells[row], &use, allowed, &wholes[row]);
+        scale_cell_report(check, cells[row], &use, allowed, &reports[row]);
+        scale_cell_report(check, cells[row], &one_use, false, &ones[row]);
     }
-    *report = reports[reports[1].remaining > reports[0].remaining];
+    *report = wholes[wholes[1].remaining > wholes[0].remaining];
     report->retry_after_ns = least(reports[0].retry_after_ns, reports[1].retry_after_ns);
     report->reset_after_ns = least(reports[0].reset_after_ns, reports[1].reset_after_ns);
     outcome->next_ns = least(ones[0].retry_after_ns, ones[1].retry_after_ns);

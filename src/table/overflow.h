@@ -12,7 +12,7 @@
  * does not admit it, it is filled (cell_fill). So each cell holds at least what each of its keys
  * has used, as in a count-min sketch with conservative update (Estan and Varghese, "New directions
  * in traffic measurement and accounting", 2002): overflow denies early, never late. A network of
- * many keys fills row 0 for all keys, but row 1 for itself alone.
+ * many keys fills row 0 for all keys, but row 1 for its own keys only.
  *
  * A key stays there while both its cells are live, even if a slot has become free, since a new
  * state would forget what it has used. Refunds, releases and resets do not change cells, because
@@ -36,11 +36,16 @@
 #ifndef WEIR_TABLE_OVERFLOW_H
 #define WEIR_TABLE_OVERFLOW_H
 
+#include "core/scale.h"
 #include "table/region.h"
 
 /* The limit that cells of these parameters are states of: themselves, or, in `room`, the
  * replacement for a span. */
 const struct weir_limit *overflow_limit(const struct weir_limit *limit, struct weir_limit *room);
+
+/* Fills `counted` with what a check is here: its limit as overflow_limit has it, in `room`. */
+void overflow_check(const struct weir_check *check, struct weir_limit *room,
+                    struct weir_check *counted);
 
 /* Whether some cell of the parameters may be live. Without their lock a hint; for a key whose
  * buckets are locked it is reliable, since no other owner can make that key overflow meanwhile. */
@@ -67,29 +72,31 @@ void overflow_find(const struct weir_table *table, struct table_param *param,
 bool overflow_holds(const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
                     uint64_t now_ns);
 
-bool overflow_test(const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
-                   uint64_t now_ns, uint64_t cost, uint64_t *delay_ns);
+/* Whether one of the cells admits the load at the scale of a check (of overflow_check). */
+bool overflow_test(const struct weir_check *check, struct weir_cell *const cells[OVERFLOW_ROWS],
+                   uint64_t now_ns, const struct scale_load *load, uint64_t *delay_ns);
 
-/* A charge to both cells. */
+/* A charge to both cells: the cost of a check of overflow_check. */
 struct overflow_charge {
-    struct weir_use use;
+    const struct weir_check *check;
+    uint64_t now_ns;
     bool debit;    /* also beyond the capacity: by at most `debt` */
     uint64_t debt; /* WEIR_NEVER: without bound */
 };
 
 /* Charges through the undo journal. Returns whether anything changed. */
 bool overflow_charge(struct weir_table_owner *owner, struct table_param *param,
-                     const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
+                     struct weir_cell *const cells[OVERFLOW_ROWS],
                      const struct overflow_charge *charge);
 
 /* The most that a debit may charge to either cell; see core/debit.h. */
-uint64_t overflow_debit_room(const struct weir_limit *limit,
+uint64_t overflow_debit_room(const struct weir_check *check,
                              struct weir_cell *const cells[OVERFLOW_ROWS], uint64_t now_ns,
                              uint64_t debt);
 
 /* Fills outcome->report and ->next_ns from outcome->verdict. */
-void overflow_describe(const struct weir_limit *limit, struct weir_cell *const cells[OVERFLOW_ROWS],
-                       const struct weir_use *use, struct weir_outcome *outcome);
+void overflow_describe(const struct weir_check *check, struct weir_cell *const cells[OVERFLOW_ROWS],
+                       uint64_t now_ns, struct weir_outcome *outcome);
 
 /* Whether the cells of all parameters are valid states, in chunks that no other parameters have. */
 bool overflow_consistent(const struct weir_table *table);

@@ -205,7 +205,7 @@ void params_pin(struct weir_table *table, uint16_t id)
     uint32_t index = id - 1u;
 
     table->params[index].pinned++;
-    params_set_swept(&table->params[index], 0); /* a sweep that is under way leaves it */
+    params_set_swept(&table->params[index], 0); /* a sweep that runs leaves it */
     table->pinned[index]++;
     pins_of(table, table->service->index)[index / 64] |= UINT64_C(1) << index % 64;
 }

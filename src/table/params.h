@@ -58,7 +58,7 @@ void params_pinned(const struct weir_table *table, struct params_set *pinned);
 void params_pin(struct weir_table *table, uint16_t id);
 void params_unpin(struct weir_table *table, uint16_t id);
 
-/* Whether a sweep is under way for parameters: then their states stay in their buckets. `sweeper`
+/* Whether a sweep runs for parameters: then their states stay in their buckets. `sweeper`
  * says whose: the last one that has begun, which alone may drop them; 0: none. All are
  * read-modify-writes, so that one of two things holds: an owner that asks under the lock of a
  * bucket sees that they are swept; or the sweep, which looks at that bucket later, sees the lock.

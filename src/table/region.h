@@ -38,7 +38,7 @@ struct weir_table {
     char *path;                       /* NULL: private memory */
     pthread_mutex_t mutex;            /* guards `service` and what follows */
     uint32_t *pinned;                 /* how often this process has pinned each entry of `params` */
-    struct params_sweep *sweep;       /* the one that is under way; NULL: none */
+    struct params_sweep *sweep;       /* the one that runs; NULL: none */
     struct weir_table_owner *service; /* the table's own owner: intern, statistics, copies */
     uint64_t patience_ns; /* how long to wait for a holder of another process; 0: without a bound */
     uint64_t given_up;    /* waits that were longer */

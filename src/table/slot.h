@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The slots of one bucket: finding a key, reading and writing its state. The caller holds its lock
- * (but for slot_guess).
+ * (except for slot_guess).
  *
  *   0      4       8            20          32                                    128
  *   | lock | marks | tag_hi[6]  | param[6]  | slot[6]: state[3], tag_lo           |

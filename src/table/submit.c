@@ -226,17 +226,17 @@ static __attribute__((noinline)) bool decide_window(struct weir_table_owner *own
     return decide_seen(owner, now_ns, decision, ahead, true);
 }
 
-/* Whether a decision is one check without flags that matter here. The compiler must not read the
- * three fields as one wide word: those that were just written would have to leave the processor
- * first. */
+/* Whether a decision is one check without a scale and without flags that matter here. The compiler
+ * must not read neighbouring fields as one wide word: those that were just written would have to
+ * leave the processor first. */
 static inline bool is_simple(const struct weir_decision *decision)
 {
     uint16_t count = decision->count;
-    uint8_t op = decision->op;
+    uint8_t op = decision->op, flags = decision->checks[0].flags;
 
-    __asm__("" : "+r"(count), "+r"(op));
-    return count == 1 && op == WEIR_OP_DECIDE &&
-           (decision->checks[0].flags & ~WEIR_CHECK_NETWORK) == 0;
+    __asm__("" : "+r"(count), "+r"(op), "+r"(flags));
+    return count == 1 && op == WEIR_OP_DECIDE && (flags & ~WEIR_CHECK_NETWORK) == 0 &&
+           decision->checks[0].scale == 0;
 }
 
 /* As finish_short, for a plain limit. Each verdict has its own constants, which takes few stores.

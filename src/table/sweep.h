@@ -16,7 +16,7 @@
  * list.
  *
  * Threads: under table->mutex. Other processes may sweep at the same time; parameters are dropped
- * under the lock of interning. Memory: about 200 KiB while a sweep is under way. */
+ * under the lock of interning. Memory: about 200 KiB while a sweep runs. */
 #ifndef WEIR_TABLE_SWEEP_H
 #define WEIR_TABLE_SWEEP_H
 
@@ -32,7 +32,7 @@ bool sweep_step(struct weir_table *table, uint64_t now_ns, uint64_t buckets, boo
  * WEIR_ERR_MEMORY. */
 int sweep_dropped(struct weir_table *table) __attribute__((warn_unused_result));
 
-/* Ends a sweep that is under way. The caller holds table->mutex, or is the only user. */
+/* Ends a sweep that runs. The caller holds table->mutex, or is the only user. */
 void sweep_close(struct weir_table *table);
 
 #endif

@@ -199,7 +199,7 @@ void weir_table_account(const struct weir_table *table, uint32_t number,
                         struct weir_table_account *account);
 uint64_t weir_table_account_name(const char *name);
 
-/* Checks every invariant that holds while no decision is under way; for tests. Returns 0 or
+/* Checks every invariant that holds while no decision is in flight; for tests. Returns 0 or
  * WEIR_ERR_DAMAGED. */
 int weir_table_validate(const struct weir_table *table, struct weir_reason *reason);
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "core/cell.h"
+#include "core/scale.h"
 #include "table/overflow.h"
 #include "table/owner.h"
 #include "table/params.h"
@@ -262,12 +263,21 @@ static bool load_converted(struct weir_table_owner *owner, const struct transact
     return true;
 }
 
-/* Whether a check may be charged, as far as its own span decides that. */
-static bool may_charge(const struct transaction *txn, const struct weir_check *check,
-                       const uint64_t *span)
+/* Whether a check on the key of check `i` may be charged, as far as its span decides that. */
+static bool may_charge(const struct transaction *txn, uint32_t i, const uint64_t *span)
 {
-    return txn->decision->op == WEIR_OP_DEBIT || (check->flags & WEIR_CHECK_CHARGE_ON_DENY) ||
-           weir_span_test(check->limit, span, txn->now_ns, check->cost);
+    const struct weir_check *checks = txn->decision->checks;
+
+    if (txn->decision->op == WEIR_OP_DEBIT)
+        return true;
+    for (uint32_t j = txn->first; j < txn->first + txn->count; j++)
+        if (checks[j].hash[0] == checks[i].hash[0] && checks[j].hash[1] == checks[i].hash[1] &&
+            !stateless(&checks[j]) &&
+            ((checks[j].flags & WEIR_CHECK_CHARGE_ON_DENY) ||
+             weir_span_test(checks[i].limit, span, txn->now_ns,
+                            scale_lifted(&checks[j], checks[j].cost))))
+            return true;
+    return false;
 }
 
 /* Copies the state of a check that may be charged to another span if its own is too small for that,
@@ -276,14 +286,13 @@ static bool may_charge(const struct transaction *txn, const struct weir_check *c
 static bool fit(struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
                 const uint64_t *span, struct target *target)
 {
-    const struct weir_check *check = &txn->decision->checks[i];
-    const struct weir_limit *limit = check->limit;
+    const struct weir_limit *limit = txn->decision->checks[i].limit;
     const struct weir_span_source source = {limit, span, txn->now_ns};
     uint32_t has = heap_words(owner->table, target->span);
     struct joint joint = joint_use(txn, i);
     bool fits = weir_span_fits(limit, span, txn->now_ns, joint.cost, joint.count);
 
-    if (joint.count == 0 || (fits && has < SHRINK_MIN) || !may_charge(txn, check, span))
+    if (joint.count == 0 || (fits && has < SHRINK_MIN) || !may_charge(txn, i, span))
         return true;
 
     uint32_t words = words_for(limit, weir_span_needs(&source, limit, joint.cost, joint.count));

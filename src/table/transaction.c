@@ -3,6 +3,7 @@
 #include "table/transaction.h"
 
 #include "core/cell.h"
+#include "core/scale.h"
 #include "table/account.h"
 #include "table/charge.h"
 #include "table/overflow.h"
@@ -37,8 +38,19 @@ static bool is_joint(const struct target *a, const struct target *b)
     return a->leader == b->leader;
 }
 
+/* Whether check `i` is charged to its state together with check `j`, before or with it. Shadow
+ * checks deny nobody, so they come last. */
+static bool joins(const struct weir_table_owner *owner, const struct transaction *txn, uint32_t i,
+                  uint32_t j)
+{
+    const struct weir_check *checks = txn->decision->checks;
+
+    return j == i || (is_joint(&owner->targets[i], &owner->targets[j]) &&
+                      (!is_shadow(&checks[j]) || (is_shadow(&checks[i]) && j < i)));
+}
+
 /* The cost that check `i` is tested with: its own, and those of the other checks that will be
- * charged to the same state before or with it. Shadow checks never deny, so they come last. */
+ * charged to the same state before or with it. */
 static uint64_t joint_cost(const struct weir_table_owner *owner, const struct transaction *txn,
                            uint32_t i)
 {
@@ -47,13 +59,33 @@ static uint64_t joint_cost(const struct weir_table_owner *owner, const struct tr
 
     if (!txn->shares)
         return cost;
-    for (uint32_t j = txn->first; j < txn->first + txn->count; j++) {
-        if (j == i || !is_joint(&owner->targets[i], &owner->targets[j]))
-            continue;
-        if (!is_shadow(&checks[j]) || (is_shadow(&checks[i]) && j < i))
+    for (uint32_t j = txn->first; j < txn->first + txn->count; j++)
+        if (j != i && joins(owner, txn, i, j))
             cost = add_saturating(cost, checks[j].cost);
-    }
     return cost;
+}
+
+/* The same by weight: see core/scale.h. */
+static void joint_load(const struct weir_table_owner *owner, const struct transaction *txn,
+                       uint32_t i, struct scale_load *load)
+{
+    *load = (struct scale_load){0};
+    for (uint32_t j = txn->first; j < txn->first + txn->count; j++)
+        if (j == i || (txn->shares && joins(owner, txn, i, j)))
+            scale_load_add(load, &txn->decision->checks[j]);
+}
+
+/* Whether check `i`, or one that may share its state, has a scale. */
+static bool is_scaled(const struct transaction *txn, uint32_t i)
+{
+    const struct weir_check *checks = txn->decision->checks;
+
+    if (!txn->shares)
+        return scale_is_set(&checks[i]);
+    for (uint32_t j = txn->first; j < txn->first + txn->count; j++)
+        if (scale_is_set(&checks[j]))
+            return true;
+    return false;
 }
 
 /* The limit's own verdict. */
@@ -67,20 +99,26 @@ static bool test(struct weir_table_owner *owner, const struct transaction *txn, 
     if (is_stateless(check))
         return (check->flags & WEIR_CHECK_UNLIMITED) != 0;
 
-    uint64_t cost = joint_cost(owner, txn, i);
+    struct scale_load load;
 
     if (target->kind == TARGET_OVERFLOW) {
         struct weir_limit room;
+        struct weir_check counted;
 
-        return overflow_test(overflow_limit(check->limit, &room), target->cells, txn->now_ns, cost,
-                             delay_ns);
+        overflow_check(check, &room, &counted);
+        joint_load(owner, txn, i, &load);
+        return overflow_test(&counted, target->cells, txn->now_ns, &load, delay_ns);
     }
     if (target->full)
         return false;
-    if (check->limit->span_words == 0)
-        return cell_test(check->limit, &target->cell, txn->now_ns, cost, delay_ns);
-    return weir_span_test(check->limit, heap_state(owner->table, check->limit, target->span),
-                          txn->now_ns, cost);
+    if (check->limit->span_words != 0)
+        return weir_span_test(check->limit, heap_state(owner->table, check->limit, target->span),
+                              txn->now_ns, scale_lifted(check, joint_cost(owner, txn, i)));
+    if (!is_scaled(txn, i))
+        return cell_test(check->limit, &target->cell, txn->now_ns, joint_cost(owner, txn, i),
+                         delay_ns);
+    joint_load(owner, txn, i, &load);
+    return scale_cell_test(check, &target->cell, txn->now_ns, &load, delay_ns);
 }
 
 /* Whether the record of an idempotency key says that this request was decided before. */
@@ -221,12 +259,15 @@ static void describe(struct weir_table_owner *owner, const struct transaction *t
         return;
     }
 
-    struct weir_use use = {.now_ns = txn->now_ns, .cost = check->cost};
+    struct weir_use use = {.now_ns = txn->now_ns, .cost = scale_lifted(check, check->cost)};
+    struct weir_report scaled;
 
     if (target->kind == TARGET_OVERFLOW) {
         struct weir_limit room;
+        struct weir_check counted;
 
-        overflow_describe(overflow_limit(check->limit, &room), target->cells, &use, outcome);
+        overflow_check(check, &room, &counted);
+        overflow_describe(&counted, target->cells, txn->now_ns, outcome);
         note_overflow(owner, check, outcome);
         return;
     }
@@ -246,10 +287,12 @@ static void describe(struct weir_table_owner *owner, const struct transaction *t
     outcome->reported = true;
     if (target->joins && outcome->charged)
         note_overflow(owner, check, outcome);
-    if (outcome->report.remaining == 0) {
+    scaled = outcome->report;
+    scale_report(check, &scaled);
+    if (scaled.remaining == 0) {
         struct weir_report one;
 
-        use.cost = 1;
+        use.cost = scale_lifted(check, 1);
         weir_span_report(check->limit, span, &use, false, &one);
         outcome->next_ns = one.retry_after_ns;
     }

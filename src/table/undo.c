@@ -5,7 +5,7 @@
 #include "table/owner.h"
 #include "table/span/heap.h"
 
-#define NARROW 1u /* in table_undo.where: a word of 4 bytes */
+#define NARROW 1u /* in table_undo.where: 4 bytes, not 8 */
 
 static struct table_undo *entry_at(struct weir_table *table, struct table_owner_slot *slot,
                                    uint32_t i)

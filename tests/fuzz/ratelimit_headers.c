@@ -52,6 +52,7 @@ static void answer_take(struct weir_answer *answer, struct weir_limit *limits, s
         told->shadow = flags >> 4 & 1;
         told->unlimited = flags >> 5 & 1;
         told->report.limit = number_take(input, 8);
+        told->scale = (uint8_t)(told->report.limit % 100);
         told->report.remaining = number_take(input, 8);
         told->report.reset_after_ns = number_take(input, 8);
         told->next_ns = number_take(input, 8);
@@ -62,8 +63,8 @@ static void answer_take(struct weir_answer *answer, struct weir_limit *limits, s
             told->rate_count = 0;
         told->first_rate = (uint8_t)rates;
         for (unsigned j = 0; j < told->rate_count; j++) {
-            answer->rates[rates++] =
-                (struct weir_answer_rate){&limits[i], told->report, told->next_ns, true};
+            answer->rates[rates++] = (struct weir_answer_rate){&limits[i], told->report,
+                                                               told->next_ns, told->scale, true};
         }
         told->warning = (struct weir_answer_warning){
             told->next_ns, told->report.limit, (uint8_t)(flags >> 6 & 1 ? told->report.limit : 0)};

@@ -2,6 +2,8 @@
 /* see fake_store.h */
 #include "fake_store.h"
 
+#include "core/scale.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +89,7 @@ static void judge(struct fake_store *fake, uint64_t now_ns, struct weir_decision
         if (!has_state(check) || (settles && !record))
             continue;
         struct fake_state *state = find_state(fake, check);
-        if (!test_state(state, now_ns, check->cost, &outcome->delay_ns))
+        if (!test_state(state, now_ns, scale_lifted(check, check->cost), &outcome->delay_ns))
             outcome->verdict = WEIR_DENIED;
     }
 }

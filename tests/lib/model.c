@@ -85,8 +85,26 @@ uint64_t model_capacity(const struct model *model)
     return model->spec.burst + (model->spec.algorithm == WEIR_LEAKY_QUEUE);
 }
 
+uint64_t model_part(const struct model *model)
+{
+    uint64_t capacity = model_capacity(model), part = capacity;
+
+    if (model->percent != 0)
+        part = capacity * model->percent / 100;
+    return part == 0 && capacity > 0 ? 1 : part;
+}
+
+uint64_t model_kept(const struct model *model)
+{
+    return model_capacity(model) - model_part(model);
+}
+
 bool model_admits(const struct model *model, uint64_t now_ns, uint64_t cost)
 {
+    bool weighs = model_is_bucket(&model->spec) && model->at_rate;
+
+    if (cost > 0 && model->percent != 0 && !weighs)
+        cost = cost > UINT64_MAX - model_kept(model) ? UINT64_MAX : cost + model_kept(model);
     if (model_is_bucket(&model->spec))
         return model_bucket_admits(model, now_ns, cost);
     if (model_is_window(&model->spec))

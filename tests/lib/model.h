@@ -25,6 +25,8 @@ struct model_event {
 struct model {
     struct weir_limit_spec spec; /* with its defaults filled in by model_init */
     model_wide arrival;          /* buckets: TAT * N */
+    uint32_t percent;            /* the scale of what is asked and charged next; 0: none */
+    bool at_rate;                /* a bucket's rate and burst are scaled; else a part is kept */
     struct model_event *events;
     uint32_t count, room;
 };
@@ -36,6 +38,11 @@ void model_free(struct model *model);
 bool model_accepts(const struct weir_limit_spec *spec);
 
 uint64_t model_capacity(const struct model *model);
+
+/* At the model's scale: what of the capacity may be used, at least 1 of what there is; and what
+ * of it is kept for others. */
+uint64_t model_part(const struct model *model);
+uint64_t model_kept(const struct model *model);
 bool model_admits(const struct model *model, uint64_t now_ns, uint64_t cost);
 bool model_fresh(const struct model *model, uint64_t now_ns);
 
@@ -56,6 +63,8 @@ uint32_t model_end_owner(struct model *model, uint64_t owner);
 
 bool model_bucket_admits(const struct model *model, uint64_t now_ns, uint64_t cost);
 model_wide model_bucket_owed(const struct model *model, uint64_t now_ns);
+/* What a cost takes of a bucket at the model's scale. */
+model_wide model_bucket_weight(const struct model *model, uint64_t cost);
 void model_bucket_charge(struct model *model, uint64_t now_ns, uint64_t cost);
 void model_bucket_charge_denied(struct model *model, uint64_t now_ns, uint64_t cost);
 void model_bucket_refund(struct model *model, uint64_t now_ns, uint64_t cost);

@@ -10,27 +10,52 @@ model_wide model_bucket_owed(const struct model *model, uint64_t now_ns)
     return model->arrival > now ? model->arrival - now : 0;
 }
 
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* c * W; at a rate of s percent c * W * 100 / s, rounded up to a multiple of gcd(N, W), which is
+ * 1/denom of a nanosecond; of a cost of 1 at most the depth. */
+model_wide model_bucket_weight(const struct model *model, uint64_t cost)
+{
+    uint64_t w = model->spec.window_ns, unit = common_divisor(model->spec.rate, w);
+    model_wide weight = (model_wide)cost * w, depth = (model_wide)model_capacity(model) * w;
+
+    if (model->percent == 0 || !model->at_rate)
+        return weight;
+    weight = ((model_wide)cost * (w / unit) * 100 + model->percent - 1) / model->percent * unit;
+    return cost == 1 && weight > depth ? depth : weight;
+}
+
 /* Each algorithm by its own words. */
 bool model_bucket_admits(const struct model *model, uint64_t now_ns, uint64_t cost)
 {
     const struct weir_limit_spec *spec = &model->spec;
     model_wide owed = model_bucket_owed(model, now_ns), w = spec->window_ns, b = spec->burst;
+    model_wide weight = model_bucket_weight(model, cost);
 
     if (spec->rate == 0)
         return cost == 0;
     switch (spec->algorithm) {
     case WEIR_TOKEN_BUCKET: /* level >= c; in debt the level is below every c */
-        return owed <= b * w && b * w - owed >= cost * w;
+        return owed <= b * w && b * w - owed >= weight;
     case WEIR_GCRA: { /* max(TAT, t) + c*T - t <= B*T */
         model_wide now = (model_wide)now_ns * spec->rate;
         model_wide arrival = model->arrival > now ? model->arrival : now;
 
-        return arrival + cost * w - now <= b * w;
+        return arrival + weight - now <= b * w;
     }
     case WEIR_LEAKY_BUCKET: /* level + c <= B */
-        return owed + cost * w <= b * w;
+        return owed + weight <= b * w;
     default: /* leaky_queue: delay + (c - 1)*T <= B*T */
-        return owed + cost * w <= b * w + w;
+        return owed + weight <= b * w + w;
     }
 }
 
@@ -47,7 +72,7 @@ void model_bucket_charge(struct model *model, uint64_t now_ns, uint64_t cost)
     model_wide now = (model_wide)now_ns * model->spec.rate;
     model_wide base = model->arrival > now ? model->arrival : now;
 
-    model_bucket_set(model, base + (model_wide)cost * model->spec.window_ns);
+    model_bucket_set(model, base + model_bucket_weight(model, cost));
 }
 
 void model_bucket_charge_denied(struct model *model, uint64_t now_ns, uint64_t cost)
@@ -55,7 +80,7 @@ void model_bucket_charge_denied(struct model *model, uint64_t now_ns, uint64_t c
     model_wide now = (model_wide)now_ns * model->spec.rate;
     model_wide owed = model_bucket_owed(model, now_ns);
     model_wide empty = (model_wide)model_capacity(model) * model->spec.window_ns;
-    model_wide after = owed + (model_wide)cost * model->spec.window_ns;
+    model_wide after = owed + model_bucket_weight(model, cost);
 
     if (cost == 0 || owed > empty)
         return;
@@ -65,7 +90,7 @@ void model_bucket_charge_denied(struct model *model, uint64_t now_ns, uint64_t c
 void model_bucket_refund(struct model *model, uint64_t now_ns, uint64_t cost)
 {
     model_wide owed = model_bucket_owed(model, now_ns);
-    model_wide back = (model_wide)cost * model->spec.window_ns;
+    model_wide back = model_bucket_weight(model, cost);
 
     if (cost != 0 && owed > 0)
         model->arrival -= back < owed ? back : owed;
@@ -75,19 +100,14 @@ void model_bucket_refund(struct model *model, uint64_t now_ns, uint64_t cost)
  * of gcd(N', W'), which is 1/denom' of a nanosecond. */
 void model_bucket_convert(struct model *model, const struct weir_limit_spec *to, uint64_t now_ns)
 {
-    uint64_t n = to->rate, w = to->window_ns, a = n, b = w;
+    uint64_t n = to->rate, w = to->window_ns, a;
     model_wide owed = model_bucket_owed(model, now_ns), whole, after;
 
     if (model->spec.rate == 0 || n == 0) {
         model->arrival = 0;
         return;
     }
-    while (b != 0) {
-        uint64_t rest = a % b;
-
-        a = b;
-        b = rest;
-    }
+    a = common_divisor(n, w);
     if (owed == 0) {
         model->arrival = model->arrival / model->spec.rate * n;
         return;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/scale.h"
 #include "model.h"
 
 #define TRACE_DAY_NS (UINT64_C(86400) * 1000000000)
@@ -186,7 +187,7 @@ static void draw_time(struct run *run)
 
 static uint64_t draw_cost(struct run *run)
 {
-    uint64_t capacity = run->limit.capacity, left = run->report.remaining;
+    uint64_t capacity = model_part(&run->model), left = run->report.remaining;
 
     switch (run_below(run, 16)) {
     case 0:
@@ -286,16 +287,64 @@ static void run_make_room(struct run *run, const struct weir_use *use)
         run->wrong = "whether a charge fits";
 }
 
+/* One in two operations is at a scale. */
+static void draw_scale(struct run *run)
+{
+    static const uint32_t usual[] = {1, 10, 50, 60, 90, 99};
+
+    run->model.percent = 0;
+    run->model.at_rate = false;
+    if (run_below(run, 2) == 0)
+        return;
+    run->model.percent = 1 + (uint32_t)run_below(run, 99);
+    if (run_below(run, 2) == 0)
+        run->model.percent = usual[run_below(run, sizeof(usual) / sizeof(usual[0]))];
+    run->model.at_rate = run_below(run, 2) == 0;
+    model_trace_counts.scaled++;
+}
+
+static struct weir_check run_check(const struct run *run, uint64_t cost)
+{
+    return (struct weir_check){.limit = &run->limit,
+                               .cost = cost,
+                               .scale = run->model.percent & 0x7f,
+                               .scale_kind = run->model.at_rate};
+}
+
 static bool run_test(struct run *run, uint64_t cost, uint64_t *delay_ns)
 {
+    const struct weir_check check = run_check(run, cost);
+    struct scale_load load = {0};
+
     *delay_ns = 0;
+    scale_load_add(&load, &check);
     if (run->limit.span_words != 0)
-        return weir_span_test(&run->limit, run->span, run->now_ns, cost);
-    return weir_cell_test(&run->limit, &run->cell, run->now_ns, cost, delay_ns);
+        return weir_span_test(&run->limit, run->span, run->now_ns, scale_lifted(&check, cost));
+    if (check.scale == 0 && run_below(run, 2) == 0)
+        return weir_cell_test(&run->limit, &run->cell, run->now_ns, cost, delay_ns);
+    return scale_cell_test(&check, &run->cell, run->now_ns, &load, delay_ns);
+}
+
+static void run_report(struct run *run, const struct weir_use *use, bool allowed)
+{
+    const struct weir_check check = run_check(run, use->cost);
+    struct weir_use lifted = *use;
+
+    if (run->limit.span_words != 0) {
+        lifted.cost = scale_lifted(&check, use->cost);
+        weir_span_report(&run->limit, run->span, &lifted, allowed, &run->report);
+        scale_report(&check, &run->report);
+    } else if (check.scale == 0) {
+        weir_cell_report(&run->limit, &run->cell, use, allowed, &run->report);
+    } else {
+        scale_cell_report(&check, &run->cell, use, allowed, &run->report);
+    }
 }
 
 static void run_charge(struct run *run, const struct weir_use *use, bool denied)
 {
+    const struct weir_check check = run_check(run, use->cost);
+
     if (run->limit.span_words != 0) {
         struct weir_edits edits;
 
@@ -303,10 +352,14 @@ static void run_charge(struct run *run, const struct weir_use *use, bool denied)
         run_apply(run, &edits);
         if (edits.count > model_trace_counts.most_edits)
             model_trace_counts.most_edits = edits.count;
-    } else if (denied) {
+    } else if (denied && check.scale == 0) {
         weir_cell_charge_denied(&run->limit, &run->cell, use->now_ns, use->cost);
-    } else {
+    } else if (denied) {
+        scale_cell_charge_denied(&check, &run->cell, use->now_ns);
+    } else if (check.scale == 0) {
         weir_cell_charge(&run->limit, &run->cell, use->now_ns, use->cost);
+    } else {
+        scale_cell_charge(&check, &run->cell, use->now_ns);
     }
     if (denied)
         model_charge_denied(&run->model, use);
@@ -317,13 +370,17 @@ static void run_charge(struct run *run, const struct weir_use *use, bool denied)
 
 static void run_refund(struct run *run, const struct weir_use *use)
 {
+    const struct weir_check check = run_check(run, use->cost);
+
     if (run->limit.span_words != 0) {
         struct weir_edits edits;
 
         weir_span_refund(&run->limit, run->span, use, &edits);
         run_apply(run, &edits);
-    } else {
+    } else if (check.scale == 0) {
         weir_cell_refund(&run->limit, &run->cell, use->now_ns, use->charged_at_ns, use->cost);
+    } else {
+        scale_cell_refund(&check, &run->cell, use->now_ns, use->charged_at_ns);
     }
     model_refund(&run->model, use);
 }
@@ -388,11 +445,11 @@ static void check_report(struct run *run, const struct weir_use *use, bool allow
     uint64_t fresh_at = run->limit.span_words != 0 ? weir_span_fresh_at(&run->limit, run->span)
                                                    : weir_cell_fresh_at(&run->limit, &run->cell);
 
-    if (report->limit != model_capacity(model))
+    if (report->limit != model_part(model))
         run->wrong = "limit";
     if ((left > 0 && !model_admits(model, t, left)) || model_admits(model, t, left + 1))
         run->wrong = "remaining";
-    if (allowed ? retry != 0 : (retry == WEIR_NEVER) != (use->cost > model_capacity(model)))
+    if (allowed ? retry != 0 : (retry == WEIR_NEVER) != (use->cost > model_part(model)))
         run->wrong = "whether there is a retry";
     if (!allowed && retry != WEIR_NEVER &&
         (retry == 0 || !model_admits(model, t + retry, use->cost) ||
@@ -426,7 +483,7 @@ static void run_decide(struct run *run, const struct weir_use *use, uint64_t kin
     struct weir_cell cell = run->cell;
     uint64_t *span = NULL;
     bool charges = kind < 6 ? allowed : kind >= 7;
-    bool whole = kind < 6 && run->limit.span_words < 256;
+    bool whole = kind < 6 && run->limit.span_words < 256 && run->model.percent == 0;
 
     if (charges && use->cost > 0 && run->limit.span_words != 0)
         run_make_room(run, use);
@@ -449,10 +506,7 @@ static void run_decide(struct run *run, const struct weir_use *use, uint64_t kin
     if (kind == 7)
         allowed = true; /* of a debit */
     run_repack(run);
-    if (run->limit.span_words != 0)
-        weir_span_report(&run->limit, run->span, use, allowed, &run->report);
-    else
-        weir_cell_report(&run->limit, &run->cell, use, allowed, &run->report);
+    run_report(run, use, allowed);
     if (whole && (memcmp(&in_place, &run->report, sizeof(in_place)) != 0 || cell.a != run->cell.a ||
                   cell.b != run->cell.b ||
                   (span != NULL && memcmp(span, run->span, run->words * sizeof(*span)) != 0)))
@@ -486,6 +540,7 @@ static void run_step(struct run *run, const struct model_trace *trace)
     struct weir_use use;
 
     draw_time(run);
+    draw_scale(run);
     memset(&use, 0, sizeof(use));
     use.now_ns = run->now_ns;
     use.cost = draw_cost(run);
@@ -533,13 +588,14 @@ static void run_tell(const struct run *run, uint64_t operation, uint64_t seed)
 {
     const struct weir_limit_spec *spec = &run->limit.spec;
 
-    fprintf(stderr,
-            "%s differs at operation %" PRIu64 " of seed %" PRIu64 ": algorithm %d rate %" PRIu64
-            " window %" PRIu64 " burst %" PRIu64 " segments %u strict %d; t %" PRIu64
-            " remaining %" PRIu64 " retry %" PRIu64 " reset %" PRIu64 "\n",
-            run->wrong, operation, seed, (int)spec->algorithm, spec->rate, spec->window_ns,
-            spec->burst, spec->segments, spec->strict, run->now_ns, run->report.remaining,
-            run->report.retry_after_ns, run->report.reset_after_ns);
+    fprintf(
+        stderr,
+        "%s differs at operation %" PRIu64 " of seed %" PRIu64 ": algorithm %d rate %" PRIu64
+        " window %" PRIu64 " burst %" PRIu64 " segments %u strict %d scale %u kind %d; t %" PRIu64
+        " remaining %" PRIu64 " retry %" PRIu64 " reset %" PRIu64 "\n",
+        run->wrong, operation, seed, (int)spec->algorithm, spec->rate, spec->window_ns, spec->burst,
+        spec->segments, spec->strict, run->model.percent, run->model.at_rate, run->now_ns,
+        run->report.remaining, run->report.retry_after_ns, run->report.reset_after_ns);
 }
 
 bool model_trace_run(const struct model_trace *trace)

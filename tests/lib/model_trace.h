@@ -24,7 +24,7 @@ bool model_trace_run(const struct model_trace *trace);
 /* How much of each kind the last run saw, so that a test can insist that none was missed. */
 struct model_trace_counts {
     uint64_t limits, operations, allowed, denied, never, finite_retry, delays, backwards, packed,
-        converted, resized, most_edits; /* most_edits: of one charge */
+        converted, resized, scaled, most_edits; /* most_edits: of one charge */
 };
 extern struct model_trace_counts model_trace_counts;
 

@@ -14,6 +14,7 @@
 #include "cli/options.h"
 #include "cli/replay/compare.h"
 #include "cli/replay/decisions.h"
+#include "cli/replay/health.h"
 #include "cli/replay/lines.h"
 #include "cli/replay/outcomes.h"
 #include "cli/replay/report.h"
@@ -43,8 +44,9 @@ struct replay {
     struct replay_decisions *decisions; /* NULL: not asked for */
     struct replay_outcomes *outcomes;
     struct replay_trials *trials;
-    bool settling;  /* an outcome, not a line */
-    bool measuring; /* see replay_measure */
+    struct replay_health *health; /* NULL: no limit follows a controller */
+    bool settling;                /* an outcome, not a line */
+    bool measuring;               /* see replay_measure */
     struct replay_totals totals;
     struct replay_request request; /* the current line's */
     uint64_t now_ns;
@@ -166,6 +168,10 @@ static void take_decision(void *context, struct weir_decision *decision)
         replay_outcomes_add(replay->outcomes, decision, replay->now_ns, replay->request.latency_ns,
                             replay->request.status) < 0)
         replay->error = WEIR_ERR_MEMORY;
+    if (replay->health != NULL && !replay->request.dry_run &&
+        replay_health_add(replay->health, decision, replay->now_ns, replay->request.latency_ns,
+                          replay->request.status) < 0)
+        replay->error = WEIR_ERR_MEMORY;
     weir_engine_release(replay->engine, decision);
 }
 
@@ -221,6 +227,8 @@ static int replay_line(void *context, const struct replay_line *line, struct wei
     if (replay_request_parse(&replay->request, replay->rules, line, reason) < 0)
         return REPLAY_MALFORMED;
     settle_due(replay);
+    if (replay->health != NULL)
+        replay_health_move(replay->health, line_clock(replay));
     struct weir_decision *decision = weir_engine_take(replay->engine);
     if (decision == NULL)
         return WEIR_ERR_FULL;
@@ -275,6 +283,8 @@ static int open_engine(struct replay *replay)
     }
     if (error == 0 && (replay->outcomes = replay_outcomes_open(replay->engine)) == NULL)
         error = WEIR_ERR_MEMORY;
+    if (error == 0)
+        error = replay_health_open(&replay->health, replay->rules);
     if (error < 0)
         cli_error("%s", weir_error_text(error));
     return error;
@@ -352,6 +362,7 @@ static void close_replay(struct replay *replay)
     replay_tally_close(replay->tally);
     replay_trace_close(replay->trace);
     replay_outcomes_close(replay->outcomes);
+    replay_health_close(replay->health);
     if (replay->engine != NULL)
         weir_engine_close(replay->engine);
     if (replay->store != NULL)
@@ -371,6 +382,8 @@ static void report(const struct replay *replay)
     replay_report_print(out, &replay->totals, replay->rules, replay->tally, replay->engine,
                         options->top);
     replay_trials_print(replay->trials, out);
+    if (replay->health != NULL)
+        replay_health_print(replay->health, out);
     if (replay->compare != NULL)
         replay_compare_print(replay->compare, out);
     struct weir_table_stats stats;

@@ -71,6 +71,7 @@ int replay_request_fill(struct replay_request *out, const struct weir_rules *rul
 {
     struct weir_request *request = &out->request;
     weir_request_clear(request, weir_rules_attribute_count(rules));
+    request->trusted = true; /* as recorded */
     request->cost = check->cost;
     request->values[WEIR_ATTR_METHOD] = check->method;
     request->values[WEIR_ATTR_PATH] = check->path;
@@ -130,6 +131,7 @@ static int parse_access(struct replay_request *out, const struct weir_rules *rul
         return refuse(reason, WEIR_ERR_SYNTAX, "line", "not of the common or combined log format");
     struct weir_request *request = &out->request;
     weir_request_clear(request, weir_rules_attribute_count(rules));
+    request->trusted = true; /* as recorded */
     out->t_ns = access.t_ns;
     if (line->of > 0) /* less than a second, of 10^9 ns */
         out->t_ns += line->place * UINT64_C(1000000000) / line->of;

@@ -10,6 +10,7 @@
  * free plans, for every borrower. There is nothing to borrow where an attribute of the key is
  * missing, a schedule of the pool is at rest, or a cost that it takes from the request is bad.
  * Borrowers meet the pool's own rates; a reserve is a limit of a lower capacity on the same state.
+ * A request that may use only a part of a limit (charge/scale.h) borrows nothing for it.
  *
  * A pool makes one check per request, however many limits borrow from it, and also where it applies
  * to the request by itself.

@@ -152,28 +152,6 @@ void rules_load_cost(struct rules_loader *loader, const struct rules_node *node,
 #define DEBT_DEFAULT 100 /* percent of the capacity */
 #define DEBT_MOST 1000
 
-/* "404" or "5xx". */
-static bool read_status(struct rules_loader *loader, const struct rules_node *node,
-                        struct rules_refund *refund)
-{
-    struct weir_bytes text;
-    if (!rules_read_text(loader, node, "refund_on", &text))
-        return false;
-    bool three = text.size == 3 && text.data[0] >= '1' && text.data[0] <= '5';
-    bool all = three && text.data[1] == 'x' && text.data[2] == 'x';
-    bool one = three && text.data[1] >= '0' && text.data[1] <= '9' && text.data[2] >= '0' &&
-               text.data[2] <= '9';
-    if (!all && !one) {
-        rules_problem(loader, node, "`refund_on` takes statuses: `404`, or `5xx` for a class");
-        return false;
-    }
-    uint32_t first = (uint32_t)(text.data[0] - '1') * 100;
-    first += one ? (uint32_t)(text.data[1] - '0') * 10 + (uint32_t)(text.data[2] - '0') : 0;
-    for (uint32_t bit = first; bit < first + (all ? 100 : 1); bit++)
-        refund->statuses[bit / 8] |= (uint8_t)(1 << bit % 8);
-    return true;
-}
-
 /* What may be given back per window: the cap as a limit of its own. */
 static void make_cap(struct rules_loader *loader, const struct rules_node *node, uint32_t percent,
                      const struct weir_limit *limit, struct weir_limit *cap)
@@ -242,7 +220,7 @@ static void load_refund(struct rules_loader *loader, const struct rules_field *o
     struct rules_refund *refund = rules_keep(loader, sizeof(*refund));
     bool good = refund != NULL;
     for (uint32_t i = 0; i < items.count && refund != NULL; i++)
-        good = read_status(loader, items.items[i], refund) && good;
+        good = rules_read_status(loader, items.items[i], "refund_on", refund->statuses) && good;
     if (cap->value != NULL) {
         good =
             rules_read_percent(loader, cap->value, "refund_cap", 1, 100, CAP_DEFAULT, &percent) &&

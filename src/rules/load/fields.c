@@ -244,6 +244,27 @@ struct rules_items rules_items_of(const struct rules_node *const *node)
     return items;
 }
 
+bool rules_read_status(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                       uint8_t statuses[RULES_STATUSES_BYTES])
+{
+    struct weir_bytes text;
+    if (!rules_read_text(loader, node, what, &text))
+        return false;
+    bool three = text.size == 3 && text.data[0] >= '1' && text.data[0] <= '5';
+    bool all = three && text.data[1] == 'x' && text.data[2] == 'x';
+    bool one = three && text.data[1] >= '0' && text.data[1] <= '9' && text.data[2] >= '0' &&
+               text.data[2] <= '9';
+    if (!all && !one) {
+        rules_problem(loader, node, "`%s` takes statuses: `404`, or `5xx` for a class", what);
+        return false;
+    }
+    uint32_t first = (uint32_t)(text.data[0] - '1') * 100;
+    first += one ? (uint32_t)(text.data[1] - '0') * 10 + (uint32_t)(text.data[2] - '0') : 0;
+    for (uint32_t bit = first; bit < first + (all ? 100 : 1); bit++)
+        statuses[bit / 8] |= (uint8_t)(1 << bit % 8);
+    return true;
+}
+
 bool rules_check_name(struct rules_loader *loader, const struct rules_node *node, const char *what,
                       struct weir_bytes *name)
 {

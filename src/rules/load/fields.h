@@ -39,8 +39,9 @@ struct rules_loader {
     struct rules_plan *plans;            /* as many as rules->plan_count */
     struct rules_string_map plan_limits; /* (plan, limit) -> entry */
     bool plans_given, default_given, headers_given;
-    bool standing;                      /* the file has the section `standing` */
-    bool callers;                       /* the file has callers, who may have overrides */
+    bool standing;       /* the file has the section `standing` */
+    bool classes_ranked; /* the classes of `priority` are given from more to less important */
+    bool callers;        /* the file has callers, who may have overrides */
     const struct rules_node *timezone;  /* of the file; NULL: UTC */
     const struct rules_node *redis;     /* the key `redis` of `store`; NULL: no shared store */
     struct weir_path_pattern *patterns; /* of the limit that is being loaded, in scratch */
@@ -108,6 +109,11 @@ bool rules_read_percent(struct rules_loader *loader, const struct rules_node *no
 /* The index of one of `words`; -1 after a problem. */
 int rules_read_choice(struct rules_loader *loader, const struct rules_node *node, const char *what,
                       const char *const *words, uint32_t count);
+
+/* "404", or "5xx" for a class: adds them to a set of statuses, a bit for each of 100 to 599. */
+#define RULES_STATUSES_BYTES 63
+bool rules_read_status(struct rules_loader *loader, const struct rules_node *node, const char *what,
+                       uint8_t statuses[RULES_STATUSES_BYTES]);
 
 /* The name of a limit or a plan: 1 to RULES_NAME_MAX of [a-z0-9._-]. */
 bool rules_check_name(struct rules_loader *loader, const struct rules_node *node, const char *what,

@@ -13,9 +13,11 @@
 #include "rules/load/limit_fields.h"
 #include "rules/load/match.h"
 #include "rules/load/numbers.h"
+#include "rules/load/pressure/adaptive.h"
+#include "rules/load/pressure/priority.h"
+#include "rules/load/pressure/standing.h"
 #include "rules/load/rate.h"
 #include "rules/load/sharing.h"
-#include "rules/load/standing.h"
 
 /* --- `candidate` ------------------------------------------------------------------------------ */
 
@@ -390,6 +392,8 @@ static void name_fields(struct rules_field fields[RULES_LIMIT_FIELDS])
         [RULES_LIMIT_RESERVE] = "reserve",
         [RULES_LIMIT_POOL] = "pool",
         [RULES_LIMIT_BY_STANDING] = "by_standing",
+        [RULES_LIMIT_SHED] = "shed",
+        [RULES_LIMIT_ADAPTIVE] = "adaptive",
     };
     for (int i = 0; i < RULES_LIMIT_FIELDS; i++)
         fields[i] = (struct rules_field){names[i], NULL, NULL};
@@ -414,6 +418,7 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
     if (fields[RULES_LIMIT_WHEN].value != NULL)
         rules_load_when(loader, &fields[RULES_LIMIT_WHEN], rule);
     rules_load_sharing(loader, fields, rule);
+    rules_load_limit_adaptive(loader, fields, rule);
     rules_load_settle(loader, fields, rule);
     if (fields[RULES_LIMIT_CANDIDATE].value != NULL && loader->wrong == wrong)
         load_candidate(loader, fields, rule);
@@ -421,6 +426,8 @@ static void load_limit(struct rules_loader *loader, const struct rules_node *nod
         load_warn(loader, fields, rule);
     if (fields[RULES_LIMIT_BY_STANDING].value != NULL)
         rules_load_by_standing(loader, fields, rule);
+    if (fields[RULES_LIMIT_SHED].value != NULL)
+        rules_load_shed(loader, &fields[RULES_LIMIT_SHED], rule);
     count_always(loader, node, rule);
 }
 
@@ -447,6 +454,7 @@ void rules_load_limits(struct rules_loader *loader, const struct rules_node *nod
     }
     size_t count = node->size;
     rules->rules = rules_keep(loader, (count + 1) * sizeof(*rules->rules));
+    rules_load_adaptive_room(loader, count);
     struct limit_nodes nodes = {
         .names = rules_borrow(loader, (count + 1) * sizeof(*nodes.names)),
         .texts = rules_borrow(loader, (count + 1) * sizeof(*nodes.texts)),

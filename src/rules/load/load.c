@@ -16,9 +16,11 @@
 #include "rules/load/jwt.h"
 #include "rules/load/limits.h"
 #include "rules/load/match.h"
+#include "rules/load/pressure/adaptive.h"
+#include "rules/load/pressure/priority.h"
+#include "rules/load/pressure/standing.h"
 #include "rules/load/settings.h"
 #include "rules/load/sharing.h"
-#include "rules/load/standing.h"
 
 /* The keys of the file, in the order of `top_names`. */
 enum top_field {
@@ -39,6 +41,8 @@ enum top_field {
     TOP_TIMEZONE,
     TOP_WEBHOOK,
     TOP_PATHS,
+    TOP_PRIORITY,
+    TOP_ADAPTIVE,
     TOP_STANDING,
     TOP_FIELDS,
 };
@@ -47,9 +51,9 @@ enum top_field {
 #define IDEMPOTENCY_NS (UINT64_C(600) * 1000000000)
 
 static const char *const top_names[TOP_FIELDS] = {
-    "version",      "server",     "state",    "headers", "identify", "keys",
-    "default_plan", "plans",      "limits",   "jwt",     "store",    "idempotency",
-    "envoy",        "identities", "timezone", "webhook", "paths",    "standing",
+    "version",  "server",  "state", "headers",  "identify",    "keys",     "default_plan",
+    "plans",    "limits",  "jwt",   "store",    "idempotency", "envoy",    "identities",
+    "timezone", "webhook", "paths", "priority", "adaptive",    "standing",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
@@ -112,10 +116,14 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_load_jwt(loader, fields[TOP_JWT].value);
     if (fields[TOP_PATHS].value != NULL)
         rules_load_paths(loader, fields[TOP_PATHS].value); /* before the limits: their patterns */
+    if (fields[TOP_ADAPTIVE].value != NULL)
+        rules_load_adaptive(loader, fields[TOP_ADAPTIVE].value); /* before the limits */
     rules_load_plans(loader, fields[TOP_PLANS].value, fields[TOP_DEFAULT_PLAN].value);
     loader->callers = fields[TOP_KEYS].value != NULL || fields[TOP_IDENTITIES].value != NULL;
     if (fields[TOP_IDENTIFY].value != NULL && !loader->no_memory)
         rules_load_identify(loader, fields[TOP_IDENTIFY].value, loader->callers);
+    if (fields[TOP_PRIORITY].value != NULL && !loader->no_memory)
+        rules_load_priority(loader, fields[TOP_PRIORITY].value); /* before the limits: `shed` */
     if (fields[TOP_STANDING].value != NULL && !loader->no_memory)
         rules_load_standing(loader, fields[TOP_STANDING].value); /* after what makes secrets */
     if (fields[TOP_LIMITS].value == NULL)

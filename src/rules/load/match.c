@@ -11,7 +11,7 @@
 #include "rules/calendar/schedule.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
-#include "rules/load/standing.h"
+#include "rules/load/pressure/standing.h"
 #include "rules/match/host.h"
 #include "rules/match/path.h"
 #include "rules/match/pattern.h"

@@ -27,12 +27,27 @@ static bool needs_store(struct rules_loader *loader, const struct rules_field *f
     return loader->redis != NULL;
 }
 
-static void load_mode(struct rules_loader *loader, const struct rules_field *field,
+/* The keyword that may scale a limit for one request; NULL: none does. A node's share says nothing
+ * about the part of a limit that one request may use. */
+static const char *scaled_by(const struct rules_field *fields)
+{
+    static const enum rules_limit_field scaling[] = {RULES_LIMIT_SHED, RULES_LIMIT_ADAPTIVE,
+                                                     RULES_LIMIT_BY_STANDING};
+
+    for (size_t i = 0; i < sizeof(scaling) / sizeof(scaling[0]); i++)
+        if (fields[scaling[i]].value != NULL)
+            return fields[scaling[i]].name;
+    return NULL;
+}
+
+static void load_mode(struct rules_loader *loader, const struct rules_field *fields,
                       struct rules_rule *rule)
 {
+    const struct rules_field *field = &fields[RULES_LIMIT_MODE];
     static const char *const modes[] = {"exact", "leased"};
     bool splits = rule->algorithm != WEIR_CONCURRENCY && rule->algorithm != WEIR_LEAKY_QUEUE;
-    bool leased = loader->rules->settings.store.leased && splits;
+    const char *scaled = scaled_by(fields);
+    bool leased = loader->rules->settings.store.leased && splits && scaled == NULL;
     if (field->value != NULL && needs_store(loader, field)) {
         int choice = rules_read_choice(loader, field->value, "mode", modes, 2);
         leased = choice == 1;
@@ -43,6 +58,11 @@ static void load_mode(struct rules_loader *loader, const struct rules_field *fie
                           rule->algorithm == WEIR_CONCURRENCY
                               ? "nodes do not know each other's requests in flight"
                               : "all nodes share one order");
+        } else if (leased && scaled != NULL) {
+            rules_problem(loader, field->value,
+                          "a limit with `%s` is decided exactly and cannot be leased; remove "
+                          "`mode`, or set it to exact",
+                          scaled);
         }
     }
     if (leased)
@@ -178,7 +198,7 @@ void rules_load_sharing(struct rules_loader *loader, const struct rules_field *f
     const struct rules_node *failure = fields[RULES_LIMIT_ON_STORE_ERROR].value;
     rule->on_store_error = failure != NULL ? rules_read_failure(loader, failure)
                                            : loader->rules->settings.store.on_store_error;
-    load_mode(loader, &fields[RULES_LIMIT_MODE], rule);
+    load_mode(loader, fields, rule);
     if (hash_tag->value != NULL)
         load_hash_tag(loader, hash_tag, rule);
     struct rules_rates reference = rules_states_reference(loader->rules, rule);

@@ -7,6 +7,7 @@
 #include "core/siphash.h"
 #include "rules/charge/borrow.h"
 #include "rules/charge/cost.h"
+#include "rules/charge/priority.h"
 #include "rules/charge/scale.h"
 #include "rules/identity/identify.h"
 #include "rules/identity/override.h"
@@ -72,6 +73,19 @@ static bool is_enforced(const struct rules_rule *rule, const struct weir_check *
     return (hash[0] >> 32) * 100 >> 32 < rule->enforce;
 }
 
+/* What of the limit this request may use. All keywords that say so join their scales here. */
+static void join_scales(struct rules_evaluation *evaluation, const struct rules_rule *rule,
+                        struct weir_check *check)
+{
+    if (rule->shed != NULL)
+        weir_rules_join_scale(check, rule->shed[rules_class_of(evaluation)], WEIR_SCALE_RESERVE);
+    if (rule->adaptive != 0)
+        weir_rules_join_scale(check, weir_rules_scale(evaluation->rules, rule->adaptive - 1u),
+                              WEIR_SCALE_RATE);
+    if (rule->by_standing != NULL)
+        weir_rules_join_scale(check, rule->by_standing[evaluation->standing], WEIR_SCALE_RATE);
+}
+
 /* The checks of a rule that is `number`, or of its like for others. */
 static int build(struct rules_evaluation *evaluation, const struct rules_rule *rule,
                  uint32_t number, struct weir_check checks[WEIR_CHECKS_MAX], int count)
@@ -93,8 +107,6 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
     const struct rules_rates *rates = choose_rates(evaluation, rule, number, &own);
     check->limit = rates->limits;
     check->flags |= check->limit == NULL ? WEIR_CHECK_UNLIMITED : 0;
-    if (__builtin_expect(rule->by_standing != NULL, 0) && check->limit != NULL)
-        weir_rules_join_scale(check, rule->by_standing[evaluation->standing], WEIR_SCALE_RATE);
     err = rules_key_build(evaluation, rule, check);
     if ((check->flags & WEIR_CHECK_ALWAYS_DENY) != 0) {
         check->limit = NULL;
@@ -107,6 +119,8 @@ static int build(struct rules_evaluation *evaluation, const struct rules_rule *r
         }
         return err;
     }
+    if (check->limit != NULL)
+        join_scales(evaluation, rule, check);
     if (rule->enforce < 100 && !is_enforced(rule, check))
         check->flags |= WEIR_CHECK_SHADOW;
     count++;
@@ -162,7 +176,8 @@ static int add_loans(struct rules_evaluation *evaluation, const struct weir_chec
         uint32_t rule = checks[i].rule;
         bool first = rule != last;
         last = rule;
-        if (!first || evaluation->rules->rules[rule].loan == NULL || checks[i].limit == NULL)
+        if (!first || evaluation->rules->rules[rule].loan == NULL || checks[i].limit == NULL ||
+            checks[i].scale != 0)
             continue;
         int err = add_loan(evaluation, rule, count, loans);
         if (err < 0)

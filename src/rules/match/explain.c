@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/charge/priority.h"
 #include "rules/identity/identify.h"
 #include "rules/identity/override.h"
 #include "rules/match/evaluate.h"
@@ -112,6 +113,11 @@ int weir_rules_explain(const struct weir_rules_query *query, struct weir_check *
         explanation->own =
             rule->personal &&
             rules_override_of(evaluation.overrides, evaluation.override_count, i) != NULL;
+        if (count >= 0) {
+            explanation->scale = checks[explanation->check].scale;
+            if (rule->shed != NULL)
+                explanation->class = query->rules->priority->names[rules_class_of(&evaluation)];
+        }
         err = count < 0 ? count : 0;
     }
     if (err < 0)
@@ -137,6 +143,16 @@ static size_t print(char text[WEIR_EXPLANATION_TEXT_MAX], const char *format, ..
                                               : WEIR_EXPLANATION_TEXT_MAX - 1;
 }
 
+static size_t print_applies(const struct weir_explanation *explanation,
+                            char text[WEIR_EXPLANATION_TEXT_MAX])
+{
+    const char *own = explanation->own ? ", with the caller's own rates" : "";
+    if (explanation->class != NULL)
+        return print(text, "applies%s, at %u%% for `%s`", own,
+                     explanation->scale != 0 ? explanation->scale : 100U, explanation->class);
+    return print(text, "applies%s", own);
+}
+
 size_t weir_explanation_text(const struct weir_rules *rules,
                              const struct weir_explanation *explanation,
                              char text[WEIR_EXPLANATION_TEXT_MAX])
@@ -144,7 +160,7 @@ size_t weir_explanation_text(const struct weir_rules *rules,
     struct rules_quote quote;
     switch (explanation->why) {
     case WEIR_WHY_APPLIES:
-        return print(text, explanation->own ? "applies, with the caller's own rates" : "applies");
+        return print_applies(explanation, text);
     case WEIR_WHY_WHEN:
         return print(text, "not in force now, but %s", explanation->wanted);
     case WEIR_WHY_KEY:

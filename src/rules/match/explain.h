@@ -28,6 +28,8 @@ struct weir_explanation {
     struct weir_bytes found; /* what the request has, normalised; data == NULL: nothing */
     bool secret;             /* `found` is not to be shown: the text has its SHA-256 */
     bool own;                /* it applies with rates of the caller's own, an override */
+    uint8_t scale;           /* percent of the limit that the request may use; 0: all of it */
+    const char *class;       /* the class that `shed` counts; NULL: the limit has no `shed` */
 };
 
 /* Decides as weir_rules_checks does (without loans), and fills

@@ -13,6 +13,7 @@
 #include "server/admin/access.h"
 #include "server/admin/forget_api.h"
 #include "server/admin/grant_api.h"
+#include "server/admin/health_api.h"
 #include "server/admin/limit_metrics.h"
 #include "server/daemon/readiness.h"
 #include "server/envoy/http.h"
@@ -202,6 +203,10 @@ static json_t *limit_json(struct weir_daemon *daemon, uint32_t rule)
     const struct weir_warn_at *warn_at = weir_rules_warn_at(daemon->rules, rule);
     if (limit && warn_at->count > 0)
         json_object_set_new(limit, "warn_at_percent", warn_at_json(warn_at));
+    int scale = weir_rules_scale_of(daemon->rules, rule);
+    if (limit && scale >= 0)
+        json_object_set_new(limit, "scale_percent",
+                            json_integer(weir_rules_scale(daemon->rules, (uint32_t)scale)));
     if (limit && info.when)
         json_object_set_new(limit, "when", json_string(info.when));
     if (limit && info.limit) {
@@ -457,6 +462,7 @@ const struct weir_http_route weir_admin_routes[] = {
     {.path = "/metrics", .name = "metrics", .metrics = true, .handle = metrics_handle},
     {.path = "/v1/limits", .name = "limits", .prefix = true, .handle = limits_handle},
     {.path = "/v1/standing", .name = "standing", .prefix = true, .handle = weir_standing_handle},
+    {.path = "/v1/health", .name = "health", .handle = weir_health_handle},
     {.path = "/v1/identities/forget", .name = "forget", .handle = weir_forget_handle},
     {.path = "/rlconfig", .name = "rlconfig", .handle = weir_envoy_rlconfig_handle},
     {.path = "/stats", .name = "stats", .handle = weir_envoy_stats_handle},

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/admin/health_api.h"
 #include "server/admin/limit_metrics.h"
 #include "server/daemon/clock.h"
 #include "server/envoy/metrics.h"
@@ -552,6 +553,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     weir_metrics_of_limits(&metrics);
     weir_metrics_of_webhook(&metrics);
     weir_metrics_of_standing(&metrics);
+    weir_metrics_of_health(&metrics);
     put_requests(&metrics);
     put_calls(&metrics);
     put_commands(&metrics);

@@ -9,6 +9,7 @@
 #ifndef WEIR_SERVER_DAEMON_DAEMON_H
 #define WEIR_SERVER_DAEMON_DAEMON_H
 
+#include "server/adaptive/controllers.h"
 #include "server/daemon/background.h"
 #include "server/daemon/server.h"
 #include "server/daemon/state_guard.h"
@@ -93,6 +94,7 @@ struct weir_daemon {
     struct weir_worker *admin;
     struct weir_reservations *reservations;
     struct weir_guesses *guesses;
+    struct weir_controllers *controllers;
     struct weir_pressure *pressure;
     struct weir_table_account *accounts; /* where it reads those of the table */
     struct weir_webhook *webhook;

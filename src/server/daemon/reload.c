@@ -325,6 +325,9 @@ static void retire(struct weir_daemon *daemon, struct weir_rules *rules)
 
 static void reload_hand_over(struct weir_daemon *daemon, struct weir_rules *rules)
 {
+    /* Without memory the scales of the new rules stay at 100 % until the next reload. */
+    if (weir_controllers_set_rules(daemon->controllers, rules, weir_worker_time(daemon->admin)) < 0)
+        weir_log_event(&daemon->log, WEIR_LOG_ERROR, "adaptive_failed", "reason", "out of memory");
     for (unsigned i = 0; i < daemon->worker_count; i++)
         weir_worker_set_rules(daemon->workers[i], rules);
     weir_worker_set_rules(daemon->admin, rules);

@@ -59,6 +59,7 @@ static int open_worker(struct weir_daemon *daemon, struct weir_worker **worker, 
         .decisions = decisions,
         .reservations = daemon->reservations,
         .guesses = daemon->guesses,
+        .controllers = daemon->controllers,
         .directories = index < WEIR_WORKERS_MAX ? daemon->directories : NULL,
         .standing = daemon->standing ? daemon->standing->map : NULL,
         .warn = weir_warnings_tell,
@@ -473,6 +474,16 @@ static int open_standing(struct weir_daemon *daemon, struct weir_reason *reason)
     return err;
 }
 
+static int open_controllers(struct weir_daemon *daemon, struct weir_reason *reason)
+{
+    int err = weir_controllers_open(&daemon->controllers, &daemon->log);
+    if (err == 0)
+        err = weir_controllers_set_rules(daemon->controllers, daemon->rules, weir_clock_wall_ns());
+    if (err < 0)
+        snprintf(reason->text, sizeof reason->text, "%s", weir_error_text(err));
+    return err;
+}
+
 static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
 {
     int err = weir_shared_store_open(&daemon->shared, daemon->rules, &daemon->log, reason);
@@ -487,6 +498,8 @@ static int daemon_open(struct weir_daemon *daemon, struct weir_reason *reason)
         err = open_standing(daemon, reason);
     if (err == 0)
         err = open_guesses(daemon, reason);
+    if (err == 0)
+        err = open_controllers(daemon, reason);
     if (err == 0)
         err = weir_daemon_pressure_open(daemon, reason);
     if (err == 0)
@@ -526,6 +539,7 @@ close_table:
     free(daemon->threads);
     weir_reservations_close(daemon->reservations);
     weir_guesses_close(daemon->guesses);
+    weir_controllers_close(daemon->controllers);
     weir_daemon_pressure_close(daemon);
     weir_directories_close(daemon->directories);
     weir_shared_store_close(daemon->shared);
@@ -546,6 +560,7 @@ static void daemon_close(struct weir_daemon *daemon)
     weir_adhoc_limits_close(daemon->redis.limits);
     weir_reservations_close(daemon->reservations);
     weir_guesses_close(daemon->guesses);
+    weir_controllers_close(daemon->controllers);
     weir_daemon_pressure_close(daemon);
     weir_directories_close(daemon->directories);
     weir_shared_store_close(daemon->shared);

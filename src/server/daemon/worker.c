@@ -653,6 +653,7 @@ int weir_worker_open(struct weir_worker **out, const struct weir_worker_options 
     worker->base.table = options->table;
     worker->base.reservations = options->reservations;
     worker->base.guesses = options->guesses;
+    worker->base.controllers = options->controllers;
     worker->certificates =
         options->certificates ? weir_certificates_ref(options->certificates) : NULL;
     worker->decisions = options->decisions ? options->decisions : WEIR_DECISIONS;

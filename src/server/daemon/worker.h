@@ -47,6 +47,8 @@ struct weir_worker_counters {
 
 /* What connections and front ends read of their worker. Only the worker writes it; buffers and the
  * output are lent. All else is private (worker_state.h) and is changed by the functions below. */
+struct weir_controllers;
+
 struct weir_worker {
     unsigned index;
     bool draining;     /* it finishes what is begun and accepts nothing new */
@@ -59,6 +61,7 @@ struct weir_worker {
                                  spare; NULL: none */
     struct weir_reservations *reservations; /* of all workers; NULL: none can be made */
     struct weir_guesses *guesses;           /* of all workers; NULL: addresses are not told apart */
+    struct weir_controllers *controllers;   /* of all workers; NULL: nothing learns from outcomes */
     uv_loop_t *loop;
     uint64_t patience_ns;    /* how long a decision may take by itself */
     uint64_t now_ns, wall_s; /* of the last turn */
@@ -83,6 +86,7 @@ struct weir_worker_options {
     uint64_t lease_seed;
     struct weir_reservations *reservations; /* shared by all workers; borrowed; NULL: none */
     struct weir_guesses *guesses;           /* likewise */
+    struct weir_controllers *controllers;   /* likewise */
     struct weir_directories *directories;   /* likewise */
     const struct weir_standing *standing;   /* likewise; NULL: all callers are good */
     weir_engine_warn warn;                  /* where warnings go; NULL: nowhere */

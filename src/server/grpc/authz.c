@@ -54,6 +54,7 @@ static void fill_extensions(struct weir_grpc_stream *stream, struct weir_request
 {
     const struct weir_rules *rules = weir_worker_rules(stream->connection->worker);
     bool trusted = weir_listener_trusts(stream->connection->listener);
+    request->trusted = trusted;
     for (size_t i = 0; i < extensions->count; i++) {
         const struct weir_grpc_pair *pair = &extensions->list[i];
         int attribute = weir_rules_attribute(rules, pair->name.data, pair->name.size);

@@ -212,6 +212,7 @@ static int auth_read(struct weir_http_call *call, struct weir_reason *reason)
     weir_http_clear_attributes(http);
     auth_read_fields(call, &fields);
     auth_find_client(call, &fields);
+    http->attributes.trusted = weir_listener_trusts(call->connection->listener);
     weir_connection_tell_peer(call->connection, &http->attributes);
     values[WEIR_ATTR_METHOD] = call->request->method;
     values[WEIR_ATTR_HOST] = call->request->host;

@@ -26,6 +26,7 @@ static int check_read_attributes(struct weir_http_call *call, const struct weir_
 {
     struct weir_http *http = call->http;
     bool trusted = weir_listener_trusts(call->connection->listener);
+    http->attributes.trusted = trusted;
     for (uint16_t i = 0; i < check->attribute_count; i++) {
         const struct weir_check_pair *pair = &check->attributes[i];
         int attribute =

@@ -17,6 +17,7 @@
 #include "server/http/auth_api.h"
 #include "server/http/check_api.h"
 #include "server/http/reply.h"
+#include "server/http/report_api.h"
 #include "server/http/request.h"
 #include "server/http/reserve_api.h"
 #include "server/net/secret.h"

@@ -173,18 +173,19 @@ void weir_http_write_problem(struct weir_slot *slot, struct weir_output *output,
     weir_http_write(slot, output, status, "application/problem+json", http->json, size);
 }
 
-void weir_http_wait(struct weir_http_call *call, struct weir_decision *decision,
-                    void (*write)(struct weir_slot *, struct weir_output *))
+struct weir_slot *weir_http_wait(struct weir_http_call *call, struct weir_decision *decision,
+                                 void (*write)(struct weir_slot *, struct weir_output *))
 {
     struct weir_slot *slot = weir_http_slot(call);
     if (!slot) {
         weir_worker_give(call->worker, decision);
-        return;
+        return NULL;
     }
     slot->decision = decision;
     slot->detail = call->route;
     slot->write = write;
     weir_slot_wait(slot, decision);
+    return slot;
 }
 
 static enum weir_http_status refusal_status(int err)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/adaptive/controllers.h"
 #include "server/http/check_api.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
@@ -167,11 +168,27 @@ static size_t settled_body(struct weir_http *http, const struct weir_decision *d
     return (size_t)(out - http->json);
 }
 
+/* The limits of the reservation learn how the request ended, once. */
+static void tell_limits(struct weir_worker *worker, const struct weir_slot *slot,
+                        const struct weir_settled *settled)
+{
+    const struct weir_ended ended = weir_ended_unpack(slot->outcome, weir_worker_time(worker));
+    const struct weir_rules *rules = weir_engine_rules(worker->engine);
+    uint32_t limits[WEIR_CHECKS_MAX];
+    if (!worker->controllers || settled->repeated || (ended.status == 0 && !ended.has_latency))
+        return;
+    uint16_t count = weir_engine_settled_limits(worker->engine, slot->decision, limits);
+    for (uint16_t i = 0; i < count; i++)
+        weir_controllers_ended(worker->controllers, rules, limits[i], &ended);
+}
+
 static void settle_write(struct weir_slot *slot, struct weir_output *output)
 {
     struct weir_http *http = weir_connection_workspace(slot->connection);
     struct weir_settled settled;
     weir_settle_finish(http->worker, slot->decision, &settled);
+    if (!settled.failed && !settled.kept)
+        tell_limits(http->worker, slot, &settled);
     if (settled.failed || settled.kept)
         weir_http_write_problem(slot, output, WEIR_HTTP_503,
                                 settled.kept ? WEIR_SETTLE_KEPT : WEIR_SETTLE_FAILED);
@@ -186,8 +203,6 @@ static void settle_handle(struct weir_http_call *call, bool report)
     struct weir_reason reason = {{0}};
     struct weir_settle_json read;
     struct weir_bytes body = call->request->body;
-    if (!weir_http_json_post(call))
-        return;
     int err = weir_settle_json_parse((char *)(uintptr_t)body.data, body.size, &read, &reason);
     if (err == 0 && report && read.status == 0) {
         snprintf(reason.text, sizeof reason.text,
@@ -208,7 +223,10 @@ static void settle_handle(struct weir_http_call *call, bool report)
     }
     err = weir_settle_begin(call->worker, decision, read.reservation, &settle);
     if (err == 0) {
-        weir_http_wait(call, decision, settle_write);
+        struct weir_slot *slot = weir_http_wait(call, decision, settle_write);
+        if (slot)
+            slot->outcome =
+                weir_ended_pack(read.status, read.has_latency ? &read.latency_ms : NULL);
         return;
     }
     weir_worker_give(call->worker, decision);
@@ -222,10 +240,11 @@ static void settle_handle(struct weir_http_call *call, bool report)
 
 void weir_settle_handle(struct weir_http_call *call)
 {
-    settle_handle(call, false);
+    if (weir_http_json_post(call))
+        settle_handle(call, false);
 }
 
-void weir_report_handle(struct weir_http_call *call)
+void weir_report_settle(struct weir_http_call *call)
 {
     settle_handle(call, true);
 }

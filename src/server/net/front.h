@@ -107,6 +107,7 @@ struct weir_slot {
     void *owner;                           /* the front end's */
     struct weir_decision *decision;        /* where it needs one */
     struct weir_buffer *buffer;            /* a finished reply, or an array of decisions */
+    uint64_t outcome;                      /* of a report: see http/report_api.c */
     uint32_t waiting;                      /* decisions that are not done */
     uint32_t count;                        /* of decisions in the buffer */
     uint32_t weight;                       /* see WEIR_OWED_MAX */

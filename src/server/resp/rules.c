@@ -103,6 +103,7 @@ static bool request_read(struct weir_resp_call *call, unsigned takes, struct opt
     *options = (struct options){.cost = 1, .life_ms = WEIR_RESERVATION_LIFE_NS / 1000000};
     weir_request_clear(attributes,
                        weir_rules_attribute_count(weir_worker_rules(call->redis->worker)));
+    attributes->trusted = weir_listener_trusts(call->connection->listener);
     for (uint32_t i = 1; i < call->count; i++) {
         if ((takes & TAKES_DRYRUN) && weir_resp_is(args[i], "DRYRUN")) {
             options->dry_run = true;

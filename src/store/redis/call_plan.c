@@ -2,6 +2,7 @@
 /* see call_plan.h */
 #include "store/redis/call_plan.h"
 
+#include "core/scale.h"
 #include "store/redis/script/key.h"
 
 /* --- What a decision is like ------------------------------------------------------------------ */
@@ -340,17 +341,18 @@ void call_plan_settle(struct weir_decision *decision, const struct redis_batch *
         const struct weir_check *check = &decision->checks[batch->checks[i]];
         struct weir_outcome *outcome = &decision->outcomes[batch->checks[i]];
         struct weir_use use = {.now_ns = now_ns, .cost = check->cost};
-        struct weir_report report, one;
+        struct weir_report report, whole, one;
 
         outcome->charged_at_ns = now_ns;
         if (outcome->reported)
             continue;
-        weir_cell_report(check->limit, &outcome->cell, &use, outcome->verdict == WEIR_ALLOWED,
-                         &report);
+        weir_cell_report(check->limit, &outcome->cell, &use, true, &whole);
+        scale_cell_report(check, &outcome->cell, &use, outcome->verdict == WEIR_ALLOWED, &report);
         use.cost = 1;
-        weir_cell_report(check->limit, &outcome->cell, &use, false, &one);
+        scale_cell_report(check, &outcome->cell, &use, false, &one);
         outcome->next_ns = report.remaining == 0 ? one.retry_after_ns : 0;
-        outcome->report = report;
+        outcome->report = whole;
+        outcome->report.retry_after_ns = report.retry_after_ns;
         outcome->reported = true;
     }
     decision->apart = true;

@@ -2,11 +2,11 @@
 /* The negative cache of denials: a decision that was just denied is denied again without a call.
  *
  * A denial of the server holds until the first of the checks that deny would admit, unless units
- * are given back. So the same decision (the same checks, costs, flags and parameters of the limits)
- * is answered from memory for that long, at most for 100 ms, which bounds how long a node may not
- * know of a refund or reset at another node. Those made through this store are known at once. The
- * time counts from when the call was sent, which is before the server's time of its decision:
- * nothing is denied that the server would have admitted.
+ * are given back. So the same decision (the same checks, costs, scales, flags and parameters of the
+ * limits) is answered from memory for that long, at most for 100 ms, which bounds how long a node
+ * may not know of a refund or reset at another node. Those made through this store are known at
+ * once. The time counts from when the call was sent, which is before the server's time of its
+ * decision: nothing is denied that the server would have admitted.
  *
  * Not remembered: what was charged although it was denied (`on_deny: charge`, or another check of
  * an EACH policy), idempotency records, peeks, and denials by a concurrency limit, which end with

@@ -33,7 +33,7 @@ int weir_table_check_room(const struct weir_table_options *options, uint32_t lim
                           struct weir_reason *reason) __attribute__((warn_unused_result));
 
 /* What a region has room for: an open one, or the one that weir_table_open would give with these
- * options. Errors: as weir_table_check_room, but for WEIR_ERR_FULL. */
+ * options. Errors: as weir_table_check_room, except WEIR_ERR_FULL. */
 struct weir_table_capacity {
     uint64_t bytes, slots, span_bytes;
 };

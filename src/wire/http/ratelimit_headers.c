@@ -3,6 +3,7 @@
 #include "wire/http/ratelimit_headers.h"
 
 #include "core/period.h"
+#include "core/scale.h"
 #include "core/wide.h"
 #include "wire/decimal.h"
 
@@ -40,12 +41,19 @@ struct policy {
     unsigned number;        /* of the rate, from 1, where the limit has several; else 0 */
     const struct weir_limit *limit;
     const struct weir_report *report;
-    uint64_t next_ns;
+    uint64_t next_ns, quota; /* quota: of each window, at the scale of the request */
 };
+
+static uint64_t quota_of(const struct weir_limit *limit, uint8_t scale)
+{
+    return limit != NULL ? scale_part(limit->spec.rate, scale != 0 ? scale : 100) : 0;
+}
 
 static struct policy policy_of(const struct weir_answer_limit *told)
 {
-    return (struct policy){told->name, 0, told->limit, &told->report, told->next_ns};
+    return (struct policy){told->name,    0,
+                           told->limit,   &told->report,
+                           told->next_ns, quota_of(told->limit, told->scale)};
 }
 
 /* A string (RFC 9651 4.1.6). */
@@ -71,7 +79,7 @@ static char *policy_write(char *out, const struct policy *policy, uint64_t now_n
     (void)now_ns;
     out = name_write(out, policy->name, policy->number);
     out = WEIR_LITERAL_WRITE(out, ";q=");
-    out = integer_write(out, spec->rate);
+    out = integer_write(out, policy->quota);
     if (spec->algorithm == WEIR_CONCURRENCY)
         return WEIR_LITERAL_WRITE(out, ";qu=\"concurrent-requests\"");
     if (spec->algorithm != WEIR_QUOTA && spec->window_ns % NS_PER_S == 0) {
@@ -84,18 +92,18 @@ static char *policy_write(char *out, const struct policy *policy, uint64_t now_n
 /* r, of which the quota is the cap: a burst or what came over is not promised for every W. */
 static uint64_t available(const struct policy *policy)
 {
-    uint64_t q = policy->limit->spec.rate, left = policy->report->remaining;
+    uint64_t q = policy->quota, left = policy->report->remaining;
     return left < q ? left : q;
 }
 
-/* ceil(r*W/N): how long r lasts at the limit's own pace. r <= N, so it is at most W. */
-static uint64_t paced_ns(const struct weir_limit_spec *spec, uint64_t r)
+/* ceil(r*W/q): how long r lasts at the pace of q in W. r <= q, so it is at most W. */
+static uint64_t paced_ns(const struct policy *policy, uint64_t r)
 {
-    uint64_t rest;
-    if (r == spec->rate)
-        return spec->window_ns;
-    struct wide product = wide_multiply(r, spec->window_ns);
-    uint64_t ns = wide_divide(product.hi, product.lo, spec->rate, &rest);
+    uint64_t rest, window_ns = policy->limit->spec.window_ns;
+    if (r == policy->quota)
+        return window_ns;
+    struct wide product = wide_multiply(r, window_ns);
+    uint64_t ns = wide_divide(product.hi, product.lo, policy->quota, &rest);
     return ns + (rest != 0);
 }
 
@@ -110,7 +118,7 @@ static uint64_t window_left_ns(const struct policy *policy, uint64_t now_ns)
         return policy->next_ns;
     if (period_resets(spec))
         return period_end(spec, now_ns) - now_ns;
-    return spec->algorithm == WEIR_CONCURRENCY ? WEIR_NEVER : paced_ns(spec, r);
+    return spec->algorithm == WEIR_CONCURRENCY ? WEIR_NEVER : paced_ns(policy, r);
 }
 
 static char *quota_write(char *out, const struct policy *policy, uint64_t now_ns)
@@ -140,7 +148,9 @@ static char *policies_write(char *out, const struct weir_answer *answer, uint32_
             out = member_write(out, &policy, answer->now_ns);
         for (unsigned i = 0; i < limit->rate_count; i++) {
             const struct weir_answer_rate *rate = &answer->rates[limit->first_rate + i];
-            policy = (struct policy){limit->name, i + 1, rate->limit, &rate->report, rate->next_ns};
+            policy =
+                (struct policy){limit->name,   i + 1,         rate->limit,
+                                &rate->report, rate->next_ns, quota_of(rate->limit, rate->scale)};
             if (i > 0)
                 out = WEIR_LITERAL_WRITE(out, ", ");
             out = member_write(out, &policy, answer->now_ns);

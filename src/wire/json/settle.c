@@ -21,7 +21,41 @@ int weir_status_parse(struct weir_bytes text, uint32_t *status)
     return 0;
 }
 
-enum field { FIELD_RESERVATION = 1, FIELD_TRUTH = 2 };
+/* Where the string that begins at `at` ends, its closing quote included; `end` where it does not.
+ */
+static const char *skip_string(const char *at, const char *end)
+{
+    at++;
+    while (at < end && *at != '"')
+        at += *at == '\\' && at + 1 < end ? 2 : 1;
+    return at < end ? at + 1 : end;
+}
+
+bool weir_settle_json_has_reservation(const char *text, size_t size)
+{
+    static const char name[] = "\"reservation\"";
+    const char *at = text, *end = text + size;
+    int depth = 0;
+
+    while (at < end) {
+        if (*at == '"') {
+            const char *next = skip_string(at, end);
+            bool is_it =
+                (size_t)(next - at) == sizeof name - 1 && memcmp(at, name, sizeof name - 1) == 0;
+
+            for (at = next; at < end && strchr(" \t\r\n", *at) && *at != '\0';)
+                at++;
+            if (is_it && depth == 1 && at < end && *at == ':')
+                return true;
+            continue;
+        }
+        depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
+        at++;
+    }
+    return false;
+}
+
+enum field { FIELD_RESERVATION = 1, FIELD_TRUTH = 2, FIELD_LATENCY = 4 };
 
 static int status_read(struct json_scan *scan, struct weir_settle_json *settle)
 {
@@ -39,18 +73,24 @@ static int field_read(struct json_scan *scan, struct weir_bytes name,
                       struct weir_settle_json *settle, unsigned *seen)
 {
     bool token = weir_bytes_are(name, "reservation"), cost = weir_bytes_are(name, "cost");
-    unsigned field = token ? FIELD_RESERVATION : FIELD_TRUTH;
-    if (!token && !cost && !weir_bytes_are(name, "status") && !weir_bytes_are(name, "outcome"))
+    bool latency = weir_bytes_are(name, "latency_ms");
+    unsigned field = token ? FIELD_RESERVATION : latency ? FIELD_LATENCY : FIELD_TRUTH;
+    if (!token && !cost && !latency && !weir_bytes_are(name, "status") &&
+        !weir_bytes_are(name, "outcome"))
         return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data - 1, "unknown field");
     if ((*seen & field) != 0) {
         return json_scan_fail(scan, WEIR_ERR_SYNTAX, name.data - 1,
-                              token ? "repeated field"
-                                    : "exactly one of cost or status is required");
+                              token || latency ? "repeated field"
+                                               : "exactly one of cost or status is required");
     }
     *seen |= field;
-    scan->field = token ? "reservation" : cost ? "cost" : "status";
+    scan->field = token ? "reservation" : latency ? "latency_ms" : cost ? "cost" : "status";
     if (token)
         return json_scan_string(scan, &settle->reservation);
+    if (latency) {
+        settle->has_latency = true;
+        return json_scan_unsigned(scan, &settle->latency_ms);
+    }
     return cost ? json_scan_unsigned(scan, &settle->cost) : status_read(scan, settle);
 }
 
@@ -64,7 +104,7 @@ int weir_settle_json_parse(char *text, size_t size, struct weir_settle_json *set
     unsigned seen = 0;
     int more = json_scan_object(&scan);
 
-    *settle = (struct weir_settle_json){{NULL, 0}, 0, 0};
+    *settle = (struct weir_settle_json){0};
     while (more == 0) {
         scan.field = NULL;
         more = json_scan_member(&scan, count++, &name);
@@ -73,7 +113,7 @@ int weir_settle_json_parse(char *text, size_t size, struct weir_settle_json *set
         more = field_read(&scan, name, settle, &seen);
     }
     scan.field = NULL;
-    if (more == 0 && seen != (FIELD_RESERVATION | FIELD_TRUTH)) {
+    if (more == 0 && (seen & ~(unsigned)FIELD_LATENCY) != (FIELD_RESERVATION | FIELD_TRUTH)) {
         return json_scan_fail(&scan, WEIR_ERR_SYNTAX, scan.at,
                               (seen & FIELD_RESERVATION) == 0
                                   ? "\"reservation\" is required"

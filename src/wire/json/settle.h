@@ -5,7 +5,7 @@
  *   {"reservation": TOKEN, "status": 503}     or "503", or a class: "5xx", which is 500
  *   {"reservation": TOKEN, "outcome": "5xx"}  the same
  *
- * One of cost and status, once; nothing else.
+ * One of cost and status, once; perhaps "latency_ms": N; nothing else.
  */
 #ifndef WEIR_WIRE_JSON_SETTLE_H
 #define WEIR_WIRE_JSON_SETTLE_H
@@ -17,13 +17,19 @@
 struct weir_settle_json {
     struct weir_bytes reservation;
     uint64_t cost;
-    uint32_t status; /* 100 to 599; 0: `cost` is given */
+    uint64_t latency_ms; /* with has_latency: how long the request took */
+    uint32_t status;     /* 100 to 599; 0: `cost` is given */
+    bool has_latency;
 };
 
 /* Returns 0. Errors: WEIR_ERR_SYNTAX, WEIR_ERR_RANGE; `reason` (may be NULL) names the field and
  * the byte. */
 int weir_settle_json_parse(char *text, size_t size, struct weir_settle_json *settle,
                            struct weir_reason *reason) __attribute__((warn_unused_result));
+
+/* Whether a JSON object has a member `reservation`: what tells the two forms of /v1/report apart.
+ * Reads only the names of its members; false also where the text is no JSON. */
+bool weir_settle_json_has_reservation(const char *text, size_t size);
 
 /* "503", or "5xx", which is 500. Errors: WEIR_ERR_SYNTAX. */
 int weir_status_parse(struct weir_bytes text, uint32_t *status) __attribute__((warn_unused_result));

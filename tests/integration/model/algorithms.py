@@ -193,8 +193,9 @@ class Queue:
         self.next = max(self.next, t * self.rate) + cost * self.window
 
     def charge_denied(self, t, cost):
+        full = t * self.rate + self.capacity * self.window
         if self.rate:
-            self.next = max(self.next, t * self.rate + self.capacity * self.window)
+            self.next = max(self.next, min(self.wait(t) + t * self.rate + cost * self.window, full))
 
     def moments(self, t):
         return [-(-self.next // self.rate)] if self.rate else []
@@ -227,6 +228,34 @@ class Concurrency:
 
     def moments(self, t):
         return [expiry for expiry, _ in self.leases]
+
+
+class Shed:
+    """A state as a request of some class meets it: of its capacity C a part is kept for others, so a
+    cost is admitted where C minus that part of more would be. The cost is charged unchanged."""
+
+    def __init__(self, state, percent):
+        self.state = state
+        self.capacity = max(state.capacity * percent // 100, min(state.capacity, 1))
+        self.window = getattr(state, "window", 0)
+
+    def admits(self, t, cost):
+        return self.state.admits(t, cost + self.state.capacity - self.capacity if cost else 0)
+
+    def is_fresh(self, t):
+        return self.state.is_fresh(t)
+
+    def delay(self, t, cost):
+        return self.state.delay(t, cost)
+
+    def charge(self, t, cost):
+        self.state.charge(t, cost)
+
+    def charge_denied(self, t, cost):
+        self.state.charge_denied(t, cost)
+
+    def moments(self, t):
+        return self.state.moments(t)
 
 
 class Several:

@@ -10,7 +10,7 @@ import json
 import random
 
 from .replay import Replay
-from .rules import UNITS_NS, Limit
+from .rules import CLASSES, PRIORITY, UNITS_NS, Limit
 
 DAY_NS = UNITS_NS["day"]
 WINDOW_MAX_MS = 366 * 86400 * 1000
@@ -132,6 +132,10 @@ class Generator:
                                  (1, lambda: log_uniform(rng, 1, RATE_MAX)))
         if rng.random() < 0.15:
             entry["shadow"] = True
+        if rng.random() < 0.25:
+            low, high = sorted(rng.choice([1, 50, 60, 90, 99, 100, rng.randint(1, 100)])
+                               for _ in range(2))
+            entry["shed"] = {"sheddable": f"{low}%", "normal": f"{high}%"}
         if rng.random() < 0.2 and entry["algorithm"] != "concurrency":
             entry["on_deny"] = "charge"
         if rng.random() < 0.03 and entry["algorithm"] != "concurrency":
@@ -142,7 +146,8 @@ class Generator:
     def rules_text(self):
         """The rules file. JSON is YAML."""
         limits = ",\n".join("  " + json.dumps(entry) for entry in self.entries)
-        return f"version: 1\nlimits: [\n{limits}\n]\n"
+        priority = json.dumps(PRIORITY)
+        return f"version: 1\npriority: {priority}\nlimits: [\n{limits}\n]\n"
 
     # --- requests ---------------------------------------------------------------------------
 
@@ -183,6 +188,8 @@ class Generator:
         attributes = {"k": rng.choice(KEYS), "kind": rng.choice(KINDS)}
         if rng.random() < 0.2:
             attributes["rare"] = "x"
+        if rng.random() < 0.7:
+            attributes[PRIORITY["from"]] = rng.choice([*CLASSES, "sheddable"])
         return {"attributes": attributes, "cost": self.cost(replay),
                 "dry_run": rng.random() < 0.05}
 

@@ -41,7 +41,7 @@ class Replay:
             return None
         if limit.unlimited:
             return {"limit": limit, "state": None, "cost": cost, "allowed": True, "delay": 0}
-        state = limit.state(key)
+        state = limit.met_by(attributes, limit.state(key))
         allowed = state.admits(self.now, cost)
         delay = state.delay(self.now, cost) if allowed else 0
         return {"limit": limit, "state": state, "cost": cost, "allowed": allowed, "delay": delay,

@@ -14,7 +14,9 @@ UNITS_NS = {
 }
 KNOWN = {"name", "match", "key", "algorithm", "rate", "burst", "segments", "strict", "queue",
          "limit", "life", "cost", "shadow", "on_deny", "on_missing", "unless", "quota",
-         "timezone", "anchor", "rollover"}
+         "timezone", "anchor", "rollover", "shed"}
+PRIORITY = {"from": "header.x-priority"}
+CLASSES = ["critical", "normal", "sheddable"]
 COST_MAX = (1 << 64) - 1
 
 
@@ -47,6 +49,7 @@ class Limit:
         self.on_missing = entry.get("on_missing", "skip")
         self.algorithm = entry.get("algorithm", "sliding_window")
         self.unlimited = entry.get("rate") == "unlimited"
+        self.shed = entry.get("shed", {})
         self.states = {}
 
     def matches(self, attributes):
@@ -98,8 +101,22 @@ class Limit:
         return self.states[key]
 
 
+    def met_by(self, attributes, state):
+        """The state as the class of a request meets it."""
+        priority = attributes.get(PRIORITY["from"])
+        percent = self.shed.get(priority if priority in CLASSES else "normal", "100%")
+        percent = int(percent.rstrip("%"))
+        if percent == 100:
+            return state
+        if isinstance(state, algorithms.Several):
+            return algorithms.Several([algorithms.Shed(each, percent) for each in state.states])
+        return algorithms.Shed(state, percent)
+
+
 def load_rules(text):
     document = yaml.safe_load(text)
-    if set(document) - {"version", "limits"}:
-        raise ValueError("the model reads `version` and `limits` only")
+    if set(document) - {"version", "limits", "priority"}:
+        raise ValueError("the model reads `version`, `limits` and `priority` only")
+    if document.get("priority", PRIORITY) != PRIORITY:
+        raise ValueError(f"the model knows the priority {PRIORITY} only")
     return [Limit(entry) for entry in document["limits"]]

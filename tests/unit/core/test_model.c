@@ -37,6 +37,7 @@ static void the_core_decides_as_its_model_over_random_limits_and_times(void **st
     assert_true(counts->finite_retry > trace.operations / 100);
     assert_true(counts->backwards > trace.operations / 100);
     assert_true(counts->converted > trace.operations / 2000);
+    assert_true(counts->scaled > trace.operations / 3);
     assert_true((counts->delays > 0) == (trace.algorithm == WEIR_LEAKY_QUEUE));
     /* As log.h and concurrency.h say; segments.h: test_span.c. */
     if (trace.algorithm == WEIR_SLIDING_LOG)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quotas by calendar, beside a model that keeps what was used in every period. */
+#include "core/scale.h"
 #include "core_test.h"
 
 #define PERIODS 40
@@ -128,6 +129,7 @@ static void calendars_out_of_order_are_refused(void **state)
 
 struct model {
     uint64_t rate, rollover, newest; /* the newest period that was charged */
+    uint32_t percent;                /* the scale of the next decision; 0: none */
     uint64_t used[PERIODS];
 };
 
@@ -148,9 +150,19 @@ static uint64_t model_capacity(const struct model *model, int period)
     return model->rate + (left < model->rollover ? left : model->rollover);
 }
 
+/* What the scale leaves of it. */
+static uint64_t model_part(const struct model *model, int period)
+{
+    uint64_t capacity = model_capacity(model, period), part = capacity * model->percent / 100;
+
+    if (model->percent == 0)
+        return capacity;
+    return part == 0 ? 1 : part;
+}
+
 static uint64_t model_remaining(const struct model *model, int period)
 {
-    uint64_t capacity = model_capacity(model, period);
+    uint64_t capacity = model_part(model, period);
 
     return model->used[period] < capacity ? capacity - model->used[period] : 0;
 }
@@ -173,6 +185,25 @@ static uint64_t model_reset(const struct model *model, uint64_t now)
             return end > now ? end - now : 0;
         }
     return 0;
+}
+
+/* `decide` at a scale. */
+static bool decide_at(const struct weir_limit *limit, struct weir_cell *cell, uint64_t now_ns,
+                      uint64_t cost, uint32_t percent, struct weir_report *report)
+{
+    const struct weir_check check = {.limit = limit, .cost = cost, .scale = percent & 0x7f};
+    const struct weir_use use = {.now_ns = now_ns, .cost = cost};
+    struct scale_load load = {0};
+    uint64_t delay_ns;
+
+    scale_load_add(&load, &check);
+
+    bool admits = scale_cell_test(&check, cell, now_ns, &load, &delay_ns);
+
+    if (admits)
+        scale_cell_charge(&check, cell, now_ns);
+    scale_cell_report(&check, cell, &use, admits, report);
+    return admits;
 }
 
 static uint64_t draw(uint64_t *random, uint64_t below)
@@ -214,10 +245,15 @@ static void run_trace(uint64_t seed, uint64_t rollover)
             model.used[period] += cost;
             cost = draw(&random, 2);
         }
-        bool admits = model.used[period] <= model_capacity(&model, period) &&
-                      cost <= model_remaining(&model, period);
+        model.percent = draw(&random, 2) == 0 ? 0 : 1 + (uint32_t)draw(&random, 99);
 
-        if (decide(&limit, &cell, now, cost, &report) != admits)
+        bool admits = model.used[period] <= model_capacity(&model, period) &&
+                      (cost == 0 || cost <= model_remaining(&model, period));
+        bool admitted = model.percent == 0
+                            ? decide(&limit, &cell, now, cost, &report)
+                            : decide_at(&limit, &cell, now, cost, model.percent, &report);
+
+        if (admitted != admits)
             fail_msg("seed %d: period %d cost %d", (int)seed, period, (int)cost);
         if (admits) {
             model.used[period] += cost;
@@ -227,7 +263,7 @@ static void run_trace(uint64_t seed, uint64_t rollover)
             }
         }
         assert_true(weir_cell_valid(&limit, &cell));
-        assert_int_equal(report.limit, model_capacity(&model, period));
+        assert_int_equal(report.limit, model_part(&model, period));
         assert_int_equal(report.remaining, model_remaining(&model, period));
         assert_int_equal(report.retry_after_ns,
                          admits ? 0 : model_retry(&model, period, now, cost));

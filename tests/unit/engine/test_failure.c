@@ -145,6 +145,31 @@ static void a_node_decides_its_part_of_the_limit_and_tells_that(void **state)
     rig_close(&p.rig);
 }
 
+static void a_scale_leaves_its_percentage_of_the_part_of_a_node(void **state)
+{
+    struct parts p;
+    (void)state;
+    open_parts(&p, true);
+    struct weir_limit whole = rig_limit(WEIR_FIXED_WINDOW, 20, SECOND);
+    static struct weir_answer answer;
+    char lease[WEIR_LEASE_TOKEN_MAX];
+    whole.local = &p.ten;
+    for (uint64_t i = 0; i < 7; i++) {
+        struct weir_decision *d = rig_take(&p.rig, 0);
+        struct weir_check *check = rig_check(d, &whole, "scaled", 1);
+        check->scale = 60;
+        check->on_store_error = WEIR_FAIL_LOCAL;
+        weir_engine_queue(p.rig.engine, d);
+        weir_engine_run(p.rig.engine, START);
+        fake_store_fail(p.rig.store, 0, WEIR_ERR_STORE);
+        weir_engine_answer(d, &answer, lease);
+        assert_int_equal(answer.allowed, i < 6);
+        assert_int_equal(answer.limits[0].report.limit, 6);
+        assert_int_equal(answer.limits[0].report.remaining, i < 6 ? 5 - i : 0);
+    }
+    rig_close(&p.rig);
+}
+
 static void local_without_a_local_store_is_open(void **state)
 {
     struct parts p;
@@ -380,6 +405,7 @@ int main(void)
         cmocka_unit_test(closed_denies_and_asks_to_come_back_in_a_second),
         cmocka_unit_test(local_is_decided_and_charged_at_the_local_store),
         cmocka_unit_test(a_node_decides_its_part_of_the_limit_and_tells_that),
+        cmocka_unit_test(a_scale_leaves_its_percentage_of_the_part_of_a_node),
         cmocka_unit_test(local_without_a_local_store_is_open),
         cmocka_unit_test(local_checks_of_one_decision_are_all_or_nothing),
         cmocka_unit_test(a_closed_check_keeps_the_local_ones_from_being_charged),

@@ -270,6 +270,50 @@ static void random_orders_equal_the_model(void **state)
     }
 }
 
+/* Reserves of the bucket at 50 % of its rate, so that a unit weighs two. */
+static void reserve_at_half(uint64_t cost)
+{
+    struct open_reservation *r = &world.open[0];
+    struct weir_decision *d = ask(cost);
+    uint64_t life_ns, id;
+    assert_int_equal(weir_engine_apply_reservation(world.engine, d, cost, LIFE, NULL), 0);
+    d->checks[IN_BUCKET].scale = 50;
+    d->checks[IN_BUCKET].scale_kind = WEIR_SCALE_RATE;
+    run(d);
+    assert_int_equal(d->verdict, WEIR_ALLOWED);
+    r->size = weir_engine_reservation(world.engine, d, world.now_ns, &life_ns, &id, r->token);
+    r->ends_at_ns = world.now_ns + life_ns;
+    r->estimate = cost;
+    weir_engine_release(world.engine, d);
+}
+
+static uint64_t left_in_bucket(void)
+{
+    struct weir_decision *d = ask(0);
+    struct weir_report report;
+    d->op = WEIR_OP_PEEK;
+    run(d);
+    weir_decision_report(d, IN_BUCKET, &report);
+    weir_engine_release(world.engine, d);
+    return report.remaining;
+}
+
+static void what_was_charged_at_a_scale_is_settled_by_the_same_weight(void **state)
+{
+    struct weir_settled settled;
+    (void)state;
+    reserve_at_half(100);
+    assert_int_equal(left_in_bucket(), CAPACITY - 200);
+    assert_int_equal(settle(&world.open[0], WEIR_SETTLE_COST, 30, &settled), 0);
+    assert_int_equal(left_in_bucket(), CAPACITY - 60);
+    reserve_at_half(100);
+    assert_int_equal(settle(&world.open[0], WEIR_SETTLE_COST, 150, &settled), 0);
+    assert_int_equal(left_in_bucket(), CAPACITY - 360);
+    reserve_at_half(100);
+    assert_int_equal(settle(&world.open[0], WEIR_SETTLE_RELEASE, 0, &settled), 0);
+    assert_int_equal(left_in_bucket(), CAPACITY - 360);
+}
+
 static void a_settlement_that_nobody_waits_for_is_done(void **state)
 {
     (void)state;
@@ -322,6 +366,8 @@ static void fill(struct weir_reservation *r, uint8_t place, uint16_t count)
         r->parts[i] = (struct weir_reserved){.mark = {i, i + 1U, i + 2U},
                                              .rule = i,
                                              .network = i % 2 == 1,
+                                             .scale = i * 3 % 100,
+                                             .scale_kind = i % 2,
                                              .hash = {i, ~(uint64_t)i},
                                              .unit = i};
 }
@@ -348,6 +394,8 @@ static void a_token_says_what_was_written_and_nothing_else(void **state)
                 assert_int_equal(read.parts[i].hash[1], ~(uint64_t)i);
                 assert_int_equal(read.parts[i].rule, i);
                 assert_int_equal(read.parts[i].network, i % 2);
+                assert_int_equal(read.parts[i].scale, i * 3 % 100);
+                assert_int_equal(read.parts[i].scale_kind, i % 2);
             }
             assert_int_equal(weir_reservation_read(&read, other, token, bytes), WEIR_ERR_SYNTAX);
             token.size--;
@@ -398,6 +446,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(random_orders_equal_the_model, open_world, close_world),
+        cmocka_unit_test_setup_teardown(what_was_charged_at_a_scale_is_settled_by_the_same_weight,
+                                        open_world, close_world),
         cmocka_unit_test_setup_teardown(a_settlement_that_nobody_waits_for_is_done, open_world,
                                         close_world),
         cmocka_unit_test_setup_teardown(a_release_is_refused_before_the_record_goes, open_world,

@@ -498,6 +498,29 @@ static void an_answer_warns_whoever_is_allowed_at_or_above_the_threshold(void **
     (void)state;
 }
 
+/* 50 of 100 are all that the request may use, but half of the limit. */
+static void a_threshold_counts_at_100_percent_whatever_the_scale(void **state)
+{
+    struct weir_answer answer;
+    char lease[WEIR_LEASE_TOKEN_MAX];
+    static const uint8_t scales[] = {50, 0};
+    (void)state;
+    open_algorithm(0, "[80%]");
+    for (size_t i = 0; i < sizeof scales; i++) {
+        struct weir_decision *d = take(world.engine, "alice", i == 0 ? 50 : 30);
+        d->checks[0].scale = scales[i] & 0x7f;
+        weir_engine_queue(world.engine, d);
+        weir_engine_run(world.engine, world.now_ns);
+        weir_engine_answer(d, &answer, lease);
+        assert_true(answer.allowed);
+        assert_int_equal(answer.limits[0].scale, scales[i]);
+        assert_int_equal(answer.limits[0].report.limit, i == 0 ? 50 : 100);
+        assert_int_equal(answer.limits[0].warning.percent, i == 0 ? 0 : 80);
+        weir_engine_release(world.engine, d);
+    }
+    close_world();
+}
+
 static void what_comes_over_raises_the_threshold(void **state)
 {
     open_algorithm(8, "80%");
@@ -707,6 +730,7 @@ int main(void)
         cmocka_unit_test(a_pool_that_denies_a_borrower_warns_its_owners_only),
         cmocka_unit_test(a_settlement_warns_of_no_limit_that_is_enforced_on_some_keys),
         cmocka_unit_test(an_answer_warns_whoever_is_allowed_at_or_above_the_threshold),
+        cmocka_unit_test(a_threshold_counts_at_100_percent_whatever_the_scale),
         cmocka_unit_test(what_comes_over_raises_the_threshold),
         cmocka_unit_test(a_store_elsewhere_is_asked_for_the_record_once),
         cmocka_unit_test(a_record_that_the_store_has_not_made_is_due_again),

@@ -52,14 +52,14 @@ static void overflow_one(struct weir_table_owner *owner, const struct weir_limit
     struct weir_table *table = owner->table;
     struct table_param *param = &table->params[limit->id - 1];
     struct weir_check check = {.limit = limit, .cost = 10};
-    const struct overflow_charge charge = {.use = {.now_ns = now_ns, .cost = 10}};
+    const struct overflow_charge charge = {.check = &check, .now_ns = now_ns};
     struct weir_cell *cells[OVERFLOW_ROWS];
 
     key_hash(table, limit->id, check.hash);
     assert_true(owner_lock(owner, &param->lock));
     assert_true(overflow_open(owner, param, now_ns));
     overflow_find(table, param, &check, 0, cells);
-    assert_true(overflow_charge(owner, param, limit, cells, &charge));
+    assert_true(overflow_charge(owner, param, cells, &charge));
     owner->slot->undo_count = 0;
     owner_unlock(&param->lock);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random decisions on a table and on an obvious model of one: an array of states, decided one after
  * the other with the core's own functions, in plain memory. The table is large enough that nothing
- * is evicted; everything else happens: new keys, policies, operations, flags, limits that change,
- * several checks on one key. */
+ * is evicted; everything else happens: new keys, policies, operations, flags, scales, limits that
+ * change. */
+#include "core/scale.h"
 #include "table_test.h"
 
 #include <stdlib.h>
@@ -75,13 +76,19 @@ static void store(struct key_state *key, const struct weir_limit *limit, struct 
     key->span = span;
 }
 
+/* By the core's functions at a scale, which tests/lib/model.c checks. */
 static bool model_test(const struct weir_check *check, const struct weir_cell *cell,
-                       const uint64_t *span, uint64_t now_ns, uint64_t cost)
+                       const uint64_t *span, uint64_t now_ns)
 {
+    struct scale_load load = {0};
     uint64_t delay;
 
-    return check->limit->span_words > 0 ? weir_span_test(check->limit, span, now_ns, cost)
-                                        : weir_cell_test(check->limit, cell, now_ns, cost, &delay);
+    if (check->limit->span_words > 0)
+        return weir_span_test(check->limit, span, now_ns, scale_lifted(check, check->cost));
+    if (check->scale == 0)
+        return weir_cell_test(check->limit, cell, now_ns, check->cost, &delay);
+    scale_load_add(&load, check);
+    return scale_cell_test(check, cell, now_ns, &load, &delay);
 }
 
 /* Charges, and stores the state where that changed anything. */
@@ -109,11 +116,11 @@ static void model_charge(struct key_state *key, const struct weir_decision *deci
         changed = edits.count > 0;
     } else {
         if (decision->op == WEIR_OP_REFUND)
-            weir_cell_refund(check->limit, &cell, now_ns, decision->charged_at_ns, check->cost);
+            scale_cell_refund(check, &cell, now_ns, decision->charged_at_ns);
         else if (admits)
-            weir_cell_charge(check->limit, &cell, now_ns, check->cost);
+            scale_cell_charge(check, &cell, now_ns);
         else
-            weir_cell_charge_denied(check->limit, &cell, now_ns, check->cost);
+            scale_cell_charge_denied(check, &cell, now_ns);
         changed = memcmp(&cell, &before, sizeof cell) != 0;
     }
     if (changed)
@@ -137,7 +144,7 @@ static bool model_decide(struct model *model, const struct weir_decision *decisi
         admits[i] = settles || (check->flags & WEIR_CHECK_UNLIMITED);
         if (!settles && !(check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY))) {
             load(&model->keys[keys[i]], check->limit, now_ns, &cell, &span);
-            admits[i] = model_test(check, &cell, span, now_ns, check->cost);
+            admits[i] = model_test(check, &cell, span, now_ns);
             free(span);
         }
         if (!admits[i] && !(check->flags & WEIR_CHECK_SHADOW))
@@ -191,6 +198,10 @@ static void random_decision(struct model *model, const struct weir_table *table,
             check->flags = next_random(random) % 16;
         if ((check->flags & 12) == 12)
             check->flags &= 3;
+        if (next_random(random) % 3 == 0) {
+            check->scale = 1 + next_random(random) % 99;
+            check->scale_kind = next_random(random) & 1;
+        }
     }
     one->decision.policy = next_random(random) % 4 == 0 ? next_random(random) % 3 : 0;
     one->decision.op = next_random(random) % 4 == 0 ? next_random(random) % 4 : 0;
@@ -213,10 +224,13 @@ static void compare(struct model *model, const struct one *one, const uint32_t *
         if (check->flags & (WEIR_CHECK_UNLIMITED | WEIR_CHECK_ALWAYS_DENY))
             continue;
         load(&model->keys[keys[i]], check->limit, now_ns, &cell, &span);
-        if (span != NULL)
+        if (span != NULL) {
+            use.cost = scale_lifted(check, check->cost);
             weir_span_report(check->limit, span, &use, admits[i], &expected);
-        else
-            weir_cell_report(check->limit, &cell, &use, admits[i], &expected);
+            scale_report(check, &expected);
+        } else {
+            scale_cell_report(check, &cell, &use, admits[i], &expected);
+        }
         weir_decision_report(&one->decision, (uint16_t)i, &report);
         assert_int_equal(report.limit, expected.limit);
         assert_int_equal(report.remaining, expected.remaining);

@@ -298,6 +298,39 @@ static void two_leases_of_one_key_in_one_decision_both_have_room(void **state)
     weir_table_close(table);
 }
 
+/* The first of two checks on one log denies; the second is charged all the same. It has an event of
+ * its own, whatever room the log had: what is left of it when the event before expires says so. */
+static void a_denied_cost_that_is_charged_has_room_behind_a_check_that_denies(void **state)
+{
+    struct weir_table *table = open_private_table(UINT64_C(1) << 20);
+    struct weir_table_owner *owner = attach(table);
+    struct weir_limit limit = make_limit(
+        table,
+        (struct weir_limit_spec){.algorithm = WEIR_SLIDING_LOG, .rate = 40, .window_ns = SECOND});
+
+    (void)state;
+    for (uint64_t events = 1; events < 30; events++) {
+        uint64_t key = events, now_ns = START;
+        struct weir_report report;
+        struct one one;
+
+        for (uint64_t i = 0; i < events; i++, now_ns += MS)
+            assert_true(decide_key(table, owner, &limit, key, 1, now_ns));
+        begin_one(&one);
+        add_check(&one, table, &limit, key, 1000);
+        add_check(&one, table, &limit, key, 1)->flags = WEIR_CHECK_CHARGE_ON_DENY;
+        assert_false(submit_one(owner, &one, now_ns));
+        begin_one(&one);
+        add_check(&one, table, &limit, key, 39);
+        assert_false(submit_one(owner, &one, now_ns));
+        weir_decision_report(&one.decision, 0, &report);
+        assert_int_equal(report.retry_after_ns, SECOND - MS);
+    }
+    validate(table);
+    weir_table_detach(owner);
+    weir_table_close(table);
+}
+
 static void a_changed_limit_takes_a_log_along(void **state)
 {
     struct weir_table *table = open_private_table(UINT64_C(1) << 20);
@@ -334,6 +367,7 @@ int main(void)
         cmocka_unit_test(a_log_that_grows_takes_room_from_those_who_used_little),
         cmocka_unit_test(states_behind_locks_of_the_dead_make_room),
         cmocka_unit_test(two_leases_of_one_key_in_one_decision_both_have_room),
+        cmocka_unit_test(a_denied_cost_that_is_charged_has_room_behind_a_check_that_denies),
         cmocka_unit_test(a_changed_limit_takes_a_log_along),
     };
 

@@ -34,9 +34,40 @@ end
 
 -- How deep a debit may go: no deeper than what can be owed.
 function bucket.deepen(c, a, b)
+    c.whole_a, c.whole_b = c.da, c.db
     local most, top = TAT_MAX - (now - EPOCH), TAT_MAX_NS * c.unit / 1000
     if a > most or a == most and b > top then a, b = most, top end
     c.da, c.db = a, b
+end
+
+-- Of a cost that is not the packed one: what it weighs at a rate of some percent; a cost of 1 at
+-- most the depth.
+local function bucket_weigh(c, cost)
+    local number = open_number()
+    local units = number.multiply(number.multiply(number.of(cost), number.of(c.period)),
+        number.of(100))
+    local whole, rest = number.divide(units, number.of(c.percent))
+    if #rest > 0 then whole = number.add(whole, number.of(1)) end
+    local us, left = number.divide(whole, number.of(c.unit))
+    c.cost, c.ca, c.cb = cost, number.value(us), number.value(left)
+    if cost == 1 and (c.ca > c.whole_a or c.ca == c.whole_a and c.cb > c.whole_b) then
+        c.ca, c.cb = c.whole_a, c.whole_b
+    end
+end
+
+-- The largest cost at a rate of some percent that there is room for; nil: another limit's.
+function bucket.room(c, to)
+    if not c.weighs or c.period == 0 then return nil end
+    local number = open_number()
+    local a, b = c.da - (to.a - (now - EPOCH)), c.db - to.b
+    if b < 0 then a, b = a - 1, b + c.unit end
+    if a < 0 then return 0 end
+    local left = number.add(number.multiply(number.of(a), number.of(c.unit)), number.of(b))
+    local room = number.value((number.divide(number.multiply(left, number.of(c.percent)),
+        number.multiply(number.of(c.period), number.of(100)))))
+    if room > 0 then return room end
+    bucket_weigh(c, 1)
+    return (c.ca < a or c.ca == a and c.cb <= b) and 1 or 0
 end
 
 function bucket.load(c, s)
@@ -63,6 +94,7 @@ end
 
 -- Of a cost that is not the packed one: what it takes.
 function bucket.price(c, cost)
+    if c.weighs then return bucket_weigh(c, cost) end
     local rest = math.fmod(c.period, c.unit)
     local units = cost * rest
     if units < 9e15 then
@@ -84,11 +116,13 @@ local function bucket_add(c, a, b, more_a, more_b)
 end
 
 -- `to` has the state of the key; `others` are the checks that are charged to it with this one.
-function bucket.test(c, to, _, others)
+function bucket.test(c, to, cost, others)
+    local da, db = c.da, c.db
+    if c.part_a and cost > 0 then da, db = c.part_a, c.part_b end
     c.delay_a, c.delay_b = to.a - (now - EPOCH), to.b
     local a, b = bucket_add(c, c.delay_a, c.delay_b, c.ca, c.cb)
     for i = 1, #others do a, b = bucket_add(c, a, b, others[i].ca, others[i].cb) end
-    return a < c.da or a == c.da and b <= c.db
+    return a < da or a == da and b <= db
 end
 
 -- Into the state of `to`, whose key it is. Returns whether that changed it.

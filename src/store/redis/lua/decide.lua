@@ -4,8 +4,8 @@
 -- 2: a reservation that was rolled back before); of one plain check the part alone.
 local PEEK, DEBIT, REFUND = 1, 2, 3
 local EACH, QUOTA = 1, 2
--- Of a check: the next rate of the shadow limit before it; a debit with a floor of debt.
-local SHADOW, ON_DENY, ONCE, MORE, FLOOR = 1, 2, 32, 4, 128
+-- Of a check: the next rate of the shadow limit before it; a scale; a debit with a floor of debt.
+local SHADOW, ON_DENY, ONCE, MORE, SCALE, FLOOR = 1, 2, 32, 4, 8, 128
 local RESERVE, ROLL_BACK = 1, 2
 local GONE = '\236'
 
@@ -25,11 +25,27 @@ local function has(c, flag)
     return c.flags % (2 * flag) >= flag
 end
 
+-- A scale (src/core/scale.h), behind all else of a check. For windows, logs and leases: what of the
+-- capacity is kept for others, which is added to costs of 1 and more when they are tested or a retry
+-- is reported. A bucket's packed cost and depth are at the scale; here comes its whole depth.
+local function read_scale(c)
+    local packed = checks[c.place]
+    local percent, kind, a, b = unpack('<BBdd', packed, #packed - 17)
+    checks[c.place], c.percent = string.sub(packed, 1, -19), percent
+    if c.unit then
+        c.part_a, c.part_b, c.da, c.db, c.weighs = c.da, c.db, a, b, kind == 1
+    elseif not c.rollover then
+        c.lift = c.rate > 0 and c.rate - math.max(math.floor(c.rate * percent / 100), 1) or 0
+        c.ask, c.one = c.cost > 0 and c.cost + c.lift or 0, 1 + c.lift
+    end
+end
+
 for i = 1, count do
-    local c, name = {}, KEYS[i]
+    local c, name = {place = i}, KEYS[i]
     c.kind, c.flags = unpack('<BB', checks[i])
     c.state = states[c.kind]
     c.state.read(c, checks[i])
+    if has(c, SCALE) then read_scale(c) end
     c.to = by_key[name]
     if not c.to then
         local s, kind = fetch(name)
@@ -39,7 +55,7 @@ for i = 1, count do
         string.sub(checks[c.to.place], 3, 18) ~= string.sub(checks[i], 3, 18) then
         error('WEIR two limits on the key ' .. name, 0)
     end
-    c.place, c.charged, c.shared = i, false, c.to ~= c
+    c.charged, c.shared = false, c.to ~= c
     list[i] = c
     if has(c, ONCE) then once = c end
 end
@@ -106,7 +122,7 @@ local function joined(c, first, last)
             others[#others + 1], cost = other, cost + other.cost
         end
     end
-    return cost, others
+    return c.lift and cost > 0 and cost + c.lift or cost, others
 end
 
 local function price(c, cost)
@@ -120,8 +136,10 @@ local function keep_to_floor(c)
     local cost, a, b = unpack('<ddd', packed, #packed - 23)
     local rate, da, db = c.rate, c.da, c.db
     if c.unit then c.state.deepen(c, a, b) else c.rate = rate + a end
-    local low, high, room = -1, cost + 1, c.state.room and math.max(c.state.room(c, c.to), 0)
-    if room then low, high = math.min(room, cost), 0 end
+    local low, high, room = -1, cost + 1, c.state.room and c.state.room(c, c.to)
+    if room then low, high = math.min(math.max(room, 0), cost), 0 end
+    c.part_a = nil -- what is kept for others binds no debit
+    if not c.unit then c.percent = nil end
     local try = cost
     while high - low > 1 do
         price(c, try)

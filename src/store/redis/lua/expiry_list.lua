@@ -124,13 +124,14 @@ end
 function entries.tell(c, to, mark, at)
     local used, first = entries.live(to, at)
     local part, more = pack('<ddd', now, used, entries.newest(to)), ''
-    if mark % 2 == 0 and c.cost <= c.rate and used + c.cost > c.rate then
+    local cost, one = c.ask or c.cost, c.one or 1
+    if mark % 2 == 0 and cost <= c.rate and used + cost > c.rate then
         mark = mark + 4
-        more = pack('<d', entries_retry(to, first, used + c.cost - c.rate))
+        more = pack('<d', entries_retry(to, first, used + cost - c.rate))
     end
-    if c.rate > 0 and used >= c.rate then
+    if c.rate > 0 and used + one > c.rate then
         mark = mark + 8
-        more = more .. pack('<d', entries_retry(to, first, used + 1 - c.rate))
+        more = more .. pack('<d', entries_retry(to, first, used + one - c.rate))
     end
     return pack('<B', mark) .. part .. more
 end

@@ -51,8 +51,11 @@ end
 
 function quota.test(c, to, cost)
     local _, count, before = quota_view(to)
-    local left = math.max(c.rate - before, 0)
-    return cost <= c.rate + math.min(c.rollover, left) - count
+    local capacity = c.rate + math.min(c.rollover, math.max(c.rate - before, 0))
+    if c.percent and cost > 0 and capacity > 0 then
+        capacity = math.max(math.floor(capacity * c.percent / 100), 1)
+    end
+    return cost <= capacity - count
 end
 
 function quota.charge(c, to)

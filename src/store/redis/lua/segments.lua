@@ -107,14 +107,15 @@ end
 function segments.tell(c, to, mark)
     local start, newer, oldest, left = segments_view(to)
     local part, more = pack('<dddddd', now, start, newer, oldest, left, segments_fresh(to)), ''
-    local admits = mark % 2 == 1 or segments_admits(c, c.cost, newer, oldest, left)
-    if not admits and c.cost <= c.rate then
+    local cost, one = c.ask or c.cost, c.one or 1
+    local admits = mark % 2 == 1 or segments_admits(c, cost, newer, oldest, left)
+    if not admits and cost <= c.rate then
         mark = mark + 4
-        more = pack('<ddd', segments_retry(c, to, c.cost, start, newer, oldest))
+        more = pack('<ddd', segments_retry(c, to, cost, start, newer, oldest))
     end
-    if c.rate > 0 and not segments_admits(c, 1, newer, oldest, left) then
+    if c.rate > 0 and not segments_admits(c, one, newer, oldest, left) then
         mark = mark + 8
-        more = more .. pack('<ddd', segments_retry(c, to, 1, start, newer, oldest))
+        more = more .. pack('<ddd', segments_retry(c, to, one, start, newer, oldest))
     end
     return pack('<B', mark) .. part .. more
 end

@@ -7,6 +7,7 @@
 #include "core/bucket.h"
 #include "core/debit.h"
 #include "core/quota.h"
+#include "core/scale.h"
 
 #define PACKED_LEASES 1000000000 /* of a limit that is not known: room for whatever is there */
 
@@ -52,20 +53,24 @@ static char *put_bucket_time(char *out, const struct weir_limit *limit, struct b
     return put(out, time.ns % 1000 * limit->denom + time.rem);
 }
 
-static char *pack_bucket(char *out, const struct weir_limit *limit, uint64_t cost)
+static char *pack_bucket(char *out, const struct weir_check *check)
 {
+    const struct weir_limit *limit = check->limit;
+    struct bucket_time weight, depth;
+
     out = put(out, 1000 * limit->denom);
     if (limit->spec.rate == 0) {
         out = put(out, 0);
-        out = put(out, cost > 0);
+        out = put(out, check->cost > 0);
         for (int i = 0; i < 3; i++)
             out = put(out, 0);
         return out;
     }
     /* W / gcd(N, W): a multiple of 8 above 2^53, since W is one of 1000, so a double. */
     out = put_double(out, (double)(limit->period_ns * limit->denom + limit->period_rem));
-    out = put_bucket_time(out, limit, bucket_cost(limit, cost));
-    return put_bucket_time(out, limit, (struct bucket_time){limit->depth_ns, limit->depth_rem});
+    scale_weight(check, check->cost, &weight);
+    scale_depth(check, &depth);
+    return put_bucket_time(put_bucket_time(out, limit, weight), limit, depth);
 }
 
 static char *pack_lease(char *out, const struct weir_lease *lease)
@@ -108,7 +113,7 @@ char *redis_pack_check(char *out, const struct weir_check *check, const struct w
     *out++ = (char)redis_kind_of(limit);
     *out++ = (char)check->flags;
     if (algorithm >= WEIR_TOKEN_BUCKET && algorithm <= WEIR_LEAKY_QUEUE)
-        return pack_bucket(out, limit, check->cost);
+        return pack_bucket(out, check);
     if (algorithm == WEIR_QUOTA)
         return pack_quota(out, &limit->spec, check->cost, now_ns);
     out = put(out, (is_window ? limit->segment_ns : limit->spec.window_ns) / 1000);
@@ -138,6 +143,17 @@ char *redis_pack_floor(char *out, const struct weir_check *check)
     if (limit->spec.algorithm >= WEIR_TOKEN_BUCKET && limit->spec.algorithm <= WEIR_LEAKY_QUEUE)
         return put_bucket_time(out, limit, bucket_cost(limit, limit->capacity + debt));
     return put(put(out, debt), 0);
+}
+
+char *redis_pack_scale(char *out, const struct weir_check *check)
+{
+    const struct weir_limit *limit = check->limit;
+
+    *out++ = (char)check->scale;
+    *out++ = (char)check->scale_kind;
+    if (!bucket_is(limit->spec.algorithm))
+        return put(put(out, 0), 0);
+    return put_bucket_time(out, limit, (struct bucket_time){limit->depth_ns, limit->depth_rem});
 }
 
 /* A time between two microseconds is sent as a half, so that it equals no entry of a log. */

@@ -11,7 +11,9 @@
  *                   periods begin: that of the batch's time, two before it, four after it
  *
  *             and of a debit with a floor of debt (flag 128): cost, and how far it may go, as a
- *             bucket's depth or as units and 0. Flag 4: one more rate of the shadow limit before
+ *             bucket's depth or as units and 0. Flag 4: one more rate of the shadow limit before.
+ *             Last, of a check with a scale (flag 8; core/scale.h): percent (1), its kind (1), and
+ *             a bucket's whole depth, or zeros; the bucket's cost and depth are at the scale
  *
  *   header    op (1), policy (1), action (1), a refund's charged_at in us; an action is 0, 1 to
  *             reserve, 2 to roll back, 3 and 4 as 0 and 1 for plain checks
@@ -47,9 +49,12 @@ enum redis_kind_of_state {
 #define REDIS_NUMBER_MAX ((UINT64_C(1) << 53) - 1)
 
 #define REDIS_PACKED_FLOOR 24
-#define REDIS_PACKED_MAX (90 + REDIS_PACKED_FLOOR)       /* bytes of a packed check: a quota's */
-#define REDIS_PACKED_SHORT_MAX (50 + REDIS_PACKED_FLOOR) /* of any other: a bucket's */
+#define REDIS_PACKED_SCALE 18
+#define REDIS_PACKED_MORE (REDIS_PACKED_FLOOR + REDIS_PACKED_SCALE)
+#define REDIS_PACKED_MAX (90 + REDIS_PACKED_MORE)       /* bytes of a packed check: a quota's */
+#define REDIS_PACKED_SHORT_MAX (50 + REDIS_PACKED_MORE) /* of any other: a bucket's */
 #define REDIS_FLAG_MORE 4
+#define REDIS_FLAG_SCALE 8
 #define REDIS_FLAG_FLOOR 128
 #define REDIS_QUOTA_BOUNDS 7
 #define REDIS_QUOTA_BOUNDS_BEFORE 2
@@ -64,6 +69,8 @@ char *redis_pack_check(char *out, const struct weir_check *check, const struct w
 bool redis_has_floor(const struct weir_decision *decision, const struct weir_check *check);
 /* Adds its floor of debt to a packed check, at its end `out`. */
 char *redis_pack_floor(char *out, const struct weir_check *check);
+/* Adds its scale to a packed check, at its end `out`. */
+char *redis_pack_scale(char *out, const struct weir_check *check);
 /* For what is done to states: as a lease of a limit that is not known. */
 char *redis_pack_operation(char *out, const struct weir_lease *lease);
 /* `plain`: see redis_script_write. */

@@ -10,6 +10,7 @@
 #include "core/bucket.h"
 #include "core/cell.h"
 #include "core/reason.h"
+#include "core/scale.h"
 #include "store/redis/script/key.h"
 #include "store/redis/script/pack.h"
 #include "store/redis/script/texts.h"
@@ -45,6 +46,12 @@ static bool same_key(const struct weir_check *a, const struct weir_check *b)
            (name == other || (name != NULL && other != NULL && strcmp(name, other) == 0));
 }
 
+/* A scale of a bucket is in its packed cost and depth, that of others in the general case. */
+static bool is_plain_scale(const struct weir_check *check)
+{
+    return !scale_is_set(check) || (bucket_is(check->limit->spec.algorithm) && check->cost > 0);
+}
+
 /* Checks that are simply to be decided, each on a key of its own. */
 static bool is_plain(const struct redis_batch *batch)
 {
@@ -56,7 +63,7 @@ static bool is_plain(const struct redis_batch *batch)
 
         if (check->flags &
                 (WEIR_CHECK_CHARGE_ON_DENY | WEIR_CHECK_IDEMPOTENCY | WEIR_CHECK_COUNTER) ||
-            is_more(batch, i))
+            is_more(batch, i) || !is_plain_scale(check))
             return false;
         for (uint16_t j = 0; j < i; j++)
             if (same_key(check_at(batch, j), check))
@@ -180,10 +187,14 @@ static char *pack_argument(char *out, const struct redis_batch *batch, uint16_t 
 
     if (is_more(batch, i))
         out[1] |= REDIS_FLAG_MORE;
-    if (!redis_has_floor(batch->decision, check))
+    if (redis_has_floor(batch->decision, check)) {
+        out[1] = (char)(out[1] | REDIS_FLAG_FLOOR);
+        end = redis_pack_floor(end, check);
+    }
+    if (!scale_is_set(check))
         return end;
-    out[1] = (char)(out[1] | REDIS_FLAG_FLOOR);
-    return redis_pack_floor(end, check);
+    out[1] = (char)(out[1] | REDIS_FLAG_SCALE);
+    return redis_pack_scale(end, check);
 }
 
 static char *write_arguments(char *out, const struct redis_batch *batch, bool single)
@@ -328,21 +339,22 @@ static bool read_delay(struct part *part, const struct weir_check *check,
                        struct weir_outcome *outcome)
 {
     const struct weir_limit *limit = check->limit;
-    struct bucket_time over = bucket_over(&outcome->cell, part->now_us * 1000);
-    struct bucket_time cost = bucket_cost(limit, check->cost);
+    struct bucket_time owed = bucket_owed(&outcome->cell, part->now_us * 1000);
+    struct bucket_time weight;
     uint64_t us, units;
 
+    scale_weight(check, check->cost, &weight);
     if (part->left > 0) {
         if (!part_number(part, TAT_MAX_US, &us) || !part_number(part, UINT64_MAX, &units) ||
             units >= 1000 * limit->denom)
             return false;
-        over = redis_bucket_time(limit, us, units);
+        owed = redis_bucket_time(limit, us, units);
     } else if (part->mark & MARK_CHARGED) {
-        if (!part->is_state || bucket_time_less(over, cost))
+        if (!part->is_state || bucket_time_less(owed, weight))
             return false;
-        over = bucket_time_subtract(limit, over, cost);
+        owed = bucket_time_subtract(limit, owed, weight);
     }
-    outcome->delay_ns = part->mark & MARK_ADMITTED ? over.ns + (over.rem != 0) : 0;
+    outcome->delay_ns = part->mark & MARK_ADMITTED ? owed.ns + (owed.rem != 0) : 0;
     return true;
 }
 
@@ -482,7 +494,7 @@ static bool read_span(struct part *part, const struct weir_check *check,
     report->remaining = used < rate ? rate - used : 0;
     report->reset_after_ns = fresh_us > part->now_us ? (fresh_us - part->now_us) * 1000 : 0;
     report->retry_after_ns = 0;
-    if (!(part->mark & MARK_ADMITTED) && check->cost > rate)
+    if (!(part->mark & MARK_ADMITTED) && scale_lifted(check, check->cost) > rate)
         report->retry_after_ns = WEIR_NEVER;
     outcome->next_ns = rate == 0 ? WEIR_NEVER : 0;
     if (part->mark & MARK_RETRY && !read_retry(part, limit, &report->retry_after_ns))

@@ -149,7 +149,7 @@ static void a_reply_that_took_longer_than_the_wait_is_not_remembered(void **stat
     assert_false(finds(rig, LOCAL + REDIS_DENIAL_CACHE_MAX_NS));
 }
 
-static void it_answers_for_no_other_cost_key_limit_policy_or_number_of_checks(void **state)
+static void it_answers_for_no_other_cost_scale_key_limit_policy_or_number_of_checks(void **state)
 {
     struct rig *rig = *state;
     struct weir_limit other = rig->limits[0];
@@ -159,6 +159,12 @@ static void it_answers_for_no_other_cost_key_limit_policy_or_number_of_checks(vo
     rig->checks[0].cost = 2;
     assert_false(finds(rig, LOCAL));
     rig->checks[0].cost = 1;
+    rig->checks[0].scale = 60;
+    assert_false(finds(rig, LOCAL));
+    rig->checks[0].scale_kind = WEIR_SCALE_RATE;
+    assert_false(finds(rig, LOCAL));
+    rig->checks[0].scale_kind = WEIR_SCALE_RESERVE;
+    rig->checks[0].scale = 0;
     rig->checks[1].hash[1]++;
     assert_false(finds(rig, LOCAL));
     rig->checks[1].hash[1]--;
@@ -311,7 +317,7 @@ int main(void)
         TEST(it_ends_at_100_ms),
         TEST(it_ends_when_the_first_check_may_admit_counted_from_the_sending),
         TEST(a_reply_that_took_longer_than_the_wait_is_not_remembered),
-        TEST(it_answers_for_no_other_cost_key_limit_policy_or_number_of_checks),
+        TEST(it_answers_for_no_other_cost_scale_key_limit_policy_or_number_of_checks),
         TEST(only_denials_that_charged_nothing_are_kept),
         TEST(a_denial_by_leases_in_flight_is_not_kept_but_one_beside_them_is),
         TEST(checks_without_a_state_take_part),

@@ -63,6 +63,23 @@ static void without_a_reset_t_is_how_long_what_is_left_lasts_at_the_limits_pace(
     }
 }
 
+static void at_a_scale_the_quota_and_the_pace_are_the_part_that_the_request_may_use(void **state)
+{
+    (void)state;
+    answer_start(&answer);
+    struct weir_answer_limit *told =
+        answer_add(&answer, &limits, "b", WEIR_TOKEN_BUCKET, 7, 10 * SECOND);
+    told->scale = 60; /* 4 of 7 */
+    told->report.limit = 4;
+    told->report.remaining = 2;
+    assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
+                        "RateLimit-Policy: \"b\";q=4;w=10\r\nRateLimit: \"b\";r=2;t=5\r\n");
+    told->scale = 1;
+    told->report.remaining = 1;
+    assert_string_equal(written(WEIR_HEADERS_DRAFT, 0),
+                        "RateLimit-Policy: \"b\";q=1;w=10\r\nRateLimit: \"b\";r=1;t=10\r\n");
+}
+
 static void the_window_of_a_bucket_is_exact_over_the_whole_range(void **state)
 {
     answer_start(&answer);
@@ -436,6 +453,7 @@ int main(void)
         cmocka_unit_test(where_nothing_is_left_t_is_retry_after),
         cmocka_unit_test(the_reset_of_one_limit_is_its_t),
         cmocka_unit_test(every_rate_of_a_limit_is_a_policy_of_its_own),
+        cmocka_unit_test(at_a_scale_the_quota_and_the_pace_are_the_part_that_the_request_may_use),
         cmocka_unit_test(the_window_of_a_bucket_is_exact_over_the_whole_range),
         cmocka_unit_test(a_window_of_a_part_of_a_second_is_left_out),
         cmocka_unit_test(a_limit_of_zero_never_admits_and_has_no_window_to_tell),

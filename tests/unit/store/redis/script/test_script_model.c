@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scripts through a real redis-server beside the embedded table, decision for decision and
  * report for report: all algorithms, operations, policies and flags, costs up to their bounds,
- * limits that change under way, several checks at once and several on one key, times that go back.
+ * scales, limits that change under way, several checks at once and several on one key, times that
+ * go back.
  */
 #include "script_rig.h"
 
@@ -160,6 +161,14 @@ static uint64_t random_cost(struct traces *t, const struct weir_limit *limit)
     }
 }
 
+static void random_scale(struct traces *t, struct weir_check *check)
+{
+    if (draw_below(&t->random, 3) != 0)
+        return;
+    check->scale = 1 + draw_below(&t->random, 99);
+    check->scale_kind = draw_below(&t->random, 2);
+}
+
 static void random_check(struct traces *t, struct one *one, uint32_t key)
 {
     uint32_t family = key / KEYS_EACH;
@@ -170,6 +179,7 @@ static void random_check(struct traces *t, struct one *one, uint32_t key)
 
     if (draw_below(&t->random, 4) == 0)
         check->flags = draw_below(&t->random, 4);
+    random_scale(t, check);
 }
 
 /* Whether capacity and debt are less than 2^53 us of a bucket's time (285 years): beyond that
@@ -224,8 +234,10 @@ static void random_decision(struct traces *t, struct one *one)
         unsigned same;
 
         assert_int_equal(sscanf(one->keys[0], "key=%u", &same), 1);
-        add_check(one, first->limit, same, draw_below(&t->random, 3))->flags =
-            draw_below(&t->random, 4);
+        struct weir_check *second = add_check(one, first->limit, same, draw_below(&t->random, 3));
+
+        second->flags = draw_below(&t->random, 4);
+        random_scale(t, second);
     }
     one->decision.policy = draw_below(&t->random, 4) == 0 ? draw_below(&t->random, 3) : 0;
     one->decision.op = draw_below(&t->random, 4) == 0 ? draw_below(&t->random, 4) : 0;
@@ -343,11 +355,12 @@ static void print_decision(const struct traces *t, const struct one *one)
     for (uint16_t i = 0; i < one->decision.count; i++) {
         const struct weir_check *check = &one->checks[i];
 
-        print_error("  %s algorithm %u rate %llu window %llu cost %llu flags %u rule %u floor %u\n",
-                    one->keys[i], check->limit->spec.algorithm,
-                    (unsigned long long)check->limit->spec.rate,
-                    (unsigned long long)check->limit->spec.window_ns,
-                    (unsigned long long)check->cost, check->flags, check->rule, check->floor);
+        print_error(
+            "  %s algorithm %u rate %llu window %llu cost %llu flags %u rule %u floor %u "
+            "scale %u kind %u\n",
+            one->keys[i], check->limit->spec.algorithm, (unsigned long long)check->limit->spec.rate,
+            (unsigned long long)check->limit->spec.window_ns, (unsigned long long)check->cost,
+            check->flags, check->rule, check->floor, check->scale, check->scale_kind);
     }
 }
 

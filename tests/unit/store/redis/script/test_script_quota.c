@@ -198,6 +198,8 @@ static void random_decision(struct quotas *q, struct one *one, unsigned first_ke
 
         add_check(one, &q->limits[other][variant], first_key + key, random_cost(q))->flags =
             draw_below(&q->random, 4) == 0 ? draw_below(&q->random, 4) : 0;
+        if (draw_below(&q->random, 3) == 0)
+            one->checks[i].scale = 1 + draw_below(&q->random, 99);
     }
     if (count > 1 && draw_below(&q->random, 3) == 0)
         add_check(one, &q->window, 500, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* see standing.h */
-#include "rules/load/standing.h"
+#include "rules/load/pressure/standing.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -428,9 +428,6 @@ void rules_load_by_standing(struct rules_loader *loader, const struct rules_fiel
                       "`{ throttled: 20%% }`");
         return;
     }
-    if (rule->flags & WEIR_CHECK_LEASED)
-        rules_problem(loader, field->key,
-                      "`by_standing` needs exact decisions: it does not work with `mode: leased`");
     if (rate != NULL && rate->kind == RULES_SCALAR &&
         weir_bytes_are((struct weir_bytes){rate->text, rate->size}, "unlimited"))
         rules_problem(loader, field->key, "an unlimited rate has no scale: remove `by_standing`");

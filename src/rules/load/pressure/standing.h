@@ -7,8 +7,8 @@
  *     lists: [{ file: badnets.txt, by: client.ip, level: suspended, reason: "listed network" }]
  *     answer: { suspended: { status: 403 }, revoked: { status: 403, body: "..." } }
  */
-#ifndef WEIR_RULES_LOAD_STANDING_H
-#define WEIR_RULES_LOAD_STANDING_H
+#ifndef WEIR_RULES_LOAD_PRESSURE_STANDING_H
+#define WEIR_RULES_LOAD_PRESSURE_STANDING_H
 
 #include "rules/load/fields.h"
 

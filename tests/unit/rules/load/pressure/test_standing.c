@@ -259,10 +259,10 @@ static void mistakes_in_limits_are_named(void **state)
         {"standing: {by: user}\n"
          "limits: [{name: l, key: [], rate: unlimited, by_standing: {throttled: 20%}}]\n",
          "2:46: an unlimited rate has no scale: remove `by_standing`\n"},
-        {"standing: {by: user}\nstore: {redis: {url: 'redis://h', mode: leased}, on_store_error: "
-         "open}\n"
-         "limits: [{name: l, key: [], rate: 1/s, by_standing: {throttled: 20%}}]\n",
-         "3:40: `by_standing` needs exact decisions: it does not work with `mode: leased`\n"},
+        {"standing: {by: user}\nstore: {redis: 'redis://h', on_store_error: open}\n"
+         "limits: [{name: l, key: [], rate: 1/s, mode: leased, by_standing: {throttled: 20%}}]\n",
+         "3:46: a limit with `by_standing` is decided exactly and cannot be leased; remove `mode`, "
+         "or set it to exact\n"},
         {"identify: [standing]\nlimits: []\n", "1:12: `standing` cannot identify a caller; "
                                                "`client.ip`, a header or another attribute can\n"},
     };

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see health.h: a heap of requests that have not ended, the earliest first */
+#include "cli/replay/health.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/replay/report.h"
+#include "server/adaptive/controllers.h"
+
+#define S UINT64_C(1000000000)
+/* After so many seconds without a result nothing changes but by hysteresis. */
+#define QUIET_SECONDS 20
+#define QUIET_STEPS 4 /* ticks in what follows: the scale rises at most twice */
+
+struct ending {
+    uint64_t due_ns, number, latency_ns;
+    uint32_t status, count;
+    uint32_t rules[WEIR_CHECKS_MAX];
+};
+
+/* What the report says of one limit. */
+struct lowest {
+    char name[72];
+    uint8_t percent; /* 0: not looked at yet */
+    uint64_t at_ns, below_ns;
+};
+
+struct replay_health {
+    struct weir_rules *rules;
+    struct weir_controllers *controllers;
+    struct ending *heap;
+    size_t count, room;
+    uint64_t number, ticked_ns; /* ticked_ns 0: not begun */
+    struct lowest *lowest;
+    uint32_t limit_count, visited;
+    uint64_t step_ns; /* of the tick at hand */
+};
+
+int replay_health_open(struct replay_health **health, struct weir_rules *rules)
+{
+    uint32_t count;
+
+    *health = NULL;
+    weir_rules_adaptive_limits(rules, &count);
+    if (count == 0)
+        return 0;
+
+    struct replay_health *new = calloc(1, sizeof *new);
+
+    if (!new)
+        return WEIR_ERR_MEMORY;
+    new->rules = rules;
+    new->limit_count = count;
+    new->lowest = calloc(count, sizeof *new->lowest);
+
+    int error = new->lowest ? weir_controllers_open(&new->controllers, NULL) : WEIR_ERR_MEMORY;
+
+    if (error == 0)
+        error = weir_controllers_set_rules(new->controllers, rules, 0);
+    if (error < 0)
+        replay_health_close(new);
+    else
+        *health = new;
+    return error;
+}
+
+void replay_health_close(struct replay_health *health)
+{
+    if (!health)
+        return;
+    weir_controllers_close(health->controllers);
+    free(health->lowest);
+    free(health->heap);
+    free(health);
+}
+
+/* --- Requests that have not ended ------------------------------------------------------------- */
+
+static bool is_before(const struct ending *a, const struct ending *b)
+{
+    return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->number < b->number;
+}
+
+static int push(struct replay_health *health, const struct ending *ending)
+{
+    if (health->count == health->room) {
+        size_t room = health->room != 0 ? health->room * 2 : 64;
+        struct ending *heap = realloc(health->heap, room * sizeof *heap);
+
+        if (!heap)
+            return WEIR_ERR_MEMORY;
+        health->heap = heap;
+        health->room = room;
+    }
+
+    size_t at = health->count++;
+
+    for (; at > 0 && is_before(ending, &health->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        health->heap[at] = health->heap[(at - 1) / 2];
+    health->heap[at] = *ending;
+    return 0;
+}
+
+static void pop(struct replay_health *health, struct ending *first)
+{
+    struct ending *heap = health->heap;
+    const struct ending last = heap[--health->count];
+    size_t at = 0, child;
+
+    *first = heap[0];
+    while ((child = 2 * at + 1) < health->count) {
+        child += child + 1 < health->count && is_before(&heap[child + 1], &heap[child]);
+        if (!is_before(&heap[child], &last))
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = last;
+}
+
+int replay_health_add(struct replay_health *health, const struct weir_decision *decision,
+                      uint64_t now_ns, uint64_t latency_ns, uint64_t status)
+{
+    struct ending ending = {.latency_ns = latency_ns, .status = (uint32_t)status};
+
+    if (decision->verdict != WEIR_ALLOWED || (status == 0 && latency_ns == 0))
+        return 0;
+    for (uint16_t i = 0; i < decision->count; i = weir_decision_limit_end(decision, i))
+        if (weir_rules_scale_of(health->rules, decision->checks[i].rule) >= 0)
+            ending.rules[ending.count++] = decision->checks[i].rule;
+    if (ending.count == 0)
+        return 0;
+    ending.number = health->number++;
+    if (__builtin_add_overflow(now_ns, latency_ns, &ending.due_ns))
+        ending.due_ns = UINT64_MAX;
+    return push(health, &ending);
+}
+
+/* --- Virtual time ----------------------------------------------------------------------------- */
+
+static void note_scale(void *context, const struct weir_follower_view *view)
+{
+    struct replay_health *health = context;
+    struct lowest *lowest = &health->lowest[health->visited++];
+
+    if (lowest->percent == 0) {
+        snprintf(lowest->name, sizeof lowest->name, "%s", view->limit);
+        lowest->percent = 100;
+    }
+    if (view->percent < lowest->percent) {
+        lowest->percent = view->percent;
+        lowest->at_ns = health->ticked_ns;
+    }
+    if (view->percent < 100)
+        lowest->below_ns += health->step_ns;
+}
+
+static void tick(struct replay_health *health, uint64_t now_ns)
+{
+    const struct weir_controllers_visitor visitor = {NULL, note_scale, health};
+
+    health->step_ns = health->ticked_ns != 0 ? now_ns - health->ticked_ns : 0;
+    health->ticked_ns = now_ns;
+    weir_controllers_tick(health->controllers, now_ns);
+    health->visited = 0;
+    weir_controllers_visit(health->controllers, &visitor);
+}
+
+/* The ticks up to `now_ns`; of a long pause only some. */
+static void tick_until(struct replay_health *health, uint64_t now_ns)
+{
+    if (health->ticked_ns == 0)
+        tick(health, now_ns);
+    for (int i = 0; i < QUIET_SECONDS && now_ns - health->ticked_ns >= S; i++)
+        tick(health, health->ticked_ns + S);
+
+    uint64_t step_ns = (now_ns - health->ticked_ns) / QUIET_STEPS;
+
+    for (int i = 0; i < QUIET_STEPS && step_ns >= S; i++)
+        tick(health, health->ticked_ns + step_ns);
+}
+
+void replay_health_move(struct replay_health *health, uint64_t now_ns)
+{
+    struct ending ending;
+
+    if (health->ticked_ns == 0)
+        tick(health, now_ns);
+    while (health->count > 0 &&
+           (health->heap[0].due_ns <= now_ns || health->count >= REPLAY_ENDINGS_MAX)) {
+        pop(health, &ending);
+        if (ending.due_ns > health->ticked_ns && ending.due_ns <= now_ns)
+            tick_until(health, ending.due_ns);
+
+        const struct weir_ended ended = {
+            .now_ns = ending.due_ns,
+            .latency_ns = ending.latency_ns,
+            .has_latency = ending.latency_ns != 0,
+            .status = ending.status,
+            .in_flight = WEIR_IN_FLIGHT_UNKNOWN,
+        };
+
+        for (uint32_t i = 0; i < ending.count; i++)
+            weir_controllers_ended(health->controllers, health->rules, ending.rules[i], &ended);
+    }
+    if (now_ns > health->ticked_ns)
+        tick_until(health, now_ns);
+}
+
+void replay_health_print(struct replay_health *health, FILE *out)
+{
+    fprintf(out, "\n%-*s %10s %20s %14s\n", REPLAY_NAME_WIDTH, "LIMITS BY HEALTH", "LOWEST",
+            "FIRST (UTC)", "BELOW 100 %");
+    for (uint32_t i = 0; i < health->limit_count; i++) {
+        const struct lowest *lowest = &health->lowest[i];
+        char time[REPLAY_TIME_MAX];
+
+        if (lowest->percent == 0)
+            continue;
+        fprintf(out, "%-*s %8u %% %20s %12.0f s\n", REPLAY_NAME_WIDTH, lowest->name,
+                lowest->percent,
+                lowest->percent < 100 ? replay_time_text(lowest->at_ns, time) : "-",
+                (double)lowest->below_ns / 1e9);
+    }
+}

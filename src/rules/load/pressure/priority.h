@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `priority` of the file, and `shed` of a limit: see charge/priority.h. */
+#ifndef WEIR_RULES_LOAD_PRESSURE_PRIORITY_H
+#define WEIR_RULES_LOAD_PRESSURE_PRIORITY_H
+
+#include "rules/load/fields.h"
+
+/* After plans and paths, before limits. */
+void rules_load_priority(struct rules_loader *loader, const struct rules_node *node);
+
+/* `field` has a value. */
+void rules_load_shed(struct rules_loader *loader, const struct rules_field *field,
+                     struct rules_rule *rule);
+
+#endif

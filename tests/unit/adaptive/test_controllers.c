@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The controllers against a simulated backend in virtual time: latency steps, two kinds of
+ * requests, idle gaps, a dead backend. Each is bounded, follows the backend down and comes back in
+ * the time that its header states. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "adaptive/aimd.h"
+#include "adaptive/gradient2.h"
+
+#define MS UINT64_C(1000000)
+#define S (1000 * MS)
+
+static const struct weir_aimd_spec aimd_spec = {20, 2000, 1, 90};
+static const struct weir_gradient2_spec gradient_spec = {4, 200};
+
+static struct weir_result result(uint64_t now_ns, uint64_t latency_ns, uint32_t in_flight,
+                                 bool failed)
+{
+    return (struct weir_result){now_ns, latency_ns, in_flight, failed};
+}
+
+static void aimd_take(struct weir_aimd *aimd, struct weir_result one)
+{
+    weir_aimd_update(aimd, &aimd_spec, &one);
+}
+
+static void aimd_begins_at_its_maximum(void **state)
+{
+    struct weir_aimd aimd;
+
+    weir_aimd_init(&aimd, &aimd_spec);
+    assert_int_equal(weir_aimd_limit(&aimd), 2000);
+    for (uint64_t i = 1; i < 100000; i++)
+        aimd_take(&aimd, result(i * MS, MS, WEIR_IN_FLIGHT_UNKNOWN, false));
+    assert_int_equal(weir_aimd_limit(&aimd), 2000);
+}
+
+static void a_burst_of_failures_is_one_decrease(void **state)
+{
+    struct weir_aimd aimd;
+
+    weir_aimd_init(&aimd, &aimd_spec);
+    for (int i = 0; i < 1000; i++)
+        aimd_take(&aimd, result(10 * S + (uint64_t)i, 50 * MS, WEIR_IN_FLIGHT_UNKNOWN, true));
+    assert_int_equal(weir_aimd_limit(&aimd), 1800);
+    /* The next one began after the decrease. */
+    aimd_take(&aimd, result(10 * S + 50 * MS, 50 * MS, WEIR_IN_FLIGHT_UNKNOWN, true));
+    assert_int_equal(weir_aimd_limit(&aimd), 1620);
+}
+
+static void a_dead_backend_takes_aimd_to_its_minimum_and_no_further(void **state)
+{
+    struct weir_aimd aimd;
+
+    weir_aimd_init(&aimd, &aimd_spec);
+    for (uint64_t i = 1; i <= 100; i++)
+        aimd_take(&aimd, result(i * 5 * S, 5 * S, WEIR_IN_FLIGHT_UNKNOWN, true));
+    assert_int_equal(weir_aimd_limit(&aimd), 20);
+}
+
+/* After `limit` successes the limit has grown by one, so a round trip brings one. */
+static void aimd_recovers_by_one_a_round_trip(void **state)
+{
+    struct weir_aimd aimd = {.limit_q16 = (uint64_t)20 << 16};
+    uint64_t now_ns = S;
+
+    for (uint32_t round = 0; round < 1980; round++) {
+        uint32_t limit = weir_aimd_limit(&aimd);
+
+        for (uint32_t i = 0; i < limit; i++)
+            aimd_take(&aimd, result(++now_ns, MS, limit, false));
+    }
+    assert_in_range(weir_aimd_limit(&aimd), 1978, 2000);
+}
+
+static void aimd_does_not_grow_while_it_is_not_used(void **state)
+{
+    struct weir_aimd aimd = {.limit_q16 = (uint64_t)100 << 16};
+
+    for (uint64_t i = 0; i < 100000; i++)
+        aimd_take(&aimd, result(S + i, MS, 49, false));
+    assert_int_equal(weir_aimd_limit(&aimd), 100);
+    for (uint64_t i = 0; i < 200; i++)
+        aimd_take(&aimd, result(S + i, MS, 51, false));
+    assert_int_equal(weir_aimd_limit(&aimd), 101);
+}
+
+static void late_and_early_results_do_no_harm(void **state)
+{
+    struct weir_aimd aimd;
+
+    weir_aimd_init(&aimd, &aimd_spec);
+    aimd_take(&aimd, result(MS, UINT64_MAX, WEIR_IN_FLIGHT_UNKNOWN, true));
+    aimd_take(&aimd, result(0, 0, 0, true));
+    assert_in_range(weir_aimd_limit(&aimd), 1800, 2000);
+}
+
+/* A backend with room for `room` requests: more of them queue, so latency grows with what is in
+ * flight. The limit is fully used. */
+struct backend {
+    struct weir_gradient2 gradient;
+    uint64_t now_ns, least_ns;
+    uint32_t room;
+};
+
+static void serve(struct backend *backend, uint32_t seconds)
+{
+    for (uint32_t i = 0; i < seconds * 20; i++) {
+        uint32_t in_flight = weir_gradient2_limit(&backend->gradient);
+        uint64_t latency_ns = in_flight > backend->room
+                                  ? backend->least_ns * in_flight / backend->room
+                                  : backend->least_ns;
+        struct weir_result one = {backend->now_ns, latency_ns, in_flight, false};
+
+        weir_gradient2_update(&backend->gradient, &gradient_spec, &one);
+        backend->now_ns += 50 * MS;
+        assert_in_range(weir_gradient2_limit(&backend->gradient), 4, 200);
+    }
+}
+
+static void start(struct backend *backend, uint32_t room)
+{
+    *backend = (struct backend){.now_ns = S, .least_ns = 20 * MS, .room = room};
+    weir_gradient2_init(&backend->gradient, &gradient_spec);
+}
+
+/* In full use the limit grows by at most 0.8 a window of one second. */
+static void gradient_finds_its_maximum_in_the_stated_time(void **state)
+{
+    struct backend backend;
+
+    start(&backend, 1000);
+    serve(&backend, 200);
+    assert_in_range(weir_gradient2_limit(&backend.gradient), 120, 164);
+    serve(&backend, 100);
+    assert_int_equal(weir_gradient2_limit(&backend.gradient), 200);
+}
+
+static void gradient_backs_off_when_latency_steps_up_and_comes_back(void **state)
+{
+    struct backend backend;
+
+    start(&backend, 1000);
+    serve(&backend, 300);
+    backend.least_ns = 200 * MS;
+    serve(&backend, 30);
+    assert_in_range(weir_gradient2_limit(&backend.gradient), 4, 60);
+    backend.least_ns = 20 * MS;
+    serve(&backend, 400);
+    assert_int_equal(weir_gradient2_limit(&backend.gradient), 200);
+}
+
+static void a_dead_backend_takes_gradient_down_to_what_its_queue_holds(void **state)
+{
+    struct backend backend;
+
+    start(&backend, 1000);
+    serve(&backend, 300);
+    backend.least_ns = 5 * S;
+    serve(&backend, 60);
+    assert_in_range(weir_gradient2_limit(&backend.gradient), 4, 20);
+}
+
+/* Nine of ten requests take 10 ms, one takes 400: the mean is steady, and so is the limit. */
+static void two_kinds_of_requests_do_not_lower_it(void **state)
+{
+    struct backend backend;
+
+    start(&backend, 1000);
+    for (uint32_t i = 0; i < 300 * 20; i++) {
+        struct weir_result one = {backend.now_ns, i % 10 == 0 ? 400 * MS : 10 * MS,
+                                  weir_gradient2_limit(&backend.gradient), false};
+
+        weir_gradient2_update(&backend.gradient, &gradient_spec, &one);
+        backend.now_ns += 50 * MS;
+    }
+    assert_int_equal(weir_gradient2_limit(&backend.gradient), 200);
+}
+
+static void an_idle_gap_changes_nothing(void **state)
+{
+    struct backend backend;
+    uint32_t before;
+
+    start(&backend, 1000);
+    serve(&backend, 100);
+    before = weir_gradient2_limit(&backend.gradient);
+    backend.now_ns += 3600 * S;
+    serve(&backend, 1);
+    assert_in_range(weir_gradient2_limit(&backend.gradient), before, before + 1);
+}
+
+static void gradient_does_not_grow_while_it_is_not_used(void **state)
+{
+    struct weir_gradient2 gradient;
+
+    weir_gradient2_init(&gradient, &gradient_spec);
+    for (uint64_t i = 0; i < 10000; i++) {
+        struct weir_result one = {S + i * 50 * MS, 20 * MS, 1, false};
+
+        weir_gradient2_update(&gradient, &gradient_spec, &one);
+    }
+    assert_int_equal(weir_gradient2_limit(&gradient), 4);
+}
+
+/* The published algorithm, written down once more without windows of its own: the same series of
+ * window means has to give the same limits. */
+static void gradient_follows_the_published_formula(void **state)
+{
+    struct weir_gradient2 gradient;
+    double limit = gradient_spec.min, average = 0;
+    uint64_t now_ns = S;
+
+    weir_gradient2_init(&gradient, &gradient_spec);
+    for (uint32_t window = 0; window < 2000; window++) {
+        uint64_t latency_ns = (10 + window * 7919 % 90) * MS;
+
+        for (uint32_t i = 0; i <= 10; i++) {
+            struct weir_result one = {now_ns, latency_ns, WEIR_IN_FLIGHT_UNKNOWN, false};
+
+            weir_gradient2_update(&gradient, &gradient_spec, &one);
+            now_ns += S / 10;
+        }
+
+        double mean = (double)latency_ns, slope, factor = 2.0 / 601;
+
+        if (window < 10)
+            average = (average * window + mean) / (window + 1);
+        else
+            average = average * (1 - factor) + mean * factor;
+        if (average / mean > 2)
+            average *= 0.95;
+        slope = 1.5 * average / mean;
+        slope = slope > 1 ? 1 : slope < 0.5 ? 0.5 : slope;
+        limit = limit * 0.8 + (limit * slope + 4) * 0.2;
+        limit = limit < 4 ? 4 : limit > 200 ? 200 : limit;
+        assert_in_range(gradient.limit * 1000, limit * 1000 - 1, limit * 1000 + 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(aimd_begins_at_its_maximum),
+        cmocka_unit_test(a_burst_of_failures_is_one_decrease),
+        cmocka_unit_test(a_dead_backend_takes_aimd_to_its_minimum_and_no_further),
+        cmocka_unit_test(aimd_recovers_by_one_a_round_trip),
+        cmocka_unit_test(aimd_does_not_grow_while_it_is_not_used),
+        cmocka_unit_test(late_and_early_results_do_no_harm),
+        cmocka_unit_test(gradient_finds_its_maximum_in_the_stated_time),
+        cmocka_unit_test(gradient_backs_off_when_latency_steps_up_and_comes_back),
+        cmocka_unit_test(a_dead_backend_takes_gradient_down_to_what_its_queue_holds),
+        cmocka_unit_test(two_kinds_of_requests_do_not_lower_it),
+        cmocka_unit_test(an_idle_gap_changes_nothing),
+        cmocka_unit_test(gradient_does_not_grow_while_it_is_not_used),
+        cmocka_unit_test(gradient_follows_the_published_formula),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* p99 and errors of the last ten seconds, and the scales of the last hour. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "adaptive/results.h"
+#include "adaptive/scale_history.h"
+
+#define MS UINT64_C(1000000)
+#define S (1000 * MS)
+
+static struct weir_results results;
+static struct weir_results_window window;
+static struct weir_reading readings[WEIR_SIGNALS];
+
+static int setup(void **state)
+{
+    memset(&results, 0, sizeof results);
+    memset(&window, 0, sizeof window);
+    return 0;
+}
+
+static void look(uint64_t now_ns)
+{
+    weir_results_read(&window, &results, now_ns, readings);
+}
+
+static void add(uint64_t latency_ns, bool failed)
+{
+    weir_results_add(&results, &latency_ns, failed);
+}
+
+static void a_result_without_a_latency_counts_for_errors_only(void **state)
+{
+    for (int i = 0; i < 100; i++)
+        weir_results_add(&results, NULL, i < 25);
+    look(S);
+    assert_int_equal(readings[WEIR_SIGNAL_P99].until_ns, 0);
+    assert_int_equal(readings[WEIR_SIGNAL_ERRORS].value, 2500);
+}
+
+static void too_few_results_are_no_reading(void **state)
+{
+    for (int i = 0; i < WEIR_RESULTS_LEAST - 1; i++)
+        add(MS, true);
+    look(S);
+    assert_int_equal(readings[WEIR_SIGNAL_P99].until_ns, 0);
+    assert_int_equal(readings[WEIR_SIGNAL_ERRORS].until_ns, 0);
+    add(MS, true);
+    look(2 * S);
+    assert_true(readings[WEIR_SIGNAL_P99].until_ns > 2 * S);
+    assert_int_equal(readings[WEIR_SIGNAL_ERRORS].value, 10000);
+}
+
+static int ascending(const void *one, const void *other)
+{
+    uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
+
+    return a < b ? -1 : a > b;
+}
+
+/* Of random latencies over the whole range: never above the true p99, at most 6.3 % below. */
+static void p99_is_the_lower_bound_of_the_true_one(void **state)
+{
+    static uint64_t sorted[3000];
+    uint64_t random = 1;
+
+    for (int round = 0; round < 200; round++) {
+        size_t count = 20 + (size_t)round * 14;
+
+        setup(NULL);
+        for (size_t i = 0; i < count; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            sorted[i] = 1024 + (random >> 20) % (UINT64_C(1) << (11 + random % 26));
+            add(sorted[i], i % 4 == 0);
+        }
+        qsort(sorted, count, sizeof sorted[0], ascending);
+        look(S);
+
+        uint64_t exact = sorted[count - count / 100 - 1], seen = readings[WEIR_SIGNAL_P99].value;
+
+        assert_true(seen <= exact);
+        assert_true((double)seen >= (double)exact * (1 - 0.063));
+        assert_int_equal(readings[WEIR_SIGNAL_ERRORS].value, (count + 3) / 4 * 10000 / count);
+    }
+}
+
+static void extremes_are_kept_within_the_buckets(void **state)
+{
+    for (int i = 0; i < 100; i++)
+        add(i % 2 == 0 ? 0 : UINT64_MAX, false);
+    look(S);
+    assert_true(readings[WEIR_SIGNAL_P99].value > 100 * S);
+}
+
+static void results_leave_the_window_after_ten_seconds(void **state)
+{
+    for (int i = 0; i < 100; i++)
+        add(5 * S, true);
+    for (uint64_t second = 1; second <= 10; second++) {
+        look(second * S);
+        assert_int_equal(readings[WEIR_SIGNAL_ERRORS].value, 10000);
+    }
+    look(11 * S);
+    assert_int_equal(readings[WEIR_SIGNAL_ERRORS].until_ns, 0);
+    for (int i = 0; i < 100; i++)
+        add(MS, false);
+    look(12 * S);
+    assert_int_equal(readings[WEIR_SIGNAL_ERRORS].value, 0);
+    assert_in_range(readings[WEIR_SIGNAL_P99].value, MS * 93 / 100, MS);
+}
+
+static void the_history_keeps_the_lowest_of_each_slice(void **state)
+{
+    struct weir_scale_history history = {0};
+    const uint64_t slice = WEIR_SCALE_SLICE_NS, start = 1000 * slice;
+
+    assert_int_equal(weir_scale_history_at(&history, 0), 0);
+    weir_scale_history_note(&history, start, 100);
+    weir_scale_history_note(&history, start + S, 40);
+    weir_scale_history_note(&history, start + 2 * S, 70);
+    assert_int_equal(weir_scale_history_at(&history, 0), 40);
+    weir_scale_history_note(&history, start + 3 * slice, 90);
+    assert_int_equal(weir_scale_history_at(&history, 0), 90);
+    assert_int_equal(weir_scale_history_at(&history, 1), 70); /* nothing was noted: it held */
+    assert_int_equal(weir_scale_history_at(&history, 2), 70);
+    assert_int_equal(weir_scale_history_at(&history, 3), 40);
+    assert_int_equal(weir_scale_history_at(&history, 4), 0);
+    assert_int_equal(weir_scale_history_at(&history, WEIR_SCALE_SLICES), 0);
+}
+
+static void after_a_long_gap_the_history_is_what_held(void **state)
+{
+    struct weir_scale_history history = {0};
+    const uint64_t slice = WEIR_SCALE_SLICE_NS;
+
+    weir_scale_history_note(&history, 1000 * slice, 50);
+    weir_scale_history_note(&history, 5000 * slice, 80);
+    assert_int_equal(weir_scale_history_at(&history, 0), 80);
+    for (uint32_t age = 1; age < WEIR_SCALE_SLICES; age++)
+        assert_int_equal(weir_scale_history_at(&history, age), 50);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(too_few_results_are_no_reading, setup),
+        cmocka_unit_test(p99_is_the_lower_bound_of_the_true_one),
+        cmocka_unit_test_setup(a_result_without_a_latency_counts_for_errors_only, setup),
+        cmocka_unit_test_setup(extremes_are_kept_within_the_buckets, setup),
+        cmocka_unit_test_setup(results_leave_the_window_after_ten_seconds, setup),
+        cmocka_unit_test(the_history_keeps_the_lowest_of_each_slice),
+        cmocka_unit_test(after_a_long_gap_the_history_is_what_held),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

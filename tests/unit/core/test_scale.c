@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits at a scale: the ends of its range, weights, joint loads, debits, reports. test_model.c
+ * runs all algorithms beside their models. */
+#include "core/scale.h"
+
+#include "core/debit.h"
+#include "core_test.h"
+
+static struct weir_limit bucket(uint64_t rate, uint64_t window_ns, uint64_t burst)
+{
+    return make_limit((struct weir_limit_spec){
+        .algorithm = WEIR_TOKEN_BUCKET, .rate = rate, .window_ns = window_ns, .burst = burst});
+}
+
+static struct weir_check at(const struct weir_limit *limit, uint64_t cost, unsigned percent,
+                            enum weir_scale_kind kind)
+{
+    return (struct weir_check){
+        .limit = limit, .cost = cost, .scale = percent & 0x7f, .scale_kind = kind & 1};
+}
+
+static bool take(const struct weir_check *check, struct weir_cell *cell, uint64_t now_ns)
+{
+    struct scale_load load = {0};
+    uint64_t delay_ns;
+
+    scale_load_add(&load, check);
+    if (!scale_cell_test(check, cell, now_ns, &load, &delay_ns))
+        return false;
+    scale_cell_charge(check, cell, now_ns);
+    return true;
+}
+
+static void a_scale_leaves_one_of_any_capacity_but_none_of_none(void **state)
+{
+    (void)state;
+    assert_int_equal(scale_part(0, 1), 0);
+    assert_int_equal(scale_part(1, 1), 1);
+    assert_int_equal(scale_part(99, 1), 1);
+    assert_int_equal(scale_part(199, 1), 1);
+    assert_int_equal(scale_part(200, 1), 2);
+    assert_int_equal(scale_part(10, 99), 9);
+    assert_int_equal(scale_part(WEIR_BUCKET_MAX + 1, 100), WEIR_BUCKET_MAX + 1);
+}
+
+static void a_reserve_leaves_the_refill_of_a_bucket_as_it_is(void **state)
+{
+    struct weir_limit limit = bucket(10, SECOND, 10);
+    struct weir_check check = at(&limit, 1, 60, WEIR_SCALE_RESERVE);
+    struct weir_cell cell = {0, 0};
+
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        assert_true(take(&check, &cell, START));
+    assert_false(take(&check, &cell, START));
+    assert_false(take(&check, &cell, START + 100 * MS - 1));
+    assert_true(take(&check, &cell, START + 100 * MS));
+    check.scale = 0;
+    for (int i = 0; i < 4; i++)
+        assert_true(take(&check, &cell, START + 100 * MS));
+    assert_false(take(&check, &cell, START + 100 * MS));
+}
+
+static void a_rate_scales_the_refill_of_a_bucket_too(void **state)
+{
+    struct weir_limit limit = bucket(10, SECOND, 10);
+    struct weir_check check = at(&limit, 1, 20, WEIR_SCALE_RATE);
+    struct weir_cell cell = {0, 0};
+
+    (void)state;
+    assert_true(take(&check, &cell, START));
+    assert_true(take(&check, &cell, START));
+    assert_false(take(&check, &cell, START));
+    assert_false(take(&check, &cell, START + 500 * MS - 1));
+    assert_true(take(&check, &cell, START + 500 * MS));
+}
+
+static void a_cost_of_one_weighs_at_most_the_depth(void **state)
+{
+    struct weir_limit limit = bucket(3, SECOND, 3);
+    struct weir_check check = at(&limit, 1, 1, WEIR_SCALE_RATE);
+    struct weir_cell cell = {0, 0};
+    struct weir_report report;
+    const struct weir_use use = {.now_ns = START, .cost = 1};
+
+    (void)state;
+    scale_cell_report(&check, &cell, &use, false, &report);
+    assert_int_equal(report.limit, 1);
+    assert_int_equal(report.remaining, 1);
+    assert_true(take(&check, &cell, START));
+    scale_cell_report(&check, &cell, &use, false, &report);
+    assert_int_equal(report.remaining, 0);
+    assert_int_equal(report.retry_after_ns, SECOND);
+    assert_int_equal(report.reset_after_ns, SECOND);
+    check.cost = 2;
+    scale_cell_report(&check, &cell, &(struct weir_use){.now_ns = START, .cost = 2}, false,
+                      &report);
+    assert_int_equal(report.retry_after_ns, WEIR_NEVER);
+}
+
+static void a_weight_is_rounded_up_to_the_unit_of_the_state(void **state)
+{
+    struct weir_limit limit = bucket(7, SECOND, 100); /* T = 142857142 + 6/7 ns */
+    struct weir_check check = at(&limit, 1, 30, WEIR_SCALE_RATE);
+    struct bucket_time weight;
+
+    (void)state;
+    scale_weight(&check, 1, &weight); /* 10^9 * 100 / 30 / 7: 476190476 + 1.33/7, and up */
+    assert_int_equal(weight.ns, 476190476);
+    assert_int_equal(weight.rem, 2);
+    scale_weight(&check, 3, &weight);
+    assert_int_equal(weight.ns, 1428571428);
+    assert_int_equal(weight.rem, 4);
+    scale_weight(&check, UINT64_MAX, &weight);
+    assert_int_equal(weight.ns, BUCKET_TAT_MAX);
+    scale_weight(&check, 0, &weight);
+    assert_int_equal(weight.ns + weight.rem, 0);
+}
+
+static void what_shares_a_state_is_added_by_weight(void **state)
+{
+    struct weir_limit limit = bucket(10, SECOND, 10);
+    struct weir_check rate = at(&limit, 1, 50, WEIR_SCALE_RATE);
+    struct weir_check reserve = at(&limit, 2, 60, WEIR_SCALE_RESERVE);
+    struct weir_check huge = at(&limit, UINT64_MAX, 50, WEIR_SCALE_RATE);
+    struct weir_cell cell = {0, 0};
+    struct scale_load load = {0};
+    uint64_t delay_ns;
+
+    (void)state;
+    scale_load_add(&load, &rate);
+    scale_load_add(&load, &rate);
+    scale_load_add(&load, &reserve);
+    assert_int_equal(load.cost, 4);
+    assert_int_equal(load.weight.ns, 600 * MS);
+    assert_true(scale_cell_test(&rate, &cell, START, &load, &delay_ns));
+    assert_true(scale_cell_test(&reserve, &cell, START, &load, &delay_ns)); /* 6 of 6 */
+    scale_load_add(&load, &rate);
+    assert_true(scale_cell_test(&rate, &cell, START, &load, &delay_ns));
+    assert_false(scale_cell_test(&reserve, &cell, START, &load, &delay_ns));
+    scale_load_add(&load, &huge);
+    scale_load_add(&load, &huge);
+    assert_int_equal(load.cost, UINT64_MAX);
+    assert_int_equal(load.weight.ns, BUCKET_TAT_MAX);
+}
+
+static void a_refund_gives_back_the_weight_that_was_charged(void **state)
+{
+    struct weir_limit limit = bucket(7, SECOND, 70);
+    struct weir_check check = at(&limit, 9, 33, WEIR_SCALE_RATE);
+    struct weir_cell cell = {0, 0}, before;
+
+    (void)state;
+    weir_cell_charge(&limit, &cell, START, 5);
+    before = cell;
+    assert_true(take(&check, &cell, START));
+    scale_cell_refund(&check, &cell, START, START);
+    assert_memory_equal(&cell, &before, sizeof cell);
+}
+
+/* At 50 % a unit weighs two: of a debt of 10 beyond the capacity of 10, 10 units have room. A
+ * reserve binds no debit. */
+static void a_debit_has_room_by_its_weight(void **state)
+{
+    struct weir_limit limit = bucket(10, SECOND, 10);
+    struct weir_check rate = at(&limit, 1, 50, WEIR_SCALE_RATE);
+    struct weir_check reserve = at(&limit, 1, 50, WEIR_SCALE_RESERVE);
+    struct weir_cell cell = {0, 0};
+
+    (void)state;
+    assert_int_equal(weir_check_debit_room(&rate, &cell, START, 10), 10);
+    assert_int_equal(weir_check_debit_room(&reserve, &cell, START, 10), 20);
+    scale_cell_charge(&rate, &cell, START);
+    assert_int_equal(weir_check_debit_room(&rate, &cell, START, 10), 9);
+}
+
+static void a_decision_tells_the_limit_at_its_scale_and_as_a_whole(void **state)
+{
+    struct weir_limit limit = make_limit(
+        (struct weir_limit_spec){.algorithm = WEIR_FIXED_WINDOW, .rate = 100, .window_ns = MINUTE});
+    struct weir_check checks[2];
+    struct weir_outcome outcomes[2] = {{.verdict = WEIR_DENIED}, {.verdict = WEIR_DENIED}};
+    struct weir_decision decision = {
+        .checks = checks, .outcomes = outcomes, .count = 2, .now_ns = START};
+    struct weir_report report;
+
+    (void)state;
+    checks[0] = checks[1] = at(&limit, 1, 60, WEIR_SCALE_RESERVE);
+    weir_cell_charge(&limit, &outcomes[0].cell, START, 60);
+    outcomes[1].reported = true; /* limit and remaining at 100 %, the retry at the scale */
+    outcomes[1].report = (struct weir_report){100, 40, 7, 8};
+    for (uint16_t i = 0; i < 2; i++) {
+        weir_decision_report(&decision, i, &report);
+        assert_int_equal(report.limit, 60);
+        assert_int_equal(report.remaining, 0);
+        assert_int_not_equal(report.retry_after_ns, 0);
+        weir_decision_report_whole(&decision, i, &report);
+        assert_int_equal(report.limit, 100);
+        assert_int_equal(report.remaining, 40);
+    }
+}
+
+/* Where a report is all there is, a bucket at a rate is told one unit less at most. */
+static void a_report_of_a_bucket_at_a_rate_is_scaled_downwards(void **state)
+{
+    struct weir_limit limit = bucket(10, SECOND, 97);
+    struct weir_check check = at(&limit, 1, 37, WEIR_SCALE_RATE);
+    struct weir_cell cell = {0, 0};
+    const struct weir_use use = {.now_ns = START, .cost = 1};
+
+    (void)state;
+    for (int used = 0; used <= 97; used++) {
+        struct weir_report exact, scaled;
+
+        scale_cell_report(&check, &cell, &use, true, &exact);
+        weir_cell_report(&limit, &cell, &use, true, &scaled);
+        scale_report(&check, &scaled);
+        assert_int_equal(scaled.limit, exact.limit);
+        assert_true(scaled.remaining <= exact.remaining);
+        assert_true(scaled.remaining + 1 >= exact.remaining);
+        weir_cell_charge(&limit, &cell, START, 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_scale_leaves_one_of_any_capacity_but_none_of_none),
+        cmocka_unit_test(a_reserve_leaves_the_refill_of_a_bucket_as_it_is),
+        cmocka_unit_test(a_rate_scales_the_refill_of_a_bucket_too),
+        cmocka_unit_test(a_cost_of_one_weighs_at_most_the_depth),
+        cmocka_unit_test(a_weight_is_rounded_up_to_the_unit_of_the_state),
+        cmocka_unit_test(what_shares_a_state_is_added_by_weight),
+        cmocka_unit_test(a_refund_gives_back_the_weight_that_was_charged),
+        cmocka_unit_test(a_debit_has_room_by_its_weight),
+        cmocka_unit_test(a_decision_tells_the_limit_at_its_scale_and_as_a_whole),
+        cmocka_unit_test(a_report_of_a_bucket_at_a_rate_is_scaled_downwards),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
