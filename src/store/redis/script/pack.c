@@ -111,7 +111,7 @@ char *redis_pack_check(char *out, const struct weir_check *check, const struct w
     bool is_window = algorithm <= WEIR_SLIDING_WINDOW;
 
     *out++ = (char)redis_kind_of(limit);
-    *out++ = (char)check->flags;
+    *out++ = (char)(check->flags & ~WEIR_CHECK_NETWORK); /* whose bit is REDIS_FLAG_FLOOR there */
     if (algorithm >= WEIR_TOKEN_BUCKET && algorithm <= WEIR_LEAKY_QUEUE)
         return pack_bucket(out, check);
     if (algorithm == WEIR_QUOTA)

@@ -275,6 +275,27 @@ static void a_reservation_is_given_back_once(void **state)
     }
 }
 
+/* In a packed check the flag's bit says that there is a floor of debt. */
+static void a_debit_of_a_network_without_a_floor_is_charged(void **state)
+{
+    struct script_rig *rig = *state;
+
+    for (unsigned i = 0; i < ALL; i++) {
+        struct weir_limit limit = limit_of(all[i]);
+        struct one one;
+
+        begin_one(&one);
+        add_check(&one, &limit, 350 + i, 2)->flags = WEIR_CHECK_NETWORK;
+        one.decision.op = WEIR_OP_DEBIT;
+        one.decision.lease.id = 1;
+
+        uint64_t whole = remaining(rig, &limit, 350 + i);
+
+        assert_int_equal(rig_decide(rig, &one, START), WEIR_ALLOWED);
+        assert_int_equal(whole - remaining(rig, &limit, 350 + i), 2);
+    }
+}
+
 static void a_reservation_that_comes_late_is_refused(void **state)
 {
     struct script_rig *rig = *state;
@@ -418,6 +439,7 @@ int main(void)
         cmocka_unit_test(leases_end_and_states_are_looked_at_and_forgotten),
         cmocka_unit_test(a_look_says_what_the_report_said),
         cmocka_unit_test(a_reservation_is_given_back_once),
+        cmocka_unit_test(a_debit_of_a_network_without_a_floor_is_charged),
         cmocka_unit_test(a_reservation_that_comes_late_is_refused),
         cmocka_unit_test(a_foreign_key_is_an_error_and_charges_nothing),
         cmocka_unit_test(two_limits_on_one_key_are_an_error),
