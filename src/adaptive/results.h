@@ -35,8 +35,8 @@ struct weir_results_window {
     uint32_t next, filled;
 };
 
-/* Takes the counters of this second, and sets the readings `p99` and `errors`: valid for two seconds, or
- * none where too few requests have ended. Call it once a second. */
+/* Takes the counters of this second, and sets the readings `p99` and `errors`: valid for two
+ * seconds, or none where too few requests have ended. Call it once a second. */
 void weir_results_read(struct weir_results_window *window, const struct weir_results *results,
                        uint64_t now_ns, struct weir_reading readings[WEIR_SIGNALS]);
 

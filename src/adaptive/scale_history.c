@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Goes on to `slice`; what lies between had the scale of before. */
+/* Advances to `slice`; what lies between had the scale of before. */
 static void advance(struct weir_scale_history *history, uint64_t slice)
 {
     if (history->slice == 0 || slice - history->slice >= WEIR_SCALE_SLICES) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a rules file becomes: the structures that the loader fills and that evaluation reads.
  *
- * Everything here is immutable once loaded, but for the scales of limits that follow health
- * (charge/adaptive.h), and lives in the arena of its struct weir_rules, but for the tables that own
+ * Everything here is immutable once loaded, except the scales of limits that follow health
+ * (charge/adaptive.h). It lives in the arena of its struct weir_rules, except the tables that own
  * their memory (words, tries, index, keys).
  */
 #ifndef WEIR_RULES_COMPILED_H

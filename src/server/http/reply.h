@@ -54,7 +54,7 @@ void weir_http_write_refused(struct weir_slot *slot, struct weir_output *output,
 
 /* A slot for a decision, which is queued; NULL: without memory for one it is given back. */
 struct weir_slot *weir_http_wait(struct weir_http_call *call, struct weir_decision *decision,
-                    void (*write)(struct weir_slot *, struct weir_output *));
+                                 void (*write)(struct weir_slot *, struct weir_output *));
 
 /* A problem for an error of the rules or of a codec, which `reason` explains. */
 void weir_http_refuse(struct weir_http_call *call, int err, const struct weir_reason *reason);
