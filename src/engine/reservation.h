@@ -61,9 +61,9 @@
 #ifndef WEIR_ENGINE_RESERVATION_H
 #define WEIR_ENGINE_RESERVATION_H
 
+#include "core/base64url.h"
 #include "engine/engine.h"
 #include "rules/charge/settle.h"
-#include "rules/identity/base64url.h"
 
 #define WEIR_RESERVATION_LIFE_NS (UINT64_C(60) * 1000000000)
 #define WEIR_RESERVATION_LIFE_MIN_NS UINT64_C(1000000000)

@@ -9,10 +9,10 @@
 #include <openssl/sha.h>
 #include <string.h>
 
+#include "core/base64url.h"
 #include "core/hex.h"
 #include "core/siphash.h"
 #include "rules/compiled.h"
-#include "rules/identity/base64url.h"
 
 /* Hex digits of the record's name: 128 bits. */
 #define TEXT_BYTES 16
