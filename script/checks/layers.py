@@ -13,12 +13,13 @@ BELOW = {
     "table": {"core"},
     "adaptive": {"core"},
     "standing": {"core"},
-    "rules": {"core", "adaptive", "standing"},
+    "challenge": {"core"},
+    "rules": {"core", "adaptive", "challenge", "standing"},
     "store": {"core", "table", "wire"},
-    "engine": {"core", "adaptive", "standing", "rules", "store"},
-    "library": {"core", "adaptive", "table", "standing", "rules", "store", "engine"},
+    "engine": {"core", "adaptive", "challenge", "standing", "rules", "store"},
+    "library": {"core", "adaptive", "table", "challenge", "standing", "rules", "store", "engine"},
     "wire": {"core"},
-    "server": {"core", "adaptive", "table", "standing", "rules", "store", "engine", "wire"},
+    "server": {"core", "adaptive", "table", "challenge", "standing", "rules", "store", "engine", "wire"},
 }
 BELOW["cli"] = set(BELOW) | {"cli"}
 
@@ -27,7 +28,7 @@ LIBRARIES = {
     "sqlite3.h": {"standing"},
     "uv.h": {"store", "server", "cli"},
     "jansson.h": {"rules", "server", "cli"},
-    "openssl/": {"rules", "store", "wire", "server", "cli"},
+    "openssl/": {"challenge", "rules", "store", "wire", "server", "cli"},
     "nghttp2/": {"server", "cli"},
     "protobuf-c/": {"wire"},
     "curl/": {"server", "cli"},
