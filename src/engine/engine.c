@@ -353,6 +353,16 @@ int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *deci
     return 0;
 }
 
+void weir_engine_apply_solution(struct weir_engine *engine, struct weir_decision *decision,
+                                const unsigned char nonce[WEIR_CHALLENGE_NONCE])
+{
+    struct weir_entry *entry = weir_entry_of(decision);
+    entry->keeps = true;
+    weir_rules_solution(engine->generation->rules, nonce, engine->secret, &entry->scratch,
+                        entry->checks);
+    weir_engine_pin(engine, entry, 1);
+}
+
 /* --- One decision ------------------------------------------------------------------------------
  */
 

@@ -44,6 +44,7 @@
 #include "engine/candidate.h"
 #include "engine/top_denied.h"
 #include "engine/warning.h"
+#include "rules/challenge/solution.h"
 #include "rules/charge/idempotency.h"
 #include "rules/identity/tokens.h"
 #include "rules/match/key_values.h"
@@ -145,6 +146,11 @@ int weir_engine_apply_idempotency(struct weir_engine *engine, struct weir_decisi
 int weir_engine_apply_key(struct weir_engine *engine, struct weir_decision *decision, uint32_t rule,
                           const struct weir_key_values *values, struct weir_reason *reason)
     __attribute__((warn_unused_result));
+
+/* Makes a taken decision the record of a puzzle that was solved (rules/challenge/solution.h): it is
+ * admitted once. The current rules have a challenge. */
+void weir_engine_apply_solution(struct weir_engine *engine, struct weir_decision *decision,
+                                const unsigned char nonce[WEIR_CHALLENGE_NONCE]);
 
 /* The rules that its checks were made from; NULL for checks of commands. */
 const struct weir_rules *weir_decision_rules(const struct weir_decision *decision);

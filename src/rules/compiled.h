@@ -194,6 +194,8 @@ struct weir_rules {
     struct weir_limit idempotency;                   /* of its records; see charge/idempotency.h */
     struct weir_limit settled[WEIR_SETTLED_CLASSES]; /* of the records of settlements */
     struct weir_limit warned[RULES_WARNED]; /* of the records of warnings; see charge/warn.h */
+    struct weir_limit solved;               /* of those of solutions; see challenge/solution.h */
+    uint16_t challenge_sources[2];          /* attributes with tokens: cookies, the field */
     uint8_t path_options;                   /* enum weir_path_options */
     bool warns;                             /* some limit has thresholds */
     bool lends;                             /* some limit has a pool */

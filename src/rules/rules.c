@@ -201,6 +201,8 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
     err = prepare(context, &rules->idempotency, "idempotency");
     for (int i = 0; i < WEIR_SETTLED_CLASSES && err == 0; i++)
         err = prepare(context, &rules->settled[i], "reservations");
+    if (err == 0 && rules->settings.challenge.keys != NULL)
+        err = prepare(context, &rules->solved, "challenge");
     for (int i = 0; i < RULES_WARNED && rules->warns && err == 0; i++)
         err = prepare(context, &rules->warned[i], "warn_at");
     return err;
@@ -292,7 +294,7 @@ int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_
     uint32_t number =
         rules_string_map_find(&rules->attributes, 0, rules_text_hash(name, size), name, size);
     bool claim = number != RULES_NONE && rules->jwt != NULL && rules->jwt->claim_of[number] != 0;
-    bool made = claim || number == WEIR_ATTR_STANDING;
+    bool made = claim || number == WEIR_ATTR_STANDING || number == WEIR_ATTR_CHALLENGE;
     return number == RULES_NONE || made ? -1 : (int)number;
 }
 
@@ -388,7 +390,7 @@ uint32_t weir_rules_span_percent(const struct weir_rules *rules)
 bool weir_rules_timed(const struct weir_rules *rules)
 {
     return rules->schedule_count > 0 || rules->jwt != NULL ||
-           rules->settings.standing.kinds_count > 0;
+           rules->settings.standing.kinds_count > 0 || rules->settings.challenge.keys != NULL;
 }
 
 void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct weir_moment *moment)

@@ -101,11 +101,22 @@ struct weir_webhook_settings {
     uint32_t secret_count; /* every message is signed with each */
     uint64_t timeout_ns;   /* of one attempt; default 5 s */
 };
+/* `challenge:`, proof of work; see docs/challenge.md. */
+struct weir_challenge_keys;
+struct weir_challenge_settings {
+    struct weir_listener_settings listener; /* its address only; NULL: none */
+    const struct weir_challenge_keys *keys; /* challenge/keys.h; NULL: there is no such section */
+    struct weir_bytes cookie;               /* its name; NUL-terminated */
+    uint64_t life_ns;                       /* of tokens */
+    uint8_t difficulty;                     /* of puzzles, in bits */
+    bool secure;                            /* the cookie goes over TLS only */
+};
 struct weir_settings {
     struct weir_store_settings store;
     struct weir_identities_settings identities;
     struct weir_envoy_settings envoy;
     struct weir_webhook_settings webhook;
+    struct weir_challenge_settings challenge;
     struct weir_standing_settings standing; /* without a kind there is no such section */
     uint64_t idempotency_ns;                /* life of an idempotency key; default 10 min */
     struct weir_listener_settings http, redis, grpc, admin;
@@ -153,9 +164,9 @@ int weir_rules_prepare(struct weir_rules *rules, weir_rules_prepare_fn prepare, 
 int weir_rules_distinct(struct weir_rules *rules, uint32_t *limits, uint32_t *specs)
     __attribute__((warn_unused_result));
 
-/* The number of an attribute that some rule reads, or -1: also of claims ("jwt.…") and `standing`,
- * which no request can say. Names: "method", "header.x-api-key"
- * (header names lower-cased), any other for the attributes of a check request. O(1). */
+/* The number of an attribute that some rule reads, or -1: also of claims ("jwt.…"), `standing`,
+ * `challenge`, which no request can say. Names: "method", "header.x-api-key" (header names
+ * lower-cased), any other for the attributes of a check request. O(1). */
 int weir_rules_attribute(const struct weir_rules *rules, const char *name, size_t size);
 /* The same for a header's field name of any case, without its "header." prefix. */
 int weir_rules_header(const struct weir_rules *rules, const char *name, size_t size);
@@ -212,8 +223,8 @@ struct weir_moment {
 };
 void weir_rules_moment(const struct weir_rules *rules, uint64_t now_ns, struct weir_moment *moment);
 
-/* Whether a limit has a schedule, tokens are read, or standing is looked up: else a request's time
- * plays no part. */
+/* Whether a limit has a schedule, tokens are read (`jwt`, `challenge`), or standing is looked up:
+ * else a request's time plays no part. */
 bool weir_rules_timed(const struct weir_rules *rules);
 
 /* Whether tokens are read (`jwt`): then requests had better have a memory of them

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "core/bytes.h"
+#include "rules/challenge/section.h"
 #include "rules/identity/jwt.h"
 #include "rules/load/numbers.h"
 
@@ -20,6 +21,7 @@ static const char *const fixed_names[WEIR_ATTR_FIRST_NAMED] = {
     [WEIR_ATTR_STANDING] = "standing",
     [WEIR_ATTR_TLS_NAME] = "tls.client.name",
     [WEIR_ATTR_TLS_CN] = "tls.client.cn",
+    [WEIR_ATTR_CHALLENGE] = "challenge",
 };
 
 bool rules_fixed_attributes(struct rules_loader *loader)
@@ -172,7 +174,7 @@ int rules_intern_attribute(struct rules_loader *loader, const struct rules_node 
     uint32_t known = rules_string_map_find(
         &rules->attributes, 0, rules_text_hash(name.data, name.size), name.data, name.size);
     if (known != RULES_NONE)
-        return (int)known;
+        return rules_check_challenge(loader, node, (uint16_t)known) ? (int)known : -1;
     bool of_token = name.size >= 4 && memcmp(name.data, "jwt.", 4) == 0;
     int claim = -1;
     if (of_token)
@@ -230,7 +232,7 @@ int rules_read_address_name(struct rules_loader *loader, const struct rules_node
 bool rules_is_secret(const struct weir_rules *rules, uint16_t attribute)
 {
     static const char *const fields[] = {"header.authorization", "header.proxy-authorization",
-                                         "header.cookie"};
+                                         "header.cookie", "header.x-weir-challenge"};
     for (uint32_t i = 0; i < rules->identify_count; i++)
         if (rules->identify[i].kind == RULES_BY_KEY && rules->identify[i].attribute == attribute)
             return true;

@@ -112,7 +112,7 @@ static void load_source(struct rules_loader *loader, const struct rules_node *no
                           quote.text);
             return;
         }
-        if (attribute < WEIR_ATTR_TLS_NAME || capture) {
+        if (attribute < WEIR_ATTR_TLS_NAME || attribute == WEIR_ATTR_CHALLENGE || capture) {
             rules_problem(loader, node,
                           "%s cannot identify a caller; `client.ip`, a header or another attribute "
                           "can",

@@ -42,6 +42,7 @@ struct rules_loader {
     bool standing;       /* the file has the section `standing` */
     bool classes_ranked; /* the classes of `priority` are given from more to less important */
     bool callers;        /* the file has callers, who may have overrides */
+    bool challenge;      /* the file has the section `challenge` */
     const struct rules_node *timezone;  /* of the file; NULL: UTC */
     const struct rules_node *redis;     /* the key `redis` of `store`; NULL: no shared store */
     struct weir_path_pattern *patterns; /* of the limit that is being loaded, in scratch */

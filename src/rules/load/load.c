@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "rules/challenge/section.h"
+#include "rules/challenge/solution.h"
 #include "rules/charge/settle.h"
 #include "rules/charge/warn.h"
 #include "rules/identity/jwt.h"
@@ -44,6 +46,7 @@ enum top_field {
     TOP_PRIORITY,
     TOP_ADAPTIVE,
     TOP_STANDING,
+    TOP_CHALLENGE,
     TOP_FIELDS,
 };
 
@@ -53,7 +56,7 @@ enum top_field {
 static const char *const top_names[TOP_FIELDS] = {
     "version",  "server",  "state", "headers",  "identify",    "keys",     "default_plan",
     "plans",    "limits",  "jwt",   "store",    "idempotency", "envoy",    "identities",
-    "timezone", "webhook", "paths", "priority", "adaptive",    "standing",
+    "timezone", "webhook", "paths", "priority", "adaptive",    "standing", "challenge",
 };
 
 static void load_keys(struct rules_loader *loader, const struct rules_node *node)
@@ -114,6 +117,8 @@ static void load_top(struct rules_loader *loader, const struct rules_node *root)
         rules_load_timezone(loader, fields[TOP_TIMEZONE].value);
     if (fields[TOP_JWT].value != NULL)
         rules_load_jwt(loader, fields[TOP_JWT].value);
+    if (fields[TOP_CHALLENGE].value != NULL)
+        rules_load_challenge(loader, fields[TOP_CHALLENGE].value);
     if (fields[TOP_PATHS].value != NULL)
         rules_load_paths(loader, fields[TOP_PATHS].value); /* before the limits: their patterns */
     if (fields[TOP_ADAPTIVE].value != NULL)
@@ -177,6 +182,8 @@ static int load_document(struct rules_loader *loader, const char *text, size_t s
         err = rules_make_settled(loader->rules);
     if (err == 0)
         err = rules_make_warned(loader->rules);
+    if (err == 0)
+        err = rules_make_solved(loader->rules);
     if (err < 0)
         return err; /* not within the range that the loader admits */
     err = loader->rules->jwt != NULL ? rules_jwt_seal(loader->rules->jwt) : 0;

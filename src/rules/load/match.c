@@ -9,6 +9,7 @@
 
 #include "core/bytes.h"
 #include "rules/calendar/schedule.h"
+#include "rules/challenge/section.h"
 #include "rules/load/attributes.h"
 #include "rules/load/fields.h"
 #include "rules/load/pressure/standing.h"
@@ -195,6 +196,8 @@ static void load_value(struct rules_loader *loader, const struct rules_node *nod
             good = check_plan(loader, node, value);
         else if (part->attribute == WEIR_ATTR_METHOD)
             good = rules_check_method(loader, node, value);
+        else if (part->attribute == WEIR_ATTR_CHALLENGE)
+            good = rules_check_challenge_value(loader, node, value);
         if (!good)
             return;
         atom = literal_atom(loader, part->attribute, value);

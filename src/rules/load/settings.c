@@ -117,10 +117,8 @@ static size_t port_at(struct weir_bytes text)
     return 0;
 }
 
-/* "127.0.0.1:8080", "[::1]:8080", "localhost:8080", "unix:/path", "off". *address is the address as
- * the server takes it, *open whether others than this machine can reach it. */
-static bool check_address(struct rules_loader *loader, const struct rules_node *node,
-                          const char **address, bool *far)
+bool rules_read_listen(struct rules_loader *loader, const struct rules_node *node,
+                       const char **address, bool *far)
 {
     struct weir_bytes text;
     struct rules_quote quote;
@@ -267,7 +265,7 @@ static void load_listener(struct rules_loader *loader, const struct rules_field 
                         &listener->proxy_protocol);
     }
     load_own(loader, &fields[OWN], grpc, listener);
-    if (address != NULL && check_address(loader, address, &listener->address, &far) && far &&
+    if (address != NULL && rules_read_listen(loader, address, &listener->address, &far) && far &&
         !listener->open && fields[TOKEN].value == NULL && listener->tls.client_ca_file == NULL) {
         rules_problem(loader, address,
                       "`%s` is open to other machines: give it a `token` or a `tls.client_ca`, or "

@@ -13,4 +13,10 @@ void rules_load_store(struct rules_loader *loader, const struct rules_node *node
 void rules_load_idempotency(struct rules_loader *loader, const struct rules_node *node);
 void rules_load_webhook(struct rules_loader *loader, const struct rules_node *node);
 
+/* "127.0.0.1:8080", "[::1]:8080", "localhost:8080", "unix:/path", "off". *address is the address as
+ * the server takes it, *far whether others than this machine can reach it. False after a problem.
+ */
+bool rules_read_listen(struct rules_loader *loader, const struct rules_node *node,
+                       const char **address, bool *far);
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rules/challenge/attribute.h"
 #include "rules/identity/identify.h"
 #include "rules/match/host.h"
 #include "rules/match/path.h"
@@ -75,6 +76,8 @@ struct weir_bytes rules_value(struct rules_evaluation *evaluation, uint16_t attr
         return evaluation->identity.plan;
     case WEIR_ATTR_STANDING:
         return rules_standing_text(evaluation->standing);
+    case WEIR_ATTR_CHALLENGE:
+        return rules_challenge_value(evaluation);
     default:
         break;
     }

@@ -37,6 +37,7 @@ struct rules_evaluation {
     uint8_t user_bits;
     uint8_t client_text_size; /* 0: not written yet */
     uint8_t standing;         /* enum weir_standing_level */
+    uint8_t challenge;        /* enum rules_challenge_state */
     struct weir_address user_address;
     int error; /* of finding the caller: as weir_directory_ops.find; 0: none */
     struct weir_identity identity;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/bytes.h"
+#include "rules/challenge/attribute.h"
 #include "rules/match/evaluate.h"
 
 static int refuse(struct weir_reason *reason, int err, const char *what, const char *name)
@@ -51,6 +53,10 @@ static int part_read(struct rules_evaluation *evaluation, struct weir_request *r
         if (level < 0)
             return refuse(reason, WEIR_ERR_SYNTAX, "not a level of standing: ", part->name);
         evaluation->standing = (uint8_t)level;
+    } else if (part->attribute == WEIR_ATTR_CHALLENGE) {
+        if (!weir_bytes_are(value, "passed"))
+            return refuse(reason, WEIR_ERR_SYNTAX, "only ever passed: ", part->name);
+        evaluation->challenge = RULES_CHALLENGE_PASSED;
     } else if (part->attribute == WEIR_ATTR_PATH) {
         evaluation->path = value;
     } else if (part->attribute == WEIR_ATTR_HOST) {

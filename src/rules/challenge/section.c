@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see section.h */
+#include "rules/challenge/section.h"
+
+#include <openssl/crypto.h>
+#include <string.h>
+#include <strings.h>
+
+#include "challenge/cookie.h"
+#include "challenge/keys.h"
+#include "challenge/puzzle.h"
+#include "core/bytes.h"
+#include "rules/file.h"
+#include "rules/load/attributes.h"
+#include "rules/load/settings.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+#define LIFE_MIN_NS (60 * NS_PER_S) /* shorter, and clients do little else than solve puzzles */
+#define LIFE_MAX_NS (30 * 86400 * NS_PER_S)
+#define LIFE_NS (3600 * NS_PER_S)
+#define DIFFICULTY 18
+#define COOKIE_NAME_MAX 64
+#define COOKIE_NAME "__Host-weir"
+#define SECRET_FILE_MAX 16384 /* keys of the longest line, and comments */
+
+/* Reads the keys; leaves them out after a problem. */
+static void load_secret_file(struct rules_loader *loader, const struct rules_node *node,
+                             struct weir_challenge_settings *settings)
+{
+    static const char what[] = "secret_file";
+    struct weir_bytes name;
+    struct weir_reason reason = {{0}};
+    char text[SECRET_FILE_MAX + 1];
+    uint32_t line = 0;
+    if (!rules_read_text(loader, node, what, &name))
+        return;
+    const char *path = rules_path_of(loader, name);
+    struct weir_challenge_keys *keys = rules_keep(loader, sizeof(*keys));
+    if (path == NULL || keys == NULL)
+        return;
+    long size = weir_file_read(path, text, sizeof(text), &reason);
+    if (size < 0)
+        rules_problem(loader, node, "cannot read %s: %s", path, reason.text);
+    else if (size > SECRET_FILE_MAX)
+        rules_problem(loader, node, "%s has more than %d bytes", path, SECRET_FILE_MAX);
+    else if (weir_challenge_keys_read(keys, (struct weir_bytes){text, (size_t)size}, &line,
+                                      &reason) < 0)
+        if (line > 0)
+            rules_problem(loader, node, "%s, line %u: %s", path, line, reason.text);
+        else
+            rules_problem(loader, node, "%s: %s", path, reason.text);
+    else
+        settings->keys = keys;
+    OPENSSL_cleanse(text, sizeof(text));
+}
+
+/* Browsers take a cookie with one of these prefixes only with Secure, and `__Host-` only for one
+ * host (RFC 6265bis section 4.1.3); its case does not count. */
+static bool is_secure_name(struct weir_bytes name)
+{
+    static const char *const prefixes[] = {"__Host-", "__Secure-"};
+    for (int i = 0; i < 2; i++)
+        if (name.size >= strlen(prefixes[i]) &&
+            strncasecmp(name.data, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+static void load_cookie(struct rules_loader *loader, const struct rules_node *root,
+                        const struct rules_node *node, struct weir_challenge_settings *settings)
+{
+    struct weir_bytes name = {COOKIE_NAME, strlen(COOKIE_NAME)};
+    struct rules_quote quote;
+    if (node != NULL && !rules_read_text(loader, node, "cookie", &name))
+        return;
+    if (name.size > COOKIE_NAME_MAX || !weir_cookie_name_is_valid(name)) {
+        rules_problem(loader, node,
+                      "%s is not the name of a cookie: use 1 to %d letters, digits, `-` and `_`",
+                      rules_quote(&quote, name.data, name.size), COOKIE_NAME_MAX);
+    } else if (!settings->secure && is_secure_name(name)) {
+        rules_problem(loader, node != NULL ? node : root,
+                      "browsers refuse a cookie %s without `secure: true`; give `cookie` a name "
+                      "without `__Host-` or `__Secure-`",
+                      rules_quote(&quote, name.data, name.size));
+    } else {
+        settings->cookie =
+            (struct weir_bytes){rules_keep_text(loader, name.data, name.size), name.size};
+    }
+}
+
+static void load_difficulty(struct rules_loader *loader, const struct rules_node *node,
+                            struct weir_challenge_settings *settings)
+{
+    uint64_t difficulty;
+    if (rules_read_number(loader, node, "difficulty", 1, WEIR_CHALLENGE_DIFFICULTY_MAX,
+                          &difficulty))
+        settings->difficulty = (uint8_t)difficulty;
+}
+
+/* The attributes that carry tokens, so that front ends hand them over. */
+static void intern_sources(struct rules_loader *loader, const struct rules_node *node)
+{
+    static const char *const names[] = {"header.cookie", "header.x-weir-challenge"};
+    for (int i = 0; i < 2; i++) {
+        int number =
+            rules_intern_attribute(loader, node, (struct weir_bytes){names[i], strlen(names[i])});
+        if (number >= 0)
+            loader->rules->challenge_sources[i] = (uint16_t)number;
+    }
+}
+
+void rules_load_challenge(struct rules_loader *loader, const struct rules_node *node)
+{
+    enum { LISTEN, SECRET_FILE, LIFE, DIFFICULTY_BITS, COOKIE, SECURE, COUNT };
+    struct rules_field fields[COUNT] = {{"listen", NULL, NULL}, {"secret_file", NULL, NULL},
+                                        {"life", NULL, NULL},   {"difficulty", NULL, NULL},
+                                        {"cookie", NULL, NULL}, {"secure", NULL, NULL}};
+    struct weir_challenge_settings *settings = &loader->rules->settings.challenge;
+    bool far;
+    settings->life_ns = LIFE_NS;
+    settings->difficulty = DIFFICULTY;
+    settings->secure = true;
+    loader->challenge = true;
+    if (!rules_fields(loader, node, "`challenge`", fields, COUNT))
+        return;
+    if (fields[LISTEN].value != NULL)
+        rules_read_listen(loader, fields[LISTEN].value, &settings->listener.address, &far);
+    if (fields[SECRET_FILE].value == NULL)
+        rules_problem(loader, node,
+                      "`secret_file` is missing: a file with a key, such as the output of "
+                      "`openssl rand -hex 32`");
+    else
+        load_secret_file(loader, fields[SECRET_FILE].value, settings);
+    if (fields[LIFE].value != NULL)
+        rules_read_duration(loader, fields[LIFE].value, "life", LIFE_MIN_NS, LIFE_MAX_NS,
+                            "1min to 30d", &settings->life_ns);
+    if (fields[DIFFICULTY_BITS].value != NULL)
+        load_difficulty(loader, fields[DIFFICULTY_BITS].value, settings);
+    if (fields[SECURE].value != NULL)
+        rules_read_bool(loader, fields[SECURE].value, "secure", &settings->secure);
+    load_cookie(loader, node, fields[COOKIE].value, settings);
+    intern_sources(loader, node);
+}
+
+bool rules_check_challenge(struct rules_loader *loader, const struct rules_node *node,
+                           uint16_t attribute)
+{
+    if (attribute != WEIR_ATTR_CHALLENGE || loader->challenge)
+        return true;
+    rules_problem(loader, node,
+                  "the attribute `challenge` needs the section `challenge:`, which says how "
+                  "clients prove themselves");
+    return false;
+}
+
+bool rules_check_challenge_value(struct rules_loader *loader, const struct rules_node *node,
+                                 struct weir_bytes value)
+{
+    struct rules_quote quote;
+    if (weir_bytes_are(value, "passed"))
+        return true;
+    rules_problem(loader, node, "`challenge` is never %s; it is `passed`, or the request has none",
+                  rules_quote(&quote, value.data, value.size));
+    return false;
+}
