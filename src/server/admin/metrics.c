@@ -14,6 +14,7 @@
 
 #include "server/admin/health_api.h"
 #include "server/admin/limit_metrics.h"
+#include "server/challenge/metrics.h"
 #include "server/daemon/clock.h"
 #include "server/envoy/metrics.h"
 #include "server/grpc/front.h"
@@ -86,20 +87,33 @@ static uint64_t sum(struct weir_daemon *daemon, size_t offset)
 
 #define SUM(daemon, field) sum(daemon, offsetof(struct weir_worker_counters, field))
 
+/* The fronts that speak HTTP and are of weir itself. */
+enum { FRONT_HTTP, FRONT_ADMIN, FRONT_CHALLENGE, FRONTS };
+
+/* Which of them a listener has; -1: another. */
+static int front_of(const struct weir_listener *listener)
+{
+    return listener->kind == WEIR_LISTENER_HTTP        ? FRONT_HTTP
+           : listener->kind == WEIR_LISTENER_ADMIN     ? FRONT_ADMIN
+           : listener->kind == WEIR_LISTENER_CHALLENGE ? FRONT_CHALLENGE
+                                                       : -1;
+}
+
 /* Requests by listener, route and status; series that are zero are left out. */
 static void put_requests(struct weir_metrics *metrics)
 {
     struct weir_daemon *daemon = metrics->daemon;
-    uint64_t totals[2][WEIR_HTTP_ROUTES_MAX + 1][WEIR_HTTP_STATUS_COUNT] = {0};
-    const struct weir_http *sample[2] = {NULL, NULL};
+    static const char *const names[FRONTS] = {"http", "admin", "challenge"};
+    uint64_t totals[FRONTS][WEIR_HTTP_ROUTES_MAX + 1][WEIR_HTTP_STATUS_COUNT] = {0};
+    const struct weir_http *sample[FRONTS] = {NULL, NULL, NULL};
     struct weir_worker *worker;
     for (unsigned i = 0; (worker = worker_at(daemon, i)); i++) {
         const struct weir_listener *listener;
         for (unsigned j = 0; (listener = weir_worker_listener(worker, j)); j++) {
             const struct weir_http *http = listener->workspace;
-            if (listener->kind != WEIR_LISTENER_HTTP && listener->kind != WEIR_LISTENER_ADMIN)
+            int kind = front_of(listener);
+            if (kind < 0)
                 continue;
-            unsigned kind = listener->kind == WEIR_LISTENER_ADMIN;
             sample[kind] = http;
             for (unsigned r = 0; r <= http->route_count; r++)
                 for (unsigned s = 0; s < WEIR_HTTP_STATUS_COUNT; s++)
@@ -107,7 +121,7 @@ static void put_requests(struct weir_metrics *metrics)
         }
     }
     weir_metrics_head(metrics, "weir_requests_total", "counter", "HTTP requests answered.");
-    for (unsigned kind = 0; kind < 2; kind++) {
+    for (unsigned kind = 0; kind < FRONTS; kind++) {
         for (unsigned r = 0; sample[kind] && r <= sample[kind]->route_count; r++) {
             const char *route =
                 r < sample[kind]->route_count ? sample[kind]->routes[r].name : "none";
@@ -116,7 +130,7 @@ static void put_requests(struct weir_metrics *metrics)
                     weir_metrics_put(
                         metrics,
                         "weir_requests_total{front=\"%s\",route=\"%s\",code=\"%u\"} %" PRIu64 "\n",
-                        kind ? "admin" : "http", route, weir_http_code((enum weir_http_status)s),
+                        names[kind], route, weir_http_code((enum weir_http_status)s),
                         totals[kind][r][s]);
             }
         }
@@ -554,6 +568,7 @@ struct weir_buffer *weir_metrics_write(struct weir_daemon *daemon, struct weir_b
     weir_metrics_of_webhook(&metrics);
     weir_metrics_of_standing(&metrics);
     weir_metrics_of_health(&metrics);
+    weir_metrics_of_challenge(&metrics);
     put_requests(&metrics);
     put_calls(&metrics);
     put_commands(&metrics);

@@ -20,8 +20,8 @@
 #include "server/standing/service.h"
 #include "server/webhook/warnings.h"
 
-/* HTTP, Redis, gRPC, admin, Prometheus. */
-#define WEIR_LISTENINGS 5
+/* HTTP, Redis, gRPC, admin, Prometheus, challenges. */
+#define WEIR_LISTENINGS 6
 
 /* What the background thread has to do, from the most urgent. Asked for again while it is being
  * done, it is done once more, and once only. */
@@ -85,6 +85,7 @@ struct weir_daemon {
     struct weir_certificates *certificates; /* the newest */
     struct weir_certificate_watch certificate_watch;
     struct weir_endpoint http_endpoint, redis_endpoint, grpc_endpoint, admin_endpoint;
+    struct weir_endpoint challenge_endpoint;
     struct weir_connection_pool pools[WEIR_LISTENINGS];
     struct weir_resp_shared redis;
     struct weir_envoy_shared *envoy; /* NULL: no such service is configured */

@@ -96,6 +96,11 @@ const char *weir_daemon_admin(const struct weir_daemon *daemon,
                                      : WEIR_ADMIN_ADDRESS_DEFAULT;
 }
 
+const char *weir_daemon_challenge(const struct weir_settings *settings)
+{
+    return settings->challenge.listener.address ? settings->challenge.listener.address : "off";
+}
+
 /* A listener that others can reach says who may call, or that all may. */
 static int listener_check(const char *name, const char *address,
                           const struct weir_listener_settings *settings, struct weir_reason *reason)
@@ -286,6 +291,9 @@ static void reload_compare(struct weir_daemon *daemon, const struct weir_setting
         daemon,
         weir_setting_differs(weir_daemon_admin(daemon, old), weir_daemon_admin(daemon, new)),
         "server.admin");
+    reload_note(daemon,
+                weir_setting_differs(weir_daemon_challenge(old), weir_daemon_challenge(new)),
+                "challenge.listen");
     reload_note(daemon, old->workers != new->workers && !daemon->options.workers, "server.workers");
     reload_note(daemon, weir_setting_differs(old->state_file, new->state_file), "state.file");
     reload_note(daemon, old->state_bytes != new->state_bytes, "state.size");

@@ -34,6 +34,9 @@ const char *weir_daemon_grpc(const struct weir_daemon *daemon,
 const char *weir_daemon_admin(const struct weir_daemon *daemon,
                               const struct weir_settings *settings);
 
+/* "off" without one. */
+const char *weir_daemon_challenge(const struct weir_settings *settings);
+
 /* Hands new certificates to all workers; takes over one reference. */
 void weir_daemon_set_certificates(struct weir_daemon *daemon,
                                   struct weir_certificates *certificates);

@@ -171,6 +171,11 @@ static void listenings_fill(struct weir_daemon *daemon, struct listening all[WEI
         daemon->envoy && settings->envoy.prometheus ? settings->envoy.prometheus : "off";
     all[4].endpoint = &daemon->prometheus_endpoint;
     all[4].front = &weir_envoy_prometheus_front;
+    all[5] = all[0];
+    all[5].address = weir_daemon_challenge(settings);
+    all[5].endpoint = &daemon->challenge_endpoint;
+    all[5].front = &weir_challenge_front;
+    all[5].kind = WEIR_LISTENER_CHALLENGE;
     for (unsigned i = 0; i < WEIR_LISTENINGS; i++)
         all[i].pool = &daemon->pools[i];
 }
@@ -357,6 +362,7 @@ void weir_daemon_remove_sockets(const struct weir_daemon *daemon)
     weir_endpoint_remove(&daemon->grpc_endpoint);
     weir_endpoint_remove(&daemon->admin_endpoint);
     weir_endpoint_remove(&daemon->prometheus_endpoint);
+    weir_endpoint_remove(&daemon->challenge_endpoint);
 }
 
 /* What the workers' Redis front ends share. */
@@ -591,6 +597,7 @@ static void log_started(struct weir_daemon *daemon)
     log_listening(daemon, "grpc", &daemon->grpc_endpoint);
     log_listening(daemon, "admin", &daemon->admin_endpoint);
     log_listening(daemon, "prometheus", &daemon->prometheus_endpoint);
+    log_listening(daemon, "challenge", &daemon->challenge_endpoint);
     const struct weir_server_options *options = &daemon->options;
     if (!options->config && !options->config_text && !options->envoy_config)
         weir_log_event(&daemon->log, WEIR_LOG_WARNING, "no_rules", "message",

@@ -8,7 +8,7 @@
 
 #include "server/daemon/worker.h"
 
-#define WEIR_WORKER_LISTENERS_MAX 4
+#define WEIR_WORKER_LISTENERS_MAX 5
 
 struct weir_worker_state {
     struct weir_worker base; /* first: the one is the other */

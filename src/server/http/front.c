@@ -223,6 +223,25 @@ static void *prometheus_open(struct weir_worker *worker, void *server)
     return http;
 }
 
+static void *challenge_open(struct weir_worker *worker, void *server)
+{
+    struct weir_http *http = http_open(worker, server, &weir_challenge_route, 1);
+    struct weir_challenge_work *work = http ? calloc(1, sizeof *work) : NULL;
+    if (!work) {
+        free(http);
+        return NULL;
+    }
+    http->challenge = work;
+    return http;
+}
+
+static void challenge_close(void *workspace)
+{
+    struct weir_http *http = workspace;
+    free(http->challenge);
+    free(http);
+}
+
 const struct weir_front weir_http_front = {
     .name = "http",
     .request_max = WEIR_HTTP1_REQUEST_MAX,
@@ -246,6 +265,15 @@ const struct weir_front weir_envoy_prometheus_front = {
     .request_max = WEIR_HTTP1_REQUEST_MAX,
     .open = prometheus_open,
     .close = free,
+    .parse = http_parse,
+    .cut = http_cut,
+};
+
+const struct weir_front weir_challenge_front = {
+    .name = "challenge",
+    .request_max = WEIR_HTTP1_REQUEST_MAX,
+    .open = challenge_open,
+    .close = challenge_close,
     .parse = http_parse,
     .cut = http_cut,
 };

@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+#include "server/challenge/front.h"
 #include "server/daemon/clock.h"
 #include "server/daemon/worker.h"
 #include "server/envoy/call.h"
@@ -25,6 +26,7 @@
 /* The statuses that weir answers with: code, reason. */
 #define WEIR_HTTP_STATUSES(X)                                                                      \
     X(200, "OK")                                                                                   \
+    X(303, "See Other")                                                                            \
     X(400, "Bad Request")                                                                          \
     X(401, "Unauthorized")                                                                         \
     X(403, "Forbidden")                                                                            \
@@ -75,9 +77,10 @@ struct weir_http {
     void *server;
     const struct weir_http_route *routes;
     uint32_t route_count;
-    struct weir_http_route own_route; /* where its path comes from the configuration */
-    struct weir_envoy_service *envoy; /* for /json; NULL: there is no such service */
-    uint64_t date_s;                  /* of date_line */
+    struct weir_http_route own_route;      /* where its path comes from the configuration */
+    struct weir_envoy_service *envoy;      /* for /json; NULL: there is no such service */
+    struct weir_challenge_work *challenge; /* of its listener; else NULL */
+    uint64_t date_s;                       /* of date_line */
     char date_line[6 + WEIR_HTTP_DATE_SIZE + 2];
     /* By route (the last: no route) and status. */
     _Atomic uint64_t requests[WEIR_HTTP_ROUTES_MAX + 1][WEIR_HTTP_STATUS_COUNT];

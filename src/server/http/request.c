@@ -10,6 +10,7 @@
 #include "core/hex.h"
 #include "server/http/reply.h"
 #include "server/net/secret.h"
+#include "wire/http/forwarded.h"
 
 bool weir_http_method_is(const struct weir_http_call *call, const char *method)
 {
@@ -116,6 +117,39 @@ void weir_http_clear_attributes(struct weir_http *http)
     weir_request_clear(&http->attributes, weir_rules_attribute_count(rules));
     http->joined_used = 0;
     http->joined_full = false;
+}
+
+/* Collects the values of a field that may be repeated, in order. */
+static size_t field_values(const struct weir_http1_request *request, const char *name,
+                           struct weir_bytes values[WEIR_HTTP1_FIELDS_MAX])
+{
+    size_t count = 0;
+    for (uint16_t i = 0; i < request->field_count; i++) {
+        const struct weir_http1_field *field = &request->fields[i];
+        if (field->name.size == strlen(name) &&
+            !strncasecmp(field->name.data, name, field->name.size))
+            values[count++] = field->value;
+    }
+    return count;
+}
+
+void weir_http_find_client(const struct weir_http_call *call, struct weir_address *client)
+{
+    const struct weir_settings *settings = weir_worker_settings(call->worker);
+    struct weir_bytes values[WEIR_HTTP1_FIELDS_MAX];
+    *client = call->connection->peer;
+    if (!weir_worker_trusts(call->worker, client))
+        return;
+    size_t count = field_values(call->request, "x-forwarded-for", values);
+    if (count) {
+        weir_forwarded_for(client, values, count, settings->trusted_proxies,
+                           settings->trusted_proxy_count);
+        return;
+    }
+    count = field_values(call->request, "forwarded", values);
+    if (count)
+        weir_forwarded_rfc7239(client, values, count, settings->trusted_proxies,
+                               settings->trusted_proxy_count);
 }
 
 /* The essence of a media type, without parameters and the white space before them. */

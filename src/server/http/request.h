@@ -24,6 +24,10 @@ long weir_http_decode(struct weir_bytes value, char *out);
  * held back (net/guesses.h). */
 bool weir_http_has_token(struct weir_http_call *call, const char *token);
 
+/* The address of the client: the peer, or what its header fields say, as far as the walk over
+ * trusted proxies goes. Family 0: unknown (a Unix socket, without such a field). */
+void weir_http_find_client(const struct weir_http_call *call, struct weir_address *client);
+
 /* Makes http->attributes empty, for the present rules. */
 void weir_http_clear_attributes(struct weir_http *http);
 

@@ -22,6 +22,7 @@ static const struct {
     [WEIR_LISTENER_REDIS] = {"redis", NULL}, /* Redis knows no ALPN */
     [WEIR_LISTENER_GRPC] = {"grpc", "h2"},
     [WEIR_LISTENER_ADMIN] = {"admin", "http/1.1"},
+    [WEIR_LISTENER_CHALLENGE] = {"challenge", "http/1.1"},
 };
 
 static int context_load(struct weir_tls_context **context, enum weir_listener_kind kind,

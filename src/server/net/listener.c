@@ -404,10 +404,11 @@ void weir_listener_close(struct weir_listener *listener)
 const struct weir_listener_settings *weir_settings_listener(const struct weir_settings *settings,
                                                             enum weir_listener_kind kind)
 {
-    return kind == WEIR_LISTENER_ADMIN   ? &settings->admin
-           : kind == WEIR_LISTENER_REDIS ? &settings->redis
-           : kind == WEIR_LISTENER_GRPC  ? &settings->grpc
-                                         : &settings->http;
+    return kind == WEIR_LISTENER_ADMIN       ? &settings->admin
+           : kind == WEIR_LISTENER_CHALLENGE ? &settings->challenge.listener
+           : kind == WEIR_LISTENER_REDIS     ? &settings->redis
+           : kind == WEIR_LISTENER_GRPC      ? &settings->grpc
+                                             : &settings->http;
 }
 
 const struct weir_listener_settings *weir_listener_settings(const struct weir_listener *listener)

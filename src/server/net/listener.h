@@ -68,12 +68,13 @@ struct weir_connection_pool {
     _Atomic uint64_t full_ms, paused_ms; /* when that was logged last; 0: never */
 };
 
-/* Which part of `server:` describes a listener. */
+/* Which part of `server:` describes a listener; or the section `challenge:`. */
 enum weir_listener_kind {
     WEIR_LISTENER_HTTP,
     WEIR_LISTENER_REDIS,
     WEIR_LISTENER_GRPC,
     WEIR_LISTENER_ADMIN,
+    WEIR_LISTENER_CHALLENGE,
     WEIR_LISTENER_KINDS
 };
 

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* see front.h */
+#include "server/challenge/front.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include "challenge/puzzle.h"
+#include "challenge/return_path.h"
+#include "core/bytes.h"
+#include "server/challenge/difficulty.h"
+#include "server/http/reply.h"
+#include "server/http/request.h"
+
+#define PATH "/.weir/challenge"
+#define NS_PER_S UINT64_C(1000000000)
+
+/* Nothing of this may be kept by a cache or a search engine. */
+#define COMMON_FIELDS                                                                              \
+    "Cache-Control: no-store\r\nVary: Accept\r\nX-Robots-Tag: noindex\r\n"                         \
+    "X-Content-Type-Options: nosniff\r\n"
+/* Of a form: a path of which each byte is encoded with 3, a puzzle, a solution. */
+#define FORM_MAX (3 * WEIR_RETURN_PATH_MAX + 512)
+#define FIELDS_MAX 768 /* the longest of them, with the policy */
+
+static const struct weir_challenge_settings *settings_of(const struct weir_http_call *call)
+{
+    return &weir_worker_settings(call->worker)->challenge;
+}
+
+static uint64_t now_s(const struct weir_http_call *call)
+{
+    return weir_worker_time(call->worker) / NS_PER_S;
+}
+
+static struct weir_bytes bytes_of(const char *text)
+{
+    return (struct weir_bytes){text, strlen(text)};
+}
+
+/* --- Replies ---------------------------------------------------------------------------------- */
+
+/* Whether the client is a browser: those name text/html, and API clients do not. */
+static bool wants_page(const struct weir_http_call *call)
+{
+    static const char type[] = "text/html";
+    struct weir_bytes accept = weir_http1_field(call->request, "accept");
+    for (size_t i = 0; i + sizeof type - 1 <= accept.size; i++)
+        if (!strncasecmp(accept.data + i, type, sizeof type - 1))
+            return true;
+    return false;
+}
+
+static void page_fields(char fields[FIELDS_MAX])
+{
+    snprintf(fields, FIELDS_MAX,
+             COMMON_FIELDS "Referrer-Policy: same-origin\r\nContent-Security-Policy: %s\r\n",
+             weir_challenge_policy);
+}
+
+static size_t refused_page(struct weir_challenge_work *work, unsigned refusal)
+{
+    struct weir_bytes values[WEIR_PAGE_PLACES] = {{NULL, 0}};
+    values[WEIR_PAGE_REASON] = bytes_of(weir_challenge_refusal_text(refusal));
+    return weir_page_write(weir_refused_parts, weir_refused_part_count, values, work->page);
+}
+
+static void refuse(struct weir_http_call *call, unsigned refusal, const struct weir_address *client)
+{
+    struct weir_challenge_work *work = call->http->challenge;
+    char fields[FIELDS_MAX];
+    weir_count(&work->refused[refusal], 1);
+    weir_challenge_refusal_log(call->worker->log, refusal, client);
+    if (!wants_page(call)) {
+        weir_http_problem(call, WEIR_HTTP_403, COMMON_FIELDS, weir_challenge_refusal_text(refusal));
+        return;
+    }
+    page_fields(fields);
+    weir_http_reply(call, WEIR_HTTP_403, fields, "text/html; charset=utf-8", work->page,
+                    refused_page(work, refusal));
+}
+
+/* --- Handing out ------------------------------------------------------------------------------ */
+
+/* Where the client wants to go, as the query says; "/" where it does not. False after a reply. */
+static bool read_path(struct weir_http_call *call, char room[WEIR_HTTP1_HEAD_MAX],
+                      struct weir_bytes *path)
+{
+    struct weir_bytes to = weir_return_path_find(call->request->query);
+    *path = to;
+    if (!to.data) {
+        *path = bytes_of("/");
+    } else if (to.size > 0 && to.data[0] == '%') { /* encoded; as a proxy inserts it, it is not */
+        long size = weir_http_decode(to, room);
+        *path = (struct weir_bytes){room, size < 0 ? 0 : (size_t)size};
+    }
+    if (weir_return_path_is_valid(*path))
+        return true;
+    weir_http_problem(call, WEIR_HTTP_400, COMMON_FIELDS,
+                      "to: must be a path of this site, such as /a?b=c, of at most 2048 bytes");
+    return false;
+}
+
+static void serve_page(struct weir_http_call *call, struct weir_bytes puzzle, uint8_t difficulty)
+{
+    struct weir_challenge_work *work = call->http->challenge;
+    struct weir_bytes values[WEIR_PAGE_PLACES] = {{NULL, 0}};
+    char fields[FIELDS_MAX], number[4], room[WEIR_HTTP1_HEAD_MAX];
+    if (!read_path(call, room, &values[WEIR_PAGE_TO]))
+        return;
+    snprintf(number, sizeof number, "%u", difficulty);
+    values[WEIR_PAGE_PUZZLE] = puzzle;
+    values[WEIR_PAGE_DIFFICULTY] = bytes_of(number);
+    size_t size =
+        weir_page_write(weir_challenge_parts, weir_challenge_part_count, values, work->page);
+    page_fields(fields);
+    weir_count(&work->served, 1);
+    weir_http_reply(call, WEIR_HTTP_200, fields, "text/html; charset=utf-8", work->page, size);
+}
+
+static void serve_problem(struct weir_http_call *call, struct weir_bytes puzzle, uint8_t difficulty)
+{
+    struct weir_challenge_work *work = call->http->challenge;
+    int size = snprintf(
+        work->page, sizeof work->page,
+        "{\"type\":\"about:blank\",\"title\":\"Forbidden\",\"status\":403,"
+        "\"detail\":\"find the number for which SHA-256(puzzle:number) begins with `difficulty` "
+        "zero bits, POST puzzle and solution to " PATH " as a form, and send the token that comes "
+        "back in the field X-Weir-Challenge\",\"puzzle\":\"%.*s\",\"difficulty\":%u,"
+        "\"expires_in\":%u}\n",
+        (int)puzzle.size, puzzle.data, difficulty, WEIR_CHALLENGE_PUZZLE_LIFE_S);
+    weir_count(&work->served, 1);
+    weir_http_reply(call, WEIR_HTTP_403, COMMON_FIELDS, "application/problem+json", work->page,
+                    (size_t)size);
+}
+
+static void serve(struct weir_http_call *call, const struct weir_address *client)
+{
+    const struct weir_challenge_settings *settings = settings_of(call);
+    unsigned char nonce[WEIR_CHALLENGE_NONCE];
+    char puzzle[WEIR_CHALLENGE_PUZZLE_SIZE];
+    uint8_t difficulty = weir_challenge_difficulty(settings, client);
+    if (getrandom(nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce) {
+        weir_http_problem(call, WEIR_HTTP_503, COMMON_FIELDS, "the system gives no random numbers");
+        return;
+    }
+    weir_challenge_puzzle_make(settings->keys, client, difficulty, now_s(call), nonce, puzzle);
+    struct weir_bytes text = {puzzle, sizeof puzzle};
+    if (wants_page(call))
+        serve_page(call, text, difficulty);
+    else
+        serve_problem(call, text, difficulty);
+}
+
+/* --- Taking ----------------------------------------------------------------------------------- */
+
+/* The reply to a solution that is being recorded, in the buffer of its slot. */
+struct prepared {
+    struct weir_address client;
+    bool page;           /* for a browser */
+    size_t fields, body; /* bytes in `text`, one behind the other */
+    char text[];
+};
+#define PREPARED_TEXT (WEIR_RETURN_PATH_MAX + 1024)
+
+/* What a form says; data == NULL: nothing. */
+struct form {
+    struct weir_bytes puzzle, solution, to;
+};
+
+/* Values are decoded into `room`, which has as many bytes as the body. Errors: WEIR_ERR_SYNTAX. */
+static int read_form(struct weir_bytes body, char *room, struct form *form)
+{
+    struct weir_bytes name, value;
+    *form = (struct form){{NULL, 0}, {NULL, 0}, {NULL, 0}};
+    while (weir_http_next_parameter(&body, &name, &value)) {
+        struct weir_bytes *field = weir_bytes_are(name, "puzzle")     ? &form->puzzle
+                                   : weir_bytes_are(name, "solution") ? &form->solution
+                                   : weir_bytes_are(name, "to")       ? &form->to
+                                                                      : NULL;
+        if (!field)
+            continue;
+        long size = weir_http_decode(value, room);
+        if (size < 0 || field->data)
+            return WEIR_ERR_SYNTAX;
+        *field = (struct weir_bytes){room, (size_t)size};
+        room += size;
+    }
+    return 0;
+}
+
+static bool is_form(const struct weir_http_call *call)
+{
+    static const char type[] = "application/x-www-form-urlencoded";
+    struct weir_bytes field = weir_http1_field(call->request, "content-type");
+    return field.size >= sizeof type - 1 && !strncasecmp(field.data, type, sizeof type - 1);
+}
+
+static void prepare(struct prepared *prepared, const struct weir_http_call *call,
+                    const struct weir_address *client, uint8_t difficulty, struct weir_bytes to)
+{
+    const struct weir_challenge_settings *settings = settings_of(call);
+    uint64_t life_s = settings->life_ns / NS_PER_S;
+    char token[WEIR_CHALLENGE_TOKEN_SIZE];
+    weir_challenge_token_make(settings->keys, client, difficulty, now_s(call) + life_s, token);
+    prepared->client = *client;
+    prepared->page = wants_page(call);
+    prepared->fields = (size_t)snprintf(
+        prepared->text, PREPARED_TEXT,
+        COMMON_FIELDS "Set-Cookie: %.*s=%.*s; Path=/; Max-Age=%llu; HttpOnly; %sSameSite=Lax\r\n"
+                      "%s%.*s%s",
+        (int)settings->cookie.size, settings->cookie.data, (int)sizeof token, token,
+        (unsigned long long)life_s, settings->secure ? "Secure; " : "",
+        prepared->page ? "Location: " : "", prepared->page ? (int)to.size : 0, to.data,
+        prepared->page ? "\r\n" : "");
+    prepared->body = 0;
+    if (!prepared->page)
+        prepared->body =
+            (size_t)snprintf(prepared->text + prepared->fields, PREPARED_TEXT - prepared->fields,
+                             "{\"token\":\"%.*s\",\"expires_in\":%llu}\n", (int)sizeof token, token,
+                             (unsigned long long)life_s);
+}
+
+static void write_refused(struct weir_slot *slot, struct weir_output *output,
+                          const struct prepared *prepared)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    struct weir_challenge_work *work = http->challenge;
+    const char *type = "text/html; charset=utf-8";
+    char fields[FIELDS_MAX];
+    size_t size;
+    weir_count(&work->refused[WEIR_CHALLENGE_REPLAYED], 1);
+    weir_challenge_refusal_log(http->worker->log, WEIR_CHALLENGE_REPLAYED, &prepared->client);
+    if (prepared->page) {
+        page_fields(fields);
+        size = refused_page(work, WEIR_CHALLENGE_REPLAYED);
+    } else {
+        snprintf(fields, sizeof fields, "%s", COMMON_FIELDS);
+        type = "application/problem+json";
+        size = weir_problem_json_write(WEIR_PROBLEM_BLANK, 403,
+                                       weir_challenge_refusal_text(WEIR_CHALLENGE_REPLAYED), NULL,
+                                       http->json);
+        memcpy(work->page, http->json, size);
+    }
+    weir_http_begin(http, output, WEIR_HTTP_403, slot->detail, slot->flags);
+    weir_output_text(output, fields);
+    weir_http_end(output, type, size);
+    weir_output_put(output, work->page, size);
+}
+
+/* The record of the solution has been made, or was there before. */
+static void take_write(struct weir_slot *slot, struct weir_output *output)
+{
+    struct weir_http *http = weir_connection_workspace(slot->connection);
+    struct prepared *prepared = (struct prepared *)(void *)slot->buffer->data;
+    struct weir_worker *worker = slot->connection->worker;
+    if (slot->decision->verdict == WEIR_DENIED) {
+        write_refused(slot, output, prepared);
+    } else {
+        weir_count(&http->challenge->solved, 1);
+        weir_http_begin(http, output, prepared->page ? WEIR_HTTP_303 : WEIR_HTTP_200, slot->detail,
+                        slot->flags);
+        weir_output_put(output, prepared->text, prepared->fields);
+        weir_http_end(output, prepared->page ? NULL : "application/json", prepared->body);
+        weir_output_put(output, prepared->text + prepared->fields, prepared->body);
+    }
+    weir_worker_give(worker, slot->decision);
+    weir_buffer_give(&worker->buffers, slot->buffer);
+}
+
+/* Records the solution; the reply waits for that. */
+static void record(struct weir_http_call *call, const struct weir_address *client,
+                   const struct weir_challenge_solved *solved, struct weir_bytes to)
+{
+    struct weir_decision *decision = weir_worker_take(call->worker);
+    struct weir_buffer *buffer =
+        weir_buffer_take(&call->worker->buffers, sizeof(struct prepared) + PREPARED_TEXT);
+    if (!decision || !buffer) {
+        if (decision)
+            weir_worker_give(call->worker, decision);
+        weir_buffer_give(&call->worker->buffers, buffer);
+        weir_http_problem(call, WEIR_HTTP_503, COMMON_FIELDS, "overloaded");
+        return;
+    }
+    weir_engine_apply_solution(call->worker->engine, decision, solved->nonce);
+    prepare((struct prepared *)(void *)buffer->data, call, client, solved->difficulty, to);
+    struct weir_slot *slot = weir_http_slot(call);
+    if (!slot) {
+        weir_worker_give(call->worker, decision);
+        weir_buffer_give(&call->worker->buffers, buffer);
+        return;
+    }
+    slot->decision = decision;
+    slot->buffer = buffer;
+    slot->detail = call->route;
+    slot->write = take_write;
+    weir_slot_weigh(slot, buffer->size);
+    weir_slot_wait(slot, decision);
+}
+
+static void take(struct weir_http_call *call, const struct weir_address *client)
+{
+    const struct weir_challenge_settings *settings = settings_of(call);
+    struct weir_challenge_solved solved;
+    struct form form;
+    char room[FORM_MAX];
+    if (!is_form(call)) {
+        weir_http_problem(call, WEIR_HTTP_415, COMMON_FIELDS,
+                          "use Content-Type: application/x-www-form-urlencoded");
+        return;
+    }
+    if (call->request->body.size > sizeof room || read_form(call->request->body, room, &form) < 0) {
+        refuse(call, WEIR_CHALLENGE_MALFORMED, client);
+        return;
+    }
+    if (!form.to.data)
+        form.to = bytes_of("/");
+    if (!weir_return_path_is_valid(form.to)) {
+        weir_http_problem(call, WEIR_HTTP_400, COMMON_FIELDS,
+                          "to: must be a path of this site, such as /a?b=c, of at most 2048 bytes");
+        return;
+    }
+    enum weir_challenge_verdict verdict = weir_challenge_puzzle_check(
+        settings->keys, client, now_s(call), form.puzzle, form.solution, &solved);
+    if (verdict == WEIR_CHALLENGE_GOOD)
+        record(call, client, &solved, form.to);
+    else
+        refuse(call, verdict, client);
+}
+
+static void handle(struct weir_http_call *call)
+{
+    struct weir_address client;
+    bool get = weir_http_method_is(call, "GET") || weir_http_method_is(call, "HEAD");
+    if (!settings_of(call)->keys) { /* the rules no longer have a challenge */
+        weir_http_problem(call, WEIR_HTTP_404, NULL, NULL);
+        return;
+    }
+    if (!get && !weir_http_allow(call, "GET", "POST"))
+        return;
+    weir_http_find_client(call, &client);
+    if (client.family == 0) {
+        weir_http_problem(call, WEIR_HTTP_400, COMMON_FIELDS,
+                          "the client's address is unknown: have the proxy send X-Forwarded-For");
+        return;
+    }
+    if (get)
+        serve(call, &client);
+    else
+        take(call, &client);
+}
+
+const struct weir_http_route weir_challenge_route = {
+    .path = PATH, .name = "challenge", .public = true, .handle = handle};

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The listener of the challenge: hands out puzzles, takes solutions, sets the cookie. It serves one
+ * path and nothing else. See docs/challenge.md and challenge/puzzle.h.
+ *
+ *   GET /.weir/challenge?to=/path   a page that solves a puzzle; a problem document with the puzzle
+ *                                   for clients whose Accept does not name text/html
+ *   POST /.weir/challenge           puzzle, solution and to as a form: 303 to the path, with the
+ *                                   cookie; or 200 with the token as JSON
+ *
+ * A solution is taken once: its record goes to the store, and the reply waits for that.
+ *
+ * Threads: a workspace belongs to one worker.
+ */
+#ifndef WEIR_SERVER_CHALLENGE_FRONT_H
+#define WEIR_SERVER_CHALLENGE_FRONT_H
+
+#include "server/challenge/page.h"
+#include "server/challenge/refusal.h"
+
+struct weir_http_call;
+struct weir_http_route;
+
+/* What the listener of one worker has beside struct weir_http. */
+struct weir_challenge_work {
+    _Atomic uint64_t served, solved;
+    _Atomic uint64_t refused[WEIR_CHALLENGE_REFUSALS];
+    char page[WEIR_PAGE_MAX]; /* while it is written */
+};
+
+extern const struct weir_http_route weir_challenge_route;
+
+#endif
