@@ -104,13 +104,14 @@ def replaced(text, *pairs):
 PATIENCE_S = 30
 
 
-def nginx(folder, weir_address, app_address, snippet="nginx/weir.conf"):
+def nginx(folder, weir_address, app_address, snippet="nginx/weir.conf", extend=str):
+    """`extend` changes the snippet's text, at last."""
     port = free_port()
     text = (DEPLOY / snippet).read_text(encoding="utf-8")
     text = replaced(re.sub(r"(_timeout) \d+ms;", rf"\1 {PATIENCE_S}s;", text),
                     ("127.0.0.1:8080", weir_address), ("127.0.0.1:3000", app_address),
                     ("listen 80;", f"listen 127.0.0.1:{port};"))
-    (folder / "weir.conf").write_text(text, encoding="utf-8")
+    (folder / "weir.conf").write_text(extend(text), encoding="utf-8")
     paths = "".join(f"{name}_temp_path {folder}/{name};\n" for name in
                     ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     conf = folder / "nginx.conf"
@@ -123,7 +124,7 @@ def nginx(folder, weir_address, app_address, snippet="nginx/weir.conf"):
     return Proxy(command, folder / "nginx.log", f"127.0.0.1:{port}")
 
 
-def haproxy(folder, weir_address, app_address):
+def haproxy(folder, weir_address, app_address, extend=str):
     port = free_port()
     script = folder / "weir.lua"
     script.write_text(replaced((DEPLOY / "haproxy" / "weir.lua").read_text(encoding="utf-8"),
@@ -134,5 +135,5 @@ def haproxy(folder, weir_address, app_address):
                     ("127.0.0.1:8080", weir_address), ("127.0.0.1:3000", app_address),
                     ("bind :80", f"bind 127.0.0.1:{port}"))
     conf = folder / "haproxy.cfg"
-    conf.write_text(text, encoding="utf-8")
+    conf.write_text(extend(text), encoding="utf-8")
     return Proxy(["haproxy", "-db", "-f", str(conf)], folder / "haproxy.log", f"127.0.0.1:{port}")

