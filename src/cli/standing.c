@@ -58,8 +58,8 @@ static const char caller_notes[] =
 
 #define SYNTAX(name_, usage_, options_)                                                            \
     {                                                                                              \
-        .command = name_, .usage = usage_, .notes = caller_notes, .options = options_,             \
-        .count = sizeof options_ / sizeof *options_, .takes_arguments = true                       \
+        .command = (name_), .usage = (usage_), .notes = caller_notes, .options = (options_),       \
+        .count = sizeof(options_) / sizeof *(options_), .takes_arguments = true                    \
     }
 
 static const struct cli_syntax standing_syntax =
@@ -206,10 +206,8 @@ static void print_change(const json_t *change)
 
 static void print_all(const json_t *list, void (*print)(const json_t *))
 {
-    const json_t *one;
-    size_t i;
-
-    json_array_foreach(list, i, one) print(one);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        print(json_array_get(list, i));
 }
 
 static void print_in_force(const json_t *answer)

@@ -741,7 +741,7 @@ uint16_t weir_engine_settled_limits(const struct weir_engine *engine,
                                     uint32_t rules[WEIR_CHECKS_MAX])
 {
     const struct weir_entry *entry = weir_entry_of(decision);
-    struct weir_reservation reservation;
+    struct weir_reservation reservation = {.count = 0};
     uint16_t count = 0;
 
     unpack_again(&reservation,

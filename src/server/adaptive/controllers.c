@@ -217,6 +217,8 @@ int weir_controllers_set_rules(struct weir_controllers *controllers, struct weir
     struct follower *followers = calloc(follower_count + 1, sizeof *followers);
     bool reads_machine = false;
 
+    if (!adaptive) /* then the file has no section for it, and no limit that follows one */
+        count = follower_count = 0;
     if (!list || !followers) {
         free(list);
         free(followers);

@@ -234,9 +234,10 @@ static json_t *standing_json(const struct weir_daemon *daemon)
     return json_pack("{s:s, s:s, s:o, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "name",
                      WEIR_ANSWER_BY_STANDING, "algorithm", WEIR_ANSWER_BY_STANDING, "key", key,
                      "shadow", false, "by_plan", false, "unlimited", false, "allowed",
-                     (json_int_t)0, "denied", (json_int_t)(suspended + revoked), "suspended",
-                     (json_int_t)suspended, "revoked", (json_int_t)revoked, "shadow_denied",
-                     (json_int_t)0, "evictions", (json_int_t)0, "overflows", (json_int_t)0);
+                     (json_int_t)0, "denied", (json_int_t)suspended + (json_int_t)revoked,
+                     "suspended", (json_int_t)suspended, "revoked", (json_int_t)revoked,
+                     "shadow_denied", (json_int_t)0, "evictions", (json_int_t)0, "overflows",
+                     (json_int_t)0);
 }
 
 static void limits_list(struct weir_http_call *call)

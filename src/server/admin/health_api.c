@@ -38,11 +38,11 @@ struct pushed {
 
 static bool read_signals(const json_t *signals, struct pushed *pushed, struct weir_reason *reason)
 {
-    const char *name;
-    json_t *value;
+    json_t *object = (json_t *)(uintptr_t)signals;
 
-    json_object_foreach((json_t *)(uintptr_t)signals, name, value)
-    {
+    for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at)) {
+        const char *name = json_object_iter_key(at);
+        const json_t *value = json_object_iter_value(at);
         int signal = 0;
 
         while (signal < WEIR_SIGNALS && strcmp(members[signal].name, name) != 0)

@@ -76,7 +76,7 @@ static void load_kind(struct rules_loader *loader, const struct rules_node *node
     struct weir_rules *rules = loader->rules;
     struct weir_standing_settings *standing = &rules->settings.standing;
     struct weir_standing_kind *kind = &standing->kinds[standing->kinds_count];
-    struct rules_key_part part;
+    struct rules_key_part part = {0};
     struct weir_bytes name;
     struct rules_quote quote;
     if (!rules_read_text(loader, node, "by", &name))
